@@ -1,0 +1,214 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// An instant is a moment as sello keeps it: milliseconds since 1970 in UTC.
+// The zero instant stands for "none" where a moment may be absent.
+type instant int64
+
+// never is later than every moment: the expiry of points that do not expire.
+const never instant = 1<<63 - 1
+
+// instantOf drops what is finer than a millisecond.
+func instantOf(t time.Time) instant { return instant(t.UnixMilli()) }
+
+func (i instant) time() time.Time { return time.UnixMilli(int64(i)).UTC() }
+
+func (i instant) add(d time.Duration) instant { return i + instant(d.Milliseconds()) }
+
+// layoutMillis is ISO 8601 in UTC with milliseconds (contract §1).
+const layoutMillis = "2006-01-02T15:04:05.000Z"
+
+func (i instant) String() string { return i.time().Format(layoutMillis) }
+
+// MarshalJSON writes an absent moment (0 or never) as null.
+func (i instant) MarshalJSON() ([]byte, error) {
+	if i == 0 || i == never {
+		return []byte("null"), nil
+	}
+	b := make([]byte, 0, len(layoutMillis)+2)
+	b = append(b, '"')
+	b = i.time().AppendFormat(b, layoutMillis)
+	return append(b, '"'), nil
+}
+
+func (i *instant) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*i = 0
+		return nil
+	}
+	t, err := time.Parse(`"`+layoutMillis+`"`, string(b))
+	if err != nil {
+		return err
+	}
+	*i = instantOf(t)
+	return nil
+}
+
+// parseMoment reads a moment as clients write it (contract §1): RFC 3339, or
+// a local date-time without offset in zone, or a bare date. endOfDay says
+// whether a bare date means the last millisecond of that day in zone, as an
+// expiry does, or its first.
+func parseMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
+	t, ok := parseAny(s, zone)
+	if !ok {
+		return 0, false
+	}
+	if len(s) == len(time.DateOnly) && endOfDay {
+		t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, zone).Add(-time.Millisecond)
+	}
+	if t.Year() < 1 || t.Year() > 9999 {
+		return 0, false
+	}
+	return instantOf(t), true
+}
+
+func parseAny(s string, zone *time.Location) (time.Time, bool) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t, true
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+var errBadID = errors.New("not an id")
+
+// An id is a UUIDv7. Clients see it as an opaque lower-case string.
+type id [16]byte
+
+func (u id) String() string {
+	var b [36]byte
+	u.encode(b[:])
+	return string(b[:])
+}
+
+func (u id) encode(b []byte) {
+	hex.Encode(b[0:8], u[0:4])
+	b[8] = '-'
+	hex.Encode(b[9:13], u[4:6])
+	b[13] = '-'
+	hex.Encode(b[14:18], u[6:8])
+	b[18] = '-'
+	hex.Encode(b[19:23], u[8:10])
+	b[23] = '-'
+	hex.Encode(b[24:36], u[10:16])
+}
+
+// MarshalText writes the zero id as the empty string; fields that may be
+// absent are pointers or strings in responses.
+func (u id) MarshalText() ([]byte, error) {
+	if u == (id{}) {
+		return nil, nil
+	}
+	b := make([]byte, 36)
+	u.encode(b)
+	return b, nil
+}
+
+func (u *id) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*u = id{}
+		return nil
+	}
+	v, ok := parseID(string(b))
+	if !ok {
+		return errBadID
+	}
+	*u = v
+	return nil
+}
+
+// parseID takes exactly the form that String writes; anything else is an id
+// that nothing has.
+func parseID(s string) (id, bool) {
+	var u id
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return id{}, false
+	}
+	for _, part := range [...]struct{ to, from int }{{0, 0}, {2, 4}, {4, 9}, {6, 14}, {8, 19}, {10, 24}, {12, 28}, {14, 32}} {
+		for i := range 2 {
+			hi, ok1 := lowerHex(s[part.from+2*i])
+			lo, ok2 := lowerHex(s[part.from+2*i+1])
+			if !ok1 || !ok2 {
+				return id{}, false
+			}
+			u[part.to+i] = hi<<4 | lo
+		}
+	}
+	return u, u != id{}
+}
+
+func lowerHex(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	}
+	return 0, false
+}
+
+// derive is the id of something that belongs to another thing and needs no
+// record to have an id: the same parts always give the same one. It has the
+// form of a UUIDv7 and the time of the id it comes from.
+func (u id) derive(parts ...string) id {
+	h := sha256.New()
+	h.Write(u[:])
+	for _, p := range parts {
+		h.Write([]byte(p))
+		h.Write([]byte{0})
+	}
+	var d id
+	copy(d[:6], u[:6])
+	copy(d[6:], h.Sum(nil))
+	return d.stamp()
+}
+
+// stamp sets the version and variant bits of a UUIDv7.
+func (u id) stamp() id {
+	u[6] = 0x70 | u[6]&0x0f
+	u[8] = 0x80 | u[8]&0x3f
+	return u
+}
+
+// A mint makes the ids of one operation. The same moment and seed always
+// give the same ids in the same order, so that an Update function that runs
+// twice writes the same bytes twice.
+type mint struct {
+	now  instant
+	seed seed
+	src  *rand.ChaCha8 // nil until the first id
+}
+
+// seed is the randomness of one operation; it is made before the Update.
+type seed [32]byte
+
+func newMint(now instant, s seed) *mint { return &mint{now: now, seed: s} }
+
+// id returns a new UUIDv7 (RFC 9562 §5.7): 48 bits of milliseconds, 74 random.
+func (m *mint) id() id {
+	var u id
+	m.bytes(u[6:])
+	for i := range 6 {
+		u[i] = byte(m.now >> (40 - 8*i))
+	}
+	return u.stamp()
+}
+
+// bytes fills b with randomness of this operation.
+func (m *mint) bytes(b []byte) {
+	if m.src == nil {
+		m.src = rand.NewChaCha8(m.seed)
+	}
+	m.src.Read(b)
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// A decimal is an amount of points or money in ten-thousandths, always exact
+// and never beyond ±maxDecimal (contract §1). Decimals are compared with the
+// operators of the language; the zero value is 0.
+type decimal int64
+
+const (
+	decimalPlaces = 4
+	decimalOne    = 10_000 // the decimal 1, in ten-thousandths
+
+	// maxDecimal is 99 999 999 999.9999: fifteen digits, the most that a
+	// client which reads numbers as float64 gets back unchanged.
+	maxDecimal     decimal = 999_999_999_999_999
+	maxWholeDigits         = 11
+)
+
+// Errors of parseDecimal.
+var (
+	errNotNumber  = errors.New("not a JSON number")
+	errTooPrecise = errors.New("more than 4 decimal places")
+	errTooLarge   = errors.New("beyond ±99999999999.9999")
+)
+
+// parseDecimal returns the value of the JSON number that s spells, with
+// nothing before or after it. The value counts, not the spelling: 1.00000, 1e0
+// and 10000e-4 are the decimal 1, and 0e999 is 0.
+//
+// The error is errNotNumber, errTooPrecise or errTooLarge; a number that has
+// both faults is too precise. The time is proportional to the length of s,
+// whatever its exponent.
+func parseDecimal(s string) (decimal, error) {
+	n, rest, ok := cutNumber(s)
+	if !ok || rest != "" {
+		return 0, errNotNumber
+	}
+	digits := strings.TrimLeft(n.whole+n.frac, "0")
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return 0, nil
+	}
+	// The last significant digit counts 10 to the power of last. An exponent
+	// beyond 32 bits becomes the nearest that fits, and is refused all the same:
+	// it would take two billion digits to bring the value back into the range.
+	last := int64(len(digits) - len(significant) - len(n.frac))
+	if n.exponent != "" {
+		exponent, _ := strconv.ParseInt(n.exponent, 10, 32)
+		last += exponent
+	}
+	if last < -decimalPlaces {
+		return 0, errTooPrecise
+	}
+	if int64(len(significant))+last > maxWholeDigits {
+		return 0, errTooLarge
+	}
+	value, err := strconv.ParseInt(significant, 10, 64)
+	if err != nil {
+		return 0, err // not reached: at most 15 digits are left
+	}
+	for range last + decimalPlaces {
+		value *= 10
+	}
+	if n.negative {
+		value = -value
+	}
+	return decimal(value), nil
+}
+
+// A numeral is a JSON number taken apart: -12.50e+3 is {true, "12", "50", "+3"}.
+type numeral struct {
+	negative              bool
+	whole, frac, exponent string
+}
+
+// cutNumber reads the JSON number (RFC 8259 §6) that s begins with and returns
+// what follows it.
+func cutNumber(s string) (n numeral, rest string, ok bool) {
+	s, n.negative = strings.CutPrefix(s, "-")
+	n.whole, s = cutDigits(s)
+	if n.whole == "" || n.whole[0] == '0' && n.whole != "0" {
+		return numeral{}, "", false
+	}
+	if after, found := strings.CutPrefix(s, "."); found {
+		if n.frac, s = cutDigits(after); n.frac == "" {
+			return numeral{}, "", false
+		}
+	}
+	if s != "" && (s[0] == 'e' || s[0] == 'E') {
+		signed := s[1:]
+		unsigned := signed
+		if signed != "" && (signed[0] == '+' || signed[0] == '-') {
+			unsigned = signed[1:]
+		}
+		digits, after := cutDigits(unsigned)
+		if digits == "" {
+			return numeral{}, "", false
+		}
+		n.exponent, s = signed[:len(signed)-len(after)], after
+	}
+	return n, s, true
+}
+
+// cutDigits splits s after the ASCII digits that it begins with.
+func cutDigits(s string) (digits, rest string) {
+	i := 0
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+		i++
+	}
+	return s[:i], s[i:]
+}
+
+// decimalOf returns the decimal of a whole number: a constant or a count, never
+// what a client sent, for it panics where n is beyond the range.
+func decimalOf(n int) decimal {
+	if limit := int64(maxDecimal / decimalOne); int64(n) > limit || int64(n) < -limit {
+		panic(fmt.Sprintf("decimalOf(%d): %v", n, errTooLarge))
+	}
+	return decimal(n) * decimalOne
+}
+
+// add returns d+e; ok is false, and the sum 0, where it leaves the range.
+func (d decimal) add(e decimal) (sum decimal, ok bool) {
+	return inRange(d + e) // two decimals are far from the end of an int64
+}
+
+// sub returns d-e; ok is false, and the difference 0, where it leaves the range.
+func (d decimal) sub(e decimal) (difference decimal, ok bool) {
+	return inRange(d - e)
+}
+
+func inRange(d decimal) (decimal, bool) {
+	if d < -maxDecimal || d > maxDecimal {
+		return 0, false
+	}
+	return d, true
+}
+
+// String returns the shortest form without exponent: "100", "12.5", "-0.0001".
+func (d decimal) String() string { return string(d.append(make([]byte, 0, 24))) }
+
+// append appends what String returns.
+func (d decimal) append(b []byte) []byte {
+	u := uint64(d)
+	if d < 0 {
+		b = append(b, '-')
+		u = -u
+	}
+	b = strconv.AppendUint(b, u/decimalOne, 10)
+	if f := u % decimalOne; f != 0 {
+		b = append(b, '.', byte('0'+f/1000), byte('0'+f/100%10), byte('0'+f/10%10), byte('0'+f%10))
+		b = bytes.TrimRight(b, "0")
+	}
+	return b
+}
+
+// MarshalJSON writes d as a JSON number, in the form of String.
+func (d decimal) MarshalJSON() ([]byte, error) { return d.append(make([]byte, 0, 24)), nil }
+
+// UnmarshalJSON reads what parseDecimal reads. As with the types of the
+// standard library, null changes nothing.
+func (d *decimal) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	v, err := parseDecimal(string(b))
+	if err != nil {
+		return fmt.Errorf("%.40s: %w", b, err)
+	}
+	*d = v
+	return nil
+}
+
+// rat returns d for exact arithmetic, which roundRat ends.
+func (d decimal) rat() *big.Rat { return big.NewRat(int64(d), decimalOne) }
+
+// A rounding says which neighbour a number between two decimals becomes. The
+// words are those of the configuration (contract §9).
+type rounding string
+
+const (
+	roundFloor    rounding = "Floor"    // toward −∞
+	roundCeil     rounding = "Ceil"     // toward +∞
+	roundHalfUp   rounding = "HalfUp"   // to the nearest, halves away from zero
+	roundHalfEven rounding = "HalfEven" // to the nearest, halves to the even digit
+)
+
+// valid reports whether m is one of the four.
+func (m rounding) valid() bool {
+	switch m {
+	case roundFloor, roundCeil, roundHalfUp, roundHalfEven:
+		return true
+	}
+	return false
+}
+
+// roundRat returns r rounded to so many decimal places; ok is false, and the
+// decimal 0, where the result is beyond the range. It panics where places is
+// not 0 to 4 or mode is not valid, which configuration is checked for.
+func roundRat(r *big.Rat, places int, mode rounding) (d decimal, ok bool) {
+	if places < 0 || places > decimalPlaces || !mode.valid() {
+		panic(fmt.Sprintf("roundRat to %d places, %q", places, mode))
+	}
+	step := int64(1) // between two results, in ten-thousandths
+	for range decimalPlaces - places {
+		step *= 10
+	}
+
+	// r lies floor steps and rest/denominator of a step above zero, with
+	// 0 <= rest < denominator for a negative r too.
+	denominator := r.Denom()
+	floor := new(big.Int).Mul(r.Num(), big.NewInt(decimalOne/step))
+	rest := new(big.Int)
+	floor.DivMod(floor, denominator, rest)
+
+	up := false
+	switch half := new(big.Int).Lsh(rest, 1).Cmp(denominator); mode {
+	case roundCeil:
+		up = rest.Sign() > 0
+	case roundHalfUp:
+		up = half > 0 || half == 0 && r.Sign() > 0
+	case roundHalfEven:
+		up = half > 0 || half == 0 && floor.Bit(0) == 1
+	}
+	steps := floor
+	if up {
+		steps.Add(floor, big.NewInt(1))
+	}
+	if limit := big.NewInt(int64(maxDecimal) / step); steps.CmpAbs(limit) > 0 {
+		return 0, false
+	}
+	return decimal(steps.Int64() * step), true
+}
