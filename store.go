@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+)
+
+// A Store is an ordered map from byte keys to byte values with transactions.
+// It knows no business rule; everything sello keeps is drawn as keys in model.go.
+//
+// What every backend promises, and testStore checks:
+//
+//   - Transactions are serializable. View sees one committed state for its
+//     whole life; Update sees every update that returned before it began.
+//   - Update returning nil means that the writes are durable on disk.
+//   - Update returning an error means that nothing was written, with one
+//     exception: errUnavailable says that the outcome is unknown or that the
+//     store cannot write now. The caller may try again with the same
+//     idempotency key; it must not report "not applied".
+//   - An error or a panic in fn leaves no trace of it. The panic reaches the
+//     caller of Update or View.
+//   - An Update function may run more than once, and on another goroutine
+//     than its caller's. It touches nothing but its Tx and returns its result
+//     through the helper update, never by assigning to captured variables.
+//     Times and ids are made before and passed in.
+//   - ctx ends the wait for a turn, not a transaction that has begun.
+//   - View and Update must not be called from inside one another.
+type Store interface {
+	View(ctx context.Context, fn func(Tx) error) error
+	Update(ctx context.Context, fn func(Tx) error) error
+
+	// Close waits for what is under way, makes it durable and releases the
+	// file. Calls after Close return errClosed.
+	Close() error
+}
+
+// A Tx is one transaction. It is used by one goroutine, and only until the
+// function it was given to returns.
+//
+// Keys are 1 to maxKey bytes, values 0 to maxValue bytes; neither is kept or
+// changed by the callee after a call returns. Slices that Get and Scan hand
+// out live until the transaction ends and must not be changed.
+// A transaction sees its own writes.
+type Tx interface {
+	// Get returns the value of key; ok is false where there is none.
+	// An error never looks like an absent key.
+	Get(key []byte) (value []byte, ok bool, err error)
+
+	// Put and Delete fail in a View. Deleting an absent key is no error.
+	Put(key, value []byte) error
+	Delete(key []byte) error
+
+	// Scan yields the entries with lo <= key < hi in bytewise order, or in
+	// the opposite one. An empty hi means no upper end. It yields a non-nil
+	// error at most once, as the last thing. The loop body writes nothing
+	// inside the range. Inside Update the caller bounds the scan.
+	Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error]
+}
+
+// An Entry is one key and its value.
+type Entry struct{ Key, Value []byte }
+
+// Sizes that every backend accepts, in bytes.
+const (
+	maxKey   = 1 << 10
+	maxValue = 16 << 20
+)
+
+// Errors of a Store, by the moment they occur.
+var (
+	// From any call.
+	errClosed = errors.New("store: closed")
+
+	// From Update: the store is too busy, has no space, or could not tell
+	// whether the commit was stored. Answered with 503 and Retry-After.
+	errUnavailable = errors.New("store: unavailable")
+
+	// From Tx calls.
+	errReadOnly = errors.New("store: write in a read-only transaction")
+	errSize     = errors.New("store: key or value has a size that is not allowed")
+
+	// From Get and Scan: a stored value does not carry its checksum, or the
+	// way to it is damaged.
+	errCorrupt = errors.New("store: damaged value")
+)
+
+// view runs fn in a View and returns its result.
+func view[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
+	return carry(ctx, s.View, fn)
+}
+
+// update runs fn in an Update and returns the result of the run that was
+// committed.
+func update[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
+	return carry(ctx, s.Update, fn)
+}
+
+func carry[T any](ctx context.Context, run func(context.Context, func(Tx) error) error, fn func(Tx) (T, error)) (T, error) {
+	var result T
+	err := run(ctx, func(tx Tx) (err error) {
+		result, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return result, nil
+}
+
+// checkKey returns errSize unless key has the size of a key.
+func checkKey(key []byte) error {
+	if len(key) == 0 || len(key) > maxKey {
+		return errSize
+	}
+	return nil
+}
+
+// An overlay is a Tx over another one, its base, whose writes stay in memory
+// until flush copies them into a Tx. An overlay that is dropped has changed
+// nothing: so a rule can run for its result alone, even inside a View.
+//
+// The base must not change under a key or range that the overlay reads.
+type overlay struct {
+	base   Tx
+	writes map[string][]byte // what each key was last set to; nil: deleted
+	size   int               // bytes of keys and values written, repeats included
+}
+
+func newOverlay(base Tx) *overlay { return &overlay{base: base} }
+
+func (o *overlay) Get(key []byte) ([]byte, bool, error) {
+	if value, ok := o.writes[string(key)]; ok {
+		return value, value != nil, nil
+	}
+	return o.base.Get(key)
+}
+
+func (o *overlay) Put(key, value []byte) error {
+	if len(value) > maxValue {
+		return errSize
+	}
+	return o.write(key, append(make([]byte, 0, len(value)), value...))
+}
+
+func (o *overlay) Delete(key []byte) error { return o.write(key, nil) }
+
+// write keeps value, which is nil for a deletion.
+func (o *overlay) write(key, value []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if o.writes == nil {
+		o.writes = make(map[string][]byte)
+	}
+	o.writes[string(key)] = value
+	o.size += len(key) + len(value)
+	return nil
+}
+
+// Scan merges the overlay's own entries into those of its base.
+func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	lo, hi = bytes.Clone(lo), bytes.Clone(hi)
+	return func(yield func(Entry, error) bool) {
+		own := o.keys(lo, hi)
+		if reverse {
+			slices.Reverse(own)
+		}
+		before := func(own string, key []byte) bool {
+			if reverse {
+				return own > string(key)
+			}
+			return own < string(key)
+		}
+		// yieldOwn yields the first of own, unless it is a deletion.
+		yieldOwn := func() bool {
+			key := own[0]
+			own = own[1:]
+			value := o.writes[key]
+			return value == nil || yield(Entry{[]byte(key), value}, nil)
+		}
+		for e, err := range o.base.Scan(lo, hi, reverse) {
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for len(own) > 0 && before(own[0], e.Key) {
+				if !yieldOwn() {
+					return
+				}
+			}
+			if len(own) > 0 && own[0] == string(e.Key) {
+				if !yieldOwn() {
+					return
+				}
+			} else if !yield(e, nil) {
+				return
+			}
+		}
+		for len(own) > 0 {
+			if !yieldOwn() {
+				return
+			}
+		}
+	}
+}
+
+// keys returns the keys in [lo, hi) that were written, in order.
+func (o *overlay) keys(lo, hi []byte) []string {
+	var keys []string
+	for key := range o.writes {
+		if key >= string(lo) && (len(hi) == 0 || key < string(hi)) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// flush writes to tx what was written to o, in the order of the keys.
+func (o *overlay) flush(tx Tx) error {
+	for _, key := range o.keys(nil, nil) {
+		var err error
+		if value := o.writes[key]; value == nil {
+			err = tx.Delete([]byte(key))
+		} else {
+			err = tx.Put([]byte(key), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

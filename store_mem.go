@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A memStore is a Store in memory, for tests. It keeps nothing after Close.
+// A commit copies the whole map, so it is for thousands of keys, not millions.
+type memStore struct {
+	queue *writeQueue
+	state atomic.Pointer[memTx] // what was committed last
+	views sync.RWMutex          // read-locked by each View, locked by Close
+	gone  bool
+}
+
+func newMemStore() Store {
+	s := new(memStore)
+	s.state.Store(new(memTx))
+	s.queue = newWriteQueue(s.begin, defaultWaiting)
+	return s
+}
+
+func (s *memStore) View(ctx context.Context, fn func(Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.views.RLock()
+	defer s.views.RUnlock()
+	if s.gone {
+		return errClosed
+	}
+	return fn(*s.state.Load())
+}
+
+func (s *memStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.queue.update(ctx, fn)
+}
+
+func (s *memStore) Close() error {
+	if err := s.queue.close(); err != nil {
+		return err
+	}
+	s.views.Lock()
+	defer s.views.Unlock()
+	s.gone = true
+	return nil
+}
+
+func (s *memStore) begin() (batch, error) {
+	return memBatch{newOverlay(*s.state.Load()), s}, nil
+}
+
+// A memTx is one committed state: its entries in order, which never change.
+type memTx []Entry
+
+func (t memTx) Get(key []byte) ([]byte, bool, error) {
+	if err := checkKey(key); err != nil {
+		return nil, false, err
+	}
+	i, ok := t.find(key)
+	if !ok {
+		return nil, false, nil
+	}
+	return t[i].Value, true, nil
+}
+
+func (memTx) Put(key, value []byte) error { return errReadOnly }
+func (memTx) Delete(key []byte) error     { return errReadOnly }
+
+func (t memTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	i, _ := t.find(lo)
+	j := len(t)
+	if len(hi) > 0 {
+		j, _ = t.find(hi)
+	}
+	found := t[i:max(i, j)]
+	return func(yield func(Entry, error) bool) {
+		for i := range found {
+			if reverse {
+				i = len(found) - 1 - i
+			}
+			if !yield(found[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// find returns where key is, or would be, and whether it is there.
+func (t memTx) find(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(t, key, func(e Entry, key []byte) int {
+		return bytes.Compare(e.Key, key)
+	})
+}
+
+// A memBatch is an overlay that becomes the committed state.
+type memBatch struct {
+	*overlay
+	store *memStore
+}
+
+func (b memBatch) commit() error {
+	var next memTx
+	for e, err := range b.Scan(nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		next = append(next, e)
+	}
+	b.store.state.Store(&next)
+	return nil
+}
+
+func (memBatch) rollback() {}
