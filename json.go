@@ -1,0 +1,475 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// This file is the gate for what clients send: request bodies and queries are
+// taken apart here, strictly, and handlers read them field by field.
+
+// An object is the members of one JSON object, or the parameters of a query, in
+// the order they came and with different names. Names are unescaped. A value of
+// a JSON object is the text that spells it, which is valid JSON.
+type object []pair
+
+type pair struct{ name, value string }
+
+// get returns the value of the member called name, in exactly that spelling.
+func (o object) get(name string) (value string, ok bool) {
+	for i := range o {
+		if o[i].name == name {
+			return o[i].value, true
+		}
+	}
+	return "", false
+}
+
+// duplicate returns a name that two members share, if there is one.
+func (o object) duplicate() (name string, found bool) {
+	const few = 16 // up to here, comparing all is cheaper than a set
+	if len(o) <= few {
+		for i := range o {
+			if _, found := o[:i].get(o[i].name); found {
+				return o[i].name, true
+			}
+		}
+		return "", false
+	}
+	seen := make(map[string]struct{}, len(o))
+	for i := range o {
+		if seen[o[i].name] = struct{}{}; len(seen) <= i {
+			return o[i].name, true
+		}
+	}
+	return "", false
+}
+
+// maxDepth is how many objects and arrays may lie within one another, the
+// outermost included.
+const maxDepth = 64
+
+// parseObject reads a request body (contract §1). ok is true only where body is
+// one JSON object (RFC 8259) with nothing but white space around it, valid
+// UTF-8, at most maxDepth deep, in which no object has two members of the same
+// name and no \u escape is half of a surrogate pair. A body it accepts is valid
+// to encoding/json, which on its own is loose on all of these.
+//
+// The time is proportional to the length of body.
+func parseObject(body []byte) (o object, ok bool) {
+	s := skipSpace(string(body))
+	if !strings.HasPrefix(s, "{") || !utf8.ValidString(s) {
+		return nil, false
+	}
+	p := splitter{make(object, 0, 16)}
+	rest, ok := p.cutMembers(s, 1)
+	if !ok || skipSpace(rest) != "" {
+		return nil, false
+	}
+	return p.stack, true
+}
+
+// A splitter checks JSON text in one pass. Its cut functions read what their
+// argument begins with and return the rest.
+//
+// On its stack lie the members read so far of every object that is still open,
+// the outermost first.
+type splitter struct{ stack object }
+
+// cutMembers reads the object or array that s begins with and leaves its
+// members on the stack. Elements of an array are members without a name; only
+// those of an outermost one are kept.
+func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
+	if depth > maxDepth {
+		return "", false
+	}
+	named, end := s[0] == '{', "]"
+	if named {
+		end = "}"
+	}
+	first := len(p.stack)
+	s = skipSpace(s[1:])
+	for more := !strings.HasPrefix(s, end); more; {
+		var m pair
+		if named {
+			if m.name, s, ok = cutString(s); !ok {
+				return "", false
+			}
+			if s, ok = strings.CutPrefix(skipSpace(s), ":"); !ok {
+				return "", false
+			}
+			s = skipSpace(s)
+		}
+		rest, ok := p.cutValue(s, depth)
+		if !ok {
+			return "", false
+		}
+		m.value = s[:len(s)-len(rest)]
+		if named || depth == 1 {
+			p.stack = append(p.stack, m)
+		}
+		if s, more = strings.CutPrefix(skipSpace(rest), ","); more {
+			s = skipSpace(s)
+		}
+	}
+	if named {
+		if _, found := p.stack[first:].duplicate(); found {
+			return "", false
+		}
+	}
+	return strings.CutPrefix(s, end)
+}
+
+// cutValue reads a value inside an object or array that is depth deep.
+func (p *splitter) cutValue(s string, depth int) (rest string, ok bool) {
+	if s == "" {
+		return "", false
+	}
+	switch s[0] {
+	case '{', '[':
+		open := len(p.stack)
+		rest, ok = p.cutMembers(s, depth+1)
+		p.stack = p.stack[:open]
+	case '"':
+		_, rest, ok = cutString(s)
+	case 't':
+		rest, ok = strings.CutPrefix(s, "true")
+	case 'f':
+		rest, ok = strings.CutPrefix(s, "false")
+	case 'n':
+		rest, ok = strings.CutPrefix(s, "null")
+	default:
+		_, rest, ok = cutNumber(s)
+	}
+	return rest, ok
+}
+
+// cutString reads the string literal that s begins with and returns the text
+// that it stands for. s is valid UTF-8.
+func cutString(s string) (text, rest string, ok bool) {
+	s, ok = strings.CutPrefix(s, `"`)
+	if !ok {
+		return "", "", false
+	}
+	var unescaped []byte // the text before s, nil where it is s itself
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			if text = s[:i]; unescaped != nil {
+				text = string(append(unescaped, text...))
+			}
+			return text, s[i+1:], true
+		case c < ' ':
+			return "", "", false
+		case c == '\\':
+			r, n := readEscape(s[i:])
+			if n == 0 {
+				return "", "", false
+			}
+			unescaped = utf8.AppendRune(append(unescaped, s[:i]...), r)
+			s, i = s[i+n:], -1
+		}
+	}
+	return "", "", false
+}
+
+// readEscape returns the character that the backslash escape at the start of s
+// stands for and the escape's length, which is 0 where it is none. The two
+// halves of a surrogate pair are one escape; a half alone is none.
+func readEscape(s string) (r rune, length int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
+		return rune("\"\\/\b\f\n\r\t"[i]), 2
+	}
+	r, ok := readCodeUnit(s)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	low, _ := readCodeUnit(s[6:])
+	if r = utf16.DecodeRune(r, low); r == unicode.ReplacementChar {
+		return 0, 0
+	}
+	return r, 12
+}
+
+// readCodeUnit returns the UTF-16 code unit of the \u escape that s begins with.
+func readCodeUnit(s string) (unit rune, ok bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	return rune(n), err == nil
+}
+
+// skipSpace drops the white space of JSON from the start of s.
+func skipSpace(s string) string {
+	for s != "" && (s[0] == ' ' || s[0] == '\n' || s[0] == '\r' || s[0] == '\t') {
+		s = s[1:]
+	}
+	return s
+}
+
+// anyLength is the max of a text whose length something else judges.
+const anyLength = math.MaxInt
+
+// An input is what fields and query have in common: named values, and the first
+// fault found in them. Handlers read the fields in the order of the
+// specification and look at err once, at the end, so that the first fault in
+// that order is the one reported (contract §3).
+//
+// A value that is absent or at fault reads as zero and not present.
+type input struct {
+	*fault
+	object object
+	list   string // where the object is the element list[index], "" if it is none
+	index  int
+}
+
+// A fault holds err, the first error given to fail, or nil.
+type fault struct{ err error }
+
+// fail records err, unless it is nil or not the first. Handlers call it for
+// what only they can judge.
+func (f *fault) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// field returns the name by which errors call the member name: "price", or
+// "items[3].price".
+func (in input) field(name string) string {
+	if in.list == "" {
+		return name
+	}
+	return fmt.Sprintf("%s[%d].%s", in.list, in.index, name)
+}
+
+// invalid records that name is an invalid field and why, in Spanish.
+func (in input) invalid(name, why string) {
+	field := in.field(name)
+	in.fail(invalidField(field, field+" "+why))
+}
+
+// clean returns a text of a client as it is kept (contract §1): without white
+// space at its ends, at most max code points long and without control
+// characters other than newline and tab. A blank text is absent. Too long a text
+// is the error of code tooLong, or an invalid field where that is "".
+func (in input) clean(name, text string, max int, tooLong string) (cleaned string, present bool) {
+	text = strings.TrimSpace(text)
+	switch {
+	case len(text) > max && utf8.RuneCountInString(text) > max:
+		if tooLong != "" {
+			in.fail(newError(tooLong).on(in.field(name)))
+		} else {
+			in.invalid(name, fmt.Sprintf("no puede superar los %d caracteres", max))
+		}
+	case strings.ContainsFunc(text, forbidden):
+		in.invalid(name, "contiene caracteres no permitidos")
+	default:
+		return text, text != ""
+	}
+	return "", false
+}
+
+// forbidden reports whether r may not stand in a text: control characters, and
+// the code points that Unicode promises never to make characters.
+func forbidden(r rune) bool {
+	if r < 0x7f {
+		return r < ' ' && r != '\n' && r != '\t'
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r)
+}
+
+// toID reads an identifier. One that is malformed becomes the zero id, which
+// nothing has, because to clients it is "not found" and never invalid
+// (contract §1).
+func toID(text string) (u id, present bool) {
+	text = strings.TrimSpace(text)
+	u, _ = parseID(text)
+	return u, text != ""
+}
+
+// fields reads the members of a JSON object. Names are matched in their exact
+// spelling, null is absent, and a value of another JSON type than the one asked
+// for is an invalid field. The elements of a list share the fault of the whole.
+type fields struct{ input }
+
+func newFields(o object) fields { return fields{input{fault: new(fault), object: o}} }
+
+// literal returns the JSON text of a member, "" where it is absent or null.
+func (in fields) literal(name string) string {
+	literal, _ := in.object.get(name)
+	if literal == "null" {
+		return ""
+	}
+	return literal
+}
+
+// text reads a string of at most max code points, as clean keeps it.
+func (in fields) text(name string, max int) (text string, present bool) {
+	return in.textOr(name, max, "")
+}
+
+// textOr is text with an error code of its own for a text that is too long.
+func (in fields) textOr(name string, max int, tooLong string) (text string, present bool) {
+	text, present = in.rawText(name)
+	if !present {
+		return "", false
+	}
+	return in.clean(name, text, max, tooLong)
+}
+
+// id reads an identifier, as toID does.
+func (in fields) id(name string) (u id, present bool) {
+	text, _ := in.rawText(name)
+	return toID(text)
+}
+
+// rawText reads a string as it came.
+func (in fields) rawText(name string) (text string, present bool) {
+	literal := in.literal(name)
+	if literal == "" {
+		return "", false
+	}
+	text, _, ok := cutString(literal)
+	if !ok {
+		in.invalid(name, "debe ser un texto")
+	}
+	return text, ok
+}
+
+// number reads a decimal. One that a decimal cannot hold is too_precise or
+// too_large.
+func (in fields) number(name string) (d decimal, present bool) {
+	literal := in.literal(name)
+	if literal == "" {
+		return 0, false
+	}
+	d, err := parseDecimal(literal)
+	switch err {
+	case nil:
+		return d, true
+	case errTooPrecise:
+		in.fail(newError("too_precise").on(in.field(name)))
+	case errTooLarge:
+		in.fail(newError("too_large").on(in.field(name)))
+	default:
+		in.invalid(name, "debe ser un número")
+	}
+	return 0, false
+}
+
+// boolean reads true or false.
+func (in fields) boolean(name string) (value, present bool) {
+	switch in.literal(name) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	case "":
+	default:
+		in.invalid(name, "debe ser true o false")
+	}
+	return false, false
+}
+
+// list reads an array of at most max objects. It is nil where the array is
+// absent or at fault, and not nil where it is empty.
+func (in fields) list(name string, max int) []fields {
+	literal := in.literal(name)
+	if literal == "" {
+		return nil
+	}
+	if literal[0] != '[' {
+		in.invalid(name, "debe ser una lista")
+		return nil
+	}
+	var p splitter
+	p.cutMembers(literal, 1) // parseObject has found the array valid
+	if len(p.stack) > max {
+		in.invalid(name, fmt.Sprintf("no puede superar los %d elementos", max))
+		return nil
+	}
+	elements := make([]fields, len(p.stack))
+	members := splitter{make(object, 0, 4*len(elements))} // of all elements
+	list := in.field(name)
+	for i, element := range p.stack {
+		if element.value[0] != '{' {
+			in.invalid(fmt.Sprintf("%s[%d]", name, i), "debe ser un objeto")
+			return nil
+		}
+		first := len(members.stack)
+		members.cutMembers(element.value, 1)
+		elements[i] = fields{input{in.fault, members.stack[first:], list, i}}
+	}
+	return elements
+}
+
+// query reads the parameters of a URL. An empty parameter is absent.
+type query struct{ input }
+
+// parseQuery reads the part of a URL after the question mark. A semicolon, a bad
+// escape, text that is not UTF-8 and a parameter that comes twice are errors:
+// clients that send them mean something that others would read differently.
+func parseQuery(raw string) (query, error) {
+	bad := func() (query, error) { return query{}, invalidField("", "La consulta no es válida") }
+	if strings.Contains(raw, ";") {
+		return bad()
+	}
+	var params object
+	for part := range strings.SplitSeq(raw, "&") {
+		if part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil || !utf8.ValidString(name) {
+			return bad()
+		}
+		value, err = url.QueryUnescape(value)
+		if err != nil || !utf8.ValidString(value) {
+			return bad()
+		}
+		params = append(params, pair{name, value})
+	}
+	if name, found := params.duplicate(); found {
+		return query{}, invalidField(name, name+" no puede repetirse")
+	}
+	return query{input{fault: new(fault), object: params}}, nil
+}
+
+// text reads a parameter of at most max code points, as clean keeps it.
+func (q query) text(name string, max int) (text string, present bool) {
+	text, _ = q.object.get(name)
+	return q.clean(name, text, max, "")
+}
+
+// id reads an identifier, as toID does.
+func (q query) id(name string) (u id, present bool) {
+	text, _ := q.object.get(name)
+	return toID(text)
+}
+
+// phone reads a phone number of any length. The + of an international number
+// means a space in a query, and many clients forget to escape it: a number that
+// starts with a space is read as starting with + (contract §7).
+func (q query) phone(name string) (text string, present bool) {
+	text, _ = q.object.get(name)
+	number := strings.TrimSpace(text)
+	if strings.HasPrefix(text, " ") && number != "" && number[0] != '+' {
+		text = "+" + number
+	}
+	return q.clean(name, text, anyLength, "")
+}
