@@ -1,0 +1,302 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// The configuration of one organization: what it sells loyalty with. It
+// comes from the document of `sello apply` (contract §9); things in it are
+// matched by their key from one document to the next and keep their ids.
+//
+// In the store it is one JSON value, so that it is applied whole or not at
+// all; config is the form the program works with, never changed once built.
+type config struct {
+	Number       uint32       `json:"number"` // stands for the organization in keys
+	ID           id           `json:"id"`
+	Organization organization `json:"organization"`
+	Programs     []*program   `json:"programs"`
+	Rewards      []*reward    `json:"rewards"`
+	Segments     []*segment   `json:"segments"`
+	NextProgram  uint32       `json:"nextProgram"` // the number the next new program gets
+
+	zone *time.Location
+}
+
+type organization struct {
+	Slug string `json:"slug"`
+	Name string `json:"name"`
+	Plan struct {
+		Name      string `json:"name"`
+		APIAccess bool   `json:"apiAccess"`
+	} `json:"plan"`
+	Profile struct {
+		Country      string  `json:"country"`
+		Industry     *string `json:"industry"`
+		LogoURL      *string `json:"logoUrl"`
+		PrimaryColor *string `json:"primaryColor"`
+	} `json:"profile"`
+	Settings struct {
+		Timezone string `json:"timezone"`
+		Currency string `json:"currency"`
+		Language string `json:"language"`
+	} `json:"settings"`
+}
+
+// A program is a currency of points with the rules that give them.
+type program struct {
+	Number uint32 `json:"number"` // stands for the program in keys
+	ID     id     `json:"id"`
+	programDoc
+}
+
+// Ids of what belongs to a program alone.
+
+func (p *program) currencyID() id    { return p.ID.derive("currency") }
+func (p *program) ruleID(r *rule) id { return p.ID.derive("rule", r.Key) }
+
+type programDoc struct {
+	Key             string    `json:"key"`
+	Name            string    `json:"name"`
+	Default         bool      `json:"default"`
+	Currency        string    `json:"currency"`
+	PointsDecimals  int       `json:"pointsDecimals"`
+	Rounding        rounding  `json:"rounding"`
+	Expiry          *expiry   `json:"expiry"`
+	Returns         string    `json:"returns"`         // Reverse or Keep
+	NegativeBalance string    `json:"negativeBalance"` // Clamp or Debt
+	TierBasis       tierBasis `json:"tierBasis"`
+	Tiers           []tier    `json:"tiers"` // lowest threshold first
+	Rules           []rule    `json:"rules"`
+}
+
+// An expiry says how long points live from the moment they are given: a
+// number of days or of months, stretched to the end of a month if EndOf is
+// Month, in the organization's time zone.
+type expiry struct {
+	Days   int    `json:"days,omitempty"`
+	Months int    `json:"months,omitempty"`
+	EndOf  string `json:"endOf,omitempty"`
+}
+
+type tierBasis struct {
+	Metric string `json:"metric"` // PointsEarned, AmountSpent or Purchases
+	Window string `json:"window"` // Lifetime or Rolling
+	Months int    `json:"months,omitempty"`
+}
+
+type tier struct {
+	Name       string   `json:"name"`
+	Threshold  decimal  `json:"threshold"`
+	Multiplier *decimal `json:"multiplier,omitempty"`
+}
+
+// A rule gives points. All its conditions must hold; it has one effect.
+type rule struct {
+	Key  string `json:"key"`
+	Name string `json:"name"`
+
+	// Conditions.
+	On                   string     `json:"on,omitempty"` // Purchase (default) or Signup
+	MinAmount            *decimal   `json:"minAmount,omitempty"`
+	SKUs                 []string   `json:"skus,omitempty"` // `*` stands for any run of characters
+	Tiers                []string   `json:"tiers,omitempty"`
+	Segments             []string   `json:"segments,omitempty"` // keys
+	Days                 []string   `json:"days,omitempty"`
+	Hours                *hourRange `json:"hours,omitempty"`
+	From                 string     `json:"from,omitempty"`
+	Until                string     `json:"until,omitempty"`
+	FirstPurchase        bool       `json:"firstPurchase,omitempty"`
+	MaxPerCustomerPerDay int        `json:"maxPerCustomerPerDay,omitempty"`
+
+	// Effects.
+	Per        *perRule `json:"per,omitempty"`
+	PerItem    *decimal `json:"perItem,omitempty"`
+	Points     *decimal `json:"points,omitempty"`
+	Multiplier *decimal `json:"multiplier,omitempty"`
+
+	PendingDays   int `json:"pendingDays,omitempty"`
+	ExpiresInDays int `json:"expiresInDays,omitempty"`
+}
+
+type perRule struct {
+	Amount decimal `json:"amount"`
+	Points decimal `json:"points"`
+}
+
+// An hourRange is From ≤ time of day < To, "15:04" each; From after To runs
+// over midnight.
+type hourRange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+type reward struct {
+	ID        id      `json:"id"`
+	CreatedAt instant `json:"createdAt"`
+	UpdatedAt instant `json:"updatedAt"`
+	rewardDoc
+}
+
+type rewardDoc struct {
+	Key              string   `json:"key"`
+	Program          string   `json:"program"` // key
+	Name             string   `json:"name"`
+	Description      *string  `json:"description,omitempty"`
+	ImageURL         *string  `json:"imageUrl,omitempty"`
+	Status           string   `json:"status"` // Active or Inactive
+	PointsCost       decimal  `json:"pointsCost"`
+	Stock            *int     `json:"stock"` // how many there are to give in all; null: no end
+	LimitPerCustomer *int     `json:"limitPerCustomer,omitempty"`
+	Tiers            []string `json:"tiers,omitempty"`
+	Segments         []string `json:"segments,omitempty"` // keys
+	ValidFrom        string   `json:"validFrom,omitempty"`
+	ValidTo          string   `json:"validTo,omitempty"`
+}
+
+type segment struct {
+	ID        id      `json:"id"`
+	CreatedAt instant `json:"createdAt"`
+	segmentDoc
+}
+
+type segmentDoc struct {
+	Key         string      `json:"key"`
+	Name        string      `json:"name"`
+	Description *string     `json:"description,omitempty"`
+	Priority    int         `json:"priority"`
+	IsActive    bool        `json:"isActive"`
+	Rule        segmentRule `json:"rule"`
+}
+
+// A segmentRule is a comparison of one customer field, or a combination.
+type segmentRule struct {
+	All   []segmentRule   `json:"all,omitempty"`
+	Any   []segmentRule   `json:"any,omitempty"`
+	Not   *segmentRule    `json:"not,omitempty"`
+	Field string          `json:"field,omitempty"`
+	Op    string          `json:"op,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// parseConfig reads the stored form.
+func parseConfig(raw []byte) (*config, error) {
+	c := new(config)
+	if err := json.Unmarshal(raw, c); err != nil {
+		return nil, fmt.Errorf("stored configuration: %w", err)
+	}
+	var err error
+	if c.zone, err = time.LoadLocation(c.Organization.Settings.Timezone); err != nil {
+		return nil, fmt.Errorf("stored configuration: %w", err)
+	}
+	return c, nil
+}
+
+// program finds a program of this organization; nil for any other id.
+func (c *config) program(pid id) *program {
+	for _, p := range c.Programs {
+		if p.ID == pid {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *config) programNumber(n uint32) *program {
+	for _, p := range c.Programs {
+		if p.Number == n {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *config) programKey(key string) *program {
+	for _, p := range c.Programs {
+		if p.Key == key {
+			return p
+		}
+	}
+	return nil
+}
+
+// defaultProgram is the program new customers are enrolled in. A document
+// without exactly one is refused, so there always is one.
+func (c *config) defaultProgram() *program {
+	for _, p := range c.Programs {
+		if p.Default {
+			return p
+		}
+	}
+	return c.Programs[0]
+}
+
+func (c *config) reward(rid id) *reward {
+	for _, r := range c.Rewards {
+		if r.ID == rid {
+			return r
+		}
+	}
+	return nil
+}
+
+func (c *config) segment(sid id) *segment {
+	for _, s := range c.Segments {
+		if s.ID == sid {
+			return s
+		}
+	}
+	return nil
+}
+
+func (c *config) segmentKey(key string) *segment {
+	for _, s := range c.Segments {
+		if s.Key == key {
+			return s
+		}
+	}
+	return nil
+}
+
+// endOfLife is when points given at from expire under e; never without e.
+// The last day counts whole when EndOf stretches it, and a month too short
+// for the day ends on its last day (31 January + 1 month is the last day of
+// February).
+func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
+	if e == nil {
+		return never
+	}
+	t := addMonths(from.time().In(zone), e.Months).AddDate(0, 0, e.Days)
+	if e.EndOf == "Month" {
+		t = time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, zone).Add(-time.Millisecond)
+	}
+	return instantOf(t)
+}
+
+// addMonths keeps the day of the month, or takes the month's last day where
+// the month is too short for it.
+func addMonths(t time.Time, months int) time.Time {
+	first := time.Date(t.Year(), t.Month()+time.Month(months), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
+	last := first.AddDate(0, 1, -1).Day()
+	return first.AddDate(0, 0, min(t.Day(), last)-1)
+}
+
+// A day is a date in an organization's time zone, counted from 1 January 1970.
+type day int32
+
+func dayOf(i instant, zone *time.Location) day {
+	t := i.time().In(zone)
+	return day(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86400)
+}
+
+// start is the first moment of the day in zone. Where daylight saving skips
+// midnight, time.Date may answer with an hour before it.
+func (d day) start(zone *time.Location) instant {
+	date := time.Unix(int64(d)*86400, 0).UTC()
+	t := time.Date(date.Year(), date.Month(), date.Day(), 0, 0, 0, 0, zone)
+	if t.Day() != date.Day() {
+		t = t.Add(time.Hour)
+	}
+	return instantOf(t)
+}
