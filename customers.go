@@ -1,0 +1,336 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+)
+
+// A customer is a person's membership of one organization. What is kept here
+// is only what this organization was told.
+type customer struct {
+	ID id // from the key
+
+	Number  uint64 // place in the organization's list
+	Person  id     // the same for all memberships of one person; never shown
+	Program uint32 // number of the program the customer belongs to
+
+	FirstName, LastName string
+	Email, Phone        string // normalized; at least one is there
+	Status              string // Active or Inactive
+	CreatedAt           instant
+	UpdatedAt           instant
+
+	TotalSpent decimal // purchases less returns
+	Purchases  uint64  // those not wholly returned
+	LastSaleAt instant // 0 before the first purchase
+
+	Sales          chain  // every sale, returns too
+	PurchasesTotal uint64 // purchases among them
+}
+
+const (
+	statusActive   = "Active"
+	statusInactive = "Inactive"
+)
+
+func (c *customer) encode(w *writer) {
+	w.uint(c.Number)
+	w.id(c.Person)
+	w.uint(uint64(c.Program))
+	w.text(c.FirstName)
+	w.text(c.LastName)
+	w.text(c.Email)
+	w.text(c.Phone)
+	w.text(c.Status)
+	w.instant(c.CreatedAt)
+	w.instant(c.UpdatedAt)
+	w.decimal(c.TotalSpent)
+	w.uint(c.Purchases)
+	w.instant(c.LastSaleAt)
+	c.Sales.encode(w)
+	w.uint(c.PurchasesTotal)
+}
+
+func (c *customer) decode(r *reader) {
+	c.Number = r.uint()
+	c.Person = r.id()
+	c.Program = uint32(r.uint())
+	c.FirstName = r.text()
+	c.LastName = r.text()
+	c.Email = r.text()
+	c.Phone = r.text()
+	c.Status = r.text()
+	c.CreatedAt = r.instant()
+	c.UpdatedAt = r.instant()
+	c.TotalSpent = r.decimal()
+	c.Purchases = r.uint()
+	c.LastSaleAt = r.instant()
+	c.Sales.decode(r)
+	c.PurchasesTotal = r.uint()
+}
+
+// name is the full name, or else the e-mail, or else the phone (contract §7).
+func (c *customer) name() string {
+	return cmp.Or(strings.TrimSpace(c.FirstName+" "+c.LastName), c.Email, c.Phone)
+}
+
+// customer finds a customer of this organization. Any id that is not one,
+// malformed (which is the zero id) or another organization's, is the same
+// customer_not_found.
+func (t *txn) customer(cust id) (*customer, error) {
+	c, err := t.customerByID(cust)
+	if err == nil && c == nil {
+		err = newError("customer_not_found")
+	}
+	return c, err
+}
+
+// activeCustomer is customer for what an inactive one may not do.
+func (t *txn) activeCustomer(cust id) (*customer, error) {
+	c, err := t.customer(cust)
+	if err == nil && c.Status != statusActive {
+		err = newError("customer_inactive")
+	}
+	return c, err
+}
+
+// customerByID returns nil for an id that is no customer's here.
+func (t *txn) customerByID(cust id) (*customer, error) {
+	c, err := get[customer](t.Tx, customerKey(t.org, cust, partCustomer))
+	if c != nil {
+		c.ID = cust
+	}
+	return c, err
+}
+
+func (t *txn) saveCustomer(c *customer) error {
+	return put(t.Tx, customerKey(t.org, c.ID, partCustomer), c)
+}
+
+// An identity is an e-mail or a phone by which a person is known, and what it
+// leads to in one organization.
+type identity struct{ customer, person id }
+
+func (i *identity) encode(w *writer) { w.id(i.customer); w.id(i.person) }
+func (i *identity) decode(r *reader) { i.customer = r.id(); i.person = r.id() }
+
+const (
+	kindEmail = 'e'
+	kindPhone = 'p'
+)
+
+func identityKey(kind byte, value string) key {
+	return newKey('p').byte(kind).text(value).byte(0)
+}
+
+// identify finds this organization's customer by e-mail or phone; nil if the
+// value is empty or nobody's.
+func (t *txn) identify(kind byte, value string) (*customer, error) {
+	if value == "" {
+		return nil, nil
+	}
+	i, err := get[identity](t.Tx, identityKey(kind, value).u32(t.org))
+	if err != nil || i == nil {
+		return nil, err
+	}
+	return t.customerByID(i.customer)
+}
+
+// personOf finds whoever any organization knows by the identity.
+func (t *txn) personOf(kind byte, value string) (id, bool, error) {
+	if value == "" {
+		return id{}, false, nil
+	}
+	for e, err := range scan(t.Tx, identityKey(kind, value), false) {
+		if err != nil {
+			return id{}, false, err
+		}
+		i, err := decodeRecord[identity](e.Value)
+		if err != nil {
+			return id{}, false, err
+		}
+		return i.person, true, nil
+	}
+	return id{}, false, nil
+}
+
+// saveIdentity records the customer under each e-mail and phone it has.
+func (t *txn) saveIdentity(c *customer) error {
+	i := &identity{c.ID, c.Person}
+	for kind, value := range c.identities() {
+		if err := put(t.Tx, identityKey(kind, value).u32(t.org), i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identities yields what the customer is known by.
+func (c *customer) identities() func(yield func(byte, string) bool) {
+	return func(yield func(byte, string) bool) {
+		if c.Email != "" && !yield(kindEmail, c.Email) {
+			return
+		}
+		if c.Phone != "" {
+			yield(kindPhone, c.Phone)
+		}
+	}
+}
+
+// An enrolment is what a caller tells of a customer; texts are normalized.
+type enrolment struct{ FirstName, LastName, Email, Phone string }
+
+// enrol makes a customer of this organization, or finds the one it already
+// has and fills in what was missing there. A person whom another organization
+// knows is linked by Person, which nothing outside shows (spec: POST
+// /customers; contract §7).
+func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
+	byEmail, err := t.identify(kindEmail, e.Email)
+	if err != nil {
+		return nil, false, err
+	}
+	byPhone, err := t.identify(kindPhone, e.Phone)
+	if err != nil {
+		return nil, false, err
+	}
+	switch {
+	case byEmail != nil && byPhone != nil && byEmail.ID != byPhone.ID:
+		return nil, false, newError("identity_conflict")
+	case byEmail != nil:
+		return byEmail, false, t.fillIn(byEmail, e)
+	case byPhone != nil:
+		return byPhone, false, t.fillIn(byPhone, e)
+	}
+	c, err = t.newCustomer(e)
+	return c, true, err
+}
+
+// fillIn adds what is missing and overwrites nothing.
+func (t *txn) fillIn(c *customer, e enrolment) error {
+	before := *c
+	c.FirstName = cmp.Or(c.FirstName, e.FirstName)
+	c.LastName = cmp.Or(c.LastName, e.LastName)
+	c.Email = cmp.Or(c.Email, e.Email)
+	c.Phone = cmp.Or(c.Phone, e.Phone)
+	if c.FirstName == before.FirstName && c.LastName == before.LastName && c.Email == before.Email && c.Phone == before.Phone {
+		return nil
+	}
+	c.UpdatedAt = t.now
+	if err := t.saveIdentity(c); err != nil {
+		return err
+	}
+	if err := t.reindex(before.Number, before.searchTexts(), c.searchTexts()); err != nil {
+		return err
+	}
+	return t.saveCustomer(c)
+}
+
+func (t *txn) newCustomer(e enrolment) (*customer, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	n.Customers++
+	p := t.cfg.defaultProgram()
+	c := &customer{
+		ID: t.id(), Number: n.Customers, Program: p.Number,
+		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
+		Status: statusActive, CreatedAt: t.now, UpdatedAt: t.now,
+	}
+	person, known, err := t.personOf(kindEmail, e.Email)
+	if err == nil && !known {
+		person, known, err = t.personOf(kindPhone, e.Phone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Person = t.id() // made either way, so that ids tell nothing
+	if known {
+		c.Person = person
+	}
+	if err := t.saveIdentity(c); err != nil {
+		return nil, err
+	}
+	if err := t.Put(orgKey('l', t.org).byte('c').u64(c.Number), c.ID[:]); err != nil {
+		return nil, err
+	}
+	if err := t.reindex(c.Number, nil, c.searchTexts()); err != nil {
+		return nil, err
+	}
+	if err := t.saveCustomer(c); err != nil {
+		return nil, err
+	}
+	s, err := t.tally(p.Number, t.now)
+	if err != nil {
+		return nil, err
+	}
+	s.NewCustomers++
+	return c, t.openAccount(c, p)
+}
+
+// customerAt is the customer with a place in the organization's list.
+func (t *txn) customerAt(number uint64) (*customer, error) {
+	value, ok, err := t.Get(orgKey('l', t.org).byte('c').u64(number))
+	if err != nil {
+		return nil, err
+	}
+	if !ok || len(value) != 16 {
+		return nil, errRecord
+	}
+	c, err := t.customerByID(id(value))
+	if err == nil && c == nil {
+		err = errRecord
+	}
+	return c, err
+}
+
+// listCustomers returns a page of all customers, newest first, and how many
+// there are.
+func (t *txn) listCustomers(p page) ([]*customer, uint64, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
+	first, last, ok := p.span(n.Customers)
+	if !ok {
+		return nil, n.Customers, nil
+	}
+	list := orgKey('l', t.org).byte('c')
+	page := make([]*customer, 0, first-last+1)
+	for e, err := range t.Scan(append(key(nil), list...).u64(last), append(key(nil), list...).u64(first+1), true) {
+		if err != nil {
+			return nil, 0, err
+		}
+		c, err := t.customerByID(id(e.Value))
+		if err != nil {
+			return nil, 0, err
+		}
+		if c == nil {
+			return nil, 0, errRecord
+		}
+		page = append(page, c)
+	}
+	return page, n.Customers, nil
+}
+
+// searchCustomers is listCustomers for those that a search finds.
+func (t *txn) searchCustomers(needle string, p page) ([]*customer, uint64, error) {
+	found, err := t.search(needle)
+	if err != nil {
+		return nil, 0, err
+	}
+	total := uint64(len(found))
+	first, last, ok := p.span(total)
+	if !ok {
+		return nil, total, nil
+	}
+	page := make([]*customer, 0, first-last+1)
+	for i := first; i >= last; i-- {
+		c, err := t.customerAt(uint64(found[i-1]))
+		if err != nil {
+			return nil, 0, err
+		}
+		page = append(page, c)
+	}
+	return page, total, nil
+}
