@@ -1,0 +1,644 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// An account is a customer's points in one program (contract §8).
+//
+// A credit is a lot: points that become available at one moment and expire
+// at another. A debit takes from the lots that expire first, those that never
+// expire last, the older first among equals.
+//
+// Invariants, proved by `sello verify`:
+//
+//	balance + pending = sum of the account's movements
+//	balance           = what is left in available lots, or, below zero, a debt with no lot left
+//	pending           = what is left in pending lots
+//	due               = the first moment at which any of this changes by itself
+//
+// The record holds the state as it was last written. Lots that have expired
+// or become available since are taken account of by settle, which every
+// reading and every change begins with.
+type account struct {
+	customer *customer // both from the key
+	program  *program
+
+	Balance   decimal
+	Pending   decimal
+	Lifetime  decimal // earned less taken back by returns; never less for spending
+	Due       instant // never if nothing will change by itself
+	Movements chain
+
+	// What the days of the rolling tier window add up to.
+	Window basis
+
+	// The tier that the customer is counted in, if this is its own program.
+	Tier string
+}
+
+func (a *account) encode(w *writer) {
+	w.decimal(a.Balance)
+	w.decimal(a.Pending)
+	w.decimal(a.Lifetime)
+	w.instant(a.Due)
+	a.Movements.encode(w)
+	a.Window.encode(w)
+	w.text(a.Tier)
+}
+
+func (a *account) decode(r *reader) {
+	a.Balance = r.decimal()
+	a.Pending = r.decimal()
+	a.Lifetime = r.decimal()
+	a.Due = r.instant()
+	a.Movements.decode(r)
+	a.Window.decode(r)
+	a.Tier = r.text()
+}
+
+// id is the identifier of the balance record. It is derived, so that the
+// record has it from enrolment on and before anything is written for it.
+func (a *account) id() id { return a.customer.ID.derive("balance", a.program.ID.String()) }
+
+func (t *txn) key(a *account, part byte) key {
+	return customerKey(t.org, a.customer.ID, part).u32(a.program.Number)
+}
+
+// account returns a customer's account in a program as it is at t.now, with
+// whatever became due since the last write written down. In a View that
+// finds something due the writes go nowhere.
+func (t *txn) account(c *customer, p *program) (*account, error) {
+	a, err := t.storedAccount(c, p)
+	if err != nil || a.Due > t.now {
+		return a, err
+	}
+	return a, t.settle(a)
+}
+
+// storedAccount is the account as it was last written. One that was never
+// written is empty.
+func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
+	a, err := get[account](t.Tx, customerKey(t.org, c.ID, partAccount).u32(p.Number))
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		a = &account{Due: never}
+	}
+	a.customer, a.program = c, p
+	return a, nil
+}
+
+// saveAccount writes the account, its entry among what is due if that moment
+// changed, and the count of its tier if that did.
+func (t *txn) saveAccount(a *account) error {
+	if a.customer.Program == a.program.Number {
+		current, _ := a.tier()
+		if err := t.moveTier(a.program.Number, a.Tier, current.name()); err != nil {
+			return err
+		}
+		a.Tier = current.name()
+	}
+	due, err := t.nextDue(a)
+	if err != nil {
+		return err
+	}
+	if due != a.Due {
+		if a.Due != never {
+			if err := t.Delete(t.dueKey(a, a.Due)); err != nil {
+				return err
+			}
+		}
+		if due != never {
+			if err := t.Put(t.dueKey(a, due), nil); err != nil {
+				return err
+			}
+		}
+		a.Due = due
+	}
+	return put(t.Tx, t.key(a, partAccount), a)
+}
+
+func (t *txn) dueKey(a *account, due instant) key {
+	return newKey('d').instant(due).u32(t.org).id(a.customer.ID).u32(a.program.Number)
+}
+
+// nextDue is the first moment at which a lot expires, a pending one becomes
+// available or a day leaves the tier window.
+func (t *txn) nextDue(a *account) (instant, error) {
+	due := never
+	for _, part := range []byte{partPending, partExpiring} {
+		prefix := t.key(a, part)
+		for e, err := range scan(t.Tx, prefix, false) {
+			if err != nil {
+				return 0, err
+			}
+			due = min(due, instantIn(e.Key[len(prefix):]))
+			break
+		}
+	}
+	leaves, err := t.windowLeaves(a)
+	return min(due, leaves), err
+}
+
+func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }
+
+// A lot is what is left of one credit. A lot with nothing left is not kept.
+type lot struct {
+	Seq       uint64  // sequence of the credit's movement
+	AvailFrom instant // 0 if it was available at once
+	Expires   instant
+
+	Movement id // of the credit
+	Left     decimal
+}
+
+func (l *lot) encode(w *writer) {
+	w.uint(l.Seq)
+	w.instant(l.AvailFrom)
+	w.instant(l.Expires)
+	w.id(l.Movement)
+	w.decimal(l.Left)
+}
+
+func (l *lot) decode(r *reader) {
+	l.Seq = r.uint()
+	l.AvailFrom = r.instant()
+	l.Expires = r.instant()
+	l.Movement = r.id()
+	l.Left = r.decimal()
+}
+
+func (t *txn) lotKey(a *account, l *lot) key { return t.key(a, partLot).instant(l.Expires).u64(l.Seq) }
+
+func (t *txn) pendingKey(a *account, l *lot) key {
+	return t.key(a, partPending).instant(l.AvailFrom).u64(l.Seq)
+}
+
+// changeLot adds to what is left in an available lot and in the sum of its
+// expiry; amount is negative to take.
+func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
+	l.Left += amount
+	if err := t.keepLot(t.lotKey(a, l), l); err != nil || l.Expires == never {
+		return err
+	}
+	k := t.key(a, partExpiring).instant(l.Expires)
+	sum, _, err := getUint(t.Tx, k)
+	if err != nil {
+		return err
+	}
+	if left := decimal(sum) + amount; left != 0 {
+		return putUint(t.Tx, k, uint64(left))
+	}
+	return t.Delete(k)
+}
+
+func (t *txn) keepLot(k key, l *lot) error {
+	if l.Left == 0 {
+		return t.Delete(k)
+	}
+	return put(t.Tx, k, l)
+}
+
+// A use is what one movement took from, or gave back to, one lot.
+type use struct {
+	Seq      uint64 // sequence of the lot's credit
+	Movement id     // of the lot's credit
+	Amount   decimal
+	Expires  instant
+}
+
+// A movement is one line of the ledger.
+type movement struct {
+	Seq uint64 // from the key
+
+	ID          id
+	Customer    id
+	Program     uint32
+	Category    string
+	Amount      decimal // above zero: a credit; below: a debit
+	Balance     decimal // after it
+	Comment     string
+	AvailFrom   instant // of a credit that was pending; else 0
+	Expires     instant // of a credit; never if it does not expire
+	Transaction id      // zero if not of a sale
+	Redemption  id      // zero if not of a redemption
+	CreatedAt   instant
+	Link        link  // the account's chain
+	Uses        []use // lots: taken from by a debit, given back to by a refund
+}
+
+func (m *movement) encode(w *writer) {
+	w.id(m.ID)
+	w.id(m.Customer)
+	w.uint(uint64(m.Program))
+	w.text(m.Category)
+	w.decimal(m.Amount)
+	w.decimal(m.Balance)
+	w.text(m.Comment)
+	w.instant(m.AvailFrom)
+	w.instant(m.Expires)
+	w.id(m.Transaction)
+	w.id(m.Redemption)
+	w.instant(m.CreatedAt)
+	m.Link.encode(w)
+	w.uint(uint64(len(m.Uses)))
+	for _, u := range m.Uses {
+		w.uint(u.Seq)
+		w.id(u.Movement)
+		w.decimal(u.Amount)
+		w.instant(u.Expires)
+	}
+}
+
+func (m *movement) decode(r *reader) {
+	m.ID = r.id()
+	m.Customer = r.id()
+	m.Program = uint32(r.uint())
+	m.Category = r.text()
+	m.Amount = r.decimal()
+	m.Balance = r.decimal()
+	m.Comment = r.text()
+	m.AvailFrom = r.instant()
+	m.Expires = r.instant()
+	m.Transaction = r.id()
+	m.Redemption = r.id()
+	m.CreatedAt = r.instant()
+	m.Link.decode(r)
+	m.Uses = make([]use, r.len())
+	for i := range m.Uses {
+		m.Uses[i] = use{r.uint(), r.id(), r.decimal(), r.instant()}
+	}
+}
+
+// Categories of movements (spec: Points movement categories). Expiration and
+// Return are the system's own.
+const (
+	categoryExpiration = "Expiration"
+	categoryReturn     = "Return"
+	categoryRefund     = "Refund"
+	categoryBonus      = "Bonus"
+	categoryPurchase   = "Purchase"
+	categoryRedemption = "Redemption"
+	categoryAdjustment = "Adjustment"
+)
+
+var (
+	addCategories    = []string{"Purchase", "Bonus", "Referral", "Campaign", "Loyalty", "Refund", "Interest", "AdminBonus", "Adjustment"}
+	deductCategories = []string{"Redemption", "Fee", "Penalty", "AdminDeduction", "Exchange", "Adjustment"}
+)
+
+// isEarning tells whether a credit counts for lifetime points and tiers: all
+// do but giving back what was spent and correcting a mistake.
+func isEarning(category string) bool {
+	return category != categoryRefund && category != categoryAdjustment
+}
+
+// record appends a movement to the ledger and to its account's chain. The
+// caller has changed the account's balance already.
+func (t *txn) record(a *account, m *movement) error {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	n.Movements++
+	m.Seq = n.Movements
+	m.Customer, m.Program, m.Balance = a.customer.ID, a.program.Number, a.Balance
+	m.Link = a.Movements.append(m.Seq)
+	s, err := t.tally(m.Program, m.CreatedAt)
+	if err != nil {
+		return err
+	}
+	s.countMovement(m)
+	return put(t.Tx, t.movementKey(m.Seq), m)
+}
+
+// isGiveBack tells a refund that returned points to their lots from one that
+// made a new lot.
+func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && len(m.Uses) > 0 }
+
+func (t *txn) movementKey(seq uint64) key { return orgKey('m', t.org).u64(seq) }
+
+func (t *txn) movement(seq uint64) (*movement, error) {
+	m, err := get[movement](t.Tx, t.movementKey(seq))
+	if err == nil && m == nil {
+		err = errRecord
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.Seq = seq
+	return m, nil
+}
+
+// credit gives points: m says how many, why and until when; AvailFrom after
+// now makes them pending. A debt is paid first. It refuses a result beyond
+// the range of numbers.
+func (t *txn) credit(a *account, m *movement) error {
+	if m.Expires == 0 {
+		m.Expires = a.program.Expiry.endOfLife(t.now, t.cfg.zone)
+	}
+	if m.AvailFrom <= t.now {
+		m.AvailFrom = 0
+	}
+	m.ID, m.CreatedAt = t.id(), t.now
+	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires, Movement: m.ID}
+
+	if _, ok := (a.Balance + a.Pending).add(m.Amount); !ok {
+		return newError("too_large").on("amount")
+	}
+	left := m.Amount
+	if m.AvailFrom > 0 {
+		a.Pending += m.Amount
+	} else {
+		left -= min(max(-a.Balance, 0), m.Amount) // a debt is paid first
+		a.Balance += m.Amount
+	}
+	if isEarning(m.Category) {
+		var ok bool
+		if a.Lifetime, ok = a.Lifetime.add(m.Amount); !ok {
+			return newError("too_large").on("amount")
+		}
+		if err := t.addBasis(a, t.now, basis{Points: m.Amount}); err != nil {
+			return err
+		}
+	}
+	if err := t.record(a, m); err != nil {
+		return err
+	}
+	l.Seq = m.Seq
+	if m.AvailFrom > 0 {
+		l.Left = left
+		return t.keepLot(t.pendingKey(a, l), l)
+	}
+	return t.changeLot(a, l, left)
+}
+
+// debit takes m.Amount points, given as a number above zero, from the lots
+// in order, or fails with insufficient_balance and takes nothing.
+func (t *txn) debit(a *account, m *movement) error {
+	if m.Amount > a.Balance {
+		return newError("insufficient_balance").with("required", m.Amount).with("available", max(a.Balance, 0))
+	}
+	uses, err := t.consume(a, m.Amount)
+	if err != nil {
+		return err
+	}
+	m.Uses = uses
+	a.Balance -= m.Amount
+	m.Amount = -m.Amount
+	m.ID, m.CreatedAt = t.id(), t.now
+	return t.record(a, m)
+}
+
+var errLots = errors.New("an account's lots do not add up to its balance")
+
+// consume takes amount, which is there, from the available lots.
+func (t *txn) consume(a *account, amount decimal) ([]use, error) {
+	var (
+		uses    []use
+		emptied []*lot
+	)
+	prefix := t.key(a, partLot)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		if amount == 0 {
+			break
+		}
+		l, err := decodeRecord[lot](e.Value)
+		if err != nil {
+			return nil, err
+		}
+		taken := min(l.Left, amount)
+		amount -= taken
+		uses = append(uses, use{l.Seq, l.Movement, taken, l.Expires})
+		emptied = append(emptied, l)
+	}
+	if amount != 0 {
+		return nil, errLots
+	}
+	for i, l := range emptied {
+		if err := t.changeLot(a, l, -uses[i].Amount); err != nil {
+			return nil, err
+		}
+	}
+	return uses, nil
+}
+
+// settle writes down what became due by t.now: pending lots that became
+// available, then, as Expiration movements dated at the expiry itself, lots
+// that expired, in the order in which it happened.
+func (t *txn) settle(a *account) error {
+	if t.readOnly {
+		t.Tx, t.readOnly = newOverlay(t.Tx), false
+	}
+	for {
+		moment, err := t.nextDue(a)
+		if err != nil {
+			return err
+		}
+		if moment > t.now {
+			break
+		}
+		if err := t.mature(a, moment); err != nil {
+			return err
+		}
+		if err := t.expire(a, moment); err != nil {
+			return err
+		}
+		if err := t.shrinkWindow(a, moment); err != nil {
+			return err
+		}
+	}
+	return t.saveAccount(a)
+}
+
+// mature makes the pending lots of one moment available.
+func (t *txn) mature(a *account, moment instant) error {
+	var lots []*lot
+	prefix := t.key(a, partPending)
+	for e, err := range t.Scan(prefix, append(key(nil), prefix...).instant(moment+1), false) {
+		if err != nil {
+			return err
+		}
+		l, err := decodeRecord[lot](e.Value)
+		if err != nil {
+			return err
+		}
+		lots = append(lots, l)
+	}
+	for _, l := range lots {
+		if err := t.Delete(t.pendingKey(a, l)); err != nil {
+			return err
+		}
+		left := l.Left
+		debt := min(max(-a.Balance, 0), left)
+		a.Pending -= left
+		a.Balance += left
+		l.Left = 0
+		if err := t.changeLot(a, l, left-debt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxUses bounds the lots that one Expiration movement names.
+const maxUses = 500
+
+// expire ends the available lots of one moment.
+func (t *txn) expire(a *account, moment instant) error {
+	for {
+		var lots []*lot
+		prefix := t.key(a, partLot)
+		for e, err := range t.Scan(prefix, append(key(nil), prefix...).instant(moment+1), false) {
+			if err != nil {
+				return err
+			}
+			if len(lots) == maxUses {
+				break
+			}
+			l, err := decodeRecord[lot](e.Value)
+			if err != nil {
+				return err
+			}
+			lots = append(lots, l)
+		}
+		if len(lots) == 0 {
+			return nil
+		}
+		m := &movement{ID: t.id(), Category: categoryExpiration, CreatedAt: moment}
+		for _, l := range lots {
+			m.Uses = append(m.Uses, use{l.Seq, l.Movement, l.Left, l.Expires})
+			m.Amount -= l.Left
+			if err := t.changeLot(a, l, -l.Left); err != nil {
+				return err
+			}
+		}
+		a.Balance += m.Amount
+		if err := t.record(a, m); err != nil {
+			return err
+		}
+	}
+}
+
+// An expiring is how many points expire at one moment.
+type expiring struct {
+	Amount    decimal `json:"amount"`
+	ExpiresAt instant `json:"expiresAt"`
+}
+
+// maxExpiring bounds the list of expiring points (contract §7).
+const maxExpiring = 100
+
+// expiring lists the points that will expire, soonest first, equal moments
+// added up.
+func (t *txn) expiring(a *account) ([]expiring, error) {
+	list := []expiring{}
+	prefix := t.key(a, partExpiring)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Value) != 8 {
+			return nil, errRecord
+		}
+		list = append(list, expiring{decimal(binary.BigEndian.Uint64(e.Value)), instantIn(e.Key[len(prefix):])})
+		if len(list) == maxExpiring {
+			break
+		}
+	}
+	return list, nil
+}
+
+// giveBack returns to their lots what a debit took, save what has expired
+// meanwhile, which stays expired. It records a Refund of what came back, or
+// nothing if all has expired.
+func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
+	m.Category, m.ID, m.CreatedAt, m.Expires = categoryRefund, t.id(), t.now, never
+	for _, u := range debit.Uses {
+		if u.Expires <= t.now {
+			continue
+		}
+		l, err := get[lot](t.Tx, t.lotKey(a, &lot{Seq: u.Seq, Expires: u.Expires}))
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			l = &lot{Seq: u.Seq, Expires: u.Expires, Movement: u.Movement}
+		}
+		debt := min(max(-a.Balance, 0), u.Amount) // what comes back pays it first
+		var ok bool
+		if a.Balance, ok = a.Balance.add(u.Amount); !ok {
+			return newError("too_large").on("amount")
+		}
+		if err := t.changeLot(a, l, u.Amount-debt); err != nil {
+			return err
+		}
+		m.Amount += u.Amount
+		m.Uses = append(m.Uses, u)
+	}
+	if m.Amount == 0 {
+		return nil
+	}
+	return t.record(a, m)
+}
+
+// listMovements returns a page of an account's ledger, newest first; keep
+// chooses among them, nil takes all. It shows what is written: an expiry that
+// is due appears with the sweep.
+func (t *txn) listMovements(c *customer, prog *program, p page, keep func(*movement) bool) ([]*movement, uint64, error) {
+	a, err := t.storedAccount(c, prog)
+	if err != nil {
+		return nil, 0, err
+	}
+	linkAt := func(seq uint64) (link, error) {
+		m, err := t.movement(seq)
+		if err != nil {
+			return link{}, err
+		}
+		return m.Link, nil
+	}
+	if keep == nil {
+		first, last, ok := p.span(a.Movements.N)
+		if !ok {
+			return nil, a.Movements.N, nil
+		}
+		seq, err := a.Movements.seek(first, linkAt)
+		if err != nil {
+			return nil, 0, err
+		}
+		var list []*movement
+		for n := first; n >= last; n-- {
+			m, err := t.movement(seq)
+			if err != nil {
+				return nil, 0, err
+			}
+			list = append(list, m)
+			seq = m.Link.Prev
+		}
+		return list, a.Movements.N, nil
+	}
+	var (
+		list  []*movement
+		total uint64
+	)
+	for seq := a.Movements.last(); seq != 0; {
+		m, err := t.movement(seq)
+		if err != nil {
+			return nil, 0, err
+		}
+		if keep(m) {
+			if total >= p.skip() && uint64(len(list)) < p.limit {
+				list = append(list, m)
+			}
+			total++
+		}
+		seq = m.Link.Prev
+	}
+	return list, total, nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import "context"
+
+// sweepBatch bounds what one transaction of the sweep does.
+const (
+	sweepBatch  = 64   // accounts
+	replayBatch = 1000 // replays dropped
+)
+
+// sweep writes down what has become due by itself: points that expired or
+// became available, days that left a tier's window (contract §8). Balances
+// are right without it; it lets the ledger follow. It also drops replays that
+// are too old to be asked for.
+func (e *engine) sweep(ctx context.Context) error {
+	for {
+		now, s := instantOf(e.now()), e.seed()
+		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
+			list, err := dueAccounts(tx, now, 1)
+			return len(list) > 0, err
+		})
+		if err != nil {
+			return err
+		}
+		if !due {
+			break
+		}
+		err = e.store.Update(ctx, func(tx Tx) error {
+			list, err := dueAccounts(tx, now, sweepBatch)
+			if err != nil {
+				return err
+			}
+			return e.settleAll(tx, list, now, s)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		now := instantOf(e.now())
+		stale, err := view(ctx, e.store, func(tx Tx) (bool, error) { return hasStaleReplays(tx, now) })
+		if err != nil || !stale {
+			return err
+		}
+		err = e.store.Update(ctx, func(tx Tx) error { return dropReplays(tx, now, replayBatch) })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A dueAccount is one entry of what is due.
+type dueAccount struct {
+	key      key
+	org      uint32
+	customer id
+	program  uint32
+}
+
+// dueAccounts lists the first accounts, up to limit, that are due at now.
+func dueAccounts(tx Tx, now instant, limit int) ([]dueAccount, error) {
+	var list []dueAccount
+	for e, err := range tx.Scan(newKey('d'), newKey('d').instant(now+1), false) {
+		if err != nil {
+			return nil, err
+		}
+		k := e.Key[1+8:]
+		list = append(list, dueAccount{append(key(nil), e.Key...), uint32In(k), id(k[4:20]), uint32In(k[20:])})
+		if len(list) == limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) error {
+	txns := map[uint32]*txn{}
+	for _, d := range list {
+		if err := tx.Delete(d.key); err != nil { // also one that no account has would be gone
+			return err
+		}
+		t := txns[d.org]
+		if t == nil {
+			var err error
+			if t, err = e.inTxn(tx, d.org, now, s); err != nil {
+				return err
+			}
+			txns[d.org] = t
+			s[0]++ // another organization, other ids
+		}
+		c, err := t.customer(d.customer)
+		if err != nil {
+			return err
+		}
+		if _, err := t.account(c, t.cfg.programNumber(d.program)); err != nil {
+			return err
+		}
+	}
+	for _, t := range txns {
+		if err := t.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import "encoding/binary"
+
+// A basis is what tiers are measured by (contract §9).
+type basis struct {
+	Points    decimal // earned
+	Spent     decimal
+	Purchases int64
+}
+
+func (b *basis) encode(w *writer) { w.decimal(b.Points); w.decimal(b.Spent); w.int(b.Purchases) }
+
+func (b *basis) decode(r *reader) {
+	b.Points, b.Spent, b.Purchases = r.decimal(), r.decimal(), r.int()
+}
+
+func (b basis) plus(o basis) basis {
+	return basis{b.Points + o.Points, b.Spent + o.Spent, b.Purchases + o.Purchases}
+}
+
+func (b basis) minus(o basis) basis {
+	return basis{b.Points - o.Points, b.Spent - o.Spent, b.Purchases - o.Purchases}
+}
+
+// measure is the one figure of b that the program's thresholds are set in.
+func (tb tierBasis) measure(b basis) decimal {
+	switch tb.Metric {
+	case metricSpent:
+		return b.Spent
+	case metricPurchases:
+		return decimalOf(int(b.Purchases))
+	}
+	return b.Points
+}
+
+const (
+	metricPoints    = "PointsEarned"
+	metricSpent     = "AmountSpent"
+	metricPurchases = "Purchases"
+	windowLifetime  = "Lifetime"
+	windowRolling   = "Rolling"
+)
+
+// tierAt is the highest tier whose threshold is met, exactly meeting it
+// counts; nil if the program has no tiers. The lowest is everybody's, also
+// of those whom returns have taken below its threshold.
+func (p *program) tierAt(figure decimal) (current, next *tier) {
+	for i := range p.Tiers {
+		if i > 0 && figure < p.Tiers[i].Threshold {
+			return current, &p.Tiers[i]
+		}
+		current = &p.Tiers[i]
+	}
+	return current, nil
+}
+
+// figure is what the customer's tier in a program is decided by. The tier
+// itself is not kept: it follows from the figure and the program as it is.
+func (a *account) figure() decimal {
+	b := a.Window
+	if a.program.TierBasis.Window != windowRolling {
+		b = basis{a.Lifetime, a.customer.TotalSpent, int64(a.customer.Purchases)}
+	}
+	return a.program.TierBasis.measure(b)
+}
+
+// tier is the account's current tier and the next one, nil each if there is
+// none.
+func (a *account) tier() (current, next *tier) { return a.program.tierAt(a.figure()) }
+
+func (t *tier) name() string {
+	if t == nil {
+		return ""
+	}
+	return t.Name
+}
+
+// addBasis counts what happened at a moment into the rolling window, if the
+// program has one and the moment's day still is in it. What is taken back is
+// below zero.
+func (t *txn) addBasis(a *account, at instant, b basis) error {
+	if a.program.TierBasis.Window != windowRolling {
+		return nil
+	}
+	d := dayOf(at, t.cfg.zone)
+	if t.leaves(a, d) <= t.now {
+		return nil
+	}
+	k := t.key(a, partBasis).day(d)
+	sum, err := get[basis](t.Tx, k)
+	if err != nil {
+		return err
+	}
+	if sum == nil {
+		sum = new(basis)
+	}
+	a.Window = a.Window.plus(b)
+	if *sum = sum.plus(b); *sum == (basis{}) {
+		return t.Delete(k)
+	}
+	return put(t.Tx, k, sum)
+}
+
+// leaves is the moment at which a day falls out of the rolling window: the
+// same date so many months later counts no more once it is over.
+func (t *txn) leaves(a *account, d day) instant {
+	first := addMonths(d.start(t.cfg.zone).time().In(t.cfg.zone), a.program.TierBasis.Months)
+	return (dayOf(instantOf(first), t.cfg.zone) + 1).start(t.cfg.zone)
+}
+
+// windowLeaves is when the oldest day leaves the window; never if it is empty.
+func (t *txn) windowLeaves(a *account) (instant, error) {
+	if a.program.TierBasis.Window != windowRolling {
+		return never, nil
+	}
+	prefix := t.key(a, partBasis)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return 0, err
+		}
+		return t.leaves(a, dayIn(e.Key[len(prefix):])), nil
+	}
+	return never, nil
+}
+
+func dayIn(k []byte) day { return day(binary.BigEndian.Uint32(k) ^ 1<<31) }
+
+// shrinkWindow drops the days that have left the window at a moment.
+func (t *txn) shrinkWindow(a *account, at instant) error {
+	if a.program.TierBasis.Window != windowRolling {
+		return nil
+	}
+	prefix := t.key(a, partBasis)
+	var gone []key
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return err
+		}
+		if t.leaves(a, dayIn(e.Key[len(prefix):])) > at {
+			break
+		}
+		b, err := decodeRecord[basis](e.Value)
+		if err != nil {
+			return err
+		}
+		a.Window = a.Window.minus(*b)
+		gone = append(gone, append(key(nil), e.Key...))
+	}
+	for _, k := range gone {
+		if err := t.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
