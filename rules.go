@@ -1,0 +1,304 @@
+package main
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+)
+
+// facts are all that earning rules look at (contract §9).
+type facts struct {
+	total    decimal
+	items    []item
+	at       time.Time // in the organization's time zone
+	tier     *tier     // before the sale
+	segments []string  // keys of those the customer is in, before the sale
+	first    bool      // the customer's first purchase
+	usedOn   func(rule string) int
+}
+
+// An award is what one rule gave.
+type award struct {
+	rule   *rule
+	points decimal
+}
+
+// An earning is what a purchase gives.
+type earning struct {
+	awards []award   // in the order of the rules; rules that give nothing are left out
+	lines  []decimal // of the same points, by item, to the ten-thousandth; none without items
+}
+
+// total adds up the awards.
+func (e earning) total() (sum decimal) {
+	for _, w := range e.awards {
+		sum += w.points
+	}
+	return sum
+}
+
+// earn works out what a purchase gives. ok is false where the sum is beyond
+// the range of points.
+//
+// `per` rules give in proportion to the amount (to that of the matching items
+// if they name skus), times the tier's multiplier. Multiplier rules then
+// multiply what the `per` rules gave (for the matching items, if they name
+// skus), one after the other. The sum of all is rounded once; each rule's
+// part is the difference it makes to the rounded sum so far, so that the
+// parts add up to it.
+//
+// What no item accounts for, such as a rule's flat points, is shared out among
+// the items by their amounts: a return by item takes back the item's share.
+func (p *program) earn(f facts) (e earning, ok bool) {
+	parts := make([]*big.Rat, len(p.Rules))
+	perLine := newRats(len(f.items) + 1)  // of the per rules; the last is of no item
+	restLine := newRats(len(f.items) + 1) // of the others
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.Per == nil || !r.holds(f) {
+			continue
+		}
+		parts[i] = new(big.Rat)
+		for line, amount := range r.lineAmounts(f) {
+			points := new(big.Rat).Quo(amount, r.Per.Amount.rat())
+			points.Mul(points, r.Per.Points.rat())
+			if f.tier != nil && f.tier.Multiplier != nil {
+				points.Mul(points, f.tier.Multiplier.rat())
+			}
+			perLine[line].Add(perLine[line], points)
+			parts[i].Add(parts[i], points)
+		}
+	}
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.Per != nil || !r.holds(f) {
+			continue
+		}
+		parts[i] = new(big.Rat)
+		switch {
+		case r.Multiplier != nil:
+			for line, points := range perLine {
+				if len(r.SKUs) > 0 && (line == len(f.items) || !r.matches(f.items[line].SKU)) {
+					continue
+				}
+				more := new(big.Rat).Mul(points, r.Multiplier.rat())
+				parts[i].Add(parts[i], new(big.Rat).Sub(more, points))
+				perLine[line] = more
+			}
+		case r.PerItem != nil:
+			for line, it := range f.items {
+				if r.matches(it.SKU) {
+					points := new(big.Rat).Mul(it.Quantity.rat(), r.PerItem.rat())
+					parts[i].Add(parts[i], points)
+					restLine[line].Add(restLine[line], points)
+				}
+			}
+		case r.Points != nil:
+			parts[i].Set(r.Points.rat())
+			restLine[len(f.items)].Add(restLine[len(f.items)], parts[i])
+		}
+	}
+	sum := new(big.Rat)
+	var given decimal
+	for i, part := range parts {
+		if part == nil {
+			continue
+		}
+		total, ok := roundRat(sum.Add(sum, part), p.PointsDecimals, p.Rounding)
+		if !ok {
+			return earning{}, false
+		}
+		if points := total - given; points != 0 {
+			e.awards = append(e.awards, award{&p.Rules[i], points})
+			given = total
+		}
+	}
+	for i := range restLine {
+		restLine[i].Add(restLine[i], perLine[i])
+	}
+	e.lines = shareOut(given, restLine, f.items)
+	return e, true
+}
+
+func newRats(n int) []*big.Rat {
+	rats := make([]*big.Rat, n)
+	for i := range rats {
+		rats[i] = new(big.Rat)
+	}
+	return rats
+}
+
+// shareOut splits given points among the items by weight; the last weight is
+// of no item and goes to them by their amounts, or evenly where they cost
+// nothing. The shares add up to what is given.
+func shareOut(given decimal, weights []*big.Rat, items []item) []decimal {
+	if len(items) == 0 {
+		return nil
+	}
+	amounts := newRats(len(items))
+	total := new(big.Rat)
+	for i, it := range items {
+		amounts[i].Mul(it.Price.rat(), it.Quantity.rat())
+		total.Add(total, amounts[i])
+	}
+	if total.Sign() == 0 {
+		for i := range amounts {
+			amounts[i].SetInt64(1)
+		}
+		total.SetInt64(int64(len(items)))
+	}
+	sum := new(big.Rat)
+	for i := range items {
+		share := amounts[i].Quo(amounts[i], total)
+		weights[i].Add(weights[i], share.Mul(share, weights[len(items)]))
+		sum.Add(sum, weights[i])
+	}
+	shares := make([]decimal, len(items))
+	if sum.Sign() == 0 {
+		return shares
+	}
+	scale := new(big.Rat).Quo(given.rat(), sum)
+	upTo, before := new(big.Rat), decimal(0)
+	for i := range items {
+		upTo.Add(upTo, weights[i])
+		end, _ := roundRat(new(big.Rat).Mul(upTo, scale), decimalPlaces, roundFloor)
+		shares[i], before = end-before, end
+	}
+	return shares
+}
+
+// lineAmounts is what a `per` rule counts, by item; what no item accounts for
+// is on the line after the last. Without skus that is the sale's total,
+// shared out by the items' amounts.
+func (r *rule) lineAmounts(f facts) []*big.Rat {
+	amounts := newRats(len(f.items) + 1)
+	sum := new(big.Rat)
+	for i, it := range f.items {
+		if r.matches(it.SKU) {
+			amounts[i].Mul(it.Price.rat(), it.Quantity.rat())
+			sum.Add(sum, amounts[i])
+		}
+	}
+	if len(r.SKUs) > 0 {
+		return amounts
+	}
+	if sum.Sign() == 0 {
+		amounts[len(f.items)] = f.total.rat()
+		return amounts
+	}
+	scale := new(big.Rat).Quo(f.total.rat(), sum)
+	for _, a := range amounts {
+		a.Mul(a, scale)
+	}
+	return amounts
+}
+
+// holds tells whether all conditions of a purchase rule are met.
+func (r *rule) holds(f facts) bool {
+	switch {
+	case r.On == onSignup,
+		r.MinAmount != nil && f.total < *r.MinAmount,
+		len(r.SKUs) > 0 && !slices.ContainsFunc(f.items, func(it item) bool { return r.matches(it.SKU) }),
+		len(r.Tiers) > 0 && !slices.Contains(r.Tiers, f.tier.name()),
+		len(r.Segments) > 0 && !slices.ContainsFunc(r.Segments, func(s string) bool { return slices.Contains(f.segments, s) }),
+		len(r.Days) > 0 && !slices.Contains(r.Days, f.at.Weekday().String()),
+		r.Hours != nil && !r.Hours.contains(f.at.Format("15:04")),
+		!r.inForce(f.at),
+		r.FirstPurchase && !f.first,
+		r.MaxPerCustomerPerDay > 0 && f.usedOn(r.Key) >= r.MaxPerCustomerPerDay:
+		return false
+	}
+	return true
+}
+
+const (
+	onPurchase = "Purchase"
+	onSignup   = "Signup"
+)
+
+// inForce tells whether at lies between From and Until, which the document's
+// check has found readable.
+func (r *rule) inForce(at time.Time) bool {
+	return within(instantOf(at), r.From, r.Until, at.Location())
+}
+
+// within tells whether a moment lies in a span of dates as a document writes
+// them, "" for open; a bare last date counts whole.
+func within(at instant, from, until string, zone *time.Location) bool {
+	if start, ok := parseMoment(from, zone, false); ok && at < start {
+		return false
+	}
+	end, ok := parseMoment(until, zone, true)
+	return !ok || at <= end
+}
+
+func (h *hourRange) contains(clock string) bool {
+	if h.From <= h.To {
+		return h.From <= clock && clock < h.To
+	}
+	return h.From <= clock || clock < h.To
+}
+
+// matches tells whether an item counts for the rule; every item does for a
+// rule without skus.
+func (r *rule) matches(sku string) bool {
+	return len(r.SKUs) == 0 || slices.ContainsFunc(r.SKUs, func(pattern string) bool { return matchSKU(pattern, sku) })
+}
+
+// matchSKU compares a sku with a pattern in which `*` stands for any run of
+// characters.
+func matchSKU(pattern, sku string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == sku
+	}
+	sku, ok := strings.CutPrefix(sku, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	last := parts[len(parts)-1]
+	for _, part := range parts[:len(parts)-1] {
+		_, after, found := strings.Cut(sku, part)
+		if !found {
+			return false
+		}
+		sku = after
+	}
+	return strings.HasSuffix(sku, last)
+}
+
+// openAccount makes the account of a new customer, with what the sign-up rules
+// of its program give.
+func (t *txn) openAccount(c *customer, p *program) error {
+	a, err := t.account(c, p)
+	if err != nil {
+		return err
+	}
+	at := t.now.time().In(t.cfg.zone)
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.On != onSignup || r.Points == nil || !r.inForce(at) {
+			continue
+		}
+		err := t.credit(a, &movement{
+			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
+			AvailFrom: t.inDays(r.PendingDays), Expires: t.inDays(r.ExpiresInDays),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return t.saveAccount(a)
+}
+
+// inDays is so many days from now by the organization's calendar, the same
+// time of day; 0, which stands for "at once" or "by the program's expiry",
+// for no days.
+func (t *txn) inDays(days int) instant {
+	if days == 0 {
+		return 0
+	}
+	return instantOf(t.now.time().In(t.cfg.zone).AddDate(0, 0, days))
+}
