@@ -1,0 +1,360 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A redemption is a reward given for points.
+type redemption struct {
+	Seq uint64 // from the key
+
+	ID          id
+	Code        string // unique in the organization, easy to read aloud
+	Customer    id
+	Reward      id
+	RewardName  string
+	Program     uint32
+	Points      decimal
+	Balance     decimal // of the account, after it or after its cancellation
+	Comment     string
+	Movement    id     // the debit
+	MovementSeq uint64 // where it is
+	CreatedAt   instant
+	CancelledAt instant // 0 while it stands
+}
+
+func (x *redemption) encode(w *writer) {
+	w.id(x.ID)
+	w.text(x.Code)
+	w.id(x.Customer)
+	w.id(x.Reward)
+	w.text(x.RewardName)
+	w.uint(uint64(x.Program))
+	w.decimal(x.Points)
+	w.decimal(x.Balance)
+	w.text(x.Comment)
+	w.id(x.Movement)
+	w.uint(x.MovementSeq)
+	w.instant(x.CreatedAt)
+	w.instant(x.CancelledAt)
+}
+
+func (x *redemption) decode(r *reader) {
+	x.ID = r.id()
+	x.Code = r.text()
+	x.Customer = r.id()
+	x.Reward = r.id()
+	x.RewardName = r.text()
+	x.Program = uint32(r.uint())
+	x.Points = r.decimal()
+	x.Balance = r.decimal()
+	x.Comment = r.text()
+	x.Movement = r.id()
+	x.MovementSeq = r.uint()
+	x.CreatedAt = r.instant()
+	x.CancelledAt = r.instant()
+}
+
+const (
+	redemptionCompleted = "Completed"
+	redemptionCancelled = "Cancelled"
+)
+
+func (x *redemption) status() string {
+	if x.CancelledAt != 0 {
+		return redemptionCancelled
+	}
+	return redemptionCompleted
+}
+
+func (t *txn) redemptionKey(seq uint64) key { return orgKey('r', t.org).u64(seq) }
+func (t *txn) rewardCountKey(reward id) key { return orgKey('s', t.org).id(reward) }
+
+func (t *txn) customerRewardKey(cust, reward id) key {
+	return customerKey(t.org, cust, partRewardUse).id(reward)
+}
+
+// stock is how many of the reward are left to give; nil if there is no end.
+func (t *txn) stock(r *reward) (*int, error) {
+	if r.Stock == nil {
+		return nil, nil
+	}
+	given, _, err := getUint(t.Tx, t.rewardCountKey(r.ID))
+	left := max(*r.Stock-int(given), 0)
+	return &left, err
+}
+
+// Reasons for which a reward is not available to a customer, in the order in
+// which redeeming looks for them.
+const (
+	reasonCustomer  = "CustomerInactive"
+	reasonInactive  = "Inactive"
+	reasonNotYet    = "NotYetValid"
+	reasonOver      = "NoLongerValid"
+	reasonTier      = "TierRequired"
+	reasonSegment   = "SegmentRequired"
+	reasonNoStock   = "OutOfStock"
+	reasonLimit     = "LimitReached"
+	reasonNoBalance = "InsufficientBalance"
+)
+
+// unavailable lists why the customer cannot redeem the reward now; empty if
+// it can. a is the customer's account in the reward's program.
+func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) {
+	reasons := []string{}
+	if r.Status != statusActive {
+		reasons = append(reasons, reasonInactive)
+	}
+	switch {
+	case !within(t.now, r.ValidFrom, "", t.cfg.zone):
+		reasons = append(reasons, reasonNotYet)
+	case !within(t.now, "", r.ValidTo, t.cfg.zone):
+		reasons = append(reasons, reasonOver)
+	}
+	current, _ := a.tier()
+	if len(r.Tiers) > 0 && !slices.Contains(r.Tiers, current.name()) {
+		reasons = append(reasons, reasonTier)
+	}
+	if len(r.Segments) > 0 {
+		own, err := t.account(c, t.cfg.programNumber(c.Program))
+		if err != nil {
+			return nil, err
+		}
+		in := keysOf(t.segmentsOf(own))
+		if !slices.ContainsFunc(r.Segments, func(s string) bool { return slices.Contains(in, s) }) {
+			reasons = append(reasons, reasonSegment)
+		}
+	}
+	stock, err := t.stock(r)
+	if err != nil {
+		return nil, err
+	}
+	if stock != nil && *stock == 0 {
+		reasons = append(reasons, reasonNoStock)
+	}
+	if r.LimitPerCustomer != nil {
+		had, _, err := getUint(t.Tx, t.customerRewardKey(c.ID, r.ID))
+		if err != nil {
+			return nil, err
+		}
+		if int(had) >= *r.LimitPerCustomer {
+			reasons = append(reasons, reasonLimit)
+		}
+	}
+	if a.Balance < r.PointsCost {
+		reasons = append(reasons, reasonNoBalance)
+	}
+	return reasons, nil
+}
+
+// redeem takes the reward's points from the customer and records the
+// redemption, if nothing speaks against it, in one transaction (spec: POST
+// /rewards/redeem).
+func (t *txn) redeem(customerID, productID id, comment string) (*redemption, error) {
+	c, err := t.customer(customerID)
+	if err != nil {
+		return nil, err
+	}
+	r, err := t.reward(productID)
+	if err != nil {
+		return nil, err
+	}
+	if c.Status != statusActive {
+		return nil, newError("customer_inactive")
+	}
+	a, err := t.account(c, t.cfg.programKey(r.Program))
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := t.unavailable(r, c, a)
+	if err != nil {
+		return nil, err
+	}
+	if len(reasons) > 0 && reasons[0] != reasonNoBalance {
+		switch reasons[0] {
+		case reasonNoStock:
+			return nil, newError("reward_out_of_stock")
+		case reasonLimit:
+			return nil, newError("redemption_limit_reached")
+		}
+		return nil, newError("reward_unavailable").with("reasons", reasons)
+	}
+	x := &redemption{
+		ID: t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
+		Points: r.PointsCost, Comment: comment, CreatedAt: t.now,
+	}
+	m := &movement{Category: categoryRedemption, Amount: r.PointsCost, Comment: comment, Redemption: x.ID}
+	if err := t.debit(a, m); err != nil {
+		return nil, err
+	}
+	x.Movement, x.MovementSeq, x.Balance = m.ID, m.Seq, a.Balance
+	if x.Code, err = t.newCode(); err != nil {
+		return nil, err
+	}
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	n.Redemptions++
+	x.Seq = n.Redemptions
+	if err := putUint(t.Tx, orgKey('R', t.org).id(x.ID), x.Seq); err != nil {
+		return nil, err
+	}
+	if err := putUint(t.Tx, orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
+		return nil, err
+	}
+	if err := t.countRedemption(c.ID, r.ID, +1); err != nil {
+		return nil, err
+	}
+	if err := t.saveAccount(a); err != nil {
+		return nil, err
+	}
+	return x, put(t.Tx, t.redemptionKey(x.Seq), x)
+}
+
+// reward finds a reward of this organization; any id that is not one is
+// reward_not_found.
+func (t *txn) reward(rid id) (*reward, error) {
+	if r := t.cfg.reward(rid); r != nil {
+		return r, nil
+	}
+	return nil, newError("reward_not_found")
+}
+
+// countRedemption adds to how often the reward was redeemed, by all and by
+// the customer.
+func (t *txn) countRedemption(cust, reward id, change int) error {
+	for _, k := range []key{t.rewardCountKey(reward), t.customerRewardKey(cust, reward)} {
+		n, _, err := getUint(t.Tx, k)
+		if err != nil {
+			return err
+		}
+		if n += uint64(change); n == 0 {
+			err = t.Delete(k)
+		} else {
+			err = putUint(t.Tx, k, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// codeLetters leave out what is mistaken for another when written or said in
+// Spanish: 0 O, 1 I L, 2 Z, 5 S, 8 B V.
+const codeLetters = "ACDEFGHJKMNPQRTUWXY34679"
+
+// newCode makes a code like KM7A-4XQP that no redemption has.
+func (t *txn) newCode() (string, error) {
+	for {
+		code := make([]byte, 0, 9)
+		var random [1]byte
+		for len(code) < 9 {
+			if len(code) == 4 {
+				code = append(code, '-')
+				continue
+			}
+			t.bytes(random[:])
+			if int(random[0]) < 256-256%len(codeLetters) {
+				code = append(code, codeLetters[int(random[0])%len(codeLetters)])
+			}
+		}
+		_, taken, err := t.Get(orgKey('w', t.org).text(string(code)))
+		if err != nil {
+			return "", err
+		}
+		if !taken {
+			return string(code), nil
+		}
+	}
+}
+
+func (t *txn) redemptionAt(seq uint64) (*redemption, error) {
+	x, err := get[redemption](t.Tx, t.redemptionKey(seq))
+	if err == nil && x == nil {
+		err = errRecord
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.Seq = seq
+	return x, nil
+}
+
+// redemption finds a redemption of this organization; any id that is not one
+// is redemption_not_found.
+func (t *txn) redemption(xid id) (*redemption, error) {
+	seq, ok, err := getUint(t.Tx, orgKey('R', t.org).id(xid))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, newError("redemption_not_found")
+	}
+	return t.redemptionAt(seq)
+}
+
+// cancel undoes a redemption: the points go back to the lots they came from,
+// and the stock and the customer's limit rise again (contract §7).
+func (t *txn) cancel(xid id) (*redemption, error) {
+	x, err := t.redemption(xid)
+	if err != nil {
+		return nil, err
+	}
+	if x.CancelledAt != 0 {
+		return nil, newError("redemption_not_cancellable")
+	}
+	c, err := t.activeCustomer(x.Customer)
+	if err != nil {
+		return nil, err
+	}
+	a, err := t.account(c, t.cfg.programNumber(x.Program))
+	if err != nil {
+		return nil, err
+	}
+	debit, err := t.movement(x.MovementSeq)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
+		return nil, err
+	}
+	if err := t.countRedemption(x.Customer, x.Reward, -1); err != nil {
+		return nil, err
+	}
+	x.CancelledAt, x.Balance = t.now, a.Balance
+	if err := t.saveAccount(a); err != nil {
+		return nil, err
+	}
+	return x, put(t.Tx, t.redemptionKey(x.Seq), x)
+}
+
+// listRedemptions returns a page of all redemptions, newest first.
+func (t *txn) listRedemptions(p page) ([]*redemption, uint64, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
+	first, last, ok := p.span(n.Redemptions)
+	if !ok {
+		return nil, n.Redemptions, nil
+	}
+	var list []*redemption
+	for seq := first; seq >= last; seq-- {
+		x, err := t.redemptionAt(seq)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, x)
+	}
+	return list, n.Redemptions, nil
+}
+
+// byCost lists the rewards, cheapest first, then by name.
+func (c *config) byCost() []*reward {
+	return slices.SortedFunc(slices.Values(c.Rewards), func(a, b *reward) int {
+		return cmp.Or(cmp.Compare(a.PointsCost, b.PointsCost), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+	})
+}
