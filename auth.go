@@ -1,0 +1,347 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"hash/crc32"
+	"math/big"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// An API key reads
+//
+//	sello_ + 43 base-62 digits of 256 random bits + 6 base-62 digits of a CRC-32
+//
+// so that a scanner finds it and a typo is told without a look-up
+// (contract §4). It is shown once, when it is made; only its SHA-256 is kept.
+const (
+	keyPrefix   = "sello_"
+	keyRandom   = 43
+	keyChecksum = 6
+)
+
+// apiKey is what is kept of a key. It is read anew on each request, so a
+// change or a revocation holds from the next one on.
+type apiKey struct {
+	ID           id       `json:"id"`
+	Org          uint32   `json:"org"`
+	Name         string   `json:"name"`
+	Last4        string   `json:"last4"`
+	Scopes       []string `json:"scopes,omitempty"` // none: full access
+	RateLimit    int      `json:"rateLimit"`        // requests in any 60 seconds
+	DailyLimit   int      `json:"dailyLimit,omitempty"`
+	MonthlyLimit int      `json:"monthlyLimit,omitempty"`
+	IPWhitelist  []string `json:"ipWhitelist,omitempty"` // addresses and CIDR blocks; none: any source
+	CreatedAt    instant  `json:"createdAt"`
+	ExpiresAt    instant  `json:"expiresAt"`
+	RevokedAt    instant  `json:"revokedAt"`
+
+	networks []netip.Prefix // IPWhitelist
+}
+
+// scopes are all there are (spec: Authentication).
+var scopes = []string{
+	"customers:read", "customers:write", "points:read", "points:write", "transactions:read", "transactions:write",
+	"rewards:read", "rewards:write", "segments:read", "loyalty:read", "statistics:read", "organization:read",
+}
+
+// defaultRateLimit is in requests per minute (spec: Limits).
+const defaultRateLimit = 300
+
+func (k *apiKey) allows(scope string) bool {
+	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
+}
+
+func (k *apiKey) allowsSource(ip netip.Addr) bool {
+	return len(k.networks) == 0 || slices.ContainsFunc(k.networks, func(n netip.Prefix) bool { return n.Contains(ip) })
+}
+
+// newAPIKey spells a key of 256 random bits.
+func newAPIKey(random [32]byte) string {
+	digits := base62(new(big.Int).SetBytes(random[:]), keyRandom)
+	return keyPrefix + digits + keySum(digits)
+}
+
+func keySum(digits string) string {
+	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(digits)))), keyChecksum)
+}
+
+// base62 writes n with width digits, 0–9, then a–z, then A–Z.
+func base62(n *big.Int, width int) string {
+	s := n.Text(62)
+	return strings.Repeat("0", width-len(s)) + s
+}
+
+// wellFormedKey tells whether a text can be a key at all.
+func wellFormedKey(s string) bool {
+	digits, ok := strings.CutPrefix(s, keyPrefix)
+	return ok && len(digits) == keyRandom+keyChecksum && keySum(digits[:keyRandom]) == digits[keyRandom:]
+}
+
+func keyHash(s string) [32]byte { return sha256.Sum256([]byte(s)) }
+
+func keyHashKey(hash [32]byte) key { return append(newKey('a'), hash[:]...) }
+
+// sentKey takes the API key from a request's headers (contract §4).
+func sentKey(h http.Header) (string, *apiError) {
+	authorization, direct := h["Authorization"], h["X-Api-Key"]
+	if len(authorization) > 1 || len(direct) > 1 {
+		return "", newError("api_key_invalid")
+	}
+	var bearer, plain string
+	if len(authorization) == 1 {
+		scheme, rest, _ := strings.Cut(strings.TrimSpace(authorization[0]), " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			bearer = strings.TrimSpace(rest)
+		}
+	}
+	if len(direct) == 1 {
+		plain = strings.TrimSpace(direct[0])
+	}
+	switch {
+	case bearer != "" && plain != "" && bearer != plain:
+		return "", newError("api_key_invalid")
+	case bearer == "" && plain == "":
+		return "", newError("api_key_required")
+	}
+	return cmp.Or(bearer, plain), nil
+}
+
+// A caller is who a request is made for.
+type caller struct {
+	key *apiKey
+	cfg *config
+}
+
+// authenticate finds the key that a request was sent with and checks all that
+// comes before the limits, in the order of contract §3.
+func (e *engine) authenticate(ctx context.Context, sent string, source netip.Addr, now instant) (caller, error) {
+	if !wellFormedKey(sent) {
+		return caller{}, newError("api_key_invalid")
+	}
+	return view(ctx, e.store, func(tx Tx) (caller, error) {
+		k, err := e.apiKey(tx, keyHash(sent))
+		if err != nil {
+			return caller{}, err
+		}
+		if k == nil || k.RevokedAt != 0 {
+			return caller{}, newError("api_key_invalid")
+		}
+		c := caller{key: k}
+		if k.ExpiresAt != 0 && k.ExpiresAt <= now {
+			return c, newError("api_key_expired")
+		}
+		if c.cfg, err = e.config(tx, k.Org); err != nil {
+			return c, err
+		}
+		if !c.cfg.Organization.Plan.APIAccess {
+			return c, newError("plan_without_api")
+		}
+		if !k.allowsSource(source) {
+			return c, newError("ip_not_allowed")
+		}
+		return c, nil
+	})
+}
+
+// apiKey reads a key by its hash; nil if there is none. The decoded form is
+// used as long as the stored bytes are the same.
+func (e *engine) apiKey(tx Tx, hash [32]byte) (*apiKey, error) {
+	raw, ok, err := tx.Get(keyHashKey(hash))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return e.keys.get(hash, raw, func() (*apiKey, error) { return parseAPIKey(raw) })
+}
+
+func parseAPIKey(raw []byte) (*apiKey, error) {
+	k := new(apiKey)
+	if err := json.Unmarshal(raw, k); err != nil {
+		return nil, err
+	}
+	for _, s := range k.IPWhitelist {
+		n, err := parseNetwork(s)
+		if err != nil {
+			return nil, err
+		}
+		k.networks = append(k.networks, n)
+	}
+	return k, nil
+}
+
+// parseNetwork reads an address or a CIDR block. An IPv4-mapped IPv6 one is
+// the IPv4 one.
+func parseNetwork(s string) (netip.Prefix, error) {
+	s = strings.TrimSpace(s)
+	if !strings.Contains(s, "/") {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		a = a.Unmap().WithZone("")
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked(), nil
+}
+
+// sourceAddress is where a request comes from: its peer, unless that is a
+// trusted proxy; then the right-most address of X-Forwarded-For that is not.
+// The zero address, which no whitelist holds, stands for one that cannot be
+// read.
+func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	source := peer.Addr().Unmap().WithZone("")
+	isTrusted := func(a netip.Addr) bool {
+		return slices.ContainsFunc(trusted, func(n netip.Prefix) bool { return n.Contains(a) })
+	}
+	if len(trusted) == 0 || !isTrusted(source) {
+		return source
+	}
+	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		hop = strings.TrimSpace(hop)
+		if hop == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(hop)
+		if err != nil {
+			ap, err := netip.ParseAddrPort(hop) // some proxies add the port
+			if err != nil {
+				return netip.Addr{}
+			}
+			a = ap.Addr()
+		}
+		if source = a.Unmap().WithZone(""); !isTrusted(source) {
+			break
+		}
+	}
+	return source
+}
+
+// A keyRequest is what a new key shall be.
+type keyRequest struct {
+	Org          string   `json:"org"`
+	Name         string   `json:"name"`
+	Scopes       []string `json:"scopes,omitempty"`
+	RateLimit    int      `json:"rateLimit,omitempty"`
+	DailyLimit   int      `json:"dailyLimit,omitempty"`
+	MonthlyLimit int      `json:"monthlyLimit,omitempty"`
+	IPWhitelist  []string `json:"ipWhitelist,omitempty"`
+	Expires      string   `json:"expires,omitempty"`
+}
+
+// createKey makes an API key and returns it with its text, which is not kept
+// and cannot be had again.
+func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
+	k := &apiKey{
+		ID: t.id(), Org: t.org, Name: strings.TrimSpace(in.Name), Scopes: in.Scopes, CreatedAt: t.now,
+		RateLimit: cmp.Or(in.RateLimit, defaultRateLimit), DailyLimit: in.DailyLimit, MonthlyLimit: in.MonthlyLimit,
+		IPWhitelist: in.IPWhitelist,
+	}
+	switch {
+	case !t.cfg.Organization.Plan.APIAccess:
+		return nil, "", adminErrorf("%s", errorTable["plan_without_api"].message)
+	case k.Name == "" || len(k.Name) > 100:
+		return nil, "", adminErrorf("la clave necesita un nombre de 1 a 100 caracteres")
+	case k.RateLimit < 0 || k.DailyLimit < 0 || k.MonthlyLimit < 0:
+		return nil, "", adminErrorf("los límites deben ser mayores a 0")
+	}
+	for _, s := range k.Scopes {
+		if !slices.Contains(scopes, s) {
+			return nil, "", adminErrorf("scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
+		}
+	}
+	for _, s := range k.IPWhitelist {
+		if _, err := parseNetwork(s); err != nil {
+			return nil, "", adminErrorf("dirección o bloque CIDR no válido: %q", s)
+		}
+	}
+	if in.Expires != "" {
+		at, ok := parseMoment(in.Expires, t.cfg.zone, true)
+		if !ok || at <= t.now {
+			return nil, "", adminErrorf("la fecha de expiración debe ser futura: %q", in.Expires)
+		}
+		k.ExpiresAt = at
+	}
+	var random [32]byte
+	t.bytes(random[:])
+	text := newAPIKey(random)
+	k.Last4 = text[len(text)-4:]
+	hash := keyHash(text)
+	if err := t.Put(orgKey('k', t.org).id(k.ID), hash[:]); err != nil {
+		return nil, "", err
+	}
+	return k, text, t.saveKey(hash, k)
+}
+
+func (t *txn) saveKey(hash [32]byte, k *apiKey) error {
+	raw, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	return t.Put(keyHashKey(hash), raw)
+}
+
+// listKeys returns the organization's keys, oldest first.
+func (t *txn) listKeys() ([]*apiKey, error) {
+	keys := []*apiKey{}
+	for e, err := range scan(t.Tx, orgKey('k', t.org), false) {
+		if err != nil {
+			return nil, err
+		}
+		raw, ok, err := t.Get(keyHashKey([32]byte(e.Value)))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, errRecord
+		}
+		k, err := parseAPIKey(raw)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// revokeKey ends a key for good. Revoking one again changes nothing.
+func (t *txn) revokeKey(given string) (*apiKey, error) {
+	keyID, ok := parseID(given)
+	if !ok {
+		return nil, adminErrorf("no hay ninguna clave %q", given)
+	}
+	value, ok, err := t.Get(orgKey('k', t.org).id(keyID))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, adminErrorf("no hay ninguna clave %q", given)
+	}
+	hash := [32]byte(value)
+	raw, _, err := t.Get(keyHashKey(hash))
+	if err != nil {
+		return nil, err
+	}
+	k, err := parseAPIKey(raw)
+	if err != nil || k.RevokedAt != 0 {
+		return k, err
+	}
+	k.RevokedAt = t.now
+	return k, t.saveKey(hash, k)
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Request limits per API key (spec: Limits; contract §5).
+//
+// The minute is a sliding window: a request is accepted if fewer than the
+// limit were accepted in the 60 seconds before it, to the millisecond, which
+// is the grain of all of sello's times. Days and months are those of UTC;
+// their counts are written to the store once a second and read back at a
+// key's first request, so that a crash forgets at most the last second.
+
+const minuteMillis = 60_000
+
+// A limiter counts the accepted requests of every key.
+type limiter struct {
+	mu   sync.Mutex
+	keys map[id]*usage
+}
+
+func newLimiter() *limiter { return &limiter{keys: map[id]*usage{}} }
+
+// usage is what one key has used.
+type usage struct {
+	mu     sync.Mutex
+	loaded bool
+	dirty  bool // saved differs from the store
+	saved  savedUsage
+	minute slidingMinute
+}
+
+// savedUsage is the part of usage that is kept.
+type savedUsage struct {
+	LastUsed instant // to the minute
+	Day      int64   // since 1970, UTC
+	InDay    uint64
+	Month    int64 // since year 0, UTC
+	InMonth  uint64
+}
+
+func (u *savedUsage) encode(w *writer) {
+	w.instant(u.LastUsed)
+	w.int(u.Day)
+	w.uint(u.InDay)
+	w.int(u.Month)
+	w.uint(u.InMonth)
+}
+
+func (u *savedUsage) decode(r *reader) {
+	u.LastUsed = r.instant()
+	u.Day = r.int()
+	u.InDay = r.uint()
+	u.Month = r.int()
+	u.InMonth = r.uint()
+}
+
+func usageKey(keyID id) key { return newKey('u').id(keyID) }
+
+// A quota is how one window stands after a request.
+type quota struct {
+	name      string // minute, day or month
+	limit     uint64
+	used      uint64
+	seconds   int64   // length of the window
+	freeAgain instant // when at least one more request will be accepted, or the count falls
+}
+
+func (q quota) remaining() uint64 { return q.limit - min(q.used, q.limit) }
+
+// take counts a request of the key, or refuses it, which counts nothing. The
+// quotas are those after it, the minute's first; a refusal has the error of
+// the window that frees up last.
+func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant) ([]quota, error) {
+	l.mu.Lock()
+	u := l.keys[k.ID]
+	if u == nil {
+		u = new(usage)
+		l.keys[k.ID] = u
+	}
+	l.mu.Unlock()
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.loaded {
+		saved, err := view(ctx, s, func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
+		if err != nil {
+			return nil, err
+		}
+		if saved != nil {
+			u.saved = *saved
+		}
+		u.loaded = true
+	}
+	return u.take(k, now)
+}
+
+func (u *usage) take(k *apiKey, now instant) ([]quota, error) {
+	at := now.time()
+	if day := at.Unix() / 86400; day != u.saved.Day {
+		u.saved.Day, u.saved.InDay = day, 0
+	}
+	if month := int64(at.Year())*12 + int64(at.Month()) - 1; month != u.saved.Month {
+		u.saved.Month, u.saved.InMonth = month, 0
+	}
+	u.minute.forget(now)
+
+	quotas := u.quotas(k, now)
+	var refused *quota
+	for i := range quotas {
+		if q := &quotas[i]; q.remaining() == 0 && (refused == nil || q.freeAgain > refused.freeAgain) {
+			refused = q
+		}
+	}
+	if refused != nil {
+		wait := secondsUntil(refused.freeAgain, now)
+		return quotas, newError("rate_limit_"+refused.name).
+			with("limit", refused.limit).with("window", refused.name).with("resetAt", refused.freeAgain).
+			header("Retry-After", strconv.FormatInt(wait, 10))
+	}
+	u.minute.add(now)
+	if k.DailyLimit > 0 {
+		u.saved.InDay++
+		u.dirty = true
+	}
+	if k.MonthlyLimit > 0 {
+		u.saved.InMonth++
+		u.dirty = true
+	}
+	if minute := now - now%minuteMillis; minute != u.saved.LastUsed {
+		u.saved.LastUsed = minute
+		u.dirty = true
+	}
+	return u.quotas(k, now), nil
+}
+
+// quotas describes the windows that limit the key.
+func (u *usage) quotas(k *apiKey, now instant) []quota {
+	list := make([]quota, 1, 3)
+	list[0] = quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit), now)}
+	at := now.time()
+	if k.DailyLimit > 0 {
+		next := time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, time.UTC)
+		list = append(list, quota{"day", uint64(k.DailyLimit), u.saved.InDay, 86400, instantOf(next)})
+	}
+	if k.MonthlyLimit > 0 {
+		this := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+		next := this.AddDate(0, 1, 0)
+		list = append(list, quota{"month", uint64(k.MonthlyLimit), u.saved.InMonth, int64(next.Sub(this) / time.Second), instantOf(next)})
+	}
+	return list
+}
+
+// secondsUntil rounds up: once so many seconds have passed, it is then.
+func secondsUntil(then, now instant) int64 { return max((int64(then-now)+999)/1000, 1) }
+
+// setHeaders tells the client how its limits stand: all of them, and the one
+// with the least left.
+func setLimitHeaders(h http.Header, quotas []quota, now instant) {
+	tightest := quotas[0]
+	var policy []byte
+	for i, q := range quotas {
+		if i > 0 {
+			policy = append(policy, ", "...)
+		}
+		policy = strconv.AppendQuote(policy, q.name)
+		policy = strconv.AppendUint(append(policy, ";q="...), q.limit, 10)
+		policy = strconv.AppendInt(append(policy, ";w="...), q.seconds, 10)
+		if q.remaining() < tightest.remaining() {
+			tightest = q
+		}
+	}
+	reset := strconv.FormatInt(secondsUntil(tightest.freeAgain, now), 10)
+	remaining := strconv.FormatUint(tightest.remaining(), 10)
+	h["RateLimit-Policy"] = []string{string(policy)}
+	h["RateLimit"] = []string{strconv.Quote(tightest.name) + ";r=" + remaining + ";t=" + reset}
+	h["X-RateLimit-Limit"] = []string{strconv.FormatUint(tightest.limit, 10)}
+	h["X-RateLimit-Remaining"] = []string{remaining}
+	h["X-RateLimit-Reset"] = []string{reset}
+}
+
+// flush writes what has changed of the keys' usage.
+func (l *limiter) flush(ctx context.Context, s Store) error {
+	changed := map[id]savedUsage{}
+	l.mu.Lock()
+	for keyID, u := range l.keys {
+		u.mu.Lock()
+		if u.dirty {
+			changed[keyID], u.dirty = u.saved, false
+		}
+		u.mu.Unlock()
+	}
+	l.mu.Unlock()
+	if len(changed) == 0 {
+		return nil
+	}
+	err := s.Update(ctx, func(tx Tx) error {
+		for keyID, saved := range changed {
+			if err := put(tx, usageKey(keyID), &saved); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for keyID := range changed {
+			u := l.keys[keyID]
+			u.mu.Lock()
+			u.dirty = true
+			u.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// lastUsed is when the key was last used, to the minute, as far as it was
+// flushed.
+func lastUsed(tx Tx, keyID id) (instant, error) {
+	saved, err := get[savedUsage](tx, usageKey(keyID))
+	if err != nil || saved == nil {
+		return 0, err
+	}
+	return saved.LastUsed, nil
+}
+
+// A slidingMinute counts accepted requests over the last 60 seconds: a queue
+// of the milliseconds that had any, oldest first.
+type slidingMinute struct {
+	ticks []tick // from head on
+	head  int
+	count int
+}
+
+type tick struct {
+	at       instant
+	requests int
+}
+
+// forget drops what is 60 seconds old.
+func (m *slidingMinute) forget(now instant) {
+	for m.head < len(m.ticks) && m.ticks[m.head].at <= now-minuteMillis {
+		m.count -= m.ticks[m.head].requests
+		m.head++
+	}
+	if m.head > len(m.ticks)/2 {
+		m.ticks = append(m.ticks[:0], m.ticks[m.head:]...)
+		m.head = 0
+	}
+}
+
+func (m *slidingMinute) add(now instant) {
+	m.count++
+	if last := len(m.ticks) - 1; last >= m.head && m.ticks[last].at >= now { // a clock set back does not reorder
+		m.ticks[last].requests++
+		return
+	}
+	m.ticks = append(m.ticks, tick{now, 1})
+}
+
+// freeAgain is when the count will have fallen below the limit, or, if it is
+// below it, when it falls next.
+func (m *slidingMinute) freeAgain(limit uint64, now instant) instant {
+	count := m.count
+	for _, t := range m.ticks[m.head:] {
+		count -= t.requests
+		if uint64(count) < limit {
+			return t.at + minuteMillis
+		}
+	}
+	return now + minuteMillis
+}
