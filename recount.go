@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"reflect"
+)
+
+// When a program's tiers change, every customer has to be counted anew: the
+// days of its rolling window and the tier it is counted in. That is done in
+// bounded transactions after the document has been applied. The place it has
+// come to is kept, so that a stop in between loses nothing:
+//
+//	q org → number of the next customer to count
+
+// recountBatch is how many customers one transaction counts.
+const recountBatch = 64
+
+// needsRecount tells whether a new configuration puts customers elsewhere.
+func needsRecount(old, next *config) bool {
+	for _, p := range old.Programs {
+		if now := next.programNumber(p.Number); !reflect.DeepEqual(p.Tiers, now.Tiers) || p.TierBasis != now.TierBasis {
+			return true
+		}
+	}
+	return false
+}
+
+// startRecount has all customers of an organization counted anew.
+func startRecount(tx Tx, org uint32) error { return putUint(tx, orgKey('q', org), 1) }
+
+// recount counts whatever customers of any organization have to be.
+func (e *engine) recount(ctx context.Context) error {
+	for {
+		now, s := instantOf(e.now()), e.seed()
+		org, err := view(ctx, e.store, func(tx Tx) (uint32, error) {
+			for entry, err := range scan(tx, newKey('q'), false) {
+				if err != nil {
+					return 0, err
+				}
+				return uint32In(entry.Key[1:]), nil
+			}
+			return 0, nil
+		})
+		if err != nil || org == 0 {
+			return err
+		}
+		err = e.store.Update(ctx, func(tx Tx) error {
+			t, err := e.inTxn(tx, org, now, s)
+			if err != nil {
+				return err
+			}
+			if err := t.recountSome(); err != nil {
+				return err
+			}
+			return t.commit()
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// recountSome counts the next customers, and says so when all are done.
+func (t *txn) recountSome() error {
+	place := orgKey('q', t.org)
+	number, ok, err := getUint(t.Tx, place)
+	if err != nil || !ok {
+		return err
+	}
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	for end := number + recountBatch; number < end && number <= n.Customers; number++ {
+		c, err := t.customerAt(number)
+		if err != nil {
+			return err
+		}
+		for _, p := range t.cfg.Programs {
+			if err := t.recountAccount(c, p); err != nil {
+				return err
+			}
+		}
+	}
+	if number > n.Customers {
+		return t.Delete(place)
+	}
+	return putUint(t.Tx, place, number)
+}
+
+// recountAccount builds an account's rolling window again and puts it in its
+// tier.
+func (t *txn) recountAccount(c *customer, p *program) error {
+	a, err := t.storedAccount(c, p)
+	if err != nil || a.Movements.N == 0 && c.Program != p.Number {
+		return err
+	}
+	var old []key
+	for e, err := range scan(t.Tx, t.key(a, partBasis), false) {
+		if err != nil {
+			return err
+		}
+		old = append(old, append(key(nil), e.Key...))
+	}
+	for _, k := range old {
+		if err := t.Delete(k); err != nil {
+			return err
+		}
+	}
+	a.Window = basis{}
+	if p.TierBasis.Window == windowRolling {
+		days, err := t.basisDays(a)
+		if err != nil {
+			return err
+		}
+		for d, b := range days {
+			if b == (basis{}) || t.leaves(a, d) <= t.now {
+				continue
+			}
+			if err := put(t.Tx, t.key(a, partBasis).day(d), &b); err != nil {
+				return err
+			}
+			a.Window = a.Window.plus(b)
+		}
+	}
+	return t.saveAccount(a)
+}
+
+// basisDays is what each day counts for the account's tier, from its
+// movements and, in the customer's own program, its sales. A return counts on
+// the day of its purchase.
+func (t *txn) basisDays(a *account) (map[day]basis, error) {
+	days := map[day]basis{}
+	add := func(at instant, b basis) {
+		d := dayOf(at, t.cfg.zone)
+		days[d] = days[d].plus(b)
+	}
+	for seq := a.Movements.last(); seq != 0; {
+		m, err := t.movement(seq)
+		if err != nil {
+			return nil, err
+		}
+		if m.Amount > 0 && isEarning(m.Category) {
+			add(m.CreatedAt, basis{Points: m.Amount})
+		}
+		seq = m.Link.Prev
+	}
+	if a.customer.Program != a.program.Number {
+		return days, nil
+	}
+	for seq := a.customer.Sales.last(); seq != 0; {
+		s, err := t.saleAt(seq)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case s.Type == typePurchase:
+			b := basis{Points: -s.Unearned, Spent: s.Total - s.Returned, Purchases: 1}
+			if s.whollyReturned() {
+				b.Purchases = 0
+			}
+			add(s.CreatedAt, b)
+		case s.Previous == (id{}):
+			add(s.CreatedAt, basis{Points: -s.Unearned, Spent: -s.Total})
+		}
+		seq = s.Link.Prev
+	}
+	return days, nil
+}

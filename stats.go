@@ -1,0 +1,338 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Statistics are counters kept per program and day of the organization's
+// calendar, in the transaction of what they count, so that a year is a few
+// hundred short records however many sales it had.
+//
+//	y org prog day       → tally: what happened on the day
+//	z org prog day block → which customers bought on the day, as in search.go
+//	b org prog tier      → how many customers are in the tier now
+
+// A tally is what happened on one day, or over a span of them.
+type tally struct {
+	NewCustomers  uint64
+	Purchases     uint64
+	Returns       uint64
+	SalesAmount   decimal
+	ReturnsAmount decimal
+
+	// Issued less redeemed, expired and reversed is what customers hold.
+	PointsIssued   decimal // every credit, save what a cancelled redemption gave back
+	PointsRedeemed decimal // every debit that is neither of the following, less what was given back
+	PointsExpired  decimal
+	PointsReversed decimal // by returns
+}
+
+func (s *tally) encode(w *writer) {
+	w.uint(s.NewCustomers)
+	w.uint(s.Purchases)
+	w.uint(s.Returns)
+	w.decimal(s.SalesAmount)
+	w.decimal(s.ReturnsAmount)
+	w.decimal(s.PointsIssued)
+	w.decimal(s.PointsRedeemed)
+	w.decimal(s.PointsExpired)
+	w.decimal(s.PointsReversed)
+}
+
+func (s *tally) decode(r *reader) {
+	s.NewCustomers = r.uint()
+	s.Purchases = r.uint()
+	s.Returns = r.uint()
+	s.SalesAmount = r.decimal()
+	s.ReturnsAmount = r.decimal()
+	s.PointsIssued = r.decimal()
+	s.PointsRedeemed = r.decimal()
+	s.PointsExpired = r.decimal()
+	s.PointsReversed = r.decimal()
+}
+
+func (s *tally) add(o *tally) {
+	s.NewCustomers += o.NewCustomers
+	s.Purchases += o.Purchases
+	s.Returns += o.Returns
+	s.SalesAmount += o.SalesAmount
+	s.ReturnsAmount += o.ReturnsAmount
+	s.PointsIssued += o.PointsIssued
+	s.PointsRedeemed += o.PointsRedeemed
+	s.PointsExpired += o.PointsExpired
+	s.PointsReversed += o.PointsReversed
+}
+
+// countMovement and countSale are what one record adds.
+
+func (s *tally) countMovement(m *movement) {
+	switch {
+	case m.Category == categoryExpiration:
+		s.PointsExpired -= m.Amount
+	case m.Category == categoryReturn:
+		s.PointsReversed -= m.Amount
+	case m.Amount < 0 || m.isGiveBack():
+		s.PointsRedeemed -= m.Amount
+	default:
+		s.PointsIssued += m.Amount
+	}
+}
+
+func (s *tally) countSale(x *sale) {
+	if x.Type == typePurchase {
+		s.Purchases++
+		s.SalesAmount += x.Total
+	} else {
+		s.Returns++
+		s.ReturnsAmount += x.Total
+	}
+}
+
+// outstanding is what the counted days added to what customers hold.
+func (s *tally) outstanding() decimal {
+	return s.PointsIssued - s.PointsRedeemed - s.PointsExpired - s.PointsReversed
+}
+
+// A programDay names one tally.
+type programDay struct {
+	program uint32
+	day     day
+}
+
+func (t *txn) tallyKey(d programDay) key { return orgKey('y', t.org).u32(d.program).day(d.day) }
+
+// tally gives the tally of a day for reading and changing; commit writes it.
+func (t *txn) tally(program uint32, at instant) (*tally, error) {
+	d := programDay{program, dayOf(at, t.cfg.zone)}
+	if s := t.tallies[d]; s != nil {
+		return s, nil
+	}
+	s, err := get[tally](t.Tx, t.tallyKey(d))
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		s = new(tally)
+	}
+	if t.tallies == nil {
+		t.tallies = map[programDay]*tally{}
+	}
+	t.tallies[d] = s
+	return s, nil
+}
+
+// countActive marks a customer as having bought on the day of a moment.
+func (t *txn) countActive(c *customer, at instant) error {
+	set := orgKey('z', t.org).u32(c.Program).day(dayOf(at, t.cfg.zone))
+	return putInSet(t.Tx, set, c.Number, true)
+}
+
+// Tiers.
+
+func (t *txn) tierCountKey(program uint32, tier string) key {
+	return orgKey('b', t.org).u32(program).text(tier)
+}
+
+// moveTier keeps the number of customers in each tier of their own program
+// in step. Tiers are named, so that a program whose tiers changed can be
+// counted anew customer by customer.
+func (t *txn) moveTier(program uint32, from, to string) error {
+	if from == to {
+		return nil
+	}
+	for _, step := range []struct {
+		tier   string
+		change uint64
+	}{{from, ^uint64(0)}, {to, 1}} {
+		if step.tier == "" {
+			continue
+		}
+		k := t.tierCountKey(program, step.tier)
+		n, _, err := getUint(t.Tx, k)
+		if err != nil {
+			return err
+		}
+		if n += step.change; n == 0 {
+			err = t.Delete(k)
+		} else {
+			err = putUint(t.Tx, k, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Statistics, as asked for.
+
+// A statsQuery is a span of days, both ends within it, and how to group it.
+type statsQuery struct {
+	from, to day
+	groupBy  string // day, week or month
+	program  *id    // nil: all programs
+}
+
+const (
+	groupDay   = "day"
+	groupWeek  = "week"
+	groupMonth = "month"
+)
+
+// maxStatsDays bounds the span: a century.
+const maxStatsDays = maxDays
+
+// A period is the statistics of one span.
+type period struct {
+	from, to    day
+	tally       tally
+	customers   uint64  // at its end
+	outstanding decimal // at its end
+	active      uint64  // customers who bought in it
+}
+
+type statistics struct {
+	total   period
+	periods []period
+	tiers   []tierCount // now
+}
+
+// statistics answers a query from the tallies.
+func (t *txn) statistics(q statsQuery) (*statistics, error) {
+	var programs []*program
+	for _, p := range t.cfg.Programs {
+		if q.program == nil || p.ID == *q.program {
+			programs = append(programs, p)
+		}
+	}
+	if len(programs) == 0 {
+		return nil, newError("program_not_found")
+	}
+	s := &statistics{total: period{from: q.from, to: q.to}, periods: splitDays(q)}
+	for _, p := range programs {
+		if err := t.addProgram(s, p); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.tiers, err = t.tierCounts(programs); err != nil {
+		return nil, err
+	}
+	s.total.customers += s.total.tally.NewCustomers
+	s.total.outstanding += s.total.tally.outstanding()
+	before := period{customers: s.total.customers - s.total.tally.NewCustomers, outstanding: s.total.outstanding - s.total.tally.outstanding()}
+	for i := range s.periods {
+		p := &s.periods[i]
+		p.customers = before.customers + p.tally.NewCustomers
+		p.outstanding = before.outstanding + p.tally.outstanding()
+		before = *p
+	}
+	return s, nil
+}
+
+// addProgram adds one program's days. Until statistics has finished, the
+// total's customers and outstanding are those before its first day.
+func (t *txn) addProgram(s *statistics, p *program) error {
+	days := orgKey('y', t.org).u32(p.Number)
+	place := 0
+	for e, err := range t.Scan(days, slices.Clone(days).day(s.total.to+1), false) {
+		if err != nil {
+			return err
+		}
+		d := dayIn(e.Key[len(days):])
+		tally, err := decodeRecord[tally](e.Value)
+		if err != nil {
+			return err
+		}
+		if d < s.total.from {
+			s.total.customers += tally.NewCustomers
+			s.total.outstanding += tally.outstanding()
+			continue
+		}
+		s.total.tally.add(tally)
+		for s.periods[place].to < d {
+			place++
+		}
+		s.periods[place].tally.add(tally)
+	}
+	return t.addActive(s, p)
+}
+
+// addActive counts the customers who bought, each once a period and once in
+// all.
+func (t *txn) addActive(s *statistics, p *program) error {
+	set := orgKey('z', t.org).u32(p.Number)
+	inAll, inPeriod := blockSet{}, blockSet{}
+	place := 0
+	for e, err := range t.Scan(slices.Clone(set).day(s.total.from), slices.Clone(set).day(s.total.to+1), false) {
+		if err != nil {
+			return err
+		}
+		d := dayIn(e.Key[len(set):])
+		for s.periods[place].to < d {
+			s.periods[place].active += inPeriod.count()
+			inPeriod = blockSet{}
+			place++
+		}
+		block := uint32In(e.Key[len(set)+4:])
+		inPeriod.join(block, e.Value)
+		inAll.join(block, e.Value)
+	}
+	s.periods[place].active += inPeriod.count()
+	s.total.active += inAll.count()
+	return nil
+}
+
+// splitDays cuts a query's span into its periods. Weeks begin on Monday; the
+// first and last period are cut off at the span's ends.
+func splitDays(q statsQuery) []period {
+	var periods []period
+	for d := q.from; d <= q.to; {
+		end := d
+		date := time.Unix(int64(d)*86400, 0).UTC()
+		switch q.groupBy {
+		case groupWeek:
+			end = d + day(6-(int(date.Weekday())+6)%7)
+		case groupMonth:
+			end = day(time.Date(date.Year(), date.Month()+1, 0, 0, 0, 0, 0, time.UTC).Unix() / 86400)
+		}
+		end = min(end, q.to)
+		periods = append(periods, period{from: d, to: end})
+		d = end + 1
+	}
+	return periods
+}
+
+func (d day) String() string { return time.Unix(int64(d)*86400, 0).UTC().Format(time.DateOnly) }
+
+// tierCounts lists the tiers of programs with how many customers each has now,
+// lowest first; those without customers too.
+func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
+	list := []tierCount{}
+	for _, p := range programs {
+		counted := map[string]uint64{}
+		prefix := orgKey('b', t.org).u32(p.Number)
+		for e, err := range scan(t.Tx, prefix, false) {
+			if err != nil {
+				return nil, err
+			}
+			counted[string(e.Key[len(prefix):])] = uintIn(e.Value)
+		}
+		for _, tier := range p.Tiers {
+			list = append(list, tierCount{p.ID, tier.Name, counted[tier.Name]})
+			delete(counted, tier.Name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(counted)) { // of tiers that are being counted anew
+			list = append(list, tierCount{p.ID, name, counted[name]})
+		}
+	}
+	return list, nil
+}
+
+type tierCount struct {
+	LoyaltyProgramID id     `json:"loyaltyProgramId"`
+	TierName         string `json:"tierName"`
+	Customers        uint64 `json:"customers"`
+}
