@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The commands that move CSV files in and out.
+
+func importCommand(kind string) func(context.Context, *invocation) error {
+	return func(ctx context.Context, c *invocation) error { return c.importFile(ctx, kind, c.args[0]) }
+}
+
+func exportCommand(kind string) func(context.Context, *invocation) error {
+	return func(ctx context.Context, c *invocation) error { return c.exportFile(ctx, kind) }
+}
+
+// importBatch is how many records go into one transaction.
+const importBatch = 200
+
+// An importReport is how an import ended.
+type importReport struct {
+	Rows    int    `json:"rows"` // lines read, without the header
+	Added   int    `json:"added"`
+	Known   int    `json:"known"` // records that were there already
+	Wrong   int    `json:"wrong"` // records that were not taken
+	Errors  string `json:"errors,omitempty"`
+	Seconds int    `json:"seconds"`
+}
+
+// A csvRecord is one customer or sale and the lines it was read from.
+type csvRecord struct {
+	row   importRow
+	lines []csvLine
+	wrong string // why it cannot be taken, as far as the file alone tells
+}
+
+type csvLine struct {
+	number int
+	fields []string
+}
+
+// importFile reads a CSV file record by record and sends them in batches. What
+// cannot be taken is written to FILE.errors.csv with its line and the reason.
+func (c *invocation) importFile(ctx context.Context, kind, name string) (err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return c.withAdmin(false, func(call adminCaller) error {
+		org, err := c.onlyOrg(ctx, call)
+		if err != nil {
+			return err
+		}
+		im := &importer{ctx: ctx, call: call, org: org, kind: kind, started: time.Now(), rejectsName: name + ".errors.csv"}
+		if isTerminal(c.stderr) {
+			im.progress = c.stderr
+		}
+		if err := im.run(file); err != nil {
+			return err
+		}
+		r := im.report
+		r.Seconds = int(time.Since(im.started).Seconds())
+		return c.print(r, func(w io.Writer) {
+			fmt.Fprintf(w, "%d filas: %d nuevos, %d ya estaban, %d con errores\n", r.Rows, r.Added, r.Known, r.Wrong)
+			if r.Wrong > 0 {
+				fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
+			}
+		})
+	})
+}
+
+// isTerminal tells whether a person is looking.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// An importer is one import under way.
+type importer struct {
+	ctx      context.Context
+	call     adminCaller
+	org      string
+	kind     string
+	started  time.Time
+	progress io.Writer // nil: nobody looks
+
+	columns     []string
+	batch       []csvRecord
+	report      importReport
+	rejectsName string
+	rejects     *csv.Writer // nil until there is one
+	rejectsFile *os.File
+}
+
+func (im *importer) run(file io.Reader) (err error) {
+	defer func() {
+		if im.rejects != nil {
+			im.rejects.Flush()
+			err = errors.Join(err, im.rejects.Error(), im.rejectsFile.Close())
+		}
+		if im.progress != nil {
+			fmt.Fprintln(im.progress)
+		}
+	}()
+	buffered := bufio.NewReader(file)
+	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\ufeff" { // some spreadsheets begin with it
+		buffered.Discard(3)
+	}
+	in := csv.NewReader(buffered)
+	in.FieldsPerRecord = -1
+	if im.columns, err = in.Read(); err != nil {
+		return adminErrorf("no hay una línea de encabezado: %v", err)
+	}
+	if missing := im.missingColumns(); len(missing) > 0 {
+		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
+	}
+	var open csvRecord // the sale whose rows are being read
+	for {
+		fields, err := in.Read()
+		if err == io.EOF {
+			break
+		}
+		var broken *csv.ParseError
+		if errors.As(err, &broken) {
+			im.report.Rows++
+			if err := im.reject([]csvLine{{broken.StartLine, fields}}, broken.Err.Error()); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		im.report.Rows++
+		line, _ := in.FieldPos(0)
+		next := csvRecord{lines: []csvLine{{line, fields}}}
+		if reason := im.malformed(fields); reason != "" {
+			if err := im.reject(next.lines, reason); err != nil {
+				return err
+			}
+			continue
+		}
+		next.row = im.toRow(fields)
+		if im.kind == importSales && sameSale(open.row, next.row) {
+			open.join(next)
+			continue
+		}
+		if err := im.add(open); err != nil {
+			return err
+		}
+		open = next
+	}
+	if err := im.add(open); err != nil {
+		return err
+	}
+	return im.send()
+}
+
+func (im *importer) missingColumns() []string {
+	for i, name := range im.columns {
+		im.columns[i] = strings.TrimSpace(name)
+	}
+	required := []string{"email", "phoneNumber"}
+	if im.kind == importSales {
+		required = []string{"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount"}
+	}
+	return slices.DeleteFunc(required, func(name string) bool { return slices.Contains(im.columns, name) })
+}
+
+// malformed tells what is wrong with a line before its fields are looked at.
+func (im *importer) malformed(fields []string) string {
+	if len(fields) != len(im.columns) {
+		return fmt.Sprintf("tiene %d columnas y debería tener %d", len(fields), len(im.columns))
+	}
+	if slices.ContainsFunc(fields, func(s string) bool { return !utf8.ValidString(s) }) {
+		return "no es UTF-8 válido"
+	}
+	return ""
+}
+
+func (im *importer) toRow(fields []string) importRow {
+	get := func(name string) string {
+		if i := slices.Index(im.columns, name); i >= 0 {
+			return fields[i]
+		}
+		return ""
+	}
+	row := importRow{
+		FirstName: get("firstName"), LastName: get("lastName"), Email: get("email"), Phone: get("phoneNumber"),
+		ExternalID: get("externalId"), CreatedAt: get("createdAt"), Type: get("type"), Total: get("totalAmount"), Comment: get("comment"),
+	}
+	if it := (importItem{get("sku"), get("quantity"), get("price")}); it != (importItem{}) {
+		row.Items = []importItem{it}
+	}
+	return row
+}
+
+// sameSale tells whether two rows next to each other are items of one sale.
+// Tills note the moment of each item, so that may differ; the first counts.
+func sameSale(a, b importRow) bool {
+	return a.ExternalID != "" && a.ExternalID == b.ExternalID && a.Type == b.Type && a.Email == b.Email && a.Phone == b.Phone
+}
+
+// join adds one more row to a sale. Rows that do not agree on the total make
+// the whole sale wrong.
+func (r *csvRecord) join(next csvRecord) {
+	if next.row.Total != r.row.Total {
+		r.wrong = "las filas de la venta no coinciden en totalAmount"
+	}
+	r.row.Items = append(r.row.Items, next.row.Items...)
+	r.lines = append(r.lines, next.lines...)
+}
+
+func (im *importer) add(r csvRecord) error {
+	if len(r.lines) == 0 {
+		return nil
+	}
+	if r.wrong != "" {
+		return im.reject(r.lines, r.wrong)
+	}
+	if im.batch = append(im.batch, r); len(im.batch) < importBatch {
+		return nil
+	}
+	return im.send()
+}
+
+// send has a batch taken in and reports what was not.
+func (im *importer) send() error {
+	if len(im.batch) == 0 {
+		return nil
+	}
+	request := importRequest{Org: im.org, Kind: im.kind}
+	for _, r := range im.batch {
+		request.Rows = append(request.Rows, r.row)
+	}
+	var outcomes []importOutcome
+	if err := im.call(im.ctx, "import", request, &outcomes); err != nil {
+		return err
+	}
+	for i, o := range outcomes {
+		switch {
+		case o.Reason != "":
+			if err := im.reject(im.batch[i].lines, o.Reason); err != nil {
+				return err
+			}
+		case o.Added:
+			im.report.Added++
+		default:
+			im.report.Known++
+		}
+	}
+	im.batch = im.batch[:0]
+	if im.progress != nil {
+		rate := float64(im.report.Rows) / max(time.Since(im.started).Seconds(), 0.001)
+		fmt.Fprintf(im.progress, "\r%d filas, %.0f por segundo, %d con errores ", im.report.Rows, rate, im.report.Wrong)
+	}
+	return nil
+}
+
+// reject writes a record's lines, as they were, to the file of errors.
+func (im *importer) reject(lines []csvLine, reason string) error {
+	im.report.Wrong++
+	if im.rejects == nil {
+		file, err := os.Create(im.rejectsName)
+		if err != nil {
+			return err
+		}
+		im.rejectsFile, im.rejects, im.report.Errors = file, csv.NewWriter(file), im.rejectsName
+		if err := im.rejects.Write(append([]string{"line", "reason"}, im.columns...)); err != nil {
+			return err
+		}
+	}
+	for _, l := range lines {
+		if err := im.rejects.Write(append([]string{strconv.Itoa(l.number), reason}, l.fields...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onlyOrg is the organization of -org, or the only one there is.
+func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
+	if c.org != "" {
+		return c.org, nil
+	}
+	var slugs []string
+	if err := call(ctx, "organizations", struct{}{}, &slugs); err != nil {
+		return "", err
+	}
+	if len(slugs) != 1 {
+		return "", &usageError{fmt.Sprintf("falta -org: hay %d organizaciones", len(slugs))}
+	}
+	return slugs[0], nil
+}
+
+func (c *invocation) exportFile(ctx context.Context, kind string) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		org, err := c.onlyOrg(ctx, call)
+		if err != nil {
+			return err
+		}
+		out := csv.NewWriter(c.stdout)
+		if err := out.Write(exportColumns[kind]); err != nil {
+			return err
+		}
+		for after := uint64(0); ; {
+			var page exportPage
+			if err := call(ctx, "export/rows", exportRequest{org, kind, after}, &page); err != nil {
+				return err
+			}
+			if err := out.WriteAll(page.Rows); err != nil {
+				return err
+			}
+			if after = page.Next; after == 0 {
+				return nil
+			}
+		}
+	})
+}

@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Importing what a shop has from before: customers, and sales with their own
+// dates, which expiry, tiers and statistics honour. A batch is one
+// transaction; within it each record goes in whole or not at all, and one
+// that is wrong does not hold up the others. What is there already is left as
+// it is, so that a file can be imported again (contract §10).
+
+// An importRow is one customer or one sale as a file spells it.
+type importRow struct {
+	FirstName string `json:"firstName,omitempty"`
+	LastName  string `json:"lastName,omitempty"`
+	Email     string `json:"email,omitempty"`
+	Phone     string `json:"phoneNumber,omitempty"`
+
+	ExternalID string       `json:"externalId,omitempty"`
+	CreatedAt  string       `json:"createdAt,omitempty"`
+	Type       string       `json:"type,omitempty"`
+	Total      string       `json:"totalAmount,omitempty"`
+	Comment    string       `json:"comment,omitempty"`
+	Items      []importItem `json:"items,omitempty"`
+}
+
+type importItem struct {
+	SKU      string `json:"sku"`
+	Quantity string `json:"quantity"`
+	Price    string `json:"price"`
+}
+
+type importRequest struct {
+	Org  string      `json:"org"`
+	Kind string      `json:"kind"` // customers or sales
+	Rows []importRow `json:"rows"`
+}
+
+// An importOutcome is what became of one row: added, there already, or wrong
+// for a reason.
+type importOutcome struct {
+	Added  bool   `json:"added,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+const (
+	importCustomers = "customers"
+	importSales     = "sales"
+)
+
+func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return nil, err
+	}
+	now, s := instantOf(a.engine.now()), a.engine.seed()
+	return update(ctx, a.engine.store, func(tx Tx) ([]importOutcome, error) {
+		outcomes := make([]importOutcome, len(in.Rows))
+		for i, row := range in.Rows {
+			s := s
+			binary.BigEndian.PutUint32(s[:], binary.BigEndian.Uint32(s[:])+uint32(i)) // each row its own ids
+			added, err := a.engine.importRow(tx, org, now, s, in.Kind, row)
+			var fault *apiError
+			switch {
+			case errors.As(err, &fault):
+				outcomes[i].Reason = fault.message
+			case err != nil:
+				return nil, err
+			}
+			outcomes[i].Added = added
+		}
+		return outcomes, nil
+	})
+}
+
+// importRow takes in one row on an overlay of its own, so that one that fails
+// leaves no trace.
+func (e *engine) importRow(tx Tx, org uint32, now instant, s seed, kind string, row importRow) (added bool, err error) {
+	whole := newOverlay(tx)
+	t, err := e.inTxn(whole, org, now, s)
+	if err != nil {
+		return false, err
+	}
+	if kind == importCustomers {
+		added, err = t.importCustomer(row)
+	} else {
+		added, err = t.importSale(row)
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := t.commit(); err != nil {
+		return false, err
+	}
+	return added, whole.flush(tx)
+}
+
+// identityOf normalizes a row's e-mail and phone.
+func (t *txn) identityOf(in input, row importRow) (address, number string) {
+	if address = strings.TrimSpace(row.Email); address != "" {
+		address = email(in, address, true, "email")
+	}
+	if number = strings.TrimSpace(row.Phone); number != "" {
+		number = phone(in, t.cfg, number, true, "phoneNumber")
+	}
+	if in.err == nil && address == "" && number == "" {
+		in.fail(newError("email_or_phone_required"))
+	}
+	return address, number
+}
+
+func (t *txn) importCustomer(row importRow) (added bool, err error) {
+	in := input{fault: new(fault)}
+	var e enrolment
+	e.Email, e.Phone = t.identityOf(in, row)
+	e.FirstName, _ = in.clean("firstName", row.FirstName, maxName, "")
+	e.LastName, _ = in.clean("lastName", row.LastName, maxName, "")
+	if in.err != nil {
+		return false, in.err
+	}
+	_, added, err = t.enrol(e)
+	return added, err
+}
+
+// importSale registers a sale at its own date.
+func (t *txn) importSale(row importRow) (added bool, err error) {
+	in := input{fault: new(fault)}
+	imported := t.now
+	s := newSale{Source: sourceImport}
+	s.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, "")
+	if s.ExternalID == "" {
+		in.invalid("externalId", "es requerido")
+	}
+	at, ok := parseMoment(strings.TrimSpace(row.CreatedAt), t.cfg.zone, false)
+	if !ok || at <= 0 {
+		in.invalid("createdAt", "debe ser una fecha ISO 8601")
+	} else if at > imported {
+		in.invalid("createdAt", "no puede ser una fecha futura")
+	}
+	address, number := t.identityOf(in, row)
+	s.Type = choice(in, row.Type, row.Type != "", "type", "type_invalid", []string{typePurchase, typeReturn})
+	if s.Total = spelled(in, "totalAmount", row.Total); in.err == nil && s.Total <= 0 {
+		in.fail(newError("total_amount_invalid").on("totalAmount"))
+	}
+	if len(row.Items) > maxItems {
+		in.invalid("items", "no puede superar los 500 elementos")
+	}
+	for _, r := range row.Items {
+		var it item
+		if it.SKU, ok = in.clean("sku", r.SKU, maxSKU, ""); !ok {
+			in.invalid("sku", "es requerido")
+		}
+		if it.Quantity = spelled(in, "quantity", r.Quantity); it.Quantity <= 0 {
+			in.invalid("quantity", "debe ser mayor a 0")
+		}
+		if it.Price = spelled(in, "price", r.Price); it.Price < 0 {
+			in.invalid("price", "debe ser mayor o igual a 0")
+		}
+		s.Items = append(s.Items, it)
+	}
+	s.Comment, _ = in.clean("comment", row.Comment, maxComment, "comment_too_long")
+	if in.err != nil {
+		return false, in.err
+	}
+	c, err := t.identify(kindEmail, address)
+	if err == nil && c == nil {
+		c, err = t.identify(kindPhone, number)
+	}
+	if err == nil && c == nil {
+		err = newError("customer_not_found")
+	}
+	if err != nil {
+		return false, err
+	}
+	s.Customer = c.ID
+	t.now = at // the sale happens at its own date
+	known, err := t.alreadyImported(s)
+	if err != nil || known {
+		return false, err
+	}
+	_, _, err = t.registerSale(s)
+	return err == nil, err
+}
+
+// alreadyImported tells whether a sale is there: the same customer's of the
+// same type, moment and externalId, or the one whose id stands in for an
+// externalId, as in an export.
+func (t *txn) alreadyImported(s newSale) (bool, error) {
+	if own, ok := parseID(s.ExternalID); ok {
+		_, found, err := getUint(t.Tx, orgKey('T', t.org).id(own))
+		if err != nil || found {
+			return found, err
+		}
+	}
+	prefix := t.externalKey(s.ExternalID)
+	for e, err := range scan(t.Tx, prefix, true) {
+		if err != nil {
+			return false, err
+		}
+		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		if err != nil {
+			return false, err
+		}
+		if other.ExternalID == s.ExternalID && other.Customer == s.Customer && other.Type == s.Type && other.CreatedAt == t.now {
+			if other.Total != s.Total || !slices.Equal(other.Items, s.Items) {
+				return false, invalidField("externalId", "externalId ya se registró con otros datos")
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// spelled reads a number as a file spells it.
+func spelled(in input, name, text string) decimal {
+	d, err := parseDecimal(strings.TrimSpace(text))
+	switch {
+	case errors.Is(err, errTooPrecise):
+		in.fail(newError("too_precise").on(name))
+	case errors.Is(err, errTooLarge):
+		in.fail(newError("too_large").on(name))
+	case err != nil:
+		in.invalid(name, "debe ser un número")
+	}
+	return d
+}
+
+// Exporting: pages of rows, so that no answer holds a whole organization.
+
+type exportRequest struct {
+	Org   string `json:"org"`
+	Kind  string `json:"kind"`  // customers, sales or movements
+	After uint64 `json:"after"` // number of the last row that was had
+}
+
+// An exportPage is some rows; Next is what to ask for after, 0 at the end.
+type exportPage struct {
+	Rows [][]string `json:"rows"`
+	Next uint64     `json:"next"`
+}
+
+// exportBatch is how many records one page holds.
+const exportBatch = 500
+
+// exportColumns are the columns of each kind of file; those of customers and
+// sales are what an import takes.
+var exportColumns = map[string][]string{
+	importCustomers: {"firstName", "lastName", "email", "phoneNumber"},
+	importSales:     {"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount", "sku", "quantity", "price", "comment"},
+	exportMovements: {"id", "createdAt", "email", "phoneNumber", "program", "type", "category", "amount", "balance", "expiresAt", "transactionId", "redemptionId", "comment"},
+}
+
+const exportMovements = "movements"
+
+func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, error) {
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return nil, err
+	}
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in.Kind, in.After) })
+}
+
+func (t *txn) exportRows(kind string, after uint64) (*exportPage, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	var total uint64
+	var rows func(uint64) ([][]string, error)
+	switch kind {
+	case importCustomers:
+		total, rows = n.Customers, t.customerRow
+	case importSales:
+		total, rows = n.Sales, t.saleRows
+	case exportMovements:
+		total, rows = n.Movements, t.movementRow
+	default:
+		return nil, adminErrorf("no hay exportación de %q", kind)
+	}
+	page := new(exportPage)
+	last := min(after+exportBatch, total)
+	for number := after + 1; number <= last; number++ {
+		more, err := rows(number)
+		if err != nil {
+			return nil, err
+		}
+		page.Rows = append(page.Rows, more...)
+	}
+	if last < total {
+		page.Next = last
+	}
+	return page, nil
+}
+
+func (t *txn) customerRow(number uint64) ([][]string, error) {
+	c, err := t.customerAt(number)
+	if err != nil {
+		return nil, err
+	}
+	return [][]string{{c.FirstName, c.LastName, c.Email, c.Phone}}, nil
+}
+
+// saleRows is a row for each item, or one for a sale without items.
+func (t *txn) saleRows(number uint64) ([][]string, error) {
+	s, err := t.saleAt(number)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.customer(s.Customer)
+	if err != nil {
+		return nil, err
+	}
+	name, err := t.exportName(s)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	row := func(sku, quantity, price string) {
+		rows = append(rows, []string{
+			name, s.CreatedAt.String(), c.Email, c.Phone, s.Type, s.Total.String(), sku, quantity, price, s.Comment,
+		})
+	}
+	for _, it := range s.Items {
+		row(it.SKU, it.Quantity.String(), it.Price.String())
+	}
+	if len(s.Items) == 0 {
+		row("", "", "")
+	}
+	return rows, nil
+}
+
+// exportName is the externalId of a sale, or its id where it has none or
+// another sale of the type has the same: rows that share one are one sale.
+func (t *txn) exportName(s *sale) (string, error) {
+	if s.ExternalID == "" {
+		return s.ID.String(), nil
+	}
+	prefix := t.externalKey(s.ExternalID)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return "", err
+		}
+		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		if err != nil {
+			return "", err
+		}
+		if other.Seq != s.Seq && other.ExternalID == s.ExternalID && other.Type == s.Type {
+			return s.ID.String(), nil
+		}
+	}
+	return s.ExternalID, nil
+}
+
+func (t *txn) movementRow(number uint64) ([][]string, error) {
+	m, err := t.movement(number)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.customer(m.Customer)
+	if err != nil {
+		return nil, err
+	}
+	expires := ""
+	if m.Expires != never && m.Expires != 0 {
+		expires = m.Expires.String()
+	}
+	orEmpty := func(u id) string {
+		if u == (id{}) {
+			return ""
+		}
+		return u.String()
+	}
+	return [][]string{{
+		m.ID.String(), m.CreatedAt.String(), c.Email, c.Phone, t.cfg.programNumber(m.Program).Key, m.movementType(), m.Category,
+		m.Amount.String(), m.Balance.String(), expires, orEmpty(m.Transaction), orEmpty(m.Redemption), m.Comment,
+	}}, nil
+}

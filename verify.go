@@ -1,0 +1,746 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// verify recomputes everything that follows from something else (balances
+// and lots from the movements; totals, counters, lists and indexes from the
+// records) and says what differs. It reads and changes nothing.
+//
+// Each record is asked for what must be there because of it, and what must be
+// there is counted, table by table. Where all is found and a table has as
+// many entries as were found, it has no others.
+
+// A verification is what was looked at and what was wrong.
+type verification struct {
+	Organizations uint64   `json:"organizations"`
+	Customers     uint64   `json:"customers"`
+	Movements     uint64   `json:"movements"`
+	Sales         uint64   `json:"sales"`
+	Redemptions   uint64   `json:"redemptions"`
+	Problems      []string `json:"problems"`
+}
+
+// maxProblems bounds the list; a file that has more is as wrong.
+const maxProblems = 1000
+
+type verifier struct {
+	*txn
+	report *verification
+
+	expected   map[string]uint64 // entries of a table, as whole is told
+	grams      map[string]blockSet
+	given      map[id]map[id]uint64 // standing redemptions by reward and customer
+	days       map[programDay]*tally
+	active     map[programDay]blockSet
+	tiers      map[programTier]uint64
+	recounting bool // tiers are being counted anew: no telling yet what they should be
+}
+
+type programTier struct {
+	program uint32
+	tier    string
+}
+
+func verify(tx Tx, now instant) (*verification, error) {
+	report := &verification{Problems: []string{}}
+	n, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return nil, err
+	}
+	report.Organizations = n
+	e := &engine{}
+	identities, dues, keys := uint64(0), uint64(0), uint64(0)
+	for org := range uint32(n) {
+		t, err := e.inTxn(tx, org+1, now, seed{})
+		if err != nil {
+			return nil, err
+		}
+		v := &verifier{
+			txn: t, report: report, expected: map[string]uint64{}, grams: map[string]blockSet{}, given: map[id]map[id]uint64{},
+			days: map[programDay]*tally{}, active: map[programDay]blockSet{}, tiers: map[programTier]uint64{},
+		}
+		if _, v.recounting, err = getUint(tx, orgKey('q', t.org)); err != nil {
+			return nil, err
+		}
+		if err := v.organization(); err != nil {
+			return nil, err
+		}
+		identities += v.expected["identities"]
+		dues += v.expected["due"]
+		keys += v.expected["API keys"]
+	}
+	v := &verifier{txn: &txn{Tx: tx}, report: report}
+	for _, table := range []struct {
+		name   string
+		prefix key
+		want   uint64
+	}{
+		{"identities", newKey('p'), identities},
+		{"due", newKey('d'), dues},
+		{"API keys", newKey('a'), keys},
+		{"slugs", newKey('o').byte('s'), n},
+	} {
+		if err := v.whole(table.name, table.prefix, table.want); err != nil {
+			return nil, err
+		}
+	}
+	return report, nil
+}
+
+func (v *verifier) problem(format string, args ...any) {
+	if len(v.report.Problems) < maxProblems {
+		prefix := ""
+		if v.cfg != nil {
+			prefix = v.cfg.Organization.Slug + ": "
+		}
+		v.report.Problems = append(v.report.Problems, prefix+fmt.Sprintf(format, args...))
+	}
+}
+
+// equal reports a difference between what is kept and what it should be.
+func equal[T comparable](v *verifier, what string, kept, should T) {
+	if kept != should {
+		v.problem("%s: es %v y debería ser %v", what, kept, should)
+	}
+}
+
+// has looks for an entry that must be there and counts it to its table.
+func (v *verifier) has(table string, k key, value []byte, what string) error {
+	v.expected[table]++
+	kept, ok, err := v.Get(k)
+	if err != nil {
+		return err
+	}
+	if !ok || !bytes.Equal(kept, value) {
+		v.problem("%s: falta o difiere en %s", what, table)
+	}
+	return nil
+}
+
+// whole checks that a table has as many entries as were found in it.
+func (v *verifier) whole(table string, prefix key, want uint64) error {
+	var n uint64
+	for _, err := range scan(v.Tx, prefix, false) {
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	equal(v, "entradas de "+table, n, want)
+	return nil
+}
+
+func numberValue(n uint64) []byte { return key(nil).u64(n) }
+
+func (v *verifier) organization() error {
+	slug := v.cfg.Organization.Slug
+	if err := v.has("slugs", newKey('o').byte('s').text(slug), numberValue(uint64(v.org)), slug); err != nil {
+		return err
+	}
+	if err := v.customers(); err != nil {
+		return err
+	}
+	if err := v.allSales(); err != nil {
+		return err
+	}
+	if err := v.redemptions(); err != nil {
+		return err
+	}
+	if err := v.searchIndex(); err != nil {
+		return err
+	}
+	if err := v.statistics(); err != nil {
+		return err
+	}
+	if err := v.apiKeys(); err != nil {
+		return err
+	}
+	n, err := v.count()
+	if err != nil {
+		return err
+	}
+	equal(v, "contador de clientes", n.Customers, v.expected["customers"])
+	equal(v, "contador de movimientos", n.Movements, v.expected["movements"])
+	equal(v, "contador de ventas", n.Sales, v.expected["sales of customers"])
+	equal(v, "contador de compras", n.Purchases, v.expected["purchases"])
+	equal(v, "contador de devoluciones", n.Returns, v.expected["returns"])
+	equal(v, "contador de canjes", n.Redemptions, v.expected["redemptions"])
+	v.report.Customers += n.Customers
+	v.report.Movements += n.Movements
+	v.report.Sales += n.Sales
+	v.report.Redemptions += n.Redemptions
+	list := orgKey('l', v.org)
+	for _, table := range []struct {
+		name   string
+		prefix key
+	}{
+		{"movements", orgKey('m', v.org)},
+		{"sales of customers", orgKey('t', v.org)},
+		{"redemptions", orgKey('r', v.org)},
+		{"customers", slices.Clone(list).byte('c')},
+		{"purchases", slices.Clone(list).byte('p')},
+		{"returns", slices.Clone(list).byte('r')},
+		{"sales by id", orgKey('T', v.org)},
+		{"redemptions by id", orgKey('R', v.org)},
+		{"codes", orgKey('w', v.org)},
+		{"externalIds", orgKey('x', v.org)},
+		{"reward counts", orgKey('s', v.org)},
+		{"search index", orgKey('g', v.org)},
+		{"key list", orgKey('k', v.org)},
+		{"sales by time", orgKey('h', v.org)},
+		{"tallies", orgKey('y', v.org)},
+		{"active customers", orgKey('z', v.org)},
+		{"tiers", orgKey('b', v.org)},
+		{"customer records", orgKey('c', v.org)},
+	} {
+		if err := v.whole(table.name, table.prefix, v.expected[table.name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// customers checks every customer with its accounts.
+func (v *verifier) customers() error {
+	for e, err := range scan(v.Tx, orgKey('c', v.org), false) {
+		if err != nil {
+			return err
+		}
+		cust, part := id(e.Key[5:21]), e.Key[21]
+		switch part {
+		case partCustomer:
+			c, err := v.customer(cust)
+			if err != nil {
+				return err
+			}
+			if err := v.oneCustomer(c); err != nil {
+				return err
+			}
+		case partRuleUse:
+			v.expected["customer records"]++ // follows from rules that may have changed since
+		}
+	}
+	return nil
+}
+
+func (v *verifier) oneCustomer(c *customer) error {
+	what := "cliente " + c.ID.String()
+	v.expected["customer records"]++
+	if err := v.has("customers", orgKey('l', v.org).byte('c').u64(c.Number), c.ID[:], what); err != nil {
+		return err
+	}
+	for kind, value := range c.identities() {
+		w := writer{b: []byte{recordVersion}}
+		(&identity{c.ID, c.Person}).encode(&w)
+		if err := v.has("identities", identityKey(kind, value).u32(v.org), w.b, what); err != nil {
+			return err
+		}
+	}
+	for gram := range gramSet(c.searchTexts()) {
+		if v.grams[gram] == nil {
+			v.grams[gram] = blockSet{}
+		}
+		v.grams[gram].add(c.Number)
+	}
+	v.dayOf(c.Program, c.CreatedAt).NewCustomers++
+	h, err := v.sales(c)
+	if err != nil {
+		return err
+	}
+	equal(v, what+": total gastado", c.TotalSpent, h.spent)
+	equal(v, what+": compras", c.Purchases, h.purchases)
+	equal(v, what+": compras en total", c.PurchasesTotal, h.purchasesTotal)
+	equal(v, what+": última compra", c.LastSaleAt, h.last)
+	equal(v, what+": cadena de ventas", fmt.Sprint(c.Sales), fmt.Sprint(h.chain))
+	for _, p := range v.cfg.Programs {
+		if err := v.account(c, p, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A saleHistory is what a customer's sales add up to.
+type saleHistory struct {
+	chain          chain
+	spent          decimal
+	purchases      uint64
+	purchasesTotal uint64
+	last           instant
+	unearned       decimal
+	all            map[id]*sale
+}
+
+// chainOf lists where the records of a chain are, oldest first.
+func chainOf(c chain, linkAt func(uint64) (link, error)) ([]uint64, error) {
+	var seqs []uint64
+	for seq := c.last(); seq != 0 && uint64(len(seqs)) <= c.N; {
+		seqs = append(seqs, seq)
+		l, err := linkAt(seq)
+		if err != nil {
+			return nil, err
+		}
+		seq = l.Prev
+	}
+	slices.Reverse(seqs)
+	return seqs, nil
+}
+
+func (v *verifier) sales(c *customer) (*saleHistory, error) {
+	h := &saleHistory{all: map[id]*sale{}}
+	seqs, err := chainOf(c.Sales, func(seq uint64) (link, error) {
+		s, err := v.saleAt(seq)
+		if err != nil {
+			return link{}, err
+		}
+		return s.Link, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	replayed := map[id]*sale{} // purchases, with their returns counted again
+	for _, seq := range seqs {
+		s, err := v.saleAt(seq)
+		if err != nil {
+			return nil, err
+		}
+		what := "venta " + s.ID.String()
+		equal(v, what+": cliente", s.Customer, c.ID)
+		equal(v, what+": enlace", s.Link, h.chain.append(seq))
+		h.all[s.ID] = s
+		v.expected["sales of customers"]++
+		v.dayOf(s.Program, s.CreatedAt).countSale(s)
+		if s.Type == typePurchase {
+			h.spent += s.Total
+			h.purchases++
+			h.purchasesTotal++
+			h.last = max(h.last, s.CreatedAt)
+			d := programDay{s.Program, dayOf(s.CreatedAt, v.cfg.zone)}
+			if v.active[d] == nil {
+				v.active[d] = blockSet{}
+			}
+			v.active[d].add(c.Number)
+			fresh := *s
+			fresh.Returned, fresh.ReturnedByAmount, fresh.Reversed, fresh.Unearned = 0, 0, 0, 0
+			fresh.Lines = slices.Clone(s.Lines)
+			for i := range fresh.Lines {
+				fresh.Lines[i].Returned = 0
+			}
+			replayed[s.ID] = &fresh
+			continue
+		}
+		h.spent -= s.Total
+		h.unearned += s.Unearned
+		if purchase := h.all[s.Previous]; purchase != nil {
+			again := replayed[s.Previous]
+			before := again.whollyReturned()
+			if !again.countReturn(s) {
+				v.problem("%s: devuelve más de lo comprado", what)
+			}
+			again.Reversed += s.Reversed
+			again.Unearned += s.Unearned
+			if !before && again.whollyReturned() {
+				h.purchases--
+			}
+		} else if s.Previous != (id{}) {
+			v.problem("%s: su compra %s no es del cliente", what, s.Previous)
+		}
+	}
+	for saleID, again := range replayed {
+		s, what := h.all[saleID], "venta "+saleID.String()
+		equal(v, what+": devuelto", s.Returned, again.Returned)
+		equal(v, what+": devuelto por importe", s.ReturnedByAmount, again.ReturnedByAmount)
+		equal(v, what+": devuelto por artículo", fmt.Sprint(s.Lines), fmt.Sprint(again.Lines))
+		equal(v, what+": puntos devueltos", s.Reversed, again.Reversed)
+		equal(v, what+": puntos no ganados", s.Unearned, again.Unearned)
+		if s.Unearned > s.Earned || s.Reversed > s.Earned {
+			v.problem("%s: se devolvió más de lo que hubo", what)
+		}
+	}
+	return h, nil
+}
+
+// account replays an account's movements and compares what they lead to.
+func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
+	a, err := v.storedAccount(c, p)
+	if err != nil {
+		return err
+	}
+	_, kept, err := v.Get(v.key(a, partAccount))
+	if err != nil {
+		return err
+	}
+	if kept {
+		v.expected["customer records"]++
+	}
+	what := fmt.Sprintf("cuenta %s/%s", c.ID, p.Key)
+	seqs, err := chainOf(a.Movements, func(seq uint64) (link, error) {
+		m, err := v.movement(seq)
+		if err != nil {
+			return link{}, err
+		}
+		return m.Link, nil
+	})
+	if err != nil {
+		return err
+	}
+	r := replayer{v: v, what: what, lots: map[uint64]*lot{}}
+	var movements chain
+	var earned decimal
+	if c.Program == p.Number {
+		earned = -h.unearned
+		if kept {
+			v.tiers[programTier{p.Number, a.Tier}]++
+			if current, _ := a.tier(); !v.recounting {
+				equal(v, what+": nivel", a.Tier, current.name())
+			}
+		} else {
+			v.problem("%s: falta", what)
+		}
+	}
+	for _, seq := range seqs {
+		m, err := v.movement(seq)
+		if err != nil {
+			return err
+		}
+		v.expected["movements"]++
+		v.dayOf(m.Program, m.CreatedAt).countMovement(m)
+		if m.Customer != c.ID || m.Program != p.Number {
+			v.problem("%s: el movimiento %s no es suyo", what, m.ID)
+		}
+		equal(v, what+": enlace de "+m.ID.String(), m.Link, movements.append(seq))
+		r.play(m)
+		if m.Amount > 0 && isEarning(m.Category) {
+			earned += m.Amount
+		}
+	}
+	if err := r.compare(a); err != nil {
+		return err
+	}
+	equal(v, what+": cadena de movimientos", fmt.Sprint(a.Movements), fmt.Sprint(movements))
+	equal(v, what+": puntos ganados", a.Lifetime, earned)
+	if !v.recounting {
+		if err := v.window(a, what); err != nil {
+			return err
+		}
+	}
+	due, err := v.nextDue(a)
+	if err != nil {
+		return err
+	}
+	equal(v, what+": vencimiento", a.Due, due)
+	if a.Due != never {
+		return v.has("due", v.dueKey(a, a.Due), nil, what)
+	}
+	return nil
+}
+
+// window compares the days of the rolling tier window.
+func (v *verifier) window(a *account, what string) error {
+	var days map[day]basis
+	if a.program.TierBasis.Window == windowRolling {
+		var err error
+		if days, err = v.basisDays(a); err != nil {
+			return err
+		}
+	}
+	var sum basis
+	prefix := v.key(a, partBasis)
+	for e, err := range scan(v.Tx, prefix, false) {
+		if err != nil {
+			return err
+		}
+		v.expected["customer records"]++
+		b, err := decodeRecord[basis](e.Value)
+		if err != nil {
+			return err
+		}
+		d := dayIn(e.Key[len(prefix):])
+		equal(v, fmt.Sprintf("%s: base del día %d", what, d), *b, days[d])
+		delete(days, d)
+		sum = sum.plus(*b)
+	}
+	equal(v, what+": base del nivel", a.Window, sum)
+	for d, b := range days {
+		if b != (basis{}) && v.leaves(a, d) > v.now {
+			v.problem("%s: falta la base del día %d", what, d)
+		}
+	}
+	return nil
+}
+
+// A replayer plays an account's movements again, with no shortcut.
+type replayer struct {
+	v                *verifier
+	what             string
+	balance, pending decimal
+	lots             map[uint64]*lot // by sequence; AvailFrom is 0 once available
+}
+
+// mature makes available what was pending until at, in the order of time.
+func (r *replayer) mature(at instant) {
+	var due []*lot
+	for _, l := range r.lots {
+		if l.AvailFrom != 0 && l.AvailFrom <= at {
+			due = append(due, l)
+		}
+	}
+	slices.SortFunc(due, func(a, b *lot) int {
+		return cmp.Or(cmp.Compare(a.AvailFrom, b.AvailFrom), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, l := range due {
+		debt := min(max(-r.balance, 0), l.Left)
+		r.pending -= l.Left
+		r.balance += l.Left
+		l.Left -= debt
+		l.AvailFrom = 0
+	}
+}
+
+func (r *replayer) play(m *movement) {
+	r.mature(m.CreatedAt)
+	switch {
+	case m.Amount > 0 && m.Category == categoryRefund && len(m.Uses) > 0:
+		for _, u := range m.Uses {
+			left := u.Amount - min(max(-r.balance, 0), u.Amount)
+			r.balance += u.Amount
+			if r.lots[u.Seq] == nil {
+				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, m.ID)
+				continue
+			}
+			r.lots[u.Seq].Left += left
+		}
+	case m.Amount > 0:
+		l := &lot{Seq: m.Seq, AvailFrom: m.AvailFrom, Expires: m.Expires, Movement: m.ID, Left: m.Amount}
+		r.lots[m.Seq] = l
+		if m.AvailFrom > 0 {
+			r.pending += m.Amount
+		} else {
+			l.Left -= min(max(-r.balance, 0), m.Amount)
+			r.balance += m.Amount
+		}
+	default:
+		rest := -m.Amount
+		for _, u := range m.Uses {
+			l := r.lots[u.Seq]
+			if l == nil || l.Left < u.Amount || l.Movement != u.Movement {
+				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, m.ID)
+				continue
+			}
+			l.Left -= u.Amount
+			if rest -= u.Amount; l.AvailFrom != 0 {
+				r.pending -= u.Amount
+			} else {
+				r.balance -= u.Amount
+			}
+		}
+		if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn {
+			r.v.problem("%s: los lotes de %s no suman su importe", r.what, m.ID)
+		}
+	}
+	equal(r.v, r.what+": saldo tras "+m.ID.String(), m.Balance, r.balance)
+}
+
+// compare holds the replayed account against the kept one.
+func (r *replayer) compare(a *account) error {
+	v := r.v
+	// What became available since the last movement is known by its place.
+	settled := never
+	pending := map[uint64]bool{}
+	prefix := v.key(a, partPending)
+	for e, err := range scan(v.Tx, prefix, false) {
+		if err != nil {
+			return err
+		}
+		pending[uintIn(e.Key[len(prefix)+8:])] = true
+		settled = min(settled, instantIn(e.Key[len(prefix):])-1)
+	}
+	r.mature(min(settled, v.now))
+	equal(v, r.what+": saldo", a.Balance, r.balance)
+	equal(v, r.what+": saldo pendiente", a.Pending, r.pending)
+	sums := map[instant]decimal{}
+	for _, seq := range slices.Sorted(maps.Keys(r.lots)) {
+		l := r.lots[seq]
+		if l.Left == 0 {
+			continue
+		}
+		k := v.lotKey(a, l)
+		if l.AvailFrom != 0 {
+			k = v.pendingKey(a, l)
+		} else if l.Expires != never {
+			sums[l.Expires] += l.Left
+		}
+		v.expected["customer records"]++
+		stored, err := get[lot](v.Tx, k)
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			v.problem("%s: falta el lote %s", r.what, l.Movement)
+			continue
+		}
+		equal(v, r.what+": lo que queda del lote "+l.Movement.String(), stored.Left, l.Left)
+	}
+	for expires, sum := range sums {
+		if err := v.has("customer records", v.key(a, partExpiring).instant(expires), numberValue(uint64(sum)), r.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allSales checks the lists and indexes of sales, in the order of the
+// sequence.
+func (v *verifier) allSales() error {
+	for e, err := range scan(v.Tx, orgKey('t', v.org), false) {
+		if err != nil {
+			return err
+		}
+		s, err := decodeRecord[sale](e.Value)
+		if err != nil {
+			return err
+		}
+		seq := uintIn(e.Key[5:])
+		what := "venta " + s.ID.String()
+		if err := v.has("sales by id", orgKey('T', v.org).id(s.ID), numberValue(seq), what); err != nil {
+			return err
+		}
+		table, kind := "purchases", byte(kindPurchase)
+		if s.Type == typeReturn {
+			table, kind = "returns", kindReturn
+		}
+		if err := v.has("sales by time", orgKey('h', v.org).instant(s.CreatedAt).u64(seq), []byte{kind}, what); err != nil {
+			return err
+		}
+		place := orgKey('l', v.org).byte(kind).u64(v.expected[table] + 1)
+		if err := v.has(table, place, numberValue(seq), what); err != nil {
+			return err
+		}
+		if s.ExternalID != "" {
+			if err := v.has("externalIds", v.externalKey(s.ExternalID).u64(seq), nil, what); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verifier) redemptions() error {
+	for e, err := range scan(v.Tx, orgKey('r', v.org), false) {
+		if err != nil {
+			return err
+		}
+		x, err := decodeRecord[redemption](e.Value)
+		if err != nil {
+			return err
+		}
+		seq := numberValue(uintIn(e.Key[5:]))
+		what := "canje " + x.ID.String()
+		v.expected["redemptions"]++
+		if err := v.has("redemptions by id", orgKey('R', v.org).id(x.ID), seq, what); err != nil {
+			return err
+		}
+		if err := v.has("codes", orgKey('w', v.org).text(x.Code), seq, what); err != nil {
+			return err
+		}
+		debit, err := v.movement(x.MovementSeq)
+		if err != nil {
+			return err
+		}
+		equal(v, what+": puntos", -debit.Amount, x.Points)
+		equal(v, what+": movimiento", debit.Redemption, x.ID)
+		if x.CancelledAt == 0 {
+			if v.given[x.Reward] == nil {
+				v.given[x.Reward] = map[id]uint64{}
+			}
+			v.given[x.Reward][x.Customer]++
+		}
+	}
+	for rid, customers := range v.given {
+		var total uint64
+		for cust, n := range customers {
+			total += n
+			k := v.customerRewardKey(cust, rid)
+			if err := v.has("customer records", k, numberValue(n), "recompensa "+rid.String()); err != nil {
+				return err
+			}
+		}
+		if err := v.has("reward counts", v.rewardCountKey(rid), numberValue(total), "recompensa "+rid.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) searchIndex() error {
+	for gram, blocks := range v.grams {
+		for block, bits := range blocks {
+			k := orgKey('g', v.org).text(gram).byte(0).u32(block)
+			if err := v.has("search index", k, fromBitmap(bits), strings.TrimRight(fmt.Sprintf("búsqueda %q", gram), string(gramPad))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dayOf is the tally of a day as the records make it.
+func (v *verifier) dayOf(program uint32, at instant) *tally {
+	d := programDay{program, dayOf(at, v.cfg.zone)}
+	if v.days[d] == nil {
+		v.days[d] = new(tally)
+	}
+	return v.days[d]
+}
+
+func (v *verifier) statistics() error {
+	for d, s := range v.days {
+		w := writer{b: []byte{recordVersion}}
+		s.encode(&w)
+		if err := v.has("tallies", v.tallyKey(d), w.b, "día "+d.day.String()); err != nil {
+			return err
+		}
+	}
+	for d, set := range v.active {
+		prefix := orgKey('z', v.org).u32(d.program).day(d.day)
+		for block, bits := range set {
+			if err := v.has("active customers", slices.Clone(prefix).u32(block), fromBitmap(bits), "día "+d.day.String()); err != nil {
+				return err
+			}
+		}
+	}
+	for t, n := range v.tiers {
+		if t.tier == "" {
+			continue
+		}
+		if err := v.has("tiers", v.tierCountKey(t.program, t.tier), numberValue(n), "nivel "+t.tier); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) apiKeys() error {
+	for e, err := range scan(v.Tx, orgKey('k', v.org), false) {
+		if err != nil {
+			return err
+		}
+		v.expected["key list"]++
+		v.expected["API keys"]++
+		k, err := (&engine{}).apiKey(v.Tx, [32]byte(e.Value))
+		if err != nil {
+			return err
+		}
+		if k == nil || k.ID != id(e.Key[5:]) || k.Org != v.org {
+			v.problem("API key %s: falta o difiere", id(e.Key[5:]))
+		}
+	}
+	return nil
+}
