@@ -1,0 +1,459 @@
+// Sello is a customer-loyalty backend: an organization's shops and apps call
+// its HTTP API to enrol customers, register sales, give and take points, and
+// redeem rewards. It keeps everything in one file.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+	_ "time/tzdata" // organizations' time zones do not depend on the machine
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], environment{os.Getenv, os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// An environment is what a command sees of the process it runs in.
+type environment struct {
+	getenv         func(string) string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// A command is one word of the command line, or two.
+type command struct {
+	name  string
+	args  string // what follows the flags
+	about string
+	run   func(ctx context.Context, c *invocation) error
+	flags func(c *invocation)
+}
+
+func commands() []command {
+	return []command{
+		{"serve", "", "sirve la API", runServe, serveFlags},
+		{"demo", "", "prepara una organización de ejemplo y sirve la API", runDemo, serveFlags},
+		{"apply", "FILE", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
+		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), orgFlag},
+		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), orgFlag},
+		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), orgFlag},
+		{"import customers", "FILE.csv", "importa clientes", importCommand(importCustomers), orgFlag},
+		{"import sales", "FILE.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), orgFlag},
+		{"export", "", "muestra la configuración de una organización", runExport, orgFlag},
+		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
+		{"key list", "", "lista las API keys de una organización", runKeyList, orgFlag},
+		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgFlag},
+		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, nil},
+		{"version", "", "muestra la versión", runVersion, nil},
+	}
+}
+
+// An invocation is a command with its flags and arguments.
+type invocation struct {
+	environment
+	set  *flag.FlagSet
+	args []string
+
+	db   string
+	json bool
+
+	addr    string
+	trusted string
+	org     string
+	dryRun  bool
+	key     keyRequest
+	scopes  string
+	ips     string
+}
+
+// usageError is a command line that cannot be understood: exit code 2.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+// run executes a command line and returns the exit code: 0, 1 for a failure,
+// 2 for a command line that is wrong.
+func run(ctx context.Context, args []string, env environment) int {
+	err := dispatch(ctx, args, env)
+	var usage *usageError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(env.stderr, "sello: %s\n", usage.message)
+		return 2
+	}
+	fmt.Fprintf(env.stderr, "sello: %v\n", err)
+	return 1
+}
+
+func dispatch(ctx context.Context, args []string, env environment) error {
+	if len(args) == 0 {
+		help(env.stderr)
+		return &usageError{"falta el comando"}
+	}
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		help(env.stdout)
+		return nil
+	}
+	for _, cmd := range commands() {
+		words := strings.Fields(cmd.name)
+		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
+			continue
+		}
+		c := &invocation{environment: env, set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
+		c.set.SetOutput(io.Discard)
+		c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
+		c.set.BoolVar(&c.json, "json", false, "escribe el resultado en JSON")
+		if cmd.flags != nil {
+			cmd.flags(c)
+		}
+		if err := c.parse(cmd, args[len(words):]); err != nil {
+			return err
+		}
+		return cmd.run(ctx, c)
+	}
+	return &usageError{fmt.Sprintf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))}
+}
+
+func help(w io.Writer) {
+	fmt.Fprint(w, "sello: programas de lealtad en un solo binario y un solo archivo\n\nUso: sello COMANDO [opciones]\n\n")
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, cmd := range commands() {
+		fmt.Fprintf(tab, "  %s\t%s\n", strings.TrimSpace(cmd.name+" "+cmd.args), cmd.about)
+	}
+	tab.Flush()
+	fmt.Fprint(w, "\nsello COMANDO -h muestra las opciones de cada uno. Cada opción tiene su variable\nde entorno: -db es SELLO_DB, -trusted-proxies es SELLO_TRUSTED_PROXIES.\n")
+}
+
+// parse reads flags, before, between or after the arguments. A flag that is
+// not given comes from its environment variable, if that is set.
+func (c *invocation) parse(cmd command, args []string) error {
+	for {
+		if err := c.set.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				c.help(cmd)
+				return err
+			}
+			return &usageError{err.Error()}
+		}
+		if args = c.set.Args(); len(args) == 0 {
+			break
+		}
+		c.args, args = append(c.args, args[0]), args[1:]
+	}
+	given := map[string]bool{}
+	c.set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var err error
+	c.set.VisitAll(func(f *flag.Flag) {
+		value := c.getenv(variable(f.Name))
+		if given[f.Name] || value == "" || err != nil {
+			return
+		}
+		if setErr := c.set.Set(f.Name, value); setErr != nil {
+			err = &usageError{fmt.Sprintf("%s: %v", variable(f.Name), setErr)}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if want := len(strings.Fields(cmd.args)); len(c.args) != want {
+		if want == 0 {
+			return &usageError{fmt.Sprintf("%s no lleva argumentos: %q", cmd.name, c.args)}
+		}
+		return &usageError{fmt.Sprintf("uso: sello %s [opciones] %s", cmd.name, cmd.args)}
+	}
+	return nil
+}
+
+func variable(flagName string) string {
+	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+func (c *invocation) help(cmd command) {
+	fmt.Fprintf(c.stdout, "Uso: sello %s\n\n%s.\n\n", strings.TrimSpace(cmd.name+" [opciones] "+cmd.args), strings.ToUpper(cmd.about[:1])+cmd.about[1:])
+	c.set.VisitAll(func(f *flag.Flag) {
+		kind, about := flag.UnquoteUsage(f)
+		fmt.Fprintf(c.stdout, "  %s\n        %s", strings.TrimSpace("-"+f.Name+" "+kind), about)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+			fmt.Fprintf(c.stdout, " (por omisión %s)", f.DefValue)
+		}
+		fmt.Fprintf(c.stdout, " [%s]\n", variable(f.Name))
+	})
+}
+
+func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }
+
+func applyFlags(c *invocation) {
+	c.set.BoolVar(&c.dryRun, "dry-run", false, "muestra los cambios sin aplicarlos")
+}
+
+func keyFlags(c *invocation) {
+	orgFlag(c)
+	c.set.StringVar(&c.key.Name, "name", "", "`nombre` de la clave")
+	c.set.StringVar(&c.scopes, "scopes", "", "`lista` de scopes separados por comas; sin ella, acceso completo")
+	c.set.IntVar(&c.key.RateLimit, "rate-limit", defaultRateLimit, "`solicitudes` por minuto")
+	c.set.IntVar(&c.key.DailyLimit, "daily-limit", 0, "`solicitudes` por día (UTC); sin ella, sin límite")
+	c.set.IntVar(&c.key.MonthlyLimit, "monthly-limit", 0, "`solicitudes` por mes (UTC); sin ella, sin límite")
+	c.set.StringVar(&c.ips, "ip", "", "`lista` de direcciones o bloques CIDR permitidos, separados por comas")
+	c.set.StringVar(&c.key.Expires, "expires", "", "`fecha` de expiración, como 2027-01-01")
+}
+
+// withAdmin runs fn with whatever has the file: the server that has it open,
+// or this process. mayCreate lets it make a file that is not there.
+func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error {
+	if call, ok := overSocket(c.db); ok {
+		return fn(call)
+	}
+	store, err := openBolt(c.db, boltOptions{mustExist: !mayCreate})
+	if err != nil {
+		return err
+	}
+	e := newEngine(store, time.Now, cryptoSeed)
+	err = e.open(context.Background())
+	if err == nil {
+		a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+		err = fn(a.direct)
+	}
+	return errors.Join(err, store.Close())
+}
+
+// cryptoSeed is the randomness of one operation.
+func cryptoSeed() (s seed) {
+	rand.Read(s[:])
+	return s
+}
+
+func (c *invocation) print(v any, text func(io.Writer)) error {
+	if !c.json {
+		text(c.stdout)
+		return nil
+	}
+	e := json.NewEncoder(c.stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func (c *invocation) needOrg() error {
+	if c.org == "" {
+		return &usageError{"falta -org"}
+	}
+	return nil
+}
+
+func runApply(ctx context.Context, c *invocation) error {
+	raw, err := readInput(c.args[0], c.stdin)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(raw) {
+		return adminErrorf("%s no es JSON válido", c.args[0])
+	}
+	return c.withAdmin(true, func(call adminCaller) error {
+		var out applied
+		if err := call(ctx, "apply", applyRequest{raw, c.dryRun}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			for _, ch := range out.Changes {
+				switch {
+				case ch.From == nil:
+					fmt.Fprintf(w, "+ %s: %v\n", ch.Path, ch.To)
+				case ch.To == nil:
+					fmt.Fprintf(w, "- %s: %v\n", ch.Path, ch.From)
+				default:
+					fmt.Fprintf(w, "~ %s: %v → %v\n", ch.Path, ch.From, ch.To)
+				}
+			}
+			switch {
+			case len(out.Changes) == 0:
+				fmt.Fprintf(w, "%s: sin cambios\n", out.Organization)
+			case out.DryRun:
+				fmt.Fprintf(w, "%s: %d cambios por aplicar (no se aplicó nada)\n", out.Organization, len(out.Changes))
+			default:
+				fmt.Fprintf(w, "%s: %d cambios aplicados\n", out.Organization, len(out.Changes))
+			}
+		})
+	})
+}
+
+// readInput reads a file, or standard input for "-".
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(name)
+}
+
+func runExport(ctx context.Context, c *invocation) error {
+	if err := c.needOrg(); err != nil {
+		return err
+	}
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out json.RawMessage
+		if err := call(ctx, "export", orgRequest{c.org}, &out); err != nil {
+			return err
+		}
+		c.json = true // a document is JSON in any case
+		return c.print(out, nil)
+	})
+}
+
+func runKeyCreate(ctx context.Context, c *invocation) error {
+	if err := c.needOrg(); err != nil {
+		return err
+	}
+	if c.key.Name == "" {
+		return &usageError{"falta -name"}
+	}
+	c.key.Org, c.key.Scopes, c.key.IPWhitelist = c.org, splitList(c.scopes), splitList(c.ips)
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out createdKey
+		if err := call(ctx, "key/create", c.key, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "%s\n\nGuárdala ahora: no se puede volver a mostrar. Su id es %s\n", out.Key, out.ID)
+		})
+	})
+}
+
+func splitList(s string) []string {
+	var list []string
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+func runKeyList(ctx context.Context, c *invocation) error {
+	if err := c.needOrg(); err != nil {
+		return err
+	}
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out []listedKey
+		if err := call(ctx, "key/list", orgRequest{c.org}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tab, "ID\tNOMBRE\tTERMINA EN\tSCOPES\tLÍMITES\tESTADO\tÚLTIMO USO")
+			for _, k := range out {
+				fmt.Fprintf(tab, "%s\t%s\t…%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Last4, k.scopesText(), k.limitsText(), k.stateText(), momentText(k.LastUsedAt))
+			}
+			tab.Flush()
+		})
+	})
+}
+
+func (k *listedKey) scopesText() string {
+	if len(k.Scopes) == 0 {
+		return "todos"
+	}
+	return strings.Join(k.Scopes, ",")
+}
+
+func (k *listedKey) limitsText() string {
+	text := strconv.Itoa(k.RateLimit) + "/min"
+	if k.DailyLimit != nil {
+		text += fmt.Sprintf(" %d/día", *k.DailyLimit)
+	}
+	if k.MonthlyLimit != nil {
+		text += fmt.Sprintf(" %d/mes", *k.MonthlyLimit)
+	}
+	return text
+}
+
+func (k *listedKey) stateText() string {
+	switch {
+	case k.RevokedAt != 0:
+		return "revocada " + momentText(k.RevokedAt)
+	case k.ExpiresAt != 0:
+		return "activa hasta " + momentText(k.ExpiresAt)
+	}
+	return "activa"
+}
+
+func momentText(at instant) string {
+	if at == 0 {
+		return "nunca"
+	}
+	return at.time().Format("2006-01-02T15:04Z")
+}
+
+func runKeyRevoke(ctx context.Context, c *invocation) error {
+	if err := c.needOrg(); err != nil {
+		return err
+	}
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out listedKey
+		if err := call(ctx, "key/revoke", revokeRequest{c.org, c.args[0]}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) { fmt.Fprintf(w, "%s (%s) revocada\n", out.ID, out.Name) })
+	})
+}
+
+func runVerify(ctx context.Context, c *invocation) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out verification
+		if err := call(ctx, "verify", struct{}{}, &out); err != nil {
+			return err
+		}
+		err := c.print(out, func(w io.Writer) {
+			for _, p := range out.Problems {
+				fmt.Fprintln(w, p)
+			}
+			fmt.Fprintf(w, "%d organizaciones, %d clientes, %d movimientos, %d ventas, %d canjes\n",
+				out.Organizations, out.Customers, out.Movements, out.Sales, out.Redemptions)
+			if len(out.Problems) == 0 {
+				fmt.Fprintln(w, "todo cuadra")
+			}
+		})
+		if err == nil && len(out.Problems) > 0 {
+			err = adminErrorf("%d diferencias", len(out.Problems))
+		}
+		return err
+	})
+}
+
+func runVersion(_ context.Context, c *invocation) error {
+	v := struct {
+		Version  string `json:"version"`
+		Revision string `json:"revision"`
+		Go       string `json:"go"`
+		Platform string `json:"platform"`
+		Schema   int    `json:"schema"`
+	}{"(devel)", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, schemaVersion}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v.Version = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Revision = s.Value
+			}
+		}
+	}
+	return c.print(v, func(w io.Writer) {
+		fmt.Fprintf(w, "sello %s %s %s, esquema %d\n", v.Version, v.Go, v.Platform, v.Schema)
+	})
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+func serveFlags(c *invocation) {
+	c.set.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`dirección` en la que escucha la API")
+	c.set.StringVar(&c.trusted, "trusted-proxies", "", "`lista` de direcciones o bloques CIDR cuyo X-Forwarded-For se cree")
+	if c.set.Name() == "demo" {
+		c.db = "sello-demo.db"
+		c.set.Lookup("db").DefValue = c.db
+	}
+}
+
+// How long a client may take, and how long a stop waits for what is in
+// flight.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 15 * time.Second
+	writeTimeout  = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	stopTimeout   = 20 * time.Second
+	maxHeader     = 16 << 10 // bytes; net/http adds 4 KiB of its own
+)
+
+// How often the sweep runs and usage is written.
+const (
+	sweepInterval = 10 * time.Second
+	flushInterval = time.Second
+)
+
+func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil) }
+
+// serve opens the file and serves the API on it until ctx ends; ready, if
+// there is one, is called once it answers.
+func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
+	trusted, err := parseNetworks(c.trusted)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(c.stderr, nil))
+	store, err := openBolt(c.db, boltOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	e := newEngine(store, time.Now, cryptoSeed)
+	if err := e.open(ctx); err != nil {
+		return err
+	}
+	a := newAPI(e, trusted, log)
+
+	listener, err := net.Listen("tcp", c.addr)
+	if err != nil {
+		return err
+	}
+	socket, err := listenAdmin(c.db)
+	if err != nil {
+		listener.Close()
+		return fmt.Errorf("administration socket: %w", err)
+	}
+	public := &http.Server{
+		Handler:           a,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
+	}
+	local := &http.Server{Handler: (&admin{e, flushOf(a)}).handler(log), ReadHeaderTimeout: headerTimeout}
+
+	ended := make(chan error, 2)
+	go func() { ended <- public.Serve(listener) }()
+	go func() { ended <- local.Serve(socket) }()
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.keepHouse(background)
+	}()
+	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)
+	if ready != nil {
+		err = ready(e, listener.Addr())
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-ended:
+		case err = <-store.Failed():
+			log.Error("store failed", "cause", err.Error())
+		}
+	}
+	log.Info("stopping")
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err = errors.Join(err, public.Shutdown(stopping), local.Shutdown(stopping))
+	stopBackground()
+	<-done
+	err = errors.Join(err, a.limiter.flush(stopping, store))
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+func flushOf(a *api) func(context.Context) error {
+	return func(ctx context.Context) error { return a.limiter.flush(ctx, a.engine.store) }
+}
+
+// keepHouse runs what is to be done from time to time, until ctx ends.
+func (a *api) keepHouse(ctx context.Context) {
+	sweep, flush := time.NewTicker(sweepInterval), time.NewTicker(flushInterval)
+	defer sweep.Stop()
+	defer flush.Stop()
+	for {
+		var (
+			what string
+			err  error
+		)
+		select {
+		case <-ctx.Done():
+			return
+		case <-sweep.C:
+			what, err = "sweep", errors.Join(a.engine.sweep(ctx), a.engine.recount(ctx))
+		case <-flush.C:
+			what, err = "usage", a.limiter.flush(ctx, a.engine.store)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("background", "task", what, "cause", err.Error())
+		}
+	}
+}
+
+func parseNetworks(s string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, part := range splitList(s) {
+		n, err := parseNetwork(part)
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("dirección o bloque CIDR no válido: %q", part)}
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+//go:embed demo.json
+var demoDocument []byte
+
+// demoKeyDays is how long a key that the demo prints lives.
+const demoKeyDays = 7
+
+// runDemo serves a sample organization. Each start prints a new key, since
+// keys are kept only as hashes; the earlier ones work on until they expire.
+func runDemo(ctx context.Context, c *invocation) error {
+	return c.serve(ctx, func(e *engine, addr net.Addr) error {
+		a := &admin{engine: e}
+		if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
+			return err
+		}
+		const slug = "cafe-luna"
+		org, err := a.organization(ctx, slug)
+		if err != nil {
+			return err
+		}
+		if err := populate(ctx, e, org); err != nil {
+			return err
+		}
+		k, err := a.createKey(ctx, keyRequest{
+			Org: slug, Name: "demo", Expires: e.now().AddDate(0, 0, demoKeyDays).Format(time.RFC3339),
+		})
+		if err != nil {
+			return err
+		}
+		customer, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (id, error) {
+			c, err := t.customerAt(1)
+			if err != nil {
+				return id{}, err
+			}
+			return c.ID, nil
+		})
+		if err != nil {
+			return err
+		}
+		base := "http://" + addr.String() + "/api/v1"
+		fmt.Fprintf(c.stdout, `Café Luna en %[1]s. Una clave, válida %[3]d días:
+
+  export SELLO_KEY=%[2]s
+
+  curl -H "Authorization: Bearer $SELLO_KEY" %[1]s/customers
+  curl -H "Authorization: Bearer $SELLO_KEY" %[1]s/points/customers/%[4]s/balance
+  curl -H "Authorization: Bearer $SELLO_KEY" -H "Content-Type: application/json" -d '{"customerId":"%[4]s","totalAmount":150}' %[1]s/transactions
+
+Ctrl-C termina; los datos quedan en %[5]s
+`, base, k.Key, demoKeyDays, customer, c.db)
+		return nil
+	})
+}
+
+// populate gives a new sample organization a few customers and sales.
+func populate(ctx context.Context, e *engine, org uint32) error {
+	people := []enrolment{
+		{"María", "García", "maria@example.com", "+525512345678"},
+		{"José", "Núñez", "jose@example.com", ""},
+		{"Ana", "López", "", "+523312345678"},
+	}
+	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
+		n, err := t.count()
+		if err != nil || n.Customers > 0 {
+			return nil, err
+		}
+		for i, p := range people {
+			c, _, err := t.enrol(p)
+			if err != nil {
+				return nil, err
+			}
+			_, _, err = t.registerSale(newSale{
+				Customer: c.ID, Total: decimalOf(120 + 40*i), Type: typePurchase, Source: sourceAPI,
+				Items: []item{{"GRANO-500", decimalOf(120 + 40*i), decimalOf(1)}},
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	return err
+}
