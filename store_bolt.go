@@ -93,13 +93,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 		return nil, err
 	}
 
-	var file *os.File // bbolt's, which leaks it when it panics
-	defer func() {
-		if errors.Is(err, errCorrupt) && file != nil {
-			file.Close()
-		}
-	}()
-	defer catch(&err)
+	defer catch(&err) // then bbolt keeps the file open and locked
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
@@ -119,7 +113,6 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 				f.Close()
 				return nil, err
 			}
-			file = f
 			return f, nil
 		},
 	})
@@ -172,22 +165,24 @@ func (s *boltStore) Failed() <-chan error { return s.queue.failed }
 // begin opens a transaction of bbolt.
 func (s *boltStore) begin(writable bool) (tx *bolt.Tx, bucket *bolt.Bucket, err error) {
 	defer func() {
-		if errors.Is(err, errCorrupt) {
-			s.queue.fail(err) // bbolt has panicked with its locks held
+		if err != nil && tx != nil {
+			tx.Rollback()
+		} else if errors.Is(err, errCorrupt) {
+			s.queue.fail(err) // Begin has panicked, with bbolt's locks held
 		}
 	}()
 	defer catch(&err)
 	tx, err = s.db.Begin(writable)
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
-		return nil, nil, errClosed
-	} else if err != nil {
+		err = errClosed
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if bucket = tx.Bucket([]byte(boltBucket)); bucket == nil {
-		tx.Rollback()
-		return nil, nil, errNotSello
+		err = errNotSello
 	}
-	return tx, bucket, nil
+	return tx, bucket, err
 }
 
 // watch breaks the queue when path no longer leads to the file that opened
@@ -513,9 +508,9 @@ func openError(err error) error {
 	return err
 }
 
-// commitError makes errUnavailable of an error of bbolt's Commit that says that
-// there is no space. Errors of a sync are not among them, whatever their
-// number: afterwards nobody knows what is on disk.
+// commitError wraps an error of bbolt's Commit, in errUnavailable if it says that
+// there is no space. Errors of a sync do not, whatever their number: after one
+// nobody knows what is on disk.
 func commitError(err error) error {
 	if err == nil {
 		return nil
@@ -536,5 +531,5 @@ func commitError(err error) error {
 	if noSpace {
 		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
-	return err
+	return fmt.Errorf("store: commit: %w", err)
 }

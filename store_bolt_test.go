@@ -1,0 +1,570 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+func TestBoltStore(t *testing.T) {
+	testStore(t, func(t *testing.T) Store { return testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{}) })
+}
+
+// testBolt opens the store at path. When the test is over it closes it, if the
+// test has not, and has bbolt check the whole file.
+func testBolt(t testing.TB, path string, opts boltOptions) *boltStore {
+	t.Helper()
+	s, err := openBolt(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && err != errClosed {
+			t.Error(err)
+		}
+		checkBolt(t, path)
+	})
+	return s
+}
+
+func checkBolt(t testing.TB, path string) {
+	t.Helper()
+	db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Nanosecond})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer db.Close()
+	db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			t.Error(err)
+		}
+		return nil
+	})
+}
+
+func TestBoltReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	if _, err := openBolt(path, boltOptions{mustExist: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that must exist and does not: %v", err)
+	}
+	if left := listDir(t, path); left != "" {
+		t.Errorf("there is now %s", left)
+	}
+
+	want := map[string]string{}
+	for i := range 5 {
+		s := testBolt(t, path, boltOptions{mustExist: i > 0})
+		checkContents(t, s, want)
+		key := strconv.Itoa(i)
+		mustPut(t, s, key, "v", "last", key)
+		want[key], want["last"] = "v", key
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if left := listDir(t, path); left != "store" {
+		t.Errorf("there is now %s", left)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("file %v, %v", info.Mode(), err)
+	}
+}
+
+// listDir lists the directory of path.
+func listDir(t *testing.T, path string) string {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// TestBoltCreateTwice checks that of two processes that make the file at the
+// same time neither replaces the other's.
+func TestBoltCreateTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{})
+	mustPut(t, s, "k", "v")
+	if err := createBolt(path); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkContents(t, testBolt(t, path, boltOptions{}), map[string]string{"k": "v"})
+	if left := listDir(t, path); left != "store" {
+		t.Errorf("there is now %s", left)
+	}
+}
+
+// TestBoltDamaged opens files that are not whole.
+func TestBoltDamaged(t *testing.T) {
+	seal := func(header []byte) { // after a change
+		copy(header[72:], binary.NativeEndian.AppendUint64(nil, headerSum(header)))
+	}
+	morePages := func(file, header []byte) []byte {
+		binary.NativeEndian.PutUint64(header[56:], uint64(len(file)/boltPageSize+1))
+		seal(header)
+		return file
+	}
+	for _, test := range []struct {
+		name   string
+		damage func(file []byte) []byte
+		want   string // after the path; "": opens, with all there was
+	}{
+		{"nothing", func(f []byte) []byte { return f }, ""},
+		{"empty", func(f []byte) []byte { return nil }, "empty file"},
+		{"short text", func(f []byte) []byte { return []byte("hello\n") }, "not a sello file"},
+		{"long text", func(f []byte) []byte { return bytes.Repeat([]byte("hello\n"), 9999) }, "not a sello file"},
+		{"zeros", func(f []byte) []byte { clear(f); return f }, "not a sello file"},
+		{"one header only", func(f []byte) []byte { return f[:4096] }, "truncated file: 4096 bytes of at least "},
+		{"part of the second header", func(f []byte) []byte { return f[:4096+40] }, "truncated file: 4136 bytes of at least "},
+		{"both headers only", func(f []byte) []byte { return f[:2*4096] }, "truncated file: 8192 bytes of at least "},
+		{"last page cut", func(f []byte) []byte {
+			return f[:binary.NativeEndian.Uint64(newerHeader(f)[56:])*boltPageSize-1]
+		}, "truncated file: "},
+		{"newer header says more", func(f []byte) []byte { return morePages(f, newerHeader(f)) }, "truncated file: "},
+		{"older header says more", func(f []byte) []byte { return morePages(f, olderHeader(f)) }, ""},
+		{"older header damaged", func(f []byte) []byte { olderHeader(f)[60] ^= 1; return f }, ""},
+		{"both headers damaged", func(f []byte) []byte { f[60] ^= 1; f[4096+60] ^= 1; return f },
+			"damaged file: neither of its headers is whole"},
+		{"other version", func(f []byte) []byte { f[20] = 3; seal(f); return f }, "not a sello file"},
+		{"other page size", func(f []byte) []byte {
+			binary.NativeEndian.PutUint32(f[24:], 8192)
+			seal(f)
+			return f
+		}, "not a sello file"},
+		{"list of free pages damaged", func(f []byte) []byte {
+			for _, h := range [][]byte{f, f[4096:]} {
+				clear(f[binary.NativeEndian.Uint64(h[48:])*4096:][:16])
+			}
+			return f
+		}, "store: damaged value: "},
+		{"root page damaged", func(f []byte) []byte {
+			for _, h := range [][]byte{f, f[4096:]} {
+				clear(f[binary.NativeEndian.Uint64(h[32:])*4096:][:16])
+			}
+			return f
+		}, "store: damaged value: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store")
+			s, err := openBolt(path, boltOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustPut(t, s, "k", "v")
+			mustPut(t, s, "k", "w")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, path, test.damage(readFile(t, path)))
+			s, err = openBolt(path, boltOptions{})
+			if err == nil {
+				defer s.Close()
+				checkContents(t, s, map[string]string{"k": "w"})
+				if test.want != "" {
+					t.Errorf("opened; want error %q", test.want)
+				}
+				return
+			}
+			if got, ok := strings.CutPrefix(err.Error(), path+": "); !ok || test.want == "" || !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
+				t.Errorf("error %q, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// headerSum is the checksum of a header of bbolt, written here once more.
+func headerSum(header []byte) uint64 {
+	sum := uint64(14695981039346656037)
+	for _, b := range header[16:72] {
+		sum = (sum ^ uint64(b)) * 1099511628211
+	}
+	return sum
+}
+
+func newerHeader(file []byte) []byte { newer, _ := headers(file); return newer }
+func olderHeader(file []byte) []byte { _, older := headers(file); return older }
+
+func headers(file []byte) (newer, older []byte) {
+	first, second := file, file[boltPageSize:]
+	if binary.NativeEndian.Uint64(first[64:]) > binary.NativeEndian.Uint64(second[64:]) {
+		return first, second
+	}
+	return second, first
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func writeFile(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBoltForeign opens what is not a file that openBolt has made.
+func TestBoltForeign(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	for _, test := range []struct {
+		name string
+		make func() error
+		want string
+	}{
+		{"directory", func() error { return os.Mkdir(path, 0o700) }, "this is a directory"},
+		{"no such directory", func() error { return os.Symlink("nowhere/store", path) }, "no such file or directory"},
+		{"another program's", func() error {
+			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: boltPageSize})
+			return errors.Join(err, db.Close())
+		}, "not a sello file"},
+		{"another program's, with other options", func() error {
+			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: boltPageSize, NoFreelistSync: true})
+			if err != nil {
+				return err
+			}
+			err = db.Update(func(tx *bolt.Tx) error {
+				_, err := tx.CreateBucket([]byte("other"))
+				return err
+			})
+			return errors.Join(err, db.Close())
+		}, "not a sello file"},
+	} {
+		if err := test.make(); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadFile(path)
+		_, err := openBolt(path, boltOptions{mustExist: true})
+		if err == nil || err.Error() != path+": "+test.want {
+			t.Errorf("%s: error %v, want %s", test.name, err, test.want)
+		}
+		if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+			t.Errorf("%s: the file was changed", test.name)
+		}
+		os.Remove(path)
+	}
+	if err := openError(&fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}); err.Error() != "permission denied" || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("no permission: %v", err)
+	}
+}
+
+func TestBoltLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	testBolt(t, path, boltOptions{})
+	_, err := openBolt(path, boltOptions{lockWait: time.Nanosecond})
+	if err == nil || err.Error() != path+": already open in another process" {
+		t.Errorf("opened twice: %v", err)
+	}
+}
+
+// TestBoltFlippedBits flips bits of one stored entry.
+func TestBoltFlippedBits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{})
+	mustPut(t, s, "a", "before", "m:key", "value to find", "z", "after")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := readFile(t, path)
+	key := bytes.LastIndex(whole, []byte("m:key"))
+	sum, value := key+len("m:key"), bytes.LastIndex(whole, []byte("value to find"))
+	if key < 0 || value != sum+checksumSize {
+		t.Fatalf("the file is not as drawn: key at %d, value at %d", key, value)
+	}
+	for _, test := range []struct {
+		name    string
+		at      int
+		keyRead bool // whether Get of the key finds the entry
+	}{
+		{"key", key + 3, false},
+		{"checksum", sum, true},
+		{"first byte of the value", value, true},
+		{"last byte of the value", value + len("value to find") - 1, true},
+	} {
+		for bit := range 8 {
+			damaged := bytes.Clone(whole)
+			damaged[test.at] ^= 1 << bit
+			writeFile(t, path, damaged)
+			s := testBolt(t, path, boltOptions{})
+			err := s.View(t.Context(), func(tx Tx) error {
+				value, ok, err := tx.Get([]byte("m:key"))
+				if value != nil || ok || errors.Is(err, errCorrupt) != test.keyRead {
+					t.Errorf("%s, bit %d: Get = %q, %v, %v", test.name, bit, value, ok, err)
+				}
+				var got []string
+				for e, err := range tx.Scan(nil, nil, false) {
+					if err != nil {
+						got = append(got, err.Error())
+						continue
+					}
+					got = append(got, string(e.Value))
+				}
+				if want := []string{"before", "store: damaged value in table 0x6d"}; !slices.Equal(got, want) {
+					t.Errorf("%s, bit %d: Scan yields %q, want %q", test.name, bit, got, want)
+				}
+				if value, _, err := tx.Get([]byte("z")); string(value) != "after" || err != nil {
+					t.Errorf("%s, bit %d: another entry is read as %q, %v", test.name, bit, value, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			s.Close()
+		}
+	}
+}
+
+// TestBoltGone checks that the store notices what happens to its file.
+func TestBoltGone(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(path string) error
+		want   string
+	}{
+		{"removed", os.Remove, "the file was removed"},
+		{"replaced", func(path string) error {
+			return errors.Join(os.WriteFile(path+"2", nil, 0o600), os.Rename(path+"2", path))
+		}, "the file was replaced"},
+		{"cut short", func(path string) error { return os.Truncate(path, 0) }, "the file was cut short"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store")
+			s, err := openBolt(path, boltOptions{watchEvery: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustPut(t, s, "k", "v")
+			select {
+			case err := <-s.Failed():
+				t.Fatalf("failed before: %v", err)
+			default:
+			}
+			if err := test.change(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-s.Failed(); err == nil || err.Error() != path+": "+test.want {
+				t.Errorf("failed: %v, want %s", err, test.want)
+			}
+			if err := s.Update(t.Context(), func(Tx) error { return nil }); !errors.Is(err, errUnavailable) {
+				t.Errorf("Update: %v, want %v", err, errUnavailable)
+			}
+			if test.name != "cut short" { // whose reads storeFault
+				if err := s.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				return
+			}
+			if err := s.View(t.Context(), func(Tx) error { return nil }); !errors.Is(err, errCorrupt) {
+				t.Errorf("View: %v, want %v", err, errCorrupt)
+			}
+		})
+	}
+}
+
+// TestBoltFull fills a file up to its bound.
+func TestBoltFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{maxSize: 256 << 10})
+	want := map[string]string{}
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		key, value := strconv.Itoa(i), strings.Repeat("v", 2000)
+		err = s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte(key), []byte(value)) })
+		if err == nil {
+			want[key] = value
+		}
+	}
+	if !errors.Is(err, errUnavailable) || !errors.Is(err, berrors.ErrMaxSizeReached) {
+		t.Fatalf("after %d updates: %v", len(want), err)
+	}
+	checkContents(t, s, want)
+	mustPut(t, s) // one that writes nothing
+	select {
+	case err := <-s.Failed():
+		t.Errorf("failed: %v", err)
+	default:
+	}
+	// The store goes on: what makes room can be written.
+	err = s.Update(t.Context(), func(tx Tx) error {
+		for key := range want {
+			if key != "0" {
+				tx.Delete([]byte(key))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "k", "v")
+	want = map[string]string{"0": want["0"], "k": "v"}
+	checkContents(t, s, want)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = testBolt(t, path, boltOptions{})
+	for i := range 200 {
+		key, value := strconv.Itoa(i), strings.Repeat("w", 2000)
+		want[key] = value
+		mustPut(t, s, key, value)
+	}
+	checkContents(t, s, want)
+}
+
+func TestBoltCommitError(t *testing.T) {
+	write := func(err error) error { return &fs.PathError{Op: "write", Path: "store", Err: err} }
+	for _, test := range []struct {
+		err     error
+		noSpace bool
+		reason  string
+	}{
+		{nil, false, "no error"},
+		{write(syscall.ENOSPC), true, "disk full"},
+		{write(syscall.EFBIG), true, "limit of the process or file system"},
+		{write(syscall.EDQUOT), true, "quota"},
+		{berrors.ErrMaxSizeReached, true, "limit of the test"},
+		{fmt.Errorf("file resize error: %s", &fs.PathError{Op: "truncate", Path: "store", Err: syscall.EFBIG}), true, "bbolt drops the cause"},
+		{fmt.Errorf("file resize error: %s", &fs.PathError{Op: "truncate", Path: "store", Err: syscall.EIO}), false, "the disk is broken"},
+		{write(syscall.EIO), false, "the disk is broken"},
+		{write(syscall.EROFS), false, "the disk has been made read-only"},
+		{syscall.ENOSPC, false, "bare: from a sync, after which pages may be lost"},
+		{&fs.PathError{Op: "sync", Path: "store", Err: syscall.ENOSPC}, false, "from a sync elsewhere"},
+		{fmt.Errorf("file sync error: %s", syscall.ENOSPC), false, "from a sync of the file's size"},
+	} {
+		got := commitError(test.err)
+		if errors.Is(got, errUnavailable) != test.noSpace || !errors.Is(got, test.err) {
+			t.Errorf("%v: %v (%s)", test.err, got, test.reason)
+		}
+	}
+}
+
+// TestBoltBatch compares a batch that empties whole pages with a model, since
+// bbolt's cursors do not handle those.
+func TestBoltBatch(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	s := testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{noSync: true})
+	rng := rand.New(rand.NewPCG(seed, 0))
+	m := modelTx{rng, map[string]string{}, func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(1000)) }}
+	for round := range 30 {
+		b, err := s.beginBatch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := m.clone()
+		for range 300 {
+			key := m.key(rng)
+			m.entries[key] = strings.Repeat(key, 100)
+			if err := b.Put([]byte(key), []byte(m.entries[key])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.play(b, 100); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if round%3 == 0 { // all of it
+			for key := range m.entries {
+				if err := b.Delete([]byte(key)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clear(m.entries)
+			if err := errors.Join(m.scan(b, "", "", true, 9), m.scan(b, "", "5", true, 9), m.play(b, 20)); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		if round%5 == 0 {
+			b.rollback()
+			m = before
+		} else if err := b.commit(); err != nil {
+			t.Fatal(err)
+		}
+		checkContents(t, s, m.entries)
+	}
+}
+
+// BenchmarkUpdate adds points to accounts from 1 and from many goroutines.
+func BenchmarkUpdate(b *testing.B) {
+	for _, goroutines := range []int{1, 64, 1024} {
+		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
+			s, err := openBolt(filepath.Join(b.TempDir(), "store"), boltOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			begin, commits := s.queue.begin, 0
+			s.queue.begin = func() (batch, error) {
+				commits++
+				return begin()
+			}
+			updates := make(chan int)
+			var wg sync.WaitGroup
+			for range goroutines {
+				wg.Go(func() {
+					for i := range updates {
+						if err := addMovement(s, uint32(rand.IntN(100_000)), uint64(i)); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				updates <- i
+			}
+			close(updates)
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/float64(commits), "ops/commit")
+		})
+	}
+}
+
+// addMovement reads and writes a small record of account and adds a movement.
+func addMovement(s Store, account uint32, movement uint64) error {
+	return s.Update(context.Background(), func(tx Tx) error {
+		key := binary.BigEndian.AppendUint32([]byte("a"), account)
+		old, _, err := tx.Get(key)
+		if err != nil {
+			return err
+		}
+		record := append(make([]byte, 0, 64), old...)[:64]
+		binary.BigEndian.PutUint64(record, binary.BigEndian.Uint64(record)+1)
+		return errors.Join(
+			tx.Put(key, record),
+			tx.Put(binary.BigEndian.AppendUint64([]byte("m"), movement), record),
+		)
+	})
+}

@@ -1,0 +1,1055 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMemStore(t *testing.T) {
+	testStore(t, func(*testing.T) Store { return newMemStore() })
+}
+
+func TestRunTwice(t *testing.T) {
+	testStore(t, func(*testing.T) Store { return runTwice(newMemStore()) })
+}
+
+// testStore checks that what open returns keeps every promise of Store and Tx.
+// Each test gets a store of its own, empty.
+func testStore(t *testing.T, open func(t *testing.T) Store) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, s Store)
+	}{
+		{"Absent", testAbsent},
+		{"Bounds", testBounds},
+		{"Sizes", testSizes},
+		{"ReadOnly", testReadOnly},
+		{"Copies", testCopies},
+		{"Model", testModel},
+		{"Results", testResults},
+		{"Increments", testIncrements},
+		{"Isolation", testIsolation},
+		{"DryRun", testDryRun},
+		{"SharedBatch", testSharedBatch},
+		{"Panic", testPanic},
+		{"Goexit", testGoexit},
+		{"Context", testContext},
+		{"QueueFull", testQueueFull},
+		{"Close", testClose},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := open(t)
+			t.Cleanup(func() { s.Close() })
+			test.run(t, s)
+		})
+	}
+}
+
+func testAbsent(t *testing.T, s Store) {
+	mustPut(t, s, "empty", "", "full", "x")
+	for _, run := range []func(context.Context, func(Tx) error) error{s.View, s.Update} {
+		err := run(t.Context(), func(tx Tx) error {
+			for _, test := range []struct {
+				key, value string
+				ok         bool
+			}{{"empty", "", true}, {"full", "x", true}, {"emptx", "", false}, {"empty\x00", "", false}} {
+				value, ok, err := tx.Get([]byte(test.key))
+				if string(value) != test.value || ok != test.ok || err != nil {
+					t.Errorf("Get(%q) = %q, %v, %v; want %q, %v", test.key, value, ok, err, test.value, test.ok)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	err := s.Update(t.Context(), func(tx Tx) error {
+		return errors.Join(
+			tx.Delete([]byte("never was")),
+			tx.Delete([]byte("empty")),
+			tx.Delete([]byte("empty")),
+			tx.Put([]byte("full"), nil),
+		)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	checkContents(t, s, map[string]string{"full": ""})
+}
+
+func testBounds(t *testing.T, s Store) {
+	keys := []string{"\x00", "a", "a\x00", "aa", "b", "b\xff", "c", "\xff", "\xff\xff"}
+	bounds := append([]string{"", "\x00\x00", "a\xff", "bb", "\xff\xff\xff"}, keys...)
+	check := func(tx Tx) error {
+		for _, lo := range bounds {
+			for _, hi := range bounds {
+				var want []string
+				for _, key := range keys {
+					if key >= lo && (hi == "" || key < hi) {
+						want = append(want, key)
+					}
+				}
+				for _, reverse := range []bool{false, true} {
+					var got []string
+					for e, err := range tx.Scan([]byte(lo), []byte(hi), reverse) {
+						if err != nil {
+							return err
+						}
+						if string(e.Value) != "value of "+string(e.Key) {
+							t.Errorf("Scan yields %q with %q", e.Key, e.Value)
+						}
+						got = append(got, string(e.Key))
+					}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("Scan(%q, %q, %v): (-want +got)\n%s", lo, hi, reverse, diff)
+					}
+					slices.Reverse(want)
+				}
+			}
+		}
+		return nil
+	}
+	fill := func(tx Tx, remainder int) error {
+		for i, key := range keys {
+			if i%2 == remainder {
+				if err := tx.Put([]byte(key), []byte("value of "+key)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	// Half of the entries are committed, half of them are the transaction's own.
+	if err := s.Update(t.Context(), func(tx Tx) error { return fill(tx, 0) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), func(tx Tx) error { return errors.Join(fill(tx, 1), check(tx)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.View(t.Context(), check); err != nil {
+		t.Fatal(err)
+	}
+	// A scan ends where its loop does.
+	err := s.View(t.Context(), func(tx Tx) error {
+		for range tx.Scan(nil, nil, true) {
+			break
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func testSizes(t *testing.T, s Store) {
+	longKey, longValue := bytes.Repeat([]byte("k"), maxKey), make([]byte, maxValue)
+	longValue[maxValue-1] = 'v'
+	err := s.Update(t.Context(), func(tx Tx) error {
+		for _, key := range [][]byte{nil, {}, append(longKey, 'k')} {
+			_, ok, err := tx.Get(key)
+			if ok || !errors.Is(err, errSize) {
+				t.Errorf("Get of a key of %d bytes: %v, %v", len(key), ok, err)
+			}
+			if err := tx.Put(key, nil); !errors.Is(err, errSize) {
+				t.Errorf("Put of a key of %d bytes: %v", len(key), err)
+			}
+			if err := tx.Delete(key); !errors.Is(err, errSize) {
+				t.Errorf("Delete of a key of %d bytes: %v", len(key), err)
+			}
+		}
+		if err := tx.Put([]byte("k"), append(longValue, 'v')); !errors.Is(err, errSize) {
+			t.Errorf("Put of a value of %d bytes: %v", maxValue+1, err)
+		}
+		return tx.Put(longKey, longValue)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(t.Context(), func(tx Tx) error {
+		if _, ok, err := tx.Get(nil); ok || !errors.Is(err, errSize) {
+			t.Errorf("Get of an empty key: %v, %v", ok, err)
+		}
+		value, _, err := tx.Get(longKey)
+		if !bytes.Equal(value, longValue) {
+			t.Errorf("a value of %d bytes is read as %d", maxValue, len(value))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func testReadOnly(t *testing.T, s Store) {
+	mustPut(t, s, "k", "v")
+	err := s.View(t.Context(), func(tx Tx) error {
+		if err := tx.Put([]byte("k"), nil); !errors.Is(err, errReadOnly) {
+			t.Errorf("Put: %v", err)
+		}
+		if err := tx.Delete([]byte("k")); !errors.Is(err, errReadOnly) {
+			t.Errorf("Delete: %v", err)
+		}
+		return errTest
+	})
+	if err != errTest {
+		t.Errorf("View returns %v instead of the function's error", err)
+	}
+	checkContents(t, s, map[string]string{"k": "v"})
+}
+
+// testCopies checks that arguments belong to the caller again when a call
+// returns.
+func testCopies(t *testing.T, s Store) {
+	err := s.Update(t.Context(), func(tx Tx) error {
+		buf := make([]byte, 1, 8)
+		for c := byte('a'); c <= 'e'; c++ {
+			buf[0] = c
+			if err := tx.Put(buf, buf); err != nil {
+				return err
+			}
+		}
+		buf[0] = 'c'
+		return tx.Delete(buf)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkContents(t, s, map[string]string{"a": "a", "b": "b", "d": "d", "e": "e"})
+
+	for _, run := range []func(context.Context, func(Tx) error) error{s.View, s.Update} {
+		err := run(t.Context(), func(tx Tx) error {
+			lo, hi := []byte("b"), []byte("e")
+			got := ""
+			scan := tx.Scan(lo, hi, false)
+			lo[0], hi[0] = 'x', 'a'
+			for e, err := range scan {
+				if err != nil {
+					return err
+				}
+				got += string(e.Key)
+			}
+			if got != "bd" {
+				t.Errorf("a scan with bounds changed after the call yields %q", got)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// testModel compares random transactions, some of which fail, with a map.
+func testModel(t *testing.T, s Store) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	committed := map[string]string{}
+	for round := range uint64(60) {
+		after, err := update(t.Context(), s, func(tx Tx) (map[string]string, error) {
+			rng := rand.New(rand.NewPCG(seed, round)) // here: the function may run again
+			m := modelTx{rng, maps.Clone(committed), smallKey}
+			if err := m.play(tx, 40); err != nil {
+				t.Error(err)
+			}
+			// An overlay on top, dropped or not.
+			o, drop := newOverlay(tx), m.clone()
+			if err := drop.play(o, 20); err != nil {
+				t.Errorf("in an overlay: %v", err)
+			}
+			if rng.IntN(2) == 0 {
+				if err := o.flush(tx); err != nil {
+					return nil, err
+				}
+				m = drop
+			}
+			if err := m.play(tx, 5); err != nil {
+				t.Error(err)
+			}
+			if rng.IntN(4) == 0 {
+				return nil, errTest
+			}
+			return m.entries, nil
+		})
+		switch err {
+		case nil:
+			committed = after
+		case errTest:
+		default:
+			t.Fatal(err)
+		}
+		checkContents(t, s, committed)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+}
+
+// A modelTx is the obvious Tx: a map. It plays random operations on a Tx and on
+// itself and compares.
+type modelTx struct {
+	rng     *rand.Rand
+	entries map[string]string
+	key     func(*rand.Rand) string
+}
+
+// smallKey returns one of few keys, with all that can go wrong in an order.
+func smallKey(rng *rand.Rand) string {
+	key := make([]byte, 1+rng.IntN(3))
+	for i := range key {
+		key[i] = "\x00ab\xff"[rng.IntN(4)]
+	}
+	return string(key)
+}
+
+func (m modelTx) clone() modelTx {
+	m.entries = maps.Clone(m.entries)
+	return m
+}
+
+func (m modelTx) play(tx Tx, n int) error {
+	for range n {
+		key := m.key(m.rng)
+		switch m.rng.IntN(10) {
+		case 0, 1, 2, 3:
+			value := strings.Repeat(key, m.rng.IntN(100))
+			if err := tx.Put([]byte(key), []byte(value)); err != nil {
+				return err
+			}
+			m.entries[key] = value
+		case 4, 5:
+			if err := tx.Delete([]byte(key)); err != nil {
+				return err
+			}
+			delete(m.entries, key)
+		case 6: // a whole range, so that pages become empty
+			lo, hi := key, m.key(m.rng)
+			for key := range m.entries {
+				if key >= lo && key < hi {
+					if err := tx.Delete([]byte(key)); err != nil {
+						return err
+					}
+					delete(m.entries, key)
+				}
+			}
+		case 7:
+			value, ok, err := tx.Get([]byte(key))
+			if want, wantOK := m.entries[key]; err != nil || string(value) != want || ok != wantOK {
+				return fmt.Errorf("Get(%q) = %q, %v, %v; want %q, %v", key, value, ok, err, want, wantOK)
+			}
+		default:
+			lo, hi := []string{"", key}[m.rng.IntN(2)], []string{"", m.key(m.rng)}[m.rng.IntN(2)]
+			if err := m.scan(tx, lo, hi, m.rng.IntN(2) == 0, m.rng.IntN(100)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scan compares the first limit entries of a scan.
+func (m modelTx) scan(tx Tx, lo, hi string, reverse bool, limit int) error {
+	var want, got []string
+	for _, key := range slices.Sorted(maps.Keys(m.entries)) {
+		if key >= lo && (hi == "" || key < hi) {
+			want = append(want, key+"="+m.entries[key])
+		}
+	}
+	if reverse {
+		slices.Reverse(want)
+	}
+	want = want[:min(limit, len(want))]
+	for e, err := range tx.Scan([]byte(lo), []byte(hi), reverse) {
+		if err != nil {
+			return err
+		}
+		if len(got) == limit {
+			break
+		}
+		got = append(got, string(e.Key)+"="+string(e.Value))
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("Scan(%q, %q, %v) up to %d:\n got %.200q\nwant %.200q", lo, hi, reverse, limit, got, want)
+	}
+	return nil
+}
+
+// testResults checks the helpers view and update.
+func testResults(t *testing.T, s Store) {
+	n, err := update(t.Context(), s, func(tx Tx) (int, error) { return 7, tx.Put([]byte("k"), []byte("v")) })
+	if n != 7 || err != nil {
+		t.Errorf("update = %d, %v", n, err)
+	}
+	n, err = update(t.Context(), s, func(tx Tx) (int, error) { return 7, errTest })
+	if n != 0 || err != errTest {
+		t.Errorf("update = %d, %v", n, err)
+	}
+	v, err := view(t.Context(), s, func(tx Tx) (string, error) {
+		v, _, err := tx.Get([]byte("k"))
+		return string(v), err
+	})
+	if v != "v" || err != nil {
+		t.Errorf("view = %q, %v", v, err)
+	}
+}
+
+func testIncrements(t *testing.T, s Store) {
+	if err := checkIncrements(t.Context(), s, 16, 25); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkIncrements has some goroutines increment one number some times each. It
+// returns an error unless every Update saw those that returned before it began,
+// and none was lost.
+func checkIncrements(ctx context.Context, s Store, goroutines, times int) error {
+	var wg sync.WaitGroup
+	errs := make(chan error, goroutines)
+	var returned atomic.Uint64 // the highest number that an Update has returned
+	for range goroutines {
+		wg.Go(func() {
+			for range times {
+				before := returned.Load()
+				n, err := update(ctx, s, func(tx Tx) (uint64, error) {
+					n, err := getNumber(tx)
+					if err != nil {
+						return 0, err
+					}
+					return n + 1, tx.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+				})
+				if err == nil && n <= before {
+					err = fmt.Errorf("an update read less than the %d of an earlier one", before)
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+				for seen := returned.Load(); seen < n && !returned.CompareAndSwap(seen, n); seen = returned.Load() {
+				}
+				if seen, err := view(ctx, s, getNumber); err != nil || seen < n {
+					errs <- fmt.Errorf("a view reads %d, %v after an update returned %d", seen, err, n)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	if err := <-errs; err != nil {
+		return err
+	}
+	n, err := view(ctx, s, getNumber)
+	if want := uint64(goroutines * times); err == nil && n != want {
+		err = fmt.Errorf("%d increments made %d", want, n)
+	}
+	return err
+}
+
+func getNumber(tx Tx) (uint64, error) {
+	v, ok, err := tx.Get([]byte("n"))
+	if err != nil || !ok {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(v), nil
+}
+
+// A racyStore runs two functions on the same state, then commits both: what
+// checkIncrements must notice.
+type racyStore struct {
+	Store
+	both *sync.WaitGroup
+}
+
+func (s racyStore) Update(ctx context.Context, fn func(Tx) error) error {
+	writes := make(map[string][]byte)
+	err := s.View(ctx, func(tx Tx) error {
+		o := newOverlay(tx)
+		err := fn(o)
+		maps.Copy(writes, o.writes)
+		return err
+	})
+	s.both.Done()
+	s.both.Wait()
+	if err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, func(tx Tx) error { return (&overlay{writes: writes}).flush(tx) })
+}
+
+func TestIncrementsControl(t *testing.T) {
+	s := racyStore{newMemStore(), new(sync.WaitGroup)}
+	defer s.Close()
+	s.both.Add(2)
+	if err := checkIncrements(t.Context(), s, 2, 1); err == nil {
+		t.Error("two increments of the same number were not noticed")
+	}
+}
+
+func testIsolation(t *testing.T, s Store) {
+	mustPut(t, s, "a", "1", "b", "1", "c", "1")
+	err := s.View(t.Context(), func(tx Tx) error {
+		old, _, err := tx.Get([]byte("a"))
+		if err != nil {
+			return err
+		}
+		done := make(chan error)
+		go func() {
+			done <- s.Update(t.Context(), func(tx Tx) error {
+				return errors.Join(tx.Put([]byte("a"), []byte("2")), tx.Delete([]byte("b")), tx.Put([]byte("d"), nil))
+			})
+		}()
+		if err := <-done; err != nil {
+			return err
+		}
+		want := map[string]string{"a": "1", "b": "1", "c": "1"}
+		if diff := cmp.Diff(want, contents(t, tx)); diff != "" || string(old) != "1" {
+			t.Errorf("a view has changed: (-want +got)\n%s", diff)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkContents(t, s, map[string]string{"a": "2", "c": "1", "d": ""})
+}
+
+// testDryRun checks that an overlay runs a rule inside a View without a trace.
+func testDryRun(t *testing.T, s Store) {
+	mustPut(t, s, "a", "1", "b", "1")
+	err := s.View(t.Context(), func(tx Tx) error {
+		o := newOverlay(tx)
+		err := errors.Join(o.Put([]byte("a"), []byte("2")), o.Delete([]byte("b")), o.Put([]byte("c"), []byte("2")))
+		if diff := cmp.Diff(map[string]string{"a": "2", "c": "2"}, contents(t, o)); diff != "" {
+			t.Errorf("overlay: (-want +got)\n%s", diff)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	checkContents(t, s, map[string]string{"a": "1", "b": "1"})
+}
+
+// testSharedBatch checks that functions that are committed together see one
+// another's writes in turn, except for those of the failing ones.
+func testSharedBatch(t *testing.T, s Store) {
+	mustPut(t, s, "log", "", "gone", "")
+	add := func(word string, result error) func(Tx) error {
+		return func(tx Tx) error {
+			log, _, err := tx.Get([]byte("log"))
+			return errors.Join(err, tx.Put([]byte("log"), append(bytes.Clone(log), word...)), tx.Put([]byte(word), nil), result)
+		}
+	}
+	release := occupy(t, s)
+	first := submitUpdate(t, s, add("a", nil))
+	second := submitUpdate(t, s, add("b", errTest))
+	third := submitUpdate(t, s, func(tx Tx) error { panic("third") })
+	fourth := submitUpdate(t, s, add("c", nil))
+	fifth := submitUpdate(t, s, func(tx Tx) error { return errors.Join(tx.Delete([]byte("gone")), tx.Delete([]byte("a"))) })
+	release()
+	for i, want := range []error{nil, errTest, errPanicked, nil, nil} {
+		got := []<-chan error{first, second, third, fourth, fifth}[i]
+		if err := <-got; !errors.Is(err, want) {
+			t.Errorf("update %d of the batch: %v, want %v", i+1, err, want)
+		}
+	}
+	checkContents(t, s, map[string]string{"log": "ac", "c": ""})
+}
+
+func testPanic(t *testing.T, s Store) {
+	mustPut(t, s, "k", "v")
+	for name, run := range map[string]func(context.Context, func(Tx) error) error{"View": s.View, "Update": s.Update} {
+		func() {
+			defer func() {
+				p := recover()
+				if !strings.Contains(fmt.Sprint(p), errTest.Error()) {
+					t.Errorf("%s panics with %v", name, p)
+				}
+				if err, ok := p.(error); !ok || !errors.Is(err, errTest) {
+					t.Errorf("the panic of %s has lost its value: %v", name, p)
+				}
+				if name == "Update" && !strings.Contains(fmt.Sprint(p), "panicForTest") {
+					t.Errorf("the panic of %s does not say where it began: %v", name, p)
+				}
+			}()
+			run(t.Context(), func(tx Tx) error {
+				tx.Put([]byte("k"), []byte("trace"))
+				panicForTest()
+				return nil
+			})
+			t.Errorf("%s returned", name)
+		}()
+	}
+	checkContents(t, s, map[string]string{"k": "v"})
+	mustPut(t, s, "k", "still works")
+}
+
+func panicForTest() { panic(errTest) }
+
+// testGoexit checks that a function may end its goroutine, as t.Fatal does,
+// which ends the caller's.
+func testGoexit(t *testing.T, s Store) {
+	ended := make(chan bool)
+	go func() {
+		returned := false
+		defer func() { ended <- returned }()
+		s.Update(t.Context(), func(tx Tx) error {
+			tx.Put([]byte("k"), []byte("trace"))
+			runtime.Goexit()
+			return nil
+		})
+		returned = true
+	}()
+	if <-ended {
+		t.Error("Update returned")
+	}
+	checkContents(t, s, nil)
+	mustPut(t, s, "k", "still works")
+}
+
+func testContext(t *testing.T, s Store) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, run := range []func(context.Context, func(Tx) error) error{s.View, s.Update} {
+		err := run(over, func(Tx) error { t.Error("a function ran though its context was over"); return nil })
+		if err != context.Canceled {
+			t.Errorf("error %v, want %v", err, context.Canceled)
+		}
+	}
+
+	// A caller that waits for its turn gives up.
+	ctx, cancel := context.WithCancel(t.Context())
+	release := occupy(t, s)
+	waiting := submitUpdateContext(ctx, t, s, func(Tx) error { t.Error("a function ran after its caller had given up"); return nil })
+	after := submitUpdate(t, s, func(tx Tx) error { return tx.Put([]byte("after"), nil) })
+	cancel()
+	if err := <-waiting; err != context.Canceled {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	release()
+	if err := <-after; err != nil {
+		t.Error(err)
+	}
+
+	// A function that has begun is waited for.
+	ctx, cancel = context.WithCancel(t.Context())
+	err := s.Update(ctx, func(tx Tx) error {
+		cancel()
+		return tx.Put([]byte("begun"), nil)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	checkContents(t, s, map[string]string{"after": "", "begun": ""})
+}
+
+func testQueueFull(t *testing.T, s Store) {
+	release := occupy(t, s)
+	var waiting []<-chan error
+	for range cap(queueOf(t, s).waiting) {
+		waiting = append(waiting, submitUpdate(t, s, func(tx Tx) error {
+			n, err := getNumber(tx)
+			return errors.Join(err, tx.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1)))
+		}))
+	}
+	err := s.Update(t.Context(), func(Tx) error { t.Error("a function ran though the queue was full"); return nil })
+	if !errors.Is(err, errUnavailable) {
+		t.Errorf("error %v, want %v", err, errUnavailable)
+	}
+	if _, err := view(t.Context(), s, getNumber); err != nil {
+		t.Errorf("View when the queue is full: %v", err)
+	}
+	release()
+	for _, c := range waiting {
+		if err := <-c; err != nil {
+			t.Error(err)
+		}
+	}
+	if n, err := view(t.Context(), s, getNumber); n != uint64(len(waiting)) || err != nil {
+		t.Errorf("%d updates made %d, %v", len(waiting), n, err)
+	}
+	mustPut(t, s, "k", "room again")
+}
+
+func testClose(t *testing.T, s Store) {
+	release := occupy(t, s)
+	waiting := submitUpdate(t, s, func(tx Tx) error { return tx.Put([]byte("k"), nil) })
+	inView, endView := make(chan bool), make(chan bool)
+	viewed := make(chan error)
+	go func() {
+		viewed <- s.View(t.Context(), func(tx Tx) error {
+			inView <- true
+			<-endView
+			_, _, err := tx.Get([]byte("k"))
+			return err
+		})
+	}()
+	<-inView
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	q := queueOf(t, s)
+	await(func() bool {
+		q.mu.RLock()
+		defer q.mu.RUnlock()
+		return q.closed
+	})
+	release()
+	if err := <-waiting; err != nil {
+		t.Errorf("an update that waited when Close was called: %v", err)
+	}
+	close(endView)
+	if err := <-viewed; err != nil {
+		t.Errorf("a view that was open when Close was called: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := s.View(t.Context(), func(Tx) error { return nil }); err != errClosed {
+		t.Errorf("View after Close: %v", err)
+	}
+	if err := s.Update(t.Context(), func(Tx) error { return nil }); err != errClosed {
+		t.Errorf("Update after Close: %v", err)
+	}
+	if err := s.Close(); err != errClosed {
+		t.Errorf("Close after Close: %v", err)
+	}
+}
+
+// TestQueueErrors checks what a writeQueue makes of the errors of a backend.
+func TestQueueErrors(t *testing.T) {
+	full := fmt.Errorf("%w: disk full", errUnavailable)
+	for _, test := range []struct {
+		name    string
+		backend brokenBatch
+		breaks  bool
+	}{
+		{"no space to begin", brokenBatch{begin: full}, false},
+		{"no space to write", brokenBatch{put: full}, false},
+		{"no space to commit", brokenBatch{end: full}, false},
+		{"cannot begin", brokenBatch{begin: errTest}, true},
+		{"cannot write", brokenBatch{put: errTest}, true},
+		{"unknown outcome", brokenBatch{end: errTest}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			backend := test.backend
+			rolledBack := 0
+			backend.rolledBack = &rolledBack
+			s := newMemStore().(*memStore)
+			defer s.Close()
+			// The writer reads begin after it has taken an update.
+			var once sync.Once
+			good, begun, gate := s.queue.begin, make(chan bool), make(chan bool)
+			s.queue.begin = func() (batch, error) {
+				once.Do(func() { close(begun) })
+				<-gate
+				return backend, backend.begin
+			}
+			write := func(tx Tx) error { return tx.Put([]byte("k"), []byte("v")) }
+			calls := []<-chan error{startUpdate(t.Context(), s, func(Tx) error { return errTest })}
+			<-begun
+			calls = append(calls,
+				submitUpdate(t, s, func(Tx) error { return nil }),
+				submitUpdate(t, s, write),
+				submitUpdate(t, s, write),
+			)
+			close(gate)
+			for i, c := range calls {
+				if err := <-c; !errors.Is(err, errUnavailable) {
+					t.Errorf("update %d: %v, want %v", i+1, err, errUnavailable)
+				}
+			}
+			if want := backend.put != nil; (rolledBack > 0) != want {
+				t.Errorf("rolled back %d times; should it be at all: %v", rolledBack, want)
+			}
+			s.queue.begin = good
+			err := s.Update(t.Context(), write)
+			select {
+			case cause := <-s.queue.failed:
+				if !test.breaks || !errors.Is(cause, errTest) || !errors.Is(err, errUnavailable) {
+					t.Errorf("the queue broke because of %v, and Update returned %v", cause, err)
+				}
+			default:
+				if test.breaks || err != nil {
+					t.Errorf("the queue did not break, and Update returned %v", err)
+				}
+			}
+			if err := s.View(t.Context(), func(Tx) error { return nil }); err != nil {
+				t.Errorf("View: %v", err)
+			}
+		})
+	}
+}
+
+// A brokenBatch fails to begin, to write or to commit.
+type brokenBatch struct {
+	memTx
+	begin, put, end error
+	rolledBack      *int
+}
+
+func (b brokenBatch) Put(key, value []byte) error { return b.put }
+func (b brokenBatch) commit() error               { return b.end }
+func (b brokenBatch) rollback()                   { *b.rolledBack++ }
+
+// TestQueueReadsOnly checks that a batch without writes is not committed.
+func TestQueueReadsOnly(t *testing.T) {
+	s := newMemStore().(*memStore)
+	defer s.Close()
+	rolledBack := 0
+	s.queue.begin = func() (batch, error) { return brokenBatch{end: errTest, rolledBack: &rolledBack}, nil }
+	if err := s.Update(t.Context(), func(Tx) error { return nil }); err != nil || rolledBack != 1 {
+		t.Errorf("error %v, rolled back %d times", err, rolledBack)
+	}
+}
+
+// runTwice returns a store that runs the function of every Update twice, and
+// commits what its second run wrote. It panics if the runs differ in what they
+// write or in their error.
+func runTwice(s Store) Store { return twiceStore{s} }
+
+type twiceStore struct{ Store }
+
+func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.Update(ctx, func(tx Tx) error {
+		first, second := newOverlay(tx), newOverlay(tx)
+		err1, err2 := fn(first), fn(second)
+		if fmt.Sprint(err1) != fmt.Sprint(err2) {
+			panic(fmt.Sprintf("an Update function returned %v, then %v", err1, err2))
+		}
+		same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+		if !maps.EqualFunc(first.writes, second.writes, same) {
+			panic(fmt.Sprintf("an Update function wrote different things: (-first +second)\n%s", cmp.Diff(first.writes, second.writes)))
+		}
+		if err2 != nil {
+			return err2
+		}
+		return second.flush(tx)
+	})
+}
+
+func TestRunTwiceControl(t *testing.T) {
+	s := runTwice(newMemStore())
+	defer s.Close()
+	n := byte(0)
+	err := <-startUpdate(t.Context(), s, func(tx Tx) error {
+		n++
+		return tx.Put([]byte("k"), []byte{n})
+	})
+	if !errors.Is(err, errPanicked) {
+		t.Errorf("a function with a memory: %v, want %v", err, errPanicked)
+	}
+}
+
+// A storeFault is what a flaky store does with one Update.
+type storeFault int
+
+const (
+	noFault    storeFault = iota
+	failBefore            // does not run the function
+	failAfter             // commits, and reports that it did not
+)
+
+// newFlaky returns a store over s whose Updates fail as decide says, with
+// errUnavailable. It calls decide for one Update at a time.
+func newFlaky(s Store, decide func() storeFault) Store { return &flakyStore{Store: s, decide: decide} }
+
+// randomFaults returns a decide of newFlaky: of 100 Updates about before and
+// after fail in that way, always the same ones for the same seed.
+func randomFaults(seed uint64, before, after int) func() storeFault {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	return func() storeFault {
+		switch n := rng.IntN(100); {
+		case n < before:
+			return failBefore
+		case n < before+after:
+			return failAfter
+		}
+		return noFault
+	}
+}
+
+type flakyStore struct {
+	Store
+	mu     sync.Mutex
+	decide func() storeFault
+}
+
+func (s *flakyStore) Update(ctx context.Context, fn func(Tx) error) error {
+	s.mu.Lock()
+	f := s.decide()
+	s.mu.Unlock()
+	if f == failBefore {
+		return fmt.Errorf("%w: injected, not applied", errUnavailable)
+	}
+	err := s.Store.Update(ctx, fn)
+	if f == failAfter && err == nil {
+		return fmt.Errorf("%w: injected, applied", errUnavailable)
+	}
+	return err
+}
+
+func TestFlaky(t *testing.T) {
+	faults := []storeFault{noFault, failBefore, failAfter}
+	s := newFlaky(newMemStore(), func() storeFault {
+		f := faults[0]
+		faults = faults[1:]
+		return f
+	})
+	defer s.Close()
+	mustPut(t, s, "a", "")
+	for _, key := range []string{"b", "c"} {
+		err := s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte(key), nil) })
+		if !errors.Is(err, errUnavailable) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	checkContents(t, s, map[string]string{"a": "", "c": ""})
+
+	count := map[storeFault]int{}
+	decide := randomFaults(1, 10, 20)
+	for range 1000 {
+		count[decide()]++
+	}
+	if count[failBefore] < 50 || count[failAfter] < 150 || count[noFault] < 600 {
+		t.Errorf("faults are spread badly: %v", count)
+	}
+}
+
+var (
+	errTest     = errors.New("error of a test's function")
+	errPanicked = errors.New("panicked")
+)
+
+// mustPut commits keys and values, given in turn.
+func mustPut(t testing.TB, s Store, keysAndValues ...string) {
+	t.Helper()
+	err := s.Update(t.Context(), func(tx Tx) error {
+		for kv := range slices.Chunk(keysAndValues, 2) {
+			if err := tx.Put([]byte(kv[0]), []byte(kv[1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents returns all that tx sees.
+func contents(t testing.TB, tx Tx) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for e, err := range tx.Scan(nil, nil, false) {
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		all[string(e.Key)] = string(e.Value)
+	}
+	return all
+}
+
+// checkContents compares all that s holds.
+func checkContents(t testing.TB, s Store, want map[string]string) {
+	t.Helper()
+	err := s.View(t.Context(), func(tx Tx) error {
+		if got := contents(t, tx); !maps.Equal(got, want) {
+			t.Errorf("the store's contents: (-want +got)\n%s", cmp.Diff(want, got))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// occupy keeps the writer of s busy until release is called.
+func occupy(t testing.TB, s Store) (release func()) {
+	t.Helper()
+	started, end := make(chan bool), make(chan bool)
+	var once sync.Once
+	done := make(chan error)
+	go func() {
+		done <- s.Update(context.Background(), func(Tx) error {
+			once.Do(func() { close(started) })
+			<-end
+			return nil
+		})
+	}()
+	<-started
+	return func() {
+		t.Helper()
+		close(end)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// startUpdate calls Update on a goroutine. A panic becomes errPanicked.
+func startUpdate(ctx context.Context, s Store, fn func(Tx) error) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				result <- fmt.Errorf("%w: %v", errPanicked, p)
+			}
+		}()
+		result <- s.Update(ctx, fn)
+	}()
+	return result
+}
+
+// submitUpdate is startUpdate, but returns when the update waits for its turn behind
+// another one that keeps the writer busy.
+func submitUpdate(t testing.TB, s Store, fn func(Tx) error) <-chan error {
+	t.Helper()
+	return submitUpdateContext(t.Context(), t, s, fn)
+}
+
+func submitUpdateContext(ctx context.Context, t testing.TB, s Store, fn func(Tx) error) <-chan error {
+	t.Helper()
+	q := queueOf(t, s)
+	before := len(q.waiting)
+	result := startUpdate(ctx, s, fn)
+	await(func() bool { return len(q.waiting) > before })
+	return result
+}
+
+// await returns when cond holds. The test's own deadline ends it otherwise.
+func await(cond func() bool) {
+	for !cond() {
+		runtime.Gosched()
+	}
+}
+
+// queueOf returns the queue of the backend below s.
+func queueOf(t testing.TB, s Store) *writeQueue {
+	t.Helper()
+	switch s := s.(type) {
+	case *memStore:
+		return s.queue
+	case *boltStore:
+		return s.queue
+	case twiceStore:
+		return queueOf(t, s.Store)
+	case *flakyStore:
+		return queueOf(t, s.Store)
+	}
+	t.Fatalf("unknown store %T", s)
+	return nil
+}
