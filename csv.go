@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -48,6 +49,82 @@ type csvRecord struct {
 type csvLine struct {
 	number int
 	fields []string
+	wrong  string // if it is no CSV; fields then holds the line as it is
+}
+
+// A lineReader reads CSV so that one stray quotation mark does not swallow the
+// rest of the file: a field may go on over a few lines, but where no end of it
+// comes, its first line alone is wrong.
+type lineReader struct {
+	in     *bufio.Reader
+	ahead  []string // lines read and not yet used
+	number int      // of the last line used
+}
+
+// maxFieldLines is over how many lines one record may go.
+const maxFieldLines = 20
+
+func newLineReader(r io.Reader) *lineReader {
+	in := bufio.NewReader(r)
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // some spreadsheets begin with it
+		in.Discard(3)
+	}
+	return &lineReader{in: in}
+}
+
+// record reads the next record; blank lines are passed over.
+func (l *lineReader) record() (csvLine, error) {
+	for {
+		text, err := l.peek(0)
+		if err != nil {
+			return csvLine{}, err
+		}
+		if strings.TrimSpace(text) != "" {
+			break
+		}
+		l.use(1)
+	}
+	first := l.number + 1
+	record, quotes := "", 0
+	for n := range maxFieldLines {
+		text, err := l.peek(n)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return csvLine{}, err
+		}
+		record += text
+		if quotes += strings.Count(text, `"`); quotes%2 != 0 {
+			continue
+		}
+		fields, err := csv.NewReader(strings.NewReader(record)).Read()
+		if err != nil {
+			break
+		}
+		l.use(n + 1)
+		return csvLine{number: first, fields: fields}, nil
+	}
+	text := l.ahead[0]
+	l.use(1)
+	return csvLine{number: first, fields: []string{strings.TrimRight(text, "\r\n")}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
+}
+
+// peek is the line n after the last one used.
+func (l *lineReader) peek(n int) (string, error) {
+	for len(l.ahead) <= n {
+		text, err := l.in.ReadString('\n')
+		if text == "" {
+			return "", err
+		}
+		l.ahead = append(l.ahead, text)
+	}
+	return l.ahead[n], nil
+}
+
+func (l *lineReader) use(n int) {
+	l.ahead = l.ahead[n:]
+	l.number += n
 }
 
 // importFile reads a CSV file record by record and sends them in batches. What
@@ -118,45 +195,33 @@ func (im *importer) run(file io.Reader) (err error) {
 			fmt.Fprintln(im.progress)
 		}
 	}()
-	buffered := bufio.NewReader(file)
-	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\ufeff" { // some spreadsheets begin with it
-		buffered.Discard(3)
+	in := newLineReader(file)
+	header, err := in.record()
+	if err != nil || header.wrong != "" {
+		return adminErrorf("la primera línea no es un encabezado CSV")
 	}
-	in := csv.NewReader(buffered)
-	in.FieldsPerRecord = -1
-	if im.columns, err = in.Read(); err != nil {
-		return adminErrorf("no hay una línea de encabezado: %v", err)
-	}
+	im.columns = header.fields
 	if missing := im.missingColumns(); len(missing) > 0 {
 		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
 	}
 	var open csvRecord // the sale whose rows are being read
 	for {
-		fields, err := in.Read()
+		line, err := in.record()
 		if err == io.EOF {
 			break
-		}
-		var broken *csv.ParseError
-		if errors.As(err, &broken) {
-			im.report.Rows++
-			if err := im.reject([]csvLine{{broken.StartLine, fields}}, broken.Err.Error()); err != nil {
-				return err
-			}
-			continue
 		}
 		if err != nil {
 			return err
 		}
 		im.report.Rows++
-		line, _ := in.FieldPos(0)
-		next := csvRecord{lines: []csvLine{{line, fields}}}
-		if reason := im.malformed(fields); reason != "" {
+		next := csvRecord{lines: []csvLine{line}}
+		if reason := cmp.Or(line.wrong, im.malformed(line.fields)); reason != "" {
 			if err := im.reject(next.lines, reason); err != nil {
 				return err
 			}
 			continue
 		}
-		next.row = im.toRow(fields)
+		next.row = im.toRow(line.fields)
 		if im.kind == importSales && sameSale(open.row, next.row) {
 			open.join(next)
 			continue
@@ -315,21 +380,26 @@ func (c *invocation) exportFile(ctx context.Context, kind string) error {
 		if err != nil {
 			return err
 		}
-		out := csv.NewWriter(c.stdout)
-		if err := out.Write(exportColumns[kind]); err != nil {
+		return writeCSV(ctx, call, org, kind, c.stdout)
+	})
+}
+
+// writeCSV writes an organization's records of one kind, oldest first.
+func writeCSV(ctx context.Context, call adminCaller, org, kind string, w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(exportColumns[kind]); err != nil {
+		return err
+	}
+	for after := uint64(0); ; {
+		var page exportPage
+		if err := call(ctx, "export/rows", exportRequest{org, kind, after}, &page); err != nil {
 			return err
 		}
-		for after := uint64(0); ; {
-			var page exportPage
-			if err := call(ctx, "export/rows", exportRequest{org, kind, after}, &page); err != nil {
-				return err
-			}
-			if err := out.WriteAll(page.Rows); err != nil {
-				return err
-			}
-			if after = page.Next; after == 0 {
-				return nil
-			}
+		if err := out.WriteAll(page.Rows); err != nil {
+			return err
 		}
-	})
+		if after = page.Next; after == 0 {
+			return nil
+		}
+	}
 }

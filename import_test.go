@@ -1,0 +1,470 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A shop is an engine with the demo's organization on an empty store, at a
+// moment that the test holds.
+type shop struct {
+	*engine
+	at  time.Time
+	org uint32
+}
+
+func newShop(t *testing.T, at time.Time) *shop {
+	t.Helper()
+	s := &shop{at: at}
+	var seeds byte
+	s.engine = newEngine(newMemStore(), func() time.Time { return s.at }, func() seed { seeds++; return seed{seeds} })
+	t.Cleanup(func() {
+		s.verify(t)
+		s.store.Close()
+	})
+	ctx := context.Background()
+	if err := s.open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.applyDocument(t, demoDocument)
+	org, err := s.admin().organization(ctx, "cafe-luna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.org = org
+	return s
+}
+
+func (s *shop) admin() *admin {
+	return &admin{engine: s.engine, flush: func(context.Context) error { return nil }}
+}
+
+func (s *shop) applyDocument(t *testing.T, document []byte) {
+	t.Helper()
+	if _, err := s.admin().apply(context.Background(), applyRequest{Document: document}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *shop) verify(t *testing.T) {
+	t.Helper()
+	report, err := s.admin().verify(context.Background(), struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range report.Problems {
+		t.Error("verify:", p)
+	}
+}
+
+// importFile imports a file and returns the report and what was rejected.
+func (s *shop) importFile(t *testing.T, kind, name string) (importReport, string) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rejects := filepath.Join(t.TempDir(), "rejects.csv")
+	im := &importer{ctx: context.Background(), call: s.admin().direct, org: "cafe-luna", kind: kind, started: s.at, rejectsName: rejects}
+	if err := im.run(file); err != nil {
+		t.Fatal(err)
+	}
+	rejected, err := os.ReadFile(rejects)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	im.report.Errors = ""
+	return im.report, string(rejected)
+}
+
+// content is everything in a store.
+func content(t *testing.T, s Store) map[string]string {
+	t.Helper()
+	all, err := view(context.Background(), s, func(tx Tx) (map[string]string, error) {
+		all := map[string]string{}
+		for e, err := range tx.Scan([]byte{0}, nil, false) {
+			if err != nil {
+				return nil, err
+			}
+			all[string(e.Key)] = string(e.Value)
+		}
+		return all, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// retailEnd is after the last sale of the retail files and before any of
+// their points expires.
+var retailEnd = time.Date(2010, 12, 3, 12, 0, 0, 0, time.UTC)
+
+// TestImportRetail imports real invoices and credit notes and compares every
+// customer with a recomputation from the files that shares no code with the
+// engine, on whole numbers of cents and points.
+func TestImportRetail(t *testing.T) {
+	s := newShop(t, retailEnd)
+	report, _ := s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	if want := (importReport{Rows: 164, Added: 164}); report != want {
+		t.Errorf("customers: %+v, want %+v", report, want)
+	}
+	report, _ = s.importFile(t, importSales, "testdata/retail/sales.csv")
+	if want := (importReport{Rows: 3268, Added: 226}); report != want {
+		t.Errorf("sales: %+v, want %+v", report, want)
+	}
+
+	want := recomputeRetail(t)
+	sums := retailSums{tiers: map[string]int{}}
+	got := map[string]retailCustomer{}
+	for _, c := range s.customers(t) {
+		if c.ExpiringPoints == nil {
+			t.Errorf("%s: expiringPoints is null", c.Name)
+		}
+		got[*c.Email] = retailCustomer{
+			balance: int(c.Balance / decimalOne), lifetime: int(c.LifetimePoints / decimalOne), cents: int(c.TotalSpent / 100),
+			purchases: int(c.TransactionsCount), tier: *c.TierName,
+		}
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(retailCustomer{})); d != "" {
+		t.Errorf("customers differ (-recomputed +imported):\n%s", d)
+	}
+	for _, c := range want {
+		sums.balance += c.balance
+		sums.cents += c.cents
+		sums.tiers[c.tier]++
+	}
+
+	first := dayOf(instantOf(time.Date(2010, 11, 1, 12, 0, 0, 0, time.UTC)), time.UTC)
+	stats, err := read(context.Background(), s.engine, s.org, instantOf(s.at), func(t *txn) (*statistics, error) {
+		return t.statistics(statsQuery{from: first, to: dayOf(t.now, t.cfg.zone), groupBy: groupMonth})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := int(stats.total.outstanding / decimalOne); got != sums.balance {
+		t.Errorf("outstanding = %d, balances add up to %d", got, sums.balance)
+	}
+	if got := int((stats.total.tally.SalesAmount - stats.total.tally.ReturnsAmount) / 100); got != sums.cents {
+		t.Errorf("sales less returns = %d cents, customers spent %d", got, sums.cents)
+	}
+	if n := stats.total.tally.Purchases + stats.total.tally.Returns; n != 226 || stats.total.customers != 164 {
+		t.Errorf("%d sales, %d customers", n, stats.total.customers)
+	}
+	for _, tier := range stats.tiers {
+		if int(tier.Customers) != sums.tiers[tier.TierName] {
+			t.Errorf("tier %s has %d customers, want %d", tier.TierName, tier.Customers, sums.tiers[tier.TierName])
+		}
+	}
+
+	// Again: nothing changes, to the byte.
+	before := content(t, s.store)
+	report, _ = s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	if want := (importReport{Rows: 164, Known: 164}); report != want {
+		t.Errorf("customers again: %+v, want %+v", report, want)
+	}
+	report, _ = s.importFile(t, importSales, "testdata/retail/sales.csv")
+	if want := (importReport{Rows: 3268, Known: 226}); report != want {
+		t.Errorf("sales again: %+v, want %+v", report, want)
+	}
+	if d := cmp.Diff(before, content(t, s.store)); d != "" {
+		t.Errorf("a second import changed the store:\n%s", d)
+	}
+}
+
+type retailSums struct {
+	balance, cents int
+	tiers          map[string]int
+}
+
+func (s *shop) customers(t *testing.T) []customerDetail {
+	t.Helper()
+	all, err := read(context.Background(), s.engine, s.org, instantOf(s.at), func(t *txn) ([]customerDetail, error) {
+		found, _, err := t.listCustomers(page{1, 1000})
+		if err != nil {
+			return nil, err
+		}
+		var all []customerDetail
+		for _, c := range found {
+			d, err := t.customerDetail(c)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, d)
+		}
+		return all, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+type retailCustomer struct {
+	balance, lifetime, cents, purchases int
+	tier                                string
+}
+
+// recomputeRetail is what the demo's program makes of the retail files: 50
+// points for signing up, then one for each 10 spent, twice that on Tuesdays,
+// times the tier's multiplier, rounded down per sale. The files have no grain
+// and no credit note that belongs to a purchase: each return takes back one
+// point for each 10, times the tier's multiplier, as far as there are any.
+func recomputeRetail(t *testing.T) map[string]retailCustomer {
+	t.Helper()
+	customers := map[string]retailCustomer{}
+	for _, row := range readCSV(t, "testdata/retail/customers.csv") {
+		customers[row["email"]] = retailCustomer{balance: 50, lifetime: 50, tier: "Bronce"}
+	}
+	zone := time.FixedZone("", -6*3600) // Mexico City in winter
+	seen := map[string]bool{}
+	for _, row := range readCSV(t, "testdata/retail/sales.csv") {
+		if seen[row["externalId"]] {
+			continue
+		}
+		seen[row["externalId"]] = true
+		whole, fraction, _ := strings.Cut(row["totalAmount"], ".")
+		cents, err := strconv.Atoi(whole + (fraction + "00")[:2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, row["createdAt"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := customers[row["email"]]
+		quarters := map[string]int{"Bronce": 4, "Plata": 5, "Oro": 6}[c.tier]
+		days := 1
+		if at.In(zone).Weekday() == time.Tuesday && row["type"] == "Purchase" {
+			days = 2
+		}
+		points := cents * quarters * days / (1000 * 4)
+		if row["type"] == "Purchase" {
+			c.balance += points
+			c.lifetime += points
+			c.cents += cents
+			c.purchases++
+		} else {
+			c.balance -= min(points, c.balance)
+			c.lifetime -= points
+			c.cents -= cents
+		}
+		c.tier = "Bronce"
+		if c.lifetime >= 1000 {
+			c.tier = "Plata"
+		}
+		if c.lifetime >= 5000 {
+			c.tier = "Oro"
+		}
+		customers[row["email"]] = c
+	}
+	return customers
+}
+
+func readCSV(t *testing.T, name string) []map[string]string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]string
+	for _, fields := range lines[1:] {
+		row := map[string]string{}
+		for i, name := range lines[0] {
+			row[name] = fields[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// TestImportBroken imports a file in which most rows are wrong, each in its
+// own way: the good ones go in, and each bad one is explained.
+func TestImportBroken(t *testing.T) {
+	s := newShop(t, retailEnd)
+	s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	for _, kind := range []string{importCustomers, importSales} {
+		report, rejected := s.importFile(t, kind, "testdata/import/"+kind+".csv")
+		golden := "testdata/import/" + kind + ".errors.golden.csv"
+		if flag.Lookup("update") != nil && flag.Lookup("update").Value.String() == "true" {
+			if err := os.WriteFile(golden, []byte(rejected), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), rejected); d != "" {
+			t.Errorf("%s: rejected (-want +got):\n%s", kind, d)
+		}
+		if report.Added != 3 {
+			t.Errorf("%s: %+v, want 3 added", kind, report)
+		}
+		again, rejectedAgain := s.importFile(t, kind, "testdata/import/"+kind+".csv")
+		if again.Added != 0 || again.Known != report.Added+report.Known || rejectedAgain != rejected {
+			t.Errorf("%s again: %+v", kind, again)
+		}
+	}
+}
+
+// TestExportImportsAgain moves an organization to another store by its files.
+func TestExportImportsAgain(t *testing.T) {
+	from, to := newShop(t, retailEnd), newShop(t, retailEnd)
+	from.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	from.importFile(t, importSales, "testdata/retail/sales.csv")
+	for _, kind := range []string{importCustomers, importSales} {
+		name := filepath.Join(t.TempDir(), kind+".csv")
+		if err := os.WriteFile(name, from.exported(t, kind), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if report, rejected := to.importFile(t, kind, name); report.Wrong != 0 || report.Known != 0 {
+			t.Errorf("%s: %+v\n%s", kind, report, rejected)
+		}
+		if d := cmp.Diff(string(from.exported(t, kind)), string(to.exported(t, kind))); d != "" {
+			t.Errorf("%s differ:\n%s", kind, d)
+		}
+		if report, _ := from.importFile(t, kind, name); report.Added != 0 || report.Wrong != 0 {
+			t.Errorf("%s into where they came from: %+v", kind, report)
+		}
+	}
+	lines := bytes.Count(from.exported(t, exportMovements), []byte("\n"))
+	n, err := read(context.Background(), from.engine, from.org, 0, func(t *txn) (*counters, error) { return t.count() })
+	if err != nil || lines != int(n.Movements)+1 {
+		t.Errorf("%d lines for %d movements (%v)", lines, n.Movements, err)
+	}
+}
+
+func (s *shop) exported(t *testing.T, kind string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := writeCSV(context.Background(), s.admin().direct, "cafe-luna", kind, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestStatistics compares answers for random spans with a plain count over
+// all records.
+func TestStatistics(t *testing.T) {
+	s := newShop(t, retailEnd)
+	s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	s.importFile(t, importSales, "testdata/retail/sales.csv")
+	ctx := context.Background()
+	last := dayOf(instantOf(retailEnd), time.UTC)
+	for _, span := range []struct {
+		from, to day
+		groupBy  string
+	}{
+		{last - 40, last, groupDay}, {last - 3, last - 3, groupDay}, {last - 3, last - 2, groupWeek}, {last - 60, last + 60, groupMonth},
+		{last - 2, last - 1, groupDay}, {last + 5, last + 9, groupWeek},
+	} {
+		t.Run(fmt.Sprint(span), func(t *testing.T) {
+			_, err := read(ctx, s.engine, s.org, instantOf(s.at), func(x *txn) (any, error) {
+				got, err := x.statistics(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
+				if err != nil {
+					return nil, err
+				}
+				next := span.from
+				for _, p := range append(slices.Clone(got.periods), got.total) {
+					if p.from != got.total.from || len(got.periods) == 1 || p.to != got.total.to {
+						if p.from != next && p != got.total {
+							t.Errorf("a period begins on %v, want %v", p.from, next)
+						}
+						next = p.to + 1
+					}
+					want, err := x.naive(p.from, p.to)
+					if err != nil {
+						return nil, err
+					}
+					if want != p {
+						t.Errorf("%v–%v:\n got %+v\nwant %+v", p.from, p.to, p, want)
+					}
+				}
+				return nil, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// naive counts a period by reading everything.
+func (t *txn) naive(from, to day) (period, error) {
+	p := period{from: from, to: to}
+	n, err := t.count()
+	if err != nil {
+		return p, err
+	}
+	in := func(at instant) bool { d := dayOf(at, t.cfg.zone); return from <= d && d <= to }
+	upTo := func(at instant) bool { return dayOf(at, t.cfg.zone) <= to }
+	for i := range n.Customers {
+		c, err := t.customerAt(i + 1)
+		if err != nil {
+			return p, err
+		}
+		if in(c.CreatedAt) {
+			p.tally.NewCustomers++
+		}
+		if upTo(c.CreatedAt) {
+			p.customers++
+		}
+	}
+	active := map[id]bool{}
+	for i := range n.Sales {
+		s, err := t.saleAt(i + 1)
+		if err != nil {
+			return p, err
+		}
+		switch {
+		case !in(s.CreatedAt):
+		case s.Type == typePurchase:
+			p.tally.Purchases++
+			p.tally.SalesAmount += s.Total
+			active[s.Customer] = true
+		default:
+			p.tally.Returns++
+			p.tally.ReturnsAmount += s.Total
+		}
+	}
+	p.active = uint64(len(active))
+	for i := range n.Movements {
+		m, err := t.movement(i + 1)
+		if err != nil {
+			return p, err
+		}
+		if upTo(m.CreatedAt) {
+			p.outstanding += m.Amount
+		}
+		switch {
+		case !in(m.CreatedAt):
+		case m.Category == categoryReturn:
+			p.tally.PointsReversed -= m.Amount
+		case m.Category == categoryExpiration:
+			p.tally.PointsExpired -= m.Amount
+		case m.Amount > 0:
+			p.tally.PointsIssued += m.Amount
+		default:
+			p.tally.PointsRedeemed -= m.Amount
+		}
+	}
+	return p, nil
+}
