@@ -147,7 +147,7 @@ func (e *engine) open(ctx context.Context) error {
 		case !ok:
 			return putUint(tx, newKey('v'), schemaVersion)
 		case version > schemaVersion:
-			return fmt.Errorf("the file has schema version %d; this sello knows up to %d", version, schemaVersion)
+			return fmt.Errorf("el archivo es de la versión de esquema %d; este sello conoce hasta la %d", version, schemaVersion)
 		}
 		return nil
 	})

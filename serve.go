@@ -52,7 +52,12 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	failed := false
+	defer func() {
+		if !failed { // a store that has failed may never close; the process's end frees the file
+			err = errors.Join(err, store.Close())
+		}
+	}()
 	e := newEngine(store, time.Now, cryptoSeed)
 	if err := e.open(ctx); err != nil {
 		return err
@@ -85,6 +90,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	go func() { ended <- public.Serve(listener) }()
 	go func() { ended <- local.Serve(socket) }()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -98,8 +104,11 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		select {
 		case <-ctx.Done():
 		case err = <-ended:
-		case err = <-store.Failed():
+		case err := <-store.Failed():
+			// Going on after an I/O error has corrupted files; exiting never did.
+			failed = true
 			log.Error("store failed", "cause", err.Error())
+			return err
 		}
 	}
 	log.Info("stopping")

@@ -84,9 +84,9 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, errors.New("this is a directory")
+		return nil, errors.New("es un directorio")
 	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
+		return nil, errors.New("no es un archivo regular")
 	}
 	// Also when the file is not new: who made it may have died before this.
 	if err := syncDir(filepath.Dir(path)); err != nil {
@@ -426,7 +426,7 @@ func initialMap() int {
 }
 
 // errNotSello is returned for a file that something else has written.
-var errNotSello = errors.New("not a sello file")
+var errNotSello = errors.New("no es un archivo de sello")
 
 // checkHeader returns what is known of f if bbolt can open it without harm.
 //
@@ -456,7 +456,7 @@ func checkHeader(f *os.File) (fs.FileInfo, error) {
 		return nil, err
 	}
 	if info.Size() == 0 {
-		return nil, errors.New("empty file")
+		return nil, errors.New("el archivo está vacío")
 	}
 	var ours, whole bool // whether a header has our magic; whether one is whole
 	var newest, pages uint64
@@ -490,9 +490,9 @@ func checkHeader(f *os.File) (fs.FileInfo, error) {
 	case !ours:
 		return nil, errNotSello
 	case uint64(info.Size()) < need:
-		return nil, fmt.Errorf("truncated file: %d bytes of at least %d", info.Size(), need)
+		return nil, fmt.Errorf("archivo truncado: %d bytes de al menos %d", info.Size(), need)
 	case !whole:
-		return nil, errors.New("damaged file: neither of its headers is whole")
+		return nil, errors.New("archivo dañado: ninguna de sus dos cabeceras está completa")
 	}
 	return info, nil
 }
@@ -500,7 +500,7 @@ func checkHeader(f *os.File) (fs.FileInfo, error) {
 // openError says in words for the operator why a file could not be opened.
 func openError(err error) error {
 	if errors.Is(err, berrors.ErrTimeout) {
-		return errors.New("already open in another process")
+		return errors.New("otro proceso lo tiene abierto")
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err // the caller names the path

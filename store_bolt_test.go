@@ -136,27 +136,27 @@ func TestBoltDamaged(t *testing.T) {
 		want   string // after the path; "": opens, with all there was
 	}{
 		{"nothing", func(f []byte) []byte { return f }, ""},
-		{"empty", func(f []byte) []byte { return nil }, "empty file"},
-		{"short text", func(f []byte) []byte { return []byte("hello\n") }, "not a sello file"},
-		{"long text", func(f []byte) []byte { return bytes.Repeat([]byte("hello\n"), 9999) }, "not a sello file"},
-		{"zeros", func(f []byte) []byte { clear(f); return f }, "not a sello file"},
-		{"one header only", func(f []byte) []byte { return f[:4096] }, "truncated file: 4096 bytes of at least "},
-		{"part of the second header", func(f []byte) []byte { return f[:4096+40] }, "truncated file: 4136 bytes of at least "},
-		{"both headers only", func(f []byte) []byte { return f[:2*4096] }, "truncated file: 8192 bytes of at least "},
+		{"empty", func(f []byte) []byte { return nil }, "el archivo está vacío"},
+		{"short text", func(f []byte) []byte { return []byte("hello\n") }, "no es un archivo de sello"},
+		{"long text", func(f []byte) []byte { return bytes.Repeat([]byte("hello\n"), 9999) }, "no es un archivo de sello"},
+		{"zeros", func(f []byte) []byte { clear(f); return f }, "no es un archivo de sello"},
+		{"one header only", func(f []byte) []byte { return f[:4096] }, "archivo truncado: 4096 bytes de al menos "},
+		{"part of the second header", func(f []byte) []byte { return f[:4096+40] }, "archivo truncado: 4136 bytes de al menos "},
+		{"both headers only", func(f []byte) []byte { return f[:2*4096] }, "archivo truncado: 8192 bytes de al menos "},
 		{"last page cut", func(f []byte) []byte {
 			return f[:binary.NativeEndian.Uint64(newerHeader(f)[56:])*boltPageSize-1]
-		}, "truncated file: "},
-		{"newer header says more", func(f []byte) []byte { return morePages(f, newerHeader(f)) }, "truncated file: "},
+		}, "archivo truncado: "},
+		{"newer header says more", func(f []byte) []byte { return morePages(f, newerHeader(f)) }, "archivo truncado: "},
 		{"older header says more", func(f []byte) []byte { return morePages(f, olderHeader(f)) }, ""},
 		{"older header damaged", func(f []byte) []byte { olderHeader(f)[60] ^= 1; return f }, ""},
 		{"both headers damaged", func(f []byte) []byte { f[60] ^= 1; f[4096+60] ^= 1; return f },
-			"damaged file: neither of its headers is whole"},
-		{"other version", func(f []byte) []byte { f[20] = 3; seal(f); return f }, "not a sello file"},
+			"archivo dañado: ninguna de sus dos cabeceras está completa"},
+		{"other version", func(f []byte) []byte { f[20] = 3; seal(f); return f }, "no es un archivo de sello"},
 		{"other page size", func(f []byte) []byte {
 			binary.NativeEndian.PutUint32(f[24:], 8192)
 			seal(f)
 			return f
-		}, "not a sello file"},
+		}, "no es un archivo de sello"},
 		{"list of free pages damaged", func(f []byte) []byte {
 			for _, h := range [][]byte{f, f[4096:]} {
 				clear(f[binary.NativeEndian.Uint64(h[48:])*4096:][:16])
@@ -242,12 +242,12 @@ func TestBoltForeign(t *testing.T) {
 		make func() error
 		want string
 	}{
-		{"directory", func() error { return os.Mkdir(path, 0o700) }, "this is a directory"},
+		{"directory", func() error { return os.Mkdir(path, 0o700) }, "es un directorio"},
 		{"no such directory", func() error { return os.Symlink("nowhere/store", path) }, "no such file or directory"},
 		{"another program's", func() error {
 			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: boltPageSize})
 			return errors.Join(err, db.Close())
-		}, "not a sello file"},
+		}, "no es un archivo de sello"},
 		{"another program's, with other options", func() error {
 			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: boltPageSize, NoFreelistSync: true})
 			if err != nil {
@@ -258,7 +258,7 @@ func TestBoltForeign(t *testing.T) {
 				return err
 			})
 			return errors.Join(err, db.Close())
-		}, "not a sello file"},
+		}, "no es un archivo de sello"},
 	} {
 		if err := test.make(); err != nil {
 			t.Fatal(err)
@@ -282,7 +282,7 @@ func TestBoltLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	testBolt(t, path, boltOptions{})
 	_, err := openBolt(path, boltOptions{lockWait: time.Nanosecond})
-	if err == nil || err.Error() != path+": already open in another process" {
+	if err == nil || err.Error() != path+": otro proceso lo tiene abierto" {
 		t.Errorf("opened twice: %v", err)
 	}
 }
