@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,56 +16,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A shop is an engine with the demo's organization on an empty store, at a
-// moment that the test holds.
-type shop struct {
-	*engine
-	at  time.Time
-	org uint32
-}
+// retailEnd is after the last sale of the retail files and before any of
+// their points expires.
+const retailEnd = "2010-12-03T12:00:00Z"
 
-func newShop(t *testing.T, at time.Time) *shop {
+// newRetailShop is a shop with the demo's organization at retailEnd.
+func newRetailShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{at: at}
-	var seeds byte
-	s.engine = newEngine(newMemStore(), func() time.Time { return s.at }, func() seed { seeds++; return seed{seeds} })
-	t.Cleanup(func() {
-		s.verify(t)
-		s.store.Close()
-	})
-	ctx := context.Background()
-	if err := s.open(ctx); err != nil {
-		t.Fatal(err)
-	}
-	s.applyDocument(t, demoDocument)
-	org, err := s.admin().organization(ctx, "cafe-luna")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.org = org
+	s := newEmptyShop(t, retailEnd)
+	s.apply(demoDocument)
+	t.Cleanup(s.verified)
 	return s
-}
-
-func (s *shop) admin() *admin {
-	return &admin{engine: s.engine, flush: func(context.Context) error { return nil }}
-}
-
-func (s *shop) applyDocument(t *testing.T, document []byte) {
-	t.Helper()
-	if _, err := s.admin().apply(context.Background(), applyRequest{Document: document}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *shop) verify(t *testing.T) {
-	t.Helper()
-	report, err := s.admin().verify(context.Background(), struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range report.Problems {
-		t.Error("verify:", p)
-	}
 }
 
 // importFile imports a file and returns the report and what was rejected.
@@ -78,7 +38,7 @@ func (s *shop) importFile(t *testing.T, kind, name string) (importReport, string
 	}
 	defer file.Close()
 	rejects := filepath.Join(t.TempDir(), "rejects.csv")
-	im := &importer{ctx: context.Background(), call: s.admin().direct, org: "cafe-luna", kind: kind, started: s.at, rejectsName: rejects}
+	im := &importer{ctx: context.Background(), call: s.admin().direct, org: "cafe-luna", kind: kind, started: time.Now(), rejectsName: rejects}
 	if err := im.run(file); err != nil {
 		t.Fatal(err)
 	}
@@ -109,15 +69,11 @@ func content(t *testing.T, s Store) map[string]string {
 	return all
 }
 
-// retailEnd is after the last sale of the retail files and before any of
-// their points expires.
-var retailEnd = time.Date(2010, 12, 3, 12, 0, 0, 0, time.UTC)
-
 // TestImportRetail imports real invoices and credit notes and compares every
 // customer with a recomputation from the files that shares no code with the
 // engine, on whole numbers of cents and points.
 func TestImportRetail(t *testing.T) {
-	s := newShop(t, retailEnd)
+	s := newRetailShop(t)
 	report, _ := s.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	if want := (importReport{Rows: 164, Added: 164}); report != want {
 		t.Errorf("customers: %+v, want %+v", report, want)
@@ -130,7 +86,7 @@ func TestImportRetail(t *testing.T) {
 	want := recomputeRetail(t)
 	sums := retailSums{tiers: map[string]int{}}
 	got := map[string]retailCustomer{}
-	for _, c := range s.customers(t) {
+	for _, c := range s.customerDetails(t) {
 		if c.ExpiringPoints == nil {
 			t.Errorf("%s: expiringPoints is null", c.Name)
 		}
@@ -149,7 +105,7 @@ func TestImportRetail(t *testing.T) {
 	}
 
 	first := dayOf(instantOf(time.Date(2010, 11, 1, 12, 0, 0, 0, time.UTC)), time.UTC)
-	stats, err := read(context.Background(), s.engine, s.org, instantOf(s.at), func(t *txn) (*statistics, error) {
+	stats, err := read(context.Background(), s.engine, s.org, s.clock, func(t *txn) (*statistics, error) {
 		return t.statistics(statsQuery{from: first, to: dayOf(t.now, t.cfg.zone), groupBy: groupMonth})
 	})
 	if err != nil {
@@ -190,9 +146,9 @@ type retailSums struct {
 	tiers          map[string]int
 }
 
-func (s *shop) customers(t *testing.T) []customerDetail {
+func (s *shop) customerDetails(t *testing.T) []customerDetail {
 	t.Helper()
-	all, err := read(context.Background(), s.engine, s.org, instantOf(s.at), func(t *txn) ([]customerDetail, error) {
+	all, err := read(context.Background(), s.engine, s.org, s.clock, func(t *txn) ([]customerDetail, error) {
 		found, _, err := t.listCustomers(page{1, 1000})
 		if err != nil {
 			return nil, err
@@ -298,12 +254,12 @@ func readCSV(t *testing.T, name string) []map[string]string {
 // TestImportBroken imports a file in which most rows are wrong, each in its
 // own way: the good ones go in, and each bad one is explained.
 func TestImportBroken(t *testing.T) {
-	s := newShop(t, retailEnd)
+	s := newRetailShop(t)
 	s.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	for _, kind := range []string{importCustomers, importSales} {
 		report, rejected := s.importFile(t, kind, "testdata/import/"+kind+".csv")
 		golden := "testdata/import/" + kind + ".errors.golden.csv"
-		if flag.Lookup("update") != nil && flag.Lookup("update").Value.String() == "true" {
+		if *updateGolden {
 			if err := os.WriteFile(golden, []byte(rejected), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -327,7 +283,7 @@ func TestImportBroken(t *testing.T) {
 
 // TestExportImportsAgain moves an organization to another store by its files.
 func TestExportImportsAgain(t *testing.T) {
-	from, to := newShop(t, retailEnd), newShop(t, retailEnd)
+	from, to := newRetailShop(t), newRetailShop(t)
 	from.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	from.importFile(t, importSales, "testdata/retail/sales.csv")
 	for _, kind := range []string{importCustomers, importSales} {
@@ -364,11 +320,11 @@ func (s *shop) exported(t *testing.T, kind string) []byte {
 // TestStatistics compares answers for random spans with a plain count over
 // all records.
 func TestStatistics(t *testing.T) {
-	s := newShop(t, retailEnd)
+	s := newRetailShop(t)
 	s.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	s.importFile(t, importSales, "testdata/retail/sales.csv")
 	ctx := context.Background()
-	last := dayOf(instantOf(retailEnd), time.UTC)
+	last := dayOf(s.clock, time.UTC)
 	for _, span := range []struct {
 		from, to day
 		groupBy  string
@@ -377,7 +333,7 @@ func TestStatistics(t *testing.T) {
 		{last - 2, last - 1, groupDay}, {last + 5, last + 9, groupWeek},
 	} {
 		t.Run(fmt.Sprint(span), func(t *testing.T) {
-			_, err := read(ctx, s.engine, s.org, instantOf(s.at), func(x *txn) (any, error) {
+			_, err := read(ctx, s.engine, s.org, s.clock, func(x *txn) (any, error) {
 				got, err := x.statistics(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
 				if err != nil {
 					return nil, err

@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What the tests of the domain share: a shop to act in, and random histories.
+
+// A shop is an engine on a store in memory with one organization, and the
+// clock that the test holds. When the test ends, everything in it is verified.
+type shop struct {
+	testing.TB
+	*engine
+	org   uint32
+	clock instant
+	ids   atomic.Uint64 // makes each operation's seed another one
+}
+
+// A setup is what the organization of a shop is like.
+type setup struct {
+	zone    string // America/Mexico_City if it is empty
+	at      string // when the shop opens, like 2026-03-02T10:00:00Z, which is a Monday
+	program string // members of the program's document, beside its key and name
+	also    string // members of the document beside organization and programs
+}
+
+// document is the setup as `sello apply` takes it.
+func (s setup) document() []byte {
+	zone := s.zone
+	if zone == "" {
+		zone = "America/Mexico_City"
+	}
+	for _, part := range []*string{&s.program, &s.also} {
+		if *part != "" {
+			*part = "," + *part
+		}
+	}
+	return fmt.Appendf(nil, `{"organization":{"slug":"cafe-luna","name":"Café Luna","plan":{"name":"Pro","apiAccess":true},
+		"profile":{"country":"MX"},"settings":{"timezone":%q,"currency":"MXN"}},
+		"programs":[{"key":"club","name":"Club Luna"%s}]%s}`, zone, s.program, s.also)
+}
+
+func newShop(t testing.TB, with setup) *shop {
+	t.Helper()
+	if with.at == "" {
+		with.at = "2026-03-02T10:00:00Z"
+	}
+	s := newEmptyShop(t, with.at)
+	s.apply(with.document())
+	t.Cleanup(s.verified)
+	return s
+}
+
+// newEmptyShop is a shop without an organization.
+func newEmptyShop(t testing.TB, at string) *shop {
+	s := &shop{TB: t, org: 1}
+	s.setClock(at)
+	store := newMemStore()
+	t.Cleanup(func() { store.Close() })
+	s.engine = newEngine(store, func() time.Time { return s.clock.time() }, func() seed {
+		var random seed
+		binary.BigEndian.PutUint64(random[:], s.ids.Add(1))
+		return random
+	})
+	s.ok(s.engine.open(s.Context()))
+	return s
+}
+
+// ok ends the test if err is not nil.
+func (s *shop) ok(err error) {
+	if err != nil {
+		s.Helper()
+		s.Fatal(err)
+	}
+}
+
+// want ends the test unless err has the code; "" stands for no error.
+func (s *shop) want(err error, code string) {
+	s.Helper()
+	if got := codeOf(err); got != code {
+		s.Fatalf("got %q (%v), want %q", got, err, code)
+	}
+}
+
+// codeOf is the code of a client's error, and the text of any other.
+func codeOf(err error) string {
+	var e *apiError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e):
+		return e.code
+	}
+	return err.Error()
+}
+
+// setClock holds the clock at a moment in RFC 3339.
+func (s *shop) setClock(at string) {
+	t, err := time.Parse(time.RFC3339, at)
+	s.ok(err)
+	s.clock = instantOf(t)
+}
+
+func (s *shop) pass(d time.Duration) { s.clock = s.clock.add(d) }
+
+const oneDay = 24 * time.Hour
+
+func (s *shop) admin() *admin {
+	return &admin{engine: s.engine, flush: func(context.Context) error { return nil }}
+}
+
+func (s *shop) apply(document []byte) *applied {
+	s.Helper()
+	done, err := s.admin().apply(s.Context(), applyRequest{Document: document})
+	s.ok(err)
+	return done
+}
+
+// do runs fn in a transaction of the organization that writes, ask in one
+// that reads.
+
+func do[T any](s *shop, fn func(*txn) (T, error)) (T, error) {
+	return write(s.Context(), s.engine, s.org, s.clock, fn)
+}
+
+func ask[T any](s *shop, fn func(*txn) (T, error)) T {
+	s.Helper()
+	v, err := read(s.Context(), s.engine, s.org, s.clock, fn)
+	s.ok(err)
+	return v
+}
+
+// must is do for what cannot fail.
+func must[T any](s *shop, fn func(*txn) (T, error)) T {
+	s.Helper()
+	v, err := do(s, fn)
+	s.ok(err)
+	return v
+}
+
+// swept writes down what is due.
+func (s *shop) swept() {
+	s.Helper()
+	s.ok(s.engine.sweep(s.Context()))
+}
+
+// verified fails the test if `sello verify` would.
+func (s *shop) verified() {
+	s.Helper()
+	report, err := s.verify()
+	s.ok(err)
+	for _, p := range report.Problems {
+		s.Error("verify: " + p)
+	}
+}
+
+func (s *shop) verify() (*verification, error) {
+	return view(context.Background(), s.store, func(tx Tx) (*verification, error) { return verify(tx, s.clock) })
+}
+
+// customer enrols somebody by name.
+func (s *shop) customer(name string) id {
+	s.Helper()
+	return must(s, func(t *txn) (id, error) {
+		c, _, err := t.enrol(enrolment{FirstName: name, Email: name + "@example.com"})
+		if err != nil {
+			return id{}, err
+		}
+		return c.ID, nil
+	})
+}
+
+// A standing is all that can be asked of a customer's account in its program.
+type standing struct {
+	Balance, Pending, Lifetime decimal
+	Expiring                   []expiring
+	Figure                     decimal // that decides the tier
+	Tier                       string
+}
+
+func (s *shop) standing(cust id) standing {
+	s.Helper()
+	return ask(s, func(t *txn) (standing, error) {
+		_, a, err := t.accountOf(cust)
+		if err != nil {
+			return standing{}, err
+		}
+		list, err := t.expiring(a)
+		current, _ := a.tier()
+		return standing{a.Balance, a.Pending, a.Lifetime, list, a.figure(), current.name()}, err
+	})
+}
+
+// accountOf is a customer with its account in its own program.
+func (t *txn) accountOf(cust id) (*customer, *account, error) {
+	c, err := t.customer(cust)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := t.account(c, t.cfg.programNumber(c.Program))
+	return c, a, err
+}
+
+// wantStanding compares those figures of a standing that are given, as
+// "balance pending lifetime".
+func (s *shop) wantStanding(cust id, figures, reason string) {
+	s.Helper()
+	now := s.standing(cust)
+	if got := fmt.Sprint(now.Balance, " ", now.Pending, " ", now.Lifetime); got != figures {
+		s.Fatalf("balance, pending, lifetime are %s, want %s: %s", got, figures, reason)
+	}
+}
+
+func (s *shop) wantTier(cust id, name, reason string) {
+	s.Helper()
+	if got := s.standing(cust).Tier; got != name {
+		s.Fatalf("tier is %q, want %q: %s", got, name, reason)
+	}
+}
+
+// add and deduct change the customer's points.
+
+func (s *shop) add(cust id, amount string, expires instant) {
+	s.Helper()
+	_, err := s.move(cust, &movement{Amount: dec(amount), Category: categoryBonus, Expires: expires})
+	s.ok(err)
+}
+
+func (s *shop) deduct(cust id, amount string) (movementShape, error) {
+	return s.move(cust, &movement{Amount: -dec(amount), Category: categoryAdjustment})
+}
+
+// move credits m, or debits it if its amount is below zero.
+func (s *shop) move(cust id, m *movement) (movementShape, error) {
+	return do(s, func(t *txn) (movementShape, error) {
+		given, move := *m, t.credit
+		if m.Amount < 0 {
+			given.Amount, move = -m.Amount, t.debit
+		}
+		shape, err := t.movePoints(cust, nil, &given, move)
+		if err != nil {
+			return movementShape{}, err
+		}
+		return shape.(movementShape), nil
+	})
+}
+
+// sell registers a purchase, or a return if that is what in says.
+func (s *shop) sell(in newSale) (*sale, error) {
+	if in.Type == "" {
+		in.Type = typePurchase
+	}
+	return do(s, func(t *txn) (*sale, error) {
+		sold, _, err := t.registerSale(in)
+		return sold, err
+	})
+}
+
+func (s *shop) buy(cust id, total string, items ...item) *sale {
+	s.Helper()
+	sold, err := s.sell(newSale{Customer: cust, Total: dec(total), Items: items})
+	s.ok(err)
+	return sold
+}
+
+// bring returns so much of a purchase.
+func (s *shop) bring(purchase *sale, total string, items ...item) *sale {
+	s.Helper()
+	brought, err := s.tryBring(purchase, total, items...)
+	s.ok(err)
+	return brought
+}
+
+func (s *shop) tryBring(purchase *sale, total string, items ...item) (*sale, error) {
+	return s.sell(newSale{Type: typeReturn, Customer: purchase.Customer, Total: dec(total), Original: &purchase.ID, Items: items})
+}
+
+// ledger lists the customer's movements, oldest first.
+func (s *shop) ledger(cust id) []*movement {
+	s.Helper()
+	list := ask(s, func(t *txn) ([]*movement, error) {
+		c, err := t.customer(cust)
+		if err != nil {
+			return nil, err
+		}
+		list, _, err := t.listMovements(c, t.cfg.programNumber(c.Program), page{1, 1 << 20}, nil)
+		return list, err
+	})
+	slices.Reverse(list)
+	return list
+}
+
+// dec is the decimal that s spells.
+func dec(s string) decimal {
+	d, err := parseDecimal(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// Random histories.
+
+var (
+	replayHistory = flag.Uint64("history", 0, "run only the random history with this number")
+	moreHistories = flag.Int("histories", 1, "run so many times the usual number of random histories")
+)
+
+// histories runs fn with n sources of randomness, in blocks beside one
+// another. Each history has a number, which a failure tells, and which
+// -history runs again.
+func histories(t *testing.T, n int, fn func(t *testing.T, rnd *rand.Rand)) {
+	const block = 100
+	run := func(t *testing.T, number uint64) {
+		defer func() {
+			if t.Failed() {
+				t.Logf("this was history %d: go test -run '^%s$' -history %[1]d", number, strings.Split(t.Name(), "/")[0])
+			}
+		}()
+		fn(t, rand.New(rand.NewPCG(number, 0)))
+	}
+	if *replayHistory != 0 {
+		run(t, *replayHistory)
+		return
+	}
+	last := uint64(n * *moreHistories)
+	for first := uint64(1); first <= last; first += block {
+		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
+			t.Parallel()
+			for number := first; number < first+block && number <= last && !t.Failed(); number++ {
+				run(t, number)
+			}
+		})
+	}
+}
+
+// pick is one of the choices.
+func pick[T any](rnd *rand.Rand, choices ...T) T { return choices[rnd.IntN(len(choices))] }
+
+// same fails the test where two values differ; what says when.
+func same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s: (-got +want)\n%s", what, cmp.Diff(got, want))
+	}
+}
