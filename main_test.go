@@ -1,0 +1,383 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A till is a directory in which commands are run as a person would.
+type till struct {
+	*testing.T
+	dir string
+	env map[string]string
+}
+
+func newTill(t *testing.T) *till {
+	dir := t.TempDir()
+	return &till{t, dir, map[string]string{"SELLO_DB": filepath.Join(dir, "sello.db")}}
+}
+
+// run runs a command line and returns its exit code and what it wrote.
+func (s *till) run(line string, stdin ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(s.Context(), strings.Fields(line), environment{s.getenv, strings.NewReader(strings.Join(stdin, "")), &out, &errs})
+	return code, out.String(), errs.String()
+}
+
+func (s *till) getenv(name string) string { return s.env[name] }
+
+// ok runs a command that must succeed, and returns what it wrote.
+func (s *till) ok(line string, stdin ...string) string {
+	s.Helper()
+	code, out, errs := s.run(line, stdin...)
+	if code != 0 || errs != "" {
+		s.Fatalf("sello %s: exit %d\n%s%s", line, code, out, errs)
+	}
+	return out
+}
+
+// file writes a file and returns its path.
+func (s *till) file(name, text string) string {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+// A running server, started by the command serve or demo.
+type running struct {
+	*till
+	base string
+	stop func() int // and wait; returns the exit code
+	log  *bytes.Buffer
+}
+
+var addrLogged = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
+
+// start runs serve or demo on a free port until it says that it serves.
+func (s *till) start(line string) (*running, *bufio.Reader) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	outReader, out := io.Pipe()
+	logReader, logWriter := io.Pipe()
+	exit := make(chan int, 1)
+	go func() {
+		exit <- run(ctx, strings.Fields(line+" -addr 127.0.0.1:0"), environment{s.getenv, strings.NewReader(""), out, logWriter})
+		out.Close()
+		logWriter.Close()
+	}()
+	r := &running{till: s, log: new(bytes.Buffer)}
+	lines := bufio.NewReader(logReader)
+	for r.base == "" {
+		text, err := lines.ReadString('\n')
+		if err != nil {
+			s.Fatalf("sello %s: it ended: %s (exit %d)", line, r.log, <-exit)
+		}
+		r.log.WriteString(text)
+		if m := addrLogged.FindStringSubmatch(text); m != nil {
+			r.base = "http://" + m[1] + "/api/v1"
+		}
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		io.Copy(r.log, lines)
+	}()
+	stopped := false
+	r.stop = func() int {
+		stopped = true
+		cancel()
+		code := <-exit
+		<-drained
+		return code
+	}
+	s.Cleanup(func() {
+		if !stopped {
+			r.stop()
+		}
+	})
+	return r, bufio.NewReader(outReader)
+}
+
+// get asks the server with a key and returns the status and the body.
+func (r *running) get(path, key string) (int, string) {
+	r.Helper()
+	return r.send(http.MethodGet, path, key, "")
+}
+
+func (r *running) send(method, path, key, body string) (int, string) {
+	r.Helper()
+	req, err := http.NewRequest(method, r.base+path, strings.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+func (r *running) wantStatus(want int, path, key, why string) {
+	r.Helper()
+	if got, body := r.get(path, key); got != want {
+		r.Errorf("GET %s: %d, want %d: %s\n%s", path, got, want, why, body)
+	}
+}
+
+// key makes an API key and returns its text and id.
+func (s *till) key(flags string) (text, keyID string) {
+	s.Helper()
+	var made createdKey
+	if err := json.Unmarshal([]byte(s.ok("key create -json -org cafe-luna "+flags)), &made); err != nil {
+		s.Fatal(err)
+	}
+	return made.Key, made.ID.String()
+}
+
+// TestCommandLine holds what a person sees of each command to what it should
+// be. What changes from run to run is blotted out.
+func TestCommandLine(t *testing.T) {
+	s := newTill(t)
+	document := s.file("luna.json", string(demoDocument))
+	changed := s.file("changed.json", strings.Replace(string(demoDocument), `"threshold": 1000`, `"threshold": 800`, 1))
+	broken := s.file("broken.json", strings.Replace(string(demoDocument), `"amount": 10`, `"amount": "diez"`, 1))
+	customers := s.file("customers.csv", "email,phoneNumber,firstName\nana@example.com,,Ana\nno,,Eva\n")
+	for _, step := range []struct {
+		line   string
+		code   int
+		out    string // a part of standard output
+		err    string // a part of standard error
+		reason string
+	}{
+		{"", 2, "", "falta el comando", "nothing to do"},
+		{"vender", 2, "", `comando desconocido: "vender"`, "no such command"},
+		{"help", 0, "key revoke KEY_ID", "", "help is what was asked for"},
+		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
+		{"serve -puerto 1", 2, "", "puerto", "no such flag"},
+		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
+		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
+		{"apply", 2, "", "uso: sello apply", "an argument missing"},
+		{"version", 0, "esquema 1", "", ""},
+		{"version -json", 0, `"schema": 1`, "", "every command can print JSON"},
+		{"verify", 1, "", "no such file", "only some commands make a file"},
+		{"apply " + document + "x", 1, "", "no such file", "no such document"},
+		{"apply " + broken, 1, "", "programs[0].rules[0].per.amount: debe ser un número", "the path of what is wrong"},
+		{"apply " + document, 0, "+ programs[club].name: Club Luna", "", "a new organization"},
+		{"apply " + document, 0, "cafe-luna: sin cambios", "", "the same again"},
+		{"apply -dry-run " + changed, 0, "~ programs[club].tiers[1].threshold: 1000 → 800", "", "the difference"},
+		{changed + " apply", 2, "", "comando desconocido", "the command comes first"},
+		{"apply " + changed + " -dry-run", 0, "1 cambios por aplicar (no se aplicó nada)", "", "flags may come last"},
+		{"apply " + document + " -json", 0, `"changes": []`, "", "the dry run changed nothing"},
+		{"export -org cafe-luna", 0, `"threshold": 1000`, "", ""},
+		{"export", 2, "", "falta -org", ""},
+		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"`, ""},
+		{"key create -org cafe-luna", 2, "", "falta -name", ""},
+		{"key create -org cafe-luna -name POS -scopes todo", 1, "", `scope desconocido: "todo"`, ""},
+		{"key create -org cafe-luna -name POS -ip casa", 1, "", `no válido: "casa"`, ""},
+		{"key create -org cafe-luna -name POS -expires 2001-01-01", 1, "", "debe ser futura", ""},
+		{"key create -org cafe-luna -name POS -rate-limit -1", 1, "", "mayores a 0", ""},
+		{"key create -org cafe-luna -name POS -daily-limit 5 -monthly-limit 9", 0, "Guárdala ahora", "", ""},
+		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
+		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
+		{"key revoke -org cafe-luna", 2, "", "KEY_ID", ""},
+		{"import customers " + customers, 0, "2 filas: 1 nuevos, 0 ya estaban, 1 con errores", "", ""},
+		{"import customers " + customers + " -json", 0, `"known": 1`, "", "again"},
+		{"import sales " + customers, 1, "", "faltan columnas: externalId", "not a file of sales"},
+		{"export customers", 0, "Ana,,ana@example.com,", "", "the only organization needs no name"},
+		{"export movements", 0, "Credit,Bonus,50,50", "", ""},
+		{"export sales", 0, "externalId,createdAt", "", ""},
+		{"verify", 0, "1 organizaciones, 1 clientes, 1 movimientos, 0 ventas, 0 canjes\ntodo cuadra", "", ""},
+	} {
+		code, out, errs := s.run(step.line)
+		if code != step.code || !strings.Contains(out, step.out) || !strings.Contains(errs, step.err) || (step.err == "") != (errs == "") {
+			if step.line != "" || code != 2 { // without a command, help comes before the fault
+				t.Errorf("sello %s: %s\nexit %d, want %d with %q and %q\n%s%s", step.line, step.reason, code, step.code, step.out, step.err, out, errs)
+			}
+		}
+	}
+	if out := s.ok("apply -", string(demoDocument)); !strings.Contains(out, "sin cambios") {
+		t.Errorf("from standard input: %s", out)
+	}
+	if out := s.ok("apply -", s.ok("export -org cafe-luna")); !strings.Contains(out, "sin cambios") {
+		t.Errorf("an export applied again: %s", out)
+	}
+}
+
+// TestServe runs the server as a shop does: commands work beside it and take
+// effect on the next request, it stops when told to, and the data are there
+// when it starts again.
+func TestServe(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	before, _ := s.key("-name antes")
+	server, _ := s.start("serve")
+	server.wantStatus(200, "/customers", before, "a key made before")
+
+	during, keyID := s.key("-name durante -scopes customers:read,customers:write")
+	server.wantStatus(200, "/customers", during, "a key made beside the server")
+	server.wantStatus(403, "/organization", during, "it lacks the scope")
+	if status, body := server.send(http.MethodPost, "/customers", during, `{"email":"ana@example.com","firstName":"Ana"}`); status != 201 {
+		t.Fatalf("%d %s", status, body)
+	}
+	if out := s.ok("key list -org cafe-luna"); !strings.Contains(out, "durante") || strings.Contains(out, during) || strings.Count(out, "nunca") != 0 {
+		t.Errorf("both keys were used, and no key is told:\n%s", out)
+	}
+	if out := s.ok("key revoke -org cafe-luna " + keyID); !strings.Contains(out, "revocada") {
+		t.Error(out)
+	}
+	server.wantStatus(401, "/customers", during, "revoked, from the next request on")
+	if out := s.ok("verify"); !strings.Contains(out, "todo cuadra") {
+		t.Error(out)
+	}
+	customers := s.file("more.csv", "email,phoneNumber\neva@example.com,\n")
+	if out := s.ok("import customers " + customers); !strings.Contains(out, "1 nuevos") {
+		t.Error(out)
+	}
+	other := &till{t, s.dir, s.env}
+	if code, _, errs := other.run("serve -addr 127.0.0.1:0"); code != 1 || !strings.Contains(errs, "otro proceso lo tiene abierto") {
+		t.Errorf("a second server: exit %d, %s", code, errs)
+	}
+
+	if code := server.stop(); code != 0 {
+		t.Errorf("stopped with exit code %d", code)
+	}
+	for _, secret := range []string{during, before, "ana@example.com", "Ana"} {
+		if strings.Contains(server.log.String(), secret) {
+			t.Errorf("the log tells %q", secret)
+		}
+	}
+	for line := range strings.Lines(server.log.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("a log line that is no JSON: %s", line)
+		}
+	}
+	if _, err := os.Stat(socketPath(s.env["SELLO_DB"])); !os.IsNotExist(err) {
+		t.Errorf("the socket is left: %v", err)
+	}
+
+	server, _ = s.start("serve")
+	server.wantStatus(200, "/customers", before, "after a restart")
+	if _, body := server.get("/customers", before); !strings.Contains(body, `"total":2`) {
+		t.Errorf("the customers are gone: %s", body)
+	}
+	server.wantStatus(401, "/customers", during, "still revoked")
+}
+
+// TestDemo starts the demo twice on the same file: each time it prints a key
+// that works, and the lines it prints can be run.
+func TestDemo(t *testing.T) {
+	s := newTill(t)
+	for i := range 2 {
+		server, out := s.start("demo")
+		var printed strings.Builder
+		for !strings.Contains(printed.String(), "Ctrl-C") {
+			line, err := out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed.WriteString(line)
+		}
+		key := regexp.MustCompile(`sello_\w+`).FindString(printed.String())
+		if n := strings.Count(printed.String(), "curl "); n != 3 {
+			t.Errorf("%d curl lines", n)
+		}
+		_, body := server.get("/customers", key)
+		if !strings.Contains(body, `"total":3`) {
+			t.Errorf("start %d: %s", i+1, body)
+		}
+		path := regexp.MustCompile(`/api/v1(/points/\S+/balance)`).FindStringSubmatch(printed.String())[1]
+		server.wantStatus(200, path, key, "a line that was printed")
+		if code := server.stop(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+}
+
+// TestVerifyTellsAndFails damages a balance behind the program's back.
+func TestVerifyTellsAndFails(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))
+	store, err := openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Update(t.Context(), func(tx Tx) error {
+		for e, err := range scan(tx, orgKey('c', 1), false) {
+			if err != nil {
+				return err
+			}
+			if e.Key[21] == partAccount {
+				a, err := decodeRecord[account](e.Value)
+				if err != nil {
+					return err
+				}
+				a.Balance += decimalOf(1)
+				return put(tx, bytes.Clone(e.Key), a)
+			}
+		}
+		return fmt.Errorf("no account")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := s.run("verify")
+	if code != 1 || !strings.Contains(out, "saldo: es 51 y debería ser 50") || !strings.Contains(errs, "1 diferencias") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestNewerSchema leaves a file of a later sello alone.
+func TestNewerSchema(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	store, err := openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Update(t.Context(), func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion+1) }); err != nil {
+		t.Fatal(err)
+	}
+	want := content(t, store)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"verify", "serve -addr 127.0.0.1:0", "export -org cafe-luna"} {
+		if code, _, errs := s.run(line); code != 1 || !strings.Contains(errs, "versión de esquema 2") {
+			t.Errorf("%s: exit %d, %s", line, code, errs)
+		}
+	}
+	store, err = openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if d := cmp.Diff(want, content(t, store)); d != "" {
+		t.Error(d)
+	}
+}
