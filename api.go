@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
 	"math/big"
 	"net/http"
 	"slices"
@@ -39,6 +42,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/loyalty/programs/{programId}", "loyalty:read", getProgram},
 		{"GET /api/v1/statistics", "statistics:read", getStatistics},
 		{"GET /api/v1/organization", "organization:read", getOrganization},
+		{"GET /api/v1/openapi.json", "", getOpenAPI},
 		{"GET /livez", "", isAlive},
 		{"GET /readyz", "", a.isReady},
 	}
@@ -99,8 +103,8 @@ func (r *request) page() page {
 		if !ok {
 			return
 		}
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || v < 1 {
+		v, err := strconv.ParseInt(text, 10, 64) // one too large for an int64 becomes the largest
+		if err != nil && !errors.Is(err, strconv.ErrRange) || v < 1 {
 			r.query.fail(newError(code).on(name))
 			return
 		}
@@ -123,11 +127,20 @@ func choice(in input, text string, present bool, name, code string, words []stri
 	}
 	if code == "" {
 		named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
-		in.invalid(name, "debe ser "+strings.Join(named, ", "))
+		in.invalid(name, "debe ser "+alternatives(named))
 	} else {
 		in.fail(newError(code).on(name))
 	}
 	return words[0]
+}
+
+// alternatives lists words as Spanish does: a, b o c.
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " o " + words[last]
 }
 
 // moment reads a parameter that is a moment; absent is otherwise.
@@ -619,7 +632,9 @@ func (t *txn) saleShape(s *sale) (saleShape, error) {
 	if err != nil {
 		return saleShape{}, err
 	}
-	return newSaleShape(s, c), nil
+	shape := newSaleShape(s, c)
+	shape.PointsPending, err = t.stillPending(s)
+	return shape, err
 }
 
 func listTransactions(r *request) (action, error) {
@@ -1035,6 +1050,15 @@ func getStatistics(r *request) (action, error) {
 		}
 		return s, nil
 	}, nil
+}
+
+// The reference of this API.
+
+//go:embed openapi.json
+var openAPI []byte
+
+func getOpenAPI(*request) (action, error) {
+	return func(*txn) (any, error) { return json.RawMessage(openAPI), nil }, nil
 }
 
 // Health.

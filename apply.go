@@ -355,7 +355,7 @@ func (ck *checker) require(ok bool, path, format string, args ...any) {
 }
 
 func (ck *checker) oneOf(path, value string, allowed ...string) {
-	ck.require(slices.Contains(allowed, value), path, "debe ser %s", strings.Join(allowed, ", "))
+	ck.require(slices.Contains(allowed, value), path, "debe ser %s", alternatives(allowed))
 }
 
 // name checks a text that people read; key one that documents match by.

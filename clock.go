@@ -63,7 +63,7 @@ func parseMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
 	if len(s) == len(time.DateOnly) && endOfDay {
 		t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, zone).Add(-time.Millisecond)
 	}
-	if t.Year() < 1 || t.Year() > 9999 {
+	if y := t.UTC().Year(); y < 1 || y > 9999 { // beyond, no ISO 8601 date can be written
 		return 0, false
 	}
 	return instantOf(t), true

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"math/big"
+	"slices"
+)
+
+// Return policies of a program, and what becomes of points to take back that
+// are spent already.
+const (
+	returnsReverse = "Reverse"
+	returnsKeep    = "Keep"
+	negativeClamp  = "Clamp"
+	negativeDebt   = "Debt"
+)
+
+// takeReturn takes back what the returned goods earned. Linked to its
+// purchase, what all its returns so far should have taken back is computed
+// anew each time and what they took is subtracted, so that rounding never
+// drifts and no more is taken than was earned. Unlinked, it is what the `per`
+// rules would give today.
+//
+// Totals, lifetime points and the tier's basis fall by what should be taken
+// back, whether or not the points are still there.
+func (t *txn) takeReturn(c *customer, a *account, s *sale, original *id) error {
+	purchase, err := t.purchaseOf(c, s, original)
+	if err != nil {
+		return err
+	}
+	b := basis{Spent: -s.Total}
+	at := t.now
+	var target decimal
+	if purchase == nil {
+		if a.program.Returns != returnsKeep {
+			target, err = t.unlinkedTarget(c, a, s)
+		}
+		s.Unearned = target
+	} else {
+		s.Previous, at = purchase.ID, purchase.CreatedAt
+		before := purchase.whollyReturned()
+		target, err = purchase.returnMore(s, a.program)
+		if !before && purchase.whollyReturned() {
+			c.Purchases--
+			b.Purchases = -1
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.takeBack(a, s, purchase, target); err != nil {
+		return err
+	}
+	if purchase != nil {
+		purchase.Reversed += s.Reversed
+		if err := t.saveSale(purchase); err != nil {
+			return err
+		}
+	}
+	var ok1, ok2 bool
+	c.TotalSpent, ok1 = c.TotalSpent.sub(s.Total)
+	a.Lifetime, ok2 = a.Lifetime.sub(s.Unearned)
+	if !ok1 || !ok2 {
+		return newError("too_large").on("totalAmount")
+	}
+	b.Points = -s.Unearned
+	return t.addBasis(a, at, b)
+}
+
+// purchaseOf finds the purchase a return belongs to: the one that the caller
+// names, or else the customer's newest with the same externalId that is not
+// wholly returned; nil if there is none.
+func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
+	if original != nil {
+		purchase, err := t.sale(*original)
+		if err != nil {
+			return nil, err
+		}
+		if purchase.Customer != c.ID || purchase.Type != typePurchase {
+			return nil, newError("transaction_not_found")
+		}
+		return purchase, nil
+	}
+	if s.ExternalID == "" {
+		return nil, nil
+	}
+	var newest *sale
+	prefix := t.externalKey(s.ExternalID)
+	for e, err := range scan(t.Tx, prefix, true) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		if err != nil {
+			return nil, err
+		}
+		if p.Customer != c.ID || p.Type != typePurchase || p.ExternalID != s.ExternalID {
+			continue
+		}
+		if !p.whollyReturned() {
+			return p, nil
+		}
+		if newest == nil {
+			newest = p
+		}
+	}
+	return newest, nil
+}
+
+// whollyReturned tells whether nothing of a purchase is left to return: all
+// of its amount or all of its items have come back.
+func (s *sale) whollyReturned() bool {
+	for i, l := range s.Lines {
+		if l.Returned < s.Items[i].Quantity {
+			return s.Returned == s.Total
+		}
+	}
+	return s.Returned == s.Total || len(s.Lines) > 0
+}
+
+// returnMore counts one more return into the purchase and says how many
+// points it has to take back.
+func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
+	if !s.countReturn(ret) {
+		return 0, newError("return_exceeds_purchase").with("purchased", s.Total).with("returned", s.Returned)
+	}
+	if p.Returns == returnsKeep {
+		return 0, nil
+	}
+	should := max(s.shouldReturn(p), s.Unearned) // a rounding that has changed since gives nothing back
+	ret.Unearned, s.Unearned = should-s.Unearned, should
+	return should - s.Reversed, nil
+}
+
+// countReturn adds what a return gives back: by item if both have items, else
+// by amount. It changes nothing and is false where that is more than is left.
+func (s *sale) countReturn(ret *sale) bool {
+	returned, ok := s.Returned.add(ret.Total)
+	if !ok || returned > s.Total {
+		return false
+	}
+	if len(ret.Items) == 0 || len(s.Items) == 0 {
+		s.ReturnedByAmount += ret.Total
+	} else if !s.countItems(ret.Items) {
+		return false
+	}
+	s.Returned = returned
+	return true
+}
+
+// countItems takes returned items off the lines with the same sku, those with
+// the same price first, then in order.
+func (s *sale) countItems(items []item) bool {
+	lines := slices.Clone(s.Lines)
+	for _, it := range items {
+		rest := it.Quantity
+		for _, samePrice := range []bool{true, false} {
+			for i, bought := range s.Items {
+				if bought.SKU != it.SKU || (bought.Price == it.Price) != samePrice {
+					continue
+				}
+				taken := min(rest, bought.Quantity-lines[i].Returned)
+				lines[i].Returned += taken
+				rest -= taken
+			}
+		}
+		if rest > 0 {
+			return false
+		}
+	}
+	s.Lines = lines
+	return true
+}
+
+// shouldReturn is what all returns of a purchase so far should take back: what
+// the returned items earned, and of returns by amount their part of the whole;
+// all of it in the end, and no fraction of a point before it is whole.
+func (s *sale) shouldReturn(p *program) decimal {
+	if s.whollyReturned() {
+		return s.Earned
+	}
+	share := new(big.Rat).Mul(s.Earned.rat(), s.ReturnedByAmount.rat())
+	share.Quo(share, s.Total.rat())
+	for i, l := range s.Lines {
+		part := new(big.Rat).Mul(l.Points.rat(), l.Returned.rat())
+		share.Add(share, part.Quo(part, s.Items[i].Quantity.rat()))
+	}
+	points, _ := roundRat(share, p.PointsDecimals, roundFloor)
+	return min(points, s.Earned)
+}
+
+// unlinkedTarget is what the `per` rules would give today for what is
+// returned.
+func (t *txn) unlinkedTarget(c *customer, a *account, s *sale) (decimal, error) {
+	p := *a.program
+	p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
+	current, _ := a.tier()
+	earned, ok := p.earn(facts{
+		total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: current,
+		segments: keysOf(t.segmentsOf(a)), usedOn: func(string) int { return 0 },
+	})
+	if !ok {
+		return 0, newError("too_large").on("totalAmount")
+	}
+	return earned.total(), nil
+}
+
+// takeBack takes target points for a return: pending points of its purchase
+// first, then available ones in the order of every debit. What is not there
+// is forgiven and reported (Clamp) or owed (Debt).
+func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
+	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: t.now}
+	rest := target
+	if purchase != nil {
+		for _, ref := range purchase.PendingLot {
+			k := t.pendingKey(a, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+			l, err := get[lot](t.Tx, k)
+			if err != nil {
+				return err
+			}
+			if l == nil {
+				continue
+			}
+			taken := min(l.Left, rest)
+			if taken == 0 {
+				break
+			}
+			rest -= taken
+			l.Left -= taken
+			a.Pending -= taken
+			m.Uses = append(m.Uses, use{l.Seq, l.Movement, taken, l.Expires})
+			if err := t.keepLot(k, l); err != nil {
+				return err
+			}
+		}
+	}
+	fromLots := min(rest, max(a.Balance, 0))
+	uses, err := t.consume(a, fromLots)
+	if err != nil {
+		return err
+	}
+	m.Uses = append(m.Uses, uses...)
+	rest -= fromLots
+	a.Balance -= fromLots
+	if a.program.NegativeBalance == negativeDebt {
+		var ok bool
+		if a.Balance, ok = a.Balance.sub(rest); !ok {
+			return newError("too_large").on("totalAmount")
+		}
+		rest = 0
+	}
+	s.Shortfall = rest
+	s.Reversed = target - rest
+	if s.Reversed == 0 {
+		return nil
+	}
+	m.ID, m.Amount = t.id(), -s.Reversed
+	return t.record(a, m)
+}
