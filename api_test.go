@@ -1,82 +1,20 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
-	"context"
-	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"flag"
-	"fmt"
-	"io"
+	"iter"
 	"log/slog"
-	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"os"
+	"net/url"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	diff "github.com/google/go-cmp/cmp"
 )
-
-// Golden transcripts: what clients send and what they get, in
-// testdata/golden/*.txt. `go test -run TestGolden -update` rewrites the
-// responses that changed, and nothing else.
-//
-// A transcript is a list of steps with a blank line between them. A step is a
-// few comments and directives, and at most one request with its response:
-//
-//	# A purchase says what it earned.
-//	let sale = id
-//	POST /api/v1/transactions as pos
-//	Idempotency-Key: k-1
-//	{"customerId": "$maria", "totalAmount": 150}
-//	=> 201
-//	Idempotency-Replayed: true
-//	{...}
-//
-// `as` names the API key; without it that of the last line `as KEY` is sent.
-// `nobody` has none. A request has the header X-Request-Id: req-1 and, with a
-// body, Content-Type: application/json, unless it gives them itself; the value
-// `-` sends none. Peer is no header but the address that it comes from.
-//
-// In a request $name is a value that has a name, $(a*9) stands for aaaaaaaaa
-// and $(ff) for the byte of that number. Responses show such values by their
-// names. A body is shown on several lines where it is long; what came had no
-// white space and ended in a newline.
-//
-// Directives:
-//
-//	as KEY                 send this key from here on
-//	let NAME = PATH        name a value of the next response: id, data.0.id
-//	repeat N               send the next request so often, all but the last get 2xx
-//	show limits            show the RateLimit headers from here on
-//	clock TIME, clock +1h  set or move the held clock; d, h, m, s and ms
-//	apply FILE             apply a document; what it makes is then called
-//	                       $espresso, $club, $club.currency, $club.base (a rule),
-//	                       or $otra.espresso if another organization has one
-//	change ORG PATH = JSON apply ORG's document with this change; PATH is of
-//	                       names, keys and places in lists; + appends
-//	key NAME ORG {...}     make an API key with these settings
-//	revoke NAME            revoke it
-//	status ORG ID STATUS   make a customer Active or Inactive
-//	sweep                  run the sweep
-//	restart                start the server anew on the same store
-//	store FAULT            let the store fail from here on, as faultyStore says
-//
-// testdata/world/world.txt is run before each transcript; after it the whole
-// store is verified. New ids and keys depend on the step alone, not on those
-// before it.
 
 var updateGolden = flag.Bool("update", false, "rewrite the responses in testdata/golden that changed")
 
@@ -118,583 +56,200 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// A step is one paragraph of a transcript.
-type step struct {
-	text           string // all but the response
-	directives     []string
-	method, target string // "" if there is no request
-	key            string // "" for that of the last `as`
-	headers        []string
-	body           string
-	want           string // the response
-}
-
-func readSteps(t *testing.T, file string) []step {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps []step
-	for paragraph := range strings.SplitSeq(strings.TrimSpace(string(raw)), "\n\n") {
-		steps = append(steps, newStep(paragraph))
-	}
-	return steps
-}
-
-var (
-	requestLine = regexp.MustCompile(`^([A-Z]+) (\S+)(?: as (\S+))?$`)
-	headerLine  = regexp.MustCompile(`^[A-Za-z-]+: `)
-)
-
-func newStep(paragraph string) step {
-	var s step
-	var before, body []string
-	lines := strings.Split(paragraph, "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "=> ") {
-			s.want = strings.Join(lines[i:], "\n")
-			break
-		}
-		before = append(before, line)
-		switch m := requestLine.FindStringSubmatch(line); {
-		case s.method != "" && len(body) == 0 && headerLine.MatchString(line):
-			s.headers = append(s.headers, line)
-		case s.method != "":
-			body = append(body, line)
-		case m != nil:
-			s.method, s.target, s.key = m[1], m[2], m[3]
-		case line != "" && !strings.HasPrefix(line, "#"):
-			s.directives = append(s.directives, line)
+// goldenResponses yields every step of every transcript that has a response,
+// with its status and, of an error, its body.
+func goldenResponses(t *testing.T) iter.Seq2[step, errorBody] {
+	return func(yield func(step, errorBody) bool) {
+		for _, file := range goldenFiles(t) {
+			for _, s := range readSteps(t, file) {
+				status, rest, _ := strings.Cut(strings.TrimPrefix(s.want, "=> "), "\n")
+				var e errorBody
+				if i := strings.Index("\n"+rest, "\n{"); i >= 0 {
+					json.Unmarshal([]byte(rest[i:]), &e)
+				}
+				e.StatusCode, _ = strconv.Atoi(status)
+				if s.want != "" && !yield(s, e) {
+					return
+				}
+			}
 		}
 	}
-	s.text, s.body = strings.Join(before, "\n"), strings.Join(body, "\n")
-	return s
 }
 
-// A world is a server with its store and its clock, and what is known of it.
-// Everything in it happens in turn: a request is answered before the next
-// step begins.
-type world struct {
-	*testing.T
-	store  *faultyStore
-	clock  time.Time
-	engine *engine
-	api    *api
-	admin  *admin
-	addr   string
-	conn   net.Conn // nil: to be opened
-	reader *bufio.Reader
-
-	seed  string         // of the step's ids and keys: its text and how often that occurred
-	seeds int            // made in the step
-	texts map[string]int // how often each step's text occurred
-
-	as         string
-	lets       []string
-	repeat     int
-	showLimits bool
-	names      map[string]string // what $name stands for; $key.luna is the text of an API key
-	keys       map[string]createdKey
-}
-
-func newWorld(t *testing.T, s Store) *world {
-	w := &world{
-		T: t, store: &faultyStore{Store: s}, clock: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
-		texts: map[string]int{}, names: map[string]string{}, keys: map[string]createdKey{},
-	}
-	w.start()
-	w.must(w.engine.open(t.Context()))
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if peer := r.Header.Get("Peer"); peer != "" {
-			r.RemoteAddr = peer
-		}
-		w.api.ServeHTTP(rw, r)
-	}))
-	server.Config.DisableGeneralOptionsHandler = true
-	server.Start()
-	w.addr = server.Listener.Addr().String()
-	t.Cleanup(func() {
-		w.hangUp()
-		server.Close()
-		w.must(s.Close())
-	})
-	return w
-}
-
-// start makes a server that knows nothing but what is in the store.
-func (w *world) start() {
-	w.engine = newEngine(w.store, func() time.Time { return w.clock }, func() seed {
-		w.seeds++
-		return sha256.Sum256(fmt.Appendf(nil, "%s %d", w.seed, w.seeds))
-	})
-	w.api = newAPI(w.engine, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelError})))
-	w.admin = &admin{w.engine, flushOf(w.api)}
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-// verify proves the store whole.
-func (w *world) verify() {
-	w.store.fault = ""
-	report, err := w.admin.verify(w.Context(), struct{}{})
-	w.must(err)
-	for _, problem := range report.Problems {
-		w.Error(problem)
-	}
-}
-
-// play runs the steps of a file and compares, or updates, the responses.
-func (w *world) play(file string, update bool) {
-	var text []string
-	changed := false
-	for _, s := range readSteps(w.T, file) {
-		got := w.step(s)
-		text = append(text, strings.TrimSpace(s.text+"\n"+got))
-		if got == s.want {
+// TestGoldenErrors holds the transcripts against errorTable: they show every
+// row of it, and no error that differs from its row.
+func TestGoldenErrors(t *testing.T) {
+	seen := map[string]bool{}
+	for s, e := range goldenResponses(t) {
+		if e.StatusCode < 400 || e.Code == "" && s.method == "HEAD" {
 			continue
 		}
-		if changed = true; !update {
-			w.Errorf("%s:\n%s\n(-want +got)\n%s", file, s.text, diff.Diff(strings.Split(s.want, "\n"), strings.Split(got, "\n")))
+		seen[e.Code] = true
+		row, ok := errorTable[e.Code]
+		message := row.message
+		switch e.Code {
+		case "invalid_field":
+			message = e.Message
+		case "scope_required":
+			message += strings.TrimPrefix(e.Message, message)
+		case "too_precise", "too_large":
+			message = e.Field + message
+		}
+		if !ok || e.StatusCode != row.status || e.Message != message {
+			t.Errorf("%s\n%s\nis not the row %v", s.text, s.want, row)
 		}
 	}
-	if changed && update && !w.Failed() {
-		w.must(os.WriteFile(file, []byte(strings.Join(text, "\n\n")+"\n"), 0o644))
+	for code := range errorTable {
+		if !seen[code] {
+			t.Errorf("no transcript shows %s", code)
+		}
 	}
 }
 
-// step runs one step and returns its response as transcripts show it.
-func (w *world) step(s step) (shown string) {
-	w.texts[s.text]++
-	w.seed, w.seeds = fmt.Sprint(s.text, w.texts[s.text]), 0
-	w.lets, w.repeat = nil, 1
-	for _, d := range s.directives {
-		w.direct(d)
-	}
-	if s.method == "" {
-		return ""
-	}
-	for n := range w.repeat {
-		res, body := w.send(s)
-		for _, let := range w.lets {
-			name, path, _ := strings.Cut(let, " = ")
-			w.name(name, w.valueAt(body, path))
+// TestGoldenRoutes finds every route in the transcripts, once with success
+// and once refused for the scope it needs.
+func TestGoldenRoutes(t *testing.T) {
+	a := newAPI(nil, nil, nil)
+	seen := map[string]bool{}
+	for s, e := range goldenResponses(t) {
+		target, err := url.Parse(s.target)
+		if err != nil {
+			continue
 		}
-		if shown = w.show(res, body); n+1 < w.repeat && res.StatusCode >= 300 {
-			w.Errorf("%s\nrequest %d:\n%s", s.text, n+1, shown)
+		_, pattern := a.mux.Handler(&http.Request{Method: s.method, URL: target})
+		if e.StatusCode < 300 {
+			seen[pattern] = true
+		} else if e.Code == "scope_required" {
+			seen[pattern+" without "+strings.TrimPrefix(e.Message, errorTable[e.Code].message)] = true
 		}
 	}
-	return shown
+	for _, r := range a.routes() {
+		if !seen[r.pattern] {
+			t.Errorf("no transcript shows success of %s", r.pattern)
+		}
+		if r.scope != "" && !seen[r.pattern+" without "+r.scope] {
+			t.Errorf("no transcript shows that %s needs %s", r.pattern, r.scope)
+		}
+	}
 }
 
-// direct follows one directive.
-func (w *world) direct(line string) {
-	verb, rest, _ := strings.Cut(w.expand(line), " ")
-	args := strings.SplitN(rest, " ", 3)
-	switch verb {
-	case "as":
-		w.as = rest
-	case "let":
-		w.lets = append(w.lets, rest)
-	case "repeat":
-		w.repeat, _ = strconv.Atoi(rest)
-	case "show":
-		w.showLimits = true
-	case "clock":
-		w.setClock(rest)
-	case "apply":
-		raw, err := os.ReadFile(filepath.Join("testdata", "world", rest))
-		w.must(err)
-		w.apply(raw)
-	case "change":
-		doc, err := w.admin.export(w.Context(), orgRequest{args[0]})
-		w.must(err)
-		raw, err := json.Marshal(doc)
-		w.must(err)
-		path, value, _ := strings.Cut(args[1]+" "+args[2], " = ")
-		w.apply(with(raw, strings.Split(path, "."), json.RawMessage(value)))
-	case "key":
-		in := keyRequest{Org: args[1], Name: args[0]}
-		if len(args) == 3 {
-			w.must(json.Unmarshal([]byte(args[2]), &in))
-		}
-		k, err := w.admin.createKey(w.Context(), in)
-		w.must(err)
-		w.keys[args[0]] = k
-		w.name("key."+args[0], k.Key)
-	case "revoke":
-		_, err := w.admin.revokeKey(w.Context(), revokeRequest{"cafe-luna", w.keys[rest].ID.String()})
-		w.must(err)
-	case "status":
-		org, err := w.admin.organization(w.Context(), args[0])
-		w.must(err)
-		_, err = write(w.Context(), w.engine, org, instantOf(w.clock), func(t *txn) (any, error) {
-			cust, _ := parseID(args[1])
-			c, err := t.customer(cust)
-			if err != nil {
-				return nil, err
+// contractErrors is the table of errors of the contract, §2, as it stands
+// there: status, codes and message.
+const contractErrors = `
+| 401 | api_key_required | API key requerida |
+| 401 | api_key_invalid | API key inválida |
+| 401 | api_key_expired | API key expirada |
+| 403 | plan_without_api | El acceso a la API no está incluido en tu plan |
+| 403 | ip_not_allowed | IP no autorizada |
+| 403 | scope_required | Scope requerido: customers:read (the scope that is missing) |
+| 429 | rate_limit_minute, rate_limit_day, rate_limit_month | Límite de solicitudes excedido |
+| 400 | email_or_phone_required | Se requiere email o número de teléfono |
+| 400 | phone_invalid | El número de teléfono no es válido |
+| 400 | email_invalid | El email no tiene un formato válido |
+| 400 | insufficient_balance | Saldo insuficiente |
+| 400 | customer_id_required | customerId requerido |
+| 400 | product_id_required | productId requerido |
+| 400 | total_amount_invalid | totalAmount debe ser mayor a 0 |
+| 400 | amount_invalid | amount debe ser mayor a 0 |
+| 400 | category_invalid | category no es válida |
+| 400 | comment_too_long | comment no puede superar los 500 caracteres |
+| 400 | expires_at_invalid | expiresAt debe ser una fecha futura |
+| 400 | program_required | loyaltyProgramId requerido |
+| 400 | type_invalid | type debe ser Purchase o Return |
+| 400 | page_invalid | page debe ser un entero mayor o igual a 1 |
+| 400 | limit_invalid | limit debe ser un entero entre 1 y 100 (not an integer, or below 1; above 100 is served as 100) |
+| 400 | return_exceeds_purchase | La devolución supera lo comprado |
+| 400 | reward_unavailable | La recompensa no está disponible |
+| 400 | customer_inactive | El cliente no está activo |
+| 400 | invalid_json | El cuerpo no es JSON válido |
+| 400 | invalid_field | names the field in Spanish |
+| 404 | customer_not_found | Cliente no encontrado |
+| 404 | segment_not_found | Segmento no encontrado |
+| 404 | reward_not_found | Recompensa no encontrada |
+| 404 | program_not_found | Programa de lealtad no encontrado |
+| 404 | transaction_not_found | Venta no encontrada |
+| 404 | redemption_not_found | Canje no encontrado |
+| 404 | route_not_found | Ruta no encontrada |
+| 405 | method_not_allowed | Método no permitido (with Allow) |
+| 409 | identity_conflict | El email y el teléfono pertenecen a clientes distintos |
+| 409 | reward_out_of_stock | Recompensa agotada |
+| 409 | redemption_limit_reached | Límite de canjes alcanzado |
+| 409 | redemption_not_cancellable | El canje no se puede cancelar |
+| 413 | body_too_large | El cuerpo de la solicitud es demasiado grande (over 1 MiB) |
+| 415 | unsupported_media_type | Content-Type debe ser application/json |
+| 422 | idempotency_key_reused | La Idempotency-Key ya se usó con otra solicitud |
+| 500 | internal | Error interno del servidor |
+| 503 | unavailable | Servicio no disponible temporalmente (with Retry-After) |
+`
+
+func TestErrorTable(t *testing.T) {
+	rows := map[string]bool{"too_precise": true, "too_large": true} // contract §1
+	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
+		cells := strings.Split(line, " | ")
+		status := strings.TrimPrefix(cells[0], "| ")
+		message, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(cells[2]), " |"), " (")
+		for code := range strings.SplitSeq(cells[1], ", ") {
+			rows[code] = true
+			row := errorTable[code]
+			switch code {
+			case "invalid_field":
+				message = ""
+			case "scope_required":
+				message = strings.TrimSuffix(message, "customers:read")
 			}
-			c.Status = args[2]
-			return nil, t.saveCustomer(c)
-		})
-		w.must(err)
-	case "sweep":
-		w.must(w.engine.sweep(w.Context()))
-	case "restart":
-		w.must(w.api.limiter.flush(w.Context(), w.store))
-		w.start()
-	case "store":
-		w.store.fault = rest
-	default:
-		w.Fatalf("unknown directive: %s", line)
-	}
-}
-
-func (w *world) setClock(to string) {
-	by, relative := strings.CutPrefix(to, "+")
-	if days, ok := strings.CutSuffix(by, "d"); ok && relative {
-		n, err := strconv.Atoi(days)
-		w.must(err)
-		w.clock = w.clock.AddDate(0, 0, n)
-	} else if relative {
-		d, err := time.ParseDuration(by)
-		w.must(err)
-		w.clock = w.clock.Add(d)
-	} else {
-		t, err := time.Parse(time.RFC3339, to)
-		w.must(err)
-		w.clock = t
-	}
-}
-
-// apply applies a document and names what it made.
-func (w *world) apply(raw []byte) {
-	result, err := w.admin.apply(w.Context(), applyRequest{Document: raw})
-	w.must(err)
-	org, err := w.admin.organization(w.Context(), result.Organization)
-	w.must(err)
-	cfg, err := view(w.Context(), w.store, func(tx Tx) (*config, error) { return w.engine.config(tx, org) })
-	w.must(err)
-	name := func(name string, u id) {
-		if w.names[name] != "" && w.names[name] != u.String() {
-			name = result.Organization + "." + name
-		}
-		w.name(name, u.String())
-	}
-	name(result.Organization, cfg.ID)
-	for _, p := range cfg.Programs {
-		name(p.Key, p.ID)
-		name(p.Key+".currency", p.currencyID())
-		for i := range p.Rules {
-			name(p.Key+"."+p.Rules[i].Key, p.ruleID(&p.Rules[i]))
-		}
-	}
-	for _, r := range cfg.Rewards {
-		name(r.Key, r.ID)
-	}
-	for _, s := range cfg.Segments {
-		name(s.Key, s.ID)
-	}
-}
-
-// with puts a value into a document.
-func with(raw json.RawMessage, path []string, value json.RawMessage) json.RawMessage {
-	if len(path) == 0 {
-		return value
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) == nil {
-		members[path[0]] = with(members[path[0]], path[1:], value)
-		raw, _ = json.Marshal(members)
-		return raw
-	}
-	var list []json.RawMessage
-	json.Unmarshal(raw, &list)
-	if path[0] == "+" {
-		list = append(list, value)
-	}
-	for i, element := range list {
-		var e struct{ Key, Name string }
-		json.Unmarshal(element, &e)
-		if slices.Contains([]string{e.Key, e.Name, strconv.Itoa(i)}, path[0]) {
-			list[i] = with(element, path[1:], value)
-		}
-	}
-	raw, _ = json.Marshal(list)
-	return raw
-}
-
-var (
-	filler    = regexp.MustCompile(`\$\((.+?)\*([0-9]+)\)`)
-	byteValue = regexp.MustCompile(`\$\([0-9a-f]{2}\)`)
-	nameForm  = regexp.MustCompile(`\$[a-zA-Z][\w-]*(\.[a-z][\w-]*)*`)
-)
-
-// expand puts in what $ stands for.
-func (w *world) expand(text string) string {
-	text = filler.ReplaceAllStringFunc(text, func(m string) string {
-		part := filler.FindStringSubmatch(m)
-		n, _ := strconv.Atoi(part[2])
-		return strings.Repeat(part[1], n)
-	})
-	text = byteValue.ReplaceAllStringFunc(text, func(m string) string {
-		b, _ := strconv.ParseUint(m[2:4], 16, 8)
-		return string([]byte{byte(b)})
-	})
-	return nameForm.ReplaceAllStringFunc(text, func(m string) string {
-		value, ok := w.names[m[1:]]
-		if !ok {
-			w.Fatalf("nothing is called %s", m)
-		}
-		return value
-	})
-}
-
-// name gives a value its name, for good.
-func (w *world) name(name, value string) {
-	if old, ok := w.names[name]; ok && old != value {
-		w.Fatalf("$%s is %s and cannot be %s", name, old, value)
-	}
-	w.names[name] = value
-}
-
-// valueAt finds a value in a response: id, data.0.id.
-func (w *world) valueAt(body []byte, path string) string {
-	var v any
-	json.Unmarshal(body, &v)
-	for part := range strings.SplitSeq(path, ".") {
-		switch of := v.(type) {
-		case map[string]any:
-			v = of[part]
-		case []any:
-			if i, err := strconv.Atoi(part); err == nil && i < len(of) {
-				v = of[i]
+			if strconv.Itoa(row.status) != status || row.message != message {
+				t.Errorf("%s is %d %q, not %s %q", code, row.status, row.message, status, message)
 			}
 		}
 	}
-	text, ok := v.(string)
-	if !ok {
-		w.Fatalf("no text at %s in %s", path, body)
-	}
-	return text
-}
-
-// send makes one request, to the byte as the step says.
-func (w *world) send(s step) (*http.Response, []byte) {
-	var b bytes.Buffer
-	given := http.Header{}
-	header := func(name, value string) {
-		if given.Add(name, value); value != "-" {
-			fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+	for code := range errorTable {
+		if !rows[code] {
+			t.Errorf("%s is not in the contract", code)
 		}
 	}
-	unless := func(other, name, value string) {
-		if len(given.Values(other)) == 0 {
-			header(name, value)
-		}
-	}
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: sello.test\r\n", s.method, w.expand(s.target))
-	for _, line := range s.headers {
-		name, value, _ := strings.Cut(w.expand(line), ": ")
-		header(name, value)
-	}
-	unless("X-Request-Id", "X-Request-Id", "req-1")
-	if key := cmp.Or(s.key, w.as); key != "nobody" && given.Get("X-API-Key") == "" {
-		unless("Authorization", "Authorization", "Bearer "+w.expand("$key."+key))
-	}
-	body := w.expand(s.body)
-	if body != "" {
-		unless("Content-Type", "Content-Type", "application/json")
-	}
-	if given.Get("Transfer-Encoding") == "chunked" {
-		body = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)
-	} else if body != "" || s.method == "POST" {
-		unless("Content-Length", "Content-Length", strconv.Itoa(len(body)))
-	}
-	b.WriteString("\r\n" + body)
-
-	if w.conn == nil {
-		var err error
-		w.conn, err = net.Dial("tcp", w.addr)
-		w.must(err)
-		w.reader = bufio.NewReader(w.conn)
-	}
-	_, err := w.conn.Write(b.Bytes())
-	w.must(err)
-	res, err := http.ReadResponse(w.reader, &http.Request{Method: s.method})
-	w.must(err)
-	answer, err := io.ReadAll(res.Body)
-	w.must(err)
-	if res.Close {
-		w.hangUp()
-	}
-	for _, fault := range faultsOf(s, res, answer, given.Get("X-Request-Id")) {
-		w.Errorf("%s\n%s: %v %s", s.text, fault, res.Header, answer)
-	}
-	return res, answer
 }
 
-func (w *world) hangUp() {
-	if w.conn != nil {
-		w.conn.Close()
-		w.conn = nil
-	}
-}
-
-var (
-	fixedHeaders  = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-	shownHeaders  = []string{"Allow", "Connection", "Idempotency-Replayed", "Retry-After", "Www-Authenticate"}
-	limitHeaders  = []string{"Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
-	madeRequestID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
-	// What is refused before it counts has no limits to tell of.
-	beforeLimits = []string{
-		"route_not_found", "method_not_allowed", "api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api",
-		"ip_not_allowed",
-	}
-)
-
-// faultsOf says what is wrong with a response that no response may have wrong.
-func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults []string) {
-	require := func(ok bool, fault string) {
-		if !ok {
-			faults = append(faults, fault)
-		}
-	}
-	known := http.Header{"Content-Length": nil, "Date": nil, "X-Request-Id": nil}
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(fixedHeaders)), shownHeaders, limitHeaders) {
-		known[http.CanonicalHeaderKey(name)] = nil
-	}
-	for name, values := range res.Header {
-		_, ok := known[name]
-		require(ok && len(values) == 1, "a header too many")
-	}
-	for name, value := range fixedHeaders {
-		require(res.Header.Get(name) == value, name)
-	}
-	id := res.Header.Get("X-Request-Id")
-	require(id == requestID || madeRequestID.MatchString(id), "X-Request-Id")
-	if s.method == "HEAD" {
-		require(len(body) == 0 && res.ContentLength > 0, "length")
-		return faults
-	}
-	var compact bytes.Buffer
-	json.Compact(&compact, body)
-	require(res.ContentLength == int64(len(body)), "Content-Length")
-	require(string(body) == compact.String()+"\n", "not compact JSON and a newline")
-	var e errorBody
-	if res.StatusCode >= 400 {
-		require(json.Unmarshal(body, &e) == nil && e.StatusCode == res.StatusCode && e.RequestID == id && e.Message != "", "error body")
-	}
-	if !slices.Contains([]string{"internal", "unavailable"}, e.Code) {
-		limited := strings.Contains(s.target, "/api/") && s.target != "/api/v1/openapi.json" && !slices.Contains(beforeLimits, e.Code)
-		require(limited == (res.Header.Get("RateLimit") != ""), "RateLimit")
-	}
-	return faults
-}
-
-// show is a response as transcripts show it.
-func (w *world) show(res *http.Response, body []byte) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "=> %d\n", res.StatusCode)
-	shown := shownHeaders
-	if w.showLimits {
-		shown = slices.Concat(shownHeaders, limitHeaders)
-	}
-	for _, name := range shown {
-		if value := res.Header.Get(name); value != "" {
-			fmt.Fprintf(&b, "%s: %s\n", name, value)
-		}
-	}
-	if res.Close {
-		fmt.Fprintf(&b, "Connection: close\n")
-	}
-	// Names in the place of values; where two have one value, the first.
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(w.names)) {
-		pairs = append(pairs, w.names[name], "$"+name)
-	}
-	if id := res.Header.Get("X-Request-Id"); madeRequestID.MatchString(id) {
-		fmt.Fprintf(&b, "X-Request-Id: <new>\n")
-		pairs = append(pairs, id, "<new>")
-	}
-	layout(&b, strings.NewReplacer(pairs...).Replace(strings.TrimSpace(string(body))), "")
-	return strings.TrimSpace(b.String())
-}
-
-// layout writes compact JSON for people: a value that fits into the line as it
-// is, any other with each of its members on a line.
-func layout(b *strings.Builder, value, indent string) {
-	const width = 150
-	if len(indent)+len(value) <= width || !strings.ContainsAny(value[:1], "{[") {
-		b.WriteString(value)
-		return
-	}
-	b.WriteString(value[:1])
-	depth, start, quoted := 0, 1, false
-	for i := 1; i < len(value); i++ {
-		switch c := value[i]; {
-		case c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case depth > 0 && (c == '}' || c == ']'):
-			depth--
-		case depth == 0 && (c == ',' || c == '}' || c == ']'):
-			b.WriteString("\n" + indent + "  ")
-			member := value[start:i]
-			if end := strings.Index(member, `":`) + 2; value[0] == '{' {
-				b.WriteString(member[:end] + " ")
-				member = member[end:]
+// TestTwins sends a request many times at once: it is applied once, and all
+// get the same answer.
+func TestTwins(t *testing.T) {
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	clock := w.clock
+	a := newAPI(newEngine(w.store, func() time.Time { return clock }, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	for _, test := range []struct {
+		reason, target, header, body string
+		again                        int // status of a replay
+	}{
+		{"the same Idempotency-Key", "/api/v1/points/customers/$maria/add", "k-1", `{"amount": 10}`, http.StatusCreated},
+		{"the same externalId", "/api/v1/transactions", "", `{"customerId": "$maria", "totalAmount": 100, "externalId": "P"}`, http.StatusOK},
+	} {
+		answers := make([]*httptest.ResponseRecorder, 50)
+		var wg sync.WaitGroup
+		for i := range answers {
+			answers[i] = httptest.NewRecorder()
+			r := httptest.NewRequest("POST", w.expand(test.target), strings.NewReader(w.expand(test.body)))
+			r.Header.Set("X-API-Key", w.expand("$key.luna"))
+			r.Header.Set("Content-Type", "application/json")
+			if test.header != "" {
+				r.Header.Set("Idempotency-Key", test.header)
 			}
-			layout(b, member, indent+"  ")
-			if start = i + 1; c == ',' {
-				b.WriteString(",")
+			wg.Go(func() { a.ServeHTTP(answers[i], r) })
+		}
+		wg.Wait()
+		first := 0
+		for _, answer := range answers {
+			want := test.again
+			if answer.Header().Get("Idempotency-Replayed") == "" {
+				first++
+				want = http.StatusCreated
+			}
+			if answer.Code != want || answer.Body.String() != answers[0].Body.String() {
+				t.Errorf("%s: %d %s", test.reason, answer.Code, answer.Body)
 			}
 		}
+		if first != 1 {
+			t.Errorf("%s: applied %d times", test.reason, first)
+		}
 	}
-	b.WriteString("\n" + indent + value[len(value)-1:])
-}
-
-// A faultyStore fails as its fault says:
-//
-//	unavailable  it answers nothing
-//	full         it takes no writes
-//	unsure       it takes writes and says that it may not have
-//	broken       it fails in a way that nobody has thought of
-//	panicking    and worse
-//	""           not at all
-type faultyStore struct {
-	Store
-	fault string
-}
-
-func (s *faultyStore) View(ctx context.Context, fn func(Tx) error) error {
-	switch s.fault {
-	case "unavailable":
-		return errUnavailable
-	case "broken":
-		return errors.New("the disk is on fire")
-	case "panicking":
-		panic("the disk is on fire")
-	}
-	return s.Store.View(ctx, fn)
-}
-
-func (s *faultyStore) Update(ctx context.Context, fn func(Tx) error) error {
-	switch s.fault {
-	case "unavailable", "full":
-		return errUnavailable
-	case "unsure":
-		return errors.Join(s.Store.Update(ctx, fn), errUnavailable)
-	case "broken":
-		return errors.New("the disk is on fire")
-	}
-	return s.Store.Update(ctx, fn)
+	w.verify()
 }

@@ -323,14 +323,21 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	// Once begun, a write is finished even if its client has gone.
 	ctx := context.WithoutCancel(req.Context())
 	given, err := write(ctx, x.api.engine, req.key.Org, x.now, func(t *txn) (answer, error) {
-		for _, k := range req.retries {
+		for i, k := range req.retries {
 			first, err := t.replay(k)
 			if err != nil {
 				return answer{}, err
 			}
-			if first != nil {
-				return answer{cmp.Or(k.status, first.Status), first.Body, true}, nil
+			if first == nil {
+				continue
 			}
+			status := cmp.Or(k.status, first.Status)
+			for _, other := range req.retries[:i] { // a retry of this one may know it by that key alone
+				if err := t.keepReplay(other, status, first.Body); err != nil {
+					return answer{}, err
+				}
+			}
+			return answer{status, first.Body, true}, nil
 		}
 		v, err := act(t)
 		status, body, err := encodeReply(v, http.StatusCreated, err)
