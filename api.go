@@ -402,12 +402,13 @@ type movementShape struct {
 	Category         string    `json:"category"`
 	Amount           decimal   `json:"amount"`
 	Comment          *string   `json:"comment"`
+	AvailableFrom    instant   `json:"availableFrom"` // null: at once
 	ExpiresAt        instant   `json:"expiresAt"`
 	Balance          decimal   `json:"balance"`
 	TransactionID    *id       `json:"transactionId"`
 	RedemptionID     *id       `json:"redemptionId"`
 	CreatedAt        instant   `json:"createdAt"`
-	Lots             []usedLot `json:"lots,omitempty"` // of a debit: which points were used
+	Lots             []usedLot `json:"lots,omitempty"` // which points a debit took, or a cancelled redemption gave back
 }
 
 type usedLot struct {
@@ -426,13 +427,11 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 	s := movementShape{
 		ID: m.ID, CustomerID: m.Customer, LoyaltyProgramID: p.ID, CurrencyID: p.currencyID(),
 		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
-		ExpiresAt: m.Expires, Balance: m.Balance,
+		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
 		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt,
 	}
-	if s.Type == typeDebit {
-		for _, u := range m.Uses {
-			s.Lots = append(s.Lots, usedLot{u.Movement, u.Amount, u.Expires})
-		}
+	for _, u := range m.Uses {
+		s.Lots = append(s.Lots, usedLot{u.Movement, u.Amount, u.Expires})
 	}
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -138,7 +139,7 @@ func publicError(err error) *apiError {
 	switch {
 	case errors.As(err, &e):
 		return e
-	case errors.Is(err, errUnavailable), errors.Is(err, errClosed):
+	case errors.Is(err, errUnavailable), errors.Is(err, errClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return newError("unavailable").header("Retry-After", "1")
 	}
 	return newError("internal")

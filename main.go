@@ -389,7 +389,7 @@ func (k *listedKey) stateText() string {
 	case k.RevokedAt != 0:
 		return "revocada " + momentText(k.RevokedAt)
 	case k.ExpiresAt != 0:
-		return "activa hasta " + momentText(k.ExpiresAt)
+		return "válida hasta " + momentText(k.ExpiresAt)
 	}
 	return "activa"
 }

@@ -135,7 +135,7 @@ func (t *txn) basisDays(a *account) (map[day]basis, error) {
 		d := dayOf(at, t.cfg.zone)
 		days[d] = days[d].plus(b)
 	}
-	for seq := a.Movements.last(); seq != 0; {
+	for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
 		m, err := t.movement(seq)
 		if err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (t *txn) basisDays(a *account) (map[day]basis, error) {
 	if a.customer.Program != a.program.Number {
 		return days, nil
 	}
-	for seq := a.customer.Sales.last(); seq != 0; {
+	for seq, left := a.customer.Sales.last(), a.customer.Sales.N; seq != 0 && left > 0; left-- {
 		s, err := t.saleAt(seq)
 		if err != nil {
 			return nil, err

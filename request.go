@@ -244,7 +244,7 @@ func (x *exchange) admit(rt route, r *http.Request) (caller, error) {
 // readBody takes in the body of a POST and splits it into its members. A
 // POST that needs no body may come without one.
 func (x *exchange) readBody(req *request) error {
-	if req.ContentLength == 0 && req.Header.Get("Content-Type") == "" && req.bodyOptional() {
+	if req.ContentLength == 0 && req.bodyOptional() {
 		req.fields = newFields(nil)
 		return x.readRetryKey(req)
 	}
@@ -405,7 +405,7 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 func (x *exchange) fail(err error) {
 	e := publicError(err)
 	x.logged = append(x.logged, slog.String("code", e.code))
-	if e.status >= 500 {
+	if e.status >= 500 && !errors.Is(err, context.Canceled) { // a client that has gone is no failure
 		x.api.log.Error("failed", "requestId", x.requestID, "cause", err.Error())
 	}
 	for name, values := range e.headers {

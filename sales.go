@@ -53,8 +53,7 @@ type line struct {
 	Returned decimal // quantity
 }
 
-// A ruleShare is what one rule gave a sale, or, of a return, what of it was
-// taken back.
+// A ruleShare is what one rule gave a sale.
 type ruleShare struct {
 	RuleID id      `json:"ruleId"`
 	Name   string  `json:"name"`
@@ -159,6 +158,9 @@ func (s *sale) decode(r *reader) {
 	s.Returned = r.decimal()
 	s.ReturnedByAmount = r.decimal()
 	s.Lines = make([]line, r.len())
+	if s.Type == typePurchase && len(s.Lines) != len(s.Items) {
+		r.fail()
+	}
 	for i := range s.Lines {
 		s.Lines[i] = line{r.decimal(), r.decimal()}
 	}

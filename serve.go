@@ -73,17 +73,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		listener.Close()
 		return fmt.Errorf("administration socket: %w", err)
 	}
-	public := &http.Server{
-		Handler:           a,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-
-		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
-	}
+	public := newServer(a, log)
 	local := &http.Server{Handler: (&admin{e, flushOf(a)}).handler(log), ReadHeaderTimeout: headerTimeout}
 
 	ended := make(chan error, 2)
@@ -122,6 +112,21 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		log.Info("stopped")
 	}
 	return err
+}
+
+// newServer is the HTTP server of the public API.
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
+	}
 }
 
 func flushOf(a *api) func(context.Context) error {

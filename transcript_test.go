@@ -165,12 +165,12 @@ func newWorld(t *testing.T, s Store) *world {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
 	w.addr = listener.Addr().String()
-	server := &http.Server{DisableGeneralOptionsHandler: true, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := newServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if peer := r.Header.Get("Peer"); peer != "" {
 			r.RemoteAddr = peer
 		}
 		w.api.ServeHTTP(rw, r)
-	})}
+	}), w.log())
 	go server.Serve(listener)
 	t.Cleanup(func() {
 		w.hangUp()
@@ -186,9 +186,12 @@ func (w *world) start() {
 		w.seeds++
 		return sha256.Sum256(fmt.Appendf(nil, "%s %d", w.seed, w.seeds))
 	})
-	log := slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	w.api = newAPI(w.engine, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, log)
+	w.api = newAPI(w.engine, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, w.log())
 	w.admin = &admin{w.engine, flushOf(w.api)}
+}
+
+func (w *world) log() *slog.Logger {
+	return slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
 func (w *world) must(err error) {

@@ -91,7 +91,32 @@ func verify(tx Tx, now instant) (*verification, error) {
 			return nil, err
 		}
 	}
-	return report, nil
+	return report, v.strays(uint32(n))
+}
+
+// strays looks for entries of a table or an organization that there is not.
+func (v *verifier) strays(organizations uint32) error {
+	for e, err := range v.Scan([]byte{0}, nil, false) {
+		if err != nil {
+			return err
+		}
+		k := e.Key
+		var org []byte // the rest of the key from there on
+		switch {
+		case strings.IndexByte("vapdu", k[0]) >= 0, string(k) == "on", bytes.HasPrefix(k, []byte("os")):
+			continue
+		case bytes.HasPrefix(k, []byte("oc")), bytes.HasPrefix(k, []byte("or")):
+			org = k[2:]
+		case strings.IndexByte("cmtrqknlTRwxsghyzb", k[0]) >= 0:
+			org = k[1:]
+		case k[0] == 'i' && len(k) > 5:
+			org = k[5:]
+		}
+		if len(org) < 4 || uint32In(org)-1 >= organizations {
+			v.problem("entrada que no es de nada: %x", k)
+		}
+	}
+	return nil
 }
 
 func (v *verifier) problem(format string, args ...any) {
@@ -264,7 +289,36 @@ func (v *verifier) oneCustomer(c *customer) error {
 			return err
 		}
 	}
+	for _, s := range h.all {
+		v.salePoints(s, h.moved[s.ID])
+	}
 	return nil
+}
+
+// salePoints compares the points that a sale tells of with its movements.
+func (v *verifier) salePoints(s *sale, moved saleMovements) {
+	what := "venta " + s.ID.String()
+	if moved.any {
+		equal(v, what+": saldo", s.Balance, moved.balance)
+	}
+	if s.Type != typePurchase {
+		equal(v, what+": puntos devueltos", s.Reversed, -moved.points)
+		return
+	}
+	var byRule, byItem decimal
+	for _, r := range s.Rules {
+		byRule += r.Points
+	}
+	for _, l := range s.Lines {
+		byItem += l.Points
+	}
+	equal(v, what+": puntos ganados", s.Earned, moved.points)
+	equal(v, what+": puntos ganados por reglas", byRule, s.Earned)
+	if len(s.Lines) > 0 {
+		equal(v, what+": puntos ganados por artículos", byItem, s.Earned)
+	}
+	equal(v, what+": puntos pendientes", s.Pending, moved.pending)
+	equal(v, what+": lotes pendientes", fmt.Sprint(s.PendingLot), fmt.Sprint(moved.lots))
 }
 
 // A saleHistory is what a customer's sales add up to.
@@ -276,6 +330,15 @@ type saleHistory struct {
 	last           instant
 	unearned       decimal
 	all            map[id]*sale
+	moved          map[id]saleMovements
+}
+
+// saleMovements are what a sale's movements add up to.
+type saleMovements struct {
+	any             bool
+	points, pending decimal
+	lots            []pendingRef
+	balance         decimal // after the last
 }
 
 // chainOf lists where the records of a chain are, oldest first.
@@ -294,7 +357,7 @@ func chainOf(c chain, linkAt func(uint64) (link, error)) ([]uint64, error) {
 }
 
 func (v *verifier) sales(c *customer) (*saleHistory, error) {
-	h := &saleHistory{all: map[id]*sale{}}
+	h := &saleHistory{all: map[id]*sale{}, moved: map[id]saleMovements{}}
 	seqs, err := chainOf(c.Sales, func(seq uint64) (link, error) {
 		s, err := v.saleAt(seq)
 		if err != nil {
@@ -338,8 +401,7 @@ func (v *verifier) sales(c *customer) (*saleHistory, error) {
 		}
 		h.spent -= s.Total
 		h.unearned += s.Unearned
-		if purchase := h.all[s.Previous]; purchase != nil {
-			again := replayed[s.Previous]
+		if again := replayed[s.Previous]; again != nil {
 			before := again.whollyReturned()
 			if !again.countReturn(s) {
 				v.problem("%s: devuelve más de lo comprado", what)
@@ -417,6 +479,9 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 		}
 		equal(v, what+": enlace de "+m.ID.String(), m.Link, movements.append(seq))
 		r.play(m)
+		if m.Transaction != (id{}) {
+			h.countMovement(v, m)
+		}
 		if m.Amount > 0 && isEarning(m.Category) {
 			earned += m.Amount
 		}
@@ -440,6 +505,21 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 		return v.has("due", v.dueKey(a, a.Due), nil, what)
 	}
 	return nil
+}
+
+func (h *saleHistory) countMovement(v *verifier, m *movement) {
+	if s := h.all[m.Transaction]; s == nil || s.Program != m.Program {
+		v.problem("movimiento %s: su venta %s no es del cliente", m.ID, m.Transaction)
+		return
+	}
+	moved := h.moved[m.Transaction]
+	moved.any, moved.balance = true, m.Balance
+	moved.points += m.Amount
+	if m.AvailFrom > 0 {
+		moved.pending += m.Amount
+		moved.lots = append(moved.lots, pendingRef{m.Seq, m.AvailFrom})
+	}
+	h.moved[m.Transaction] = moved
 }
 
 // window compares the days of the rolling tier window.
@@ -511,7 +591,7 @@ func (r *replayer) play(m *movement) {
 		for _, u := range m.Uses {
 			left := u.Amount - min(max(-r.balance, 0), u.Amount)
 			r.balance += u.Amount
-			if r.lots[u.Seq] == nil {
+			if l := r.lots[u.Seq]; l == nil || l.Movement != u.Movement || l.Expires != u.Expires {
 				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, m.ID)
 				continue
 			}
@@ -530,7 +610,7 @@ func (r *replayer) play(m *movement) {
 		rest := -m.Amount
 		for _, u := range m.Uses {
 			l := r.lots[u.Seq]
-			if l == nil || l.Left < u.Amount || l.Movement != u.Movement {
+			if l == nil || l.Left < u.Amount || l.Movement != u.Movement || l.Expires != u.Expires {
 				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, m.ID)
 				continue
 			}
@@ -586,7 +666,10 @@ func (r *replayer) compare(a *account) error {
 			v.problem("%s: falta el lote %s", r.what, l.Movement)
 			continue
 		}
-		equal(v, r.what+": lo que queda del lote "+l.Movement.String(), stored.Left, l.Left)
+		if l.AvailFrom == 0 {
+			stored.AvailFrom = 0 // it no longer matters when it became available
+		}
+		equal(v, r.what+": lote "+l.Movement.String(), *stored, *l)
 	}
 	for expires, sum := range sums {
 		if err := v.has("customer records", v.key(a, partExpiring).instant(expires), numberValue(uint64(sum)), r.what); err != nil {
@@ -656,7 +739,11 @@ func (v *verifier) redemptions() error {
 		}
 		equal(v, what+": puntos", -debit.Amount, x.Points)
 		equal(v, what+": movimiento", debit.Redemption, x.ID)
+		if x.Movement != debit.ID || x.Customer != debit.Customer || x.Program != debit.Program || x.CreatedAt != debit.CreatedAt {
+			v.problem("%s: difiere de su movimiento", what)
+		}
 		if x.CancelledAt == 0 {
+			equal(v, what+": saldo", x.Balance, debit.Balance)
 			if v.given[x.Reward] == nil {
 				v.given[x.Reward] = map[id]uint64{}
 			}

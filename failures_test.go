@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Each of these is a failure that users of other loyalty systems report, year
+// after year. None may happen here.
+
+func TestReturnedGoodsDoNotKeepPoints(t *testing.T) {
+	for _, negative := range []string{negativeClamp, negativeDebt} {
+		s := newShop(t, setup{program: `"negativeBalance":"` + negative + `","rules":[` + onePer1 + `,
+			{"key":"f","name":"f","points":7},{"key":"i","name":"i","perItem":3,"pendingDays":5},{"key":"x","name":"x","multiplier":2}]`})
+		ana := s.customer("ana")
+		coat := item{"COAT", dec("80"), dec("1")}
+		now, later := s.buy(ana, "80", coat), s.buy(ana, "80", coat)
+		s.wantStanding(ana, "334 6 340", "two coats")
+		s.bring(now, "80", coat)
+		s.wantStanding(ana, "167 3 170", "one returned before its last points have come")
+		s.pass(6 * oneDay)
+		s.bring(later, "80")
+		s.wantStanding(ana, "0 0 0", "the other returned after they have")
+	}
+}
+
+func TestPartialRefundsReverseNoMoreThanWasEarned(t *testing.T) {
+	s := newShop(t, setup{program: `"rules":[` + tenth + `]`})
+	ana := s.customer("ana")
+	purchase := s.buy(ana, "199") // 19 points
+	s.add(ana, "100", 0)
+	var reversed decimal
+	for range 199 { // each alone would round to nothing, or up to a point
+		reversed += s.bring(purchase, "1").Reversed
+	}
+	if reversed != purchase.Earned {
+		t.Errorf("took back %s of %s", reversed, purchase.Earned)
+	}
+	s.wantStanding(ana, "100 0 100", "what was given for other reasons")
+	_, err := s.tryBring(purchase, "0.0001")
+	s.want(err, "return_exceeds_purchase")
+}
+
+func TestRetriesDoNotCreditTwice(t *testing.T) {
+	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
+	ana := s.customer("ana")
+	text := must(s, func(t *txn) (string, error) {
+		_, text, err := t.createKey(keyRequest{Name: "test", RateLimit: 10_000})
+		return text, err
+	})
+	handler := newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
+	post := func(path, retryKey, body string) (int, string, bool) {
+		r := httptest.NewRequest(http.MethodPost, "/api/v1"+path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+text)
+		r.Header.Set("Content-Type", "application/json")
+		if retryKey != "" {
+			r.Header.Set("Idempotency-Key", retryKey)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		answer, _ := io.ReadAll(w.Result().Body)
+		return w.Code, string(answer), w.Header().Get("Idempotency-Replayed") == "true"
+	}
+
+	add := "/points/customers/" + ana.String() + "/add"
+	sale := fmt.Sprintf(`{"customerId":%q,"totalAmount":100,"externalId":"T-1"}`, ana)
+	for _, test := range []struct {
+		name, path, retryKey, body string
+		retryStatus                int
+	}{
+		{"points", add, "k1", `{"amount":100}`, http.StatusCreated},
+		{"sale with a key", "/transactions", "k2", fmt.Sprintf(`{"customerId":%q,"totalAmount":100}`, ana), http.StatusCreated},
+		{"sale with an externalId", "/transactions", "", sale, http.StatusOK},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := s.standing(ana).Balance
+			type answer struct {
+				status   int
+				body     string
+				replayed bool
+			}
+			const twins = 20
+			answers := make([]answer, twins)
+			var wait sync.WaitGroup
+			for i := range answers {
+				wait.Go(func() {
+					status, body, replayed := post(test.path, test.retryKey, test.body)
+					answers[i] = answer{status, body, replayed}
+				})
+			}
+			wait.Wait()
+			first := 0
+			for _, a := range answers {
+				if !a.replayed {
+					first++
+				}
+				want := test.retryStatus
+				if !a.replayed {
+					want = http.StatusCreated
+				}
+				if a.status != want || a.body != answers[0].body {
+					t.Errorf("got %d %s", a.status, a.body)
+				}
+			}
+			if first != 1 {
+				t.Errorf("%d of %d twins were carried out", first, twins)
+			}
+			if got := s.standing(ana).Balance - before; got != dec("100") {
+				t.Errorf("credited %s in all, want 100", got)
+			}
+			s.pass(replayHours*time.Hour - time.Millisecond)
+			if _, _, replayed := post(test.path, test.retryKey, test.body); !replayed {
+				t.Error("a retry within 24 hours was carried out")
+			}
+		})
+	}
+}
+
+func TestNoDoubleSpend(t *testing.T) {
+	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":60}]`})
+	ana := s.customer("ana")
+	s.add(ana, "40", s.clock.add(oneDay))
+	s.add(ana, "60", 0)
+	spent := make(chan decimal, 100)
+	var wait sync.WaitGroup
+	for i := range cap(spent) {
+		wait.Go(func() {
+			var err error
+			if i%2 == 0 {
+				_, err = s.deduct(ana, "60")
+			} else {
+				_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "") })
+			}
+			switch codeOf(err) {
+			case "":
+				spent <- dec("60")
+			case "insufficient_balance":
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	close(spent)
+	if len(spent) != 1 {
+		t.Errorf("60 of 100 points were spent %d times", len(spent))
+	}
+	s.wantStanding(ana, "40 0 100", "once")
+}
+
+func TestExpiryDoesNotEatPointsAlreadySpent(t *testing.T) {
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	tomorrow := s.clock.add(oneDay)
+	s.add(ana, "30", 0)
+	s.add(ana, "100", tomorrow)
+	s.add(ana, "20", tomorrow.add(oneDay))
+	spent, err := s.deduct(ana, "90")
+	s.ok(err)
+	if len(spent.Lots) != 1 || spent.Lots[0].Amount != dec("90") || spent.Lots[0].ExpiresAt != tomorrow {
+		t.Errorf("did not spend what expires first: %+v", spent.Lots)
+	}
+	s.clock = tomorrow - 1
+	s.wantStanding(ana, "60 0 150", "nothing has expired")
+	s.clock = tomorrow
+	s.wantStanding(ana, "50 0 150", "10 that were not spent have expired, no sweep has run")
+	s.swept()
+	s.wantStanding(ana, "50 0 150", "the sweep has run")
+	ledger := s.ledger(ana)
+	last := ledger[len(ledger)-1]
+	if last.Category != categoryExpiration || last.Amount != dec("-10") || last.CreatedAt != tomorrow {
+		t.Errorf("the ledger has %s of %s at %s", last.Category, last.Amount, last.CreatedAt)
+	}
+	s.pass(2 * oneDay)
+	s.wantStanding(ana, "30 0 150", "what never expires is left")
+}
+
+func TestTierDoesNotDropBecausePointsWereSpent(t *testing.T) {
+	s := newShop(t, setup{program: threeTiers})
+	ana := s.customer("ana")
+	s.buy(ana, "100")
+	_, err := s.deduct(ana, "100")
+	s.ok(err)
+	s.wantTier(ana, "Plata", "all points were spent")
+	s.buy(ana, "400")
+	s.wantTier(ana, "Oro", "500 were earned, 400 are left")
+}
+
+func TestTierAtItsThreshold(t *testing.T) {
+	s := newShop(t, setup{program: `"pointsDecimals":4,` + threeTiers})
+	ana := s.customer("ana")
+	s.buy(ana, "99.9999")
+	s.wantTier(ana, "Bronce", "a ten-thousandth is missing")
+	if sold := s.buy(ana, "0.0001"); sold.TierTo != "Plata" {
+		t.Errorf("the sale that meets the threshold tells of tier %q", sold.TierTo)
+	}
+	s.wantTier(ana, "Plata", "exactly 100")
+}
+
+func TestNoFloatNoiseInTotals(t *testing.T) {
+	s := newShop(t, setup{program: `"pointsDecimals":2,"rules":[` + onePer1 + `]`})
+	ana := s.customer("ana")
+	s.buy(ana, "0.1")
+	s.buy(ana, "0.2")
+	detail := func() string {
+		d := ask(s, func(t *txn) (customerDetail, error) {
+			c, err := t.customer(ana)
+			if err != nil {
+				return customerDetail{}, err
+			}
+			return t.customerDetail(c)
+		})
+		text, err := json.Marshal(map[string]decimal{"balance": d.Balance, "spent": d.TotalSpent})
+		s.ok(err)
+		return string(text)
+	}
+	if got, want := detail(), `{"balance":0.3,"spent":0.3}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for range 997 {
+		s.buy(ana, "0.1")
+	}
+	s.buy(ana, "99999999.99")
+	if got, want := detail(), `{"balance":100000099.99,"spent":100000099.99}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestDeductThatSucceedsTakesThePoints(t *testing.T) {
+	s := newShop(t, setup{program: `"rules":[{"key":"p","name":"p","points":50,"pendingDays":1}]`})
+	ana := s.customer("ana")
+	for _, amount := range []string{"10", "0.0001", "25.5"} {
+		s.add(ana, amount, 0)
+	}
+	s.add(ana, "5", s.clock.add(time.Hour))
+	for _, amount := range []string{"0.0001", "5", "12", "23.5"} {
+		before := s.standing(ana).Balance
+		done, err := s.deduct(ana, amount)
+		s.ok(err)
+		var lots decimal
+		for _, l := range done.Lots {
+			lots += l.Amount
+		}
+		after := s.standing(ana).Balance
+		if done.Amount != dec(amount) || lots != dec(amount) || done.Balance != after || before-after != dec(amount) {
+			t.Errorf("deducted %s: said %s from lots of %s, balance %s; it went from %s to %s", amount, done.Amount, lots, done.Balance, before, after)
+		}
+	}
+
+	s.wantStanding(ana, "0 0 40.5001", "all was spent")
+	refused := func(reason string) {
+		t.Helper()
+		ledger, before := len(s.ledger(ana)), s.standing(ana)
+		_, err := s.deduct(ana, "0.0001")
+		if codeOf(err) != "insufficient_balance" {
+			t.Errorf("got %v, want insufficient_balance: %s", err, reason)
+		}
+		same(t, "after a refusal: "+reason, s.standing(ana), before)
+		if now := len(s.ledger(ana)); now != ledger {
+			t.Errorf("a refusal left %d movements: %s", now-ledger, reason)
+		}
+	}
+	refused("nothing is there")
+	s.buy(ana, "1")
+	refused("what is there is pending")
+	s.add(ana, "5", s.clock.add(time.Hour))
+	s.pass(time.Hour)
+	refused("what was there has expired")
+}

@@ -1,0 +1,473 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	diff "github.com/google/go-cmp/cmp"
+)
+
+// openapi.json is written by hand. These tests hold it against the code.
+
+// An apiDoc is what the tests read of it.
+type apiDoc struct {
+	Info       struct{ Description string }
+	Paths      map[string]map[string]*docOperation // by path, then method
+	Components struct {
+		Schemas   map[string]*docSchema
+		Responses map[string]*docContent
+	}
+
+	used map[string]bool // schemas that were looked at
+}
+
+type docOperation struct {
+	Security    []map[string][]string
+	RequestBody *docContent
+	Responses   map[string]*docContent // by status
+}
+
+// A docContent is a request's body or a response.
+type docContent struct {
+	Ref     string `json:"$ref"`
+	Content map[string]docMedia
+}
+
+type docMedia struct {
+	Schema   *docSchema
+	Example  any
+	Examples map[string]struct{ Value any }
+}
+
+type docSchema struct {
+	Ref        string `json:"$ref"`
+	Type       any    // a word, or a word and "null"
+	Properties map[string]*docSchema
+	Required   []string
+	Items      *docSchema
+	OneOf      []*docSchema
+	Enum       []any
+}
+
+func readAPIDoc(t *testing.T) *apiDoc {
+	d := &apiDoc{used: map[string]bool{}}
+	if err := json.Unmarshal(openAPI, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// operations yields each operation as `GET /path`.
+func (d *apiDoc) operations(yield func(string, *docOperation) bool) {
+	for p, methods := range d.Paths {
+		for method, op := range methods {
+			if !yield(strings.ToUpper(method)+" "+p, op) {
+				return
+			}
+		}
+	}
+}
+
+func (d *apiDoc) response(r *docContent) *docContent {
+	if name, ok := strings.CutPrefix(r.Ref, "#/components/responses/"); ok {
+		return d.Components.Responses[name]
+	}
+	return r
+}
+
+// plain follows references and sets null aside.
+func (d *apiDoc) plain(s *docSchema) (kind string, null bool, plain *docSchema) {
+	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+		d.used[name] = true
+		return d.plain(d.Components.Schemas[name])
+	}
+	if len(s.OneOf) == 2 && s.OneOf[1].Type == "null" {
+		kind, _, plain = d.plain(s.OneOf[0])
+		return kind, true, plain
+	}
+	if words, ok := s.Type.([]any); ok {
+		return words[0].(string), words[1] == "null", s
+	}
+	kind, _ = s.Type.(string)
+	return kind, false, s
+}
+
+// matches checks that a schema describes what encoding/json makes of a type,
+// field by field.
+func (d *apiDoc) matches(t *testing.T, at string, s *docSchema, typ reflect.Type, omitEmpty bool) {
+	t.Helper()
+	kind, null, s := d.plain(s)
+	pointer := typ.Kind() == reflect.Pointer
+	if pointer {
+		typ = typ.Elem()
+	}
+	mayBeNull := typ == reflect.TypeFor[instant]() || typ.Kind() == reflect.Slice
+	if want := pointer && !omitEmpty; null != want && !mayBeNull {
+		t.Errorf("%s: null is %v, and the code has %v", at, null, want)
+	}
+	if want := jsonKind(typ); kind != want {
+		t.Errorf("%s: %q is described, and the code has %q (%v)", at, kind, want, typ)
+		return
+	}
+	switch {
+	case kind == "array":
+		d.matches(t, at+"[]", s.Items, typ.Elem(), false)
+	case typ.Kind() == reflect.Struct:
+		described := maps.Clone(s.Properties)
+		for _, f := range reflect.VisibleFields(typ) {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" {
+				continue
+			}
+			property := described[name]
+			if property == nil {
+				t.Errorf("%s.%s is not described", at, name)
+				continue
+			}
+			delete(described, name)
+			omitEmpty := options == "omitempty"
+			if required := slices.Contains(s.Required, name); required == omitEmpty {
+				t.Errorf("%s.%s: required is %v", at, name, required)
+			}
+			fieldType := f.Type
+			if f.Type == reflect.TypeFor[any]() {
+				fieldType = hiddenTypes[name]
+			}
+			d.matches(t, at+"."+name, property, fieldType, omitEmpty)
+		}
+		for name := range described {
+			t.Errorf("%s.%s is described and does not exist", at, name)
+		}
+	}
+}
+
+// hiddenTypes are those of the fields that are declared as any.
+var hiddenTypes = map[string]reflect.Type{
+	"profile":  reflect.TypeOf(organization{}.Profile),
+	"settings": reflect.TypeOf(organization{}.Settings),
+}
+
+func jsonKind(typ reflect.Type) string {
+	switch typ {
+	case reflect.TypeFor[decimal]():
+		return "number"
+	case reflect.TypeFor[id](), reflect.TypeFor[instant]():
+		return "string"
+	}
+	switch typ.Kind() {
+	case reflect.Slice:
+		return "array"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Uint64:
+		return "integer"
+	}
+	return typ.Kind().String()
+}
+
+// accepts tells why a schema does not describe a value; nil if it does.
+func (d *apiDoc) accepts(s *docSchema, v any) error {
+	kind, null, plain := d.plain(s)
+	if v == nil && null {
+		return nil
+	}
+	if v != nil && plain.Enum != nil && !slices.Contains(plain.Enum, v) {
+		return fmt.Errorf("%v is none of %v", v, plain.Enum)
+	}
+	number, isNumber := v.(float64)
+	switch {
+	case kind == "integer" && isNumber && number == math.Trunc(number), kind == "number" && isNumber:
+		return nil
+	case kind == "string" && reflect.TypeOf(v) == reflect.TypeFor[string](), kind == "boolean" && reflect.TypeOf(v) == reflect.TypeFor[bool]():
+		return nil
+	}
+	switch v := v.(type) {
+	case []any:
+		if kind != "array" {
+			break
+		}
+		for i, element := range v {
+			if err := d.accepts(plain.Items, element); err != nil {
+				return fmt.Errorf("[%d]%w", i, err)
+			}
+		}
+		return nil
+	case map[string]any:
+		if kind != "object" {
+			break
+		}
+		for _, name := range plain.Required {
+			if _, ok := v[name]; !ok {
+				return fmt.Errorf(".%s is missing", name)
+			}
+		}
+		for name, member := range v {
+			property := plain.Properties[name]
+			if narrowed := s.Properties[name]; narrowed != nil && narrowed.Enum != nil && !slices.Contains(narrowed.Enum, member) {
+				return fmt.Errorf(".%s: %v is none of %v", name, member, narrowed.Enum)
+			}
+			if property == nil && plain.Properties != nil {
+				return fmt.Errorf(".%s is not described", name)
+			} else if property == nil {
+				continue
+			}
+			if err := d.accepts(property, member); err != nil {
+				return fmt.Errorf(".%s: %w", name, err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf(" %v is no %s", v, kind)
+}
+
+func TestOpenAPIRoutes(t *testing.T) {
+	described, served := map[string]string{}, map[string]string{}
+	for name, op := range readAPIDoc(t).operations {
+		for _, alternative := range op.Security {
+			for _, scopes := range alternative {
+				described[name] += strings.Join(scopes, " ") + "\n"
+			}
+		}
+		if op.Security != nil && len(op.Security) == 0 {
+			described[name] = "no key"
+		}
+	}
+	for _, r := range new(api).routes() {
+		if served[r.pattern] = "no key"; r.scope != "" {
+			served[r.pattern] = strings.Repeat(r.scope+"\n", 2) // as bearer and as X-API-Key
+		}
+	}
+	if d := diff.Diff(served, described); d != "" {
+		t.Errorf("routes (-served +described):\n%s", d)
+	}
+}
+
+func TestOpenAPIShapes(t *testing.T) {
+	d := readAPIDoc(t)
+	shapes := map[string]any{
+		"GET /api/v1/customers":                               list[customerItem]{},
+		"GET /api/v1/customers/lookup":                        new(customerDetail),
+		"GET /api/v1/customers/{customerId}":                  customerDetail{},
+		"POST /api/v1/customers":                              customerDetail{},
+		"GET /api/v1/points/customers/{customerId}/balance":   balance{},
+		"GET /api/v1/points/customers/{customerId}/movements": list[movementShape]{},
+		"POST /api/v1/points/customers/{customerId}/add":      movementShape{},
+		"POST /api/v1/points/customers/{customerId}/deduct":   movementShape{},
+		"GET /api/v1/transactions":                            list[saleShape]{},
+		"GET /api/v1/transactions/{transactionId}":            saleShape{},
+		"POST /api/v1/transactions":                           saleShape{},
+		"GET /api/v1/rewards":                                 list[rewardShape]{},
+		"GET /api/v1/rewards/{rewardId}":                      rewardShape{},
+		"POST /api/v1/rewards/redeem":                         redemptionShape{},
+		"GET /api/v1/redemptions":                             list[redemptionShape]{},
+		"GET /api/v1/redemptions/{redemptionId}":              redemptionShape{},
+		"POST /api/v1/redemptions/{redemptionId}/cancel":      redemptionShape{},
+		"GET /api/v1/segments":                                []segmentShape{},
+		"GET /api/v1/segments/{segmentId}":                    segmentShape{},
+		"GET /api/v1/loyalty/programs":                        list[programShape]{},
+		"GET /api/v1/loyalty/programs/{programId}":            programShape{},
+		"GET /api/v1/statistics":                              statisticsShape{},
+		"GET /api/v1/organization":                            organizationShape{},
+		"GET /api/v1/openapi.json":                            map[string]any{},
+		"GET /livez":                                          health{},
+		"GET /readyz":                                         health{},
+	}
+	for name, op := range d.operations {
+		shape, ok := shapes[name]
+		if !ok {
+			t.Errorf("%s: what does it answer?", name)
+			continue
+		}
+		if body := op.RequestBody; body != nil {
+			d.plain(body.Content["application/json"].Schema)
+		}
+		for status, r := range op.Responses {
+			typ := reflect.TypeOf(shape)
+			if status >= "400" {
+				typ = reflect.TypeFor[errorBody]()
+			}
+			d.matches(t, name+" "+status+" ", d.response(r).Content["application/json"].Schema, typ, false)
+		}
+	}
+	for name := range d.Components.Schemas {
+		if !d.used[name] {
+			t.Errorf("schema %s describes nothing", name)
+		}
+	}
+}
+
+func TestOpenAPIErrors(t *testing.T) {
+	d := readAPIDoc(t)
+	inTable := slices.Sorted(maps.Keys(errorTable))
+	var described []string
+	for _, code := range d.Components.Schemas["Error"].Properties["code"].Enum {
+		described = append(described, code.(string))
+	}
+	slices.Sort(described)
+	if d := diff.Diff(inTable, described); d != "" {
+		t.Errorf("codes (-served +described):\n%s", d)
+	}
+	for code, row := range errorTable {
+		line := fmt.Sprintf("| `%s` | %d | ", code, row.status)
+		_, text, found := strings.Cut(d.Info.Description, line)
+		text, _, _ = strings.Cut(text, "\n")
+		if !found || !strings.Contains(text, strings.TrimSpace(row.message)) {
+			t.Errorf("the description has no line %s%s", line, row.message)
+		}
+	}
+	// Each code is somewhere, under its own status.
+	reached := map[string]bool{"route_not_found": true, "method_not_allowed": true}
+	for name, op := range d.operations {
+		for status, r := range op.Responses {
+			if status < "400" {
+				continue
+			}
+			for _, code := range d.response(r).Content["application/json"].Schema.Properties["code"].Enum {
+				reached[code.(string)] = true
+				if want := strconv.Itoa(errorTable[code.(string)].status); status != want {
+					t.Errorf("%s: %v under %s, not %s", name, code, status, want)
+				}
+			}
+		}
+	}
+	if d := diff.Diff(inTable, slices.Sorted(maps.Keys(reached))); d != "" {
+		t.Errorf("codes at endpoints (-served +described):\n%s", d)
+	}
+}
+
+func TestOpenAPIWords(t *testing.T) {
+	d := readAPIDoc(t)
+	words := func(schema, property string) []any {
+		s := d.Components.Schemas[schema].Properties[property]
+		if s.Items != nil {
+			s = s.Items
+		}
+		return s.Enum
+	}
+	for _, c := range []struct {
+		schema, property string
+		want             []string
+	}{
+		{"AddInput", "category", addCategories},
+		{"DeductInput", "category", deductCategories},
+		{"Movement", "category", slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn})},
+		{"Reward", "unavailabilityReasons", []string{
+			reasonCustomer, reasonInactive, reasonNotYet, reasonOver, reasonTier, reasonSegment, reasonNoStock, reasonLimit, reasonNoBalance,
+		}},
+	} {
+		var got []string
+		for _, word := range words(c.schema, c.property) {
+			got = append(got, word.(string))
+		}
+		if d := diff.Diff(c.want, got); d != "" {
+			t.Errorf("%s.%s (-code +described):\n%s", c.schema, c.property, d)
+		}
+	}
+}
+
+func TestOpenAPIExamples(t *testing.T) {
+	d := readAPIDoc(t)
+	check := func(at string, c *docContent) {
+		media := d.response(c).Content["application/json"]
+		examples := map[string]any{}
+		if media.Example != nil {
+			examples["example"] = media.Example
+		}
+		for name, e := range media.Examples {
+			examples[name] = e.Value
+		}
+		for name, value := range examples {
+			if err := d.accepts(media.Schema, value); err != nil {
+				t.Errorf("%s: %s%v", at, name, err)
+			}
+		}
+	}
+	for name, op := range d.operations {
+		if op.RequestBody != nil {
+			check(name, op.RequestBody)
+		}
+		for status, r := range op.Responses {
+			check(name+" "+status, r)
+		}
+	}
+}
+
+// TestOpenAPITranscripts holds every response of the golden transcripts
+// against the document: its status and code are among those of the endpoint,
+// and its body is as described.
+func TestOpenAPITranscripts(t *testing.T) {
+	d := readAPIDoc(t)
+	operations := maps.Collect(d.operations)
+	mux := http.NewServeMux()
+	for _, r := range new(api).routes() {
+		mux.HandleFunc(r.pattern, func(http.ResponseWriter, *http.Request) {})
+	}
+	told := map[string]bool{} // each difference once
+	for _, file := range goldenFiles(t) {
+		for _, s := range readSteps(t, file) {
+			target, _, _ := strings.Cut(s.target, "?")
+			r, err := http.NewRequest(s.method, target, nil)
+			if err != nil || s.want == "" || path.Clean(target) != target {
+				continue
+			}
+			_, name := mux.Handler(r)
+			op := operations[name]
+			if op == nil {
+				continue // no route
+			}
+			lines := strings.Split(s.want, "\n")
+			status := strings.TrimPrefix(lines[0], "=> ")
+			for lines = lines[1:]; len(lines) > 0 && headerLine.MatchString(lines[0]); lines = lines[1:] {
+			}
+			response := op.Responses[status]
+			if response == nil {
+				t.Errorf("%s:\n%s\n%s: %s is not described", file, s.text, name, status)
+				continue
+			}
+			if s.method == http.MethodHead {
+				continue
+			}
+			var body any
+			if err := json.Unmarshal([]byte(strings.Join(lines, "\n")), &body); err != nil {
+				t.Fatal(file, s.text, err)
+			}
+			if err := d.accepts(d.response(response).Content["application/json"].Schema, body); err != nil && !told[name+err.Error()] {
+				told[name+err.Error()] = true
+				t.Errorf("%s:\n%s\n%s %s: %v", file, s.text, name, status, err)
+			}
+		}
+	}
+}
+
+func TestOpenAPIServed(t *testing.T) {
+	s := newMemStore()
+	defer s.Close()
+	a := newAPI(newEngine(s, time.Now, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/openapi.json", nil)) // no key
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatal(w.Code, w.Header(), w.Body)
+	}
+	var want bytes.Buffer
+	if err := json.Compact(&want, openAPI); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSuffix(w.Body.String(), "\n"); got != want.String() {
+		t.Error("not the document")
+	}
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Negative controls: in a store that holds something of every kind, each
+// entry in turn is taken away, put in a second time, or changed field by
+// field, and verify must see it.
+
+// newRichShop is a shop with entries in every table.
+func newRichShop(t *testing.T) *shop {
+	s := newShop(t, setup{
+		program: `"default":true,"expiry":{"days":60},"negativeBalance":"Debt","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":2},
+			"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],
+			"rules":[` + onePer1 + `,{"key":"late","name":"late","perItem":5,"pendingDays":20,"maxPerCustomerPerDay":3},
+			{"key":"hello","name":"hello","on":"Signup","points":10}]},{"key":"two","name":"Two"`,
+		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9}],
+			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}]`,
+	})
+	other := setup{program: `"rules":[` + onePer1 + `]`}.document()
+	s.apply(bytes.Replace(other, []byte("cafe-luna"), []byte("tienda"), 1))
+
+	bag := item{"BAG", dec("40"), dec("2")}
+	ana, eva := s.customer("ana"), s.customer("eva")
+	must(s, func(t *txn) (any, error) {
+		_, _, err := t.enrol(enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525512345678"})
+		return nil, err
+	})
+	first := s.buy(ana, "100", bag)
+	_, err := s.sell(newSale{Customer: ana, Total: dec("50"), ExternalID: "T-1"})
+	s.ok(err)
+	s.pass(oneDay)
+	s.bring(first, "40", item{"BAG", dec("40"), dec("1")})
+	s.bring(first, "10")
+	_, err = s.sell(newSale{Type: typeReturn, Customer: eva, Total: dec("5")})
+	s.ok(err)
+	redeemed := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "") })
+	cancelled := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "uno") })
+	must(s, func(t *txn) (any, error) {
+		two := t.cfg.Programs[1].ID
+		if _, err := t.cancel(cancelled.ID); err != nil {
+			return nil, err
+		}
+		_, err := t.movePoints(redeemed.Customer, &two, &movement{Amount: dec("25"), Category: categoryBonus}, t.credit)
+		return nil, err
+	})
+	s.pass(61 * oneDay)
+	s.swept()
+	s.buy(ana, "70", bag)
+	s.pass(25 * oneDay)
+	s.buy(eva, "30", bag)
+	s.swept()
+
+	k := must(s, func(t *txn) (*apiKey, error) {
+		if err := t.keepReplay(retryKey{name: [16]byte{1}, request: [16]byte{2}}, 201, []byte("{}")); err != nil {
+			return nil, err
+		}
+		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10})
+		return k, err
+	})
+	l := newLimiter()
+	_, err = l.take(t.Context(), s.store, k, s.clock)
+	s.ok(err)
+	s.ok(l.flush(t.Context(), s.store))
+	return s
+}
+
+// entries are all that is in the shop's store, in order.
+func (s *shop) entries() memTx {
+	all, err := view(s.Context(), s.store, func(tx Tx) (memTx, error) {
+		var all memTx
+		for e, err := range tx.Scan([]byte{0}, nil, false) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, Entry{bytes.Clone(e.Key), bytes.Clone(e.Value)})
+		}
+		return all, nil
+	})
+	s.ok(err)
+	return all
+}
+
+// seen tells whether verify finds something wrong with the entries.
+func (s *shop) seen(all memTx) bool {
+	report, err := verify(all, s.clock)
+	return err != nil || len(report.Problems) > 0
+}
+
+// tableOf names the table that a key belongs to, as model.go draws it.
+func tableOf(k []byte) string {
+	switch k[0] {
+	case 'o', 'l':
+		i := 1
+		if k[0] == 'l' {
+			i = 5
+		}
+		return fmt.Sprintf("%c%c", k[0], k[i])
+	case 'c':
+		return fmt.Sprintf("c%d", k[21])
+	}
+	return string(k[0])
+}
+
+// unseen are the tables whose entries verify cannot tell to be right, and why.
+var unseen = map[string]string{
+	"v":  "is checked when a file is opened",
+	"i":  "what was answered is told nowhere else",
+	"u":  "requests are counted nowhere else",
+	"c6": "follows from rules that may have changed since",
+	"q":  "is there while customers are counted anew",
+}
+
+func TestVerifyTables(t *testing.T) {
+	s := newRichShop(t)
+	all := s.entries()
+	have := map[string]bool{}
+	for _, e := range all {
+		have[tableOf(e.Key)] = true
+	}
+	for _, table := range strings.Fields("v on oc os or a c0 c1 c2 c3 c4 c5 c6 c7 m t r i u k p d n lc lp lr T R w x s g h y z b") {
+		if !have[table] {
+			t.Errorf("no entry of table %s", table)
+		}
+		delete(have, table)
+	}
+	for table := range have {
+		t.Errorf("table %s is new here", table)
+	}
+}
+
+func TestVerifySeesMissing(t *testing.T) {
+	s := newRichShop(t)
+	all := s.entries()
+	for i, e := range all {
+		table := tableOf(e.Key)
+		if got := s.seen(slices.Delete(slices.Clone(all), i, i+1)); got != (unseen[table] == "") {
+			t.Errorf("entry %x of table %s is missing: seen is %t", e.Key, table, got)
+		}
+	}
+}
+
+func TestVerifySeesStrays(t *testing.T) {
+	s := newRichShop(t)
+	all := s.entries()
+	for _, e := range all {
+		table := tableOf(e.Key)
+		if table == "v" {
+			continue
+		}
+		// A neighbour, and the same in an organization that is not there.
+		neighbour := bytes.Clone(e.Key)
+		neighbour[len(neighbour)-1]++
+		strays := []key{neighbour}
+		if strings.Contains("cmtrknlTRwxsghyzb", table[:1]) {
+			strays = append(strays, append(orgKey(e.Key[0], 77), e.Key[5:]...))
+		}
+		for _, stray := range strays {
+			place, there := all.find(stray)
+			if there || unseen[table] != "" && unseen[tableOf(stray)] != "" {
+				continue
+			}
+			if !s.seen(slices.Insert(slices.Clone(all), place, Entry{stray, e.Value})) {
+				t.Errorf("entry %x of table %s has a stray neighbour %x, not seen", e.Key, table, stray)
+			}
+		}
+	}
+	for _, stray := range []key{newKey('!'), newKey('q').u32(77)} {
+		place, _ := all.find(stray)
+		if !s.seen(slices.Insert(slices.Clone(all), place, Entry{stray, numberValue(1)})) {
+			t.Errorf("stray entry %x, not seen", stray)
+		}
+	}
+}
+
+// told are the fields that say what nothing else says: a change of them cannot
+// be told from the truth.
+var told = map[string]string{
+	"c0.CreatedAt":     "told once; only its day is counted",
+	"c0.UpdatedAt":     "told once",
+	"c0.Status":        "told once",
+	"c2.AvailFrom":     "does not matter once the lot is available",
+	"m.Comment":        "told once",
+	"or.value":         "any revision will do that was not there before",
+	"r.Comment":        "told once",
+	"r.RewardName":     "the reward may have another name by now",
+	"t.Comment":        "told once",
+	"t.Source":         "told once",
+	"t.Items.Price":    "told once; the total need not be the sum of the items",
+	"t.Rules one more": "a rule that gave nothing changes no sum",
+	"t.Rules.Name":     "the rule may have another name by now",
+	"t.Rules.RuleID":   "the rule may be gone by now",
+	"t.Shortfall":      "what was not there left no trace",
+	"t.TierFrom":       "tiers may have changed since",
+	"t.TierTo":         "tiers may have changed since",
+}
+
+func TestVerifySeesChanges(t *testing.T) {
+	s := newRichShop(t)
+	all := s.entries()
+	kinds := map[string]func([]byte) mutable{
+		"c0": mutations[customer], "c1": mutations[account], "c2": mutations[lot], "c3": mutations[lot], "c5": mutations[basis], "c6": mutations[ruleUse],
+		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "u": mutations[savedUsage],
+		"p": mutations[identity], "n": mutations[counters], "y": mutations[tally],
+	}
+	caught := map[string]bool{} // by field: was any change of it seen?
+	for i, e := range all {
+		table := tableOf(e.Key)
+		fields := mutable{"value": append(bytes.Clone(e.Value[:max(len(e.Value)-1, 0)]), 77)}
+		if kinds[table] != nil {
+			fields = kinds[table](e.Value)
+		}
+		for field, changed := range fields {
+			name := table + "." + field
+			if caught[name] {
+				continue
+			}
+			with := slices.Clone(all)
+			with[i].Value = changed
+			caught[name] = s.seen(with)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(caught)) {
+		table, _, _ := strings.Cut(name, ".")
+		if excused := told[name] + unseen[table]; caught[name] != (excused == "") {
+			t.Errorf("changes of %s: seen is %t", name, caught[name])
+		}
+	}
+}
+
+// mutable is what a record becomes by a change of one field, by field.
+type mutable map[string][]byte
+
+// mutations changes each field of a record in turn.
+func mutations[T any, P record[T]](value []byte) mutable {
+	changed := mutable{}
+	record, err := decodeRecord[T, P](value)
+	if err != nil {
+		panic(err)
+	}
+	fields := len(leaves(reflect.ValueOf(record).Elem(), ""))
+	for i := range fields {
+		fresh, _ := decodeRecord[T, P](value)
+		leaf := leaves(reflect.ValueOf(fresh).Elem(), "")[i]
+		leaf.change()
+		w := writer{b: []byte{recordVersion}}
+		P(fresh).encode(&w)
+		if !bytes.Equal(w.b, value) { // else the field is not kept in the value
+			changed[leaf.name] = w.b
+		}
+	}
+	return changed
+}
+
+type leaf struct {
+	name   string
+	change func()
+}
+
+// leaves are the fields of a struct, and those of its structs and of the first
+// element of its lists.
+func leaves(v reflect.Value, name string) []leaf {
+	switch v.Kind() {
+	case reflect.Struct:
+		var all []leaf
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				all = append(all, leaves(v.Field(i), strings.TrimPrefix(name+"."+f.Name, "."))...)
+			}
+		}
+		return all
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return []leaf{{name, func() { v.SetBytes(append(bytes.Clone(v.Bytes()), 'x')) }}}
+		}
+		all := []leaf{{name + " one more", func() { v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem()))) }}}
+		if v.Len() > 0 {
+			all = append(all, leaf{name + " one less", func() { v.Set(v.Slice(0, v.Len()-1)) }})
+			all = append(all, leaves(v.Index(0), name)...)
+		}
+		return all
+	case reflect.Array:
+		return []leaf{{name, func() { v.Index(v.Len() - 1).SetUint(v.Index(v.Len()-1).Uint() ^ 1) }}}
+	case reflect.String:
+		return []leaf{{name, func() { v.SetString(v.String() + "x") }}}
+	case reflect.Uint64, reflect.Uint32:
+		return []leaf{{name, func() { v.SetUint(v.Uint() + 1) }}}
+	case reflect.Int64, reflect.Int:
+		return []leaf{{name, func() { v.SetInt(v.Int() + 1) }}}
+	case reflect.Bool:
+		return []leaf{{name, func() { v.SetBool(!v.Bool()) }}}
+	}
+	panic("no way to change " + name)
+}
