@@ -56,29 +56,29 @@ func (i *instant) UnmarshalJSON(b []byte) error {
 // whether a bare date means the last millisecond of that day in zone, as an
 // expiry does, or its first.
 func parseMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
-	t, ok := parseAny(s, zone)
-	if !ok {
-		return 0, false
-	}
-	if len(s) == len(time.DateOnly) && endOfDay {
-		t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, zone).Add(-time.Millisecond)
-	}
-	if y := t.UTC().Year(); y < 1 || y > 9999 { // beyond, no ISO 8601 date can be written
-		return 0, false
-	}
-	return instantOf(t), true
-}
-
-func parseAny(s string, zone *time.Location) (time.Time, bool) {
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t, true
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
-			return t, true
+	at, ok := parseTime(s, zone)
+	if date, err := time.Parse(time.DateOnly, s); err == nil {
+		d := dayOn(date.Date())
+		if at, ok = d.start(zone), true; endOfDay {
+			at = d.end(zone)
 		}
 	}
-	return time.Time{}, false
+	if y := at.time().Year(); !ok || y < 1 || y > 9999 { // beyond, no ISO 8601 date can be written
+		return 0, false
+	}
+	return at, true
+}
+
+func parseTime(s string, zone *time.Location) (instant, bool) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return instantOf(t), true
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
+			return instantOf(t), true
+		}
+	}
+	return 0, false
 }
 
 var errBadID = errors.New("not an id")

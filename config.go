@@ -187,7 +187,7 @@ func parseConfig(raw []byte) (*config, error) {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	var err error
-	if c.zone, err = time.LoadLocation(c.Organization.Settings.Timezone); err != nil {
+	if c.zone, err = loadZone(c.Organization.Settings.Timezone); err != nil {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	return c, nil
@@ -260,43 +260,14 @@ func (c *config) segmentKey(key string) *segment {
 }
 
 // endOfLife is when points given at from expire under e; never without e.
-// The last day counts whole when EndOf stretches it, and a month too short
-// for the day ends on its last day (31 January + 1 month is the last day of
-// February).
+// EndOf stretches it to the last moment of the month.
 func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
 	if e == nil {
 		return never
 	}
 	t := addMonths(from.time().In(zone), e.Months).AddDate(0, 0, e.Days)
 	if e.EndOf == "Month" {
-		t = time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, zone).Add(-time.Millisecond)
-	}
-	return instantOf(t)
-}
-
-// addMonths keeps the day of the month, or takes the month's last day where
-// the month is too short for it.
-func addMonths(t time.Time, months int) time.Time {
-	first := time.Date(t.Year(), t.Month()+time.Month(months), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
-	last := first.AddDate(0, 1, -1).Day()
-	return first.AddDate(0, 0, min(t.Day(), last)-1)
-}
-
-// A day is a date in an organization's time zone, counted from 1 January 1970.
-type day int32
-
-func dayOf(i instant, zone *time.Location) day {
-	t := i.time().In(zone)
-	return day(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86400)
-}
-
-// start is the first moment of the day in zone. Where daylight saving skips
-// midnight, time.Date may answer with an hour before it.
-func (d day) start(zone *time.Location) instant {
-	date := time.Unix(int64(d)*86400, 0).UTC()
-	t := time.Date(date.Year(), date.Month(), date.Day(), 0, 0, 0, 0, zone)
-	if t.Day() != date.Day() {
-		t = t.Add(time.Hour)
+		return dayOn(t.Year(), t.Month()+1, 0).end(zone)
 	}
 	return instantOf(t)
 }

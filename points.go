@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // An account is a customer's points in one program (contract §8).
@@ -220,6 +222,7 @@ type movement struct {
 	Category    string
 	Amount      decimal // above zero: a credit; below: a debit
 	Balance     decimal // after it
+	Pending     decimal // after it
 	Comment     string
 	AvailFrom   instant // of a credit that was pending; else 0
 	Expires     instant // of a credit; never if it does not expire
@@ -237,6 +240,7 @@ func (m *movement) encode(w *writer) {
 	w.text(m.Category)
 	w.decimal(m.Amount)
 	w.decimal(m.Balance)
+	w.decimal(m.Pending)
 	w.text(m.Comment)
 	w.instant(m.AvailFrom)
 	w.instant(m.Expires)
@@ -260,6 +264,7 @@ func (m *movement) decode(r *reader) {
 	m.Category = r.text()
 	m.Amount = r.decimal()
 	m.Balance = r.decimal()
+	m.Pending = r.decimal()
 	m.Comment = r.text()
 	m.AvailFrom = r.instant()
 	m.Expires = r.instant()
@@ -305,7 +310,7 @@ func (t *txn) record(a *account, m *movement) error {
 	}
 	n.Movements++
 	m.Seq = n.Movements
-	m.Customer, m.Program, m.Balance = a.customer.ID, a.program.Number, a.Balance
+	m.Customer, m.Program, m.Balance, m.Pending = a.customer.ID, a.program.Number, a.Balance, a.Pending
 	m.Link = a.Movements.append(m.Seq)
 	s, err := t.tally(m.Program, m.CreatedAt)
 	if err != nil {
@@ -430,100 +435,122 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 }
 
 // settle writes down what became due by t.now: pending lots that became
-// available, then, as Expiration movements dated at the expiry itself, lots
+// available, and, as Expiration movements dated at the expiry itself, lots
 // that expired, in the order in which it happened.
 func (t *txn) settle(a *account) error {
 	if t.readOnly {
 		t.Tx, t.readOnly = newOverlay(t.Tx), false
 	}
-	for {
-		moment, err := t.nextDue(a)
-		if err != nil {
+	maturing, err := t.dueLots(a, partPending)
+	if err != nil {
+		return err
+	}
+	expiring, err := t.dueLots(a, partLot)
+	if err != nil {
+		return err
+	}
+	for len(maturing) > 0 || len(expiring) > 0 {
+		moment := never
+		if len(maturing) > 0 {
+			moment = maturing[0].AvailFrom
+		}
+		if len(expiring) > 0 {
+			moment = min(moment, expiring[0].Expires)
+		}
+		for len(maturing) > 0 && maturing[0].AvailFrom <= moment {
+			l := maturing[0]
+			maturing = maturing[1:]
+			if err := t.mature(a, l); err != nil {
+				return err
+			}
+			if l.Left > 0 && l.Expires <= t.now {
+				place, _ := slices.BinarySearchFunc(expiring, l, byExpiry)
+				expiring = slices.Insert(expiring, place, l)
+			}
+		}
+		var n int
+		for n < len(expiring) && n < maxUses && expiring[n].Expires <= moment {
+			n++
+		}
+		if err := t.expire(a, moment, expiring[:n]); err != nil {
 			return err
 		}
-		if moment > t.now {
-			break
-		}
-		if err := t.mature(a, moment); err != nil {
-			return err
-		}
-		if err := t.expire(a, moment); err != nil {
-			return err
-		}
-		if err := t.shrinkWindow(a, moment); err != nil {
-			return err
-		}
+		expiring = expiring[n:]
+	}
+	if err := t.shrinkWindow(a, t.now); err != nil {
+		return err
 	}
 	return t.saveAccount(a)
 }
 
-// mature makes the pending lots of one moment available.
-func (t *txn) mature(a *account, moment instant) error {
+// dueLots reads the pending lots that are available by t.now, or the
+// available ones that have expired, in order.
+func (t *txn) dueLots(a *account, part byte) ([]*lot, error) {
 	var lots []*lot
-	prefix := t.key(a, partPending)
-	for e, err := range t.Scan(prefix, append(key(nil), prefix...).instant(moment+1), false) {
+	prefix := t.key(a, part)
+	for e, err := range t.Scan(prefix, append(key(nil), prefix...).instant(t.now+1), false) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l, err := decodeRecord[lot](e.Value)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		lots = append(lots, l)
 	}
-	for _, l := range lots {
-		if err := t.Delete(t.pendingKey(a, l)); err != nil {
-			return err
-		}
-		left := l.Left
-		debt := min(max(-a.Balance, 0), left)
-		a.Pending -= left
-		a.Balance += left
-		l.Left = 0
-		if err := t.changeLot(a, l, left-debt); err != nil {
-			return err
-		}
+	return lots, nil
+}
+
+func byExpiry(a, b *lot) int {
+	return cmp.Or(cmp.Compare(a.Expires, b.Expires), cmp.Compare(a.Seq, b.Seq))
+}
+
+// mature makes a pending lot available. A debt is paid first.
+func (t *txn) mature(a *account, l *lot) error {
+	if err := t.Delete(t.pendingKey(a, l)); err != nil {
+		return err
 	}
-	return nil
+	left := l.Left
+	debt := min(max(-a.Balance, 0), left)
+	a.Pending -= left
+	a.Balance += left
+	l.Left = 0
+	return t.changeLot(a, l, left-debt)
 }
 
 // maxUses bounds the lots that one Expiration movement names.
 const maxUses = 500
 
-// expire ends the available lots of one moment.
-func (t *txn) expire(a *account, moment instant) error {
-	for {
-		var lots []*lot
-		prefix := t.key(a, partLot)
-		for e, err := range t.Scan(prefix, append(key(nil), prefix...).instant(moment+1), false) {
+// expire ends lots at one moment. A sale is told of what of its points is
+// gone: a return cannot take that back.
+func (t *txn) expire(a *account, moment instant, lots []*lot) error {
+	if len(lots) == 0 {
+		return nil
+	}
+	m := &movement{ID: t.id(), Category: categoryExpiration, CreatedAt: moment}
+	for _, l := range lots {
+		m.Uses = append(m.Uses, use{l.Seq, l.Movement, l.Left, l.Expires})
+		m.Amount -= l.Left
+		credit, err := t.movement(l.Seq)
+		if err != nil {
+			return err
+		}
+		if credit.Category == categoryPurchase && credit.Transaction != (id{}) {
+			s, err := t.sale(credit.Transaction)
 			if err != nil {
 				return err
 			}
-			if len(lots) == maxUses {
-				break
-			}
-			l, err := decodeRecord[lot](e.Value)
-			if err != nil {
-				return err
-			}
-			lots = append(lots, l)
-		}
-		if len(lots) == 0 {
-			return nil
-		}
-		m := &movement{ID: t.id(), Category: categoryExpiration, CreatedAt: moment}
-		for _, l := range lots {
-			m.Uses = append(m.Uses, use{l.Seq, l.Movement, l.Left, l.Expires})
-			m.Amount -= l.Left
-			if err := t.changeLot(a, l, -l.Left); err != nil {
+			s.Expired += l.Left
+			if err := t.saveSale(s); err != nil {
 				return err
 			}
 		}
-		a.Balance += m.Amount
-		if err := t.record(a, m); err != nil {
+		if err := t.changeLot(a, l, -l.Left); err != nil {
 			return err
 		}
 	}
+	a.Balance += m.Amount
+	return t.record(a, m)
 }
 
 // An expiring is how many points expire at one moment.
@@ -572,10 +599,10 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 			l = &lot{Seq: u.Seq, Expires: u.Expires, Movement: u.Movement}
 		}
 		debt := min(max(-a.Balance, 0), u.Amount) // what comes back pays it first
-		var ok bool
-		if a.Balance, ok = a.Balance.add(u.Amount); !ok {
+		if _, ok := (a.Balance + a.Pending).add(u.Amount); !ok {
 			return newError("too_large").on("amount")
 		}
+		a.Balance += u.Amount
 		if err := t.changeLot(a, l, u.Amount-debt); err != nil {
 			return err
 		}

@@ -200,7 +200,13 @@ func (p *played) bring(d deed) {
 	spent.Points -= should - b.unearned
 	b.unearned = should
 
-	rest := should - b.reversed
+	left := b.earned // what has not expired
+	for _, l := range p.lots {
+		if l.deed == d.of && l.expires <= p.now {
+			left -= l.left
+		}
+	}
+	rest := max(min(should, left)-b.reversed, 0)
 	for _, l := range p.lots {
 		if l.deed == d.of && l.from > p.now {
 			n := min(rest, l.left)

@@ -118,7 +118,8 @@ func (s *sale) whollyReturned() bool {
 }
 
 // returnMore counts one more return into the purchase and says how many
-// points it has to take back.
+// points it has to take back: what all returns so far should, but for points
+// that have expired and so are taken already, less what they did take.
 func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
 	if !s.countReturn(ret) {
 		return 0, newError("return_exceeds_purchase").with("purchased", s.Total).with("returned", s.Returned)
@@ -128,7 +129,7 @@ func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
 	}
 	should := max(s.shouldReturn(p), s.Unearned) // a rounding that has changed since gives nothing back
 	ret.Unearned, s.Unearned = should-s.Unearned, should
-	return should - s.Reversed, nil
+	return max(min(should, s.Earned-s.Expired)-s.Reversed, 0), nil
 }
 
 // countReturn adds what a return gives back: by item if both have items, else
@@ -206,7 +207,8 @@ func (t *txn) unlinkedTarget(c *customer, a *account, s *sale) (decimal, error) 
 
 // takeBack takes target points for a return: pending points of its purchase
 // first, then available ones in the order of every debit. What is not there
-// is forgiven and reported (Clamp) or owed (Debt).
+// is reported, and asked for again with the purchase's next return (Clamp), or
+// owed (Debt).
 func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: t.now}
 	rest := target

@@ -216,8 +216,8 @@ func (t *txn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
 	)
 	for _, d := range slices.Backward(slices.Sorted(maps.Keys(days))) {
 		count := days[d]
-		from, to := max(f.from, d.start(t.cfg.zone)), min(f.to, (d+1).start(t.cfg.zone)-1)
-		if from != d.start(t.cfg.zone) || to != (d+1).start(t.cfg.zone)-1 {
+		from, to := max(f.from, d.start(t.cfg.zone)), min(f.to, d.end(t.cfg.zone))
+		if from != d.start(t.cfg.zone) || to != d.end(t.cfg.zone) {
 			count = 0
 			for _, err := range t.salesAt(from, to, f.saleType) {
 				if err != nil {

@@ -33,6 +33,7 @@ type sale struct {
 	Pending    decimal // of Earned, when it was sold
 	Reversed   decimal // by a return; of a purchase: by all its returns so far
 	Unearned   decimal // by how much lifetime points fell for a return; of a purchase: for all its returns
+	Expired    decimal // of Earned: what expired before anyone spent it or took it back
 	Shortfall  decimal // of a return: what it should have taken back and was not there
 	Balance    decimal // of the account, after it
 	Rules      []ruleShare
@@ -99,6 +100,7 @@ func (s *sale) encode(w *writer) {
 	w.decimal(s.Pending)
 	w.decimal(s.Reversed)
 	w.decimal(s.Unearned)
+	w.decimal(s.Expired)
 	w.decimal(s.Shortfall)
 	w.decimal(s.Balance)
 	w.uint(uint64(len(s.Rules)))
@@ -143,6 +145,7 @@ func (s *sale) decode(r *reader) {
 	s.Pending = r.decimal()
 	s.Reversed = r.decimal()
 	s.Unearned = r.decimal()
+	s.Expired = r.decimal()
 	s.Shortfall = r.decimal()
 	s.Balance = r.decimal()
 	s.Rules = make([]ruleShare, r.len())
@@ -382,7 +385,7 @@ func lotsOf(awards []award) []award {
 }
 
 // ruleUses counts how often rules with a daily limit were used by the
-// account's customer today.
+// account's customer on the day of the sale.
 type ruleUses struct {
 	t   *txn
 	a   *account
@@ -391,25 +394,30 @@ type ruleUses struct {
 
 func (t *txn) ruleUses(a *account) *ruleUses { return &ruleUses{t: t, a: a} }
 
+// Sales may come late, by an import: the uses of days before the sale's are
+// kept for keptUseDays, and those of days after it are another day's.
+const (
+	keptUseDays   = 2
+	droppedAtOnce = 32 // old counts that one sale drops
+)
+
 // A ruleUse is how often one rule was used on one day.
-type ruleUse struct {
-	Day   int64
-	Times uint64
-}
+type ruleUse struct{ Times uint64 }
 
-func (u *ruleUse) encode(w *writer) { w.int(u.Day); w.uint(u.Times) }
-func (u *ruleUse) decode(r *reader) { u.Day, u.Times = r.int(), r.uint() }
+func (u *ruleUse) encode(w *writer) { w.uint(u.Times) }
+func (u *ruleUse) decode(r *reader) { u.Times = r.uint() }
 
-func (u *ruleUses) key(rule string) key { return u.t.key(u.a, partRuleUse).text(rule) }
+func (u *ruleUses) day() day { return dayOf(u.t.now, u.t.cfg.zone) }
+
+func (u *ruleUses) key(rule string) key { return u.t.key(u.a, partRuleUse).day(u.day()).text(rule) }
 
 func (u *ruleUses) load(rule string) *ruleUse {
-	today := int64(dayOf(u.t.now, u.t.cfg.zone))
 	use, err := get[ruleUse](u.t.Tx, u.key(rule))
 	if err != nil {
 		u.err = err
 	}
-	if use == nil || use.Day != today {
-		return &ruleUse{Day: today}
+	if use == nil {
+		use = new(ruleUse)
 	}
 	return use
 }
@@ -422,5 +430,28 @@ func (u *ruleUses) add(r *rule) error {
 	}
 	use := u.load(r.Key)
 	use.Times++
-	return put(u.t.Tx, u.key(r.Key), use)
+	if err := put(u.t.Tx, u.key(r.Key), use); err != nil {
+		return err
+	}
+	return u.drop()
+}
+
+// drop forgets days that are over, some at a time.
+func (u *ruleUses) drop() error {
+	var old []key
+	days := u.t.key(u.a, partRuleUse)
+	for e, err := range u.t.Scan(days, slices.Clone(days).day(u.day()-keptUseDays), false) {
+		if err != nil {
+			return err
+		}
+		if old = append(old, slices.Clone(e.Key)); len(old) == droppedAtOnce {
+			break
+		}
+	}
+	for _, k := range old {
+		if err := u.t.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"maps"
 	"slices"
-	"time"
 )
 
 // Statistics are counters kept per program and day of the organization's
@@ -291,12 +290,12 @@ func splitDays(q statsQuery) []period {
 	var periods []period
 	for d := q.from; d <= q.to; {
 		end := d
-		date := time.Unix(int64(d)*86400, 0).UTC()
+		date := d.date()
 		switch q.groupBy {
 		case groupWeek:
 			end = d + day(6-(int(date.Weekday())+6)%7)
 		case groupMonth:
-			end = day(time.Date(date.Year(), date.Month()+1, 0, 0, 0, 0, 0, time.UTC).Unix() / 86400)
+			end = dayOn(date.Year(), date.Month()+1, 0)
 		}
 		end = min(end, q.to)
 		periods = append(periods, period{from: d, to: end})
@@ -304,8 +303,6 @@ func splitDays(q statsQuery) []period {
 	}
 	return periods
 }
-
-func (d day) String() string { return time.Unix(int64(d)*86400, 0).UTC().Format(time.DateOnly) }
 
 // tierCounts lists the tiers of programs with how many customers each has now,
 // lowest first; those without customers too.

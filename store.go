@@ -128,6 +128,9 @@ type overlay struct {
 	base   Tx
 	writes map[string][]byte // what each key was last set to; nil: deleted
 	size   int               // bytes of keys and values written, repeats included
+
+	ordered []string // keys of writes in order, but for those written since the last scan
+	fresh   []string // these, in any order
 }
 
 func newOverlay(base Tx) *overlay { return &overlay{base: base} }
@@ -156,6 +159,9 @@ func (o *overlay) write(key, value []byte) error {
 	if o.writes == nil {
 		o.writes = make(map[string][]byte)
 	}
+	if _, again := o.writes[string(key)]; !again {
+		o.fresh = append(o.fresh, string(key))
+	}
 	o.writes[string(key)] = value
 	o.size += len(key) + len(value)
 	return nil
@@ -167,6 +173,7 @@ func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		own := o.keys(lo, hi)
 		if reverse {
+			own = slices.Clone(own)
 			slices.Reverse(own)
 		}
 		before := func(own string, key []byte) bool {
@@ -208,16 +215,28 @@ func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	}
 }
 
-// keys returns the keys in [lo, hi) that were written, in order.
+// keys returns the keys in [lo, hi) that were written, in order. The slice is
+// not changed by later writes, nor by the caller.
 func (o *overlay) keys(lo, hi []byte) []string {
-	var keys []string
-	for key := range o.writes {
-		if key >= string(lo) && (len(hi) == 0 || key < string(hi)) {
-			keys = append(keys, key)
+	if len(o.fresh) > 0 {
+		slices.Sort(o.fresh)
+		merged := make([]string, 0, len(o.ordered)+len(o.fresh))
+		old, fresh := o.ordered, o.fresh
+		for len(old) > 0 && len(fresh) > 0 {
+			if old[0] < fresh[0] {
+				merged, old = append(merged, old[0]), old[1:]
+			} else {
+				merged, fresh = append(merged, fresh[0]), fresh[1:]
+			}
 		}
+		o.ordered, o.fresh = append(append(merged, old...), fresh...), nil
 	}
-	slices.Sort(keys)
-	return keys
+	first, _ := slices.BinarySearch(o.ordered, string(lo))
+	last := len(o.ordered)
+	if len(hi) > 0 {
+		last, _ = slices.BinarySearch(o.ordered, string(hi))
+	}
+	return o.ordered[first:max(first, last)]
 }
 
 // flush writes to tx what was written to o, in the order of the keys.

@@ -60,7 +60,10 @@ func (p *program) tierAt(figure decimal) (current, next *tier) {
 func (a *account) figure() decimal {
 	b := a.Window
 	if a.program.TierBasis.Window != windowRolling {
-		b = basis{a.Lifetime, a.customer.TotalSpent, int64(a.customer.Purchases)}
+		b = basis{Points: a.Lifetime}
+		if a.customer.Program == a.program.Number { // in which alone its sales count
+			b.Spent, b.Purchases = a.customer.TotalSpent, int64(a.customer.Purchases)
+		}
 	}
 	return a.program.TierBasis.measure(b)
 }
@@ -105,8 +108,8 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 // leaves is the moment at which a day falls out of the rolling window: the
 // same date so many months later counts no more once it is over.
 func (t *txn) leaves(a *account, d day) instant {
-	first := addMonths(d.start(t.cfg.zone).time().In(t.cfg.zone), a.program.TierBasis.Months)
-	return (dayOf(instantOf(first), t.cfg.zone) + 1).start(t.cfg.zone)
+	later := addMonths(d.date(), a.program.TierBasis.Months)
+	return (dayOn(later.Date()) + 1).start(t.cfg.zone)
 }
 
 // windowLeaves is when the oldest day leaves the window; never if it is empty.

@@ -317,6 +317,7 @@ func (v *verifier) salePoints(s *sale, moved saleMovements) {
 	if len(s.Lines) > 0 {
 		equal(v, what+": puntos ganados por artículos", byItem, s.Earned)
 	}
+	equal(v, what+": puntos vencidos", s.Expired, moved.expired)
 	equal(v, what+": puntos pendientes", s.Pending, moved.pending)
 	equal(v, what+": lotes pendientes", fmt.Sprint(s.PendingLot), fmt.Sprint(moved.lots))
 }
@@ -337,6 +338,7 @@ type saleHistory struct {
 type saleMovements struct {
 	any             bool
 	points, pending decimal
+	expired         decimal
 	lots            []pendingRef
 	balance         decimal // after the last
 }
@@ -456,6 +458,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	r := replayer{v: v, what: what, lots: map[uint64]*lot{}}
 	var movements chain
 	var earned decimal
+	sales := map[uint64]id{} // what each credit of a sale belongs to
 	if c.Program == p.Number {
 		earned = -h.unearned
 		if kept {
@@ -481,6 +484,16 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 		r.play(m)
 		if m.Transaction != (id{}) {
 			h.countMovement(v, m)
+			sales[seq] = m.Transaction
+		}
+		if m.Category == categoryExpiration {
+			for _, u := range m.Uses {
+				if sold, ok := sales[u.Seq]; ok {
+					moved := h.moved[sold]
+					moved.expired += u.Amount
+					h.moved[sold] = moved
+				}
+			}
 		}
 		if m.Amount > 0 && isEarning(m.Category) {
 			earned += m.Amount
@@ -491,16 +504,16 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	}
 	equal(v, what+": cadena de movimientos", fmt.Sprint(a.Movements), fmt.Sprint(movements))
 	equal(v, what+": puntos ganados", a.Lifetime, earned)
-	if !v.recounting {
-		if err := v.window(a, what); err != nil {
-			return err
-		}
+	if err := v.window(a, what); err != nil {
+		return err
 	}
 	due, err := v.nextDue(a)
 	if err != nil {
 		return err
 	}
-	equal(v, what+": vencimiento", a.Due, due)
+	if !v.recounting {
+		equal(v, what+": vencimiento", a.Due, due)
+	}
 	if a.Due != never {
 		return v.has("due", v.dueKey(a, a.Due), nil, what)
 	}
@@ -538,6 +551,9 @@ func (v *verifier) window(a *account, what string) error {
 			return err
 		}
 		v.expected["customer records"]++
+		if v.recounting {
+			continue
+		}
 		b, err := decodeRecord[basis](e.Value)
 		if err != nil {
 			return err
@@ -546,6 +562,9 @@ func (v *verifier) window(a *account, what string) error {
 		equal(v, fmt.Sprintf("%s: base del día %d", what, d), *b, days[d])
 		delete(days, d)
 		sum = sum.plus(*b)
+	}
+	if v.recounting {
+		return nil
 	}
 	equal(v, what+": base del nivel", a.Window, sum)
 	for d, b := range days {
@@ -564,28 +583,47 @@ type replayer struct {
 	lots             map[uint64]*lot // by sequence; AvailFrom is 0 once available
 }
 
-// mature makes available what was pending until at, in the order of time.
-func (r *replayer) mature(at instant) {
-	var due []*lot
+// mature makes the next pending lot available; false if there is none.
+func (r *replayer) mature(may func(*lot) bool) bool {
+	var next *lot
 	for _, l := range r.lots {
-		if l.AvailFrom != 0 && l.AvailFrom <= at {
-			due = append(due, l)
+		if l.AvailFrom == 0 || !may(l) {
+			continue
+		}
+		if next == nil || cmp.Or(cmp.Compare(l.AvailFrom, next.AvailFrom), cmp.Compare(l.Seq, next.Seq)) < 0 {
+			next = l
 		}
 	}
-	slices.SortFunc(due, func(a, b *lot) int {
-		return cmp.Or(cmp.Compare(a.AvailFrom, b.AvailFrom), cmp.Compare(a.Seq, b.Seq))
-	})
-	for _, l := range due {
-		debt := min(max(-r.balance, 0), l.Left)
-		r.pending -= l.Left
-		r.balance += l.Left
-		l.Left -= debt
-		l.AvailFrom = 0
+	if next == nil {
+		return false
 	}
+	debt := min(max(-r.balance, 0), next.Left)
+	r.pending -= next.Left
+	r.balance += next.Left
+	next.Left -= debt
+	next.AvailFrom = 0
+	return true
+}
+
+// pendingBefore is what was pending before a movement, as it tells itself. Only
+// a return takes from what is pending.
+func (r *replayer) pendingBefore(m *movement) decimal {
+	before := m.Pending
+	if m.AvailFrom > 0 {
+		before -= m.Amount
+	}
+	for _, u := range m.Uses {
+		if l := r.lots[u.Seq]; m.Category == categoryReturn && l != nil && l.AvailFrom != 0 {
+			before += u.Amount
+		}
+	}
+	return before
 }
 
 func (r *replayer) play(m *movement) {
-	r.mature(m.CreatedAt)
+	// Becoming available is no movement; what is pending tells that it was.
+	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
+	}
 	switch {
 	case m.Amount > 0 && m.Category == categoryRefund && len(m.Uses) > 0:
 		for _, u := range m.Uses {
@@ -626,13 +664,13 @@ func (r *replayer) play(m *movement) {
 		}
 	}
 	equal(r.v, r.what+": saldo tras "+m.ID.String(), m.Balance, r.balance)
+	equal(r.v, r.what+": saldo pendiente tras "+m.ID.String(), m.Pending, r.pending)
 }
 
 // compare holds the replayed account against the kept one.
 func (r *replayer) compare(a *account) error {
 	v := r.v
 	// What became available since the last movement is known by its place.
-	settled := never
 	pending := map[uint64]bool{}
 	prefix := v.key(a, partPending)
 	for e, err := range scan(v.Tx, prefix, false) {
@@ -640,9 +678,9 @@ func (r *replayer) compare(a *account) error {
 			return err
 		}
 		pending[uintIn(e.Key[len(prefix)+8:])] = true
-		settled = min(settled, instantIn(e.Key[len(prefix):])-1)
 	}
-	r.mature(min(settled, v.now))
+	for r.mature(func(l *lot) bool { return !pending[l.Seq] && l.AvailFrom <= v.now }) {
+	}
 	equal(v, r.what+": saldo", a.Balance, r.balance)
 	equal(v, r.what+": saldo pendiente", a.Pending, r.pending)
 	sums := map[instant]decimal{}

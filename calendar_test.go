@@ -1,0 +1,162 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// zoneOf loads a time zone.
+func zoneOf(t *testing.T, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+// instantAt reads RFC 3339; it makes tables readable.
+func instantAt(t *testing.T, s string) instant {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instantOf(at)
+}
+
+// TestExpiry shows when points given at a moment expire, by the calendar of
+// the organization.
+func TestExpiry(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		zone   string
+		expiry expiry
+		from   string
+		want   string
+	}{
+		{"days keep the time of day", "UTC", expiry{Days: 30}, "2026-03-02T10:13:45Z", "2026-04-01T10:13:45Z"},
+		{"days over the end of winter time are a shorter span", "Europe/Madrid", expiry{Days: 1}, "2026-03-28T12:00:00+01:00", "2026-03-29T12:00:00+02:00"},
+		{"days over the end of summer time are a longer one", "Europe/Madrid", expiry{Days: 1}, "2026-10-24T12:00:00+02:00", "2026-10-25T12:00:00+01:00"},
+		{"a month", "UTC", expiry{Months: 1}, "2026-03-02T10:00:00Z", "2026-04-02T10:00:00Z"},
+		{"31 January and a month is the last of February", "UTC", expiry{Months: 1}, "2026-01-31T10:00:00Z", "2026-02-28T10:00:00Z"},
+		{"so are 28, 29 and 30 January", "UTC", expiry{Months: 1}, "2026-01-29T10:00:00Z", "2026-02-28T10:00:00Z"},
+		{"in a leap year the 29th", "UTC", expiry{Months: 1}, "2028-01-31T10:00:00Z", "2028-02-29T10:00:00Z"},
+		{"which 2000 was", "UTC", expiry{Months: 1}, "2000-01-30T10:00:00Z", "2000-02-29T10:00:00Z"},
+		{"and 2100 will not be", "UTC", expiry{Months: 1}, "2100-01-30T10:00:00Z", "2100-02-28T10:00:00Z"},
+		{"29 February and a year", "UTC", expiry{Months: 12}, "2028-02-29T10:00:00Z", "2029-02-28T10:00:00Z"},
+		{"29 February and four years", "UTC", expiry{Months: 48}, "2028-02-29T10:00:00Z", "2032-02-29T10:00:00Z"},
+		{"31 August and a month and so on", "UTC", expiry{Months: 13}, "2026-08-31T10:00:00Z", "2027-09-30T10:00:00Z"},
+		{"over the end of the year", "UTC", expiry{Months: 1}, "2026-12-31T23:59:59Z", "2027-01-31T23:59:59Z"},
+		{"the date is the shop's: the first in Mexico City, the second in UTC", "America/Mexico_City", expiry{Months: 1}, "2026-02-01T05:00:00Z", "2026-02-28T23:00:00-06:00"},
+		{"the date is the shop's, ahead of UTC", "Pacific/Auckland", expiry{Months: 1}, "2026-01-30T12:00:00Z", "2026-02-28T01:00:00+13:00"},
+
+		{"the end of the month", "UTC", expiry{Months: 1, EndOf: "Month"}, "2026-03-02T10:00:00Z", "2026-04-30T23:59:59.999Z"},
+		{"from its first moment", "UTC", expiry{Months: 1, EndOf: "Month"}, "2026-03-01T00:00:00Z", "2026-04-30T23:59:59.999Z"},
+		{"to its last", "UTC", expiry{Months: 1, EndOf: "Month"}, "2026-03-31T23:59:59.999Z", "2026-04-30T23:59:59.999Z"},
+		{"31 January, and February's end", "UTC", expiry{Months: 1, EndOf: "Month"}, "2026-01-31T10:00:00Z", "2026-02-28T23:59:59.999Z"},
+		{"the end of December", "UTC", expiry{Months: 1, EndOf: "Month"}, "2026-11-05T10:00:00Z", "2026-12-31T23:59:59.999Z"},
+		{"days to the end of a month", "UTC", expiry{Days: 30, EndOf: "Month"}, "2026-01-15T10:00:00Z", "2026-02-28T23:59:59.999Z"},
+		{"the shop's month", "America/Mexico_City", expiry{Months: 12, EndOf: "Month"}, "2026-12-01T05:59:59Z", "2027-11-30T23:59:59.999-06:00"},
+		{"the month ends where midnight is skipped", "America/Asuncion", expiry{Months: 1, EndOf: "Month"}, "2017-08-15T10:00:00Z", "2017-09-30T23:59:59.999-04:00"},
+		{"the month ends where midnight comes twice", "America/Havana", expiry{Months: 1, EndOf: "Month"}, "2026-09-15T10:00:00Z", "2026-10-31T23:59:59.999-04:00"},
+
+		{"a time of day that is skipped is an hour later", "Europe/Madrid", expiry{Days: 1}, "2026-03-28T02:30:00+01:00", "2026-03-29T03:30:00+02:00"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			got := test.expiry.endOfLife(instantAt(t, test.from), zoneOf(t, test.zone))
+			if want := instantAt(t, test.want); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+	if got := (*expiry)(nil).endOfLife(0, time.UTC); got != never {
+		t.Errorf("without an expiry: %d, want never", got)
+	}
+}
+
+// zonesOfDays are zones whose days are hard: they skip midnight, or have it
+// twice, or have skipped a date.
+var zonesOfDays = []string{
+	"UTC", "America/Mexico_City", "America/Sao_Paulo", "America/Asuncion", "America/Santiago", "America/Havana", "Atlantic/Azores",
+	"Asia/Beirut", "Asia/Amman", "Asia/Gaza", "Asia/Tehran", "Africa/Cairo", "Pacific/Apia", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns",
+}
+
+// TestDays checks that every date begins where it does and holds what lies in
+// it.
+func TestDays(t *testing.T) {
+	for _, name := range zonesOfDays {
+		zone := zoneOf(t, name)
+		for d := dayOn(2008, 1, 1); d < dayOn(2027, 1, 1); d++ {
+			start := d.start(zone)
+			if name == "Pacific/Apia" && d == dayOn(2011, 12, 30) {
+				continue // was no day there
+			}
+			if dayOf(start, zone) != d || dayOf(start-1, zone) >= d {
+				t.Errorf("%s: %s begins at %s, which is not its first moment", name, d, start.time().In(zone))
+			}
+			late := start.add(22 * time.Hour)
+			if date := late.time().In(zone).Format(time.DateOnly); dayOf(late, zone) != d || date != d.String() {
+				t.Errorf("%s: %s is of %s, want %s", name, late, dayOf(late, zone), date)
+			}
+		}
+	}
+}
+
+// TestParseMoment shows what clients may write for a moment.
+func TestParseMoment(t *testing.T) {
+	for _, test := range []struct {
+		reason   string
+		zone     string
+		text     string
+		endOfDay bool
+		want     string // "" for what is refused
+	}{
+		{"RFC 3339 in UTC", "America/Mexico_City", "2026-11-20T10:13:45Z", true, "2026-11-20T10:13:45Z"},
+		{"with an offset", "UTC", "2026-11-20T10:13:45-06:00", true, "2026-11-20T16:13:45Z"},
+		{"with milliseconds", "UTC", "2026-11-20T10:13:45.678Z", true, "2026-11-20T10:13:45.678Z"},
+		{"what is finer is dropped", "UTC", "2026-11-20T10:13:45.678999Z", true, "2026-11-20T10:13:45.678Z"},
+		{"local, by the organization's zone", "America/Mexico_City", "2026-11-20T10:13:45", true, "2026-11-20T16:13:45Z"},
+		{"local, with milliseconds", "America/Mexico_City", "2026-11-20T10:13:45.5", true, "2026-11-20T16:13:45.5Z"},
+		{"local, without seconds", "America/Mexico_City", "2026-11-20T10:13", true, "2026-11-20T16:13:00Z"},
+		{"local, in summer", "Europe/Madrid", "2026-07-01T12:00:00", true, "2026-07-01T10:00:00Z"},
+		{"a date, to its end", "America/Mexico_City", "2026-11-20", true, "2026-11-21T05:59:59.999Z"},
+		{"a date, from its beginning", "America/Mexico_City", "2026-11-20", false, "2026-11-20T06:00:00Z"},
+		{"a date of 23 hours, to its end", "Europe/Madrid", "2026-03-29", true, "2026-03-29T21:59:59.999Z"},
+		{"a date of 25 hours, to its end", "Europe/Madrid", "2026-10-25", true, "2026-10-25T22:59:59.999Z"},
+		{"a date that begins at one, as midnight is skipped", "America/Sao_Paulo", "2018-11-04", false, "2018-11-04T03:00:00Z"},
+		{"the date before it, to its end", "America/Sao_Paulo", "2018-11-03", true, "2018-11-04T02:59:59.999Z"},
+		{"a date that ends with an hour that comes twice", "America/Sao_Paulo", "2018-02-17", true, "2018-02-18T02:59:59.999Z"},
+		{"midnight skipped these days", "America/Santiago", "2026-09-06", false, "2026-09-06T04:00:00Z"},
+		{"the date before, to its end", "America/Santiago", "2026-09-05", true, "2026-09-06T03:59:59.999Z"},
+		{"midnight comes twice: the first one", "Asia/Amman", "2021-10-29", false, "2021-10-28T21:00:00Z"},
+		{"midnight comes twice: the end of the date before", "Asia/Amman", "2021-10-28", true, "2021-10-28T20:59:59.999Z"},
+		{"midnight comes twice, west of Greenwich", "America/Havana", "2026-11-01", false, "2026-11-01T04:00:00Z"},
+		{"29 February", "UTC", "2028-02-29", true, "2028-02-29T23:59:59.999Z"},
+		{"the last date there is", "UTC", "9999-12-31", true, "9999-12-31T23:59:59.999Z"},
+
+		{"nothing", "UTC", "", true, ""},
+		{"29 February of another year", "UTC", "2026-02-29", true, ""},
+		{"a month too many", "UTC", "2026-13-01", true, ""},
+		{"an hour too many", "UTC", "2026-11-20T24:00:00Z", true, ""},
+		{"a date in another order", "UTC", "20/11/2026", true, ""},
+		{"a date with spaces", "UTC", " 2026-11-20", true, ""},
+		{"a space for the T", "UTC", "2026-11-20 10:13:45", true, ""},
+		{"a time alone", "UTC", "10:13:45", true, ""},
+		{"a year beyond four digits", "UTC", "10000-01-01", true, ""},
+		{"a date that is over in the year 10000 of UTC", "America/Mexico_City", "9999-12-31", true, ""},
+		{"the year 0", "UTC", "0000-01-01", true, ""},
+		{"a number", "UTC", "1763633625", true, ""},
+		{"a word", "UTC", "tomorrow", true, ""},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			got, ok := parseMoment(test.text, zoneOf(t, test.zone), test.endOfDay)
+			switch {
+			case ok != (test.want != ""):
+				t.Errorf("accepted is %t: %s", ok, got)
+			case ok && got != instantAt(t, test.want):
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// naiveLimits keeps every accepted request and counts them each time.
+type naiveLimits struct {
+	key      *apiKey
+	sinceRun []instant // accepted since the process began: what the minute counts
+	kept     []instant // accepted and not forgotten in a crash: what day and month count
+	flushed  int       // how many of kept were written
+}
+
+// allows tells whether a request at now should be accepted.
+func (n *naiveLimits) allows(now instant) bool {
+	minute, day, month := 0, 0, 0
+	for _, at := range n.sinceRun {
+		if at > now-60_000 {
+			minute++
+		}
+	}
+	thisYear, thisMonth, today := now.time().Date()
+	for _, at := range n.kept {
+		y, m, d := at.time().Date()
+		if y == thisYear && m == thisMonth {
+			month++
+			if d == today {
+				day++
+			}
+		}
+	}
+	k := n.key
+	return minute < k.RateLimit && (k.DailyLimit == 0 || day < k.DailyLimit) && (k.MonthlyLimit == 0 || month < k.MonthlyLimit)
+}
+
+// TestLimits sends requests at random moments, with restarts and crashes in
+// between. Each is accepted if and only if a count of all accepted ones says
+// so, which includes that no 60 seconds hold more than the limit and that who
+// stays below it is never refused. After Retry-After a request succeeds.
+func TestLimits(t *testing.T) {
+	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {
+		ctx := t.Context()
+		store := newMemStore()
+		defer store.Close()
+		l := newLimiter()
+		k := &apiKey{ID: id{1}, RateLimit: 1 + rnd.IntN(8)}
+		if rnd.IntN(2) == 0 {
+			k.DailyLimit = 1 + rnd.IntN(20)
+		}
+		if rnd.IntN(2) == 0 {
+			k.MonthlyLimit = 1 + rnd.IntN(40)
+		}
+		naive := &naiveLimits{key: k}
+		start := time.Date(2026, time.Month(1+rnd.IntN(12)), 1+rnd.IntN(31), rnd.IntN(24), rnd.IntN(60), rnd.IntN(60), 0, time.UTC)
+		now := instantOf(start)
+		flush := func() {
+			if err := l.flush(ctx, store); err != nil {
+				t.Fatal(err)
+			}
+			naive.flushed = len(naive.kept)
+		}
+		for range 150 {
+			longest := pick(rnd, 1, 1, 20, 5000, 30_000, 90_000, 6*3600_000, 9*millisPerDay)
+			now += instant(rnd.IntN(longest))
+			switch rnd.IntN(40) {
+			case 0: // a stop writes what was counted
+				flush()
+				fallthrough
+			case 1: // a crash forgets what was not written
+				naive.kept, naive.sinceRun = naive.kept[:naive.flushed], nil
+				l = newLimiter()
+			case 2, 3, 4:
+				flush()
+			}
+			want := naive.allows(now)
+			quotas, err := l.take(ctx, store, k, now)
+			if (err == nil) != want {
+				t.Fatalf("at %s: %v, want accepted %t", now, err, want)
+			}
+			if err == nil {
+				naive.sinceRun = append(naive.sinceRun, now)
+				naive.kept = append(naive.kept, now)
+				more := true
+				for _, q := range quotas {
+					more = more && q.remaining() > 0
+				}
+				if more != naive.allows(now) {
+					t.Fatalf("at %s: one more is possible: %t by the quotas", now, more)
+				}
+				continue
+			}
+			var e *apiError
+			errors.As(err, &e)
+			reset := e.context["resetAt"].(instant)
+			if !naive.allows(reset) || naive.allows(reset-1) {
+				t.Fatalf("at %s: %s resets at %s, which is not when a request succeeds again", now, e.code, reset)
+			}
+			wait, _ := strconv.ParseInt(e.headers.Get("Retry-After"), 10, 64)
+			if after := now + instant(wait*1000); after < reset || after >= reset+1000 {
+				t.Fatalf("at %s: Retry-After %d, resets at %s", now, wait, reset)
+			}
+			if rnd.IntN(2) == 0 {
+				now = pick(rnd, reset-1, reset, now+instant(wait*1000))
+			}
+		}
+	})
+}
+
+// TestLimitWindows shows the boundaries of each window.
+func TestLimitWindows(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		key    apiKey
+		steps  string // moments, each with + if accepted, - if not, R after a restart
+	}{
+		{"60 seconds later, to the millisecond", apiKey{RateLimit: 1},
+			"2026-03-02T10:00:00Z+ 2026-03-02T10:00:59.999Z- 2026-03-02T10:01:00Z+ 2026-03-02T10:01:59.999Z- 2026-03-02T10:02:00Z+"},
+		{"no fresh start on the minute", apiKey{RateLimit: 2},
+			"2026-03-02T10:00:59Z+ 2026-03-02T10:00:59Z+ 2026-03-02T10:01:00Z- 2026-03-02T10:01:58.999Z- 2026-03-02T10:01:59Z+"},
+		{"the day ends at midnight UTC", apiKey{RateLimit: 9, DailyLimit: 2},
+			"2026-03-02T00:00:00Z+ 2026-03-02T12:00:00Z+ 2026-03-02T23:59:59.999Z- 2026-03-03T00:00:00Z+ 2026-03-03T00:00:00Z+ 2026-03-03T00:00:01Z-"},
+		{"the day goes on after a restart", apiKey{RateLimit: 9, DailyLimit: 2},
+			"2026-03-02T00:00:00Z+ R 2026-03-02T12:00:00Z+ R 2026-03-02T23:59:59.999Z- R 2026-03-03T00:00:00Z+"},
+		{"the month ends at midnight UTC", apiKey{RateLimit: 9, MonthlyLimit: 2},
+			"2026-01-01T00:00:00Z+ R 2026-01-20T12:00:00Z+ R 2026-01-31T23:59:59.999Z- 2026-02-01T00:00:00Z+ 2026-02-28T00:00:00Z+ R 2026-02-28T23:59:59Z- 2026-03-01T00:00:00Z+"},
+		{"the same month of another year is another one", apiKey{RateLimit: 9, MonthlyLimit: 1},
+			"2026-01-15T00:00:00Z+ R 2027-01-15T00:00:00Z+ 2027-01-15T00:00:00Z-"},
+		{"the same day of another month is another one", apiKey{RateLimit: 9, DailyLimit: 1}, "2026-01-15T00:00:00Z+ R 2026-02-15T00:00:00Z+"},
+		{"a refusal uses up nothing", apiKey{RateLimit: 1, DailyLimit: 2, MonthlyLimit: 3},
+			"2026-03-02T10:00:00Z+ 2026-03-02T10:00:01Z- 2026-03-02T10:00:02Z- 2026-03-02T10:01:00Z+ 2026-03-02T10:05:00Z- 2026-03-02T10:06:00Z- 2026-03-03T10:00:00Z+ 2026-03-04T10:00:00Z-"},
+		{"a clock that is set back accepts no more", apiKey{RateLimit: 2},
+			"2026-03-02T10:00:30Z+ 2026-03-02T10:00:10Z+ 2026-03-02T10:00:20Z- 2026-03-02T10:01:29.999Z- 2026-03-02T10:01:30Z+"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := newEmptyShop(t, "2026-01-01T00:00:00Z")
+			l := newLimiter()
+			for _, step := range strings.Fields(test.steps) {
+				if step == "R" {
+					s.ok(l.flush(t.Context(), s.store))
+					l = newLimiter()
+					continue
+				}
+				last := len(step) - 1
+				s.setClock(step[:last])
+				if _, err := l.take(t.Context(), s.store, &test.key, s.clock); (err == nil) != (step[last] == '+') {
+					t.Errorf("%s: %v", step, err)
+				}
+			}
+		})
+	}
+}
+
+// TestLimitRefusals shows which window a refusal names: the one that frees up
+// last.
+func TestLimitRefusals(t *testing.T) {
+	now := instantOf(time.Date(2026, 3, 2, 23, 59, 30, 500e6, time.UTC))
+	for _, test := range []struct {
+		reason  string
+		key     apiKey
+		used    int
+		code    string
+		retry   string
+		headers string // RateLimit-Policy, RateLimit, limit, remaining, reset
+	}{
+		{"below all", apiKey{RateLimit: 5, DailyLimit: 9}, 2, "", "",
+			`"minute";q=5;w=60, "day";q=9;w=86400 | "minute";r=2;t=60 | 5 2 60`},
+		{"the minute", apiKey{RateLimit: 2, DailyLimit: 9}, 2, "rate_limit_minute", "60",
+			`"minute";q=2;w=60, "day";q=9;w=86400 | "minute";r=0;t=60 | 2 0 60`},
+		{"the day, which ends before the minute", apiKey{RateLimit: 9, DailyLimit: 2}, 2, "rate_limit_day", "30",
+			`"minute";q=9;w=60, "day";q=2;w=86400 | "day";r=0;t=30 | 2 0 30`},
+		{"both: the minute frees up later", apiKey{RateLimit: 2, DailyLimit: 2}, 2, "rate_limit_minute", "60",
+			`"minute";q=2;w=60, "day";q=2;w=86400 | "minute";r=0;t=60 | 2 0 60`},
+		{"the month", apiKey{RateLimit: 9, DailyLimit: 9, MonthlyLimit: 1}, 1, "rate_limit_month", "2505630",
+			`"minute";q=9;w=60, "day";q=9;w=86400, "month";q=1;w=2678400 | "month";r=0;t=2505630 | 1 0 2505630`},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			store := newMemStore()
+			defer store.Close()
+			l := newLimiter()
+			for range test.used {
+				if _, err := l.take(t.Context(), store, &test.key, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			quotas, err := l.take(t.Context(), store, &test.key, now)
+			if codeOf(err) != test.code {
+				t.Fatalf("got %v, want %q", err, test.code)
+			}
+			if err != nil {
+				var e *apiError
+				errors.As(err, &e)
+				if got := e.headers.Get("Retry-After"); got != test.retry {
+					t.Errorf("Retry-After is %s, want %s", got, test.retry)
+				}
+			}
+			h := http.Header{}
+			setLimitHeaders(h, quotas, now)
+			got := fmt.Sprintf("%s | %s | %s %s %s", h["RateLimit-Policy"][0], h["RateLimit"][0],
+				h["X-RateLimit-Limit"][0], h["X-RateLimit-Remaining"][0], h["X-RateLimit-Reset"][0])
+			if got != test.headers {
+				t.Errorf("headers are\n%s, want\n%s", got, test.headers)
+			}
+		})
+	}
+}
+
+// TestLimitWrites counts what the limits cost the store: once a minute a key's
+// last use, and more only for keys with a limit by day or month.
+func TestLimitWrites(t *testing.T) {
+	for _, test := range []struct {
+		key  apiKey
+		want int
+	}{
+		{apiKey{RateLimit: 1000}, 10},
+		{apiKey{RateLimit: 1000, DailyLimit: 100_000}, 600},
+		{apiKey{RateLimit: 1000, MonthlyLimit: 100_000}, 600},
+	} {
+		store := &countingStore{Store: newMemStore()}
+		defer store.Close()
+		l := newLimiter()
+		now := instantOf(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
+		for range 600 { // seconds
+			for range 5 {
+				if _, err := l.take(t.Context(), store, &test.key, now); err != nil {
+					t.Fatal(err)
+				}
+				now += 200
+			}
+			if err := l.flush(t.Context(), store); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10 { // nothing new
+			if err := l.flush(t.Context(), store); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if store.updates != test.want {
+			t.Errorf("%+v: %d writes in ten minutes, want %d", test.key, store.updates, test.want)
+		}
+		used, err := view(t.Context(), store, func(tx Tx) (instant, error) { return lastUsed(tx, test.key.ID) })
+		if err != nil || used != now-minuteMillis {
+			t.Errorf("last used at %s (%v), want %s", used, err, now-minuteMillis)
+		}
+	}
+}
+
+// TestLimitFlushFails shows that counts that could not be written are written
+// later.
+func TestLimitFlushFails(t *testing.T) {
+	fault := failBefore
+	store := newFlaky(newMemStore(), func() storeFault { return fault })
+	defer store.Close()
+	k := &apiKey{RateLimit: 9, DailyLimit: 2}
+	now := instantOf(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
+	l := newLimiter()
+	for range 2 {
+		if _, err := l.take(t.Context(), store, k, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.flush(t.Context(), store); err == nil {
+		t.Fatal("the flush succeeded")
+	}
+	fault = noFault
+	if err := l.flush(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newLimiter().take(t.Context(), store, k, now); codeOf(err) != "rate_limit_day" {
+		t.Errorf("got %v, want rate_limit_day", err)
+	}
+}
+
+// A countingStore counts updates.
+type countingStore struct {
+	Store
+	updates int
+}
+
+func (s *countingStore) Update(ctx context.Context, fn func(Tx) error) error {
+	s.updates++
+	return s.Store.Update(ctx, fn)
+}
