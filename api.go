@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -92,6 +94,7 @@ const (
 const (
 	defaultLimit = 20
 	maxLimit     = 100
+	maxPage      = 1<<53 - 1 // what JavaScript holds exactly; far beyond any list
 )
 
 // page reads page and limit. A limit above the maximum is served as the
@@ -108,7 +111,7 @@ func (r *request) page() page {
 			r.query.fail(newError(code).on(name))
 			return
 		}
-		*n = uint64(v)
+		*n = min(uint64(v), maxPage)
 	}
 	whole("page", "page_invalid", &p.number)
 	whole("limit", "limit_invalid", &p.limit)
@@ -357,13 +360,13 @@ func getCustomer(r *request) (action, error) {
 
 func createCustomer(r *request) (action, error) {
 	var e enrolment
-	mail, hasMail := r.fields.text("email", anyLength)
-	number, hasNumber := r.fields.text("phoneNumber", anyLength)
+	text, hasMail := r.fields.text("email", anyLength)
+	e.Email = email(r.fields.input, text, hasMail, "email")
+	text, hasNumber := r.fields.text("phoneNumber", anyLength)
+	e.Phone = phone(r.fields.input, r.cfg, text, hasNumber, "phoneNumber")
 	if r.fields.err == nil && !hasMail && !hasNumber {
 		return nil, newError("email_or_phone_required")
 	}
-	e.Email = email(r.fields.input, mail, hasMail, "email")
-	e.Phone = phone(r.fields.input, r.cfg, number, hasNumber, "phoneNumber")
 	e.FirstName, _ = r.fields.text("firstName", maxName)
 	e.LastName, _ = r.fields.text("lastName", maxName)
 	return func(t *txn) (any, error) {
@@ -408,7 +411,7 @@ type movementShape struct {
 	TransactionID    *id       `json:"transactionId"`
 	RedemptionID     *id       `json:"redemptionId"`
 	CreatedAt        instant   `json:"createdAt"`
-	Lots             []usedLot `json:"lots,omitempty"` // which points a debit took, or a cancelled redemption gave back
+	Lots             []usedLot `json:"lots"` // which points a debit took, or a cancelled redemption gave back; null for any other credit
 }
 
 type usedLot struct {
@@ -429,6 +432,9 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
 		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
 		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt,
+	}
+	if s.Type == typeDebit {
+		s.Lots = []usedLot{}
 	}
 	for _, u := range m.Uses {
 		s.Lots = append(s.Lots, usedLot{u.Movement, u.Amount, u.Expires})
@@ -522,6 +528,8 @@ func (r *request) movementFields(categories []string, usual string) (m *movement
 	m.Comment = r.comment()
 	if u, given := r.fields.id("loyaltyProgramId"); given {
 		program = &u
+	} else if len(r.cfg.Programs) > 1 {
+		r.fields.fail(newError("program_required").on("loyaltyProgramId"))
 	}
 	return m, program
 }
@@ -736,10 +744,7 @@ func (t *txn) rewardShape(r *reward) (rewardShape, error) {
 	s := rewardShape{
 		ID: r.ID, Name: r.Name, Description: r.Description, ImageURL: r.ImageURL, Status: r.Status, PointsCost: r.PointsCost,
 		LoyaltyProgramID: t.cfg.programKey(r.Program).ID, LimitPerCustomer: r.LimitPerCustomer,
-		TierNames: append([]string{}, r.Tiers...), SegmentIDs: []id{}, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-	}
-	for _, k := range r.Segments {
-		s.SegmentIDs = append(s.SegmentIDs, t.cfg.segmentKey(k).ID)
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
 	s.ValidTo, _ = parseMoment(r.ValidTo, t.cfg.zone, true)
@@ -907,36 +912,109 @@ func getSegment(r *request) (action, error) {
 }
 
 type programShape struct {
-	ID              id          `json:"id"`
-	Name            string      `json:"name"`
-	CurrencyID      id          `json:"currencyId"`
-	CurrencyName    string      `json:"currencyName"`
-	IsDefault       bool        `json:"isDefault"`
-	PointsDecimals  int         `json:"pointsDecimals"`
-	TierBasis       tierBasis   `json:"tierBasis"`
-	Tiers           []tier      `json:"tiers"`
-	Rules           []ruleShape `json:"rules"`
-	Expiry          *expiry     `json:"expiry"`
-	Rounding        rounding    `json:"rounding"`
-	Returns         string      `json:"returns"`
-	NegativeBalance string      `json:"negativeBalance"`
+	ID              id             `json:"id"`
+	Name            string         `json:"name"`
+	CurrencyID      id             `json:"currencyId"`
+	CurrencyName    string         `json:"currencyName"`
+	IsDefault       bool           `json:"isDefault"`
+	PointsDecimals  int            `json:"pointsDecimals"`
+	TierBasis       tierBasisShape `json:"tierBasis"`
+	Tiers           []tierShape    `json:"tiers"`
+	Rules           []ruleShape    `json:"rules"`
+	Expiry          *expiryShape   `json:"expiry"`
+	Rounding        rounding       `json:"rounding"`
+	Returns         string         `json:"returns"`
+	NegativeBalance string         `json:"negativeBalance"`
+}
+
+type tierBasisShape struct {
+	Metric string `json:"metric"`
+	Window string `json:"window"`
+	Months *int   `json:"months"`
+}
+
+type tierShape struct {
+	Name       string   `json:"name"`
+	Threshold  decimal  `json:"threshold"`
+	Multiplier *decimal `json:"multiplier"`
+}
+
+type expiryShape struct {
+	Days   *int    `json:"days"`
+	Months *int    `json:"months"`
+	EndOf  *string `json:"endOf"`
 }
 
 type ruleShape struct {
-	ID id `json:"id"`
-	rule
+	ID                   id         `json:"id"`
+	Name                 string     `json:"name"`
+	On                   string     `json:"on"`
+	MinAmount            *decimal   `json:"minAmount"`
+	SKUs                 []string   `json:"skus"`
+	TierNames            []string   `json:"tierNames"`
+	SegmentIDs           []id       `json:"segmentIds"`
+	Days                 []string   `json:"days"`
+	Hours                *hourRange `json:"hours"`
+	From                 instant    `json:"from"`
+	Until                instant    `json:"until"`
+	FirstPurchase        bool       `json:"firstPurchase"`
+	MaxPerCustomerPerDay *int       `json:"maxPerCustomerPerDay"`
+	Per                  *perRule   `json:"per"`
+	PerItem              *decimal   `json:"perItem"`
+	Points               *decimal   `json:"points"`
+	Multiplier           *decimal   `json:"multiplier"`
+	PendingDays          *int       `json:"pendingDays"`
+	ExpiresInDays        *int       `json:"expiresInDays"`
 }
 
-func newProgramShape(p *program) (programShape, error) {
+// wholeOrNull is null for a number that stands for none.
+func wholeOrNull(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func (t *txn) programShape(p *program) (programShape, error) {
 	s := programShape{
 		ID: p.ID, Name: p.Name, CurrencyID: p.currencyID(), CurrencyName: p.Currency, IsDefault: p.Default,
-		PointsDecimals: p.PointsDecimals, TierBasis: p.TierBasis, Tiers: append([]tier{}, p.Tiers...), Rules: []ruleShape{},
-		Expiry: p.Expiry, Rounding: p.Rounding, Returns: p.Returns, NegativeBalance: p.NegativeBalance,
+		PointsDecimals: p.PointsDecimals,
+		TierBasis:      tierBasisShape{p.TierBasis.Metric, p.TierBasis.Window, wholeOrNull(p.TierBasis.Months)},
+		Tiers:          []tierShape{}, Rules: []ruleShape{},
+		Rounding: p.Rounding, Returns: p.Returns, NegativeBalance: p.NegativeBalance,
+	}
+	for _, tier := range p.Tiers {
+		s.Tiers = append(s.Tiers, tierShape(tier))
+	}
+	if e := p.Expiry; e != nil {
+		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf)}
 	}
 	for i := range p.Rules {
-		s.Rules = append(s.Rules, ruleShape{p.ruleID(&p.Rules[i]), p.Rules[i]})
+		s.Rules = append(s.Rules, t.ruleShape(p, &p.Rules[i]))
 	}
 	return s, nil
+}
+
+func (t *txn) ruleShape(p *program, r *rule) ruleShape {
+	s := ruleShape{
+		ID: p.ruleID(r), Name: r.Name, On: r.On, MinAmount: r.MinAmount, SKUs: append([]string{}, r.SKUs...),
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), Days: append([]string{}, r.Days...),
+		Hours: r.Hours, FirstPurchase: r.FirstPurchase, MaxPerCustomerPerDay: wholeOrNull(r.MaxPerCustomerPerDay),
+		Per: r.Per, PerItem: r.PerItem, Points: r.Points, Multiplier: r.Multiplier,
+		PendingDays: wholeOrNull(r.PendingDays), ExpiresInDays: wholeOrNull(r.ExpiresInDays),
+	}
+	s.From, _ = parseMoment(r.From, t.cfg.zone, false)
+	s.Until, _ = parseMoment(r.Until, t.cfg.zone, true)
+	return s
+}
+
+// segmentIDs are the ids of segments that the configuration names by key.
+func (t *txn) segmentIDs(keys []string) []id {
+	ids := []id{}
+	for _, k := range keys {
+		ids = append(ids, t.cfg.segmentKey(k).ID)
+	}
+	return ids
 }
 
 func listPrograms(r *request) (action, error) {
@@ -944,7 +1022,7 @@ func listPrograms(r *request) (action, error) {
 	return func(t *txn) (any, error) {
 		total := uint64(len(t.cfg.Programs))
 		from := min(p.skip(), total)
-		return newList(t.cfg.Programs[from:min(from+p.limit, total)], total, p, newProgramShape)
+		return newList(t.cfg.Programs[from:min(from+p.limit, total)], total, p, t.programShape)
 	}, nil
 }
 
@@ -954,7 +1032,7 @@ func getProgram(r *request) (action, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newProgramShape(p)
+		return t.programShape(p)
 	}, nil
 }
 
@@ -1057,8 +1135,15 @@ func getStatistics(r *request) (action, error) {
 var openAPI []byte
 
 func getOpenAPI(*request) (action, error) {
-	return func(*txn) (any, error) { return json.RawMessage(openAPI), nil }, nil
+	return func(*txn) (any, error) { return compactOpenAPI(), nil }, nil
 }
+
+// compactOpenAPI is openAPI without white space, which is for those who edit it.
+var compactOpenAPI = sync.OnceValue(func() json.RawMessage {
+	var b bytes.Buffer
+	json.Compact(&b, openAPI) // a test holds it to be JSON
+	return b.Bytes()
+})
 
 // Health.
 
@@ -1074,10 +1159,19 @@ func isAlive(*request) (action, error) {
 func (a *api) isReady(r *request) (action, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
-	err := a.engine.store.View(ctx, func(tx Tx) error {
-		_, _, err := tx.Get(newKey('v'))
-		return err
-	})
+	read := make(chan error, 1)
+	go func() { // a disk that hangs heeds no context
+		read <- a.engine.store.View(ctx, func(tx Tx) error {
+			_, _, err := tx.Get(newKey('v'))
+			return err
+		})
+	}()
+	var err error
+	select {
+	case err = <-read:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, newError("unavailable").header("Retry-After", "1")
 	}

@@ -51,16 +51,12 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		return nil, err
 	}
 	old := new(config)
-	var revision uint64
 	if number != 0 {
 		value, _, err := tx.Get(newKey('o').byte('c').u32(number))
 		if err != nil {
 			return nil, err
 		}
 		if old, err = parseConfig(value); err != nil {
-			return nil, err
-		}
-		if revision, _, err = getUint(tx, newKey('o').byte('r').u32(number)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,8 +77,9 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 	if result.Changes, err = differences(old, next); err != nil {
 		return nil, err
 	}
-	if dryRun || len(result.Changes) == 0 {
-		return result, nil
+	same, err := sameDocument(old, next)
+	if err != nil || dryRun || same {
+		return result, err
 	}
 	if number == 0 {
 		count, _, err := getUint(tx, newKey('o').byte('n'))
@@ -97,19 +94,13 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 			return nil, err
 		}
 	}
-	if number != 0 && needsRecount(old, next) {
+	if next.Recount = old.Recount; needsRecount(old, next) {
+		next.Recount = true
 		if err := startRecount(tx, number); err != nil {
 			return nil, err
 		}
 	}
-	value, err := json.Marshal(next)
-	if err != nil {
-		return nil, err
-	}
-	if err := tx.Put(newKey('o').byte('c').u32(next.Number), value); err != nil {
-		return nil, err
-	}
-	return result, putUint(tx, newKey('o').byte('r').u32(next.Number), revision+1)
+	return result, saveConfig(tx, next)
 }
 
 func hasCustomers(tx Tx, org uint32) (bool, error) {
@@ -118,7 +109,8 @@ func hasCustomers(tx Tx, org uint32) (bool, error) {
 }
 
 // merge is the configuration after a document: what has the same key keeps
-// its id, what is new gets one.
+// its id, what is new gets one. Those of rewards and segments follow from the
+// key, so that one taken out and put back goes on with its stock and limits.
 func (c *config) merge(doc *document, m *mint) (*config, []string) {
 	next := &config{Number: c.Number, ID: c.ID, Organization: doc.Organization, NextProgram: max(c.NextProgram, 1)}
 	if next.ID == (id{}) {
@@ -151,7 +143,7 @@ func (c *config) merge(doc *document, m *mint) (*config, []string) {
 		next.Rewards = c.Rewards
 	}
 	for _, d := range doc.Rewards {
-		r := &reward{rewardDoc: d, ID: m.id(), CreatedAt: m.now, UpdatedAt: m.now}
+		r := &reward{rewardDoc: d, ID: next.ID.derive("reward", d.Key), CreatedAt: m.now, UpdatedAt: m.now}
 		if i := slices.IndexFunc(c.Rewards, func(o *reward) bool { return o.Key == d.Key }); i >= 0 {
 			old := c.Rewards[i]
 			r.ID, r.CreatedAt = old.ID, old.CreatedAt
@@ -165,7 +157,7 @@ func (c *config) merge(doc *document, m *mint) (*config, []string) {
 		next.Segments = c.Segments
 	}
 	for _, d := range doc.Segments {
-		s := &segment{segmentDoc: d, ID: m.id(), CreatedAt: m.now}
+		s := &segment{segmentDoc: d, ID: next.ID.derive("segment", d.Key), CreatedAt: m.now}
 		if old := c.segmentKey(d.Key); old != nil {
 			s.ID, s.CreatedAt = old.ID, old.CreatedAt
 		}
@@ -381,7 +373,7 @@ func (ck *checker) url(path string, value *string) {
 		return
 	}
 	u, err := url.Parse(*value)
-	ck.require(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(*value) <= 2000, path, "debe ser una URL http o https")
+	ck.require(err == nil && slices.Contains([]string{"https", "http", ""}, u.Scheme) && len(*value) <= 2000, path, "debe ser una URL http o https")
 }
 
 var (
@@ -401,7 +393,7 @@ func (ck *checker) document(d *document) {
 	ck.require(countryForm.MatchString(o.Profile.Country), "organization.profile.country", "debe ser un código de país de dos letras")
 	ck.url("organization.profile.logoUrl", o.Profile.LogoURL)
 	ck.require(o.Profile.PrimaryColor == nil || colorForm.MatchString(*o.Profile.PrimaryColor), "organization.profile.primaryColor", "debe ser un color como #5B3A29")
-	zone, err := time.LoadLocation(o.Settings.Timezone)
+	zone, err := loadZone(o.Settings.Timezone)
 	ck.require(err == nil && o.Settings.Timezone != "" && o.Settings.Timezone != "Local", "organization.settings.timezone", "debe ser una zona horaria IANA")
 	ck.require(currencyForm.MatchString(o.Settings.Currency), "organization.settings.currency", "debe ser un código de moneda de tres letras")
 	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
@@ -483,8 +475,32 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	}
 	ck.keys(path+".rules", len(p.Rules), func(i int) string { return p.Rules[i].Key })
 	for i := range p.Rules {
-		ck.rule(fmt.Sprintf("%s.rules[%d]", path, i), &p.Rules[i], zone)
+		at, r := fmt.Sprintf("%s.rules[%d]", path, i), &p.Rules[i]
+		ck.rule(at, r, zone)
+		if p.Expiry != nil && r.ExpiresInDays == 0 && r.PendingDays > 0 {
+			days := p.Expiry.leastDays()
+			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor que los %d días en que los puntos del programa pueden expirar", days)
+		}
+		if r.On == onSignup && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given as they are, not rounded
+			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
+			ck.require(rounded == *r.Points, at+".points", "debe tener a lo sumo %d decimales", p.PointsDecimals)
+		}
 	}
+}
+
+// leastDays is the least number of days after which points expire, over all
+// the days, in four years, on which they may be given.
+func (e *expiry) leastDays() int {
+	if e.Days+e.Months > maxDays {
+		return maxDays // wrong, and told elsewhere
+	}
+	least := maxDays
+	first := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	for n := range 4*365 + 1 {
+		from := instantOf(first.AddDate(0, 0, n))
+		least = min(least, int(dayOf(e.endOfLife(from, time.UTC), time.UTC)-dayOf(from, time.UTC)))
+	}
+	return least
 }
 
 func (ck *checker) rule(path string, r *rule, zone *time.Location) {
@@ -576,7 +592,21 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 	ck.require(err == nil && r.Value != nil, path+".value", "no es un valor de %s", r.Field)
 }
 
+// sameDocument tells whether two configurations are the same to the byte.
+func sameDocument(old, next *config) (bool, error) {
+	if old.Number == 0 {
+		return false, nil
+	}
+	before, err := json.Marshal(old.document())
+	if err != nil {
+		return false, err
+	}
+	after, err := json.Marshal(next.document())
+	return bytes.Equal(before, after), err
+}
+
 // differences lists how two configurations differ, as documents, by path.
+// Where what both have stands in another order, that is a difference too.
 func differences(old, next *config) ([]change, error) {
 	from, to := map[string]any{}, map[string]any{}
 	if old.Number != 0 {
@@ -589,17 +619,37 @@ func differences(old, next *config) ([]change, error) {
 	}
 	changes := []change{}
 	for _, path := range slices.Sorted(maps.Keys(to)) {
-		if before, ok := from[path]; !ok || before != to[path] {
+		before, ok := from[path]
+		if keys, listed := to[path].(keyOrder); listed {
+			if earlier, _ := before.(keyOrder); !keys.reorders(earlier) {
+				continue
+			}
+		}
+		if !ok || !reflect.DeepEqual(before, to[path]) {
 			changes = append(changes, change{path, from[path], to[path]})
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(from)) {
-		if _, ok := to[path]; !ok {
+		if _, ok := to[path]; !ok && reflect.TypeOf(from[path]) != reflect.TypeFor[keyOrder]() {
 			changes = append(changes, change{path, from[path], nil})
 		}
 	}
 	return changes, nil
 }
+
+// A keyOrder is the order of what has a key in a list.
+type keyOrder []string
+
+// reorders tells whether what is in both lists stands in another order.
+func (o keyOrder) reorders(earlier keyOrder) bool {
+	common := func(list, other keyOrder) keyOrder {
+		return slices.DeleteFunc(slices.Clone(list), func(k string) bool { return !slices.Contains(other, k) })
+	}
+	return !slices.Equal(common(o, earlier), common(earlier, o))
+}
+
+func (o keyOrder) MarshalJSON() ([]byte, error) { return json.Marshal(o.String()) }
+func (o keyOrder) String() string               { return strings.Join(o, ", ") }
 
 // flatten puts every value of a document into leaves under its path; what has
 // a key is named by it instead of by its place.
@@ -622,12 +672,17 @@ func flatten(d *document, leaves map[string]any) error {
 				walk(strings.TrimPrefix(path+"."+name, "."), member)
 			}
 		case []any:
+			var order keyOrder
 			for i, element := range v {
 				name := fmt.Sprint(i)
 				if m, ok := element.(map[string]any); ok && m["key"] != nil {
 					name = fmt.Sprint(m["key"])
+					order = append(order, name)
 				}
 				walk(path+"["+name+"]", element)
+			}
+			if order != nil {
+				leaves[path+".order"] = order
 			}
 		case nil:
 		default:

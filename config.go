@@ -19,7 +19,8 @@ type config struct {
 	Programs     []*program   `json:"programs"`
 	Rewards      []*reward    `json:"rewards"`
 	Segments     []*segment   `json:"segments"`
-	NextProgram  uint32       `json:"nextProgram"` // the number the next new program gets
+	NextProgram  uint32       `json:"nextProgram"`       // the number the next new program gets
+	Recount      bool         `json:"recount,omitempty"` // customers are being counted anew (recount.go)
 
 	zone *time.Location
 }
@@ -191,6 +192,19 @@ func parseConfig(raw []byte) (*config, error) {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	return c, nil
+}
+
+// saveConfig writes the stored form, with its stamp.
+func saveConfig(tx Tx, c *config) error {
+	value, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := tx.Put(newKey('o').byte('c').u32(c.Number), value); err != nil {
+		return err
+	}
+	stamp := digest(value)
+	return tx.Put(newKey('o').byte('r').u32(c.Number), stamp[:])
 }
 
 // program finds a program of this organization; nil for any other id.

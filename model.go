@@ -36,12 +36,12 @@ import (
 // `sello verify`.
 //
 //	o 's' slug                   → org
-//	o 'r' org                    → revision of the configuration
+//	o 'r' org                    → stamp of the configuration: its hash, 16 bytes
 //	k org keyID(16)              → hash(32)
 //	p kind value 0 org           → cust, person id; kind is 'e' e-mail, 'p' phone
 //	c org cust 4 prog expiry     → sum of what is left in available lots of that expiry
 //	c org cust 5 prog day        → earned, spent and purchases of a day that a rolling tier window still holds
-//	c org cust 6 prog rule key   → day and times the rule was used by the customer that day
+//	c org cust 6 prog day rule   → times the rule, by its key, was used by the customer on a day; only of late
 //	c org cust 7 reward(16)      → redemptions of the reward by the customer, cancelled ones not counted
 //	d due org cust prog          → nothing; the account changes by itself at due
 //	n org                        → counters: the last of each sequence
@@ -55,7 +55,7 @@ import (
 //	g org gram 0 block           → customers whose texts hold the gram (search.go)
 //	h org time seq               → kind of the sale, 'p' or 'r'; sales by when they happened
 //	y org prog day               → tally of the day (stats.go)
-//	z org prog day block         → customers who bought on the day (stats.go)
+//	z org prog span day block    → customers who bought on the day or in the month (stats.go)
 //	b org prog tier              → how many customers are in the tier (stats.go)
 //
 // What belongs to one customer lies together under `c org cust`, so that a
@@ -231,6 +231,14 @@ func (t *txn) count() (*counters, error) {
 	return t.counters, nil
 }
 
+// makeWritable lets a transaction that only reads write what it must to answer:
+// on an overlay that is thrown away.
+func (t *txn) makeWritable() {
+	if t.readOnly {
+		t.Tx, t.readOnly = newOverlay(t.Tx), false
+	}
+}
+
 // commit writes what the transaction holds back until its end.
 func (t *txn) commit() error {
 	for d, s := range t.tallies {
@@ -245,17 +253,18 @@ func (t *txn) commit() error {
 }
 
 // config returns the organization's configuration as this transaction sees
-// it. The decoded form is kept from one request to the next; the revision,
-// read here each time, tells when it is out of date.
+// it. The decoded form is kept from one request to the next; the stamp, read
+// here each time, tells when it is out of date. Being a hash, it is never that
+// of another configuration, be it one whose commit was rolled back.
 func (e *engine) config(tx Tx, org uint32) (*config, error) {
-	revision, ok, err := tx.Get(newKey('o').byte('r').u32(org))
+	stamp, ok, err := tx.Get(newKey('o').byte('r').u32(org))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, fmt.Errorf("organization %d has no configuration", org)
 	}
-	return e.configs.get(org, revision, func() (*config, error) {
+	return e.configs.get(org, stamp, func() (*config, error) {
 		raw, _, err := tx.Get(newKey('o').byte('c').u32(org))
 		if err != nil {
 			return nil, err

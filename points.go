@@ -73,6 +73,9 @@ func (t *txn) key(a *account, part byte) key {
 // finds something due the writes go nowhere.
 func (t *txn) account(c *customer, p *program) (*account, error) {
 	a, err := t.storedAccount(c, p)
+	if err == nil && t.cfg.Recount {
+		err = t.recountNow(a)
+	}
 	if err != nil || a.Due > t.now {
 		return a, err
 	}
@@ -438,9 +441,7 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 // available, and, as Expiration movements dated at the expiry itself, lots
 // that expired, in the order in which it happened.
 func (t *txn) settle(a *account) error {
-	if t.readOnly {
-		t.Tx, t.readOnly = newOverlay(t.Tx), false
-	}
+	t.makeWritable()
 	maturing, err := t.dueLots(a, partPending)
 	if err != nil {
 		return err

@@ -7,8 +7,9 @@ import (
 
 // When a program's tiers change, every customer has to be counted anew: the
 // days of its rolling window and the tier it is counted in. That is done in
-// bounded transactions after the document has been applied. The place it has
-// come to is kept, so that a stop in between loses nothing:
+// bounded transactions after the document has been applied; a customer who is
+// asked for before its turn is counted then. The place it has come to is kept,
+// so that a stop in between loses nothing:
 //
 //	q org → number of the next customer to count
 
@@ -77,23 +78,42 @@ func (t *txn) recountSome() error {
 			return err
 		}
 		for _, p := range t.cfg.Programs {
-			if err := t.recountAccount(c, p); err != nil {
+			a, err := t.storedAccount(c, p)
+			if err != nil {
+				return err
+			}
+			if err := t.recountAccount(a); err != nil {
 				return err
 			}
 		}
 	}
-	if number > n.Customers {
-		return t.Delete(place)
+	if number <= n.Customers {
+		return putUint(t.Tx, place, number)
 	}
-	return putUint(t.Tx, place, number)
+	done := *t.cfg
+	done.Recount = false
+	if err := saveConfig(t.Tx, &done); err != nil {
+		return err
+	}
+	return t.Delete(place)
+}
+
+// recountNow counts an account whose customer's turn is still to come.
+func (t *txn) recountNow(a *account) error {
+	place, _, err := getUint(t.Tx, orgKey('q', t.org))
+	if err != nil || a.customer.Number < place {
+		return err
+	}
+	t.makeWritable()
+	return t.recountAccount(a)
 }
 
 // recountAccount builds an account's rolling window again and puts it in its
 // tier.
-func (t *txn) recountAccount(c *customer, p *program) error {
-	a, err := t.storedAccount(c, p)
-	if err != nil || a.Movements.N == 0 && c.Program != p.Number {
-		return err
+func (t *txn) recountAccount(a *account) error {
+	p := a.program
+	if a.Movements.N == 0 && a.customer.Program != p.Number {
+		return nil
 	}
 	var old []key
 	for e, err := range scan(t.Tx, t.key(a, partBasis), false) {

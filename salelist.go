@@ -105,14 +105,17 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
+		return nil, 0, nil
+	}
+	if f.saleType == "" && f.externalID == "" && !f.dated() {
+		return t.chainSpan(c, p)
+	}
 	cut := saleCutter{page: p}
 	for seq := c.Sales.last(); seq != 0; {
 		s, err := t.saleAt(seq)
 		if err != nil {
 			return nil, 0, err
-		}
-		if f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
-			break
 		}
 		if f.keeps(s) {
 			cut.take(s)
@@ -120,6 +123,34 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 		seq = s.Link.Prev
 	}
 	return cut.list, cut.total, nil
+}
+
+// chainSpan is a page of all of a customer's sales.
+func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
+	first, last, ok := p.span(c.Sales.N)
+	if !ok {
+		return nil, c.Sales.N, nil
+	}
+	seq, err := c.Sales.seek(first, func(seq uint64) (link, error) {
+		s, err := t.saleAt(seq)
+		if err != nil {
+			return link{}, err
+		}
+		return s.Link, nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	var list []*sale
+	for range first - last + 1 {
+		s, err := t.saleAt(seq)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, s)
+		seq = s.Link.Prev
+	}
+	return list, c.Sales.N, nil
 }
 
 // salesCalled reads the sales with one externalId.

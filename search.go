@@ -66,16 +66,19 @@ func (n needle) in(texts []string) bool {
 // first.
 func (t *txn) search(s string) ([]uint32, error) {
 	n := newNeedle(s)
+	if n.text == "" { // nothing but marks
+		return nil, nil
+	}
 	found, exact, err := t.candidates(n.text)
 	if err != nil {
 		return nil, err
 	}
 	if n.digits != "" && n.digits != n.text {
-		more, moreExact, err := t.candidates(n.digits)
+		more, _, err := t.candidates(n.digits)
 		if err != nil {
 			return nil, err
 		}
-		found, exact = append(found, more...), exact && moreExact
+		found, exact = append(found, more...), false // digits count in the phone alone, grams in all texts
 		slices.Sort(found)
 		found = slices.Compact(found)
 	}
@@ -176,27 +179,28 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 
 // index puts one customer into, or takes it out of, what has the gram.
 func (t *txn) index(gram string, number uint64, member bool) error {
-	return putInSet(t.Tx, orgKey('g', t.org).text(gram).byte(0), number, member)
+	_, err := putInSet(t.Tx, orgKey('g', t.org).text(gram).byte(0), number, member)
+	return err
 }
 
 // putInSet puts a customer's number into the set whose blocks lie under a
-// key, or takes it out.
-func putInSet(tx Tx, set key, number uint64, member bool) error {
+// key, or takes it out, and tells whether that changed the set.
+func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err error) {
 	k := set.u32(uint32(number / searchBlock))
 	value, _, err := tx.Get(k)
 	if err != nil {
-		return err
+		return false, err
 	}
 	bits := toBitmap(value)
 	bit := number % searchBlock
 	if had := bits[bit/8]&(1<<(bit%8)) != 0; had == member {
-		return nil
+		return false, nil
 	}
 	bits[bit/8] ^= 1 << (bit % 8)
 	if packed := fromBitmap(bits); len(packed) > 0 {
-		return tx.Put(k, packed)
+		return true, tx.Put(k, packed)
 	}
-	return tx.Delete(k)
+	return true, tx.Delete(k)
 }
 
 // A blockSet is a set of customers' numbers in memory, by block.

@@ -9,13 +9,15 @@ import (
 // calendar, in the transaction of what they count, so that a year is a few
 // hundred short records however many sales it had.
 //
-//	y org prog day       → tally: what happened on the day
-//	z org prog day block → which customers bought on the day, as in search.go
-//	b org prog tier      → how many customers are in the tier now
+//	y org prog day           → tally: what happened on the day
+//	z org prog 'd' day block → which customers bought on the day, as in search.go
+//	z org prog 'm' day block → and in the month that begins with it
+//	b org prog tier          → how many customers are in the tier now
 
 // A tally is what happened on one day, or over a span of them.
 type tally struct {
 	NewCustomers  uint64
+	Active        uint64 // customers who bought; of one day only, for they are not to be added up
 	Purchases     uint64
 	Returns       uint64
 	SalesAmount   decimal
@@ -30,6 +32,7 @@ type tally struct {
 
 func (s *tally) encode(w *writer) {
 	w.uint(s.NewCustomers)
+	w.uint(s.Active)
 	w.uint(s.Purchases)
 	w.uint(s.Returns)
 	w.decimal(s.SalesAmount)
@@ -42,6 +45,7 @@ func (s *tally) encode(w *writer) {
 
 func (s *tally) decode(r *reader) {
 	s.NewCustomers = r.uint()
+	s.Active = r.uint()
 	s.Purchases = r.uint()
 	s.Returns = r.uint()
 	s.SalesAmount = r.decimal()
@@ -122,10 +126,42 @@ func (t *txn) tally(program uint32, at instant) (*tally, error) {
 	return s, nil
 }
 
-// countActive marks a customer as having bought on the day of a moment.
+// Sets of customers who bought, by day and by month.
+const (
+	activeDay   = 'd'
+	activeMonth = 'm'
+)
+
+func (t *txn) activeKey(program uint32, span byte, d day) key {
+	return orgKey('z', t.org).u32(program).byte(span).day(d)
+}
+
+// month is the first day of the day's month.
+func (d day) month() day {
+	date := d.date()
+	return dayOn(date.Year(), date.Month(), 1)
+}
+
+// monthEnd is the last day of the day's month.
+func (d day) monthEnd() day {
+	date := d.date()
+	return dayOn(date.Year(), date.Month()+1, 0)
+}
+
+// countActive marks a customer as having bought at a moment.
 func (t *txn) countActive(c *customer, at instant) error {
-	set := orgKey('z', t.org).u32(c.Program).day(dayOf(at, t.cfg.zone))
-	return putInSet(t.Tx, set, c.Number, true)
+	d := dayOf(at, t.cfg.zone)
+	first, err := putInSet(t.Tx, t.activeKey(c.Program, activeDay, d), c.Number, true)
+	if err != nil || !first {
+		return err
+	}
+	s, err := t.tally(c.Program, at)
+	if err != nil {
+		return err
+	}
+	s.Active++
+	_, err = putInSet(t.Tx, t.activeKey(c.Program, activeMonth, d.month()), c.Number, true)
+	return err
 }
 
 // Tiers.
@@ -255,33 +291,46 @@ func (t *txn) addProgram(s *statistics, p *program) error {
 			place++
 		}
 		s.periods[place].tally.add(tally)
+		if s.periods[place].from == s.periods[place].to {
+			s.periods[place].active += tally.Active
+		}
 	}
-	return t.addActive(s, p)
-}
-
-// addActive counts the customers who bought, each once a period and once in
-// all.
-func (t *txn) addActive(s *statistics, p *program) error {
-	set := orgKey('z', t.org).u32(p.Number)
-	inAll, inPeriod := blockSet{}, blockSet{}
-	place := 0
-	for e, err := range t.Scan(slices.Clone(set).day(s.total.from), slices.Clone(set).day(s.total.to+1), false) {
+	total, err := t.activeIn(p, s.total.from, s.total.to)
+	if err != nil {
+		return err
+	}
+	s.total.active += total
+	for i := range s.periods {
+		if s.periods[i].from == s.periods[i].to {
+			continue // counted with the tally of its day
+		}
+		active, err := t.activeIn(p, s.periods[i].from, s.periods[i].to)
 		if err != nil {
 			return err
 		}
-		d := dayIn(e.Key[len(set):])
-		for s.periods[place].to < d {
-			s.periods[place].active += inPeriod.count()
-			inPeriod = blockSet{}
-			place++
-		}
-		block := uint32In(e.Key[len(set)+4:])
-		inPeriod.join(block, e.Value)
-		inAll.join(block, e.Value)
+		s.periods[i].active += active
 	}
-	s.periods[place].active += inPeriod.count()
-	s.total.active += inAll.count()
 	return nil
+}
+
+// activeIn is how many customers of a program bought on the days of a span:
+// the union of its whole months and of the days beside them.
+func (t *txn) activeIn(p *program, from, to day) (uint64, error) {
+	set := blockSet{}
+	for d := from; d <= to; {
+		lo, hi := t.activeKey(p.Number, activeDay, d), t.activeKey(p.Number, activeDay, min(d.monthEnd(), to)+1)
+		if d == d.month() && d.monthEnd() <= to {
+			lo, hi = t.activeKey(p.Number, activeMonth, d), t.activeKey(p.Number, activeMonth, d+1)
+		}
+		for e, err := range t.Scan(lo, hi, false) {
+			if err != nil {
+				return 0, err
+			}
+			set.join(uint32In(e.Key[len(lo):]), e.Value)
+		}
+		d = d.monthEnd() + 1
+	}
+	return set.count(), nil
 }
 
 // splitDays cuts a query's span into its periods. Weeks begin on Monday; the
@@ -295,7 +344,7 @@ func splitDays(q statsQuery) []period {
 		case groupWeek:
 			end = d + day(6-(int(date.Weekday())+6)%7)
 		case groupMonth:
-			end = dayOn(date.Year(), date.Month()+1, 0)
+			end = d.monthEnd()
 		}
 		end = min(end, q.to)
 		periods = append(periods, period{from: d, to: end})

@@ -38,7 +38,7 @@ type verifier struct {
 	grams      map[string]blockSet
 	given      map[id]map[id]uint64 // standing redemptions by reward and customer
 	days       map[programDay]*tally
-	active     map[programDay]blockSet
+	active     map[string]blockSet // by the key of the set
 	tiers      map[programTier]uint64
 	recounting bool // tiers are being counted anew: no telling yet what they should be
 }
@@ -64,7 +64,7 @@ func verify(tx Tx, now instant) (*verification, error) {
 		}
 		v := &verifier{
 			txn: t, report: report, expected: map[string]uint64{}, grams: map[string]blockSet{}, given: map[id]map[id]uint64{},
-			days: map[programDay]*tally{}, active: map[programDay]blockSet{}, tiers: map[programTier]uint64{},
+			days: map[programDay]*tally{}, active: map[string]blockSet{}, tiers: map[programTier]uint64{},
 		}
 		if _, v.recounting, err = getUint(tx, orgKey('q', t.org)); err != nil {
 			return nil, err
@@ -387,11 +387,7 @@ func (v *verifier) sales(c *customer) (*saleHistory, error) {
 			h.purchases++
 			h.purchasesTotal++
 			h.last = max(h.last, s.CreatedAt)
-			d := programDay{s.Program, dayOf(s.CreatedAt, v.cfg.zone)}
-			if v.active[d] == nil {
-				v.active[d] = blockSet{}
-			}
-			v.active[d].add(c.Number)
+			v.countActive(s.Program, c.Number, dayOf(s.CreatedAt, v.cfg.zone))
 			fresh := *s
 			fresh.Returned, fresh.ReturnedByAmount, fresh.Reversed, fresh.Unearned = 0, 0, 0, 0
 			fresh.Lines = slices.Clone(s.Lines)
@@ -825,7 +821,24 @@ func (v *verifier) dayOf(program uint32, at instant) *tally {
 	return v.days[d]
 }
 
+// countActive puts a customer among those who bought on a day and in its
+// month.
+func (v *verifier) countActive(program uint32, number uint64, d day) {
+	for _, set := range []key{v.activeKey(program, activeDay, d), v.activeKey(program, activeMonth, d.month())} {
+		if v.active[string(set)] == nil {
+			v.active[string(set)] = blockSet{}
+		}
+		v.active[string(set)].add(number)
+	}
+}
+
 func (v *verifier) statistics() error {
+	for k, set := range v.active {
+		if span := len(orgKey('z', 0)) + 4; k[span] == activeDay {
+			d := programDay{uint32In([]byte(k[span-4:])), dayIn([]byte(k[span+1:]))}
+			v.days[d].Active = set.count()
+		}
+	}
 	for d, s := range v.days {
 		w := writer{b: []byte{recordVersion}}
 		s.encode(&w)
@@ -833,10 +846,9 @@ func (v *verifier) statistics() error {
 			return err
 		}
 	}
-	for d, set := range v.active {
-		prefix := orgKey('z', v.org).u32(d.program).day(d.day)
+	for prefix, set := range v.active {
 		for block, bits := range set {
-			if err := v.has("active customers", slices.Clone(prefix).u32(block), fromBitmap(bits), "día "+d.day.String()); err != nil {
+			if err := v.has("active customers", key(prefix).u32(block), fromBitmap(bits), "clientes activos"); err != nil {
 				return err
 			}
 		}
