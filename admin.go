@@ -216,20 +216,28 @@ func (a *admin) verify(ctx context.Context, _ struct{}) (*verification, error) {
 	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) { return verify(tx, now) })
 }
 
-// socketPath is where a server that has the file open listens for commands.
-// A path too long for a socket is replaced by one under the temporary
-// directory that both sides find.
-func socketPath(file string) string {
+// socketPath is where a server that has the file open listens for commands,
+// by whichever name the file is called. A path too long for a socket is
+// replaced by one in the user's own directory, which both sides find and where
+// nobody else can listen.
+func socketPath(file string) (string, error) {
 	const longest = 100 // the system's limit is 104 to 108, by system
 	p, err := filepath.Abs(file)
 	if err != nil {
-		p = file
+		return "", err
 	}
-	if p += ".sock"; len(p) > longest {
-		h := sha256.Sum256([]byte(p))
-		p = filepath.Join(os.TempDir(), "sello-"+hex.EncodeToString(h[:8])+".sock")
+	if real, err := filepath.EvalSymlinks(p); err == nil { // else there is no file yet
+		p = real
 	}
-	return p
+	if p += ".sock"; len(p) <= longest {
+		return p, nil
+	}
+	home, err := os.UserCacheDir()
+	if err != nil {
+		return "", adminErrorf("la ruta es demasiado larga para el socket de administración: %s", p)
+	}
+	h := sha256.Sum256([]byte(p))
+	return filepath.Join(home, "sello", hex.EncodeToString(h[:8])+".sock"), nil
 }
 
 // adminReply is what goes back over the socket: a result or an error.
@@ -241,7 +249,13 @@ type adminReply struct {
 // listenAdmin opens the socket for the owner of the process alone. The caller
 // holds the file's lock, so a socket left there is nobody's.
 func listenAdmin(file string) (net.Listener, error) {
-	p := socketPath(file)
+	p, err := socketPath(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+		return nil, err
+	}
 	if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -274,13 +288,15 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 		var answer adminReply
 		result, err := run(r.Context(), raw)
 		if err == nil {
-			answer.Result, err = json.Marshal(result)
+			answer.Result, err = encode(result)
 		}
 		if err != nil {
 			answer.Error = err.Error()
 		}
 		log.Info("admin", "operation", name, "ok", err == nil)
-		json.NewEncoder(w).Encode(answer)
+		if raw, err = encode(answer); err == nil {
+			w.Write(raw)
+		}
 	})
 }
 
@@ -297,7 +313,7 @@ func (a *admin) direct(ctx context.Context, name string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	if raw, err = json.Marshal(result); err != nil {
+	if raw, err = encode(result); err != nil {
 		return err
 	}
 	return json.Unmarshal(raw, out)
@@ -306,7 +322,10 @@ func (a *admin) direct(ctx context.Context, name string, in, out any) error {
 // overSocket runs operations in the server that has the file open. ok is
 // false if none answers there.
 func overSocket(file string) (call adminCaller, ok bool) {
-	p := socketPath(file)
+	p, err := socketPath(file)
+	if err != nil {
+		return nil, false // a server could not listen either
+	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "unix", p)
 	}

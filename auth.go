@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // An API key reads
@@ -112,7 +113,8 @@ func sentKey(h http.Header) (string, *apiError) {
 	return cmp.Or(bearer, plain), nil
 }
 
-// A caller is who a request is made for.
+// A caller is who a request is made for. A request that is refused may have
+// one too, for the log.
 type caller struct {
 	key *apiKey
 	cfg *config
@@ -124,29 +126,26 @@ func (e *engine) authenticate(ctx context.Context, sent string, source netip.Add
 	if !wellFormedKey(sent) {
 		return caller{}, newError("api_key_invalid")
 	}
-	return view(ctx, e.store, func(tx Tx) (caller, error) {
-		k, err := e.apiKey(tx, keyHash(sent))
-		if err != nil {
-			return caller{}, err
-		}
-		if k == nil || k.RevokedAt != 0 {
-			return caller{}, newError("api_key_invalid")
-		}
-		c := caller{key: k}
-		if k.ExpiresAt != 0 && k.ExpiresAt <= now {
-			return c, newError("api_key_expired")
-		}
-		if c.cfg, err = e.config(tx, k.Org); err != nil {
+	c, err := view(ctx, e.store, func(tx Tx) (c caller, err error) {
+		if c.key, err = e.apiKey(tx, keyHash(sent)); err != nil || c.key == nil {
 			return c, err
 		}
-		if !c.cfg.Organization.Plan.APIAccess {
-			return c, newError("plan_without_api")
-		}
-		if !k.allowsSource(source) {
-			return c, newError("ip_not_allowed")
-		}
-		return c, nil
+		c.cfg, err = e.config(tx, c.key.Org)
+		return c, err
 	})
+	switch k := c.key; {
+	case err != nil:
+		return c, err
+	case k == nil, k.RevokedAt != 0:
+		return c, newError("api_key_invalid")
+	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
+		return c, newError("api_key_expired")
+	case !c.cfg.Organization.Plan.APIAccess:
+		return c, newError("plan_without_api")
+	case !k.allowsSource(source):
+		return c, newError("ip_not_allowed")
+	}
+	return c, nil
 }
 
 // apiKey reads a key by its hash; nil if there is none. The decoded form is
@@ -256,8 +255,8 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	switch {
 	case !t.cfg.Organization.Plan.APIAccess:
 		return nil, "", adminErrorf("%s", errorTable["plan_without_api"].message)
-	case k.Name == "" || len(k.Name) > 100:
-		return nil, "", adminErrorf("la clave necesita un nombre de 1 a 100 caracteres")
+	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
+		return nil, "", adminErrorf("la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
 	case k.RateLimit < 0 || k.DailyLimit < 0 || k.MonthlyLimit < 0:
 		return nil, "", adminErrorf("los límites deben ser mayores a 0")
 	}

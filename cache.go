@@ -7,9 +7,8 @@ import (
 
 // A cache keeps what was decoded from the store, so that a value that did
 // not change is not decoded again. It is never the truth: each use brings
-// the stamp that its transaction read (the stored bytes themselves, or a
-// revision written with every change), and a value with another stamp is
-// decoded anew. The zero cache is ready for use.
+// the stamp that its transaction read (the stored bytes themselves, or a hash
+// of them), and a value with another stamp is decoded anew. The zero cache is ready for use.
 type cache[K comparable, V any] struct {
 	mu     sync.RWMutex
 	values map[K]stamped[V]

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -49,7 +51,7 @@ type csvRecord struct {
 type csvLine struct {
 	number int
 	fields []string
-	wrong  string // if it is no CSV; fields then holds the line as it is
+	wrong  string // why it cannot be read, if it cannot; of what is no CSV, fields holds the line as it is
 }
 
 // A lineReader reads CSV so that one stray quotation mark does not swallow the
@@ -178,6 +180,9 @@ type importer struct {
 	progress io.Writer // nil: nobody looks
 
 	columns     []string
+	open        csvRecord           // the sale whose rows are being read
+	held        []csvLine           // lines since that cannot be read, and may be rows of it
+	closed      map[uint64]struct{} // purchases with items that have been read, by the hash of what their rows share
 	batch       []csvRecord
 	report      importReport
 	rejectsName string
@@ -204,7 +209,6 @@ func (im *importer) run(file io.Reader) (err error) {
 	if missing := im.missingColumns(); len(missing) > 0 {
 		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
 	}
-	var open csvRecord // the sale whose rows are being read
 	for {
 		line, err := in.record()
 		if err == io.EOF {
@@ -214,27 +218,80 @@ func (im *importer) run(file io.Reader) (err error) {
 			return err
 		}
 		im.report.Rows++
-		next := csvRecord{lines: []csvLine{line}}
-		if reason := cmp.Or(line.wrong, im.malformed(line.fields)); reason != "" {
-			if err := im.reject(next.lines, reason); err != nil {
-				return err
-			}
-			continue
-		}
-		next.row = im.toRow(line.fields)
-		if im.kind == importSales && sameSale(open.row, next.row) {
-			open.join(next)
-			continue
-		}
-		if err := im.add(open); err != nil {
+		line.wrong = cmp.Or(line.wrong, im.malformed(line.fields))
+		if err := im.take(line); err != nil {
 			return err
 		}
-		open = next
+	}
+	if err := im.close(); err != nil {
+		return err
+	}
+	return im.send()
+}
+
+// take puts one line where it belongs. One that cannot be read waits for the
+// next that can: between two rows of a sale it was a row of it too, and a sale
+// does not go in without one of its items.
+func (im *importer) take(line csvLine) error {
+	if line.wrong != "" {
+		im.held = append(im.held, line)
+		if len(im.open.row.Items) > 0 && len(im.held) < maxItems {
+			return nil
+		}
+		return im.close()
+	}
+	next := csvRecord{row: im.toRow(line.fields), lines: []csvLine{line}}
+	if im.kind == importSales && sameSale(im.open.row, next.row) {
+		if len(im.held) > 0 {
+			im.open.wrong = "una de las filas de la venta no es válida"
+			im.open.lines = append(im.open.lines, im.held...)
+			im.held = nil
+		}
+		im.open.join(next)
+		return nil
+	}
+	if err := im.close(); err != nil {
+		return err
+	}
+	im.open = next
+	return nil
+}
+
+// close ends the open record; what was held is no part of it.
+func (im *importer) close() error {
+	open, held := im.open, im.held
+	im.open, im.held = csvRecord{}, nil
+	if im.reopens(open.row) {
+		open.wrong = "las filas de la venta no están juntas"
 	}
 	if err := im.add(open); err != nil {
 		return err
 	}
-	return im.send()
+	for _, line := range held {
+		if err := im.reject([]csvLine{line}, line.wrong); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopens tells whether rows of a purchase have been read before, apart from
+// these: each part would become a sale of its own.
+func (im *importer) reopens(r importRow) bool {
+	if r.Type != typePurchase || len(r.Items) == 0 {
+		return false
+	}
+	h := sha256.New()
+	for _, s := range []string{r.ExternalID, r.Email, r.Phone, dateOf(r.CreatedAt)} {
+		fmt.Fprintf(h, "%q", s)
+	}
+	sum := binary.BigEndian.Uint64(h.Sum(nil))
+	_, reopened := im.closed[sum]
+	if im.closed == nil {
+		im.closed = map[uint64]struct{}{}
+	}
+	im.closed[sum] = struct{}{}
+	return reopened
 }
 
 func (im *importer) missingColumns() []string {
@@ -276,10 +333,23 @@ func (im *importer) toRow(fields []string) importRow {
 	return row
 }
 
-// sameSale tells whether two rows next to each other are items of one sale.
-// Tills note the moment of each item, so that may differ; the first counts.
+// sameSale tells whether two rows next to each other are items of one sale; a
+// row without an item is a sale of its own. Tills note the moment of each item
+// of a purchase, so that may differ within a day; the first counts. Returns
+// all go by the name of their purchase, so there the moment tells them apart.
 func sameSale(a, b importRow) bool {
-	return a.ExternalID != "" && a.ExternalID == b.ExternalID && a.Type == b.Type && a.Email == b.Email && a.Phone == b.Phone
+	if len(a.Items) == 0 || len(b.Items) == 0 || a.ExternalID == "" ||
+		a.ExternalID != b.ExternalID || a.Type != b.Type || a.Email != b.Email || a.Phone != b.Phone {
+		return false
+	}
+	return a.CreatedAt == b.CreatedAt || a.Type == typePurchase && dateOf(a.CreatedAt) == dateOf(b.CreatedAt)
+}
+
+// dateOf is the date as the file spells it: the organization's time zone is
+// not known here.
+func dateOf(moment string) string {
+	date, _, _ := strings.Cut(strings.TrimSpace(moment), "T")
+	return date
 }
 
 // join adds one more row to a sale. Rows that do not agree on the total make

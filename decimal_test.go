@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -200,11 +201,16 @@ func TestDecimalArithmetic(t *testing.T) {
 			t.Errorf("%s: %v-%v = %v, %v", c.reason, c.d, c.e, got, ok)
 		}
 	}
-	if got := decimalOf(-99_999_999_999); got.String() != "-99999999999" {
+	if got := decimalOf(-99_999); got != -99_999_0000 {
 		t.Errorf("decimalOf gave %v", got)
 	}
-	mustPanic(t, "a number beyond the range", func() { decimalOf(100_000_000_000) })
-	mustPanic(t, "a number below the range", func() { decimalOf(-100_000_000_000) })
+	if beyond := int64(maxDecimal/decimalOne) + 1; strconv.IntSize == 64 { // a smaller int cannot hold what is beyond
+		if got := decimalOf(int(1 - beyond)); got.String() != "-99999999999" {
+			t.Errorf("decimalOf gave %v", got)
+		}
+		mustPanic(t, "a number beyond the range", func() { decimalOf(int(beyond)) })
+		mustPanic(t, "a number below the range", func() { decimalOf(int(-beyond)) })
+	}
 }
 
 func mustPanic(t *testing.T, reason string, f func()) {

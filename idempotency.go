@@ -12,7 +12,8 @@ import (
 //
 // Replays lie in slices of six hours, so that what is written at one time
 // lies together and what is too old is a range at the table's beginning. A
-// look-up tries each slice that can hold one of the last 24 hours.
+// look-up tries each slice that can hold one of the last 24 hours, and the
+// next one: of two twins the later may have been answered first.
 type replay struct {
 	Request   [16]byte // what must be the same for it to be a retry
 	CreatedAt instant
@@ -83,8 +84,9 @@ func (t *txn) replayKey(slice uint32, k retryKey) key {
 // replay returns the first answer of the last 24 hours under the key; nil if
 // there is none, idempotency_key_reused if it was to another request.
 func (t *txn) replay(k retryKey) (*replay, error) {
-	for back := range uint32(replaySlices) {
-		r, err := get[replay](t.Tx, t.replayKey(replaySliceOf(t.now)-back, k))
+	newest := replaySliceOf(t.now) + 1
+	for back := range uint32(replaySlices + 1) {
+		r, err := get[replay](t.Tx, t.replayKey(newest-back, k))
 		if err != nil {
 			return nil, err
 		}
@@ -97,6 +99,16 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		return r, nil
 	}
 	return nil, nil
+}
+
+// firstReplay finds the first of the keys that has a replay; nil if none has.
+func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
+	for i, k := range keys {
+		if r, err := t.replay(k); r != nil || err != nil {
+			return i, r, err
+		}
+	}
+	return 0, nil, nil
 }
 
 // keepReplay keeps an answer under the key.

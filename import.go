@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -183,37 +184,115 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	if err != nil || known {
 		return false, err
 	}
-	_, _, err = t.registerSale(s)
+	if s.Type == typeReturn {
+		if s.Original, err = t.purchaseByID(c, s.ExternalID); err != nil {
+			return false, err
+		}
+	}
+	if _, c, err = t.registerSale(s); err != nil {
+		return false, err
+	}
+	t.now = imported // the account is left as it is today, not as it was then
+	_, err = t.account(c, t.cfg.programNumber(c.Program))
 	return err == nil, err
 }
 
+// purchaseByID finds the customer's purchase whose id stands in for an
+// externalId, as exports name one that has none; nil if it is none.
+func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
+	own, _ := parseID(externalID)
+	seq, found, err := getUint(t.Tx, orgKey('T', t.org).id(own))
+	if err != nil || !found {
+		return nil, err
+	}
+	p, err := t.saleAt(seq)
+	if err != nil || p.Customer != c.ID || p.Type != typePurchase {
+		return nil, err
+	}
+	return &own, nil
+}
+
 // alreadyImported tells whether a sale is there: the same customer's of the
-// same type, moment and externalId, or the one whose id stands in for an
-// externalId, as in an export.
+// same type and moment under the same externalId, its own or the one that an
+// export gives it; or a purchase of the day that the till has told the API.
 func (t *txn) alreadyImported(s newSale) (bool, error) {
+	namesakes, err := t.namesakes(s)
+	if err != nil {
+		return false, err
+	}
+	differs := false
+	for _, other := range namesakes {
+		sameDay := dayOf(other.CreatedAt, t.cfg.zone) == dayOf(t.now, t.cfg.zone)
+		switch {
+		case other.Customer != s.Customer || other.Type != s.Type:
+		case s.Type == typePurchase && other.Source != sourceImport && sameDay && other.Total == s.Total:
+			return true, nil
+		case other.CreatedAt != t.now:
+		case other.Total == s.Total && slices.Equal(other.Items, s.Items):
+			return true, nil
+		default:
+			differs = true
+		}
+	}
+	if differs {
+		return false, invalidField("externalId", "externalId ya se registró con otros datos")
+	}
+	return false, nil
+}
+
+// namesakes lists the sales under an externalId: those that have it, the one
+// whose id it is, and of the moment's returns those that an export calls so.
+func (t *txn) namesakes(s newSale) (list []*sale, err error) {
+	take := func(seq uint64) error {
+		other, err := t.saleAt(seq)
+		if err == nil {
+			list = append(list, other)
+		}
+		return err
+	}
 	if own, ok := parseID(s.ExternalID); ok {
-		_, found, err := getUint(t.Tx, orgKey('T', t.org).id(own))
-		if err != nil || found {
-			return found, err
+		seq, found, err := getUint(t.Tx, orgKey('T', t.org).id(own))
+		if err == nil && found {
+			err = take(seq)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	prefix := t.externalKey(s.ExternalID)
 	for e, err := range scan(t.Tx, prefix, true) {
+		if err == nil {
+			err = take(uintIn(e.Key[len(prefix):]))
+		}
 		if err != nil {
-			return false, err
+			return nil, err
+		}
+	}
+	list = slices.DeleteFunc(list, func(o *sale) bool { return o.ExternalID != s.ExternalID && o.ID.String() != s.ExternalID })
+	if s.Type != typeReturn {
+		return list, nil
+	}
+	prefix = orgKey('h', t.org).instant(t.now)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(e.Value, []byte{kindReturn}) {
+			continue
 		}
 		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if other.ExternalID == s.ExternalID && other.Customer == s.Customer && other.Type == s.Type && other.CreatedAt == t.now {
-			if other.Total != s.Total || !slices.Equal(other.Items, s.Items) {
-				return false, invalidField("externalId", "externalId ya se registró con otros datos")
-			}
-			return true, nil
+		exported, err := t.exportName(other)
+		if err != nil {
+			return nil, err
+		}
+		if exported == s.ExternalID {
+			list = append(list, other)
 		}
 	}
-	return false, nil
+	return list, nil
 }
 
 // spelled reads a number as a file spells it.
@@ -335,8 +414,16 @@ func (t *txn) saleRows(number uint64) ([][]string, error) {
 }
 
 // exportName is the externalId of a sale, or its id where it has none or
-// another sale of the type has the same: rows that share one are one sale.
+// another sale of the type has the same: rows that share one are one sale. A
+// return goes by the name of its purchase, so that an import links it again.
 func (t *txn) exportName(s *sale) (string, error) {
+	if s.Previous != (id{}) {
+		purchase, err := t.sale(s.Previous)
+		if err != nil {
+			return "", err
+		}
+		return t.exportName(purchase)
+	}
 	if s.ExternalID == "" {
 		return s.ID.String(), nil
 	}

@@ -424,3 +424,213 @@ func (t *txn) naive(from, to day) (period, error) {
 	}
 	return p, nil
 }
+
+// importText imports sales from the lines of a file and tells what came of
+// them: how many are new, known and wrong, and the line and reason of each
+// that was not taken.
+func (s *shop) importText(t *testing.T, lines ...string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "sales.csv")
+	text := strings.Join(append([]string{strings.Join(exportColumns[importSales], ",")}, lines...), "\n")
+	s.ok(os.WriteFile(name, []byte(text), 0o600))
+	report, rejected := s.importFile(t, importSales, name)
+	told := fmt.Sprintf("%d new, %d known, %d wrong", report.Added, report.Known, report.Wrong)
+	if rejected == "" {
+		return told
+	}
+	fields := csv.NewReader(strings.NewReader(rejected))
+	fields.FieldsPerRecord = -1
+	rows, err := fields.ReadAll()
+	s.ok(err)
+	for _, r := range rows[1:] {
+		told += "; " + r[0] + " " + r[1]
+	}
+	return told
+}
+
+// TestImportRows shows which rows are one sale.
+func TestImportRows(t *testing.T) {
+	const (
+		a1    = "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,10,X,1,5,"
+		a2    = "A,2026-01-05T10:01:00Z,ana@example.com,,Purchase,10,Y,1,5,"
+		aNext = "A,2026-01-06T10:01:00Z,ana@example.com,,Purchase,10,Y,1,5,"
+		a11   = "A,2026-01-05T10:02:00Z,ana@example.com,,Purchase,11,Y,1,5,"
+		aBare = "A,2026-01-05T10:03:00Z,ana@example.com,,Purchase,10,,,,"
+		aMore = "A,2026-01-05T10:04:00Z,ana@example.com,,Purchase,12,,,,"
+		b1    = "B,2026-01-05T11:00:00Z,ana@example.com,,Purchase,10,X,1,5,"
+		r1    = "A,2026-01-07T10:00:00Z,ana@example.com,,Return,5,X,1,5,"
+		r2    = "A,2026-01-08T10:00:00Z,ana@example.com,,Return,5,Y,1,5,"
+		bad   = "A,2026-01-05T10:01:00Z,ana@example.com"
+		apart = "las filas de la venta no están juntas"
+		spoil = "una de las filas de la venta no es válida"
+		short = "tiene 3 columnas y debería tener 10"
+	)
+	for _, test := range []struct {
+		reason string
+		lines  []string
+		want   string
+	}{
+		{"two items", []string{a1, a2}, "1 new, 0 known, 0 wrong"},
+		{"another day", []string{a1, aNext}, "2 new, 0 known, 0 wrong"},
+		{"no items", []string{aBare, aMore}, "2 new, 0 known, 0 wrong"},
+		{"items and none", []string{a1, aMore}, "2 new, 0 known, 0 wrong"},
+		{"totals differ", []string{a1, a11}, "0 new, 0 known, 1 wrong; 2 las filas de la venta no coinciden en totalAmount; 3 las filas de la venta no coinciden en totalAmount"},
+		{"returns of two moments", []string{a1, a2, r1, r2}, "3 new, 0 known, 0 wrong"},
+		{"apart", []string{a1, b1, a2}, "2 new, 0 known, 1 wrong; 4 " + apart},
+		{"known at once", []string{a1, r1, a1}, "2 new, 0 known, 1 wrong; 4 " + apart},
+		{"a broken line within", []string{a1, bad, a2, b1}, "1 new, 0 known, 1 wrong; 2 " + spoil + "; 3 " + spoil + "; 4 " + spoil},
+		{"a broken line between", []string{a1, bad, b1}, "2 new, 0 known, 1 wrong; 3 " + short},
+		{"broken lines at the end", []string{a1, bad, bad}, "1 new, 0 known, 2 wrong; 3 " + short + "; 4 " + short},
+		{"broken lines first", []string{bad, a1, a2}, "1 new, 0 known, 1 wrong; 2 " + short},
+		{"a broken line within no sale", []string{aBare, bad, aMore}, "2 new, 0 known, 1 wrong; 3 " + short},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := newShop(t, setup{})
+			s.customer("ana")
+			if got := s.importText(t, test.lines...); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestImportConflict shows that a sale that is there is not overwritten.
+func TestImportConflict(t *testing.T) {
+	s := newShop(t, setup{})
+	s.customer("ana")
+	s.importText(t, "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,10,X,1,5,")
+	const want = "0 new, 0 known, 1 wrong; 2 externalId ya se registró con otros datos"
+	if got := s.importText(t, "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,9,X,1,5,"); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestImportOfToldSale shows that what the till has told the API counts once.
+func TestImportOfToldSale(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-03T04:00:00Z", program: `"rules":[` + onePer1 + `]`}) // still 2 March there
+	ana := s.customer("ana")
+	_, err := s.sell(newSale{Customer: ana, Total: dec("10"), ExternalID: "A", Source: sourceAPI})
+	s.ok(err)
+	s.pass(2 * oneDay)
+	for _, test := range []struct{ line, want string }{
+		{"A,2026-03-02T06:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "0 new, 1 known, 0 wrong"},
+		{"A,2026-03-02T06:00:00Z,ana@example.com,,Purchase,11,X,1,11,", "1 new, 0 known, 0 wrong"},
+		{"A,2026-03-03T06:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "1 new, 0 known, 0 wrong"},
+		{"A,2026-03-03T07:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "1 new, 0 known, 0 wrong"}, // what came by an import is another sale
+	} {
+		if got := s.importText(t, test.line); got != test.want {
+			t.Errorf("%s: %s, want %s", test.line, got, test.want)
+		}
+	}
+}
+
+// TestImportSettles shows that an account is as of today after a sale of long
+// ago, without a sweep.
+func TestImportSettles(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"expiry":{"days":30},
+		"tierBasis":{"metric":"AmountSpent","window":"Rolling","months":1},
+		"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]`})
+	ana := s.customer("ana")
+	s.importText(t, "A,2025-01-05T10:00:00Z,ana@example.com,,Purchase,100,X,1,100,")
+	a := ask(s, func(t *txn) (*account, error) {
+		c, err := t.customer(ana)
+		if err != nil {
+			return nil, err
+		}
+		return t.storedAccount(c, t.cfg.Programs[0])
+	})
+	if a.Tier != "Bronce" || a.Balance != 0 || a.Due != never || a.Lifetime != dec("100") {
+		t.Errorf("the account is left as %+v", a)
+	}
+	s.verified()
+}
+
+// TestImportDailyMaximum shows that a rule's limit holds for the day of the
+// sale, also where sales of two days come in turns.
+func TestImportDailyMaximum(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-02T18:00:00Z", program: `"rules":[{"key":"a","name":"a","points":1,"maxPerCustomerPerDay":1}]`})
+	ana := s.customer("ana")
+	s.buy(ana, "1")
+	s.importText(t, "A,2026-02-05T18:00:00Z,ana@example.com,,Purchase,1,,,,", "B,2026-02-05T18:00:01Z,ana@example.com,,Purchase,1,,,,")
+	s.wantStanding(ana, "2 0 2", "one today, one that day")
+	s.buy(ana, "1")
+	s.wantStanding(ana, "2 0 2", "today's is still used up")
+	s.pass(10 * oneDay)
+	s.buy(ana, "1")
+	uses := 0
+	for _, e := range s.entries() {
+		if e.Key[0] == 'c' && e.Key[21] == partRuleUse {
+			uses++
+		}
+	}
+	if uses != 1 {
+		t.Errorf("%d counts are kept, want today's only", uses)
+	}
+}
+
+// TestExportLinksReturns shows that returns are linked again in another store
+// as they were here, by whatever they were linked.
+func TestExportLinksReturns(t *testing.T) {
+	with := setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`}
+	from, to := newShop(t, with), newShop(t, with)
+	ana := from.customer("ana")
+	sell := func(in newSale) *sale {
+		t.Helper()
+		from.pass(time.Minute)
+		in.Customer = ana
+		sold, err := from.sell(in)
+		from.ok(err)
+		return sold
+	}
+	items := []item{{"X", dec("10"), dec("2")}, {"Y", dec("30"), dec("1")}}
+	nameless := sell(newSale{Total: dec("50"), Items: items})
+	named := sell(newSale{Total: dec("50"), Items: items, ExternalID: "A"})
+	twin := sell(newSale{Total: dec("40"), ExternalID: "B"})
+	sell(newSale{Total: dec("40"), ExternalID: "B"})
+	for _, purchase := range []*sale{nameless, named, twin} {
+		one, two := []item{{"X", dec("10"), dec("1")}}, []item{{"Y", dec("30"), dec("1")}}
+		if len(purchase.Items) == 0 {
+			one, two = nil, nil
+		}
+		sell(newSale{Type: typeReturn, Total: dec("10"), Items: one, Original: &purchase.ID})
+		sell(newSale{Type: typeReturn, Total: dec("30"), Items: two, Original: &purchase.ID, ExternalID: "R-1"})
+	}
+	sell(newSale{Type: typeReturn, Total: dec("1")})
+	sell(newSale{Type: typeReturn, Total: dec("5"), ExternalID: "B"})
+
+	to.clock = from.clock
+	to.customer("ana")
+	name := filepath.Join(t.TempDir(), "sales.csv")
+	from.ok(os.WriteFile(name, from.exported(t, importSales), 0o600))
+	if report, rejected := to.importFile(t, importSales, name); report.Added != 12 || report.Known+report.Wrong != 0 {
+		t.Errorf("%+v\n%s", report, rejected)
+	}
+	links := func(s *shop) string {
+		return ask(s, func(t *txn) (string, error) {
+			told := ""
+			for seq := range uint64(12) {
+				x, err := t.saleAt(seq + 1)
+				if err != nil {
+					return "", err
+				}
+				told += fmt.Sprintln(x.Type, x.Total, x.Earned, x.Reversed, x.Unearned, x.Returned, x.Lines)
+				if x.Previous != (id{}) {
+					p, err := t.sale(x.Previous)
+					if err != nil {
+						return "", err
+					}
+					told += fmt.Sprintln(" of", p.Seq)
+				}
+			}
+			return told, nil
+		})
+	}
+	if d := cmp.Diff(links(from), links(to)); d != "" {
+		t.Errorf("sales differ:\n%s", d)
+	}
+	for _, s := range []*shop{from, to} {
+		if report, rejected := s.importFile(t, importSales, name); report.Known != 12 || report.Added+report.Wrong != 0 {
+			t.Errorf("again: %+v\n%s", report, rejected)
+		}
+	}
+}

@@ -20,8 +20,9 @@ const minuteMillis = 60_000
 
 // A limiter counts the accepted requests of every key.
 type limiter struct {
-	mu   sync.Mutex
-	keys map[id]*usage
+	mu       sync.Mutex
+	keys     map[id]*usage
+	flushing sync.Mutex // one flush at a time, so that no older count is written last
 }
 
 func newLimiter() *limiter { return &limiter{keys: map[id]*usage{}} }
@@ -102,10 +103,13 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant) ([]
 
 func (u *usage) take(k *apiKey, now instant) ([]quota, error) {
 	at := now.time()
-	if day := at.Unix() / 86400; day != u.saved.Day {
+	// Windows only move forward, so that a clock set back and forward again
+	// gives no fresh day; but from one that lies far ahead, where the clock
+	// must have been wrong, they come back.
+	if day := at.Unix() / 86400; day > u.saved.Day || day < u.saved.Day-1 {
 		u.saved.Day, u.saved.InDay = day, 0
 	}
-	if month := int64(at.Year())*12 + int64(at.Month()) - 1; month != u.saved.Month {
+	if month := int64(at.Year())*12 + int64(at.Month()) - 1; month > u.saved.Month || month < u.saved.Month-1 {
 		u.saved.Month, u.saved.InMonth = month, 0
 	}
 	u.minute.forget(now)
@@ -143,13 +147,12 @@ func (u *usage) take(k *apiKey, now instant) ([]quota, error) {
 func (u *usage) quotas(k *apiKey, now instant) []quota {
 	list := make([]quota, 1, 3)
 	list[0] = quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit), now)}
-	at := now.time()
 	if k.DailyLimit > 0 {
-		next := time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, time.UTC)
+		next := time.Unix((u.saved.Day+1)*86400, 0)
 		list = append(list, quota{"day", uint64(k.DailyLimit), u.saved.InDay, 86400, instantOf(next)})
 	}
 	if k.MonthlyLimit > 0 {
-		this := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+		this := time.Date(0, time.Month(u.saved.Month+1), 1, 0, 0, 0, 0, time.UTC)
 		next := this.AddDate(0, 1, 0)
 		list = append(list, quota{"month", uint64(k.MonthlyLimit), u.saved.InMonth, int64(next.Sub(this) / time.Second), instantOf(next)})
 	}
@@ -159,8 +162,8 @@ func (u *usage) quotas(k *apiKey, now instant) []quota {
 // secondsUntil rounds up: once so many seconds have passed, it is then.
 func secondsUntil(then, now instant) int64 { return max((int64(then-now)+999)/1000, 1) }
 
-// setHeaders tells the client how its limits stand: all of them, and the one
-// with the least left.
+// setLimitHeaders tells the client how its limits stand: all of them, and the
+// one with the least left, of several the one that frees up last.
 func setLimitHeaders(h http.Header, quotas []quota, now instant) {
 	tightest := quotas[0]
 	var policy []byte
@@ -171,7 +174,7 @@ func setLimitHeaders(h http.Header, quotas []quota, now instant) {
 		policy = strconv.AppendQuote(policy, q.name)
 		policy = strconv.AppendUint(append(policy, ";q="...), q.limit, 10)
 		policy = strconv.AppendInt(append(policy, ";w="...), q.seconds, 10)
-		if q.remaining() < tightest.remaining() {
+		if q.remaining() < tightest.remaining() || q.remaining() == tightest.remaining() && q.freeAgain > tightest.freeAgain {
 			tightest = q
 		}
 	}
@@ -186,6 +189,8 @@ func setLimitHeaders(h http.Header, quotas []quota, now instant) {
 
 // flush writes what has changed of the keys' usage.
 func (l *limiter) flush(ctx context.Context, s Store) error {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
 	changed := map[id]savedUsage{}
 	l.mu.Lock()
 	for keyID, u := range l.keys {
@@ -243,8 +248,12 @@ type tick struct {
 	requests int
 }
 
-// forget drops what is 60 seconds old.
+// forget drops what is 60 seconds old, or lies more than that in the future:
+// then the clock was wrong before, and is no reason to refuse a key for long.
 func (m *slidingMinute) forget(now instant) {
+	if last := len(m.ticks) - 1; last >= m.head && m.ticks[last].at > now+minuteMillis {
+		*m = slidingMinute{}
+	}
 	for m.head < len(m.ticks) && m.ticks[m.head].at <= now-minuteMillis {
 		m.count -= m.ticks[m.head].requests
 		m.head++

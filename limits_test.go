@@ -137,6 +137,12 @@ func TestLimitWindows(t *testing.T) {
 		{"the same day of another month is another one", apiKey{RateLimit: 9, DailyLimit: 1}, "2026-01-15T00:00:00Z+ R 2026-02-15T00:00:00Z+"},
 		{"a refusal uses up nothing", apiKey{RateLimit: 1, DailyLimit: 2, MonthlyLimit: 3},
 			"2026-03-02T10:00:00Z+ 2026-03-02T10:00:01Z- 2026-03-02T10:00:02Z- 2026-03-02T10:01:00Z+ 2026-03-02T10:05:00Z- 2026-03-02T10:06:00Z- 2026-03-03T10:00:00Z+ 2026-03-04T10:00:00Z-"},
+		{"a clock set back over midnight and forward again gives no fresh day", apiKey{RateLimit: 9, DailyLimit: 2, MonthlyLimit: 9},
+			"2026-03-01T00:00:10Z+ 2026-02-28T23:59:50Z+ 2026-02-28T23:59:51Z- 2026-03-01T00:00:20Z- R 2026-03-01T00:00:30Z-"},
+		{"a clock that was a year ahead counts the day anew", apiKey{RateLimit: 9, DailyLimit: 1, MonthlyLimit: 2},
+			"2027-03-02T10:00:00Z+ R 2026-03-02T10:00:00Z+ 2026-03-02T10:00:01Z- R 2026-03-03T10:00:00Z+ 2026-03-04T10:00:00Z-"},
+		{"a clock that was more than a minute ahead locks nobody out", apiKey{RateLimit: 1},
+			"2026-03-02T12:00:00Z+ 2026-03-02T11:59:00Z- 2026-03-02T10:00:00Z+ 2026-03-02T10:00:59.999Z- 2026-03-02T10:01:00Z+"},
 		{"a clock that is set back accepts no more", apiKey{RateLimit: 2},
 			"2026-03-02T10:00:30Z+ 2026-03-02T10:00:10Z+ 2026-03-02T10:00:20Z- 2026-03-02T10:01:29.999Z- 2026-03-02T10:01:30Z+"},
 	} {
@@ -179,6 +185,10 @@ func TestLimitRefusals(t *testing.T) {
 			`"minute";q=9;w=60, "day";q=2;w=86400 | "day";r=0;t=30 | 2 0 30`},
 		{"both: the minute frees up later", apiKey{RateLimit: 2, DailyLimit: 2}, 2, "rate_limit_minute", "60",
 			`"minute";q=2;w=60, "day";q=2;w=86400 | "minute";r=0;t=60 | 2 0 60`},
+		{"both: the month ends later", apiKey{RateLimit: 9, DailyLimit: 1, MonthlyLimit: 1}, 1, "rate_limit_month", "2505630",
+			`"minute";q=9;w=60, "day";q=1;w=86400, "month";q=1;w=2678400 | "month";r=0;t=2505630 | 1 0 2505630`},
+		{"as much is left of both", apiKey{RateLimit: 3, DailyLimit: 3}, 1, "", "",
+			`"minute";q=3;w=60, "day";q=3;w=86400 | "minute";r=1;t=60 | 3 1 60`},
 		{"the month", apiKey{RateLimit: 9, DailyLimit: 9, MonthlyLimit: 1}, 1, "rate_limit_month", "2505630",
 			`"minute";q=9;w=60, "day";q=9;w=86400, "month";q=1;w=2678400 | "month";r=0;t=2505630 | 1 0 2505630`},
 	} {

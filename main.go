@@ -11,8 +11,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -21,7 +23,6 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
-	_ "time/tzdata" // organizations' time zones do not depend on the machine
 )
 
 func main() {
@@ -49,19 +50,19 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "", "sirve la API", runServe, serveFlags},
-		{"demo", "", "prepara una organización de ejemplo y sirve la API", runDemo, serveFlags},
+		{"demo", "", "prepara una organización de ejemplo y sirve la API", runDemo, demoFlags},
 		{"apply", "FILE", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
 		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), orgFlag},
 		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), orgFlag},
 		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), orgFlag},
-		{"import customers", "FILE.csv", "importa clientes", importCommand(importCustomers), orgFlag},
-		{"import sales", "FILE.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), orgFlag},
-		{"export", "", "muestra la configuración de una organización", runExport, orgFlag},
+		{"import customers", "FILE.csv", "importa clientes", importCommand(importCustomers), orgJSONFlags},
+		{"import sales", "FILE.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), orgJSONFlags},
+		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
 		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
-		{"key list", "", "lista las API keys de una organización", runKeyList, orgFlag},
-		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgFlag},
-		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, nil},
-		{"version", "", "muestra la versión", runVersion, nil},
+		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
+		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
+		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, jsonFlag},
+		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
 }
 
@@ -100,8 +101,25 @@ func run(ctx context.Context, args []string, env environment) int {
 		fmt.Fprintf(env.stderr, "sello: %s\n", usage.message)
 		return 2
 	}
-	fmt.Fprintf(env.stderr, "sello: %v\n", err)
+	fmt.Fprintf(env.stderr, "sello: %s\n", inWords(err))
 	return 1
+}
+
+// inWords is an error as a person reads it.
+func inWords(err error) string {
+	text := err.Error()
+	if file := (*fs.PathError)(nil); errors.As(err, &file) { // what was tried on it says nothing more
+		text = strings.Replace(text, file.Error(), file.Path+": "+file.Err.Error(), 1)
+	}
+	if cause := syscall.Errno(0); errors.As(err, &cause) {
+		switch {
+		case errors.Is(cause, fs.ErrNotExist):
+			text = strings.Replace(text, cause.Error(), "no existe", 1)
+		case errors.Is(cause, fs.ErrPermission):
+			text = strings.Replace(text, cause.Error(), "sin permiso", 1)
+		}
+	}
+	return text
 }
 
 func dispatch(ctx context.Context, args []string, env environment) error {
@@ -109,9 +127,15 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		help(env.stderr)
 		return &usageError{"falta el comando"}
 	}
-	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
-		help(env.stdout)
-		return nil
+	switch strings.TrimLeft(args[0], "-") {
+	case "h", "help":
+		if len(args) == 1 {
+			help(env.stdout)
+			return nil
+		}
+		args = append(args[1:len(args):len(args)], "-h")
+	case "version":
+		args = append([]string{"version"}, args[1:]...)
 	}
 	for _, cmd := range commands() {
 		words := strings.Fields(cmd.name)
@@ -121,14 +145,20 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		c := &invocation{environment: env, set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
 		c.set.SetOutput(io.Discard)
 		c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
-		c.set.BoolVar(&c.json, "json", false, "escribe el resultado en JSON")
-		if cmd.flags != nil {
-			cmd.flags(c)
-		}
+		cmd.flags(c)
 		if err := c.parse(cmd, args[len(words):]); err != nil {
 			return err
 		}
 		return cmd.run(ctx, c)
+	}
+	var longer []string
+	for _, cmd := range commands() {
+		if strings.HasPrefix(cmd.name, args[0]+" ") {
+			longer = append(longer, "sello "+cmd.name)
+		}
+	}
+	if longer != nil {
+		return &usageError{"falta decir cuál: " + strings.Join(longer, ", ")}
 	}
 	return &usageError{fmt.Sprintf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))}
 }
@@ -152,7 +182,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 				c.help(cmd)
 				return err
 			}
-			return &usageError{err.Error()}
+			return &usageError{flagFault(err)}
 		}
 		if args = c.set.Args(); len(args) == 0 {
 			break
@@ -168,7 +198,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 			return
 		}
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
-			err = &usageError{fmt.Sprintf("%s: %v", variable(f.Name), setErr)}
+			err = &usageError{fmt.Sprintf("valor no válido para %s: %q", variable(f.Name), value)}
 		}
 	})
 	if err != nil {
@@ -182,6 +212,26 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	return nil
 }
+
+// flagFault puts into Spanish what package flag says of a command line.
+func flagFault(err error) string {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		return "opción desconocida: " + name
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
+		return "falta el valor de " + name
+	}
+	if text, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
+		return "opción mal escrita: " + text
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("valor no válido para %s: %s", m[2], m[1])
+	}
+	return text
+}
+
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
 
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
@@ -199,14 +249,24 @@ func (c *invocation) help(cmd command) {
 	})
 }
 
+func jsonFlag(c *invocation) {
+	c.set.BoolVar(&c.json, "json", false, "escribe el resultado en JSON")
+}
+
+func orgJSONFlags(c *invocation) {
+	orgFlag(c)
+	jsonFlag(c)
+}
+
 func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }
 
 func applyFlags(c *invocation) {
+	jsonFlag(c)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "muestra los cambios sin aplicarlos")
 }
 
 func keyFlags(c *invocation) {
-	orgFlag(c)
+	orgJSONFlags(c)
 	c.set.StringVar(&c.key.Name, "name", "", "`nombre` de la clave")
 	c.set.StringVar(&c.scopes, "scopes", "", "`lista` de scopes separados por comas; sin ella, acceso completo")
 	c.set.IntVar(&c.key.RateLimit, "rate-limit", defaultRateLimit, "`solicitudes` por minuto")
@@ -222,7 +282,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	if call, ok := overSocket(c.db); ok {
 		return fn(call)
 	}
-	store, err := openBolt(c.db, boltOptions{mustExist: !mayCreate})
+	store, err := c.open(mayCreate)
 	if err != nil {
 		return err
 	}
@@ -233,6 +293,18 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 		err = fn(a.direct)
 	}
 	return errors.Join(err, store.Close())
+}
+
+// open opens the file. A dry run that finds none has an empty store in memory.
+func (c *invocation) open(mayCreate bool) (Store, error) {
+	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
+		return newMemStore(), nil
+	}
+	s, err := openBolt(c.db, boltOptions{mustExist: !mayCreate})
+	if err != nil {
+		return nil, err // not s: a nil *boltStore is no nil Store
+	}
+	return s, nil
 }
 
 // cryptoSeed is the randomness of one operation.
@@ -259,6 +331,14 @@ func (c *invocation) needOrg() error {
 	return nil
 }
 
+// plural is a number with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func runApply(ctx context.Context, c *invocation) error {
 	raw, err := readInput(c.args[0], c.stdin)
 	if err != nil {
@@ -266,6 +346,9 @@ func runApply(ctx context.Context, c *invocation) error {
 	}
 	if !json.Valid(raw) {
 		return adminErrorf("%s no es JSON válido", c.args[0])
+	}
+	if _, problems := readDocument(raw); len(problems) > 0 { // a file is not made for a document that is wrong
+		return adminErrorf("el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
 	}
 	return c.withAdmin(true, func(call adminCaller) error {
 		var out applied
@@ -287,9 +370,9 @@ func runApply(ctx context.Context, c *invocation) error {
 			case len(out.Changes) == 0:
 				fmt.Fprintf(w, "%s: sin cambios\n", out.Organization)
 			case out.DryRun:
-				fmt.Fprintf(w, "%s: %d cambios por aplicar (no se aplicó nada)\n", out.Organization, len(out.Changes))
+				fmt.Fprintf(w, "%s: %s por aplicar (no se aplicó nada)\n", out.Organization, plural(len(out.Changes), "cambio", "cambios"))
 			default:
-				fmt.Fprintf(w, "%s: %d cambios aplicados\n", out.Organization, len(out.Changes))
+				fmt.Fprintf(w, "%s: %s\n", out.Organization, plural(len(out.Changes), "cambio aplicado", "cambios aplicados"))
 			}
 		})
 	})
@@ -324,6 +407,9 @@ func runKeyCreate(ctx context.Context, c *invocation) error {
 	if c.key.Name == "" {
 		return &usageError{"falta -name"}
 	}
+	if err := c.checkKeyFlags(); err != nil {
+		return err
+	}
 	c.key.Org, c.key.Scopes, c.key.IPWhitelist = c.org, splitList(c.scopes), splitList(c.ips)
 	return c.withAdmin(false, func(call adminCaller) error {
 		var out createdKey
@@ -334,6 +420,25 @@ func runKeyCreate(ctx context.Context, c *invocation) error {
 			fmt.Fprintf(w, "%s\n\nGuárdala ahora: no se puede volver a mostrar. Su id es %s\n", out.Key, out.ID)
 		})
 	})
+}
+
+// checkKeyFlags refuses a limit or a list that is given but says nothing: who
+// meant a restriction shall not get a key without it.
+func (c *invocation) checkKeyFlags() (err error) {
+	c.set.Visit(func(f *flag.Flag) {
+		value := f.Value.String()
+		switch f.Name {
+		case "scopes", "ip":
+			if len(splitList(value)) == 0 {
+				err = &usageError{fmt.Sprintf("-%s está vacía", f.Name)}
+			}
+		case "rate-limit", "daily-limit", "monthly-limit":
+			if n, _ := strconv.Atoi(value); n <= 0 {
+				err = &usageError{fmt.Sprintf("-%s debe ser mayor a 0", f.Name)}
+			}
+		}
+	})
+	return err
 }
 
 func splitList(s string) []string {
@@ -424,14 +529,17 @@ func runVerify(ctx context.Context, c *invocation) error {
 			for _, p := range out.Problems {
 				fmt.Fprintln(w, p)
 			}
-			fmt.Fprintf(w, "%d organizaciones, %d clientes, %d movimientos, %d ventas, %d canjes\n",
-				out.Organizations, out.Customers, out.Movements, out.Sales, out.Redemptions)
+			fmt.Fprintln(w, strings.Join([]string{
+				plural(int(out.Organizations), "organización", "organizaciones"), plural(int(out.Customers), "cliente", "clientes"),
+				plural(int(out.Movements), "movimiento", "movimientos"), plural(int(out.Sales), "venta", "ventas"),
+				plural(int(out.Redemptions), "canje", "canjes"),
+			}, ", "))
 			if len(out.Problems) == 0 {
 				fmt.Fprintln(w, "todo cuadra")
 			}
 		})
 		if err == nil && len(out.Problems) > 0 {
-			err = adminErrorf("%d diferencias", len(out.Problems))
+			err = adminErrorf("%s", plural(len(out.Problems), "diferencia", "diferencias"))
 		}
 		return err
 	})

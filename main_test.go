@@ -175,20 +175,31 @@ func TestCommandLine(t *testing.T) {
 		{"vender", 2, "", `comando desconocido: "vender"`, "no such command"},
 		{"help", 0, "key revoke KEY_ID", "", "help is what was asked for"},
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
-		{"serve -puerto 1", 2, "", "puerto", "no such flag"},
+		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
+		{"--version", 0, "esquema 1", "", "as other programs have it"},
+		{"key", 2, "", "sello key create, sello key list, sello key revoke", "the first of two words"},
+		{"serve -puerto 1", 2, "", "opción desconocida: -puerto", "no such flag"},
+		{"serve -addr", 2, "", "falta el valor de -addr", "no value"},
+		{"serve -json", 2, "", "opción desconocida: -json", "it prints nothing"},
+		{"apply x -json=no", 2, "", `valor no válido para -json: "no"`, "neither true nor false"},
+		{"key create -org x -name y -rate-limit n", 2, "", `valor no válido para -rate-limit: "n"`, "no number"},
+		{"serve -addr 256.0.0.1:1", 1, "", "no se puede escuchar en 256.0.0.1:1", "no such address, and no file is made"},
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
 		{"version", 0, "esquema 1", "", ""},
 		{"version -json", 0, `"schema": 1`, "", "every command can print JSON"},
-		{"verify", 1, "", "no such file", "only some commands make a file"},
-		{"apply " + document + "x", 1, "", "no such file", "no such document"},
+		{"verify", 1, "", "no existe", "only some commands make a file"},
+		{"apply " + document + "x", 1, "", document + "x: no existe", "no such document"},
+		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
+		{"verify", 1, "", "no existe", "the dry run made no file"},
 		{"apply " + broken, 1, "", "programs[0].rules[0].per.amount: debe ser un número", "the path of what is wrong"},
+		{"verify", 1, "", "no existe", "and no file is made for it"},
 		{"apply " + document, 0, "+ programs[club].name: Club Luna", "", "a new organization"},
 		{"apply " + document, 0, "cafe-luna: sin cambios", "", "the same again"},
 		{"apply -dry-run " + changed, 0, "~ programs[club].tiers[1].threshold: 1000 → 800", "", "the difference"},
 		{changed + " apply", 2, "", "comando desconocido", "the command comes first"},
-		{"apply " + changed + " -dry-run", 0, "1 cambios por aplicar (no se aplicó nada)", "", "flags may come last"},
+		{"apply " + changed + " -dry-run", 0, "1 cambio por aplicar (no se aplicó nada)", "", "flags may come last"},
 		{"apply " + document + " -json", 0, `"changes": []`, "", "the dry run changed nothing"},
 		{"export -org cafe-luna", 0, `"threshold": 1000`, "", ""},
 		{"export", 2, "", "falta -org", ""},
@@ -197,7 +208,10 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name POS -scopes todo", 1, "", `scope desconocido: "todo"`, ""},
 		{"key create -org cafe-luna -name POS -ip casa", 1, "", `no válido: "casa"`, ""},
 		{"key create -org cafe-luna -name POS -expires 2001-01-01", 1, "", "debe ser futura", ""},
-		{"key create -org cafe-luna -name POS -rate-limit -1", 1, "", "mayores a 0", ""},
+		{"key create -org cafe-luna -name POS -rate-limit -1", 2, "", "-rate-limit debe ser mayor a 0", ""},
+		{"key create -org cafe-luna -name POS -daily-limit 0", 2, "", "-daily-limit debe ser mayor a 0", "0 is no way to say without limit"},
+		{"key create -org cafe-luna -name POS -scopes=", 2, "", "-scopes está vacía", "this would have full access"},
+		{"key create -org cafe-luna -name POS -ip ,", 2, "", "-ip está vacía", "this would take any source"},
 		{"key create -org cafe-luna -name POS -daily-limit 5 -monthly-limit 9", 0, "Guárdala ahora", "", ""},
 		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
@@ -208,7 +222,7 @@ func TestCommandLine(t *testing.T) {
 		{"export customers", 0, "Ana,,ana@example.com,", "", "the only organization needs no name"},
 		{"export movements", 0, "Credit,Bonus,50,50", "", ""},
 		{"export sales", 0, "externalId,createdAt", "", ""},
-		{"verify", 0, "1 organizaciones, 1 clientes, 1 movimientos, 0 ventas, 0 canjes\ntodo cuadra", "", ""},
+		{"verify", 0, "1 organización, 1 cliente, 1 movimiento, 0 ventas, 0 canjes\ntodo cuadra", "", ""},
 	} {
 		code, out, errs := s.run(step.line)
 		if code != step.code || !strings.Contains(out, step.out) || !strings.Contains(errs, step.err) || (step.err == "") != (errs == "") {
@@ -273,8 +287,9 @@ func TestServe(t *testing.T) {
 			t.Errorf("a log line that is no JSON: %s", line)
 		}
 	}
-	if _, err := os.Stat(socketPath(s.env["SELLO_DB"])); !os.IsNotExist(err) {
-		t.Errorf("the socket is left: %v", err)
+	socket, err := socketPath(s.env["SELLO_DB"])
+	if _, statErr := os.Stat(socket); err != nil || !os.IsNotExist(statErr) {
+		t.Errorf("the socket is left: %v, %v", err, statErr)
 	}
 
 	server, _ = s.start("serve")
@@ -347,7 +362,7 @@ func TestVerifyTellsAndFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := s.run("verify")
-	if code != 1 || !strings.Contains(out, "saldo: es 51 y debería ser 50") || !strings.Contains(errs, "1 diferencias") {
+	if code != 1 || !strings.Contains(out, "saldo: es 51 y debería ser 50") || !strings.Contains(errs, "1 diferencia\n") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

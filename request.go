@@ -144,11 +144,21 @@ func (x *exchange) finish(r *http.Request) {
 	}
 	attrs := append([]slog.Attr{
 		slog.String("requestId", x.requestID),
-		slog.String("method", r.Method),
+		slog.String("method", knownMethod(r.Method)),
 		slog.Int("status", x.status),
 		slog.Float64("ms", float64(x.api.engine.now().Sub(x.started).Microseconds())/1000),
 	}, x.logged...)
 	x.api.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, "request", attrs...)
+}
+
+// knownMethod keeps what a client made up out of the log.
+func knownMethod(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return m
+	}
+	return "other"
 }
 
 // serve takes a request with a route all the way.
@@ -175,6 +185,9 @@ func (x *exchange) answer(rt route, r *http.Request) (status int, body []byte, e
 		if err := x.readBody(req); err != nil {
 			return 0, nil, err
 		}
+		// A slow body took its time: what happens, happens now.
+		x.now = instantOf(x.api.engine.now())
+		req.now = x.now
 	}
 	if req.query, err = parseQuery(r.URL.RawQuery); err != nil {
 		return 0, nil, err
@@ -251,6 +264,9 @@ func (x *exchange) readBody(req *request) error {
 	if !isJSON(req.Header) {
 		return newError("unsupported_media_type")
 	}
+	if req.ContentLength > maxBody { // told before the client is asked to go on
+		return newError("body_too_large")
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, req.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return newError("body_too_large")
@@ -317,21 +333,17 @@ type answer struct {
 // before. What is answered is on disk.
 func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	if req.dryRun {
-		v, err := rehearse(req.Context(), x.api.engine, req.key.Org, x.now, act)
-		return encodeReply(v, http.StatusOK, err)
+		return x.rehearse(req, act)
 	}
 	// Once begun, a write is finished even if its client has gone.
 	ctx := context.WithoutCancel(req.Context())
 	given, err := write(ctx, x.api.engine, req.key.Org, x.now, func(t *txn) (answer, error) {
-		for i, k := range req.retries {
-			first, err := t.replay(k)
-			if err != nil {
-				return answer{}, err
-			}
-			if first == nil {
-				continue
-			}
-			status := cmp.Or(k.status, first.Status)
+		i, first, err := t.firstReplay(req.retries)
+		if err != nil {
+			return answer{}, err
+		}
+		if first != nil {
+			status := cmp.Or(req.retries[i].status, first.Status)
 			for _, other := range req.retries[:i] { // a retry of this one may know it by that key alone
 				if err := t.keepReplay(other, status, first.Body); err != nil {
 					return answer{}, err
@@ -351,10 +363,35 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		}
 		return answer{status, body, false}, nil
 	})
-	if given.replayed {
+	return x.give(given, err)
+}
+
+// rehearse tells what a POST would answer, and writes nothing. An
+// Idempotency-Key says nothing here: it belongs to a request that says
+// nothing of a dry run.
+func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
+	retries := req.retries[len(req.Header["Idempotency-Key"]):]
+	given, err := rehearse(req.Context(), x.api.engine, req.key.Org, x.now, func(t *txn) (answer, error) {
+		_, first, err := t.firstReplay(retries)
+		if err != nil {
+			return answer{}, err
+		}
+		if first != nil {
+			return answer{http.StatusOK, first.Body, true}, nil
+		}
+		v, err := act(t)
+		status, body, err := encodeReply(v, http.StatusOK, err)
+		return answer{status, body, false}, err
+	})
+	return x.give(given, err)
+}
+
+// give says of an answer whether it is the one that was given before.
+func (x *exchange) give(a answer, err error) (int, []byte, error) {
+	if a.replayed {
 		x.Header()["Idempotency-Replayed"] = []string{"true"}
 	}
-	return given.status, given.body, err
+	return a.status, a.body, err
 }
 
 func encodeReply(v any, status int, err error) (int, []byte, error) {

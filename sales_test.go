@@ -372,6 +372,8 @@ func TestReturnPolicies(t *testing.T) {
 		{"a debt is paid by what is pending when it comes", `"negativeBalance":"Debt","rules":[` + onePer1 + `,` + late + `]`,
 			[]string{"buy 100 → 100 30 130", "deduct 100 → 0 30 130", "buy 10 → 10 60 170", "bring first 100 → -90 30 40 ! 130 0",
 				"wait 8 → -60 0 40", "buy 60 → 0 30 130"}},
+		{"what has expired is not taken again", `"expiry":{"days":5},"rules":[` + onePer1 + `]`,
+			[]string{"buy 100 → 100 0 100", "deduct 70 → 30 0 100", "wait 6 → 0 0 100", "add 90 → 90 0 190", "bring 50 → 40 0 140 ! 50 0", "bring 50 → 20 0 90 ! 20 0"}},
 		{"who owes points cannot spend", `"negativeBalance":"Debt","rules":[` + onePer1 + `]`,
 			[]string{"buy 100 → 100 0 100", "deduct 100 → 0 0 100", "bring 100 → -100 0 0 ! 100 0", "add 40 → -60 0 40", "refused 1 → -60 0 40"}},
 		{"Debt can grow", `"negativeBalance":"Debt","rules":[` + onePer1 + `]`,

@@ -5,20 +5,26 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 )
 
 func serveFlags(c *invocation) {
 	c.set.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`dirección` en la que escucha la API")
 	c.set.StringVar(&c.trusted, "trusted-proxies", "", "`lista` de direcciones o bloques CIDR cuyo X-Forwarded-For se cree")
-	if c.set.Name() == "demo" {
-		c.db = "sello-demo.db"
-		c.set.Lookup("db").DefValue = c.db
-	}
+}
+
+func demoFlags(c *invocation) {
+	serveFlags(c)
+	jsonFlag(c)
+	c.db = "sello-demo.db"
+	c.set.Lookup("db").DefValue = c.db
 }
 
 // How long a client may take, and how long a stop waits for what is in
@@ -28,14 +34,15 @@ const (
 	readTimeout   = 15 * time.Second
 	writeTimeout  = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
-	stopTimeout   = 20 * time.Second
-	maxHeader     = 16 << 10 // bytes; net/http adds 4 KiB of its own
+	stopTimeout   = 8 * time.Second // less than the 10 after which most supervisors kill
+	maxHeader     = 16 << 10        // bytes; net/http adds 4 KiB of its own
 )
 
 // How often the sweep runs and usage is written.
 const (
 	sweepInterval = 10 * time.Second
 	flushInterval = time.Second
+	flushTimeout  = 5 * time.Second // of the last one
 )
 
 func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil) }
@@ -48,6 +55,12 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return err
 	}
 	log := slog.New(slog.NewJSONHandler(c.stderr, nil))
+	// First, so that an address that cannot be had leaves no new file behind.
+	listener, err := net.Listen("tcp", c.addr)
+	if err != nil {
+		return fmt.Errorf("no se puede escuchar en %s: %w", c.addr, err)
+	}
+	defer listener.Close() // the server has closed it by then, unless there was none
 	store, err := openBolt(c.db, boltOptions{})
 	if err != nil {
 		return err
@@ -64,14 +77,9 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	}
 	a := newAPI(e, trusted, log)
 
-	listener, err := net.Listen("tcp", c.addr)
-	if err != nil {
-		return err
-	}
 	socket, err := listenAdmin(c.db)
 	if err != nil {
-		listener.Close()
-		return fmt.Errorf("administration socket: %w", err)
+		return fmt.Errorf("socket de administración: %w", err)
 	}
 	public := newServer(a, log)
 	local := &http.Server{Handler: (&admin{e, flushOf(a)}).handler(log), ReadHeaderTimeout: headerTimeout}
@@ -102,16 +110,34 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		}
 	}
 	log.Info("stopping")
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	err = errors.Join(err, public.Shutdown(stopping), local.Shutdown(stopping))
+	shutDown(log, stopTimeout, public, local)
 	stopBackground()
 	<-done
-	err = errors.Join(err, a.limiter.flush(stopping, store))
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	err = errors.Join(err, a.limiter.flush(last, store))
 	if err == nil {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// shutDown waits for what is in flight, for so long in all. A client that
+// takes longer, or does not read its answer, is cut off: that is no failure,
+// and what it wrote is on disk.
+func shutDown(log *slog.Logger, timeout time.Duration, servers ...*http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var wait sync.WaitGroup
+	for _, s := range servers {
+		wait.Go(func() {
+			if err := s.Shutdown(ctx); err != nil {
+				log.Warn("connections cut off", "cause", err.Error())
+				s.Close()
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // newServer is the HTTP server of the public API.
@@ -180,16 +206,25 @@ const demoKeyDays = 7
 func runDemo(ctx context.Context, c *invocation) error {
 	return c.serve(ctx, func(e *engine, addr net.Addr) error {
 		a := &admin{engine: e}
-		if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
+		const slug = "cafe-luna"
+		slugs, err := a.organizations(ctx, struct{}{})
+		if err != nil {
 			return err
 		}
-		const slug = "cafe-luna"
+		isNew := !slices.Contains(slugs, slug) // one that is there may be somebody's
+		if isNew {
+			if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
+				return err
+			}
+		}
 		org, err := a.organization(ctx, slug)
 		if err != nil {
 			return err
 		}
-		if err := populate(ctx, e, org); err != nil {
-			return err
+		if isNew {
+			if err := populate(ctx, e, org); err != nil {
+				return err
+			}
 		}
 		k, err := a.createKey(ctx, keyRequest{
 			Org: slug, Name: "demo", Expires: e.now().AddDate(0, 0, demoKeyDays).Format(time.RFC3339),
@@ -198,6 +233,10 @@ func runDemo(ctx context.Context, c *invocation) error {
 			return err
 		}
 		customer, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (id, error) {
+			n, err := t.count()
+			if err != nil || n.Customers == 0 { // somebody's, and empty
+				return id{}, err
+			}
 			c, err := t.customerAt(1)
 			if err != nil {
 				return id{}, err
@@ -208,7 +247,8 @@ func runDemo(ctx context.Context, c *invocation) error {
 			return err
 		}
 		base := "http://" + addr.String() + "/api/v1"
-		fmt.Fprintf(c.stdout, `Café Luna en %[1]s. Una clave, válida %[3]d días:
+		return c.print(demoStarted{k.Key, base, customer, k.ExpiresAt}, func(w io.Writer) {
+			fmt.Fprintf(w, `Café Luna en %[1]s. Una clave, válida %[3]d días:
 
   export SELLO_KEY=%[2]s
 
@@ -218,8 +258,16 @@ func runDemo(ctx context.Context, c *invocation) error {
 
 Ctrl-C termina; los datos quedan en %[5]s
 `, base, k.Key, demoKeyDays, customer, c.db)
-		return nil
+		})
 	})
+}
+
+// demoStarted is what the demo prints.
+type demoStarted struct {
+	Key        string  `json:"key"`
+	Base       string  `json:"base"`
+	CustomerID id      `json:"customerId"`
+	ExpiresAt  instant `json:"expiresAt"`
 }
 
 // populate gives a new sample organization a few customers and sales.
@@ -230,10 +278,6 @@ func populate(ctx context.Context, e *engine, org uint32) error {
 		{"Ana", "López", "", "+523312345678"},
 	}
 	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
-		n, err := t.count()
-		if err != nil || n.Customers > 0 {
-			return nil, err
-		}
 		for i, p := range people {
 			c, _, err := t.enrol(p)
 			if err != nil {

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKeyForm shows how keys are spelled, and that a typo is told without a
+// look-up.
+func TestKeyForm(t *testing.T) {
+	form := regexp.MustCompile(`^sello_[0-9A-Za-z]{49}$`)
+	ones, some := [32]byte{}, [32]byte{}
+	for i := range ones {
+		ones[i], some[i] = 0xff, byte(37*i+11)
+	}
+	for _, random := range [][32]byte{{}, {31: 1}, ones, some} {
+		text := newAPIKey(random)
+		if !form.MatchString(text) || !wellFormedKey(text) {
+			t.Errorf("%x is spelled %q, which is not well formed", random, text)
+		}
+	}
+
+	text := newAPIKey(some)
+	refused := func(typo, reason string) {
+		t.Helper()
+		if typo != text && wellFormedKey(typo) {
+			t.Errorf("%q is taken for a key: %s", typo, reason)
+		}
+	}
+	for i := range text {
+		for _, c := range []byte("0aZ") {
+			typo := []byte(text)
+			typo[i] = c
+			refused(string(typo), "another character")
+		}
+		if i > 0 {
+			typo := []byte(text)
+			typo[i-1], typo[i] = typo[i], typo[i-1]
+			refused(string(typo), "two characters swapped")
+		}
+		refused(text[:i]+text[i+1:], "a character left out")
+		refused(text[:i]+"0"+text[i:], "a character too many")
+	}
+	refused(strings.ToUpper(text), "upper case")
+	refused("", "nothing")
+	refused("sello_", "the prefix alone")
+	refused("sellö_"+text[6:], "not ASCII")
+	refused(" "+text, "a space")
+}
+
+// TestSentKey shows where a request may carry its key.
+func TestSentKey(t *testing.T) {
+	for _, test := range []struct {
+		reason  string
+		headers string // name: value, one a line
+		want    string // the key, or the code of an error
+	}{
+		{"nothing", "", "api_key_required"},
+		{"Bearer", "Authorization: Bearer K", "K"},
+		{"in any letter case", "Authorization: bEARER K", "K"},
+		{"with spaces around", "Authorization:   Bearer   K  ", "K"},
+		{"in its own header", "X-Api-Key: K", "K"},
+		{"in its own header, with spaces around", "X-Api-Key:  K ", "K"},
+		{"in both, alike", "Authorization: Bearer K\nX-Api-Key: K", "K"},
+		{"in both, different", "Authorization: Bearer K\nX-Api-Key: L", "api_key_invalid"},
+		{"Bearer twice", "Authorization: Bearer K\nAuthorization: Bearer K", "api_key_invalid"},
+		{"its own header twice", "X-Api-Key: K\nX-Api-Key: K", "api_key_invalid"},
+		{"another scheme", "Authorization: Basic SzpL", "api_key_required"},
+		{"another scheme beside its own header", "Authorization: Basic SzpL\nX-Api-Key: K", "K"},
+		{"a scheme that begins alike", "Authorization: BearerK", "api_key_required"},
+		{"no scheme", "Authorization: K", "api_key_required"},
+		{"Bearer of nothing", "Authorization: Bearer", "api_key_required"},
+		{"Bearer of nothing beside its own header", "Authorization: Bearer \nX-Api-Key: K", "K"},
+		{"an empty header", "X-Api-Key:", "api_key_required"},
+	} {
+		h := http.Header{}
+		for line := range strings.Lines(test.headers) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+			h.Add(name, value)
+		}
+		got, err := sentKey(h)
+		if err != nil {
+			got = err.code
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
+
+// TestSourceAddress shows whose address counts.
+func TestSourceAddress(t *testing.T) {
+	const proxies = "10.0.0.0/8, 192.0.2.1, fd00::/8"
+	for _, test := range []struct {
+		reason    string
+		trusted   string
+		peer      string
+		forwarded []string // X-Forwarded-For, header by header
+		want      string   // "" if it cannot be read
+	}{
+		{"the peer", "", "203.0.113.5:4711", nil, "203.0.113.5"},
+		{"the peer, IPv6", "", "[2001:db8::1]:4711", nil, "2001:db8::1"},
+		{"an IPv4-mapped peer is the IPv4 one", "", "[::ffff:203.0.113.5]:4711", nil, "203.0.113.5"},
+		{"a zone does not count", "", "[fe80::1%eth0]:4711", nil, "fe80::1"},
+		{"no proxy is trusted: what it forwards is not believed", "", "203.0.113.5:4711", []string{"198.51.100.7"}, "203.0.113.5"},
+		{"the peer is not trusted", proxies, "203.0.113.5:4711", []string{"198.51.100.7"}, "203.0.113.5"},
+		{"a trusted proxy forwards", proxies, "10.1.2.3:4711", []string{"198.51.100.7"}, "198.51.100.7"},
+		{"an IPv4-mapped proxy is trusted", proxies, "[::ffff:10.1.2.3]:4711", []string{"198.51.100.7"}, "198.51.100.7"},
+		{"an IPv6 proxy", proxies, "[fd00::3]:4711", []string{"2001:db8::7"}, "2001:db8::7"},
+		{"a trusted proxy forwards nothing", proxies, "10.1.2.3:4711", nil, "10.1.2.3"},
+		{"what the client wrote itself stands further left", proxies, "10.1.2.3:4711", []string{"1.1.1.1, 198.51.100.7"}, "198.51.100.7"},
+		{"several proxies", proxies, "10.1.2.3:4711", []string{"1.1.1.1, 198.51.100.7, 192.0.2.1, 10.9.9.9"}, "198.51.100.7"},
+		{"several headers are one list", proxies, "10.1.2.3:4711", []string{"1.1.1.1", "198.51.100.7,192.0.2.1", "10.9.9.9"}, "198.51.100.7"},
+		{"all are proxies: the first", proxies, "10.1.2.3:4711", []string{"10.7.7.7, 10.9.9.9"}, "10.7.7.7"},
+		{"an IPv4-mapped hop", proxies, "10.1.2.3:4711", []string{"::ffff:198.51.100.7"}, "198.51.100.7"},
+		{"an IPv4-mapped proxy as a hop", proxies, "10.1.2.3:4711", []string{"198.51.100.7, ::ffff:10.9.9.9"}, "198.51.100.7"},
+		{"a hop with a port", proxies, "10.1.2.3:4711", []string{"198.51.100.7:1234"}, "198.51.100.7"},
+		{"an IPv6 hop with a port", proxies, "10.1.2.3:4711", []string{"[2001:db8::7]:1234"}, "2001:db8::7"},
+		{"empty hops are passed over", proxies, "10.1.2.3:4711", []string{"198.51.100.7, , ,"}, "198.51.100.7"},
+		{"spaces and tabs", proxies, "10.1.2.3:4711", []string{"\t198.51.100.7 \t"}, "198.51.100.7"},
+		{"a hop that is no address", proxies, "10.1.2.3:4711", []string{"198.51.100.7, unknown"}, ""},
+		{"left of an untrusted one it does not matter", proxies, "10.1.2.3:4711", []string{"unknown, 198.51.100.7"}, "198.51.100.7"},
+		{"an obfuscated one", proxies, "10.1.2.3:4711", []string{"_hidden"}, ""},
+		{"a name", proxies, "10.1.2.3:4711", []string{"localhost"}, ""},
+		{"a peer that is no address", proxies, "@", nil, ""},
+	} {
+		trusted, err := parseNetworks(test.trusted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &http.Request{RemoteAddr: test.peer, Header: http.Header{}}
+		for _, value := range test.forwarded {
+			r.Header.Add("X-Forwarded-For", value)
+		}
+		got := ""
+		if a := sourceAddress(r, trusted); a.IsValid() {
+			got = a.String()
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
+
+// TestNetworks shows which sources a whitelist lets in.
+func TestNetworks(t *testing.T) {
+	for _, test := range []struct {
+		network string
+		in, out []string
+	}{
+		{"203.0.113.5", []string{"203.0.113.5"}, []string{"203.0.113.4", "203.0.113.6", "::ffff:203.0.113.5%z"}},
+		{"10.0.0.0/8", []string{"10.0.0.0", "10.255.255.255"}, []string{"9.255.255.255", "11.0.0.0", "::"}},
+		{"10.1.2.3/8", []string{"10.9.9.9"}, []string{"11.1.2.3"}}, // bits beyond the mask do not count
+		{"0.0.0.0/0", []string{"1.2.3.4"}, []string{"2001:db8::1"}},
+		{"2001:db8::/32", []string{"2001:db8::1", "2001:db8:ffff::"}, []string{"2001:db9::", "1.2.3.4"}},
+		{"2001:db8::1", []string{"2001:db8::1"}, []string{"2001:db8::2"}},
+		{"::ffff:10.0.0.0/104", []string{"10.1.2.3"}, []string{"11.0.0.0"}},
+		{"::ffff:203.0.113.5", []string{"203.0.113.5"}, []string{"203.0.113.6"}},
+		{" 203.0.113.5 ", []string{"203.0.113.5"}, nil},
+	} {
+		n, err := parseNetwork(test.network)
+		if err != nil {
+			t.Errorf("%q: %v", test.network, err)
+			continue
+		}
+		k := &apiKey{networks: []netip.Prefix{n}}
+		for _, ip := range test.in {
+			if !k.allowsSource(netip.MustParseAddr(ip)) {
+				t.Errorf("%q does not let in %s", test.network, ip)
+			}
+		}
+		for _, ip := range test.out {
+			if k.allowsSource(netip.MustParseAddr(ip)) {
+				t.Errorf("%q lets in %s", test.network, ip)
+			}
+		}
+		if k.allowsSource(netip.Addr{}) {
+			t.Errorf("%q lets in what cannot be read", test.network)
+		}
+	}
+	for _, bad := range []string{"", "10", "10.0.0", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/8/8", "2001:db8::/129", "localhost", "10.0.0.256", "*"} {
+		if n, err := parseNetwork(bad); err == nil {
+			t.Errorf("%q is taken for %s", bad, n)
+		}
+	}
+	if k := (&apiKey{}); !k.allowsSource(netip.MustParseAddr("1.2.3.4")) || !k.allowsSource(netip.Addr{}) {
+		t.Error("a key without a whitelist does not let everybody in")
+	}
+}
+
+// newKey makes an API key and returns its text.
+func (s *shop) newKey(in keyRequest) (*apiKey, string) {
+	s.Helper()
+	in.Name = "test"
+	type created struct {
+		key  *apiKey
+		text string
+	}
+	c := must(s, func(t *txn) (created, error) {
+		k, text, err := t.createKey(in)
+		return created{k, text}, err
+	})
+	return c.key, c.text
+}
+
+// TestAuthenticate shows what a key is refused for, and in which order.
+func TestAuthenticate(t *testing.T) {
+	home, away := netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("198.51.100.7")
+	for _, test := range []struct {
+		reason  string
+		expired bool
+		revoked bool
+		noPlan  bool
+		source  netip.Addr
+		want    string
+	}{
+		{"nothing is wrong", false, false, false, home, ""},
+		{"a source that is not listed", false, false, false, away, "ip_not_allowed"},
+		{"a source that cannot be read", false, false, false, netip.Addr{}, "ip_not_allowed"},
+		{"the plan goes before the source", false, false, true, away, "plan_without_api"},
+		{"the expiry goes before the plan", true, false, true, away, "api_key_expired"},
+		{"the revocation goes before all", true, true, true, away, "api_key_invalid"},
+	} {
+		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+		k, text := s.newKey(keyRequest{IPWhitelist: []string{"203.0.113.0/24"}, Expires: "2026-03-02T11:00:00Z"})
+		if test.expired {
+			s.pass(time.Hour)
+		}
+		if test.revoked {
+			must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+		}
+		if test.noPlan {
+			s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
+		}
+		_, err := s.authenticate(t.Context(), text, test.source, s.clock)
+		if got := codeOf(err); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
+		}
+	}
+
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+	_, text := s.newKey(keyRequest{Expires: "2026-03-02T11:00:00Z"})
+	s.pass(time.Hour - time.Millisecond)
+	_, err := s.authenticate(t.Context(), text, home, s.clock)
+	s.want(err, "") // its last millisecond
+	_, err = s.authenticate(t.Context(), newAPIKey([32]byte{1}), home, s.clock)
+	s.want(err, "api_key_invalid") // well formed, but nobody's
+	_, err = s.authenticate(t.Context(), text+"x", home, s.clock)
+	s.want(err, "api_key_invalid")
+}
+
+// TestKeysAreNeverStale changes keys and configurations behind the caches of
+// two engines on one store, as two processes would.
+func TestKeysAreNeverStale(t *testing.T) {
+	s := newShop(t, setup{})
+	other := newEngine(s.store, s.now, s.seed)
+	k, text := s.newKey(keyRequest{})
+	source := netip.MustParseAddr("203.0.113.5")
+	seen := func(reason, want string) {
+		t.Helper()
+		for i, e := range []*engine{s.engine, other, s.engine, other} {
+			c, err := e.authenticate(t.Context(), text, source, s.clock)
+			got := codeOf(err)
+			if err == nil {
+				got = fmt.Sprintf("%d %s", c.key.RateLimit, c.cfg.Organization.Name)
+			}
+			if got != want {
+				t.Errorf("engine %d sees %q, want %q: %s", i%2+1, got, want, reason)
+			}
+		}
+	}
+	seen("as it was made", "300 Café Luna")
+	for i := range 3 {
+		must(s, func(t *txn) (any, error) {
+			changed := *k
+			changed.RateLimit = 400 + i
+			return nil, t.saveKey(keyHash(text), &changed)
+		})
+		seen("the key was changed", fmt.Sprint(400+i, " Café Luna"))
+	}
+	s.apply(bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte("Café Sol"), 1))
+	seen("the organization has another name", "402 Café Sol")
+
+	// A change that is taken back must leave nothing behind, even if what it
+	// wrote was read before.
+	for _, name := range []string{"Café Mar", "Café Sol", "Café Río"} {
+		document := bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte(name), 1)
+		undone := fmt.Errorf("undone")
+		err := s.store.Update(t.Context(), func(tx Tx) error {
+			if _, err := applyDocument(tx, document, newMint(s.clock, seed{}), false); err != nil {
+				return err
+			}
+			if _, err := s.engine.config(tx, s.org); err != nil {
+				return err
+			}
+			return undone
+		})
+		if err != undone {
+			t.Fatal(err)
+		}
+		seen(name+" was taken back", "402 Café Sol")
+	}
+	s.apply(bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte("Café Mar"), 1))
+	seen("another name after those that were taken back", "402 Café Mar")
+
+	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+	seen("revoked", "api_key_invalid")
+}
+
+// TestCreateKey shows what keys cannot be.
+func TestCreateKey(t *testing.T) {
+	s := newShop(t, setup{})
+	for _, test := range []struct {
+		reason string
+		in     keyRequest
+		ok     bool
+	}{
+		{"a name is enough", keyRequest{Name: "POS"}, true},
+		{"every scope", keyRequest{Name: "POS", Scopes: scopes}, true},
+		{"limits and whitelist", keyRequest{Name: "POS", RateLimit: 1, DailyLimit: 1, MonthlyLimit: 1, IPWhitelist: []string{"10.0.0.0/8", "::1"}}, true},
+		{"a date that is not over", keyRequest{Name: "POS", Expires: "2026-03-02"}, true},
+		{"no name", keyRequest{}, false},
+		{"a name of spaces", keyRequest{Name: "  "}, false},
+		{"a name too long", keyRequest{Name: strings.Repeat("x", 101)}, false},
+		{"a scope that is none", keyRequest{Name: "POS", Scopes: []string{"points:read", "points:all"}}, false},
+		{"a limit below zero", keyRequest{Name: "POS", RateLimit: -1}, false},
+		{"a daily limit below zero", keyRequest{Name: "POS", DailyLimit: -1}, false},
+		{"a monthly limit below zero", keyRequest{Name: "POS", MonthlyLimit: -1}, false},
+		{"an address that is none", keyRequest{Name: "POS", IPWhitelist: []string{"10.0.0.0/8", "10.0.0"}}, false},
+		{"a date that is over", keyRequest{Name: "POS", Expires: "2026-03-01"}, false},
+		{"now", keyRequest{Name: "POS", Expires: "2026-03-02T10:00:00Z"}, false},
+		{"a date that is none", keyRequest{Name: "POS", Expires: "soon"}, false},
+	} {
+		_, err := do(s, func(t *txn) (any, error) {
+			_, _, err := t.createKey(test.in)
+			return nil, err
+		})
+		if (err == nil) != test.ok {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+	keys := ask(s, func(t *txn) ([]*apiKey, error) { return t.listKeys() })
+	if len(keys) != 4 || !slices.IsSortedFunc(keys, func(a, b *apiKey) int { return strings.Compare(a.ID.String(), b.ID.String()) }) {
+		t.Errorf("%d keys are listed, want 4, oldest first", len(keys))
+	}
+
+	k, text := s.newKey(keyRequest{})
+	if k.Last4 != text[len(text)-4:] {
+		t.Errorf("shows %s of %s", k.Last4, text)
+	}
+	for _, e := range s.entries() {
+		if bytes.Contains(e.Value, []byte(text[len(keyPrefix):])) || bytes.Contains(e.Key, []byte(text[len(keyPrefix):])) {
+			t.Errorf("the key's text is kept at %x", e.Key)
+		}
+	}
+	first := must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+	s.pass(time.Hour)
+	if again := must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) }); again.RevokedAt != first.RevokedAt {
+		t.Errorf("revoked at %s, and again at %s", first.RevokedAt, again.RevokedAt)
+	}
+	for _, none := range []string{"", "x", (id{1}).String(), strings.ToUpper(k.ID.String())} {
+		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.revokeKey(none) }); err == nil {
+			t.Errorf("revoked %q", none)
+		}
+	}
+}

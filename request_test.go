@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A readerFunc is a body that does something when it is read.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestSlowBody sends a body that takes ten seconds: what it asks for happens
+// when it has come, not when the request began.
+func TestSlowBody(t *testing.T) {
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	body := strings.NewReader(`{"amount": 10}`)
+	r := httptest.NewRequest("POST", w.expand("/api/v1/points/customers/$maria/add"), readerFunc(func(p []byte) (int, error) {
+		if body.Len() > 0 {
+			w.clock = w.clock.Add(5 * time.Second)
+		}
+		return body.Read(p[:min(len(p), 7)])
+	}))
+	r.Header.Set("X-API-Key", w.expand("$key.luna"))
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	want := fmt.Sprintf(`"createdAt":"%s"`, instantOf(w.clock.Add(10*time.Second)))
+	w.api.ServeHTTP(answer, r)
+	if answer.Code != http.StatusCreated || !strings.Contains(answer.Body.String(), want) {
+		t.Errorf("got %d %s, want %s", answer.Code, answer.Body, want)
+	}
+	w.verify()
+}
+
+// TestExpectContinue refuses a body that is said to be too large before the
+// client is told to send it.
+func TestExpectContinue(t *testing.T) {
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	for size, want := range map[int]string{maxBody + 1: "HTTP/1.1 413 ", maxBody: "HTTP/1.1 100 "} {
+		conn, err := net.Dial("tcp", w.addr)
+		w.must(err)
+		fmt.Fprintf(conn, "POST /api/v1/customers HTTP/1.1\r\nHost: x\r\nX-API-Key: %s\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",
+			w.expand("$key.luna"), size)
+		if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, want) {
+			t.Errorf("%d bytes: got %q, %v; want %s", size, line, err, want)
+		}
+		conn.Close()
+	}
+}
+
+// TestLogMethod keeps a method that nobody knows out of the log.
+func TestLogMethod(t *testing.T) {
+	var log bytes.Buffer
+	a := newAPI(newEngine(newMemStore(), time.Now, cryptoSeed), nil, slog.New(slog.NewTextHandler(&log, nil)))
+	for _, method := range []string{"DELETE", "SECRETO"} {
+		a.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/livez", nil))
+	}
+	if text := log.String(); !strings.Contains(text, "method=DELETE") || !strings.Contains(text, "method=other") || strings.Contains(text, "SECRETO") {
+		t.Error(text)
+	}
+}
+
+// TestHungStore asks whether a server is ready whose disk never answers.
+func TestHungStore(t *testing.T) {
+	hung := hungStore{newMemStore(), make(chan struct{})}
+	defer close(hung.release)
+	a := newAPI(newEngine(hung, time.Now, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	answer := httptest.NewRecorder()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	a.ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil).WithContext(ctx))
+	if answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
+
+type hungStore struct {
+	Store
+	release chan struct{}
+}
+
+func (s hungStore) View(context.Context, func(Tx) error) error {
+	<-s.release
+	return io.EOF
+}

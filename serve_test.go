@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStopUnread stops a server one of whose clients sends and never reads:
+// it is cut off, and that is no failure.
+func TestStopUnread(t *testing.T) {
+	var log bytes.Buffer
+	writing := make(chan struct{})
+	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(writing)
+		for err := error(nil); err == nil; { // more than anybody keeps for a client
+			_, err = w.Write(make([]byte, 1<<20))
+		}
+	}), slog.New(slog.DiscardHandler))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(listener)
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-writing
+	began := time.Now()
+	shutDown(slog.New(slog.NewTextHandler(&log, nil)), 100*time.Millisecond, server)
+	if took := time.Since(began); took < 100*time.Millisecond || took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if !strings.Contains(log.String(), "connections cut off") {
+		t.Error(log.String())
+	}
+}
+
+// TestSocketNames finds the server of a file by every name of the file, and
+// where the name is long.
+func TestSocketNames(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("making a link needs a right")
+	}
+	s := newTill(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	deep := filepath.Join(s.dir, strings.Repeat("d", 60), strings.Repeat("e", 60))
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{filepath.Join(s.dir, "a.db"), filepath.Join(deep, "b.db")} {
+		s.env["SELLO_DB"] = file
+		s.ok("apply -", string(demoDocument))
+		server, _ := s.start("serve")
+		link := filepath.Join(s.dir, "link-"+filepath.Base(file))
+		if err := os.Symlink(file, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{file, link} {
+			s.ok("export -org cafe-luna -db " + name) // else another process has the file open
+		}
+		socket, err := socketPath(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(socket)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", socket, info, err)
+		}
+		if dir, _ := os.Stat(filepath.Dir(socket)); filepath.Dir(socket) != filepath.Dir(file) && dir.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v", socket, dir.Mode())
+		}
+		server.stop()
+	}
+}
+
+// TestServeNowhere leaves no file behind where it cannot listen.
+func TestServeNowhere(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s := newTill(t)
+	if code, _, errs := s.run("serve -addr " + taken.Addr().String()); code != 1 || !strings.Contains(errs, "no se puede escuchar en") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if _, err := os.Stat(s.env["SELLO_DB"]); !os.IsNotExist(err) {
+		t.Errorf("there is a file: %v", err)
+	}
+}
+
+// TestDemoLeavesAlone starts the demo on the file of a shop that has the same
+// slug: it changes nothing but that there is a key more.
+func TestDemoLeavesAlone(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", strings.Replace(string(demoDocument), `"Café Luna"`, `"Café Sol"`, 1))
+	before := s.ok("export -org cafe-luna")
+	server, out := s.start("demo -json")
+	var started demoStarted
+	if err := json.NewDecoder(out).Decode(&started); err != nil {
+		t.Fatal(err)
+	}
+	if started.Base != server.base || started.ExpiresAt == 0 {
+		t.Errorf("%+v, served at %s", started, server.base)
+	}
+	if _, body := server.get("/customers", started.Key); !strings.Contains(body, `"total":0`) {
+		t.Errorf("there are customers: %s", body)
+	}
+	if after := s.ok("export -org cafe-luna"); after != before {
+		t.Errorf("the configuration became %s", after)
+	}
+}
