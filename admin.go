@@ -46,6 +46,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"key/revoke":    operation(a.revokeKey),
 		"verify":        operation(a.verify),
 		"import":        operation(a.importRows),
+		"import/done":   operation(a.importDone),
 		"export/rows":   operation(a.exportRows),
 		"organizations": operation(a.organizations),
 	}

@@ -152,7 +152,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		r := im.report
 		r.Seconds = int(time.Since(im.started).Seconds())
 		return c.print(r, func(w io.Writer) {
-			fmt.Fprintf(w, "%d filas: %d nuevos, %d ya estaban, %d con errores\n", r.Rows, r.Added, r.Known, r.Wrong)
+			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), plural(r.Added, "nuevo", "nuevos"), r.Known, r.Wrong)
 			if r.Wrong > 0 {
 				fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
 			}
@@ -226,7 +226,10 @@ func (im *importer) run(file io.Reader) (err error) {
 	if err := im.close(); err != nil {
 		return err
 	}
-	return im.send()
+	if err := im.send(); err != nil {
+		return err
+	}
+	return im.call(im.ctx, "import/done", struct{}{}, new(struct{}))
 }
 
 // take puts one line where it belongs. One that cannot be read waits for the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Importing what a shop has from before: customers, and sales with their own
@@ -54,12 +55,18 @@ const (
 	importSales     = "sales"
 )
 
+// importPause is for how long after a batch the sweep waits for the next one:
+// sales of long ago find the tier windows of their time only as long as nobody
+// has brought the accounts up to today.
+const importPause = 30 * time.Second
+
 func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
 		return nil, err
 	}
 	now, s := instantOf(a.engine.now()), a.engine.seed()
+	a.engine.importing.Store(int64(now.add(importPause)))
 	return update(ctx, a.engine.store, func(tx Tx) ([]importOutcome, error) {
 		outcomes := make([]importOutcome, len(in.Rows))
 		for i, row := range in.Rows {
@@ -77,6 +84,12 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		}
 		return outcomes, nil
 	})
+}
+
+// importDone brings the accounts up to today after the last batch.
+func (a *admin) importDone(ctx context.Context, _ struct{}) (struct{}, error) {
+	a.engine.importing.Store(0)
+	return struct{}{}, a.engine.sweep(ctx)
 }
 
 // importRow takes in one row on an overlay of its own, so that one that fails
@@ -189,11 +202,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 			return false, err
 		}
 	}
-	if _, c, err = t.registerSale(s); err != nil {
-		return false, err
-	}
-	t.now = imported // the account is left as it is today, not as it was then
-	_, err = t.account(c, t.cfg.programNumber(c.Program))
+	_, _, err = t.registerSale(s)
 	return err == nil, err
 }
 

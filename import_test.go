@@ -524,14 +524,14 @@ func TestImportOfToldSale(t *testing.T) {
 	}
 }
 
-// TestImportSettles shows that an account is as of today after a sale of long
-// ago, without a sweep.
+// TestImportSettles shows that sales of long ago find the tier of their time,
+// and that the account is as of today once the import is done.
 func TestImportSettles(t *testing.T) {
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"expiry":{"days":30},
 		"tierBasis":{"metric":"AmountSpent","window":"Rolling","months":1},
-		"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]`})
+		"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100,"multiplier":2}],"rules":[` + onePer1 + `]`})
 	ana := s.customer("ana")
-	s.importText(t, "A,2025-01-05T10:00:00Z,ana@example.com,,Purchase,100,X,1,100,")
+	s.importText(t, "A,2025-01-05T10:00:00Z,ana@example.com,,Purchase,100,X,1,100,", "B,2025-01-06T10:00:00Z,ana@example.com,,Purchase,100,X,1,100,")
 	a := ask(s, func(t *txn) (*account, error) {
 		c, err := t.customer(ana)
 		if err != nil {
@@ -539,7 +539,7 @@ func TestImportSettles(t *testing.T) {
 		}
 		return t.storedAccount(c, t.cfg.Programs[0])
 	})
-	if a.Tier != "Bronce" || a.Balance != 0 || a.Due != never || a.Lifetime != dec("100") {
+	if a.Tier != "Bronce" || a.Balance != 0 || a.Due != never || a.Lifetime != dec("300") {
 		t.Errorf("the account is left as %+v", a)
 	}
 	s.verified()

@@ -213,10 +213,13 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name POS -scopes=", 2, "", "-scopes está vacía", "this would have full access"},
 		{"key create -org cafe-luna -name POS -ip ,", 2, "", "-ip está vacía", "this would take any source"},
 		{"key create -org cafe-luna -name POS -daily-limit 5 -monthly-limit 9", 0, "Guárdala ahora", "", ""},
+		{"key create -org cafe-luna -name " + strings.Repeat("é", 100), 0, "Guárdala ahora", "", "100 characters, however long in bytes"},
+		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 1, "", "de 1 a 100 caracteres", ""},
+		{"key create -org cafe-luna -name a\x1b[2Jb", 1, "", "sin caracteres de control", "a list of keys is shown on terminals"},
 		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
 		{"key revoke -org cafe-luna", 2, "", "KEY_ID", ""},
-		{"import customers " + customers, 0, "2 filas: 1 nuevos, 0 ya estaban, 1 con errores", "", ""},
+		{"import customers " + customers, 0, "2 filas: 1 nuevo, 0 que ya estaban, 1 con errores", "", ""},
 		{"import customers " + customers + " -json", 0, `"known": 1`, "", "again"},
 		{"import sales " + customers, 1, "", "faltan columnas: externalId", "not a file of sales"},
 		{"export customers", 0, "Ana,,ana@example.com,", "", "the only organization needs no name"},
@@ -266,7 +269,7 @@ func TestServe(t *testing.T) {
 		t.Error(out)
 	}
 	customers := s.file("more.csv", "email,phoneNumber\neva@example.com,\n")
-	if out := s.ok("import customers " + customers); !strings.Contains(out, "1 nuevos") {
+	if out := s.ok("import customers " + customers); !strings.Contains(out, "1 nuevo,") {
 		t.Error(out)
 	}
 	other := &till{t, s.dir, s.env}

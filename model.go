@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 )
 
@@ -130,6 +131,8 @@ type engine struct {
 	seed    func() seed
 	configs cache[uint32, *config]
 	keys    cache[[32]byte, *apiKey]
+
+	importing atomic.Int64 // an instant: the sweep waits until then (import.go)
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {

@@ -287,8 +287,8 @@ func (r *request) bodyOptional() bool { return strings.HasSuffix(r.Pattern, "/ca
 
 // isJSON tells whether the body is declared as JSON in UTF-8, not compressed.
 func isJSON(h http.Header) bool {
-	types := h["Content-Type"]
-	if len(types) != 1 || h.Get("Content-Encoding") != "" {
+	types, encoding := h["Content-Type"], h.Get("Content-Encoding")
+	if len(types) != 1 || encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return false
 	}
 	if types[0] == "application/json" {

@@ -58,7 +58,7 @@ func newNeedle(s string) needle {
 
 // in tells whether one of the texts holds the needle.
 func (n needle) in(texts []string) bool {
-	return strings.Contains(texts[0], n.text) || strings.Contains(texts[1], n.text) || strings.Contains(texts[2], n.text) ||
+	return n.text != "" && (strings.Contains(texts[0], n.text) || strings.Contains(texts[1], n.text) || strings.Contains(texts[2], n.text)) ||
 		n.digits != "" && strings.Contains(texts[2], n.digits)
 }
 

@@ -11,8 +11,11 @@ const (
 // sweep writes down what has become due by itself: points that expired or
 // became available, days that left a tier's window (contract §8). Balances
 // are right without it; it lets the ledger follow. It also drops replays that
-// are too old to be asked for.
+// are too old to be asked for. While an import is under way it waits.
 func (e *engine) sweep(ctx context.Context) error {
+	if int64(instantOf(e.now())) < e.importing.Load() {
+		return nil
+	}
 	for {
 		now, s := instantOf(e.now()), e.seed()
 		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
