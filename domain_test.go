@@ -243,14 +243,19 @@ func (s *shop) deduct(cust id, amount string) (movementShape, error) {
 	return s.move(cust, &movement{Amount: -dec(amount), Category: categoryAdjustment})
 }
 
-// move credits m, or debits it if its amount is below zero.
+// move credits m, or debits it if its amount is below zero, in the customer's
+// own program.
 func (s *shop) move(cust id, m *movement) (movementShape, error) {
 	return do(s, func(t *txn) (movementShape, error) {
 		given, move := *m, t.credit
 		if m.Amount < 0 {
 			given.Amount, move = -m.Amount, t.debit
 		}
-		shape, err := t.movePoints(cust, nil, &given, move)
+		c, err := t.customer(cust)
+		if err != nil {
+			return movementShape{}, err
+		}
+		shape, err := t.movePoints(cust, &t.cfg.programNumber(c.Program).ID, &given, move)
 		if err != nil {
 			return movementShape{}, err
 		}

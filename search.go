@@ -206,30 +206,37 @@ func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err err
 // A blockSet is a set of customers' numbers in memory, by block.
 type blockSet map[uint32]*[bitmapSize]byte
 
-// join adds the numbers of a stored block.
-func (s blockSet) join(block uint32, value []byte) {
+// at is the bitmap of a block, made if there is none.
+func (s blockSet) at(block uint32) *[bitmapSize]byte {
 	if s[block] == nil {
 		s[block] = new([bitmapSize]byte)
 	}
-	more := toBitmap(value)
-	for i := range more {
-		s[block][i] |= more[i]
+	return s[block]
+}
+
+// join adds the numbers of a stored block.
+func (s blockSet) join(block uint32, value []byte) {
+	set := s.at(block)
+	if len(value) != bitmapSize {
+		addOffsets(set, value)
+		return
+	}
+	for i := 0; i < bitmapSize; i += 8 {
+		word := binary.NativeEndian.Uint64(set[i:]) | binary.NativeEndian.Uint64(value[i:])
+		binary.NativeEndian.PutUint64(set[i:], word)
 	}
 }
 
 // add adds one number.
 func (s blockSet) add(number uint64) {
-	block, bit := uint32(number/searchBlock), number%searchBlock
-	if s[block] == nil {
-		s[block] = new([bitmapSize]byte)
-	}
-	s[block][bit/8] |= 1 << (bit % 8)
+	set, bit := s.at(uint32(number/searchBlock)), number%searchBlock
+	set[bit/8] |= 1 << (bit % 8)
 }
 
 func (s blockSet) count() (n uint64) {
-	for _, bitmap := range s {
-		for _, b := range bitmap {
-			n += uint64(bits.OnesCount8(b))
+	for _, set := range s {
+		for i := 0; i < bitmapSize; i += 8 {
+			n += uint64(bits.OnesCount64(binary.NativeEndian.Uint64(set[i:])))
 		}
 	}
 	return n
@@ -249,11 +256,16 @@ func toBitmap(value []byte) *[bitmapSize]byte {
 		copy(bits[:], value)
 		return bits
 	}
+	addOffsets(bits, value)
+	return bits
+}
+
+// addOffsets adds the numbers of a block that is kept as offsets.
+func addOffsets(bits *[bitmapSize]byte, value []byte) {
 	for ; len(value) >= 2; value = value[2:] {
 		bit := binary.BigEndian.Uint16(value) % searchBlock
 		bits[bit/8] |= 1 << (bit % 8)
 	}
-	return bits
 }
 
 func fromBitmap(bits *[bitmapSize]byte) []byte {
