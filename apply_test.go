@@ -229,7 +229,7 @@ func TestApplyAgain(t *testing.T) {
 			}
 			same(t, "what is in the store after applying it again", s.entries(), before)
 
-			exported := s.exported()
+			exported := s.exportedDocument()
 			if changes := s.apply(exported).Changes; len(changes) > 0 {
 				t.Errorf("applied what was exported: changes %v", changes)
 			}
@@ -237,13 +237,13 @@ func TestApplyAgain(t *testing.T) {
 
 			other := newEmptyShop(t, "2027-01-01T00:00:00Z")
 			other.apply(exported)
-			same(t, "what another shop exports of it", string(other.exported()), string(exported))
+			same(t, "what another shop exports of it", string(other.exportedDocument()), string(exported))
 		})
 	}
 }
 
-// exported is the organization's document as `sello export` gives it.
-func (s *shop) exported() []byte {
+// exportedDocument is the organization's document as `sello export` gives it.
+func (s *shop) exportedDocument() []byte {
 	d, err := s.admin().export(s.Context(), orgRequest{"cafe-luna"})
 	s.ok(err)
 	raw, err := json.Marshal(d)

@@ -288,27 +288,27 @@ func TestExportImportsAgain(t *testing.T) {
 	from.importFile(t, importSales, "testdata/retail/sales.csv")
 	for _, kind := range []string{importCustomers, importSales} {
 		name := filepath.Join(t.TempDir(), kind+".csv")
-		if err := os.WriteFile(name, from.exported(t, kind), 0o600); err != nil {
+		if err := os.WriteFile(name, from.exportedCSV(t, kind), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if report, rejected := to.importFile(t, kind, name); report.Wrong != 0 || report.Known != 0 {
 			t.Errorf("%s: %+v\n%s", kind, report, rejected)
 		}
-		if d := cmp.Diff(string(from.exported(t, kind)), string(to.exported(t, kind))); d != "" {
+		if d := cmp.Diff(string(from.exportedCSV(t, kind)), string(to.exportedCSV(t, kind))); d != "" {
 			t.Errorf("%s differ:\n%s", kind, d)
 		}
 		if report, _ := from.importFile(t, kind, name); report.Added != 0 || report.Wrong != 0 {
 			t.Errorf("%s into where they came from: %+v", kind, report)
 		}
 	}
-	lines := bytes.Count(from.exported(t, exportMovements), []byte("\n"))
+	lines := bytes.Count(from.exportedCSV(t, exportMovements), []byte("\n"))
 	n, err := read(context.Background(), from.engine, from.org, 0, func(t *txn) (*counters, error) { return t.count() })
 	if err != nil || lines != int(n.Movements)+1 {
 		t.Errorf("%d lines for %d movements (%v)", lines, n.Movements, err)
 	}
 }
 
-func (s *shop) exported(t *testing.T, kind string) []byte {
+func (s *shop) exportedCSV(t *testing.T, kind string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := writeCSV(context.Background(), s.admin().direct, "cafe-luna", kind, &out); err != nil {
@@ -601,7 +601,7 @@ func TestExportLinksReturns(t *testing.T) {
 	to.clock = from.clock
 	to.customer("ana")
 	name := filepath.Join(t.TempDir(), "sales.csv")
-	from.ok(os.WriteFile(name, from.exported(t, importSales), 0o600))
+	from.ok(os.WriteFile(name, from.exportedCSV(t, importSales), 0o600))
 	if report, rejected := to.importFile(t, importSales, name); report.Added != 12 || report.Known+report.Wrong != 0 {
 		t.Errorf("%+v\n%s", report, rejected)
 	}
