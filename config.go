@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -207,68 +208,42 @@ func saveConfig(tx Tx, c *config) error {
 	return tx.Put(newKey('o').byte('r').u32(c.Number), stamp[:])
 }
 
-// program finds a program of this organization; nil for any other id.
+// The finders return nil where nothing is as asked: another organization's id
+// is nobody's here.
+
 func (c *config) program(pid id) *program {
-	for _, p := range c.Programs {
-		if p.ID == pid {
-			return p
-		}
-	}
-	return nil
+	return find(c.Programs, func(p *program) bool { return p.ID == pid })
 }
 
 func (c *config) programNumber(n uint32) *program {
-	for _, p := range c.Programs {
-		if p.Number == n {
-			return p
-		}
-	}
-	return nil
+	return find(c.Programs, func(p *program) bool { return p.Number == n })
 }
 
 func (c *config) programKey(key string) *program {
-	for _, p := range c.Programs {
-		if p.Key == key {
-			return p
-		}
-	}
-	return nil
+	return find(c.Programs, func(p *program) bool { return p.Key == key })
 }
 
 // defaultProgram is the program new customers are enrolled in. A document
 // without exactly one is refused, so there always is one.
 func (c *config) defaultProgram() *program {
-	for _, p := range c.Programs {
-		if p.Default {
-			return p
-		}
-	}
-	return c.Programs[0]
+	return find(c.Programs, func(p *program) bool { return p.Default })
 }
 
 func (c *config) reward(rid id) *reward {
-	for _, r := range c.Rewards {
-		if r.ID == rid {
-			return r
-		}
-	}
-	return nil
+	return find(c.Rewards, func(r *reward) bool { return r.ID == rid })
 }
 
 func (c *config) segment(sid id) *segment {
-	for _, s := range c.Segments {
-		if s.ID == sid {
-			return s
-		}
-	}
-	return nil
+	return find(c.Segments, func(s *segment) bool { return s.ID == sid })
 }
 
 func (c *config) segmentKey(key string) *segment {
-	for _, s := range c.Segments {
-		if s.Key == key {
-			return s
-		}
+	return find(c.Segments, func(s *segment) bool { return s.Key == key })
+}
+
+func find[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
 	}
 	return nil
 }
