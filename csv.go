@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/csv"
@@ -142,7 +143,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		if err != nil {
 			return err
 		}
-		im := &importer{ctx: ctx, call: call, org: org, kind: kind, started: time.Now(), rejectsName: name + ".errors.csv"}
+		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, started: time.Now(), rejectsName: name + ".errors.csv"}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
 		}
@@ -174,6 +175,7 @@ func isTerminal(w io.Writer) bool {
 type importer struct {
 	ctx      context.Context
 	call     adminCaller
+	id       string // tells imports under way at the same time apart
 	org      string
 	kind     string
 	started  time.Time
@@ -229,7 +231,7 @@ func (im *importer) run(file io.Reader) (err error) {
 	if err := im.send(); err != nil {
 		return err
 	}
-	return im.call(im.ctx, "import/done", struct{}{}, new(struct{}))
+	return im.call(im.ctx, "import/done", importEnd{im.id}, new(struct{}))
 }
 
 // take puts one line where it belongs. One that cannot be read waits for the
@@ -326,9 +328,13 @@ func (im *importer) toRow(fields []string) importRow {
 		}
 		return ""
 	}
+	saleType := get("type")
+	if im.kind == importSales {
+		saleType = cmp.Or(strings.TrimSpace(saleType), typePurchase)
+	}
 	row := importRow{
 		FirstName: get("firstName"), LastName: get("lastName"), Email: get("email"), Phone: get("phoneNumber"),
-		ExternalID: get("externalId"), CreatedAt: get("createdAt"), Type: get("type"), Total: get("totalAmount"), Comment: get("comment"),
+		ExternalID: get("externalId"), CreatedAt: get("createdAt"), Type: saleType, Total: get("totalAmount"), Comment: get("comment"),
 	}
 	if it := (importItem{get("sku"), get("quantity"), get("price")}); it != (importItem{}) {
 		row.Items = []importItem{it}
@@ -383,7 +389,7 @@ func (im *importer) send() error {
 	if len(im.batch) == 0 {
 		return nil
 	}
-	request := importRequest{Org: im.org, Kind: im.kind}
+	request := importRequest{Org: im.org, Kind: im.kind, Import: im.id}
 	for _, r := range im.batch {
 		request.Rows = append(request.Rows, r.row)
 	}

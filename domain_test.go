@@ -68,7 +68,7 @@ func newShop(t testing.TB, with setup) *shop {
 func newEmptyShop(t testing.TB, at string) *shop {
 	s := &shop{TB: t, org: 1}
 	s.setClock(at)
-	store := newMemStore()
+	store := runTwice(newMemStore()) // so that it shows if an Update does something else the second time
 	t.Cleanup(func() { store.Close() })
 	s.engine = newEngine(store, func() time.Time { return s.clock.time() }, func() seed {
 		var random seed

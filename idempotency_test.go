@@ -1,42 +1,128 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
 
-// TestReplaysAreDropped keeps an answer for a day and, once no retry can ask
-// for it, drops it with the sweep.
-func TestReplaysAreDropped(t *testing.T) {
-	s := newShop(t, setup{})
-	k := retryKey{name: [16]byte{1}, request: [16]byte{2}}
-	must(s, func(t *txn) (any, error) { return nil, t.keepReplay(k, 201, []byte("{}\n")) })
-	kept := func() (n int) {
-		for _, e := range s.entries() {
-			if e.Key[0] == 'i' {
-				n++
+// TestReplays keeps answers at random moments and looks for them at others:
+// each is found for 24 hours and no longer, whether or not the sweep has run,
+// and only by its own organization.
+func TestReplays(t *testing.T) {
+	histories(t, 40, func(t *testing.T, rnd *rand.Rand) {
+		s := newShop(t, setup{})
+		s.apply(bytes.Replace(setup{}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
+		type kept struct {
+			at      instant
+			request [16]byte
+			body    string
+		}
+		answers := map[[17]byte]kept{} // by organization and name
+		var all []kept
+		for n := range 60 {
+			s.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Minute, 7*time.Hour, 30*time.Hour)))))
+			if len(all) > 0 && rnd.IntN(3) == 0 { // just before or after one runs out
+				s.clock = max(s.clock, pick(rnd, all...).at+24*3600*1000+instant(rnd.IntN(3)-1))
+			}
+			if rnd.IntN(5) == 0 {
+				s.swept()
+			}
+			s.org = 1 + uint32(rnd.IntN(2))
+			k := retryKey{name: [16]byte{byte(rnd.IntN(4))}, request: [16]byte{byte(rnd.IntN(2))}}
+			who := [17]byte(append([]byte{byte(s.org)}, k.name[:]...))
+			got, err := do(s, func(t *txn) (*replay, error) {
+				r, err := t.replay(k)
+				if r != nil || err != nil {
+					return r, err
+				}
+				return nil, t.keepReplay(k, 201, fmt.Appendf(nil, "answer %d", n))
+			})
+			switch first := answers[who]; {
+			case first.body == "" || s.clock >= first.at+24*3600*1000:
+				if got != nil || err != nil {
+					t.Fatalf("at %s: got %v (%v), want nothing", s.clock, got, err)
+				}
+				answers[who] = kept{s.clock, k.request, fmt.Sprint("answer ", n)}
+				all = append(all, answers[who])
+			case first.request != k.request:
+				if codeOf(err) != "idempotency_key_reused" {
+					t.Fatalf("at %s: got %v (%v), want idempotency_key_reused", s.clock, got, err)
+				}
+			case err != nil || got == nil || string(got.Body) != first.body || got.Status != 201:
+				t.Fatalf("at %s: got %v (%v), want %q of %s", s.clock, got, err, first.body, first.at)
 			}
 		}
-		return n
+		s.org = 1
+		s.pass(48 * time.Hour)
+		s.swept()
+		for _, e := range s.entries() {
+			if e.Key[0] == 'i' {
+				t.Fatalf("a replay is left after the sweep: %x", e.Key)
+			}
+		}
+	})
+}
+
+// TestRetryKeys shows which requests are the same to a retry.
+func TestRetryKeys(t *testing.T) {
+	of := func(header, method, target, body string) retryKey {
+		return idempotencyKey(header, httptest.NewRequest(method, target, nil), []byte(body))
 	}
-	found := func() bool {
-		return ask(s, func(t *txn) (bool, error) {
-			r, err := t.replay(k)
-			return r != nil, err
-		})
+	first := of("k", "POST", "/a", `{"x":1}`)
+	for _, test := range []struct {
+		reason                string
+		other                 retryKey
+		sameName, sameRequest bool
+	}{
+		{"the same", of("k", "POST", "/a", `{"x":1}`), true, true},
+		{"another key", of("l", "POST", "/a", `{"x":1}`), false, true},
+		{"another method", of("k", "PUT", "/a", `{"x":1}`), true, false},
+		{"another path", of("k", "POST", "/b", `{"x":1}`), true, false},
+		{"another query", of("k", "POST", "/a?dryRun=true", `{"x":1}`), true, false},
+		{"another body", of("k", "POST", "/a", `{"x":2}`), true, false},
+		{"another space in the body", of("k", "POST", "/a", `{"x": 1}`), true, false},
+		{"the end of the path at the beginning of the body", of("k", "POST", "/", `a{"x":1}`), true, false},
+		{"an externalId of the same text", externalRetryKey("k", []byte(`{"x":1}`)), false, false},
+	} {
+		if test.other.name == first.name != test.sameName || test.other.request == first.request != test.sameRequest {
+			t.Errorf("%s: same name is %t, same request is %t", test.reason, test.other.name == first.name, test.other.request == first.request)
+		}
 	}
-	s.pass(oneDay - time.Millisecond)
-	s.swept()
-	if !found() || kept() != 1 {
-		t.Errorf("within a day: found %v, %d kept", found(), kept())
+	if externalRetryKey("a", []byte("b")).name == externalRetryKey("ab", nil).name {
+		t.Error("an externalId and a body are one text")
 	}
-	s.pass(time.Millisecond)
-	if found() {
-		t.Error("found after a day")
+}
+
+// TestSweepBatches settles more accounts than one transaction of the sweep
+// takes, of two organizations, and leaves nothing due.
+func TestSweepBatches(t *testing.T) {
+	s := newShop(t, setup{program: `"expiry":{"days":1}`})
+	s.apply(bytes.Replace(setup{program: `"expiry":{"days":1}`}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
+	var customers []id
+	for i := range 3 * sweepBatch {
+		s.org = 1 + uint32(i%2)
+		cust := s.customer(fmt.Sprint("c", i))
+		s.add(cust, "10", 0)
+		customers = append(customers, cust)
 	}
 	s.pass(oneDay)
 	s.swept()
-	if kept() != 0 {
-		t.Error("not dropped")
+	for i, cust := range customers {
+		s.org = 1 + uint32(i%2)
+		if ledger := s.ledger(cust); len(ledger) != 2 || ledger[1].Category != categoryExpiration || ledger[1].CreatedAt != s.clock {
+			t.Fatalf("customer %d has %d movements", i, len(ledger))
+		}
 	}
+	for _, e := range s.entries() {
+		if e.Key[0] == 'd' {
+			t.Fatalf("still due: %x", e.Key)
+		}
+	}
+	before := s.entries()
+	s.swept()
+	same(t, "what is in the store after another sweep", s.entries(), before)
 }

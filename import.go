@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,6 +43,12 @@ type importRequest struct {
 	Org  string      `json:"org"`
 	Kind string      `json:"kind"` // customers or sales
 	Rows []importRow `json:"rows"`
+
+	Import string `json:"import"` // which import the batch is of
+}
+
+type importEnd struct {
+	Import string `json:"import"`
 }
 
 // An importOutcome is what became of one row: added, there already, or wrong
@@ -60,13 +68,43 @@ const (
 // has brought the accounts up to today.
 const importPause = 30 * time.Second
 
+// imports are those under way, and until when the sweep waits for the next
+// batch of each.
+type imports struct {
+	mu    sync.Mutex
+	until map[string]instant
+}
+
+func (i *imports) wait(name string, until instant) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.until == nil {
+		i.until = map[string]instant{}
+	}
+	i.until[name] = until
+}
+
+func (i *imports) end(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.until, name)
+}
+
+// underWay tells whether any import's next batch is awaited.
+func (i *imports) underWay(now instant) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	maps.DeleteFunc(i.until, func(_ string, until instant) bool { return until <= now })
+	return len(i.until) > 0
+}
+
 func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
 		return nil, err
 	}
 	now, s := instantOf(a.engine.now()), a.engine.seed()
-	a.engine.importing.Store(int64(now.add(importPause)))
+	a.engine.imports.wait(in.Import, now.add(importPause))
 	return update(ctx, a.engine.store, func(tx Tx) ([]importOutcome, error) {
 		outcomes := make([]importOutcome, len(in.Rows))
 		for i, row := range in.Rows {
@@ -87,8 +125,8 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 }
 
 // importDone brings the accounts up to today after the last batch.
-func (a *admin) importDone(ctx context.Context, _ struct{}) (struct{}, error) {
-	a.engine.importing.Store(0)
+func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) {
+	a.engine.imports.end(in.Import)
 	return struct{}{}, a.engine.sweep(ctx)
 }
 

@@ -471,6 +471,7 @@ func TestImportRows(t *testing.T) {
 		want   string
 	}{
 		{"two items", []string{a1, a2}, "1 new, 0 known, 0 wrong"},
+		{"two items of a sale that leaves its type out", []string{strings.Replace(a1, "Purchase", "", 1), strings.Replace(a2, "Purchase", "", 1)}, "1 new, 0 known, 0 wrong"},
 		{"another day", []string{a1, aNext}, "2 new, 0 known, 0 wrong"},
 		{"no items", []string{aBare, aMore}, "2 new, 0 known, 0 wrong"},
 		{"items and none", []string{a1, aMore}, "2 new, 0 known, 0 wrong"},

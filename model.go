@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"sync/atomic"
 	"time"
 )
 
@@ -132,7 +131,7 @@ type engine struct {
 	configs cache[uint32, *config]
 	keys    cache[[32]byte, *apiKey]
 
-	importing atomic.Int64 // an instant: the sweep waits until then (import.go)
+	imports imports // under way: the sweep waits for them
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
@@ -160,12 +159,13 @@ func (e *engine) open(ctx context.Context) error {
 // of the domain works on it and takes times and ids from nowhere else.
 type txn struct {
 	Tx
-	*mint    // now, and new ids
-	org      uint32
-	cfg      *config
-	counters *counters             // nil until asked for; written back by commit
-	tallies  map[programDay]*tally // asked for so far; written back by commit
-	readOnly bool                  // a View: what must write to answer does so on an overlay
+	*mint     // now, and new ids
+	org       uint32
+	cfg       *config
+	counters  *counters             // nil until asked for; written back by commit
+	tallies   map[programDay]*tally // asked for so far; written back by commit
+	recounted map[string]bool       // accounts that were counted anew here, by key
+	readOnly  bool                  // a View: what must write to answer does so on an overlay
 }
 
 // inTxn runs fn on behalf of an organization. The caller makes now and seed

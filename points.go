@@ -522,8 +522,22 @@ func (t *txn) mature(a *account, l *lot) error {
 // maxUses bounds the lots that one Expiration movement names.
 const maxUses = 500
 
-// expire ends lots at one moment. A sale is told of what of its points is
-// gone: a return cannot take that back.
+// noteExpired tells the sale that a credit belongs to, if there is one, what of
+// its points is gone: a return cannot take that back.
+func (t *txn) noteExpired(seq uint64, amount decimal) error {
+	credit, err := t.movement(seq)
+	if err != nil || credit.Category != categoryPurchase || credit.Transaction == (id{}) {
+		return err
+	}
+	s, err := t.sale(credit.Transaction)
+	if err != nil {
+		return err
+	}
+	s.Expired += amount
+	return t.saveSale(s)
+}
+
+// expire ends lots at one moment.
 func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	if len(lots) == 0 {
 		return nil
@@ -532,19 +546,8 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	for _, l := range lots {
 		m.Uses = append(m.Uses, use{l.Seq, l.Movement, l.Left, l.Expires})
 		m.Amount -= l.Left
-		credit, err := t.movement(l.Seq)
-		if err != nil {
+		if err := t.noteExpired(l.Seq, l.Left); err != nil {
 			return err
-		}
-		if credit.Category == categoryPurchase && credit.Transaction != (id{}) {
-			s, err := t.sale(credit.Transaction)
-			if err != nil {
-				return err
-			}
-			s.Expired += l.Left
-			if err := t.saveSale(s); err != nil {
-				return err
-			}
 		}
 		if err := t.changeLot(a, l, -l.Left); err != nil {
 			return err
@@ -590,6 +593,9 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 	m.Category, m.ID, m.CreatedAt, m.Expires = categoryRefund, t.id(), t.now, never
 	for _, u := range debit.Uses {
 		if u.Expires <= t.now {
+			if err := t.noteExpired(u.Seq, u.Amount); err != nil {
+				return err
+			}
 			continue
 		}
 		l, err := get[lot](t.Tx, t.lotKey(a, &lot{Seq: u.Seq, Expires: u.Expires}))

@@ -51,7 +51,8 @@ type modelLot struct {
 	deed          int
 	from, expires instant
 	left          decimal
-	paid          bool // a debt was paid from it once it was available
+	gone          decimal // redeemed, and given back when it had expired
+	paid          bool    // a debt was paid from it once it was available
 }
 
 type taken struct {
@@ -110,6 +111,7 @@ func (p *played) act(i int, d deed) {
 	case "cancel":
 		for _, t := range p.taken[d.of] {
 			if t.lot.expires <= p.now {
+				t.lot.gone += t.amount
 				continue
 			}
 			paid := min(p.debt, t.amount)
@@ -203,7 +205,7 @@ func (p *played) bring(d deed) {
 	left := b.earned // what has not expired
 	for _, l := range p.lots {
 		if l.deed == d.of && l.expires <= p.now {
-			left -= l.left
+			left -= l.left + l.gone
 		}
 	}
 	rest := max(min(should, left)-b.reversed, 0)

@@ -118,8 +118,8 @@ func (s *sale) whollyReturned() bool {
 }
 
 // returnMore counts one more return into the purchase and says how many
-// points it has to take back: what all returns so far should, but for points
-// that have expired and so are taken already, less what they did take.
+// points it has to take back: what all returns so far should, though no more
+// than what has not expired of what was earned, less what they did take.
 func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
 	if !s.countReturn(ret) {
 		return 0, newError("return_exceeds_purchase").with("purchased", s.Total).with("returned", s.Returned)

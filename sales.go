@@ -33,7 +33,7 @@ type sale struct {
 	Pending    decimal // of Earned, when it was sold
 	Reversed   decimal // by a return; of a purchase: by all its returns so far
 	Unearned   decimal // by how much lifetime points fell for a return; of a purchase: for all its returns
-	Expired    decimal // of Earned: what expired before anyone spent it or took it back
+	Expired    decimal // of Earned: what expired before anyone spent it for good or took it back
 	Shortfall  decimal // of a return: what it should have taken back and was not there
 	Balance    decimal // of the account, after it
 	Rules      []ruleShare

@@ -173,7 +173,9 @@ func (a *api) keepHouse(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			what, err = "sweep", errors.Join(a.engine.sweep(ctx), a.engine.recount(ctx))
+			if what, err = "sweep", a.engine.sweep(ctx); err == nil {
+				what, err = "recount", a.engine.recount(ctx)
+			}
 		case <-flush.C:
 			what, err = "usage", a.limiter.flush(ctx, a.engine.store)
 		}

@@ -13,7 +13,7 @@ const (
 // are right without it; it lets the ledger follow. It also drops replays that
 // are too old to be asked for. While an import is under way it waits.
 func (e *engine) sweep(ctx context.Context) error {
-	if int64(instantOf(e.now())) < e.importing.Load() {
+	if e.imports.underWay(instantOf(e.now())) {
 		return nil
 	}
 	for {

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSegmentRules shows every field and operator of a segment's rule, and how
+// rules combine. The customer has an e-mail and no phone, was enrolled ten
+// days ago, and five and a half days ago bought for 100, which earned 100
+// points, of which 40 are spent.
+func TestSegmentRules(t *testing.T) {
+	s := newShop(t, setup{program: `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]`})
+	ana := s.customer("ana")
+	s.pass(4*oneDay + 12*time.Hour)
+	s.buy(ana, "100")
+	_, err := s.deduct(ana, "40")
+	s.ok(err)
+	s.pass(5*oneDay + 12*time.Hour)
+	stranger := must(s, func(t *txn) (id, error) {
+		c, _, err := t.enrol(enrolment{Phone: "+525512345678"})
+		if err != nil {
+			return id{}, err
+		}
+		return c.ID, nil
+	})
+	const yes, no = `{"field":"balance","op":">=","value":-99999999999}`, `{"field":"balance","op":">","value":99999999999}`
+	for _, test := range []struct {
+		rule     string
+		ana      bool
+		stranger bool // with a phone and nothing else
+	}{
+		{`{"field":"totalSpent","op":"=","value":100}`, true, false},
+		{`{"field":"totalSpent","op":"!=","value":100}`, false, true},
+		{`{"field":"totalSpent","op":"<","value":100}`, false, true},
+		{`{"field":"totalSpent","op":"<=","value":100}`, true, true},
+		{`{"field":"totalSpent","op":">","value":100}`, false, false},
+		{`{"field":"totalSpent","op":">","value":99.9999}`, true, false},
+		{`{"field":"totalSpent","op":">=","value":100}`, true, false},
+		{`{"field":"totalSpent","op":">=","value":100.0001}`, false, false},
+		{`{"field":"transactionsCount","op":"=","value":1}`, true, false},
+		{`{"field":"transactionsCount","op":"=","value":0}`, false, true},
+		{`{"field":"balance","op":"=","value":60}`, true, false},
+		{`{"field":"lifetimePoints","op":"=","value":100}`, true, false},
+		{`{"field":"createdAt","op":"=","value":10}`, true, false},
+		{`{"field":"createdAt","op":"<","value":10}`, false, true},
+		{`{"field":"lastTransactionAt","op":"<=","value":5.5}`, true, false},
+		{`{"field":"lastTransactionAt","op":"<","value":5.5}`, false, false},
+		{`{"field":"lastTransactionAt","op":">","value":36500}`, false, true}, // never is longer ago than anything
+		{`{"field":"tier","op":"=","value":"Plata"}`, true, false},
+		{`{"field":"tier","op":"!=","value":"Plata"}`, false, true},
+		{`{"field":"tier","op":"=","value":"plata"}`, false, false},
+		{`{"field":"email","op":"=","value":true}`, true, false},
+		{`{"field":"email","op":"!=","value":true}`, false, true},
+		{`{"field":"email","op":"=","value":false}`, false, true},
+		{`{"field":"phone","op":"=","value":true}`, false, true},
+		{`{"all":[` + yes + `]}`, true, true},
+		{`{"all":[` + yes + `,` + yes + `]}`, true, true},
+		{`{"all":[` + yes + `,` + no + `]}`, false, false},
+		{`{"any":[` + no + `,` + yes + `]}`, true, true},
+		{`{"any":[` + no + `,` + no + `]}`, false, false},
+		{`{"not":` + no + `}`, true, true},
+		{`{"not":{"not":` + no + `}}`, false, false},
+		{`{"all":[{"any":[` + no + `,{"field":"email","op":"=","value":true}]},{"not":` + no + `}]}`, true, false},
+	} {
+		var rule segmentRule
+		if err := json.Unmarshal([]byte(test.rule), &rule); err != nil {
+			t.Fatal(err)
+		}
+		ck := new(checker)
+		if ck.segmentRule("rule", &rule, 0); len(ck.problems) > 0 {
+			t.Errorf("%s is refused: %v", test.rule, ck.problems)
+		}
+		for cust, want := range map[id]bool{ana: test.ana, stranger: test.stranger} {
+			got := ask(s, func(t *txn) (bool, error) {
+				_, a, err := t.accountOf(cust)
+				return err == nil && rule.holds(profile{account: a, now: t.now}), err
+			})
+			if got != want {
+				t.Errorf("%s holds for ana %t and the stranger %t: got %t for one of them", test.rule, test.ana, test.stranger, got)
+			}
+		}
+	}
+}
+
+// TestSegmentOrder shows that a customer's segments come highest priority
+// first, without those that are not active.
+func TestSegmentOrder(t *testing.T) {
+	const all = `"rule":{"field":"email","op":"=","value":true}}`
+	s := newShop(t, setup{also: `"segments":[
+		{"key":"low","name":"Low","priority":-1,"isActive":true,` + all + `,
+		{"key":"b","name":"B","priority":5,"isActive":true,` + all + `,
+		{"key":"off","name":"Off","priority":99,"isActive":false,` + all + `,
+		{"key":"a","name":"A","priority":5,"isActive":true,` + all + `,
+		{"key":"high","name":"High","priority":10,"isActive":true,` + all + `,
+		{"key":"other","name":"Other","priority":20,"isActive":true,"rule":{"field":"email","op":"=","value":false}}]`})
+	ana := s.customer("ana")
+	keys := ask(s, func(t *txn) ([]string, error) {
+		_, a, err := t.accountOf(ana)
+		return keysOf(t.segmentsOf(a)), err
+	})
+	if !slices.Equal(keys, []string{"high", "a", "b", "low"}) {
+		t.Errorf("got %s, want high a b low", strings.Join(keys, " "))
+	}
+}
