@@ -147,6 +147,13 @@ func TestParseMoment(t *testing.T) {
 		{"a date that is over in the year 10000 of UTC", "America/Mexico_City", "9999-12-31", true, ""},
 		{"the year 0", "UTC", "0000-01-01", true, ""},
 		{"a number", "UTC", "1763633625", true, ""},
+		{"an hour of one digit", "UTC", "2026-11-20T1:02:03Z", true, ""},
+		{"a comma for the point", "UTC", "2026-11-20T10:13:45,5Z", true, ""},
+		{"an offset of a day", "UTC", "2026-11-20T10:13:45+24:00", true, ""},
+		{"an offset of sixty minutes", "UTC", "2026-11-20T10:13:45+00:60", true, ""},
+		{"an offset without seconds", "UTC", "2026-11-20T10:13Z", true, ""},
+		{"a leap second", "UTC", "2026-12-31T23:59:60Z", true, ""},
+		{"the widest offsets", "UTC", "2026-11-20T10:13:45-23:59", true, "2026-11-21T10:12:45Z"},
 		{"a word", "UTC", "tomorrow", true, ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

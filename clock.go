@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math/rand/v2"
+	"regexp"
 	"time"
 )
 
@@ -69,7 +70,14 @@ func parseMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
 	return at, true
 }
 
+// timeForm is stricter than time.Parse, which takes an hour of one digit, a
+// comma for the point and offsets beyond a day.
+var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)?$`)
+
 func parseTime(s string, zone *time.Location) (instant, bool) {
+	if !timeForm.MatchString(s) {
+		return 0, false
+	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return instantOf(t), true
 	}

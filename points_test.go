@@ -44,6 +44,7 @@ type played struct {
 	taken    map[int][]taken // by deed
 	bought   map[int]*modelPurchase
 	days     map[date]*basis
+	moved    tally  // what statistics tell
 	err      string // of the last deed
 }
 
@@ -108,6 +109,7 @@ func (p *played) act(i int, d deed) {
 			return
 		}
 		p.taken[i] = p.take(d.amount)
+		p.moved.PointsRedeemed += d.amount
 	case "cancel":
 		for _, t := range p.taken[d.of] {
 			if t.lot.expires <= p.now {
@@ -117,6 +119,7 @@ func (p *played) act(i int, d deed) {
 			paid := min(p.debt, t.amount)
 			p.debt -= paid
 			t.lot.left += t.amount - paid
+			p.moved.PointsRedeemed -= t.amount
 		}
 	case "buy":
 		p.buy(i, d)
@@ -130,6 +133,7 @@ func (p *played) credit(deed int, amount decimal, from, expires instant) {
 		return
 	}
 	p.lots = append(p.lots, &modelLot{deed: deed, from: from, expires: expires, left: amount})
+	p.moved.PointsIssued += amount
 	p.pass(p.now)
 }
 
@@ -214,16 +218,21 @@ func (p *played) bring(d deed) {
 			n := min(rest, l.left)
 			l.left -= n
 			rest -= n
-			b.reversed += n
+			p.reverse(b, n)
 		}
 	}
 	n := min(rest, max(p.balance(), 0))
 	p.take(n)
-	b.reversed += n
+	p.reverse(b, n)
 	if p.program.NegativeBalance == negativeDebt {
 		p.debt += rest - n
-		b.reversed += rest - n
+		p.reverse(b, rest-n)
 	}
+}
+
+func (p *played) reverse(b *modelPurchase, amount decimal) {
+	b.reversed += amount
+	p.moved.PointsReversed += amount
 }
 
 // available are the lots that can be spent, those that expire first first.
@@ -396,6 +405,9 @@ func randomPoints(rnd *rand.Rand, p *programDoc, most int) decimal {
 	for range decimalPlaces - p.PointsDecimals {
 		step *= 10
 	}
+	if rnd.IntN(6) == 0 {
+		return step // the least there is
+	}
 	return step * decimal(1+rnd.IntN(int(decimalOf(most)/step)))
 }
 
@@ -560,6 +572,9 @@ func (h *history) checkLedger() {
 	var sum, expired decimal
 	for _, m := range h.shop.ledger(h.cust) {
 		sum += m.Amount
+		if m.Amount == 0 {
+			h.t.Errorf("the ledger has %s of nothing", m.Category)
+		}
 		if m.Category != categoryExpiration {
 			continue
 		}
@@ -574,9 +589,19 @@ func (h *history) checkLedger() {
 	if want := p.standing(); sum != want.Balance+want.Pending {
 		h.t.Errorf("movements add up to %s, balance and pending to %s", sum, want.Balance+want.Pending)
 	}
+	p.moved.PointsExpired = p.expired()
 	if expired != p.expired() {
 		h.t.Errorf("expired in the ledger: %s, in the model: %s", expired, p.expired())
 	}
+	counted := ask(h.shop, func(t *txn) (tally, error) {
+		s, err := t.statistics(statsQuery{from: dayOn(2000, 1, 1), to: dayOn(2050, 1, 1), groupBy: groupMonth})
+		if err != nil {
+			return tally{}, err
+		}
+		all := s.total.tally
+		return tally{PointsIssued: all.PointsIssued, PointsRedeemed: all.PointsRedeemed, PointsExpired: all.PointsExpired, PointsReversed: all.PointsReversed}, nil
+	})
+	same(h.t, "points in the statistics", counted, p.moved)
 }
 
 // TestManyLots shows that an account with 10,000 lots costs no more than one

@@ -589,6 +589,15 @@ func TestReturnTotals(t *testing.T) {
 	_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("5")})
 	s.ok(err)
 	wantTotals("-4.9999 1 2 5", "unlinked")
+
+	mugs := s.buy(ana, "30", item{"MUG", dec("10"), dec("3")})
+	wantTotals("25.0001 2 3 6", "three mugs")
+	s.bring(mugs, "5", item{"MUG", dec("10"), dec("2.5")})
+	wantTotals("20.0001 2 3 7", "half a mug is left")
+	s.bring(mugs, "5", item{"MUG", dec("10"), dec("0.5")})
+	wantTotals("15.0001 1 3 8", "all mugs came back, though not all of the money")
+	s.bring(mugs, "20")
+	wantTotals("-4.9999 1 3 9", "the money too")
 }
 
 // TestFindSales compares pages of filtered sales with the same filter put to
