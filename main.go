@@ -300,7 +300,7 @@ func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
-	s, err := openBolt(c.db, boltOptions{mustExist: !mayCreate})
+	s, err := openBolt(c.db, boltOptions{mustExist: !mayCreate, dense: denseTables})
 	if err != nil {
 		return nil, err // not s: a nil *boltStore is no nil Store
 	}

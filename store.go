@@ -119,9 +119,9 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// An overlay is a Tx over another one, its base, whose writes stay in memory
-// until flush copies them into a Tx. An overlay that is dropped has changed
-// nothing: so a rule can run for its result alone, even inside a View.
+// An overlay is a Tx over another one, its base, whose writes stay in memory.
+// An overlay that is dropped has changed nothing: so a rule can run for its
+// result alone, even inside a View.
 //
 // The base must not change under a key or range that the overlay reads.
 type overlay struct {
@@ -129,8 +129,8 @@ type overlay struct {
 	writes map[string][]byte // what each key was last set to; nil: deleted
 	size   int               // bytes of keys and values written, repeats included
 
-	ordered []string // keys of writes in order, but for those written since the last scan
-	fresh   []string // these, in any order
+	runs  [][]string // keys of writes, each run in order, but for those written since the last scan
+	fresh []string   // these, in any order
 }
 
 func newOverlay(base Tx) *overlay { return &overlay{base: base} }
@@ -176,71 +176,132 @@ func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 			own = slices.Clone(own)
 			slices.Reverse(own)
 		}
-		before := func(own string, key []byte) bool {
-			if reverse {
-				return own > string(key)
+		next := func() (e Entry, ok bool) {
+			if len(own) == 0 {
+				return Entry{}, false
 			}
-			return own < string(key)
-		}
-		// yieldOwn yields the first of own, unless it is a deletion.
-		yieldOwn := func() bool {
-			key := own[0]
+			e = Entry{[]byte(own[0]), o.writes[own[0]]}
 			own = own[1:]
-			value := o.writes[key]
-			return value == nil || yield(Entry{[]byte(key), value}, nil)
+			return e, true
 		}
-		for e, err := range o.base.Scan(lo, hi, reverse) {
-			if err != nil {
-				yield(Entry{}, err)
+		mergeScan(next, o.base.Scan(lo, hi, reverse), reverse, yield)
+	}
+}
+
+// mergeScan yields the entries of base with those of upper laid over them. An
+// entry of upper without a value, nil, stands for a deletion. Both come in the
+// order of the scan.
+func mergeScan(upper func() (Entry, bool), base iter.Seq2[Entry, error], reverse bool, yield func(Entry, error) bool) {
+	own, more := upper()
+	if !more {
+		base(yield)
+		return
+	}
+	// pass yields own and takes the next one.
+	pass := func() bool {
+		if own.Value != nil && !yield(own, nil) {
+			return false
+		}
+		own, more = upper()
+		return true
+	}
+	for e, err := range base {
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		order := -1
+		for more {
+			if order = bytes.Compare(own.Key, e.Key); reverse {
+				order = -order
+			}
+			if order > 0 {
+				break
+			}
+			if !pass() {
 				return
 			}
-			for len(own) > 0 && before(own[0], e.Key) {
-				if !yieldOwn() {
-					return
-				}
-			}
-			if len(own) > 0 && own[0] == string(e.Key) {
-				if !yieldOwn() {
-					return
-				}
-			} else if !yield(e, nil) {
-				return
+			if order == 0 {
+				break
 			}
 		}
-		for len(own) > 0 {
-			if !yieldOwn() {
-				return
-			}
+		if order != 0 && !yield(e, nil) {
+			return
+		}
+	}
+	for more {
+		if !pass() {
+			return
 		}
 	}
 }
 
 // keys returns the keys in [lo, hi) that were written, in order. The slice is
 // not changed by later writes, nor by the caller.
+//
+// Each scan makes a run of the keys that were written since the one before;
+// a run that is not half as long as the one before it is merged into that, so
+// that there are few of them, and a key is moved a few times only.
 func (o *overlay) keys(lo, hi []byte) []string {
 	if len(o.fresh) > 0 {
 		slices.Sort(o.fresh)
-		merged := make([]string, 0, len(o.ordered)+len(o.fresh))
-		old, fresh := o.ordered, o.fresh
-		for len(old) > 0 && len(fresh) > 0 {
-			if old[0] < fresh[0] {
-				merged, old = append(merged, old[0]), old[1:]
-			} else {
-				merged, fresh = append(merged, fresh[0]), fresh[1:]
-			}
+		o.runs, o.fresh = append(o.runs, o.fresh), nil
+		for n := len(o.runs); n > 1 && len(o.runs[n-2]) < 2*len(o.runs[n-1]); n-- {
+			o.runs = append(o.runs[:n-2], mergeSorted(o.runs[n-2], o.runs[n-1]))
 		}
-		o.ordered, o.fresh = append(append(merged, old...), fresh...), nil
 	}
-	first, _ := slices.BinarySearch(o.ordered, string(lo))
-	last := len(o.ordered)
-	if len(hi) > 0 {
-		last, _ = slices.BinarySearch(o.ordered, string(hi))
+	var found []string
+	for _, run := range o.runs {
+		first, _ := slices.BinarySearch(run, string(lo))
+		last := len(run)
+		if len(hi) > 0 {
+			last, _ = slices.BinarySearch(run, string(hi))
+		}
+		if first < last {
+			found = mergeSorted(found, run[first:last])
+		}
 	}
-	return o.ordered[first:max(first, last)]
+	return found
+}
+
+// mergeSorted merges two slices in order without changing them.
+func mergeSorted(a, b []string) []string {
+	if len(a) == 0 {
+		return b
+	}
+	merged := make([]string, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] < b[0] {
+			merged, a = append(merged, a[0]), a[1:]
+		} else {
+			merged, b = append(merged, b[0]), b[1:]
+		}
+	}
+	return append(append(merged, a...), b...)
+}
+
+// absorb makes what was written to p, whose base is o, be written to o. p is
+// not used any more.
+func (o *overlay) absorb(p *overlay) {
+	if o.writes == nil {
+		o.writes, o.runs, o.fresh, o.size = p.writes, p.runs, p.fresh, p.size
+		return
+	}
+	for key, value := range p.writes {
+		if _, again := o.writes[key]; !again {
+			o.fresh = append(o.fresh, key)
+		}
+		o.writes[key] = value
+	}
+	o.size += p.size
 }
 
 // flush writes to tx what was written to o, in the order of the keys.
 func (o *overlay) flush(tx Tx) error {
+	if base, ok := tx.(*overlay); ok && o.base == tx {
+		base.absorb(o)
+		return nil
+	}
 	for _, key := range o.keys(nil, nil) {
 		var err error
 		if value := o.writes[key]; value == nil {
@@ -253,4 +314,13 @@ func (o *overlay) flush(tx Tx) error {
 		}
 	}
 	return nil
+}
+
+// changes lists what was written, in any order.
+func (o *overlay) changes() []written {
+	list := make([]written, 0, len(o.writes))
+	for key, value := range o.writes {
+		list = append(list, written{key, value})
+	}
+	return list
 }

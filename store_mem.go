@@ -52,7 +52,7 @@ func (s *memStore) Close() error {
 }
 
 func (s *memStore) begin() (batch, error) {
-	return memBatch{newOverlay(*s.state.Load()), s}, nil
+	return memBatch{*s.state.Load(), s}, nil
 }
 
 // A memTx is one committed state: its entries in order, which never change.
@@ -98,18 +98,19 @@ func (t memTx) find(key []byte) (int, bool) {
 	})
 }
 
-// A memBatch is an overlay that becomes the committed state.
+// A memBatch is a committed state that can be followed by another one.
 type memBatch struct {
-	*overlay
+	memTx
 	store *memStore
 }
 
-func (b memBatch) commit() error {
-	var next memTx
-	for e, err := range b.Scan(nil, nil, false) {
-		if err != nil {
-			return err
-		}
+func (b memBatch) commit(changes []written) error {
+	after := newOverlay(b.memTx)
+	for _, c := range changes {
+		after.write([]byte(c.key), c.value)
+	}
+	next := make(memTx, 0, len(b.memTx)+len(changes))
+	for e := range after.Scan(nil, nil, false) {
 		next = append(next, e)
 	}
 	b.store.state.Store(&next)

@@ -18,22 +18,22 @@ const (
 	maxBatchBytes  = 8 << 20
 )
 
-// A batch is an open write transaction of a backend: what one group commit
-// stores. It ends with one call of commit or of rollback.
+// A batch is what one group commit of a backend begins from. It ends with one
+// call of commit, or of rollback where there is nothing to store.
 //
-// When commit, or any call before it, returns an error that wraps
-// errUnavailable, nothing was stored and a later batch may do better: the disk
-// is full. After any other error the outcome is unknown.
+// When begin or commit returns an error that wraps errUnavailable, nothing was
+// stored and a later batch may do better: the disk is full. After any other
+// error the outcome is unknown.
 type batch interface {
-	Tx
-	commit() error // nil: everything written is durable
+	Tx                              // the state that was committed last
+	commit(changes []written) error // nil: they are durable, and the state from now on
 	rollback()
 }
 
 // A writeQueue is the Update of a backend. One goroutine, the writer, takes
 // every update that waits, runs the functions one after another, each on an
-// overlay of the same batch, commits once and answers all of them. Nothing
-// waits for company: a batch is what arrived while the one before it was
+// overlay of what those before it wrote, commits once and answers all of them.
+// Nothing waits for company: a batch is what arrived while the one before it was
 // committed.
 //
 // A function that fails or panics leaves the others alone, and is answered
@@ -182,26 +182,22 @@ func (q *writeQueue) commit() error {
 			b.rollback()
 		}
 	}()
-	size := 0
-	for c := q.calls[0]; c != nil; c = q.next(size) {
-		o := newOverlay(b)
-		if !c.run(o) {
-			continue
+	all := newOverlay(b)
+	for c := q.calls[0]; c != nil; c = q.next(all.size) {
+		own := newOverlay(all)
+		if c.run(own) {
+			all.absorb(own)
 		}
-		if err := o.flush(b); err != nil {
-			return err
-		}
-		size += o.size
 	}
-	if size == 0 {
+	if len(all.writes) == 0 {
 		return nil
 	}
 	commit = true
-	return b.commit()
+	return b.commit(all.changes())
 }
 
 // next adds to q.calls, and returns, the next update that waits. It returns
-// nil if there is none or if the batch, to which size bytes were written, is
+// nil if there is none or if the batch, in which size bytes were written, is
 // full.
 func (q *writeQueue) next(size int) *call {
 	for len(q.calls) < maxBatchCalls && size < maxBatchBytes {

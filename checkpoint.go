@@ -1,0 +1,277 @@
+package main
+
+import (
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A checkpoint brings what a memtable holds into the file. While that goes on
+// the table is frozen: a new one takes the writes, and the journal's next
+// generation with it. The work is cut into steps, each a transaction of bbolt
+// over the next keys in order, so that no page is written twice and no flush
+// is long enough to hold up those of the journal. What the file holds between
+// two steps is no state that ever was; only with the frozen table over it, or
+// with the journal, is it one.
+
+const (
+	defaultMemSize = 32 << 20         // bytes
+	defaultMemAge  = 30 * time.Second // more would save few writes, and make the journal long
+	checkpointStep = 512              // entries, at least
+	checkpointCut  = 64               // steps, at most, but for those that the minimum makes
+	stepPause      = 20 * time.Millisecond
+	retryPause     = time.Second // when the disk is full
+	lookPause      = 250 * time.Millisecond
+)
+
+// How full bbolt makes the pages that it splits. Where keys come in ascending
+// order nothing will come between them; elsewhere there must be room.
+const (
+	fillDense  = 0.95
+	fillSparse = 0.7
+)
+
+// freeze ends the memtable that is written to. There must be no other one that
+// waits to be brought into the file. The caller holds mu.
+func (s *boltStore) freeze() {
+	s.frozen, s.active = s.active, newMemtable()
+	s.journal.next()
+	s.publish(s.state.Load().file)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// checkpoints makes a checkpoint when there is a frozen memtable or the one
+// that is written to is old.
+func (s *boltStore) checkpoints() {
+	debug.SetPanicOnFault(true)
+	look := time.NewTicker(lookPause)
+	defer look.Stop()
+	for {
+		s.mu.Lock()
+		if s.frozen == nil && s.active.count > 0 && time.Since(s.since) >= s.opts.memAge {
+			s.freeze()
+		}
+		frozen := s.frozen
+		s.mu.Unlock()
+		if frozen != nil {
+			if err := s.checkpoint(frozen, s.pace); err != nil {
+				s.queue.fail(err)
+				return
+			}
+		}
+		select {
+		case <-s.stop:
+			return
+		case <-s.wake:
+		case <-look.C:
+		}
+	}
+}
+
+// errStopped ends a checkpoint that Close will make again, in haste.
+var errStopped = errors.New("store: stopped")
+
+// pace waits before a step that begins when so many of a checkpoint's entries
+// are in the file: the checkpoint is to go on evenly until the next memtable
+// is nearly full.
+func (s *boltStore) pace(done, all int) error {
+	for range 10 {
+		s.mu.Lock()
+		behind := done*s.opts.memSize < all*s.active.size()/4*5
+		s.mu.Unlock()
+		if behind {
+			break
+		}
+		time.Sleep(stepPause / 10)
+	}
+	select {
+	case <-s.stop:
+		return errStopped
+	default:
+		return nil
+	}
+}
+
+// checkpoint brings the frozen memtable into the file. It calls pace before
+// each step. No error means that it is done or was stopped.
+func (s *boltStore) checkpoint(frozen *memtable, pace func(done, all int) error) error {
+	at := checkpointPlace{table: frozen, dense: s.opts.dense, pass: passDense}
+	at.start()
+	for done := 0; ; {
+		if err := pace(done, frozen.count); err == errStopped {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		n, next, err := s.step(at, max(checkpointStep, frozen.count/checkpointCut))
+		if errors.Is(err, errUnavailable) {
+			if !s.awaitSpace(err) {
+				return nil
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if next.end() {
+			return nil
+		}
+		done, at = done+n, next
+	}
+}
+
+// awaitSpace lets writers know why the checkpoint does not go on, and waits a
+// while. It reports whether to try again: not when the store is closed.
+func (s *boltStore) awaitSpace(cause error) bool {
+	s.mu.Lock()
+	s.full = cause
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	select {
+	case <-s.stop:
+		return false
+	case <-time.After(retryPause):
+		return true
+	}
+}
+
+// step brings up to limit entries into the file and returns how many they were
+// and where the next step begins. After the last one the memtable is gone.
+func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
+	s.letRemap()
+	err = s.writeFile(func(tx *bolt.Tx) error {
+		bucket := tx.Bucket([]byte(boltBucket))
+		bucket.FillPercent = fillSparse
+		if at.pass == passDense {
+			bucket.FillPercent = fillDense
+		}
+		pass := at.pass
+		for ; n < limit && at.entry != 0 && at.pass == pass; n++ {
+			key := at.table.key(at.entry)
+			value, _ := at.table.value(at.entry, at.table.newest)
+			var err error
+			if value == nil {
+				err = bucket.Delete(key)
+			} else {
+				err = bucket.Put(key, seal(key, value))
+			}
+			if err != nil {
+				return err
+			}
+			at.advance()
+		}
+		if at.end() {
+			return setJournalState(tx, s.journal.store, s.first+1)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errUnavailable) {
+		return 0, at, err // bbolt may hold its locks
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.full = nil
+		if at.end() {
+			s.frozen = nil
+			s.first++
+		}
+	}
+	return n, at, errors.Join(err, s.share())
+}
+
+// A checkpointPlace is how far a checkpoint has come: it passes over the table
+// once for the dense keys and once for the others, since pages are filled in
+// two ways.
+type checkpointPlace struct {
+	table *memtable
+	dense string
+	pass  int
+	entry uint32
+}
+
+const (
+	passDense = iota
+	passSparse
+	passEnd
+)
+
+func (p *checkpointPlace) end() bool { return p.pass == passEnd }
+
+func (p *checkpointPlace) start() {
+	p.entry = p.table.first(nil)
+	p.settle()
+}
+
+func (p *checkpointPlace) advance() {
+	p.entry = p.table.next(p.entry, 0)
+	p.settle()
+}
+
+// settle moves on to the next entry that belongs to the pass.
+func (p *checkpointPlace) settle() {
+	for !p.end() {
+		if p.entry == 0 {
+			if p.pass++; p.pass == passSparse {
+				p.entry = p.table.first(nil)
+			}
+			continue
+		}
+		table := p.table.key(p.entry)[0]
+		if (strings.IndexByte(p.dense, table) >= 0) == (p.pass == passDense) {
+			return
+		}
+		if table == 0xff {
+			p.entry = 0
+		} else {
+			p.entry = p.table.first([]byte{table + 1})
+		}
+	}
+}
+
+// letRemap makes way for bbolt to map the file anew if the next step may make
+// it need that: then nobody may read from it, and who wants to waits for the
+// next share.
+func (s *boltStore) letRemap() {
+	const margin = 256 << 20 // more than any step adds
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.state.Load(); state.file != nil && state.file.tx.Size()+margin > initialMap {
+		s.unshare()
+		s.publish(nil)
+	}
+}
+
+// finish brings everything into the file and reports whether the file is whole
+// without the journal. It is not if the disk is full or the store has failed.
+func (s *boltStore) finish() (whole bool, err error) {
+	debug.SetPanicOnFault(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return true, nil
+	}
+	for !s.queue.broken.Load() {
+		if s.frozen == nil {
+			if s.active.count == 0 {
+				err := s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, s.journal.store, 0) })
+				return err == nil, err
+			}
+			s.freeze()
+		}
+		frozen := s.frozen
+		s.mu.Unlock()
+		err := s.checkpoint(frozen, func(int, int) error { return nil })
+		s.mu.Lock()
+		if err != nil || s.frozen != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A crash is a store as a process that was killed at a random moment leaves
+// it, and what it should hold.
+type crash struct {
+	dir     string
+	states  []map[string]string // after each update; the last one is what is stored
+	whole   int                 // the first of states that the file and the generations before the newest hold
+	journal string              // name of the file with the newest generation
+	records uint64              // in it
+	end     int64               // of the last of them
+}
+
+func (c *crash) path() string { return filepath.Join(c.dir, "store") }
+
+// newCrash runs updates on a new store and copies its files while it runs.
+func newCrash(t *testing.T, rng *rand.Rand) *crash {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{noSync: true, memSize: 500 + rng.IntN(20_000), dense: "0"})
+	c := &crash{dir: t.TempDir(), states: []map[string]string{{}}}
+	m := modelTx{rng, map[string]string{}, func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(300)) }}
+	for range 1 + rng.IntN(400) {
+		generation := uint64(0)
+		if s.journal != nil {
+			generation = s.journal.generation
+		}
+		entries := m.clone().entries
+		err := s.Update(t.Context(), func(tx Tx) error {
+			m.entries = maps.Clone(entries)
+			return m.play(tx, 1+rng.IntN(10))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.states = append(c.states, maps.Clone(m.entries))
+		if s.journal != nil && s.journal.generation != generation {
+			c.whole = len(c.states) - 2
+		}
+	}
+	// No step of a checkpoint is under way in an open transaction.
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := journalNames("store")
+	for _, name := range append([]string{"store"}, names[:]...) {
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(c.dir, name), b)
+	}
+	if s.journal != nil {
+		c.journal = filepath.Join(c.dir, names[(s.journal.generation+1)%2])
+		if c.records = s.journal.records; c.records > 0 {
+			c.end = s.journal.end
+		}
+	}
+	return c
+}
+
+// open opens the store as it was left and returns the number of the state that
+// it holds.
+func (c *crash) open(t *testing.T) (state int, err error) {
+	t.Helper()
+	s, err := openBolt(c.path(), boltOptions{noSync: true})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	var got map[string]string
+	s.View(t.Context(), func(tx Tx) error {
+		got = contents(t, tx)
+		return nil
+	})
+	for i := len(c.states) - 1; i >= 0; i-- {
+		if maps.Equal(got, c.states[i]) {
+			return i, nil
+		}
+	}
+	t.Fatalf("opened with %d entries, which is no state that ever was", len(got))
+	return 0, nil
+}
+
+// TestJournalCrash kills stores: all that was stored is there, also the second
+// time, and after the journal has gone.
+func TestJournalCrash(t *testing.T) {
+	histories(t, 10, func(t *testing.T, rng *rand.Rand) {
+		c := newCrash(t, rng)
+		for range 2 {
+			if state, err := c.open(t); err != nil || state != len(c.states)-1 {
+				t.Fatalf("state %d of %d, %v", state, len(c.states)-1, err)
+			}
+		}
+		if left := listDir(t, c.path()); left != "store" {
+			t.Errorf("there is now %s", left)
+		}
+	})
+}
+
+// TestJournalCut cuts off the newest journal at any place, and the store holds
+// what was stored before that.
+func TestJournalCut(t *testing.T) {
+	histories(t, 25, func(t *testing.T, rng *rand.Rand) {
+		c := newCrash(t, rng)
+		if c.end == 0 {
+			return
+		}
+		whole := readFile(t, c.journal)
+		cut := rng.Int64N(c.end)
+		writeFile(t, c.journal, append(whole[:cut:cut], make([]byte, rng.IntN(100))...))
+		state, err := c.open(t)
+		if err != nil || state < c.whole || state == len(c.states)-1 && !maps.Equal(c.states[state], c.states[state-1]) && c.end-cut > 8 {
+			t.Errorf("cut at %d of %d: state %d of %d to %d, %v", cut, c.end, state, c.whole, len(c.states)-1, err)
+		}
+	})
+}
+
+// TestJournalDamaged flips a bit of a journal. Where that is not told from a
+// batch that was cut off, because it hit the last one, that batch is missing;
+// else all is there or the store does not open.
+func TestJournalDamaged(t *testing.T) {
+	histories(t, 40, func(t *testing.T, rng *rand.Rand) {
+		c := newCrash(t, rng)
+		names := journalNames(c.path())
+		name := names[rng.IntN(2)]
+		b, err := os.ReadFile(name)
+		if err != nil || len(b) == 0 {
+			return
+		}
+		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		writeFile(t, name, b)
+		switch state, err := c.open(t); {
+		case err != nil:
+			if !strings.HasPrefix(err.Error(), c.path()+": journal dañado: ") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v", err)
+			}
+		case maps.Equal(c.states[state], c.states[len(c.states)-1]):
+		case name == c.journal && state >= c.whole && maps.Equal(c.states[state], c.states[len(c.states)-2]):
+		case name == c.journal && c.records == 1 && maps.Equal(c.states[state], c.states[c.whole]): // its header
+		default:
+			t.Errorf("%s damaged: state %d of %d", filepath.Base(name), state, len(c.states)-1)
+		}
+	})
+}
+
+// TestJournalMissing opens a file without the journal that it needs, and with
+// that of another store.
+func TestJournalMissing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	c, other := newCrash(t, rng), newCrash(t, rng)
+	for i, name := range journalNames(c.path()) {
+		b := readFile(t, name)
+		os.Remove(name)
+		_, err := c.open(t)
+		if want := fmt.Sprintf("%s: falta store-journal%d, sin el que el archivo no está completo", c.path(), i+1); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		writeFile(t, name, b)
+	}
+	if state, err := c.open(t); err != nil || state != len(c.states)-1 {
+		t.Errorf("state %d of %d, %v", state, len(c.states)-1, err)
+	}
+	// The file is whole by now: a journal that lies beside it means nothing.
+	names := journalNames(other.path())
+	for i, name := range journalNames(c.path()) {
+		writeFile(t, name, readFile(t, names[i]))
+	}
+	if state, err := c.open(t); err != nil || state != len(c.states)-1 {
+		t.Errorf("with another store's journal: state %d of %d, %v", state, len(c.states)-1, err)
+	}
+}
+
+// TestJournalRecords writes and reads one of each kind of change.
+func TestJournalRecords(t *testing.T) {
+	changes := []written{{"k", []byte("v")}, {"empty", []byte{}}, {"gone", nil}, {strings.Repeat("k", maxKey), bytes.Repeat([]byte("v"), maxValue)}}
+	var got []written
+	read := func(key string, value []byte) { got = append(got, written{key, value}) }
+	body := appendChanges(nil, changes)
+	if err := readChanges(body, read); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range changes {
+		if got[i].key != c.key || !sameBytes(got[i].value, c.value) {
+			t.Errorf("change %d is read otherwise", i+1)
+		}
+	}
+	for cut := range 20 {
+		if cut != 0 && cut != len("kv")+2 && cut != len("kvempty")+4 && cut != len("kvemptygone")+5 {
+			if err := readChanges(body[:cut], func(string, []byte) {}); err == nil {
+				t.Errorf("cut at %d: no error", cut)
+			}
+		}
+	}
+}
