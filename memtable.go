@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"hash/maphash"
 	"sync/atomic"
 )
@@ -17,9 +18,9 @@ import (
 // to do with them; they refer to one another by 32-bit references, of which 0
 // is none. Nothing is freed before the table as a whole.
 //
-//	entry:   hash, next with the same bucket, newest version,
-//	         position and length of the key, entry before,
-//	         then for each of its levels the entry after
+//	entry:   hash, next in the same bucket, newest version,
+//	         position and length of the key, its first 16 bytes,
+//	         entry before, then for each of its levels the entry after
 //	version: number, older version, position and length of the value
 type memtable struct {
 	seed    maphash.Seed
@@ -36,7 +37,7 @@ type memtable struct {
 }
 
 const (
-	memBuckets = 1 << 15
+	memBuckets = 1 << 18
 	memLevels  = 10        // enough for 4^10 entries
 	memDeleted = 1<<32 - 1 // as the length of a value
 )
@@ -48,8 +49,9 @@ const (
 	entryNewest
 	entryKey
 	entryKeyLen
-	entryPrev
-	entryNext
+	entryStart
+	entryPrev = entryStart + 4
+	entryNext = entryPrev + 1
 )
 
 // Words of a version.
@@ -127,21 +129,44 @@ func (m *memtable) next(e uint32, level int) uint32 {
 	return atomic.LoadUint32(&m.words.from(e)[entryNext+level])
 }
 
-// before tells whether entry e, which may be none, lies before key.
-func (m *memtable) before(e uint32, key []byte) bool {
-	return e != 0 && (e == m.head || bytes.Compare(m.key(e), key) < 0)
+// A memKey is a key to compare others with. Most of them differ in the first 16
+// bytes, which an entry has at hand: to look at a whole key is to wait for memory.
+type memKey struct {
+	start [2]uint64
+	key   []byte
+}
+
+func newMemKey(key []byte) memKey {
+	var b [16]byte
+	copy(b[:], key)
+	return memKey{[2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}, key}
+}
+
+// before tells whether entry e, which may be none, lies before the key.
+func (m *memtable) before(e uint32, k *memKey) bool {
+	if e == 0 || e == m.head {
+		return e != 0
+	}
+	w := m.words.from(e)
+	for i, start := range k.start {
+		if own := uint64(w[entryStart+2*i])<<32 | uint64(w[entryStart+2*i+1]); own != start {
+			return own < start
+		}
+	}
+	return bytes.Compare(m.key(e), k.key) < 0
 }
 
 // lastBefore returns the last entry before key, or before the end if key is
 // empty; 0 if there is none.
 func (m *memtable) lastBefore(key []byte) uint32 {
+	k := newMemKey(key)
 	e := m.head
 	for level := memLevels - 1; level >= 0; level-- {
-		for {
-			n := m.next(e, level)
-			if n == 0 || len(key) > 0 && !m.before(n, key) {
-				break
-			}
+		if len(key) > 0 {
+			e = m.advance(e, level, &k)
+			continue
+		}
+		for n := m.next(e, level); n != 0; n = m.next(e, level) {
 			e = n
 		}
 	}
@@ -174,7 +199,8 @@ func (m *memtable) prev(e uint32) uint32 {
 
 // put sets key to value, nil for a deletion, in the version.
 func (m *memtable) put(key string, value []byte, version uint32) {
-	k := []byte(key)
+	var buf [64]byte
+	k := append(buf[:0], key...)
 	hash := m.hash(k)
 	e := m.find(hash, k)
 	if e == 0 {
@@ -206,12 +232,16 @@ func (m *memtable) copy(b []byte) (pos uint32) {
 // insert makes the entry of a key that has none.
 func (m *memtable) insert(hash uint32, key []byte, version uint32) {
 	height := m.newHeight()
-	prev := m.seek(key, height)
+	k := newMemKey(key)
+	prev := m.seek(&k, height)
 	e := m.words.take(entryNext + height)
 	w := m.words.from(e)
 	bucket := &m.buckets[hash%memBuckets]
 	w[entryHash], w[entryChain], w[entryNewest] = hash, *bucket, version
 	w[entryKey], w[entryKeyLen] = m.copy(key), uint32(len(key))
+	for i, start := range k.start {
+		w[entryStart+2*i], w[entryStart+2*i+1] = uint32(start>>32), uint32(start)
+	}
 	w[entryPrev] = prev[0]
 	for level := range height {
 		w[entryNext+level] = m.next(prev[level], level)
@@ -244,8 +274,8 @@ func (m *memtable) newHeight() int {
 // if not on others, it then points at the last entry before key. It starts
 // from where the finger was, since keys with one first byte tend to come in
 // order. On each level the finger is never after where it is on the one below.
-func (m *memtable) seek(key []byte, height int) *memFinger {
-	f := &m.fingers[key[0]]
+func (m *memtable) seek(key *memKey, height int) *memFinger {
+	f := &m.fingers[key.key[0]]
 	level := 0
 	for level < memLevels-1 && !(m.before(f[level], key) && !m.before(m.next(f[level], level), key)) {
 		level++
@@ -264,7 +294,7 @@ func (m *memtable) seek(key []byte, height int) *memFinger {
 	return f
 }
 
-func (m *memtable) advance(e uint32, level int, key []byte) uint32 {
+func (m *memtable) advance(e uint32, level int, key *memKey) uint32 {
 	for n := m.next(e, level); m.before(n, key); n = m.next(e, level) {
 		e = n
 	}

@@ -283,7 +283,7 @@ func mergeSorted(a, b []string) []string {
 // absorb makes what was written to p, whose base is o, be written to o. p is
 // not used any more.
 func (o *overlay) absorb(p *overlay) {
-	if o.writes == nil {
+	if len(o.writes) == 0 && (o.writes == nil || len(p.writes) > 1000) {
 		o.writes, o.runs, o.fresh, o.size = p.writes, p.runs, p.fresh, p.size
 		return
 	}

@@ -44,6 +44,7 @@ type batch interface {
 type writeQueue struct {
 	begin func() (batch, error) // called by the writer only
 	calls []*call               // of the batch under way; the writer's
+	all   *overlay              // the same
 
 	mu      sync.RWMutex // held to send on waiting, locked to close it
 	closed  bool
@@ -182,7 +183,7 @@ func (q *writeQueue) commit() error {
 			b.rollback()
 		}
 	}()
-	all := newOverlay(b)
+	all := q.overlay(b)
 	for c := q.calls[0]; c != nil; c = q.next(all.size) {
 		own := newOverlay(all)
 		if c.run(own) {
@@ -194,6 +195,18 @@ func (q *writeQueue) commit() error {
 	}
 	commit = true
 	return b.commit(all.changes())
+}
+
+// overlay returns the overlay for a batch: the same one each time, since its
+// map has by then the size that batches need.
+func (q *writeQueue) overlay(b batch) *overlay {
+	const large = 1 << 14
+	if q.all == nil || len(q.all.writes) > large {
+		q.all = &overlay{writes: map[string][]byte{}}
+	}
+	clear(q.all.writes)
+	*q.all = overlay{base: b, writes: q.all.writes}
+	return q.all
 }
 
 // next adds to q.calls, and returns, the next update that waits. It returns
