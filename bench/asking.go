@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// An asking is one kind of GET in a comparison on one connection.
+type asking struct {
+	name string
+	p    *process
+	next func(r *rand.Rand) []byte
+	ms   []float64 // median of each round
+	cpu  []float64 // µs of server CPU per request, of each round
+}
+
+// compare asks each in turn, round by round, on one connection.
+func (b *bench) compare(ctx context.Context, askings []*asking) error {
+	const most, least = 200, 3
+	limit := b.span / 6
+	r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	for range b.rounds {
+		for _, a := range askings {
+			c, err := dial(a.p.addr)
+			if err != nil {
+				return err
+			}
+			stop := c.closeAfter(ctx)
+			err = a.round(c, r, most, least, limit)
+			stop()
+			c.Close()
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *asking) round(c *client, r *rand.Rand, most, least int, limit time.Duration) error {
+	var list []time.Duration
+	var cpuBefore time.Duration
+	var cpuErr error
+	begin := time.Now()
+	for i := -1; i < most && (i < least || time.Since(begin) < limit); i++ {
+		if i == 0 { // the first answer is not counted
+			cpuBefore, cpuErr = a.p.cpu()
+		}
+		request := a.next(r)
+		sent := time.Now()
+		status, body, err := c.do(request)
+		if err == nil && status != 200 {
+			err = &unexpected{status, string(body)}
+		}
+		if err != nil {
+			return err
+		}
+		if i >= 0 {
+			list = append(list, time.Since(sent))
+		}
+	}
+	if cpuAfter, err := a.p.cpu(); err == nil && cpuErr == nil {
+		a.cpu = append(a.cpu, float64((cpuAfter-cpuBefore).Nanoseconds())/1e3/float64(len(list)))
+	} else {
+		a.cpu = append(a.cpu, 0)
+	}
+	slices.Sort(list)
+	a.ms = append(a.ms, quantile(list, 0.5).Seconds()*1000)
+	return nil
+}
+
+func (a *asking) values() map[string]any {
+	return map[string]any{"ms": figures(a.ms), "serverCPUMicroseconds": figures(a.cpu)}
+}
+
+// fixed asks for the same each time.
+func (d *dataset) fixed(name string, p *process, path string) *asking {
+	request := d.get(path).next(nil, nil)
+	return &asking{name: name, p: p, next: func(*rand.Rand) []byte { return request }}
+}
+
+// oneCustomer asks for a random customer.
+func (d *dataset) oneCustomer(p *process) *asking {
+	w := d.one()
+	return &asking{name: "GET of one customer", p: p, next: func(r *rand.Rand) []byte { return w.next(nil, r) }}
+}

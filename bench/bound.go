@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+)
+
+// The bound is the least that a server made with net/http does for the same
+// requests: nothing but HTTP and, for a POST, the decoding of its body. It is
+// this program once more, in a process of its own.
+
+// boundRole is the argument that makes this program the bound.
+const boundRole = "-bound"
+
+// A boundSetup is what the bound answers with.
+type boundSetup struct {
+	Body string       `json:"body"` // of any GET; as long as sello's answer
+	Page customerPage `json:"page"` // of GET /page, encoded anew each time
+}
+
+// customerPage is a page of the customers' list, as the API answers it.
+type customerPage struct {
+	Data []customerItem `json:"data"`
+	Meta pageMeta       `json:"meta"`
+}
+
+type customerItem struct {
+	ID               string  `json:"id"`
+	Name             string  `json:"name"`
+	Status           string  `json:"status"`
+	LoyaltyProgramID string  `json:"loyaltyProgramId"`
+	TierName         *string `json:"tierName"`
+}
+
+type pageMeta struct {
+	CurrentPage     uint64 `json:"currentPage"`
+	Total           uint64 `json:"total"`
+	HasNextPage     bool   `json:"hasNextPage"`
+	HasPreviousPage bool   `json:"hasPreviousPage"`
+}
+
+func startBound(ctx context.Context, s boundSetup) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	setup, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, boundRole)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	go in.Write(append(setup, '\n'))
+	p, err := start(ctx, cmd, cmd.StdoutPipe, func(line []byte) string { return string(line) })
+	if err == nil {
+		p.stdin = in
+	}
+	return p, err
+}
+
+// runBound serves until standard input ends.
+func runBound() error {
+	in := json.NewDecoder(os.Stdin)
+	var s boundSetup
+	if err := in.Decode(&s); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{ // as sello's
+		Handler:           boundHandler(s),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	fmt.Println(listener.Addr())
+	go func() {
+		io.Copy(io.Discard, in.Buffered())
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	return server.Serve(listener)
+}
+
+func boundHandler(s boundSetup) http.Handler {
+	body := []byte(s.Body)
+	answer := func(w http.ResponseWriter, status int, body []byte) {
+		h := w.Header()
+		h["Content-Type"] = []string{"application/json"}
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+		w.WriteHeader(status)
+		w.Write(body)
+	}
+	created := []byte(`{"status":"created"}` + "\n")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			raw, err := io.ReadAll(r.Body)
+			var in struct {
+				Amount   float64 `json:"amount"`
+				Category string  `json:"category"`
+				Comment  string  `json:"comment"`
+			}
+			if err == nil {
+				err = json.Unmarshal(raw, &in)
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			answer(w, http.StatusCreated, created)
+		case r.URL.Path == "/page":
+			var b bytes.Buffer
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			if err := e.Encode(&s.Page); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			answer(w, http.StatusOK, b.Bytes())
+		default:
+			answer(w, http.StatusOK, body)
+		}
+	})
+}

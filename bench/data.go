@@ -1,0 +1,389 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A dataset is a folder with sello's file for so many customers, their ids,
+// and how far loading it has come:
+//
+//	DIR/1000000/sello.db       what sello serves
+//	DIR/1000000/ids            16 bytes for each customer, in order
+//	DIR/1000000/progress.json
+type dataset struct {
+	audience
+	bench     *bench
+	dir       string
+	customers int64
+	sales     int64 // imported, with their dates
+	adds      int64 // of points, through the API: with the sales, three movements for each customer
+	progress  progress
+}
+
+// progress is what has been loaded, in how many seconds.
+type progress struct {
+	Begun     time.Time `json:"begun"` // sales are dated back from here
+	Key       string    `json:"key"`   // an API key
+	Customers loaded    `json:"customers"`
+	Sales     loaded    `json:"sales"`
+	Adds      loaded    `json:"adds"`
+	Measured  int64     `json:"measured"` // writes that measurements have added since
+}
+
+type loaded struct {
+	Rows    int64   `json:"rows"`
+	Timed   int64   `json:"timed"` // those of them that Seconds tells of
+	Seconds float64 `json:"seconds"`
+}
+
+func (l loaded) rate() float64 { return float64(l.Timed) / l.Seconds }
+
+func (l *loaded) add(rows int64, seconds float64) {
+	l.Rows += rows
+	l.Timed += rows
+	l.Seconds += seconds
+}
+
+// movementsEach is how many movements a dataset has for each customer.
+const movementsEach = 3
+
+// A chunk is what is loaded between two notes of progress: as many rows as
+// take some seconds.
+const (
+	leastChunk   = 10_000
+	mostChunk    = 100_000
+	chunkSeconds = 8
+)
+
+// chunk is how many rows are next.
+func (l *loaded) chunk(wanted int64) int64 {
+	n := int64(leastChunk)
+	if l.Timed > 0 {
+		n = min(max(int64(l.rate()*chunkSeconds), leastChunk), mostChunk)
+	}
+	return min(n, wanted-l.Rows)
+}
+
+// worn is how many writes of measurements for each customer make a small
+// dataset another one than it was: it is made anew. A large one is not.
+const (
+	worn       = 10
+	cheapToRun = 20_000
+)
+
+func (b *bench) dataset(customers, sales int64) *dataset {
+	return &dataset{
+		bench: b, dir: filepath.Join(b.dir, strconv.FormatInt(customers, 10)), customers: customers,
+		sales: sales, adds: max(movementsEach*customers-sales, 0),
+	}
+}
+
+func (d *dataset) file() string { return filepath.Join(d.dir, "sello.db") }
+
+// prepare loads what is missing.
+func (d *dataset) prepare(ctx context.Context) error {
+	raw, err := os.ReadFile(filepath.Join(d.dir, "progress.json"))
+	if err == nil {
+		err = json.Unmarshal(raw, &d.progress)
+	}
+	if err == nil {
+		_, err = os.Stat(d.file())
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	isWorn := d.customers <= cheapToRun && d.progress.Measured > worn*d.customers
+	if d.bench.fresh || isWorn || err != nil {
+		if err := os.RemoveAll(d.dir); err != nil {
+			return err
+		}
+		d.progress = progress{}
+	}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	if d.progress.Key == "" {
+		if err := d.found(ctx); err != nil {
+			return err
+		}
+	}
+	err = d.importAll(ctx, "customers", "firstName,lastName,email,phoneNumber", d.customers, &d.progress.Customers, func(i int64) string {
+		p := personOf(i, d.customers)
+		return p.first + "," + p.last + "," + p.email + "," + p.phone
+	})
+	if err != nil {
+		return err
+	}
+	err = d.importAll(ctx, "sales", "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment", d.sales, &d.progress.Sales, func(i int64) string {
+		return saleRow(i, d.sales, d.customers, d.progress.Begun)
+	})
+	if err != nil {
+		return err
+	}
+	d.key = d.progress.Key
+	if err := d.readIDs(); err == nil && d.progress.Adds.Rows >= d.adds {
+		return nil
+	}
+	p, err := d.serve(ctx)
+	if err != nil {
+		return err
+	}
+	if err = d.fetchIDs(ctx, p); err == nil {
+		err = d.addAll(ctx, p)
+	}
+	return errors.Join(err, p.stop())
+}
+
+func (d *dataset) save() error {
+	raw, err := json.MarshalIndent(d.progress, "", "  ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(d.dir, "progress.json")
+	if err := os.WriteFile(name+".new", raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+//go:embed organization.json
+var organization []byte
+
+// found makes the organization and its key.
+func (d *dataset) found(ctx context.Context) error {
+	if _, err := d.sello(ctx, bytes.NewReader(organization), "apply", "-"); err != nil {
+		return err
+	}
+	out, err := d.sello(ctx, nil, "key", "create", "-org", "bench", "-name", "bench", "-rate-limit", "1000000000", "-json")
+	if err != nil {
+		return err
+	}
+	var made struct{ Key string }
+	if err := json.Unmarshal(out, &made); err != nil {
+		return err
+	}
+	d.progress = progress{Begun: time.Now().Truncate(time.Second), Key: made.Key}
+	return d.save()
+}
+
+const freshHint = " (data of another version of sello? -fresh makes it anew)"
+
+// sello runs a command on the file and returns what it printed.
+func (d *dataset) sello(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, d.bench.binary, append(args, "-db", d.file())...)
+	cmd.Env = environment()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopTimeout
+	endWithParent(cmd)
+	cmd.Stdin = in
+	var fault bytes.Buffer
+	cmd.Stderr = &fault
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("sello %s: %w: %.2000s%s", args[0], err, bytes.TrimSpace(fault.Bytes()), freshHint)
+	}
+	return out, err
+}
+
+// importAll imports rows by the chunk until there are so many.
+func (d *dataset) importAll(ctx context.Context, kind, header string, rows int64, done *loaded, row func(int64) string) error {
+	watch := d.bench.watch(fmt.Sprintf("%s customers: import of %s", count(d.customers), kind), rows, done.Rows)
+	for done.Rows < rows {
+		from, to := done.Rows, done.Rows+done.chunk(rows)
+		name := filepath.Join(d.dir, "chunk.csv")
+		if err := writeLines(name, header, from, to, row); err != nil {
+			return err
+		}
+		begin := time.Now()
+		out, err := d.sello(ctx, nil, "import", kind, name, "-json")
+		if err != nil {
+			return err
+		}
+		seconds := time.Since(begin).Seconds()
+		var report struct{ Added, Known, Wrong int64 }
+		if err := json.Unmarshal(out, &report); err != nil {
+			return err
+		}
+		if report.Wrong > 0 || report.Added+report.Known != to-from {
+			return fmt.Errorf("import of %s %d to %d: %s; see %s.errors.csv", kind, from, to, out, name)
+		}
+		if report.Known == 0 {
+			done.add(to-from, seconds)
+		} else { // an interrupted run had put some in already: that tells nothing of the rate
+			done.Rows = to
+		}
+		if err := d.save(); err != nil {
+			return err
+		}
+		watch.at(done.Rows)
+	}
+	return os.RemoveAll(filepath.Join(d.dir, "chunk.csv"))
+}
+
+func writeLines(name, header string, from, to int64, row func(int64) string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	fmt.Fprintln(w, header)
+	for i := from; i < to; i++ {
+		fmt.Fprintln(w, row(i))
+	}
+	return errors.Join(w.Flush(), f.Close())
+}
+
+// serve starts a server on the file.
+func (d *dataset) serve(ctx context.Context) (*process, error) {
+	p, err := startSello(ctx, d.bench.binary, d.file())
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, freshHint)
+	}
+	d.bench.running(p)
+	return p, nil
+}
+
+func (d *dataset) idFile() string { return filepath.Join(d.dir, "ids") }
+
+func (d *dataset) readIDs() error {
+	raw, err := os.ReadFile(d.idFile())
+	if err != nil {
+		return err
+	}
+	if int64(len(raw)) != d.customers*16 {
+		return errors.New("not the ids of this dataset")
+	}
+	d.ids = make([]id, d.customers)
+	for i := range d.ids {
+		copy(d.ids[i][:], raw[16*i:])
+	}
+	return nil
+}
+
+// fetchIDs reads the ids of all customers off the list, whose last page has
+// the first customers.
+func (d *dataset) fetchIDs(ctx context.Context, p *process) error {
+	if d.ids != nil {
+		return nil
+	}
+	const perPage = 100
+	pages := (d.customers + perPage - 1) / perPage
+	watch := d.bench.watch(fmt.Sprintf("%s customers: their ids", count(d.customers)), d.customers, 0)
+	ids := make([]id, d.customers)
+	var (
+		next, had atomic.Int64
+		wait      sync.WaitGroup
+		faults    = make(chan error, 4)
+	)
+	for range cap(faults) {
+		wait.Go(func() {
+			faults <- func() error {
+				c, err := dial(p.addr)
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				defer c.closeAfter(ctx)()
+				for page := next.Add(1); page <= pages; page = next.Add(1) {
+					list, err := d.list(c, fmt.Sprintf("/api/v1/customers?limit=%d&page=%d", perPage, page))
+					if err != nil {
+						return err
+					}
+					for i, item := range list.Data {
+						at := d.customers - 1 - (page-1)*perPage - int64(i)
+						u, ok := parseID(item.ID)
+						if !ok || at < 0 {
+							return fmt.Errorf("page %d of the customers: not what was loaded", page)
+						}
+						ids[at] = u
+					}
+					watch.at(had.Add(int64(len(list.Data))))
+				}
+				return nil
+			}()
+		})
+	}
+	wait.Wait()
+	close(faults)
+	for err := range faults {
+		if err != nil {
+			return err
+		}
+	}
+	if had.Load() != d.customers {
+		return fmt.Errorf("the list has %d customers instead of %d", had.Load(), d.customers)
+	}
+	raw := make([]byte, 0, 16*len(ids))
+	for _, u := range ids {
+		raw = append(raw, u[:]...)
+	}
+	d.ids = ids
+	return os.WriteFile(d.idFile(), raw, 0o600)
+}
+
+// list asks for a page of customers.
+func (d *dataset) list(c *client, path string) (*customerPage, error) {
+	body, err := d.ask(c, path)
+	if err != nil {
+		return nil, err
+	}
+	page := new(customerPage)
+	return page, json.Unmarshal(body, page)
+}
+
+// ask sends a GET and returns the body.
+func (d *dataset) ask(c *client, path string) ([]byte, error) {
+	status, body, err := c.do(d.get(path).next(nil, nil))
+	if err == nil && status != 200 {
+		err = &unexpected{status, string(body)}
+	}
+	if err != nil {
+		err = fmt.Errorf("GET %s: %w", path, err)
+	}
+	return body, err
+}
+
+// addAll adds points through the API, as clients do but for the
+// Idempotency-Key, so that nothing of it is swept away a day later. What an
+// interrupted chunk had added stays, beyond the count.
+func (d *dataset) addAll(ctx context.Context, p *process) error {
+	done := &d.progress.Adds
+	watch := d.bench.watch(fmt.Sprintf("%s customers: adds", count(d.customers)), d.adds, done.Rows)
+	for done.Rows < d.adds {
+		n := done.chunk(d.adds)
+		var turns, had atomic.Int64
+		turns.Store(done.Rows)
+		w := d.plainAdd(func() id { return d.ids[turn(turns.Add(1)-1, d.customers)] })
+		begin := time.Now()
+		if err := send(ctx, p, w, 256, n, &had); err != nil {
+			return err
+		}
+		done.add(n, time.Since(begin).Seconds())
+		if err := d.save(); err != nil {
+			return err
+		}
+		watch.at(done.Rows)
+	}
+	return nil
+}
+
+// emailOf is the address of a random customer, which is nobody else's and in
+// no other's.
+func (d *dataset) emailOf(r *rand.Rand) string {
+	return personOf(r.Int64N(d.customers), d.customers).email
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A load is requests of one kind, or of several in turn, sent as fast as the
+// answers come, over so many connections.
+type load struct {
+	works []work // connection i sends the kind i mod len
+	conns int
+	warm  time.Duration // at first, not counted
+	span  time.Duration // counted
+
+	started, ended func() // around the span that is counted; may be nil
+}
+
+// An outcome is what a load has measured.
+type outcome struct {
+	count     int
+	all       int // with those before and after the span
+	seconds   float64
+	latencies []latency   // of all, sorted
+	each      [][]latency // of each second, sorted
+	cpu       float64     // seconds of the server's CPU time per request; 0 if not known
+	own       float64     // the same of this process
+}
+
+func (o *outcome) rate() float64 { return float64(o.count) / o.seconds }
+
+// lastAnswer is how long answers are waited for when a load is over.
+const lastAnswer = time.Minute
+
+// run puts the load on a process.
+func (l *load) run(ctx context.Context, p *process) (*outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	from, to := l.warm, l.warm+l.span
+	ctx, stop := context.WithTimeoutCause(ctx, to+lastAnswer, errors.New("the server does not answer"))
+	defer stop()
+	begin := time.Now()
+	tracks := make([]track, l.conns)
+	var workers sync.WaitGroup
+	for i := range tracks {
+		c, err := dial(p.addr)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		defer c.closeAfter(ctx)()
+		workers.Go(func() {
+			w := l.works[i%len(l.works)]
+			if err := tracks[i].run(c, w, begin, from, to); err != nil {
+				cancel(fmt.Errorf("%s: %w", w.name, err))
+			}
+		})
+	}
+	wait(ctx, time.Until(begin.Add(from)))
+	if l.started != nil {
+		l.started()
+	}
+	self := &process{pid: os.Getpid()}
+	ownBefore, _ := self.cpu()
+	cpuBefore, cpuErr := p.cpu()
+	wait(ctx, time.Until(begin.Add(to)))
+	cpuAfter, err := p.cpu()
+	ownAfter, _ := self.cpu()
+	if l.ended != nil {
+		l.ended()
+	}
+	workers.Wait()
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), p.fault())
+	}
+	o := &outcome{seconds: l.span.Seconds(), each: make([][]latency, int(l.span.Seconds()+0.5))}
+	for _, t := range tracks {
+		o.all += t.answers
+		o.latencies = append(o.latencies, t.latencies...)
+		start := 0
+		for second := range o.each {
+			end := len(t.latencies)
+			if second < len(t.seconds) {
+				end = t.seconds[second]
+			}
+			o.each[second] = append(o.each[second], t.latencies[start:end]...)
+			start = end
+		}
+	}
+	o.count = len(o.latencies)
+	if o.count == 0 {
+		return nil, fmt.Errorf("%s: not one answer in %v", l.works[0].name, l.span)
+	}
+	slices.Sort(o.latencies)
+	for _, s := range o.each {
+		slices.Sort(s)
+	}
+	if err == nil && cpuErr == nil {
+		o.cpu = (cpuAfter - cpuBefore).Seconds() / float64(o.count)
+		o.own = (ownAfter - ownBefore).Seconds() / float64(o.count)
+	}
+	return o, nil
+}
+
+// A track is what one connection has measured.
+type track struct {
+	answers   int // all of them
+	latencies []latency
+	seconds   []int // how many of them there were at the end of each second
+}
+
+// run sends requests until the span is over. Times are since begin.
+func (t *track) run(c *client, w work, begin time.Time, from, to time.Duration) error {
+	r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	t.latencies = make([]latency, 0, 1<<12)
+	var request []byte
+	before := time.Since(begin)
+	for {
+		request = w.next(request[:0], r)
+		status, body, err := c.do(request)
+		if err != nil {
+			return err
+		}
+		if status != w.status {
+			return &unexpected{status, string(body)}
+		}
+		t.answers++
+		now := time.Since(begin)
+		if now >= to {
+			return nil
+		}
+		if now >= from {
+			for now-from >= time.Duration(len(t.seconds)+1)*time.Second {
+				t.seconds = append(t.seconds, len(t.latencies))
+			}
+			t.latencies = append(t.latencies, latencyOf(now-before))
+		}
+		before = now
+	}
+}
+
+// unexpected is an answer that the work does not allow.
+type unexpected struct {
+	status int
+	body   string
+}
+
+func (u *unexpected) Error() string { return fmt.Sprintf("answer %d: %.300s", u.status, u.body) }
+
+// send sends n requests over conns connections and counts them as they are
+// answered.
+func send(ctx context.Context, p *process, w work, conns int, n int64, done *atomic.Int64) error {
+	var (
+		workers sync.WaitGroup
+		left    atomic.Int64
+		mu      sync.Mutex
+		all     error
+	)
+	left.Store(n)
+	for range conns {
+		c, err := dial(p.addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		defer c.closeAfter(ctx)()
+		workers.Go(func() {
+			r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+			var request []byte
+			for left.Add(-1) >= 0 {
+				request = w.next(request[:0], r)
+				status, body, err := c.do(request)
+				if err == nil && status != w.status {
+					err = &unexpected{status, string(body)}
+				}
+				if err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					all = errors.Join(all, err)
+					left.Store(0)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	return errors.Join(ctx.Err(), all)
+}
+
+// wait sleeps, or returns early when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,226 @@
+// Bench measures sello against the least that an HTTP server in Go does, and
+// against its own targets:
+//
+//	go run ./bench -short     in two minutes, to see that it works
+//	go run ./bench            the table, with a million customers
+//	go run ./bench -large 10000000
+//	go run ./bench -sizes 10000,100000,1000000 -json sizes.json
+//	go run ./bench -plot growth.svg -from sizes.json
+//
+// It makes its data once and keeps it; interrupted, it goes on where it was.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == boundRole {
+		fail(runBound())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	fail(run(ctx, os.Args[1:]))
+}
+
+func fail(err error) {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// errNotHere is why something is not measured on this system.
+var errNotHere = errors.New("this system does not tell")
+
+// A bench is one run.
+type bench struct {
+	out    io.Writer
+	dir    string
+	binary string // sello's
+	short  bool
+	fresh  bool
+	rounds int
+	span   time.Duration // of one round
+
+	sustained time.Duration // of the long run of adds
+	warm      time.Duration // before a round
+
+	main, small, large *dataset // large is main if there is no larger one
+
+	mu       sync.Mutex
+	children []*process
+	report   report
+}
+
+func run(ctx context.Context, args []string) error {
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	b := &bench{out: os.Stdout}
+	set.StringVar(&b.dir, "data", filepath.Join(os.TempDir(), "sello-bench"), "`directory` of the data; it should be on a disk")
+	set.BoolVar(&b.short, "short", false, "small data and short rounds, under two minutes")
+	set.BoolVar(&b.fresh, "fresh", false, "make the data anew, as after a change of the file's format")
+	set.IntVar(&b.rounds, "rounds", 5, "`rounds` of what alternates")
+	set.DurationVar(&b.span, "span", 3*time.Second, "`length` of a round")
+	customers := set.Int64("customers", 1_000_000, "`number` of customers of the main data")
+	sales := set.Int64("sales", -1, "`number` of sales imported with the main data; -1: as many as customers")
+	largest := set.Int64("large", 0, "`number` of customers for targets 5, 8 and 11; 0: the main data")
+	targets := set.String("targets", "", "`list` of targets to measure, such as 1,2,4b; all without it")
+	sizes := set.String("sizes", "", "`list` of numbers of customers: how cost grows, instead of the targets")
+	jsonName := set.String("json", "", "`file` for the figures; bench-results.json among the data without it")
+	binary := set.String("sello", "", "`binary` to measure instead of building one")
+	plotName := set.String("plot", "", "draw `file`.svg from the figures that -from names, and end")
+	from := set.String("from", "", "`file` with the figures of a run with -sizes")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("what is %q?", set.Arg(0))
+	}
+	if *plotName != "" {
+		return plot(*plotName, *from)
+	}
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	smallest := int64(10_000)
+	b.sustained, b.warm = 60*time.Second, 500*time.Millisecond
+	if b.short {
+		smallest, b.sustained, b.warm = 1_000, 5*time.Second, 200*time.Millisecond
+		if !given["customers"] {
+			*customers = 10_000
+		}
+		if !given["span"] {
+			b.span = 500 * time.Millisecond
+		}
+	}
+	wanted, err := parseTargets(*targets)
+	if err != nil {
+		return err
+	}
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return err
+	}
+	if *jsonName == "" {
+		*jsonName = filepath.Join(b.dir, "bench-results.json")
+	}
+	b.report = report{When: time.Now().UTC(), Command: "go run ./bench " + strings.Join(args, " "), Machine: machine(b.dir), Short: b.short, Rounds: b.rounds, Span: b.span.Seconds()}
+	b.report.Machine["cpus"] = strconv.Itoa(runtime.NumCPU())
+	b.report.Machine["go"] = runtime.Version()
+	b.report.Machine["platform"] = runtime.GOOS + "/" + runtime.GOARCH
+	defer b.stopAll()
+	if b.binary = *binary; b.binary == "" {
+		if err := b.build(ctx); err != nil {
+			return err
+		}
+	}
+	if *sizes != "" {
+		err = b.measureSizes(ctx, *sizes)
+	} else {
+		if *sales < 0 {
+			*sales = *customers
+		}
+		b.main = b.dataset(*customers, *sales)
+		b.large = b.main
+		if *largest > *customers {
+			b.large = b.dataset(*largest, *largest)
+		}
+		b.small = b.dataset(smallest, smallest)
+		err = b.measure(ctx, wanted)
+	}
+	if len(b.report.Rows) > 0 || len(b.report.Sizes) > 0 {
+		fmt.Fprintln(b.out)
+		b.report.print(b.out)
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted; the same command goes on loading where it was")
+	}
+	if err != nil { // what is there of earlier figures stays
+		return err
+	}
+	fmt.Fprintln(b.out, "figures in", *jsonName)
+	return b.report.write(*jsonName)
+}
+
+func parseTargets(list string) ([]string, error) {
+	if list == "" {
+		return order, nil
+	}
+	wanted := strings.Split(list, ",")
+	for i, t := range wanted {
+		wanted[i] = strings.TrimSpace(t)
+		if !slices.Contains(order, wanted[i]) {
+			return nil, fmt.Errorf("there is no target %q", t)
+		}
+	}
+	return wanted, nil
+}
+
+// build makes the binary from the module that this program is part of.
+func (b *bench) build(ctx context.Context) error {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	b.binary = filepath.Join(b.dir, "sello")
+	if runtime.GOOS == "windows" {
+		b.binary += ".exe"
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.binary, ".")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// moduleRoot is where sello's source lies.
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	if raw, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(raw), "module sello\n") {
+		return "", errors.New("run it in sello's source")
+	}
+	return filepath.Dir(file), nil
+}
+
+// running remembers a server that is to be stopped in any case.
+func (b *bench) running(p *process) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.children = append(b.children, p)
+}
+
+func (b *bench) stopAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.children {
+		select {
+		case <-p.ended:
+		default:
+			p.stop()
+		}
+	}
+}
+
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.out, format+"\n", args...) }

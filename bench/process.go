@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A process is a server that this program has started: sello or the bound.
+type process struct {
+	cmd   *exec.Cmd
+	pid   int
+	addr  string
+	stdin io.Closer // of the bound, which ends when it is closed
+
+	mu     sync.Mutex
+	tail   []byte // of what it wrote last, to be shown if it ends by itself
+	failed string // the first error in its log
+	ended  chan struct{}
+	reason error // how it ended; this and the next to be read after ended is closed
+	wrote  int64 // bytes to the disk in all; 0 if not known
+}
+
+// drainPause is for how long the log of a server is left in its pipe: read at
+// every line, it would cost more than the server takes to write it.
+const drainPause = 5 * time.Millisecond
+
+// startSello serves a file.
+func startSello(ctx context.Context, binary, file string) (*process, error) {
+	cmd := exec.Command(binary, "serve", "-db", file, "-addr", "127.0.0.1:0")
+	cmd.Env = environment()
+	return start(ctx, cmd, cmd.StderrPipe, func(line []byte) string {
+		var l struct{ Msg, Addr string }
+		if json.Unmarshal(line, &l) != nil || l.Msg != "serving" {
+			return ""
+		}
+		return l.Addr
+	})
+}
+
+// environment is that of this process without what would set flags of sello.
+func environment() []string {
+	var list []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "SELLO_") {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// start runs a server and returns once it has said its address.
+func start(ctx context.Context, cmd *exec.Cmd, output func() (io.ReadCloser, error), address func(line []byte) string) (*process, error) {
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	out, err := output()
+	if err != nil {
+		return nil, err
+	}
+	growPipe(out)
+	endWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p.pid = cmd.Process.Pid
+	found := make(chan string, 1)
+	go func() {
+		p.readLog(out, address, found)
+		p.wrote, _ = p.written() // it has let go of its files, and is still there
+		p.reason = cmd.Wait()
+		close(p.ended)
+	}()
+	select {
+	case p.addr = <-found:
+		return p, nil
+	case <-p.ended:
+		return nil, fmt.Errorf("%s: %v: %s", cmd, p.reason, p.lastWords())
+	case <-ctx.Done():
+		p.kill()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// readLog finds the address in the log and drops what follows, but for its
+// end.
+func (p *process) readLog(out io.Reader, address func([]byte) string, found chan<- string) {
+	in := bufio.NewReader(out)
+	for {
+		line, err := in.ReadBytes('\n')
+		p.remember(line)
+		if err != nil {
+			return
+		}
+		if a := address(bytes.TrimSpace(line)); a != "" {
+			found <- a
+			break
+		}
+	}
+	for buf := make([]byte, 1<<20); ; {
+		n, err := in.Read(buf)
+		p.remember(buf[:n])
+		if err != nil {
+			return
+		}
+		time.Sleep(drainPause)
+	}
+}
+
+func (p *process) remember(text []byte) {
+	const most = 4 << 10
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := bytes.Index(text, []byte(`"level":"ERROR"`)); at >= 0 && p.failed == "" {
+		begin := bytes.LastIndexByte(text[:at], '\n') + 1
+		line, _, _ := bytes.Cut(text[begin:], []byte("\n"))
+		p.failed = string(line)
+	}
+	text = text[max(0, len(text)-most):]
+	p.tail = append(p.tail, text...)
+	p.tail = append(p.tail[:0], p.tail[max(0, len(p.tail)-most):]...)
+}
+
+// lastWords are the lines at the end of the log that tell of no request.
+func (p *process) lastWords() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var words []string
+	for line := range strings.Lines(string(p.tail)) {
+		if !strings.Contains(line, `"msg":"request"`) {
+			words = append(words, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(words[max(0, len(words)-10):], "\n")
+}
+
+// fault tells of a server that has ended by itself; nil if it has not.
+func (p *process) fault() error {
+	wait := time.After(100 * time.Millisecond) // a connection breaks before its server has ended
+	select {
+	case <-p.ended:
+		return fmt.Errorf("%s ended: %v: %s", p.cmd.Path, p.reason, p.lastWords())
+	case <-wait:
+		return nil
+	}
+}
+
+// stopTimeout is how long a server may take to stop.
+const stopTimeout = 2 * time.Minute
+
+// stop ends the server as a supervisor does and waits for it.
+func (p *process) stop() error {
+	if err := p.fault(); err != nil {
+		return err
+	}
+	if p.stdin != nil {
+		p.stdin.Close()
+	} else if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // there are no signals here
+		p.kill()
+		return nil
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(stopTimeout):
+		p.kill()
+		return fmt.Errorf("%s did not stop in %v", p.cmd.Path, stopTimeout)
+	}
+	if p.reason != nil {
+		return fmt.Errorf("%s: %w: %s", p.cmd.Path, p.reason, p.lastWords())
+	}
+	if p.failed != "" { // of which no client has heard
+		return fmt.Errorf("%s logged: %s", p.cmd.Path, p.failed)
+	}
+	return nil
+}
+
+// kill ends the server at once.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// A server is quiet once it takes less than this share of a CPU.
+const (
+	quietShare = 0.03
+	quietSpan  = 100 * time.Millisecond
+	quietLimit = 30 * time.Second
+)
+
+// settle waits until the server has done what it left for later, so that it
+// does not take time from what is measured next. It returns for how long it was
+// busy with that.
+func (p *process) settle(ctx context.Context) time.Duration {
+	begin := time.Now()
+	before, err := p.cpu()
+	if err != nil { // it cannot be seen here: give it a fixed time
+		wait(ctx, 2*time.Second)
+		return 0
+	}
+	var busy time.Duration
+	for calm := 0; calm < 2 && time.Since(begin) < quietLimit && ctx.Err() == nil; {
+		wait(ctx, quietSpan)
+		now, err := p.cpu()
+		if err != nil {
+			break
+		}
+		if calm++; now-before >= time.Duration(quietShare*float64(quietSpan)) {
+			calm, busy = 0, time.Since(begin)
+		}
+		before = now
+	}
+	return busy
+}

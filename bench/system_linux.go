@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cpu is the CPU time that the process has taken, to the nanosecond: the sum
+// of its threads'. Threads of Go's runtime do not end.
+func (p *process) cpu() (time.Duration, error) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.pid))
+	if len(files) == 0 {
+		return 0, errNotHere
+	}
+	var sum time.Duration
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := strings.Cut(string(raw), " ")
+		n, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(n)
+	}
+	return sum, nil
+}
+
+// written is how many bytes the process has caused to be written to the disk.
+func (p *process) written() (int64, error) { return p.procField("io", "write_bytes:", 1) }
+
+// memory is what the process holds of its own, in bytes: without pages of
+// files.
+func (p *process) memory() (anonymous, shared int64, err error) {
+	if anonymous, err = p.procField("status", "RssAnon:", 1<<10); err != nil {
+		return 0, 0, err
+	}
+	shared, err = p.procField("status", "RssShmem:", 1<<10)
+	return anonymous, shared, err
+}
+
+func (p *process) procField(file, name string, unit int64) (int64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, file))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(raw) {
+		if fields := strings.Fields(string(line)); len(fields) > 1 && fields[0] == name {
+			n, err := strconv.ParseInt(fields[1], 10, 64)
+			return n * unit, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in /proc/PID/%s", name, file)
+}
+
+// syncData flushes what was written to a file, and its length.
+func syncData(f *os.File) error {
+	for {
+		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// growPipe lets a log wait in its pipe longer than it is left there.
+func growPipe(r io.Reader) {
+	const setPipeSize = 1031 // F_SETPIPE_SZ
+	if f, ok := r.(*os.File); ok {
+		if raw, err := f.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { syscall.Syscall(syscall.SYS_FCNTL, fd, setPipeSize, 1<<20) })
+		}
+	}
+}
+
+// endWithParent lets no server outlive a bench that is killed.
+func endWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// machine describes what this runs on.
+func machine(dir string) map[string]string {
+	m := map[string]string{}
+	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				m["cpu"] = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	if raw, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if fields := strings.Fields(string(raw)); len(fields) > 1 {
+			if kb, err := strconv.Atoi(fields[1]); err == nil {
+				m["memory"] = fmt.Sprintf("%.1f GB", float64(kb)/(1<<20))
+			}
+		}
+	}
+	if raw, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m["kernel"] = strings.TrimSpace(string(raw))
+	}
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) == nil {
+		kinds := map[uint32]string{0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x01021994: "tmpfs", 0x794c7630: "overlay"}
+		m["fileSystem"] = kinds[uint32(fs.Type)]
+		if m["fileSystem"] == "" {
+			m["fileSystem"] = fmt.Sprintf("%#x", uint32(fs.Type))
+		}
+	}
+	return m
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// boundFor starts a bound whose answers are as long as sello's about the
+// dataset.
+func (b *bench) boundFor(ctx context.Context, d *dataset, p *process) (*process, error) {
+	c, err := dial(p.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	r := rand.New(rand.NewPCG(1, 1))
+	var bodies []string
+	for range 101 {
+		body, err := d.ask(c, "/api/v1/points/customers/"+string(appendID(nil, d.random(r)))+"/balance")
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, string(body))
+	}
+	slices.SortFunc(bodies, func(a, b string) int { return len(a) - len(b) })
+	page, err := d.list(c, "/api/v1/customers?limit=100")
+	if err != nil {
+		return nil, err
+	}
+	bound, err := startBound(ctx, boundSetup{bodies[len(bodies)/2], *page})
+	if err == nil {
+		b.running(bound)
+	}
+	return bound, err
+}
+
+// Targets 1, 2 and 3: throughput beside the bound's.
+
+func (b *bench) throughput(ctx context.Context, has func(...string) bool) error {
+	d := b.main
+	sello, err := d.serve(ctx)
+	if err != nil {
+		return err
+	}
+	bound, err := b.boundFor(ctx, d, sello)
+	if err != nil {
+		return err
+	}
+	if has("3") {
+		if err := d.checkSale(sello); err != nil {
+			return err
+		}
+	}
+	type turn struct {
+		name   string
+		p      *process
+		w      work
+		needed bool
+		rates  []float64
+		cpu    []float64 // µs per request
+		own    []float64 // of the clients, that is, of this process
+		p50    []float64 // ms
+		p99    []float64
+		after  []float64 // seconds that the server was busy when the load had ended
+	}
+	boundGet := &turn{name: "no-op GET", p: bound, w: d.balance(), needed: has("1")}
+	get := &turn{name: "GET balance", p: sello, w: d.balance(), needed: has("1")}
+	boundPost := &turn{name: "no-op POST", p: bound, w: d.add(), needed: has("2")}
+	add := &turn{name: "POST add", p: sello, w: d.add(), needed: has("2", "3")}
+	sale := &turn{name: "POST transactions", p: sello, w: d.sale(), needed: has("3")}
+	for range b.rounds {
+		for _, t := range []*turn{boundGet, get, boundPost, add, sale} {
+			if !t.needed {
+				continue
+			}
+			o, err := b.round(t.w).run(ctx, t.p)
+			if err != nil {
+				return err
+			}
+			t.rates = append(t.rates, o.rate())
+			t.cpu, t.own = append(t.cpu, 1e6*o.cpu), append(t.own, 1e6*o.own)
+			t.p50 = append(t.p50, quantile(o.latencies, 0.5).duration().Seconds()*1000)
+			t.p99 = append(t.p99, quantile(o.latencies, 0.99).duration().Seconds()*1000)
+			if t.w.status == 201 && t.p == sello {
+				if err := d.wrote(o); err != nil {
+					return err
+				}
+				t.after = append(t.after, sello.settle(ctx).Seconds())
+			}
+		}
+	}
+	values := func(turns ...*turn) map[string]any {
+		m := map[string]any{}
+		for _, t := range turns {
+			m[t.name] = map[string]any{
+				"perSecond": figures(t.rates), "serverCPUMicroseconds": figures(t.cpu), "p50ms": figures(t.p50), "p99ms": figures(t.p99),
+				"clientCPUMicroseconds": figures(t.own), "busyAfterSeconds": figures(t.after),
+			}
+		}
+		return m
+	}
+	describe := func(turns ...*turn) string {
+		var parts []string
+		for _, t := range turns {
+			parts = append(parts, fmt.Sprintf("%s %s/s, %.1f µs of server CPU, p50 %.2f ms, p99 %.2f ms",
+				t.name, count(median(t.rates)), median(t.cpu), median(t.p50), median(t.p99)))
+			if len(t.after) > 0 {
+				parts[len(parts)-1] += fmt.Sprintf(", then busy for %.1f s", median(t.after))
+			}
+		}
+		return strings.Join(parts, "; ")
+	}
+	size := count(d.customers) + " customers: "
+	asked := !b.short
+	if has("1") {
+		rate, cpu := median(ratios(get.rates, boundGet.rates)), median(ratios(get.cpu, boundGet.cpu))
+		figure, ok := fmt.Sprintf("%.2f, CPU %.2f", rate, cpu), rate >= 0.80 && cpu <= 1.3
+		if get.cpu[0] == 0 {
+			figure, ok = fmt.Sprintf("%.2f, CPU not measured", rate), false
+		}
+		b.add(row{"1", "GET balance ÷ no-op GET", "≥ 0.80, CPU ≤ 1.3", figure, verdictOf(ok).only(asked), size + describe(boundGet, get), values(boundGet, get)})
+	}
+	if has("2") {
+		rate := median(ratios(add.rates, boundPost.rates))
+		b.add(row{"2", "POST add, durable ÷ no-op POST", "≥ 0.30", fmt.Sprintf("%.2f", rate), verdictOf(rate >= 0.30).only(asked && d.customers >= 1_000_000), size + describe(boundPost, add), values(boundPost, add)})
+	}
+	if has("3") {
+		rate := median(ratios(sale.rates, add.rates))
+		b.add(row{"3", "POST transactions ÷ POST add", "≥ 0.60", fmt.Sprintf("%.2f", rate), verdictOf(rate >= 0.6).only(asked && d.customers >= 1_000_000), size + describe(add, sale), values(add, sale)})
+	}
+	return errors.Join(bound.stop(), sello.stop())
+}
+
+// checkSale makes sure that a sale is the work that the target names.
+func (d *dataset) checkSale(p *process) error {
+	c, err := dial(p.addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	w := d.sale()
+	status, body, err := c.do(w.next(nil, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))))
+	if err != nil || status != w.status {
+		return errors.Join(err, &unexpected{status, string(body)})
+	}
+	var made struct{ AppliedRules, Items []any }
+	if err := json.Unmarshal(body, &made); err != nil || len(made.AppliedRules) != 3 || len(made.Items) != 3 {
+		return fmt.Errorf("a sale is not of three items and three rules: %s", body)
+	}
+	return nil
+}
