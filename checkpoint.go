@@ -35,9 +35,9 @@ const (
 )
 
 // freeze ends the memtable that is written to. There must be no other one that
-// waits to be brought into the file. The caller holds mu.
+// waits to be brought into the file. The caller holds both locks.
 func (s *boltStore) freeze() {
-	s.frozen, s.active = s.active, newMemtable()
+	s.frozen, s.active, s.fill = s.active, newMemtable(), 0
 	s.journal.next()
 	s.publish(s.state.Load().file)
 	select {
@@ -53,13 +53,7 @@ func (s *boltStore) checkpoints() {
 	look := time.NewTicker(lookPause)
 	defer look.Stop()
 	for {
-		s.mu.Lock()
-		if s.frozen == nil && s.active.count > 0 && time.Since(s.since) >= s.opts.memAge {
-			s.freeze()
-		}
-		frozen := s.frozen
-		s.mu.Unlock()
-		if frozen != nil {
+		if frozen := s.nextFrozen(); frozen != nil {
 			if err := s.checkpoint(frozen, s.pace); err != nil {
 				s.queue.fail(err)
 				return
@@ -74,6 +68,25 @@ func (s *boltStore) checkpoints() {
 	}
 }
 
+// nextFrozen returns the frozen memtable, which it makes of the one that is
+// written to if that is old; nil if there is nothing to do.
+func (s *boltStore) nextFrozen() *memtable {
+	s.mu.Lock()
+	frozen := s.frozen
+	s.mu.Unlock()
+	// Who has the lock writes, and may be waiting for this checkpoint.
+	if frozen != nil || !s.writing.TryLock() {
+		return frozen
+	}
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen == nil && s.active.count > 0 && time.Since(s.since) >= s.opts.memAge {
+		s.freeze()
+	}
+	return s.frozen
+}
+
 // errStopped ends a checkpoint that Close will make again, in haste.
 var errStopped = errors.New("store: stopped")
 
@@ -83,7 +96,7 @@ var errStopped = errors.New("store: stopped")
 func (s *boltStore) pace(done, all int) error {
 	for range 10 {
 		s.mu.Lock()
-		behind := done*s.opts.memSize < all*s.active.size()/4*5
+		behind := done*s.opts.memSize < all*s.fill/4*5
 		s.mu.Unlock()
 		if behind {
 			break
@@ -252,6 +265,8 @@ func (s *boltStore) letRemap() {
 // without the journal. It is not if the disk is full or the store has failed.
 func (s *boltStore) finish() (whole bool, err error) {
 	debug.SetPanicOnFault(true)
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.journal == nil {

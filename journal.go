@@ -48,7 +48,8 @@ type journal struct {
 	end        int64  // of the last of them
 	before     uint64 // records of the generation before
 
-	buf []byte
+	grown [2]int64 // length of each file, as far as this process has written it
+	buf   []byte
 }
 
 // A journalFile is what a journal needs of a file.
@@ -67,6 +68,7 @@ const (
 	journalMagic  = "sello-j1"
 	journalHeader = 48
 	recordHeader  = 24
+	journalGrowth = 64 << 10
 )
 
 // A written is what became of one key; a nil value means that it was deleted.
@@ -151,18 +153,26 @@ func (j *journal) append(changes []written) error {
 	for len(b)%8 != 0 {
 		b = append(b, 0)
 	}
+	end := at + int64(len(b))
+	grown := &j.grown[(j.generation+1)%2]
+	if end > *grown && len(b) < journalGrowth/8 {
+		// The file grows by more than it has to: to write where it has been
+		// written before takes half the time.
+		b = append(b, make([]byte, journalGrowth)...)
+	}
 	j.buf = b
 	f := j.file()
 	if _, err := f.WriteAt(b, at); err != nil {
 		return err
 	}
+	*grown = max(*grown, at+int64(len(b)))
 	if j.sync {
 		if err := f.datasync(); err != nil {
 			return fmt.Errorf("journal: sync: %w", err)
 		}
 	}
 	j.records++
-	j.end = at + int64(len(b))
+	j.end = end
 	return nil
 }
 

@@ -25,6 +25,7 @@ import (
 type memtable struct {
 	seed    maphash.Seed
 	buckets [memBuckets]uint32
+	starts  [memStarts / 32]uint32 // bits, by the hash of the first 16 bytes of each key
 	words   blocks[uint32]
 	bytes   blocks[byte]
 	head    uint32 // an entry without a key, before all others
@@ -38,6 +39,8 @@ type memtable struct {
 
 const (
 	memBuckets = 1 << 18
+	memStarts  = 1 << 21
+	memStart   = 16        // bytes
 	memLevels  = 10        // enough for 4^10 entries
 	memDeleted = 1<<32 - 1 // as the length of a value
 )
@@ -88,6 +91,23 @@ func (m *memtable) get(key []byte, version uint32) (value []byte, ok bool) {
 		return m.value(e, version)
 	}
 	return nil, false
+}
+
+// mayHave reports false if the table has nothing with lo <= key < hi. It knows
+// that only of a range whose bounds begin with the same 16 bytes, such as what
+// belongs to one customer: so most scans need not search a large table.
+func (m *memtable) mayHave(lo, hi []byte) bool {
+	if len(lo) < memStart || len(hi) < memStart || [memStart]byte(lo) != [memStart]byte(hi) {
+		return true
+	}
+	word, bit := m.start(lo)
+	return atomic.LoadUint32(word)&bit != 0
+}
+
+// start returns where the bit for keys that begin like key is.
+func (m *memtable) start(key []byte) (word *uint32, bit uint32) {
+	h := m.hash(key[:min(len(key), memStart)]) % memStarts
+	return &m.starts[h/32], 1 << (h % 32)
 }
 
 func (m *memtable) hash(key []byte) uint32 { return uint32(maphash.Bytes(m.seed, key)) }
@@ -247,6 +267,8 @@ func (m *memtable) insert(hash uint32, key []byte, version uint32) {
 		w[entryNext+level] = m.next(prev[level], level)
 	}
 	// What a reader may come upon is whole by now.
+	word, bit := m.start(key)
+	atomic.StoreUint32(word, *word|bit)
 	atomic.StoreUint32(bucket, e)
 	if next := w[entryNext]; next != 0 {
 		atomic.StoreUint32(&m.words.from(next)[entryPrev], e)

@@ -51,7 +51,7 @@ func (s *boltStore) publish(file *boltFile) {
 		if s.frozen != nil {
 			state.Tx = memLayer{s.frozen, s.frozen.newest, state.Tx}
 		}
-		if s.active.count > 0 {
+		if s.active.newest > 0 {
 			state.Tx = memLayer{s.active, s.active.newest, state.Tx}
 		}
 	}
@@ -137,18 +137,13 @@ func (*boltFile) Put(key, value []byte) error { return errReadOnly }
 func (*boltFile) Delete(key []byte) error     { return errReadOnly }
 
 func (f *boltFile) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	lo, hi = bytes.Clone(lo), bytes.Clone(hi)
+	lo, hi = cloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {
-		cursor := f.cursor()
-		defer f.cursors.Put(cursor)
-		c := boltCursor{cursor, lo, hi}
-		first, next := c.first, c.Next
-		if reverse {
-			first, next = c.last, c.Prev
-		}
-		e, ok, err := c.entry(first)
+		c := f.cursor()
+		defer f.cursors.Put(c)
+		e, ok, err := f.enter(c, lo, hi, reverse)
 		for ok && yield(e, nil) {
-			e, ok, err = c.entry(next)
+			e, ok, err = f.step(c, lo, hi, reverse)
 		}
 		if err != nil {
 			yield(Entry{}, err)
@@ -156,33 +151,55 @@ func (f *boltFile) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	}
 }
 
-// A boltCursor walks over the keys in [lo, hi).
-type boltCursor struct {
-	*bolt.Cursor
-	lo, hi []byte
+// enter returns the first entry of a scan; ok is false where there is none and
+// after an error.
+func (f *boltFile) enter(c *bolt.Cursor, lo, hi []byte, reverse bool) (e Entry, ok bool, err error) {
+	defer catch(&err)
+	var key, stored []byte
+	switch {
+	case !reverse:
+		key, stored = c.Seek(lo)
+	case len(hi) == 0:
+		key, stored = c.Last()
+	default:
+		if key, _ = c.Seek(hi); key == nil {
+			key, stored = c.Last()
+		} else {
+			key, stored = c.Prev()
+		}
+	}
+	return entryIn(key, stored, lo, hi)
 }
 
-// entry makes the given step and returns where that leads; ok is false at the
-// end of the range and after an error.
-func (c boltCursor) entry(step func() (key, stored []byte)) (e Entry, ok bool, err error) {
+// step returns the next entry of a scan.
+func (f *boltFile) step(c *bolt.Cursor, lo, hi []byte, reverse bool) (e Entry, ok bool, err error) {
 	defer catch(&err)
-	key, stored := step()
-	if key == nil || bytes.Compare(key, c.lo) < 0 || len(c.hi) > 0 && bytes.Compare(key, c.hi) >= 0 {
+	if reverse {
+		key, stored := c.Prev()
+		return entryIn(key, stored, lo, hi)
+	}
+	key, stored := c.Next()
+	return entryIn(key, stored, lo, hi)
+}
+
+// entryIn is the entry with the key if that is in [lo, hi).
+func entryIn(key, stored, lo, hi []byte) (e Entry, ok bool, err error) {
+	if key == nil || !inScan(key, lo, hi) {
 		return Entry{}, false, nil
 	}
 	value, err := unseal(key, stored)
 	return Entry{key, value}, err == nil, err
 }
 
-func (c boltCursor) first() (key, stored []byte) { return c.Seek(c.lo) }
+// inScan tells whether lo <= key < hi, an empty hi being no bound.
+func inScan(key, lo, hi []byte) bool {
+	return bytes.Compare(key, lo) >= 0 && (len(hi) == 0 || bytes.Compare(key, hi) < 0)
+}
 
-func (c boltCursor) last() (key, stored []byte) {
-	if len(c.hi) > 0 {
-		if key, _ := c.Seek(c.hi); key != nil {
-			return c.Prev()
-		}
-	}
-	return c.Last()
+// cloneRange copies two bounds at once.
+func cloneRange(lo, hi []byte) ([]byte, []byte) {
+	both := append(append(make([]byte, 0, len(lo)+len(hi)), lo...), hi...)
+	return both[:len(lo):len(lo)], both[len(lo):]
 }
 
 // A memLayer is a Tx that reads what a memtable had as of a version, laid over
@@ -207,7 +224,11 @@ func (memLayer) Put(key, value []byte) error { return errReadOnly }
 func (memLayer) Delete(key []byte) error     { return errReadOnly }
 
 func (l memLayer) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	lo, hi = bytes.Clone(lo), bytes.Clone(hi)
+	base := l.base.Scan(lo, hi, reverse)
+	if !l.table.mayHave(lo, hi) {
+		return base
+	}
+	lo, hi = cloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {
 		m := l.table
 		var at uint32
@@ -219,8 +240,8 @@ func (l memLayer) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 		next := func() (e Entry, ok bool) {
 			for at != 0 {
 				key := m.key(at)
-				if reverse && bytes.Compare(key, lo) < 0 || !reverse && len(hi) > 0 && bytes.Compare(key, hi) >= 0 {
-					return Entry{}, false
+				if !inScan(key, lo, hi) {
+					break
 				}
 				value, ok := m.value(at, l.version)
 				if reverse {
@@ -234,6 +255,6 @@ func (l memLayer) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 			}
 			return Entry{}, false
 		}
-		mergeScan(next, l.base.Scan(lo, hi, reverse), reverse, yield)
+		mergeScan(next, base, reverse, yield)
 	}
 }

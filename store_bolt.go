@@ -50,14 +50,19 @@ type boltStore struct {
 	running sync.WaitGroup            // watch and checkpoints
 	wake    chan struct{}             // there is something for checkpoints to do
 
-	mu      sync.Mutex // for what follows, and to change state
-	journal *journal   // nil before the first write
+	// Who changes what the journal, the memtables and the state are holds both
+	// locks, writing first; to append to the journal and to write to the active
+	// memtable takes the first alone, to change or to read the others the second.
+	writing sync.Mutex
+	journal *journal  // nil before the first write
+	active  *memtable // what the journal's newest generation holds
+	since   time.Time // of active's first entry
+	mu      sync.Mutex
 	first   uint64     // generation that the file lacks first
-	active  *memtable  // what the journal's newest generation holds
-	since   time.Time  // of active's first entry
+	fill    int        // size of active
 	frozen  *memtable  // what the generation before holds, while it is brought into the file; else nil
 	full    error      // why that cannot go on for now
-	changed *sync.Cond // signals changes of these
+	changed *sync.Cond // signals changes of these and of state
 }
 
 const (
@@ -180,7 +185,8 @@ func (s *boltStore) takeUpJournal() error {
 		if generation > first && s.frozen == nil {
 			s.frozen, s.active = s.active, newMemtable()
 		}
-		s.active.put(key, value, 0)
+		s.active.newest = 1
+		s.active.put(key, value, 1)
 	})
 	if err == nil && !s.opts.noSync {
 		err = s.db.Sync() // as in replay: its last commit may have been cut off before the flush
@@ -189,7 +195,7 @@ func (s *boltStore) takeUpJournal() error {
 		s.journal.close()
 		return err
 	}
-	s.since = time.Now()
+	s.since, s.fill = time.Now(), s.active.size()
 	s.publish(s.state.Load().file)
 	return nil
 }
@@ -247,13 +253,9 @@ type boltBatch struct {
 	store *boltStore
 }
 
-// beginBatch is called on the goroutine of the queue's writer. It waits while
-// the memtable is full and the one before it is not yet in the file.
+// beginBatch is called on the goroutine of the queue's writer.
 func (s *boltStore) beginBatch() (batch, error) {
 	debug.SetPanicOnFault(true)
-	if err := s.makeRoom(); err != nil {
-		return nil, err
-	}
 	state, err := s.acquire()
 	if err != nil {
 		return nil, err
@@ -264,16 +266,49 @@ func (s *boltStore) beginBatch() (batch, error) {
 func (b boltBatch) commit(changes []written) (err error) {
 	defer b.release()
 	defer catch(&err)
+	debug.SetPanicOnFault(true)
 	return b.store.store(changes)
 }
 
 func (b boltBatch) rollback() { b.release() }
 
-// makeRoom begins a new memtable if the one that is written to is full.
+// store makes the changes durable and visible. It waits while the memtable is
+// full and the one before it is not yet in the file.
+func (s *boltStore) store(changes []written) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.makeRoom(); err != nil {
+		return err
+	}
+	if s.journal == nil {
+		if err := s.startJournal(); err != nil {
+			return err
+		}
+	}
+	if err := s.journal.append(changes); err != nil {
+		return commitError(err)
+	}
+	m := s.active
+	if m.count == 0 {
+		s.since = time.Now()
+	}
+	for _, c := range changes {
+		m.put(c.key, c.value, m.newest+1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.newest++
+	s.fill = m.size()
+	s.publish(s.state.Load().file)
+	return nil
+}
+
+// makeRoom begins a new memtable if the one that is written to is full. The
+// caller holds writing.
 func (s *boltStore) makeRoom() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.active.count > 0 && s.active.size() >= s.opts.memSize {
+	for s.active.count > 0 && s.fill >= s.opts.memSize {
 		switch {
 		case s.frozen == nil:
 			s.freeze()
@@ -283,29 +318,6 @@ func (s *boltStore) makeRoom() error {
 			s.changed.Wait()
 		}
 	}
-	return nil
-}
-
-// store makes the changes durable and visible.
-func (s *boltStore) store(changes []written) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.journal == nil {
-		if err := s.startJournal(); err != nil {
-			return err
-		}
-	}
-	if err := s.journal.append(changes); err != nil {
-		return commitError(err)
-	}
-	if s.active.count == 0 {
-		s.since = time.Now()
-	}
-	s.active.newest++
-	for _, c := range changes {
-		s.active.put(c.key, c.value, s.active.newest)
-	}
-	s.publish(s.state.Load().file)
 	return nil
 }
 
@@ -323,6 +335,8 @@ func (s *boltStore) startJournal() error {
 		j.close()
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.journal, s.first = j, 1
 	return nil
 }

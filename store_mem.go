@@ -105,11 +105,12 @@ type memBatch struct {
 }
 
 func (b memBatch) commit(changes []written) error {
-	after := newOverlay(b.memTx)
+	state := *b.store.state.Load()
+	after := newOverlay(state)
 	for _, c := range changes {
 		after.write([]byte(c.key), c.value)
 	}
-	next := make(memTx, 0, len(b.memTx)+len(changes))
+	next := make(memTx, 0, len(state)+len(changes))
 	for e := range after.Scan(nil, nil, false) {
 		next = append(next, e)
 	}

@@ -25,46 +25,78 @@ const (
 // stored and a later batch may do better: the disk is full. After any other
 // error the outcome is unknown.
 type batch interface {
-	Tx                              // the state that was committed last
-	commit(changes []written) error // nil: they are durable, and the state from now on
+	Tx                              // the state that was committed last, or a later one
+	commit(changes []written) error // nil: they are durable, and part of the state from now on
 	rollback()
 }
 
 // A writeQueue is the Update of a backend. One goroutine, the writer, takes
-// every update that waits, runs the functions one after another, each on an
-// overlay of what those before it wrote, commits once and answers all of them.
-// Nothing waits for company: a batch is what arrived while the one before it was
-// committed.
+// every update that waits and runs the functions one after another into a
+// group, each on an overlay of what those before it wrote. Another, the storer,
+// commits a group at once and answers its updates. While it does, the writer
+// fills the next group, on top of what is being stored: nothing waits for
+// company, a group is what arrived while the one before it was committed.
 //
 // A function that fails or panics leaves the others alone, and is answered
 // after the commit like them: it may have failed because of what they wrote.
+// When a commit fails, so does the group that was filled meanwhile.
 //
 // After an error of the backend that leaves the outcome unknown the queue is
 // broken: it answers errUnavailable for good and reports on failed.
 type writeQueue struct {
 	begin func() (batch, error) // called by the writer only
-	calls []*call               // of the batch under way; the writer's
-	all   *overlay              // the same
 
 	mu      sync.RWMutex // held to send on waiting, locked to close it
 	closed  bool
 	waiting chan *call
 	done    chan struct{} // closed when the writer has ended
 
+	// The writer's own.
+	open    *group // being filled; nil: none
+	storing *group // with the storer; nil: none
+	closing bool   // nothing waits any more, and nothing will
+
+	groups   chan *group // to the storer
+	outcomes chan error  // from it: one for each group
+
 	broken atomic.Bool
 	failed chan error // one error, when the queue breaks
+}
+
+// A group is a batch that is being filled or stored.
+type group struct {
+	batch  batch
+	calls  []*call
+	writes *overlay // what those that succeeded wrote
+}
+
+func (g *group) full() bool {
+	return len(g.calls) >= maxBatchCalls || g.writes.size >= maxBatchBytes
+}
+
+// answer tells the callers the outcome.
+func (g *group) answer(err error) {
+	for _, c := range g.calls {
+		if err != nil {
+			c.err = err
+		}
+		close(c.done)
+	}
 }
 
 // newWriteQueue returns a queue in which at most limit updates wait. It must be
 // closed.
 func newWriteQueue(begin func() (batch, error), limit int) *writeQueue {
 	q := &writeQueue{
-		begin:   begin,
-		waiting: make(chan *call, limit),
-		done:    make(chan struct{}),
-		failed:  make(chan error, 1),
+		begin:    begin,
+		waiting:  make(chan *call, limit),
+		done:     make(chan struct{}),
+		groups:   make(chan *group, 1),
+		outcomes: make(chan error, 1),
+		failed:   make(chan error, 1),
 	}
 	go q.serve()
+	go q.store()
 	return q
 }
 
@@ -133,101 +165,144 @@ func (q *writeQueue) fail(err error) {
 func (q *writeQueue) serve() {
 	ended := false
 	defer func() {
-		if ended {
-			close(q.done)
-		} else { // a function called runtime.Goexit
+		if !ended { // a function called runtime.Goexit
 			go q.serve()
+			return
 		}
+		close(q.groups)
+		close(q.done)
 	}()
-	for c := range q.waiting {
-		if c.claim() {
-			q.group(c)
+	for !q.closing || q.open != nil || q.storing != nil {
+		switch {
+		case q.takeWaiting():
+		case q.open != nil && q.storing == nil:
+			q.handOver()
+		default:
+			q.wait()
 		}
 	}
 	ended = true
 }
 
-// group makes a batch of first and what waits behind it, and answers them.
-func (q *writeQueue) group(first *call) {
-	q.calls = append(q.calls[:0], first)
-	err := fmt.Errorf("%w: a function ended the writer", errUnavailable)
-	defer func() {
-		for _, c := range q.calls {
-			if err != nil {
-				c.err = err
-			}
-			close(c.done)
-		}
-		clear(q.calls)
-	}()
-	err = q.commit()
-	if err != nil && !errors.Is(err, errUnavailable) {
-		q.fail(err)
-		err = fmt.Errorf("%w: %w", errUnavailable, err)
+// takeWaiting runs one update that waits. It reports false if there is none or
+// the group is full.
+func (q *writeQueue) takeWaiting() bool {
+	if q.closing || q.open != nil && q.open.full() {
+		return false
+	}
+	select {
+	case c, ok := <-q.waiting:
+		q.take(c, ok)
+		return true
+	default:
+		return false
 	}
 }
 
-// commit runs the one function in q.calls and those it adds to it, and stores
-// what they wrote.
-func (q *writeQueue) commit() error {
+// wait waits for another update or for the outcome of what is being stored.
+func (q *writeQueue) wait() {
+	waiting := q.waiting
+	if q.closing || q.open != nil && q.open.full() {
+		waiting = nil
+	}
+	select {
+	case c, ok := <-waiting:
+		q.take(c, ok)
+	case err := <-q.outcomes:
+		q.storing = nil
+		if err != nil && q.open != nil {
+			q.open.batch.rollback()
+			q.open.answer(err)
+			q.open = nil
+		}
+	}
+}
+
+// take runs an update in the group that is open, or says that there will be no
+// more of them.
+func (q *writeQueue) take(c *call, ok bool) {
+	if !ok {
+		q.closing = true
+		return
+	}
+	if !c.claim() {
+		return
+	}
+	if q.open == nil {
+		if err := q.openGroup(); err != nil {
+			(&group{calls: []*call{c}}).answer(err)
+			return
+		}
+	}
+	g := q.open
+	g.calls = append(g.calls, c)
+	own := newOverlay(g.writes)
+	if c.run(own) {
+		g.writes.absorb(own)
+	}
+}
+
+// openGroup begins a group on top of what is being stored.
+func (q *writeQueue) openGroup() error {
 	if q.broken.Load() {
 		return fmt.Errorf("%w: the store has failed", errUnavailable)
 	}
 	b, err := q.begin()
 	if err != nil {
-		return err
+		return q.judge(err)
 	}
-	commit := false
-	defer func() {
-		if !commit {
-			b.rollback()
-		}
-	}()
-	all := q.overlay(b)
-	for c := q.calls[0]; c != nil; c = q.next(all.size) {
-		own := newOverlay(all)
-		if c.run(own) {
-			all.absorb(own)
-		}
+	g := &group{batch: b, writes: &overlay{base: b, writes: map[string][]byte{}}}
+	if q.storing != nil {
+		q.storing.writes.base = b
+		g.writes.base = q.storing.writes
 	}
-	if len(all.writes) == 0 {
+	q.open = g
+	return nil
+}
+
+// handOver has the open group stored. One of a single update is stored at
+// once, since to wake the storer takes longer than to go without the updates
+// that might come meanwhile.
+func (q *writeQueue) handOver() {
+	g := q.open
+	q.open = nil
+	if len(g.calls) == 1 {
+		g.answer(q.commit(g, g.writes.changes()))
+		return
+	}
+	q.storing = g
+	q.groups <- g
+}
+
+// store is the storer.
+func (q *writeQueue) store() {
+	for g := range q.groups {
+		err := q.commit(g, g.writes.changes())
+		g.answer(err)
+		q.outcomes <- err
+	}
+}
+
+// commit stores what a group wrote.
+func (q *writeQueue) commit(g *group, changes []written) error {
+	if len(changes) == 0 {
+		g.batch.rollback()
 		return nil
 	}
-	commit = true
-	return b.commit(all.changes())
+	if q.broken.Load() {
+		g.batch.rollback()
+		return fmt.Errorf("%w: the store has failed", errUnavailable)
+	}
+	return q.judge(g.batch.commit(changes))
 }
 
-// overlay returns the overlay for a batch: the same one each time, since its
-// map has by then the size that batches need.
-func (q *writeQueue) overlay(b batch) *overlay {
-	const large = 1 << 14
-	if q.all == nil || len(q.all.writes) > large {
-		q.all = &overlay{writes: map[string][]byte{}}
+// judge breaks the queue if an error of the backend leaves the outcome unknown.
+func (q *writeQueue) judge(err error) error {
+	if err != nil && !errors.Is(err, errUnavailable) {
+		q.fail(err)
+		err = fmt.Errorf("%w: %w", errUnavailable, err)
 	}
-	clear(q.all.writes)
-	*q.all = overlay{base: b, writes: q.all.writes}
-	return q.all
-}
-
-// next adds to q.calls, and returns, the next update that waits. It returns
-// nil if there is none or if the batch, in which size bytes were written, is
-// full.
-func (q *writeQueue) next(size int) *call {
-	for len(q.calls) < maxBatchCalls && size < maxBatchBytes {
-		select {
-		case c, ok := <-q.waiting:
-			if !ok {
-				return nil
-			}
-			if c.claim() {
-				q.calls = append(q.calls, c)
-				return c
-			}
-		default:
-			return nil
-		}
-	}
-	return nil
+	return err
 }
 
 // A call is one Update on its way through the queue. The fields without a

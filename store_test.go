@@ -801,6 +801,87 @@ type brokenBatch struct {
 func (b brokenBatch) commit([]written) error { return b.end }
 func (b brokenBatch) rollback()              { *b.rolledBack++ }
 
+// TestQueueFailedCommit fails a commit while the next group is filled on top of
+// what it would have stored: that group fails too, and the one after it does
+// not see either.
+func TestQueueFailedCommit(t *testing.T) {
+	for _, fails := range []bool{true, false} {
+		s := newMemStore().(*memStore)
+		committing, outcome := make(chan bool), make(chan error)
+		good := s.queue.begin
+		first := 0
+		s.queue.begin = func() (batch, error) {
+			b, err := good()
+			if first++; first == 1 {
+				b = slowBatch{b.(memBatch), committing, outcome}
+			}
+			return b, err
+		}
+		add := func(tx Tx) error {
+			n, err := getNumber(tx)
+			if err != nil {
+				return err
+			}
+			return tx.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+		}
+		started, end := make(chan bool), make(chan bool)
+		calls := []<-chan error{startUpdate(t.Context(), s, func(tx Tx) error {
+			close(started)
+			<-end
+			return add(tx)
+		})}
+		<-started
+		calls = append(calls, submitUpdate(t, s, add))
+		close(end)
+		<-committing
+		saw := make(chan uint64, 1)
+		calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
+			n, err := getNumber(tx)
+			saw <- n
+			return errors.Join(err, add(tx))
+		}))
+		if n := <-saw; n != 2 {
+			t.Errorf("the third update saw %d", n)
+		}
+		want, n := error(nil), uint64(3)
+		if fails {
+			want, n = errUnavailable, 0
+		}
+		outcome <- want
+		for i, c := range calls {
+			if err := <-c; !errors.Is(err, want) {
+				t.Errorf("update %d: %v, want %v", i+1, err, want)
+			}
+		}
+		got, err := view(t.Context(), s, getNumber)
+		if err != nil || got != n {
+			t.Errorf("there is %d, want %d; %v", got, n, err)
+		}
+		if err := s.Update(t.Context(), add); err != nil {
+			t.Error(err)
+		}
+		if got, _ := view(t.Context(), s, getNumber); got != n+1 {
+			t.Errorf("then there is %d, want %d", got, n+1)
+		}
+		s.Close()
+	}
+}
+
+// A slowBatch says when it is to be committed and is told the outcome.
+type slowBatch struct {
+	memBatch
+	committing chan bool
+	outcome    chan error
+}
+
+func (b slowBatch) commit(changes []written) error {
+	close(b.committing)
+	if err := <-b.outcome; err != nil {
+		return err
+	}
+	return b.memBatch.commit(changes)
+}
+
 // TestQueueReadsOnly checks that a batch without writes is not committed.
 func TestQueueReadsOnly(t *testing.T) {
 	s := newMemStore().(*memStore)
