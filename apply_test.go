@@ -394,7 +394,7 @@ func FuzzDocument(f *testing.F) {
 			if err != nil || number == 0 {
 				t.Fatalf("organization %q was applied and is number %d (%v)", done.Organization, number, err)
 			}
-			cfg, err := new(engine).config(tx, number)
+			cfg, err := new(engine).config(unsettled, tx, number)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,8 +26,7 @@ const (
 	keyChecksum = 6
 )
 
-// apiKey is what is kept of a key. It is read anew on each request, so a
-// change or a revocation holds from the next one on.
+// apiKey is what is kept of a key.
 type apiKey struct {
 	ID           id       `json:"id"`
 	Org          uint32   `json:"org"`
@@ -43,6 +42,7 @@ type apiKey struct {
 	RevokedAt    instant  `json:"revokedAt"`
 
 	networks []netip.Prefix // IPWhitelist
+	idText   string         // ID
 }
 
 // scopes are all there are (spec: Authentication).
@@ -58,6 +58,7 @@ func (k *apiKey) allows(scope string) bool {
 	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
 }
 
+// allowsSource tells whether the whitelist holds an address, if there is one.
 func (k *apiKey) allowsSource(ip netip.Addr) bool {
 	return len(k.networks) == 0 || slices.ContainsFunc(k.networks, func(n netip.Prefix) bool { return n.Contains(ip) })
 }
@@ -84,7 +85,10 @@ func wellFormedKey(s string) bool {
 	return ok && len(digits) == keyRandom+keyChecksum && keySum(digits[:keyRandom]) == digits[keyRandom:]
 }
 
-func keyHash(s string) [32]byte { return sha256.Sum256([]byte(s)) }
+func keyHash(s string) [32]byte {
+	var text [64]byte // any real key fits
+	return sha256.Sum256(append(text[:0], s...))
+}
 
 func keyHashKey(hash [32]byte) key { return append(newKey('a'), hash[:]...) }
 
@@ -121,41 +125,51 @@ type caller struct {
 }
 
 // authenticate finds the key that a request was sent with and checks all that
-// comes before the limits, in the order of contract §3.
-func (e *engine) authenticate(ctx context.Context, sent string, source netip.Addr, now instant) (caller, error) {
-	if !wellFormedKey(sent) {
-		return caller{}, newError("api_key_invalid")
-	}
-	c, err := view(ctx, e.store, func(tx Tx) (c caller, err error) {
-		if c.key, err = e.apiKey(tx, keyHash(sent)); err != nil || c.key == nil {
-			return c, err
+// comes before the limits, in the order of contract §3. A change of the key or
+// its revocation holds from the next request on.
+func (e *engine) authenticate(ctx context.Context, sent string, source func() netip.Addr, now instant) (caller, error) {
+	hash, v := keyHash(sent), e.store.version()
+	c, err := e.callers.get(hash, v, func() (caller, error) {
+		if !wellFormedKey(sent) {
+			return caller{}, newError("api_key_invalid")
 		}
-		c.cfg, err = e.config(tx, c.key.Org)
-		return c, err
+		return view(ctx, e.store, func(tx Tx) (caller, error) { return e.findCaller(v, tx, hash) })
 	})
 	switch k := c.key; {
 	case err != nil:
 		return c, err
-	case k == nil, k.RevokedAt != 0:
+	case k.RevokedAt != 0:
 		return c, newError("api_key_invalid")
 	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
 		return c, newError("api_key_expired")
 	case !c.cfg.Organization.Plan.APIAccess:
 		return c, newError("plan_without_api")
-	case !k.allowsSource(source):
+	case len(k.networks) > 0 && !k.allowsSource(source()):
 		return c, newError("ip_not_allowed")
 	}
 	return c, nil
 }
 
-// apiKey reads a key by its hash; nil if there is none. The decoded form is
-// used as long as the stored bytes are the same.
-func (e *engine) apiKey(tx Tx, hash [32]byte) (*apiKey, error) {
+// findCaller finds whose key has a hash.
+func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
+	k, err := keyByHash(tx, hash)
+	if err == nil && k == nil {
+		err = newError("api_key_invalid")
+	}
+	if err != nil {
+		return caller{}, err
+	}
+	cfg, err := e.config(v, tx, k.Org)
+	return caller{k, cfg}, err
+}
+
+// keyByHash reads a key; nil if there is none.
+func keyByHash(tx Tx, hash [32]byte) (*apiKey, error) {
 	raw, ok, err := tx.Get(keyHashKey(hash))
 	if err != nil || !ok {
 		return nil, err
 	}
-	return e.keys.get(hash, raw, func() (*apiKey, error) { return parseAPIKey(raw) })
+	return parseAPIKey(raw)
 }
 
 func parseAPIKey(raw []byte) (*apiKey, error) {
@@ -163,6 +177,7 @@ func parseAPIKey(raw []byte) (*apiKey, error) {
 	if err := json.Unmarshal(raw, k); err != nil {
 		return nil, err
 	}
+	k.idText = k.ID.String()
 	for _, s := range k.IPWhitelist {
 		n, err := parseNetwork(s)
 		if err != nil {
@@ -303,14 +318,10 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 		if err != nil {
 			return nil, err
 		}
-		raw, ok, err := t.Get(keyHashKey([32]byte(e.Value)))
-		if err != nil {
-			return nil, err
+		k, err := keyByHash(t.Tx, [32]byte(e.Value))
+		if err == nil && k == nil {
+			err = errRecord
 		}
-		if !ok {
-			return nil, errRecord
-		}
-		k, err := parseAPIKey(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -333,11 +344,10 @@ func (t *txn) revokeKey(given string) (*apiKey, error) {
 		return nil, adminErrorf("no hay ninguna clave %q", given)
 	}
 	hash := [32]byte(value)
-	raw, _, err := t.Get(keyHashKey(hash))
-	if err != nil {
-		return nil, err
+	k, err := keyByHash(t.Tx, hash)
+	if err == nil && k == nil {
+		err = errRecord
 	}
-	k, err := parseAPIKey(raw)
 	if err != nil || k.RevokedAt != 0 {
 		return k, err
 	}

@@ -210,6 +210,8 @@ func (s *shop) newKey(in keyRequest) (*apiKey, string) {
 	return c.key, c.text
 }
 
+func from(source netip.Addr) func() netip.Addr { return func() netip.Addr { return source } }
+
 // TestAuthenticate shows what a key is refused for, and in which order.
 func TestAuthenticate(t *testing.T) {
 	home, away := netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("198.51.100.7")
@@ -239,7 +241,7 @@ func TestAuthenticate(t *testing.T) {
 		if test.noPlan {
 			s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
 		}
-		_, err := s.authenticate(t.Context(), text, test.source, s.clock)
+		_, err := s.authenticate(t.Context(), text, from(test.source), s.clock)
 		if got := codeOf(err); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
 		}
@@ -248,21 +250,21 @@ func TestAuthenticate(t *testing.T) {
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 	_, text := s.newKey(keyRequest{Expires: "2026-03-02T11:00:00Z"})
 	s.pass(time.Hour - time.Millisecond)
-	_, err := s.authenticate(t.Context(), text, home, s.clock)
+	_, err := s.authenticate(t.Context(), text, from(home), s.clock)
 	s.want(err, "") // its last millisecond
-	_, err = s.authenticate(t.Context(), newAPIKey([32]byte{1}), home, s.clock)
+	_, err = s.authenticate(t.Context(), newAPIKey([32]byte{1}), from(home), s.clock)
 	s.want(err, "api_key_invalid") // well formed, but nobody's
-	_, err = s.authenticate(t.Context(), text+"x", home, s.clock)
+	_, err = s.authenticate(t.Context(), text+"x", from(home), s.clock)
 	s.want(err, "api_key_invalid")
 }
 
 // TestKeysAreNeverStale changes keys and configurations behind the caches of
-// two engines on one store, as two processes would.
+// two engines on one store.
 func TestKeysAreNeverStale(t *testing.T) {
 	s := newShop(t, setup{})
 	other := newEngine(s.store, s.now, s.seed)
 	k, text := s.newKey(keyRequest{})
-	source := netip.MustParseAddr("203.0.113.5")
+	source := from(netip.MustParseAddr("203.0.113.5"))
 	seen := func(reason, want string) {
 		t.Helper()
 		for i, e := range []*engine{s.engine, other, s.engine, other} {
@@ -297,7 +299,7 @@ func TestKeysAreNeverStale(t *testing.T) {
 			if _, err := applyDocument(tx, document, newMint(s.clock, seed{}), false); err != nil {
 				return err
 			}
-			if _, err := s.engine.config(tx, s.org); err != nil {
+			if _, err := s.engine.config(s.store.version(), tx, s.org); err != nil {
 				return err
 			}
 			return undone

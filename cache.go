@@ -1,43 +1,127 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"sync"
+	"sync/atomic"
 )
 
-// A cache keeps what was decoded from the store, so that a value that did
-// not change is not decoded again. It is never the truth: each use brings
-// the stamp that its transaction read (the stored bytes themselves, or a hash
-// of them), and a value with another stamp is decoded anew. The zero cache is ready for use.
-type cache[K comparable, V any] struct {
-	mu     sync.RWMutex
-	values map[K]stamped[V]
+// Settings are API keys and configurations. Every request needs some and they
+// change now and then, so they are kept decoded for as long as no update
+// touches any: a request then reads nothing to know that they are current.
+// That is exact because one process has a file open at a time, and all its
+// updates go through the engine's watchedStore.
+
+// A watchedStore is a Store that counts the updates which write settings.
+type watchedStore struct {
+	Store
+	begun, ended atomic.Uint64 // how many, whatever came of them
 }
 
-type stamped[V any] struct {
-	stamp []byte
-	value V
+func watch(s Store) *watchedStore {
+	if w, ok := s.(*watchedStore); ok {
+		return w
+	}
+	return &watchedStore{Store: s}
+}
+
+// A version names the state of all settings between two updates of them. No
+// state ever gets an earlier one's name.
+type version uint64
+
+// unsettled is no version: an update of settings is under way.
+const unsettled version = 0
+
+// version returns that of the settings as they are. A View that begins later
+// sees this version unless another one is returned by then.
+func (s *watchedStore) version() version {
+	if s == nil { // a look at a file from outside, which keeps nothing
+		return unsettled
+	}
+	ended := s.ended.Load() // first, so that no update which is counted here is missing below
+	if begun := s.begun.Load(); begun == ended {
+		return version(begun + 1)
+	}
+	return unsettled
+}
+
+func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	u := &watchedUpdate{store: s, fn: fn}
+	defer u.end()
+	return s.Store.Update(ctx, u.run)
+}
+
+// A watchedUpdate is one call of Update.
+type watchedUpdate struct {
+	store   *watchedStore
+	fn      func(Tx) error
+	touched atomic.Bool // whether a run of fn wrote settings
+}
+
+func (u *watchedUpdate) run(tx Tx) error { return u.fn(watchedTx{tx, u}) }
+
+// end is called when the outcome can be seen by Views.
+func (u *watchedUpdate) end() {
+	if u.touched.Load() {
+		u.store.ended.Add(1)
+	}
+}
+
+type watchedTx struct {
+	Tx
+	update *watchedUpdate
+}
+
+func (t watchedTx) Put(key, value []byte) error {
+	t.look(key)
+	return t.Tx.Put(key, value)
+}
+
+func (t watchedTx) Delete(key []byte) error {
+	t.look(key)
+	return t.Tx.Delete(key)
+}
+
+// look counts the update before its first write of settings: they are a and o
+// in model.go.
+func (t watchedTx) look(key []byte) {
+	if len(key) > 0 && (key[0] == 'a' || key[0] == 'o') && !t.update.touched.Swap(true) {
+		t.update.store.begun.Add(1)
+	}
+}
+
+// A cache keeps what was decoded from settings of one version. The zero cache
+// is ready for use.
+type cache[K comparable, V any] struct {
+	mu      sync.RWMutex
+	version version
+	values  map[K]V
 }
 
 // cacheSize bounds a cache: when it is full it is emptied.
 const cacheSize = 4096
 
-func (c *cache[K, V]) get(k K, stamp []byte, decode func() (V, error)) (V, error) {
+// get returns the value of k at version v, and keeps it once it was read.
+// What read finds is of that version, or of none that can be asked for again.
+func (c *cache[K, V]) get(k K, v version, read func() (V, error)) (V, error) {
 	c.mu.RLock()
-	s, ok := c.values[k]
+	value, ok := c.values[k]
+	ok = ok && c.version == v
 	c.mu.RUnlock()
-	if ok && bytes.Equal(s.stamp, stamp) {
-		return s.value, nil
+	if ok && v != unsettled {
+		return value, nil
 	}
-	v, err := decode()
-	if err != nil {
-		return v, err
+	value, err := read()
+	if err != nil || v == unsettled {
+		return value, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.values == nil || len(c.values) >= cacheSize {
-		c.values = map[K]stamped[V]{}
+	if v > c.version || len(c.values) >= cacheSize {
+		c.version, c.values = v, map[K]V{}
 	}
-	c.values[k] = stamped[V]{bytes.Clone(stamp), v}
-	return v, nil
+	if v == c.version {
+		c.values[k] = value
+	}
+	return value, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -20,7 +22,7 @@ func TestConfigRolledBack(t *testing.T) {
 			if _, err := applyDocument(tx, named(name), newMint(now, ids), false); err != nil {
 				return err
 			}
-			cfg, err := s.engine.config(tx, 1)
+			cfg, err := s.engine.config(s.store.version(), tx, 1)
 			if err == nil && cfg.Organization.Name != name {
 				t.Errorf("within: got %q, want %q", cfg.Organization.Name, name)
 			}
@@ -32,7 +34,7 @@ func TestConfigRolledBack(t *testing.T) {
 	}
 	want := func(name string) {
 		t.Helper()
-		cfg, err := view(t.Context(), s.engine.store, func(tx Tx) (*config, error) { return s.engine.config(tx, 1) })
+		cfg, err := read(t.Context(), s.engine, 1, s.clock, func(t *txn) (*config, error) { return t.cfg, nil })
 		if err != nil || cfg.Organization.Name != name {
 			t.Fatalf("got %v, %v; want %q", cfg, err, name)
 		}
@@ -43,4 +45,99 @@ func TestConfigRolledBack(t *testing.T) {
 	want("Uno")
 	change("Tres", nil)
 	want("Tres")
+}
+
+// TestVersions shows what makes a new version of settings, and when.
+func TestVersions(t *testing.T) {
+	s := watch(newMemStore())
+	defer s.Close()
+	last := s.version()
+	update := func(reason string, changes bool, fn func(Tx) error) {
+		t.Helper()
+		s.Update(t.Context(), fn)
+		v := s.version()
+		if v == unsettled || (v > last) != changes {
+			t.Errorf("%s: version %d after %d", reason, v, last)
+		}
+		last = v
+	}
+	put := func(k key) func(Tx) error { return func(tx Tx) error { return tx.Put(k, []byte("x")) } }
+	update("a movement", false, put(newKey('m')))
+	update("a key", true, put(newKey('a')))
+	update("a key is taken away", true, func(tx Tx) error { return tx.Delete(newKey('a')) })
+	update("a configuration", true, put(newKey('o').byte('x')))
+	update("one that is taken away", true, func(tx Tx) error { return tx.Delete(newKey('o').byte('x')) })
+	update("one that is taken back", true, func(tx Tx) error { return errors.Join(put(newKey('a'))(tx), errUnavailable) })
+	update("a movement", false, func(tx Tx) error { return tx.Delete(newKey('m')) })
+	update("under way", true, func(tx Tx) error {
+		before := s.version()
+		err := put(newKey('a'))(tx)
+		if v := s.version(); before == unsettled || v != unsettled {
+			t.Errorf("version %d, then %d", before, v)
+		}
+		return errors.Join(err, tx.Delete(newKey('a')))
+	})
+}
+
+// TestConfigOfView changes the configuration while a View is under way, which
+// sees the old one.
+func TestConfigOfView(t *testing.T) {
+	s := newShop(t, setup{})
+	name := func() string { return ask(s, func(t *txn) (string, error) { return t.cfg.Organization.Name, nil }) }
+	name() // into the cache
+	before := s.store.version()
+	err := s.store.View(t.Context(), func(tx Tx) error {
+		s.apply([]byte(strings.Replace(string(setup{}.document()), "Café Luna", "Café Sol", 1)))
+		if got := name(); got != "Café Sol" { // into the cache, of the new version
+			t.Errorf("a later View sees %s", got)
+		}
+		for _, v := range []version{before, unsettled} {
+			cfg, err := s.engine.config(v, tx, s.org)
+			if err != nil || cfg.Organization.Name != "Café Luna" {
+				t.Errorf("the View sees %v, %v", cfg, err)
+			}
+		}
+		return nil
+	})
+	s.ok(err)
+	if got := name(); got != "Café Sol" {
+		t.Errorf("now it is %s", got)
+	}
+}
+
+// TestKeysAmongChanges reads a key all the time while it changes: nobody sees
+// an older state than the last one that was acknowledged.
+func TestKeysAmongChanges(t *testing.T) {
+	s := newShop(t, setup{})
+	k, text := s.newKey(keyRequest{RateLimit: 1})
+	var acknowledged atomic.Int64
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				least := acknowledged.Load()
+				c, err := s.authenticate(t.Context(), text, nil, s.clock)
+				if err != nil || int64(c.key.RateLimit) < least {
+					t.Errorf("got %v, %v after %d", c.key, err, least)
+					return
+				}
+			}
+		})
+	}
+	for i := range 500 {
+		must(s, func(t *txn) (any, error) {
+			changed := *k
+			changed.RateLimit = 2 + i
+			return nil, t.saveKey(keyHash(text), &changed)
+		})
+		acknowledged.Store(int64(2 + i))
+	}
+	close(stop)
+	readers.Wait()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"math/rand/v2"
 	"regexp"
@@ -26,18 +25,9 @@ func (i instant) add(d time.Duration) instant { return i + instant(d.Millisecond
 // layoutMillis is ISO 8601 in UTC with milliseconds (contract §1).
 const layoutMillis = "2006-01-02T15:04:05.000Z"
 
-func (i instant) String() string { return i.time().Format(layoutMillis) }
+func (i instant) String() string { return string(i.append(nil)) }
 
-// MarshalJSON writes an absent moment (0 or never) as null.
-func (i instant) MarshalJSON() ([]byte, error) {
-	if i == 0 || i == never {
-		return []byte("null"), nil
-	}
-	b := make([]byte, 0, len(layoutMillis)+2)
-	b = append(b, '"')
-	b = i.time().AppendFormat(b, layoutMillis)
-	return append(b, '"'), nil
-}
+func (i instant) MarshalJSON() ([]byte, error) { return i.appendJSON(make([]byte, 0, 26)), nil }
 
 func (i *instant) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
@@ -101,15 +91,16 @@ func (u id) String() string {
 }
 
 func (u id) encode(b []byte) {
-	hex.Encode(b[0:8], u[0:4])
-	b[8] = '-'
-	hex.Encode(b[9:13], u[4:6])
-	b[13] = '-'
-	hex.Encode(b[14:18], u[6:8])
-	b[18] = '-'
-	hex.Encode(b[19:23], u[8:10])
-	b[23] = '-'
-	hex.Encode(b[24:36], u[10:16])
+	const digits = "0123456789abcdef"
+	at := 0
+	for i, v := range u {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			b[at] = '-'
+			at++
+		}
+		b[at], b[at+1] = digits[v>>4], digits[v&15]
+		at += 2
+	}
 }
 
 // MarshalText writes the zero id as the empty string; fields that may be
@@ -128,7 +119,7 @@ func (u *id) UnmarshalText(b []byte) error {
 		*u = id{}
 		return nil
 	}
-	v, ok := parseID(string(b))
+	v, ok := parseID(b)
 	if !ok {
 		return errBadID
 	}
@@ -138,7 +129,7 @@ func (u *id) UnmarshalText(b []byte) error {
 
 // parseID takes exactly the form that String writes; anything else is an id
 // that nothing has.
-func parseID(s string) (id, bool) {
+func parseID[S string | []byte](s S) (id, bool) {
 	var u id
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return id{}, false
@@ -170,15 +161,15 @@ func lowerHex(c byte) (byte, bool) {
 // record to have an id: the same parts always give the same one. It has the
 // form of a UUIDv7 and the time of the id it comes from.
 func (u id) derive(parts ...string) id {
-	h := sha256.New()
-	h.Write(u[:])
+	var space [128]byte
+	text := append(space[:0], u[:]...)
 	for _, p := range parts {
-		h.Write([]byte(p))
-		h.Write([]byte{0})
+		text = append(append(text, p...), 0)
 	}
+	hash := sha256.Sum256(text)
 	var d id
 	copy(d[:6], u[:6])
-	copy(d[6:], h.Sum(nil))
+	copy(d[6:], hash[:])
 	return d.stamp()
 }
 

@@ -51,12 +51,36 @@ type program struct {
 	Number uint32 `json:"number"` // stands for the program in keys
 	ID     id     `json:"id"`
 	programDoc
+
+	ids  map[string]id // of the currency, by "", and of the rules, by key; see deriveIDs
+	text string        // of ID
 }
 
-// Ids of what belongs to a program alone.
+// Ids of what belongs to a program alone. They are derived, and kept with a
+// configuration once it is read from the store.
 
-func (p *program) currencyID() id    { return p.ID.derive("currency") }
-func (p *program) ruleID(r *rule) id { return p.ID.derive("rule", r.Key) }
+func (p *program) currencyID() id {
+	if u, ok := p.ids[""]; ok {
+		return u
+	}
+	return p.ID.derive("currency")
+}
+
+func (p *program) ruleID(r *rule) id {
+	if u, ok := p.ids[r.Key]; ok {
+		return u
+	}
+	return p.ID.derive("rule", r.Key)
+}
+
+func (p *program) deriveIDs() {
+	p.text = p.ID.String()
+	ids := map[string]id{"": p.currencyID()}
+	for i := range p.Rules {
+		ids[p.Rules[i].Key] = p.ruleID(&p.Rules[i])
+	}
+	p.ids = ids
+}
 
 type programDoc struct {
 	Key             string    `json:"key"`
@@ -192,20 +216,19 @@ func parseConfig(raw []byte) (*config, error) {
 	if c.zone, err = loadZone(c.Organization.Settings.Timezone); err != nil {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
+	for _, p := range c.Programs {
+		p.deriveIDs()
+	}
 	return c, nil
 }
 
-// saveConfig writes the stored form, with its stamp.
+// saveConfig writes the stored form.
 func saveConfig(tx Tx, c *config) error {
 	value, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	if err := tx.Put(newKey('o').byte('c').u32(c.Number), value); err != nil {
-		return err
-	}
-	stamp := digest(value)
-	return tx.Put(newKey('o').byte('r').u32(c.Number), stamp[:])
+	return tx.Put(newKey('o').byte('c').u32(c.Number), value)
 }
 
 // The finders return nil where nothing is as asked: another organization's id

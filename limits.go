@@ -72,12 +72,20 @@ type quota struct {
 	freeAgain instant // when at least one more request will be accepted, or the count falls
 }
 
-func (q quota) remaining() uint64 { return q.limit - min(q.used, q.limit) }
+func (q *quota) remaining() uint64 { return q.limit - min(q.used, q.limit) }
 
-// take counts a request of the key, or refuses it, which counts nothing. The
-// quotas are those after it, the minute's first; a refusal has the error of
-// the window that frees up last.
-func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant) ([]quota, error) {
+// An allowance is how all windows of a key stand, with room for them and for
+// the headers that say so.
+type allowance struct {
+	quotas  []quota // the minute's first
+	windows [3]quota
+	headers [5]string
+}
+
+// take counts a request of the key, or refuses it, which counts nothing. It
+// fills in how the key stands after it; a refusal has the error of the window
+// that frees up last.
+func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, after *allowance) error {
 	l.mu.Lock()
 	u := l.keys[k.ID]
 	if u == nil {
@@ -91,41 +99,48 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant) ([]
 	if !u.loaded {
 		saved, err := view(ctx, s, func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if saved != nil {
 			u.saved = *saved
 		}
 		u.loaded = true
 	}
-	return u.take(k, now)
+	return u.take(k, now, after)
 }
 
-func (u *usage) take(k *apiKey, now instant) ([]quota, error) {
-	at := now.time()
+func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 	// Windows only move forward, so that a clock set back and forward again
 	// gives no fresh day; but from one that lies far ahead, where the clock
 	// must have been wrong, they come back.
-	if day := at.Unix() / 86400; day > u.saved.Day || day < u.saved.Day-1 {
-		u.saved.Day, u.saved.InDay = day, 0
+	if k.DailyLimit > 0 {
+		if day := now.time().Unix() / 86400; day > u.saved.Day || day < u.saved.Day-1 {
+			u.saved.Day, u.saved.InDay = day, 0
+		}
 	}
-	if month := int64(at.Year())*12 + int64(at.Month()) - 1; month > u.saved.Month || month < u.saved.Month-1 {
-		u.saved.Month, u.saved.InMonth = month, 0
+	if k.MonthlyLimit > 0 {
+		at := now.time()
+		if month := int64(at.Year())*12 + int64(at.Month()) - 1; month > u.saved.Month || month < u.saved.Month-1 {
+			u.saved.Month, u.saved.InMonth = month, 0
+		}
 	}
 	u.minute.forget(now)
 
-	quotas := u.quotas(k, now)
+	after.quotas = u.quotas(k, now, after.windows[:0])
 	var refused *quota
-	for i := range quotas {
-		if q := &quotas[i]; q.remaining() == 0 && (refused == nil || q.freeAgain > refused.freeAgain) {
+	for i := range after.quotas {
+		if q := &after.quotas[i]; q.remaining() == 0 && (refused == nil || q.freeAgain > refused.freeAgain) {
 			refused = q
 		}
 	}
 	if refused != nil {
 		wait := secondsUntil(refused.freeAgain, now)
-		return quotas, newError("rate_limit_"+refused.name).
+		return newError("rate_limit_"+refused.name).
 			with("limit", refused.limit).with("window", refused.name).with("resetAt", refused.freeAgain).
 			header("Retry-After", strconv.FormatInt(wait, 10))
+	}
+	for i := range after.quotas {
+		after.quotas[i].used++ // which moves no window's end
 	}
 	u.minute.add(now)
 	if k.DailyLimit > 0 {
@@ -140,13 +155,12 @@ func (u *usage) take(k *apiKey, now instant) ([]quota, error) {
 		u.saved.LastUsed = minute
 		u.dirty = true
 	}
-	return u.quotas(k, now), nil
+	return nil
 }
 
-// quotas describes the windows that limit the key.
-func (u *usage) quotas(k *apiKey, now instant) []quota {
-	list := make([]quota, 1, 3)
-	list[0] = quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit), now)}
+// quotas appends the windows that limit the key.
+func (u *usage) quotas(k *apiKey, now instant, list []quota) []quota {
+	list = append(list, quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit), now)})
 	if k.DailyLimit > 0 {
 		next := time.Unix((u.saved.Day+1)*86400, 0)
 		list = append(list, quota{"day", uint64(k.DailyLimit), u.saved.InDay, 86400, instantOf(next)})
@@ -162,29 +176,46 @@ func (u *usage) quotas(k *apiKey, now instant) []quota {
 // secondsUntil rounds up: once so many seconds have passed, it is then.
 func secondsUntil(then, now instant) int64 { return max((int64(then-now)+999)/1000, 1) }
 
-// setLimitHeaders tells the client how its limits stand: all of them, and the
+// setHeaders tells the client how its limits stand: all of them, and the
 // one with the least left, of several the one that frees up last.
-func setLimitHeaders(h http.Header, quotas []quota, now instant) {
-	tightest := quotas[0]
-	var policy []byte
-	for i, q := range quotas {
-		if i > 0 {
-			policy = append(policy, ", "...)
-		}
-		policy = strconv.AppendQuote(policy, q.name)
-		policy = strconv.AppendUint(append(policy, ";q="...), q.limit, 10)
-		policy = strconv.AppendInt(append(policy, ";w="...), q.seconds, 10)
+func (s *allowance) setHeaders(h http.Header, now instant) {
+	tightest := &s.quotas[0]
+	for i := range s.quotas {
+		q := &s.quotas[i]
 		if q.remaining() < tightest.remaining() || q.remaining() == tightest.remaining() && q.freeAgain > tightest.freeAgain {
 			tightest = q
 		}
 	}
-	reset := strconv.FormatInt(secondsUntil(tightest.freeAgain, now), 10)
-	remaining := strconv.FormatUint(tightest.remaining(), 10)
-	h["RateLimit-Policy"] = []string{string(policy)}
-	h["RateLimit"] = []string{strconv.Quote(tightest.name) + ";r=" + remaining + ";t=" + reset}
-	h["X-RateLimit-Limit"] = []string{strconv.FormatUint(tightest.limit, 10)}
-	h["X-RateLimit-Remaining"] = []string{remaining}
-	h["X-RateLimit-Reset"] = []string{reset}
+	// The values are written one after another and taken out of one string;
+	// each ends where the next begins.
+	var space [192]byte
+	b := space[:0]
+	for i := range s.quotas {
+		q := &s.quotas[i]
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(append(b, '"'), q.name...), '"')
+		b = strconv.AppendUint(append(b, ";q="...), q.limit, 10)
+		b = strconv.AppendInt(append(b, ";w="...), q.seconds, 10)
+	}
+	policy := len(b)
+	b = append(append(append(b, '"'), tightest.name...), '"')
+	b = append(b, ";r="...)
+	remaining := len(b)
+	b = strconv.AppendUint(b, tightest.remaining(), 10)
+	remainingEnd := len(b)
+	b = append(b, ";t="...)
+	reset := len(b)
+	b = strconv.AppendInt(b, secondsUntil(tightest.freeAgain, now), 10)
+	end := len(b)
+	b = strconv.AppendUint(b, tightest.limit, 10)
+
+	text := string(b)
+	s.headers = [...]string{text[:policy], text[policy:end], text[end:], text[remaining:remainingEnd], text[reset:end]}
+	for i, name := range [...]string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+		h[name] = s.headers[i : i+1 : i+1]
+	}
 }
 
 // flush writes what has changed of the keys' usage.

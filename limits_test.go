@@ -82,7 +82,8 @@ func TestLimits(t *testing.T) {
 				flush()
 			}
 			want := naive.allows(now)
-			quotas, err := l.take(ctx, store, k, now)
+			var after allowance
+			err := l.take(ctx, store, k, now, &after)
 			if (err == nil) != want {
 				t.Fatalf("at %s: %v, want accepted %t", now, err, want)
 			}
@@ -90,7 +91,7 @@ func TestLimits(t *testing.T) {
 				naive.sinceRun = append(naive.sinceRun, now)
 				naive.kept = append(naive.kept, now)
 				more := true
-				for _, q := range quotas {
+				for _, q := range after.quotas {
 					more = more && q.remaining() > 0
 				}
 				if more != naive.allows(now) {
@@ -157,7 +158,7 @@ func TestLimitWindows(t *testing.T) {
 				}
 				last := len(step) - 1
 				s.setClock(step[:last])
-				if _, err := l.take(t.Context(), s.store, &test.key, s.clock); (err == nil) != (step[last] == '+') {
+				if err := l.take(t.Context(), s.store, &test.key, s.clock, new(allowance)); (err == nil) != (step[last] == '+') {
 					t.Errorf("%s: %v", step, err)
 				}
 			}
@@ -197,11 +198,12 @@ func TestLimitRefusals(t *testing.T) {
 			defer store.Close()
 			l := newLimiter()
 			for range test.used {
-				if _, err := l.take(t.Context(), store, &test.key, now); err != nil {
+				if err := l.take(t.Context(), store, &test.key, now, new(allowance)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			quotas, err := l.take(t.Context(), store, &test.key, now)
+			var after allowance
+			err := l.take(t.Context(), store, &test.key, now, &after)
 			if codeOf(err) != test.code {
 				t.Fatalf("got %v, want %q", err, test.code)
 			}
@@ -213,7 +215,7 @@ func TestLimitRefusals(t *testing.T) {
 				}
 			}
 			h := http.Header{}
-			setLimitHeaders(h, quotas, now)
+			after.setHeaders(h, now)
 			got := fmt.Sprintf("%s | %s | %s %s %s", h["RateLimit-Policy"][0], h["RateLimit"][0],
 				h["X-RateLimit-Limit"][0], h["X-RateLimit-Remaining"][0], h["X-RateLimit-Reset"][0])
 			if got != test.headers {
@@ -240,7 +242,7 @@ func TestLimitWrites(t *testing.T) {
 		now := instantOf(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
 		for range 600 { // seconds
 			for range 5 {
-				if _, err := l.take(t.Context(), store, &test.key, now); err != nil {
+				if err := l.take(t.Context(), store, &test.key, now, new(allowance)); err != nil {
 					t.Fatal(err)
 				}
 				now += 200
@@ -274,7 +276,7 @@ func TestLimitFlushFails(t *testing.T) {
 	now := instantOf(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
 	l := newLimiter()
 	for range 2 {
-		if _, err := l.take(t.Context(), store, k, now); err != nil {
+		if err := l.take(t.Context(), store, k, now, new(allowance)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,7 +287,7 @@ func TestLimitFlushFails(t *testing.T) {
 	if err := l.flush(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newLimiter().take(t.Context(), store, k, now); codeOf(err) != "rate_limit_day" {
+	if err := newLimiter().take(t.Context(), store, k, now, new(allowance)); codeOf(err) != "rate_limit_day" {
 		t.Errorf("got %v, want rate_limit_day", err)
 	}
 }

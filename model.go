@@ -28,7 +28,8 @@ import (
 //	m org seq                    → movement
 //	t org seq                    → sale
 //	r org seq                    → redemption
-//	i slice org hash(16)         → replay of a POST; slice counts 6 hours (4)
+//	i org number                 → replay: the answer to a POST (idempotency.go)
+//	I org, I org slice name      → where replays are, by name (idempotency.go)
 //	q org                        → number of the next customer to count anew (recount.go)
 //	u keyID(16)                  → usage of an API key: day, month, last used
 //
@@ -36,10 +37,9 @@ import (
 // `sello verify`.
 //
 //	o 's' slug                   → org
-//	o 'r' org                    → stamp of the configuration: its hash, 16 bytes
 //	k org keyID(16)              → hash(32)
 //	p kind value 0 org           → cust, person id; kind is 'e' e-mail, 'p' phone
-//	c org cust 4 prog expiry     → sum of what is left in available lots of that expiry
+//	c org cust 4 prog expiry     → sum of what is left in available lots of that expiry, where the account has many
 //	c org cust 5 prog day        → earned, spent and purchases of a day that a rolling tier window still holds
 //	c org cust 6 prog day rule   → times the rule, by its key, was used by the customer on a day; only of late
 //	c org cust 7 reward(16)      → redemptions of the reward by the customer, cancelled ones not counted
@@ -52,8 +52,12 @@ import (
 //	w org code                   → seq of the redemption
 //	x org hash(16) seq           → nothing; sales by the hash of their externalId
 //	s org reward(16)             → redemptions of the reward, cancelled ones not counted
-//	g org gram 0 block           → customers whose texts hold the gram (search.go)
-//	h org time seq               → kind of the sale, 'p' or 'r'; sales by when they happened
+//	g org                        → how many customers are in the search index
+//	g org block gram             → where in the texts of the block's customers the gram occurs (grams.go)
+//	h org time seq               → kind of the sale, 'p' or 'r', and its customer's number (4); sales by when they happened
+//	e org level slot             → how many purchases and returns were in a slot of time (salelog.go)
+//	j org pack                   → customers and moments of 32 sales in a row (salelog.go)
+//	f org block                  → how many sales the block's customers had (salelog.go)
 //	y org prog day               → tally of the day (stats.go)
 //	z org prog span day block    → customers who bought on the day or in the month (stats.go)
 //	b org prog tier              → how many customers are in the tier (stats.go)
@@ -64,10 +68,13 @@ import (
 
 const schemaVersion = 1
 
+// denseTables grow at the end of each organization's part alone, or nearly so.
+const denseTables = "hijlmrt"
+
 // A key is built from its parts in order.
 type key []byte
 
-func newKey(table byte) key             { return append(make(key, 0, 64), table) }
+func newKey(table byte) key             { return append(make(key, 0, 48), table) }
 func orgKey(table byte, org uint32) key { return newKey(table).u32(org) }
 func (k key) byte(v byte) key           { return append(k, v) }
 func (k key) u32(v uint32) key          { return binary.BigEndian.AppendUint32(k, v) }
@@ -96,6 +103,12 @@ func scan(tx Tx, prefix key, reverse bool) iter.Seq2[Entry, error] {
 
 func customerKey(org uint32, cust id, part byte) key { return orgKey('c', org).id(cust).byte(part) }
 
+// hotKey is customerKey for what every request reads: it allocates nothing, and
+// the key is good until the next call.
+func (t *txn) hotKey(cust id, part byte) key {
+	return append(key(t.hot[:0]), 'c').u32(t.org).id(cust).byte(part)
+}
+
 // Parts of what is kept under a customer.
 const (
 	partCustomer = iota
@@ -111,31 +124,31 @@ const (
 // counters are the last numbers given in each sequence of an organization,
 // and so the totals.
 type counters struct {
-	Customers, Movements, Sales, Purchases, Returns, Redemptions uint64
+	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
 }
 
 func (c *counters) encode(w *writer) {
-	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions})
+	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays})
 }
 
 func (c *counters) decode(r *reader) {
-	v := append(r.uints(), make([]uint64, 6)...)
-	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions = v[0], v[1], v[2], v[3], v[4], v[5]
+	v := append(r.uints(), make([]uint64, 7)...)
+	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
 }
 
 // An engine runs the business on a store.
 type engine struct {
-	store   Store
+	store   *watchedStore
 	now     func() time.Time
 	seed    func() seed
 	configs cache[uint32, *config]
-	keys    cache[[32]byte, *apiKey]
+	callers cache[[32]byte, caller] // by the hash of their key
 
 	imports imports // under way: the sweep waits for them
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
-	return &engine{store: s, now: now, seed: newSeed}
+	return &engine{store: watch(s), now: now, seed: newSeed}
 }
 
 // open makes a new store ready for use and refuses one that a later sello
@@ -159,40 +172,65 @@ func (e *engine) open(ctx context.Context) error {
 // of the domain works on it and takes times and ids from nowhere else.
 type txn struct {
 	Tx
-	*mint     // now, and new ids
+	*mint     // now, and new ids: &ids
+	ids       mint
 	org       uint32
 	cfg       *config
-	counters  *counters             // nil until asked for; written back by commit
-	tallies   map[programDay]*tally // asked for so far; written back by commit
-	recounted map[string]bool       // accounts that were counted anew here, by key
-	readOnly  bool                  // a View: what must write to answer does so on an overlay
+	counters  *counters       // nil until asked for; written back by commit
+	tallies   []dayTally      // asked for so far; written back by commit
+	recounted map[string]bool // accounts that were counted anew here, by key
+	replays   *replaySlices   // nil until asked for
+	dated     dated           // the moment whose day was asked for last
+	buf       writer          // what was written last
+	hot       [64]byte        // what hotKey returned last
+	readOnly  bool            // a View: what must write to answer does so on an overlay
+	importing bool            // whoever made it calls indexUntil
 }
 
-// inTxn runs fn on behalf of an organization. The caller makes now and seed
-// before, so that a second run does the same.
+// inTxn makes a transaction on behalf of an organization of one that writes.
+// The caller makes now and seed before, so that a second run does the same.
 func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
-	cfg, err := e.config(tx, org)
+	t := new(txn)
+	return t, e.begin(t, e.store.version(), tx, org, now, s)
+}
+
+// begin makes t a transaction; v was taken before tx began.
+func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed) error {
+	cfg, err := e.config(v, tx, org)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &txn{Tx: tx, mint: newMint(now, s), org: org, cfg: cfg}, nil
+	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
+	t.mint = &t.ids
+	return nil
 }
 
 // read runs fn in a View of one organization. Ids made there stand for
 // nothing, so they need no seed.
-func read[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (T, error) {
-	return view(ctx, e.store, func(tx Tx) (T, error) {
-		return runTxn(e, tx, org, now, seed{}, func(t *txn) (T, error) {
-			t.readOnly = true
-			return fn(t)
-		})
+func read[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (result T, err error) {
+	both := new(struct { // one allocation
+		txn
+		result T
 	})
+	v := e.store.version()
+	err = e.store.View(ctx, func(tx Tx) error {
+		t := &both.txn
+		if err := e.begin(t, v, tx, org, now, seed{}); err != nil {
+			return err
+		}
+		t.readOnly = true
+		var err error
+		both.result, err = fn(t)
+		return err
+	})
+	return both.result, err
 }
 
 // rehearse runs fn as write would and throws away what it wrote.
 func rehearse[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (T, error) {
-	return view(ctx, e.store, func(tx Tx) (T, error) {
-		return runTxn(e, newOverlay(tx), org, now, seed{}, fn)
+	return read(ctx, e, org, now, func(t *txn) (T, error) {
+		t.makeWritable()
+		return fn(t)
 	})
 }
 
@@ -234,6 +272,20 @@ func (t *txn) count() (*counters, error) {
 	return t.counters, nil
 }
 
+// dayOf is the day of a moment by the organization's calendar. Most of what a
+// transaction asks for is one moment's, which is worked out once.
+func (t *txn) dayOf(at instant) day {
+	if t.dated.day == 0 || t.dated.at != at {
+		t.dated = dated{at, dayOf(at, t.cfg.zone)}
+	}
+	return t.dated.day
+}
+
+type dated struct {
+	at  instant
+	day day
+}
+
 // makeWritable lets a transaction that only reads write what it must to answer:
 // on an overlay that is thrown away.
 func (t *txn) makeWritable() {
@@ -244,33 +296,30 @@ func (t *txn) makeWritable() {
 
 // commit writes what the transaction holds back until its end.
 func (t *txn) commit() error {
-	for d, s := range t.tallies {
-		if err := put(t.Tx, t.tallyKey(d), s); err != nil {
+	for _, d := range t.tallies {
+		if err := t.put(t.tallyKey(d.programDay), d.tally); err != nil {
 			return err
 		}
 	}
 	if t.counters == nil {
 		return nil
 	}
-	return put(t.Tx, orgKey('n', t.org), t.counters)
+	return t.put(orgKey('n', t.org), t.counters)
 }
 
 // config returns the organization's configuration as this transaction sees
-// it. The decoded form is kept from one request to the next; the stamp, read
-// here each time, tells when it is out of date. Being a hash, it is never that
-// of another configuration, be it one whose commit was rolled back.
-func (e *engine) config(tx Tx, org uint32) (*config, error) {
-	stamp, ok, err := tx.Get(newKey('o').byte('r').u32(org))
-	if err != nil {
-		return nil, err
+// it. The caller took v before the transaction began, or within one that writes.
+func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
+	if v != e.store.version() { // changed meanwhile, before the transaction began or after
+		v = unsettled
 	}
-	if !ok {
-		return nil, fmt.Errorf("organization %d has no configuration", org)
-	}
-	return e.configs.get(org, stamp, func() (*config, error) {
-		raw, _, err := tx.Get(newKey('o').byte('c').u32(org))
+	return e.configs.get(org, v, func() (*config, error) {
+		raw, ok, err := tx.Get(newKey('o').byte('c').u32(org))
 		if err != nil {
 			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("organization %d has no configuration", org)
 		}
 		return parseConfig(raw)
 	})

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,14 +37,24 @@ type api struct {
 	limiter *limiter
 	trusted []netip.Prefix // proxies whose X-Forwarded-For is believed
 	log     *slog.Logger
+	lines   *lineWriter // for a line of each request; nil: nobody wants them
 	mux     *http.ServeMux
+
+	requestIDs atomic.Uint64 // made so far
+	idPrefix   string        // of them all, random
 }
 
 func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
-	a := &api{engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux()}
+	a := &api{
+		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(),
+		idPrefix: rand.Text()[:16],
+	}
 	for _, r := range a.routes() {
+		_, path, _ := strings.Cut(r.pattern, " ")
 		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
-			w.(*exchange).serve(r, req)
+			x := w.(*exchange)
+			x.route = path
+			x.serve(&r, req)
 		})
 	}
 	return a
@@ -89,22 +98,34 @@ func (r *request) pathID(name string) id {
 // An exchange is one request on its way and the response to it.
 type exchange struct {
 	http.ResponseWriter
-	api       *api
-	requestID string
-	started   time.Time
-	now       instant
+	api     *api
+	started time.Time
+	request request
 
-	status int
-	logged []slog.Attr
+	noQuery   fault     // of a request without parameters
+	requestID [1]string // as a header holds it
+	allowance allowance
+	status    int
+
+	// For the log; "" what is not known.
+	route, key, organization, code string
 }
+
+// Values of headers that are the same in many responses. They are shared, and
+// nobody changes them.
+var (
+	noStore  = []string{"no-store"}
+	jsonType = []string{"application/json"}
+)
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := a.engine.now()
-	x := &exchange{ResponseWriter: w, api: a, requestID: requestID(r), started: started, now: instantOf(started)}
+	x := &exchange{ResponseWriter: w, api: a, started: started, request: request{Request: r, now: instantOf(started)}}
+	x.request.query.fault = &x.noQuery
+	x.requestID[0] = a.requestID(r)
 	h := w.Header()
-	h["X-Request-Id"] = []string{x.requestID}
-	h["Cache-Control"] = []string{"no-store"}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["X-Request-Id"] = x.requestID[:]
+	h["Cache-Control"] = noStore
 	if len(r.TransferEncoding) > 0 {
 		h.Set("Connection", "close") // a body of unstated length is no basis for a next request
 	}
@@ -117,15 +138,21 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // requestID is the caller's own, if it is 1 to 128 printable ASCII
-// characters, or a new one.
-func requestID(r *http.Request) string {
-	if given := r.Header.Get("X-Request-Id"); given != "" && len(given) <= 128 && isPrintable(given) {
-		return given
+// characters, or a new one. New ones are different, not secret.
+func (a *api) requestID(r *http.Request) string {
+	if given := r.Header["X-Request-Id"]; len(given) > 0 && given[0] != "" && len(given[0]) <= 128 && isPrintable(given[0]) {
+		return given[0]
 	}
-	return newRequestID()
+	var b [26]byte
+	n := copy(b[:], a.idPrefix)
+	for i, count := len(b)-1, a.requestIDs.Add(1); i >= n; i, count = i-1, count>>5 {
+		b[i] = base32[count&31]
+	}
+	return string(b[:])
 }
 
-func newRequestID() string { return rand.Text() }
+// base32 are the digits of rand.Text.
+const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
@@ -137,18 +164,15 @@ func (x *exchange) finish(r *http.Request) {
 		if p == http.ErrAbortHandler {
 			panic(p)
 		}
-		x.api.log.Error("panic", "requestId", x.requestID, "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
+		x.api.log.Error("panic", "requestId", x.requestID[0], "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
 		if x.status == 0 {
 			x.fail(newError("internal"))
 		}
 	}
-	attrs := append([]slog.Attr{
-		slog.String("requestId", x.requestID),
-		slog.String("method", knownMethod(r.Method)),
-		slog.Int("status", x.status),
-		slog.Float64("ms", float64(x.api.engine.now().Sub(x.started).Microseconds())/1000),
-	}, x.logged...)
-	x.api.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, "request", attrs...)
+	if x.api.lines != nil {
+		var line [512]byte
+		x.api.lines.add(x.appendLogLine(line[:0], r, x.api.engine.now()))
+	}
 }
 
 // knownMethod keeps what a client made up out of the log.
@@ -162,9 +186,7 @@ func knownMethod(m string) string {
 }
 
 // serve takes a request with a route all the way.
-func (x *exchange) serve(rt route, r *http.Request) {
-	_, pattern, _ := strings.Cut(rt.pattern, " ")
-	x.logged = append(x.logged, slog.String("route", pattern))
+func (x *exchange) serve(rt *route, r *http.Request) {
 	status, body, err := x.answer(rt, r)
 	if err != nil {
 		x.fail(err)
@@ -174,8 +196,9 @@ func (x *exchange) serve(rt route, r *http.Request) {
 }
 
 // answer is serve without the writing.
-func (x *exchange) answer(rt route, r *http.Request) (status int, body []byte, err error) {
-	req := &request{Request: r, now: x.now}
+func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, err error) {
+	req := &x.request
+	req.Request = r
 	if rt.scope != "" {
 		if req.caller, err = x.admit(rt, r); err != nil {
 			return 0, nil, err
@@ -186,11 +209,12 @@ func (x *exchange) answer(rt route, r *http.Request) (status int, body []byte, e
 			return 0, nil, err
 		}
 		// A slow body took its time: what happens, happens now.
-		x.now = instantOf(x.api.engine.now())
-		req.now = x.now
+		req.now = instantOf(x.api.engine.now())
 	}
-	if req.query, err = parseQuery(r.URL.RawQuery); err != nil {
-		return 0, nil, err
+	if r.URL.RawQuery != "" {
+		if req.query, err = parseQuery(r.URL.RawQuery); err != nil {
+			return 0, nil, err
+		}
 	}
 	act, err := rt.handle(req)
 	if err == nil {
@@ -226,22 +250,23 @@ func firstFault(inputs ...input) error {
 
 // admit does all that comes before a request's own content: its key, where it
 // comes from, its limits and its scope.
-func (x *exchange) admit(rt route, r *http.Request) (caller, error) {
+func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	sent, fault := sentKey(r.Header)
 	if fault != nil {
 		return caller{}, fault
 	}
-	c, err := x.api.engine.authenticate(r.Context(), sent, sourceAddress(r, x.api.trusted), x.now)
+	source := func() netip.Addr { return sourceAddress(r, x.api.trusted) }
+	c, err := x.api.engine.authenticate(r.Context(), sent, source, x.request.now)
 	if c.key != nil {
-		x.logged = append(x.logged, slog.String("key", c.key.ID.String()))
+		x.key = c.key.idText
 	}
 	if err != nil {
 		return c, err
 	}
-	x.logged = append(x.logged, slog.String("organization", c.cfg.Organization.Slug))
-	quotas, err := x.api.limiter.take(r.Context(), x.api.engine.store, c.key, x.now)
-	if quotas != nil {
-		setLimitHeaders(x.Header(), quotas, x.now)
+	x.organization = c.cfg.Organization.Slug
+	err = x.api.limiter.take(r.Context(), x.api.engine.store, c.key, x.request.now, &x.allowance)
+	if len(x.allowance.quotas) > 0 {
+		x.allowance.setHeaders(x.Header(), x.request.now)
 	}
 	if err != nil {
 		return c, err
@@ -318,7 +343,7 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 		v, err := act(nil)
 		return encodeReply(v, http.StatusOK, err)
 	}
-	v, err := read(req.Context(), x.api.engine, req.key.Org, x.now, act)
+	v, err := read(req.Context(), x.api.engine, req.key.Org, x.request.now, act)
 	return encodeReply(v, http.StatusOK, err)
 }
 
@@ -337,7 +362,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	}
 	// Once begun, a write is finished even if its client has gone.
 	ctx := context.WithoutCancel(req.Context())
-	given, err := write(ctx, x.api.engine, req.key.Org, x.now, func(t *txn) (answer, error) {
+	given, err := write(ctx, x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
 		i, first, err := t.firstReplay(req.retries)
 		if err != nil {
 			return answer{}, err
@@ -345,7 +370,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		if first != nil {
 			status := cmp.Or(req.retries[i].status, first.Status)
 			for _, other := range req.retries[:i] { // a retry of this one may know it by that key alone
-				if err := t.keepReplay(other, status, first.Body); err != nil {
+				if err := t.keepReplay([]retryKey{other}, status, first.Body); err != nil {
 					return answer{}, err
 				}
 			}
@@ -356,12 +381,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		for _, k := range req.retries {
-			if err := t.keepReplay(k, status, body); err != nil {
-				return answer{}, err
-			}
-		}
-		return answer{status, body, false}, nil
+		return answer{status, body, false}, t.keepReplay(req.retries, status, body)
 	})
 	return x.give(given, err)
 }
@@ -371,7 +391,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 // nothing of a dry run.
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
-	given, err := rehearse(req.Context(), x.api.engine, req.key.Org, x.now, func(t *txn) (answer, error) {
+	given, err := rehearse(req.Context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
 		_, first, err := t.firstReplay(retries)
 		if err != nil {
 			return answer{}, err
@@ -405,15 +425,6 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 	return status, body, err
 }
 
-// encode writes a response's body: JSON as it reads best, with a line end.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
-}
-
 // errorBody is what every error looks like (contract §2).
 type errorBody struct {
 	StatusCode int            `json:"statusCode"`
@@ -428,6 +439,7 @@ type errorBody struct {
 // with 404 or, the Allow header set, 405. Its text gives way to our own.
 
 func (x *exchange) WriteHeader(status int) {
+	delete(x.Header(), "X-Content-Type-Options") // which came with the text
 	if status == http.StatusMethodNotAllowed {
 		x.fail(newError("method_not_allowed"))
 	} else {
@@ -441,9 +453,9 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 // cause of anything else is logged.
 func (x *exchange) fail(err error) {
 	e := publicError(err)
-	x.logged = append(x.logged, slog.String("code", e.code))
+	x.code = e.code
 	if e.status >= 500 && !errors.Is(err, context.Canceled) { // a client that has gone is no failure
-		x.api.log.Error("failed", "requestId", x.requestID, "cause", err.Error())
+		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {
 		x.Header()[name] = values
@@ -451,18 +463,24 @@ func (x *exchange) fail(err error) {
 	if e.status == http.StatusUnauthorized {
 		x.Header()["WWW-Authenticate"] = []string{"Bearer"}
 	}
-	body, err := encode(errorBody{e.status, e.code, e.message, x.requestID, e.field, e.context})
+	body, err := encode(errorBody{e.status, e.code, e.message, x.requestID[0], e.field, e.context})
 	if err != nil {
-		x.api.log.Error("failed", "requestId", x.requestID, "cause", err.Error())
+		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	x.write(e.status, body)
 }
 
+// netHTTPBuffer is how many bytes of a body net/http keeps back: what is
+// shorter gets its Content-Length there.
+const netHTTPBuffer = 2048
+
 func (x *exchange) write(status int, body []byte) {
 	x.status = status
 	h := x.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["Content-Type"] = jsonType
+	if len(body) >= netHTTPBuffer {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 	x.ResponseWriter.WriteHeader(status)
 	x.ResponseWriter.Write(body) // a client that has gone is no fault of ours
 }

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -38,6 +40,23 @@ const (
 	maxHeader     = 16 << 10        // bytes; net/http adds 4 KiB of its own
 )
 
+// How the garbage collector is set, unless GOGC and GOMEMLIMIT say otherwise:
+// it waits longer than it would by itself while there is little to collect, and
+// never so long that more memory is used than a small machine has to spare.
+const (
+	gcPercent   = 400
+	memoryLimit = 160 << 20 // bytes
+)
+
+func setCollector() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+}
+
 // How often the sweep runs and usage is written.
 const (
 	sweepInterval = 10 * time.Second
@@ -50,11 +69,14 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 // serve opens the file and serves the API on it until ctx ends; ready, if
 // there is one, is called once it answers.
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
+	setCollector()
 	trusted, err := parseNetworks(c.trusted)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(c.stderr, nil))
+	lines := &lineWriter{out: c.stderr}
+	defer lines.close()
+	log := slog.New(slog.NewJSONHandler(lines, nil))
 	// First, so that an address that cannot be had leaves no new file behind.
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
@@ -76,6 +98,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return err
 	}
 	a := newAPI(e, trusted, log)
+	a.lines = lines
 
 	socket, err := listenAdmin(c.db)
 	if err != nil {
@@ -92,6 +115,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer lines.flush() // also if it panics, which ends the process
 		a.keepHouse(background)
 	}()
 	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)

@@ -342,7 +342,7 @@ func (w *world) apply(raw []byte) {
 	w.must(err)
 	org, err := w.admin.organization(w.Context(), result.Organization)
 	w.must(err)
-	cfg, err := view(w.Context(), w.store, func(tx Tx) (*config, error) { return w.engine.config(tx, org) })
+	cfg, err := read(w.Context(), w.engine, org, 0, func(t *txn) (*config, error) { return t.cfg, nil })
 	w.must(err)
 	name := func(name string, u id) {
 		if result.Organization != "cafe-luna" {
@@ -490,7 +490,7 @@ func (w *world) hangUp() {
 }
 
 var (
-	fixedHeaders  = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+	fixedHeaders  = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}
 	shownHeaders  = []string{"Allow", "Idempotency-Replayed", "Retry-After", "WWW-Authenticate"}
 	limitHeaders  = []string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 	madeRequestID = regexp.MustCompile(`^[A-Z2-7]{26}$`)

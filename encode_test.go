@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"reflect"
+	"testing"
+	"testing/quick"
+	"time"
+	"unicode/utf8"
+)
+
+// byReflection is what encoding/json makes of a value.
+func byReflection(t *testing.T, v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestAppendJSON holds what is written by hand against encoding/json.
+func TestAppendJSON(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	for _, empty := range []jsonAppender{balance{}, movementShape{}, saleShape{}, expiring{}, usedLot{}, item{}, ruleShare{}} {
+		check := func(v any) {
+			t.Helper()
+			got, err := encode(v)
+			if want := byReflection(t, v); err != nil || string(got) != want {
+				t.Fatalf("got %s, %v\nwant %s", got, err, want)
+			}
+		}
+		check(empty)
+		for range 2000 {
+			v, ok := quick.Value(reflect.TypeOf(empty), rnd)
+			if !ok {
+				t.Fatalf("no value of %T", empty)
+			}
+			check(v.Interface())
+		}
+	}
+}
+
+// TestAppendJSONString quotes every character of the first plane, alone and
+// in between, and bytes that are no text.
+func TestAppendJSONString(t *testing.T) {
+	check := func(s string) {
+		if got, want := string(appendJSONString([]byte("x"), s))+"\n", "x"+byReflection(t, s); got != want {
+			t.Errorf("%q: got %s, want %s", s, got, want)
+		}
+	}
+	for r := range rune(0x10000) {
+		check(string(utf8.AppendRune(nil, r)))
+		check("ñ" + string(utf8.AppendRune(nil, r)) + "z")
+	}
+	for _, s := range []string{"", "\xff", "a\xc3", "\xed\xa0\x80", "</script>&", "😀\u2028", "a\nb\"c\\d", "\x7f\u0080"} {
+		check(s)
+	}
+}
+
+// TestTextForms holds how times and ids are written against their definition.
+func TestTextForms(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	for i := range 20_000 {
+		at := instant(rnd.Int63n(1<<49) - 1<<47) // from before year -2490 to after 15000
+		if i%2 == 0 {
+			at = instant(rnd.Int63n(4_102_444_800_000)) // this century and before
+		}
+		if got, want := at.String(), time.UnixMilli(int64(at)).UTC().Format(layoutMillis); got != want {
+			t.Fatalf("%d is written %s, want %s", at, got, want)
+		}
+		var u id
+		rnd.Read(u[:])
+		if got, want := u.String(), fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}

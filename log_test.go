@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLogLine holds the line of a request against what slog writes.
+func TestLogLine(t *testing.T) {
+	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {
+		x := &exchange{
+			status: 100 + rnd.IntN(500), route: pick(rnd, "", "/livez", "/api/v1/customers/{customerId}"), key: pick(rnd, "", id{1}.String()),
+			organization: pick(rnd, "", "cafe-luna"), code: pick(rnd, "", "internal"),
+		}
+		var requestID []byte
+		for range 1 + rnd.IntN(128) {
+			requestID = append(requestID, byte(' '+rnd.IntN(95)))
+		}
+		x.requestID[0] = string(requestID)
+		x.started = time.UnixMicro(rnd.Int64N(1 << 50))
+		took := time.Duration(rnd.Int64N(pick[int64](rnd, 2, 1e4, 1e7, 1e11)))
+		ended := x.started.Add(took)
+		r := &http.Request{Method: pick(rnd, "GET", "POST", "SECRETO\n")}
+
+		want := []slog.Attr{
+			slog.String("requestId", x.requestID[0]), slog.String("method", knownMethod(r.Method)), slog.Int("status", x.status),
+			slog.Float64("ms", float64(took.Microseconds())/1000),
+		}
+		for _, a := range []slog.Attr{
+			slog.String("route", x.route), slog.String("key", x.key), slog.String("organization", x.organization), slog.String("code", x.code),
+		} {
+			if a.Value.String() != "" {
+				want = append(want, a)
+			}
+		}
+		record := slog.NewRecord(ended, slog.LevelInfo, "request", 0)
+		record.AddAttrs(want...)
+		var line bytes.Buffer
+		if err := slog.NewJSONHandler(&line, nil).Handle(context.Background(), record); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(x.appendLogLine(nil, r, ended)); got != line.String() {
+			t.Fatalf("got %swant %s", got, &line)
+		}
+	})
+}
+
+// TestLineWriter shows which lines wait, and for how long.
+func TestLineWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := &lineWriter{out: &out}
+		want := func(reason, text string) {
+			t.Helper()
+			synctest.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if got := strings.ReplaceAll(out.String(), "\n", " "); got != text {
+				t.Errorf("%s: got %q, want %q", reason, got, text)
+			}
+		}
+		w.add([]byte("a\n"))
+		want("the first goes out at once", "a ")
+		w.add([]byte("b\n"))
+		w.add([]byte("c\n"))
+		time.Sleep(lineDelay - 1)
+		want("those that follow wait", "a ")
+		time.Sleep(1)
+		want("not for long", "a b c ")
+		w.add([]byte("d\n"))
+		w.Write([]byte("failed\n"))
+		want("anything else takes along what waits", "a b c d failed ")
+		time.Sleep(2 * lineDelay)
+		w.add([]byte("e\n"))
+		want("after a pause", "a b c d failed e ")
+		w.add([]byte("f\n"))
+		w.flush()
+		want("flushed", "a b c d failed e f ")
+		w.add([]byte("g\n"))
+		w.close()
+		w.add([]byte("h\n"))
+		want("closed", "a b c d failed e f g h ")
+	})
+
+	var out bytes.Buffer
+	w := &lineWriter{out: &out}
+	defer w.close()
+	line := []byte(strings.Repeat("x", 1000) + "\n")
+	for range 1000 {
+		w.add(line)
+		if len(w.lines) > lineSpace {
+			t.Fatalf("%d bytes wait", len(w.lines))
+		}
+	}
+}
