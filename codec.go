@@ -7,20 +7,36 @@ import (
 
 // Records that are written often are kept in a compact form: fields in a
 // fixed order, without names. Whole numbers are varints (zig-zag where they
-// may be negative), texts are a length and UTF-8, ids are 16 bytes, a list
-// is its length and its elements. A record begins with a byte that tells its
+// may be negative), texts are a length and UTF-8, ids are 16 bytes, after a
+// byte that says whether there is one where there may be none; a list is its
+// length and its elements. A record begins with a byte that tells its
 // version, so that a later sello can read what an earlier one wrote.
 
 // A writer appends fields to a record.
 type writer struct{ b []byte }
 
-func (w *writer) byte(v byte)       { w.b = append(w.b, v) }
+func (w *writer) byte(v byte) { w.b = append(w.b, v) }
+func (w *writer) bool(v bool) {
+	if v {
+		w.byte(1)
+	} else {
+		w.byte(0)
+	}
+}
 func (w *writer) uint(v uint64)     { w.b = binary.AppendUvarint(w.b, v) }
 func (w *writer) int(v int64)       { w.b = binary.AppendVarint(w.b, v) }
 func (w *writer) decimal(v decimal) { w.int(int64(v)) }
 func (w *writer) instant(v instant) { w.int(int64(v)) }
 func (w *writer) id(v id)           { w.b = append(w.b, v[:]...) }
-func (w *writer) text(v string)     { w.uint(uint64(len(v))); w.b = append(w.b, v...) }
+func (w *writer) idOrNone(v id) {
+	if v == (id{}) {
+		w.byte(0)
+		return
+	}
+	w.byte(1)
+	w.id(v)
+}
+func (w *writer) text(v string) { w.uint(uint64(len(v))); w.b = append(w.b, v...) }
 func (w *writer) uints(v []uint64) {
 	w.uint(uint64(len(v)))
 	for _, x := range v {
@@ -32,10 +48,12 @@ var errRecord = errors.New("a stored record cannot be read")
 
 // A reader takes fields off a record in the order they were written. After
 // a fault every field is zero and err is set; the caller looks once, at the
-// end. Texts are copied, so that they outlive the transaction.
+// end. Texts are copied, so that they outlive the transaction: all of a record
+// at once, with what lies between them.
 type reader struct {
-	b   []byte
-	err error
+	b     []byte
+	err   error
+	texts string // the record from its first text on
 }
 
 func (r *reader) take(n uint64) []byte {
@@ -56,6 +74,8 @@ func (r *reader) byte() byte {
 	}
 	return 0
 }
+
+func (r *reader) bool() bool { return r.byte() == 1 }
 
 func (r *reader) uint() uint64 {
 	v, n := binary.Uvarint(r.b)
@@ -79,10 +99,31 @@ func (r *reader) int() int64 {
 
 func (r *reader) decimal() decimal { return decimal(r.int()) }
 func (r *reader) instant() instant { return instant(r.int()) }
-func (r *reader) text() string     { return string(r.take(r.uint())) }
+
+func (r *reader) text() string {
+	n := r.uint()
+	if n == 0 {
+		return ""
+	}
+	if r.texts == "" {
+		r.texts = string(r.b)
+	}
+	start := len(r.texts) - len(r.b)
+	if r.take(n) == nil {
+		return ""
+	}
+	return r.texts[start : start+int(n)]
+}
 
 func (r *reader) id() (v id) {
 	copy(v[:], r.take(16))
+	return v
+}
+
+func (r *reader) idOrNone() (v id) {
+	if r.byte() != 0 {
+		v = r.id()
+	}
 	return v
 }
 
@@ -134,13 +175,16 @@ func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
 }
 
 func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
-	v := new(T)
-	r := reader{b: value}
-	if r.byte() != recordVersion {
+	both := new(struct { // one allocation
+		v T
+		r reader
+	})
+	both.r.b = value
+	if both.r.byte() != recordVersion {
 		return nil, errRecord
 	}
-	P(v).decode(&r)
-	return v, r.done()
+	P(&both.v).decode(&both.r)
+	return &both.v, both.r.done()
 }
 
 func put[T any, P record[T]](tx Tx, key []byte, v P) error {
@@ -150,7 +194,23 @@ func put[T any, P record[T]](tx Tx, key []byte, v P) error {
 	return tx.Put(key, w.b)
 }
 
+// put is put for most: it uses one buffer for all that a transaction writes.
+func (t *txn) put(key []byte, v interface{ encode(*writer) }) error {
+	if t.buf.b == nil {
+		t.buf.b = make([]byte, 0, 512)
+	}
+	t.buf.b = append(t.buf.b[:0], recordVersion)
+	v.encode(&t.buf)
+	return t.Put(key, t.buf.b)
+}
+
 const recordVersion = 1
+
+// putUint is putUint for most, as put is.
+func (t *txn) putUint(key []byte, v uint64) error {
+	t.buf.b = binary.BigEndian.AppendUint64(t.buf.b[:0], v)
+	return t.Put(key, t.buf.b)
+}
 
 // Numbers and references kept alone are 8 bytes, most significant first.
 

@@ -206,13 +206,7 @@ func (m rounding) valid() bool {
 // decimal 0, where the result is beyond the range. It panics where places is
 // not 0 to 4 or mode is not valid, which configuration is checked for.
 func roundRat(r *big.Rat, places int, mode rounding) (d decimal, ok bool) {
-	if places < 0 || places > decimalPlaces || !mode.valid() {
-		panic(fmt.Sprintf("roundRat to %d places, %q", places, mode))
-	}
-	step := int64(1) // between two results, in ten-thousandths
-	for range decimalPlaces - places {
-		step *= 10
-	}
+	step := roundingStep(places, mode)
 
 	// r lies floor steps and rest/denominator of a step above zero, with
 	// 0 <= rest < denominator for a negative r too.
@@ -221,21 +215,40 @@ func roundRat(r *big.Rat, places int, mode rounding) (d decimal, ok bool) {
 	rest := new(big.Int)
 	floor.DivMod(floor, denominator, rest)
 
-	up := false
-	switch half := new(big.Int).Lsh(rest, 1).Cmp(denominator); mode {
-	case roundCeil:
-		up = rest.Sign() > 0
-	case roundHalfUp:
-		up = half > 0 || half == 0 && r.Sign() > 0
-	case roundHalfEven:
-		up = half > 0 || half == 0 && floor.Bit(0) == 1
-	}
 	steps := floor
-	if up {
+	if half := new(big.Int).Lsh(rest, 1).Cmp(denominator); mode.up(rest.Sign() > 0, half, r.Sign() > 0, floor.Bit(0) == 1) {
 		steps.Add(floor, big.NewInt(1))
 	}
 	if limit := big.NewInt(int64(maxDecimal) / step); steps.CmpAbs(limit) > 0 {
 		return 0, false
 	}
 	return decimal(steps.Int64() * step), true
+}
+
+// roundingStep is the distance between two results of a rounding, in
+// ten-thousandths.
+func roundingStep(places int, mode rounding) int64 {
+	if places < 0 || places > decimalPlaces || !mode.valid() {
+		panic(fmt.Sprintf("rounding to %d places, %q", places, mode))
+	}
+	step := int64(1)
+	for range decimalPlaces - places {
+		step *= 10
+	}
+	return step
+}
+
+// up tells whether a number between two results becomes the upper one: rest
+// says whether it lies above the lower one at all, half how it compares to
+// the middle, positive that it is above zero, odd that the lower one is odd.
+func (m rounding) up(rest bool, half int, positive, odd bool) bool {
+	switch m {
+	case roundCeil:
+		return rest
+	case roundHalfUp:
+		return half > 0 || half == 0 && positive
+	case roundHalfEven:
+		return half > 0 || half == 0 && odd
+	}
+	return false
 }

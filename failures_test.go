@@ -116,7 +116,7 @@ func TestRetriesDoNotCreditTwice(t *testing.T) {
 			if got := s.standing(ana).Balance - before; got != dec("100") {
 				t.Errorf("credited %s in all, want 100", got)
 			}
-			s.pass(replayHours*time.Hour - time.Millisecond)
+			s.pass(replayTime*time.Millisecond - time.Millisecond)
 			if _, _, replayed := post(test.path, test.retryKey, test.body); !replayed {
 				t.Error("a retry within 24 hours was carried out")
 			}

@@ -1,47 +1,135 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"net/http"
+	"slices"
 )
 
 // A replay is the first answer to a POST, kept so that a retry gets it again,
 // byte for byte, and changes nothing (contract §6). It is written in the
 // transaction of what the POST did.
 //
-// Replays lie in slices of six hours, so that what is written at one time
-// lies together and what is too old is a range at the table's beginning. A
-// look-up tries each slice that can hold one of the last 24 hours, and the
-// next one: of two twins the later may have been answered first.
+// An organization's replays are numbered as they come and lie in that order.
+// The names under which they are looked for are random, and have to be asked
+// for at every POST, to find nothing most of the time. So they lie in slices,
+// of some hours and some hundred thousand names each: of these only the newest
+// is written to, which keeps what is written at one time together, and a slice
+// that is too old is dropped as a whole.
+//
+//	i org number         → replay
+//	I org                → the slices
+//	I org first name(16) → number of the replay less first, as a varint; first, the slice's first number, is 8 bytes
 type replay struct {
-	Request   [16]byte // what must be the same for it to be a retry
 	CreatedAt instant
+	Request   [16]byte // what must be the same for it to be a retry
 	Status    int
 	Body      []byte
 }
 
 func (r *replay) encode(w *writer) {
-	w.id(id(r.Request))
 	w.instant(r.CreatedAt)
+	w.id(id(r.Request))
 	w.uint(uint64(r.Status))
-	w.text(string(r.Body))
+	w.b = pack(w.b, r.Body)
 }
 
 func (r *replay) decode(rd *reader) {
-	r.Request = rd.id()
 	r.CreatedAt = rd.instant()
+	r.Request = rd.id()
 	r.Status = int(rd.uint())
-	r.Body = []byte(rd.text())
+	body, err := unpack(rd.b)
+	if err != nil {
+		rd.fail()
+	}
+	r.Body, rd.b = body, nil
 }
 
 const (
-	replayHours  = 24
-	replaySlice  = 6 * 3600 * 1000 // milliseconds
-	replaySlices = replayHours*3600*1000/replaySlice + 1
+	replayTime = 24 * 3600 * 1000 // milliseconds
+
+	// A slice takes what comes within sliceTime, until it holds sliceNames
+	// and an eighth of all that are kept.
+	sliceTime  = 6 * 3600 * 1000
+	sliceNames = 1 << 18
 )
 
-func replaySliceOf(at instant) uint32 { return uint32(at / replaySlice) }
+// isFresh tells whether a replay still answers. One from far ahead was
+// written while the clock was wrong.
+func isFresh(at, now instant) bool { return now-replayTime < at && at < now+replayTime }
+
+// A replaySlice is where the names of some replays are: those from the number
+// First up to the next slice's.
+type replaySlice struct {
+	First uint64
+	Began instant
+}
+
+// isOpen tells whether a moment falls into the time of the slice.
+func (s replaySlice) isOpen(now instant) bool {
+	return s.Began-sliceTime < now && now < s.Began+sliceTime
+}
+
+// isStale tells whether nothing in the slice can be fresh.
+func (s replaySlice) isStale(now instant) bool {
+	return s.Began+sliceTime+replayTime <= now || now+sliceTime+replayTime <= s.Began
+}
+
+func (s replaySlice) nameKey(org uint32, name [16]byte) key {
+	return append(orgKey('I', org).u64(s.First), name[:]...)
+}
+
+func replayKey(org uint32, number uint64) key { return orgKey('i', org).u64(number) }
+
+// replaySlices are all there are, oldest first.
+type replaySlices struct{ List []replaySlice }
+
+func (l *replaySlices) encode(w *writer) {
+	w.uint(uint64(len(l.List)))
+	for _, s := range l.List {
+		w.uint(s.First)
+		w.instant(s.Began)
+	}
+}
+
+func (l *replaySlices) decode(r *reader) {
+	l.List = make([]replaySlice, r.len())
+	for i := range l.List {
+		l.List[i] = replaySlice{r.uint(), r.instant()}
+	}
+}
+
+func slicesOfReplays(tx Tx, org uint32) (*replaySlices, error) {
+	l, err := get[replaySlices](tx, orgKey('I', org))
+	if l == nil {
+		l = new(replaySlices)
+	}
+	return l, err
+}
+
+// replaySlices gives the slices for reading and, by open, changing.
+func (t *txn) replaySlices() (l *replaySlices, err error) {
+	if t.replays == nil {
+		t.replays, err = slicesOfReplays(t.Tx, t.org)
+	}
+	return t.replays, err
+}
+
+// open returns the slice that takes the replay with the next number. If that
+// is a new one, it has become the last of the list.
+func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool) {
+	if n := len(l.List); n > 0 {
+		s = l.List[n-1]
+		if full := max(sliceNames, (next-l.List[0].First)/8); s.isOpen(now) && next-s.First < full {
+			return s, false
+		}
+	}
+	s = replaySlice{next, now}
+	l.List = append(l.List, s)
+	return s, true
+}
 
 // A retryKey is under which name a replay is kept, what it answers to, and
 // the status of the answer if it is not the first one's.
@@ -77,23 +165,30 @@ func digest(parts ...[]byte) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-func (t *txn) replayKey(slice uint32, k retryKey) key {
-	return append(newKey('i').u32(slice).u32(t.org), k.name[:]...)
-}
-
 // replay returns the first answer of the last 24 hours under the key; nil if
 // there is none, idempotency_key_reused if it was to another request.
 func (t *txn) replay(k retryKey) (*replay, error) {
-	newest := replaySliceOf(t.now) + 1
-	for back := range uint32(replaySlices + 1) {
-		r, err := get[replay](t.Tx, t.replayKey(newest-back, k))
+	l, err := t.replaySlices()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range slices.Backward(l.List) {
+		value, ok, err := t.Get(s.nameKey(t.org, k.name))
 		if err != nil {
 			return nil, err
 		}
-		if r == nil || r.CreatedAt <= t.now-replayHours*3600*1000 {
+		if !ok {
 			continue
 		}
-		if r.Request != k.request {
+		place := reader{b: value}
+		r, err := get[replay](t.Tx, replayKey(t.org, s.First+place.uint()))
+		if err := cmp.Or(err, place.done()); err != nil {
+			return nil, err
+		}
+		if r == nil || !isFresh(r.CreatedAt, t.now) {
+			continue
+		}
+		if k.request != k.name && k.request != r.Request {
 			return nil, newError("idempotency_key_reused")
 		}
 		return r, nil
@@ -111,35 +206,78 @@ func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 	return 0, nil, nil
 }
 
-// keepReplay keeps an answer under the key.
-func (t *txn) keepReplay(k retryKey, status int, body []byte) error {
-	return put(t.Tx, t.replayKey(replaySliceOf(t.now), k), &replay{k.request, t.now, status, body})
-}
-
-// staleReplays is the range of those that no retry can reach any more.
-func staleReplays(now instant) (lo, hi key) {
-	return newKey('i'), newKey('i').u32(replaySliceOf(now) - replaySlices + 1)
-}
-
-func hasStaleReplays(tx Tx, now instant) (bool, error) {
-	lo, hi := staleReplays(now)
-	for _, err := range tx.Scan(lo, hi, false) {
-		return err == nil, err
+// keepReplay keeps an answer under the keys, of which at most the first may
+// ask for a request.
+func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
+	if len(keys) == 0 {
+		return nil
 	}
-	return false, nil
-}
-
-// dropReplays deletes stale replays, up to limit.
-func dropReplays(tx Tx, now instant, limit int) error {
-	var stale []key
-	lo, hi := staleReplays(now)
-	for e, err := range tx.Scan(lo, hi, false) {
-		if err != nil {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	l, err := t.replaySlices()
+	if err != nil {
+		return err
+	}
+	n.Replays++
+	s, isNew := l.open(n.Replays, t.now)
+	if isNew {
+		if err := t.put(orgKey('I', t.org), l); err != nil {
 			return err
 		}
-		stale = append(stale, append(key(nil), e.Key...))
-		if len(stale) == limit {
-			break
+	}
+	for _, k := range keys {
+		if err := t.Put(s.nameKey(t.org, k.name), binary.AppendUvarint(nil, n.Replays-s.First)); err != nil {
+			return err
+		}
+	}
+	return t.put(replayKey(t.org, n.Replays), &replay{t.now, keys[0].request, status, body})
+}
+
+// A staleSlice is one that no retry can reach any more.
+type staleSlice struct {
+	org   uint32
+	all   *replaySlices
+	place int // in all
+}
+
+// findStaleSlice finds the first; nil if there is none.
+func findStaleSlice(tx Tx, now instant) (*staleSlice, error) {
+	n, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return nil, err
+	}
+	for org := uint32(1); org <= uint32(n); org++ {
+		l, err := slicesOfReplays(tx, org)
+		if err != nil {
+			return nil, err
+		}
+		if place := slices.IndexFunc(l.List, func(s replaySlice) bool { return s.isStale(now) }); place >= 0 {
+			return &staleSlice{org, l, place}, nil
+		}
+	}
+	return nil, nil
+}
+
+// drop deletes up to limit entries of the slice, its names first, and the
+// slice itself when it has no more.
+func (s *staleSlice) drop(tx Tx, limit int) error {
+	first, end := s.all.List[s.place].First, orgKey('i', s.org).after()
+	if s.place+1 < len(s.all.List) {
+		end = replayKey(s.org, s.all.List[s.place+1].First)
+	}
+	names := orgKey('I', s.org).u64(first)
+	var stale []key
+	for _, span := range []struct{ lo, hi key }{{names, names.after()}, {replayKey(s.org, first), end}} {
+		for e, err := range tx.Scan(span.lo, span.hi, false) {
+			if err != nil {
+				return err
+			}
+			if len(stale) == limit {
+				break
+			}
+			stale = append(stale, append(key(nil), e.Key...))
 		}
 	}
 	for _, k := range stale {
@@ -147,5 +285,9 @@ func dropReplays(tx Tx, now instant, limit int) error {
 			return err
 		}
 	}
-	return nil
+	if len(stale) == limit {
+		return nil
+	}
+	s.all.List = slices.Delete(s.all.List, s.place, s.place+1)
+	return put(tx, orgKey('I', s.org), s.all)
 }

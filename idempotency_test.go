@@ -32,14 +32,14 @@ func TestReplays(t *testing.T) {
 				s.swept()
 			}
 			s.org = 1 + uint32(rnd.IntN(2))
-			k := retryKey{name: [16]byte{byte(rnd.IntN(4))}, request: [16]byte{byte(rnd.IntN(2))}}
+			k := retryKey{name: [16]byte{byte(rnd.IntN(4))}, request: [16]byte{9, byte(rnd.IntN(2))}}
 			who := [17]byte(append([]byte{byte(s.org)}, k.name[:]...))
 			got, err := do(s, func(t *txn) (*replay, error) {
 				r, err := t.replay(k)
 				if r != nil || err != nil {
 					return r, err
 				}
-				return nil, t.keepReplay(k, 201, fmt.Appendf(nil, "answer %d", n))
+				return nil, t.keepReplay([]retryKey{k}, 201, fmt.Appendf(nil, "answer %d", n))
 			})
 			switch first := answers[who]; {
 			case first.body == "" || s.clock >= first.at+24*3600*1000:
@@ -60,11 +60,77 @@ func TestReplays(t *testing.T) {
 		s.pass(48 * time.Hour)
 		s.swept()
 		for _, e := range s.entries() {
-			if e.Key[0] == 'i' {
+			if table := tableOf(e.Key); table == "i" || table == "I1" {
 				t.Fatalf("a replay is left after the sweep: %x", e.Key)
 			}
 		}
 	})
+}
+
+// TestReplaySlices numbers replays for a day and counts the slices: they fill
+// up, and grow so that there are never many.
+func TestReplaySlices(t *testing.T) {
+	l := new(replaySlices)
+	const step = 1 << 13
+	for n := uint64(1); n < 1<<27; n += step {
+		before := len(l.List)
+		s, isNew := l.open(n, instant(n/step)*1000)
+		if isNew != (len(l.List) > before) || s != l.List[len(l.List)-1] || s.First > n {
+			t.Fatalf("%d goes to %v, new is %t", n, s, isNew)
+		}
+		if len(l.List) > 40 {
+			t.Fatalf("%d slices of %d replays", len(l.List), n)
+		}
+		if size := n - s.First; size >= sliceNames && size > n/8 {
+			t.Fatalf("a slice of %d of %d replays", size, n)
+		}
+	}
+	if len(l.List) < 10 {
+		t.Fatalf("%d slices", len(l.List))
+	}
+}
+
+// TestDropReplays drops a slice some entries at a time, and nothing else.
+func TestDropReplays(t *testing.T) {
+	s := newShop(t, setup{})
+	keep := func(n byte) {
+		must(s, func(t *txn) (any, error) {
+			return nil, t.keepReplay([]retryKey{{name: [16]byte{n}, request: [16]byte{1}}, {name: [16]byte{n, 1}}}, 201, []byte("{}"))
+		})
+	}
+	for n := range byte(25) {
+		keep(n)
+	}
+	s.pass((sliceTime + replayTime) * time.Millisecond)
+	keep(99)
+	for rounds := 0; ; rounds++ {
+		now := s.clock
+		left := must(s, func(t *txn) (bool, error) {
+			stale, err := findStaleSlice(t.Tx, now)
+			if err != nil || stale == nil {
+				return false, err
+			}
+			return true, stale.drop(t.Tx, 7)
+		})
+		if !left {
+			if rounds != 11 { // 50 names and 25 replays
+				t.Errorf("%d rounds", rounds)
+			}
+			break
+		}
+	}
+	have := map[string]int{}
+	for _, e := range s.entries() {
+		have[tableOf(e.Key)]++
+	}
+	if have["i"] != 1 || have["I1"] != 2 {
+		t.Errorf("%d replays and %d names are left, want 1 and 2", have["i"], have["I1"])
+	}
+	for _, name := range [][16]byte{{99}, {99, 1}} {
+		if ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: [16]byte{1}}) }) == nil {
+			t.Errorf("%x is gone", name)
+		}
+	}
 }
 
 // TestRetryKeys shows which requests are the same to a retry.

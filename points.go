@@ -27,11 +27,24 @@ type account struct {
 	customer *customer // both from the key
 	program  *program
 
+	// What Due becomes when the account is written: the first moment known
+	// of, unless what was due then is gone and the next has to be looked for.
+	nextDue instant
+	lookDue bool
+
+	days []dayBasis // of the tier window, changed and not written yet
+
 	Balance   decimal
 	Pending   decimal
 	Lifetime  decimal // earned less taken back by returns; never less for spending
 	Due       instant // never if nothing will change by itself
 	Movements chain
+
+	// What is left in available lots that expire, by when they do, soonest
+	// first; empty if that is many moments: then each has an entry of its own,
+	// and SumsApart is set for good.
+	Sums      []expiring
+	SumsApart bool
 
 	// What the days of the rolling tier window add up to.
 	Window basis
@@ -45,6 +58,12 @@ func (a *account) encode(w *writer) {
 	w.decimal(a.Pending)
 	w.decimal(a.Lifetime)
 	w.instant(a.Due)
+	w.bool(a.SumsApart)
+	w.uint(uint64(len(a.Sums)))
+	for _, s := range a.Sums {
+		w.instant(s.ExpiresAt)
+		w.decimal(s.Amount)
+	}
 	a.Movements.encode(w)
 	a.Window.encode(w)
 	w.text(a.Tier)
@@ -55,6 +74,14 @@ func (a *account) decode(r *reader) {
 	a.Pending = r.decimal()
 	a.Lifetime = r.decimal()
 	a.Due = r.instant()
+	a.SumsApart = r.bool()
+	if n := r.len(); n > 0 {
+		a.Sums = make([]expiring, n)
+		for i := range a.Sums {
+			a.Sums[i].ExpiresAt = r.instant()
+			a.Sums[i].Amount = r.decimal()
+		}
+	}
 	a.Movements.decode(r)
 	a.Window.decode(r)
 	a.Tier = r.text()
@@ -62,7 +89,7 @@ func (a *account) decode(r *reader) {
 
 // id is the identifier of the balance record. It is derived, so that the
 // record has it from enrolment on and before anything is written for it.
-func (a *account) id() id { return a.customer.ID.derive("balance", a.program.ID.String()) }
+func (a *account) id() id { return a.customer.ID.derive("balance", a.program.text) }
 
 func (t *txn) key(a *account, part byte) key {
 	return customerKey(t.org, a.customer.ID, part).u32(a.program.Number)
@@ -85,14 +112,14 @@ func (t *txn) account(c *customer, p *program) (*account, error) {
 // storedAccount is the account as it was last written. One that was never
 // written is empty.
 func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
-	a, err := get[account](t.Tx, customerKey(t.org, c.ID, partAccount).u32(p.Number))
+	a, err := get[account](t.Tx, t.hotKey(c.ID, partAccount).u32(p.Number))
 	if err != nil {
 		return nil, err
 	}
 	if a == nil {
 		a = &account{Due: never}
 	}
-	a.customer, a.program = c, p
+	a.customer, a.program, a.nextDue = c, p, a.Due
 	return a, nil
 }
 
@@ -106,35 +133,58 @@ func (t *txn) saveAccount(a *account) error {
 		}
 		a.Tier = current.name()
 	}
-	due, err := t.nextDue(a)
-	if err != nil {
+	if err := t.saveDays(a); err != nil {
 		return err
 	}
-	if due != a.Due {
+	if a.lookDue {
+		var err error
+		if a.nextDue, err = t.firstDue(a); err != nil {
+			return err
+		}
+		a.lookDue = false
+	}
+	if a.nextDue != a.Due {
 		if a.Due != never {
 			if err := t.Delete(t.dueKey(a, a.Due)); err != nil {
 				return err
 			}
 		}
-		if due != never {
-			if err := t.Put(t.dueKey(a, due), nil); err != nil {
+		if a.nextDue != never {
+			if err := t.Put(t.dueKey(a, a.nextDue), nil); err != nil {
 				return err
 			}
 		}
-		a.Due = due
+		a.Due = a.nextDue
 	}
-	return put(t.Tx, t.key(a, partAccount), a)
+	return t.put(t.key(a, partAccount), a)
+}
+
+// dueAt says that the account changes by itself at a moment; notDueAt, that
+// something which was to change it then is gone.
+
+func (a *account) dueAt(at instant) { a.nextDue = min(a.nextDue, at) }
+
+func (a *account) notDueAt(at instant) {
+	if at <= a.nextDue {
+		a.lookDue = true
+	}
 }
 
 func (t *txn) dueKey(a *account, due instant) key {
 	return newKey('d').instant(due).u32(t.org).id(a.customer.ID).u32(a.program.Number)
 }
 
-// nextDue is the first moment at which a lot expires, a pending one becomes
-// available or a day leaves the tier window.
-func (t *txn) nextDue(a *account) (instant, error) {
+// firstDue looks for the first moment at which a lot expires, a pending one
+// becomes available or a day leaves the tier window.
+func (t *txn) firstDue(a *account) (instant, error) {
 	due := never
+	if len(a.Sums) > 0 {
+		due = a.Sums[0].ExpiresAt
+	}
 	for _, part := range []byte{partPending, partExpiring} {
+		if part == partExpiring && !a.SumsApart {
+			continue
+		}
 		prefix := t.key(a, part)
 		for e, err := range scan(t.Tx, prefix, false) {
 			if err != nil {
@@ -189,22 +239,76 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 	if err := t.keepLot(t.lotKey(a, l), l); err != nil || l.Expires == never {
 		return err
 	}
-	k := t.key(a, partExpiring).instant(l.Expires)
-	sum, _, err := getUint(t.Tx, k)
+	left, err := t.changeSum(a, l.Expires, amount)
 	if err != nil {
 		return err
 	}
-	if left := decimal(sum) + amount; left != 0 {
-		return putUint(t.Tx, k, uint64(left))
+	if left == 0 {
+		a.notDueAt(l.Expires)
+	} else {
+		a.dueAt(l.Expires)
 	}
-	return t.Delete(k)
+	return nil
+}
+
+// fewSums is how many sums by expiry an account's own record holds.
+const fewSums = 12
+
+// changeSum adds to what is left in the lots that expire at a moment, and
+// returns how much that is.
+func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
+	if a.SumsApart {
+		k := t.key(a, partExpiring).instant(expires)
+		sum, _, err := getUint(t.Tx, k)
+		if err != nil {
+			return 0, err
+		}
+		left = decimal(sum) + amount
+		return left, t.putSum(k, left)
+	}
+	i, found := slices.BinarySearchFunc(a.Sums, expires, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
+	if !found {
+		a.Sums = slices.Insert(a.Sums, i, expiring{ExpiresAt: expires})
+	}
+	a.Sums[i].Amount += amount
+	left = a.Sums[i].Amount
+	if left == 0 {
+		a.Sums = slices.Delete(a.Sums, i, i+1)
+	}
+	if len(a.Sums) <= fewSums {
+		return left, nil
+	}
+	for _, s := range a.Sums {
+		if err := t.putSum(t.key(a, partExpiring).instant(s.ExpiresAt), s.Amount); err != nil {
+			return 0, err
+		}
+	}
+	a.Sums, a.SumsApart = nil, true
+	return left, nil
+}
+
+func (t *txn) putSum(k key, left decimal) error {
+	if left == 0 {
+		return t.Delete(k)
+	}
+	return t.putUint(k, uint64(left))
+}
+
+// changePending is changeLot for a pending lot.
+func (t *txn) changePending(a *account, l *lot, amount decimal) error {
+	if l.Left += amount; l.Left == 0 {
+		a.notDueAt(l.AvailFrom)
+	} else {
+		a.dueAt(l.AvailFrom)
+	}
+	return t.keepLot(t.pendingKey(a, l), l)
 }
 
 func (t *txn) keepLot(k key, l *lot) error {
 	if l.Left == 0 {
 		return t.Delete(k)
 	}
-	return put(t.Tx, k, l)
+	return t.put(k, l)
 }
 
 // A use is what one movement took from, or gave back to, one lot.
@@ -247,8 +351,8 @@ func (m *movement) encode(w *writer) {
 	w.text(m.Comment)
 	w.instant(m.AvailFrom)
 	w.instant(m.Expires)
-	w.id(m.Transaction)
-	w.id(m.Redemption)
+	w.idOrNone(m.Transaction)
+	w.idOrNone(m.Redemption)
 	w.instant(m.CreatedAt)
 	m.Link.encode(w)
 	w.uint(uint64(len(m.Uses)))
@@ -271,11 +375,13 @@ func (m *movement) decode(r *reader) {
 	m.Comment = r.text()
 	m.AvailFrom = r.instant()
 	m.Expires = r.instant()
-	m.Transaction = r.id()
-	m.Redemption = r.id()
+	m.Transaction = r.idOrNone()
+	m.Redemption = r.idOrNone()
 	m.CreatedAt = r.instant()
 	m.Link.decode(r)
-	m.Uses = make([]use, r.len())
+	if n := r.len(); n > 0 {
+		m.Uses = make([]use, n)
+	}
 	for i := range m.Uses {
 		m.Uses[i] = use{r.uint(), r.id(), r.decimal(), r.instant()}
 	}
@@ -320,7 +426,7 @@ func (t *txn) record(a *account, m *movement) error {
 		return err
 	}
 	s.countMovement(m)
-	return put(t.Tx, t.movementKey(m.Seq), m)
+	return t.put(t.movementKey(m.Seq), m)
 }
 
 // isGiveBack tells a refund that returned points to their lots from one that
@@ -378,8 +484,7 @@ func (t *txn) credit(a *account, m *movement) error {
 	}
 	l.Seq = m.Seq
 	if m.AvailFrom > 0 {
-		l.Left = left
-		return t.keepLot(t.pendingKey(a, l), l)
+		return t.changePending(a, l, left)
 	}
 	return t.changeLot(a, l, left)
 }
@@ -442,6 +547,7 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 // that expired, in the order in which it happened.
 func (t *txn) settle(a *account) error {
 	t.makeWritable()
+	a.lookDue = true
 	maturing, err := t.dueLots(a, partPending)
 	if err != nil {
 		return err
@@ -508,14 +614,13 @@ func byExpiry(a, b *lot) int {
 
 // mature makes a pending lot available. A debt is paid first.
 func (t *txn) mature(a *account, l *lot) error {
-	if err := t.Delete(t.pendingKey(a, l)); err != nil {
+	left := l.Left
+	if err := t.changePending(a, l, -left); err != nil {
 		return err
 	}
-	left := l.Left
 	debt := min(max(-a.Balance, 0), left)
 	a.Pending -= left
 	a.Balance += left
-	l.Left = 0
 	return t.changeLot(a, l, left-debt)
 }
 
@@ -569,7 +674,13 @@ const maxExpiring = 100
 // expiring lists the points that will expire, soonest first, equal moments
 // added up.
 func (t *txn) expiring(a *account) ([]expiring, error) {
+	if !a.SumsApart && len(a.Sums) > 0 {
+		return a.Sums, nil
+	}
 	list := []expiring{}
+	if !a.SumsApart {
+		return list, nil
+	}
 	prefix := t.key(a, partExpiring)
 	for e, err := range scan(t.Tx, prefix, false) {
 		if err != nil {

@@ -91,7 +91,7 @@ func (t *txn) recountSome() error {
 		}
 	}
 	if number <= n.Customers {
-		return putUint(t.Tx, place, number)
+		return t.putUint(place, number)
 	}
 	done := *t.cfg
 	done.Recount = false
@@ -138,7 +138,7 @@ func (t *txn) recountAccount(a *account) error {
 			return err
 		}
 	}
-	a.Window = basis{}
+	a.Window, a.lookDue = basis{}, true
 	if p.TierBasis.Window == windowRolling {
 		days, err := t.basisDays(a)
 		if err != nil {
@@ -148,7 +148,7 @@ func (t *txn) recountAccount(a *account) error {
 			if b == (basis{}) || t.leaves(a, d) <= t.now {
 				continue
 			}
-			if err := put(t.Tx, t.key(a, partBasis).day(d), &b); err != nil {
+			if err := t.put(t.key(a, partBasis).day(d), &b); err != nil {
 				return err
 			}
 			a.Window = a.Window.plus(b)

@@ -197,7 +197,7 @@ func (t *txn) unlinkedTarget(c *customer, a *account, s *sale) (decimal, error) 
 	current, _ := a.tier()
 	earned, ok := p.earn(facts{
 		total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: current,
-		segments: keysOf(t.segmentsOf(a)), usedOn: func(string) int { return 0 },
+		segments: func() []string { return keysOf(t.segmentsOf(a)) }, usedOn: func(string) int { return 0 },
 	})
 	if !ok {
 		return 0, newError("too_large").on("totalAmount")
@@ -227,10 +227,9 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 				break
 			}
 			rest -= taken
-			l.Left -= taken
 			a.Pending -= taken
 			m.Uses = append(m.Uses, use{l.Seq, l.Movement, taken, l.Expires})
-			if err := t.keepLot(k, l); err != nil {
+			if err := t.changePending(a, l, -taken); err != nil {
 				return err
 			}
 		}

@@ -198,10 +198,10 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	}
 	n.Redemptions++
 	x.Seq = n.Redemptions
-	if err := putUint(t.Tx, orgKey('R', t.org).id(x.ID), x.Seq); err != nil {
+	if err := t.putUint(orgKey('R', t.org).id(x.ID), x.Seq); err != nil {
 		return nil, err
 	}
-	if err := putUint(t.Tx, orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
+	if err := t.putUint(orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
 		return nil, err
 	}
 	if err := t.countRedemption(c.ID, r.ID, +1); err != nil {
@@ -210,7 +210,7 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	if err := t.saveAccount(a); err != nil {
 		return nil, err
 	}
-	return x, put(t.Tx, t.redemptionKey(x.Seq), x)
+	return x, t.put(t.redemptionKey(x.Seq), x)
 }
 
 // reward finds a reward of this organization; any id that is not one is
@@ -233,7 +233,7 @@ func (t *txn) countRedemption(cust, reward id, change int) error {
 		if n += uint64(change); n == 0 {
 			err = t.Delete(k)
 		} else {
-			err = putUint(t.Tx, k, n)
+			err = t.putUint(k, n)
 		}
 		if err != nil {
 			return err
@@ -328,7 +328,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if err := t.saveAccount(a); err != nil {
 		return nil, err
 	}
-	return x, put(t.Tx, t.redemptionKey(x.Seq), x)
+	return x, t.put(t.redemptionKey(x.Seq), x)
 }
 
 // listRedemptions returns a page of all redemptions, newest first.

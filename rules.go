@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +10,10 @@ import (
 type facts struct {
 	total    decimal
 	items    []item
-	at       time.Time // in the organization's time zone
-	tier     *tier     // before the sale
-	segments []string  // keys of those the customer is in, before the sale
-	first    bool      // the customer's first purchase
+	at       time.Time       // in the organization's time zone
+	tier     *tier           // before the sale
+	segments func() []string // keys of those the customer is in, before the sale
+	first    bool            // the customer's first purchase
 	usedOn   func(rule string) int
 }
 
@@ -51,23 +50,22 @@ func (e earning) total() (sum decimal) {
 // What no item accounts for, such as a rule's flat points, is shared out among
 // the items by their amounts: a return by item takes back the item's share.
 func (p *program) earn(f facts) (e earning, ok bool) {
-	parts := make([]*big.Rat, len(p.Rules))
-	perLine := newRats(len(f.items) + 1)  // of the per rules; the last is of no item
-	restLine := newRats(len(f.items) + 1) // of the others
+	parts := make([]fraction, len(p.Rules))
+	perLine := make([]fraction, len(f.items)+1)  // of the per rules; the last is of no item
+	restLine := make([]fraction, len(f.items)+1) // of the others
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if r.Per == nil || !r.holds(f) {
 			continue
 		}
-		parts[i] = new(big.Rat)
+		rate := r.Per.Points.fraction().quo(r.Per.Amount.fraction())
+		if f.tier != nil && f.tier.Multiplier != nil {
+			rate = rate.mul(f.tier.Multiplier.fraction())
+		}
 		for line, amount := range r.lineAmounts(f) {
-			points := new(big.Rat).Quo(amount, r.Per.Amount.rat())
-			points.Mul(points, r.Per.Points.rat())
-			if f.tier != nil && f.tier.Multiplier != nil {
-				points.Mul(points, f.tier.Multiplier.rat())
-			}
-			perLine[line].Add(perLine[line], points)
-			parts[i].Add(parts[i], points)
+			points := amount.mul(rate)
+			perLine[line] = perLine[line].plus(points)
+			parts[i] = parts[i].plus(points)
 		}
 	}
 	for i := range p.Rules {
@@ -75,37 +73,33 @@ func (p *program) earn(f facts) (e earning, ok bool) {
 		if r.Per != nil || !r.holds(f) {
 			continue
 		}
-		parts[i] = new(big.Rat)
 		switch {
 		case r.Multiplier != nil:
 			for line, points := range perLine {
 				if len(r.SKUs) > 0 && (line == len(f.items) || !r.matches(f.items[line].SKU)) {
 					continue
 				}
-				more := new(big.Rat).Mul(points, r.Multiplier.rat())
-				parts[i].Add(parts[i], new(big.Rat).Sub(more, points))
-				perLine[line] = more
+				perLine[line] = points.mul(r.Multiplier.fraction())
+				parts[i] = parts[i].plus(perLine[line]).minus(points)
 			}
 		case r.PerItem != nil:
 			for line, it := range f.items {
 				if r.matches(it.SKU) {
-					points := new(big.Rat).Mul(it.Quantity.rat(), r.PerItem.rat())
-					parts[i].Add(parts[i], points)
-					restLine[line].Add(restLine[line], points)
+					points := it.Quantity.fraction().mul(r.PerItem.fraction())
+					parts[i] = parts[i].plus(points)
+					restLine[line] = restLine[line].plus(points)
 				}
 			}
 		case r.Points != nil:
-			parts[i].Set(r.Points.rat())
-			restLine[len(f.items)].Add(restLine[len(f.items)], parts[i])
+			parts[i] = r.Points.fraction()
+			restLine[len(f.items)] = restLine[len(f.items)].plus(parts[i])
 		}
 	}
-	sum := new(big.Rat)
+	var sum fraction
 	var given decimal
 	for i, part := range parts {
-		if part == nil {
-			continue
-		}
-		total, ok := roundRat(sum.Add(sum, part), p.PointsDecimals, p.Rounding)
+		sum = sum.plus(part)
+		total, ok := sum.round(p.PointsDecimals, p.Rounding)
 		if !ok {
 			return earning{}, false
 		}
@@ -115,81 +109,80 @@ func (p *program) earn(f facts) (e earning, ok bool) {
 		}
 	}
 	for i := range restLine {
-		restLine[i].Add(restLine[i], perLine[i])
+		restLine[i] = restLine[i].plus(perLine[i])
 	}
 	e.lines = shareOut(given, restLine, f.items)
 	return e, true
 }
 
-func newRats(n int) []*big.Rat {
-	rats := make([]*big.Rat, n)
-	for i := range rats {
-		rats[i] = new(big.Rat)
-	}
-	return rats
-}
-
 // shareOut splits given points among the items by weight; the last weight is
 // of no item and goes to them by their amounts, or evenly where they cost
 // nothing. The shares add up to what is given.
-func shareOut(given decimal, weights []*big.Rat, items []item) []decimal {
+func shareOut(given decimal, weights []fraction, items []item) []decimal {
 	if len(items) == 0 {
 		return nil
 	}
-	amounts := newRats(len(items))
-	total := new(big.Rat)
-	for i, it := range items {
-		amounts[i].Mul(it.Price.rat(), it.Quantity.rat())
-		total.Add(total, amounts[i])
-	}
-	if total.Sign() == 0 {
-		for i := range amounts {
-			amounts[i].SetInt64(1)
+	if rest := weights[len(items)]; rest.sign() != 0 {
+		amounts := make([]fraction, len(items))
+		var total fraction
+		for i, it := range items {
+			amounts[i] = it.amount()
+			total = total.plus(amounts[i])
 		}
-		total.SetInt64(int64(len(items)))
+		if total.sign() == 0 {
+			for i := range amounts {
+				amounts[i] = wholeFraction(1)
+			}
+			total = wholeFraction(len(items))
+		}
+		for i, amount := range amounts {
+			weights[i] = weights[i].plus(rest.mul(amount.quo(total)))
+		}
 	}
-	sum := new(big.Rat)
-	for i := range items {
-		share := amounts[i].Quo(amounts[i], total)
-		weights[i].Add(weights[i], share.Mul(share, weights[len(items)]))
-		sum.Add(sum, weights[i])
+	var sum fraction
+	for _, w := range weights[:len(items)] {
+		sum = sum.plus(w)
 	}
 	shares := make([]decimal, len(items))
-	if sum.Sign() == 0 {
+	if sum.sign() == 0 {
 		return shares
 	}
-	scale := new(big.Rat).Quo(given.rat(), sum)
-	upTo, before := new(big.Rat), decimal(0)
+	scale := given.fraction().quo(sum)
+	var upTo fraction
+	before := decimal(0)
 	for i := range items {
-		upTo.Add(upTo, weights[i])
-		end, _ := roundRat(new(big.Rat).Mul(upTo, scale), decimalPlaces, roundFloor)
+		upTo = upTo.plus(weights[i])
+		end, _ := upTo.mul(scale).round(decimalPlaces, roundFloor)
 		shares[i], before = end-before, end
 	}
 	return shares
 }
 
+// amount is what the item costs in all.
+func (it item) amount() fraction { return it.Price.fraction().mul(it.Quantity.fraction()) }
+
 // lineAmounts is what a `per` rule counts, by item; what no item accounts for
 // is on the line after the last. Without skus that is the sale's total,
 // shared out by the items' amounts.
-func (r *rule) lineAmounts(f facts) []*big.Rat {
-	amounts := newRats(len(f.items) + 1)
-	sum := new(big.Rat)
+func (r *rule) lineAmounts(f facts) []fraction {
+	amounts := make([]fraction, len(f.items)+1)
+	var sum fraction
 	for i, it := range f.items {
 		if r.matches(it.SKU) {
-			amounts[i].Mul(it.Price.rat(), it.Quantity.rat())
-			sum.Add(sum, amounts[i])
+			amounts[i] = it.amount()
+			sum = sum.plus(amounts[i])
 		}
 	}
 	if len(r.SKUs) > 0 {
 		return amounts
 	}
-	if sum.Sign() == 0 {
-		amounts[len(f.items)] = f.total.rat()
+	if sum.sign() == 0 {
+		amounts[len(f.items)] = f.total.fraction()
 		return amounts
 	}
-	scale := new(big.Rat).Quo(f.total.rat(), sum)
-	for _, a := range amounts {
-		a.Mul(a, scale)
+	scale := f.total.fraction().quo(sum)
+	for i := range amounts {
+		amounts[i] = amounts[i].mul(scale)
 	}
 	return amounts
 }
@@ -201,7 +194,7 @@ func (r *rule) holds(f facts) bool {
 		r.MinAmount != nil && f.total < *r.MinAmount,
 		len(r.SKUs) > 0 && !slices.ContainsFunc(f.items, func(it item) bool { return r.matches(it.SKU) }),
 		len(r.Tiers) > 0 && !slices.Contains(r.Tiers, f.tier.name()),
-		len(r.Segments) > 0 && !slices.ContainsFunc(r.Segments, func(s string) bool { return slices.Contains(f.segments, s) }),
+		len(r.Segments) > 0 && !overlap(r.Segments, f.segments()),
 		len(r.Days) > 0 && !slices.Contains(r.Days, f.at.Weekday().String()),
 		r.Hours != nil && !r.Hours.contains(f.at.Format("15:04")),
 		!r.inForce(f.at),
@@ -210,6 +203,10 @@ func (r *rule) holds(f facts) bool {
 		return false
 	}
 	return true
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
 const (
@@ -226,8 +223,13 @@ func (r *rule) inForce(at time.Time) bool {
 // within tells whether a moment lies in a span of dates as a document writes
 // them, "" for open; a bare last date counts whole.
 func within(at instant, from, until string, zone *time.Location) bool {
-	if start, ok := parseMoment(from, zone, false); ok && at < start {
-		return false
+	if from != "" {
+		if start, ok := parseMoment(from, zone, false); ok && at < start {
+			return false
+		}
+	}
+	if until == "" {
+		return true
 	}
 	end, ok := parseMoment(until, zone, true)
 	return !ok || at <= end

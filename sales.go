@@ -95,7 +95,7 @@ func (s *sale) encode(w *writer) {
 		w.decimal(it.Quantity)
 	}
 	s.Link.encode(w)
-	w.id(s.Previous)
+	w.idOrNone(s.Previous)
 	w.decimal(s.Earned)
 	w.decimal(s.Pending)
 	w.decimal(s.Reversed)
@@ -140,7 +140,7 @@ func (s *sale) decode(r *reader) {
 		s.Items[i] = item{r.text(), r.decimal(), r.decimal()}
 	}
 	s.Link.decode(r)
-	s.Previous = r.id()
+	s.Previous = r.idOrNone()
 	s.Earned = r.decimal()
 	s.Pending = r.decimal()
 	s.Reversed = r.decimal()
@@ -215,7 +215,7 @@ func (t *txn) stillPending(s *sale) (sum decimal, err error) {
 	return sum, nil
 }
 
-func (t *txn) saveSale(s *sale) error { return put(t.Tx, t.saleKey(s.Seq), s) }
+func (t *txn) saveSale(s *sale) error { return t.put(t.saleKey(s.Seq), s) }
 
 // externalKey begins the entries of the sales with an externalId. It holds a
 // hash, which is short whatever the externalId, so a hit is compared whole.
@@ -284,10 +284,10 @@ func (t *txn) appendSale(c *customer, a *account, s *sale) error {
 		kind, number = kindReturn, &n.Returns
 	}
 	*number++
-	if err := putUint(t.Tx, orgKey('l', t.org).byte(kind).u64(*number), s.Seq); err != nil {
+	if err := t.putUint(orgKey('l', t.org).byte(kind).u64(*number), s.Seq); err != nil {
 		return err
 	}
-	if err := putUint(t.Tx, orgKey('T', t.org).id(s.ID), s.Seq); err != nil {
+	if err := t.putUint(orgKey('T', t.org).id(s.ID), s.Seq); err != nil {
 		return err
 	}
 	if s.ExternalID != "" {
@@ -295,7 +295,10 @@ func (t *txn) appendSale(c *customer, a *account, s *sale) error {
 			return err
 		}
 	}
-	if err := t.Put(orgKey('h', t.org).instant(s.CreatedAt).u64(s.Seq), []byte{kind}); err != nil {
+	if err := t.Put(orgKey('h', t.org).instant(s.CreatedAt).u64(s.Seq), key{kind}.u32(uint32(c.Number))); err != nil {
+		return err
+	}
+	if err := t.logSale(c, s, n.Customers); err != nil {
 		return err
 	}
 	counted, err := t.tally(s.Program, s.CreatedAt)
@@ -324,8 +327,7 @@ func (t *txn) takePurchase(c *customer, a *account, s *sale) error {
 	uses := t.ruleUses(a)
 	earned, ok := a.program.earn(facts{
 		total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: current,
-		segments: keysOf(t.segmentsOf(a)), first: c.PurchasesTotal == 0,
-		usedOn: uses.today,
+		segments: func() []string { return keysOf(t.segmentsOf(a)) }, first: c.PurchasesTotal == 0, usedOn: uses.today,
 	})
 	if uses.err != nil {
 		return uses.err
@@ -342,9 +344,11 @@ func (t *txn) takePurchase(c *customer, a *account, s *sale) error {
 		return err
 	}
 	s.Earned = earned.total()
-	for _, points := range earned.lines {
-		s.Lines = append(s.Lines, line{Points: points})
+	s.Lines = make([]line, len(earned.lines))
+	for i, points := range earned.lines {
+		s.Lines[i].Points = points
 	}
+	s.Rules = make([]ruleShare, 0, len(earned.awards))
 	for _, w := range earned.awards {
 		s.Rules = append(s.Rules, ruleShare{a.program.ruleID(w.rule), w.rule.Name, w.points})
 		if err := uses.add(w.rule); err != nil {
@@ -407,7 +411,7 @@ type ruleUse struct{ Times uint64 }
 func (u *ruleUse) encode(w *writer) { w.uint(u.Times) }
 func (u *ruleUse) decode(r *reader) { u.Times = r.uint() }
 
-func (u *ruleUses) day() day { return dayOf(u.t.now, u.t.cfg.zone) }
+func (u *ruleUses) day() day { return u.t.dayOf(u.t.now) }
 
 func (u *ruleUses) key(rule string) key { return u.t.key(u.a, partRuleUse).day(u.day()).text(rule) }
 

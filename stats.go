@@ -104,13 +104,20 @@ type programDay struct {
 	day     day
 }
 
+type dayTally struct {
+	programDay
+	tally *tally
+}
+
 func (t *txn) tallyKey(d programDay) key { return orgKey('y', t.org).u32(d.program).day(d.day) }
 
 // tally gives the tally of a day for reading and changing; commit writes it.
 func (t *txn) tally(program uint32, at instant) (*tally, error) {
-	d := programDay{program, dayOf(at, t.cfg.zone)}
-	if s := t.tallies[d]; s != nil {
-		return s, nil
+	d := programDay{program, t.dayOf(at)}
+	for _, s := range t.tallies {
+		if s.programDay == d {
+			return s.tally, nil
+		}
 	}
 	s, err := get[tally](t.Tx, t.tallyKey(d))
 	if err != nil {
@@ -119,10 +126,7 @@ func (t *txn) tally(program uint32, at instant) (*tally, error) {
 	if s == nil {
 		s = new(tally)
 	}
-	if t.tallies == nil {
-		t.tallies = map[programDay]*tally{}
-	}
-	t.tallies[d] = s
+	t.tallies = append(t.tallies, dayTally{d, s})
 	return s, nil
 }
 
@@ -150,7 +154,7 @@ func (d day) monthEnd() day {
 
 // countActive marks a customer as having bought at a moment.
 func (t *txn) countActive(c *customer, at instant) error {
-	d := dayOf(at, t.cfg.zone)
+	d := t.dayOf(at)
 	first, err := putInSet(t.Tx, t.activeKey(c.Program, activeDay, d), c.Number, true)
 	if err != nil || !first {
 		return err
@@ -192,7 +196,7 @@ func (t *txn) moveTier(program uint32, from, to string) error {
 		if n += step.change; n == 0 {
 			err = t.Delete(k)
 		} else {
-			err = putUint(t.Tx, k, n)
+			err = t.putUint(k, n)
 		}
 		if err != nil {
 			return err

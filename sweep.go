@@ -41,11 +41,17 @@ func (e *engine) sweep(ctx context.Context) error {
 	}
 	for {
 		now := instantOf(e.now())
-		stale, err := view(ctx, e.store, func(tx Tx) (bool, error) { return hasStaleReplays(tx, now) })
-		if err != nil || !stale {
+		stale, err := view(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, now) })
+		if err != nil || stale == nil {
 			return err
 		}
-		err = e.store.Update(ctx, func(tx Tx) error { return dropReplays(tx, now, replayBatch) })
+		err = e.store.Update(ctx, func(tx Tx) error {
+			stale, err := findStaleSlice(tx, now)
+			if err != nil || stale == nil {
+				return err
+			}
+			return stale.drop(tx, replayBatch)
+		})
 		if err != nil {
 			return err
 		}

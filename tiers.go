@@ -79,30 +79,59 @@ func (t *tier) name() string {
 	return t.Name
 }
 
+// A dayBasis is what one day counts in an account's rolling window.
+type dayBasis struct {
+	day
+	basis
+}
+
 // addBasis counts what happened at a moment into the rolling window, if the
 // program has one and the moment's day still is in it. What is taken back is
-// below zero.
+// below zero. It is written with the account.
 func (t *txn) addBasis(a *account, at instant, b basis) error {
 	if a.program.TierBasis.Window != windowRolling {
 		return nil
 	}
-	d := dayOf(at, t.cfg.zone)
-	if t.leaves(a, d) <= t.now {
+	d := t.dayOf(at)
+	if d < t.dayOf(t.now) && t.leaves(a, d) <= t.now {
 		return nil
 	}
-	k := t.key(a, partBasis).day(d)
-	sum, err := get[basis](t.Tx, k)
+	a.Window = a.Window.plus(b)
+	for i := range a.days {
+		if a.days[i].day == d {
+			a.days[i].basis = a.days[i].plus(b)
+			return nil
+		}
+	}
+	sum, err := get[basis](t.Tx, t.key(a, partBasis).day(d))
 	if err != nil {
 		return err
 	}
 	if sum == nil {
 		sum = new(basis)
+		a.dueAt(t.leaves(a, d))
 	}
-	a.Window = a.Window.plus(b)
-	if *sum = sum.plus(b); *sum == (basis{}) {
-		return t.Delete(k)
+	a.days = append(a.days, dayBasis{d, sum.plus(b)})
+	return nil
+}
+
+// saveDays writes what addBasis has changed.
+func (t *txn) saveDays(a *account) error {
+	for _, changed := range a.days {
+		k := t.key(a, partBasis).day(changed.day)
+		var err error
+		if changed.basis == (basis{}) {
+			a.notDueAt(t.leaves(a, changed.day))
+			err = t.Delete(k)
+		} else {
+			err = t.put(k, &changed.basis)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return put(t.Tx, k, sum)
+	a.days = nil
+	return nil
 }
 
 // leaves is the moment at which a day falls out of the rolling window: the

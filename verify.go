@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -34,8 +35,7 @@ type verifier struct {
 	*txn
 	report *verification
 
-	expected   map[string]uint64 // entries of a table, as whole is told
-	grams      map[string]blockSet
+	expected   map[string]uint64    // entries of a table, as whole is told
 	given      map[id]map[id]uint64 // standing redemptions by reward and customer
 	days       map[programDay]*tally
 	active     map[string]blockSet // by the key of the set
@@ -63,7 +63,7 @@ func verify(tx Tx, now instant) (*verification, error) {
 			return nil, err
 		}
 		v := &verifier{
-			txn: t, report: report, expected: map[string]uint64{}, grams: map[string]blockSet{}, given: map[id]map[id]uint64{},
+			txn: t, report: report, expected: map[string]uint64{}, given: map[id]map[id]uint64{},
 			days: map[programDay]*tally{}, active: map[string]blockSet{}, tiers: map[programTier]uint64{},
 		}
 		if _, v.recounting, err = getUint(tx, orgKey('q', t.org)); err != nil {
@@ -107,10 +107,8 @@ func (v *verifier) strays(organizations uint32) error {
 			continue
 		case bytes.HasPrefix(k, []byte("oc")), bytes.HasPrefix(k, []byte("or")):
 			org = k[2:]
-		case strings.IndexByte("cmtrqknlTRwxsghyzb", k[0]) >= 0:
+		case strings.IndexByte("cmtriIqknlTRwxsghejfyzb", k[0]) >= 0:
 			org = k[1:]
-		case k[0] == 'i' && len(k) > 5:
-			org = k[5:]
 		}
 		if len(org) < 4 || uint32In(org)-1 >= organizations {
 			v.problem("entrada que no es de nada: %x", k)
@@ -220,6 +218,9 @@ func (v *verifier) organization() error {
 		{"search index", orgKey('g', v.org)},
 		{"key list", orgKey('k', v.org)},
 		{"sales by time", orgKey('h', v.org)},
+		{"slots of time", orgKey('e', v.org)},
+		{"sale log", orgKey('j', v.org)},
+		{"customers' totals", orgKey('f', v.org)},
 		{"tallies", orgKey('y', v.org)},
 		{"active customers", orgKey('z', v.org)},
 		{"tiers", orgKey('b', v.org)},
@@ -267,12 +268,6 @@ func (v *verifier) oneCustomer(c *customer) error {
 		if err := v.has("identities", identityKey(kind, value).u32(v.org), w.b, what); err != nil {
 			return err
 		}
-	}
-	for gram := range gramSet(c.searchTexts()) {
-		if v.grams[gram] == nil {
-			v.grams[gram] = blockSet{}
-		}
-		v.grams[gram].add(c.Number)
 	}
 	v.dayOf(c.Program, c.CreatedAt).NewCustomers++
 	h, err := v.sales(c)
@@ -505,7 +500,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	if err := v.window(a, what); err != nil {
 		return err
 	}
-	due, err := v.nextDue(a)
+	due, err := v.firstDue(a)
 	if err != nil {
 		return err
 	}
@@ -725,6 +720,19 @@ func (r *replayer) compare(a *account) error {
 		}
 		equal(v, r.what+": lote "+l.Movement.String(), *stored, *l)
 	}
+	if !a.SumsApart {
+		equal(v, r.what+": vencimientos", len(a.Sums), len(sums))
+		last := instant(math.MinInt64)
+		for _, s := range a.Sums {
+			equal(v, r.what+": suma que vence "+s.ExpiresAt.String(), s.Amount, sums[s.ExpiresAt])
+			if s.ExpiresAt <= last {
+				v.problem("%s: los vencimientos no están en orden", r.what)
+			}
+			last = s.ExpiresAt
+		}
+		return nil
+	}
+	equal(v, r.what+": vencimientos en su registro", len(a.Sums), 0)
 	for expires, sum := range sums {
 		if err := v.has("customer records", v.key(a, partExpiring).instant(expires), numberValue(uint64(sum)), r.what); err != nil {
 			return err
@@ -736,6 +744,10 @@ func (r *replayer) compare(a *account) error {
 // allSales checks the lists and indexes of sales, in the order of the
 // sequence.
 func (v *verifier) allSales() error {
+	logged, err := v.newLogCheck()
+	if err != nil {
+		return err
+	}
 	for e, err := range scan(v.Tx, orgKey('t', v.org), false) {
 		if err != nil {
 			return err
@@ -753,7 +765,14 @@ func (v *verifier) allSales() error {
 		if s.Type == typeReturn {
 			table, kind = "returns", kindReturn
 		}
-		if err := v.has("sales by time", orgKey('h', v.org).instant(s.CreatedAt).u64(seq), []byte{kind}, what); err != nil {
+		c, err := v.customer(s.Customer)
+		if err != nil {
+			return err
+		}
+		if err := logged.take(seq, c.Number, s); err != nil {
+			return err
+		}
+		if err := v.has("sales by time", orgKey('h', v.org).instant(s.CreatedAt).u64(seq), key{kind}.u32(uint32(c.Number)), what); err != nil {
 			return err
 		}
 		place := orgKey('l', v.org).byte(kind).u64(v.expected[table] + 1)
@@ -764,6 +783,78 @@ func (v *verifier) allSales() error {
 			if err := v.has("externalIds", v.externalKey(s.ExternalID).u64(seq), nil, what); err != nil {
 				return err
 			}
+		}
+	}
+	return logged.end()
+}
+
+// A logCheck makes the tables of salelog.go anew.
+type logCheck struct {
+	*verifier
+	slots  map[string]*typeCount
+	pack   []byte   // the log's newest
+	packs  uint64   // those before it
+	totals []totals // of each block, until it was brought up last
+}
+
+func (v *verifier) newLogCheck() (*logCheck, error) {
+	l := &logCheck{verifier: v, slots: map[string]*typeCount{}}
+	n, err := v.count()
+	if err != nil || n.Customers == 0 {
+		return l, err
+	}
+	for block := range n.Customers/totalsBlock + 1 {
+		kept, err := v.storedTotals(block)
+		if err != nil {
+			return nil, err
+		}
+		l.totals = append(l.totals, totals{min(kept.until(), n.Sales), make([]typeCount, totalsBlock)})
+	}
+	return l, nil
+}
+
+// take counts a sale; they come in order.
+func (l *logCheck) take(seq, number uint64, s *sale) error {
+	purchase := s.Type == typePurchase
+	for level := range slotLevels {
+		k := string(l.slotKey(level, s.CreatedAt))
+		if l.slots[k] == nil {
+			l.slots[k] = new(typeCount)
+		}
+		l.slots[k].count(purchase, 1)
+	}
+	if block := number / totalsBlock; block < uint64(len(l.totals)) && seq <= l.totals[block].until {
+		l.totals[block].counts[number%totalsBlock].count(purchase, 1)
+	}
+	l.pack = appendLogged(l.pack, loggedSale{number, s.CreatedAt, purchase})
+	if len(l.pack) < logPack*logEntry {
+		return nil
+	}
+	return l.endPack()
+}
+
+func (l *logCheck) endPack() error {
+	err := l.has("sale log", l.logKey(l.packs), l.pack, "ventas")
+	l.pack, l.packs = l.pack[:0], l.packs+1
+	return err
+}
+
+func (l *logCheck) end() error {
+	if len(l.pack) > 0 {
+		if err := l.endPack(); err != nil {
+			return err
+		}
+	}
+	for k, n := range l.slots {
+		w := writer{b: []byte{recordVersion}}
+		n.encode(&w)
+		if err := l.has("slots of time", key(k), w.b, "ventas"); err != nil {
+			return err
+		}
+	}
+	for block, s := range l.totals {
+		if err := l.has("customers' totals", l.totalsKey(uint64(block)), encodeTotals(&s), "ventas"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -820,11 +911,40 @@ func (v *verifier) redemptions() error {
 	return nil
 }
 
+// searchIndex checks what the index has of each block.
 func (v *verifier) searchIndex() error {
-	for gram, blocks := range v.grams {
-		for block, bits := range blocks {
-			k := orgKey('g', v.org).text(gram).byte(0).u32(block)
-			if err := v.has("search index", k, fromBitmap(bits), strings.TrimRight(fmt.Sprintf("búsqueda %q", gram), string(gramPad))); err != nil {
+	n, err := v.count()
+	if err != nil {
+		return err
+	}
+	done, err := v.indexed()
+	if err != nil || n.Customers < gramGroup && done == 0 {
+		return err
+	}
+	if done > n.Customers || n.Customers-done >= gramGroup {
+		v.problem("búsqueda: hay %d clientes en el índice", done)
+		return nil
+	}
+	v.expected["search index"]++
+	for from := uint64(1); from <= done; {
+		block := from / gramBlock
+		var list []gramAt
+		for ; from <= done && from/gramBlock == block; from++ {
+			c, err := v.customerAt(from)
+			if err != nil {
+				return err
+			}
+			list = appendGrams(list, c.Number, c.searchTexts())
+		}
+		slices.SortFunc(list, compareGrams)
+		list = slices.Compact(list)
+		for len(list) > 0 {
+			g := list[0].gram
+			var at []occurrence
+			for ; len(list) > 0 && list[0].gram == g; list = list[1:] {
+				at = append(at, list[0].at)
+			}
+			if err := v.has("search index", v.gramKey(uint32(block), g.String()), encodeOccurrences(at), fmt.Sprintf("búsqueda %q", g)); err != nil {
 				return err
 			}
 		}
@@ -891,7 +1011,7 @@ func (v *verifier) apiKeys() error {
 		}
 		v.expected["key list"]++
 		v.expected["API keys"]++
-		k, err := (&engine{}).apiKey(v.Tx, [32]byte(e.Value))
+		k, err := keyByHash(v.Tx, [32]byte(e.Value))
 		if err != nil {
 			return err
 		}

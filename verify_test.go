@@ -33,6 +33,7 @@ func newRichShop(t *testing.T) *shop {
 		_, _, err := t.enrol(enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525512345678"})
 		return nil, err
 	})
+	must(s, func(t *txn) (any, error) { return nil, t.indexUntil(1) })
 	first := s.buy(ana, "100", bag)
 	_, err := s.sell(newSale{Customer: ana, Total: dec("50"), ExternalID: "T-1"})
 	s.ok(err)
@@ -58,15 +59,21 @@ func newRichShop(t *testing.T) *shop {
 	s.buy(eva, "30", bag)
 	s.swept()
 
+	rosa := s.customer("rosa")
+	for range fewSums + 1 { // more than her account holds itself
+		s.buy(rosa, "2")
+		s.pass(oneDay)
+	}
+
 	k := must(s, func(t *txn) (*apiKey, error) {
-		if err := t.keepReplay(retryKey{name: [16]byte{1}, request: [16]byte{2}}, 201, []byte("{}")); err != nil {
+		if err := t.keepReplay([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
 			return nil, err
 		}
 		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10})
 		return k, err
 	})
 	l := newLimiter()
-	_, err = l.take(t.Context(), s.store, k, s.clock)
+	err = l.take(t.Context(), s.store, k, s.clock, new(allowance))
 	s.ok(err)
 	s.ok(l.flush(t.Context(), s.store))
 	return s
@@ -105,6 +112,10 @@ func tableOf(k []byte) string {
 		return fmt.Sprintf("%c%c", k[0], k[i])
 	case 'c':
 		return fmt.Sprintf("c%d", k[21])
+	case 'I':
+		if len(k) > 5 {
+			return "I1"
+		}
 	}
 	return string(k[0])
 }
@@ -113,6 +124,8 @@ func tableOf(k []byte) string {
 var unseen = map[string]string{
 	"v":  "is checked when a file is opened",
 	"i":  "what was answered is told nowhere else",
+	"I":  "what was answered is told nowhere else",
+	"I1": "what was answered is told nowhere else",
 	"u":  "requests are counted nowhere else",
 	"c6": "follows from rules that may have changed since",
 	"q":  "is there while customers are counted anew",
@@ -125,7 +138,7 @@ func TestVerifyTables(t *testing.T) {
 	for _, e := range all {
 		have[tableOf(e.Key)] = true
 	}
-	for _, table := range strings.Fields("v on oc os or a c0 c1 c2 c3 c4 c5 c6 c7 m t r i u k p d n lc lp lr T R w x s g h y z b") {
+	for _, table := range strings.Fields("v on oc os a c0 c1 c2 c3 c4 c5 c6 c7 m t r i I I1 u k p d n lc lp lr T R w x s g h e j f y z b") {
 		if !have[table] {
 			t.Errorf("no entry of table %s", table)
 		}
@@ -159,7 +172,7 @@ func TestVerifySeesStrays(t *testing.T) {
 		neighbour := bytes.Clone(e.Key)
 		neighbour[len(neighbour)-1]++
 		strays := []key{neighbour}
-		if strings.Contains("cmtrknlTRwxsghyzb", table[:1]) {
+		if strings.Contains("cmtrknlTRwxsghejfyzb", table[:1]) {
 			strays = append(strays, append(orgKey(e.Key[0], 77), e.Key[5:]...))
 		}
 		for _, stray := range strays {
@@ -188,6 +201,7 @@ var told = map[string]string{
 	"c0.Status":        "told once",
 	"c2.AvailFrom":     "does not matter once the lot is available",
 	"m.Comment":        "told once",
+	"n.Replays":        "what was answered is told nowhere else",
 	"or.value":         "any revision will do that was not there before",
 	"r.Comment":        "told once",
 	"r.RewardName":     "the reward may have another name by now",
@@ -207,8 +221,8 @@ func TestVerifySeesChanges(t *testing.T) {
 	all := s.entries()
 	kinds := map[string]func([]byte) mutable{
 		"c0": mutations[customer], "c1": mutations[account], "c2": mutations[lot], "c3": mutations[lot], "c5": mutations[basis], "c6": mutations[ruleUse],
-		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "u": mutations[savedUsage],
-		"p": mutations[identity], "n": mutations[counters], "y": mutations[tally],
+		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
+		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
 	}
 	caught := map[string]bool{} // by field: was any change of it seen?
 	for i, e := range all {
