@@ -30,7 +30,7 @@ func exportCommand(kind string) func(context.Context, *invocation) error {
 }
 
 // importBatch is how many records go into one transaction.
-const importBatch = 200
+const importBatch = 1000
 
 // An importReport is how an import ended.
 type importReport struct {

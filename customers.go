@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"iter"
+	"slices"
 	"strings"
 )
 
@@ -69,6 +71,11 @@ func (c *customer) decode(r *reader) {
 	c.PurchasesTotal = r.uint()
 }
 
+// salesCount is how many sales the customer had.
+func (c *customer) salesCount() typeCount {
+	return typeCount{c.PurchasesTotal, c.Sales.N - c.PurchasesTotal}
+}
+
 // name is the full name, or else the e-mail, or else the phone (contract §7).
 func (c *customer) name() string {
 	return cmp.Or(strings.TrimSpace(c.FirstName+" "+c.LastName), c.Email, c.Phone)
@@ -96,7 +103,7 @@ func (t *txn) activeCustomer(cust id) (*customer, error) {
 
 // customerByID returns nil for an id that is no customer's here.
 func (t *txn) customerByID(cust id) (*customer, error) {
-	c, err := get[customer](t.Tx, customerKey(t.org, cust, partCustomer))
+	c, err := get[customer](t.Tx, t.hotKey(cust, partCustomer))
 	if c != nil {
 		c.ID = cust
 	}
@@ -104,7 +111,7 @@ func (t *txn) customerByID(cust id) (*customer, error) {
 }
 
 func (t *txn) saveCustomer(c *customer) error {
-	return put(t.Tx, customerKey(t.org, c.ID, partCustomer), c)
+	return t.put(customerKey(t.org, c.ID, partCustomer), c)
 }
 
 // An identity is an e-mail or a phone by which a person is known, and what it
@@ -136,6 +143,19 @@ func (t *txn) identify(kind byte, value string) (*customer, error) {
 	return t.customerByID(i.customer)
 }
 
+// knownPerson finds whom another organization knows by e-mail or phone.
+func (t *txn) knownPerson(e enrolment) (person id, known bool, err error) {
+	organizations, _, err := getUint(t.Tx, newKey('o').byte('n'))
+	if err != nil || organizations == 1 {
+		return id{}, false, err
+	}
+	person, known, err = t.personOf(kindEmail, e.Email)
+	if err == nil && !known {
+		person, known, err = t.personOf(kindPhone, e.Phone)
+	}
+	return person, known, err
+}
+
 // personOf finds whoever any organization knows by the identity.
 func (t *txn) personOf(kind byte, value string) (id, bool, error) {
 	if value == "" {
@@ -158,7 +178,7 @@ func (t *txn) personOf(kind byte, value string) (id, bool, error) {
 func (t *txn) saveIdentity(c *customer) error {
 	i := &identity{c.ID, c.Person}
 	for kind, value := range c.identities() {
-		if err := put(t.Tx, identityKey(kind, value).u32(t.org), i); err != nil {
+		if err := t.put(identityKey(kind, value).u32(t.org), i); err != nil {
 			return err
 		}
 	}
@@ -237,10 +257,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
 		Status: statusActive, CreatedAt: t.now, UpdatedAt: t.now,
 	}
-	person, known, err := t.personOf(kindEmail, e.Email)
-	if err == nil && !known {
-		person, known, err = t.personOf(kindPhone, e.Phone)
-	}
+	person, known, err := t.knownPerson(e)
 	if err != nil {
 		return nil, err
 	}
@@ -254,11 +271,16 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 	if err := t.Put(orgKey('l', t.org).byte('c').u64(c.Number), c.ID[:]); err != nil {
 		return nil, err
 	}
-	if err := t.reindex(c.Number, nil, c.searchTexts()); err != nil {
-		return nil, err
-	}
 	if err := t.saveCustomer(c); err != nil {
 		return nil, err
+	}
+	if err := t.beginTotals(c.Number, n.Sales); err != nil {
+		return nil, err
+	}
+	if c.Number%gramGroup == 0 && !t.importing {
+		if err := t.indexUntil(c.Number); err != nil {
+			return nil, err
+		}
 	}
 	s, err := t.tally(p.Number, t.now)
 	if err != nil {
@@ -284,6 +306,26 @@ func (t *txn) customerAt(number uint64) (*customer, error) {
 	return c, err
 }
 
+// customersBetween yields the customers with the numbers from first to last.
+func (t *txn) customersBetween(first, last uint64) iter.Seq2[*customer, error] {
+	return func(yield func(*customer, error) bool) {
+		list := orgKey('l', t.org).byte('c')
+		for e, err := range t.Scan(slices.Clone(list).u64(first), slices.Clone(list).u64(last+1), false) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			c, err := t.customerByID(id(e.Value))
+			if err == nil && c == nil {
+				err = errRecord
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // listCustomers returns a page of all customers, newest first, and how many
 // there are.
 func (t *txn) listCustomers(p page) ([]*customer, uint64, error) {
@@ -295,42 +337,28 @@ func (t *txn) listCustomers(p page) ([]*customer, uint64, error) {
 	if !ok {
 		return nil, n.Customers, nil
 	}
-	list := orgKey('l', t.org).byte('c')
 	page := make([]*customer, 0, first-last+1)
-	for e, err := range t.Scan(append(key(nil), list...).u64(last), append(key(nil), list...).u64(first+1), true) {
+	for c, err := range t.customersBetween(last, first) {
 		if err != nil {
 			return nil, 0, err
-		}
-		c, err := t.customerByID(id(e.Value))
-		if err != nil {
-			return nil, 0, err
-		}
-		if c == nil {
-			return nil, 0, errRecord
 		}
 		page = append(page, c)
 	}
+	slices.Reverse(page)
 	return page, n.Customers, nil
 }
 
 // searchCustomers is listCustomers for those that a search finds.
 func (t *txn) searchCustomers(needle string, p page) ([]*customer, uint64, error) {
-	found, err := t.search(needle)
+	found, total, err := t.search(needle, p)
 	if err != nil {
 		return nil, 0, err
 	}
-	total := uint64(len(found))
-	first, last, ok := p.span(total)
-	if !ok {
-		return nil, total, nil
-	}
-	page := make([]*customer, 0, first-last+1)
-	for i := first; i >= last; i-- {
-		c, err := t.customerAt(uint64(found[i-1]))
-		if err != nil {
+	page := make([]*customer, len(found))
+	for i, number := range found {
+		if page[i], err = t.customerAt(number); err != nil {
 			return nil, 0, err
 		}
-		page = append(page, c)
 	}
 	return page, total, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -120,8 +119,21 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 			}
 			outcomes[i].Added = added
 		}
-		return outcomes, nil
+		return outcomes, a.engine.indexImported(tx, org, now)
 	})
+}
+
+// indexImported puts a batch of customers into the search index at once.
+func (e *engine) indexImported(tx Tx, org uint32, now instant) error {
+	t, err := e.inTxn(tx, org, now, seed{})
+	if err != nil {
+		return err
+	}
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	return t.indexUntil(n.Customers - n.Customers%gramGroup)
 }
 
 // importDone brings the accounts up to today after the last batch.
@@ -138,6 +150,7 @@ func (e *engine) importRow(tx Tx, org uint32, now instant, s seed, kind string, 
 	if err != nil {
 		return false, err
 	}
+	t.importing = true
 	if kind == importCustomers {
 		added, err = t.importCustomer(row)
 	} else {
@@ -324,7 +337,7 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !bytes.Equal(e.Value, []byte{kindReturn}) {
+		if e.Value[0] != kindReturn {
 			continue
 		}
 		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"container/heap"
-	"iter"
 	"maps"
 	"slices"
 )
@@ -112,7 +112,12 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 		return t.chainSpan(c, p)
 	}
 	cut := saleCutter{page: p}
+	total := c.salesCount().of(f.saleType) // unless more than the type is asked for
+	ofType := f.externalID == "" && !f.dated()
 	for seq := c.Sales.last(); seq != 0; {
+		if ofType && (cut.total == total || p.skip() >= total || uint64(len(cut.list)) == p.limit) {
+			break
+		}
 		s, err := t.saleAt(seq)
 		if err != nil {
 			return nil, 0, err
@@ -121,6 +126,9 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 			cut.take(s)
 		}
 		seq = s.Link.Prev
+	}
+	if ofType {
+		cut.total = total
 	}
 	return cut.list, cut.total, nil
 }
@@ -182,38 +190,65 @@ func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 	return cut.list, cut.total, nil
 }
 
-// searchSales follows the chains of all customers that a search finds at
-// once, newest sale first. Without dates, the customers' own counts are the
-// total, and it reads no further than the page.
+// fewCustomers is up to how many customers it costs less to read each than to
+// go through the log of all sales.
+const fewCustomers = 200
+
+// searchSales lists the sales of all customers that a search finds.
 func (t *txn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
-	numbers, err := t.search(f.search)
+	set, n, err := t.searchAll(f.search)
+	switch {
+	case err != nil || n == 0:
+		return nil, 0, err
+	case n <= fewCustomers:
+		return t.salesOfFew(set.numbers(), f, p)
+	case !f.dated():
+		return t.salesOfMany(set, f, p)
+	}
+	span := slotCutter{txn: t, saleType: f.saleType}
+	if err := span.take(len(slotLevels)-1, f.from, f.to); err != nil {
+		return nil, 0, err
+	}
+	all, err := t.count()
 	if err != nil {
 		return nil, 0, err
 	}
+	// In the time in which a chain leads to one sale, twenty are found by time and
+	// a hundred in the log.
+	if span.total < all.Sales/20 {
+		return t.salesOfManyBetween(set, f, p, true)
+	}
+	total, _, err := t.totalOf(set, "")
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case total+n < all.Sales/100:
+		return t.salesOfFew(set.numbers(), f, p)
+	}
+	return t.salesOfManyBetween(set, f, p, false)
+}
+
+// salesOfFew follows the chains of customers at once, newest sale first.
+// Without dates, the customers' own counts are the total, and it reads no
+// further than the page.
+func (t *txn) salesOfFew(numbers []uint64, f saleFilter, p page) ([]*sale, uint64, error) {
 	var (
 		total uint64
 		heads newestFirst
 	)
 	for _, number := range numbers {
-		c, err := t.customerAt(uint64(number))
+		c, err := t.customerAt(number)
 		if err != nil {
 			return nil, 0, err
 		}
-		switch f.saleType {
-		case typePurchase:
-			total += c.PurchasesTotal
-		case typeReturn:
-			total += c.Sales.N - c.PurchasesTotal
-		default:
-			total += c.Sales.N
-		}
+		total += c.salesCount().of(f.saleType)
 		if seq := c.Sales.last(); seq != 0 {
 			heads = append(heads, seq)
 		}
 	}
 	heap.Init(&heads)
 	cut := saleCutter{page: p}
-	for len(heads) > 0 && (f.dated() || p.skip() < total && uint64(len(cut.list)) < p.limit) {
+	for len(heads) > 0 && (f.dated() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
 		s, err := t.saleAt(heads[0])
 		if err != nil {
 			return nil, 0, err
@@ -233,102 +268,149 @@ func (t *txn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	return cut.list, total, nil
 }
 
-// salesBetween reads a span of time, latest first. The tallies of whole days
-// say how many sales to pass over; only the days that the page lies in and
-// those that the span cuts are read.
-func (t *txn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
-	days, err := t.daysOfSales(f)
+// salesOfMany goes back through the log until the page is full, unless few of
+// the customers had such sales.
+func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint64, error) {
+	total, buyers, err := t.totalOf(set, f.saleType)
+	if err != nil || p.skip() >= total {
+		return nil, total, err
+	}
+	if len(buyers) <= fewCustomers {
+		return t.salesOfFew(slices.Collect(maps.Keys(buyers)), f, p)
+	}
+	return t.salesInLog(set, total, f, p)
+}
+
+func (t *txn) salesInLog(set customerSet, total uint64, f saleFilter, p page) ([]*sale, uint64, error) {
+	if p.skip() >= total {
+		return nil, total, nil
+	}
+	n, err := t.count()
 	if err != nil {
 		return nil, 0, err
 	}
-	var (
-		list  []*sale
-		total uint64
-	)
-	for _, d := range slices.Backward(slices.Sorted(maps.Keys(days))) {
-		count := days[d]
-		from, to := max(f.from, d.start(t.cfg.zone)), min(f.to, d.end(t.cfg.zone))
-		if from != d.start(t.cfg.zone) || to != d.end(t.cfg.zone) {
-			count = 0
-			for _, err := range t.salesAt(from, to, f.saleType) {
-				if err != nil {
-					return nil, 0, err
-				}
-				count++
+	left := min(total-p.skip(), p.limit)
+	var found []uint64
+	var passed uint64
+	err = t.scanLog(0, n.Sales, true, func(seq uint64, s loggedSale) bool {
+		if set.has(s.number) && s.is(f.saleType) {
+			if passed++; passed > p.skip() {
+				found = append(found, seq)
 			}
 		}
-		before := total
-		total += count
-		if total <= p.skip() || uint64(len(list)) == p.limit {
-			continue
-		}
-		for seq, err := range t.salesAt(from, to, f.saleType) {
-			if err != nil {
-				return nil, 0, err
-			}
-			if before++; before <= p.skip() {
-				continue
-			}
-			if uint64(len(list)) == p.limit {
-				break
-			}
-			s, err := t.saleAt(seq)
-			if err != nil {
-				return nil, 0, err
-			}
-			list = append(list, s)
-		}
+		return uint64(len(found)) < left
+	})
+	if err != nil {
+		return nil, 0, err
 	}
-	return list, total, nil
+	list, err := t.salesAt(found)
+	return list, total, err
 }
 
-// daysOfSales is how many sales there were on each day that a span touches.
-func (t *txn) daysOfSales(f saleFilter) (map[day]uint64, error) {
-	days := map[day]uint64{}
-	for _, p := range t.cfg.Programs {
-		prefix := orgKey('y', t.org).u32(p.Number)
-		lo, hi := slices.Clone(prefix).day(dayOf(f.from, t.cfg.zone)), prefix.after()
-		if f.to != never {
-			hi = slices.Clone(prefix).day(dayOf(f.to, t.cfg.zone) + 1)
-		}
-		for e, err := range t.Scan(lo, hi, false) {
-			if err != nil {
-				return nil, err
-			}
-			s, err := decodeRecord[tally](e.Value)
-			if err != nil {
-				return nil, err
-			}
-			d := dayIn(e.Key[len(prefix):])
-			if f.saleType != typeReturn {
-				days[d] += s.Purchases
-			}
-			if f.saleType != typePurchase {
-				days[d] += s.Returns
-			}
-		}
+// salesOfManyBetween goes through the sales of a span of time, by time, or
+// through the whole log in order.
+func (t *txn) salesOfManyBetween(set customerSet, f saleFilter, p page, byTime bool) ([]*sale, uint64, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
 	}
-	return days, nil
+	var found []uint64
+	take := func(seq uint64, s loggedSale) bool {
+		if set.has(s.number) && s.is(f.saleType) && f.from <= s.at && s.at <= f.to {
+			found = append(found, seq)
+		}
+		return true
+	}
+	if byTime {
+		err = t.scanSpan(f.from, f.to, take)
+	} else {
+		err = t.scanLog(0, n.Sales, true, take)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	total := uint64(len(found))
+	if p.skip() >= total {
+		return nil, total, nil
+	}
+	slices.SortFunc(found, func(a, b uint64) int { return cmp.Compare(b, a) })
+	list, err := t.salesAt(found[p.skip():min(p.skip()+p.limit, total)])
+	return list, total, err
 }
 
-// salesAt yields where the sales of a span are, latest first.
-func (t *txn) salesAt(from, to instant, saleType string) iter.Seq2[uint64, error] {
-	return func(yield func(uint64, error) bool) {
-		prefix := orgKey('h', t.org)
-		for e, err := range t.Scan(slices.Clone(prefix).instant(from), slices.Clone(prefix).instant(to+1), true) {
-			if err != nil {
-				yield(0, err)
-				return
-			}
-			isPurchase := e.Value[0] == kindPurchase
-			if saleType == typePurchase && !isPurchase || saleType == typeReturn && isPurchase {
-				continue
-			}
-			if !yield(uintIn(e.Key[len(prefix)+8:]), nil) {
-				return
+func (t *txn) salesAt(seqs []uint64) ([]*sale, error) {
+	list := make([]*sale, len(seqs))
+	for i, seq := range seqs {
+		var err error
+		if list[i], err = t.saleAt(seq); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// salesBetween reads a span of time, latest first. The counts of slots of time
+// say how many sales to pass over; only the sales of the page and those of the
+// shortest slots that the span cuts are looked at.
+func (t *txn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
+	s := slotCutter{txn: t, saleType: f.saleType, page: p}
+	if err := s.take(len(slotLevels)-1, f.from, f.to); err != nil {
+		return nil, 0, err
+	}
+	list, err := t.salesAt(s.found)
+	return list, s.total, err
+}
+
+// A slotCutter cuts a page out of the sales of a span of time.
+type slotCutter struct {
+	*txn
+	page
+	saleType string
+	found    []uint64
+	total    uint64
+}
+
+// take passes over the sales from one moment to another, both included, latest
+// first, by slots of a level and of those below.
+func (c *slotCutter) take(level int, from, to instant) error {
+	if level < 0 {
+		return c.takeSales(from, to)
+	}
+	shift := slotLevels[level]
+	for e, err := range c.Scan(c.slotKey(level, from), c.slotKey(level, to).after(), true) {
+		if err != nil {
+			return err
+		}
+		n, err := decodeRecord[typeCount](e.Value)
+		if err != nil {
+			return err
+		}
+		begin := instant(uintIn(e.Key[6:])^1<<63) << shift
+		end := begin + 1<<shift - 1
+		count := n.of(c.saleType)
+		switch {
+		case count == 0:
+		case from <= begin && end <= to && (c.total+count <= c.skip() || uint64(len(c.found)) == c.limit):
+			c.total += count
+		default:
+			if err := c.take(level-1, max(from, begin), min(to, end)); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (c *slotCutter) takeSales(from, to instant) error {
+	return c.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
+		if !s.is(c.saleType) {
+			return true
+		}
+		if c.total++; c.total > c.skip() && uint64(len(c.found)) < c.limit {
+			c.found = append(c.found, seq)
+		}
+		return true
+	})
 }
 
 // newestFirst is a heap of sales by sequence, the highest on top.

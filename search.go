@@ -2,7 +2,7 @@ package main
 
 import (
 	"encoding/binary"
-	"maps"
+	"iter"
 	"math/bits"
 	"slices"
 	"strings"
@@ -11,28 +11,7 @@ import (
 
 // Search finds customers by any part of their name, e-mail or phone, whatever
 // the letter case and the accents, and phone digits whatever the punctuation
-// (contract §7).
-//
-// Its index holds, for each run of three characters that occurs in a text of
-// a customer (a gram), the numbers of the customers that have it. Ends of
-// texts are padded, so that a needle of one or two characters is a prefix of
-// grams. Numbers are kept in blocks of 4,096, so that one more customer
-// changes short values:
-//
-//	g org gram 0 block(4) → the numbers in the block, as offsets: 2 bytes
-//	                        each in order, up to 255 of them; from then on a
-//	                        bitmap of 512 bytes
-//
-// A needle longer than three characters is looked up by its grams, and the
-// customers that have all of them are read to see whether they have them in
-// a row.
-
-const (
-	gramLength  = 3
-	gramPad     = '\x01'
-	searchBlock = 4096
-	bitmapSize  = searchBlock / 8
-)
+// (contract §7). Its index is in grams.go.
 
 // searchTexts are the folded texts by which the customer is found.
 func (c *customer) searchTexts() []string {
@@ -62,259 +41,332 @@ func (n needle) in(texts []string) bool {
 		n.digits != "" && strings.Contains(texts[2], n.digits)
 }
 
-// search returns the numbers of the customers that have the needle, lowest
-// first.
-func (t *txn) search(s string) ([]uint32, error) {
-	n := newNeedle(s)
-	if n.text == "" { // nothing but marks
-		return nil, nil
-	}
-	found, exact, err := t.candidates(n.text)
-	if err != nil {
-		return nil, err
-	}
-	if n.digits != "" && n.digits != n.text {
-		more, _, err := t.candidates(n.digits)
-		if err != nil {
-			return nil, err
-		}
-		found, exact = append(found, more...), false // digits count in the phone alone, grams in all texts
-		slices.Sort(found)
-		found = slices.Compact(found)
-	}
-	if exact {
-		return found, nil
-	}
-	kept := found[:0]
-	for _, number := range found {
-		c, err := t.customerAt(uint64(number))
-		if err != nil {
-			return nil, err
-		}
-		if n.in(c.searchTexts()) {
-			kept = append(kept, number)
-		}
-	}
-	return kept, nil
+// A wanted is a text that customers have at a place from first on, as the grams
+// that prove it: one each three characters, and the last one.
+type wanted struct {
+	text  string
+	first int
+	grams []wantedGram
 }
 
-// candidates returns the numbers of the customers that have every gram of a
-// folded text, and whether that alone proves that they have the text.
-func (t *txn) candidates(text string) (numbers []uint32, exact bool, err error) {
+type wantedGram struct {
+	gram   string
+	offset int // from the beginning of the text
+}
+
+func newWanted(text string, first int) *wanted {
+	w := &wanted{text: text, first: first}
 	runes := []rune(text)
-	if len(runes) < gramLength {
-		numbers, err = t.withPrefix(text)
-		return numbers, true, err
+	if len(runes) < 3 {
+		return w
 	}
-	var sets []map[uint32][]byte
-	for _, gram := range grams(text, false) {
-		blocks, err := t.blocks(gram)
-		if err != nil {
-			return nil, false, err
+	for offset := 0; offset < len(runes); offset += 3 {
+		offset = min(offset, len(runes)-3)
+		w.grams = append(w.grams, wantedGram{string(runes[offset : offset+3]), offset})
+	}
+	return w
+}
+
+// wanted is what of a needle a customer has to have: one of these.
+func (n needle) wanted() []*wanted {
+	if n.text == "" { // nothing but marks
+		return nil
+	}
+	list := []*wanted{newWanted(n.text, placeName)}
+	if n.digits != "" && n.digits != n.text {
+		list = append(list, newWanted(n.digits, placePhone))
+	}
+	return list
+}
+
+// A foundSet is the customers of a block that were found, as a bitmap.
+type foundSet [gramBlock / 64]uint64
+
+func (f *foundSet) add(offset uint16)      { f[offset/64] |= 1 << (offset % 64) }
+func (f *foundSet) has(offset uint16) bool { return f[offset/64]&(1<<(offset%64)) != 0 }
+
+func (f *foundSet) join(s gramSet) {
+	if s.isBitmap() {
+		for i := range f {
+			f[i] |= binary.LittleEndian.Uint64(s[8*i:])
 		}
-		sets = append(sets, blocks)
+		return
 	}
-	// The gram with the fewest blocks decides which are looked at.
-	slices.SortFunc(sets, func(a, b map[uint32][]byte) int { return len(a) - len(b) })
-	for block, first := range sets[0] {
-		bits := toBitmap(first)
-		for _, other := range sets[1:] {
-			also := toBitmap(other[block])
-			for i := range bits {
-				bits[i] &= also[i]
+	for i := range len(s) / 2 {
+		f.add(s.offset(i) % gramBlock)
+	}
+}
+
+func (f *foundSet) count() (n uint64) {
+	for _, word := range f {
+		n += uint64(bits.OnesCount64(word))
+	}
+	return n
+}
+
+// backward yields the offsets, highest first.
+func (f *foundSet) backward() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i := len(f) - 1; i >= 0; i-- {
+			for word := f[i]; word != 0; {
+				bit := 63 - bits.LeadingZeros64(word)
+				if word &^= 1 << bit; !yield(uint64(64*i + bit)) {
+					return
+				}
 			}
 		}
-		numbers = appendNumbers(numbers, block, bits)
 	}
-	slices.Sort(numbers)
-	return numbers, len(runes) == gramLength, nil
 }
 
-// blocks reads what the index has of one gram.
-func (t *txn) blocks(gram string) (map[uint32][]byte, error) {
-	blocks := map[uint32][]byte{}
-	prefix := orgKey('g', t.org).text(gram).byte(0)
-	for e, err := range scan(t.Tx, prefix, false) {
-		if err != nil {
-			return nil, err
+// search returns a page of the numbers of the customers that have the needle,
+// highest first, and how many there are.
+func (t *txn) search(needle string, p page) (numbers []uint64, total uint64, err error) {
+	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
+		before := total
+		if total += found.count(); total <= p.skip() || uint64(len(numbers)) == p.limit {
+			return nil
 		}
-		blocks[uint32In(e.Key[len(prefix):])] = e.Value
-	}
-	return blocks, nil
-}
-
-// withPrefix returns the customers that have a gram which begins with text:
-// those whose texts hold it.
-func (t *txn) withPrefix(text string) ([]uint32, error) {
-	found := blockSet{}
-	for e, err := range scan(t.Tx, orgKey('g', t.org).text(text), false) {
-		if err != nil {
-			return nil, err
+		for offset := range found.backward() {
+			if before++; before <= p.skip() {
+				continue
+			}
+			if uint64(len(numbers)) == p.limit {
+				break
+			}
+			numbers = append(numbers, block*gramBlock+offset)
 		}
-		found.join(uint32In(e.Key[len(e.Key)-4:]), e.Value)
-	}
-	return found.numbers(), nil
+		return nil
+	})
+	return numbers, total, err
 }
 
-// reindex changes the index for a customer whose texts were before (nil: it
-// is new) and are now after.
-func (t *txn) reindex(number uint64, before, after []string) error {
-	had, has := gramSet(before), gramSet(after)
-	for gram := range has {
-		if !had[gram] {
-			if err := t.index(gram, number, true); err != nil {
+// searchBlocks calls take for each block with customers that have the needle,
+// highest first. The set is the same in each call.
+func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) error) error {
+	n := newNeedle(s)
+	list := n.wanted()
+	if len(list) == 0 {
+		return nil
+	}
+	counts, err := t.count()
+	if err != nil {
+		return err
+	}
+	done, err := t.indexed()
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		if err := t.rarestFirst(w, uint32(max(done/gramBlock, 1)-1)); err != nil {
+			return err
+		}
+	}
+	found, j := new(foundSet), joiner{txn: t}
+	for block := counts.Customers / gramBlock; ; block-- {
+		clear(found[:])
+		if from, to := max(done+1, block*gramBlock), min(counts.Customers, (block+1)*gramBlock-1); from <= to {
+			for c, err := range t.customersBetween(from, to) {
+				if err != nil {
+					return err
+				}
+				if n.in(c.searchTexts()) {
+					found.add(uint16(c.Number % gramBlock))
+				}
+			}
+		}
+		for _, w := range list {
+			if err := j.join(found, w, uint32(block)); err != nil {
 				return err
 			}
 		}
-	}
-	for gram := range had {
-		if !has[gram] {
-			if err := t.index(gram, number, false); err != nil {
+		if *found != (foundSet{}) {
+			if err := take(block, found); err != nil {
 				return err
 			}
+		}
+		if block == 0 {
+			return nil
+		}
+	}
+}
+
+// A customerSet is customers by the blocks of their numbers; nil where there are
+// none.
+type customerSet []*foundSet
+
+// searchAll is all customers that have the needle, and how many there are.
+func (t *txn) searchAll(needle string) (set customerSet, n uint64, err error) {
+	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
+		if set == nil { // the highest block comes first
+			set = make(customerSet, block+1)
+		}
+		kept := *found
+		set[block] = &kept
+		n += found.count()
+		return nil
+	})
+	return set, n, err
+}
+
+func (s customerSet) has(number uint64) bool {
+	block := number / gramBlock
+	return block < uint64(len(s)) && s[block] != nil && s[block].has(uint16(number%gramBlock))
+}
+
+// numbers lists the set.
+func (s customerSet) numbers() (list []uint64) {
+	for block, found := range s {
+		if found == nil {
+			continue
+		}
+		for offset := range found.backward() {
+			list = append(list, uint64(block)*gramBlock+offset)
+		}
+	}
+	return list
+}
+
+// rarestFirst orders the grams by how much there is of them in one block, so
+// that most blocks are done after the first or second.
+func (t *txn) rarestFirst(w *wanted, block uint32) error {
+	if len(w.grams) < 2 {
+		return nil
+	}
+	sizes := map[int]int{}
+	for _, g := range w.grams {
+		value, _, err := t.Get(t.gramKey(block, g.gram))
+		if err != nil {
+			return err
+		}
+		sizes[g.offset] = len(value)
+	}
+	slices.SortStableFunc(w.grams, func(a, b wantedGram) int { return sizes[a.offset] - sizes[b.offset] })
+	return nil
+}
+
+// A joiner finds texts in blocks of the index.
+type joiner struct {
+	*txn
+	before, after []placedSet // where the text may begin, by the grams looked at so far
+	room          []byte      // for the sets of after
+}
+
+// join adds the customers of a block that have a text.
+func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
+	switch {
+	case len(w.grams) > 0:
+		return j.joinGrams(found, w, block)
+	case len([]rune(w.text)) == 1:
+		value, _, err := j.Get(j.gramKey(block, w.text))
+		if err != nil {
+			return err
+		}
+		return j.joinValue(found, w, value)
+	}
+	for e, err := range scan(j.Tx, j.gramKey(block, w.text), false) {
+		if err != nil {
+			return err
+		}
+		if err := j.joinValue(found, w, e.Value); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// index puts one customer into, or takes it out of, what has the gram.
-func (t *txn) index(gram string, number uint64, member bool) error {
-	_, err := putInSet(t.Tx, orgKey('g', t.org).text(gram).byte(0), number, member)
-	return err
-}
-
-// putInSet puts a customer's number into the set whose blocks lie under a
-// key, or takes it out, and tells whether that changed the set.
-func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err error) {
-	k := set.u32(uint32(number / searchBlock))
-	value, _, err := tx.Get(k)
-	if err != nil {
-		return false, err
-	}
-	bits := toBitmap(value)
-	bit := number % searchBlock
-	if had := bits[bit/8]&(1<<(bit%8)) != 0; had == member {
-		return false, nil
-	}
-	bits[bit/8] ^= 1 << (bit % 8)
-	if packed := fromBitmap(bits); len(packed) > 0 {
-		return true, tx.Put(k, packed)
-	}
-	return true, tx.Delete(k)
-}
-
-// A blockSet is a set of customers' numbers in memory, by block.
-type blockSet map[uint32]*[bitmapSize]byte
-
-// at is the bitmap of a block, made if there is none.
-func (s blockSet) at(block uint32) *[bitmapSize]byte {
-	if s[block] == nil {
-		s[block] = new([bitmapSize]byte)
-	}
-	return s[block]
-}
-
-// join adds the numbers of a stored block.
-func (s blockSet) join(block uint32, value []byte) {
-	set := s.at(block)
-	if len(value) != bitmapSize {
-		addOffsets(set, value)
-		return
-	}
-	for i := 0; i < bitmapSize; i += 8 {
-		word := binary.NativeEndian.Uint64(set[i:]) | binary.NativeEndian.Uint64(value[i:])
-		binary.NativeEndian.PutUint64(set[i:], word)
-	}
-}
-
-// add adds one number.
-func (s blockSet) add(number uint64) {
-	set, bit := s.at(uint32(number/searchBlock)), number%searchBlock
-	set[bit/8] |= 1 << (bit % 8)
-}
-
-func (s blockSet) count() (n uint64) {
-	for _, set := range s {
-		for i := 0; i < bitmapSize; i += 8 {
-			n += uint64(bits.OnesCount64(binary.NativeEndian.Uint64(set[i:])))
+// joinValue adds all that have one gram.
+func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
+	for len(value) > 0 {
+		s, rest, err := cutSet(value)
+		if err != nil {
+			return err
+		}
+		if value = rest; s.place >= w.first {
+			found.join(s.set)
 		}
 	}
-	return n
+	return nil
 }
 
-// numbers lists the set in order.
-func (s blockSet) numbers() (list []uint32) {
-	for _, block := range slices.Sorted(maps.Keys(s)) {
-		list = appendNumbers(list, block, s[block])
+// joinGrams adds those that have all grams in a row.
+func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
+	j.room = j.room[:0]
+	for i, g := range w.grams {
+		value, _, err := j.Get(j.gramKey(block, g.gram))
+		if err != nil || len(value) == 0 {
+			return err
+		}
+		j.before, j.after = j.after, j.before[:0]
+		place := 0 // in before
+		for len(value) > 0 {
+			s, rest, err := cutSet(value)
+			if err != nil {
+				return err
+			}
+			value = rest
+			if s.place -= g.offset; s.place < w.first {
+				continue
+			}
+			if i > 0 {
+				for place < len(j.before) && j.before[place].place < s.place {
+					place++
+				}
+				if place == len(j.before) {
+					break
+				}
+				if j.before[place].place != s.place {
+					continue
+				}
+				s.set = j.both(j.before[place].set, s.set)
+			}
+			if len(s.set) > 0 {
+				j.after = append(j.after, s)
+			}
+		}
+		if len(j.after) == 0 {
+			return nil
+		}
 	}
-	return list
+	for _, s := range j.after {
+		found.join(s.set)
+	}
+	return nil
 }
 
-func toBitmap(value []byte) *[bitmapSize]byte {
-	bits := new([bitmapSize]byte)
-	if len(value) == bitmapSize {
-		copy(bits[:], value)
-		return bits
+// both is what two sets have in common.
+func (j *joiner) both(a, b gramSet) gramSet {
+	if a.isBitmap() && b.isBitmap() {
+		common := make(gramSet, gramBitmap)
+		for i := 0; i < gramBitmap; i += 8 {
+			binary.LittleEndian.PutUint64(common[i:], binary.LittleEndian.Uint64(a[i:])&binary.LittleEndian.Uint64(b[i:]))
+		}
+		return common
 	}
-	addOffsets(bits, value)
-	return bits
-}
-
-// addOffsets adds the numbers of a block that is kept as offsets.
-func addOffsets(bits *[bitmapSize]byte, value []byte) {
-	for ; len(value) >= 2; value = value[2:] {
-		bit := binary.BigEndian.Uint16(value) % searchBlock
-		bits[bit/8] |= 1 << (bit % 8)
-	}
-}
-
-func fromBitmap(bits *[bitmapSize]byte) []byte {
-	numbers := appendNumbers(nil, 0, bits)
-	if 2*len(numbers) >= bitmapSize {
-		return bits[:]
-	}
-	packed := make([]byte, 0, 2*len(numbers))
-	for _, n := range numbers {
-		packed = binary.BigEndian.AppendUint16(packed, uint16(n))
-	}
-	return packed
-}
-
-func appendNumbers(numbers []uint32, block uint32, bits *[bitmapSize]byte) []uint32 {
-	for i, b := range bits {
-		for bit := range uint32(8) {
-			if b&(1<<bit) != 0 {
-				numbers = append(numbers, block*searchBlock+uint32(i)*8+bit)
+	start := len(j.room)
+	switch {
+	case b.isBitmap():
+		a, b = b, a
+		fallthrough
+	case a.isBitmap():
+		for i := range len(b) / 2 {
+			if offset := b.offset(i) % gramBlock; a[offset/8]&(1<<(offset%8)) != 0 {
+				j.room = binary.LittleEndian.AppendUint16(j.room, offset)
+			}
+		}
+	default:
+		for len(a) > 0 && len(b) > 0 {
+			switch x, y := a.offset(0), b.offset(0); {
+			case x < y:
+				a = a[2:]
+			case x > y:
+				b = b[2:]
+			default:
+				j.room = binary.LittleEndian.AppendUint16(j.room, x)
+				a, b = a[2:], b[2:]
 			}
 		}
 	}
-	return numbers
-}
-
-func gramSet(texts []string) map[string]bool {
-	set := map[string]bool{}
-	for _, text := range texts {
-		for _, gram := range grams(text, true) {
-			set[gram] = true
-		}
-	}
-	return set
-}
-
-// grams cuts a folded text into its runs of three characters; padded, those
-// that run over its end are among them.
-func grams(text string, padded bool) []string {
-	runes := []rune(text)
-	ends := len(runes) - gramLength + 1
-	if padded {
-		ends = len(runes)
-		runes = append(runes, gramPad, gramPad)
-	}
-	var all []string
-	for i := range max(ends, 0) {
-		all = append(all, string(runes[i:i+gramLength]))
-	}
-	return all
+	return j.room[start:len(j.room):len(j.room)]
 }
 
 // fold makes texts alike that differ only in letter case or accents. Letters

@@ -63,8 +63,12 @@ func TestSearch(t *testing.T) {
 			if e.Email == "" || rnd.IntN(2) == 0 {
 				e.Phone = phone()
 			}
+			waiting := rnd.Uint64N(20)
 			must(s, func(t *txn) (any, error) {
-				_, _, err := t.enrol(e)
+				c, _, err := t.enrol(e)
+				if err == nil && c.Number > waiting {
+					err = t.indexUntil(c.Number - waiting)
+				}
 				return nil, err
 			})
 		}
@@ -140,49 +144,68 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// TestSearchBlocks crosses the size of a block of the index, and that at which
-// a block's list becomes a bitmap.
+// TestSearchBlocks compares with looking at every customer where there are
+// several blocks, sets long enough for a bitmap, and customers that are not in
+// the index yet.
 func TestSearchBlocks(t *testing.T) {
-	s := newShop(t, setup{})
-	numbers := []uint64{1, 2, 200, 254, 255, 256, 257, 300, searchBlock - 1, searchBlock, searchBlock + 1, 3*searchBlock + 7}
-	for n := uint64(400); n < 700; n++ {
-		numbers = append(numbers, n)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, counters: new(counters)}
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	slices.Sort(numbers)
-	find := func(t *txn) ([]uint32, error) {
-		found, err := t.withPrefix("abc")
-		return found, err
+	const customers = 2*gramBlock + 700
+	var all [][]string // texts
+	for number := uint64(1); number <= customers; number++ {
+		c := &customer{
+			ID: tx.id(), Number: number, FirstName: pick(rnd, "Ana", "Noé", "Li", "X"), LastName: pick(rnd, "", "Ana Núñez", "Banana"),
+			Email: fmt.Sprintf("%s%d@b.mx", pick(rnd, "ana", "o", "nana.banana"), number), Phone: fmt.Sprintf("+5255%08d", rnd.IntN(100_000_000)),
+		}
+		if number%5000 == 0 {
+			c.FirstName = "Rare Bird"
+		}
+		ok(tx.Put(orgKey('l', 1).byte('c').u64(number), c.ID[:]))
+		ok(tx.saveCustomer(c))
+		all = append(all, c.searchTexts())
+		if number == 5000 || number == gramBlock+1 || number == customers-30 {
+			ok(tx.indexUntil(number))
+		}
 	}
-	_, err := do(s, func(t *txn) (any, error) {
-		has := map[uint32]bool{}
-		compare := func(when string) {
-			found, err := find(t)
-			s.ok(err)
-			if len(found) != len(has) || !slices.IsSorted(found) {
-				s.Fatalf("%s: found %d, want %d", when, len(found), len(has))
+	tx.counters.Customers = customers
+	// One of a block whose customers all are in the index gets another name.
+	ok(tx.reindex(77, all[76], []string{"somebody else", all[76][1], ""}))
+	all[76] = []string{"somebody else", all[76][1], ""}
+	for _, needle := range []string{
+		"a", "x", "na", "ana", "li", "rare bird", "re b", "banana", "nana.banana", "@b.mx", "b.mx", "77@", "o16384@b", "16385@b.m", "32767", "32768@",
+		"+5255", "(55) 1", "1-", "55 12", "somebody", "ana nunez", "noe banana", "anaana", "ananas", "nunezana", "zz", "@", "mx+", "anana",
+	} {
+		n := newNeedle(needle)
+		var want []uint64
+		for i, texts := range slices.Backward(all) {
+			if n.in(texts) {
+				want = append(want, uint64(i)+1)
 			}
-			for _, n := range found {
-				if !has[n] {
-					s.Fatalf("%s: found %d", when, n)
-				}
+		}
+		for _, p := range []page{{1, 20}, {3, 7}, {2, 20_000}, {1, 1 << 20}} {
+			got, total, err := tx.search(needle, p)
+			ok(err)
+			from := min(p.skip(), uint64(len(want)))
+			if part := want[from:min(from+p.limit, uint64(len(want)))]; !slices.Equal(got, part) || total != uint64(len(want)) {
+				t.Fatalf("%q, page %+v: found %d of %d, want %d of %d", needle, p, len(got), total, len(part), len(want))
 			}
 		}
-		for _, n := range numbers {
-			s.ok(t.index("abc", n, true))
-			has[uint32(n)] = true
-			compare(fmt.Sprintf("with %d", n))
-		}
-		for _, n := range numbers {
-			s.ok(t.index("abc", n, false))
-			delete(has, uint32(n))
-			compare(fmt.Sprintf("without %d", n))
-		}
-		if _, there, _ := t.Get(orgKey('g', t.org).text("abc").byte(0).u32(0)); there {
-			s.Error("an empty block is kept")
-		}
-		return nil, nil
-	})
-	s.ok(err)
+	}
+	// What is taken out leaves nothing behind.
+	one := &txn{Tx: newOverlay(memTx{}), org: 1}
+	ok(one.addGrams(0, appendGrams(nil, 5, all[4])))
+	ok(one.putUint(orgKey('g', 1), 5))
+	ok(one.reindex(5, all[4], []string{"", "", ""}))
+	for e, err := range scan(one, append(orgKey('g', 1), 0), false) {
+		ok(err)
+		t.Fatalf("%q is still in the index", e.Key[9:])
+	}
 }
 
 // TestFold shows what is alike to a search.

@@ -59,9 +59,6 @@ func (l *loaded) add(rows int64, seconds float64) {
 	l.Seconds += seconds
 }
 
-// movementsEach is how many movements a dataset has for each customer.
-const movementsEach = 3
-
 // A chunk is what is loaded between two notes of progress: as many rows as
 // take some seconds.
 const (
@@ -89,7 +86,7 @@ const (
 func (b *bench) dataset(customers, sales int64) *dataset {
 	return &dataset{
 		bench: b, dir: filepath.Join(b.dir, strconv.FormatInt(customers, 10)), customers: customers,
-		sales: sales, adds: max(movementsEach*customers-sales, 0),
+		sales: sales, adds: max(b.movements*customers-sales, 0),
 	}
 }
 

@@ -61,6 +61,7 @@ type bench struct {
 
 	sustained time.Duration // of the long run of adds
 	warm      time.Duration // before a round
+	movements int64         // for each customer of a dataset
 
 	main, small, large *dataset // large is main if there is no larger one
 
@@ -80,6 +81,8 @@ func run(ctx context.Context, args []string) error {
 	customers := set.Int64("customers", 1_000_000, "`number` of customers of the main data")
 	sales := set.Int64("sales", -1, "`number` of sales imported with the main data; -1: as many as customers")
 	largest := set.Int64("large", 0, "`number` of customers for targets 5, 8 and 11; 0: the main data")
+	largeSales := set.Int64("large-sales", -1, "`number` of sales imported with the large data; -1: as many as customers")
+	set.Int64Var(&b.movements, "movements", 3, "`number` of movements for each customer, which adds of points make up to after the import")
 	targets := set.String("targets", "", "`list` of targets to measure, such as 1,2,4b; all without it")
 	sizes := set.String("sizes", "", "`list` of numbers of customers: how cost grows, instead of the targets")
 	jsonName := set.String("json", "", "`file` for the figures; bench-results.json among the data without it")
@@ -140,7 +143,10 @@ func run(ctx context.Context, args []string) error {
 		b.main = b.dataset(*customers, *sales)
 		b.large = b.main
 		if *largest > *customers {
-			b.large = b.dataset(*largest, *largest)
+			if *largeSales < 0 {
+				*largeSales = *largest
+			}
+			b.large = b.dataset(*largest, *largeSales)
 		}
 		b.small = b.dataset(smallest, smallest)
 		err = b.measure(ctx, wanted)

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The search index holds where in the customers' texts each run of three
+// characters (a gram) occurs, and each character. A longer needle is found by
+// joining grams at their distance from one another, which proves it: no
+// customer is read to look for it.
+//
+//	g org            → how many customers are in the index
+//	g org block gram → where the gram occurs, in order: for each place in the
+//	                   texts the customers, as place(2) n(2), and then n
+//	                   offsets in the block of 2 bytes, or a bitmap of 2 KiB
+//	                   where that is shorter; least significant byte first
+//
+// A block is 16,384 customers, so that what the newest customers change lies
+// together. They go into the index by 64: until then they are looked at one
+// by one.
+//
+// Places in the three texts do not meet: a name begins at 0, an e-mail has its
+// @ at 400, so that all customers have the same domain at the same place, and a
+// phone begins at 700. The last gram of a text has two characters and a
+// padding, so that a needle of two is a prefix of grams. A single character has the
+// place where its text begins.
+
+const (
+	gramBlock = 1 << 14
+	gramGroup = 64
+
+	placeName  = 0
+	placeAt    = 400
+	placePhone = 700
+
+	gramPad = '\x01'
+)
+
+// A gram is up to three characters, 21 bits each, the first one highest.
+type gram uint64
+
+func newGram(a, b, c rune) gram { return gram(a)<<42 | gram(b)<<21 | gram(c) }
+
+func (g gram) String() string { return string(g.appendTo(nil)) }
+
+func (g gram) appendTo(b []byte) []byte {
+	for shift := 42; shift >= 0; shift -= 21 {
+		if r := rune(g >> shift & 0x1fffff); r != 0 {
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
+}
+
+func (t *txn) gramKey(block uint32, gram string) key { return orgKey('g', t.org).u32(block).text(gram) }
+
+// An occurrence is a place, and the customer's offset in the block in the low
+// 16 bits.
+type occurrence uint32
+
+// A gramAt is one gram of one customer.
+type gramAt struct {
+	gram gram
+	at   occurrence
+}
+
+func compareGrams(a, b gramAt) int {
+	if a.gram != b.gram {
+		return cmp.Compare(a.gram, b.gram)
+	}
+	return cmp.Compare(a.at, b.at)
+}
+
+// appendGrams appends the grams of a customer's texts.
+func appendGrams(list []gramAt, number uint64, texts []string) []gramAt {
+	offset := occurrence(number % gramBlock)
+	for i, first := range []int{placeName, placeAt - strings.IndexByte(texts[1], '@'), placePhone} {
+		runes := []rune(texts[i])
+		begins := []occurrence{placeName, placeAt, placePhone}[i]<<16 | offset
+		for j, r := range runes {
+			list = append(list, gramAt{newGram(r, 0, 0), begins})
+			if j+1 == len(runes) {
+				break
+			}
+			third := rune(gramPad)
+			if j+2 < len(runes) {
+				third = runes[j+2]
+			}
+			list = append(list, gramAt{newGram(r, runes[j+1], third), occurrence(first+j)<<16 | offset})
+		}
+	}
+	return list
+}
+
+// indexed is how many customers are in the index: the first so many.
+func (t *txn) indexed() (uint64, error) {
+	n, _, err := getUint(t.Tx, orgKey('g', t.org))
+	return n, err
+}
+
+// indexUntil puts the customers that are not in the index yet, up to the one
+// with a number, into it.
+func (t *txn) indexUntil(last uint64) error {
+	done, err := t.indexed()
+	if err != nil || done >= last {
+		return err
+	}
+	for from := done + 1; from <= last; {
+		to := min(last, (from/gramBlock+1)*gramBlock-1)
+		var list []gramAt
+		for c, err := range t.customersBetween(from, to) {
+			if err != nil {
+				return err
+			}
+			list = appendGrams(list, c.Number, c.searchTexts())
+		}
+		if err := t.addGrams(uint32(from/gramBlock), list); err != nil {
+			return err
+		}
+		from = to + 1
+	}
+	return putUint(t.Tx, orgKey('g', t.org), last)
+}
+
+// addGrams puts grams of customers of one block into the index.
+func (t *txn) addGrams(block uint32, list []gramAt) error {
+	byGram := make(map[gram][]occurrence, len(list)/4)
+	for _, g := range list {
+		byGram[g.gram] = append(byGram[g.gram], g.at)
+	}
+	var kept, merged []occurrence
+	blockKey := t.gramKey(block, "")
+	for _, g := range slices.Sorted(maps.Keys(byGram)) {
+		k := g.appendTo(blockKey)
+		value, _, err := t.Get(k)
+		if err != nil {
+			return err
+		}
+		kept, merged = appendOccurrences(kept[:0], value), merged[:0]
+		added, rest := byGram[g], kept
+		slices.Sort(added)
+		for len(added) > 0 && len(rest) > 0 {
+			if added[0] < rest[0] {
+				merged, added = append(merged, added[0]), added[1:]
+			} else {
+				merged, rest = append(merged, rest[0]), rest[1:]
+			}
+		}
+		merged = append(append(merged, added...), rest...)
+		if err := t.Put(k, encodeOccurrences(slices.Compact(merged))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reindex changes the index for a customer whose texts were others before.
+func (t *txn) reindex(number uint64, before, after []string) error {
+	done, err := t.indexed()
+	if err != nil || number > done {
+		return err
+	}
+	block := uint32(number / gramBlock)
+	has := appendGrams(nil, number, after)
+	for _, gone := range appendGrams(nil, number, before) {
+		if slices.Contains(has, gone) {
+			continue
+		}
+		k := t.gramKey(block, gone.gram.String())
+		value, _, err := t.Get(k)
+		if err != nil {
+			return err
+		}
+		kept := slices.DeleteFunc(appendOccurrences(nil, value), func(at occurrence) bool { return at == gone.at })
+		if len(kept) == 0 {
+			err = t.Delete(k)
+		} else {
+			err = t.Put(k, encodeOccurrences(kept))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.addGrams(block, has)
+}
+
+// A gramSet is the customers of a block that have a gram at one place: their
+// offsets, or a bitmap.
+type gramSet []byte
+
+const gramBitmap = gramBlock / 8
+
+func (s gramSet) isBitmap() bool { return len(s) == gramBitmap }
+
+// offset is the i-th one of a set that is no bitmap.
+func (s gramSet) offset(i int) uint16 { return binary.LittleEndian.Uint16(s[2*i:]) }
+
+// A placedSet is a gramSet and its place.
+type placedSet struct {
+	place int
+	set   gramSet
+}
+
+// cutSet takes the first set off a value.
+func cutSet(value []byte) (s placedSet, rest []byte, err error) {
+	if len(value) < 4 {
+		return s, nil, errRecord
+	}
+	size := min(2*int(binary.LittleEndian.Uint16(value[2:])), gramBitmap)
+	if s.place = int(binary.LittleEndian.Uint16(value)); len(value) < 4+size {
+		return s, nil, errRecord
+	}
+	s.set = value[4 : 4+size]
+	return s, value[4+size:], nil
+}
+
+func appendOccurrences(list []occurrence, value []byte) []occurrence {
+	for len(value) > 0 {
+		s, rest, err := cutSet(value)
+		if err != nil {
+			break
+		}
+		value = rest
+		if s.set.isBitmap() {
+			for i := range uint32(gramBlock) {
+				if s.set[i/8]&(1<<(i%8)) != 0 {
+					list = append(list, occurrence(s.place)<<16|occurrence(i))
+				}
+			}
+			continue
+		}
+		for i := range len(s.set) / 2 {
+			list = append(list, occurrence(s.place)<<16|occurrence(s.set.offset(i)))
+		}
+	}
+	return list
+}
+
+// encodeOccurrences is the value of a gram that occurs so.
+func encodeOccurrences(list []occurrence) []byte {
+	value := make([]byte, 0, 64+2*len(list))
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n]>>16 == list[0]>>16 {
+			n++
+		}
+		value = binary.LittleEndian.AppendUint16(value, uint16(list[0]>>16))
+		value = binary.LittleEndian.AppendUint16(value, uint16(n))
+		if 2*n < gramBitmap {
+			for _, at := range list[:n] {
+				value = binary.LittleEndian.AppendUint16(value, uint16(at))
+			}
+		} else {
+			bitmap := len(value)
+			value = append(value, make([]byte, gramBitmap)...)
+			for _, at := range list[:n] {
+				value[bitmap+int(at&0xffff/8)] |= 1 << (at % 8)
+			}
+		}
+		list = list[n:]
+	}
+	return value
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What lists, searches and imports cost. Each search and list reports how many
+// times as long as reading one customer it takes, in the same store.
+
+var (
+	benchCustomers = flag.Int("bench.customers", 20_000, "so many customers in benchmarks of lists")
+	benchSales     = flag.Int("bench.sales", 20_000, "and so many sales")
+	benchStore     = flag.String("bench.store", "", "keep the benchmarks' store in this file")
+)
+
+// A crowd is customers and sales like those of a shop, the same ones each time.
+type crowd struct{ rnd *rand.Rand }
+
+func newCrowd() crowd { return crowd{rand.New(rand.NewPCG(1, 1))} }
+
+var (
+	crowdFirst = []string{"María", "José", "Guadalupe", "Juan", "Luis", "Ana", "Carlos", "Sofía", "Miguel", "Lucía", "Jorge", "Elena",
+		"Ricardo", "Fernanda", "Andrés", "Valeria", "Raúl", "Ximena", "Óscar", "Paola", "Iván", "Renata", "Hugo", "Diana", "Tomás", "Noemí"}
+	crowdLast = []string{"Hernández", "García", "Martínez", "López", "González", "Pérez", "Rodríguez", "Sánchez", "Ramírez", "Cruz", "Flores",
+		"Gómez", "Morales", "Vázquez", "Jiménez", "Reyes", "Díaz", "Torres", "Gutiérrez", "Ruiz", "Mendoza", "Aguilar", "Ortiz", "Castillo",
+		"Núñez", "Ibarra", "Zepeda", "Quintero", "Yáñez", "Xicoténcatl"}
+	crowdMail = []string{"gmail.com", "gmail.com", "gmail.com", "hotmail.com", "outlook.com", "yahoo.com.mx", "empresa.mx"}
+)
+
+// customer is the i-th one. One in a thousand is called Villalobos.
+func (c crowd) customer(i int) importRow {
+	first, last := crowdFirst[c.rnd.IntN(len(crowdFirst))], crowdLast[c.rnd.IntN(len(crowdLast))]
+	if i%1000 == 500 {
+		last = "Villalobos"
+	}
+	return importRow{
+		FirstName: first, LastName: last + " " + crowdLast[c.rnd.IntN(len(crowdLast))],
+		Email: fmt.Sprintf("%s.%s%d@%s", fold(first), fold(last), i, crowdMail[c.rnd.IntN(len(crowdMail))]),
+		Phone: crowdPhone(i),
+	}
+}
+
+func crowdPhone(i int) string { return fmt.Sprintf("+5255%08d", (i*7919+12345)%100_000_000) }
+
+// importing runs an import of n rows in batches.
+func (s *shop) importing(kind string, n int, row func(int) importRow) {
+	for i := 0; i < n; {
+		in := importRequest{Org: "cafe-luna", Kind: kind, Import: "bench"}
+		for ; i < n && len(in.Rows) < importBatch; i++ {
+			in.Rows = append(in.Rows, row(i))
+		}
+		outcomes, err := s.admin().importRows(s.Context(), in)
+		s.ok(err)
+		for _, o := range outcomes {
+			if !o.Added {
+				s.Fatal(o)
+			}
+		}
+	}
+}
+
+// newEmptyCrowd is a shop on a file, in which nobody is yet if the file is new.
+func newEmptyCrowd(b *testing.B, path string) *shop {
+	_, missing := os.Stat(path)
+	store, err := openBolt(path, boltOptions{noSync: true, dense: denseTables})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { store.Close() })
+	s := &shop{TB: b, org: 1}
+	s.setClock("2027-01-02T18:00:00Z")
+	s.engine = newEngine(store, func() time.Time { return s.clock.time() }, cryptoSeed)
+	s.ok(s.engine.open(b.Context()))
+	if missing != nil {
+		s.apply(setup{}.document())
+	}
+	return s
+}
+
+// newCrowdedShop is a shop on a file with customers and sales of a year.
+func newCrowdedShop(b *testing.B) *shop {
+	path := *benchStore
+	if path == "" {
+		path = filepath.Join(b.TempDir(), "crowd.db")
+	}
+	s := newEmptyCrowd(b, path)
+	n := ask(s, func(t *txn) (*counters, error) { return t.count() })
+	of := newCrowd()
+	if n.Customers == 0 {
+		s.importing(importCustomers, *benchCustomers, of.customer)
+		s.importing(importSales, *benchSales, of.sale)
+	}
+	return s
+}
+
+// sale is the i-th one, of a year; one in fifty is a return.
+func (c crowd) sale(i int) importRow {
+	year := 365 * oneDay / time.Duration(*benchSales)
+	row := importRow{
+		ExternalID: fmt.Sprintf("T-%d", i), Type: typePurchase, Total: fmt.Sprint(10 + c.rnd.IntN(990)),
+		CreatedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * year).Format(layoutMillis),
+		Phone:     crowdPhone(c.rnd.IntN(*benchCustomers)),
+		Items:     []importItem{{"BAG", "1", "10"}, {"CUP", "2", "5"}},
+	}
+	if i%50 == 7 {
+		row.Type = typeReturn
+	}
+	return row
+}
+
+// measured runs fn and reports its time as a multiple of reading one customer.
+func (s *shop) measured(b *testing.B, fn func(*txn) error) {
+	read := func(fn func(*txn) error) {
+		ask(s, func(t *txn) (any, error) { return nil, fn(t) })
+	}
+	cust := ask(s, func(t *txn) (*customer, error) { return t.customerAt(uint64(*benchCustomers / 2)) })
+	one := timeOf(b, 2000, func() {
+		read(func(t *txn) error {
+			c, err := t.customer(cust.ID)
+			if err != nil {
+				return err
+			}
+			d, err := t.customerDetail(c)
+			if err == nil {
+				_, err = json.Marshal(d)
+			}
+			return err
+		})
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		read(fn)
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(one), "×get")
+}
+
+func BenchmarkSearch(b *testing.B) {
+	s := newCrowdedShop(b)
+	for _, test := range []struct{ name, needle string }{
+		{"one", fmt.Sprintf("%d@", *benchCustomers-7)},
+		{"phone", crowdPhone(*benchCustomers / 3)[3:]},
+		{"spelled phone", "(55) " + crowdPhone(*benchCustomers / 3)[5:9] + "-" + crowdPhone(*benchCustomers / 3)[9:]},
+		{"thousandth", "villalobos"},
+		{"none", "qwertz"},
+		{"none of common grams", "garciaperez"},
+		{"3 characters", "mar"},
+		{"4 characters", "garc"},
+		{"everybody", "@"},
+		{"domain", "gmail"},
+		{"2 characters", "an"},
+		{"whole e-mail", "fernanda.hernandez1234@hotmail.com"},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			var total uint64
+			s.measured(b, func(t *txn) (err error) {
+				_, total, err = t.searchCustomers(test.needle, page{1, 20})
+				return err
+			})
+			b.ReportMetric(float64(total), "found")
+		})
+	}
+}
+
+func BenchmarkTransactionsSearch(b *testing.B) {
+	s := newCrowdedShop(b)
+	cust := ask(s, func(t *txn) (id, error) {
+		c, err := t.customerAt(uint64(*benchCustomers / 3))
+		return c.ID, err
+	})
+	day := func(month time.Month, d int) instant {
+		return instantOf(time.Date(2026, month, d, 7, 31, 17, 0, time.UTC))
+	}
+	for _, test := range []struct {
+		name   string
+		filter saleFilter
+	}{
+		{"all", saleFilter{}},
+		{"returns", saleFilter{saleType: typeReturn}},
+		{"customer", saleFilter{customer: &cust}},
+		{"customer's returns", saleFilter{customer: &cust, saleType: typeReturn}},
+		{"externalId", saleFilter{externalID: "T-77"}},
+		{"no such externalId", saleFilter{externalID: "nothing"}},
+		{"search for one", saleFilter{search: crowdPhone(*benchCustomers / 3)[3:]}},
+		{"search for one in thousand", saleFilter{search: "villalobos"}},
+		{"search for one in thousand, returns", saleFilter{search: "villalobos", saleType: typeReturn}},
+		{"search for tenth", saleFilter{search: "mar"}},
+		{"search for everybody", saleFilter{search: "@"}},
+		{"search for nobody", saleFilter{search: "qwertz"}},
+		{"day", saleFilter{from: day(2, 3), to: day(2, 4)}},
+		{"most of year", saleFilter{from: day(1, 3), to: day(12, 4)}},
+		{"most of year, returns", saleFilter{from: day(1, 3), to: day(12, 4), saleType: typeReturn}},
+		{"empty span", saleFilter{from: day(2, 3), to: day(2, 3)}},
+		{"day, search for one in thousand", saleFilter{from: day(2, 3), to: day(2, 4), search: "villalobos"}},
+		{"day, search for tenth", saleFilter{from: day(2, 3), to: day(2, 4), search: "mar"}},
+		{"most of year, search for one in thousand", saleFilter{from: day(1, 3), to: day(12, 4), search: "villalobos"}},
+		{"most of year, search for tenth", saleFilter{from: day(1, 3), to: day(12, 4), search: "mar"}},
+	} {
+		if !test.filter.dated() || test.filter.to == 0 {
+			test.filter.to = never
+		}
+		b.Run(test.name, func(b *testing.B) {
+			var total uint64
+			s.measured(b, func(t *txn) error {
+				list, n, err := t.findSales(test.filter, page{1, 20})
+				if err != nil {
+					return err
+				}
+				total = n
+				for _, sold := range list {
+					if _, err := t.saleShape(sold); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			b.ReportMetric(float64(total), "found")
+		})
+	}
+}
+
+func BenchmarkCustomersPage(b *testing.B) {
+	s := newCrowdedShop(b)
+	pages := uint64(*benchCustomers / 20)
+	for _, number := range []uint64{1, pages / 2, pages} {
+		b.Run(fmt.Sprint(number), func(b *testing.B) {
+			var items []customerItem
+			s.measured(b, func(t *txn) error {
+				items = items[:0]
+				list, _, err := t.listCustomers(page{number, 20})
+				for _, c := range list {
+					item, err := t.customerItem(c)
+					if err != nil {
+						return err
+					}
+					items = append(items, item)
+				}
+				return err
+			})
+			spent := float64(b.Elapsed()) / float64(b.N)
+			encoding := timeOf(b, 1000, func() {
+				if _, err := json.Marshal(items); err != nil {
+					b.Fatal(err)
+				}
+			})
+			b.ReportMetric(spent/float64(encoding), "×encoding")
+		})
+	}
+}
+
+// BenchmarkImportCustomers imports into a new file; the search index is part of
+// it.
+func BenchmarkImportCustomers(b *testing.B) {
+	for b.Loop() {
+		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
+		of := newCrowd()
+		s.importing(importCustomers, *benchCustomers, of.customer)
+	}
+	b.ReportMetric(float64(b.N)*float64(*benchCustomers)/b.Elapsed().Seconds(), "rows/s")
+}
+
+func BenchmarkImportSales(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
+		of := newCrowd()
+		s.importing(importCustomers, *benchCustomers, of.customer)
+		b.StartTimer()
+		s.importing(importSales, *benchSales, of.sale)
+	}
+	b.ReportMetric(float64(b.N)*float64(*benchSales)/b.Elapsed().Seconds(), "rows/s")
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/binary"
+	"maps"
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// Sets of customers' numbers, in blocks of 4,096, so that one more customer
+// changes short values:
+//
+//	set block(4) → the numbers in the block, as offsets: 2 bytes each in
+//	               order, up to 255 of them; from then on a bitmap of 512 bytes
+
+const (
+	setBlock   = 4096
+	bitmapSize = setBlock / 8
+)
+
+// putInSet puts a customer's number into the set whose blocks lie under a
+// key, or takes it out, and tells whether that changed the set.
+func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err error) {
+	k := set.u32(uint32(number / setBlock))
+	value, _, err := tx.Get(k)
+	if err != nil {
+		return false, err
+	}
+	value, changed = changeBlock(value, number%setBlock, member)
+	switch {
+	case !changed:
+		return false, nil
+	case len(value) == 0:
+		return true, tx.Delete(k)
+	}
+	return true, tx.Put(k, value)
+}
+
+// changeBlock returns what the value of a block becomes when a number is put
+// in or taken out.
+func changeBlock(value []byte, offset uint64, member bool) (after []byte, changed bool) {
+	place, had := findOffset(value, offset)
+	switch {
+	case had == member:
+		return value, false
+	case len(value) == bitmapSize, len(value)+2 == bitmapSize && member:
+		bits := toBitmap(value)
+		bits[offset/8] ^= 1 << (offset % 8)
+		if member {
+			return bits[:], true
+		}
+		return fromBitmap(bits), true
+	case member:
+		after = append(make([]byte, 0, len(value)+2), value[:place]...)
+		after = binary.BigEndian.AppendUint16(after, uint16(offset))
+		return append(after, value[place:]...), true
+	}
+	return slices.Concat(value[:place], value[place+2:]), true
+}
+
+// findOffset tells whether a number is in a block and, among offsets, where it
+// is or would be.
+func findOffset(value []byte, offset uint64) (place int, found bool) {
+	if len(value) == bitmapSize {
+		return 0, value[offset/8]&(1<<(offset%8)) != 0
+	}
+	at := func(i int) uint64 { return uint64(binary.BigEndian.Uint16(value[2*i:])) }
+	n := len(value) / 2
+	i := sort.Search(n, func(i int) bool { return at(i) >= offset })
+	return 2 * i, i < n && at(i) == offset
+}
+
+// A blockSet is a set of customers' numbers in memory, by block.
+type blockSet map[uint32]*[bitmapSize]byte
+
+// at is the bitmap of a block, made if there is none.
+func (s blockSet) at(block uint32) *[bitmapSize]byte {
+	if s[block] == nil {
+		s[block] = new([bitmapSize]byte)
+	}
+	return s[block]
+}
+
+// join adds the numbers of a stored block.
+func (s blockSet) join(block uint32, value []byte) {
+	set := s.at(block)
+	if len(value) != bitmapSize {
+		addOffsets(set, value)
+		return
+	}
+	for i := 0; i < bitmapSize; i += 8 {
+		word := binary.NativeEndian.Uint64(set[i:]) | binary.NativeEndian.Uint64(value[i:])
+		binary.NativeEndian.PutUint64(set[i:], word)
+	}
+}
+
+// add adds one number.
+func (s blockSet) add(number uint64) {
+	set, bit := s.at(uint32(number/setBlock)), number%setBlock
+	set[bit/8] |= 1 << (bit % 8)
+}
+
+func (s blockSet) count() (n uint64) {
+	for _, set := range s {
+		for i := 0; i < bitmapSize; i += 8 {
+			n += uint64(bits.OnesCount64(binary.NativeEndian.Uint64(set[i:])))
+		}
+	}
+	return n
+}
+
+// numbers lists the set in order.
+func (s blockSet) numbers() (list []uint32) {
+	for _, block := range slices.Sorted(maps.Keys(s)) {
+		list = appendNumbers(list, block, s[block])
+	}
+	return list
+}
+
+func toBitmap(value []byte) *[bitmapSize]byte {
+	bits := new([bitmapSize]byte)
+	if len(value) == bitmapSize {
+		copy(bits[:], value)
+		return bits
+	}
+	addOffsets(bits, value)
+	return bits
+}
+
+// addOffsets adds the numbers of a block that is kept as offsets.
+func addOffsets(bits *[bitmapSize]byte, value []byte) {
+	for ; len(value) >= 2; value = value[2:] {
+		bit := binary.BigEndian.Uint16(value) % setBlock
+		bits[bit/8] |= 1 << (bit % 8)
+	}
+}
+
+func fromBitmap(bits *[bitmapSize]byte) []byte {
+	numbers := appendNumbers(nil, 0, bits)
+	if 2*len(numbers) >= bitmapSize {
+		return bits[:]
+	}
+	packed := make([]byte, 0, 2*len(numbers))
+	for _, n := range numbers {
+		packed = binary.BigEndian.AppendUint16(packed, uint16(n))
+	}
+	return packed
+}
+
+func appendNumbers(numbers []uint32, block uint32, bits *[bitmapSize]byte) []uint32 {
+	for i, b := range bits {
+		for bit := range uint32(8) {
+			if b&(1<<bit) != 0 {
+				numbers = append(numbers, block*setBlock+uint32(i)*8+bit)
+			}
+		}
+	}
+	return numbers
+}
