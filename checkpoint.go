@@ -18,7 +18,7 @@ import (
 // with the journal, is it one.
 
 const (
-	defaultMemSize = 32 << 20         // bytes
+	defaultMemSize = 48 << 20         // bytes
 	defaultMemAge  = 30 * time.Second // more would save few writes, and make the journal long
 	checkpointStep = 512              // entries, at least
 	checkpointCut  = 64               // steps, at most, but for those that the minimum makes
@@ -236,7 +236,7 @@ func (p *checkpointPlace) settle() {
 			}
 			continue
 		}
-		table := p.table.key(p.entry)[0]
+		table := p.table.firstByte(p.entry)
 		if (strings.IndexByte(p.dense, table) >= 0) == (p.pass == passDense) {
 			return
 		}

@@ -144,6 +144,8 @@ func (m *memtable) key(e uint32) []byte {
 	return m.bytes.slice(w[entryKey], w[entryKeyLen])
 }
 
+func (m *memtable) firstByte(e uint32) byte { return byte(m.words.from(e)[entryStart] >> 24) }
+
 // next returns the entry after e on a level; 0 after the last.
 func (m *memtable) next(e uint32, level int) uint32 {
 	return atomic.LoadUint32(&m.words.from(e)[entryNext+level])

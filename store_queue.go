@@ -14,6 +14,7 @@ import (
 // by what its last function writes.
 const (
 	defaultWaiting = 1024 // updates that wait, where the store's options say nothing
+	enoughCalls    = 16   // are stored at once if nothing is being stored, while the rest are run
 	maxBatchCalls  = 1024
 	maxBatchBytes  = 8 << 20
 )
@@ -174,6 +175,8 @@ func (q *writeQueue) serve() {
 	}()
 	for !q.closing || q.open != nil || q.storing != nil {
 		switch {
+		case q.open != nil && q.storing == nil && len(q.open.calls) >= enoughCalls:
+			q.handOver()
 		case q.takeWaiting():
 		case q.open != nil && q.storing == nil:
 			q.handOver()

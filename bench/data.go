@@ -245,8 +245,17 @@ func writeLines(name, header string, from, to int64, row func(int64) string) err
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// serve starts a server on the file.
+// serve starts sello on the data, which it brings into the system's cache: some
+// machines empty that of what is idle, and then the disk would be measured.
 func (d *dataset) serve(ctx context.Context) (*process, error) {
+	f, err := os.Open(d.file())
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
 	p, err := startSello(ctx, d.bench.binary, d.file())
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, freshHint)

@@ -20,6 +20,7 @@ type process struct {
 	cmd   *exec.Cmd
 	pid   int
 	addr  string
+	file  string    // of sello
 	stdin io.Closer // of the bound, which ends when it is closed
 
 	mu     sync.Mutex
@@ -27,7 +28,7 @@ type process struct {
 	failed string // the first error in its log
 	ended  chan struct{}
 	reason error // how it ended; this and the next to be read after ended is closed
-	wrote  int64 // bytes to the disk in all; 0 if not known
+	wrote  int64 // what written said then; 0 if not known
 }
 
 // drainPause is for how long the log of a server is left in its pipe: read at
@@ -38,13 +39,17 @@ const drainPause = 5 * time.Millisecond
 func startSello(ctx context.Context, binary, file string) (*process, error) {
 	cmd := exec.Command(binary, "serve", "-db", file, "-addr", "127.0.0.1:0")
 	cmd.Env = environment()
-	return start(ctx, cmd, cmd.StderrPipe, func(line []byte) string {
+	p, err := start(ctx, cmd, cmd.StderrPipe, func(line []byte) string {
 		var l struct{ Msg, Addr string }
 		if json.Unmarshal(line, &l) != nil || l.Msg != "serving" {
 			return ""
 		}
 		return l.Addr
 	})
+	if err == nil {
+		p.file = file
+	}
+	return p, err
 }
 
 // environment is that of this process without what would set flags of sello.
@@ -74,7 +79,7 @@ func start(ctx context.Context, cmd *exec.Cmd, output func() (io.ReadCloser, err
 	found := make(chan string, 1)
 	go func() {
 		p.readLog(out, address, found)
-		p.wrote, _ = p.written() // it has let go of its files, and is still there
+		p.wrote, _ = p.written()
 		p.reason = cmd.Wait()
 		close(p.ended)
 	}()
