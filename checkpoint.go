@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -56,6 +57,10 @@ func (s *boltStore) checkpoints() {
 		if frozen := s.nextFrozen(); frozen != nil {
 			if err := s.checkpoint(frozen, s.pace); err != nil {
 				s.queue.fail(err)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.full = fmt.Errorf("%w: %w", errUnavailable, err)
+				s.changed.Broadcast()
 				return
 			}
 		}
@@ -275,6 +280,8 @@ func (s *boltStore) finish() (whole bool, err error) {
 	for !s.queue.broken.Load() {
 		if s.frozen == nil {
 			if s.active.count == 0 {
+				s.unshare()
+				s.publish(nil)
 				err := s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, s.journal.store, 0) })
 				return err == nil, err
 			}

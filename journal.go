@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 )
@@ -252,29 +253,29 @@ var errJournal = errors.New("journal dañado: un registro no se puede leer")
 // at most two generations. It calls do with each change, and goes on with the
 // last generation where it ends.
 func (j *journal) replay(do func(generation uint64, key string, value []byte)) error {
-	var found [2][]byte // the files, if they hold the first and the second generation
-	for i := range found {
-		b, before, err := j.read(j.generation + uint64(i))
-		if err != nil {
-			return err
-		}
-		found[i] = b
-		if i == 1 && b != nil {
-			if found[0] == nil || j.records != before {
-				return errors.New("journal dañado: falta una parte")
-			}
-			j.next()
-		}
-		if b == nil {
-			break
-		}
-		if err := j.replayOne(b, do); err != nil {
-			return err
-		}
+	older, _, err := j.read(j.generation)
+	if err != nil {
+		return err
 	}
-	if found[0] == nil { // then the second has nothing to follow
-		if b, _, err := j.read(j.generation + 1); err != nil || b != nil {
-			return errors.Join(err, errors.New("journal dañado: falta una parte"))
+	newer, before, err := j.read(j.generation + 1)
+	if err != nil {
+		return err
+	}
+	if newer == nil {
+		before = math.MaxUint64
+	} else if older == nil {
+		return errors.New("journal dañado: falta una parte")
+	}
+	if err := j.replayOne(older, before, do); err != nil {
+		return err
+	}
+	if newer != nil {
+		if j.records != before {
+			return errors.New("journal dañado: falta una parte")
+		}
+		j.next()
+		if err := j.replayOne(newer, math.MaxUint64, do); err != nil {
+			return err
 		}
 	}
 	if !j.sync {
@@ -312,11 +313,19 @@ func (j *journal) read(generation uint64) (b []byte, before uint64, err error) {
 	return nil, 0, nil
 }
 
-// replayOne reads the records of the current generation from its file.
-func (j *journal) replayOne(file []byte, do func(generation uint64, key string, value []byte)) error {
-	for {
+// replayOne reads the records of the current generation, up to a number, from
+// its file. What follows that one was written when the disk was full, and was
+// not stored.
+func (j *journal) replayOne(file []byte, last uint64, do func(generation uint64, key string, value []byte)) error {
+	if file == nil {
+		return nil
+	}
+	for j.records < last {
 		body, size := j.recordAt(file[j.end:])
 		if body == nil {
+			if j.holds(file[j.end:], j.generation, j.records+2) {
+				return errors.New("journal dañado: falta un registro")
+			}
 			break
 		}
 		err := readChanges(body, func(key string, value []byte) { do(j.generation, key, value) })
@@ -325,9 +334,6 @@ func (j *journal) replayOne(file []byte, do func(generation uint64, key string, 
 		}
 		j.records++
 		j.end += size
-	}
-	if j.holds(file[j.end:], j.generation, j.records+2) {
-		return errors.New("journal dañado: falta un registro")
 	}
 	return nil
 }

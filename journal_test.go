@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -189,6 +191,82 @@ func TestJournalMissing(t *testing.T) {
 	if state, err := c.open(t); err != nil || state != len(c.states)-1 {
 		t.Errorf("with another store's journal: state %d of %d, %v", state, len(c.states)-1, err)
 	}
+}
+
+// TestJournalTornBeginning cuts off the first record of a generation while the
+// one before it is not in the file: that one stays the frozen one, so that its
+// journal is not written over.
+func TestJournalTornBeginning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{})
+	mustPut(t, s, "a", "1")
+	tx, err := s.db.Begin(true) // no checkpoint
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.writing.Lock()
+	s.mu.Lock()
+	s.freeze()
+	s.mu.Unlock()
+	s.writing.Unlock()
+	mustPut(t, s, "b", "2")
+	image := filepath.Join(t.TempDir(), "store")
+	names, copies := journalNames(path), journalNames(image)
+	writeFile(t, image, readFile(t, path))
+	writeFile(t, copies[0], readFile(t, names[0]))
+	writeFile(t, copies[1], readFile(t, names[1])[:journalHeader+recordHeader])
+	tx.Rollback()
+
+	s = testBolt(t, image, boltOptions{})
+	s.mu.Lock()
+	if ahead := s.journal.generation > s.first; ahead != (s.frozen != nil) {
+		t.Errorf("generation %d, the file lacks %d, a frozen memtable: %v", s.journal.generation, s.first, s.frozen != nil)
+	}
+	s.mu.Unlock()
+	mustPut(t, s, "c", "3")
+	checkContents(t, s, map[string]string{"a": "1", "c": "3"})
+}
+
+// TestJournalFull has a record written whole that was answered as not stored,
+// since the disk was full behind it; then the next generation begins.
+func TestJournalFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	j, err := openJournal(path, [16]byte{1}, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(key string) error { return j.append([]written{{key, []byte("v")}}) }
+	if err := add("a"); err != nil {
+		t.Fatal(err)
+	}
+	j.files[0] = fullFile{j.files[0]}
+	if err := add("b"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	j.next()
+	if err := add("c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = openJournal(path, [16]byte{1}, 1, false); err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	var got []string
+	err = j.replay(func(generation uint64, key string, _ []byte) { got = append(got, fmt.Sprint(generation, key)) })
+	if want := []string{"1a", "2c"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("replayed %q, want %q; %v", got, want, err)
+	}
+}
+
+// A fullFile writes, and says that it has not.
+type fullFile struct{ journalFile }
+
+func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
+	f.journalFile.WriteAt(b, at)
+	return 0, syscall.ENOSPC
 }
 
 // TestJournalRecords writes and reads one of each kind of change.

@@ -168,6 +168,12 @@ func (s *boltStore) takeUpJournal() error {
 	if err := s.share(); err != nil {
 		return err
 	}
+	if !s.opts.noSync {
+		// The last commit may have been cut off before the flush.
+		if err := s.db.Sync(); err != nil {
+			return err
+		}
+	}
 	tx := s.state.Load().file.tx
 	if tx.Bucket([]byte(boltBucket)) == nil {
 		return errNotSello
@@ -188,12 +194,12 @@ func (s *boltStore) takeUpJournal() error {
 		s.active.newest = 1
 		s.active.put(key, value, 1)
 	})
-	if err == nil && !s.opts.noSync {
-		err = s.db.Sync() // as in replay: its last commit may have been cut off before the flush
-	}
 	if err != nil {
 		s.journal.close()
 		return err
+	}
+	if s.journal.generation > first && s.frozen == nil { // whose first batch was cut off
+		s.frozen, s.active = s.active, newMemtable()
 	}
 	s.since, s.fill = time.Now(), s.active.size()
 	s.publish(s.state.Load().file)
@@ -314,6 +320,8 @@ func (s *boltStore) makeRoom() error {
 			s.freeze()
 		case s.full != nil:
 			return s.full
+		case s.state.Load().file == nil: // the checkpoint waits for what this holds
+			return nil
 		default:
 			s.changed.Wait()
 		}
@@ -327,7 +335,7 @@ func (s *boltStore) startJournal() error {
 	rand.Read(store[:])
 	j, err := openJournal(s.path, store, 1, true)
 	if err != nil {
-		return commitError(err)
+		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	j.sync = !s.opts.noSync
 	err = s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, store, 1) })

@@ -461,6 +461,37 @@ func TestBoltFull(t *testing.T) {
 	}
 }
 
+// TestBoltRemap makes a file outgrow its memory map while updates wait for the
+// checkpoint that does so, and Views read.
+func TestBoltRemap(t *testing.T) {
+	large := initialMap
+	t.Cleanup(func() { initialMap = large })
+	initialMap = 1 << 20
+	s := testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{noSync: true, memSize: 1 << 20})
+	const updates, entries = 6, 10_000
+	for i := range updates {
+		err := s.Update(t.Context(), func(tx Tx) error {
+			for n := range entries {
+				if err := tx.Put(fmt.Appendf(nil, "%d %d", i, n), make([]byte, 200)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	s.View(t.Context(), func(tx Tx) error {
+		n = len(contents(t, tx))
+		return nil
+	})
+	if n != updates*entries {
+		t.Errorf("%d entries, want %d", n, updates*entries)
+	}
+}
+
 func TestBoltCommitError(t *testing.T) {
 	write := func(err error) error { return &fs.PathError{Op: "write", Path: "store", Err: err} }
 	for _, test := range []struct {
