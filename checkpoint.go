@@ -92,13 +92,11 @@ func (s *boltStore) nextFrozen() *memtable {
 	return s.frozen
 }
 
-// errStopped ends a checkpoint that Close will make again, in haste.
-var errStopped = errors.New("store: stopped")
-
 // pace waits before a step that begins when so many of a checkpoint's entries
 // are in the file: the checkpoint is to go on evenly until the next memtable
-// is nearly full.
-func (s *boltStore) pace(done, all int) error {
+// is nearly full. It reports false when the store is closed: Close will make the
+// checkpoint again, in haste.
+func (s *boltStore) pace(done, all int) bool {
 	for range 10 {
 		s.mu.Lock()
 		behind := done*s.opts.memSize < all*s.fill/4*5
@@ -110,22 +108,20 @@ func (s *boltStore) pace(done, all int) error {
 	}
 	select {
 	case <-s.stop:
-		return errStopped
+		return false
 	default:
-		return nil
+		return true
 	}
 }
 
 // checkpoint brings the frozen memtable into the file. It calls pace before
 // each step. No error means that it is done or was stopped.
-func (s *boltStore) checkpoint(frozen *memtable, pace func(done, all int) error) error {
+func (s *boltStore) checkpoint(frozen *memtable, pace func(done, all int) bool) error {
 	at := checkpointPlace{table: frozen, dense: s.opts.dense, pass: passDense}
 	at.start()
 	for done := 0; ; {
-		if err := pace(done, frozen.count); err == errStopped {
+		if !pace(done, frozen.count) {
 			return nil
-		} else if err != nil {
-			return err
 		}
 		n, next, err := s.step(at, max(checkpointStep, frozen.count/checkpointCut))
 		if errors.Is(err, errUnavailable) {
@@ -289,7 +285,7 @@ func (s *boltStore) finish() (whole bool, err error) {
 		}
 		frozen := s.frozen
 		s.mu.Unlock()
-		err := s.checkpoint(frozen, func(int, int) error { return nil })
+		err := s.checkpoint(frozen, func(int, int) bool { return true })
 		s.mu.Lock()
 		if err != nil || s.frozen != nil {
 			return false, err

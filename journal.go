@@ -37,7 +37,6 @@ import (
 // off, and nobody was told that it was stored; but if a later record can be
 // found, or if an older generation is not whole, the journal was damaged.
 type journal struct {
-	path  string // without the digit
 	store [16]byte
 	files [2]journalFile // what opened tells of
 	sync  bool
@@ -88,7 +87,7 @@ func (j *journal) file() journalFile { return j.files[(j.generation+1)%2] }
 // those that are not there if create is set. The journal begins with the given
 // generation.
 func openJournal(path string, store [16]byte, generation uint64, create bool) (*journal, error) {
-	j := &journal{path: path, store: store, sync: true, generation: generation, end: journalHeader}
+	j := &journal{store: store, sync: true, generation: generation, end: journalHeader}
 	flags := os.O_RDWR
 	if create {
 		flags |= os.O_CREATE

@@ -196,12 +196,6 @@ func inScan(key, lo, hi []byte) bool {
 	return bytes.Compare(key, lo) >= 0 && (len(hi) == 0 || bytes.Compare(key, hi) < 0)
 }
 
-// cloneRange copies two bounds at once.
-func cloneRange(lo, hi []byte) ([]byte, []byte) {
-	both := append(append(make([]byte, 0, len(lo)+len(hi)), lo...), hi...)
-	return both[:len(lo):len(lo)], both[len(lo):]
-}
-
 // A memLayer is a Tx that reads what a memtable had as of a version, laid over
 // another Tx.
 type memLayer struct {

@@ -169,7 +169,7 @@ func (o *overlay) write(key, value []byte) error {
 
 // Scan merges the overlay's own entries into those of its base.
 func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	lo, hi = bytes.Clone(lo), bytes.Clone(hi)
+	lo, hi = cloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {
 		own := o.keys(lo, hi)
 		if reverse {
@@ -186,6 +186,12 @@ func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 		}
 		mergeScan(next, o.base.Scan(lo, hi, reverse), reverse, yield)
 	}
+}
+
+// cloneRange copies two bounds at once.
+func cloneRange(lo, hi []byte) ([]byte, []byte) {
+	both := append(append(make([]byte, 0, len(lo)+len(hi)), lo...), hi...)
+	return both[:len(lo):len(lo)], both[len(lo):]
 }
 
 // mergeScan yields the entries of base with those of upper laid over them. An

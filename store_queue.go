@@ -64,6 +64,9 @@ type writeQueue struct {
 	failed chan error // one error, when the queue breaks
 }
 
+// errFailed is what a broken queue answers.
+var errFailed = fmt.Errorf("%w: the store has failed", errUnavailable)
+
 // A group is a batch that is being filled or stored.
 type group struct {
 	batch  batch
@@ -248,7 +251,7 @@ func (q *writeQueue) take(c *call, ok bool) {
 // openGroup begins a group on top of what is being stored.
 func (q *writeQueue) openGroup() error {
 	if q.broken.Load() {
-		return fmt.Errorf("%w: the store has failed", errUnavailable)
+		return errFailed
 	}
 	b, err := q.begin()
 	if err != nil {
@@ -270,7 +273,7 @@ func (q *writeQueue) handOver() {
 	g := q.open
 	q.open = nil
 	if len(g.calls) == 1 {
-		g.answer(q.commit(g, g.writes.changes()))
+		g.answer(q.commit(g))
 		return
 	}
 	q.storing = g
@@ -280,23 +283,23 @@ func (q *writeQueue) handOver() {
 // store is the storer.
 func (q *writeQueue) store() {
 	for g := range q.groups {
-		err := q.commit(g, g.writes.changes())
+		err := q.commit(g)
 		g.answer(err)
 		q.outcomes <- err
 	}
 }
 
 // commit stores what a group wrote.
-func (q *writeQueue) commit(g *group, changes []written) error {
-	if len(changes) == 0 {
+func (q *writeQueue) commit(g *group) error {
+	if len(g.writes.writes) == 0 {
 		g.batch.rollback()
 		return nil
 	}
 	if q.broken.Load() {
 		g.batch.rollback()
-		return fmt.Errorf("%w: the store has failed", errUnavailable)
+		return errFailed
 	}
-	return q.judge(g.batch.commit(changes))
+	return q.judge(g.batch.commit(g.writes.changes()))
 }
 
 // judge breaks the queue if an error of the backend leaves the outcome unknown.
