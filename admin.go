@@ -34,6 +34,8 @@ func adminErrorf(format string, args ...any) error {
 type admin struct {
 	engine *engine
 	flush  func(context.Context) error // writes usage that is counted in memory
+
+	makeBackup func(ctx context.Context, path string) (*backedUp, error) // of the store's file
 }
 
 // operations are all there are, by name.
@@ -45,6 +47,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"key/list":      operation(a.listKeys),
 		"key/revoke":    operation(a.revokeKey),
 		"verify":        operation(a.verify),
+		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),
 		"import/done":   operation(a.importDone),
 		"export/rows":   operation(a.exportRows),
@@ -209,12 +212,27 @@ func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, err
 	})
 }
 
-func (a *admin) verify(ctx context.Context, _ struct{}) (*verification, error) {
+type verifyRequest struct {
+	Since []ledgerState `json:"since"` // as an earlier verification told them
+}
+
+func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, error) {
 	if err := a.flush(ctx); err != nil {
 		return nil, err
 	}
 	now := instantOf(a.engine.now())
-	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) { return verify(tx, now) })
+	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) { return verify(tx, now, in.Since) })
+}
+
+type backupRequest struct {
+	File string `json:"file"` // an absolute path
+}
+
+func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error) {
+	if err := a.flush(ctx); err != nil {
+		return nil, err
+	}
+	return a.makeBackup(ctx, in.File)
 }
 
 // socketPath is where a server that has the file open listens for commands,

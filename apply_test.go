@@ -410,7 +410,7 @@ func FuzzDocument(f *testing.F) {
 					t.Fatalf("%s changes %v", again, done.Changes)
 				}
 			}
-			if report, err := verify(tx, 4); err != nil || len(report.Problems) > 0 {
+			if report, err := verify(tx, 4, nil); err != nil || len(report.Problems) > 0 {
 				t.Fatalf("verify: %v %v", report, err)
 			}
 			if !slices.ContainsFunc(cfg.Programs, func(p *program) bool { return p.Default }) {

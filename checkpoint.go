@@ -117,7 +117,7 @@ func (s *boltStore) pace(done, all int) bool {
 // checkpoint brings the frozen memtable into the file. It calls pace before
 // each step. No error means that it is done or was stopped.
 func (s *boltStore) checkpoint(frozen *memtable, pace func(done, all int) bool) error {
-	at := checkpointPlace{table: frozen, dense: s.opts.dense, pass: passDense}
+	at := checkpointPlace{table: frozen, version: frozen.newest, dense: s.opts.dense}
 	at.start()
 	for done := 0; ; {
 		if !pace(done, frozen.count) {
@@ -160,25 +160,9 @@ func (s *boltStore) awaitSpace(cause error) bool {
 func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
 	s.letRemap()
 	err = s.writeFile(func(tx *bolt.Tx) error {
-		bucket := tx.Bucket([]byte(boltBucket))
-		bucket.FillPercent = fillSparse
-		if at.pass == passDense {
-			bucket.FillPercent = fillDense
-		}
-		pass := at.pass
-		for ; n < limit && at.entry != 0 && at.pass == pass; n++ {
-			key := at.table.key(at.entry)
-			value, _ := at.table.value(at.entry, at.table.newest)
-			var err error
-			if value == nil {
-				err = bucket.Delete(key)
-			} else {
-				err = bucket.Put(key, seal(key, value))
-			}
-			if err != nil {
-				return err
-			}
-			at.advance()
+		var err error
+		if n, err = at.bring(tx, limit); err != nil {
+			return err
 		}
 		if at.end() {
 			return setJournalState(tx, s.journal.store, s.first+1)
@@ -204,10 +188,11 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 // once for the dense keys and once for the others, since pages are filled in
 // two ways.
 type checkpointPlace struct {
-	table *memtable
-	dense string
-	pass  int
-	entry uint32
+	table   *memtable
+	version uint32 // what was written later is passed over
+	dense   string
+	pass    int
+	entry   uint32
 }
 
 const (
@@ -218,7 +203,31 @@ const (
 
 func (p *checkpointPlace) end() bool { return p.pass == passEnd }
 
+// bring puts up to limit entries, of one pass, into the file and returns how
+// many they were.
+func (p *checkpointPlace) bring(tx *bolt.Tx, limit int) (n int, err error) {
+	bucket := tx.Bucket([]byte(boltBucket))
+	bucket.FillPercent = fillSparse
+	pass := p.pass
+	if pass == passDense {
+		bucket.FillPercent = fillDense
+	}
+	for ; err == nil && n < limit && p.pass == pass; n++ {
+		key := p.table.key(p.entry)
+		value, known := p.table.value(p.entry, p.version)
+		switch {
+		case value != nil:
+			err = bucket.Put(key, seal(key, value))
+		case known:
+			err = bucket.Delete(key)
+		}
+		p.advance()
+	}
+	return n, err
+}
+
 func (p *checkpointPlace) start() {
+	p.pass = passDense
 	p.entry = p.table.first(nil)
 	p.settle()
 }

@@ -28,6 +28,7 @@ func (w *writer) int(v int64)       { w.b = binary.AppendVarint(w.b, v) }
 func (w *writer) decimal(v decimal) { w.int(int64(v)) }
 func (w *writer) instant(v instant) { w.int(int64(v)) }
 func (w *writer) id(v id)           { w.b = append(w.b, v[:]...) }
+func (w *writer) hash(v ledgerHash) { w.b = append(w.b, v[:]...) }
 func (w *writer) idOrNone(v id) {
 	if v == (id{}) {
 		w.byte(0)
@@ -117,6 +118,11 @@ func (r *reader) text() string {
 
 func (r *reader) id() (v id) {
 	copy(v[:], r.take(16))
+	return v
+}
+
+func (r *reader) hash() (v ledgerHash) {
+	copy(v[:], r.take(uint64(len(v))))
 	return v
 }
 

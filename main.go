@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -61,7 +62,8 @@ func commands() []command {
 		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
 		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
-		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, jsonFlag},
+		{"backup", "FILE", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, jsonFlag},
+		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
 }
@@ -79,6 +81,8 @@ type invocation struct {
 	trusted string
 	org     string
 	dryRun  bool
+	since   string
+	backups backupPlan
 	key     keyRequest
 	scopes  string
 	ips     string
@@ -260,6 +264,11 @@ func orgJSONFlags(c *invocation) {
 
 func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }
 
+func verifyFlags(c *invocation) {
+	jsonFlag(c)
+	c.set.StringVar(&c.since, "since", "", "`archivo` con lo que escribió antes verify -json: comprueba que el libro de entonces es el principio del de hoy")
+}
+
 func applyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "muestra los cambios sin aplicarlos")
@@ -290,6 +299,9 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	err = e.open(context.Background())
 	if err == nil {
 		a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+		if file, ok := store.(*boltStore); ok {
+			a.makeBackup = file.backup
+		}
 		err = fn(a.direct)
 	}
 	return errors.Join(err, store.Close())
@@ -520,9 +532,21 @@ func runKeyRevoke(ctx context.Context, c *invocation) error {
 }
 
 func runVerify(ctx context.Context, c *invocation) error {
+	var in verifyRequest
+	if c.since != "" {
+		raw, err := os.ReadFile(c.since)
+		if err != nil {
+			return err
+		}
+		var earlier verification
+		if err := json.Unmarshal(raw, &earlier); err != nil || len(earlier.Ledgers) == 0 {
+			return adminErrorf("%s: no es lo que escribe sello verify -json", c.since)
+		}
+		in.Since = earlier.Ledgers
+	}
 	return c.withAdmin(false, func(call adminCaller) error {
 		var out verification
-		if err := call(ctx, "verify", struct{}{}, &out); err != nil {
+		if err := call(ctx, "verify", in, &out); err != nil {
 			return err
 		}
 		err := c.print(out, func(w io.Writer) {
@@ -534,6 +558,9 @@ func runVerify(ctx context.Context, c *invocation) error {
 				plural(int(out.Movements), "movimiento", "movimientos"), plural(int(out.Sales), "venta", "ventas"),
 				plural(int(out.Redemptions), "canje", "canjes"),
 			}, ", "))
+			for _, l := range out.Ledgers {
+				fmt.Fprintf(w, "libro de %s: %s, huella %x\n", l.Organization, plural(int(l.Movements), "movimiento", "movimientos"), l.Digest)
+			}
 			if len(out.Problems) == 0 {
 				fmt.Fprintln(w, "todo cuadra")
 			}
@@ -542,6 +569,25 @@ func runVerify(ctx context.Context, c *invocation) error {
 			err = adminErrorf("%s", plural(len(out.Problems), "diferencia", "diferencias"))
 		}
 		return err
+	})
+}
+
+func runBackup(ctx context.Context, c *invocation) error {
+	path, err := filepath.Abs(c.args[0])
+	if err != nil {
+		return err
+	}
+	if _, used := overSocket(path); used {
+		return adminErrorf("%s: un servidor lo tiene abierto: no se reemplaza", path)
+	}
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out backedUp
+		if err := call(ctx, "backup", backupRequest{path}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "%s: %s, %d bytes, comprobada\n", out.File, plural(out.Entries, "entrada", "entradas"), out.Bytes)
+		})
 	})
 }
 

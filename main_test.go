@@ -225,7 +225,18 @@ func TestCommandLine(t *testing.T) {
 		{"export customers", 0, "Ana,,ana@example.com,", "", "the only organization needs no name"},
 		{"export movements", 0, "Credit,Bonus,50,50", "", ""},
 		{"export sales", 0, "externalId,createdAt", "", ""},
-		{"verify", 0, "1 organización, 1 cliente, 1 movimiento, 0 ventas, 0 canjes\ntodo cuadra", "", ""},
+		{"verify", 0, "1 organización, 1 cliente, 1 movimiento, 0 ventas, 0 canjes\nlibro de cafe-luna: 1 movimiento, huella ", "", ""},
+		{"verify", 0, "\ntodo cuadra", "", ""},
+		{"verify -since " + customers, 1, "", "no es lo que escribe sello verify -json", "no earlier verification"},
+		{"backup", 2, "", "uso: sello backup", "an argument missing"},
+		{"backup " + customers, 1, "", "ya existe y no se reemplaza", "not a backup of before"},
+		{"backup " + s.dir + "/copy.db", 0, "entradas, ", "", ""},
+		{"backup " + s.dir + "/copy.db", 0, " bytes, comprobada", "", "again"},
+		{"verify -db " + s.dir + "/copy.db", 0, "todo cuadra", "", "a copy is a whole file"},
+		{"serve -every 1h", 2, "", "-every y -dir van juntas", "where to?"},
+		{"serve -every 1s -dir " + s.dir, 2, "", "-every debe ser de al menos 1m", "it would do nothing else"},
+		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-keep debe ser mayor a 0", "none would be left"},
+		{"serve -every 1h -dir " + customers, 1, "", "no es un directorio", ""},
 	} {
 		code, out, errs := s.run(step.line)
 		if code != step.code || !strings.Contains(out, step.out) || !strings.Contains(errs, step.err) || (step.err == "") != (errs == "") {

@@ -39,6 +39,7 @@ type account struct {
 	Lifetime  decimal // earned less taken back by returns; never less for spending
 	Due       instant // never if nothing will change by itself
 	Movements chain
+	Hash      ledgerHash // of the last movement
 
 	// What is left in available lots that expire, by when they do, soonest
 	// first; empty if that is many moments: then each has an entry of its own,
@@ -65,6 +66,9 @@ func (a *account) encode(w *writer) {
 		w.decimal(s.Amount)
 	}
 	a.Movements.encode(w)
+	if a.Movements.N > 0 {
+		w.hash(a.Hash)
+	}
 	a.Window.encode(w)
 	w.text(a.Tier)
 }
@@ -83,6 +87,9 @@ func (a *account) decode(r *reader) {
 		}
 	}
 	a.Movements.decode(r)
+	if a.Movements.N > 0 {
+		a.Hash = r.hash()
+	}
 	a.Window.decode(r)
 	a.Tier = r.text()
 }
@@ -336,11 +343,17 @@ type movement struct {
 	Transaction id      // zero if not of a sale
 	Redemption  id      // zero if not of a redemption
 	CreatedAt   instant
-	Link        link  // the account's chain
-	Uses        []use // lots: taken from by a debit, given back to by a refund
+	Link        link       // the account's chain
+	Uses        []use      // lots: taken from by a debit, given back to by a refund
+	Hash        ledgerHash // of all the above (ledger.go)
 }
 
 func (m *movement) encode(w *writer) {
+	m.encodeUnhashed(w)
+	w.hash(m.Hash)
+}
+
+func (m *movement) encodeUnhashed(w *writer) {
 	w.id(m.ID)
 	w.id(m.Customer)
 	w.uint(uint64(m.Program))
@@ -385,6 +398,7 @@ func (m *movement) decode(r *reader) {
 	for i := range m.Uses {
 		m.Uses[i] = use{r.uint(), r.id(), r.decimal(), r.instant()}
 	}
+	m.Hash = r.hash()
 }
 
 // Categories of movements (spec: Points movement categories). Expiration and
@@ -426,7 +440,13 @@ func (t *txn) record(a *account, m *movement) error {
 		return err
 	}
 	s.countMovement(m)
-	return t.put(t.movementKey(m.Seq), m)
+	w := &t.buf
+	w.b = append(w.b[:0], recordVersion)
+	m.encodeUnhashed(w)
+	m.Hash = hashMovement(a.Hash, t.org, m.Seq, w.b)
+	a.Hash = m.Hash
+	w.hash(m.Hash)
+	return t.Put(t.movementKey(m.Seq), w.b)
 }
 
 // isGiveBack tells a refund that returned points to their lots from one that

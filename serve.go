@@ -20,6 +20,9 @@ import (
 func serveFlags(c *invocation) {
 	c.set.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`dirección` en la que escucha la API")
 	c.set.StringVar(&c.trusted, "trusted-proxies", "", "`lista` de direcciones o bloques CIDR cuyo X-Forwarded-For se cree")
+	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 1h; sin ella no se hacen")
+	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
+	c.set.StringVar(&c.backups.dir, "dir", "", "`directorio` de las copias, que ya existe")
 }
 
 func demoFlags(c *invocation) {
@@ -74,6 +77,9 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	if err != nil {
 		return err
 	}
+	if err := c.backups.check(); err != nil {
+		return err
+	}
 	lines := &lineWriter{out: c.stderr}
 	defer lines.close()
 	log := slog.New(slog.NewJSONHandler(lines, nil))
@@ -105,19 +111,22 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return fmt.Errorf("socket de administración: %w", err)
 	}
 	public := newServer(a, log)
-	local := &http.Server{Handler: (&admin{e, flushOf(a)}).handler(log), ReadHeaderTimeout: headerTimeout}
+	local := &http.Server{Handler: (&admin{e, flushOf(a), store.backup}).handler(log), ReadHeaderTimeout: headerTimeout}
 
 	ended := make(chan error, 2)
 	go func() { ended <- public.Serve(listener) }()
 	go func() { ended <- local.Serve(socket) }()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var done sync.WaitGroup
+	done.Go(func() {
 		defer lines.flush() // also if it panics, which ends the process
 		a.keepHouse(background)
-	}()
+	})
+	if plan := c.backups; plan.every > 0 {
+		plan.name, plan.make, plan.now, plan.log = backupName(c.db), store.backup, time.Now, log
+		done.Go(func() { plan.run(background) })
+	}
 	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)
 	if ready != nil {
 		err = ready(e, listener.Addr())
@@ -136,7 +145,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	log.Info("stopping")
 	shutDown(log, stopTimeout, public, local)
 	stopBackground()
-	<-done
+	done.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	err = errors.Join(err, a.limiter.flush(last, store))

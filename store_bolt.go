@@ -122,6 +122,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	defer catch(&err) // then bbolt keeps the file open and locked
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
+	var opened fs.FileInfo
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:         cmp.Or(opts.lockWait, 2*time.Second),
 		PageSize:        boltPageSize,
@@ -135,9 +136,16 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if info, err = checkHeader(f); err != nil {
+			found, err := checkHeader(f)
+			if err == nil && opened != nil && !os.SameFile(opened, found) { // a backup's reading
+				err = fmt.Errorf("%s: the file was replaced", path)
+			}
+			if err != nil {
 				f.Close()
 				return nil, err
+			}
+			if opened == nil {
+				opened = found
 			}
 			return f, nil
 		},
@@ -158,7 +166,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 		return nil, err
 	}
 	s.queue = newWriteQueue(s.beginBatch, cmp.Or(opts.maxWaiting, defaultWaiting))
-	s.running.Go(func() { s.watch(info, cmp.Or(opts.watchEvery, time.Second)) })
+	s.running.Go(func() { s.watch(opened, cmp.Or(opts.watchEvery, time.Second)) })
 	s.running.Go(s.checkpoints)
 	return s, nil
 }

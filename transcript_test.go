@@ -187,7 +187,7 @@ func (w *world) start() {
 		return sha256.Sum256(fmt.Appendf(nil, "%s %d", w.seed, w.seeds))
 	})
 	w.api = newAPI(w.engine, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, w.log())
-	w.admin = &admin{w.engine, flushOf(w.api)}
+	w.admin = &admin{engine: w.engine, flush: flushOf(w.api)}
 }
 
 func (w *world) log() *slog.Logger {
@@ -204,7 +204,7 @@ func (w *world) must(err error) {
 // verify proves the store whole.
 func (w *world) verify() {
 	w.store.fault = ""
-	report, err := w.admin.verify(w.Context(), struct{}{})
+	report, err := w.admin.verify(w.Context(), verifyRequest{})
 	w.must(err)
 	for _, problem := range report.Problems {
 		w.Error(problem)

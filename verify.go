@@ -26,6 +26,8 @@ type verification struct {
 	Sales         uint64   `json:"sales"`
 	Redemptions   uint64   `json:"redemptions"`
 	Problems      []string `json:"problems"`
+
+	Ledgers []ledgerState `json:"ledgers"`
 }
 
 // maxProblems bounds the list; a file that has more is as wrong.
@@ -48,8 +50,9 @@ type programTier struct {
 	tier    string
 }
 
-func verify(tx Tx, now instant) (*verification, error) {
-	report := &verification{Problems: []string{}}
+// verify also checks that the ledgers go on from where they were earlier.
+func verify(tx Tx, now instant, earlier []ledgerState) (*verification, error) {
+	report := &verification{Problems: []string{}, Ledgers: []ledgerState{}}
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return nil, err
@@ -72,11 +75,19 @@ func verify(tx Tx, now instant) (*verification, error) {
 		if err := v.organization(); err != nil {
 			return nil, err
 		}
+		if err := v.ledger(earlier); err != nil {
+			return nil, err
+		}
 		identities += v.expected["identities"]
 		dues += v.expected["due"]
 		keys += v.expected["API keys"]
 	}
 	v := &verifier{txn: &txn{Tx: tx}, report: report}
+	for _, e := range earlier {
+		if !slices.ContainsFunc(report.Ledgers, func(l ledgerState) bool { return l.Organization == e.Organization }) {
+			v.problem("%s: la organización no está", e.Organization)
+		}
+	}
 	for _, table := range []struct {
 		name   string
 		prefix key
@@ -439,7 +450,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	seqs, err := chainOf(a.Movements, func(seq uint64) (link, error) {
 		m, err := v.movement(seq)
 		if err != nil {
-			return link{}, err
+			return link{}, fmt.Errorf("%s: movimiento %d: %w", what, seq, err)
 		}
 		return m.Link, nil
 	})
@@ -449,6 +460,8 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	r := replayer{v: v, what: what, lots: map[uint64]*lot{}}
 	var movements chain
 	var earned decimal
+	var last ledgerHash
+	broken := false
 	sales := map[uint64]id{} // what each credit of a sale belongs to
 	if c.Program == p.Number {
 		earned = -h.unearned
@@ -472,6 +485,15 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 			v.problem("%s: el movimiento %s no es suyo", what, m.ID)
 		}
 		equal(v, what+": enlace de "+m.ID.String(), m.Link, movements.append(seq))
+		record, _, err := v.Get(v.movementKey(seq))
+		if err != nil {
+			return err
+		}
+		if !broken && m.Hash != hashMovement(last, v.org, seq, record[:len(record)-len(m.Hash)]) {
+			v.problem("%s: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", what, m.ID, seq)
+			broken = true
+		}
+		last = m.Hash
 		r.play(m)
 		if m.Transaction != (id{}) {
 			h.countMovement(v, m)
@@ -496,6 +518,9 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 		return err
 	}
 	equal(v, what+": cadena de movimientos", fmt.Sprint(a.Movements), fmt.Sprint(movements))
+	if a.Hash != last {
+		v.problem("%s: su último movimiento no es el que se anotó en ella", what)
+	}
 	equal(v, what+": puntos ganados", a.Lifetime, earned)
 	if err := v.window(a, what); err != nil {
 		return err

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A backup is a store's file as it was at one moment, whole without a journal.
+// It is made under a temporary name, compared entry by entry with what it is a
+// copy of, made durable and then put in place: whatever stops it leaves what was
+// there before. To restore one is to copy it back.
+//
+// What is not yet in the file is brought into the copy, so the store itself is
+// only read, and writes go on.
+
+const (
+	backupFlush = 16 << 20 // bytes copied between flushes, so that none holds up the journal's for long
+	backupStep  = 8192     // entries brought into the copy at a time
+)
+
+// A backedUp tells of a backup that was made.
+type backedUp struct {
+	File    string `json:"file"`
+	Bytes   int64  `json:"bytes"`
+	Entries int    `json:"entries"`
+}
+
+// backup puts a copy of the state that was committed last at path. It replaces
+// nothing but another store's file that is not in use.
+func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, err error) {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if err := s.mayReplace(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, openError(err))
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	entries, err := s.copyTo(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return nil, err
+	}
+	return &backedUp{path, info.Size(), entries}, syncDir(filepath.Dir(path))
+}
+
+// mayReplace returns why a backup must not be put at path.
+func (s *boltStore) mayReplace(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if own, err := os.Stat(s.path); err == nil && os.SameFile(own, info) {
+		return errors.New("es el propio archivo de datos")
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("no es un archivo regular")
+	}
+	for _, name := range journalNames(path) {
+		if _, err := os.Stat(name); err == nil {
+			return errors.New("está en uso, o se usó y no se cerró: no se reemplaza")
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := checkHeader(f); err != nil {
+		return fmt.Errorf("ya existe y no se reemplaza: %w", err)
+	}
+	return nil
+}
+
+// copyTo writes the state that was committed last to f and returns how many
+// entries it has.
+func (s *boltStore) copyTo(ctx context.Context, f *os.File) (entries int, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer catch(&err)
+	state, err := s.acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer state.release()
+	if _, err := state.file.tx.WriteTo(&flushingWriter{ctx: ctx, file: f}); err != nil {
+		return 0, cmp.Or(ctx.Err(), err) // bbolt wraps none
+	}
+	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{
+		PageSize: boltPageSize, FreelistType: bolt.FreelistArrayType, NoSync: true, NoStatistics: true,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err = s.bringAll(ctx, state, db); err == nil {
+		entries, err = compare(ctx, state, db)
+	}
+	return entries, errors.Join(err, db.Close())
+}
+
+// bringAll brings into db what is above the file in the state.
+func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB) error {
+	var layers []memLayer // newest first
+	for layer, ok := state.Tx.(memLayer); ok; layer, ok = layer.base.(memLayer) {
+		layers = append(layers, layer)
+	}
+	for _, layer := range slices.Backward(layers) {
+		at := checkpointPlace{table: layer.table, version: layer.version, dense: s.opts.dense}
+		for at.start(); !at.end(); {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := db.Update(func(tx *bolt.Tx) error {
+				_, err := at.bring(tx, backupStep)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return db.Update(func(tx *bolt.Tx) error { return setJournalState(tx, [16]byte{}, 0) })
+}
+
+var errBackup = errors.New("la copia no es igual a lo copiado")
+
+// compare checks that db holds the entries of the state and no others, and
+// returns how many they are.
+func compare(ctx context.Context, state *boltState, db *bolt.DB) (entries int, err error) {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	copied := &boltFile{tx: tx, bucket: tx.Bucket([]byte(boltBucket))}
+	least := []byte{0}
+	c := copied.cursor()
+	there, ok, err := copied.enter(c, least, nil, false)
+	for e, scanErr := range state.Scan(least, nil, false) {
+		if err := errors.Join(scanErr, err); err != nil {
+			return 0, err
+		}
+		if !ok || !bytes.Equal(e.Key, there.Key) || !bytes.Equal(e.Value, there.Value) {
+			return 0, errBackup
+		}
+		if entries++; entries%backupStep == 0 && ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		there, ok, err = copied.step(c, least, nil, false)
+	}
+	if err == nil && ok {
+		err = errBackup
+	}
+	return entries, err
+}
+
+// A flushingWriter writes to a file at the disk's own speed: it leaves no great
+// amount to be flushed, which would hold up others' flushes.
+type flushingWriter struct {
+	ctx     context.Context
+	file    *os.File
+	pending int
+}
+
+func (w *flushingWriter) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.file.Write(b)
+	if w.pending += n; err == nil && w.pending >= backupFlush {
+		w.pending = 0
+		err = fdatasync(w.file)
+	}
+	return n, err
+}
+
+// A backupPlan makes backups from time to time and keeps the newest.
+type backupPlan struct {
+	every time.Duration
+	keep  int
+	dir   string
+	name  string // what their names begin with
+	make  func(ctx context.Context, path string) (*backedUp, error)
+	now   func() time.Time
+	log   *slog.Logger
+}
+
+const (
+	backupStamp    = "20060102T150405Z" // in the name, UTC
+	backupRetry    = 5 * time.Minute    // after one that failed, if the next is not sooner
+	leastBackupGap = time.Minute        // between two
+)
+
+// check finds fault with what the command line says of the plan.
+func (p *backupPlan) check() error {
+	if (p.every == 0) != (p.dir == "") {
+		return &usageError{"-every y -dir van juntas"}
+	}
+	if p.every == 0 {
+		return nil
+	}
+	if p.every < leastBackupGap {
+		return &usageError{"-every debe ser de al menos 1m"}
+	}
+	if p.keep < 1 {
+		return &usageError{"-keep debe ser mayor a 0"}
+	}
+	info, err := os.Stat(p.dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s: no es un directorio", p.dir)
+	}
+	return err
+}
+
+// backupName is what the names of a file's backups begin with.
+func backupName(file string) string {
+	base := filepath.Base(file)
+	return strings.TrimSuffix(base, filepath.Ext(base)) + "-"
+}
+
+// run makes backups until ctx ends. The rhythm is that of the files that are
+// there, so that a restart neither skips one nor makes one too many.
+func (p *backupPlan) run(ctx context.Context) {
+	wait := p.untilNext()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		started := p.now()
+		done, err := p.make(ctx, filepath.Join(p.dir, p.name+started.UTC().Format(backupStamp)+".db"))
+		if err == nil {
+			p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
+			err = p.prune()
+		}
+		if err != nil && ctx.Err() == nil {
+			p.log.Error("background", "task", "backup", "cause", err.Error())
+		}
+		if wait = p.untilNext(); err != nil {
+			wait = min(p.every, backupRetry)
+		}
+	}
+}
+
+// untilNext is how long until the next backup is due.
+func (p *backupPlan) untilNext() time.Duration {
+	made, err := p.made()
+	if err != nil || len(made) == 0 {
+		return 0
+	}
+	last, now := made[len(made)-1].at, p.now()
+	if last.After(now) { // the clock was wrong, then or now
+		return 0
+	}
+	return max(last.Add(p.every).Sub(now), 0)
+}
+
+type madeBackup struct {
+	name string
+	at   time.Time
+}
+
+// made lists the plan's backups, oldest first.
+func (p *backupPlan) made() ([]madeBackup, error) {
+	files, err := os.ReadDir(p.dir) // sorted by name
+	var made []madeBackup
+	for _, f := range files {
+		stamp, ok := strings.CutPrefix(f.Name(), p.name)
+		if at, err := time.Parse(backupStamp+".db", stamp); ok && err == nil {
+			made = append(made, madeBackup{f.Name(), at})
+		}
+	}
+	return made, err
+}
+
+// prune removes the oldest backups but for those to keep.
+func (p *backupPlan) prune() error {
+	made, err := p.made()
+	for _, old := range made[:max(len(made)-p.keep, 0)] {
+		err = errors.Join(err, os.Remove(filepath.Join(p.dir, old.name)))
+	}
+	return err
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// TestBackup takes copies while a store is written to, of its file and what
+// lies above it: each is one state that was committed, whole without a journal.
+func TestBackup(t *testing.T) {
+	dir := t.TempDir()
+	s := testBolt(t, filepath.Join(dir, "store"), boltOptions{memSize: 20_000, dense: "n"})
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	begun := make(chan struct{})
+	writers.Go(func() {
+		for n := uint64(1); ctx.Err() == nil; n++ { // how many there are, and each of them; each tenth is taken away again
+			err := s.Update(context.Background(), func(tx Tx) error {
+				if n%10 == 0 {
+					if err := tx.Delete(binary.BigEndian.AppendUint64([]byte("n"), n-1)); err != nil {
+						return err
+					}
+				}
+				return errors.Join(putUint(tx, []byte("count"), n), putUint(tx, binary.BigEndian.AppendUint64([]byte("n"), n), n))
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if n == 300 {
+				close(begun)
+			}
+		}
+	})
+	defer writers.Wait()
+	defer cancel()
+	<-begun
+	path := filepath.Join(dir, "copy.db")
+	for last := uint64(0); last < 3000 && !t.Failed(); {
+		made, err := s.backup(ctx, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = checkCopy(t, made, last)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.new-*")); left != nil {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// checkCopy opens a copy of TestBackup's store and returns its count, which is
+// not below an earlier one's.
+func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
+	t.Helper()
+	if info, err := os.Stat(made.File); err != nil || info.Size() != made.Bytes {
+		t.Errorf("the copy is said to have %d bytes: %v, %v", made.Bytes, info, err)
+	}
+	c := testBolt(t, made.File, boltOptions{mustExist: true})
+	defer c.Close()
+	err := c.View(t.Context(), func(tx Tx) (err error) {
+		if count, _, err = getUint(tx, []byte("count")); err != nil {
+			return err
+		}
+		n := uint64(0)
+		for e, err := range tx.Scan([]byte("n"), []byte("o"), false) {
+			if err != nil {
+				return err
+			}
+			if n++; n%10 == 9 && n < count {
+				n++
+			}
+			if uintIn(e.Key[1:]) != n || uintIn(e.Value) != n {
+				return fmt.Errorf("entry %d is %x, %x", n, e.Key, e.Value)
+			}
+		}
+		if n != count || made.Entries != int(n-n/10)+1 {
+			return fmt.Errorf("%d entries are told, the count is %d, the last is %d", made.Entries, count, n)
+		}
+		return nil
+	})
+	if err != nil || count < least {
+		t.Errorf("after %d: %v", least, err)
+	}
+	return count
+}
+
+// TestBackupCompares: a copy that differs in anything is noticed.
+func TestBackupCompares(t *testing.T) {
+	dir := t.TempDir()
+	s := testBolt(t, filepath.Join(dir, "store"), boltOptions{})
+	mustPut(t, s, "a", "1", "b", "2", "c", "3")
+	for name, damage := range map[string]func(*bolt.Bucket) error{
+		"":        func(b *bolt.Bucket) error { return nil },
+		"missing": func(b *bolt.Bucket) error { return b.Delete([]byte("b")) },
+		"last":    func(b *bolt.Bucket) error { return b.Delete([]byte("c")) },
+		"changed": func(b *bolt.Bucket) error { return b.Put([]byte("b"), seal([]byte("b"), []byte("1"))) },
+		"flipped": func(b *bolt.Bucket) error { return b.Put([]byte("b"), []byte("12345")) },
+		"more":    func(b *bolt.Bucket) error { return b.Put([]byte("d"), seal([]byte("d"), nil)) },
+	} {
+		made, err := s.backup(t.Context(), filepath.Join(dir, "copy"+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := bolt.Open(made.File, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(func(tx *bolt.Tx) error { return damage(tx.Bucket([]byte(boltBucket))) }); err != nil {
+			t.Fatal(err)
+		}
+		state, err := s.acquire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := compare(t.Context(), state, db); (err == nil) != (name == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		state.release()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestBackupReplaces nothing that it should not, and nothing before it is done.
+func TestBackupReplaces(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	s := testBolt(t, in("store"), boltOptions{})
+	mustPut(t, s, "a", "1")
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(in(name), []byte("something else"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("other")
+	if _, err := s.backup(t.Context(), in("used")); err != nil {
+		t.Fatal(err)
+	}
+	write("used-journal1")
+	if err := os.Symlink("store", in("link")); err != nil {
+		t.Log(err) // not every system lets us
+		write("link")
+	}
+	for _, name := range []string{"store", "link", ".", "other", "used", filepath.Join("no", "such")} {
+		if _, err := s.backup(t.Context(), in(name)); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	if _, err := s.backup(t.Context(), in("copy")); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(in("copy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "b", "2")
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := s.backup(stopped, in("copy")); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is stopped: %v", err)
+	}
+	if after, err := os.ReadFile(in("copy")); err != nil || !slices.Equal(before, after) {
+		t.Errorf("one that was stopped has changed what was there: %v", err)
+	}
+	if left, _ := filepath.Glob(in("*.new-*")); left != nil {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestRestore copies a backup back after a kill -9, the dead server's journal
+// and socket still there.
+func TestRestore(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	file, saved := s.env["SELLO_DB"], filepath.Join(s.dir, "saved.db")
+	key, _ := s.key("-name POS")
+	p := serveProcess(t, file)
+	r := &running{till: s, base: p.base}
+	add := func(r *running, email string) {
+		t.Helper()
+		if status, body := r.send(http.MethodPost, "/customers", key, `{"email":"`+email+`"}`); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	list := func(r *running) string {
+		t.Helper()
+		_, body := r.get("/customers", key)
+		return body
+	}
+	add(r, "ana@example.com")
+	s.ok("backup " + saved)
+	then, ledger := list(r), s.file("ledger.json", s.ok("verify -json"))
+	add(r, "eva@example.com")
+	s.ok("verify -since " + ledger)
+	p.kill()
+
+	raw, err := os.ReadFile(saved)
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = serveProcess(t, file)
+	r = &running{till: s, base: p.base}
+	if now := list(r); now != then {
+		t.Errorf("restored:\n%s\nwant\n%s", now, then)
+	}
+	add(r, "rosa@example.com")
+	if out := s.ok("verify -since " + ledger); !strings.Contains(out, "1 organización, 2 clientes, 2 movimientos") {
+		t.Error(out)
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.log)
+	}
+	s.ok("verify")
+}
+
+// TestBackupPlan lets two days pass.
+func TestBackupPlan(t *testing.T) {
+	dir := t.TempDir()
+	foreign := []string{"sello-notes.txt", "sello-20260101T000000Z.db.old", "other-20200101T000000Z.db", "sello-.db"}
+	for _, name := range foreign {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var made []string
+		failing := false
+		plan := &backupPlan{
+			every: time.Hour, keep: 3, dir: dir, name: backupName("/x/sello.db"), now: time.Now, log: slog.New(slog.DiscardHandler),
+			make: func(_ context.Context, path string) (*backedUp, error) {
+				if failing {
+					return nil, errTest
+				}
+				made = append(made, filepath.Base(path))
+				return &backedUp{File: path}, os.WriteFile(path, nil, 0o600)
+			},
+		}
+		want := func(n int, why string) {
+			t.Helper()
+			synctest.Wait()
+			if len(made) != n {
+				t.Errorf("%s: %d backups, want %d", why, len(made), n)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var run sync.WaitGroup
+		run.Go(func() { plan.run(ctx) })
+		want(1, "there is none: at once")
+		time.Sleep(47*time.Hour + time.Second)
+		want(48, "one an hour")
+		failing = true
+		time.Sleep(time.Hour)
+		want(48, "they fail")
+		failing = false
+		time.Sleep(backupRetry)
+		want(49, "soon after they failed")
+		cancel()
+		run.Wait()
+
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		time.Sleep(50 * time.Minute)
+		run.Go(func() { plan.run(ctx) })
+		want(49, "a restart: the next is not due yet")
+		time.Sleep(15 * time.Minute)
+		want(50, "the restart has not put it off")
+		cancel()
+		run.Wait()
+
+		left, err := plan.made()
+		if err != nil || len(left) != 3 || left[2].name != made[49] || left[0].name != made[47] {
+			t.Errorf("kept: %v, %v", left, err)
+		}
+	})
+	for _, name := range foreign {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("what is not of the plan: %v", err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLedgerBroken edits each movement of a shop in turn, in ways that leave all
+// sums right: verify names the first that is not as it was written.
+func TestLedgerBroken(t *testing.T) {
+	s := newRichShop(t)
+	all := s.entries()
+	honest, err := verify(all, s.clock, nil)
+	if err != nil || len(honest.Problems) > 0 {
+		t.Fatal(err, honest.Problems)
+	}
+	edited := 0
+	for i, e := range all {
+		if e.Key[0] != 'm' {
+			continue
+		}
+		edited++
+		m, err := decodeRecord[movement](e.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Comment += "!"
+		named := m.ID.String()
+		with := slices.Clone(all)
+		with[i].Value = recordOf(m)
+		if got := problems(t, s, with, nil); len(got) != 1 || !strings.Contains(got[0], named) {
+			t.Errorf("movement %s was edited: %q", named, got)
+		}
+
+		// And its own hash made anew: the movement after it, or the account, tells.
+		a, previous := chainAt(t, with, i, m)
+		w := writer{b: []byte{recordVersion}}
+		m.encodeUnhashed(&w)
+		m.Hash = hashMovement(previous, uint32In(e.Key[1:]), uintIn(e.Key[5:]), w.b)
+		with[i].Value = recordOf(m)
+		if got := problems(t, s, with, nil); len(got) != 1 || !strings.Contains(got[0], a) {
+			t.Errorf("movement %s was edited and hashed: %q, want something of %s", named, got, a)
+		}
+		// What was told of the ledger before tells even where all hashes are made anew.
+		if got := problems(t, s, with, honest.Ledgers); len(got) != 2 || !strings.Contains(got[1], "no es la continuación") {
+			t.Errorf("movement %s was edited and hashed, since the ledger was known: %q", named, got)
+		}
+	}
+	if edited < 10 {
+		t.Errorf("only %d movements", edited)
+	}
+}
+
+// recordOf is the stored form of a movement.
+func recordOf(m *movement) []byte {
+	w := writer{b: []byte{recordVersion}}
+	m.encode(&w)
+	return w.b
+}
+
+// chainAt returns what tells of an edit of the movement at all[i] if its own hash
+// was made anew, the next movement's id or the account's customer, and the hash of
+// the movement before it.
+func chainAt(t *testing.T, all memTx, i int, m *movement) (after string, before ledgerHash) {
+	t.Helper()
+	after = "cuenta " + m.Customer.String()
+	for _, e := range all {
+		if e.Key[0] != 'm' || !bytes.Equal(e.Key[:5], all[i].Key[:5]) {
+			continue
+		}
+		other, err := decodeRecord[movement](e.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other.Customer != m.Customer || other.Program != m.Program {
+			continue
+		}
+		switch other.Link.N {
+		case m.Link.N - 1:
+			before = other.Hash
+		case m.Link.N + 1:
+			after = other.ID.String()
+		}
+	}
+	return after, before
+}
+
+func problems(t *testing.T, s *shop, all memTx, earlier []ledgerState) []string {
+	t.Helper()
+	report, err := verify(all, s.clock, earlier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Problems
+}
+
+// TestLedgerSince: a ledger that goes on is a continuation; one that was put back
+// to an earlier state is not, though nothing in it contradicts itself.
+func TestLedgerSince(t *testing.T) {
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	state := func() (memTx, []ledgerState) {
+		all := s.entries()
+		report, err := verify(all, s.clock, nil)
+		s.ok(err)
+		return all, report.Ledgers
+	}
+	empty, none := state()
+	s.add(ana, "10", never)
+	one, first := state()
+	s.add(ana, "20", never)
+	two, second := state()
+	for _, c := range []struct {
+		name  string
+		now   memTx
+		since []ledgerState
+		want  string
+	}{
+		{"empty", empty, none, ""},
+		{"one since none", one, none, ""},
+		{"two since one", two, first, ""},
+		{"two since both", two, slices.Concat(none, first, second), ""},
+		{"one since two", one, second, "el libro tenía 2 movimientos y ahora tiene 1"},
+		{"none since one", empty, first, "el libro tenía 1 movimientos y ahora tiene 0"},
+		{"another", two, []ledgerState{{first[0].Organization, 1, second[0].Digest}}, "no es la continuación"},
+		{"not of this organization", one, []ledgerState{{"other", 9, first[0].Digest}}, "other: la organización no está"},
+	} {
+		got := problems(t, s, c.now, c.since)
+		if (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
