@@ -15,9 +15,10 @@ import (
 // An organization's replays are numbered as they come and lie in that order.
 // The names under which they are looked for are random, and have to be asked
 // for at every POST, to find nothing most of the time. So they lie in slices,
-// of some hours and some hundred thousand names each: of these only the newest
-// is written to, which keeps what is written at one time together, and a slice
-// that is too old is dropped as a whole.
+// of some hours and some ten thousand names each: of these only the newest is
+// written to, which keeps what is written at one time together, and a slice that
+// is too old is dropped as a whole. That none of the others has a name is told by a
+// filter (replayfilter.go).
 //
 //	i org number         → replay
 //	I org                → the slices
@@ -51,9 +52,9 @@ const (
 	replayTime = 24 * 3600 * 1000 // milliseconds
 
 	// A slice takes what comes within sliceTime, until it holds sliceNames
-	// and an eighth of all that are kept.
+	// and a sixty-fourth of all that are kept.
 	sliceTime  = 6 * 3600 * 1000
-	sliceNames = 1 << 18
+	sliceNames = 1 << 15
 )
 
 // isFresh tells whether a replay still answers. One from far ahead was
@@ -122,7 +123,7 @@ func (t *txn) replaySlices() (l *replaySlices, err error) {
 func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool) {
 	if n := len(l.List); n > 0 {
 		s = l.List[n-1]
-		if full := max(sliceNames, (next-l.List[0].First)/8); s.isOpen(now) && next-s.First < full {
+		if full := max(sliceNames, (next-l.List[0].First)/64); s.isOpen(now) && next-s.First < full {
 			return s, false
 		}
 	}
@@ -173,6 +174,9 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		return nil, err
 	}
 	for _, s := range slices.Backward(l.List) {
+		if f := t.filter; f != nil && s.First < f.until && f.lacks(k.name) {
+			break
+		}
 		value, ok, err := t.Get(s.nameKey(t.org, k.name))
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -78,10 +79,10 @@ func TestReplaySlices(t *testing.T) {
 		if isNew != (len(l.List) > before) || s != l.List[len(l.List)-1] || s.First > n {
 			t.Fatalf("%d goes to %v, new is %t", n, s, isNew)
 		}
-		if len(l.List) > 40 {
+		if len(l.List) > 350 {
 			t.Fatalf("%d slices of %d replays", len(l.List), n)
 		}
-		if size := n - s.First; size >= sliceNames && size > n/8 {
+		if size := n - s.First; size >= sliceNames && size > n/64 {
 			t.Fatalf("a slice of %d of %d replays", size, n)
 		}
 	}
@@ -191,4 +192,82 @@ func TestSweepBatches(t *testing.T) {
 	before := s.entries()
 	s.swept()
 	same(t, "what is in the store after another sweep", s.entries(), before)
+}
+
+// TestReplayFilter keeps names in slice after slice: the filter, made by one
+// sweep after another, lacks none that is kept and nearly all others, and the
+// look-up goes by it.
+func TestReplayFilter(t *testing.T) {
+	s := newShop(t, setup{})
+	rnd := rand.New(rand.NewPCG(1, 2))
+	random := func() (name [16]byte) {
+		binary.LittleEndian.PutUint64(name[:], rnd.Uint64())
+		binary.LittleEndian.PutUint64(name[8:], rnd.Uint64())
+		return name
+	}
+	find := func(name [16]byte) bool {
+		return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
+	}
+	var names [][16]byte
+	for slice := range 4 {
+		s.pass((sliceTime + 1) * time.Millisecond)
+		for range 500 {
+			names = append(names, random())
+		}
+		must(s, func(t *txn) (any, error) {
+			for _, name := range names[500*slice:] {
+				k := retryKey{name: name, request: name}
+				if err := t.keepReplay([]retryKey{k}, 201, []byte("{}")); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
+		s.swept()
+		f := s.engine.replayFilter(s.org)
+		if slice == 0 {
+			if f != nil {
+				t.Error("a filter of a slice that gets more")
+			}
+			continue
+		}
+		if f == nil || f.names != 500*slice {
+			t.Fatalf("after %d slices: %+v", slice, f)
+		}
+		for i, name := range names {
+			if i < 500*slice && f.lacks(name) {
+				t.Fatalf("the filter lacks name %d", i)
+			}
+		}
+	}
+	if !find(names[0]) || !find(names[1999]) || find(random()) {
+		t.Error("kept names are not found, or others are")
+	}
+	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make([]uint64, leastFilter)}})
+	if find(names[0]) || !find(names[1999]) {
+		t.Error("an empty filter changes nothing: it is not asked, or for names that it does not know of")
+	}
+
+	// As full as it becomes before it is made anew.
+	f := &replayFilter{words: make([]uint64, 1000)}
+	for range namesPerWord * len(f.words) {
+		name := random()
+		word, mask := f.place(name[:])
+		*word |= mask
+	}
+	wrong := 0
+	for range 100_000 {
+		if !f.lacks(random()) {
+			wrong++
+		}
+	}
+	if wrong > 1000 {
+		t.Errorf("a full filter has %d of 100000 names that were not put in", wrong)
+	}
+}
+
+// lastSlice is the first number of the last slice.
+func lastSlice(s *shop) uint64 {
+	l := ask(s, func(t *txn) (*replaySlices, error) { return t.replaySlices() })
+	return l.List[len(l.List)-1].First
 }

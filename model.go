@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 )
 
@@ -142,7 +143,8 @@ type engine struct {
 	now     func() time.Time
 	seed    func() seed
 	configs cache[uint32, *config]
-	callers cache[[32]byte, caller] // by the hash of their key
+	callers cache[[32]byte, caller]                  // by the hash of their key
+	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
 
 	imports imports // under way: the sweep waits for them
 }
@@ -180,6 +182,7 @@ type txn struct {
 	tallies   []dayTally      // asked for so far; written back by commit
 	recounted map[string]bool // accounts that were counted anew here, by key
 	replays   *replaySlices   // nil until asked for
+	filter    *replayFilter   // of replays; nil: none
 	dated     dated           // the moment whose day was asked for last
 	buf       writer          // what was written last
 	hot       [64]byte        // what hotKey returned last
@@ -202,6 +205,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	}
 	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
 	t.mint = &t.ids
+	t.filter = e.replayFilter(org)
 	return nil
 }
 

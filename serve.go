@@ -197,11 +197,11 @@ func (a *api) keepHouse(ctx context.Context) {
 	sweep, flush := time.NewTicker(sweepInterval), time.NewTicker(flushInterval)
 	defer sweep.Stop()
 	defer flush.Stop()
+	what, err := "retries", a.engine.filterReplays(ctx)
 	for {
-		var (
-			what string
-			err  error
-		)
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("background", "task", what, "cause", err.Error())
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -211,9 +211,6 @@ func (a *api) keepHouse(ctx context.Context) {
 			}
 		case <-flush.C:
 			what, err = "usage", a.limiter.flush(ctx, a.engine.store)
-		}
-		if err != nil && ctx.Err() == nil {
-			a.log.Error("background", "task", what, "cause", err.Error())
 		}
 	}
 }

@@ -11,7 +11,7 @@ const (
 // sweep writes down what has become due by itself: points that expired or
 // became available, days that left a tier's window (contract §8). Balances
 // are right without it; it lets the ledger follow. It also drops replays that
-// are too old to be asked for. While an import is under way it waits.
+// are too old to be asked for, and makes filters of the others. While an import is under way it waits.
 func (e *engine) sweep(ctx context.Context) error {
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil
@@ -42,8 +42,11 @@ func (e *engine) sweep(ctx context.Context) error {
 	for {
 		now := instantOf(e.now())
 		stale, err := view(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, now) })
-		if err != nil || stale == nil {
+		if err != nil {
 			return err
+		}
+		if stale == nil {
+			return e.filterReplays(ctx)
 		}
 		err = e.store.Update(ctx, func(tx Tx) error {
 			stale, err := findStaleSlice(tx, now)

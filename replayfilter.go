@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// Most names that are looked for among the replays are new. A filter of an
+// organization's names tells that in one step, without a look into every slice. It
+// is never the truth: the sweep makes it from the store, of slices that are no
+// longer the last one and so get no more names. Slices that are not in it are
+// looked into.
+
+// A replayFilter is a set of names, and of some that were not put into it, one
+// of 200 or fewer. It never changes; the sweep makes another.
+type replayFilter struct {
+	until uint64   // the first number of the first slice that is not in it
+	names int      // in it, those that have been dropped since too
+	words []uint64 // the first half of a name chooses a word, the second four bits of it
+}
+
+const (
+	namesPerWord = 4
+	leastFilter  = 1 << 15 // words
+	maxFilters   = 1 << 22 // words, of all organizations: 32 MB
+)
+
+func (f *replayFilter) place(name []byte) (word *uint64, mask uint64) {
+	at, _ := bits.Mul64(binary.LittleEndian.Uint64(name), uint64(len(f.words)))
+	b := binary.LittleEndian.Uint64(name[8:])
+	return &f.words[at], 1<<(b&63) | 1<<(b>>6&63) | 1<<(b>>12&63) | 1<<(b>>18&63)
+}
+
+// lacks reports that no slice that begins below until has the name.
+func (f *replayFilter) lacks(name [16]byte) bool {
+	word, mask := f.place(name[:])
+	return *word&mask != mask
+}
+
+// filterReplays makes the filters anew where there are slices to be added.
+func (e *engine) filterReplays(ctx context.Context) error {
+	return e.store.View(ctx, func(tx Tx) error {
+		filters, room := map[uint32]*replayFilter{}, maxFilters
+		n, _, err := getUint(tx, newKey('o').byte('n'))
+		for org := uint32(1); org <= uint32(n) && err == nil; org++ {
+			var f *replayFilter
+			if f, err = filterOf(tx, org, e.replayFilter(org), room); f != nil {
+				filters[org] = f
+				room -= len(f.words)
+			}
+		}
+		if err == nil {
+			e.filters.Store(&filters)
+		}
+		return err
+	})
+}
+
+// replayFilter returns the organization's filter; nil if there is none.
+func (e *engine) replayFilter(org uint32) *replayFilter {
+	if all := e.filters.Load(); all != nil {
+		return (*all)[org]
+	}
+	return nil
+}
+
+// filterOf returns an organization's filter: the one it has, with what came since,
+// or one made from the beginning where that would be too full. It is nil where
+// there is nothing to filter, or no room for it.
+func filterOf(tx Tx, org uint32, had *replayFilter, room int) (*replayFilter, error) {
+	l, err := slicesOfReplays(tx, org)
+	if err != nil || len(l.List) < 2 {
+		return nil, err
+	}
+	last := l.List[len(l.List)-1].First
+	if had != nil && had.until == last {
+		return had, nil
+	}
+	f := &replayFilter{until: last}
+	first := l.List[0].First
+	if had != nil && had.names+int(last-had.until) <= namesPerWord*len(had.words) {
+		f.names, f.words, first = had.names, slices.Clone(had.words), had.until
+	} else {
+		f.words = make([]uint64, max(leastFilter, 2*int(last-first)/namesPerWord))
+	}
+	if len(f.words) > room {
+		return nil, nil
+	}
+	prefix := orgKey('I', org)
+	for e, err := range tx.Scan(slices.Clone(prefix).u64(first), slices.Clone(prefix).u64(last), false) {
+		if err != nil {
+			return nil, err
+		}
+		word, mask := f.place(e.Key[len(prefix)+8:])
+		*word |= mask
+		f.names++
+	}
+	return f, nil
+}
