@@ -81,6 +81,14 @@ func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, erro
 	return l, nil
 }
 
+// An appendedList is a list that is written by hand.
+type appendedList[T jsonAppender] list[T]
+
+func newAppendedList[R any, T jsonAppender](records []R, total uint64, p page, shape func(R) (T, error)) (appendedList[T], error) {
+	l, err := newList(records, total, p, shape)
+	return appendedList[T](l), err
+}
+
 // Lengths of texts, in characters, and of lists (contract §1).
 const (
 	maxName       = 100
@@ -323,7 +331,7 @@ func listCustomers(r *request) (action, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newList(found, total, p, t.customerItem)
+		return newAppendedList(found, total, p, t.customerItem)
 	}, nil
 }
 
@@ -515,7 +523,7 @@ func listMovements(r *request) (action, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newList(found, total, p, t.movementShape)
+		return newAppendedList(found, total, p, t.movementShape)
 	}, nil
 }
 
@@ -661,7 +669,7 @@ func listTransactions(r *request) (action, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newList(found, total, p, t.saleShape)
+		return newAppendedList(found, total, p, t.saleShape)
 	}, nil
 }
 

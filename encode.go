@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -111,6 +112,24 @@ func (v ruleShare) appendJSON(b []byte) []byte {
 	b = v.RuleID.appendJSON(append(b, `{"ruleId":`...))
 	b = appendJSONString(append(b, `,"name":`...), v.Name)
 	b = v.Points.append(append(b, `,"points":`...))
+	return append(b, '}')
+}
+
+func (l appendedList[T]) appendJSON(b []byte) []byte {
+	b = appendJSONList(append(slices.Grow(b, 256*len(l.Data)), `{"data":`...), l.Data)
+	b = strconv.AppendUint(append(b, `,"meta":{"currentPage":`...), l.Meta.CurrentPage, 10)
+	b = strconv.AppendUint(append(b, `,"total":`...), l.Meta.Total, 10)
+	b = strconv.AppendBool(append(b, `,"hasNextPage":`...), l.Meta.HasNextPage)
+	b = strconv.AppendBool(append(b, `,"hasPreviousPage":`...), l.Meta.HasPreviousPage)
+	return append(b, "}}"...)
+}
+
+func (v customerItem) appendJSON(b []byte) []byte {
+	b = v.ID.appendJSON(append(b, `{"id":`...))
+	b = appendJSONString(append(b, `,"name":`...), v.Name)
+	b = appendJSONString(append(b, `,"status":`...), v.Status)
+	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
+	b = appendJSONText(append(b, `,"tierName":`...), v.TierName)
 	return append(b, '}')
 }
 

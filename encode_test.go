@@ -26,7 +26,7 @@ func byReflection(t *testing.T, v any) string {
 // TestAppendJSON holds what is written by hand against encoding/json.
 func TestAppendJSON(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1))
-	for _, empty := range []jsonAppender{balance{}, movementShape{}, saleShape{}, expiring{}, usedLot{}, item{}, ruleShare{}} {
+	for _, empty := range []jsonAppender{balance{}, movementShape{}, saleShape{}, expiring{}, usedLot{}, item{}, ruleShare{}, customerItem{}, appendedList[customerItem]{}} {
 		check := func(v any) {
 			t.Helper()
 			got, err := encode(v)
