@@ -130,6 +130,21 @@ func phoneText(input string) string {
 	if len(input) > maxPhoneInput {
 		return ""
 	}
+	if isPlainNumber(input) {
+		return input
+	}
+	return searchPhone(input)
+}
+
+// isPlainNumber tells whether the text is as most are: nothing but digits, with
+// a plus perhaps. In such a text searchPhone finds all of it.
+func isPlainNumber(text string) bool {
+	digits := strings.TrimPrefix(text, "+")
+	return len(digits) > 2 && strings.Trim(digits, "0123456789") == ""
+}
+
+// searchPhone is phoneText for any text.
+func searchPhone(input string) string {
 	before, params, isURI := strings.Cut(input, ";phone-context=")
 	context, _, _ := strings.Cut(params, ";")
 	if isURI && !phoneContext.MatchString(context) {

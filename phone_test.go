@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -184,5 +185,34 @@ func BenchmarkPhone(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/bound, "x-bound")
 		})
+	}
+}
+
+// TestPlainNumber holds the short cut for plain numbers against the search.
+func TestPlainNumber(t *testing.T) {
+	for _, text := range []string{"", "+", "1", "12", "123", "+12", "+123", "++123", "1+23", "123 ", "12x", "１２３", strings.Repeat("7", 250), "+" + strings.Repeat("0", 249)} {
+		if isPlainNumber(text) && searchPhone(text) != text {
+			t.Errorf("%q: the search finds %q", text, searchPhone(text))
+		}
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	plain := 0
+	for range 20_000 {
+		b := make([]byte, rnd.IntN(20))
+		for i := range b {
+			b[i] = "+0123456789"[rnd.IntN(11)]
+			if i > 0 && rnd.IntN(8) > 0 {
+				b[i] = byte('0' + rnd.IntN(10))
+			}
+		}
+		if text := string(b); isPlainNumber(text) {
+			plain++
+			if got := searchPhone(text); got != text {
+				t.Fatalf("%q: the search finds %q", text, got)
+			}
+		}
+	}
+	if plain < 1000 {
+		t.Errorf("only %d plain numbers", plain)
 	}
 }
