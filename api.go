@@ -1165,7 +1165,7 @@ func isAlive(*request) (action, error) {
 
 // isReady reads the store, and no longer than a second.
 func (a *api) isReady(r *request) (action, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Second)
 	defer cancel()
 	read := make(chan error, 1)
 	go func() { // a disk that hangs heeds no context

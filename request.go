@@ -248,6 +248,12 @@ func firstFault(inputs ...input) error {
 	return nil
 }
 
+// context is what a request's work is done in. It is not that of the request,
+// which net/http ends as soon as the client has closed its side of the
+// connection: such a client may well wait for its answer, and a write once begun
+// is finished even if it has gone.
+func (x *exchange) context() context.Context { return context.Background() }
+
 // admit does all that comes before a request's own content: its key, where it
 // comes from, its limits and its scope.
 func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
@@ -256,7 +262,7 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 		return caller{}, fault
 	}
 	source := func() netip.Addr { return sourceAddress(r, x.api.trusted) }
-	c, err := x.api.engine.authenticate(r.Context(), sent, source, x.request.now)
+	c, err := x.api.engine.authenticate(x.context(), sent, source, x.request.now)
 	if c.key != nil {
 		x.key = c.key.idText
 	}
@@ -264,7 +270,7 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 		return c, err
 	}
 	x.organization = c.cfg.Organization.Slug
-	err = x.api.limiter.take(r.Context(), x.api.engine.store, c.key, x.request.now, &x.allowance)
+	err = x.api.limiter.take(x.context(), x.api.engine.store, c.key, x.request.now, &x.allowance)
 	if len(x.allowance.quotas) > 0 {
 		x.allowance.setHeaders(x.Header(), x.request.now)
 	}
@@ -343,7 +349,7 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 		v, err := act(nil)
 		return encodeReply(v, http.StatusOK, err)
 	}
-	v, err := read(req.Context(), x.api.engine, req.key.Org, x.request.now, act)
+	v, err := read(x.context(), x.api.engine, req.key.Org, x.request.now, act)
 	return encodeReply(v, http.StatusOK, err)
 }
 
@@ -360,9 +366,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	if req.dryRun {
 		return x.rehearse(req, act)
 	}
-	// Once begun, a write is finished even if its client has gone.
-	ctx := context.WithoutCancel(req.Context())
-	given, err := write(ctx, x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+	given, err := write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
 		i, first, err := t.firstReplay(req.retries)
 		if err != nil {
 			return answer{}, err
@@ -391,7 +395,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 // nothing of a dry run.
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
-	given, err := rehearse(req.Context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+	given, err := rehearse(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
 		_, first, err := t.firstReplay(retries)
 		if err != nil {
 			return answer{}, err

@@ -100,3 +100,30 @@ func (s hungStore) View(context.Context, func(Tx) error) error {
 	<-s.release
 	return io.EOF
 }
+
+// TestHalfClosed: a client that has closed its side of the connection, which
+// ends the request's context, gets its answer all the same.
+func TestHalfClosed(t *testing.T) {
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	closed, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.store.View(closed, func(Tx) error { return nil }); err == nil {
+		t.Fatal("the store takes no notice of a context")
+	}
+	for request, want := range map[string]int{
+		"GET /readyz": http.StatusOK, "GET /api/v1/customers": http.StatusOK,
+		"POST /api/v1/points/customers/$maria/add": http.StatusCreated,
+		"POST /api/v1/transactions?dryRun=true":    http.StatusOK,
+	} {
+		method, target, _ := strings.Cut(w.expand(request), " ")
+		r := httptest.NewRequestWithContext(closed, method, target, strings.NewReader(w.expand(`{"amount":1,"customerId":"$maria","totalAmount":1}`)))
+		r.Header.Set("X-Api-Key", w.expand("$key.luna"))
+		r.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		w.api.ServeHTTP(answer, r)
+		if answer.Code != want {
+			t.Errorf("%s: %d %s", request, answer.Code, answer.Body)
+		}
+	}
+}
