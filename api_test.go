@@ -183,7 +183,10 @@ const contractErrors = `
 `
 
 func TestErrorTable(t *testing.T) {
-	rows := map[string]bool{"too_precise": true, "too_large": true} // contract §1
+	rows := map[string]bool{
+		"too_precise": true, "too_large": true, // contract §1
+		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // refusals.go
+	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")
 		status := strings.TrimPrefix(cells[0], "| ")

@@ -118,7 +118,8 @@ var (
 	jsonType = []string{"application/json"}
 )
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// newExchange begins the response to a request.
+func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	started := a.engine.now()
 	x := &exchange{ResponseWriter: w, api: a, started: started, request: request{Request: r, now: instantOf(started)}}
 	x.request.query.fault = &x.noQuery
@@ -126,10 +127,21 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["X-Request-Id"] = x.requestID[:]
 	h["Cache-Control"] = noStore
-	if len(r.TransferEncoding) > 0 {
-		h.Set("Connection", "close") // a body of unstated length is no basis for a next request
+	return x
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := a.newExchange(w, r)
+	// A body of unstated length is no basis for a next request. Neither is
+	// HTTP/1.0, of which net/http passes over a Transfer-Encoding without a word.
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+		w.Header().Set("Connection", "close")
 	}
 	defer x.finish(r)
+	if r.ProtoMajor != 1 { // net/http lets the preface of HTTP/2 through
+		x.fail(newError("bad_request"))
+		return
+	}
 	if !strings.HasPrefix(r.URL.Path, "/") || path.Clean(r.URL.Path) != r.URL.Path {
 		x.fail(newError("route_not_found")) // else ServeMux would redirect
 		return

@@ -114,7 +114,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	local := &http.Server{Handler: (&admin{e, flushOf(a), store.backup}).handler(log), ReadHeaderTimeout: headerTimeout}
 
 	ended := make(chan error, 2)
-	go func() { ended <- public.Serve(listener) }()
+	go func() { ended <- public.Serve(a.refusing(listener)) }()
 	go func() { ended <- local.Serve(socket) }()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()

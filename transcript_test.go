@@ -171,7 +171,7 @@ func newWorld(t *testing.T, s Store) *world {
 		}
 		w.api.ServeHTTP(rw, r)
 	}), w.log())
-	go server.Serve(listener)
+	go server.Serve(w.api.refusing(listener))
 	t.Cleanup(func() {
 		w.hangUp()
 		server.Close()
@@ -496,8 +496,8 @@ var (
 	madeRequestID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 	// What is refused before it counts has no limits to tell of.
 	beforeLimits = []string{
-		"route_not_found", "method_not_allowed", "api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api",
-		"ip_not_allowed",
+		"bad_request", "expectation_failed", "headers_too_large", "route_not_found", "method_not_allowed",
+		"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed",
 	}
 )
 
