@@ -330,8 +330,11 @@ func (r *request) bodyOptional() bool { return strings.HasSuffix(r.Pattern, "/ca
 
 // isJSON tells whether the body is declared as JSON in UTF-8, not compressed.
 func isJSON(h http.Header) bool {
-	types, encoding := h["Content-Type"], h.Get("Content-Encoding")
-	if len(types) != 1 || encoding != "" && !strings.EqualFold(encoding, "identity") {
+	types, encodings := h["Content-Type"], h["Content-Encoding"]
+	if len(types) != 1 || len(encodings) > 1 {
+		return false
+	}
+	if len(encodings) == 1 && encodings[0] != "" && !strings.EqualFold(encodings[0], "identity") {
 		return false
 	}
 	if types[0] == "application/json" {
