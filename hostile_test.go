@@ -1,0 +1,511 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Hostile requests: testdata/hostile/*.txt says of each what it is answered,
+// by the contract and RFC 9112, and TestHostile sends it, byte for byte, to a
+// server such as `sello serve` runs. A case is
+//
+//	NAME | ANSWER
+//	> GET /livez HTTP/1.1
+//	> Host: sello.test
+//	>
+//
+// where each line ends in CRLF on the wire, unless it ends in a backslash. Cases
+// that differ in one place are a table: the word each, a request with $case in
+// it, and lines
+//
+//	NAME | CASE | ANSWER
+//
+// $maria, $(a*9) and $(ff) are as in the transcripts, ⏎ is a CRLF and $length the
+// length of the body. A line < says that the client then closes its side.
+//
+// An ANSWER is a status, the code of an error, field=, allow= and id= (of the
+// request, or new), of several responses with a comma between; 100 is an interim
+// one. At the end close says that the connection ends and the client is told,
+// and gone that it ends. Else it goes on. none is no response, and the end.
+
+type hostileCase struct {
+	group, name, request, answer string
+	halfClose                    bool
+}
+
+// hostileCases reads the cases of all groups.
+func hostileCases(t *testing.T) (cases []hostileCase) {
+	files, err := filepath.Glob(filepath.Join("testdata", "hostile", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group := strings.TrimSuffix(filepath.Base(file), ".txt")
+		var template string
+		into := &template
+		for line := range strings.Lines(string(raw)) {
+			line = strings.TrimSuffix(line, "\n")
+			first, last := strings.Index(line, " | "), strings.LastIndex(line, " | ")
+			switch {
+			case line == "" || line[0] == '#':
+			case line == "each":
+				template = ""
+				into = &template
+			case line[0] == '>':
+				text, open := strings.CutSuffix(strings.TrimPrefix(line[1:], " "), `\`)
+				if *into += text; !open {
+					*into += "\r\n"
+				}
+			case line == "<":
+				cases[len(cases)-1].halfClose = true
+			case first < 0:
+				t.Fatalf("%s: %q", file, line)
+			default:
+				c := hostileCase{group: group, name: line[:first], answer: line[last+3:]}
+				if names[group+c.name] {
+					t.Errorf("%s: two cases are called %s", file, c.name)
+				}
+				names[group+c.name] = true
+				if first < last {
+					c.request = strings.ReplaceAll(template, "$case", line[first+3:last])
+				}
+				cases = append(cases, c)
+				into = &cases[len(cases)-1].request
+			}
+		}
+	}
+	return cases
+}
+
+// A target is a server that hostile requests are sent to.
+type target struct {
+	*world
+	addr string
+	// A connection on which it says that it is alive.
+	probe  net.Conn
+	reader *bufio.Reader
+}
+
+// newTarget serves a world. wrap stands between it and the server, and may be
+// nil; loose is a server without refusals.go.
+func newTarget(w *world, wrap func(http.Handler) http.Handler, loose bool) *target {
+	var handler http.Handler = w.api
+	if wrap != nil {
+		handler = wrap(handler)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	h := &target{world: w, addr: listener.Addr().String()}
+	if !loose {
+		listener = w.api.refusing(listener)
+	}
+	server := newServer(handler, w.log())
+	go server.Serve(listener)
+	w.Cleanup(func() {
+		if h.probe != nil {
+			h.probe.Close()
+		}
+		server.Close()
+	})
+	return h
+}
+
+// newHostileWorld is the world of the transcripts with the keys that the cases
+// use.
+func newHostileWorld(t *testing.T) *world {
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	for _, line := range []string{
+		`key hostile cafe-luna {"rateLimit": 1000000}`, `key narrow cafe-luna {"scopes": ["points:read"]}`,
+		`key elsewhere cafe-luna {"ipWhitelist": ["192.0.2.1"]}`, `key revoked cafe-luna`, `revoke revoked`,
+	} {
+		w.direct(line)
+	}
+	return w
+}
+
+// bytesOf is a request as it goes over the wire.
+func (w *world) bytesOf(request string) string {
+	const length = "⏎length" // in no request
+	raw := w.expand(strings.ReplaceAll(request, "$length", length))
+	_, body, _ := strings.Cut(raw, "\r\n\r\n")
+	raw = strings.ReplaceAll(raw, length, strconv.Itoa(len(body)))
+	return strings.ReplaceAll(raw, "⏎", "\r\n")
+}
+
+// ioTimeout ends what hangs.
+const ioTimeout = 20 * time.Second
+
+// check sends one case and says what is wrong with what comes of it.
+func (h *target) check(c hostileCase) (faults []string) {
+	h.Helper()
+	require := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	before := h.digest()
+	raw := h.bytesOf(c.request)
+	conn, err := net.Dial("tcp", h.addr)
+	h.must(err)
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(ioTimeout))
+	go func() { // the server may answer before it has read all
+		io.WriteString(conn, raw)
+		if c.halfClose {
+			conn.(*net.TCPConn).CloseWrite()
+		}
+	}()
+
+	method, rest, _ := strings.Cut(raw, " ")
+	path, _, _ := strings.Cut(rest, " ")
+	reader := bufio.NewReader(conn)
+	answers := strings.Split(h.expand(c.answer), ", ")
+	created, end := false, "open"
+	for i, answer := range answers {
+		words := strings.Fields(answer)
+		if last := words[len(words)-1]; i == len(answers)-1 && slices.Contains([]string{"close", "gone", "none"}, last) {
+			words, end = words[:len(words)-1], last
+		}
+		if end == "none" {
+			break
+		}
+		created = created || words[0] == "201"
+		res, body, err := readAnswer(reader, method)
+		if err != nil {
+			require(false, "answer %d: %v", i+1, err)
+			return faults
+		}
+		if res.StatusCode != 100 {
+			for _, fault := range faultsOf(step{method: method, target: path}, res, body, res.Header.Get("X-Request-Id")) {
+				require(false, "answer %d: %s: %v %s", i+1, fault, res.Header, body)
+			}
+		}
+		for _, fault := range answerFaults(words, res, body, method) {
+			require(false, "answer %d: %s: %v %s", i+1, fault, res.Header, body)
+		}
+		if res.Close != (i == len(answers)-1 && end == "close") {
+			require(false, "answer %d: the client is told %v of the connection's end", i+1, res.Close)
+			conn.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, reader) // else what follows would be carried out during the next case
+			return faults
+		}
+		method, path = "POST", "/api/" // of what follows the first
+	}
+	if end == "open" {
+		// On the same connection: nothing is left of the request.
+		require(askAlive(conn, reader) == nil, "the connection does not go on")
+	} else {
+		left, err := io.ReadAll(reader)
+		require(len(left) == 0 && !errors.Is(err, os.ErrDeadlineExceeded), "the connection does not end: %q %v", left, err)
+	}
+	require(h.alive(), "the server does not live")
+	after := h.digest()
+	require((before != after) == created, "the store has changed: %v", before != after)
+	return faults
+}
+
+var answerHead = regexp.MustCompile(`^HTTP/1\.[01] [1-5][0-9]{2} [A-Z][A-Za-z -]*\r\n([A-Z][A-Za-z-]*: [ -~]*\r\n)*\r\n$`)
+
+// readAnswer reads a response and is strict about its form.
+func readAnswer(r *bufio.Reader, method string) (*http.Response, []byte, error) {
+	var head strings.Builder
+	for !strings.HasSuffix(head.String(), "\r\n\r\n") {
+		line, err := r.ReadString('\n')
+		if head.WriteString(line); err != nil {
+			return nil, nil, fmt.Errorf("%w after %q", err, head.String())
+		}
+	}
+	if !answerHead.MatchString(head.String()) {
+		return nil, nil, fmt.Errorf("no head of a response: %q", head.String())
+	}
+	res, err := http.ReadResponse(bufio.NewReader(strings.NewReader(head.String())), &http.Request{Method: method})
+	if err != nil || res.StatusCode == 100 {
+		return res, nil, err
+	}
+	if res.Close {
+		res.Header.Del("Connection") // http.ReadResponse leaves it in where it is HTTP/1.0
+	}
+	if method == "HEAD" {
+		return res, nil, nil
+	}
+	if res.ContentLength < 0 {
+		return nil, nil, fmt.Errorf("no Content-Length: %q", head.String())
+	}
+	body := make([]byte, res.ContentLength)
+	_, err = io.ReadFull(r, body)
+	return res, body, err
+}
+
+// answerFaults holds a response against the words of an answer.
+func answerFaults(words []string, res *http.Response, body []byte, method string) (faults []string) {
+	require := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	require(res.StatusCode < 500, "a fault of ours: %d", res.StatusCode)
+	require(strconv.Itoa(res.StatusCode) == words[0], "want %s, got %d", words[0], res.StatusCode)
+	var code, field, allow, id string
+	for _, word := range words[1:] {
+		name, value, named := strings.Cut(word, "=")
+		switch {
+		case named && name == "field":
+			field = value
+		case named && name == "allow":
+			allow = strings.ReplaceAll(value, ",", ", ")
+		case strings.HasPrefix(word, "id="):
+			id = value
+		default:
+			code = word
+		}
+	}
+	require(res.Header.Get("Allow") == allow, "want Allow: %s", allow)
+	require((res.Header.Get("WWW-Authenticate") != "") == (res.StatusCode == 401), "WWW-Authenticate")
+	given := res.Header.Get("X-Request-Id")
+	switch id {
+	case "", "new":
+		require(madeRequestID.MatchString(given) || res.StatusCode == 100, "the request id is %s", given)
+	default:
+		require(given == id, "the request id is %s", given)
+	}
+	if res.StatusCode < 400 || method == "HEAD" {
+		return faults
+	}
+	// Exactly the members of an error, and what the table says of it.
+	var e errorBody
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	require(d.Decode(&e) == nil, "no error body")
+	require(e.Code == code, "want %s, got %s", code, e.Code)
+	require(e.Field == field, "want field %q, got %q", field, e.Field)
+	row := errorTable[e.Code]
+	require(e.StatusCode == row.status && res.StatusCode == row.status, "status of the table: %d", row.status)
+	switch e.Code {
+	case "invalid_field": // a text of its own, which names the field
+		require(e.Message != "" && strings.HasPrefix(e.Message, e.Field), "message")
+	case "too_precise", "too_large":
+		require(e.Message == e.Field+row.message, "message")
+	case "scope_required":
+		require(strings.HasPrefix(e.Message, row.message), "message")
+	default:
+		require(e.Message == row.message, "message")
+	}
+	return faults
+}
+
+const aliveRequest = "GET /livez HTTP/1.1\r\nHost: sello.test\r\nX-Request-Id: alive\r\n\r\n"
+
+// askAlive asks on a connection whether the server lives.
+func askAlive(conn net.Conn, r *bufio.Reader) error {
+	if _, err := io.WriteString(conn, aliveRequest); err != nil {
+		return err
+	}
+	res, body, err := readAnswer(r, "GET")
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK || res.Header.Get("X-Request-Id") != "alive" || string(body) != `{"status":"ok"}`+"\n" {
+		return fmt.Errorf("%d %v %s", res.StatusCode, res.Header, body)
+	}
+	return nil
+}
+
+// alive asks on the connection kept for that, or a new one.
+func (h *target) alive() bool {
+	for range 2 {
+		if h.probe != nil {
+			h.probe.SetDeadline(time.Now().Add(ioTimeout))
+			if askAlive(h.probe, h.reader) == nil {
+				return true
+			}
+			h.probe.Close()
+		}
+		conn, err := net.Dial("tcp", h.addr)
+		h.must(err)
+		h.probe, h.reader = conn, bufio.NewReader(conn)
+	}
+	return false
+}
+
+// digest is of all that the store holds but how much keys were used.
+func (h *target) digest() (sum [sha256.Size]byte) {
+	hash := sha256.New()
+	h.must(h.store.Store.View(context.Background(), func(tx Tx) error {
+		for e, err := range tx.Scan(newKey(0), nil, false) {
+			if err != nil {
+				return err
+			}
+			if e.Key[0] == 'u' {
+				continue
+			}
+			for _, part := range [][]byte{e.Key, e.Value} {
+				hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+				hash.Write(part)
+			}
+		}
+		return nil
+	}))
+	hash.Sum(sum[:0])
+	return sum
+}
+
+func TestHostile(t *testing.T) {
+	w := newHostileWorld(t)
+	h := newTarget(w, nil, false)
+	cases := hostileCases(t)
+	for _, c := range cases {
+		for _, fault := range h.check(c) {
+			t.Errorf("%s: %s: %s", c.group, c.name, fault)
+		}
+	}
+	if len(cases) < 300 {
+		t.Errorf("%d cases are too few", len(cases))
+	}
+	t.Logf("%d cases", len(cases))
+	w.verify()
+}
+
+// An answerer lets something be done before an answer's head is written.
+type answerer struct {
+	http.ResponseWriter
+	before func(h http.Header, status int) int
+}
+
+func (a answerer) WriteHeader(status int) {
+	a.ResponseWriter.WriteHeader(a.before(a.Header(), status))
+}
+
+// TestHostileNotices holds the check against servers that are loose in one way
+// each: it finds fault with every case that such a server gets wrong.
+func TestHostileNotices(t *testing.T) {
+	w := newHostileWorld(t)
+	// A change of the request, or of the response.
+	on := func(change func(*http.Request)) func(http.Handler) http.Handler {
+		return func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				change(r)
+				next.ServeHTTP(rw, r)
+			})
+		}
+	}
+	after := func(before func(http.Header, int) int) func(http.Handler) http.Handler {
+		return func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { next.ServeHTTP(answerer{rw, before}, r) })
+		}
+	}
+	writes := uint64(0)
+	for _, loose := range []struct {
+		name  string
+		wrap  func(http.Handler) http.Handler
+		cases []string // nil: all that net/http refuses
+		all   bool     // of its answers are wrong
+	}{
+		{"net/http refuses by itself", nil, nil, false},
+		{"encoding/json", on(func(r *http.Request) {
+			var v any
+			if json.NewDecoder(r.Body).Decode(&v) == nil {
+				body, _ := json.Marshal(v)
+				r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			}
+		}), []string{
+			"json: two amounts", "json: two amounts, one escaped", "json: another object", "json: a letter after it", "json: Latin-1",
+			"json: a high surrogate alone", "json: two names within", "numbers: more than one by less than a float tells",
+		}, false},
+		{"http.ServeMux", func(next http.Handler) http.Handler {
+			mux := http.NewServeMux()
+			for _, r := range w.api.routes() {
+				mux.Handle(r.pattern, next)
+			}
+			return mux
+		}, []string{
+			"paths: two slashes", "paths: one dot", "paths: two dots, escaped", "paths: dots to a route", "paths: the root",
+			"methods: DELETE", "methods: POST to what is read", "methods: OPTIONS of all",
+		}, false},
+		{"url.ParseQuery", on(func(r *http.Request) {
+			given := r.URL.Query()
+			for name, values := range given {
+				given[name] = values[:1]
+			}
+			r.URL.RawQuery = given.Encode()
+		}), []string{
+			"query: page twice", "query: a semicolon", "query: a bad escape", "query: an escape cut off", "query: dryRun both ways",
+		}, false},
+		{"the first of each header", on(func(r *http.Request) {
+			for name, values := range r.Header {
+				r.Header[name] = values[:1]
+			}
+		}), []string{
+			"headers: two keys", "headers: two bearers", "headers: twice", "headers: gzip in a second header", "headers: two keys for one",
+		}, false},
+		{"paths without their NULs", on(func(r *http.Request) { r.URL.Path = strings.ReplaceAll(r.URL.Path, "\x00", "") }), []string{
+			"paths: an escaped NUL after it", "paths: a NUL after a route",
+		}, false},
+		{"a connection that goes on", after(func(h http.Header, status int) int {
+			h.Del("Connection")
+			return status
+		}), []string{
+			"framing: after chunks", "framing: after both lengths, the longer meant", "framing: after HTTP/1.0 in chunks",
+			"framing: after HTTP/1.0 that would go on", "framing: chunks",
+		}, false},
+		{"a write of what is refused", on(func(*http.Request) {
+			writes++
+			w.must(w.store.Update(context.Background(), func(tx Tx) error { return tx.Put(newKey('!').u64(writes), []byte("x")) }))
+		}), []string{"headers: none", "numbers: zero", "paths: the root", "query: a semicolon", "methods: TRACE"}, true},
+		{"a fault of the server", after(func(_ http.Header, status int) int { return max(status, 500) }), []string{
+			"numbers: zero", "paths: the root", "headers: a request id",
+		}, true},
+		{"a name of the server", after(func(h http.Header, status int) int {
+			h.Set("Server", "Go")
+			return status
+		}), []string{"numbers: zero", "paths: the root", "headers: a request id"}, true},
+		{"another request id", on(func(r *http.Request) { r.Header.Del("X-Request-Id") }), []string{"headers: a request id"}, true},
+		{"no answer", on(func(*http.Request) { panic(http.ErrAbortHandler) }), []string{"headers: a request id", "numbers: zero"}, true},
+	} {
+		t.Run(loose.name, func(t *testing.T) {
+			h := newTarget(w, loose.wrap, loose.wrap == nil)
+			checked := 0
+			for _, c := range hostileCases(t) {
+				name := c.group + ": " + c.name
+				if name == "headers: a bearer" && (len(h.check(c)) > 0) != loose.all {
+					t.Errorf("%s: all wrong? %v", name, !loose.all)
+				}
+				byItself := strings.HasSuffix(c.answer, " close") && name != "framing: after the preface of HTTP/2" &&
+					slices.ContainsFunc([]string{"bad_request", "expectation_failed", "headers_too_large"}, func(code string) bool {
+						return strings.Contains(c.answer, code)
+					})
+				if loose.cases == nil && !byItself || loose.cases != nil && !slices.Contains(loose.cases, name) {
+					continue
+				}
+				if checked++; len(h.check(c)) == 0 {
+					t.Errorf("%s: nothing is noticed", name)
+				}
+			}
+			if checked == 0 || checked < len(loose.cases) {
+				t.Errorf("%d cases of %q", checked, loose.cases)
+			}
+		})
+	}
+}

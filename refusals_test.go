@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A wire is a connection that notes what is done with it.
+type wire struct {
+	net.Conn
+	written bytes.Buffer
+	done    []string
+	unread  io.Reader
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.done = append(w.done, "write")
+	return w.written.Write(b)
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	w.done = append(w.done, "read")
+	return w.unread.Read(b)
+}
+
+func (w *wire) CloseWrite() error {
+	w.done = append(w.done, "close")
+	return nil
+}
+
+func (w *wire) SetReadDeadline(time.Time) error { return nil }
+
+func newWire(t *testing.T, unread string) (*wire, *refusingConn) {
+	w := &wire{unread: strings.NewReader(unread)}
+	return w, &refusingConn{Conn: w, api: newWorld(t, newMemStore()).api}
+}
+
+// TestRefusal: of what net/http says by itself nothing arrives, in however many
+// pieces it comes; then what the client still sends is read, so that the answer
+// is not lost.
+func TestRefusal(t *testing.T) {
+	const plain = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+	for theirs, want := range map[string]string{
+		"HTTP/1.1 400 Bad Request" + plain + "400 Bad Request":                                         "400 bad_request",
+		"HTTP/1.1 400 Bad Request: malformed Host header" + plain + "400 Bad Request: malformed":       "400 bad_request",
+		"HTTP/1.1 431 Request Header Fields Too Large" + plain + "431":                                 "431 headers_too_large",
+		"HTTP/1.1 501 Not Implemented" + plain + "Unsupported transfer encoding":                       "400 bad_request",
+		"HTTP/1.1 505 HTTP Version Not Supported: x" + plain + "505":                                   "400 bad_request",
+		"HTTP/1.0 417 Expectation Failed\r\nConnection: close\r\nContent-Length: 0\r\nDate: x\r\n\r\n": "417 expectation_failed",
+		"HTTP/1.1 500 Whatever Comes Next\r\n\r\n<html>":                                               "400 bad_request",
+	} {
+		w, c := newWire(t, strings.Repeat("x", 3*lingerBytes))
+		for i, text := range []string{theirs, "more of it", "HTTP/1.1 200 OK\r\n\r\n"} {
+			if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
+				t.Errorf("%s: write %d: %d, %v", want, i, n, err)
+			}
+		}
+		left, _ := io.ReadAll(w.unread)
+		if w.done = slices.Compact(w.done); !slices.Equal(w.done, []string{"write", "close", "read"}) || len(left) < lingerBytes {
+			t.Errorf("%s: %q, %d bytes not read", want, w.done, len(left))
+		}
+		res, err := http.ReadResponse(bufio.NewReader(&w.written), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		var e errorBody
+		json.Unmarshal(body, &e)
+		if got := fmt.Sprint(res.StatusCode, " ", e.Code); got != want || !res.Close || res.Header.Get("Date") == "" {
+			t.Errorf("%q: got %s %v %s, want %s", theirs, got, res.Header, body, want)
+		}
+		for _, fault := range faultsOf(step{}, res, body, "") {
+			t.Errorf("%s: %s: %v %s", want, fault, res.Header, body)
+		}
+	}
+}
+
+// TestNoRefusal: what is ours, or the middle of it, goes through as it is and
+// costs nothing.
+func TestNoRefusal(t *testing.T) {
+	for _, ours := range []string{
+		"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
+		"HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
+		"HTTP/1.0 503 Service Unavailable\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
+		"HTTP/1.1 100 Continue\r\n\r\n",
+		`HTTP/1.1 400 Bad Request\r\n\r\n","comment":"`, // a customer's name, where a write begins
+		"HTTP/1.1 417 Expectation Failed\n",
+		"HTTP/1.1 4", "", "4",
+	} {
+		w, c := newWire(t, "")
+		c.Write([]byte(ours))
+		if got := w.written.String(); got != ours || c.refused {
+			t.Errorf("%q became %q", ours, got)
+		}
+	}
+	_, c := newWire(t, "")
+	c.Conn = discarding{}
+	answer := []byte("HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n" + strings.Repeat("x", 4000))
+	if n := testing.AllocsPerRun(100, func() { c.Write(answer) }); n != 0 {
+		t.Errorf("a write costs %v allocations", n)
+	}
+	if err := c.CloseWrite(); err != nil { // a connection that has none
+		t.Error(err)
+	}
+}
+
+type discarding struct{ net.Conn }
+
+func (discarding) Write(b []byte) (int, error) { return len(b), nil }
+
+// TestRefusalLogged: a refusal leaves a line like any request, with nothing in it
+// that came from the client.
+func TestRefusalLogged(t *testing.T) {
+	w := newWorld(t, newMemStore())
+	var log bytes.Buffer
+	w.api.lines = &lineWriter{out: &log}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	server := newServer(w.api, w.log())
+	go server.Serve(w.api.refusing(listener))
+	defer server.Close()
+	var want []string
+	for _, request := range []string{"GET /secreto\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nExpect: secreto\r\n\r\n", "GET / HTTP/1.1\r\nSecreto : x\r\n\r\n"} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		w.must(err)
+		conn.SetDeadline(time.Now().Add(ioTimeout))
+		io.WriteString(conn, request)
+		answer, err := io.ReadAll(conn)
+		w.must(err)
+		conn.Close()
+		_, body, _ := strings.Cut(string(answer), "\r\n\r\n")
+		var e errorBody
+		w.must(json.Unmarshal([]byte(body), &e))
+		want = append(want, fmt.Sprint(e.RequestID, " ", e.StatusCode, " ", e.Code))
+	}
+	w.api.lines.close()
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		var l struct {
+			Msg, RequestID, Method, Code string
+			Status                       int
+		}
+		w.must(json.Unmarshal([]byte(line), &l))
+		if got = append(got, fmt.Sprint(l.RequestID, " ", l.Status, " ", l.Code)); l.Msg != "request" || l.Method != "other" {
+			t.Error(line)
+		}
+	}
+	if !slices.Equal(got, want) || strings.Contains(strings.ToLower(log.String()), "secreto") {
+		t.Errorf("answered %q, logged %s", want, log.String())
+	}
+}
