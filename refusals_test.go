@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -117,44 +118,39 @@ type discarding struct{ net.Conn }
 
 func (discarding) Write(b []byte) (int, error) { return len(b), nil }
 
-// TestRefusalLogged: a refusal leaves a line like any request, with nothing in it
-// that came from the client.
-func TestRefusalLogged(t *testing.T) {
-	w := newWorld(t, newMemStore())
-	var log bytes.Buffer
-	w.api.lines = &lineWriter{out: &log}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	w.must(err)
-	server := newServer(w.api, w.log())
-	go server.Serve(w.api.refusing(listener))
-	defer server.Close()
-	var want []string
+// TestRefusalServed: `sello serve` refuses so, and each refusal leaves a line in
+// the log like any request, with nothing in it that came from the client.
+func TestRefusalServed(t *testing.T) {
+	server, _ := newTill(t).start("serve")
+	addr := strings.TrimSuffix(strings.TrimPrefix(server.base, "http://"), "/api/v1")
+	var want, got []string
 	for _, request := range []string{"GET /secreto\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nExpect: secreto\r\n\r\n", "GET / HTTP/1.1\r\nSecreto : x\r\n\r\n"} {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		w.must(err)
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
 		conn.SetDeadline(time.Now().Add(ioTimeout))
 		io.WriteString(conn, request)
 		answer, err := io.ReadAll(conn)
-		w.must(err)
 		conn.Close()
 		_, body, _ := strings.Cut(string(answer), "\r\n\r\n")
 		var e errorBody
-		w.must(json.Unmarshal([]byte(body), &e))
+		if err := errors.Join(err, json.Unmarshal([]byte(body), &e)); err != nil {
+			t.Fatalf("%q: %v: %s", request, err, answer)
+		}
 		want = append(want, fmt.Sprint(e.RequestID, " ", e.StatusCode, " ", e.Code))
 	}
-	w.api.lines.close()
-	var got []string
-	for line := range strings.Lines(log.String()) {
+	server.stop()
+	for line := range strings.Lines(server.log.String()) {
 		var l struct {
 			Msg, RequestID, Method, Code string
 			Status                       int
 		}
-		w.must(json.Unmarshal([]byte(line), &l))
-		if got = append(got, fmt.Sprint(l.RequestID, " ", l.Status, " ", l.Code)); l.Msg != "request" || l.Method != "other" {
-			t.Error(line)
+		if json.Unmarshal([]byte(line), &l); l.Msg == "request" && l.Method == "other" {
+			got = append(got, fmt.Sprint(l.RequestID, " ", l.Status, " ", l.Code))
 		}
 	}
-	if !slices.Equal(got, want) || strings.Contains(strings.ToLower(log.String()), "secreto") {
-		t.Errorf("answered %q, logged %s", want, log.String())
+	if !slices.Equal(got, want) || strings.Contains(strings.ToLower(server.log.String()), "secreto") {
+		t.Errorf("answered %q, logged %s", want, server.log)
 	}
 }
