@@ -12,13 +12,12 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -210,7 +209,8 @@ type street struct {
 	wire    bool         // requests go to the API over a connection
 	sent    int          // requests
 	spent   id           // the API key whose minute is used up
-	first   seed         // of unknown ids
+	sending *testKey     // with which the request is sent
+	routes  []*route
 }
 
 // A pastStore is a store in memory that can be set back. Requests come in
@@ -296,6 +296,9 @@ func newStreet(t *testing.T) *street {
 	past.state.Store(new(memTx))
 	s := &street{world: newWorld(t, past), past: past}
 	s.handler = s.api
+	for _, r := range s.api.routes() {
+		s.routes = append(s.routes, &r)
+	}
 	for _, org := range []string{here, there, planOff} {
 		s.seed, s.seeds = org, 0
 		s.apply(fmt.Appendf(nil, streetDocument, org))
@@ -353,7 +356,7 @@ func (s *street) value(org, kind string) string {
 
 // unknown is a well-formed id of nobody's, another one for each kind.
 func (s *street) unknown(kind string) string {
-	return newMint(instantOf(s.clock), s.first).id().derive(kind).String()
+	return newMint(instantOf(s.clock), seed{}).id().derive(kind).String()
 }
 
 // values are those of the organizations that of names, for each place of a row.
@@ -467,20 +470,29 @@ func owner(e Entry) (uint32, error) {
 	return binary.BigEndian.Uint32(k[1:]), nil
 }
 
-// others are the entries that do not belong to who asks.
-func (s *street) others(state memTx) (list memTx) {
-	for _, e := range state {
-		org, err := owner(e)
-		s.must(err)
-		if org != 1 {
-			list = append(list, e)
+// changed yields what one state has and the other has not, or has otherwise.
+func changed(a, b memTx) (list []Entry) {
+	for len(a) > 0 && len(b) > 0 {
+		switch c := bytes.Compare(a[0].Key, b[0].Key); {
+		case c < 0:
+			list, a = append(list, a[0]), a[1:]
+		case c > 0:
+			list, b = append(list, b[0]), b[1:]
+		default:
+			if !bytes.Equal(a[0].Value, b[0].Value) {
+				list = append(list, a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
 		}
 	}
-	return list
+	return append(append(list, a...), b...)
 }
 
-func sameEntries(a, b memTx) bool {
-	return slices.EqualFunc(a, b, func(a, b Entry) bool { return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) })
+// isOthers tells whether an entry does not belong to who asks.
+func (s *street) isOthers(e Entry) bool {
+	org, err := owner(e)
+	s.must(err)
+	return org != 1
 }
 
 // Checks.
@@ -539,14 +551,18 @@ func (m *matrix) note(cell string, want, got result, flaws ...string) {
 func (m *matrix) cell(name string, q step, want, got result) {
 	m.cells++
 	m.note(name, want, got, answerFlaws(want, got)...)
-	if !sameEntries(m.begin, got.state) {
-		if got.status >= 300 || q.method != "POST" || strings.Contains(q.target, "dryRun=true") {
-			m.note(name, want, got, flawStored)
-		}
-		if !sameEntries(m.others(m.begin), m.others(got.state)) {
-			m.note(name, want, got, flawOthers)
-		}
+	writes := changed(m.begin, got.state)
+	if len(writes) > 0 && (got.status >= 300 || q.method != "POST" || strings.Contains(q.target, "dryRun=true")) {
+		m.note(name, want, got, flawStored)
 	}
+	if slices.ContainsFunc(writes, m.isOthers) {
+		m.note(name, want, got, flawOthers)
+	}
+}
+
+// foreignCell is cell for what may lead to something of the other's.
+func (m *matrix) foreignCell(name string, q step, want, got result) {
+	m.cell(name, q, want, got)
 	if m.leaks(q, got) {
 		m.note(name, want, got, flawLeak)
 	}
@@ -672,7 +688,7 @@ func missingRows(routes []route, rows []row) (missing []string) {
 // inputsOf are the parameters and fields of a route by which something is
 // found, as openapi.json has them.
 func inputsOf(pattern string) (list []string) {
-	for _, in := range documentedInputs(pattern) {
+	for _, in := range documentedInputs()[pattern] {
 		if in == "email" || in == "phone" || in == "phoneNumber" || in == "search" || in == "Idempotency-Key" || strings.HasSuffix(in, "Id") {
 			list = append(list, in)
 		}
@@ -680,8 +696,9 @@ func inputsOf(pattern string) (list []string) {
 	return list
 }
 
-// documentedInputs are all parameters, but those of the path, and fields.
-func documentedInputs(pattern string) (list []string) {
+// documentedInputs are all parameters, but those of the path, and fields, by
+// route.
+var documentedInputs = sync.OnceValue(func() map[string][]string {
 	type parameter struct {
 		Ref      string `json:"$ref"`
 		Name, In string
@@ -701,22 +718,27 @@ func documentedInputs(pattern string) (list []string) {
 	if err := json.Unmarshal(openAPI, &doc); err != nil {
 		panic(err)
 	}
-	method, path, _ := strings.Cut(pattern, " ")
-	op := doc.Paths[path][strings.ToLower(method)]
-	for _, p := range op.Parameters {
-		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
-			p = doc.Components.Parameters[name]
-		}
-		if p.In != "path" && p.Name != "X-Request-Id" {
-			list = append(list, p.Name)
+	inputs := map[string][]string{}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			var list []string
+			for _, p := range op.Parameters {
+				if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
+					p = doc.Components.Parameters[name]
+				}
+				if p.In != "path" && p.Name != "X-Request-Id" {
+					list = append(list, p.Name)
+				}
+			}
+			schema := op.RequestBody.Content["application/json"].Schema
+			if name, ok := strings.CutPrefix(schema.Ref, "#/components/schemas/"); ok {
+				schema = *doc.Components.Schemas[name]
+			}
+			inputs[strings.ToUpper(method)+" "+path] = append(list, slices.Sorted(maps.Keys(schema.Properties))...)
 		}
 	}
-	schema := op.RequestBody.Content["application/json"].Schema
-	if name, ok := strings.CutPrefix(schema.Ref, "#/components/schemas/"); ok {
-		schema = *doc.Components.Schemas[name]
-	}
-	return append(list, slices.Sorted(maps.Keys(schema.Properties))...)
-}
+	return inputs
+})
 
 // TestForeignIDs asks for what is the other organization's, unknown and
 // malformed, in every place of every row, one at a time and all at once.
@@ -769,8 +791,7 @@ func TestForeignIDs(t *testing.T) {
 		}
 
 		// Records that turn up under the keys of another organization.
-		leaky := newEngine(leakyStore{s.past}, func() time.Time { return s.clock }, func() seed { return seed{1} })
-		s.handler = newAPI(leaky, nil, slog.New(slog.DiscardHandler))
+		s.handler = newAPI(s.leaky(), nil, slog.New(slog.DiscardHandler))
 		m := s.foreignIDs(false)
 		for _, text := range []string{
 			"GET /api/v1/customers/{customer}", "POST /api/v1/points/customers/{customer}/add", "GET /api/v1/transactions/{sale}",
@@ -813,7 +834,7 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 		return q, m.ask(q)
 	}
 	q, own := ask(all(here))
-	m.cell(r.text+method+": own", q, own, own)
+	m.foreignCell(r.text+method+": own", q, own, own)
 	var e errorBody
 	if own.status >= 400 {
 		json.Unmarshal([]byte(own.body), &e)
@@ -835,13 +856,13 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 				want.body = unknown.body
 			}
 		}
-		m.cell(name(nowhere), q, want, unknown)
+		m.foreignCell(name(nowhere), q, want, unknown)
 
 		q, foreign := ask(only(n, there))
 		if code == "" {
 			foreign = m.renamed(foreign, p.kind)
 		}
-		m.cell(name(there), q, want, foreign)
+		m.foreignCell(name(there), q, want, foreign)
 		if code == "" || !thorough {
 			continue
 		}
@@ -853,10 +874,10 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 		}
 		for kind, theirs := range notFound {
 			q, got := with(m.value(there, kind))
-			m.cell(name(there+"'s "+kind), q, want, got)
+			m.foreignCell(name(there+"'s "+kind), q, want, got)
 			if code != theirs {
 				q, got = with(m.value(here, kind))
-				m.cell(name("own "+kind), q, want, got)
+				m.foreignCell(name("own "+kind), q, want, got)
 			}
 		}
 		flipped, _ := parseID(m.value(there, p.kind))
@@ -864,7 +885,7 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 			other := flipped
 			other[bit/8] ^= 1 << (bit % 8)
 			q, got := with(other.String())
-			m.cell(name(fmt.Sprint("bit ", bit)), q, want, got)
+			m.foreignCell(name(fmt.Sprint("bit ", bit)), q, want, got)
 		}
 		for _, bad := range malformations {
 			want := want
@@ -876,7 +897,7 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 					continue // texts are trimmed (contract §1)
 				}
 				q, got := with(bad.spell(m.value(org, p.kind)))
-				m.cell(name(org+", "+bad.name), q, want, got)
+				m.foreignCell(name(org+", "+bad.name), q, want, got)
 			}
 		}
 	}
@@ -885,7 +906,7 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 	}
 	name := r.text + method + ": all "
 	q, unknown := ask(all(nowhere))
-	m.cell(name+nowhere, q, unknown, unknown)
+	m.foreignCell(name+nowhere, q, unknown, unknown)
 	if !r.fields && slices.ContainsFunc(places, func(p place) bool { return notFound[p.kind] != "" }) && unknown.status != http.StatusNotFound {
 		m.note(name+nowhere, result{status: http.StatusNotFound}, unknown, flawStatus)
 	}
@@ -895,7 +916,7 @@ func (m *matrix) foreignRow(i int, method string, thorough bool) {
 			foreign = m.renamed(foreign, p.kind)
 		}
 	}
-	m.cell(name+there, q, unknown, foreign)
+	m.foreignCell(name+there, q, unknown, foreign)
 }
 
 // renamed is an answer that repeats what it was asked for, as it would be if
@@ -1016,5 +1037,456 @@ func (t leakyTx) Get(k []byte) ([]byte, bool, error) {
 	return value, ok, err
 }
 
-var _ = path.Clean
-var _ netip.Addr
+// Keys.
+
+// keyChecks are what a key can be refused for, in the order of contract §3.
+var keyChecks = []string{
+	"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed", "rate_limit_minute", "scope_required",
+}
+
+// A testKey is sent in headers of its own and refused for the first of its
+// faults; for lacking a scope only where another one is needed.
+type testKey struct {
+	name    string
+	headers []string
+	faults  []string // of keyChecks, but the last
+	scopes  []string // none: all
+	id      id       // if it has one
+}
+
+// refused is what the key is refused for on a route; "" if it is not.
+func (k *testKey) refused(scope string) string {
+	if scope == "" {
+		return "" // the route needs no key
+	}
+	for _, code := range keyChecks {
+		if slices.Contains(k.faults, code) || code == "scope_required" && len(k.scopes) > 0 && !slices.Contains(k.scopes, scope) {
+			return code
+		}
+	}
+	return ""
+}
+
+// testKeys makes a key of every kind: with each set of faults, with each scope
+// alone and each scope missing, and texts that are no key.
+func (s *street) testKeys() (list []*testKey) {
+	s.past.state.Store(&s.begin)
+	s.seed, s.seeds = "keys", 0
+	made := func(org, name string, faults, scopes []string) {
+		in := keyRequest{Org: org, Name: "test", Scopes: scopes}
+		if slices.Contains(faults, "plan_without_api") {
+			in.Org = planOff
+		}
+		if slices.Contains(faults, "api_key_expired") {
+			in.Expires = instantOf(s.clock.Add(time.Second)).String()
+		}
+		if slices.Contains(faults, "ip_not_allowed") {
+			in.IPWhitelist = []string{"192.0.2.1", "2001:db8::/32"}
+		}
+		if slices.Contains(faults, "rate_limit_minute") {
+			in.RateLimit = 1
+		}
+		k, err := s.admin.createKey(s.Context(), in)
+		s.must(err)
+		if slices.Contains(faults, "api_key_invalid") {
+			_, err := s.admin.revokeKey(s.Context(), revokeRequest{in.Org, k.ID.String()})
+			s.must(err)
+		}
+		// What a client says of its source is not believed.
+		list = append(list, &testKey{name, []string{"Authorization: Bearer " + k.Key, "X-Forwarded-For: 192.0.2.1"}, faults, scopes, k.ID})
+	}
+	for set := range 1 << 5 {
+		var faults []string
+		for i, code := range keyChecks[1:6] {
+			if set>>i&1 == 1 {
+				faults = append(faults, code)
+			}
+		}
+		made(here, fmt.Sprint(faults), faults, nil)
+		made(here, fmt.Sprint(faults, " and scope"), faults, []string{"organization:read"})
+		made(here, fmt.Sprint(faults, " and another scope"), faults, []string{"segments:read"})
+	}
+	for _, scope := range scopes {
+		made(here, scope, nil, []string{scope})
+		made(here, "all but "+scope, nil, slices.DeleteFunc(slices.Clone(scopes), func(other string) bool { return other == scope }))
+	}
+	s.direct("change " + planOff + " organization.plan.apiAccess = false")
+	s.clock = s.clock.Add(2 * time.Second)
+	s.begin = *s.past.state.Load()
+
+	text := s.names["key."+here]
+	digits := text[len(keyPrefix):]
+	sum := digits[keyRandom:]
+	other := byte('0')
+	if sum[0] == other {
+		other++
+	}
+	mine := list[0].id.String()
+	for name, headers := range map[string][]string{
+		"no key":            nil,
+		"an empty key":      {"X-API-Key: "},
+		"another scheme":    {"Authorization: Basic " + text},
+		"a scheme alone":    {"Authorization: Bearer"},
+		"no scheme":         {"Authorization: " + text},
+		"a cookie":          {"Cookie: api_key=" + text},
+		"a header of a kin": {"X-Auth-Token: " + text, "Api-Key: " + text, "Proxy-Authorization: Bearer " + text},
+	} {
+		list = append(list, &testKey{name: name, headers: headers, faults: keyChecks[:1]})
+	}
+	for name, sent := range map[string]string{
+		"unknown":          newAPIKey([32]byte{1}),
+		"a wrong sum":      keyPrefix + digits[:keyRandom] + string(other) + sum[1:],
+		"a wrong digit":    keyPrefix + "!" + digits[1:],
+		"too short":        text[:len(text)-1],
+		"too long":         text + "0",
+		"without a sum":    text[:len(text)-keyChecksum],
+		"without a prefix": digits,
+		"another prefix":   "luna_" + digits,
+		"upper case":       strings.ToUpper(text),
+		"twice":            text + "," + text,
+		"two":              text + " " + text,
+		"the key's id":     mine,
+		"an organization":  s.names[here],
+		"a slug":           here,
+		"a hash":           fmt.Sprintf("%x", keyHash(text)),
+		"long":             strings.Repeat(text, 100),
+		"not ASCII":        strings.Replace(text, "_", "＿", 1),
+	} {
+		list = append(list,
+			&testKey{name: name, headers: []string{"Authorization: Bearer " + sent}, faults: keyChecks[1:2]},
+			&testKey{name: name + ", X-API-Key", headers: []string{"X-API-Key: " + sent}, faults: keyChecks[1:2]})
+	}
+	theirs := s.names["key."+there]
+	return append(list,
+		&testKey{name: "two organizations' keys", headers: []string{"Authorization: Bearer " + text, "X-API-Key: " + theirs}, faults: keyChecks[1:2]},
+		&testKey{name: "X-API-Key", headers: []string{"X-API-Key: " + text}},
+		&testKey{name: "in both headers", headers: []string{"Authorization: bearer " + text, "X-API-Key: " + text}})
+}
+
+// TestTenantKeys sends every row under every key, with the caller's own, the
+// other organization's, unknown and malformed ids, and so that all is wrong
+// that comes after the key. A key that is refused is refused alike whatever it
+// asks for, for the reason that contract §3 has first.
+func TestTenantKeys(t *testing.T) {
+	s := newStreet(t)
+	keys := s.testKeys()
+	list := map[string]int{} // the row of each route that has the most places
+	for i := range rows {
+		pattern := s.routeOf(i).pattern
+		if other, ok := list[pattern]; !ok || len(rows[i].places()) > len(rows[other].places()) {
+			list[pattern] = i
+		}
+	}
+	few := slices.Sorted(maps.Values(list))
+	m := s.newMatrix()
+	for _, i := range few {
+		m.keyRow(i, keys, "")
+	}
+	m.report()
+	t.Logf("%d routes, %d keys", len(few), len(keys))
+
+	t.Run("control", func(t *testing.T) {
+		for _, code := range keyChecks {
+			// The server overlooks what it should refuse the key for.
+			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, pattern := s.api.mux.Handler(r)
+				if s.sending.refused(s.scopeOf(pattern)) == code {
+					r.Header.Del("X-Api-Key")
+					r.Header.Set("Authorization", "Bearer "+s.names["key."+here])
+				}
+				s.api.ServeHTTP(w, r)
+			})
+			s.wantKeyFlaws("overlooking "+code, keys, few, "own", func(refused string) bool { return refused == code })
+		}
+
+		// The server looks for what is asked for before it looks at the key.
+		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if s.foreign(r) {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			s.api.ServeHTTP(w, r)
+		})
+		var named []int
+		for _, i := range few {
+			if len(rows[i].places()) > 0 {
+				named = append(named, i)
+			}
+		}
+		s.wantKeyFlaws("existence first", keys, named, there, func(refused string) bool { return refused != "" })
+
+		// Another organization's key opens what is its own.
+		s.handler = s.api
+		stranger := &testKey{name: "stranger", headers: []string{"Authorization: Bearer " + s.names["key."+there]}}
+		m := s.newMatrix()
+		for _, i := range named {
+			m.keyRow(i, []*testKey{stranger}, there)
+			if cell := keyCell(i, stranger, there); notFound[rows[i].places()[0].kind] != "" && !m.has(cell) {
+				t.Error("a stranger's key: nothing was found in ", cell)
+			}
+		}
+	})
+}
+
+// wantKeyFlaws fails the test where the matrix finds nothing in a cell of a key
+// that is refused for what counts.
+func (s *street) wantKeyFlaws(fault string, keys []*testKey, rows []int, variant string, counts func(refused string) bool) {
+	s.Helper()
+	m, n := s.newMatrix(), 0
+	for _, i := range rows {
+		scope := s.routeOf(i).scope
+		refused := slices.DeleteFunc(slices.Clone(keys), func(k *testKey) bool { return !counts(k.refused(scope)) })
+		m.keyRow(i, refused, variant)
+		for _, k := range refused {
+			n++
+			if cell := keyCell(i, k, variant); !m.has(cell) {
+				s.Errorf("%s: nothing was found in %s", fault, cell)
+			}
+		}
+	}
+	if n == 0 {
+		s.Errorf("%s: nothing was looked at", fault)
+	}
+}
+
+func keyCell(row int, k *testKey, variant string) string {
+	return fmt.Sprintf("%s\n%s, key: %s", rows[row].text, variant, k.name)
+}
+
+// keyRow sends a row under each of the keys, in all variants or the one that is
+// named.
+func (m *matrix) keyRow(i int, keys []*testKey, only string) {
+	scope := m.routeOf(i).scope
+	variants := map[string]step{"own": rows[i].fill(m.values(i, all(here)))}
+	if len(rows[i].places()) > 0 {
+		for _, org := range []string{there, nowhere} {
+			variants[org] = rows[i].fill(m.values(i, all(org)))
+		}
+		malformed := m.values(i, all(here))
+		for n, p := range rows[i].places() {
+			if notFound[p.kind] != "" {
+				malformed[n] = "x"
+			}
+		}
+		variants["malformed"] = rows[i].fill(malformed)
+	}
+	if strings.HasPrefix(rows[i].text, "POST") {
+		wrong := variants[there]
+		wrong.headers, wrong.body = []string{"Content-Type: text/plain", "Idempotency-Key: "}, "{"
+		variants["wrong"] = wrong
+	}
+	for variant, q := range variants {
+		if only != "" && variant != only {
+			continue
+		}
+		m.sending = new(testKey)
+		base := m.ask(q)
+		for _, k := range keys {
+			want := base
+			switch code := k.refused(scope); code {
+			case "":
+			case "scope_required":
+				want = m.refusal(code, scope)
+			case "rate_limit_minute":
+				want = m.limited()
+			default:
+				want = m.refusal(code, "")
+			}
+			q := q
+			q.key, q.headers = "nobody", slices.Concat(q.headers, k.headers)
+			m.sending = k
+			if slices.Contains(k.faults, "rate_limit_minute") {
+				m.spent = k.id
+			}
+			m.cell(keyCell(i, k, variant), q, want, m.ask(q))
+			m.spent = id{}
+		}
+	}
+}
+
+// limited is the answer to a key of one request a minute that has just used it.
+func (s *street) limited() result {
+	want := s.refusal("rate_limit_minute", "")
+	want.body = strings.Replace(want.body, "}", fmt.Sprintf(`,"context":{"limit":1,"resetAt":%q,"window":"minute"}}`, instantOf(s.clock.Add(time.Minute))), 1)
+	maps.Copy(want.header, http.Header{
+		"Ratelimit-Policy": {`"minute";q=1;w=60`}, "Ratelimit": {`"minute";r=0;t=60`}, "X-Ratelimit-Limit": {"1"},
+		"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"60"}, "Retry-After": {"60"},
+	})
+	return want
+}
+
+// routeOf is the route that a row leads to.
+func (s *street) routeOf(row int) *route {
+	q := rows[row].fill(s.values(row, all(here)))
+	u, err := url.Parse(q.target)
+	s.must(err)
+	_, pattern := s.api.mux.Handler(&http.Request{Method: q.method, URL: u})
+	return find(s.routes, func(r *route) bool { return r.pattern == pattern })
+}
+
+func (s *street) scopeOf(pattern string) string {
+	return find(s.routes, func(r *route) bool { return r.pattern == pattern }).scope
+}
+
+// A person known elsewhere.
+
+// known are enrolments with contact data of which the other organization, or
+// nobody, knows the same.
+var known = []string{
+	`{"email": "{email}"}`,
+	`{"phoneNumber": "{phone}"}`,
+	`{"email": "{email}", "phoneNumber": "{phone}"}`,
+	`{"email": "{email}", "phoneNumber": "{phone2}"}`, // two persons there
+	`{"email": "{email}", "firstName": "Eva", "lastName": "Luz"}`,
+	`{"email": "new@example.com", "phoneNumber": "{phone2}", "firstName": "Eva"}`,
+	`{"email": "{email}", "phoneNumber": "+525512349999"}`,
+	`{"email": "beto@example.com", "phoneNumber": "{phone}"}`, // a customer here, whose phone it becomes
+}
+
+// afterwards is all that may be asked of a new customer and could tell.
+var afterwards = []string{
+	`POST /api/v1/customers
+{"email": "{email}"}`,
+	`POST /api/v1/customers
+{"phoneNumber": "{phone}"}`,
+	`GET /api/v1/customers/lookup?email={email}`,
+	`GET /api/v1/customers/lookup?phone={phone}`,
+	`GET /api/v1/customers/lookup?phone={phone2}`,
+	`GET /api/v1/customers/{new}`,
+	`GET /api/v1/customers`,
+	`GET /api/v1/customers?search={email}`,
+	`GET /api/v1/customers?search={phone}`,
+	`GET /api/v1/customers?search={name}`,
+	`GET /api/v1/customers?search=Sola`,
+	`POST /api/v1/transactions
+{"customerId": "{new}", "totalAmount": 200, "externalId": "N"}`,
+	`POST /api/v1/transactions
+{"customerId": "{new}", "totalAmount": 10, "type": "Return", "externalId": "S-{name}"}`,
+	`POST /api/v1/points/customers/{new}/add
+{"amount": 5, "loyaltyProgramId": "{club}"}`,
+	`POST /api/v1/rewards/redeem
+{"customerId": "{new}", "productId": "{espresso}"}`,
+	`GET /api/v1/points/customers/{new}/balance`,
+	`GET /api/v1/points/customers/{new}/movements`,
+	`GET /api/v1/transactions?customerId={new}`,
+	`GET /api/v1/transactions?search={email}`,
+	`GET /api/v1/transactions?search={phone}`,
+	`GET /api/v1/redemptions`,
+	`GET /api/v1/rewards?customerId={new}`,
+	`GET /api/v1/statistics`,
+}
+
+// TestKnownElsewhere enrols somebody whom the other organization knows and
+// somebody whom nobody knows. All answers from then on are the same.
+func TestKnownElsewhere(t *testing.T) {
+	s := newStreet(t)
+	s.knownElsewhere().report()
+	s.verify()
+
+	t.Run("control", func(t *testing.T) {
+		foundFirst := func(s *street, r *http.Request) bool {
+			return strings.HasSuffix(r.URL.Path, "/customers") && s.foreign(r)
+		}
+		for _, fault := range []struct {
+			name  string
+			flaws []string
+			wrong func(w *httptest.ResponseRecorder)
+		}{
+			{"200 for a person that there is", []string{flawStatus}, func(w *httptest.ResponseRecorder) { w.Code = 200 }},
+			{"a header", []string{flawHeader}, func(w *httptest.ResponseRecorder) { w.Header().Set("X-Linked", "1") }},
+			{"the name that another organization was told", []string{flawBody, flawLeak}, func(w *httptest.ResponseRecorder) {
+				w.Body = bytes.NewBufferString(strings.Replace(w.Body.String(), `"lastName":null`, `"lastName":"oeste"`, 1))
+			}},
+			{"when another organization was told", []string{flawBody}, func(w *httptest.ResponseRecorder) {
+				w.Body = bytes.NewBufferString(strings.Replace(w.Body.String(), "T10:00:00", "T09:00:00", 1))
+			}},
+			{"writing to the other", []string{flawOthers}, func(*httptest.ResponseRecorder) { s.touch(2) }},
+		} {
+			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if foundFirst(s, r) && r.Method == "POST" {
+					s.spoil(fault.wrong).ServeHTTP(w, r)
+				} else {
+					s.api.ServeHTTP(w, r)
+				}
+			})
+			m := s.knownElsewhere()
+			if first := known[0] + "\nPOST /api/v1/customers"; !m.has(first, fault.flaws...) {
+				t.Errorf("%s: nothing was found: %v", fault.name, m.flaws[first])
+			}
+		}
+
+		// Who is known there is a customer here.
+		s.handler = newAPI(s.leaky(), nil, slog.New(slog.DiscardHandler))
+		if m := s.knownElsewhere(); !m.has(known[0]+"\nPOST /api/v1/customers", flawStatus) || !m.has(known[0]+"\nPOST /api/v1/customers", flawLeak) {
+			t.Error("identities under another's keys: nothing was found")
+		}
+		s.handler = s.api
+	})
+}
+
+// leaky is an engine on a store that mixes up whose records are whose.
+func (s *street) leaky() *engine {
+	return newEngine(leakyStore{s.past}, func() time.Time { return s.clock }, func() seed {
+		s.seeds++
+		return seed{byte(s.seeds)}
+	})
+}
+
+func (s *street) knownElsewhere() *matrix {
+	m := s.newMatrix()
+	for _, body := range known {
+		wanted := s.enrolled(body, nowhere)
+		for n, got := range s.enrolled(body, there) {
+			for _, kind := range []string{"email", "phone", "phone2", "name"} {
+				got.result.body = strings.ReplaceAll(got.result.body, s.value(there, kind), s.value(nowhere, kind))
+			}
+			m.cells++
+			name := body + "\n" + got.name
+			m.note(name, wanted[n].result, got.result, answerFlaws(wanted[n].result, got.result)...)
+			if m.leaks(got.step, got.result) {
+				m.note(name, wanted[n].result, got.result, flawLeak)
+			}
+			if slices.ContainsFunc(changed(m.begin, got.state), m.isOthers) {
+				m.note(name, wanted[n].result, got.result, flawOthers)
+			}
+		}
+	}
+	return m
+}
+
+// An exchanged is one request of a conversation and its result.
+type exchanged struct {
+	step
+	result
+	name string
+}
+
+// enrolled enrols a customer with contact data of an organization's and asks
+// all that may be asked then.
+func (s *street) enrolled(body, org string) (list []exchanged) {
+	s.past.state.Store(&s.begin)
+	var created struct{ ID string }
+	for n, text := range append([]string{"POST /api/v1/customers\n" + body}, afterwards...) {
+		r := row{text: text}
+		var values []string
+		for _, p := range r.places() {
+			switch p.kind {
+			case "new":
+				values = append(values, created.ID)
+			case "club", "espresso":
+				values = append(values, s.value(here, p.kind))
+			default:
+				values = append(values, s.value(org, p.kind))
+			}
+		}
+		q := r.fill(values)
+		s.seed, s.seeds = text, 0
+		got := s.then(q)
+		if n == 0 {
+			s.must(json.Unmarshal([]byte(got.body), &created))
+			text, _, _ = strings.Cut(text, "\n")
+		}
+		list = append(list, exchanged{q, got, text})
+	}
+	return list
+}
