@@ -1,0 +1,287 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A checker of linearizability, and what one customer and one reward's stock
+// are to it.
+//
+// A history is what clients saw: of each operation when it was called, when it
+// was answered, and the answer. It is linearizable if every operation can be
+// given one moment between its call and its answer so that, carried out at
+// these moments one by one, all of them are answered as they were.
+//
+// Customers do not depend on one another, so each one's history is judged for
+// itself, and so is a reward's stock. A redemption is part of both: that there
+// was no stock is no news to the customer's balance, and the other way round.
+
+// An observation is an operation, as its client saw it.
+type observation struct {
+	kind       string // add, deduct, balance, movements, redeem, cancel or stock
+	amount     int    // of points; of a redemption, or the cancellation of one, what the reward costs
+	redemption int    // which one of the customer's is cancelled
+
+	called, returned int64 // on one clock for all
+	// Nobody knows whether it was carried out: it may have been, once, between
+	// called and returned, or not at all.
+	unknown bool
+
+	code    string // 201, or "400 insufficient_balance"
+	balance int    // of the customer, where the answer tells
+	count   int    // of movements, or what is left in stock
+}
+
+// notOver is when an operation returns whose effect may come at any time.
+const notOver = math.MaxInt64
+
+func (o *observation) String() string {
+	s := fmt.Sprintf("%6d-", o.called)
+	if o.returned == notOver {
+		s += "…     "
+	} else {
+		s += fmt.Sprintf("%-6d", o.returned)
+	}
+	s += " " + o.kind
+	switch o.kind {
+	case "add", "deduct":
+		s += fmt.Sprint(" ", o.amount)
+	case "cancel":
+		s += fmt.Sprint(" #", o.redemption)
+	}
+	if o.unknown {
+		return s + " => ?"
+	}
+	s += fmt.Sprint(" => ", o.code)
+	if o.kind == "movements" || o.kind == "stock" {
+		s += fmt.Sprintf(", %d there", o.count)
+	}
+	if o.kind != "stock" && !strings.HasPrefix(o.code, "409") {
+		s += fmt.Sprintf(", balance %d", o.balance)
+	}
+	return s
+}
+
+// linearizable returns nil if a history is linearizable that begins in the
+// state start. step carries out an operation: it returns the state after it,
+// and whether the answer is the right one, which of an unknown operation it
+// is.
+//
+// It tries the orders that the times permit, depth first, and never goes on
+// twice from the same state with the same operations done: Wing and Gong's
+// search with Lowe's memory.
+func linearizable[S comparable](history []*observation, start S, step func(S, *observation) (S, bool)) error {
+	history = slices.SortedFunc(slices.Values(history), func(a, b *observation) int { return cmp.Compare(a.called, b.called) })
+	type visit struct {
+		done  string
+		state S
+	}
+	var (
+		visited = map[visit]bool{}
+		done    = make([]byte, len(history)) // 1 where the operation is
+		order   []*observation
+		longest []*observation
+		after   = start // longest
+		search  func(state S) bool
+	)
+	search = func(state S) bool {
+		if len(order) > len(longest) {
+			longest, after = slices.Clone(order), state
+		}
+		// What is next was called before anything that must still be done
+		// had returned; and nothing was called yet after it had returned
+		// itself, or, of unknown outcome, it is too late for it.
+		deadline, latest, left := int64(notOver), int64(-1), false
+		for i, o := range history {
+			switch {
+			case done[i] == 1:
+				latest = max(latest, o.called)
+			case !o.unknown:
+				deadline, left = min(deadline, o.returned), true
+			}
+		}
+		if !left {
+			return true
+		}
+		v := visit{string(done), state}
+		if visited[v] {
+			return false
+		}
+		visited[v] = true
+		for i, o := range history {
+			if o.called > deadline {
+				break
+			}
+			if done[i] == 1 || o.returned < latest {
+				continue
+			}
+			next, ok := step(state, o)
+			if !ok {
+				continue
+			}
+			done[i] = 1
+			order = append(order, o)
+			if search(next) {
+				return true
+			}
+			done[i] = 0
+			order = order[:len(order)-1]
+		}
+		return false
+	}
+	if search(start) {
+		return nil
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "no order explains the answers. From %+v it gets as far as %+v by\n", start, after)
+	for _, o := range longest {
+		fmt.Fprintln(&text, o)
+	}
+	fmt.Fprintln(&text, "which leaves")
+	for _, o := range history {
+		if !slices.Contains(longest, o) {
+			fmt.Fprintln(&text, o)
+		}
+	}
+	return fmt.Errorf("%s", text.String())
+}
+
+// An accountState is a customer's account, as far as the operations go.
+type accountState struct {
+	Balance, Movements int
+	Cancelled          uint64 // a bit for each redemption
+}
+
+// step is the account's part of an operation.
+func (s accountState) step(o *observation) (accountState, bool) {
+	code, change := "201", 0
+	switch o.kind {
+	case "balance", "movements":
+		code = "200"
+	case "add":
+		change = o.amount
+	case "deduct", "redeem":
+		if change = -o.amount; s.Balance < o.amount {
+			code = "400 insufficient_balance"
+		}
+	case "cancel":
+		if change = o.amount; s.Cancelled&(1<<o.redemption) != 0 {
+			code = "409 redemption_not_cancellable"
+		}
+	}
+	next := s
+	if code == "201" {
+		next.Balance += change
+		next.Movements++
+		if o.kind == "cancel" {
+			next.Cancelled |= 1 << o.redemption
+		}
+	}
+	switch {
+	case o.unknown:
+		return next, true
+	case o.kind == "redeem" && o.code == "409 reward_out_of_stock":
+		return s, true
+	case o.code != code || o.kind == "movements" && o.count != next.Movements:
+		return s, false
+	}
+	return next, strings.HasPrefix(code, "409") || o.balance == next.Balance
+}
+
+// stepStock is the part of an operation that a reward's stock has in it.
+func stepStock(stock int, o *observation) (int, bool) {
+	switch {
+	case o.kind == "stock":
+		return stock, o.count == stock
+	case o.kind == "redeem" && (o.unknown || o.code == "201"):
+		return stock - 1, stock > 0
+	case o.kind == "redeem" && o.code == "409 reward_out_of_stock":
+		return stock, stock == 0
+	case o.kind == "redeem": // stock is looked at before the balance
+		return stock, stock > 0
+	case o.kind == "cancel" && (o.unknown || o.code == "201"):
+		return stock + 1, true
+	}
+	return stock, true
+}
+
+// TestLinearizable holds the checker against small histories that can be
+// judged by eye. Each is of one customer who begins with 100 points, or of a
+// stock that begins with 1.
+func TestLinearizable(t *testing.T) {
+	type history = []*observation
+	// op is an operation from..to with what it told.
+	op := func(kind string, amount int, from, to int64, code string, balance int) *observation {
+		return &observation{kind: kind, amount: amount, called: from, returned: to, code: code, balance: balance}
+	}
+	lost := func(kind string, amount int, from, to int64) *observation {
+		return &observation{kind: kind, amount: amount, called: from, returned: to, unknown: true}
+	}
+	cancel := func(redemption int, from, to int64, code string, balance int) *observation {
+		return &observation{kind: "cancel", amount: 60, redemption: redemption, called: from, returned: to, code: code, balance: balance}
+	}
+	count := func(kind string, from, to int64, count, balance int) *observation {
+		return &observation{kind: kind, called: from, returned: to, code: "200", count: count, balance: balance}
+	}
+	const poor, none, again = "400 insufficient_balance", "409 reward_out_of_stock", "409 redemption_not_cancellable"
+	for _, test := range []struct {
+		reason  string
+		right   bool
+		history history
+	}{
+		{"nothing", true, nil},
+		{"one after another", true, history{op("deduct", 60, 1, 2, "201", 40), op("deduct", 60, 3, 4, poor, 40), op("add", 20, 5, 6, "201", 60), op("deduct", 60, 7, 8, "201", 0)}},
+		{"spent twice", false, history{op("deduct", 60, 1, 3, "201", 40), op("deduct", 60, 2, 4, "201", 40)}},
+		{"the second as if it had been first", false, history{op("deduct", 10, 1, 2, "201", 80), op("deduct", 10, 3, 4, "201", 90)}},
+		{"the same, at once", true, history{op("deduct", 10, 1, 3, "201", 80), op("deduct", 10, 2, 4, "201", 90)}},
+		{"refused though there was enough", false, history{op("deduct", 60, 1, 2, poor, 100)}},
+		{"refused with a figure that never was", false, history{op("deduct", 150, 1, 3, poor, 90), op("add", 20, 2, 4, "201", 120)}},
+		{"granted before what it needs was there", false, history{op("deduct", 150, 1, 2, "201", 0), op("add", 50, 3, 4, "201", 150)}},
+		{"granted while what it needs was coming", true, history{op("deduct", 150, 1, 4, "201", 0), op("add", 50, 2, 3, "201", 150)}},
+		{"a stale read", false, history{op("add", 10, 1, 2, "201", 110), op("balance", 0, 3, 4, "200", 100)}},
+		{"a read of what is being written, or not yet", true, history{op("add", 10, 1, 6, "201", 110), op("balance", 0, 2, 3, "200", 100), op("balance", 0, 4, 5, "200", 110)}},
+		{"a read of it, and then not any more", false, history{op("add", 10, 1, 6, "201", 110), op("balance", 0, 2, 3, "200", 110), op("balance", 0, 4, 5, "200", 100)}},
+		{"a read before the write was called", false, history{op("balance", 0, 1, 2, "200", 110), op("add", 10, 3, 4, "201", 110)}},
+		{"applied twice", false, history{op("add", 10, 1, 2, "201", 110), op("balance", 0, 3, 4, "200", 120)}},
+		{"lost", false, history{op("add", 10, 1, 2, "201", 110), op("add", 10, 3, 4, "201", 110)}},
+		{"movements as many as there were changes", true, history{op("add", 10, 1, 2, "201", 110), count("movements", 3, 4, 2, 110)}},
+		{"a movement too many", false, history{op("add", 10, 1, 2, "201", 110), count("movements", 3, 4, 3, 110)}},
+		{"a movement whose balance is not there yet", false, history{op("add", 10, 1, 4, "201", 110), count("movements", 2, 3, 2, 100)}},
+		{"without an answer, and done", true, history{lost("add", 10, 1, notOver), op("balance", 0, 2, 3, "200", 110)}},
+		{"without an answer, and not done", true, history{lost("add", 10, 1, notOver), op("balance", 0, 2, 3, "200", 100)}},
+		{"without an answer, and done late", true, history{lost("add", 10, 1, notOver), op("balance", 0, 2, 3, "200", 100), op("balance", 0, 4, 5, "200", 110)}},
+		{"without an answer, and done twice", false, history{lost("add", 10, 1, notOver), op("balance", 0, 2, 3, "200", 120)}},
+		{"without an answer, done and undone", false, history{lost("add", 10, 1, notOver), op("balance", 0, 2, 3, "200", 110), op("balance", 0, 4, 5, "200", 100)}},
+		{"without an answer, and seen before its call", false, history{op("balance", 0, 1, 2, "200", 110), lost("add", 10, 3, notOver)}},
+		{"without an answer, and of no use where there is too little", true, history{lost("deduct", 150, 1, notOver), op("balance", 0, 2, 3, "200", 100)}},
+		{"of a process that had died before it was done", false, history{lost("add", 10, 1, 4), op("balance", 0, 5, 6, "200", 100), op("balance", 0, 7, 8, "200", 110)}},
+		{"of a process that died, and done before", true, history{lost("add", 10, 1, 4), op("balance", 0, 5, 6, "200", 110), op("balance", 0, 7, 8, "200", 110)}},
+		{"redeemed and cancelled", true, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 4, "201", 100), cancel(0, 5, 6, again, 0)}},
+		{"cancelled twice", false, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 5, "201", 100), cancel(0, 4, 6, "201", 160)}},
+		{"cancelled not even once", false, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 4, again, 0)}},
+		{"no stock costs no points", true, history{op("redeem", 60, 1, 2, none, 0), op("balance", 0, 3, 4, "200", 100)}},
+
+		{"the last one of the stock", true, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, none, 0), count("stock", 7, 8, 0, 0)}},
+		{"the last one, given twice", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 5, "201", 40), op("redeem", 60, 4, 6, "201", 40)}},
+		{"out of stock though one was left", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, none, 0)}},
+		{"given again what was given back", true, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), cancel(0, 5, 8, "201", 100), op("redeem", 60, 6, 7, "201", 40)}},
+		{"given before it was given back", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, "201", 40), cancel(0, 7, 8, "201", 100)}},
+		{"too poor, and nothing there", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, poor, 40)}},
+		{"perhaps given, so perhaps none left", true, history{count("stock", 1, 2, 1, 0), lost("redeem", 60, 3, notOver), op("redeem", 60, 4, 5, none, 0)}},
+	} {
+		var err error
+		if len(test.history) > 0 && test.history[0].kind == "stock" {
+			err = linearizable(test.history, 1, stepStock)
+		} else {
+			err = linearizable(test.history, accountState{Balance: 100, Movements: 1}, accountState.step)
+		}
+		if (err == nil) != test.right {
+			t.Errorf("%s: found right: %t\n%v", test.reason, err == nil, err)
+		}
+	}
+}
