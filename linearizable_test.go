@@ -159,28 +159,26 @@ type accountState struct {
 
 // step is the account's part of an operation.
 func (s accountState) step(o *observation) (accountState, bool) {
-	code, change := "201", 0
+	code, next := "200", s
 	switch o.kind {
-	case "balance", "movements":
-		code = "200"
 	case "add":
-		change = o.amount
+		code = "201"
+		next.Balance += o.amount
 	case "deduct", "redeem":
-		if change = -o.amount; s.Balance < o.amount {
+		if code = "201"; s.Balance < o.amount {
 			code = "400 insufficient_balance"
+			break
 		}
+		next.Balance -= o.amount
 	case "cancel":
-		if change = o.amount; s.Cancelled&(1<<o.redemption) != 0 {
+		if next.Cancelled |= 1 << o.redemption; next.Cancelled == s.Cancelled {
 			code = "409 redemption_not_cancellable"
+			break
 		}
+		next.Balance += o.amount
 	}
-	next := s
-	if code == "201" {
-		next.Balance += change
+	if next.Balance != s.Balance {
 		next.Movements++
-		if o.kind == "cancel" {
-			next.Cancelled |= 1 << o.redemption
-		}
 	}
 	switch {
 	case o.unknown:
@@ -204,7 +202,7 @@ func stepStock(stock int, o *observation) (int, bool) {
 		return stock, stock == 0
 	case o.kind == "redeem": // stock is looked at before the balance
 		return stock, stock > 0
-	case o.kind == "cancel" && (o.unknown || o.code == "201"):
+	case o.kind == "cancel" && (o.unknown || o.code == "200"):
 		return stock + 1, true
 	}
 	return stock, true
@@ -261,16 +259,16 @@ func TestLinearizable(t *testing.T) {
 		{"without an answer, and of no use where there is too little", true, history{lost("deduct", 150, 1, notOver), op("balance", 0, 2, 3, "200", 100)}},
 		{"of a process that had died before it was done", false, history{lost("add", 10, 1, 4), op("balance", 0, 5, 6, "200", 100), op("balance", 0, 7, 8, "200", 110)}},
 		{"of a process that died, and done before", true, history{lost("add", 10, 1, 4), op("balance", 0, 5, 6, "200", 110), op("balance", 0, 7, 8, "200", 110)}},
-		{"redeemed and cancelled", true, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 4, "201", 100), cancel(0, 5, 6, again, 0)}},
-		{"cancelled twice", false, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 5, "201", 100), cancel(0, 4, 6, "201", 160)}},
+		{"redeemed and cancelled", true, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 4, "200", 100), cancel(0, 5, 6, again, 0)}},
+		{"cancelled twice", false, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 5, "200", 100), cancel(0, 4, 6, "200", 160)}},
 		{"cancelled not even once", false, history{op("redeem", 60, 1, 2, "201", 40), cancel(0, 3, 4, again, 0)}},
 		{"no stock costs no points", true, history{op("redeem", 60, 1, 2, none, 0), op("balance", 0, 3, 4, "200", 100)}},
 
 		{"the last one of the stock", true, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, none, 0), count("stock", 7, 8, 0, 0)}},
 		{"the last one, given twice", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 5, "201", 40), op("redeem", 60, 4, 6, "201", 40)}},
 		{"out of stock though one was left", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, none, 0)}},
-		{"given again what was given back", true, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), cancel(0, 5, 8, "201", 100), op("redeem", 60, 6, 7, "201", 40)}},
-		{"given before it was given back", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, "201", 40), cancel(0, 7, 8, "201", 100)}},
+		{"given again what was given back", true, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), cancel(0, 5, 8, "200", 100), op("redeem", 60, 6, 7, "201", 40)}},
+		{"given before it was given back", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, "201", 40), cancel(0, 7, 8, "200", 100)}},
 		{"too poor, and nothing there", false, history{count("stock", 1, 2, 1, 0), op("redeem", 60, 3, 4, "201", 40), op("redeem", 60, 5, 6, poor, 40)}},
 		{"perhaps given, so perhaps none left", true, history{count("stock", 1, 2, 1, 0), lost("redeem", 60, 3, notOver), op("redeem", 60, 4, 5, none, 0)}},
 	} {

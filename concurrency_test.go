@@ -1,0 +1,578 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What many clients at once may not do: get out more than is there. Each rush
+// is a thousand requests, sent together over 64 connections.
+
+const rushConnections = 64
+
+func rushSize() int {
+	if raceDetector {
+		return 200
+	}
+	return 1000
+}
+
+// A rush is an API on a store, and many clients of it.
+type rush struct {
+	*testing.T
+	*wires
+	engine  *engine
+	admin   *admin
+	size    int // requests at once
+	clock   atomic.Int64
+	paired  *pairedStore      // nil: an honest store
+	rewards map[string]string // ids, by key
+	people  int
+}
+
+// rushShop gives everybody 50 points; the rules of the others need a sku.
+var rushShop = setup{
+	program: `"rules":[{"key":"base","name":"base","per":{"amount":3,"points":1}},
+		{"key":"diaria","name":"diaria","skus":["DIA"],"points":7,"maxPerCustomerPerDay":3},
+		{"key":"primera","name":"primera","skus":["DIA"],"points":11,"firstPurchase":true},
+		{"key":"bienvenida","name":"bienvenida","on":"Signup","points":50}]`,
+	also: `"rewards":[{"key":"pocas","program":"club","name":"Pocas","pointsCost":1,"stock":10},
+		{"key":"tres","program":"club","name":"Tres","pointsCost":1,"limitPerCustomer":3},
+		{"key":"cara","program":"club","name":"Cara","pointsCost":40}]`,
+}
+
+// newRush serves a store. With two apis, each request goes to another one than
+// the one before; they share nothing but the store.
+func newRush(t *testing.T, s Store, size, apis int) *rush {
+	r := &rush{T: t, size: size, rewards: map[string]string{}}
+	r.paired, _ = s.(*pairedStore)
+	start, err := time.Parse(time.RFC3339, "2026-03-02T10:00:00Z")
+	r.ok(err)
+	r.clock.Store(start.UnixMilli())
+	r.engine = newEngine(s, func() time.Time { return time.UnixMilli(r.clock.Load()) }, cryptoSeed)
+	r.ok(r.engine.open(t.Context()))
+	r.admin = &admin{r.engine, func(context.Context) error { return nil }}
+	_, err = r.admin.apply(t.Context(), applyRequest{Document: rushShop.document()})
+	r.ok(err)
+
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	var handlers []http.Handler
+	for range apis {
+		handlers = append(handlers, newAPI(r.engine, nil, log))
+	}
+	var turn atomic.Uint64
+	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		handlers[turn.Add(1)%uint64(apis)].ServeHTTP(w, req)
+	}), log)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	r.ok(err)
+	go server.Serve(listener)
+	r.wires = newWires(listener.Addr().String(), r.key(keyRequest{}), rushConnections)
+	t.Cleanup(func() {
+		r.wires.close()
+		server.Close()
+		r.ok(s.Close())
+	})
+	for _, reward := range r.get("/rewards").told().Data {
+		r.rewards[strings.ToLower(reward.Name)] = reward.ID
+	}
+	return r
+}
+
+func (r *rush) ok(err error) {
+	if err != nil {
+		r.Helper()
+		r.Fatal(err)
+	}
+}
+
+// verified holds everything that is stored against itself.
+func (r *rush) verified() error {
+	report, err := r.admin.verify(r.Context(), struct{}{})
+	if err != nil || len(report.Problems) == 0 {
+		return err
+	}
+	return fmt.Errorf("verify: %q", report.Problems)
+}
+
+// key makes an API key of Café Luna and returns its text.
+func (r *rush) key(with keyRequest) string {
+	with.Org, with.Name = "cafe-luna", "prisa"
+	if with.RateLimit == 0 {
+		with.RateLimit = 10_000_000
+	}
+	k, err := r.admin.createKey(r.Context(), with)
+	r.ok(err)
+	return k.Key
+}
+
+// customer enrols somebody and gives points until there are so many.
+func (r *rush) customer(points int) string {
+	r.people++
+	c := r.post("/customers", fmt.Sprintf(`{"email":"cliente%d@example.com"}`, r.people)).told()
+	if points > c.Balance {
+		r.post("/points/customers/"+c.ID+"/add", fmt.Sprintf(`{"amount":%d}`, points-c.Balance))
+	}
+	if now := r.balance(c.ID); now != points {
+		r.Fatalf("a new customer has %d points, not %d", now, points)
+	}
+	return c.ID
+}
+
+func (r *rush) balance(customer string) int {
+	return r.get("/points/customers/" + customer + "/balance").told().Balance
+}
+
+// all sends r.size requests at once.
+func (r *rush) all(send func(i int) response) answers {
+	if r.paired != nil {
+		r.paired.armed.Store(true)
+		defer r.paired.armed.Store(false)
+	}
+	got := make(answers, r.size)
+	start := make(chan struct{})
+	var wait sync.WaitGroup
+	for i := range got {
+		wait.Go(func() {
+			<-start
+			got[i] = send(i)
+		})
+	}
+	close(start)
+	wait.Wait()
+	return got
+}
+
+// answers are what a rush was told.
+type answers []response
+
+// want compares how often each answer came.
+func (a answers) want(counts map[string]int) error {
+	got := map[string]int{}
+	for _, r := range a {
+		got[r.code()]++
+	}
+	return expect("answers", got, counts)
+}
+
+// accepted yields what those that got a 2xx were told.
+func (a answers) accepted() []said {
+	var list []said
+	for _, r := range a {
+		if r.status/100 == 2 {
+			list = append(list, r.told())
+		}
+	}
+	return list
+}
+
+func expect(what string, got, want any) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("%s: (-want +got)\n%s", what, diff)
+	}
+	return nil
+}
+
+// distinct counts the different values of a member.
+func distinct[V comparable](list []said, member func(said) V) int {
+	values := map[V]bool{}
+	for _, t := range list {
+		values[member(t)] = true
+	}
+	return len(values)
+}
+
+// rushes are what is rushed for. Each says what was wrong, and has a flaw that
+// it must notice.
+var rushes = []struct {
+	name string
+	flaw string
+	run  func(r *rush) error
+}{
+	{"deduct", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		got := r.all(func(int) response { return r.post("/points/customers/"+ana+"/deduct", `{"amount":10}`) })
+		var after []int
+		for _, t := range got.accepted() {
+			after = append(after, t.Balance)
+		}
+		slices.Sort(after)
+		return errors.Join(
+			got.want(map[string]int{"201": 10, "400 insufficient_balance": r.size - 10}),
+			expect("balances told", after, []int{0, 10, 20, 30, 40, 50, 60, 70, 80, 90}),
+			expect("balance", r.balance(ana), 0))
+	}},
+	{"stock", racyWrites, func(r *rush) error {
+		buyers := []string{r.customer(5000), r.customer(5000), r.customer(5000)}
+		got := r.all(func(i int) response { return r.redeem(buyers[i%3], r.rewards["pocas"]) })
+		spent := 0
+		for _, b := range buyers {
+			spent += 5000 - r.balance(b)
+		}
+		return errors.Join(
+			got.want(map[string]int{"201": 10, "409 reward_out_of_stock": r.size - 10}),
+			expect("codes", distinct(got.accepted(), func(t said) string { return t.Code }), 10),
+			expect("stock", *r.get("/rewards/" + r.rewards["pocas"]).told().Stock, 0),
+			expect("points spent", spent, 10))
+	}},
+	{"limitPerCustomer", racyWrites, func(r *rush) error {
+		ana := r.customer(5000)
+		got := r.all(func(int) response { return r.redeem(ana, r.rewards["tres"]) })
+		return errors.Join(
+			got.want(map[string]int{"201": 3, "409 redemption_limit_reached": r.size - 3}),
+			expect("balance", r.balance(ana), 4997))
+	}},
+	{"cancel", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		cup := r.redeem(ana, r.rewards["cara"]).told().ID
+		got := r.all(func(int) response { return r.post("/redemptions/"+cup+"/cancel", `{}`) })
+		return errors.Join(
+			got.want(map[string]int{"200": 1, "409 redemption_not_cancellable": r.size - 1}),
+			expect("balance", r.balance(ana), 100))
+	}},
+	// What a limit refuses uses up nothing of the others, which are half as
+	// large again: half of what the limit lets through is left to them.
+	{"minute", twoCounters, func(r *rush) error {
+		limit := r.size / 10
+		return r.limits(keyRequest{RateLimit: limit, DailyLimit: limit + limit/2}, limit, time.Minute, "minute", "day")
+	}},
+	{"day and month", twoCounters, func(r *rush) error {
+		limit := r.size / 10
+		return r.limits(keyRequest{DailyLimit: limit, MonthlyLimit: limit + limit/2}, limit, oneDay, "day", "month")
+	}},
+	{"returns", racyWrites, func(r *rush) error {
+		ana := r.customer(50)
+		bought := r.sell(ana, `"totalAmount":100`).told()
+		got := r.all(func(int) response {
+			return r.sell(ana, `"totalAmount":10,"type":"Return","originalTransactionId":"`+bought.ID+`"`)
+		})
+		reversed := 0
+		for _, t := range got.accepted() {
+			reversed += t.PointsReversed
+		}
+		return errors.Join(
+			got.want(map[string]int{"201": 10, "400 return_exceeds_purchase": r.size - 10}),
+			expect("points earned", bought.PointsEarned, 33),
+			expect("points reversed by the returns", reversed, 33),
+			expect("points reversed of the purchase", r.get("/transactions/"+bought.ID).told().PointsReversed, 33),
+			expect("balance", r.balance(ana), 50))
+	}},
+	{"first purchase, and thrice a day", racyWrites, func(r *rush) error {
+		ana := r.customer(50)
+		got := r.all(func(int) response {
+			return r.sell(ana, `"totalAmount":1,"items":[{"sku":"DIA","price":1,"quantity":1}]`)
+		})
+		given, earned := map[string]int{}, 0
+		for _, t := range got.accepted() {
+			earned += t.PointsEarned
+			for _, rule := range t.AppliedRules {
+				given[rule.Name]++
+			}
+		}
+		delete(given, "base") // which gave nothing
+		return errors.Join(
+			got.want(map[string]int{"201": r.size}),
+			expect("times a rule was used", given, map[string]int{"diaria": 3, "primera": 1}),
+			expect("points earned", earned, 3*7+11),
+			expect("balance", r.balance(ana), 50+3*7+11))
+	}},
+	{"enrolment", racyWrites, func(r *rush) error {
+		before := r.get("/customers?limit=1").told().Meta.Total
+		got := r.all(func(i int) response {
+			// Each spells it in another way.
+			email := []byte("gemela@example.com")
+			for bit := range 6 {
+				if i>>bit&1 == 1 {
+					email[bit] -= 'a' - 'A'
+				}
+			}
+			return r.post("/customers", `{"email":"`+string(email)+`"}`)
+		})
+		people := got.accepted()
+		return errors.Join(
+			got.want(map[string]int{"201": 1, "200": r.size - 1}),
+			expect("ids", distinct(people, func(t said) string { return t.ID }), 1),
+			expect("customers more", r.get("/customers?limit=1").told().Meta.Total-before, 1),
+			expect("balance", r.balance(people[0].ID), 50))
+	}},
+	{"externalId", racyWrites, func(r *rush) error {
+		ana := r.customer(50)
+		got := r.all(func(int) response { return r.sell(ana, `"totalAmount":30,"externalId":"T-1"`) })
+		return errors.Join(
+			got.want(map[string]int{"201": 1, "200": r.size - 1}),
+			got.twins(),
+			expect("balance", r.balance(ana), 60))
+	}},
+	{"Idempotency-Key", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		got := r.all(func(int) response {
+			return r.send("POST", "/points/customers/"+ana+"/deduct", "k-1", `{"amount":10}`)
+		})
+		return errors.Join(
+			got.want(map[string]int{"201": r.size}),
+			got.twins(),
+			expect("balance", r.balance(ana), 90))
+	}},
+}
+
+func (r *rush) redeem(customer, reward string) response {
+	return r.post("/rewards/redeem", fmt.Sprintf(`{"customerId":%q,"productId":%q}`, customer, reward))
+}
+
+func (r *rush) sell(customer, members string) response {
+	return r.post("/transactions", fmt.Sprintf(`{"customerId":%q,%s}`, customer, members))
+}
+
+// limits rushes with a key for its first limit, waits until that is over, and
+// rushes for what is left of the second.
+func (r *rush) limits(with keyRequest, limit int, wait time.Duration, first, second string) error {
+	ana := r.customer(50)
+	key := r.key(with)
+	ask := func(int) response { return r.wires.exchange(key, "GET", "/points/customers/"+ana+"/balance", "", "") }
+	got := r.all(ask)
+	r.clock.Add(wait.Milliseconds())
+	then := r.all(ask)
+	return errors.Join(
+		got.want(map[string]int{"200": limit, "429 rate_limit_" + first: r.size - limit}),
+		then.want(map[string]int{"200": limit / 2, "429 rate_limit_" + second: r.size - limit/2}))
+}
+
+// twins tells whether all are one answer, given once and replayed to the
+// others.
+func (a answers) twins() error {
+	first := 0
+	for _, r := range a {
+		if !r.replayed {
+			first++
+		}
+		if string(r.body) != string(a[0].body) {
+			return fmt.Errorf("%s is not %s", r.body, a[0].body)
+		}
+	}
+	return expect("answers that are no replays", first, 1)
+}
+
+// TestRush: nothing is given more often than there is.
+func TestRush(t *testing.T) {
+	for name, open := range rushStores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRush(t, open(t), rushSize(), 1)
+			for _, rushed := range rushes {
+				if err := rushed.run(r); err != nil {
+					t.Errorf("%s: %v", rushed.name, err)
+				}
+			}
+			if err := r.verified(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+var rushStores = map[string]func(*testing.T) Store{
+	"mem": func(*testing.T) Store { return newMemStore() },
+	"bolt": func(t *testing.T) Store {
+		return testBolt(t, filepath.Join(t.TempDir(), "sello.db"), boltOptions{dense: denseTables})
+	},
+}
+
+// Flaws that a rush must notice.
+const (
+	racyWrites  = "updates read before others have written"
+	twoCounters = "limits are counted in two places"
+)
+
+// TestRushControl: every rush succeeds as it is, and not with its flaw.
+func TestRushControl(t *testing.T) {
+	const size = 20
+	for _, rushed := range rushes {
+		if err := rushed.run(newRush(t, newMemStore(), size, 1)); err != nil {
+			t.Errorf("%s: %v", rushed.name, err)
+		}
+		var flawed *rush
+		if rushed.flaw == racyWrites {
+			flawed = newRush(t, &pairedStore{Store: newMemStore(), patience: 5 * time.Second}, size, 1)
+		} else {
+			flawed = newRush(t, newMemStore(), size, 2)
+		}
+		if err := rushed.run(flawed); err == nil {
+			t.Errorf("%s: not noticed: %s", rushed.name, rushed.flaw)
+		}
+	}
+}
+
+// A pairedStore, once armed, runs its updates two by two on the same state, as
+// racyStore does.
+type pairedStore struct {
+	Store
+	armed    atomic.Bool
+	patience time.Duration // of one that waits for another
+
+	mu   sync.Mutex
+	half *sync.WaitGroup // of one that waits; nil: there is none
+}
+
+func (s *pairedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	if !s.armed.Load() {
+		return s.Store.Update(ctx, fn)
+	}
+	return racyStore{s.Store, s.pair()}.Update(ctx, fn)
+}
+
+func (s *pairedStore) pair() *sync.WaitGroup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if both := s.half; both != nil {
+		s.half = nil
+		return both
+	}
+	both := new(sync.WaitGroup)
+	both.Add(2)
+	s.half = both
+	time.AfterFunc(s.patience, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.half == both {
+			s.half = nil
+			both.Done()
+		}
+	})
+	return both
+}
+
+// wires are connections to an API that many clients share. Unlike net/http's
+// they never send a request again by themselves.
+type wires struct {
+	addr, key string
+	free      chan *wire // nil: to be opened
+}
+
+type wire struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+func newWires(addr, key string, n int) *wires {
+	w := &wires{addr, key, make(chan *wire, n)}
+	for range n {
+		w.free <- nil
+	}
+	return w
+}
+
+// close waits until all are free, and closes them.
+func (w *wires) close() {
+	for range cap(w.free) {
+		if c := <-w.free; c != nil {
+			c.Close()
+		}
+	}
+}
+
+func (w *wires) get(path string) response { return w.send("GET", path, "", "") }
+
+func (w *wires) post(path, body string) response { return w.send("POST", path, "", body) }
+
+func (w *wires) send(method, path, retryKey, body string) response {
+	return w.exchange(w.key, method, path, retryKey, body)
+}
+
+// A response is the answer to a request; status 0: there was none, as err says.
+type response struct {
+	status   int
+	replayed bool
+	body     []byte
+	err      error
+}
+
+func (w *wires) exchange(key, method, path, retryKey, body string) response {
+	c := <-w.free
+	r, err := w.over(&c, key, method, path, retryKey, body)
+	if err != nil {
+		r = response{err: err}
+		if c != nil {
+			c.Close()
+			c = nil
+		}
+	}
+	w.free <- c
+	return r
+}
+
+func (w *wires) over(c **wire, key, method, path, retryKey, body string) (response, error) {
+	if *c == nil {
+		conn, err := net.Dial("tcp", w.addr)
+		if err != nil {
+			return response{}, err
+		}
+		*c = &wire{conn, bufio.NewReader(conn)}
+	}
+	text := fmt.Sprintf("%s /api/v1%s HTTP/1.1\r\nHost: sello.test\r\nX-API-Key: %s\r\n", method, path, key)
+	if retryKey != "" {
+		text += "Idempotency-Key: " + retryKey + "\r\n"
+	}
+	if method == "POST" {
+		text += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	if _, err := (*c).Write([]byte(text + "\r\n" + body)); err != nil {
+		return response{}, err
+	}
+	res, err := http.ReadResponse((*c).answers, &http.Request{Method: method})
+	if err != nil {
+		return response{}, err
+	}
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.Close {
+		(*c).Close()
+		*c = nil
+	}
+	return response{res.StatusCode, res.Header.Get("Idempotency-Replayed") == "true", answer, nil}, err
+}
+
+// code is the status and, of an error, its code.
+func (r response) code() string {
+	switch {
+	case r.err != nil:
+		return r.err.Error()
+	case r.status >= 400:
+		return strconv.Itoa(r.status) + " " + r.told().Code
+	}
+	return strconv.Itoa(r.status)
+}
+
+// said are the members of answers that matter here.
+type said struct {
+	ID, Name, Code               string
+	Balance                      int
+	PointsEarned, PointsReversed int
+	AppliedRules                 []struct{ Name string }
+	Stock                        *int
+	Context                      struct{ Available int }
+	Meta                         struct{ Total int }
+	Data                         []said
+}
+
+func (r response) told() (t said) {
+	if err := json.Unmarshal(r.body, &t); err != nil {
+		panic(fmt.Sprintf("%v: %d %s", errors.Join(r.err, err), r.status, r.body))
+	}
+	return t
+}
