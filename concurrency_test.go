@@ -42,7 +42,7 @@ type rush struct {
 	admin   *admin
 	size    int // requests at once
 	clock   atomic.Int64
-	paired  *pairedStore      // nil: an honest store
+	arm     func(bool)        // a store with a flaw
 	rewards map[string]string // ids, by key
 	people  int
 }
@@ -55,14 +55,17 @@ var rushShop = setup{
 		{"key":"bienvenida","name":"bienvenida","on":"Signup","points":50}]`,
 	also: `"rewards":[{"key":"pocas","program":"club","name":"Pocas","pointsCost":1,"stock":10},
 		{"key":"tres","program":"club","name":"Tres","pointsCost":1,"limitPerCustomer":3},
-		{"key":"cara","program":"club","name":"Cara","pointsCost":40}]`,
+		{"key":"cara","program":"club","name":"Cara","pointsCost":40,"stock":5}]`,
 }
 
 // newRush serves a store. With two apis, each request goes to another one than
 // the one before; they share nothing but the store.
 func newRush(t *testing.T, s Store, size, apis int) *rush {
 	r := &rush{T: t, size: size, rewards: map[string]string{}}
-	r.paired, _ = s.(*pairedStore)
+	r.arm = func(bool) {}
+	if flawed, ok := s.(interface{ arm(bool) }); ok {
+		r.arm = flawed.arm
+	}
 	start, err := time.Parse(time.RFC3339, "2026-03-02T10:00:00Z")
 	r.ok(err)
 	r.clock.Store(start.UnixMilli())
@@ -142,10 +145,8 @@ func (r *rush) balance(customer string) int {
 
 // all sends r.size requests at once.
 func (r *rush) all(send func(i int) response) answers {
-	if r.paired != nil {
-		r.paired.armed.Store(true)
-		defer r.paired.armed.Store(false)
-	}
+	r.arm(true)
+	defer r.arm(false)
 	got := make(answers, r.size)
 	start := make(chan struct{})
 	var wait sync.WaitGroup
@@ -429,6 +430,8 @@ type pairedStore struct {
 	mu   sync.Mutex
 	half *sync.WaitGroup // of one that waits; nil: there is none
 }
+
+func (s *pairedStore) arm(on bool) { s.armed.Store(on) }
 
 func (s *pairedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	if !s.armed.Load() {
