@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -310,19 +311,25 @@ var (
 	linearMany = flag.Int("linear.n", 12, "random concurrent histories on each store; one in twelve of them across kill -9")
 )
 
-// linearSeeds runs fn with n seeds. The same seed gives the same clients;
-// whose turn it is the machine decides anew.
-func linearSeeds(t *testing.T, n int, fn func(rnd *rand.Rand) error) {
+// linearSeeds plays a history for each of n seeds, so many of them, each, on
+// what open returns. The same seed gives the same clients; whose turn it is
+// the machine decides anew.
+func linearSeeds(t *testing.T, n, each int, open func(t *testing.T) (play func(rnd *rand.Rand) error)) {
 	first := *linearSeed
 	if first == 0 {
 		first = rand.Uint64N(1_000_000_000)
 	}
-	t.Logf("seeds from %d", first)
-	for seed := first; seed < first+uint64(n); seed++ {
-		if err := fn(rand.New(rand.NewPCG(seed, 0))); err != nil {
-			t.Fatalf("go test -run '^%s$' -linear.seed %d -linear.n %d: %v", t.Name(), seed, n, err)
-		}
+	for from, end := first, first+uint64(n); from < end; from += uint64(each) {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
+			play := open(t)
+			for seed := from; seed < min(from+uint64(each), end); seed++ {
+				if err := play(rand.New(rand.NewPCG(seed, 0))); err != nil {
+					t.Fatalf("go test -run '^%s$' -linear.n 1 -linear.seed %d: %v", strings.Split(t.Name(), "/")[0], seed, err)
+				}
+			}
+		})
 	}
+	t.Logf("seeds from %d, %d of them", first, n)
 }
 
 // The size of a random history. Each customer begins with what rushShop gives
@@ -348,6 +355,8 @@ type recorder struct {
 	stock       []*observation
 	redemptions map[int][]string // by customer
 	unanswered  []*attempt
+
+	again, replayed int // answered after they had been sent again; of these, done before that
 }
 
 // An attempt is an operation that may be sent again.
@@ -434,6 +443,12 @@ func (h *recorder) send(w *wires, a *attempt) bool {
 		a.returned = notOver
 		h.unanswered = append(h.unanswered, a)
 		return r.err == nil
+	}
+	if !first {
+		h.again++
+	}
+	if !first && r.replayed {
+		h.replayed++
 	}
 	answer := r.told()
 	a.code, a.balance = r.code(), answer.Balance
@@ -537,10 +552,13 @@ func TestLinear(t *testing.T) {
 	for name, open := range rushStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRush(t, open(t), 0, 1)
-			linearSeeds(t, *linearMany, func(rnd *rand.Rand) error { return r.record(rnd, "") })
-			linearSeeds(t, 1+*linearMany/12, func(rnd *rand.Rand) error { return r.record(rnd, "with a key") })
-			r.ok(r.verified())
+			linearSeeds(t, *linearMany, 12, func(t *testing.T) func(*rand.Rand) error {
+				r := newRush(t, open(t), 0, 1)
+				return func(rnd *rand.Rand) error {
+					resend := pick(rnd, "", "", "", "with a key")
+					return errors.Join(r.record(rnd, resend), r.verified())
+				}
+			})
 		})
 	}
 }
@@ -659,54 +677,76 @@ func (k *killable) playUntilKilled(rnd *rand.Rand, after int64) {
 // TestLinearKill: histories go on across kill -9. What was answered is there
 // afterwards, what was not was done once or not at all, and never later.
 func TestLinearKill(t *testing.T) {
-	const kills = 3
-	linearSeeds(t, max(*linearMany/12, 1), func(rnd *rand.Rand) error {
-		k := newKillable(t)
-		lost := 0
-		for range kills {
-			k.playUntilKilled(rnd, int64(linearClients+rnd.IntN(30)))
-			lost += len(k.unanswered)
-			k.start()
-			k.retry(k.wires, rnd)
-		}
-		k.play(k.wires, rnd, linearEach/3)
-		k.settle(k.wires)
-		if code := k.server.stop(); code != 0 {
-			t.Errorf("exit code %d\n%s", code, k.server.log)
-		}
-		k.wires.close()
-		k.till.ok("verify")
-		t.Logf("%d operations were not answered", lost)
-		return k.check()
+	linearSeeds(t, max(*linearMany/12, 1), 1, func(t *testing.T) func(*rand.Rand) error {
+		return newKillable(t).playAcrossKills
 	})
 }
 
-// TestLinearKillControl: it is noticed if a file, with its journals, is set
-// back to what it was at an earlier kill.
-func TestLinearKillControl(t *testing.T) {
-	k := newKillable(t)
-	rnd := rand.New(rand.NewPCG(1, 0))
-	k.play(k.wires, rnd, 2)
-	k.kill()
-	copied := copyFiles(t, k.file())
-	k.start()
-	k.send(k.wires, k.attempt("add", 0, 10, 0))
-	k.kill()
-	if err := k.check(); err != nil {
-		t.Fatal(err)
+func (k *killable) playAcrossKills(rnd *rand.Rand) error {
+	lost := 0
+	for range 3 {
+		k.playUntilKilled(rnd, int64(linearClients+rnd.IntN(30)))
+		lost += len(k.unanswered)
+		k.start()
+		k.retry(k.wires, rnd)
 	}
-	for path := range copyFiles(t, k.file()) {
-		os.Remove(path)
-	}
-	for path, content := range copied {
-		writeFile(t, path, content)
-	}
-	k.start()
+	k.play(k.wires, rnd, linearEach/3)
 	k.settle(k.wires)
-	if err := k.check(); err == nil {
-		t.Error("not noticed: an older file, with its journals")
+	if code := k.server.stop(); code != 0 {
+		k.till.Errorf("exit code %d\n%s", code, k.server.log)
 	}
-	k.kill()
+	k.wires.close()
+	k.till.ok("verify")
+	k.till.Logf("%d requests were not answered; of %d sent again %d had been carried out", lost, k.again, k.replayed)
+	if lost == 0 {
+		k.till.Error("nobody noticed that the server was killed")
+	}
+	return k.check()
+}
+
+// TestLinearKillControl: it is noticed if, after a kill, a change is made
+// again, or the file is set back to what it was before.
+func TestLinearKillControl(t *testing.T) {
+	t.Run("again", func(t *testing.T) {
+		k := newKillable(t)
+		for _, retryKey := range []string{"k-1", ""} {
+			add := k.attempt("add", 0, 10, 0)
+			add.retryKey = retryKey
+			k.send(k.wires, add)
+			k.kill()
+			k.start()
+			k.send(k.wires, add)
+			k.settle(k.wires)
+			if err := k.check(); (err == nil) != (retryKey != "") {
+				t.Errorf("sent again with the Idempotency-Key %q: %v", retryKey, err)
+			}
+		}
+		k.kill()
+	})
+	t.Run("set back", func(t *testing.T) {
+		k := newKillable(t)
+		k.play(k.wires, rand.New(rand.NewPCG(1, 0)), 2)
+		k.kill()
+		copied := copyFiles(t, k.file())
+		k.start()
+		k.send(k.wires, k.attempt("add", 0, 10, 0))
+		k.kill()
+		if err := k.check(); err != nil {
+			t.Fatal(err)
+		}
+		for path := range copyFiles(t, k.file()) {
+			os.Remove(path)
+		}
+		for path, content := range copied {
+			writeFile(t, path, content)
+		}
+		k.start()
+		k.settle(k.wires)
+		if err := k.check(); err == nil {
+			t.Error("not noticed: an older file, with its journals")
+		}
+		k.kill()
+	})
 }
 
 // copyFiles reads a file and those beside it whose names go on from its own.
