@@ -211,7 +211,9 @@ func (s accountState) step(o *observation) (accountState, bool) {
 	return next, strings.HasPrefix(code, "409") || o.balance == next.Balance
 }
 
-// stepStock is the part of an operation that a reward's stock has in it.
+// stepStock is the part of an operation that a reward's stock has in it. It
+// knows no customers: of cancellations without an answer, two of the same
+// redemption may both count.
 func stepStock(stock int, o *observation) (int, bool) {
 	switch {
 	case o.kind == "stock":
@@ -456,9 +458,12 @@ func (h *recorder) send(w *wires, a *attempt) bool {
 	case r.status == 400:
 		a.balance = answer.Context.Available
 	case a.kind == "movements":
-		a.count, a.balance = answer.Meta.Total, answer.Data[0].Balance
+		a.count = answer.Meta.Total
+		for _, newest := range answer.Data {
+			a.balance = newest.Balance
+		}
 	case a.kind == "stock":
-		a.count = *answer.Stock
+		a.count = answer.Stock
 	case a.kind == "redeem" && r.status == 201:
 		h.redemptions[a.customer] = append(h.redemptions[a.customer], answer.ID)
 	}
