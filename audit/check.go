@@ -287,6 +287,7 @@ func (c *check) entries(b *book) {
 	var sum points
 	newest := 0 // line of the attempt that was sent last so far
 	ids, sold, redeemed, cancelled := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	credited := map[string]points{} // what is left of each credit
 	for i, e := range b.entries {
 		id := e.text("id")
 		if ids[id] {
@@ -302,6 +303,7 @@ func (c *check) entries(b *book) {
 			c.fault("customer %s: entry %d, %s, says balance %v; the entries up to it add up to %v", b.customer, i+1, id, e.points("balance"), sum)
 			sum = e.points("balance") // one fault, not one for each that follows
 		}
+		c.lots(e, amount, credited)
 		var o *operation
 		mine := 1 // whether the entry is all there is of the operation, or goes with a record that was counted
 		switch sale, redemption := e.text("transactionId"), e.text("redemptionId"); {
@@ -355,6 +357,33 @@ func (c *check) entries(b *book) {
 		if !redeemed[id] || (x.text("status") == "Cancelled") != cancelled[id] {
 			c.fault("redemption %s (%s) is %s; the ledger took points for it: %t, gave them back: %t", id, x.text("comment"), x.text("status"), redeemed[id], cancelled[id])
 		}
+	}
+}
+
+// lots takes what an entry used from the credits before it, or gives back to
+// them.
+func (c *check) lots(e object, amount points, credited map[string]points) {
+	lots, isList := e["lots"].([]any)
+	if !isList && amount > 0 {
+		credited[e.text("id")] = amount
+		return
+	}
+	var used points
+	for _, l := range lots {
+		lot, _ := l.(map[string]any)
+		part, from := object(lot).points("amount"), object(lot).text("movementId")
+		used += part
+		if amount > 0 {
+			part = -part
+		}
+		left, known := credited[from]
+		credited[from] = left - part
+		if !known || left < part {
+			c.fault("entry %s uses %v of credit %s, which has %v left", e.text("id"), part, from, left)
+		}
+	}
+	if used != max(amount, -amount) {
+		c.fault("entry %s moves %v, from lots of %v", e.text("id"), amount, used)
 	}
 }
 
