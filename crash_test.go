@@ -252,6 +252,7 @@ func (v *victim) load(args ...string) (wait func() (out string, err error)) {
 	}
 	if err != nil {
 		out, waitErr := wait()
+		v.server.kill()
 		v.Fatalf("the load: %q %v %v\n%s\n%s", line, err, waitErr, out, v.server.log)
 	}
 	return wait
@@ -315,6 +316,7 @@ func (v *victim) audit(args ...string) {
 	v.Helper()
 	out, err := v.auditor("check", args...).CombinedOutput()
 	if err != nil {
+		v.server.kill() // its log is whole then
 		v.Fatalf("the audit: %v\n%s\nthe server:\n%s", err, out, tail(v.server.log.String()))
 	}
 	var all int
