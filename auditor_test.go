@@ -406,6 +406,9 @@ func TestCrashMutants(t *testing.T) {
 func cutJournal(t *testing.T, db string, records int) {
 	t.Helper()
 	j, name, file := newestJournal(t, db)
+	if j == nil {
+		t.Fatal("there is no journal")
+	}
 	var ends []int64
 	j.end = journalHeader
 	for {
@@ -426,7 +429,8 @@ func cutJournal(t *testing.T, db string, records int) {
 	}
 }
 
-// newestJournal reads the file of the journal's newest generation.
+// newestJournal reads the file of the journal's newest generation; nil if
+// there is none yet.
 func newestJournal(t *testing.T, db string) (newest *journal, name string, file []byte) {
 	t.Helper()
 	for _, n := range journalNames(db) {
@@ -441,9 +445,6 @@ func newestJournal(t *testing.T, db string) (newest *journal, name string, file 
 		if newest == nil || j.generation > newest.generation {
 			newest, name, file = j, n, b
 		}
-	}
-	if newest == nil {
-		t.Fatal("there is no journal")
 	}
 	return newest, name, file
 }

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
 )
 
 // Crashes: the real binary is killed while clients write to it, started again
@@ -68,6 +70,9 @@ func TestCrash(t *testing.T) {
 		}
 	}
 	t.Logf("-crash.seed=%d: %+v", seed, sum)
+	if !t.Failed() && *crashCycles >= 20 && (sum.InCheckpoint == 0 || sum.Unknown == 0 || sum.Applied == 0) {
+		t.Error("the moments were too tame to show anything")
+	}
 }
 
 func newCrashSeed(t *testing.T) uint64 {
@@ -162,6 +167,7 @@ type victim struct {
 // crashFigures count what was seen.
 type crashFigures struct {
 	Kills, InStop, InStart, Stops int // ends: under load, while it stopped, while it started; and stops without a kill
+	InCheckpoint                  int // kills that left a checkpoint half done
 	Writes, Unknown, Applied      int // sent; of them without an answer; of them carried out nevertheless
 	Refused, Retried              int
 }
@@ -171,6 +177,7 @@ func (f *crashFigures) add(g crashFigures) {
 	f.InStop += g.InStop
 	f.InStart += g.InStart
 	f.Stops += g.Stops
+	f.InCheckpoint += g.InCheckpoint
 	f.Writes += g.Writes
 	f.Unknown += g.Unknown
 	f.Applied += g.Applied
@@ -269,13 +276,40 @@ func (v *victim) end() {
 	case n < 6:
 		v.figures.Kills++
 		v.server.kill()
+		v.look()
 	case n < 9: // while it stops: it brings the journal into the file then
 		v.figures.InStop++
 		v.server.Process.Signal(syscall.SIGTERM)
 		time.Sleep(time.Duration(v.rng.Int64N(int64(30 * time.Millisecond))))
 		v.server.kill()
+		v.look()
 	default:
 		v.wantStopped()
+	}
+}
+
+// look counts whether the kill came in a checkpoint: then both files of the
+// journal hold what the data file lacks, or has a part of.
+func (v *victim) look() {
+	v.Helper()
+	db, err := bolt.Open(v.db(), 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer db.Close()
+	var first uint64
+	err = db.View(func(tx *bolt.Tx) (err error) {
+		_, first, err = journalState(tx)
+		return err
+	})
+	if err != nil {
+		v.Fatal(err)
+	}
+	if first == 0 {
+		return // it had stopped, or not written
+	}
+	if newest, _, _ := newestJournal(v.T, v.db()); newest != nil && newest.generation > first {
+		v.figures.InCheckpoint++
 	}
 }
 
