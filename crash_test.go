@@ -58,7 +58,7 @@ func TestCrash(t *testing.T) {
 					t.Logf("again: go test -run '^TestCrash$' -crash.n=%d -crash.seed=%d", n, seed+i)
 				}
 			}()
-			for range n {
+			for v.figures.Kills+v.figures.InStop < n {
 				v.cycle()
 			}
 			v.audit("-all")
@@ -278,10 +278,13 @@ func (v *victim) end() {
 		v.server.kill()
 		v.look()
 	case n < 9: // while it stops: it brings the journal into the file then
-		v.figures.InStop++
 		v.server.Process.Signal(syscall.SIGTERM)
 		time.Sleep(time.Duration(v.rng.Int64N(int64(30 * time.Millisecond))))
-		v.server.kill()
+		if v.server.kill(); v.server.ProcessState.ExitCode() == 0 {
+			v.figures.Stops++ // too late
+			return
+		}
+		v.figures.InStop++
 		v.look()
 	default:
 		v.wantStopped()
