@@ -20,8 +20,9 @@ const (
 
 	// maxDecimal is 99 999 999 999.9999: fifteen digits, the most that a
 	// client which reads numbers as float64 gets back unchanged.
-	maxDecimal     decimal = 999_999_999_999_999
-	maxWholeDigits         = 11
+	maxDecimal decimal = 999_999_999_999_999
+
+	maxWholeDigits = 11 // of maxDecimal
 )
 
 // Errors of parseDecimal.
