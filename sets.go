@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"maps"
 	"math/bits"
 	"slices"
 	"sort"
@@ -110,14 +109,6 @@ func (s blockSet) count() (n uint64) {
 	return n
 }
 
-// numbers lists the set in order.
-func (s blockSet) numbers() (list []uint32) {
-	for _, block := range slices.Sorted(maps.Keys(s)) {
-		list = appendNumbers(list, block, s[block])
-	}
-	return list
-}
-
 func toBitmap(value []byte) *[bitmapSize]byte {
 	bits := new([bitmapSize]byte)
 	if len(value) == bitmapSize {
@@ -137,24 +128,16 @@ func addOffsets(bits *[bitmapSize]byte, value []byte) {
 }
 
 func fromBitmap(bits *[bitmapSize]byte) []byte {
-	numbers := appendNumbers(nil, 0, bits)
-	if 2*len(numbers) >= bitmapSize {
-		return bits[:]
-	}
-	packed := make([]byte, 0, 2*len(numbers))
-	for _, n := range numbers {
-		packed = binary.BigEndian.AppendUint16(packed, uint16(n))
-	}
-	return packed
-}
-
-func appendNumbers(numbers []uint32, block uint32, bits *[bitmapSize]byte) []uint32 {
+	offsets := make([]byte, 0, bitmapSize)
 	for i, b := range bits {
-		for bit := range uint32(8) {
+		for bit := range 8 {
 			if b&(1<<bit) != 0 {
-				numbers = append(numbers, block*setBlock+uint32(i)*8+bit)
+				offsets = binary.BigEndian.AppendUint16(offsets, uint16(8*i+bit))
 			}
 		}
 	}
-	return numbers
+	if len(offsets) >= bitmapSize {
+		return bits[:]
+	}
+	return offsets
 }
