@@ -87,7 +87,7 @@ type step struct {
 	want           string // the response
 }
 
-func readSteps(t *testing.T, file string) []step {
+func readSteps(t testing.TB, file string) []step {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
