@@ -1,0 +1,678 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Fuzz targets of what reads moments, ids, keys, addresses, stored records,
+// the journal and CSV. Each compares with something that shares no code with
+// what it tests: a function that returns the fault, "" for none, and that
+// TestFuzzFindsFaults gives what is broken.
+
+var fuzzZones = []string{"UTC", "America/Mexico_City", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Chatham", "Africa/Cairo"}
+
+var momentParts = regexp.MustCompile(`^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|[+-]\d\d:\d\d)?)?$`)
+
+// plainMoment reads a moment with arithmetic alone; of a bare date it returns
+// the date's numbers and no moment.
+func plainMoment(s string, zone *time.Location) (at time.Time, bare, ok bool) {
+	m := momentParts.FindStringSubmatch(s)
+	if m == nil {
+		return at, false, false
+	}
+	n := func(i int) int { v, _ := strconv.Atoi(m[i]); return v }
+	date := time.Date(n(1), time.Month(n(2)), n(3), 0, 0, 0, 0, time.UTC)
+	if date.Year() != n(1) || int(date.Month()) != n(2) || date.Day() != n(3) {
+		return at, false, false
+	}
+	if m[4] == "" {
+		return date, true, true
+	}
+	if n(4) > 23 || n(5) > 59 || n(6) > 59 || m[6] == "" && m[8] != "" { // RFC 3339 has seconds
+		return at, false, false
+	}
+	millis, _ := strconv.Atoi((m[7] + "000")[:3])
+	switch offset := m[8]; {
+	case offset == "Z":
+		zone = time.UTC
+	case offset != "":
+		hours, _ := strconv.Atoi(offset[1:3])
+		minutes, _ := strconv.Atoi(offset[4:])
+		if hours > 23 || minutes > 59 {
+			return at, false, false
+		}
+		seconds := 60 * (60*hours + minutes)
+		if offset[0] == '-' {
+			seconds = -seconds
+		}
+		zone = time.FixedZone("", seconds)
+	}
+	return time.Date(n(1), time.Month(n(2)), n(3), n(4), n(5), n(6), millis*1e6, zone), false, true
+}
+
+func momentFault(parse func(string, *time.Location, bool) (instant, bool), s string, zone *time.Location, endOfDay bool) string {
+	got, ok := parse(s, zone, endOfDay)
+	want, bare, wantOK := plainMoment(s, zone)
+	if bare {
+		if !ok {
+			if y := want.Year(); y > 1 && y < 9999 {
+				return "refused"
+			}
+			return ""
+		}
+		inside, outside := got, got-1
+		if endOfDay {
+			outside = got + 1
+		}
+		if date := dayOn(want.Date()); dayOf(inside, zone) != date || dayOf(outside, zone) == date {
+			return fmt.Sprintf("%s is not the end of the day", got)
+		}
+	} else if y := want.UTC().Year(); ok != (wantOK && y >= 1 && y <= 9999) || ok && got != instant(want.UnixMilli()) {
+		return fmt.Sprintf("%s, %v; want %s, %v", got, ok, want, wantOK)
+	}
+	if again, same := parse(got.String(), zone, endOfDay); ok && (again != got || !same) {
+		return fmt.Sprintf("%s reads as %s, %v", got, again, same)
+	}
+	if !ok && got != 0 {
+		return "refused, with a result"
+	}
+	return ""
+}
+
+var momentSeeds = []string{
+	"2026-11-20T10:13:45.000Z", "2026-11-20T10:13:45+05:30", "2026-11-20T10:13:45", "2026-11-20T10:13", "2026-11-20", "2024-02-29", "2026-02-29",
+	"2026-11-20T24:00:00Z", "2026-11-20T10:13:60Z", "2026-11-20t10:13:45z", "2026-11-20 10:13:45Z", "2026-11-20T10:13:45,5Z", "2026-11-20T1:13:45Z",
+	"2026-11-20T10:13:45+24:00", "2026-11-20T10:13Z", "2026-11-20T10:13:45.123456789123Z", "0000-01-01", "0001-01-01T00:00:00+23:59", "9999-12-31",
+	"9999-12-31T23:59:59.999-23:59", "2018-11-04", "2018-11-04T00:30:00", "1969-12-31T23:59:59.9999Z", "+2026-11-20", "2026-11-20T10:13:45-00:00", "",
+}
+
+// FuzzMoment compares parseMoment with arithmetic on what a pattern finds.
+func FuzzMoment(f *testing.F) {
+	for i, s := range momentSeeds {
+		f.Add(s, uint8(i), i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, s string, zone uint8, endOfDay bool) {
+		z, err := loadZone(fuzzZones[int(zone)%len(fuzzZones)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fault := momentFault(parseMoment, s, z, endOfDay); fault != "" {
+			t.Errorf("%q in %s, end of day %v: %s", s, z, endOfDay, fault)
+		}
+	})
+}
+
+var idForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+func idFault(parse func(string) (id, bool), s string) string {
+	u, ok := parse(s)
+	bytes, _ := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	want := idForm.MatchString(s) && id(bytes) != id{}
+	switch {
+	case ok != want:
+		return fmt.Sprintf("accepted %v, want %v", ok, want)
+	case !ok && u != id{}:
+		return "refused, with a result"
+	case ok && (u != id(bytes) || u.String() != s):
+		return "reads as " + u.String()
+	}
+	return ""
+}
+
+var idSeeds = []string{
+	"0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b", "0190A1B2-c3d4-7e5f-8a9b-0c1d2e3f4a5b", "00000000-0000-0000-0000-000000000000",
+	"0190a1b2c3d47e5f8a9b0c1d2e3f4a5b", "{0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b}", "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5", "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5\x00", "",
+}
+
+// FuzzID compares parseID with encoding/hex.
+func FuzzID(f *testing.F) {
+	for _, s := range idSeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if fault := idFault(parseID[string], s); fault != "" {
+			t.Errorf("%q: %s", s, fault)
+		}
+	})
+}
+
+// keyFault makes a key, changes it, and sends it with another header.
+func keyFault(wellFormed func(string) bool, random []byte, at, change uint8, authorization, direct string) string {
+	var bits [32]byte
+	copy(bits[:], random)
+	text := newAPIKey(bits)
+	if !regexp.MustCompile(`^sello_[0-9a-zA-Z]{49}$`).MatchString(text) || !wellFormed(text) {
+		return "a new key is " + text
+	}
+	mistyped := []byte(text)
+	mistyped[int(at)%len(text)] ^= change
+	if change != 0 && wellFormed(string(mistyped)) {
+		return fmt.Sprintf("%q passes for %q", mistyped, text)
+	}
+	if wellFormed(text+"0") || wellFormed(text[:len(text)-1]) || wellFormed(" "+text) {
+		return "a key that is too long or short passes"
+	}
+	sent, err := sentKey(http.Header{"Authorization": {authorization}, "X-Api-Key": {direct}})
+	fields := strings.SplitN(strings.TrimSpace(authorization), " ", 2)
+	bearer := ""
+	if len(fields) == 2 && strings.ToLower(fields[0]) == "bearer" {
+		bearer = strings.TrimSpace(fields[1])
+	}
+	plain := strings.TrimSpace(direct)
+	want := map[bool]string{true: plain, false: bearer}[bearer == ""]
+	switch {
+	case bearer == "" && plain == "":
+		if err == nil || err.code != "api_key_required" {
+			return fmt.Sprintf("no key: %v", err)
+		}
+	case bearer != "" && plain != "" && bearer != plain:
+		if err == nil || err.code != "api_key_invalid" {
+			return fmt.Sprintf("two keys: %v", err)
+		}
+	case err != nil || sent != want:
+		return fmt.Sprintf("sent %q, %v; want %q", sent, err, want)
+	}
+	return ""
+}
+
+// FuzzKey: a new key is well formed, none with a wrong character is, and what
+// is sent is what the headers have.
+func FuzzKey(f *testing.F) {
+	f.Add([]byte{}, uint8(0), uint8(1), "Bearer a", "a")
+	f.Add(bytes.Repeat([]byte{255}, 32), uint8(54), uint8(32), "bearer  a ", "")
+	f.Add([]byte("random"), uint8(10), uint8(0), "Basic a", "b")
+	f.Add([]byte("x"), uint8(48), uint8(255), "Bearer", " ")
+	f.Add([]byte("x"), uint8(48), uint8(255), "Bearer a", "b")
+	f.Fuzz(func(t *testing.T, random []byte, at, change uint8, authorization, direct string) {
+		if fault := keyFault(wellFormedKey, random, at, change, authorization, direct); fault != "" {
+			t.Error(fault)
+		}
+	})
+}
+
+// networkFault compares what a whitelist's entry holds with package net.
+func networkFault(parse func(string) (netip.Prefix, error), s string, source netip.Addr) string {
+	n, err := parse(s)
+	text := strings.TrimSpace(s)
+	if !strings.Contains(text, "/") { // an address is the block that holds it alone
+		text, _, _ = strings.Cut(text, "%") // of any interface
+		if a := net.ParseIP(text); a == nil {
+			text = ""
+		} else if strings.Contains(text, ":") {
+			text += "/128"
+		} else {
+			text += "/32"
+		}
+	}
+	_, want, wantErr := net.ParseCIDR(text)
+	if err != nil || wantErr != nil {
+		if (err == nil) != (wantErr == nil) && !strings.Contains(s, "%") {
+			return fmt.Sprintf("%v; want %v", err, wantErr)
+		}
+		return ""
+	}
+	for _, a := range []netip.Addr{source.Unmap(), n.Addr()} {
+		if got := n.Contains(a); got != want.Contains(net.IP(a.AsSlice())) {
+			return fmt.Sprintf("it holds %s: %v", a, got)
+		}
+	}
+	return ""
+}
+
+// FuzzSource compares networks with package net, and where a request comes
+// from with a walk over what the proxies wrote.
+func FuzzSource(f *testing.F) {
+	for _, s := range []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "2001:db8::/32", "::/0", "0.0.0.0/0", "::ffff:0:0/90", "010.0.0.1", "fe80::1%eth0", "10.0.0.0/33", " 10.0.0.1 "} {
+		f.Add(s, []byte{10, 0, 0, 1}, "10.0.0.1:80", "192.0.2.1, 10.0.0.2")
+		f.Add(s, []byte("\x20\x01\x0d\xb8............"), "[::ffff:10.0.0.1]:80", "[2001:db8::1]:443,, 192.0.2.1:8080 , 10.1.1.1")
+	}
+	f.Add("::1", make([]byte, 16), "nonsense", "nonsense")
+	f.Add("::1", make([]byte, 16), "10.0.0.1:1", "1.1.1.1, nonsense")
+	f.Fuzz(func(t *testing.T, network string, address []byte, peer, forwarded string) {
+		source, ok := netip.AddrFromSlice(address)
+		if !ok {
+			source = netip.IPv4Unspecified()
+		}
+		if fault := networkFault(parseNetwork, network, source); fault != "" {
+			t.Errorf("%q: %s", network, fault)
+		}
+		r := &http.Request{RemoteAddr: peer, Header: http.Header{"X-Forwarded-For": {forwarded}}}
+		trusted := netip.MustParsePrefix("10.0.0.0/8")
+		got := sourceAddress(r, []netip.Prefix{trusted})
+		alone := sourceAddress(r, nil)
+		if got.IsValid() && (got.Is4In6() || got.Zone() != "") {
+			t.Errorf("%q %q: %s", peer, forwarded, got)
+		}
+		if !trusted.Contains(alone) {
+			if got != alone {
+				t.Errorf("%q is no proxy, and yet %q makes it %s", peer, forwarded, got)
+			}
+			return
+		}
+		// What a client makes up comes first: it counts for nothing where a
+		// proxy has noted an address.
+		r.Header["X-Forwarded-For"] = []string{"10.9.9.9, 203.0.113.9, " + forwarded}
+		if behind := sourceAddress(r, []netip.Prefix{trusted}); got.IsValid() && !trusted.Contains(got) && behind != got {
+			t.Errorf("%q %q: %s, but %s with an address in front", peer, forwarded, got, behind)
+		}
+	})
+}
+
+// records are all kinds of stored records.
+var records = map[string]func([]byte) string{
+	"customer": recordFault[customer], "identity": recordFault[identity], "replay": recordFault[replay], "replaySlices": recordFault[replaySlices],
+	"usage": recordFault[savedUsage], "counters": recordFault[counters], "chain": recordFault[chain], "link": recordFault[link],
+	"account": recordFault[account], "lot": recordFault[lot], "movement": recordFault[movement], "redemption": recordFault[redemption],
+	"typeCount": recordFault[typeCount], "sale": recordFault[sale], "ruleUse": recordFault[ruleUse], "tally": recordFault[tally],
+}
+
+func encodeRecord[T any, P record[T]](v P) []byte {
+	w := writer{}
+	w.byte(recordVersion)
+	v.encode(&w)
+	return w.b
+}
+
+// recordFault reads a record: what is accepted can be written and is then read
+// as the same, and nothing shorter or longer is that record too.
+func recordFault[T any, P record[T]](raw []byte) string {
+	v, err := decodeRecord[T, P](raw)
+	if err != nil {
+		return ""
+	}
+	written := encodeRecord[T, P](v)
+	again, err := decodeRecord[T, P](written)
+	if err != nil || !reflect.DeepEqual(v, again) {
+		return fmt.Sprintf("%+v is written as %x and read as %+v (%v)", v, written, again, err)
+	}
+	if _, err := decodeRecord[T, P](append(slices.Clip(written), 0)); err == nil {
+		return "one byte more is accepted"
+	}
+	return ""
+}
+
+// FuzzRecord reads any bytes as a record of each kind.
+func FuzzRecord(f *testing.F) {
+	one := id{1: 1}
+	for _, raw := range [][]byte{
+		nil, {0}, {recordVersion}, encodeRecord(new(customer)), encodeRecord(new(account)), encodeRecord(new(savedUsage)),
+		encodeRecord(&customer{ID: one, FirstName: "María", Email: "m@example.com", Status: "Active", CreatedAt: 1, Program: 1}),
+		encodeRecord(&movement{ID: one, Amount: -15000, Category: categoryBonus, Comment: "ñ", Expires: never}),
+		encodeRecord(&sale{ID: one, Customer: one, Type: typePurchase, Total: 10000, Items: []item{{"A", 1, 2}}}),
+		append([]byte{recordVersion}, bytes.Repeat([]byte{255}, 40)...),
+	} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for name, fault := range records {
+			if fault := fault(raw); fault != "" {
+				t.Errorf("%x as %s: %s", raw, name, fault)
+			}
+		}
+	})
+}
+
+// A memFile is a journal's file in memory.
+type memFile struct{ b []byte }
+
+func (f *memFile) ReadAt(b []byte, at int64) (int, error) { return bytes.NewReader(f.b).ReadAt(b, at) }
+
+func (f *memFile) WriteAt(b []byte, at int64) (int, error) {
+	if n := int(at) + len(b); n > len(f.b) {
+		f.b = append(f.b, make([]byte, n-len(f.b))...)
+	}
+	return copy(f.b[at:], b), nil
+}
+
+func (f *memFile) Close() error    { return nil }
+func (f *memFile) datasync() error { return nil }
+
+func memJournal(files [2]journalFile) *journal {
+	return &journal{store: [16]byte{1, 2, 3}, files: files, generation: 1, end: journalHeader, sync: true}
+}
+
+// journalFault writes a journal of some records, writes a patch over a part of
+// it and cuts it off, and reads it. What is read are the first of the records:
+// all that lie before the damage, and where it is not at the end, none or all.
+func journalFault(replay func(*journal, func(uint64, string, []byte)) error, sizes []byte, at uint16, patch []byte, cut uint16) string {
+	if len(sizes) > 50 {
+		sizes = sizes[:50]
+	}
+	file := new(memFile)
+	j := memJournal([2]journalFile{file, new(memFile)})
+	var ends []int
+	for i, size := range sizes {
+		if err := j.append([]written{{fmt.Sprint("key", i), bytes.Repeat([]byte{byte(i)}, int(size))}, {"gone", nil}}); err != nil {
+			return err.Error()
+		}
+		ends = append(ends, int(j.end))
+	}
+	if len(ends) == 0 {
+		return ""
+	}
+	whole := bytes.Clone(file.b)
+	last := ends[len(ends)-1]
+	start := int(at) % last
+	damage := min(start+len(patch), last)
+	copy(file.b[start:last], patch)
+	if cut != 0 {
+		file.b = file.b[:len(file.b)-int(cut)%len(file.b)]
+	}
+	first := 0 // the first byte that is not as it was
+	for first < last && first < len(file.b) && file.b[first] == whole[first] {
+		first++
+	}
+	untouched, _ := slices.BinarySearch(ends, first+1) // records before it
+	var got []string
+	err := replay(memJournal([2]journalFile{file, new(memFile)}), func(_ uint64, key string, value []byte) {
+		if value != nil {
+			got = append(got, fmt.Sprint(key, " ", len(value)))
+		}
+	})
+	if err != nil {
+		if first >= last {
+			return "nothing is damaged: " + err.Error()
+		}
+		return ""
+	}
+	var want []string
+	for i, size := range sizes {
+		want = append(want, fmt.Sprint("key", i, " ", size))
+	}
+	switch n := len(got); {
+	case n > len(want) || !slices.Equal(got, want[:n]):
+		return fmt.Sprintf("read %q, wrote %q", got, want)
+	case n < untouched && first >= journalHeader:
+		return fmt.Sprintf("read %d records, %d are undamaged", n, untouched)
+	case n < len(want) && len(file.b) >= last && len(want) > 1 && damage <= ends[len(ends)-2] && (n > 0 || len(want) > 1):
+		return fmt.Sprintf("read %d of %d records, though the last is whole", n, len(want))
+	}
+	return ""
+}
+
+func replayJournal(j *journal, do func(uint64, string, []byte)) error { return j.replay(do) }
+
+// FuzzJournal damages journals, and reads any bytes as the body of a record.
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte{0, 1, 200, 3}, uint16(0), []byte(nil), uint16(0))
+	f.Add([]byte{0, 1, 200, 3}, uint16(60), []byte("x"), uint16(0))
+	f.Add([]byte{0, 1, 200, 3}, uint16(60), []byte(nil), uint16(65600-65536))
+	f.Add([]byte{9}, uint16(3), []byte("x"), uint16(0))
+	f.Add([]byte{9, 9}, uint16(3), []byte("x"), uint16(0))
+	f.Add([]byte{255, 255, 255}, uint16(500), []byte(strings.Repeat("y", 300)), uint16(1))
+	f.Add(appendChanges(nil, []written{{"k", []byte("v")}, {"gone", nil}, {"empty", []byte{}}}), uint16(1000), []byte("\x00\x00"), uint16(9))
+	f.Fuzz(func(t *testing.T, sizes []byte, at uint16, patch []byte, cut uint16) {
+		if fault := journalFault(replayJournal, sizes, at, patch, cut); fault != "" {
+			t.Errorf("sizes %d, at %d %q, cut %d: %s", sizes, at, patch, cut, fault)
+		}
+		for _, body := range [][]byte{sizes, patch} {
+			var read, again []written
+			if err := readChanges(body, func(key string, value []byte) { read = append(read, written{key, value}) }); err != nil {
+				continue
+			}
+			err := readChanges(appendChanges(nil, read), func(key string, value []byte) { again = append(again, written{key, value}) })
+			if err != nil || !reflect.DeepEqual(read, again) {
+				t.Errorf("%x reads as %q, which is written and reads as %q (%v)", body, read, again, err)
+			}
+		}
+	})
+}
+
+// linesFault compares the line reader with encoding/csv on what that can read.
+func linesFault(next func(*lineReader) (csvLine, error), text string) string {
+	var got [][]string
+	wrong, number := 0, 0
+	for in := newLineReader(strings.NewReader(text)); ; {
+		line, err := next(in)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err.Error()
+		}
+		if line.number <= number || line.number > strings.Count(text, "\n")+1 {
+			return fmt.Sprintf("line %d comes after %d", line.number, number)
+		}
+		if number = line.number; line.wrong != "" {
+			wrong++
+			continue
+		}
+		got = append(got, line.fields)
+	}
+	whole := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
+	whole.FieldsPerRecord = -1
+	want, err := whole.ReadAll()
+	if err != nil || strings.Count(text, "\n") >= maxFieldLines {
+		return ""
+	}
+	want = slices.DeleteFunc(want, func(fields []string) bool { // blank lines are passed over
+		return len(fields) == 1 && strings.TrimSpace(fields[0]) == ""
+	})
+	got = slices.DeleteFunc(got, func(fields []string) bool { return len(fields) == 1 && strings.TrimSpace(fields[0]) == "" })
+	if wrong > 0 || !slices.EqualFunc(got, want, slices.Equal) {
+		return fmt.Sprintf("read %q and %d wrong; want %q", got, wrong, want)
+	}
+	return ""
+}
+
+var csvSeeds = []string{
+	"", "\ufeffemail,phoneNumber\na@b.c,\n", "a,b\r\n\r\n\"x\ny\",z\n", "a,b\n\"open,c\nd,e\n", "a\n\"q\"\"q\"\n", "a,\"b\"c\n", " \n\t\na\n", "a,b", "\"", "a\r", "\"\r\n\"\n",
+}
+
+// importFaults imports a file into a new shop, twice.
+func importFaults(t *testing.T, kind, text string) (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	s := newShop(t, setup{program: `"default":true,"currency":"P","rules":[{"key":"base","name":"b","per":{"amount":1,"points":1}}]`})
+	if kind == importSales {
+		s.customer("ana")
+		s.customer("bob")
+	}
+	run := func() (importReport, [][]string, error) {
+		rejects := filepath.Join(t.TempDir(), "rejects.csv")
+		im := &importer{ctx: context.Background(), call: s.admin().direct, org: "cafe-luna", kind: kind, started: time.Now(), rejectsName: rejects}
+		err := im.run(strings.NewReader(text))
+		raw, _ := os.ReadFile(rejects)
+		in := csv.NewReader(bytes.NewReader(raw))
+		in.FieldsPerRecord = -1
+		lines, csvErr := in.ReadAll()
+		if csvErr != nil {
+			fault("the file of errors is no CSV: %v", csvErr)
+		}
+		return im.report, lines[min(1, len(lines)):], err
+	}
+	first, rejected, err := run()
+	var told *adminError
+	if err != nil {
+		if !errors.As(err, &told) {
+			fault("import: %v", err)
+		}
+		return faults
+	}
+	second, _, err := run()
+	switch {
+	case err != nil:
+		fault("the second time: %v", err)
+	case first.Rows < first.Added+first.Known+first.Wrong, kind == importCustomers && first.Rows != first.Added+first.Known+first.Wrong:
+		fault("rows do not add up: %+v", first)
+	case len(rejected) < first.Wrong, kind == importCustomers && len(rejected) != first.Wrong:
+		fault("%d lines of errors: %+v", len(rejected), first)
+	case second.Added > 0 && (first.Wrong == 0 || kind == importCustomers):
+		fault("the second time something is new: %+v, then %+v", first, second)
+	}
+	for _, line := range rejected {
+		if n, err := strconv.Atoi(line[0]); err != nil || n < 2 || len(line) < 2 || line[1] == "" {
+			fault("a line of errors is %q", line)
+		}
+	}
+	n := ask(s, func(t *txn) (*counters, error) { return t.count() })
+	if kind == importCustomers && n.Customers != uint64(first.Added) {
+		fault("%d customers: %+v", n.Customers, first)
+	}
+	return faults
+}
+
+// FuzzImport reads any text as a file of customers or sales, and imports it
+// twice. Nothing is added the second time, the report adds up, and so does
+// the store.
+func FuzzImport(f *testing.F) {
+	for _, s := range csvSeeds {
+		f.Add(false, s)
+	}
+	for _, rows := range []string{
+		"Ana,Gil,ana@example.com,\n", "Ana,Gil,,55 1234 5678\n,,ana@example.com,55 1234 5678\n,,x,\n", ",,ana@example.com,\n,,bob@example.com,55 1234 5678\n,,ana@example.com,+525512345678\n",
+		"\"a\nb\",,c@example.com,\n\"open,,d@example.com,\n,,e@example.com,\n", "\xff,,a@b.c,\n", "a,b,c\n",
+	} {
+		f.Add(false, "firstName,lastName,email,phoneNumber\n"+rows)
+	}
+	for _, rows := range []string{
+		"1,2026-01-02T10:00:00Z,ana@example.com,,Purchase,10,A,1,10,\n1,2026-01-02T10:00:01Z,ana@example.com,,Purchase,10,B,2,0,hola\n",
+		"1,2026-01-02,ana@example.com,,,10,,,,\n1,2026-01-03,ana@example.com,,Return,5,,,,\n1,2026-01-04,ana@example.com,,Return,50,,,,\n",
+		"1,2026-01-02,ana@example.com,,,10,A,1,10,\n\"broken\n1,2026-01-02,ana@example.com,,,10,B,1,10,\n2,2026-01-02,bob@example.com,,,10,B,1,10,\n1,2026-01-02,ana@example.com,,,10,C,1,10,\n",
+		"1,2026-01-02,eve@example.com,,,10,,,,\n,,,,,,,,,\n3,1969-01-01,ana@example.com,,,1e3,,,,\n4,2030-01-01,ana@example.com,,,1,,,,\n5,2026-01-01,bob@example.com,,,99999999999.9999,,,,\n",
+	} {
+		f.Add(true, "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment\n"+rows)
+	}
+	f.Fuzz(func(t *testing.T, sales bool, text string) {
+		if fault := linesFault((*lineReader).record, text); fault != "" {
+			t.Errorf("%q: %s", text, fault)
+		}
+		kind := map[bool]string{true: importSales, false: importCustomers}[sales]
+		for _, fault := range importFaults(t, kind, text) {
+			t.Errorf("%s %q: %s", kind, text, fault)
+		}
+	})
+}
+
+// TestFuzzFindsFaults gives each property what is broken: a looser reader, as
+// the standard library has them, or one that leaves a check out.
+func TestFuzzFindsFaults(t *testing.T) {
+	zone, err := loadZone("America/Sao_Paulo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moments := func(parse func(string, *time.Location, bool) (instant, bool)) (faults int) {
+		for _, s := range momentSeeds {
+			if momentFault(parse, s, zone, false) != "" {
+				faults++
+			}
+		}
+		return faults
+	}
+	standard := func(s string, zone *time.Location, endOfDay bool) (instant, bool) { // without the stricter form
+		if at, err := time.Parse(time.RFC3339, s); err == nil {
+			return instantOf(at), true
+		}
+		return parseMoment(s, zone, endOfDay)
+	}
+	midnight := func(s string, zone *time.Location, endOfDay bool) (instant, bool) { // of UTC, whatever the zone
+		return parseMoment(s, time.UTC, endOfDay)
+	}
+	ids := func(parse func(string) (id, bool)) (faults int) {
+		for _, s := range idSeeds {
+			if idFault(parse, s) != "" {
+				faults++
+			}
+		}
+		return faults
+	}
+	keys := func(wellFormed func(string) bool) (faults int) {
+		if keyFault(wellFormed, []byte("x"), 10, 1, "", "a") != "" {
+			faults++
+		}
+		return faults
+	}
+	networks := func(parse func(string) (netip.Prefix, error)) (faults int) {
+		for _, s := range []string{"::ffff:10.0.0.0/104", "10.0.0.1/8"} {
+			if networkFault(parse, s, netip.MustParseAddr("10.0.0.9")) != "" {
+				faults++
+			}
+		}
+		return faults
+	}
+	journals := func(replay func(*journal, func(uint64, string, []byte)) error) (faults int) {
+		for at := range uint16(400) {
+			if journalFault(replay, []byte{9, 9, 9}, at, []byte{0xaa}, 0) != "" {
+				faults++
+			}
+		}
+		return faults
+	}
+	unsuspecting := func(j *journal, do func(uint64, string, []byte)) error { // takes any end for a batch cut off
+		if err := j.replay(func(uint64, string, []byte) {}); err != nil {
+			return nil
+		}
+		*j = *memJournal(j.files)
+		return j.replay(do)
+	}
+	lines := func(next func(*lineReader) (csvLine, error)) (faults int) {
+		for _, s := range csvSeeds {
+			if linesFault(next, s) != "" {
+				faults++
+			}
+		}
+		return faults
+	}
+	byLine := func(l *lineReader) (csvLine, error) { // no field goes on in the next line
+		text, err := l.peek(0)
+		if err != nil {
+			return csvLine{}, err
+		}
+		l.use(1)
+		return csvLine{number: l.number, fields: strings.Split(strings.TrimRight(text, "\r\n"), ",")}, nil
+	}
+	for _, test := range []struct {
+		name          string
+		sound, broken int // faults found
+	}{
+		{"time.Parse", moments(parseMoment), moments(standard)},
+		{"the zone", moments(parseMoment), moments(midnight)},
+		{"upper case ids", ids(parseID[string]), ids(func(s string) (id, bool) { return parseID(strings.ToLower(s)) })},
+		{"a key's checksum", keys(wellFormedKey), keys(func(s string) bool { return len(s) == 55 && strings.HasPrefix(s, keyPrefix) })},
+		{"IPv4 in IPv6", networks(parseNetwork), networks(netip.ParsePrefix)},
+		{"damage taken for the end", journals(replayJournal), journals(unsuspecting)},
+		{"CSV by line", lines((*lineReader).record), lines(byLine)},
+	} {
+		if test.sound > 0 || test.broken == 0 {
+			t.Errorf("%s: %d faults, %d where there are some", test.name, test.sound, test.broken)
+		}
+	}
+	if fault := recordFault[forgetful]([]byte{recordVersion, 7}); fault == "" {
+		t.Error("a record that is not written as it is read is not found")
+	}
+	if isEmail("a@b") || isEmail("ana@example.123") || !isEmail(" Ana@Example.com ") {
+		t.Error("isEmail")
+	}
+	for _, body := range []string{`{"a":1,"a":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `{} {}`, `null`} {
+		if isStrictObject([]byte(body)) {
+			t.Errorf("%s is strict", body)
+		}
+	}
+	if len(records) != 16 || !slices.Contains(slices.Collect(maps.Keys(records)), "sale") {
+		t.Error("records")
+	}
+}
+
+// A forgetful record does not write what it has read.
+type forgetful struct{ n byte }
+
+func (f *forgetful) encode(w *writer) { w.byte(f.n / 2) }
+func (f *forgetful) decode(r *reader) { f.n = r.byte() }
