@@ -223,6 +223,9 @@ func networkFault(parse func(string) (netip.Prefix, error), s string, source net
 			text += "/32"
 		}
 	}
+	if _, bits, _ := strings.Cut(text, "/"); len(bits) > 1 && bits[0] == '0' {
+		text = "" // net is looser
+	}
 	_, want, wantErr := net.ParseCIDR(text)
 	if err != nil || wantErr != nil {
 		if (err == nil) != (wantErr == nil) && !strings.Contains(s, "%") {
@@ -241,7 +244,7 @@ func networkFault(parse func(string) (netip.Prefix, error), s string, source net
 // FuzzSource compares networks with package net, and where a request comes
 // from with a walk over what the proxies wrote.
 func FuzzSource(f *testing.F) {
-	for _, s := range []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "2001:db8::/32", "::/0", "0.0.0.0/0", "::ffff:0:0/90", "010.0.0.1", "fe80::1%eth0", "10.0.0.0/33", " 10.0.0.1 "} {
+	for _, s := range []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "2001:db8::/32", "::/0", "0.0.0.0/0", "::ffff:0:0/90", "010.0.0.1", "fe80::1%eth0", "10.0.0.0/33", "::/00", " 10.0.0.1 "} {
 		f.Add(s, []byte{10, 0, 0, 1}, "10.0.0.1:80", "192.0.2.1, 10.0.0.2")
 		f.Add(s, []byte("\x20\x01\x0d\xb8............"), "[::ffff:10.0.0.1]:80", "[2001:db8::1]:443,, 192.0.2.1:8080 , 10.1.1.1")
 	}
