@@ -71,8 +71,8 @@ func (im *image) open(t *testing.T) (*memStore, *api) {
 // senders are whose key a request may have.
 var senders = []string{"", "luna", "otra", "doble", "sinapi"}
 
-// owner is whose a named value is.
-func owner(name string) string {
+// slugOf is whose a named value is.
+func slugOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "key."):
 		return "nobody's to see"
@@ -187,7 +187,7 @@ func (im *image) unsound(state memTx) (faults []string) {
 // leaks names what is in an answer though it is another organization's.
 func (im *image) leaks(request, answer string) (faults []string) {
 	for name, value := range im.names {
-		key := "$key." + owner(name)
+		key := "$key." + slugOf(name)
 		if strings.Contains(answer, value) && !strings.Contains(request, value) && !strings.Contains(request, im.expand.Replace(key)) {
 			faults = append(faults, "the answer has $"+name)
 		}

@@ -15,33 +15,33 @@ import (
 	"time"
 )
 
-// A wire is a connection that notes what is done with it.
-type wire struct {
+// A wireTap is a connection that notes what is done with it.
+type wireTap struct {
 	net.Conn
 	written bytes.Buffer
 	done    []string
 	unread  io.Reader
 }
 
-func (w *wire) Write(b []byte) (int, error) {
+func (w *wireTap) Write(b []byte) (int, error) {
 	w.done = append(w.done, "write")
 	return w.written.Write(b)
 }
 
-func (w *wire) Read(b []byte) (int, error) {
+func (w *wireTap) Read(b []byte) (int, error) {
 	w.done = append(w.done, "read")
 	return w.unread.Read(b)
 }
 
-func (w *wire) CloseWrite() error {
+func (w *wireTap) CloseWrite() error {
 	w.done = append(w.done, "close")
 	return nil
 }
 
-func (w *wire) SetReadDeadline(time.Time) error { return nil }
+func (w *wireTap) SetReadDeadline(time.Time) error { return nil }
 
-func newWire(t *testing.T, unread string) (*wire, *refusingConn) {
-	w := &wire{unread: strings.NewReader(unread)}
+func newWire(t *testing.T, unread string) (*wireTap, *refusingConn) {
+	w := &wireTap{unread: strings.NewReader(unread)}
 	return w, &refusingConn{Conn: w, api: newWorld(t, newMemStore()).api}
 }
 

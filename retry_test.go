@@ -72,7 +72,7 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 						t.Errorf("%s: %d %s", kind.name, first.Code, first.Body)
 					}
 					after := tablesOf(t, flaky)
-					stored, effect := changed(before, after)
+					stored, effect := whatChanged(before, after)
 					if want := fault == failAfter; stored != want || effect != want && !test.split {
 						t.Errorf("%s, fault %d: the answer is there: %t, the effect: %t", kind.name, fault, stored, effect)
 					}
@@ -151,7 +151,7 @@ func tablesOf(t *testing.T, s Store) (all map[string]string) {
 
 // changed tells whether an answer was kept between two states, and whether
 // anything else has changed but the totals, which count answers too.
-func changed(before, after map[string]string) (answer, effect bool) {
+func whatChanged(before, after map[string]string) (answer, effect bool) {
 	for k, v := range after {
 		if old, ok := before[k]; ok && old == v {
 			continue
@@ -313,7 +313,7 @@ func (s *twinShop) entries() int {
 		s.Fatal(err)
 	}
 	req.Header.Set("X-API-Key", s.apiKey)
-	a := exchanged(http.DefaultClient, req)
+	a := askTwin(http.DefaultClient, req)
 	if a.err != nil || a.status != http.StatusOK {
 		s.Fatal(a)
 	}
@@ -352,7 +352,7 @@ func (s *twinShop) twins(n int, key, path, body string, whenAnswered func()) []t
 			if key != "" {
 				req.Header.Set("Idempotency-Key", key)
 			}
-			if answers[i] = exchanged(client, req); answers[i].err == nil {
+			if answers[i] = askTwin(client, req); answers[i].err == nil {
 				whenAnswered()
 			}
 		})
@@ -361,7 +361,7 @@ func (s *twinShop) twins(n int, key, path, body string, whenAnswered func()) []t
 	return answers
 }
 
-func exchanged(client *http.Client, req *http.Request) (a twinAnswer) {
+func askTwin(client *http.Client, req *http.Request) (a twinAnswer) {
 	res, err := client.Do(req)
 	if err != nil {
 		a.err = err
