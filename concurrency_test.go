@@ -71,7 +71,7 @@ func newRush(t *testing.T, s Store, size, apis int) *rush {
 	r.clock.Store(start.UnixMilli())
 	r.engine = newEngine(s, func() time.Time { return time.UnixMilli(r.clock.Load()) }, cryptoSeed)
 	r.ok(r.engine.open(t.Context()))
-	r.admin = &admin{r.engine, func(context.Context) error { return nil }}
+	r.admin = &admin{engine: r.engine, flush: func(context.Context) error { return nil }}
 	_, err = r.admin.apply(t.Context(), applyRequest{Document: rushShop.document()})
 	r.ok(err)
 
@@ -108,7 +108,7 @@ func (r *rush) ok(err error) {
 
 // verified holds everything that is stored against itself.
 func (r *rush) verified() error {
-	report, err := r.admin.verify(r.Context(), struct{}{})
+	report, err := r.admin.verify(r.Context(), verifyRequest{})
 	if err != nil || len(report.Problems) == 0 {
 		return err
 	}

@@ -177,7 +177,7 @@ func (im *image) unsound(state memTx) (faults []string) {
 	if sameEntries(im.state, state) {
 		return nil
 	}
-	report, err := verify(state, instantOf(im.now))
+	report, err := verify(state, instantOf(im.now), nil)
 	if err != nil {
 		return []string{err.Error()}
 	}
