@@ -108,6 +108,7 @@ const (
 // page reads page and limit. A limit above the maximum is served as the
 // maximum (contract §2).
 func (r *request) page() page {
+	r.large = true
 	p := page{1, defaultLimit}
 	whole := func(name, code string, n *uint64) {
 		text, ok := r.query.text(name, 100)
@@ -1110,6 +1111,7 @@ func newPeriodShape(p *period) periodShape {
 const statsDays = 30
 
 func getStatistics(r *request) (action, error) {
+	r.large = true
 	q := statsQuery{to: dayOf(r.moment("to", r.now, true), r.cfg.zone)}
 	q.from = dayOf(r.moment("from", (q.to-statsDays+1).start(r.cfg.zone), false), r.cfg.zone)
 	if r.query.err == nil && (q.from > q.to || q.to-q.from > maxStatsDays) {
@@ -1163,9 +1165,22 @@ func isAlive(*request) (action, error) {
 	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
 }
 
-// isReady reads the store, and no longer than a second.
+// isReady reads the store, and no longer than a second. A source that asks all
+// the time is told what was found last, which is a fraction of a second old.
 func (a *api) isReady(r *request) (action, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Second)
+	ready := !a.unready.Load()
+	if a.probes.take(sourceAddress(r.Request, a.trusted), r.now) == 0 {
+		ready = a.canRead(context.WithoutCancel(r.Context()))
+		a.unready.Store(!ready)
+	}
+	if !ready {
+		return nil, newError("unavailable").header("Retry-After", "1")
+	}
+	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
+}
+
+func (a *api) canRead(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	read := make(chan error, 1)
 	go func() { // a disk that hangs heeds no context
@@ -1174,14 +1189,10 @@ func (a *api) isReady(r *request) (action, error) {
 			return err
 		})
 	}()
-	var err error
 	select {
-	case err = <-read:
+	case err := <-read:
+		return err == nil
 	case <-ctx.Done():
-		err = ctx.Err()
+		return false
 	}
-	if err != nil {
-		return nil, newError("unavailable").header("Retry-After", "1")
-	}
-	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
 }

@@ -133,6 +133,9 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 		if !wellFormedKey(sent) {
 			return caller{}, newError("api_key_invalid")
 		}
+		if !e.store.mayHoldKey(ctx, hash) {
+			return caller{}, newError("api_key_invalid")
+		}
 		return view(ctx, e.store, func(tx Tx) (caller, error) { return e.findCaller(v, tx, hash) })
 	})
 	switch k := c.key; {

@@ -22,6 +22,7 @@ var errorTable = map[string]struct {
 	"rate_limit_minute":          {http.StatusTooManyRequests, "Límite de solicitudes excedido"},
 	"rate_limit_day":             {http.StatusTooManyRequests, "Límite de solicitudes excedido"},
 	"rate_limit_month":           {http.StatusTooManyRequests, "Límite de solicitudes excedido"},
+	"rate_limit_source":          {http.StatusTooManyRequests, "Límite de solicitudes excedido"},
 	"email_or_phone_required":    {http.StatusBadRequest, "Se requiere email o número de teléfono"},
 	"phone_invalid":              {http.StatusBadRequest, "El número de teléfono no es válido"},
 	"email_invalid":              {http.StatusBadRequest, "El email no tiene un formato válido"},

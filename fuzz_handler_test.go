@@ -357,8 +357,7 @@ func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0
 
 // FuzzWire sends any bytes to the server as it is, and nothing more until it
 // hangs up: all its patience is over at once, since time is not real. An answer
-// is the API's or, to what is no HTTP, one of net/http's own; there are no more
-// of them than requests; and the store adds up.
+// is the API's; there are no more of them than requests; and the store adds up.
 func FuzzWire(f *testing.F) {
 	const get, key = "GET /api/v1/customers HTTP/1.1\r\nHost: h\r\n", "X-API-Key: $key.luna\r\n"
 	const post = "POST /api/v1/points/customers/$maria/add HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n" + key
@@ -390,7 +389,7 @@ func FuzzWire(f *testing.F) {
 		raw := im.expand.Replace(text)
 		synctest.Test(t, func(t *testing.T) {
 			store, a := im.open(t)
-			answers := onWire(newServer(a, a.log), raw)
+			answers := onWire(newServer(a, a.log), a, raw)
 			if faults := im.wireFaults(raw, answers, *store.state.Load()); len(faults) > 0 {
 				t.Errorf("%q\nfaults %q\n%s", raw, faults, answers)
 			}
@@ -398,19 +397,16 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// netHTTPStatuses are those with which net/http itself refuses what is no
-// request, before the API sees it. It closes the connection then.
-var netHTTPStatuses = []int{
-	http.StatusBadRequest, http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
-}
+// refusalCodes are those of what net/http takes for no request.
+var refusalCodes = []string{"bad_request", "expectation_failed", "headers_too_large"}
 
 // onWire gives the server one connection with so many bytes, and returns what
 // it answers until it hangs up.
-func onWire(server *http.Server, raw string) []byte {
+func onWire(server *http.Server, a *api, raw string) []byte {
 	l := &pipeListener{make(chan net.Conn, 1), make(chan struct{})}
 	client, far := net.Pipe()
 	l.conns <- far
-	go server.Serve(l)
+	go server.Serve(a.refusing(l))
 	go io.WriteString(client, raw)
 	answers, _ := io.ReadAll(client)
 	client.Close()
@@ -449,12 +445,18 @@ func (im *image) wireFaults(raw string, answers []byte, after memTx) (faults []s
 			return faults
 		}
 		body, err := io.ReadAll(res.Body)
+		if !res.ProtoAtLeast(1, 1) || res.Close {
+			res.Header.Del("Connection") // http.ReadResponse leaves it in where it is HTTP/1.0
+		}
+		var told errorBody
+		json.Unmarshal(body, &told) // zero if it is no error
 		switch {
 		case err != nil:
 			fault("answer %d ends early: %v", n+1, err)
 		case res.StatusCode == http.StatusContinue:
 			n--
-		case res.Close && res.Header.Get("X-Request-Id") == "" && slices.Contains(netHTTPStatuses, res.StatusCode):
+		case res.Close && slices.Contains(refusalCodes, told.Code):
+			faults = append(faults, faultsOf(step{method: asked.Method, target: "/"}, res, body, "")...)
 		case res.StatusCode >= 500:
 			fault("answer %d is %d", n+1, res.StatusCode)
 		case n >= len(requests):
@@ -483,9 +485,17 @@ func TestWireFaults(t *testing.T) {
 	}{
 		{"", func(a http.Handler) http.HandlerFunc { return a.ServeHTTP }},
 		{"a panic", func(http.Handler) http.HandlerFunc { return func(http.ResponseWriter, *http.Request) { panic("oh") } }},
-		{"text", func(http.Handler) http.HandlerFunc { return http.NotFound }},
+		{"text", func(http.Handler) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Request-Id", "1") // else it would be taken for net/http's own, and replaced
+				http.NotFound(w, r)
+			}
+		}},
 		{"a 502", func(http.Handler) http.HandlerFunc {
-			return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }
+			return func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Request-Id", "1")
+				w.WriteHeader(502)
+			}
 		}},
 		{"a leak", func(a http.Handler) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
@@ -500,7 +510,7 @@ func TestWireFaults(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, a := im.open(t)
-				answers := onWire(newServer(test.wrap(a), slog.New(slog.DiscardHandler)), raw)
+				answers := onWire(newServer(test.wrap(a), slog.New(slog.DiscardHandler)), a, raw)
 				faults := im.wireFaults(raw, answers, *store.state.Load())
 				if (len(faults) == 0) != (test.reason == "") {
 					t.Errorf("faults %q in %s", faults, answers)

@@ -77,15 +77,18 @@ type invocation struct {
 	db   string
 	json bool
 
-	addr    string
-	trusted string
-	org     string
-	dryRun  bool
-	since   string
-	backups backupPlan
-	key     keyRequest
-	scopes  string
-	ips     string
+	addr              string
+	trusted           string
+	maxConns          int
+	maxConnsPerSource int
+	backups           backupPlan
+
+	org    string
+	dryRun bool
+	since  string
+	key    keyRequest
+	scopes string
+	ips    string
 }
 
 // usageError is a command line that cannot be understood: exit code 2.

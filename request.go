@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -35,10 +34,16 @@ const maxBody = 1 << 20
 type api struct {
 	engine  *engine
 	limiter *limiter
+	refused sourceLimits   // requests, for their key
+	probes  sourceLimits   // of the store, for /readyz
+	unready atomic.Bool    // as the last of them found
 	trusted []netip.Prefix // proxies whose X-Forwarded-For is believed
-	log     *slog.Logger
-	lines   *lineWriter // for a line of each request; nil: nobody wants them
-	mux     *http.ServeMux
+
+	reading, parsing, bodies, answers *room // for large requests
+
+	log   *slog.Logger
+	lines *lineWriter // for a line of each request; nil: nobody wants them
+	mux   *http.ServeMux
 
 	requestIDs atomic.Uint64 // made so far
 	idPrefix   string        // of them all, random
@@ -47,6 +52,7 @@ type api struct {
 func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 	a := &api{
 		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(),
+		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
 		idPrefix: rand.Text()[:16],
 	}
 	for _, r := range a.routes() {
@@ -87,6 +93,7 @@ type request struct {
 	query   query
 	retries []retryKey // under which the answer to a POST is kept and looked for
 	dryRun  bool       // of a POST: its action changes nothing
+	large   bool       // of a GET: its answer may be, or much has to be read for it
 }
 
 // pathID is an id in the path; the zero id, which nothing has, if it is none.
@@ -105,6 +112,7 @@ type exchange struct {
 	noQuery   fault     // of a request without parameters
 	requestID [1]string // as a header holds it
 	allowance allowance
+	share     share
 	status    int
 
 	// For the log; "" what is not known.
@@ -172,6 +180,7 @@ func isPrintable(s string) bool {
 
 // finish answers for a panic and writes the log line.
 func (x *exchange) finish(r *http.Request) {
+	x.giveBack()
 	if p := recover(); p != nil {
 		if p == http.ErrAbortHandler {
 			panic(p)
@@ -247,6 +256,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 		fault := err
 		act = func(*txn) (any, error) { return nil, fault }
 	}
+	x.endWork()
 	return x.commit(req, act)
 }
 
@@ -271,7 +281,7 @@ func (x *exchange) context() context.Context { return context.Background() }
 func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	sent, fault := sentKey(r.Header)
 	if fault != nil {
-		return caller{}, fault
+		return caller{}, x.refuse(r, fault)
 	}
 	source := func() netip.Addr { return sourceAddress(r, x.api.trusted) }
 	c, err := x.api.engine.authenticate(x.context(), sent, source, x.request.now)
@@ -279,7 +289,7 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 		x.key = c.key.idText
 	}
 	if err != nil {
-		return c, err
+		return c, x.refuse(r, err)
 	}
 	x.organization = c.cfg.Organization.Slug
 	err = x.api.limiter.take(x.context(), x.api.engine.store, c.key, x.request.now, &x.allowance)
@@ -297,6 +307,18 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	return c, nil
 }
 
+// refuse counts a 401 against the request's source. One that had too many gets
+// 429 in its place; a good key from there is none the worse for it.
+func (x *exchange) refuse(r *http.Request, err error) error {
+	if publicError(err).status != http.StatusUnauthorized {
+		return err
+	}
+	if wait := x.api.refused.take(sourceAddress(r, x.api.trusted), x.request.now); wait > 0 {
+		return tooManyRefusals(wait, x.request.now)
+	}
+	return err
+}
+
 // readBody takes in the body of a POST and splits it into its members. A
 // POST that needs no body may come without one.
 func (x *exchange) readBody(req *request) error {
@@ -310,9 +332,12 @@ func (x *exchange) readBody(req *request) error {
 	if req.ContentLength > maxBody { // told before the client is asked to go on
 		return newError("body_too_large")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, req.Body, maxBody))
+	body, err := x.takeBody(req)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return newError("body_too_large")
+	}
+	if errors.Is(err, errUnavailable) {
+		return err
 	}
 	if err != nil {
 		return newError("invalid_json")
@@ -364,6 +389,13 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 		v, err := act(nil)
 		return encodeReply(v, http.StatusOK, err)
 	}
+	if req.large {
+		return x.readLarge(req, act)
+	}
+	return x.readSmall(req, act)
+}
+
+func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 	v, err := read(x.context(), x.api.engine, req.key.Org, x.request.now, act)
 	return encodeReply(v, http.StatusOK, err)
 }

@@ -20,6 +20,9 @@ import (
 func serveFlags(c *invocation) {
 	c.set.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`dirección` en la que escucha la API")
 	c.set.StringVar(&c.trusted, "trusted-proxies", "", "`lista` de direcciones o bloques CIDR cuyo X-Forwarded-For se cree")
+	c.set.IntVar(&c.maxConns, "max-conns", defaultMaxConns, "`conexiones` abiertas a la vez")
+	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
+		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
 	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 1h; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
 	c.set.StringVar(&c.backups.dir, "dir", "", "`directorio` de las copias, que ya existe")
@@ -46,6 +49,9 @@ const (
 // How the garbage collector is set, unless GOGC and GOMEMLIMIT say otherwise:
 // it waits longer than it would by itself while there is little to collect, and
 // never so long that more memory is used than a small machine has to spare.
+// What requests hold at one time (room.go) has to fit in beside the store's own
+// and what connections take, by estimate 20 KiB each; where it does not, the collector
+// only works harder.
 const (
 	gcPercent   = 400
 	memoryLimit = 160 << 20 // bytes
@@ -79,6 +85,9 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	}
 	if err := c.backups.check(); err != nil {
 		return err
+	}
+	if c.maxConns < 1 || c.maxConnsPerSource < 1 {
+		return &usageError{"-max-conns y -max-conns-per-source deben ser mayores a 0"}
 	}
 	lines := &lineWriter{out: c.stderr}
 	defer lines.close()
@@ -114,7 +123,12 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	local := &http.Server{Handler: (&admin{e, flushOf(a), store.backup}).handler(log), ReadHeaderTimeout: headerTimeout}
 
 	ended := make(chan error, 2)
-	go func() { ended <- public.Serve(a.refusing(listener)) }()
+	maxConns := max(min(c.maxConns, maxFiles()-reservedFiles), 1)
+	if maxConns < c.maxConns {
+		log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
+	}
+	within := newGate(listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(trusted, loopback[:]), log)
+	go func() { ended <- public.Serve(a.refusing(within)) }()
 	go func() { ended <- local.Serve(socket) }()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()

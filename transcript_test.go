@@ -68,6 +68,7 @@ import (
 //	key NAME ORG {...}     make an API key with these settings
 //	revoke NAME            revoke an API key of Café Luna
 //	status ORG ID STATUS   make a customer Active or Inactive
+//	refuse ADDRESS         refuse an address's keys until it may not try another
 //	sweep                  run the sweep
 //	restart                start the server anew on the same store
 //	store FAULT            let the store fail from here on, as faultyStore says
@@ -307,6 +308,10 @@ func (w *world) direct(line string) {
 			return nil, t.saveCustomer(c)
 		})
 		w.must(err)
+	case "refuse":
+		source := netip.MustParseAddr(rest)
+		for w.api.refused.take(source, instantOf(w.clock)) == 0 {
+		}
 	case "sweep":
 		w.must(w.engine.sweep(w.Context()))
 	case "restart":
@@ -497,7 +502,7 @@ var (
 	// What is refused before it counts has no limits to tell of.
 	beforeLimits = []string{
 		"bad_request", "expectation_failed", "headers_too_large", "route_not_found", "method_not_allowed",
-		"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed",
+		"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed", "rate_limit_source",
 	}
 )
 

@@ -1,0 +1,479 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var longOverload = flag.Bool("overload", false, "run TestOverloadLong, which takes minutes and wants the machine for itself")
+
+// What the long form holds the binary to.
+const (
+	normalClients   = 64
+	overloadFactor  = 10
+	maxHealth       = 50 * time.Millisecond // at the 99th percentile
+	maxAnonymous    = 256 << 20             // bytes; pages of files, which the kernel takes back as it likes, are none
+	maxRecovery     = 5 * time.Second
+	slowOfEachKind  = 1000
+	maxSlowdown     = 2
+	measuredTime    = 8 * time.Second
+	goodClients     = 8
+	goodClientPause = 5 * time.Millisecond
+)
+
+// TestOverloadLong gives the real binary far more than it can do, and clients
+// that never come to an end.
+func TestOverloadLong(t *testing.T) {
+	if !*longOverload {
+		t.Skip("only with -overload")
+	}
+	s := newOverloaded(t)
+	t.Run("load", func(t *testing.T) {
+		for _, load := range []struct {
+			name     string
+			requests []string
+		}{
+			{"small", []string{s.add(), s.sale(1), s.balance()}},
+			{"large", []string{s.sale(maxItems), s.list(), s.add()}},
+			{"huge", []string{s.padded(maxBody - 200)}},
+			{"worst", []string{s.members()}},
+		} {
+			t.Run(load.name, func(t *testing.T) { s.on(t).overload(load.requests) })
+		}
+	})
+	t.Run("slow", func(t *testing.T) { s.on(t).slow() })
+}
+
+// An overloaded server is a process that serves one customer.
+type overloaded struct {
+	*testing.T
+	*process
+	host, key, customer string
+}
+
+func newOverloaded(t *testing.T) *overloaded {
+	till := newTill(t)
+	till.ok("apply -", string(demoDocument))
+	key, _ := till.key("-name load -rate-limit 1000000000")
+	// Before whatever else the machine has to do, where that is allowed.
+	p, err := startProcess(t, exec.Command("nice", "-n", "-10", builtBinary(t, "."), "serve", "-db", till.env["SELLO_DB"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &overloaded{t, p, strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), "/api/v1"), key, ""}
+	c := s.dial()
+	defer c.Close()
+	var made struct{ ID string }
+	status, body := c.ask(s.post("/customers", `{"email":"ana@example.com","firstName":"Ana"}`))
+	if json.Unmarshal(body, &made); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, body)
+	}
+	s.customer = made.ID
+	for range 20 { // so that a list is large
+		if status, body := c.ask(s.sale(maxItems)); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	return s
+}
+
+func (s *overloaded) on(t *testing.T) *overloaded {
+	c := *s
+	c.T = t
+	return &c
+}
+
+func (s *overloaded) get(path string) string {
+	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\nX-API-Key: %s\r\n\r\n", path, s.key)
+}
+
+func (s *overloaded) post(path, body string) string {
+	return fmt.Sprintf("POST /api/v1%s HTTP/1.1\r\nHost: x\r\nX-API-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		path, s.key, len(body), body)
+}
+
+func (s *overloaded) balance() string {
+	return s.get("/api/v1/points/customers/" + s.customer + "/balance")
+}
+func (s *overloaded) list() string { return s.get("/api/v1/transactions?limit=100") }
+func (s *overloaded) add() string {
+	return s.post("/points/customers/"+s.customer+"/add", `{"amount":1}`)
+}
+
+func (s *overloaded) sale(items int) string {
+	item := `{"sku":"GRANO-500","price":300,"quantity":5}`
+	return s.post("/transactions", fmt.Sprintf(`{"customerId":%q,"totalAmount":1500,"items":[%s]}`, s.customer, strings.Repeat(item+",", items-1)+item))
+}
+
+// padded is a body that is large and says little.
+func (s *overloaded) padded(size int) string {
+	return s.post("/points/customers/"+s.customer+"/add", fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", size)))
+}
+
+// members is a body that is as large when it is taken apart as one can be.
+func (s *overloaded) members() string {
+	var b strings.Builder
+	b.WriteString(`{"amount":1`)
+	for i := 0; b.Len() < maxBody-20; i++ {
+		fmt.Fprintf(&b, `,"%s":1`, strconv.FormatInt(int64(i), 36))
+	}
+	return s.post("/points/customers/"+s.customer+"/add", b.String()+"}")
+}
+
+// A client is one connection.
+type client struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (s *overloaded) dial() *client {
+	conn, err := net.Dial("tcp", s.host)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return &client{conn, bufio.NewReader(conn)}
+}
+
+// ask sends a request and returns the answer; status 0 if there is none.
+func (c *client) ask(request string) (status int, body []byte) {
+	c.SetDeadline(time.Now().Add(time.Minute))
+	go io.WriteString(c, request) // it may be refused before it is read whole
+	res, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		return 0, nil
+	}
+	body, _ = io.ReadAll(res.Body)
+	return res.StatusCode, body
+}
+
+// often asks again and again until done is closed, on a new connection where
+// one was ended, and tells how long each answer took.
+func (s *overloaded) often(done <-chan struct{}, pause time.Duration, request string, answered func(status int, took time.Duration)) {
+	c := s.dial()
+	for {
+		select {
+		case <-done:
+			c.Close()
+			return
+		default:
+		}
+		began := time.Now()
+		status, _ := c.ask(request)
+		answered(status, time.Since(began))
+		if status == 0 || status == http.StatusServiceUnavailable {
+			c.Close()
+			c = s.dial()
+		}
+		time.Sleep(pause)
+	}
+}
+
+// latencies of answers.
+type latencies struct {
+	sync.Mutex
+	all    []time.Duration
+	status map[int]int
+}
+
+func (l *latencies) add(status int, took time.Duration) {
+	l.Lock()
+	defer l.Unlock()
+	if l.status == nil {
+		l.status = map[int]int{}
+	}
+	l.status[status]++
+	l.all = append(l.all, took)
+}
+
+func (l *latencies) percentile(p int) time.Duration {
+	l.Lock()
+	defer l.Unlock()
+	slices.Sort(l.all)
+	return l.all[(len(l.all)-1)*p/100]
+}
+
+func (l *latencies) String() string {
+	return fmt.Sprintf("%d answers %v, p50 %s, p99 %s, max %s", len(l.all), l.status, l.percentile(50), l.percentile(99), l.percentile(100))
+}
+
+var anonymous = regexp.MustCompile(`(?m)^RssAnon:\s*(\d+) kB$`)
+
+// memory is how much of a process's memory is in use that is no file's.
+func (s *overloaded) memory() int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.Pid))
+	if err != nil {
+		s.Fatal(err)
+	}
+	m := anonymous.FindSubmatch(status)
+	if m == nil {
+		s.Skip("this kernel does not tell RssAnon")
+	}
+	n, _ := strconv.Atoi(string(m[1]))
+	return n << 10
+}
+
+// overload sends the requests in turn on ten times as many connections as
+// usual, from another process, and watches the server's health, memory and
+// recovery.
+func (s *overloaded) overload(requests []string) {
+	load := s.mob(mob{Host: s.host, Clients: normalClients * overloadFactor, Requests: requests})
+	time.Sleep(time.Second)
+	done := make(chan struct{})
+	var live, ready, idle latencies
+	var most int
+	var wait sync.WaitGroup
+	wait.Go(func() { s.often(done, 20*time.Millisecond, s.get("/livez"), live.add) })
+	wait.Go(func() { s.often(done, 20*time.Millisecond, s.get("/readyz"), ready.add) })
+	wait.Go(func() { most = s.mostMemory(done) })
+	wait.Go(func() { s.bystand(done, idle.add) })
+	time.Sleep(measuredTime)
+	close(done)
+	wait.Wait()
+	answers := load.end()
+	recovery := s.recovery()
+	s.Logf("load: %v\nlivez: %s\nreadyz: %s\nmemory: %d MiB\nrecovery: %s\nbystander: %s", answers, &live, &ready, most>>20, recovery, &idle)
+	allowed := maxHealth + idle.percentile(99) // the second is the machine's
+	for _, l := range []*latencies{&live, &ready} {
+		if l.percentile(99) > allowed || len(l.status) != 1 || l.status[200] == 0 {
+			s.Errorf("health: %s", l)
+		}
+	}
+	if most > maxAnonymous {
+		s.Errorf("%d MiB of memory", most>>20)
+	}
+	if recovery > maxRecovery {
+		s.Errorf("recovery took %s", recovery)
+	}
+	if answers[http.StatusInternalServerError] > 0 || answers[http.StatusOK]+answers[http.StatusCreated] == 0 {
+		s.Errorf("answers: %v", answers)
+	}
+}
+
+// bystand tells how late somebody gets a processor who has nothing to do with
+// the server: so busy is the machine.
+func (s *overloaded) bystand(done <-chan struct{}, late func(int, time.Duration)) {
+	noop, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	defer server.Close()
+	go server.Serve(noop)
+	other := *s
+	other.host = noop.Addr().String()
+	other.often(done, 20*time.Millisecond, s.get("/livez"), late)
+}
+
+// mostMemory is the most that was seen until done was closed.
+func (s *overloaded) mostMemory(done <-chan struct{}) (most int) {
+	for {
+		select {
+		case <-done:
+			return most
+		case <-time.After(20 * time.Millisecond):
+			most = max(most, s.memory())
+		}
+	}
+}
+
+// recovery is how long it takes until ten writes in a row are answered as if
+// nothing had been.
+func (s *overloaded) recovery() time.Duration {
+	began := time.Now()
+	c := s.dial()
+	defer c.Close()
+	for good := 0; good < 10 && time.Since(began) < time.Minute; good++ {
+		asked := time.Now()
+		if status, _ := c.ask(s.add()); status != http.StatusCreated || time.Since(asked) > maxHealth {
+			good = -1
+		}
+	}
+	return time.Since(began)
+}
+
+// slow makes three comparisons and judges by the middle one.
+func (s *overloaded) slow() {
+	var times []float64
+	for range 3 {
+		times = append(times, s.compare())
+	}
+	slices.Sort(times)
+	if times[1] > maxSlowdown {
+		s.Errorf("good clients' p99 became %.1f times what it was", times)
+	}
+}
+
+// compare holds what good clients get against what they get beside three thousand
+// that are slow in sending headers, in sending bodies and in reading answers.
+func (s *overloaded) compare() float64 {
+	alone := s.good()
+	body := s.padded(1 << 19)
+	load := s.mob(mob{Host: s.host, Clients: slowOfEachKind, Slow: true, Requests: []string{
+		s.balance(), body[:strings.Index(body, "\r\n\r\n")+4], s.list(),
+	}})
+	time.Sleep(2*time.Second + 2*patience) // until they are all stuck
+	done := make(chan struct{})
+	most := make(chan int)
+	go func() { most <- s.mostMemory(done) }()
+	beside := s.good()
+	close(done)
+	memory := <-most
+	cut := load.end()
+	s.Logf("alone: %s\nbeside slow ones: %s\nmemory: %d MiB; slow ones: %v", alone, beside, memory>>20, cut)
+	if len(alone.status) != 1 || len(beside.status) != 1 {
+		s.Errorf("good clients got %v, and beside slow ones %v", alone.status, beside.status)
+	}
+	if memory > maxAnonymous {
+		s.Errorf("%d MiB of memory", memory>>20)
+	}
+	return float64(beside.percentile(99)) / float64(alone.percentile(99))
+}
+
+// good is what clients get that ask now and then.
+func (s *overloaded) good() *latencies {
+	l := new(latencies)
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	for range goodClients {
+		wait.Go(func() { s.often(done, goodClientPause, s.balance(), l.add) })
+	}
+	time.Sleep(measuredTime)
+	close(done)
+	wait.Wait()
+	return l
+}
+
+// A mob is what another process does to the server until its input ends. It
+// tells how many answers of each status it got.
+type mob struct {
+	Host     string
+	Clients  int
+	Requests []string // each client's in turn; of slow ones, Clients for each
+	Slow     bool
+}
+
+type runningMob struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bytes.Buffer
+}
+
+// mobVariable is set in the process that is a mob.
+const mobVariable = "SELLO_TEST_MOB"
+
+// mob starts one, which leaves the processors to the server where both want
+// them: real ones bring their own.
+func (s *overloaded) mob(c mob) *runningMob {
+	s.Helper()
+	r := &runningMob{s.T, exec.Command("nice", "-n", "10", os.Args[0], "-test.run", "^TestMob$"), nil, new(bytes.Buffer)}
+	r.cmd.Env = append(os.Environ(), mobVariable+"=1")
+	r.cmd.Stdout, r.cmd.Stderr = r.out, os.Stderr
+	stdin, err := r.cmd.StdinPipe()
+	if err == nil {
+		err = r.cmd.Start()
+	}
+	if err == nil {
+		err = json.NewEncoder(stdin).Encode(c)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.stdin = stdin
+	return r
+}
+
+func (r *runningMob) end() (answers map[int]int) {
+	r.stdin.Close()
+	if err := r.cmd.Wait(); err != nil {
+		r.t.Fatalf("%v\n%s", err, r.out)
+	}
+	if err := json.NewDecoder(r.out).Decode(&answers); err != nil {
+		r.t.Fatal(err)
+	}
+	return answers
+}
+
+// TestMob is no test but what the process of a mob runs.
+func TestMob(t *testing.T) {
+	if os.Getenv(mobVariable) == "" {
+		t.Skip("not a mob")
+	}
+	var c mob
+	d := json.NewDecoder(os.Stdin)
+	if err := d.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var l latencies
+	s := &overloaded{T: t, host: c.Host}
+	for i, request := range c.Requests {
+		for n := range c.Clients {
+			switch {
+			case c.Slow:
+				go s.slowly(done, i, request, l.add)
+			case n%len(c.Requests) == i:
+				go s.often(done, 0, request, l.add)
+			}
+		}
+	}
+	io.Copy(io.Discard, os.Stdin)
+	close(done)
+	l.Lock()
+	json.NewEncoder(os.Stdout).Encode(l.status)
+	os.Exit(0)
+}
+
+// slowly sends a request by a byte a second, or what comes after its header, or
+// reads its answer so. Who is cut off comes again.
+func (s *overloaded) slowly(done <-chan struct{}, kind int, request string, answered func(int, time.Duration)) {
+	for {
+		began := time.Now()
+		c := s.dial()
+		if kind > 0 {
+			c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+			io.WriteString(c, request)
+			request = strings.Repeat(" ", 1000)
+		}
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			for buf := make([]byte, 16); ; {
+				if _, err := c.Read(buf); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		for at := 0; at < len(request)-1; at++ {
+			select {
+			case <-done:
+				return
+			case <-gone:
+				at = len(request)
+			case <-time.After(time.Second):
+				if kind < 2 {
+					io.WriteString(c, request[at:at+1])
+				}
+			}
+		}
+		answered(kind, time.Since(began))
+		c.Close()
+	}
+}
