@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // A journal is where a write is made durable before it reaches the file: one
@@ -124,6 +125,18 @@ func (j *journal) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// beginError wraps an error of the opening of a new journal, in errUnavailable
+// if a file could not be opened for a reason that may pass: then nothing was
+// stored. After a sync that failed nobody knows which names are on the disk, and
+// to sync once more would not tell.
+func beginError(err error) error {
+	e, ok := errors.AsType[*fs.PathError](err)
+	if ok && e.Op == "open" && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w: %w", errUnavailable, err)
+	}
+	return fmt.Errorf("journal: %w", err)
 }
 
 // append makes the changes of one batch durable. After an error of the write

@@ -269,6 +269,29 @@ func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
 	return 0, syscall.ENOSPC
 }
 
+// TestJournalBeginError: where the journal of a file cannot be begun, the store
+// fails unless a later write may do better.
+func TestJournalBeginError(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		passing bool
+		reason  string
+	}{
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.ENOSPC}, true, "disk full"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EMFILE}, true, "too many connections"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EACCES}, true, "somebody's directory"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EIO}, false, "the disk is broken"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EROFS}, false, "the disk has been made read-only"},
+		{errors.Join(&fs.PathError{Op: "sync", Path: ".", Err: syscall.EIO}, nil), false, "names may be lost"},
+		{&fs.PathError{Op: "sync", Path: ".", Err: syscall.ENOSPC}, false, "names may be lost"},
+	} {
+		got := beginError(test.err)
+		if errors.Is(got, errUnavailable) != test.passing || !errors.Is(got, test.err) {
+			t.Errorf("%v: %v (%s)", test.err, got, test.reason)
+		}
+	}
+}
+
 // TestJournalRecords writes and reads one of each kind of change.
 func TestJournalRecords(t *testing.T) {
 	changes := []written{{"k", []byte("v")}, {"empty", []byte{}}, {"gone", nil}, {strings.Repeat("k", maxKey), bytes.Repeat([]byte("v"), maxValue)}}

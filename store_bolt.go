@@ -343,7 +343,7 @@ func (s *boltStore) startJournal() error {
 	rand.Read(store[:])
 	j, err := openJournal(s.path, store, 1, true)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUnavailable, err)
+		return beginError(err)
 	}
 	j.sync = !s.opts.noSync
 	err = s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, store, 1) })
