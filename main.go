@@ -89,6 +89,8 @@ type invocation struct {
 	key    keyRequest
 	scopes string
 	ips    string
+
+	memSize int // for tests, as in boltOptions
 }
 
 // usageError is a command line that cannot be understood: exit code 2.

@@ -98,7 +98,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return fmt.Errorf("no se puede escuchar en %s: %w", c.addr, err)
 	}
 	defer listener.Close() // the server has closed it by then, unless there was none
-	store, err := openBolt(c.db, boltOptions{dense: denseTables})
+	store, err := openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
 	if err != nil {
 		return err
 	}
