@@ -1,0 +1,570 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// recordedCalls are those that change files, make names durable or tell the
+// world; strace takes those with a question mark where they exist.
+const recordedCalls = "openat,close,write,pwrite64,ftruncate,fsync,fdatasync,linkat,unlinkat,?rename,renameat,?renameat2,?link,?unlink," +
+	"?open,?creat,?truncate,writev,pwritev,pwritev2,fallocate,sync_file_range,msync,copy_file_range,sendfile"
+
+// A recording is what processes, one after another, did to the files in a
+// directory, and what they acknowledged.
+type recording struct {
+	disk
+	dir  string
+	live map[string]*diskFile // where the names lead at the end
+	acks []powerAck
+	told soldList // before it
+
+	lines    int
+	marks    []int // lines where something rare happens
+	sessions int
+}
+
+type powerAck struct {
+	line int
+	seq  int
+	name string
+}
+
+// newRecording begins one with the files that are in a directory, which are on
+// the disk.
+func newRecording(dir string, told soldList) (*recording, error) {
+	r := &recording{disk: disk{base: map[string]*diskFile{}}, dir: dir, told: told, lines: 1}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		s, err := loadSparse(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		r.base[f.Name()] = &diskFile{base: s}
+	}
+	r.live = maps.Clone(r.base)
+	return r, nil
+}
+
+// run records a process with a load.
+func (r *recording) run(t *testing.T, l powerLoad) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "trace")
+	cmd := exec.Command("strace", "-f", "-qq", "-xx", "--seccomp-bpf", "-s", "16777216", "-e", "trace="+recordedCalls, "-o", log, testBinary(t))
+	cmd.Env = l.environ()
+	var out bytes.Buffer
+	cmd.Stderr = &out
+	err := cmd.Run()
+	if killed := strings.HasPrefix(fmt.Sprint(err), "signal: killed"); killed != (l.end == "kill") || err != nil && !killed {
+		t.Fatalf("%s: %v\n%s", cmd, err, out.Bytes())
+	}
+	list, next, _ := traceFile(t, log, r.lines)
+	os.Remove(log)
+	r.lines = next
+	r.sessions++
+	if err := r.take(list); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A handle is what a file descriptor leads to.
+type handle struct {
+	file *diskFile // nil: the directory
+	name string
+}
+
+// take takes up what a process did.
+func (r *recording) take(list []*syscallEntry) error {
+	when := func(e *syscallEntry) int {
+		switch {
+		case e.call == "openat" && e.end != unending:
+			return e.end // the number is another's before it
+		default:
+			return e.start
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *syscallEntry) int { return when(a) - when(b) })
+	handles := map[int64]handle{}
+	for _, e := range list {
+		if e.failed() {
+			continue
+		}
+		during := span{e.start, e.end}
+		if e.end == unending {
+			during.end = r.lines // the kill; what was begun is over then
+		}
+		fd, _ := e.number(0)
+		h, ours := handles[fd]
+		switch e.call {
+		case "openat":
+			if e.end == unending {
+				continue
+			}
+			fd, err := e.number(-1)
+			if err != nil {
+				return err
+			}
+			delete(handles, fd)
+			if err := r.open(e, during, fd, handles); err != nil {
+				return err
+			}
+		case "close":
+			delete(handles, fd)
+		case "write":
+			if ours {
+				return fmt.Errorf("write to %s", h.name)
+			}
+			if err := r.acknowledge(e); err != nil {
+				return err
+			}
+		case "pwrite64":
+			if !ours {
+				continue
+			}
+			text, err := e.text(1)
+			at, err2 := e.number(3)
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
+			n := int64(len(text))
+			if e.end != unending {
+				if n, err = e.number(-1); err != nil {
+					return err
+				}
+			}
+			h.file.changes = append(h.file.changes, fileChange{during, at, []byte(text[:n])})
+			if at == 0 || !strings.Contains(h.name, "-journal") {
+				r.marks = append(r.marks, e.start)
+			}
+		case "ftruncate":
+			if !ours {
+				continue
+			}
+			size, err := e.number(1)
+			if err != nil {
+				return err
+			}
+			h.file.changes = append(h.file.changes, fileChange{during, size, nil})
+			r.marks = append(r.marks, e.start)
+		case "fsync", "fdatasync":
+			switch {
+			case !ours || e.end == unending:
+			case h.file == nil:
+				r.syncs = append(r.syncs, during)
+				r.marks = append(r.marks, e.start)
+			default:
+				h.file.syncs = append(h.file.syncs, during)
+			}
+		case "linkat", "unlinkat":
+			if err := r.rename(e, during); err != nil {
+				return err
+			}
+		case "rename", "renameat", "renameat2", "link", "unlink", "open", "creat", "truncate":
+			if strings.Contains(fmt.Sprint(e.args), hexText(r.dir)) {
+				return fmt.Errorf("what does %s%q do?", e.call, e.args)
+			}
+		default:
+			for i := range e.args {
+				if n, err := e.number(i); err == nil && handles[n].name != "" {
+					return fmt.Errorf("what does %s%q do?", e.call, e.args)
+				}
+			}
+		}
+	}
+	return r.settle()
+}
+
+func hexText(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, `\x%02x`, s[i])
+	}
+	return b.String()
+}
+
+// inDir returns the name of a path in the directory; "." is the directory.
+func (r *recording) inDir(e *syscallEntry, arg int) (string, error) {
+	path, err := e.text(arg)
+	if err != nil {
+		return "", err
+	}
+	name, err := filepath.Rel(r.dir, path)
+	if err != nil || strings.HasPrefix(name, "..") {
+		return "", nil
+	}
+	return name, nil
+}
+
+func (r *recording) open(e *syscallEntry, during span, fd int64, handles map[int64]handle) error {
+	name, err := r.inDir(e, 1)
+	switch {
+	case err != nil || name == "":
+		return err
+	case name == ".":
+		handles[fd] = handle{nil, name}
+		return nil
+	case r.live[name] == nil:
+		if !strings.Contains(e.args[2], "O_CREAT") {
+			return fmt.Errorf("%s: opened before it was made", name)
+		}
+		r.name(during, map[string]*diskFile{name: new(diskFile)})
+	}
+	f := r.live[name]
+	if strings.Contains(e.args[2], "O_TRUNC") {
+		f.changes = append(f.changes, fileChange{during, 0, nil})
+	}
+	handles[fd] = handle{f, name}
+	return nil
+}
+
+func (r *recording) rename(e *syscallEntry, during span) error {
+	name, err := r.inDir(e, 1)
+	if err != nil || name == "" {
+		return err
+	}
+	if e.call == "unlinkat" {
+		r.name(during, map[string]*diskFile{name: nil})
+		return nil
+	}
+	to, err := r.inDir(e, 3)
+	if err != nil {
+		return err
+	}
+	r.name(during, map[string]*diskFile{to: r.live[name]})
+	return nil
+}
+
+func (r *recording) name(during span, names map[string]*diskFile) {
+	r.names = append(r.names, nameChange{during, names})
+	r.marks = append(r.marks, during.start)
+	for name, f := range names {
+		r.live[name] = f
+		if f == nil {
+			delete(r.live, name)
+		}
+	}
+}
+
+// acknowledge takes up an acknowledgement if it is one.
+func (r *recording) acknowledge(e *syscallEntry) error {
+	text, err := e.text(1)
+	if err != nil {
+		return err
+	}
+	if rest, ok := strings.CutPrefix(text, "ack "); ok {
+		name, number, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		seq, err := strconv.Atoi(number)
+		if err != nil {
+			return err
+		}
+		r.acks = append(r.acks, powerAck{e.start, seq, name})
+	}
+	return nil
+}
+
+// settle finds out how much of the writes that a kill cut off came to be, and
+// holds what was recorded to the files that there are.
+func (r *recording) settle() error {
+	files, err := os.ReadDir(r.dir)
+	if err != nil {
+		return err
+	}
+	there := map[string]sparse{}
+	for _, f := range files {
+		if there[f.Name()], err = loadSparse(filepath.Join(r.dir, f.Name())); err != nil {
+			return err
+		}
+	}
+	for name, f := range r.live {
+		real, ok := there[name]
+		delete(there, name)
+		if !ok {
+			return fmt.Errorf("%s is not there", name)
+		}
+		for i := range f.changes {
+			switch c := &f.changes[i]; {
+			case c.end != r.lines:
+			case c.data == nil:
+				c.at = real.size
+			default:
+				c.data = real.read(c.at, int(min(int64(len(c.data)), max(0, real.size-c.at))))
+			}
+		}
+		s := f.base.clone()
+		for _, c := range f.changes {
+			s.apply(c)
+		}
+		if !sameSparse(s, real) {
+			return fmt.Errorf("%s is not as it was recorded", name)
+		}
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("not recorded: %v", slices.Collect(maps.Keys(there)))
+	}
+	return nil
+}
+
+func sameSparse(a, b sparse) bool {
+	if a.size != b.size {
+		return false
+	}
+	for n := range (a.size + 4095) / 4096 {
+		pa, pb := &zeroPage, &zeroPage
+		if a.pages[n] != nil {
+			pa = a.pages[n]
+		}
+		if b.pages[n] != nil {
+			pb = b.pages[n]
+		}
+		if *pa != *pb {
+			return false
+		}
+	}
+	return true
+}
+
+// toldAt lists the sales that were acknowledged at a line.
+func (r *recording) toldAt(line int) soldList {
+	list := slices.Clone(r.told)
+	for _, a := range r.acks {
+		if a.line < line {
+			for len(list) < a.seq {
+				list = append(list, "")
+			}
+			list[a.seq-1] = a.name
+		}
+	}
+	return list
+}
+
+// cut is a line at which the power is cut: half of them where something rare
+// happens.
+func (r *recording) cut(rng *rand.Rand) int {
+	if rng.IntN(2) == 0 && len(r.marks) > 0 {
+		return min(r.lines, r.marks[rng.IntN(len(r.marks))]+rng.IntN(8))
+	}
+	return 1 + rng.IntN(r.lines)
+}
+
+// image makes the files that a power cut may have left, in a new directory.
+func (r *recording) image(dir string, cut int, how tearing) (kinds []string, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	names, torn := r.namesAt(cut, how)
+	if torn {
+		kinds = append(kinds, "names")
+	}
+	saved := map[*diskFile]string{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		f := names[name]
+		path := filepath.Join(dir, name)
+		if first := saved[f]; first != "" {
+			if err := os.Link(first, path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		s, torn := f.at(cut, how)
+		if err := s.save(path); err != nil {
+			return nil, err
+		}
+		saved[f] = path
+		switch {
+		case !torn:
+		case strings.Contains(name, "-journal"):
+			kinds = append(kinds, "journal")
+		default:
+			kinds = append(kinds, "file")
+		}
+	}
+	return kinds, nil
+}
+
+// A powerRun makes recordings, each on what a power cut has left of the one
+// before, or from nothing, and opens images of them.
+type powerRun struct {
+	*testing.T
+	rng     *rand.Rand
+	dir     string
+	lazy    bool
+	forget  func(*recording) // syncs, for controls
+	images  int
+	kinds   map[string]int
+	failure error // the first
+	lost    int
+}
+
+func newPowerRun(t *testing.T, rng *rand.Rand) *powerRun {
+	return &powerRun{T: t, rng: rng, dir: memoryDir(t), kinds: map[string]int{}}
+}
+
+// record makes a recording that begins with what is in dir, or with nothing.
+func (p *powerRun) record(told soldList, processes int) *recording {
+	p.Helper()
+	dir := filepath.Join(p.dir, "live")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		p.Fatal(err)
+	}
+	r, err := newRecording(dir, told)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for range processes {
+		l := powerLoad{
+			path: filepath.Join(dir, "store"), seed: p.rng.Uint64(), sales: 20 + p.rng.IntN(120),
+			end: []string{"kill", "stop"}[p.rng.IntN(2)], lazy: p.lazy,
+		}
+		r.run(p.T, l)
+	}
+	p.kinds["processes"] += processes
+	if p.forget != nil {
+		p.forget(r)
+	}
+	return r
+}
+
+// open opens images of a recording, until one is not as it should be.
+func (p *powerRun) open(r *recording, images int) {
+	p.Helper()
+	for i := range images {
+		p.images++
+		dir := filepath.Join(p.dir, "image")
+		cut, chance := r.cut(p.rng), p.rng.Uint64()
+		tear := func(dir string) []string {
+			kinds, err := r.image(dir, cut, newTearing(rand.New(rand.NewPCG(chance, 0))))
+			if err != nil {
+				p.Fatal(err)
+			}
+			return kinds
+		}
+		kinds, told := tear(dir), r.toldAt(cut)
+		if len(told) == 0 {
+			kinds = append(kinds, "first start")
+		}
+		for _, k := range kinds {
+			p.kinds[k]++
+		}
+		_, err := powerCheck(p.Context(), filepath.Join(dir, "store"), told, i%8 == 0)
+		os.RemoveAll(dir)
+		if err == nil {
+			continue
+		}
+		p.lost++
+		if p.failure == nil {
+			p.failure = fmt.Errorf("image %d, cut at line %d of %d: %w", p.images, cut, r.lines, err)
+		}
+		if p.lazy || p.forget != nil {
+			return
+		}
+		tear(filepath.Join(p.ArtifactDir(), fmt.Sprint("image", p.images))) // kept with -artifacts
+	}
+}
+
+// proceed leaves in the live directory what a power cut makes of a recording,
+// and returns what is told of it.
+func (p *powerRun) proceed(r *recording) soldList {
+	p.Helper()
+	live := filepath.Join(p.dir, "live")
+	os.RemoveAll(live)
+	cut, chance := r.cut(p.rng), p.rng.Uint64()
+	tear := func(dir string) {
+		if _, err := r.image(dir, cut, newTearing(rand.New(rand.NewPCG(chance, 0)))); err != nil {
+			p.Fatal(err)
+		}
+	}
+	tear(live)
+	copied := filepath.Join(p.dir, "copied")
+	tear(copied)
+	defer os.RemoveAll(copied)
+	sold, err := powerCheck(p.Context(), filepath.Join(copied, "store"), r.toldAt(cut), false)
+	if err != nil {
+		p.Fatalf("cut at line %d of %d: %v", cut, r.lines, err)
+	}
+	return sold
+}
+
+// TestPower cuts the power of the store: first starts, the growth of its files,
+// checkpoints, stops and starts after a kill or another cut. Every image of its
+// files must open, pass the audit, and hold every sale that was acknowledged.
+func TestPower(t *testing.T) {
+	needStrace(t)
+	rng := powerRandom(t)
+	p := newPowerRun(t, rng)
+	images, each := 160, 80
+	if *powerImages > 0 {
+		images, each = *powerImages, 400
+	}
+	var told soldList
+	for n := 0; p.images < images; n++ {
+		if n%4 == 0 {
+			told = nil
+			os.RemoveAll(filepath.Join(p.dir, "live"))
+		}
+		r := p.record(told, 1+rng.IntN(3))
+		p.open(r, min(each, images-p.images))
+		t.Logf("%d images of %d recordings", p.images, n+1)
+		if p.failure != nil {
+			t.Fatalf("%d of %d images are not as they should be; first: %v", p.lost, p.images, p.failure)
+		}
+		told = p.proceed(r)
+	}
+	t.Logf("%d images, 0 lost: %v", p.images, p.kinds)
+	for _, kind := range []string{"first start", "journal", "file", "names"} {
+		if p.kinds[kind] == 0 {
+			t.Errorf("of no image it can be said: %s", kind)
+		}
+	}
+}
+
+// TestPowerControl cuts the power where something is not synced: then images
+// must be found that are not as they should be.
+func TestPowerControl(t *testing.T) {
+	needStrace(t)
+	rng := powerRandom(t)
+	forget := func(part string) func(*recording) {
+		return func(r *recording) {
+			for _, c := range r.names {
+				for name, f := range c.names {
+					if f != nil && strings.HasSuffix(name, part) {
+						f.syncs = nil
+					}
+				}
+			}
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		lazy   bool
+		forget func(*recording)
+	}{
+		{"NoSync", true, nil},
+		{"JournalNotSynced", false, func(r *recording) { forget("-journal1")(r); forget("-journal2")(r) }},
+		{"FileNotSynced", false, forget("store")},
+		{"DirectoryNotSynced", false, func(r *recording) { r.syncs = nil }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPowerRun(t, rng)
+			p.lazy, p.forget = test.lazy, test.forget
+			r := p.record(nil, 2)
+			p.open(r, 400)
+			if p.failure == nil {
+				t.Fatalf("%d images are all as they should be", p.images)
+			}
+			t.Log(p.failure)
+		})
+	}
+}
