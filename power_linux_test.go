@@ -351,10 +351,14 @@ func (r *recording) toldAt(line int) soldList {
 }
 
 // cut is a line at which the power is cut: half of them where something rare
-// happens.
+// happens, and half of these where a name changes.
 func (r *recording) cut(rng *rand.Rand) int {
-	if rng.IntN(2) == 0 && len(r.marks) > 0 {
-		return min(r.lines, r.marks[rng.IntN(len(r.marks))]+rng.IntN(8))
+	soon := rng.IntN(8)
+	switch n := rng.IntN(4); {
+	case n == 0 && len(r.names) > 0:
+		return min(r.lines, r.names[rng.IntN(len(r.names))].start+soon)
+	case n == 1 && len(r.marks) > 0:
+		return min(r.lines, r.marks[rng.IntN(len(r.marks))]+soon)
 	}
 	return 1 + rng.IntN(r.lines)
 }
@@ -425,7 +429,7 @@ func (p *powerRun) record(told soldList, processes int) *recording {
 	}
 	for range processes {
 		l := powerLoad{
-			path: filepath.Join(dir, "store"), seed: p.rng.Uint64(), sales: 20 + p.rng.IntN(120),
+			path: filepath.Join(dir, "store"), seed: p.rng.Uint64(), sales: 20 + p.rng.IntN(80),
 			end: []string{"kill", "stop"}[p.rng.IntN(2)], lazy: p.lazy,
 		}
 		r.run(p.T, l)
@@ -503,30 +507,52 @@ func (p *powerRun) proceed(r *recording) soldList {
 func TestPower(t *testing.T) {
 	needStrace(t)
 	rng := powerRandom(t)
-	p := newPowerRun(t, rng)
-	images, each := 160, 80
+	images, each, shards := 100, 50, 1
 	if *powerImages > 0 {
-		images, each = *powerImages, 400
+		images, each, shards = *powerImages, 400, 4
 	}
+	var all []*powerRun
+	t.Run("images", func(t *testing.T) {
+		for i := range shards {
+			chance, share := rng.Uint64(), images*(i+1)/shards-images*i/shards
+			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+				p := newPowerRun(t, rand.New(rand.NewPCG(chance, 0)))
+				all = append(all, p)
+				t.Parallel()
+				p.recordAndOpen(share, each)
+			})
+		}
+	})
+	total, lost, kinds := 0, 0, map[string]int{}
+	for _, p := range all {
+		total, lost = total+p.images, lost+p.lost
+		for kind, n := range p.kinds {
+			kinds[kind] += n
+		}
+	}
+	t.Logf("%d images, %d not as they should be: %v", total, lost, kinds)
+	for _, kind := range []string{"first start", "journal", "file", "names"} {
+		if kinds[kind] == 0 && !t.Failed() {
+			t.Errorf("of no image it can be said: %s", kind)
+		}
+	}
+}
+
+// recordAndOpen opens so many images, of recordings of which every fourth begins
+// with nothing.
+func (p *powerRun) recordAndOpen(images, each int) {
 	var told soldList
 	for n := 0; p.images < images; n++ {
 		if n%4 == 0 {
 			told = nil
 			os.RemoveAll(filepath.Join(p.dir, "live"))
 		}
-		r := p.record(told, 1+rng.IntN(3))
+		r := p.record(told, 1+p.rng.IntN(3))
 		p.open(r, min(each, images-p.images))
-		t.Logf("%d images of %d recordings", p.images, n+1)
 		if p.failure != nil {
-			t.Fatalf("%d of %d images are not as they should be; first: %v", p.lost, p.images, p.failure)
+			p.Fatalf("%d of %d images are not as they should be; first: %v", p.lost, p.images, p.failure)
 		}
 		told = p.proceed(r)
-	}
-	t.Logf("%d images, 0 lost: %v", p.images, p.kinds)
-	for _, kind := range []string{"first start", "journal", "file", "names"} {
-		if p.kinds[kind] == 0 {
-			t.Errorf("of no image it can be said: %s", kind)
-		}
 	}
 }
 
@@ -559,7 +585,7 @@ func TestPowerControl(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPowerRun(t, rng)
 			p.lazy, p.forget = test.lazy, test.forget
-			r := p.record(nil, 2)
+			r := p.record(nil, 1)
 			p.open(r, 400)
 			if p.failure == nil {
 				t.Fatalf("%d images are all as they should be", p.images)

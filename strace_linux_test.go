@@ -71,7 +71,8 @@ func readTrace(r io.Reader, first int) (list []*syscallEntry, next int, ended fl
 		switch begun, unfinished := strings.CutSuffix(text, " <unfinished ...>"); {
 		case strings.HasPrefix(text, "+++ "):
 			ended = at
-		case strings.HasPrefix(text, "--- "), strings.HasPrefix(text, "<... ???"): // a signal; the end of a call that was killed
+		case strings.HasPrefix(text, "--- "): // a signal
+		case strings.HasPrefix(text, "???"), strings.HasPrefix(text, "<... ???"): // a call whose thread was killed
 		case unfinished:
 			call := traceBegun.FindStringSubmatch(begun)
 			if call == nil {
