@@ -24,8 +24,10 @@ func needStrace(t testing.TB) {
 	if err != nil {
 		t.Skip("there is no strace")
 	}
-	if out, err := exec.Command(path, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
-		t.Skipf("strace may not trace: %v: %s", err, out)
+	for _, how := range []string{"-f", "-fD"} {
+		if out, err := exec.Command(path, how, "-o", os.DevNull, "true").CombinedOutput(); err != nil {
+			t.Skipf("strace may not trace: %v: %s", err, out)
+		}
 	}
 }
 
