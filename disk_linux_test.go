@@ -50,7 +50,7 @@ func newCounter(t *testing.T) *counter {
 	c.must(err)
 	e := newEngine(s, time.Now, cryptoSeed)
 	c.must(e.open(t.Context()))
-	a := &admin{e, func(context.Context) error { return nil }}
+	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
 	_, err = a.apply(t.Context(), applyRequest{Document: setup{}.document()})
 	c.must(err)
 	k, err := a.createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "POS", RateLimit: 1_000_000})
@@ -209,7 +209,7 @@ func (c *counter) settle() (faults []string) {
 	if got := times(); !maps.Equal(got, want) {
 		fault("after the retries there are %v", got)
 	}
-	report, err := view(c.Context(), s, func(tx Tx) (*verification, error) { return verify(tx, instantOf(time.Now())) })
+	report, err := view(c.Context(), s, func(tx Tx) (*verification, error) { return verify(tx, instantOf(time.Now()), nil) })
 	c.must(err)
 	return append(faults, report.Problems...)
 }

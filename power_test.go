@@ -656,7 +656,7 @@ func boltFaults(path string) error {
 
 func powerAudit(ctx context.Context, s *boltStore, told soldList) (soldList, error) {
 	e := powerEngine(s)
-	report, err := view(ctx, s, func(tx Tx) (*verification, error) { return verify(tx, instantOf(e.now())) })
+	report, err := view(ctx, s, func(tx Tx) (*verification, error) { return verify(tx, instantOf(e.now()), nil) })
 	if err != nil {
 		return nil, err
 	}

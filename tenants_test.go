@@ -406,6 +406,7 @@ func (s *street) ask(q step) result {
 // then sends a request to the street as it is, with all limits fresh.
 func (s *street) then(q step) result {
 	s.api.limiter = newLimiter()
+	s.api.refused.recent, s.api.refused.before = nil, nil
 	if s.spent != (id{}) {
 		s.must(s.api.limiter.take(s.Context(), s.past, &apiKey{ID: s.spent, RateLimit: 1}, instantOf(s.clock), new(allowance)))
 	}
