@@ -484,6 +484,7 @@ func ranSmallServer() bool {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	c := &invocation{
+		maxConns: defaultMaxConns, maxConnsPerSource: defaultMaxConnsPerSource,
 		environment: environment{os.Getenv, os.Stdin, os.Stdout, os.Stderr},
 		db:          os.Args[3], addr: os.Args[5], memSize: size,
 	}
