@@ -221,7 +221,14 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 		return nil, err
 	}
 	now := instantOf(a.engine.now())
-	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) { return verify(tx, now, in.Since) })
+	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) {
+		if f, ok := tx.(interface{ checkFile() error }); ok {
+			if err := f.checkFile(); err != nil {
+				return nil, err
+			}
+		}
+		return verify(tx, now, in.Since)
+	})
 }
 
 type backupRequest struct {

@@ -129,6 +129,10 @@ func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB)
 	for layer, ok := state.Tx.(memLayer); ok; layer, ok = layer.base.(memLayer) {
 		layers = append(layers, layer)
 	}
+	var (
+		checked pageSet
+		found   = state.file.inventory.clone()
+	)
 	for _, layer := range slices.Backward(layers) {
 		at := checkpointPlace{table: layer.table, version: layer.version, dense: s.opts.dense}
 		for at.start(); !at.end(); {
@@ -136,7 +140,12 @@ func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB)
 				return err
 			}
 			err := db.Update(func(tx *bolt.Tx) error {
-				_, err := at.bring(tx, backupStep)
+				checked = checked.with(uint64(tx.Size()) / boltPageSize)
+				before, err := openTree(db, tx, boltBucket, checked)
+				if err != nil {
+					return err
+				}
+				_, err = at.bring(tx, backupStep, before, found)
 				return err
 			})
 			if err != nil {
@@ -157,10 +166,13 @@ func compare(ctx context.Context, state *boltState, db *bolt.DB) (entries int, e
 		return 0, err
 	}
 	defer tx.Rollback()
-	copied := &boltFile{tx: tx, bucket: tx.Bucket([]byte(boltBucket))}
+	tree, err := openTree(db, tx, boltBucket, pageSet(nil).with(uint64(tx.Size())/boltPageSize))
+	if err != nil {
+		return 0, err
+	}
 	least := []byte{0}
-	c := copied.cursor()
-	there, ok, err := copied.enter(c, least, nil, false)
+	c := &pageCursor{pageTree: tree}
+	there, ok, err := c.enter(least, nil, false)
 	for e, scanErr := range state.Scan(least, nil, false) {
 		if err := errors.Join(scanErr, err); err != nil {
 			return 0, err
@@ -171,7 +183,7 @@ func compare(ctx context.Context, state *boltState, db *bolt.DB) (entries int, e
 		if entries++; entries%backupStep == 0 && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		there, ok, err = copied.step(c, least, nil, false)
+		there, ok, err = c.step(least, nil, false)
 	}
 	if err == nil && ok {
 		err = errBackup

@@ -159,9 +159,13 @@ func (s *boltStore) awaitSpace(cause error) bool {
 // and where the next step begins. After the last one the memtable is gone.
 func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
 	s.letRemap()
+	found := s.inventory.clone()
 	err = s.writeFile(func(tx *bolt.Tx) error {
-		var err error
-		if n, err = at.bring(tx, limit); err != nil {
+		before, err := s.openTree(tx, boltBucket)
+		if err != nil {
+			return err
+		}
+		if n, err = at.bring(tx, limit, before, found); err != nil {
 			return err
 		}
 		if at.end() {
@@ -175,13 +179,52 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.full = nil
+		s.full, s.inventory = nil, found
 		if at.end() {
 			s.frozen = nil
 			s.first++
 		}
 	}
 	return n, at, errors.Join(err, s.share())
+}
+
+// bringIn sets key to value, nil for a deletion, in the bucket, of which before
+// is what was there, and in its inventory, if it has one. bbolt writes where its
+// pages lead it to; so they are looked at first.
+func bringIn(bucket *bolt.Bucket, before *pageTree, v *inventory, key, value []byte) error {
+	old, ok, err := before.get(key)
+	if err == nil && ok && len(old) < checksumSize {
+		err = errCorrupt
+	}
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		v = new(inventory)
+	}
+	if ok {
+		v.remove(old)
+	}
+	if value == nil {
+		if !ok {
+			return nil
+		}
+		if err := before.checkAround(key); err != nil {
+			return err
+		}
+		return bucket.Delete(key)
+	}
+	stored := seal(key, value)
+	v.add(stored)
+	return bucket.Put(key, stored)
+}
+
+// ends returns the first and the last key.
+func ends(bucket *bolt.Bucket) (first, last []byte) {
+	c := bucket.Cursor()
+	first, _ = c.First()
+	last, _ = c.Last()
+	return first, last
 }
 
 // A checkpointPlace is how far a checkpoint has come: it passes over the table
@@ -203,9 +246,10 @@ const (
 
 func (p *checkpointPlace) end() bool { return p.pass == passEnd }
 
-// bring puts up to limit entries, of one pass, into the file and returns how
-// many they were.
-func (p *checkpointPlace) bring(tx *bolt.Tx, limit int) (n int, err error) {
+// bring puts up to limit entries, of one pass, into the file, of which before is
+// what was there, and into its inventory, if it has one, and returns how many they
+// were.
+func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inventory) (n int, err error) {
 	bucket := tx.Bucket([]byte(boltBucket))
 	bucket.FillPercent = fillSparse
 	pass := p.pass
@@ -215,15 +259,16 @@ func (p *checkpointPlace) bring(tx *bolt.Tx, limit int) (n int, err error) {
 	for ; err == nil && n < limit && p.pass == pass; n++ {
 		key := p.table.key(p.entry)
 		value, known := p.table.value(p.entry, p.version)
-		switch {
-		case value != nil:
-			err = bucket.Put(key, seal(key, value))
-		case known:
-			err = bucket.Delete(key)
+		if known {
+			err = bringIn(bucket, before, v, key, value)
 		}
 		p.advance()
 	}
-	return n, err
+	if err != nil || v == nil {
+		return n, err
+	}
+	v.setEnds(ends(bucket))
+	return n, setInventory(tx, v)
 }
 
 func (p *checkpointPlace) start() {

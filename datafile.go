@@ -19,37 +19,69 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// journalState reads the entry of journalBucket; zeros if there is none.
-func journalState(tx *bolt.Tx) (store [16]byte, first uint64, err error) {
-	defer catch(&err)
-	bucket := tx.Bucket([]byte(journalBucket))
-	if bucket == nil {
-		return store, 0, nil
-	}
-	stored := bucket.Get([]byte("j"))
-	if stored == nil {
-		return store, 0, nil
-	}
-	value, err := unseal([]byte("j"), stored)
-	if err == nil && len(value) != 24 {
-		err = errCorrupt
-	}
-	if err != nil {
+// journalState reads what journalBucket, which t is, says of the journal; zeros
+// if nothing.
+func (t *pageTree) journalState() (store [16]byte, first uint64, err error) {
+	value, err := t.kept("j", 24)
+	if err != nil || value == nil {
 		return store, 0, err
 	}
 	return [16]byte(value), binary.BigEndian.Uint64(value[16:]), nil
 }
 
-// setJournalState writes the entry of journalBucket, or removes it if first is 0.
+// inventory reads the inventory; nil if there is none.
+func (t *pageTree) inventory() (*inventory, error) {
+	value, err := t.kept("n", 24)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return &inventory{
+		binary.BigEndian.Uint64(value), binary.BigEndian.Uint64(value[8:]),
+		[2]uint32{binary.BigEndian.Uint32(value[16:]), binary.BigEndian.Uint32(value[20:])},
+	}, nil
+}
+
+// kept returns a value of journalBucket, which has a known length; nil if there
+// is none.
+func (t *pageTree) kept(key string, length int) (value []byte, err error) {
+	defer catch(&err)
+	stored, ok, err := t.get([]byte(key))
+	if err != nil || !ok {
+		return nil, err
+	}
+	if value, err = unseal([]byte(key), stored); err == nil && len(value) != length {
+		err = errCorrupt
+	}
+	return value, err
+}
+
+// setJournalState writes what journalBucket says of the journal, or removes it
+// if first is 0.
 func setJournalState(tx *bolt.Tx, store [16]byte, first uint64) error {
+	if first == 0 {
+		return tx.Bucket([]byte(journalBucket)).Delete([]byte("j"))
+	}
+	return keep(tx, "j", binary.BigEndian.AppendUint64(store[:], first))
+}
+
+// setInventory writes the inventory, unless it is nil.
+func setInventory(tx *bolt.Tx, v *inventory) error {
+	if v == nil {
+		return nil
+	}
+	b := binary.BigEndian.AppendUint64(nil, v.entries)
+	b = binary.BigEndian.AppendUint64(b, v.sum)
+	b = binary.BigEndian.AppendUint32(b, v.ends[0])
+	return keep(tx, "n", binary.BigEndian.AppendUint32(b, v.ends[1]))
+}
+
+// keep writes a value of journalBucket.
+func keep(tx *bolt.Tx, key string, value []byte) error {
 	bucket, err := tx.CreateBucketIfNotExists([]byte(journalBucket))
 	if err != nil {
 		return err
 	}
-	if first == 0 {
-		return bucket.Delete([]byte("j"))
-	}
-	return bucket.Put([]byte("j"), seal([]byte("j"), binary.BigEndian.AppendUint64(store[:], first)))
+	return bucket.Put([]byte(key), seal([]byte(key), value))
 }
 
 // catch makes errCorrupt of a panic in bbolt, or of a fault on its memory map
@@ -115,7 +147,7 @@ func initBolt(path string) error {
 	}
 	err = db.Update(func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucket([]byte(boltBucket))
-		return err
+		return errors.Join(err, setInventory(tx, new(inventory)))
 	})
 	return errors.Join(err, db.Close())
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -30,6 +30,9 @@ func (s *boltStore) acquire() (*boltState, error) {
 		}
 	}
 }
+
+// checkFile looks at all of the file.
+func (s *boltState) checkFile() error { return s.file.checkAll(s.file.inventory) }
 
 func (s *boltState) release() { s.file.release() }
 
@@ -65,7 +68,12 @@ func (s *boltStore) share() error {
 	if err != nil {
 		return err
 	}
-	file := &boltFile{tx: tx, bucket: tx.Bucket([]byte(boltBucket))}
+	tree, err := s.openTree(tx, boltBucket)
+	if err != nil {
+		tx.Rollback()
+		return err
+	}
+	file := &boltFile{tx: tx, pageTree: tree, inventory: s.inventory}
 	file.holders.Store(1)
 	s.unshare()
 	s.publish(file)
@@ -79,15 +87,20 @@ func (s *boltStore) unshare() {
 	}
 }
 
+// openTree returns a bucket as a transaction found it.
+func (s *boltStore) openTree(tx *bolt.Tx, name string) (*pageTree, error) {
+	s.checked = s.checked.with(uint64(tx.Size()) / boltPageSize)
+	return openTree(s.db, tx, name, s.checked)
+}
+
 // A boltFile is a Tx that reads what the file held at some time: a read
 // transaction of bbolt. Many Views share it, since to open one costs more than
-// most of them do; cursors are kept since a new one costs five allocations.
-// The transaction is closed when nobody holds it any more.
+// most of them do. The transaction is closed when nobody holds it any more.
 type boltFile struct {
-	tx      *bolt.Tx
-	bucket  *bolt.Bucket
-	cursors sync.Pool
-	holders atomic.Int64
+	*pageTree
+	inventory *inventory // nil if there is none
+	tx        *bolt.Tx
+	holders   atomic.Int64
 }
 
 // hold reports false if the transaction was closed already.
@@ -110,24 +123,14 @@ func (f *boltFile) release() {
 	}
 }
 
-// cursor returns a cursor, which goes back with f.cursors.Put.
-func (f *boltFile) cursor() *bolt.Cursor {
-	if c, ok := f.cursors.Get().(*bolt.Cursor); ok {
-		return c
-	}
-	return f.bucket.Cursor()
-}
-
 func (f *boltFile) Get(key []byte) (value []byte, ok bool, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, false, err
 	}
 	defer catch(&err)
-	c := f.cursor()
-	found, stored := c.Seek(key)
-	f.cursors.Put(c)
-	if !bytes.Equal(found, key) {
-		return nil, false, nil
+	stored, ok, err := f.get(key)
+	if err != nil || !ok {
+		return nil, false, err
 	}
 	value, err = unseal(key, stored)
 	return value, err == nil, err
@@ -139,11 +142,10 @@ func (*boltFile) Delete(key []byte) error     { return errReadOnly }
 func (f *boltFile) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	lo, hi = cloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {
-		c := f.cursor()
-		defer f.cursors.Put(c)
-		e, ok, err := f.enter(c, lo, hi, reverse)
+		c := &pageCursor{pageTree: f.pageTree}
+		e, ok, err := c.enter(lo, hi, reverse)
 		for ok && yield(e, nil) {
-			e, ok, err = f.step(c, lo, hi, reverse)
+			e, ok, err = c.step(lo, hi, reverse)
 		}
 		if err != nil {
 			yield(Entry{}, err)
@@ -153,37 +155,43 @@ func (f *boltFile) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 
 // enter returns the first entry of a scan; ok is false where there is none and
 // after an error.
-func (f *boltFile) enter(c *bolt.Cursor, lo, hi []byte, reverse bool) (e Entry, ok bool, err error) {
+func (c *pageCursor) enter(lo, hi []byte, reverse bool) (e Entry, ok bool, err error) {
 	defer catch(&err)
-	var key, stored []byte
 	switch {
 	case !reverse:
-		key, stored = c.Seek(lo)
+		if err = c.seek(lo); err == nil && c.behind() {
+			err = c.next()
+		}
 	case len(hi) == 0:
-		key, stored = c.Last()
+		err = c.last()
 	default:
-		if key, _ = c.Seek(hi); key == nil {
-			key, stored = c.Last()
-		} else {
-			key, stored = c.Prev()
+		if err = c.seek(hi); err == nil {
+			err = c.prev()
 		}
 	}
-	return entryIn(key, stored, lo, hi)
+	return c.entryIn(lo, hi, err)
 }
 
 // step returns the next entry of a scan.
-func (f *boltFile) step(c *bolt.Cursor, lo, hi []byte, reverse bool) (e Entry, ok bool, err error) {
+func (c *pageCursor) step(lo, hi []byte, reverse bool) (e Entry, ok bool, err error) {
 	defer catch(&err)
 	if reverse {
-		key, stored := c.Prev()
-		return entryIn(key, stored, lo, hi)
+		err = c.prev()
+	} else {
+		err = c.next()
 	}
-	key, stored := c.Next()
-	return entryIn(key, stored, lo, hi)
+	return c.entryIn(lo, hi, err)
 }
 
-// entryIn is the entry with the key if that is in [lo, hi).
-func entryIn(key, stored, lo, hi []byte) (e Entry, ok bool, err error) {
+// entryIn is the entry that the cursor is at if its key is in [lo, hi).
+func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e Entry, ok bool, err error) {
+	if fault != nil {
+		return Entry{}, false, fault
+	}
+	if p := c.leaf().page; !p.clean {
+		return Entry{}, false, fmt.Errorf("%w in table 0x%02x", errCorrupt, p.key(0)[0])
+	}
+	key, stored := c.entry()
 	if key == nil || !inScan(key, lo, hi) {
 		return Entry{}, false, nil
 	}

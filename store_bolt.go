@@ -48,7 +48,10 @@ type boltStore struct {
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
+	checked pageSet                   // of the file; who opens a pageTree may change it
 	wake    chan struct{}             // there is something for checkpoints to do
+
+	inventory *inventory // of the file; nil if it has none; the checkpoint's own
 
 	// Who changes what the journal, the memtables and the state are holds both
 	// locks, writing first; to append to the journal and to write to the active
@@ -182,11 +185,19 @@ func (s *boltStore) takeUpJournal() error {
 			return err
 		}
 	}
-	tx := s.state.Load().file.tx
-	if tx.Bucket([]byte(boltBucket)) == nil {
-		return errNotSello
+	file := s.state.Load().file
+	kept, err := s.openTree(file.tx, journalBucket)
+	if err != nil {
+		return err
 	}
-	store, first, err := journalState(tx)
+	if s.inventory, err = kept.inventory(); err != nil {
+		return err
+	}
+	if err := s.inventory.holds(file.pageTree); err != nil {
+		return err
+	}
+	file.inventory = s.inventory
+	store, first, err := kept.journalState()
 	if err != nil || first == 0 {
 		return err
 	}

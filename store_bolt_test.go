@@ -63,6 +63,15 @@ func checkBolt(t testing.TB, path string) {
 		for err := range tx.Check() {
 			t.Error(err)
 		}
+		if tree, err := openTree(db, tx, boltBucket, nil); err != nil {
+			t.Error(err)
+		} else if kept, err := openTree(db, tx, journalBucket, nil); err != nil {
+			t.Error(err)
+		} else if v, err := kept.inventory(); err != nil || v == nil {
+			t.Errorf("inventory %v, %v", v, err)
+		} else if err := tree.checkAll(v); err != nil {
+			t.Error(err)
+		}
 		return nil
 	})
 }
@@ -295,7 +304,9 @@ func TestBoltLocked(t *testing.T) {
 	}
 }
 
-// TestBoltFlippedBits flips bits of one stored entry.
+// TestBoltFlippedBits flips bits of one stored entry. Of a page where one is
+// damaged no other is said to be absent, and none are listed; what is found
+// there is there.
 func TestBoltFlippedBits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testBolt(t, path, boltOptions{})
@@ -311,14 +322,13 @@ func TestBoltFlippedBits(t *testing.T) {
 		t.Fatal("the file is not as drawn")
 	}
 	for _, test := range []struct {
-		name    string
-		at      int
-		keyRead bool // whether Get of the key finds the entry
+		name string
+		at   int
 	}{
-		{"key", 3, false},
-		{"checksum", sum, true},
-		{"first byte of the value", value, true},
-		{"last byte of the value", value + len("value to find") - 1, true},
+		{"key", 3},
+		{"checksum", sum},
+		{"first byte of the value", value},
+		{"last byte of the value", value + len("value to find") - 1},
 	} {
 		for bit := range 8 {
 			damaged := bytes.Clone(whole)
@@ -329,7 +339,7 @@ func TestBoltFlippedBits(t *testing.T) {
 			s := testBolt(t, path, boltOptions{})
 			err := s.View(t.Context(), func(tx Tx) error {
 				value, ok, err := tx.Get([]byte("m:key"))
-				if value != nil || ok || errors.Is(err, errCorrupt) != test.keyRead {
+				if value != nil || ok || !errors.Is(err, errCorrupt) {
 					t.Errorf("%s, bit %d: Get = %q, %v, %v", test.name, bit, value, ok, err)
 				}
 				var got []string
@@ -340,7 +350,7 @@ func TestBoltFlippedBits(t *testing.T) {
 					}
 					got = append(got, string(e.Value))
 				}
-				if want := []string{"before", "store: damaged value in table 0x6d"}; !slices.Equal(got, want) {
+				if want := []string{"store: damaged value in table 0x61"}; !slices.Equal(got, want) {
 					t.Errorf("%s, bit %d: Scan yields %q, want %q", test.name, bit, got, want)
 				}
 				if value, _, err := tx.Get([]byte("z")); string(value) != "after" || err != nil {

@@ -1,0 +1,722 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A pageTree reads a bucket of a bbolt file as one transaction sees it. It
+// takes bbolt's place in reading since bbolt believes its pages: where a bit of
+// one is flipped, entries that are there are not found, and nobody is told.
+//
+// What a pageTree says is absent is absent. It rests on this, of which the
+// first two are looked at when a page is first read, the others each time:
+//
+//   - Entries of a page lie behind their table without a gap, up to the page's
+//     end, in the order of their keys: so none can be cut off or passed over.
+//   - No page in use is on the list of free pages: so none is what the page was
+//     earlier.
+//   - A leaf's entries carry their checksums: so none has another key. Where one
+//     does not, its page is not clean, and tells of nothing that it is absent.
+//   - A page begins with the key by which its parent knows it: so no key and no
+//     reference of a parent has changed. That is looked at for the page that is
+//     read and, where a key lies behind its end, for the one after it.
+//   - The first and the last key are those that the inventory names: so the
+//     root is the root.
+//
+// A page that was looked at once is not looked at again, whatever this process
+// makes of it. All numbers are in the byte order of the machine:
+//
+//	page:   | id, 8 | kind, 2 | entries, 2 | further pages, 4 | table | keys and values |
+//	branch: | place of the key, 4 | its length, 4 | page, 8 |
+//	leaf:   | 1 if it is a bucket, 4 | place of the key, 4 | its length, 4 | of the value behind it, 4 |
+//	free:   | page, 8 |
+//
+// Places count from the beginning of the entry in the table.
+type pageTree struct {
+	data    []byte  // the file, as far as it is in use
+	free    []byte  // the list of free pages, ascending
+	root    rawPage // of the bucket
+	shell   []pageSpan  // pages that hold neither what is in the bucket nor nothing
+	checked pageSet
+}
+
+const (
+	branchKind   = 0x01
+	leafKind     = 0x02
+	freeKind     = 0x10
+	pageHeader   = 16
+	pageEntry    = 16 // bytes of the table
+	bucketHeader = 16 // before the page of a bucket that lies in its parent's
+	maxLevels    = 16 // of a tree; bbolt's have at most 6
+	manyFree     = 1<<16 - 1
+)
+
+// A pageSpan is some pages in a row.
+type pageSpan struct{ id, n uint64 }
+
+func u16(b []byte) uint16 { return binary.NativeEndian.Uint16(b) }
+func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
+func u64(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
+
+func damagedPage(id uint64, what string) error {
+	return fmt.Errorf("%w: page %d %s", errCorrupt, id, what)
+}
+
+// openTree returns the bucket with a name as a transaction found it.
+func openTree(db *bolt.DB, tx *bolt.Tx, name string, checked pageSet) (t *pageTree, err error) {
+	defer catch(&err)
+	id := uint64(tx.ID())
+	if tx.Writable() {
+		id--
+	}
+	start := db.Info().Data
+	return newTree(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&start))), tx.Size()), id, name, checked)
+}
+
+// newTree is openTree for what the file holds and the transaction that wrote it
+// last.
+func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, error) {
+	header := headerOf(data, tx)
+	if header == nil {
+		return nil, damagedPage(0, "is not the header that it was")
+	}
+	t := &pageTree{data: data, checked: checked}
+	if err := t.openFree(u64(header[48:])); err != nil {
+		return nil, err
+	}
+	return t, t.openRoot(u64(header[32:]), name)
+}
+
+// headerOf is the header (see checkHeader) that a transaction has written.
+func headerOf(data []byte, tx uint64) []byte {
+	for page := range 2 {
+		header := data[page*boltPageSize:][:boltPageSize]
+		sum := fnv.New64a()
+		sum.Write(header[16:72])
+		if u64(header[64:]) == tx && u64(header[72:]) == sum.Sum64() {
+			return header
+		}
+	}
+	return nil
+}
+
+func (t *pageTree) pages() uint64 { return uint64(len(t.data)) / boltPageSize }
+
+// openFree reads the list of free pages.
+func (t *pageTree) openFree(id uint64) error {
+	p, err := t.raw(id)
+	if err != nil {
+		return err
+	}
+	n, list := uint64(p.n), p.b[pageHeader:]
+	if n == manyFree {
+		n, list = u64(list), list[8:]
+	}
+	if u64(p.b) != id || u16(p.b[8:]) != freeKind || n > uint64(len(list)/8) {
+		return damagedPage(id, "is no list of free pages")
+	}
+	t.free = list[:8*n]
+	t.shell = append(t.shell, p.span(id))
+	last := uint64(1)
+	for i := range int(n) {
+		free := u64(t.free[8*i:])
+		if free <= last || free >= t.pages() {
+			return damagedPage(id, "is no list of free pages")
+		}
+		last = free
+	}
+	return nil
+}
+
+func (t *pageTree) isFree(id uint64) bool {
+	lo, hi := 0, len(t.free)/8
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if u64(t.free[8*mid:]) < id {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo < len(t.free)/8 && u64(t.free[8*lo:]) == id
+}
+
+// openRoot finds the bucket in the page with all of them. There are no others
+// than ours.
+func (t *pageTree) openRoot(id uint64, name string) error {
+	p, err := t.raw(id)
+	if err != nil {
+		return err
+	}
+	if u64(p.b) != id || t.isFree(id) || p.branch || p.layout(1, boltPageSize) != nil {
+		return damagedPage(id, "is not that of the buckets")
+	}
+	t.shell = append(t.shell, p.span(id))
+	names := []string{}
+	for i := range p.n {
+		names = append(names, string(p.key(i)))
+	}
+	if !slices.Equal(names, []string{journalBucket, boltBucket}) && !slices.Equal(names, []string{boltBucket}) {
+		if slices.Contains(names, boltBucket) {
+			return damagedPage(id, "has other buckets")
+		}
+		return errNotSello
+	}
+	for i, each := range names {
+		value := p.value(i)
+		if len(value) < bucketHeader {
+			return damagedPage(id, "is not that of the buckets")
+		}
+		root, inline := u64(value), value[bucketHeader:]
+		var page rawPage
+		switch {
+		case root != 0 && len(inline) == 0:
+			page, err = t.page(root)
+		case root == 0 && len(inline) >= pageHeader:
+			page = newRawPage(inline)
+			if err = page.layout(0, 1); err == nil && page.branch {
+				err = errCorrupt
+			}
+			page.clean = err == nil && page.sealed()
+		default:
+			err = damagedPage(id, "is not that of the buckets")
+		}
+		if err != nil {
+			return err
+		}
+		if each == name {
+			t.root = page
+		} else if root != 0 {
+			t.shell = append(t.shell, page.span(root))
+		}
+	}
+	return nil
+}
+
+// raw returns a page that nothing is known of.
+func (t *pageTree) raw(id uint64) (rawPage, error) {
+	if id < 2 || id >= t.pages() {
+		return rawPage{}, damagedPage(id, "is referred to and cannot be")
+	}
+	b := t.data[id*boltPageSize:]
+	further := uint64(u32(b[12:]))
+	if further >= t.pages()-id {
+		return rawPage{}, damagedPage(id, "is longer than the file")
+	}
+	size := (further + 1) * boltPageSize
+	return newRawPage(b[:size:size]), nil
+}
+
+// page returns a page of the bucket.
+func (t *pageTree) page(id uint64) (rawPage, error) {
+	p, err := t.raw(id)
+	if err != nil {
+		return p, err
+	}
+	if t.checked.has(id) {
+		p.clean = true
+		return p, nil
+	}
+	if err := t.check(id, &p); err != nil {
+		return rawPage{}, err
+	}
+	if p.clean {
+		t.checked.add(id)
+	}
+	return p, nil
+}
+
+// check looks at a page as if it had never been looked at.
+func (t *pageTree) check(id uint64, p *rawPage) error {
+	if u64(p.b) != id {
+		return damagedPage(id, "is another one")
+	}
+	if t.isFree(id) {
+		return damagedPage(id, "is in use and free")
+	}
+	if p.layout(0, boltPageSize) != nil {
+		return damagedPage(id, "contradicts itself")
+	}
+	p.clean = p.sealed()
+	if p.branch && !p.clean {
+		return damagedPage(id, "is not in order")
+	}
+	return nil
+}
+
+// child returns the page that an entry of a branch leads to.
+func (t *pageTree) child(p *rawPage, i int) (rawPage, error) {
+	id := u64(p.b[pageHeader+pageEntry*i+8:])
+	c, err := t.page(id)
+	if err == nil && (c.n == 0 || !bytes.Equal(c.key(0), p.key(i))) {
+		err = damagedPage(id, "does not begin as it should")
+	}
+	return c, err
+}
+
+// get returns what is stored under key.
+func (t *pageTree) get(key []byte) (stored []byte, ok bool, err error) {
+	p := t.root
+	var above rawPage // the lowest branch that goes on behind key
+	var after int     // with this entry
+	for depth := 0; p.branch; depth++ {
+		i, found := p.search(key)
+		if !found && i > 0 {
+			i--
+		}
+		if i+1 < p.n {
+			above, after = p, i+1
+		}
+		if p, err = t.child(&p, i); err != nil {
+			return nil, false, err
+		}
+		if depth > maxLevels {
+			return nil, false, errCorrupt
+		}
+	}
+	i, found := p.search(key)
+	switch {
+	case found:
+		return p.value(i), true, nil
+	case !p.clean:
+		return nil, false, fmt.Errorf("%w in table 0x%02x", errCorrupt, key[0])
+	case i == p.n && above.n > 0:
+		_, err = t.child(&above, after)
+	}
+	return nil, false, err
+}
+
+// A rawPage is a page, or a bucket that lies in its parent's page.
+type rawPage struct {
+	b      []byte
+	n      int // entries
+	branch bool
+	clean  bool // its entries are what they should be
+}
+
+func newRawPage(b []byte) rawPage {
+	return rawPage{b: b, n: int(u16(b[10:])), branch: u16(b[8:]) == branchKind}
+}
+
+func (p *rawPage) span(id uint64) pageSpan { return pageSpan{id, uint64(len(p.b)) / boltPageSize} }
+
+func (p *rawPage) key(i int) []byte {
+	at := pageHeader + pageEntry*i
+	e := p.b[at:][:pageEntry]
+	if !p.branch {
+		e = e[4:]
+	}
+	at += int(u32(e))
+	end := at + int(u32(e[4:]))
+	return p.b[at:end:end]
+}
+
+func (p *rawPage) value(i int) []byte {
+	at := pageHeader + pageEntry*i
+	e := p.b[at:][:pageEntry]
+	at += int(u32(e[4:]) + u32(e[8:]))
+	end := at + int(u32(e[12:]))
+	return p.b[at:end:end]
+}
+
+// search returns the place of the first entry that is not before key, and
+// whether it is that of key.
+func (p *rawPage) search(key []byte) (i int, found bool) {
+	lo, hi := 0, p.n
+	for lo < hi {
+		mid := (lo + hi) / 2
+		switch bytes.Compare(p.key(mid), key) {
+		case 0:
+			return mid, true
+		case -1:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return lo, false
+}
+
+// layout tells whether the entries lie one behind the other, and the page ends
+// with the last of them, but for what is left of a unit. Entries of a leaf are
+// marked as given.
+func (p *rawPage) layout(mark uint32, unit uint64) error {
+	if !p.branch && u16(p.b[8:]) != leafKind {
+		return errCorrupt
+	}
+	at := uint64(pageHeader + pageEntry*p.n)
+	size := uint64(len(p.b))
+	if at > size {
+		return errCorrupt
+	}
+	for i := range p.n {
+		start := pageHeader + pageEntry*i
+		e := p.b[start:][:pageEntry]
+		length := uint64(0) // of the value
+		if !p.branch {
+			if length = uint64(u32(e[12:])); u32(e) != mark {
+				return errCorrupt
+			}
+			e = e[4:]
+		}
+		place, key := uint64(start)+uint64(u32(e)), uint64(u32(e[4:]))
+		if place != at || key == 0 || key+length > size-at {
+			return errCorrupt
+		}
+		at += key + length
+	}
+	if (at+unit-1)/unit*unit != size {
+		return errCorrupt
+	}
+	return nil
+}
+
+// sealed tells whether the keys are in order and the values have their checksums.
+func (p *rawPage) sealed() bool {
+	var last []byte
+	for i := range p.n {
+		key := p.key(i)
+		if bytes.Compare(last, key) >= 0 {
+			return false
+		}
+		last = key
+		if p.branch {
+			continue
+		}
+		if _, err := unseal(key, p.value(i)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// A pageCursor is a place in a pageTree.
+type pageCursor struct {
+	*pageTree
+	path [maxLevels]pagePlace // from the root to a leaf
+	n    int                  // pages in path
+}
+
+type pagePlace struct {
+	page rawPage
+	at   int
+}
+
+func (c *pageCursor) leaf() *pagePlace { return &c.path[c.n-1] }
+
+func (c *pageCursor) push(p rawPage, at int) error {
+	if c.n == maxLevels {
+		return errCorrupt
+	}
+	c.path[c.n] = pagePlace{p, at}
+	c.n++
+	return nil
+}
+
+// descend goes down from a page to the leaf that choose leads to.
+func (c *pageCursor) descend(p rawPage, choose func(*rawPage) int) (err error) {
+	for {
+		at := choose(&p)
+		if err := c.push(p, at); err != nil || !p.branch {
+			return err
+		}
+		if p, err = c.child(&p, at); err != nil {
+			return err
+		}
+	}
+}
+
+func firstEntry(*rawPage) int  { return 0 }
+func lastEntry(p *rawPage) int { return p.n - 1 }
+
+// seek goes to the first entry that is not before key; that may be behind the
+// end of a leaf.
+func (c *pageCursor) seek(key []byte) error {
+	c.n = 0
+	err := c.descend(c.root, func(p *rawPage) int {
+		i, found := p.search(key)
+		if p.branch && !found && i > 0 {
+			i--
+		}
+		return i
+	})
+	if err != nil || c.leaf().at < c.leaf().page.n {
+		return err
+	}
+	for level := c.n - 2; level >= 0; level-- {
+		if above := &c.path[level]; above.at+1 < above.page.n {
+			_, err := c.child(&above.page, above.at+1)
+			return err
+		}
+	}
+	return nil
+}
+
+// last goes to the last entry.
+func (c *pageCursor) last() error {
+	c.n = 0
+	return c.descend(c.root, lastEntry)
+}
+
+// entry is the one that the cursor is at; nil behind the end of a leaf.
+func (c *pageCursor) entry() (key, stored []byte) {
+	l := c.leaf()
+	if l.at < 0 || l.at >= l.page.n {
+		return nil, nil
+	}
+	return l.page.key(l.at), l.page.value(l.at)
+}
+
+// behind tells whether the cursor is behind the end of a leaf.
+func (c *pageCursor) behind() bool { return c.leaf().at >= c.leaf().page.n }
+
+// next goes to the next entry, prev to the one before; past the last, or before
+// the first, there is none.
+
+func (c *pageCursor) next() error {
+	l := c.leaf()
+	if l.at++; l.at < l.page.n {
+		return nil
+	}
+	return c.turn(+1, firstEntry)
+}
+
+func (c *pageCursor) prev() error {
+	l := c.leaf()
+	if l.at--; l.at >= 0 {
+		return nil
+	}
+	return c.turn(-1, lastEntry)
+}
+
+// turn goes on with the leaf on one side.
+func (c *pageCursor) turn(side int, choose func(*rawPage) int) error {
+	for level := c.n - 2; level >= 0; level-- {
+		above := &c.path[level]
+		at := above.at + side
+		if at < 0 || at >= above.page.n {
+			continue
+		}
+		p, err := c.child(&above.page, at)
+		if err != nil {
+			return err
+		}
+		above.at, c.n = at, level+1
+		return c.descend(p, choose)
+	}
+	return nil
+}
+
+// checkAround looks at what a deletion of key may have bbolt merge with its
+// page.
+func (t *pageTree) checkAround(key []byte) error {
+	c := pageCursor{pageTree: t}
+	if err := c.seek(key); err != nil {
+		return err
+	}
+	for level := range c.n - 1 {
+		above := &c.path[level]
+		for _, at := range []int{above.at - 1, above.at + 1} {
+			if at < 0 || at >= above.page.n {
+				continue
+			}
+			p, err := t.child(&above.page, at)
+			if err != nil {
+				return err
+			}
+			if !p.clean {
+				return errCorrupt
+			}
+		}
+	}
+	return nil
+}
+
+// checkAll looks at every page anew, and compares what is there with the
+// inventory, if there is one.
+func (t *pageTree) checkAll(want *inventory) (err error) {
+	defer catch(&err)
+	w := pageWalk{pageTree: t, seen: make([]bool, t.pages())}
+	w.seen[0], w.seen[1] = true, true
+	for _, s := range t.shell {
+		if err := w.mark(s); err != nil {
+			return err
+		}
+	}
+	root := t.root
+	if len(root.b)%boltPageSize == 0 && u64(root.b) != 0 { // not in its parent's page
+		id := u64(root.b)
+		if err := t.check(id, &root); err != nil {
+			return err
+		}
+		if err := w.mark(root.span(id)); err != nil {
+			return err
+		}
+	}
+	if err := w.walk(root, 0); err != nil {
+		return err
+	}
+	for id, seen := range w.seen {
+		if seen == t.isFree(uint64(id)) {
+			return damagedPage(uint64(id), "is neither in use nor free, or both")
+		}
+	}
+	found, err := w.found.withEnds(t)
+	if err == nil && want != nil && found != *want {
+		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", errCorrupt, found.entries, want.entries)
+	}
+	return err
+}
+
+// A pageWalk is how far checkAll has come.
+type pageWalk struct {
+	*pageTree
+	seen  []bool // pages
+	last  []byte // key
+	found inventory
+}
+
+func (w *pageWalk) mark(s pageSpan) error {
+	for id := s.id; id < s.id+s.n; id++ {
+		if w.seen[id] {
+			return damagedPage(id, "is used twice")
+		}
+		w.seen[id] = true
+	}
+	return nil
+}
+
+func (w *pageWalk) walk(p rawPage, depth int) error {
+	if depth > maxLevels {
+		return errCorrupt
+	}
+	for i := range p.n {
+		if !p.branch {
+			key, stored := p.key(i), p.value(i)
+			if _, err := unseal(key, stored); err != nil {
+				return err
+			}
+			if bytes.Compare(w.last, key) >= 0 {
+				return fmt.Errorf("%w: keys are not in order", errCorrupt)
+			}
+			w.last = key
+			w.found.add(stored)
+			continue
+		}
+		id := u64(p.b[pageHeader+pageEntry*i+8:])
+		c, err := w.raw(id)
+		if err != nil {
+			return err
+		}
+		if err := w.check(id, &c); err != nil {
+			return err
+		}
+		if c.n == 0 || !bytes.Equal(c.key(0), p.key(i)) {
+			return damagedPage(id, "does not begin as it should")
+		}
+		if err := w.mark(c.span(id)); err != nil {
+			return err
+		}
+		if err := w.walk(c, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An inventory is what the bucket holds all in all. It is kept beside the
+// journal's state (see datafile.go), so that no page can be exchanged for what
+// it was earlier, or for a part of what it is, without notice. A file that an
+// earlier sello made has none.
+type inventory struct {
+	entries uint64
+	sum     uint64    // of their checksums
+	ends    [2]uint32 // checksums of the first and the last key; 0 if there is none
+}
+
+func (v *inventory) add(stored []byte) { v.entries++; v.sum += uint64(binary.BigEndian.Uint32(stored)) }
+func (v *inventory) remove(stored []byte) {
+	v.entries--
+	v.sum -= uint64(binary.BigEndian.Uint32(stored))
+}
+
+func (v *inventory) clone() *inventory {
+	if v == nil {
+		return nil
+	}
+	c := *v
+	return &c
+}
+
+// holds tells whether the first and the last key are as they should be.
+func (v *inventory) holds(t *pageTree) (err error) {
+	defer catch(&err)
+	if v == nil {
+		return nil
+	}
+	found, err := v.withEnds(t)
+	if err == nil && found != *v {
+		err = fmt.Errorf("%w: it does not begin or end as it should", errCorrupt)
+	}
+	return err
+}
+
+// withEnds looks up the first and the last key.
+func (v inventory) withEnds(t *pageTree) (inventory, error) {
+	v.ends = [2]uint32{}
+	if t.root.n == 0 {
+		return v, nil
+	}
+	c := pageCursor{pageTree: t}
+	if err := c.descend(t.root, firstEntry); err != nil {
+		return v, err
+	}
+	first, _ := c.entry()
+	if err := c.last(); err != nil {
+		return v, err
+	}
+	last, _ := c.entry()
+	v.setEnds(first, last)
+	return v, nil
+}
+
+func (v *inventory) setEnds(first, last []byte) {
+	v.ends = [2]uint32{}
+	if first != nil {
+		v.ends = [2]uint32{crc32.Checksum(first, castagnoli), crc32.Checksum(last, castagnoli)}
+	}
+}
+
+// A pageSet is a set of pages that many may add to at once.
+type pageSet []atomic.Uint64
+
+// with returns the set with room for pages, a few more than there are.
+func (s pageSet) with(pages uint64) pageSet {
+	if uint64(len(s))*64 >= pages {
+		return s
+	}
+	larger := make(pageSet, pages/64*5/4+64)
+	for i := range s {
+		larger[i].Store(s[i].Load())
+	}
+	return larger
+}
+
+func (s pageSet) has(id uint64) bool {
+	return id/64 < uint64(len(s)) && s[id/64].Load()&(1<<(id%64)) != 0
+}
+
+func (s pageSet) add(id uint64) {
+	if id/64 < uint64(len(s)) {
+		s[id/64].Or(1 << (id % 64))
+	}
+}

@@ -1,0 +1,356 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A leafyFile is a file of many pages, small enough to be damaged often, and
+// what is in it.
+type leafyFile struct {
+	data []byte
+	want []Entry
+}
+
+// newLeafyFile makes one with several levels, free pages, pages of their own for
+// long values, and entries of one size side by side, which are mistaken for one
+// another first.
+func newLeafyFile(t testing.TB, rng *rand.Rand) *leafyFile {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	s, err := openBolt(path, boltOptions{noSync: true, memSize: 50_000, dense: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 6 {
+		err := s.Update(t.Context(), func(tx Tx) error {
+			for i := range 400 {
+				k := fmt.Appendf(nil, "m%031d", round*400+i)
+				if err := tx.Put(k, bytes.Repeat([]byte{byte(round)}, 28)); err != nil {
+					return err
+				}
+				k = fmt.Appendf(nil, "c%0300d", rng.IntN(900))
+				switch n := rng.IntN(10); n {
+				case 0:
+					err = tx.Delete(k)
+				case 1:
+					err = tx.Put(k, make([]byte, rng.IntN(9000)))
+				default:
+					err = tx.Put(k, fmt.Append(nil, round, i))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := new(leafyFile)
+	err = s.View(t.Context(), func(tx Tx) error {
+		for e, err := range tx.Scan(nil, nil, false) {
+			if err != nil {
+				return err
+			}
+			f.want = append(f.want, Entry{bytes.Clone(e.Key), bytes.Clone(e.Value)})
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if f.data, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	checkBolt(t, path)
+	return f
+}
+
+// open opens it as openBolt does.
+func (f *leafyFile) open() (file *boltFile, err error) {
+	defer catch(&err)
+	tx := max(u64(f.data[64:]), u64(f.data[boltPageSize+64:]))
+	if headerOf(f.data, tx) == nil {
+		tx--
+	}
+	used := headerOf(f.data, tx)
+	if used == nil {
+		return nil, errCorrupt
+	}
+	data := f.data[:u64(used[56:])*boltPageSize]
+	kept, err := newTree(data, tx, journalBucket, nil)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := newTree(data, tx, boltBucket, pageSet{}.with(uint64(len(data)/boltPageSize)))
+	if err != nil {
+		return nil, err
+	}
+	file = &boltFile{pageTree: tree}
+	if file.inventory, err = kept.inventory(); err != nil {
+		return nil, err
+	}
+	return file, file.inventory.holds(tree)
+}
+
+// answers asks for every entry, in an order of its own, for what is between
+// them, and for ranges. It returns how many answers were errors, and the first
+// that was wrong.
+func (f *leafyFile) answers(rng *rand.Rand, tx Tx) (failed int, wrong error) {
+	for _, i := range rng.Perm(len(f.want)) {
+		want := f.want[i]
+		got, ok, err := tx.Get(want.Key)
+		switch {
+		case err != nil:
+			failed++
+		case !ok || !bytes.Equal(got, want.Value):
+			return failed, fmt.Errorf("Get(%q) = %q, %v, want %q", want.Key, got, ok, want.Value)
+		}
+		if rng.IntN(20) > 0 {
+			continue
+		}
+		switch got, ok, err := tx.Get(append(bytes.Clone(want.Key), 0)); {
+		case err != nil:
+			failed++
+		case ok:
+			return failed, fmt.Errorf("Get(%q, 0) = %q", want.Key, got)
+		}
+		j := min(i+rng.IntN(60), len(f.want))
+		var hi []byte
+		if j < len(f.want) {
+			hi = f.want[j].Key
+		}
+		list := slices.Clone(f.want[i:j])
+		reverse := rng.IntN(2) == 0
+		if reverse {
+			slices.Reverse(list)
+		}
+		for e, err := range tx.Scan(want.Key, hi, reverse) {
+			if err != nil {
+				failed++
+				list = nil
+				break
+			}
+			if len(list) == 0 || !bytes.Equal(list[0].Key, e.Key) || !bytes.Equal(list[0].Value, e.Value) {
+				return failed, fmt.Errorf("Scan(%q, %q, %v) yields %q", want.Key, hi, reverse, e.Key)
+			}
+			list = list[1:]
+		}
+		if len(list) > 0 {
+			return failed, fmt.Errorf("Scan(%q, %q, %v) leaves out %q", want.Key, hi, reverse, list[0].Key)
+		}
+	}
+	return failed, nil
+}
+
+// damage changes the file a little, mostly where it says how it is made.
+func (f *leafyFile) damage(rng *rand.Rand) string { return damageFile(f.data, rng) }
+
+// damageFile changes a bbolt file, of which the length stays. It returns what it
+// did.
+func damageFile(data []byte, rng *rand.Rand) string {
+	pages := len(data) / boltPageSize
+	page := func() []byte { return data[rng.IntN(pages)*boltPageSize:][:boltPageSize] }
+	switch n := rng.IntN(20); n {
+	case 0:
+		clear(page())
+		return "a page of zeros"
+	case 1:
+		copy(page(), page())
+		return "a page by another one"
+	}
+	said := "flipped"
+	for range 1 + rng.IntN(8) {
+		at := rng.IntN(len(data))
+		switch rng.IntN(4) {
+		case 0: // in the header of a page or its table
+			at = at/boltPageSize*boltPageSize + rng.IntN(64)
+		case 1: // in a branch, of which there are few
+			for range 200 {
+				p := page()
+				if rng.IntN(8) == 0 { // or one of the other few
+					p = data[rng.IntN(min(pages, 8))*boltPageSize:]
+				} else if u16(p[8:]) != branchKind {
+					continue
+				}
+				at = cap(data) - cap(p) + rng.IntN(16+16*int(1+u16(p[10:])%200))
+				break
+			}
+		}
+		at = min(at, len(data)-1)
+		bit := rng.IntN(8)
+		data[at] ^= 1 << bit
+		said += fmt.Sprintf(" %d.%d", at, bit)
+	}
+	return said
+}
+
+// TestPagesDamaged damages a file in memory, thousands of times: whatever is read
+// from it is right or an error, and when something is not right, a look at the
+// whole file tells.
+func TestPagesDamaged(t *testing.T) {
+	rng := rand.New(rand.NewPCG(*damageSeed, 0))
+	f := newLeafyFile(t, rng)
+	if file, err := f.open(); err != nil {
+		t.Fatal(err)
+	} else if failed, err := f.answers(rng, file); failed > 0 || err != nil {
+		t.Fatalf("undamaged: %d errors, %v", failed, err)
+	}
+	n := max(150, *damageN)
+	var refused, some, told, lost int
+	for i := range n {
+		rng := rand.New(rand.NewPCG(*damageSeed, uint64(i)+1))
+		g := &leafyFile{bytes.Clone(f.data), f.want}
+		said := g.damage(rng)
+		file, err := g.open()
+		if err != nil {
+			refused++
+			continue
+		}
+		failed, err := g.answers(rng, file)
+		if err != nil {
+			t.Errorf("-damage.seed=%d, image %d: %s: %v", *damageSeed, i, said, err)
+			lost++
+		}
+		complaint := file.checkAll(file.inventory)
+		switch {
+		case complaint != nil:
+			told++
+		case failed > 0 || err != nil:
+			t.Errorf("-damage.seed=%d, image %d: %s: %d errors, and a look at all of it finds nothing", *damageSeed, i, said, failed)
+		}
+		if failed > 0 {
+			some++
+		}
+	}
+	t.Logf("seed %d: of %d damaged files, %d did not open, %d gave errors, %d were told by a look at all, %d gave wrong answers",
+		*damageSeed, n, refused, some, told, lost)
+}
+
+// TestPagesDamagedControl: the same damage makes bbolt's own reading lose what
+// is there.
+func TestPagesDamagedControl(t *testing.T) {
+	rng := rand.New(rand.NewPCG(*damageSeed, 0))
+	f := newLeafyFile(t, rng)
+	path := filepath.Join(t.TempDir(), "store")
+	for i := range 300 {
+		rng := rand.New(rand.NewPCG(*damageSeed, uint64(i)+1))
+		g := &leafyFile{bytes.Clone(f.data), f.want}
+		g.damage(rng)
+		if err := os.WriteFile(path, g.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if g.trusting(t, rng, path) != nil {
+			return // caught
+		}
+	}
+	t.Error("no damage was seen")
+}
+
+// trusting asks bbolt alone.
+func (f *leafyFile) trusting(t *testing.T, rng *rand.Rand, path string) (wrong error) {
+	fault := func() (err error) {
+		defer catch(&err)
+		db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		tx, err := db.Begin(false)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		b := tx.Bucket([]byte(boltBucket))
+		if b == nil {
+			return errNotSello
+		}
+		_, wrong = f.answers(rng, trustingTx{b})
+		return nil
+	}()
+	if fault != nil {
+		return nil
+	}
+	return wrong
+}
+
+// A trustingTx reads as bbolt does, and checks what it finds.
+type trustingTx struct{ bucket *bolt.Bucket }
+
+func (t trustingTx) Put(key, value []byte) error { return errReadOnly }
+func (t trustingTx) Delete(key []byte) error     { return errReadOnly }
+
+func (t trustingTx) Get(key []byte) (value []byte, ok bool, err error) {
+	defer catch(&err)
+	stored := t.bucket.Get(key)
+	if stored == nil {
+		return nil, false, nil
+	}
+	value, err = unseal(key, stored)
+	return value, err == nil, err
+}
+
+func (t trustingTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) { yield(Entry{}, errCorrupt) }
+}
+
+// TestPageSet: pages are added by many at once, and none is forgotten when the
+// set grows.
+func TestPageSet(t *testing.T) {
+	s := pageSet{}.with(100)
+	s.add(99)
+	s.add(1 << 40) // beyond it: forgotten
+	s = s.with(100_000)
+	s.add(64)
+	for id, want := range map[uint64]bool{99: true, 64: true, 0: false, 98: false, 1 << 40: false} {
+		if s.has(id) != want {
+			t.Errorf("%d: %v", id, s.has(id))
+		}
+	}
+}
+
+// TestInventoryTells: a look at the whole file tells of an entry that is missing
+// though each page is as bbolt wrote it.
+func TestInventoryTells(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{})
+	mustPut(t, s, "a", "1", "b", "2", "c", "3")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := readFile(t, path)
+	for _, change := range []func(*bolt.Bucket) error{
+		func(b *bolt.Bucket) error { return b.Delete([]byte("b")) },
+		func(b *bolt.Bucket) error { return b.Put([]byte("b"), seal([]byte("b"), []byte("0"))) },
+		func(b *bolt.Bucket) error { return b.Put([]byte("b2"), seal([]byte("b2"), nil)) },
+	} {
+		db, err := bolt.Open(path, 0o600, nil)
+		if err == nil {
+			err = errors.Join(db.Update(func(tx *bolt.Tx) error { return change(tx.Bucket([]byte(boltBucket))) }), db.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := openBolt(path, boltOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltState).checkFile() })
+		if !errors.Is(err, errCorrupt) {
+			t.Errorf("got %v", err)
+		}
+		s.Close()
+		writeFile(t, path, whole)
+	}
+}
