@@ -128,8 +128,24 @@ func inWords(err error) string {
 			text = strings.Replace(text, cause.Error(), "sin permiso", 1)
 		}
 	}
+	for _, known := range damageWords {
+		if before, rest, ok := strings.Cut(text, known.text); ok {
+			before = strings.TrimSuffix(before, "store: commit: ")
+			text = before + known.words + strings.Replace(damagedPlace.FindString(rest), ": page", ", página", 1)
+		}
+	}
 	return text
 }
+
+// What is said of a damaged file in the log, and in words. It may come from the
+// socket, as text.
+var damageWords = []struct{ text, words string }{
+	{errCorrupt.Error(), "archivo dañado"},
+	{errRecord.Error(), "archivo dañado: un registro no se puede leer"},
+	{errLots.Error(), "archivo dañado: los lotes de una cuenta no suman su saldo"},
+}
+
+var damagedPlace = regexp.MustCompile(`^: page \d+`)
 
 func dispatch(ctx context.Context, args []string, env environment) error {
 	if len(args) == 0 {
