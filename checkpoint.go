@@ -69,6 +69,17 @@ func (s *boltStore) checkpoints() {
 			return
 		case <-s.wake:
 		case <-look.C:
+			s.markJournal()
+		}
+	}
+}
+
+// markJournal marks what the journal holds.
+func (s *boltStore) markJournal() {
+	if s.writing.TryLock() { // else there will be another time
+		defer s.writing.Unlock()
+		if s.journal != nil {
+			s.journal.mark()
 		}
 	}
 }

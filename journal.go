@@ -23,7 +23,7 @@ import (
 //
 //	file:   header | record | record | …, then what is left of older generations
 //
-//	header: | "sello-j1" | store, 16 | generation, 8 | records of the generation before, 8 | 0, 4 | CRC, 4 |
+//	header: | "sello-j1" | store, 16 | generation, 8 | records of the generation before, 8 | 0, 4 | CRC, 4 | mark |
 //	record: | length of the body, 4 | CRC, 4 | generation, 8 | number from 1 on, 8 | body | 0 up to a multiple of 8 |
 //	body:   entries: | length of the key × 2, + 1 if it was deleted | key | length of the value | value |
 //
@@ -33,10 +33,17 @@ import (
 // value that a client sends can be taken for a record. A header is written
 // together with its generation's first record.
 //
+// The mark says, some time after they were stored, how many records there are:
+//
+//	mark:   | generation, 8 | records, 8 | CRC, 4 | 0, 4 |
+//
+// It is at the same place of both files, and not flushed.
+//
 // A record is only begun when the one before it is on the disk. So where the
 // newest generation goes on with what is no record, the last batch was cut
 // off, and nobody was told that it was stored; but if a later record can be
-// found, or if an older generation is not whole, the journal was damaged.
+// found, or if an older generation is not whole, or if the mark knows of more,
+// the journal was damaged.
 type journal struct {
 	store [16]byte
 	files [2]journalFile // what opened tells of
@@ -45,9 +52,10 @@ type journal struct {
 	opened [2]fs.FileInfo
 
 	generation uint64
-	records    uint64 // of the generation
-	end        int64  // of the last of them
-	before     uint64 // records of the generation before
+	records    uint64    // of the generation
+	end        int64     // of the last of them
+	before     uint64    // records of the generation before
+	marked     [2]uint64 // generation and records that the mark says
 
 	grown [2]int64 // length of each file, as far as this process has written it
 	buf   []byte
@@ -67,7 +75,8 @@ func (f osFile) datasync() error { return fdatasync(f.File) }
 
 const (
 	journalMagic  = "sello-j1"
-	journalHeader = 48
+	journalMark   = 48 // where it is
+	journalHeader = 72
 	recordHeader  = 24
 	journalGrowth = 64 << 10
 )
@@ -85,13 +94,13 @@ func journalNames(path string) [2]string {
 func (j *journal) file() journalFile { return j.files[(j.generation+1)%2] }
 
 // openJournal opens the files of the journal of the store at path, and makes
-// those that are not there if create is set. The journal begins with the given
+// those that are not there, empty, if create is set. The journal begins with the given
 // generation.
 func openJournal(path string, store [16]byte, generation uint64, create bool) (*journal, error) {
 	j := &journal{store: store, sync: true, generation: generation, end: journalHeader}
 	flags := os.O_RDWR
 	if create {
-		flags |= os.O_CREATE
+		flags |= os.O_CREATE | os.O_TRUNC
 	}
 	for i, name := range journalNames(path) {
 		f, err := os.OpenFile(name, flags, 0o600)
@@ -186,6 +195,41 @@ func (j *journal) append(changes []written) error {
 	}
 	j.records++
 	j.end = end
+	return nil
+}
+
+// mark writes the mark. That it cannot is no failure: nothing depends on it.
+func (j *journal) mark() {
+	now := [2]uint64{j.generation, j.records}
+	if !j.sync || j.records == 0 || j.marked == now {
+		return
+	}
+	b := binary.BigEndian.AppendUint64(nil, j.generation)
+	b = binary.BigEndian.AppendUint64(b, j.records)
+	b = binary.BigEndian.AppendUint32(b, j.sum(b))
+	for _, f := range j.files {
+		f.WriteAt(b, journalMark)
+	}
+	j.marked = now
+}
+
+// checkMarks tells whether the marks know of more than was found.
+func (j *journal) checkMarks() error {
+	for _, f := range j.files {
+		b := make([]byte, journalHeader-journalMark)
+		if _, err := f.ReadAt(b, journalMark); err == io.EOF {
+			continue
+		} else if err != nil {
+			return err
+		}
+		generation, records := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+		if binary.BigEndian.Uint32(b[16:]) != j.sum(b[:16]) {
+			continue
+		}
+		if generation > j.generation || generation == j.generation && records > j.records {
+			return errors.New("journal dañado: falta lo último")
+		}
+	}
 	return nil
 }
 
@@ -290,6 +334,9 @@ func (j *journal) replay(do func(generation uint64, key string, value []byte)) e
 			return err
 		}
 	}
+	if err := j.checkMarks(); err != nil {
+		return err
+	}
 	if !j.sync {
 		return nil
 	}
@@ -348,6 +395,24 @@ func (j *journal) replayOne(file []byte, last uint64, do func(generation uint64,
 		j.end += size
 	}
 	return nil
+}
+
+// anyJournal tells whether there is a journal with something in it, of whichever
+// store.
+func anyJournal(path string) bool {
+	for _, name := range journalNames(path) {
+		b := make([]byte, len(journalMagic))
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		n, _ := f.Read(b)
+		f.Close()
+		if string(b[:n]) == journalMagic {
+			return true
+		}
+	}
+	return false
 }
 
 // holds tells whether there is a record of the generation in b whose number is

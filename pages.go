@@ -99,14 +99,23 @@ func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, e
 // headerOf is the header (see checkHeader) that a transaction has written.
 func headerOf(data []byte, tx uint64) []byte {
 	for page := range 2 {
-		header := data[page*boltPageSize:][:boltPageSize]
-		sum := fnv.New64a()
-		sum.Write(header[16:72])
-		if u64(header[64:]) == tx && u64(header[72:]) == sum.Sum64() {
+		if header := data[page*boltPageSize:][:boltPageSize]; u64(header[64:]) == tx && wholeHeader(header) {
 			return header
 		}
 	}
 	return nil
+}
+
+func wholeHeader(header []byte) bool {
+	sum := fnv.New64a()
+	sum.Write(header[16:72])
+	return u64(header[72:]) == sum.Sum64()
+}
+
+// headersWhole tells whether both headers are whole. Where one is not, the other
+// one's transaction may not be the last.
+func (t *pageTree) headersWhole() bool {
+	return wholeHeader(t.data) && wholeHeader(t.data[boltPageSize:])
 }
 
 func (t *pageTree) pages() uint64 { return uint64(len(t.data)) / boltPageSize }

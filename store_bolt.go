@@ -198,8 +198,17 @@ func (s *boltStore) takeUpJournal() error {
 	}
 	file.inventory = s.inventory
 	store, first, err := kept.journalState()
-	if err != nil || first == 0 {
+	if err != nil {
 		return err
+	}
+	if first == 0 {
+		if !file.headersWhole() && anyJournal(s.path) {
+			// The header that says whether the journal belongs to the file may be
+			// the damaged one. A power cut leaves no such thing: a journal is
+			// empty until that header is on the disk.
+			return errors.New("archivo dañado: una de sus cabeceras no está completa, y hay un journal")
+		}
+		return nil
 	}
 	s.first = first
 	if s.journal, err = openJournal(s.path, store, first, false); err != nil {

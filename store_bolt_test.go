@@ -336,8 +336,11 @@ func TestBoltFlippedBits(t *testing.T) {
 				damaged[c[0]+test.at] ^= 1 << bit
 			}
 			writeFile(t, path, damaged)
-			s := testBolt(t, path, boltOptions{})
-			err := s.View(t.Context(), func(tx Tx) error {
+			s, err := openBolt(path, boltOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.View(t.Context(), func(tx Tx) error {
 				value, ok, err := tx.Get([]byte("m:key"))
 				if value != nil || ok || !errors.Is(err, errCorrupt) {
 					t.Errorf("%s, bit %d: Get = %q, %v, %v", test.name, bit, value, ok, err)
@@ -364,6 +367,7 @@ func TestBoltFlippedBits(t *testing.T) {
 			s.Close()
 		}
 	}
+	writeFile(t, path, whole)
 }
 
 // TestBoltGone checks that the store notices what happens to its file.
