@@ -620,3 +620,131 @@ func TestDamage(t *testing.T) {
 	}
 	t.Logf("seed %d, %d damaged files: %v", *damageSeed, image, counts)
 }
+
+// TestNotAFile: what is no file of sello's, or cannot be opened, is told in one
+// line by each command, and is not touched.
+func TestNotAFile(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	ours := readFile(t, s.env["SELLO_DB"])
+	random := make([]byte, 50_000)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range random {
+		random[i] = byte(rng.Uint32())
+	}
+	padded := func(start string) []byte { return append([]byte(start), make([]byte, 40_000)...) }
+	document, customers := s.file("luna.json", string(demoDocument)), s.file("c.csv", "email,phoneNumber\nana@example.com,\n")
+	for _, test := range []struct {
+		name string
+		make func(path string) error
+		want string
+	}{
+		{"empty", holdingBytes(nil), "el archivo está vacío"},
+		{"one byte", holdingBytes([]byte("S")), "no es un archivo de sello"},
+		{"SQLite", holdingBytes(padded("SQLite format 3\x00\x10\x00\x01\x01\x00")), "no es un archivo de sello"},
+		{"ZIP", holdingBytes(padded("PK\x03\x04\x14\x00")), "no es un archivo de sello"},
+		{"text", holdingBytes(bytes.Repeat([]byte("fecha,importe\r\n2026-01-01,10\r\n"), 1000)), "no es un archivo de sello"},
+		{"JSON", holdingBytes(demoDocument), "no es un archivo de sello"},
+		{"random", holdingBytes(random), "no es un archivo de sello"},
+		{"zeros", holdingBytes(make([]byte, 50_000)), "no es un archivo de sello"},
+		{"shorter than its pages", holdingBytes(usedPages(ours)[:len(usedPages(ours))-1]), "archivo truncado"},
+		{"its first page", holdingBytes(ours[:boltPageSize]), "archivo truncado"},
+		{"half of its first page", holdingBytes(ours[:boltPageSize/2]), "archivo truncado"},
+		{"its headers swapped", holdingBytes(slices.Concat(ours[100:], ours[:100])), "no es un archivo de sello"},
+		{"directory", func(path string) error { return os.Mkdir(path, 0o700) }, "es un directorio"},
+		{"loop of links", func(path string) error { return os.Symlink(filepath.Base(path), path) }, "demasiados enlaces simbólicos"},
+		{"device", func(path string) error { return os.Symlink(os.DevNull, path) }, "no es un archivo regular"},
+		{"no permission", func(path string) error { return os.WriteFile(path, ours, 0) }, "sin permiso"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.name == "no permission" && os.Geteuid() <= 0 {
+				t.Skip("root, or Windows, may read it all the same")
+			}
+			s := newTill(t)
+			path := s.env["SELLO_DB"]
+			if err := test.make(path); err != nil {
+				t.Skip(err) // links on Windows
+			}
+			before, _ := os.ReadFile(path)
+			for _, line := range []string{
+				"serve -addr 127.0.0.1:0", "demo -addr 127.0.0.1:0 -db " + path, "verify", "verify -json", "export -org cafe-luna", "export customers",
+				"apply " + document, "apply -dry-run " + document, "key list -org cafe-luna", "key create -org cafe-luna -name x",
+				"key revoke -org cafe-luna 01a1f94d-3553-7001-b786-2a39172ca160", "import customers " + customers,
+			} {
+				code, out, errs := s.run(line)
+				if code != 1 || out != "" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
+					t.Errorf("sello %s: %s: exit %d, %q, %q", line, faultIn(code, errs), code, out, errs)
+				}
+			}
+			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+				t.Error("it was changed")
+			}
+			if left, _ := filepath.Glob(path + "?*"); left != nil {
+				t.Errorf("there is now %s", left)
+			}
+		})
+	}
+}
+
+// holdingBytes makes a file with some bytes.
+func holdingBytes(b []byte) func(string) error {
+	return func(path string) error { return os.WriteFile(path, b, 0o600) }
+}
+
+// TestDamageControl: the trials tell of a balance that is wrong, of an entry that
+// is gone, and of words that are no words.
+func TestDamageControl(t *testing.T) {
+	v := newVictims(t)[0]
+	change := func(fn func(*txn, *account) error) map[string][]byte {
+		path := filepath.Join(t.TempDir(), "sello.db")
+		writeFile(t, path, v.Files[""])
+		store, err := openBolt(path, boltOptions{mustExist: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = write(t.Context(), newEngine(store, time.Now, cryptoSeed), 1, instantOf(time.Now()), func(t *txn) (any, error) {
+			cust, _ := parseID([]byte(v.Customers[3]))
+			c, err := t.customer(cust)
+			if err != nil {
+				return nil, err
+			}
+			a, err := t.storedAccount(c, t.cfg.programNumber(c.Program))
+			if err != nil {
+				return nil, err
+			}
+			return nil, fn(t, a)
+		})
+		if err == nil {
+			err = store.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string][]byte{"": usedPages(readFile(t, path))}
+	}
+	for name, files := range map[string]map[string][]byte{
+		"balance": change(func(t *txn, a *account) error {
+			a.Balance += decimalOf(1)
+			return t.put(t.key(a, partAccount), a)
+		}),
+		"account gone": change(func(t *txn, a *account) error { return t.Delete(t.key(a, partAccount)) }),
+		"customer gone": change(func(t *txn, a *account) error {
+			return t.Delete(customerKey(t.org, a.customer.ID, partCustomer))
+		}),
+	} {
+		result := v.tryFiles(t.TempDir(), files, name)
+		if result.Wrong == nil || result.Verified {
+			t.Errorf("%s: %+v", name, result)
+		}
+	}
+	for _, errs := range []string{
+		"", "sello: no\nsello: no\n", "panic: runtime error\n\ngoroutine 1 [running]:\n", "sello: the file is damaged\n", "fatal error: fault\n",
+	} {
+		if faultIn(1, errs) == "" {
+			t.Errorf("%q passes", errs)
+		}
+	}
+	if faultIn(2, "sello: archivo dañado\n") == "" || faultIn(1, "sello: archivo dañado\n") != "" || faultIn(0, "") != "" {
+		t.Error("words are not told apart")
+	}
+}

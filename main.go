@@ -126,6 +126,8 @@ func inWords(err error) string {
 			text = strings.Replace(text, cause.Error(), "no existe", 1)
 		case errors.Is(cause, fs.ErrPermission):
 			text = strings.Replace(text, cause.Error(), "sin permiso", 1)
+		case cause == syscall.ELOOP:
+			text = strings.Replace(text, cause.Error(), "demasiados enlaces simbólicos", 1)
 		}
 	}
 	for _, known := range damageWords {
