@@ -74,11 +74,12 @@ type osFile struct{ *os.File }
 func (f osFile) datasync() error { return fdatasync(f.File) }
 
 const (
-	journalMagic  = "sello-j1"
-	journalMark   = 48 // where it is
-	journalHeader = 72
-	recordHeader  = 24
-	journalGrowth = 64 << 10
+	journalMagic    = "sello-j1"
+	journalMark     = 48 // where it is
+	journalHeader   = 72
+	journalMarkSize = 20
+	recordHeader    = 24
+	journalGrowth   = 64 << 10
 )
 
 // A written is what became of one key; a nil value means that it was deleted.
@@ -216,7 +217,7 @@ func (j *journal) mark() {
 // checkMarks tells whether the marks know of more than was found.
 func (j *journal) checkMarks() error {
 	for _, f := range j.files {
-		b := make([]byte, journalHeader-journalMark)
+		b := make([]byte, journalMarkSize)
 		if _, err := f.ReadAt(b, journalMark); err == io.EOF {
 			continue
 		} else if err != nil {

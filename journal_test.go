@@ -314,3 +314,71 @@ func TestJournalRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestJournalMark damages the end of a journal: that is told if the mark knows
+// of it, and looks like a batch that was cut off if it does not.
+func TestJournalMark(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		marked bool
+		damage func(c *crash, b []byte) []byte
+		want   string // the error, after the path; "": opens without the last batch
+	}{
+		{"flipped", true, func(c *crash, b []byte) []byte { b[c.end-8] ^= 1; return b }, "journal dañado: falta lo último"},
+		{"cut", true, func(c *crash, b []byte) []byte { return b[:c.end-8] }, "journal dañado: falta lo último"},
+		{"nothing left", true, func(*crash, []byte) []byte { return nil }, "journal dañado: falta lo último"},
+		{"flipped, without a mark", false, func(c *crash, b []byte) []byte { b[c.end-8] ^= 1; return b }, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "store")
+		s := testBolt(t, path, boltOptions{})
+		mustPut(t, s, "a", "1")
+		mustPut(t, s, "b", "2")
+		s.writing.Lock()
+		s.journal.marked = [2]uint64{s.journal.generation, s.journal.records} // as if it were
+		if test.marked {
+			s.journal.marked = [2]uint64{}
+			s.journal.mark()
+		}
+		c := &crash{dir: t.TempDir(), end: s.journal.end}
+		names, copies := journalNames(path), journalNames(c.path())
+		writeFile(t, c.path(), readFile(t, path))
+		writeFile(t, copies[0], test.damage(c, readFile(t, names[0])))
+		writeFile(t, copies[1], readFile(t, names[1]))
+		s.writing.Unlock()
+		opened, err := openBolt(c.path(), boltOptions{})
+		if err != nil {
+			if err.Error() != c.path()+": "+test.want {
+				t.Errorf("%s: error %v, want %s", test.name, err, test.want)
+			}
+			continue
+		}
+		checkContents(t, opened, map[string]string{"a": "1"})
+		if opened.Close(); test.want != "" {
+			t.Errorf("%s: opened, want %s", test.name, test.want)
+		}
+	}
+}
+
+// TestJournalHeader damages the header that says that there is a journal: the
+// other one says that the file is whole.
+func TestJournalHeader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{})
+	mustPut(t, s, "a", "1")
+	image := filepath.Join(t.TempDir(), "store")
+	names, copies := journalNames(path), journalNames(image)
+	b := readFile(t, path)
+	newerHeader(b)[60] ^= 1
+	writeFile(t, image, b)
+	for i, name := range names {
+		writeFile(t, copies[i], readFile(t, name))
+	}
+	if _, err := openBolt(image, boltOptions{}); err == nil || !strings.Contains(err.Error(), "una de sus cabeceras no está completa") {
+		t.Errorf("error %v", err)
+	}
+	// A power cut before the header was written leaves an empty journal.
+	for _, name := range copies {
+		writeFile(t, name, nil)
+	}
+	checkContents(t, testBolt(t, image, boltOptions{}), map[string]string{})
+}
