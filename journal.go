@@ -35,7 +35,7 @@ import (
 //
 // The mark says, some time after they were stored, how many records there are:
 //
-//	mark:   | generation, 8 | records, 8 | CRC, 4 | 0, 4 |
+//	mark:   | generation, 8 | records, 8 | CRC, 4 |
 //
 // It is at the same place of both files, and not flushed.
 //
