@@ -302,7 +302,10 @@ func (v *victim) look() {
 	defer db.Close()
 	var first uint64
 	err = db.View(func(tx *bolt.Tx) (err error) {
-		_, first, err = journalState(tx)
+		kept, err := openTree(db, tx, journalBucket, nil)
+		if err == nil {
+			_, first, err = kept.journalState()
+		}
 		return err
 	})
 	if err != nil {

@@ -35,8 +35,8 @@ var (
 // Another process does it, which a fault may take with it: this test binary
 // again, as TestDamageHelper.
 
-// A victim is a file before its damage, and what is asked of it.
-type victim struct {
+// A specimen is a file before its damage, and what is asked of it.
+type specimen struct {
 	Name      string
 	Files     map[string][]byte // by what follows the file's name
 	Key       string
@@ -45,12 +45,12 @@ type victim struct {
 	Answers   map[string]string // by path
 }
 
-// asked is what is asked of a victim of each customer.
+// asked is what is asked of a specimen of each customer.
 var asked = []string{"/points/customers/%s/balance", "/points/customers/%s/movements?limit=100", "/customers/%s", "/transactions?customerId=%s"}
 
-// newVictims makes two files: one that was closed, and one as it is left when
+// newSpecimens makes two files: one that was closed, and one as it is left when
 // its server is killed.
-func newVictims(t *testing.T) []*victim {
+func newSpecimens(t *testing.T) []*specimen {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	var csv strings.Builder
@@ -61,7 +61,7 @@ func newVictims(t *testing.T) []*victim {
 	}
 	s.ok("import customers " + s.file("c.csv", csv.String()))
 	key, _ := s.key("-name prueba -rate-limit 100000000")
-	v := &victim{Name: "closed", Key: key, Files: map[string][]byte{}}
+	v := &specimen{Name: "closed", Key: key, Files: map[string][]byte{}}
 	r, _ := s.start("serve")
 	var list struct {
 		Data []struct{ ID string }
@@ -122,7 +122,7 @@ func newVictims(t *testing.T) []*victim {
 	for i, name := range journalNames("") {
 		killed.Files[name] = readFile(t, journalNames(db)[i])
 	}
-	return []*victim{v, &killed}
+	return []*specimen{v, &killed}
 }
 
 // usedPages is a file without what bbolt has put by for later.
@@ -131,7 +131,7 @@ func usedPages(file []byte) []byte {
 }
 
 // learn asks a server with the whole file.
-func (v *victim) learn(r *running) {
+func (v *specimen) learn(r *running) {
 	v.Answers, v.Balances = map[string]string{}, map[string]string{}
 	for _, path := range v.paths() {
 		status, body := r.get(path, v.Key)
@@ -145,7 +145,7 @@ func (v *victim) learn(r *running) {
 	}
 }
 
-func (v *victim) paths() []string {
+func (v *specimen) paths() []string {
 	paths := []string{"/customers?limit=100", "/redemptions?limit=100", "/customers?search=cliente"}
 	for _, c := range v.Customers {
 		for _, form := range asked {
@@ -184,8 +184,8 @@ type trial struct {
 	Wrong    []string // what must not be
 }
 
-// damaged damages the files of a victim as the rng says.
-func (v *victim) damaged(rng *rand.Rand) (files map[string][]byte, said string) {
+// damaged damages the files of a specimen as the rng says.
+func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string) {
 	files = map[string][]byte{}
 	for name, b := range v.Files {
 		files[name] = bytes.Clone(b)
@@ -231,7 +231,7 @@ func (v *victim) damaged(rng *rand.Rand) (files map[string][]byte, said string) 
 
 // A damageRun runs commands on one damaged file.
 type damageRun struct {
-	victim *victim
+	specimen *specimen
 	path   string
 	trial  trial
 }
@@ -289,8 +289,8 @@ func (d *damageRun) all() {
 		d.wrong("verify: exit %d with %q", code, out)
 	}
 	d.serve(func(r *damagedServer) {
-		for _, path := range d.victim.paths() {
-			r.ask(path, d.victim.Answers[path])
+		for _, path := range d.specimen.paths() {
+			r.ask(path, d.specimen.Answers[path])
 		}
 	})
 	if d.trial.Verdict == "refused" {
@@ -302,15 +302,15 @@ func (d *damageRun) all() {
 	before := d.trial.Verdict
 	expected := map[string][]string{} // balances that may be
 	d.serve(func(r *damagedServer) {
-		for _, c := range d.victim.Customers {
-			expected[c] = r.change(c, []string{d.victim.Balances[c]})
+		for _, c := range d.specimen.Customers {
+			expected[c] = r.change(c, []string{d.specimen.Balances[c]})
 		}
-		for _, c := range d.victim.Customers {
+		for _, c := range d.specimen.Customers {
 			r.askBalance(c, expected[c])
 		}
 	})
 	d.serve(func(r *damagedServer) { // what has come into the file
-		for _, c := range d.victim.Customers {
+		for _, c := range d.specimen.Customers {
 			if expected[c] != nil {
 				r.askBalance(c, expected[c])
 			}
@@ -399,7 +399,7 @@ func (r *damagedServer) send(method, path, body string) (status int, answer stri
 	if err != nil {
 		panic(err)
 	}
-	req.Header.Set("X-API-Key", r.victim.Key)
+	req.Header.Set("X-API-Key", r.specimen.Key)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err == nil {
@@ -453,19 +453,19 @@ func (r *damagedServer) change(c string, may []string) []string {
 }
 
 // try runs everything on one damaged file.
-func (v *victim) try(dir string, seed uint64, image int) trial {
+func (v *specimen) try(dir string, seed uint64, image int) trial {
 	rng := rand.New(rand.NewPCG(seed, uint64(image)))
 	files, said := v.damaged(rng)
 	return v.tryFiles(dir, files, said)
 }
 
-func (v *victim) tryFiles(dir string, files map[string][]byte, said string) trial {
+func (v *specimen) tryFiles(dir string, files map[string][]byte, said string) trial {
 	dir, err := os.MkdirTemp(dir, "")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	d := &damageRun{victim: v, path: filepath.Join(dir, "sello.db"), trial: trial{Damage: said}}
+	d := &damageRun{specimen: v, path: filepath.Join(dir, "sello.db"), trial: trial{Damage: said}}
 	for name, b := range files {
 		if err := os.WriteFile(d.path+name, b, 0o600); err != nil {
 			panic(err)
@@ -478,14 +478,14 @@ func (v *victim) tryFiles(dir string, files map[string][]byte, said string) tria
 // helperDir names, in the environment, the directory of the helper.
 const helperDir = "SELLO_DAMAGE_DIR"
 
-// TestDamageHelper is the other process: it reads which victim and which image,
+// TestDamageHelper is the other process: it reads which specimen and which image,
 // and writes what became of it.
 func TestDamageHelper(t *testing.T) {
 	dir := os.Getenv(helperDir)
 	if dir == "" {
 		t.Skip("run by TestDamage")
 	}
-	var victims []*victim
+	var victims []*specimen
 	raw, err := os.ReadFile(filepath.Join(dir, "victims"))
 	if err == nil {
 		err = json.Unmarshal(raw, &victims)
@@ -576,7 +576,7 @@ const helperLife = 100
 
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
-	victims := newVictims(t)
+	victims := newSpecimens(t)
 	raw, err := json.Marshal(victims)
 	if err != nil {
 		t.Fatal(err)
@@ -694,7 +694,7 @@ func holdingBytes(b []byte) func(string) error {
 // TestDamageControl: the trials tell of a balance that is wrong, of an entry that
 // is gone, and of words that are no words.
 func TestDamageControl(t *testing.T) {
-	v := newVictims(t)[0]
+	v := newSpecimens(t)[0]
 	change := func(fn func(*txn, *account) error) map[string][]byte {
 		path := filepath.Join(t.TempDir(), "sello.db")
 		writeFile(t, path, v.Files[""])

@@ -192,7 +192,7 @@ func (l *leakLoad) ask(t *testing.T, n int) {
 			lines := bufio.NewReader(conn)
 			for i := c; i < n; i += leakClients {
 				io.WriteString(conn, l.request(i))
-				if err := readAnswer(lines); err != nil {
+				if err := readWhole(lines); err != nil {
 					t.Errorf("request %d: %v", i, err)
 					return
 				}
@@ -203,7 +203,7 @@ func (l *leakLoad) ask(t *testing.T, n int) {
 	wait.Wait()
 }
 
-func readAnswer(r *bufio.Reader) error {
+func readWhole(r *bufio.Reader) error {
 	res, err := http.ReadResponse(r, nil)
 	if err == nil {
 		_, err = io.Copy(io.Discard, res.Body)
@@ -232,8 +232,8 @@ func (l *leakLoad) breakOff(t *testing.T, n int) {
 		func(c *net.TCPConn) { io.WriteString(c, post[:len(post)-9]); c.SetLinger(0) },
 		func(c *net.TCPConn) { io.WriteString(c, post); c.SetLinger(0) },
 		func(c *net.TCPConn) { io.WriteString(c, strings.Repeat(get, 20)) }, // and reads nothing
-		func(c *net.TCPConn) { io.WriteString(c, get); readAnswer(bufio.NewReader(c)) },
-		func(c *net.TCPConn) { io.WriteString(c, get); readAnswer(bufio.NewReader(c)); c.SetLinger(0) },
+		func(c *net.TCPConn) { io.WriteString(c, get); readWhole(bufio.NewReader(c)) },
+		func(c *net.TCPConn) { io.WriteString(c, get); readWhole(bufio.NewReader(c)); c.SetLinger(0) },
 		func(c *net.TCPConn) { io.WriteString(c, get); c.Read(make([]byte, 10)) },
 		func(c *net.TCPConn) { io.WriteString(c, get[:7]); c.CloseWrite(); io.Copy(io.Discard, c) },
 		func(c *net.TCPConn) {

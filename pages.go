@@ -42,10 +42,10 @@ import (
 //
 // Places count from the beginning of the entry in the table.
 type pageTree struct {
-	data    []byte  // the file, as far as it is in use
-	free    []byte  // the list of free pages, ascending
-	root    rawPage // of the bucket
-	shell   []pageSpan  // pages that hold neither what is in the bucket nor nothing
+	data    []byte     // the file, as far as it is in use
+	free    []byte     // the list of free pages, ascending
+	root    rawPage    // of the bucket
+	shell   []pageSpan // pages that hold neither what is in the bucket nor nothing
 	checked pageSet
 }
 
