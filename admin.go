@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -285,7 +286,12 @@ func listenAdmin(file string) (net.Listener, error) {
 	if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.Listen("unix", p)
+	// Some systems take a socket's mode for that of its name, which is then never
+	// open to others; on the rest it is for a moment what the umask lets it be.
+	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(makePrivate)
+	}}
+	l, err := private.Listen(context.Background(), "unix", p)
 	if err != nil {
 		return nil, err
 	}

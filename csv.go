@@ -421,7 +421,7 @@ func (im *importer) send() error {
 func (im *importer) reject(lines []csvLine, reason string) error {
 	im.report.Wrong++
 	if im.rejects == nil {
-		file, err := os.Create(im.rejectsName)
+		file, err := os.OpenFile(im.rejectsName, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) // it holds personal data
 		if err != nil {
 			return err
 		}

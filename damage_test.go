@@ -232,8 +232,8 @@ func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string
 // A damageRun runs commands on one damaged file.
 type damageRun struct {
 	specimen *specimen
-	path   string
-	trial  trial
+	path     string
+	trial    trial
 }
 
 func (d *damageRun) wrong(format string, args ...any) {

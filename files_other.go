@@ -6,3 +6,5 @@ import "math"
 
 // maxFiles is how many files and connections the process may have open.
 func maxFiles() int { return math.MaxInt32 }
+
+func makePrivate(uintptr) {}

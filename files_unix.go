@@ -15,3 +15,7 @@ func maxFiles() int {
 	}
 	return int(limit.Cur)
 }
+
+// makePrivate gives a socket that has no name yet the mode 0600, where that can
+// be done.
+func makePrivate(fd uintptr) { syscall.Fchmod(int(fd), 0o600) }

@@ -218,10 +218,11 @@ func (m *smuggler) logged(log string) (n int) {
 	return n
 }
 
-// keptFiles are the files that hold what a store at a path holds.
+// keptFiles are the files that hold what a store at a path holds, or held when
+// it was backed up.
 func keptFiles(db string) []string {
 	journal := journalNames(db)
-	return []string{db, journal[0], journal[1]}
+	return []string{db, journal[0], journal[1], db + ".backup"}
 }
 
 // holding names the files that hold a text, of those there are.
@@ -272,6 +273,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			}
 		}
 	}
+	s.ok("backup " + s.env["SELLO_DB"] + ".backup")
 	check("running")
 	if !strings.Contains(list, keyID) {
 		t.Errorf("the key is not in the list:\n%s", list)
