@@ -448,6 +448,9 @@ func (im *image) wireFaults(raw string, answers []byte, after memTx) (faults []s
 		if !res.ProtoAtLeast(1, 1) || res.Close {
 			res.Header.Del("Connection") // http.ReadResponse leaves it in where it is HTTP/1.0
 		}
+		if asked.Method == http.MethodHead && res.Close {
+			io.CopyN(io.Discard, in, res.ContentLength) // who refuses before there is a request knows no method
+		}
 		var told errorBody
 		json.Unmarshal(body, &told) // zero if it is no error
 		switch {

@@ -55,9 +55,14 @@ func (o object) duplicate() (name string, found bool) {
 // outermost included.
 const maxDepth = 64
 
+// maxMembers is how many members and elements a body may have, all in all: more
+// than any request of ours needs. Without it one of 1 MiB could be a hundred
+// thousand, which take a hundred times as long as any other.
+const maxMembers = 10_000
+
 // parseObject reads a request body (contract §1). ok is true only where body is
 // one JSON object (RFC 8259) with nothing but white space around it, valid
-// UTF-8, at most maxDepth deep, in which no object has two members of the same
+// UTF-8, at most maxDepth deep, of at most maxMembers, in which no object has two members of the same
 // name and no \u escape is half of a surrogate pair. A body it accepts is valid
 // to encoding/json, which on its own is loose on all of these.
 //
@@ -67,7 +72,7 @@ func parseObject(body []byte) (o object, ok bool) {
 	if !strings.HasPrefix(s, "{") || !utf8.ValidString(s) {
 		return nil, false
 	}
-	p := splitter{make(object, 0, 16)}
+	p := splitter{stack: make(object, 0, 16)}
 	rest, ok := p.cutMembers(s, 1)
 	if !ok || skipSpace(rest) != "" {
 		return nil, false
@@ -80,7 +85,10 @@ func parseObject(body []byte) (o object, ok bool) {
 //
 // On its stack lie the members read so far of every object that is still open,
 // the outermost first.
-type splitter struct{ stack object }
+type splitter struct {
+	stack   object
+	members int // read so far, elements too
+}
 
 // cutMembers reads the object or array that s begins with and leaves its
 // members on the stack. Elements of an array are members without a name; only
@@ -107,7 +115,7 @@ func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 			s = skipSpace(s)
 		}
 		rest, ok := p.cutValue(s, depth)
-		if !ok {
+		if p.members++; !ok || p.members > maxMembers {
 			return "", false
 		}
 		m.value = s[:len(s)-len(rest)]
@@ -403,7 +411,7 @@ func (in fields) list(name string, max int) []fields {
 		return nil
 	}
 	elements := make([]fields, len(p.stack))
-	members := splitter{make(object, 0, 4*len(elements))} // of all elements
+	members := splitter{stack: make(object, 0, 4*len(elements))} // of all elements
 	list := in.field(name)
 	for i, element := range p.stack {
 		if element.value[0] != '{' {

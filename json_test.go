@@ -46,6 +46,8 @@ func TestParseObject(t *testing.T) {
 		{"UTF-8 of every length", `{"a":"é€😀"}`, true},
 		{"arrays as deep as allowed", deep(maxDepth, "[", "]"), true},
 		{"objects as deep as allowed", deep(maxDepth, `{"a":`, "}"), true},
+		{"as many members as allowed", many(maxMembers-1, "last"), true},
+		{"as many elements as allowed", `{"a":[1` + strings.Repeat(",1", maxMembers-2) + "]}", true},
 		{"more members than are compared one by one", many(100, "last"), true},
 
 		{"nothing", ``, false},
@@ -118,6 +120,9 @@ func TestParseObject(t *testing.T) {
 		{"duplicate after a nested object", `{"a":1,"b":{"a":2},"a":3}`, false},
 		{"duplicate among many", many(100, "k7"), false},
 
+		{"too many members", many(maxMembers, "last"), false},
+		{"too many elements", `{"a":[1` + strings.Repeat(",1", maxMembers-1) + "]}", false},
+		{"too many in several", `{"a":[1` + strings.Repeat(",1", maxMembers/2) + `],"b":[1` + strings.Repeat(",1", maxMembers/2) + "]}", false},
 		{"arrays too deep", deep(maxDepth+1, "[", "]"), false},
 		{"objects too deep", deep(maxDepth+1, `{"a":`, "}"), false},
 		{"very deep", strings.Repeat(`{"a":`, 1<<17), false},
@@ -157,16 +162,24 @@ func TestParseObjectHostile(t *testing.T) {
 		}
 		return append(b, end...)
 	}
+	longNames := func(n int) []byte {
+		b := []byte("{")
+		for i := range n {
+			b = fmt.Appendf(b, `"%0*d":0,`, size/n-5, i)
+		}
+		return append(b, `"z":0}`...)
+	}
 	for _, c := range []struct {
 		reason string
 		body   []byte
 		ok     bool
 	}{
-		{"many names", filled("{", `"z":0}`, func(i int) string { return `"` + strconv.Itoa(i) + `":0,` }), true},
-		{"many escaped names", filled("{", `"z":0}`, func(i int) string { return `"\u0041` + strconv.Itoa(i) + `":0,` }), true},
-		{"many elements", filled(`{"a":[`, `0]}`, func(int) string { return `0,` }), true},
-		{"many empty objects", filled(`{"a":[`, `0]}`, func(int) string { return `{},` }), true},
-		{"many small objects", filled(`{"a":[`, `0]}`, func(int) string { return `{"a":0,"b":0,"c":0,"d":0},` }), true},
+		{"many names", filled("{", `"z":0}`, func(i int) string { return `"` + strconv.Itoa(i) + `":0,` }), false},
+		{"many escaped names", filled("{", `"z":0}`, func(i int) string { return `"\u0041` + strconv.Itoa(i) + `":0,` }), false},
+		{"many elements", filled(`{"a":[`, `0]}`, func(int) string { return `0,` }), false},
+		{"many empty objects", filled(`{"a":[`, `0]}`, func(int) string { return `{},` }), false},
+		{"many small objects", filled(`{"a":[`, `0]}`, func(int) string { return `{"a":0,"b":0,"c":0,"d":0},` }), false},
+		{"names as many and as long as they may be", longNames(maxMembers - 1), true},
 		{"one long string", filled(`{"a":"`, `"}`, func(int) string { return "x" }), true},
 		{"one long escaped string", filled(`{"a":"`, `"}`, func(int) string { return `\n` }), true},
 		{"long names of one length", filled("{", `"z":0}`, func(i int) string { return fmt.Sprintf(`"%065536d":0,`, i) }), true},
@@ -502,19 +515,24 @@ func isStrictObject(body []byte) bool {
 	// Every open object has a set of names; an open array has a nil one.
 	var open []map[string]bool
 	isName := false
-	for d := json.NewDecoder(bytes.NewReader(body)); ; {
+	members := 0
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber() // not all of them are a float64
+	for {
 		token, err := d.Token()
 		if err == io.EOF {
-			return true
+			return members <= maxMembers
 		}
 		if err != nil {
 			panic(err) // the text is valid
 		}
 		switch token {
 		case json.Delim('{'):
+			members += min(len(open), 1)
 			open = append(open, map[string]bool{})
 			isName = true
 		case json.Delim('['):
+			members += min(len(open), 1)
 			open = append(open, nil)
 		case json.Delim('}'), json.Delim(']'):
 			open = open[:len(open)-1]
@@ -529,6 +547,7 @@ func isStrictObject(body []byte) bool {
 				isName = false
 				continue
 			}
+			members++
 			isName = true
 		}
 		if len(open) > maxDepth {

@@ -125,12 +125,12 @@ func (s *overloaded) padded(size int) string {
 	return s.post("/points/customers/"+s.customer+"/add", fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", size)))
 }
 
-// members is a body that is as large when it is taken apart as one can be.
+// members is a body that takes as long to be taken apart as one can.
 func (s *overloaded) members() string {
 	var b strings.Builder
 	b.WriteString(`{"amount":1`)
-	for i := 0; b.Len() < maxBody-20; i++ {
-		fmt.Fprintf(&b, `,"%s":1`, strconv.FormatInt(int64(i), 36))
+	for i := range maxMembers - 1 {
+		fmt.Fprintf(&b, `,"%s":1`, strconv.FormatInt(int64(i), 36)+strings.Repeat("x", 90))
 	}
 	return s.post("/points/customers/"+s.customer+"/add", b.String()+"}")
 }

@@ -39,9 +39,9 @@ func newRoom(units int) *room {
 	return &room{make(chan struct{}, 1), make(chan struct{}, units)}
 }
 
-// processors is as many units as there are of them. Reading and parsing have
-// room of their own: who waits to be read takes nothing from those who write.
-func processors() int { return max(runtime.GOMAXPROCS(0), 2) }
+// processors is as many units as half of them. Reading and parsing have room of
+// their own: who waits to be read takes nothing from those who write.
+func processors() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
 
 // unitsOf is how many units n bytes take.
 func unitsOf(n int) int { return (n + roomUnit - 1) / roomUnit }

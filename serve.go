@@ -54,7 +54,7 @@ const (
 // only works harder.
 const (
 	gcPercent   = 400
-	memoryLimit = 160 << 20 // bytes
+	memoryLimit = 192 << 20 // bytes
 )
 
 func setCollector() {
