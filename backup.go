@@ -61,6 +61,9 @@ func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, er
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return nil, err
 	}
+	if err := s.mayReplace(path); err != nil { // the copying may have taken long
+		return nil, fmt.Errorf("%s: %w", path, openError(err))
+	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return nil, err
 	}
@@ -258,6 +261,7 @@ func backupName(file string) string {
 // run makes backups until ctx ends. The rhythm is that of the files that are
 // there, so that a restart neither skips one nor makes one too many.
 func (p *backupPlan) run(ctx context.Context) {
+	p.clearAway()
 	wait := p.untilNext()
 	for {
 		select {
@@ -274,9 +278,17 @@ func (p *backupPlan) run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			p.log.Error("background", "task", "backup", "cause", err.Error())
 		}
-		if wait = p.untilNext(); err != nil {
+		if wait = max(p.untilNext(), leastBackupGap); err != nil {
 			wait = min(p.every, backupRetry)
 		}
+	}
+}
+
+// clearAway removes what is left of a backup that a kill has cut off.
+func (p *backupPlan) clearAway() {
+	left, _ := filepath.Glob(filepath.Join(p.dir, p.name+"*.db.new-*"))
+	for _, name := range left {
+		os.Remove(name)
 	}
 }
 
@@ -286,11 +298,7 @@ func (p *backupPlan) untilNext() time.Duration {
 	if err != nil || len(made) == 0 {
 		return 0
 	}
-	last, now := made[len(made)-1].at, p.now()
-	if last.After(now) { // the clock was wrong, then or now
-		return 0
-	}
-	return max(last.Add(p.every).Sub(now), 0)
+	return max(made[len(made)-1].at.Add(p.every).Sub(p.now()), 0)
 }
 
 type madeBackup struct {
@@ -298,13 +306,14 @@ type madeBackup struct {
 	at   time.Time
 }
 
-// made lists the plan's backups, oldest first.
+// made lists the plan's backups, oldest first, but for those from the future: the
+// clock was wrong, then or now, and they are nobody's to count or to remove.
 func (p *backupPlan) made() ([]madeBackup, error) {
 	files, err := os.ReadDir(p.dir) // sorted by name
 	var made []madeBackup
 	for _, f := range files {
 		stamp, ok := strings.CutPrefix(f.Name(), p.name)
-		if at, err := time.Parse(backupStamp+".db", stamp); ok && err == nil {
+		if at, err := time.Parse(backupStamp+".db", stamp); ok && err == nil && !at.After(p.now()) {
 			made = append(made, madeBackup{f.Name(), at})
 		}
 	}

@@ -236,7 +236,7 @@ func TestRestore(t *testing.T) {
 // TestBackupPlan lets two days pass.
 func TestBackupPlan(t *testing.T) {
 	dir := t.TempDir()
-	foreign := []string{"sello-notes.txt", "sello-20260101T000000Z.db.old", "other-20200101T000000Z.db", "sello-.db"}
+	foreign := []string{"sello-20990101T000000Z.db", "sello-notes.txt", "sello-20260101T000000Z.db.old", "other-20200101T000000Z.db", "sello-.db"}
 	for _, name := range foreign {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -262,11 +262,18 @@ func TestBackupPlan(t *testing.T) {
 				t.Errorf("%s: %d backups, want %d", why, len(made), n)
 			}
 		}
+		cut := filepath.Join(dir, "sello-20260101T000000Z.db.new-1") // by a kill
+		if err := os.WriteFile(cut, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var run sync.WaitGroup
 		run.Go(func() { plan.run(ctx) })
 		want(1, "there is none: at once")
+		if _, err := os.Stat(cut); err == nil {
+			t.Error("what a kill has left is still there")
+		}
 		time.Sleep(47*time.Hour + time.Second)
 		want(48, "one an hour")
 		failing = true
