@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -225,7 +226,7 @@ func (c *config) references() []string {
 // be left out. Each problem begins with the path of what is wrong.
 func readDocument(raw []byte) (*document, []string) {
 	doc := new(document)
-	if _, ok := parseObject(raw); !ok {
+	if _, ok := parseObjectOf(raw, math.MaxInt); !ok { // it is the operator's
 		return nil, []string{"no es exactamente un objeto JSON sin claves repetidas"}
 	}
 	if problems := decodeStrict("", raw, reflect.ValueOf(doc).Elem()); len(problems) > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -418,4 +419,16 @@ func FuzzDocument(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestApplyLarge applies a document with more members than a request may have.
+func TestApplyLarge(t *testing.T) {
+	skus := make([]string, maxMembers)
+	for i := range skus {
+		skus[i] = strconv.Quote(fmt.Sprintf("SKU-%d", i))
+	}
+	s := newShop(t, setup{program: `"rules":[{"key":"many","name":"Many","perItem":1,"skus":[` + strings.Join(skus, ",") + `]}]`})
+	if got := len(ask(s, func(t *txn) ([]string, error) { return t.cfg.Programs[0].Rules[0].SKUs, nil })); got != len(skus) {
+		t.Errorf("%d skus", got)
+	}
 }

@@ -67,12 +67,15 @@ const maxMembers = 10_000
 // to encoding/json, which on its own is loose on all of these.
 //
 // The time is proportional to the length of body.
-func parseObject(body []byte) (o object, ok bool) {
+func parseObject(body []byte) (o object, ok bool) { return parseObjectOf(body, maxMembers) }
+
+// parseObjectOf is parseObject with another bound of members.
+func parseObjectOf(body []byte, most int) (o object, ok bool) {
 	s := skipSpace(string(body))
 	if !strings.HasPrefix(s, "{") || !utf8.ValidString(s) {
 		return nil, false
 	}
-	p := splitter{stack: make(object, 0, 16)}
+	p := splitter{stack: make(object, 0, 16), left: most}
 	rest, ok := p.cutMembers(s, 1)
 	if !ok || skipSpace(rest) != "" {
 		return nil, false
@@ -86,8 +89,8 @@ func parseObject(body []byte) (o object, ok bool) {
 // On its stack lie the members read so far of every object that is still open,
 // the outermost first.
 type splitter struct {
-	stack   object
-	members int // read so far, elements too
+	stack object
+	left  int // how many members and elements more there may be
 }
 
 // cutMembers reads the object or array that s begins with and leaves its
@@ -115,7 +118,7 @@ func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 			s = skipSpace(s)
 		}
 		rest, ok := p.cutValue(s, depth)
-		if p.members++; !ok || p.members > maxMembers {
+		if p.left--; !ok || p.left < 0 {
 			return "", false
 		}
 		m.value = s[:len(s)-len(rest)]
@@ -404,14 +407,14 @@ func (in fields) list(name string, max int) []fields {
 		in.invalid(name, "debe ser una lista")
 		return nil
 	}
-	var p splitter
+	p := splitter{left: maxMembers}
 	p.cutMembers(literal, 1) // parseObject has found the array valid
 	if len(p.stack) > max {
 		in.invalid(name, fmt.Sprintf("no puede superar los %d elementos", max))
 		return nil
 	}
 	elements := make([]fields, len(p.stack))
-	members := splitter{stack: make(object, 0, 4*len(elements))} // of all elements
+	members := splitter{make(object, 0, 4*len(elements)), maxMembers} // of all elements
 	list := in.field(name)
 	for i, element := range p.stack {
 		if element.value[0] != '{' {
