@@ -421,7 +421,8 @@ func (im *importer) send() error {
 func (im *importer) reject(lines []csvLine, reason string) error {
 	im.report.Wrong++
 	if im.rejects == nil {
-		file, err := os.OpenFile(im.rejectsName, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) // it holds personal data
+		os.Remove(im.rejectsName) // others may be able to read one that was there; this holds personal data
+		file, err := os.OpenFile(im.rejectsName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
 		}
