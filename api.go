@@ -1152,6 +1152,7 @@ func getOpenAPI(*request) (action, error) {
 var compactOpenAPI = sync.OnceValue(func() json.RawMessage {
 	var b bytes.Buffer
 	json.Compact(&b, openAPI) // a test holds it to be JSON
+	b.WriteByte('\n')
 	return b.Bytes()
 })
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -471,6 +472,9 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 	}
 	if r, ok := v.(reply); ok {
 		v, status = r.body, r.status
+	}
+	if text, ok := v.(json.RawMessage); ok { // shared by all who ask for it
+		return status, text, nil
 	}
 	body, err := encode(v)
 	return status, body, err

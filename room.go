@@ -27,6 +27,9 @@ const (
 
 	roomUnit = 16 << 10
 	patience = 2 * time.Second // for one kind of room
+	// Room for answers is what slow readers take. Who waits for it holds up others
+	// whose answers need none.
+	answerPatience = 100 * time.Millisecond
 )
 
 // A room is a number of units to be shared.
@@ -48,7 +51,8 @@ func unitsOf(n int) int { return (n + roomUnit - 1) / roomUnit }
 
 // take waits for units and returns how many it took: all or, with an error,
 // none.
-func (r *room) take(ctx context.Context, units int) (int, error) {
+func (r *room) take(ctx context.Context, units int, patience time.Duration) (int, error) {
+	units = min(units, max(cap(r.taken), 1)) // what is larger has it for itself
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w: no room for a large request", errUnavailable))
 	defer cancel()
 	select {
@@ -83,7 +87,7 @@ type share struct {
 // beginWork waits for a processor; endWork, which may be called again, lets it
 // go.
 func (x *exchange) beginWork(r *room) error {
-	_, err := r.take(x.context(), 1)
+	_, err := r.take(x.context(), 1, patience)
 	if err == nil {
 		x.share.work = r
 	}
@@ -118,7 +122,7 @@ func (x *exchange) takeBody(req *request) ([]byte, error) {
 	if req.ContentLength > 0 {
 		length = int(req.ContentLength)
 	}
-	if x.share.body, err = x.api.bodies.take(x.context(), unitsOf(length)); err != nil {
+	if x.share.body, err = x.api.bodies.take(x.context(), unitsOf(length), patience); err != nil {
 		return nil, err
 	}
 	b := bytes.NewBuffer(body)
@@ -139,7 +143,7 @@ func (x *exchange) readLarge(req *request, act action) (status int, body []byte,
 	defer x.endWork()
 	status, body, err = x.readSmall(req, act)
 	if len(body) > smallAnswer {
-		x.share.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)))
+		x.share.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)), answerPatience)
 	}
 	return status, body, err
 }
