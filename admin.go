@@ -223,13 +223,27 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 	}
 	now := instantOf(a.engine.now())
 	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) {
-		if f, ok := tx.(interface{ checkFile() error }); ok {
-			if err := f.checkFile(); err != nil {
+		if f, ok := tx.(interface{ checkFile(context.Context) error }); ok {
+			if err := f.checkFile(ctx); err != nil {
 				return nil, err
 			}
 		}
-		return verify(tx, now, in.Since)
+		return verify(stoppableTx{tx, ctx}, now, in.Since)
 	})
+}
+
+// A stoppableTx ends with a context: a View that reads the whole file looks at
+// none by itself.
+type stoppableTx struct {
+	Tx
+	ctx context.Context
+}
+
+func (t stoppableTx) Get(key []byte) ([]byte, bool, error) {
+	if err := t.ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	return t.Tx.Get(key)
 }
 
 type backupRequest struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -196,19 +197,26 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 			s.first++
 		}
 	}
-	return n, at, errors.Join(err, s.share())
+	shared := s.share()
+	if shared != nil && err == nil && at.end() { // what is shared still lacks it
+		s.frozen = at.table
+	}
+	return n, at, errors.Join(err, shared)
 }
 
 // bringIn sets key to value, nil for a deletion, in the bucket, of which before
 // is what was there, and in its inventory, if it has one. bbolt writes where its
 // pages lead it to; so they are looked at first.
 func bringIn(bucket *bolt.Bucket, before *pageTree, v *inventory, key, value []byte) error {
-	old, ok, err := before.get(key)
-	if err == nil && ok && len(old) < checksumSize {
-		err = errCorrupt
-	}
-	if err != nil {
+	at := pageCursor{pageTree: before}
+	if err := at.seek(key); err != nil {
 		return err
+	}
+	there, old := at.entry()
+	ok := bytes.Equal(there, key)
+	// A page that is damaged is not written anew: it would be believed.
+	if !at.leaf().page.clean || ok && len(old) < checksumSize {
+		return errCorrupt
 	}
 	if v == nil {
 		v = new(inventory)

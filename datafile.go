@@ -59,7 +59,11 @@ func (t *pageTree) kept(key string, length int) (value []byte, err error) {
 // if first is 0.
 func setJournalState(tx *bolt.Tx, store [16]byte, first uint64) error {
 	if first == 0 {
-		return tx.Bucket([]byte(journalBucket)).Delete([]byte("j"))
+		bucket, err := tx.CreateBucketIfNotExists([]byte(journalBucket))
+		if err != nil {
+			return err
+		}
+		return bucket.Delete([]byte("j"))
 	}
 	return keep(tx, "j", binary.BigEndian.AppendUint64(store[:], first))
 }

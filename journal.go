@@ -356,9 +356,11 @@ func (j *journal) read(generation uint64) (b []byte, before uint64, err error) {
 	} else if err != nil {
 		return nil, 0, err
 	}
-	if string(header[:8]) != journalMagic || [16]byte(header[8:]) != j.store ||
-		binary.BigEndian.Uint64(header[24:]) != generation ||
-		binary.BigEndian.Uint32(header[44:]) != j.sum(header[:40]) {
+	switch isWhole := string(header[:8]) == journalMagic && [16]byte(header[8:]) == j.store &&
+		binary.BigEndian.Uint32(header[44:]) == j.sum(header[:40]); {
+	case isWhole && binary.BigEndian.Uint64(header[24:]) > j.generation+1:
+		return nil, 0, errors.New("journal dañado: falta una parte")
+	case !isWhole || binary.BigEndian.Uint64(header[24:]) != generation:
 		header = nil
 	}
 	b, err = io.ReadAll(io.NewSectionReader(f, 0, 1<<62))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -89,7 +90,7 @@ func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, e
 	if header == nil {
 		return nil, damagedPage(0, "is not the header that it was")
 	}
-	t := &pageTree{data: data, checked: checked}
+	t := &pageTree{data: data, checked: checked, root: rawPage{clean: true}} // until it is found
 	if err := t.openFree(u64(header[48:])); err != nil {
 		return nil, err
 	}
@@ -552,9 +553,9 @@ func (t *pageTree) checkAround(key []byte) error {
 
 // checkAll looks at every page anew, and compares what is there with the
 // inventory, if there is one.
-func (t *pageTree) checkAll(want *inventory) (err error) {
+func (t *pageTree) checkAll(ctx context.Context, want *inventory) (err error) {
 	defer catch(&err)
-	w := pageWalk{pageTree: t, seen: make([]bool, t.pages())}
+	w := pageWalk{pageTree: t, ctx: ctx, seen: make([]bool, t.pages())}
 	w.seen[0], w.seen[1] = true, true
 	for _, s := range t.shell {
 		if err := w.mark(s); err != nil {
@@ -589,6 +590,7 @@ func (t *pageTree) checkAll(want *inventory) (err error) {
 // A pageWalk is how far checkAll has come.
 type pageWalk struct {
 	*pageTree
+	ctx   context.Context
 	seen  []bool // pages
 	last  []byte // key
 	found inventory
@@ -607,6 +609,9 @@ func (w *pageWalk) mark(s pageSpan) error {
 func (w *pageWalk) walk(p rawPage, depth int) error {
 	if depth > maxLevels {
 		return errCorrupt
+	}
+	if err := w.ctx.Err(); err != nil {
+		return err
 	}
 	for i := range p.n {
 		if !p.branch {

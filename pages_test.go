@@ -225,7 +225,7 @@ func TestPagesDamaged(t *testing.T) {
 			t.Errorf("-damage.seed=%d, image %d: %s: %v", *damageSeed, i, said, err)
 			lost++
 		}
-		complaint := file.checkAll(file.inventory)
+		complaint := file.checkAll(t.Context(), file.inventory)
 		switch {
 		case complaint != nil:
 			told++
@@ -348,7 +348,7 @@ func TestInventoryTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltState).checkFile() })
+		err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltState).checkFile(t.Context()) })
 		if !errors.Is(err, errCorrupt) {
 			t.Errorf("got %v", err)
 		}
@@ -398,4 +398,58 @@ func BenchmarkPagesGet(b *testing.B) {
 		bound += time.Since(between)
 	}
 	b.ReportMetric(float64(took)/float64(bound), "×bbolt")
+}
+
+// TestPagesStayDamaged writes beside a damaged entry: its page is not written
+// anew, as one that would be believed.
+func TestPagesStayDamaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	key := func(i int) string { return fmt.Sprintf("c%031d", i) }
+	s := testBolt(t, path, boltOptions{})
+	for i := range 20 {
+		var entries []string
+		for j := range 100 {
+			entries = append(entries, key(100*i+j), "as it was")
+		}
+		mustPut(t, s, entries...)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim := []byte(key(1050))
+	for at := bytes.Index(raw, victim); at >= 0; at = bytes.Index(raw, victim) {
+		raw[at+len(victim)-1] ^= 0x40
+	}
+	damaged := filepath.Join(t.TempDir(), "store") // which no test checks at its end
+	if err := os.WriteFile(damaged, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openBolt(damaged, boltOptions{memSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 50 {
+		s.Update(t.Context(), func(tx Tx) error { // may fail: the store stops where it must not write
+			for _, i := range []int{1045, 1055, 1300, 100} {
+				if err := tx.Put([]byte(key(i)), fmt.Append(nil, round)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		s.View(t.Context(), func(tx Tx) error {
+			if _, ok, err := tx.Get(victim); err == nil {
+				t.Fatalf("round %d: found %t, and no error", round, ok)
+			}
+			return nil
+		})
+	}
+	select {
+	case <-s.Failed():
+	case <-time.After(10 * time.Second):
+		t.Error("the store goes on")
+	}
 }

@@ -120,7 +120,12 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return fmt.Errorf("socket de administración: %w", err)
 	}
 	public := newServer(a, log)
-	local := &http.Server{Handler: (&admin{e, flushOf(a), store.backup}).handler(log), ReadHeaderTimeout: headerTimeout}
+	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
+	defer endOperations()
+	local := &http.Server{
+		Handler: (&admin{e, flushOf(a), store.backup}).handler(log), ReadHeaderTimeout: headerTimeout,
+		BaseContext: func(net.Listener) context.Context { return operations },
+	}
 
 	ended := make(chan error, 2)
 	maxConns := max(min(c.maxConns, maxFiles()-reservedFiles), 1)
@@ -157,8 +162,9 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		}
 	}
 	log.Info("stopping")
-	shutDown(log, stopTimeout, public, local)
 	stopBackground()
+	defer time.AfterFunc(stopTimeout/2, endOperations).Stop() // a backup or verify would take too long
+	shutDown(log, stopTimeout, public, local)
 	done.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()

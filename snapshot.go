@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -32,7 +33,9 @@ func (s *boltStore) acquire() (*boltState, error) {
 }
 
 // checkFile looks at all of the file.
-func (s *boltState) checkFile() error { return s.file.checkAll(s.file.inventory) }
+func (s *boltState) checkFile(ctx context.Context) error {
+	return s.file.checkAll(ctx, s.file.inventory)
+}
 
 func (s *boltState) release() { s.file.release() }
 
