@@ -209,13 +209,12 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 // pages lead it to; so they are looked at first.
 func bringIn(bucket *bolt.Bucket, before *pageTree, v *inventory, key, value []byte) error {
 	at := pageCursor{pageTree: before}
-	if err := at.seek(key); err != nil {
+	if err := at.seek(key); err != nil { // also of a damaged page, which written anew would be believed
 		return err
 	}
 	there, old := at.entry()
 	ok := bytes.Equal(there, key)
-	// A page that is damaged is not written anew: it would be believed.
-	if !at.leaf().page.clean || ok && len(old) < checksumSize {
+	if ok && len(old) < checksumSize {
 		return errCorrupt
 	}
 	if v == nil {

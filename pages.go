@@ -459,7 +459,10 @@ func (c *pageCursor) seek(key []byte) error {
 		}
 		return i
 	})
-	if err != nil || c.leaf().at < c.leaf().page.n {
+	if err != nil {
+		return err
+	}
+	if err := c.believe(); err != nil || c.leaf().at < c.leaf().page.n {
 		return err
 	}
 	for level := c.n - 2; level >= 0; level-- {
@@ -484,6 +487,15 @@ func (c *pageCursor) entry() (key, stored []byte) {
 		return nil, nil
 	}
 	return l.page.key(l.at), l.page.value(l.at)
+}
+
+// believe returns an error if the leaf is not clean: what it has is not to be
+// found in it, nor what it lacks.
+func (c *pageCursor) believe() error {
+	if p := c.leaf().page; !p.clean {
+		return fmt.Errorf("%w in table 0x%02x", errCorrupt, p.key(0)[0])
+	}
+	return nil
 }
 
 // behind tells whether the cursor is behind the end of a leaf.

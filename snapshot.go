@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 	"sync/atomic"
 
@@ -191,8 +190,8 @@ func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e Entry, ok bool, err 
 	if fault != nil {
 		return Entry{}, false, fault
 	}
-	if p := c.leaf().page; !p.clean {
-		return Entry{}, false, fmt.Errorf("%w in table 0x%02x", errCorrupt, p.key(0)[0])
+	if err := c.believe(); err != nil {
+		return Entry{}, false, err
 	}
 	key, stored := c.entry()
 	if key == nil || !inScan(key, lo, hi) {
