@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/big"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,12 +72,15 @@ func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, erro
 		HasNextPage:     p.skip()+p.limit < total,
 		HasPreviousPage: p.number > 1 && total > 0,
 	}}
-	for _, r := range records {
+	for i, r := range records {
 		v, err := shape(r)
 		if err != nil {
 			return l, err
 		}
 		l.Data = append(l.Data, v)
+		if i%32 == 31 {
+			runtime.Gosched() // a long list is not to keep small requests waiting
+		}
 	}
 	return l, nil
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Bounds of a writeQueue. The last two end a batch, which may pass maxBatchBytes
@@ -224,6 +225,10 @@ func (q *writeQueue) wait() {
 	}
 }
 
+// longUpdate is how long an update takes after which the writer lets others have
+// its processor: many such in a row would keep small requests waiting.
+const longUpdate = 200 * time.Microsecond
+
 // take runs an update in the group that is open, or says that there will be no
 // more of them.
 func (q *writeQueue) take(c *call, ok bool) {
@@ -243,8 +248,12 @@ func (q *writeQueue) take(c *call, ok bool) {
 	g := q.open
 	g.calls = append(g.calls, c)
 	own := newOverlay(g.writes)
+	began := time.Now()
 	if c.run(own) {
 		g.writes.absorb(own)
+	}
+	if time.Since(began) > longUpdate {
+		runtime.Gosched()
 	}
 }
 
