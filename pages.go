@@ -26,7 +26,8 @@ import (
 //   - No page in use is on the list of free pages: so none is what the page was
 //     earlier.
 //   - A leaf's entries carry their checksums: so none has another key. Where one
-//     does not, its page is not clean, and tells of nothing that it is absent.
+//     does not, its page is not clean, and tells of nothing that it is absent. That
+//     is looked at when a leaf is first asked for something that it has not.
 //   - A page begins with the key by which its parent knows it: so no key and no
 //     reference of a parent has changed. That is looked at for the page that is
 //     read and, where a key lies behind its end, for the one after it.
@@ -232,26 +233,57 @@ func (t *pageTree) page(id uint64) (rawPage, error) {
 	if err != nil {
 		return p, err
 	}
+	p.id = id
 	if t.checked.has(id) {
 		p.clean = true
 		return p, nil
 	}
-	if err := t.check(id, &p); err != nil {
+	if err := t.checkPlace(&p); err != nil {
 		return rawPage{}, err
 	}
-	if p.clean {
-		t.checked.add(id)
+	if p.branch {
+		err = t.believe(&p)
 	}
-	return p, nil
+	return p, err
+}
+
+// believe returns an error if a page is not clean: what it has is not to be found
+// in it, nor what it lacks. A branch is believed whenever it is read; a leaf only
+// where it says that something is absent, since what is found has its own
+// checksum.
+func (t *pageTree) believe(p *rawPage) error {
+	if p.clean || t.checked.has(p.id) {
+		p.clean = true
+		return nil
+	}
+	if p.id != 0 { // else it lies in its parent's page, and was looked at with it
+		if err := t.check(p); err != nil {
+			return err
+		}
+	}
+	if !p.clean {
+		return fmt.Errorf("%w in table 0x%02x", errCorrupt, p.key(0)[0])
+	}
+	t.checked.add(p.id)
+	return nil
+}
+
+// checkPlace looks whether a page is the one that is referred to.
+func (t *pageTree) checkPlace(p *rawPage) error {
+	if u64(p.b) != p.id {
+		return damagedPage(p.id, "is another one")
+	}
+	if t.isFree(p.id) {
+		return damagedPage(p.id, "is in use and free")
+	}
+	return nil
 }
 
 // check looks at a page as if it had never been looked at.
-func (t *pageTree) check(id uint64, p *rawPage) error {
-	if u64(p.b) != id {
-		return damagedPage(id, "is another one")
-	}
-	if t.isFree(id) {
-		return damagedPage(id, "is in use and free")
+func (t *pageTree) check(p *rawPage) error {
+	id := p.id
+	if err := t.checkPlace(p); err != nil {
+		return err
 	}
 	if p.layout(0, boltPageSize) != nil {
 		return damagedPage(id, "contradicts itself")
@@ -294,12 +326,10 @@ func (t *pageTree) get(key []byte) (stored []byte, ok bool, err error) {
 		}
 	}
 	i, found := p.search(key)
-	switch {
-	case found:
+	if found {
 		return p.value(i), true, nil
-	case !p.clean:
-		return nil, false, fmt.Errorf("%w in table 0x%02x", errCorrupt, key[0])
-	case i == p.n && above.n > 0:
+	}
+	if err = t.believe(&p); err == nil && i == p.n && above.n > 0 {
 		_, err = t.child(&above, after)
 	}
 	return nil, false, err
@@ -310,6 +340,7 @@ type rawPage struct {
 	b      []byte
 	n      int // entries
 	branch bool
+	id     uint64
 	clean  bool // its entries are what they should be
 }
 
@@ -462,7 +493,7 @@ func (c *pageCursor) seek(key []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.believe(); err != nil || c.leaf().at < c.leaf().page.n {
+	if err := c.believe(&c.leaf().page); err != nil || c.leaf().at < c.leaf().page.n {
 		return err
 	}
 	for level := c.n - 2; level >= 0; level-- {
@@ -487,15 +518,6 @@ func (c *pageCursor) entry() (key, stored []byte) {
 		return nil, nil
 	}
 	return l.page.key(l.at), l.page.value(l.at)
-}
-
-// believe returns an error if the leaf is not clean: what it has is not to be
-// found in it, nor what it lacks.
-func (c *pageCursor) believe() error {
-	if p := c.leaf().page; !p.clean {
-		return fmt.Errorf("%w in table 0x%02x", errCorrupt, p.key(0)[0])
-	}
-	return nil
 }
 
 // behind tells whether the cursor is behind the end of a leaf.
@@ -555,8 +577,8 @@ func (t *pageTree) checkAround(key []byte) error {
 			if err != nil {
 				return err
 			}
-			if !p.clean {
-				return errCorrupt
+			if err := t.believe(&p); err != nil {
+				return err
 			}
 		}
 	}
@@ -577,7 +599,8 @@ func (t *pageTree) checkAll(ctx context.Context, want *inventory) (err error) {
 	root := t.root
 	if len(root.b)%boltPageSize == 0 && u64(root.b) != 0 { // not in its parent's page
 		id := u64(root.b)
-		if err := t.check(id, &root); err != nil {
+		root.id = id
+		if err := t.check(&root); err != nil {
 			return err
 		}
 		if err := w.mark(root.span(id)); err != nil {
@@ -643,7 +666,8 @@ func (w *pageWalk) walk(p rawPage, depth int) error {
 		if err != nil {
 			return err
 		}
-		if err := w.check(id, &c); err != nil {
+		c.id = id
+		if err := w.check(&c); err != nil {
 			return err
 		}
 		if c.n == 0 || !bytes.Equal(c.key(0), p.key(i)) {

@@ -190,7 +190,7 @@ func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e Entry, ok bool, err 
 	if fault != nil {
 		return Entry{}, false, fault
 	}
-	if err := c.believe(); err != nil {
+	if err := c.believe(&c.leaf().page); err != nil {
 		return Entry{}, false, err
 	}
 	key, stored := c.entry()
