@@ -245,17 +245,27 @@ func writeLines(name, header string, from, to int64, row func(int64) string) err
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// serve starts sello on the data, which it brings into the system's cache: some
-// machines empty that of what is idle, and then the disk would be measured.
+// serve starts sello on the data, in the system's cache.
 func (d *dataset) serve(ctx context.Context) (*process, error) {
+	if err := d.cache(); err != nil {
+		return nil, err
+	}
+	return d.start(ctx)
+}
+
+// cache brings the data into the system's cache: some machines empty that of
+// what is idle, and then the disk would be measured.
+func (d *dataset) cache() error {
 	f, err := os.Open(d.file())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = io.Copy(io.Discard, f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
+	return errors.Join(err, f.Close())
+}
+
+// start starts sello on the data.
+func (d *dataset) start(ctx context.Context) (*process, error) {
 	p, err := startSello(ctx, d.bench.binary, d.file())
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, freshHint)

@@ -16,8 +16,11 @@ func (b *bench) starts(ctx context.Context, _ func(...string) bool) error {
 	r := rand.New(rand.NewPCG(1, 1))
 	path := "/api/v1/points/customers/" + string(appendID(nil, d.random(r))) + "/balance"
 	start := func() (*process, float64, error) {
+		if err := d.cache(); err != nil {
+			return nil, 0, err
+		}
 		begin := time.Now()
-		p, err := d.serve(ctx)
+		p, err := d.start(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
