@@ -243,11 +243,14 @@ func TestBackupPlan(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards the next two
 		var made []string
 		failing := false
 		plan := &backupPlan{
 			every: time.Hour, keep: 3, dir: dir, name: backupName("/x/sello.db"), now: time.Now, log: slog.New(slog.DiscardHandler),
 			make: func(_ context.Context, path string) (*backedUp, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				if failing {
 					return nil, errTest
 				}
@@ -258,6 +261,8 @@ func TestBackupPlan(t *testing.T) {
 		want := func(n int, why string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if len(made) != n {
 				t.Errorf("%s: %d backups, want %d", why, len(made), n)
 			}
@@ -276,10 +281,15 @@ func TestBackupPlan(t *testing.T) {
 		}
 		time.Sleep(47*time.Hour + time.Second)
 		want(48, "one an hour")
-		failing = true
+		fail := func(yes bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			failing = yes
+		}
+		fail(true)
 		time.Sleep(time.Hour)
 		want(48, "they fail")
-		failing = false
+		fail(false)
 		time.Sleep(backupRetry)
 		want(49, "soon after they failed")
 		cancel()

@@ -226,7 +226,7 @@ func (v *victim) cycle() {
 	v.Helper()
 	load := v.load()
 	u := v.rng.Float64()
-	time.Sleep(time.Duration(u * u * u * float64(300*time.Millisecond)))
+	time.Sleep(time.Duration(u * u * u * float64(150*time.Millisecond)))
 	v.end()
 	if out, err := load(); err != nil {
 		v.Fatalf("the load: %v\n%s", err, out)
