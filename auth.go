@@ -60,8 +60,17 @@ func (k *apiKey) allows(scope string) bool {
 
 // allowsSource tells whether the whitelist holds an address, if there is one.
 func (k *apiKey) allowsSource(ip netip.Addr) bool {
-	return len(k.networks) == 0 || slices.ContainsFunc(k.networks, func(n netip.Prefix) bool { return n.Contains(ip) })
+	return len(k.networks) == 0 || inNetworks(k.networks, ip)
 }
+
+// inNetworks tells whether one of the networks holds a plain address.
+func inNetworks(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// plainAddr is the one spelling of an address: an IPv4-mapped IPv6 one is the
+// IPv4 one, and none has a zone.
+func plainAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // newAPIKey spells a key of 256 random bits.
 func newAPIKey(random [32]byte) string {
@@ -200,7 +209,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 		if err != nil {
 			return netip.Prefix{}, err
 		}
-		a = a.Unmap().WithZone("")
+		a = plainAddr(a)
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(s)
@@ -222,11 +231,8 @@ func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	source := peer.Addr().Unmap().WithZone("")
-	isTrusted := func(a netip.Addr) bool {
-		return slices.ContainsFunc(trusted, func(n netip.Prefix) bool { return n.Contains(a) })
-	}
-	if len(trusted) == 0 || !isTrusted(source) {
+	source := plainAddr(peer.Addr())
+	if !inNetworks(trusted, source) {
 		return source
 	}
 	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
@@ -243,7 +249,7 @@ func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 			}
 			a = ap.Addr()
 		}
-		if source = a.Unmap().WithZone(""); !isTrusted(source) {
+		if source = plainAddr(a); !inNetworks(trusted, source) {
 			break
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 // sourceOf is what counts as one source: an IPv4 address, or the /64 that one
 // subscriber of IPv6 has.
 func sourceOf(a netip.Addr) netip.Addr {
-	a = a.Unmap().WithZone("")
+	a = plainAddr(a)
 	if a.Is6() {
 		return netip.PrefixFrom(a, 64).Masked().Addr()
 	}
@@ -91,9 +90,9 @@ func (g *gate) Accept() (net.Conn, error) {
 // admit counts a connection, if it may come in.
 func (g *gate) admit(peer net.Addr) (source netip.Addr, ok bool) {
 	if tcp, is := peer.(*net.TCPAddr); is { // else it has gone already
-		source = tcp.AddrPort().Addr().Unmap().WithZone("")
+		source = plainAddr(tcp.AddrPort().Addr())
 	}
-	carrier := slices.ContainsFunc(g.carriers, func(n netip.Prefix) bool { return n.Contains(source) })
+	carrier := inNetworks(g.carriers, source)
 	source = sourceOf(source)
 	g.mu.Lock()
 	defer g.mu.Unlock()
