@@ -134,10 +134,7 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 		}
 	}
 	if refused != nil {
-		wait := secondsUntil(refused.freeAgain, now)
-		return newError("rate_limit_"+refused.name).
-			with("limit", refused.limit).with("window", refused.name).with("resetAt", refused.freeAgain).
-			header("Retry-After", strconv.FormatInt(wait, 10))
+		return rateLimited("rate_limit_"+refused.name, refused.limit, refused.name, refused.freeAgain, now)
 	}
 	for i := range after.quotas {
 		after.quotas[i].used++ // which moves no window's end
@@ -156,6 +153,13 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 		u.dirty = true
 	}
 	return nil
+}
+
+// rateLimited is 429 for who has used up what a window allows.
+func rateLimited(code string, limit uint64, window string, freeAgain, now instant) *apiError {
+	return newError(code).
+		with("limit", limit).with("window", window).with("resetAt", freeAgain).
+		header("Retry-After", strconv.FormatInt(secondsUntil(freeAgain, now), 10))
 }
 
 // quotas appends the windows that limit the key.

@@ -315,7 +315,7 @@ func (x *exchange) refuse(r *http.Request, err error) error {
 		return err
 	}
 	if wait := x.api.refused.take(sourceAddress(r, x.api.trusted), x.request.now); wait > 0 {
-		return tooManyRefusals(wait, x.request.now)
+		return rateLimited("rate_limit_source", maxRefusals, "minute", x.request.now+wait, x.request.now)
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -215,11 +214,4 @@ func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
 	}
 	l.recent[source] = unused + refusalEvery
 	return 0
-}
-
-// tooManyRefusals is 429 for a source that is to wait.
-func tooManyRefusals(wait, now instant) *apiError {
-	return newError("rate_limit_source").
-		with("limit", maxRefusals).with("window", "minute").with("resetAt", now+wait).
-		header("Retry-After", strconv.FormatInt(secondsUntil(now+wait, now), 10))
 }
