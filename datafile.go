@@ -59,11 +59,7 @@ func (t *pageTree) kept(key string, length int) (value []byte, err error) {
 // if first is 0.
 func setJournalState(tx *bolt.Tx, store [16]byte, first uint64) error {
 	if first == 0 {
-		bucket, err := tx.CreateBucketIfNotExists([]byte(journalBucket))
-		if err != nil {
-			return err
-		}
-		return bucket.Delete([]byte("j"))
+		return keep(tx, "j", nil)
 	}
 	return keep(tx, "j", binary.BigEndian.AppendUint64(store[:], first))
 }
@@ -79,11 +75,14 @@ func setInventory(tx *bolt.Tx, v *inventory) error {
 	return keep(tx, "n", binary.BigEndian.AppendUint32(b, v.ends[1]))
 }
 
-// keep writes a value of journalBucket.
+// keep writes a value of journalBucket, or removes it if it is nil.
 func keep(tx *bolt.Tx, key string, value []byte) error {
 	bucket, err := tx.CreateBucketIfNotExists([]byte(journalBucket))
 	if err != nil {
 		return err
+	}
+	if value == nil {
+		return bucket.Delete([]byte(key))
 	}
 	return bucket.Put([]byte(key), seal([]byte(key), value))
 }
