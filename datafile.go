@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
@@ -224,9 +223,7 @@ func checkHeader(f *os.File) (fs.FileInfo, error) {
 			continue
 		}
 		ours = true
-		sum := fnv.New64a()
-		sum.Write(b[16:72])
-		if order.Uint64(b[72:]) != sum.Sum64() {
+		if !wholeHeader(b[:]) {
 			continue
 		}
 		if order.Uint32(b[20:]) != version || order.Uint32(b[24:]) != boltPageSize || order.Uint64(b[48:]) == none {
