@@ -16,8 +16,8 @@ import (
 // /livez do not wait behind them. Who gets no room in time gets 503.
 
 const (
-	// A body may be so large without any of this. Taken apart, one of many
-	// small members takes, by estimate, fifteen times its size; see memoryLimit.
+	// A body may be so large without any of this. What one of small members takes,
+	// when it has been taken apart, is bounded by their number: see maxMembers.
 	smallBody   = 4 << 10
 	largeBodies = 8 << 20 // bytes of all others that are held at a time
 
