@@ -61,13 +61,31 @@ func (c *refusingConn) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	c.refused = true
-	if _, err := c.Conn.Write(c.api.refusal(b)); err != nil {
-		return 0, err
+	return len(b), lastWrite(c.Conn, c.CloseWrite, c.api.refusal(b), time.Now().Add(lingerTime), lingerBytes)
+}
+
+// lastWrite writes what ends a connection, and then listens for a while to what
+// still comes, up to so many bytes. The caller closes it.
+func lastWrite(c net.Conn, closeWrite func() error, answer []byte, until time.Time, most int64) error {
+	if _, err := c.Write(answer); err != nil {
+		return err
 	}
-	c.CloseWrite()
-	c.SetReadDeadline(time.Now().Add(lingerTime))
-	io.CopyN(io.Discard, c.Conn, lingerBytes) // net/http closes the connection next
-	return len(b), nil
+	closeWrite()
+	c.SetReadDeadline(until)
+	io.CopyN(io.Discard, c, most)
+	return nil
+}
+
+// lastAnswer spells a response after which the connection is closed. It adds the
+// Date.
+func lastAnswer(status int, h http.Header, body []byte, now time.Time) []byte {
+	h.Set("Date", now.UTC().Format(http.TimeFormat))
+	var b bytes.Buffer
+	(&http.Response{
+		ProtoMajor: 1, ProtoMinor: 1, StatusCode: status, Header: h, Close: true,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}).Write(&b)
+	return b.Bytes()
 }
 
 // CloseWrite is that of a TCP connection, which net/http looks for.
@@ -108,13 +126,7 @@ func (a *api) refusal(theirs []byte) []byte {
 	x := a.newExchange(answer, nothing)
 	x.fail(newError(code))
 	x.finish(nothing)
-	answer.header.Set("Date", x.started.UTC().Format(http.TimeFormat))
-	var b bytes.Buffer
-	(&http.Response{
-		ProtoMajor: 1, ProtoMinor: 1, StatusCode: x.status, Header: answer.header, Close: true,
-		Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()),
-	}).Write(&b)
-	return b.Bytes()
+	return lastAnswer(x.status, answer.header, answer.body.Bytes(), x.started)
 }
 
 // A refusalWriter holds a response.

@@ -2,12 +2,9 @@ package main
 
 import (
 	"crypto/rand"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 )
@@ -146,7 +143,9 @@ func (g *gate) count() {
 // closing with something unread may take the answer away from it.
 func usher(c *net.TCPConn) {
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(usherTime))
+	now := time.Now()
+	end := now.Add(usherTime)
+	c.SetDeadline(end)
 	if _, err := c.Read(make([]byte, 512)); err != nil {
 		return
 	}
@@ -155,14 +154,7 @@ func usher(c *net.TCPConn) {
 	h := e.headers.Clone()
 	h["Content-Type"], h["Cache-Control"] = jsonType, noStore
 	h.Set("X-Request-Id", requestID)
-	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	answer := http.Response{
-		StatusCode: e.status, ProtoMajor: 1, ProtoMinor: 1, Header: h, Close: true,
-		ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(string(body))),
-	}
-	if answer.Write(c) == nil && c.CloseWrite() == nil {
-		io.CopyN(io.Discard, c, maxBody)
-	}
+	lastWrite(c, c.CloseWrite, lastAnswer(e.status, h, body, now), end, maxBody)
 }
 
 // An admitted connection is counted until it is closed.
