@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
 	"slices"
+	"sort"
 	"sync/atomic"
 	"unsafe"
 
@@ -149,16 +151,8 @@ func (t *pageTree) openFree(id uint64) error {
 }
 
 func (t *pageTree) isFree(id uint64) bool {
-	lo, hi := 0, len(t.free)/8
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if u64(t.free[8*mid:]) < id {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo < len(t.free)/8 && u64(t.free[8*lo:]) == id
+	_, found := sort.Find(len(t.free)/8, func(i int) int { return cmp.Compare(id, u64(t.free[8*i:])) })
+	return found
 }
 
 // openRoot finds the bucket in the page with all of them. There are no others
