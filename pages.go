@@ -138,7 +138,7 @@ func (t *pageTree) openFree(id uint64) error {
 		return damagedPage(id, "is no list of free pages")
 	}
 	t.free = list[:8*n]
-	t.shell = append(t.shell, p.span(id))
+	t.shell = append(t.shell, p.span())
 	last := uint64(1)
 	for i := range int(n) {
 		free := u64(t.free[8*i:])
@@ -165,7 +165,7 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 	if u64(p.b) != id || t.isFree(id) || p.branch || p.layout(1, boltPageSize) != nil {
 		return damagedPage(id, "is not that of the buckets")
 	}
-	t.shell = append(t.shell, p.span(id))
+	t.shell = append(t.shell, p.span())
 	names := []string{}
 	for i := range p.n {
 		names = append(names, string(p.key(i)))
@@ -201,7 +201,7 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 		if each == name {
 			t.root = page
 		} else if root != 0 {
-			t.shell = append(t.shell, page.span(root))
+			t.shell = append(t.shell, page.span())
 		}
 	}
 	return nil
@@ -218,7 +218,9 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 		return rawPage{}, damagedPage(id, "is longer than the file")
 	}
 	size := (further + 1) * boltPageSize
-	return newRawPage(b[:size:size]), nil
+	p := newRawPage(b[:size:size])
+	p.id = id
+	return p, nil
 }
 
 // page returns a page of the bucket.
@@ -227,7 +229,6 @@ func (t *pageTree) page(id uint64) (rawPage, error) {
 	if err != nil {
 		return p, err
 	}
-	p.id = id
 	if t.checked.has(id) {
 		p.clean = true
 		return p, nil
@@ -305,10 +306,7 @@ func (t *pageTree) get(key []byte) (stored []byte, ok bool, err error) {
 	var above rawPage // the lowest branch that goes on behind key
 	var after int     // with this entry
 	for depth := 0; p.branch; depth++ {
-		i, found := p.search(key)
-		if !found && i > 0 {
-			i--
-		}
+		i := p.way(key)
 		if i+1 < p.n {
 			above, after = p, i+1
 		}
@@ -334,15 +332,15 @@ type rawPage struct {
 	b      []byte
 	n      int // entries
 	branch bool
-	id     uint64
-	clean  bool // its entries are what they should be
+	id     uint64 // 0 in its parent's page
+	clean  bool   // its entries are what they should be
 }
 
 func newRawPage(b []byte) rawPage {
 	return rawPage{b: b, n: int(u16(b[10:])), branch: u16(b[8:]) == branchKind}
 }
 
-func (p *rawPage) span(id uint64) pageSpan { return pageSpan{id, uint64(len(p.b)) / boltPageSize} }
+func (p *rawPage) span() pageSpan { return pageSpan{p.id, uint64(len(p.b)) / boltPageSize} }
 
 func (p *rawPage) key(i int) []byte {
 	at := pageHeader + pageEntry*i
@@ -379,6 +377,15 @@ func (p *rawPage) search(key []byte) (i int, found bool) {
 		}
 	}
 	return lo, false
+}
+
+// way returns the entry of a branch that leads to key.
+func (p *rawPage) way(key []byte) int {
+	i, found := p.search(key)
+	if !found && i > 0 {
+		i--
+	}
+	return i
 }
 
 // layout tells whether the entries lie one behind the other, and the page ends
@@ -478,10 +485,10 @@ func lastEntry(p *rawPage) int { return p.n - 1 }
 func (c *pageCursor) seek(key []byte) error {
 	c.n = 0
 	err := c.descend(c.root, func(p *rawPage) int {
-		i, found := p.search(key)
-		if p.branch && !found && i > 0 {
-			i--
+		if p.branch {
+			return p.way(key)
 		}
+		i, _ := p.search(key)
 		return i
 	})
 	if err != nil {
@@ -583,7 +590,9 @@ func (t *pageTree) checkAround(key []byte) error {
 // inventory, if there is one.
 func (t *pageTree) checkAll(ctx context.Context, want *inventory) (err error) {
 	defer catch(&err)
-	w := pageWalk{pageTree: t, ctx: ctx, seen: make([]bool, t.pages())}
+	afresh := *t
+	afresh.checked = nil // nothing has been looked at
+	w := pageWalk{pageTree: &afresh, ctx: ctx, seen: make([]bool, t.pages())}
 	w.seen[0], w.seen[1] = true, true
 	for _, s := range t.shell {
 		if err := w.mark(s); err != nil {
@@ -591,15 +600,14 @@ func (t *pageTree) checkAll(ctx context.Context, want *inventory) (err error) {
 		}
 	}
 	root := t.root
-	if len(root.b)%boltPageSize == 0 && u64(root.b) != 0 { // not in its parent's page
-		id := u64(root.b)
-		root.id = id
-		if err := t.check(&root); err != nil {
+	if root.id != 0 {
+		root.clean = false
+		if err := w.mark(root.span()); err != nil {
 			return err
 		}
-		if err := w.mark(root.span(id)); err != nil {
-			return err
-		}
+	}
+	if err := w.believe(&root); err != nil {
+		return err
 	}
 	if err := w.walk(root, 0); err != nil {
 		return err
@@ -645,9 +653,6 @@ func (w *pageWalk) walk(p rawPage, depth int) error {
 	for i := range p.n {
 		if !p.branch {
 			key, stored := p.key(i), p.value(i)
-			if _, err := unseal(key, stored); err != nil {
-				return err
-			}
 			if bytes.Compare(w.last, key) >= 0 {
 				return fmt.Errorf("%w: keys are not in order", errCorrupt)
 			}
@@ -655,19 +660,14 @@ func (w *pageWalk) walk(p rawPage, depth int) error {
 			w.found.add(stored)
 			continue
 		}
-		id := u64(p.b[pageHeader+pageEntry*i+8:])
-		c, err := w.raw(id)
+		c, err := w.child(&p, i)
 		if err != nil {
 			return err
 		}
-		c.id = id
-		if err := w.check(&c); err != nil {
+		if err := w.believe(&c); err != nil {
 			return err
 		}
-		if c.n == 0 || !bytes.Equal(c.key(0), p.key(i)) {
-			return damagedPage(id, "does not begin as it should")
-		}
-		if err := w.mark(c.span(id)); err != nil {
+		if err := w.mark(c.span()); err != nil {
 			return err
 		}
 		if err := w.walk(c, depth+1); err != nil {
