@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -76,18 +75,12 @@ func TestLeaksControl(t *testing.T) {
 			defer close(release)
 			var leaking atomic.Bool
 			var n atomic.Int64
-			server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, addr := serveLocally(t, func(w http.ResponseWriter, r *http.Request) {
 				if _, err := io.Copy(io.Discard, r.Body); leaking.Load() && (n.Add(1)%20 == 0 || err != nil) {
 					leak(release)
 				}
-			}), slog.New(slog.DiscardHandler))
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			go server.Serve(listener)
-			defer server.Close()
-			l := &leakLoad{addr: listener.Addr().String(), head: "Host: x\r\n", customer: "x"}
+			})
+			l := &leakLoad{addr: addr, head: "Host: x\r\n", customer: "x"}
 			l.breakOff(t, 30)
 			before := settledUse()
 			leaking.Store(true)

@@ -336,20 +336,14 @@ func TestSecretsControl(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var log bytes.Buffer
-			server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, addr := serveLocally(t, func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
 				logIt(&log, r)
-			}), slog.New(slog.DiscardHandler))
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			go server.Serve(listener)
-			defer server.Close()
+			})
 			m := &smuggler{key: newAPIKey([32]byte{1}), customer: id{1}.String()}
 			m.everything()
-			m.run(t, listener.Addr().String())
+			m.run(t, addr)
 			mu.Lock()
 			defer mu.Unlock()
 			if m.faultsInLog(log.String()) == nil {

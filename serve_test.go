@@ -15,23 +15,31 @@ import (
 	"time"
 )
 
+// serveLocally starts a server without a log on a free port.
+func serveLocally(t *testing.T, h http.HandlerFunc) (server *http.Server, addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = newServer(h, slog.New(slog.DiscardHandler))
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return server, listener.Addr().String()
+}
+
 // TestStopUnread stops a server one of whose clients sends and never reads:
 // it is cut off, and that is no failure.
 func TestStopUnread(t *testing.T) {
 	var log bytes.Buffer
 	writing := make(chan struct{})
-	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server, addr := serveLocally(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(writing)
 		for err := error(nil); err == nil; { // more than anybody keeps for a client
 			_, err = w.Write(make([]byte, 1<<20))
 		}
-	}), slog.New(slog.DiscardHandler))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go server.Serve(listener)
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	})
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
