@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -232,8 +233,8 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 	})
 }
 
-// A stoppableTx ends with a context: a View that reads the whole file looks at
-// none by itself.
+// A stoppableTx ends with a context: a View that reads much looks at none by
+// itself.
 type stoppableTx struct {
 	Tx
 	ctx context.Context
@@ -244,6 +245,19 @@ func (t stoppableTx) Get(key []byte) ([]byte, bool, error) {
 		return nil, false, err
 	}
 	return t.Tx.Get(key)
+}
+
+func (t stoppableTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for e, err := range t.Tx.Scan(lo, hi, reverse) {
+			if err == nil {
+				err = t.ctx.Err()
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 type backupRequest struct {

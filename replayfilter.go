@@ -42,6 +42,7 @@ func (f *replayFilter) lacks(name [16]byte) bool {
 // filterReplays makes the filters anew where there are slices to be added.
 func (e *engine) filterReplays(ctx context.Context) error {
 	return e.store.View(ctx, func(tx Tx) error {
+		tx = stoppableTx{tx, ctx}
 		filters, room := map[uint32]*replayFilter{}, maxFilters
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		for org := uint32(1); org <= uint32(n) && err == nil; org++ {
