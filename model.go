@@ -23,9 +23,9 @@ import (
 //	o 'c' org                    → configuration (JSON)
 //	a hash(32)                   → API key (JSON), by the SHA-256 of the key
 //	c org cust 0                 → customer
-//	c org cust 1 prog            → account: balance, pending, lifetime, chain of movements
-//	c org cust 2 prog expiry seq → lot that is available; seq is its credit's
-//	c org cust 3 prog from seq   → lot that is pending until from
+//	c org cust 1 prog            → account: balance, pending, lifetime, lots while they are few, chain of movements
+//	c org cust 2 prog expiry seq → lot that is available, of an account with many; seq is its credit's
+//	c org cust 3 prog from seq   → lot that is pending until from, of an account with many
 //	m org seq                    → movement
 //	t org seq                    → sale
 //	r org seq                    → redemption

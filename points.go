@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"slices"
 )
 
@@ -41,7 +42,14 @@ type account struct {
 	Movements chain
 	Hash      ledgerHash // of the last movement
 
-	// What is left in available lots that expire, by when they do, soonest
+	// The lots while they are few: those that are available by when they expire,
+	// those that are pending by when they become available, the older first among
+	// equals. Once they were more than fewLots each has an entry of its own, and
+	// LotsApart is set for good.
+	Lots, Waiting []lot
+	LotsApart     bool
+
+	// What is left in available lots apart that expire, by when they do, soonest
 	// first; empty if that is many moments: then each has an entry of its own,
 	// and SumsApart is set for good.
 	Sums      []expiring
@@ -59,11 +67,17 @@ func (a *account) encode(w *writer) {
 	w.decimal(a.Pending)
 	w.decimal(a.Lifetime)
 	w.instant(a.Due)
-	w.bool(a.SumsApart)
-	w.uint(uint64(len(a.Sums)))
-	for _, s := range a.Sums {
-		w.instant(s.ExpiresAt)
-		w.decimal(s.Amount)
+	w.bool(a.LotsApart)
+	if a.LotsApart {
+		w.bool(a.SumsApart)
+		w.uint(uint64(len(a.Sums)))
+		for _, s := range a.Sums {
+			w.instant(s.ExpiresAt)
+			w.decimal(s.Amount)
+		}
+	} else {
+		encodeLots(w, a.Lots)
+		encodeLots(w, a.Waiting)
 	}
 	a.Movements.encode(w)
 	if a.Movements.N > 0 {
@@ -78,13 +92,18 @@ func (a *account) decode(r *reader) {
 	a.Pending = r.decimal()
 	a.Lifetime = r.decimal()
 	a.Due = r.instant()
-	a.SumsApart = r.bool()
-	if n := r.len(); n > 0 {
-		a.Sums = make([]expiring, n)
-		for i := range a.Sums {
-			a.Sums[i].ExpiresAt = r.instant()
-			a.Sums[i].Amount = r.decimal()
+	if a.LotsApart = r.bool(); a.LotsApart {
+		a.SumsApart = r.bool()
+		if n := r.len(); n > 0 {
+			a.Sums = make([]expiring, n)
+			for i := range a.Sums {
+				a.Sums[i].ExpiresAt = r.instant()
+				a.Sums[i].Amount = r.decimal()
+			}
 		}
+	} else {
+		a.Lots = decodeLots(r)
+		a.Waiting = decodeLots(r)
 	}
 	a.Movements.decode(r)
 	if a.Movements.N > 0 {
@@ -185,19 +204,12 @@ func (t *txn) dueKey(a *account, due instant) key {
 // becomes available or a day leaves the tier window.
 func (t *txn) firstDue(a *account) (instant, error) {
 	due := never
-	if len(a.Sums) > 0 {
-		due = a.Sums[0].ExpiresAt
-	}
-	for _, part := range []byte{partPending, partExpiring} {
-		if part == partExpiring && !a.SumsApart {
-			continue
-		}
-		prefix := t.key(a, part)
-		for e, err := range scan(t.Tx, prefix, false) {
+	for _, part := range []byte{partLot, partPending} {
+		for l, err := range t.lots(a, part) {
 			if err != nil {
 				return 0, err
 			}
-			due = min(due, instantIn(e.Key[len(prefix):]))
+			due = min(due, l.moment(part))
 			break
 		}
 	}
@@ -233,21 +245,170 @@ func (l *lot) decode(r *reader) {
 	l.Left = r.decimal()
 }
 
-func (t *txn) lotKey(a *account, l *lot) key { return t.key(a, partLot).instant(l.Expires).u64(l.Seq) }
+func encodeLots(w *writer, list []lot) {
+	w.uint(uint64(len(list)))
+	for i := range list {
+		list[i].encode(w)
+	}
+}
 
-func (t *txn) pendingKey(a *account, l *lot) key {
-	return t.key(a, partPending).instant(l.AvailFrom).u64(l.Seq)
+func decodeLots(r *reader) []lot {
+	n := r.len()
+	if n == 0 {
+		return nil
+	}
+	list := make([]lot, n)
+	for i := range list {
+		list[i].decode(r)
+	}
+	return list
+}
+
+// moment is what lots of a part are ordered by: when available ones expire
+// (partLot), when pending ones become available (partPending).
+func (l *lot) moment(part byte) instant {
+	if part == partPending {
+		return l.AvailFrom
+	}
+	return l.Expires
+}
+
+// fewLots is how many lots an account's own record holds.
+const fewLots = 8
+
+// few are the lots of a part in the account's own record.
+func (a *account) few(part byte) *[]lot {
+	if part == partPending {
+		return &a.Waiting
+	}
+	return &a.Lots
+}
+
+// findLot returns the place of a lot in the account's own record.
+func (a *account) findLot(part byte, l *lot) (i int, found bool) {
+	return slices.BinarySearchFunc(*a.few(part), l, func(other lot, l *lot) int {
+		return cmp.Or(cmp.Compare(other.moment(part), l.moment(part)), cmp.Compare(other.Seq, l.Seq))
+	})
+}
+
+func (t *txn) lotKey(a *account, part byte, l *lot) key {
+	return t.key(a, part).instant(l.moment(part)).u64(l.Seq)
+}
+
+// lots yields the account's lots of a part in order. Changes that are made
+// meanwhile do not matter to it.
+func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
+	return func(yield func(*lot, error) bool) {
+		if !a.LotsApart {
+			for _, l := range slices.Clone(*a.few(part)) {
+				if !yield(&l, nil) {
+					return
+				}
+			}
+			return
+		}
+		for e, err := range scan(t.Tx, t.key(a, part), false) {
+			var l *lot
+			if err == nil {
+				l, err = decodeRecord[lot](e.Value)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lot returns what is left of a lot of which the place in its part is known; nil
+// if nothing is.
+func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
+	if a.LotsApart {
+		return get[lot](t.Tx, t.lotKey(a, part, place))
+	}
+	i, found := a.findLot(part, place)
+	if !found {
+		return nil, nil
+	}
+	l := (*a.few(part))[i]
+	return &l, nil
+}
+
+// keepLot writes what is left of a lot.
+func (t *txn) keepLot(a *account, part byte, l *lot) error {
+	if a.LotsApart {
+		k := t.lotKey(a, part, l)
+		if l.Left == 0 {
+			return t.Delete(k)
+		}
+		return t.put(k, l)
+	}
+	list := a.few(part)
+	i, found := a.findLot(part, l)
+	switch {
+	case l.Left == 0 && found:
+		*list = slices.Delete(*list, i, i+1)
+	case l.Left == 0:
+	case found:
+		(*list)[i] = *l
+	default:
+		*list = slices.Insert(*list, i, *l)
+	}
+	if len(a.Lots)+len(a.Waiting) <= fewLots {
+		return nil
+	}
+	return t.setLotsApart(a)
+}
+
+// setLotsApart gives each lot an entry of its own.
+func (t *txn) setLotsApart(a *account) error {
+	for _, part := range []byte{partLot, partPending} {
+		for _, l := range *a.few(part) {
+			if err := t.put(t.lotKey(a, part, &l), &l); err != nil {
+				return err
+			}
+		}
+	}
+	a.Sums = sumsOf(a.Lots)
+	a.Lots, a.Waiting, a.LotsApart = nil, nil, true
+	return nil
+}
+
+// sumsOf adds up, by when they expire, what is left in lots that do.
+func sumsOf(lots []lot) []expiring {
+	list := make([]expiring, 0, len(lots))
+	for _, l := range lots {
+		if l.Expires == never {
+			break // none that comes after it does
+		}
+		if n := len(list); n > 0 && list[n-1].ExpiresAt == l.Expires {
+			list[n-1].Amount += l.Left
+		} else {
+			list = append(list, expiring{l.Left, l.Expires})
+		}
+	}
+	return list
 }
 
 // changeLot adds to what is left in an available lot and in the sum of its
 // expiry; amount is negative to take.
 func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
-	l.Left += amount
-	if err := t.keepLot(t.lotKey(a, l), l); err != nil || l.Expires == never {
-		return err
+	left := amount // and what else expires at the same moment
+	switch {
+	case l.Expires == never:
+	case a.LotsApart:
+		var err error
+		if left, err = t.changeSum(a, l.Expires, amount); err != nil {
+			return err
+		}
+	default:
+		for _, other := range a.Lots {
+			if other.Expires == l.Expires {
+				left += other.Left
+			}
+		}
 	}
-	left, err := t.changeSum(a, l.Expires, amount)
-	if err != nil {
+	l.Left += amount
+	if err := t.keepLot(a, partLot, l); err != nil || l.Expires == never {
 		return err
 	}
 	if left == 0 {
@@ -261,7 +422,7 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 // fewSums is how many sums by expiry an account's own record holds.
 const fewSums = 12
 
-// changeSum adds to what is left in the lots that expire at a moment, and
+// changeSum adds to what is left in the lots apart that expire at a moment, and
 // returns how much that is.
 func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
 	if a.SumsApart {
@@ -308,14 +469,7 @@ func (t *txn) changePending(a *account, l *lot, amount decimal) error {
 	} else {
 		a.dueAt(l.AvailFrom)
 	}
-	return t.keepLot(t.pendingKey(a, l), l)
-}
-
-func (t *txn) keepLot(k key, l *lot) error {
-	if l.Left == 0 {
-		return t.Delete(k)
-	}
-	return t.put(k, l)
+	return t.keepLot(a, partPending, l)
 }
 
 // A use is what one movement took from, or gave back to, one lot.
@@ -534,17 +688,12 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 		uses    []use
 		emptied []*lot
 	)
-	prefix := t.key(a, partLot)
-	for e, err := range scan(t.Tx, prefix, false) {
+	for l, err := range t.lots(a, partLot) {
 		if err != nil {
 			return nil, err
 		}
 		if amount == 0 {
 			break
-		}
-		l, err := decodeRecord[lot](e.Value)
-		if err != nil {
-			return nil, err
 		}
 		taken := min(l.Left, amount)
 		amount -= taken
@@ -614,14 +763,12 @@ func (t *txn) settle(a *account) error {
 // available ones that have expired, in order.
 func (t *txn) dueLots(a *account, part byte) ([]*lot, error) {
 	var lots []*lot
-	prefix := t.key(a, part)
-	for e, err := range t.Scan(prefix, append(key(nil), prefix...).instant(t.now+1), false) {
+	for l, err := range t.lots(a, part) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := decodeRecord[lot](e.Value)
-		if err != nil {
-			return nil, err
+		if l.moment(part) > t.now {
+			break
 		}
 		lots = append(lots, l)
 	}
@@ -694,7 +841,10 @@ const maxExpiring = 100
 // expiring lists the points that will expire, soonest first, equal moments
 // added up.
 func (t *txn) expiring(a *account) ([]expiring, error) {
-	if !a.SumsApart && len(a.Sums) > 0 {
+	switch {
+	case !a.LotsApart:
+		return sumsOf(a.Lots), nil
+	case len(a.Sums) > 0:
 		return a.Sums, nil
 	}
 	list := []expiring{}
@@ -729,7 +879,7 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 			}
 			continue
 		}
-		l, err := get[lot](t.Tx, t.lotKey(a, &lot{Seq: u.Seq, Expires: u.Expires}))
+		l, err := t.lot(a, partLot, &lot{Seq: u.Seq, Expires: u.Expires})
 		if err != nil {
 			return err
 		}

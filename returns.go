@@ -214,8 +214,7 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 	rest := target
 	if purchase != nil {
 		for _, ref := range purchase.PendingLot {
-			k := t.pendingKey(a, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
-			l, err := get[lot](t.Tx, k)
+			l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 			if err != nil {
 				return err
 			}

@@ -199,12 +199,17 @@ func (t *txn) sale(saleID id) (*sale, error) {
 // stillPending is what of a purchase's points is not available yet, nor taken
 // back.
 func (t *txn) stillPending(s *sale) (sum decimal, err error) {
-	a := &account{customer: &customer{ID: s.Customer}, program: t.cfg.programNumber(s.Program)}
+	var a *account
 	for _, ref := range s.PendingLot {
 		if ref.AvailFrom <= t.now {
 			continue
 		}
-		l, err := get[lot](t.Tx, t.pendingKey(a, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom}))
+		if a == nil {
+			if a, err = t.storedAccount(&customer{ID: s.Customer}, t.cfg.programNumber(s.Program)); err != nil {
+				return 0, err
+			}
+		}
+		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 		if err != nil {
 			return 0, err
 		}
