@@ -41,7 +41,7 @@ import (
 //	k org keyID(16)              → hash(32)
 //	p kind value 0 org           → cust, person id; kind is 'e' e-mail, 'p' phone
 //	c org cust 4 prog expiry     → sum of what is left in available lots of that expiry, where the account has many
-//	c org cust 5 prog day        → earned, spent and purchases of a day that a rolling tier window still holds
+//	c org cust 5 prog day        → earned, spent and purchases of a day that a rolling tier window still holds, where the account has many
 //	c org cust 6 prog day rule   → times the rule, by its key, was used by the customer on a day; only of late
 //	c org cust 7 reward(16)      → redemptions of the reward by the customer, cancelled ones not counted
 //	d due org cust prog          → nothing; the account changes by itself at due

@@ -33,7 +33,7 @@ type account struct {
 	nextDue instant
 	lookDue bool
 
-	days []dayBasis // of the tier window, changed and not written yet
+	days []dayBasis // of those apart, changed and not written yet
 
 	Balance   decimal
 	Pending   decimal
@@ -55,8 +55,12 @@ type account struct {
 	Sums      []expiring
 	SumsApart bool
 
-	// What the days of the rolling tier window add up to.
-	Window basis
+	// What the days of the rolling tier window add up to, and those of them that
+	// count something, in order, while they are few. Once they were more than
+	// fewDays each has an entry of its own, and DaysApart is set.
+	Window    basis
+	Days      []dayBasis
+	DaysApart bool
 
 	// The tier that the customer is counted in, if this is its own program.
 	Tier string
@@ -84,6 +88,14 @@ func (a *account) encode(w *writer) {
 		w.hash(a.Hash)
 	}
 	a.Window.encode(w)
+	w.bool(a.DaysApart)
+	if !a.DaysApart {
+		w.uint(uint64(len(a.Days)))
+		for _, d := range a.Days {
+			w.int(int64(d.Day))
+			d.Basis.encode(w)
+		}
+	}
 	w.text(a.Tier)
 }
 
@@ -110,6 +122,15 @@ func (a *account) decode(r *reader) {
 		a.Hash = r.hash()
 	}
 	a.Window.decode(r)
+	if a.DaysApart = r.bool(); !a.DaysApart {
+		if n := r.len(); n > 0 {
+			a.Days = make([]dayBasis, n)
+			for i := range a.Days {
+				a.Days[i].Day = day(r.int())
+				a.Days[i].Basis.decode(r)
+			}
+		}
+	}
 	a.Tier = r.text()
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 )
 
 // When a program's tiers change, every customer has to be counted anew: the
@@ -126,32 +128,32 @@ func (t *txn) recountAccount(a *account) error {
 	if a.Movements.N == 0 && a.customer.Program != p.Number {
 		return nil
 	}
-	var old []key
-	for e, err := range scan(t.Tx, t.key(a, partBasis), false) {
+	var old []day
+	for d, err := range t.days(a) {
 		if err != nil {
 			return err
 		}
-		old = append(old, append(key(nil), e.Key...))
+		old = append(old, d.Day)
 	}
-	for _, k := range old {
-		if err := t.Delete(k); err != nil {
-			return err
-		}
+	if err := t.dropDays(a, old); err != nil {
+		return err
 	}
-	a.Window, a.lookDue = basis{}, true
+	a.Window, a.DaysApart, a.lookDue = basis{}, false, true
 	if p.TierBasis.Window == windowRolling {
 		days, err := t.basisDays(a)
 		if err != nil {
 			return err
 		}
-		for d, b := range days {
+		for _, d := range slices.Sorted(maps.Keys(days)) {
+			b := days[d]
 			if b == (basis{}) || t.leaves(a, d) <= t.now {
 				continue
 			}
-			if err := t.put(t.key(a, partBasis).day(d), &b); err != nil {
-				return err
-			}
+			a.Days = append(a.Days, dayBasis{d, b})
 			a.Window = a.Window.plus(b)
+		}
+		if len(a.Days) > fewDays {
+			a.setDaysApart()
 		}
 	}
 	return t.saveAccount(a)

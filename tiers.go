@@ -1,6 +1,11 @@
 package main
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"slices"
+)
 
 // A basis is what tiers are measured by (contract §9).
 type basis struct {
@@ -81,9 +86,12 @@ func (t *tier) name() string {
 
 // A dayBasis is what one day counts in an account's rolling window.
 type dayBasis struct {
-	day
-	basis
+	Day   day
+	Basis basis
 }
+
+// fewDays is how many days of the window an account's own record holds.
+const fewDays = 12
 
 // addBasis counts what happened at a moment into the rolling window, if the
 // program has one and the moment's day still is in it. What is taken back is
@@ -97,9 +105,32 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 		return nil
 	}
 	a.Window = a.Window.plus(b)
+	if a.DaysApart {
+		return t.addBasisApart(a, d, b)
+	}
+	i, found := slices.BinarySearchFunc(a.Days, d, func(other dayBasis, d day) int { return cmp.Compare(other.Day, d) })
+	if !found {
+		a.Days = slices.Insert(a.Days, i, dayBasis{Day: d})
+		a.dueAt(t.leaves(a, d))
+	}
+	a.Days[i].Basis = a.Days[i].Basis.plus(b)
+	if a.Days[i].Basis == (basis{}) {
+		a.Days = slices.Delete(a.Days, i, i+1)
+		a.notDueAt(t.leaves(a, d))
+	}
+	if len(a.Days) > fewDays {
+		a.setDaysApart()
+	}
+	return nil
+}
+
+// setDaysApart gives each day an entry of its own, when they are written.
+func (a *account) setDaysApart() { a.Days, a.days, a.DaysApart = nil, a.Days, true }
+
+func (t *txn) addBasisApart(a *account, d day, b basis) error {
 	for i := range a.days {
-		if a.days[i].day == d {
-			a.days[i].basis = a.days[i].plus(b)
+		if a.days[i].Day == d {
+			a.days[i].Basis = a.days[i].Basis.plus(b)
 			return nil
 		}
 	}
@@ -115,16 +146,43 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 	return nil
 }
 
-// saveDays writes what addBasis has changed.
+// days yields the days that count something in the account's window, in order.
+func (t *txn) days(a *account) iter.Seq2[dayBasis, error] {
+	return func(yield func(dayBasis, error) bool) {
+		if !a.DaysApart {
+			for _, d := range a.Days {
+				if !yield(d, nil) {
+					return
+				}
+			}
+			return
+		}
+		prefix := t.key(a, partBasis)
+		for e, err := range scan(t.Tx, prefix, false) {
+			var d dayBasis
+			if err == nil {
+				var b *basis
+				if b, err = decodeRecord[basis](e.Value); err == nil {
+					d = dayBasis{dayIn(e.Key[len(prefix):]), *b}
+				}
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// saveDays writes what has changed of days apart.
 func (t *txn) saveDays(a *account) error {
 	for _, changed := range a.days {
-		k := t.key(a, partBasis).day(changed.day)
+		k := t.key(a, partBasis).day(changed.Day)
 		var err error
-		if changed.basis == (basis{}) {
-			a.notDueAt(t.leaves(a, changed.day))
+		if changed.Basis == (basis{}) {
+			a.notDueAt(t.leaves(a, changed.Day))
 			err = t.Delete(k)
 		} else {
-			err = t.put(k, &changed.basis)
+			err = t.put(k, &changed.Basis)
 		}
 		if err != nil {
 			return err
@@ -146,12 +204,11 @@ func (t *txn) windowLeaves(a *account) (instant, error) {
 	if a.program.TierBasis.Window != windowRolling {
 		return never, nil
 	}
-	prefix := t.key(a, partBasis)
-	for e, err := range scan(t.Tx, prefix, false) {
+	for d, err := range t.days(a) {
 		if err != nil {
 			return 0, err
 		}
-		return t.leaves(a, dayIn(e.Key[len(prefix):])), nil
+		return t.leaves(a, d.Day), nil
 	}
 	return never, nil
 }
@@ -163,24 +220,28 @@ func (t *txn) shrinkWindow(a *account, at instant) error {
 	if a.program.TierBasis.Window != windowRolling {
 		return nil
 	}
-	prefix := t.key(a, partBasis)
-	var gone []key
-	for e, err := range scan(t.Tx, prefix, false) {
+	var gone []day
+	for d, err := range t.days(a) {
 		if err != nil {
 			return err
 		}
-		if t.leaves(a, dayIn(e.Key[len(prefix):])) > at {
+		if t.leaves(a, d.Day) > at {
 			break
 		}
-		b, err := decodeRecord[basis](e.Value)
-		if err != nil {
-			return err
-		}
-		a.Window = a.Window.minus(*b)
-		gone = append(gone, append(key(nil), e.Key...))
+		a.Window = a.Window.minus(d.Basis)
+		gone = append(gone, d.Day)
 	}
-	for _, k := range gone {
-		if err := t.Delete(k); err != nil {
+	return t.dropDays(a, gone)
+}
+
+// dropDays removes the window's first days.
+func (t *txn) dropDays(a *account, gone []day) error {
+	if !a.DaysApart {
+		a.Days = a.Days[len(gone):]
+		return nil
+	}
+	for _, d := range gone {
+		if err := t.Delete(t.key(a, partBasis).day(d)); err != nil {
 			return err
 		}
 	}

@@ -579,25 +579,27 @@ func (v *verifier) window(a *account, what string) error {
 		}
 	}
 	var sum basis
-	prefix := v.key(a, partBasis)
-	for e, err := range scan(v.Tx, prefix, false) {
+	last := day(math.MinInt32)
+	for kept, err := range v.txn.days(a) {
 		if err != nil {
 			return err
 		}
-		v.expected["customer records"]++
+		if a.DaysApart {
+			v.expected["customer records"]++
+		}
 		if v.recounting {
 			continue
 		}
-		b, err := decodeRecord[basis](e.Value)
-		if err != nil {
-			return err
+		d := kept.Day
+		if d <= last {
+			v.problem("%s: los días del nivel no están en orden", what)
 		}
-		d := dayIn(e.Key[len(prefix):])
+		last = d
 		if v.leaves(a, d) > v.now { // one that has left may wait for the sweep
-			equal(v, fmt.Sprintf("%s: base del día %d", what, d), *b, days[d])
+			equal(v, fmt.Sprintf("%s: base del día %d", what, d), kept.Basis, days[d])
 		}
 		delete(days, d)
-		sum = sum.plus(*b)
+		sum = sum.plus(kept.Basis)
 	}
 	if v.recounting {
 		return nil

@@ -307,7 +307,7 @@ func leaves(v reflect.Value, name string) []leaf {
 		return []leaf{{name, func() { v.SetString(v.String() + "x") }}}
 	case reflect.Uint64, reflect.Uint32:
 		return []leaf{{name, func() { v.SetUint(v.Uint() + 1) }}}
-	case reflect.Int64, reflect.Int:
+	case reflect.Int64, reflect.Int32, reflect.Int:
 		return []leaf{{name, func() { v.SetInt(v.Int() + 1) }}}
 	case reflect.Bool:
 		return []leaf{{name, func() { v.SetBool(!v.Bool()) }}}
