@@ -382,20 +382,6 @@ func (in fields) number(name string) (d decimal, present bool) {
 	return 0, false
 }
 
-// boolean reads true or false.
-func (in fields) boolean(name string) (value, present bool) {
-	switch in.literal(name) {
-	case "true":
-		return true, true
-	case "false":
-		return false, true
-	case "":
-	default:
-		in.invalid(name, "debe ser true o false")
-	}
-	return false, false
-}
-
 // list reads an array of at most max objects. It is nil where the array is
 // absent or at fault, and not nil where it is empty.
 func (in fields) list(name string, max int) []fields {
