@@ -128,15 +128,11 @@ func (s *boltStore) copyTo(ctx context.Context, f *os.File) (entries int, err er
 
 // bringAll brings into db what is above the file in the state.
 func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB) error {
-	var layers []memLayer // newest first
-	for layer, ok := state.Tx.(memLayer); ok; layer, ok = layer.base.(memLayer) {
-		layers = append(layers, layer)
-	}
 	var (
 		checked pageSet
 		found   = state.file.inventory.clone()
 	)
-	for _, layer := range slices.Backward(layers) {
+	for _, layer := range slices.Backward(state.layers) {
 		at := checkpointPlace{table: layer.table, version: layer.version, dense: s.opts.dense}
 		for at.start(); !at.end(); {
 			if err := ctx.Err(); err != nil {
@@ -176,7 +172,7 @@ func compare(ctx context.Context, state *boltState, db *bolt.DB) (entries int, e
 	least := []byte{0}
 	c := &pageCursor{pageTree: tree}
 	there, ok, err := c.enter(least, nil, false)
-	for e, scanErr := range state.Scan(least, nil, false) {
+	for e, scanErr := range (&boltTx{boltState: state}).Scan(least, nil, false) {
 		if err := errors.Join(scanErr, err); err != nil {
 			return 0, err
 		}

@@ -44,7 +44,7 @@ func (t *pageTree) inventory() (*inventory, error) {
 // is none.
 func (t *pageTree) kept(key string, length int) (value []byte, err error) {
 	defer catch(&err)
-	stored, ok, err := t.get([]byte(key))
+	stored, ok, err := t.get([]byte(key), new(pageFinger))
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ import (
 //     root is the root.
 //
 // A page that was looked at once is not looked at again, whatever this process
-// makes of it. All numbers are in the byte order of the machine:
+// makes of it; and who looks up several keys of a page in a row comes to it once. All numbers are in the byte order of the machine:
 //
 //	page:   | id, 8 | kind, 2 | entries, 2 | further pages, 4 | table | keys and values |
 //	branch: | place of the key, 4 | its length, 4 | page, 8 |
@@ -300,28 +300,40 @@ func (t *pageTree) child(p *rawPage, i int) (rawPage, error) {
 	return c, err
 }
 
-// get returns what is stored under key.
-func (t *pageTree) get(key []byte) (stored []byte, ok bool, err error) {
-	p := t.root
+// A pageFinger is where a key was looked up last: keys that are asked for one
+// after the other tend to lie together. It begins nowhere.
+type pageFinger struct{ branch, leaf rawPage }
+
+// get returns what is stored under key. It descends from the root only where it
+// cannot know from the finger what that leads to.
+func (t *pageTree) get(key []byte, at *pageFinger) (stored []byte, ok bool, err error) {
 	var above rawPage // the lowest branch that goes on behind key
 	var after int     // with this entry
-	for depth := 0; p.branch; depth++ {
-		i := p.way(key)
-		if i+1 < p.n {
-			above, after = p, i+1
+	if !at.leaf.covers(key) {
+		p := t.root
+		if at.branch.covers(key) {
+			p = at.branch
 		}
-		if p, err = t.child(&p, i); err != nil {
-			return nil, false, err
+		for depth := 0; p.branch; depth++ {
+			at.branch = p
+			i := p.way(key)
+			if i+1 < p.n {
+				above, after = p, i+1
+			}
+			if p, err = t.child(&p, i); err != nil {
+				return nil, false, err
+			}
+			if depth > maxLevels {
+				return nil, false, errCorrupt
+			}
 		}
-		if depth > maxLevels {
-			return nil, false, errCorrupt
-		}
+		at.leaf = p
 	}
-	i, found := p.search(key)
+	i, found := at.leaf.search(key)
 	if found {
-		return p.value(i), true, nil
+		return at.leaf.value(i), true, nil
 	}
-	if err = t.believe(&p); err == nil && i == p.n && above.n > 0 {
+	if err = t.believe(&at.leaf); err == nil && i == at.leaf.n && above.n > 0 {
 		_, err = t.child(&above, after)
 	}
 	return nil, false, err
@@ -377,6 +389,12 @@ func (p *rawPage) search(key []byte) (i int, found bool) {
 		}
 	}
 	return lo, false
+}
+
+// covers tells whether key lies between two keys of the page, or is the former of
+// them: then no other page of its level leads to key, or has it.
+func (p *rawPage) covers(key []byte) bool {
+	return p.n > 0 && bytes.Compare(p.key(0), key) <= 0 && bytes.Compare(key, p.key(p.n-1)) < 0
 }
 
 // way returns the entry of a branch that leads to key.

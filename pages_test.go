@@ -105,11 +105,31 @@ func (f *leafyFile) open() (file *boltFile, err error) {
 	return file, file.inventory.holds(tree)
 }
 
+// reader reads from the file alone.
+func (f *boltFile) reader() *boltTx { return &boltTx{boltState: &boltState{file: f}} }
+
+// order is one in which to ask for n entries: of some that lie side by side, one
+// after the other in either direction, and then of others.
+func order(rng *rand.Rand, n int) (list []int) {
+	const together = 6
+	for _, first := range rng.Perm((n + together - 1) / together) {
+		run := make([]int, 0, together)
+		for i := first * together; i < min((first+1)*together, n); i++ {
+			run = append(run, i)
+		}
+		if rng.IntN(2) == 0 {
+			slices.Reverse(run)
+		}
+		list = append(list, run...)
+	}
+	return list
+}
+
 // answers asks for every entry, in an order of its own, for what is between
 // them, and for ranges. It returns how many answers were errors, and the first
 // that was wrong.
 func (f *leafyFile) answers(rng *rand.Rand, tx Tx) (failed int, wrong error) {
-	for _, i := range rng.Perm(len(f.want)) {
+	for _, i := range order(rng, len(f.want)) {
 		want := f.want[i]
 		got, ok, err := tx.Get(want.Key)
 		switch {
@@ -205,7 +225,7 @@ func TestPagesDamaged(t *testing.T) {
 	f := newLeafyFile(t, rng)
 	if file, err := f.open(); err != nil {
 		t.Fatal(err)
-	} else if failed, err := f.answers(rng, file); failed > 0 || err != nil {
+	} else if failed, err := f.answers(rng, file.reader()); failed > 0 || err != nil {
 		t.Fatalf("undamaged: %d errors, %v", failed, err)
 	}
 	until := time.Now().Add(1500 * time.Millisecond)
@@ -220,7 +240,7 @@ func TestPagesDamaged(t *testing.T) {
 			refused++
 			continue
 		}
-		failed, err := g.answers(rng, file)
+		failed, err := g.answers(rng, file.reader())
 		if err != nil {
 			t.Errorf("-damage.seed=%d, image %d: %s: %v", *damageSeed, i, said, err)
 			lost++
@@ -348,7 +368,7 @@ func TestInventoryTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltState).checkFile(t.Context()) })
+		err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltTx).checkFile(t.Context()) })
 		if !errors.Is(err, errCorrupt) {
 			t.Errorf("got %v", err)
 		}
@@ -378,7 +398,7 @@ func BenchmarkPagesGet(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	own, cursor := &boltFile{pageTree: tree}, tx.Bucket([]byte(boltBucket)).Cursor()
+	own, cursor := (&boltFile{pageTree: tree}).reader(), tx.Bucket([]byte(boltBucket)).Cursor()
 	var took, bound time.Duration
 	for n := 0; n < b.N; n += len(f.want) {
 		began := time.Now()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -12,8 +13,8 @@ import (
 // A boltState is one committed state: what the file held at some time, under
 // the memtables as of versions that are not older. It never changes.
 type boltState struct {
-	Tx
-	file *boltFile
+	file   *boltFile
+	layers []memLayer // newest first
 }
 
 // acquire returns the state that was committed last. It must be released.
@@ -51,14 +52,11 @@ func (s *boltStore) awaitFile() {
 // caller holds mu.
 func (s *boltStore) publish(file *boltFile) {
 	state := &boltState{file: file}
-	if file != nil {
-		state.Tx = file
-		if s.frozen != nil {
-			state.Tx = memLayer{s.frozen, s.frozen.newest, state.Tx}
-		}
-		if s.active.newest > 0 {
-			state.Tx = memLayer{s.active, s.active.newest, state.Tx}
-		}
+	if s.active.newest > 0 {
+		state.layers = append(state.layers, memLayer{s.active, s.active.newest})
+	}
+	if s.frozen != nil {
+		state.layers = append(state.layers, memLayer{s.frozen, s.frozen.newest})
 	}
 	s.state.Store(state)
 	s.changed.Broadcast()
@@ -95,9 +93,9 @@ func (s *boltStore) openTree(tx *bolt.Tx, name string) (*pageTree, error) {
 	return openTree(s.db, tx, name, s.checked)
 }
 
-// A boltFile is a Tx that reads what the file held at some time: a read
-// transaction of bbolt. Many Views share it, since to open one costs more than
-// most of them do. The transaction is closed when nobody holds it any more.
+// A boltFile is what the file held at some time: a read transaction of bbolt.
+// Many Views share it, since to open one costs more than most of them do. The
+// transaction is closed when nobody holds it any more.
 type boltFile struct {
 	*pageTree
 	inventory *inventory // nil if there is none
@@ -125,12 +123,23 @@ func (f *boltFile) release() {
 	}
 }
 
-func (f *boltFile) Get(key []byte) (value []byte, ok bool, err error) {
+// A boltTx is a Tx that reads a state.
+type boltTx struct {
+	*boltState
+	at pageFinger // in the file
+}
+
+func (t *boltTx) Get(key []byte) (value []byte, ok bool, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, false, err
 	}
+	for _, l := range t.layers {
+		if value, ok := l.table.get(key, l.version); ok {
+			return value, value != nil, nil
+		}
+	}
 	defer catch(&err)
-	stored, ok, err := f.get(key)
+	stored, ok, err := t.file.get(key, &t.at)
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -138,13 +147,21 @@ func (f *boltFile) Get(key []byte) (value []byte, ok bool, err error) {
 	return value, err == nil, err
 }
 
-func (*boltFile) Put(key, value []byte) error { return errReadOnly }
-func (*boltFile) Delete(key []byte) error     { return errReadOnly }
+func (*boltTx) Put(key, value []byte) error { return errReadOnly }
+func (*boltTx) Delete(key []byte) error     { return errReadOnly }
 
-func (f *boltFile) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+func (t *boltTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	lo, hi = cloneRange(lo, hi)
+	found := t.file.scan(lo, hi, reverse)
+	for _, l := range slices.Backward(t.layers) {
+		found = l.scan(found, lo, hi, reverse)
+	}
+	return found
+}
+
+func (t *pageTree) scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		c := &pageCursor{pageTree: f.pageTree}
+		c := &pageCursor{pageTree: t}
 		e, ok, err := c.enter(lo, hi, reverse)
 		for ok && yield(e, nil) {
 			e, ok, err = c.step(lo, hi, reverse)
@@ -206,33 +223,17 @@ func inScan(key, lo, hi []byte) bool {
 	return bytes.Compare(key, lo) >= 0 && (len(hi) == 0 || bytes.Compare(key, hi) < 0)
 }
 
-// A memLayer is a Tx that reads what a memtable had as of a version, laid over
-// another Tx.
+// A memLayer is what a memtable had as of a version.
 type memLayer struct {
 	table   *memtable
 	version uint32
-	base    Tx
 }
 
-func (l memLayer) Get(key []byte) ([]byte, bool, error) {
-	if err := checkKey(key); err != nil {
-		return nil, false, err
-	}
-	if value, ok := l.table.get(key, l.version); ok {
-		return value, value != nil, nil
-	}
-	return l.base.Get(key)
-}
-
-func (memLayer) Put(key, value []byte) error { return errReadOnly }
-func (memLayer) Delete(key []byte) error     { return errReadOnly }
-
-func (l memLayer) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	base := l.base.Scan(lo, hi, reverse)
+// scan lays what it has over what was found below.
+func (l memLayer) scan(base iter.Seq2[Entry, error], lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	if !l.table.mayHave(lo, hi) {
 		return base
 	}
-	lo, hi = cloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {
 		m := l.table
 		var at uint32

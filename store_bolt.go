@@ -244,7 +244,7 @@ func (s *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 		return err
 	}
 	defer state.release()
-	return fn(state)
+	return fn(&boltTx{boltState: state})
 }
 
 func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
@@ -283,7 +283,7 @@ func (s *boltStore) Failed() <-chan error { return s.queue.failed }
 
 // A boltBatch begins from the state that was committed last.
 type boltBatch struct {
-	*boltState
+	*boltTx
 	store *boltStore
 }
 
@@ -294,7 +294,7 @@ func (s *boltStore) beginBatch() (batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return boltBatch{state, s}, nil
+	return boltBatch{&boltTx{boltState: state}, s}, nil
 }
 
 func (b boltBatch) commit(changes []written) (err error) {
