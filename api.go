@@ -66,23 +66,29 @@ type listMeta struct {
 	HasPreviousPage bool   `json:"hasPreviousPage"`
 }
 
+func newListMeta(total uint64, p page) listMeta {
+	return listMeta{p.number, total, p.skip()+p.limit < total, p.number > 1 && total > 0}
+}
+
 func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, error)) (list[T], error) {
-	l := list[T]{Data: make([]T, 0, len(records)), Meta: listMeta{
-		CurrentPage: p.number, Total: total,
-		HasNextPage:     p.skip()+p.limit < total,
-		HasPreviousPage: p.number > 1 && total > 0,
-	}}
+	l := list[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
 	for i, r := range records {
 		v, err := shape(r)
 		if err != nil {
 			return l, err
 		}
 		l.Data = append(l.Data, v)
-		if i%32 == 31 {
-			runtime.Gosched() // a long list is not to keep small requests waiting
-		}
+		yieldWithin(i)
 	}
 	return l, nil
+}
+
+// yieldWithin is called for each element of a list, so that a long one does not
+// keep small requests waiting.
+func yieldWithin(i int) {
+	if i%32 == 31 {
+		runtime.Gosched()
+	}
 }
 
 // An appendedList is a list that is written by hand.
@@ -280,6 +286,28 @@ type customerDetail struct {
 	UpdatedAt         instant    `json:"updatedAt"`
 }
 
+// customerItems reads each customer with its account, and all of them in the order
+// of their keys: so they lie close together.
+func (t *txn) customerItems(ids []id) ([]customerItem, error) {
+	inOrder := make([]int, len(ids))
+	for i := range inOrder {
+		inOrder[i] = i
+	}
+	slices.SortFunc(inOrder, func(i, j int) int { return bytes.Compare(ids[i][:], ids[j][:]) })
+	items := make([]customerItem, len(ids))
+	for n, i := range inOrder {
+		c, err := t.listedCustomer(ids[i])
+		if err == nil {
+			items[i], err = t.customerItem(c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		yieldWithin(n)
+	}
+	return items, nil
+}
+
 func (t *txn) customerItem(c *customer) (customerItem, error) {
 	p := t.cfg.programNumber(c.Program)
 	a, err := t.account(c, p)
@@ -324,7 +352,7 @@ func listCustomers(r *request) (action, error) {
 	search, searching := r.query.text("search", maxSearch)
 	return func(t *txn) (any, error) {
 		var (
-			found []*customer
+			found []id
 			total uint64
 			err   error
 		)
@@ -336,7 +364,8 @@ func listCustomers(r *request) (action, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newAppendedList(found, total, p, t.customerItem)
+		items, err := t.customerItems(found)
+		return appendedList[customerItem]{items, newListMeta(total, p)}, err
 	}, nil
 }
 

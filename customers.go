@@ -292,14 +292,27 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 
 // customerAt is the customer with a place in the organization's list.
 func (t *txn) customerAt(number uint64) (*customer, error) {
-	value, ok, err := t.Get(orgKey('l', t.org).byte('c').u64(number))
+	cust, err := t.customerIDAt(number)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || len(value) != 16 {
-		return nil, errRecord
+	return t.listedCustomer(cust)
+}
+
+func (t *txn) customerIDAt(number uint64) (id, error) {
+	value, ok, err := t.Get(orgKey('l', t.org).byte('c').u64(number))
+	if err == nil && (!ok || len(value) != 16) {
+		err = errRecord
 	}
-	c, err := t.customerByID(id(value))
+	if err != nil {
+		return id{}, err
+	}
+	return id(value), nil
+}
+
+// listedCustomer is customerByID for an id that the list holds.
+func (t *txn) listedCustomer(cust id) (*customer, error) {
+	c, err := t.customerByID(cust)
 	if err == nil && c == nil {
 		err = errRecord
 	}
@@ -309,15 +322,10 @@ func (t *txn) customerAt(number uint64) (*customer, error) {
 // customersBetween yields the customers with the numbers from first to last.
 func (t *txn) customersBetween(first, last uint64) iter.Seq2[*customer, error] {
 	return func(yield func(*customer, error) bool) {
-		list := orgKey('l', t.org).byte('c')
-		for e, err := range t.Scan(slices.Clone(list).u64(first), slices.Clone(list).u64(last+1), false) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			c, err := t.customerByID(id(e.Value))
-			if err == nil && c == nil {
-				err = errRecord
+		for cust, err := range t.customerIDs(first, last, false) {
+			var c *customer
+			if err == nil {
+				c, err = t.listedCustomer(cust)
 			}
 			if !yield(c, err) || err != nil {
 				return
@@ -326,9 +334,27 @@ func (t *txn) customersBetween(first, last uint64) iter.Seq2[*customer, error] {
 	}
 }
 
+func (t *txn) customerIDs(first, last uint64, reverse bool) iter.Seq2[id, error] {
+	return func(yield func(id, error) bool) {
+		list := orgKey('l', t.org).byte('c')
+		for e, err := range t.Scan(slices.Clone(list).u64(first), slices.Clone(list).u64(last+1), reverse) {
+			if err == nil && len(e.Value) != 16 {
+				err = errRecord
+			}
+			if err != nil {
+				yield(id{}, err)
+				return
+			}
+			if !yield(id(e.Value), nil) {
+				return
+			}
+		}
+	}
+}
+
 // listCustomers returns a page of all customers, newest first, and how many
 // there are.
-func (t *txn) listCustomers(p page) ([]*customer, uint64, error) {
+func (t *txn) listCustomers(p page) ([]id, uint64, error) {
 	n, err := t.count()
 	if err != nil {
 		return nil, 0, err
@@ -337,26 +363,25 @@ func (t *txn) listCustomers(p page) ([]*customer, uint64, error) {
 	if !ok {
 		return nil, n.Customers, nil
 	}
-	page := make([]*customer, 0, first-last+1)
-	for c, err := range t.customersBetween(last, first) {
+	page := make([]id, 0, first-last+1)
+	for cust, err := range t.customerIDs(last, first, true) {
 		if err != nil {
 			return nil, 0, err
 		}
-		page = append(page, c)
+		page = append(page, cust)
 	}
-	slices.Reverse(page)
 	return page, n.Customers, nil
 }
 
 // searchCustomers is listCustomers for those that a search finds.
-func (t *txn) searchCustomers(needle string, p page) ([]*customer, uint64, error) {
+func (t *txn) searchCustomers(needle string, p page) ([]id, uint64, error) {
 	found, total, err := t.search(needle, p)
 	if err != nil {
 		return nil, 0, err
 	}
-	page := make([]*customer, len(found))
+	page := make([]id, len(found))
 	for i, number := range found {
-		if page[i], err = t.customerAt(number); err != nil {
+		if page[i], err = t.customerIDAt(number); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -154,7 +154,11 @@ func (s *shop) customerDetails(t *testing.T) []customerDetail {
 			return nil, err
 		}
 		var all []customerDetail
-		for _, c := range found {
+		for _, cust := range found {
+			c, err := t.customer(cust)
+			if err != nil {
+				return nil, err
+			}
 			d, err := t.customerDetail(c)
 			if err != nil {
 				return nil, err

@@ -232,14 +232,9 @@ func BenchmarkCustomersPage(b *testing.B) {
 		b.Run(fmt.Sprint(number), func(b *testing.B) {
 			var items []customerItem
 			s.measured(b, func(t *txn) error {
-				items = items[:0]
 				list, _, err := t.listCustomers(page{number, 20})
-				for _, c := range list {
-					item, err := t.customerItem(c)
-					if err != nil {
-						return err
-					}
-					items = append(items, item)
+				if err == nil {
+					items, err = t.customerItems(list)
 				}
 				return err
 			})

@@ -111,7 +111,11 @@ func TestSearch(t *testing.T) {
 				var total uint64
 				got := ask(s, func(t *txn) (numbers []uint64, err error) {
 					list, n, err := t.searchCustomers(needle, p)
-					for _, c := range list {
+					for _, cust := range list {
+						c, err := t.customer(cust)
+						if err != nil {
+							return nil, err
+						}
 						numbers = append(numbers, c.Number)
 					}
 					total = n
