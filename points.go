@@ -865,13 +865,16 @@ func (t *txn) expiring(a *account) ([]expiring, error) {
 	switch {
 	case !a.LotsApart:
 		return sumsOf(a.Lots), nil
+	case a.SumsApart:
+		return t.sumsApart(a)
 	case len(a.Sums) > 0:
 		return a.Sums, nil
 	}
+	return []expiring{}, nil
+}
+
+func (t *txn) sumsApart(a *account) ([]expiring, error) {
 	list := []expiring{}
-	if !a.SumsApart {
-		return list, nil
-	}
 	prefix := t.key(a, partExpiring)
 	for e, err := range scan(t.Tx, prefix, false) {
 		if err != nil {
