@@ -274,9 +274,6 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 	if err := t.saveCustomer(c); err != nil {
 		return nil, err
 	}
-	if err := t.beginTotals(c.Number, n.Sales); err != nil {
-		return nil, err
-	}
 	if c.Number%gramGroup == 0 && !t.importing {
 		if err := t.indexUntil(c.Number); err != nil {
 			return nil, err

@@ -57,8 +57,8 @@ import (
 //	g org block gram             → where in the texts of the block's customers the gram occurs (grams.go)
 //	h org time seq               → kind of the sale, 'p' or 'r', and its customer's number (4); sales by when they happened
 //	e org level slot             → how many purchases and returns were in a slot of time (salelog.go)
-//	j org pack                   → customers and moments of 32 sales in a row (salelog.go)
-//	f org block                  → how many sales the block's customers had (salelog.go)
+//	j org part number            → customers and moments of all sales, in blocks (salelog.go)
+//	f org part end block         → how many sales customers had among the first so many (salelog.go)
 //	y org prog day               → tally of the day (stats.go)
 //	z org prog span day block    → customers who bought on the day or in the month (stats.go)
 //	b org prog tier              → how many customers are in the tier (stats.go)
@@ -145,12 +145,13 @@ type engine struct {
 	configs cache[uint32, *config]
 	callers cache[[32]byte, caller]                  // by the hash of their key
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
+	log     logSizes
 
 	imports imports // under way: the sweep waits for them
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
-	return &engine{store: watch(s), now: now, seed: newSeed}
+	return &engine{store: watch(s), now: now, seed: newSeed, log: usualLog()}
 }
 
 // open makes a new store ready for use and refuses one that a later sello
@@ -183,11 +184,12 @@ type txn struct {
 	recounted map[string]bool // accounts that were counted anew here, by key
 	replays   *replaySlices   // nil until asked for
 	filter    *replayFilter   // of replays; nil: none
-	dated     dated           // the moment whose day was asked for last
-	buf       writer          // what was written last
-	hot       [64]byte        // what hotKey returned last
-	readOnly  bool            // a View: what must write to answer does so on an overlay
-	importing bool            // whoever made it calls indexUntil
+	log       *logSizes
+	dated     dated    // the moment whose day was asked for last
+	buf       writer   // what was written last
+	hot       [64]byte // what hotKey returned last
+	readOnly  bool     // a View: what must write to answer does so on an overlay
+	importing bool     // whoever made it calls indexUntil
 }
 
 // inTxn makes a transaction on behalf of an organization of one that writes.
@@ -206,6 +208,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
 	t.mint = &t.ids
 	t.filter = e.replayFilter(org)
+	t.log = &e.log
 	return nil
 }
 

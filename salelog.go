@@ -1,37 +1,82 @@
 package main
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
 
 // What lets lists of sales count without reading sales. A sale adds to the
 // newest entries of each table, which the sales of the moment share.
 //
-//	e org level slot → purchases and returns of a slot of time: of 2^14 ms, 2^22 ms or 2^30 ms
-//	j org pack       → the log: customer and moment of 32 sales in a row, 10 bytes each
-//	f org block      → how many purchases and returns each of 32,768 customers
-//	                   had among the first so many sales of the organization
+//	e org level slot  → purchases and returns of a slot of time: of 2^14 ms, 2^22 ms or 2^30 ms
+//	j org 0 pack      → the log's open block: customer and moment of 32 sales in
+//	                    a row, 10 bytes each; until it is written over, a pack
+//	                    has what it had in the block before
+//	j org 1 block     → 4,096 sales in a row: customer and type of each, 4 bytes
+//	j org 2 block     → the moment of each, 6 bytes
+//	j org 3 group     → the first and the last moment of 64 blocks, 6 bytes each
+//	f org 0 end       → a chapter: the highest number of a customer in the log until its end
+//	f org 1 end block → how many purchases and returns each of 32,768 customers
+//	                    had until the end of a chapter; none: no one had any
+//
+// A chapter has the more sales the more customers there are, so that counting
+// them all at its end costs 8 bytes a sale.
 
 // slotLevels are the sizes of slots, as powers of two in milliseconds. A span
 // is counted by some hundred slots and the sales of less than the
 // shortest slot at its ends.
 var slotLevels = [3]uint{14, 22, 30}
 
+// logSizes say how the log is divided.
+type logSizes struct {
+	block     uint64 // sales; a multiple of logPack
+	chapter   uint64 // sales at least, and
+	perBlock  uint64 // as many for each block of customers
+	every     uint64 // so many sales, after the end of a chapter, a block of customers is counted; divides the two above
+	customers uint64 // in a block; a multiple of 64
+}
+
+func usualLog() logSizes {
+	return logSizes{block: 4096, chapter: 1 << 16, perBlock: 8192, every: 1024, customers: 1 << 15}
+}
+
 const (
-	logPack     = 32
-	logEntry    = 10
-	totalsBlock = 1 << 15
-	totalsEvery = 1024 // sales, after which one block of totals takes in what is new in the log
+	logPack    = 32
+	logWord    = 4
+	logMoment  = 6
+	logEntry   = logWord + logMoment
+	zoneGroup  = 64
+	zoneLength = 2 * logMoment
+)
+
+// Parts of the tables.
+const (
+	logOpen = iota
+	logWords
+	logMoments
+	logZones
+
+	totalsChapter = 0
+	totalsCounts  = 1
 )
 
 func (t *txn) slotKey(level int, at instant) key {
 	return orgKey('e', t.org).byte(byte(level)).instant(at >> slotLevels[level])
 }
 
-func (t *txn) logKey(pack uint64) key { return orgKey('j', t.org).u32(uint32(pack)) }
+func (t *txn) logKey(part byte, number uint64) key {
+	return orgKey('j', t.org).byte(part).u32(uint32(number))
+}
 
-func (t *txn) totalsKey(block uint64) key { return orgKey('f', t.org).u32(uint32(block)) }
+func (t *txn) chapterKey(end uint64) key { return orgKey('f', t.org).byte(totalsChapter).u64(end) }
+
+func (t *txn) totalsKey(end, block uint64) key {
+	return orgKey('f', t.org).byte(totalsCounts).u64(end).u32(uint32(block))
+}
 
 // logSale counts and logs a new sale.
-func (t *txn) logSale(c *customer, s *sale, customers uint64) error {
+func (t *txn) logSale(c *customer, s *sale) error {
 	for level := range slotLevels {
 		k := t.slotKey(level, s.CreatedAt)
 		n, err := t.slotCount(k)
@@ -43,18 +88,28 @@ func (t *txn) logSale(c *customer, s *sale, customers uint64) error {
 			return err
 		}
 	}
-	k := t.logKey((s.Seq - 1) / logPack)
-	value, _, err := t.Get(k)
-	if err != nil {
+	place := (s.Seq - 1) % t.log.block
+	k := t.logKey(logOpen, place/logPack)
+	pack := make([]byte, 0, logPack*logEntry)
+	if place%logPack > 0 {
+		value, _, err := t.Get(k)
+		if err != nil {
+			return err
+		}
+		pack = append(pack, value...)
+	}
+	if err := t.Put(k, appendLogged(pack, loggedSale{c.Number, s.CreatedAt, s.Type == typePurchase})); err != nil {
 		return err
 	}
-	if err := t.Put(k, appendLogged(append(make([]byte, 0, len(value)+logEntry), value...), loggedSale{c.Number, s.CreatedAt, s.Type == typePurchase})); err != nil {
-		return err
+	if place+1 == t.log.block {
+		if err := t.closeBlock((s.Seq - 1) / t.log.block); err != nil {
+			return err
+		}
 	}
-	if s.Seq%totalsEvery != 0 {
-		return nil
+	if s.Seq%t.log.every == 0 {
+		return t.bringTotals(s.Seq)
 	}
-	return t.bringTotals(s.Seq/totalsEvery%(customers/totalsBlock+1), s.Seq)
+	return nil
 }
 
 // A typeCount is how many purchases and returns there are.
@@ -97,44 +152,137 @@ type loggedSale struct {
 	purchase bool
 }
 
-// appendLogged appends the customer's number, its lowest bit telling a
-// return, and the moment in 6 bytes.
+// is tells whether the sale is of a type; "" is both.
+func (s loggedSale) is(saleType string) bool {
+	return saleType == "" || s.purchase == (saleType == typePurchase)
+}
+
+// appendLogged appends a sale's word, which is the customer's number and, as
+// its lowest bit, 1 for a return; and its moment.
 func appendLogged(b []byte, s loggedSale) []byte {
 	word := uint32(s.number) << 1
 	if !s.purchase {
 		word |= 1
 	}
-	b = binary.BigEndian.AppendUint32(b, word)
-	b = binary.BigEndian.AppendUint16(b, uint16(s.at>>32))
-	return binary.BigEndian.AppendUint32(b, uint32(s.at))
+	return appendLogMoment(binary.LittleEndian.AppendUint32(b, word), s.at)
 }
 
-func loggedIn(b []byte) loggedSale {
-	word := binary.BigEndian.Uint32(b)
-	at := instant(binary.BigEndian.Uint16(b[4:]))<<32 | instant(binary.BigEndian.Uint32(b[6:]))
-	return loggedSale{uint64(word >> 1), at, word&1 == 0}
+func appendLogMoment(b []byte, at instant) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(at))
+	return binary.LittleEndian.AppendUint16(b, uint16(at>>32))
 }
 
-// scanLog calls take with the log's sales after one and until another, both by
-// sequence, oldest first or newest first, until it returns false.
-func (t *txn) scanLog(after, until uint64, reverse bool, take func(seq uint64, s loggedSale) bool) error {
-	if after >= until {
-		return nil
+func logMomentIn(b []byte) instant {
+	return instant(binary.LittleEndian.Uint16(b[4:]))<<32 | instant(binary.LittleEndian.Uint32(b))
+}
+
+// A logPart is some sales in a row.
+type logPart struct {
+	after   uint64 // the sequence before the first
+	words   []byte
+	moments []byte // nil where nobody asked for them
+}
+
+func (p logPart) sales() uint64 { return uint64(len(p.words) / logWord) }
+
+// between is what of the part is after one sale and until another.
+func (p logPart) between(after, until uint64) logPart {
+	from, to := max(after, p.after)-p.after, min(until, p.after+p.sales())-p.after
+	p.after += from
+	p.words = p.words[from*logWord : to*logWord]
+	if p.moments != nil {
+		p.moments = p.moments[from*logMoment : to*logMoment]
 	}
-	for e, err := range t.Scan(t.logKey(after/logPack), t.logKey((until-1)/logPack+1), reverse) {
+	return p
+}
+
+// logPart reads a block of the log, with its moments or without.
+func (t *txn) logPart(block uint64, dated bool) (p logPart, err error) {
+	n, err := t.count()
+	if err != nil {
+		return p, err
+	}
+	p.after = block * t.log.block
+	if n.Sales-p.after < t.log.block {
+		return t.openPart(p.after, n.Sales-p.after)
+	}
+	if p.words, err = t.logValue(logWords, block, logWord*t.log.block); err != nil || !dated {
+		return p, err
+	}
+	p.moments, err = t.logValue(logMoments, block, logMoment*t.log.block)
+	return p, err
+}
+
+func (t *txn) logValue(part byte, number, length uint64) ([]byte, error) {
+	value, _, err := t.Get(t.logKey(part, number))
+	if err == nil && uint64(len(value)) != length {
+		err = errRecord
+	}
+	return value, err
+}
+
+// openPart gathers the packs of the open block, which has so many sales.
+func (t *txn) openPart(after, sales uint64) (logPart, error) {
+	p := logPart{after, make([]byte, 0, sales*logWord), make([]byte, 0, sales*logMoment)}
+	for pack := range (sales + logPack - 1) / logPack {
+		value, err := t.logValue(logOpen, pack, min(logPack, sales-pack*logPack)*logEntry)
+		if err != nil {
+			return p, err
+		}
+		for ; len(value) > 0; value = value[logEntry:] {
+			p.words = append(p.words, value[:logWord]...)
+			p.moments = append(p.moments, value[logWord:logEntry]...)
+		}
+	}
+	return p, nil
+}
+
+// closeBlock puts the packs of a block that is full into one.
+func (t *txn) closeBlock(block uint64) error {
+	p, err := t.openPart(block*t.log.block, t.log.block)
+	if err != nil {
+		return err
+	}
+	if err := t.Put(t.logKey(logWords, block), p.words); err != nil {
+		return err
+	}
+	if err := t.Put(t.logKey(logMoments, block), p.moments); err != nil {
+		return err
+	}
+	k := t.logKey(logZones, block/zoneGroup)
+	var zones []byte
+	if block%zoneGroup > 0 {
+		value, err := t.logValue(logZones, block/zoneGroup, block%zoneGroup*zoneLength)
 		if err != nil {
 			return err
 		}
-		first := uint64(uint32In(e.Key[5:]))*logPack + 1
-		n := uint64(len(e.Value) / logEntry)
-		for i := range n {
-			if reverse {
-				i = n - 1 - i
-			}
-			if seq := first + i; seq > after && seq <= until && !take(seq, loggedIn(e.Value[i*logEntry:])) {
-				return nil
-			}
+		zones = slices.Clone(value)
+	}
+	return t.Put(k, appendZone(zones, p.moments))
+}
+
+// appendZone appends the first and the last of some moments.
+func appendZone(b, moments []byte) []byte {
+	first, last := logMomentIn(moments), logMomentIn(moments)
+	for ; len(moments) > 0; moments = moments[logMoment:] {
+		at := logMomentIn(moments)
+		first, last = min(first, at), max(last, at)
+	}
+	return appendLogMoment(appendLogMoment(b, first), last)
+}
+
+// scanLog calls take with the parts of the log after one sale and until
+// another, newest first, as long as it returns true.
+func (t *txn) scanLog(after, until uint64, dated bool, take func(logPart) bool) error {
+	for until > after {
+		p, err := t.logPart((until-1)/t.log.block, dated)
+		if err != nil {
+			return err
 		}
+		if p = p.between(after, until); !take(p) {
+			return nil
+		}
+		until = p.after
 	}
 	return nil
 }
@@ -158,143 +306,265 @@ func (t *txn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) boo
 	return nil
 }
 
-// A totals is how many sales customers had among the first ones of an
-// organization.
-type totals struct {
-	until  uint64 // so many sales
-	counts []typeCount
+// A chapter is the log from the end of the chapter before until its own.
+type chapter struct {
+	end     uint64 // so many sales
+	highest uint64 // number of a customer in the log until then
 }
 
-// In store: until(8), how many bytes a count takes, and for each customer the
-// counts of purchases and returns, up to the last one that is not zero.
+// blocks is how many blocks of customers are counted at its end.
+func (c chapter) blocks(l *logSizes) uint64 { return c.highest/l.customers + 1 }
 
-func encodeTotals(s *totals) []byte {
-	var most uint64
-	last := 0
-	for i, n := range s.counts {
-		if n != (typeCount{}) {
-			last = i + 1
+// next is where the chapter after this one ends. By then this one is counted.
+func (c chapter) next(l *logSizes) uint64 { return c.end + max(l.chapter, l.perBlock*c.blocks(l)) }
+
+// counted is from what sale on a block of customers is counted at its end.
+func (c chapter) counted(l *logSizes, block uint64) uint64 { return c.end + (block+1)*l.every }
+
+// chaptersUntil are the chapters that end no later than a sale, newest first.
+// That the log begins is one, which the others follow.
+func (t *txn) chaptersUntil(sale uint64, most int) (list []chapter, err error) {
+	for e, err := range t.Scan(t.chapterKey(0), t.chapterKey(sale+1), true) {
+		if err != nil {
+			return nil, err
 		}
-		most = max(most, n.purchases, n.returns)
-	}
-	width := 1
-	for most >= 1<<(8*width) {
-		width++
-	}
-	value := append(key(nil).u64(s.until), byte(width))
-	for _, n := range s.counts[:last] {
-		for _, c := range []uint64{n.purchases, n.returns} {
-			value = append(value, binary.BigEndian.AppendUint64(nil, c)[8-width:]...)
+		if len(e.Value) != 8 {
+			return nil, errRecord
+		}
+		if list = append(list, chapter{uintIn(e.Key[6:]), uintIn(e.Value)}); len(list) == most {
+			return list, nil
 		}
 	}
-	return value
+	return append(list, chapter{}), nil
 }
 
-// A storedTotals is a value of totals.
-type storedTotals []byte
-
-func (v storedTotals) until() uint64 { return uintIn(v) }
-
-// at is the counts of the i-th customer.
-func (v storedTotals) at(i int) (n typeCount) {
-	width := int(v[8])
-	if v = v[9:]; len(v) < 2*width*(i+1) {
-		return n
+// bringTotals ends the chapter, if it is time to, or counts a block of customers
+// at the end of the one before.
+func (t *txn) bringTotals(sale uint64) error {
+	list, err := t.chaptersUntil(sale-1, 2)
+	if err != nil {
+		return err
 	}
-	v = v[2*width*i:]
-	if width == 1 { // of nearly all
-		return typeCount{uint64(v[0]), uint64(v[1])}
+	last := list[0]
+	if len(list) == 2 { // else the log has only begun, which needs no counting
+		block := (sale-last.end)/t.log.every - 1
+		if block < last.blocks(t.log) {
+			if err := t.countBlock(list[1], last, block); err != nil {
+				return err
+			}
+		}
 	}
-	for j := range width {
-		n.purchases = n.purchases<<8 | uint64(v[j])
-		n.returns = n.returns<<8 | uint64(v[width+j])
+	if sale != last.next(t.log) {
+		return nil
 	}
-	return n
+	highest := uint32(0)
+	err = t.scanLog(last.end, sale, false, func(p logPart) bool {
+		for words := p.words; len(words) >= logWord; words = words[logWord:] {
+			highest = max(highest, binary.LittleEndian.Uint32(words)>>1)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return t.Put(t.chapterKey(sale), numberValue(max(last.highest, uint64(highest))))
 }
 
-func (t *txn) storedTotals(block uint64) (storedTotals, error) {
-	value, ok, err := t.Get(t.totalsKey(block))
-	if err == nil && (!ok || len(value) < 9) {
+// countBlock counts a block of customers at the end of a chapter, from how they
+// were counted at the end of the one before.
+func (t *txn) countBlock(before, c chapter, block uint64) error {
+	kept, err := t.totals(before, block)
+	if err != nil {
+		return err
+	}
+	counts := make(totals, 2*t.log.customers)
+	kept.addTo(counts)
+	first := uint32(2 * block * t.log.customers)
+	err = t.scanLog(before.end, c.end, false, func(p logPart) bool {
+		for words := p.words; len(words) >= logWord; words = words[logWord:] {
+			if at := binary.LittleEndian.Uint32(words) - first; at < uint32(len(counts)) {
+				counts[at]++
+			}
+		}
+		return true
+	})
+	value := counts.encode()
+	if err != nil || len(value) == 0 {
+		return err
+	}
+	return t.Put(t.totalsKey(c.end, block), value)
+}
+
+// totals reads how a block of customers was counted at the end of a chapter.
+func (t *txn) totals(c chapter, block uint64) (storedTotals, error) {
+	if c.end == 0 {
+		return nil, nil
+	}
+	value, _, err := t.Get(t.totalsKey(c.end, block))
+	if err == nil && !storedTotals(value).whole(t.log.customers) {
 		err = errRecord
 	}
 	return value, err
 }
 
-// beginTotals makes the totals of a block when its first customer comes:
-// none of it had a sale before.
-func (t *txn) beginTotals(number, sales uint64) error {
-	if number != 1 && number%totalsBlock != 0 {
-		return nil
-	}
-	return t.Put(t.totalsKey(number/totalsBlock), encodeTotals(&totals{until: sales}))
-}
+// A totals is how many purchases and returns each customer of a block had, by
+// what is their words in the log.
+type totals []uint32
 
-// bringTotals takes what the log has since into a block's totals.
-func (t *txn) bringTotals(block, until uint64) error {
-	kept, err := t.storedTotals(block)
-	if err != nil {
-		return err
-	}
-	s := totals{until, make([]typeCount, totalsBlock)}
-	for i := range s.counts {
-		s.counts[i] = kept.at(i)
-	}
-	err = t.scanLog(kept.until(), until, false, func(_ uint64, l loggedSale) bool {
-		if l.number/totalsBlock == block {
-			s.counts[l.number%totalsBlock].count(l.purchase, 1)
+// A storedTotals is totals in the store: planes, each of which has one byte of
+// the counts of one type. Planes that are all zero are left out.
+//
+//	plane: | type, 0 or 1 | byte, 0 is the lowest | 0 | first(2) n(2) | 64 n bytes of customers in a row, from 64 first on |
+//	       | type         | byte                  | 1 |      0   n(2) | n times customer(2) and byte |
+type storedTotals []byte
+
+const planeHead = 7
+
+func (s totals) encode() (value []byte) {
+	for kind := range 2 {
+		for place := range 4 {
+			value = s.appendPlane(value, kind, place)
 		}
-		return true
-	})
-	if err != nil {
-		return err
 	}
-	return t.Put(t.totalsKey(block), encodeTotals(&s))
+	return value
 }
 
-// totalOf is how many sales of a type the customers in a set had, and which of
-// them had any, or the first found of these if they are more than fewCustomers.
-func (t *txn) totalOf(set customerSet, saleType string) (total uint64, buyers map[uint64]bool, err error) {
-	n, err := t.count()
-	if err != nil {
-		return 0, nil, err
+func (s totals) appendPlane(value []byte, kind, place int) []byte {
+	first, last, used := -1, 0, 0
+	for i := kind; i < len(s); i += 2 {
+		if byte(s[i]>>(8*place)) != 0 {
+			if first < 0 {
+				first = i / 128
+			}
+			last = i / 128
+			used++
+		}
 	}
-	buyers = map[uint64]bool{}
-	until, oldest := map[uint64]uint64{}, n.Sales
-	for i, found := range set {
-		if found == nil {
+	if used == 0 {
+		return value
+	}
+	value = append(value, byte(kind), byte(place))
+	if n := last + 1 - first; 3*used >= 64*n {
+		value = append(value, 0)
+		value = binary.LittleEndian.AppendUint16(value, uint16(first))
+		value = binary.LittleEndian.AppendUint16(value, uint16(n))
+		for i := 128*first + kind; i < 128*(last+1); i += 2 {
+			value = append(value, byte(s[i]>>(8*place)))
+		}
+		return value
+	}
+	value = append(value, 1, 0, 0)
+	value = binary.LittleEndian.AppendUint16(value, uint16(used))
+	for i := kind; i < len(s); i += 2 {
+		if b := byte(s[i] >> (8 * place)); b != 0 {
+			value = append(binary.LittleEndian.AppendUint16(value, uint16(i/2)), b)
+		}
+	}
+	return value
+}
+
+// A plane is one plane of a storedTotals.
+type plane struct {
+	kind   int
+	shift  int // of its bytes in the counts
+	sparse bool
+	first  int // customer, unless it is sparse
+	data   []byte
+}
+
+// cut takes the first plane off.
+func (s storedTotals) cut() (p plane, rest storedTotals, ok bool) {
+	if len(s) < planeHead {
+		return p, nil, false
+	}
+	n := int(binary.LittleEndian.Uint16(s[5:]))
+	p = plane{kind: int(s[0]), shift: 8 * int(s[1]), sparse: s[2] == 1, first: 64 * int(binary.LittleEndian.Uint16(s[3:]))}
+	size := 64 * n
+	if p.sparse {
+		size = 3 * n
+	}
+	if len(s) < planeHead+size {
+		return p, nil, false
+	}
+	p.data = s[planeHead:][:size]
+	return p, s[planeHead+size:], true
+}
+
+// whole tells whether it is what encode makes of so many customers.
+func (s storedTotals) whole(customers uint64) bool {
+	for len(s) > 0 {
+		p, rest, ok := s.cut()
+		if !ok || p.kind > 1 || p.shift > 24 || !p.sparse && uint64(p.first+len(p.data)) > customers {
+			return false
+		}
+		for d := p.data; p.sparse && len(d) > 0; d = d[3:] {
+			if uint64(binary.LittleEndian.Uint16(d)) >= customers {
+				return false
+			}
+		}
+		s = rest
+	}
+	return true
+}
+
+func (s storedTotals) addTo(counts totals) {
+	for len(s) > 0 {
+		p, rest, _ := s.cut()
+		for i := 0; !p.sparse && i < len(p.data); i++ {
+			counts[2*(p.first+i)+p.kind] += uint32(p.data[i]) << p.shift
+		}
+		for d := p.data; p.sparse && len(d) > 0; d = d[3:] {
+			counts[2*int(binary.LittleEndian.Uint16(d))+p.kind] += uint32(d[2]) << p.shift
+		}
+		s = rest
+	}
+}
+
+// sum adds up the counts of the customers in a set of the block.
+func (s storedTotals) sum(set customerSet) typeCount {
+	var n [2]uint64
+	for len(s) > 0 {
+		p, rest, _ := s.cut()
+		var sum uint64
+		if p.sparse {
+			for d := p.data; len(d) > 0; d = d[3:] {
+				if set.has(uint64(binary.LittleEndian.Uint16(d))) {
+					sum += uint64(d[2])
+				}
+			}
+		} else if p.first/64 < len(set) {
+			sum = sumBytes(set[p.first/64:], p.data)
+		}
+		n[p.kind] += sum << p.shift
+		s = rest
+	}
+	return typeCount{n[0], n[1]}
+}
+
+// sumBytes adds up the bytes whose bits are set.
+func sumBytes(set customerSet, data []byte) (sum uint64) {
+	const ones, bit = 0x0101010101010101, 0x8040201008040201 // in each byte one; in the i-th the i-th
+	for _, word := range set {
+		if len(data) < 64 {
+			break
+		}
+		b := data[:64:64]
+		data = data[64:]
+		if bits.OnesCount64(word) <= 8 {
+			for ; word != 0; word &= word - 1 {
+				sum += uint64(b[bits.TrailingZeros64(word)])
+			}
 			continue
 		}
-		first := uint64(i) * gramBlock
-		block := first / totalsBlock
-		kept, err := t.storedTotals(block)
-		if err != nil {
-			return 0, nil, err
+		var lanes uint64 // four sums of 16 bits
+		for ; word != 0; word >>= 8 {
+			chosen := word & 0xff * ones & bit
+			chosen = (chosen&^(ones<<7) + ones*0x7f | chosen) & (ones << 7) >> 7 * 0xff
+			eight := binary.LittleEndian.Uint64(b) & chosen
+			lanes += eight&0x00ff00ff00ff00ff + eight>>8&0x00ff00ff00ff00ff
+			b = b[8:]
 		}
-		until[block] = kept.until()
-		oldest = min(oldest, kept.until())
-		var sum typeCount
-		for offset := range found.backward() {
-			n := kept.at(int((first + offset) % totalsBlock))
-			sum.purchases += n.purchases
-			sum.returns += n.returns
-			if len(buyers) <= fewCustomers && n.of(saleType) > 0 {
-				buyers[first+offset] = true
-			}
-		}
-		total += sum.of(saleType)
+		sum += lanes * 0x0001000100010001 >> 48
 	}
-	err = t.scanLog(oldest, n.Sales, false, func(seq uint64, s loggedSale) bool {
-		if set.has(s.number) && seq > until[s.number/totalsBlock] && s.is(saleType) {
-			if total++; len(buyers) <= fewCustomers {
-				buyers[s.number] = true
-			}
-		}
-		return true
-	})
-	return total, buyers, err
-}
-
-// is tells whether the sale is of a type; "" is both.
-func (s loggedSale) is(saleType string) bool {
-	return saleType == "" || s.purchase == (saleType == typePurchase)
+	return sum
 }

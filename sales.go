@@ -303,7 +303,7 @@ func (t *txn) appendSale(c *customer, a *account, s *sale) error {
 	if err := t.Put(orgKey('h', t.org).instant(s.CreatedAt).u64(s.Seq), key{kind}.u32(uint32(c.Number))); err != nil {
 		return err
 	}
-	if err := t.logSale(c, s, n.Customers); err != nil {
+	if err := t.logSale(c, s); err != nil {
 		return err
 	}
 	counted, err := t.tally(s.Program, s.CreatedAt)

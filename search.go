@@ -190,18 +190,16 @@ func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) er
 	}
 }
 
-// A customerSet is customers by the blocks of their numbers; nil where there are
-// none.
-type customerSet []*foundSet
+// A customerSet is customers by their numbers, as a bitmap.
+type customerSet []uint64
 
 // searchAll is all customers that have the needle, and how many there are.
 func (t *txn) searchAll(needle string) (set customerSet, n uint64, err error) {
 	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
 		if set == nil { // the highest block comes first
-			set = make(customerSet, block+1)
+			set = make(customerSet, (block+1)*uint64(len(found)))
 		}
-		kept := *found
-		set[block] = &kept
+		copy(set[block*uint64(len(found)):], found[:])
 		n += found.count()
 		return nil
 	})
@@ -209,18 +207,23 @@ func (t *txn) searchAll(needle string) (set customerSet, n uint64, err error) {
 }
 
 func (s customerSet) has(number uint64) bool {
-	block := number / gramBlock
-	return block < uint64(len(s)) && s[block] != nil && s[block].has(uint16(number%gramBlock))
+	word := number / 64
+	return word < uint64(len(s)) && s[word]&(1<<(number%64)) != 0
+}
+
+func (s customerSet) add(number uint64) { s[number/64] |= 1 << (number % 64) }
+
+// from is the set without the numbers below one, a multiple of 64, which are
+// taken off the others.
+func (s customerSet) from(number uint64) customerSet {
+	return s[min(number/64, uint64(len(s))):]
 }
 
 // numbers lists the set.
 func (s customerSet) numbers() (list []uint64) {
-	for block, found := range s {
-		if found == nil {
-			continue
-		}
-		for offset := range found.backward() {
-			list = append(list, uint64(block)*gramBlock+offset)
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint64(64*i+bits.TrailingZeros64(word)))
 		}
 	}
 	return list

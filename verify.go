@@ -52,13 +52,17 @@ type programTier struct {
 
 // verify also checks that the ledgers go on from where they were earlier.
 func verify(tx Tx, now instant, earlier []ledgerState) (*verification, error) {
+	return verifyWith(usualLog(), tx, now, earlier)
+}
+
+func verifyWith(log logSizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
 	report := &verification{Problems: []string{}, Ledgers: []ledgerState{}}
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return nil, err
 	}
 	report.Organizations = n
-	e := &engine{}
+	e := &engine{log: log}
 	identities, dues, keys := uint64(0), uint64(0), uint64(0)
 	for org := range uint32(n) {
 		t, err := e.inTxn(tx, org+1, now, seed{})
@@ -825,26 +829,22 @@ func (v *verifier) allSales() error {
 // A logCheck makes the tables of salelog.go anew.
 type logCheck struct {
 	*verifier
-	slots  map[string]*typeCount
-	pack   []byte   // the log's newest
-	packs  uint64   // those before it
-	totals []totals // of each block, until it was brought up last
+	sales   uint64 // all there are
+	slots   map[string]*typeCount
+	open    [][]byte // packs, each as it was written last
+	part    logPart  // the block that is not full yet
+	zones   []byte   // of the group that is not full yet
+	chapter chapter  // the last one that has ended
+	highest uint64   // number of a customer so far
+	counts  totals   // so far
 }
 
 func (v *verifier) newLogCheck() (*logCheck, error) {
-	l := &logCheck{verifier: v, slots: map[string]*typeCount{}}
 	n, err := v.count()
-	if err != nil || n.Customers == 0 {
-		return l, err
+	if err != nil {
+		return nil, err
 	}
-	for block := range n.Customers/totalsBlock + 1 {
-		kept, err := v.storedTotals(block)
-		if err != nil {
-			return nil, err
-		}
-		l.totals = append(l.totals, totals{min(kept.until(), n.Sales), make([]typeCount, totalsBlock)})
-	}
-	return l, nil
+	return &logCheck{verifier: v, sales: n.Sales, slots: map[string]*typeCount{}, open: make([][]byte, v.log.block/logPack)}, nil
 }
 
 // take counts a sale; they come in order.
@@ -857,25 +857,85 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 		}
 		l.slots[k].count(purchase, 1)
 	}
-	if block := number / totalsBlock; block < uint64(len(l.totals)) && seq <= l.totals[block].until {
-		l.totals[block].counts[number%totalsBlock].count(purchase, 1)
+	entry := appendLogged(nil, loggedSale{number, s.CreatedAt, purchase})
+	pack := &l.open[l.part.sales()/logPack]
+	if l.part.sales()%logPack == 0 {
+		*pack = (*pack)[:0]
 	}
-	l.pack = appendLogged(l.pack, loggedSale{number, s.CreatedAt, purchase})
-	if len(l.pack) < logPack*logEntry {
-		return nil
+	*pack = append(*pack, entry...)
+	l.part.words, l.part.moments = append(l.part.words, entry[:logWord]...), append(l.part.moments, entry[logWord:]...)
+	if l.part.sales() == l.log.block {
+		if err := l.endBlock(); err != nil {
+			return err
+		}
 	}
-	return l.endPack()
+	if l.highest < number {
+		l.highest = number
+		most := (number/l.log.customers + 1) * l.log.customers
+		l.counts = append(l.counts, make(totals, 2*most-uint64(len(l.counts)))...)
+	}
+	at := 2 * number
+	if !purchase {
+		at++
+	}
+	if l.counts[at]++; seq == l.chapter.next(l.log) {
+		l.chapter = chapter{seq, l.highest}
+		return l.endChapter()
+	}
+	return nil
 }
 
-func (l *logCheck) endPack() error {
-	err := l.has("sale log", l.logKey(l.packs), l.pack, "ventas")
-	l.pack, l.packs = l.pack[:0], l.packs+1
+func (l *logCheck) endBlock() error {
+	block := l.part.after / l.log.block
+	if err := l.has("sale log", l.logKey(logWords, block), l.part.words, "ventas"); err != nil {
+		return err
+	}
+	if err := l.has("sale log", l.logKey(logMoments, block), l.part.moments, "ventas"); err != nil {
+		return err
+	}
+	l.zones = appendZone(l.zones, l.part.moments)
+	l.part = logPart{l.part.after + l.log.block, l.part.words[:0], l.part.moments[:0]}
+	if block%zoneGroup == zoneGroup-1 {
+		return l.endGroup(block)
+	}
+	return nil
+}
+
+// endGroup checks the group of zones that a block is the last of.
+func (l *logCheck) endGroup(block uint64) error {
+	err := l.has("sale log", l.logKey(logZones, block/zoneGroup), l.zones, "ventas")
+	l.zones = l.zones[:0]
 	return err
 }
 
+func (l *logCheck) endChapter() error {
+	if err := l.has("customers' totals", l.chapterKey(l.chapter.end), numberValue(l.highest), "ventas"); err != nil {
+		return err
+	}
+	for block := range l.chapter.blocks(l.log) {
+		counts := l.counts[2*block*l.log.customers:][:2*l.log.customers]
+		value := counts.encode()
+		if len(value) == 0 || l.chapter.counted(l.log, block) > l.sales {
+			continue
+		}
+		if err := l.has("customers' totals", l.totalsKey(l.chapter.end, block), value, "ventas"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l *logCheck) end() error {
-	if len(l.pack) > 0 {
-		if err := l.endPack(); err != nil {
+	for i, pack := range l.open {
+		if len(pack) == 0 {
+			continue
+		}
+		if err := l.has("sale log", l.logKey(logOpen, uint64(i)), pack, "ventas"); err != nil {
+			return err
+		}
+	}
+	if len(l.zones) > 0 {
+		if err := l.endGroup(l.part.after/l.log.block - 1); err != nil {
 			return err
 		}
 	}
@@ -883,11 +943,6 @@ func (l *logCheck) end() error {
 		w := writer{b: []byte{recordVersion}}
 		n.encode(&w)
 		if err := l.has("slots of time", key(k), w.b, "ventas"); err != nil {
-			return err
-		}
-	}
-	for block, s := range l.totals {
-		if err := l.has("customers' totals", l.totalsKey(uint64(block)), encodeTotals(&s), "ventas"); err != nil {
 			return err
 		}
 	}

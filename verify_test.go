@@ -24,6 +24,7 @@ func newRichShop(t *testing.T) *shop {
 		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9}],
 			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}]`,
 	})
+	s.engine.log = logSizes{block: logPack, chapter: 16, perBlock: 16, every: 8, customers: 64}
 	other := setup{program: `"rules":[` + onePer1 + `]`}.document()
 	s.apply(bytes.Replace(other, []byte("cafe-luna"), []byte("tienda"), 1))
 
@@ -65,6 +66,9 @@ func newRichShop(t *testing.T) *shop {
 		s.pass(oneDay)
 	}
 	s.buy(rosa, "2", bag)
+	for range logPack { // more than a block of the log
+		s.buy(rosa, "2")
+	}
 
 	k := must(s, func(t *txn) (*apiKey, error) {
 		if err := t.keepReplay([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
@@ -98,7 +102,7 @@ func (s *shop) entries() memTx {
 
 // seen tells whether verify finds something wrong with the entries.
 func (s *shop) seen(all memTx) bool {
-	report, err := verify(all, s.clock, nil)
+	report, err := verifyWith(s.engine.log, all, s.clock, nil)
 	return err != nil || len(report.Problems) > 0
 }
 
@@ -111,6 +115,8 @@ func tableOf(k []byte) string {
 			i = 5
 		}
 		return fmt.Sprintf("%c%c", k[0], k[i])
+	case 'f', 'j':
+		return fmt.Sprintf("%c%d", k[0], k[5])
 	case 'c':
 		return fmt.Sprintf("c%d", k[21])
 	case 'I':
@@ -139,7 +145,7 @@ func TestVerifyTables(t *testing.T) {
 	for _, e := range all {
 		have[tableOf(e.Key)] = true
 	}
-	for _, table := range strings.Fields("v on oc os a c0 c1 c2 c3 c4 c5 c6 c7 m t r i I I1 u k p d n lc lp lr T R w x s g h e j f y z b") {
+	for _, table := range strings.Fields("v on oc os a c0 c1 c2 c3 c4 c5 c6 c7 m t r i I I1 u k p d n lc lp lr T R w x s g h e j0 j1 j2 j3 f0 f1 y z b") {
 		if !have[table] {
 			t.Errorf("no entry of table %s", table)
 		}

@@ -1,0 +1,417 @@
+package main
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"slices"
+)
+
+// Sales of the customers that a search finds, newest first. Those of few are
+// reached by the customers' chains. Those of many are counted at the ends of
+// chapters of the log, and in the log from there on; its blocks are read
+// back until the page is full.
+
+const (
+	// fewCustomers is up to how many customers it costs less to read each than to
+	// count in the log.
+	fewCustomers = 200
+	// fewSales is the same for reading sales.
+	fewSales = 300
+)
+
+// searchSales lists the sales of all customers that a search finds.
+func (t *txn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
+	set, n, err := t.searchAll(f.search)
+	if err != nil || n == 0 {
+		return nil, 0, err
+	}
+	if n <= fewCustomers {
+		list, err := t.customersIn(set)
+		if err != nil {
+			return nil, 0, err
+		}
+		if f.followed(list, p) {
+			return t.salesOfFew(list, f, p)
+		}
+	}
+	return t.salesOfMany(set, f, p)
+}
+
+// customersIn reads the customers of a set.
+func (t *txn) customersIn(set customerSet) (list []*customer, err error) {
+	for _, number := range set.numbers() {
+		c, err := t.customerAt(number)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// followed tells whether to follow the chains of customers is to read few
+// sales.
+func (f *saleFilter) followed(list []*customer, p page) bool {
+	var sales uint64
+	for _, c := range list {
+		sales += c.Sales.N
+	}
+	if !f.dated() && f.saleType == "" {
+		sales = min(sales, p.skip()+p.limit)
+	}
+	return sales <= fewSales
+}
+
+// salesOfFew follows the chains of customers at once, newest sale first.
+// Without dates, the customers' own counts are the total, and it reads no
+// further than the page.
+func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
+	var (
+		total uint64
+		heads newestFirst
+	)
+	for _, c := range list {
+		total += c.salesCount().of(f.saleType)
+		if seq := c.Sales.last(); seq != 0 {
+			heads = append(heads, seq)
+		}
+	}
+	heap.Init(&heads)
+	cut := saleCutter{page: p}
+	for len(heads) > 0 && (f.dated() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
+		s, err := t.saleAt(heads[0])
+		if err != nil {
+			return nil, 0, err
+		}
+		if heads[0] = s.Link.Prev; heads[0] == 0 {
+			heap.Pop(&heads)
+		} else {
+			heap.Fix(&heads, 0)
+		}
+		if f.keeps(s) {
+			cut.take(s)
+		}
+	}
+	if f.dated() {
+		total = cut.total
+	}
+	return cut.list, total, nil
+}
+
+// newestFirst is a heap of sales by sequence, the highest on top.
+type newestFirst []uint64
+
+func (h newestFirst) Len() int           { return len(h) }
+func (h newestFirst) Less(i, j int) bool { return h[i] > h[j] }
+func (h newestFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *newestFirst) Push(x any)        { *h = append(*h, x.(uint64)) }
+func (h *newestFirst) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}
+
+// salesOfMany counts in the log.
+func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint64, error) {
+	n, err := t.count()
+	if err != nil || f.to < f.from {
+		return nil, 0, err
+	}
+	s := logSearch{txn: t, set: set, filter: f, page: p}
+	if s.chapters, err = t.chaptersUntil(n.Sales, -1); err != nil {
+		return nil, 0, err
+	}
+	if newest := s.chapters[0]; newest.end > 0 && newest.counted(t.log, newest.blocks(t.log)-1) > n.Sales {
+		s.chapters = s.chapters[1:] // it is not counted yet
+	}
+	s.sums = make([]*uint64, len(s.chapters))
+	if err := s.passAll(n.Sales); err != nil {
+		return nil, 0, err
+	}
+	list, err := t.salesAt(s.found)
+	return list, s.total, err
+}
+
+// A logSearch cuts a page out of the sales in the log of a set of customers.
+type logSearch struct {
+	*txn
+	set    customerSet
+	filter saleFilter
+	page
+	chapters []chapter // those that are counted, newest first
+	sums     []*uint64 // of the set's sales at their ends, where they were asked for
+
+	total uint64   // of the sales passed so far
+	found []uint64 // of the page
+}
+
+// passAll passes over the log: sales in a row of which all are within the
+// dates at once, blocks with some that are not one by one.
+func (s *logSearch) passAll(sales uint64) error {
+	if !s.filter.dated() {
+		return s.passRow(0, sales)
+	}
+	closed := sales / s.log.block
+	until := sales // of the row that is not passed yet
+	err := s.scanLog(closed*s.log.block, sales, true, func(p logPart) bool {
+		s.pass(p)
+		until = p.after
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	var zones []byte
+	for block := closed; block > 0; {
+		block--
+		if zones == nil || block%zoneGroup == zoneGroup-1 {
+			if zones, err = s.logValue(logZones, block/zoneGroup, min(closed-block/zoneGroup*zoneGroup, zoneGroup)*zoneLength); err != nil {
+				return err
+			}
+		}
+		zone := zones[block%zoneGroup*zoneLength:]
+		first, last := logMomentIn(zone), logMomentIn(zone[logMoment:])
+		if s.filter.from <= first && last <= s.filter.to {
+			continue
+		}
+		if err := s.passRow((block+1)*s.log.block, until); err != nil {
+			return err
+		}
+		if until = block * s.log.block; last < s.filter.from || s.filter.to < first {
+			continue
+		}
+		p, err := s.logPart(block, true)
+		if err != nil {
+			return err
+		}
+		s.pass(p)
+	}
+	return s.passRow(0, until)
+}
+
+func (s *logSearch) full() bool { return uint64(len(s.found)) == s.limit }
+
+// pass passes over a part of the log, newest first.
+func (s *logSearch) pass(p logPart) {
+	n := s.countIn(p)
+	if s.full() || s.total+n <= s.skip() {
+		s.total += n
+		return
+	}
+	for i := int(p.sales()) - 1; i >= 0; i-- {
+		one := logPart{words: p.words[i*logWord:][:logWord]}
+		if p.moments != nil {
+			one.moments = p.moments[i*logMoment:][:logMoment]
+		}
+		if s.countIn(one) == 0 {
+			continue
+		}
+		if s.total++; s.total > s.skip() && !s.full() {
+			s.found = append(s.found, p.after+uint64(i)+1)
+		}
+	}
+}
+
+// countIn counts the set's sales in a part of the log, within the dates where it
+// has moments. It takes no branches that cannot be foretold.
+func (s *logSearch) countIn(p logPart) uint64 {
+	var n, returns uint64
+	set, words := s.set, p.words
+	if p.moments == nil {
+		for ; len(words) >= logWord; words = words[logWord:] {
+			word := binary.LittleEndian.Uint32(words)
+			if at := uint64(word >> 7); at < uint64(len(set)) {
+				member := set[at] >> (word >> 1 % 64) & 1
+				n += member
+				returns += member & uint64(word)
+			}
+		}
+	} else {
+		from, span := uint64(s.filter.from), uint64(s.filter.to-s.filter.from)
+		moments := p.moments
+		for ; len(words) >= logWord && len(moments) >= logMoment; words, moments = words[logWord:], moments[logMoment:] {
+			word := binary.LittleEndian.Uint32(words)
+			if at := uint64(word >> 7); at < uint64(len(set)) {
+				member := set[at] >> (word >> 1 % 64) & 1
+				within := uint64(0)
+				if uint64(logMomentIn(moments))-from <= span {
+					within = 1
+				}
+				member &= within
+				n += member
+				returns += member & uint64(word)
+			}
+		}
+	}
+	return typeCount{n - returns, returns}.of(s.filter.saleType)
+}
+
+// passRow passes over the sales after one and until another, which are all
+// within the dates.
+func (s *logSearch) passRow(after, until uint64) error {
+	if after >= until {
+		return nil
+	}
+	n, err := s.countRow(after, until)
+	if err != nil {
+		return err
+	}
+	end := s.total + n
+	for until > after && !s.full() && s.total < end && end > s.skip() {
+		next := max(after, s.chapters[s.chapterBefore(until)].end)
+		before := s.total
+		err := s.scanLog(next, until, false, func(p logPart) bool {
+			s.pass(p)
+			return !s.full() && s.total < end
+		})
+		if err != nil {
+			return err
+		}
+		if until = next; len(s.found) == 0 || s.total == before {
+			if until, err = s.leap(after, until); err != nil {
+				return err
+			}
+		}
+	}
+	s.total = end
+	return nil
+}
+
+// leap passes over chapters that have nothing of the page, from the end of one
+// on.
+func (s *logSearch) leap(after, until uint64) (uint64, error) {
+	from := s.chapterBefore(until + 1)
+	if s.chapters[from].end != until {
+		return until, nil
+	}
+	most := max(s.skip(), s.total) // may be passed
+	last := s.chapterBefore(after + 1)
+	if s.chapters[last].end < after {
+		last--
+	}
+	start, err := s.sum(from)
+	if err != nil {
+		return 0, err
+	}
+	passed := func(i int) (n uint64, within bool, err error) {
+		sum, err := s.sum(i)
+		return start - sum, s.total+start-sum <= most, err
+	}
+	good, step := from, 1 // as far as this nothing of the page is passed
+	for good+step <= last {
+		_, within, err := passed(good + step)
+		if err != nil {
+			return 0, err
+		}
+		if !within {
+			break
+		}
+		good, step = good+step, 2*step
+	}
+	for bad := min(good+step, last+1); good+1 < bad; {
+		middle := (good + bad) / 2
+		_, within, err := passed(middle)
+		if err != nil {
+			return 0, err
+		}
+		if within {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	n, _, err := passed(good)
+	s.total += n
+	return s.chapters[good].end, err
+}
+
+// chapterBefore is the newest chapter that ends before a sale.
+func (s *logSearch) chapterBefore(sale uint64) int {
+	i, _ := slices.BinarySearchFunc(s.chapters, sale, func(c chapter, sale uint64) int {
+		if c.end >= sale {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// countRow counts the set's sales after one and until another, from the nearest
+// ends of chapters.
+func (s *logSearch) countRow(after, until uint64) (uint64, error) {
+	from, to := s.nearest(after), s.nearest(until)
+	if from == to || until-after <= s.distance(from, after)+s.distance(to, until) {
+		return s.countLog(after, until)
+	}
+	before, err := s.countUntil(from, after)
+	if err != nil {
+		return 0, err
+	}
+	all, err := s.countUntil(to, until)
+	return all - before, err
+}
+
+// nearest is the chapter with the nearest end.
+func (s *logSearch) nearest(sale uint64) int {
+	i := s.chapterBefore(sale + 1)
+	if i > 0 && s.distance(i-1, sale) < s.distance(i, sale) {
+		i--
+	}
+	return i
+}
+
+func (s *logSearch) distance(i int, sale uint64) uint64 {
+	end := s.chapters[i].end
+	return max(sale, end) - min(sale, end)
+}
+
+// countUntil counts the set's sales until one from the end of a chapter.
+func (s *logSearch) countUntil(i int, sale uint64) (uint64, error) {
+	n, err := s.sum(i)
+	if err != nil {
+		return 0, err
+	}
+	end := s.chapters[i].end
+	more, err := s.countLog(end, sale)
+	if err != nil {
+		return 0, err
+	}
+	less, err := s.countLog(sale, end)
+	return n + more - less, err
+}
+
+func (s *logSearch) countLog(after, until uint64) (n uint64, err error) {
+	err = s.scanLog(after, until, false, func(p logPart) bool {
+		p.moments = nil
+		n += s.countIn(p)
+		return true
+	})
+	return n, err
+}
+
+// sum is how many sales the set had at the end of a chapter.
+func (s *logSearch) sum(i int) (uint64, error) {
+	if s.sums[i] != nil {
+		return *s.sums[i], nil
+	}
+	var sum typeCount
+	c := s.chapters[i]
+	for block := uint64(0); c.end > 0 && block < c.blocks(s.log); block++ {
+		set := s.set.from(block * s.log.customers)
+		set = set[:min(s.log.customers/64, uint64(len(set)))]
+		if !slices.ContainsFunc(set, func(word uint64) bool { return word != 0 }) {
+			continue
+		}
+		kept, err := s.totals(c, block)
+		if err != nil {
+			return 0, err
+		}
+		n := kept.sum(set)
+		sum.purchases += n.purchases
+		sum.returns += n.returns
+	}
+	n := sum.of(s.filter.saleType)
+	s.sums[i] = &n
+	return n, nil
+}
