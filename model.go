@@ -392,6 +392,22 @@ func (c *chain) seek(n uint64, linkAt func(seq uint64) (link, error)) (uint64, e
 	return seq, nil
 }
 
+// lastUntil returns where the newest record is that is not behind a place; 0 if
+// none is.
+func (c *chain) lastUntil(until uint64, linkAt func(seq uint64) (link, error)) (uint64, error) {
+	seq := c.last()
+	for seq > until {
+		l, err := linkAt(seq)
+		if err != nil {
+			return 0, err
+		}
+		if seq = l.Prev; l.Jump > until {
+			seq = l.Jump
+		}
+	}
+	return seq, nil
+}
+
 func (c *chain) encode(w *writer) { w.uint(c.N); w.uints(c.Path) }
 func (c *chain) decode(r *reader) { c.N = r.uint(); c.Path = r.uints() }
 func (l *link) encode(w *writer)  { w.uint(l.N); w.uint(l.Prev); w.uint(l.Jump) }

@@ -92,7 +92,7 @@ func (c *saleCutter) take(s *sale) {
 	c.total++
 }
 
-// salesOf follows one customer's chain.
+// salesOf lists one customer's sales.
 func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	c, err := t.customer(*f.customer)
 	if err != nil {
@@ -101,29 +101,18 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	if f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
 		return nil, 0, nil
 	}
-	if f.saleType == "" && f.externalID == "" && !f.dated() {
+	f.search = ""
+	switch {
+	case f.externalID != "":
+		return t.salesCalled(f, p)
+	case f.saleType == "" && !f.dated():
 		return t.chainSpan(c, p)
+	case !f.followed([]*customer{c}, p):
+		set := make(customerSet, c.Number/64+1)
+		set.add(c.Number)
+		return t.salesOfMany(set, f, p)
 	}
-	cut := saleCutter{page: p}
-	total := c.salesCount().of(f.saleType) // unless more than the type is asked for
-	ofType := f.externalID == "" && !f.dated()
-	for seq := c.Sales.last(); seq != 0; {
-		if ofType && (cut.total == total || p.skip() >= total || uint64(len(cut.list)) == p.limit) {
-			break
-		}
-		s, err := t.saleAt(seq)
-		if err != nil {
-			return nil, 0, err
-		}
-		if f.keeps(s) {
-			cut.take(s)
-		}
-		seq = s.Link.Prev
-	}
-	if ofType {
-		cut.total = total
-	}
-	return cut.list, cut.total, nil
+	return t.salesOfFew([]*customer{c}, f, p)
 }
 
 // chainSpan is a page of all of a customer's sales.
@@ -132,13 +121,7 @@ func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
 	if !ok {
 		return nil, c.Sales.N, nil
 	}
-	seq, err := c.Sales.seek(first, func(seq uint64) (link, error) {
-		s, err := t.saleAt(seq)
-		if err != nil {
-			return link{}, err
-		}
-		return s.Link, nil
-	})
+	seq, err := c.Sales.seek(first, t.linkAt)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -152,6 +135,15 @@ func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
 		seq = s.Link.Prev
 	}
 	return list, c.Sales.N, nil
+}
+
+// linkAt is the link of a sale in its customer's chain.
+func (t *txn) linkAt(seq uint64) (link, error) {
+	s, err := t.saleAt(seq)
+	if err != nil {
+		return link{}, err
+	}
+	return s.Link, nil
 }
 
 // salesCalled reads the sales with one externalId.

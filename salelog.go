@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sort"
 )
 
 // What lets lists of sales count without reading sales. A sale adds to the
@@ -35,10 +37,11 @@ type logSizes struct {
 	perBlock  uint64 // as many for each block of customers
 	every     uint64 // so many sales, after the end of a chapter, a block of customers is counted; divides the two above
 	customers uint64 // in a block; a multiple of 64
+	follow    uint64 // sales that are counted in the time in which a customer's chain leads to one
 }
 
 func usualLog() logSizes {
-	return logSizes{block: 4096, chapter: 1 << 16, perBlock: 8192, every: 1024, customers: 1 << 15}
+	return logSizes{block: 4096, chapter: 1 << 16, perBlock: 8192, every: 1024, customers: 1 << 15, follow: 10_000}
 }
 
 const (
@@ -518,6 +521,33 @@ func (s storedTotals) addTo(counts totals) {
 		}
 		s = rest
 	}
+}
+
+// at is the counts of one customer of the block.
+func (s storedTotals) at(i int) typeCount {
+	var n [2]uint64
+	for len(s) > 0 {
+		p, rest, _ := s.cut()
+		n[p.kind] += uint64(p.at(i)) << p.shift
+		s = rest
+	}
+	return typeCount{n[0], n[1]}
+}
+
+func (p *plane) at(i int) byte {
+	if !p.sparse {
+		if i -= p.first; i < 0 || i >= len(p.data) {
+			return 0
+		}
+		return p.data[i]
+	}
+	place, found := sort.Find(len(p.data)/3, func(j int) int {
+		return cmp.Compare(i, int(binary.LittleEndian.Uint16(p.data[3*j:])))
+	})
+	if !found {
+		return 0
+	}
+	return p.data[3*place+2]
 }
 
 // sum adds up the counts of the customers in a set of the block.

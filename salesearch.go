@@ -83,11 +83,7 @@ func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint6
 		if err != nil {
 			return nil, 0, err
 		}
-		if heads[0] = s.Link.Prev; heads[0] == 0 {
-			heap.Pop(&heads)
-		} else {
-			heap.Fix(&heads, 0)
-		}
+		heads.replace(s.Link.Prev, 0)
 		if f.keeps(s) {
 			cut.take(s)
 		}
@@ -110,6 +106,16 @@ func (h *newestFirst) Pop() any {
 	x := (*h)[last]
 	*h = (*h)[:last]
 	return x
+}
+
+// replace puts the sale before it in the place of the newest one, unless it is
+// one until after.
+func (h *newestFirst) replace(previous, after uint64) {
+	if (*h)[0] = previous; previous <= after {
+		heap.Pop(h)
+	} else {
+		heap.Fix(h, 0)
+	}
 }
 
 // salesOfMany counts in the log.
@@ -195,53 +201,43 @@ func (s *logSearch) full() bool { return uint64(len(s.found)) == s.limit }
 // pass passes over a part of the log, newest first.
 func (s *logSearch) pass(p logPart) {
 	n := s.countIn(p)
-	if s.full() || s.total+n <= s.skip() {
+	if n == 0 || s.full() || s.total+n <= s.skip() {
 		s.total += n
 		return
 	}
-	for i := int(p.sales()) - 1; i >= 0; i-- {
-		one := logPart{words: p.words[i*logWord:][:logWord]}
-		if p.moments != nil {
-			one.moments = p.moments[i*logMoment:][:logMoment]
-		}
-		if s.countIn(one) == 0 {
-			continue
-		}
-		if s.total++; s.total > s.skip() && !s.full() {
-			s.found = append(s.found, p.after+uint64(i)+1)
-		}
+	if p.sales() == 1 {
+		s.total++
+		s.found = append(s.found, p.after+1)
+		return
 	}
+	middle, end := p.after+p.sales()/2, p.after+p.sales()
+	s.pass(p.between(middle, end))
+	s.pass(p.between(p.after, middle))
 }
 
 // countIn counts the set's sales in a part of the log, within the dates where it
-// has moments. It takes no branches that cannot be foretold.
+// has moments.
 func (s *logSearch) countIn(p logPart) uint64 {
 	var n, returns uint64
-	set, words := s.set, p.words
-	if p.moments == nil {
-		for ; len(words) >= logWord; words = words[logWord:] {
-			word := binary.LittleEndian.Uint32(words)
-			if at := uint64(word >> 7); at < uint64(len(set)) {
-				member := set[at] >> (word >> 1 % 64) & 1
-				n += member
-				returns += member & uint64(word)
-			}
+	set, moments := s.set, p.moments
+	from, span := uint64(s.filter.from), uint64(s.filter.to-s.filter.from)
+	for words := p.words; len(words) >= logWord; words = words[logWord:] {
+		word := binary.LittleEndian.Uint32(words)
+		if at := uint64(word >> 7); at < uint64(len(set)) {
+			member := set[at] >> (word >> 1 % 64) & 1
+			n += member
+			returns += member & uint64(word)
 		}
-	} else {
-		from, span := uint64(s.filter.from), uint64(s.filter.to-s.filter.from)
-		moments := p.moments
-		for ; len(words) >= logWord && len(moments) >= logMoment; words, moments = words[logWord:], moments[logMoment:] {
-			word := binary.LittleEndian.Uint32(words)
-			if at := uint64(word >> 7); at < uint64(len(set)) {
-				member := set[at] >> (word >> 1 % 64) & 1
-				within := uint64(0)
-				if uint64(logMomentIn(moments))-from <= span {
-					within = 1
-				}
-				member &= within
-				n += member
-				returns += member & uint64(word)
-			}
+	}
+	if moments == nil || n == 0 {
+		return typeCount{n - returns, returns}.of(s.filter.saleType)
+	}
+	n, returns = 0, 0
+	for words := p.words; len(words) >= logWord && len(moments) >= logMoment; words, moments = words[logWord:], moments[logMoment:] {
+		word := binary.LittleEndian.Uint32(words)
+		if s.set.has(uint64(word>>1)) && uint64(logMomentIn(moments))-from <= span {
+			n++
+			returns += uint64(word & 1)
 		}
 	}
 	return typeCount{n - returns, returns}.of(s.filter.saleType)
@@ -258,6 +254,11 @@ func (s *logSearch) passRow(after, until uint64) error {
 		return err
 	}
 	end := s.total + n
+	if n > 0 && s.isSparse(n, until-after) {
+		err = s.follow(after, until, end)
+		s.total = end
+		return err
+	}
 	for until > after && !s.full() && s.total < end && end > s.skip() {
 		next := max(after, s.chapters[s.chapterBefore(until)].end)
 		before := s.total
@@ -276,6 +277,97 @@ func (s *logSearch) passRow(after, until uint64) error {
 	}
 	s.total = end
 	return nil
+}
+
+// isSparse tells whether a row has so few of the set's sales that the page's
+// are found sooner in the chains of their customers.
+func (s *logSearch) isSparse(n, row uint64) bool {
+	passed := max(s.skip(), s.total) - s.total // of the row, before the page
+	if s.full() || passed >= n {
+		return false
+	}
+	wanted := min(passed+s.limit-uint64(len(s.found)), n)
+	return n*s.log.follow < row/n*wanted
+}
+
+// follow finds the page's sales of a row in chains, until the total is what it
+// will be after the row.
+func (s *logSearch) follow(after, until, end uint64) error {
+	set, err := s.buyers(after, until)
+	if err != nil {
+		return err
+	}
+	list, err := s.customersIn(set)
+	if err != nil {
+		return err
+	}
+	var heads newestFirst
+	for _, c := range list {
+		seq, err := c.Sales.lastUntil(until, s.linkAt)
+		if err != nil {
+			return err
+		}
+		if seq > after {
+			heads = append(heads, seq)
+		}
+	}
+	heap.Init(&heads)
+	for len(heads) > 0 && !s.full() && s.total < end {
+		one, err := s.saleAt(heads[0])
+		if err != nil {
+			return err
+		}
+		if s.filter.keeps(one) {
+			if s.total++; s.total > s.skip() {
+				s.found = append(s.found, one.Seq)
+			}
+		}
+		heads.replace(one.Link.Prev, after)
+	}
+	return nil
+}
+
+// buyers are those of the set that have sales in a row: who had more at the end
+// of its last chapter than at that of its first, and who has some before and
+// after these.
+func (s *logSearch) buyers(after, until uint64) (customerSet, error) {
+	buyers := make(customerSet, len(s.set))
+	mark := func(p logPart) bool {
+		for ; p.sales() > 0; p.words = p.words[logWord:] {
+			word := binary.LittleEndian.Uint32(p.words)
+			if number := uint64(word >> 1); s.set.has(number) && (loggedSale{purchase: word&1 == 0}).is(s.filter.saleType) {
+				buyers.add(number)
+			}
+		}
+		return true
+	}
+	last := s.chapterBefore(until + 1)
+	first := s.chapterBefore(after+1) - 1
+	if first < last {
+		return buyers, s.scanLog(after, until, false, mark)
+	}
+	if err := s.scanLog(s.chapters[last].end, until, false, mark); err != nil {
+		return nil, err
+	}
+	if err := s.scanLog(after, s.chapters[first].end, false, mark); err != nil {
+		return nil, err
+	}
+	return buyers, s.eachBlock(s.chapters[last], func(block uint64, set customerSet) error {
+		had, err := s.totals(s.chapters[first], block)
+		if err != nil {
+			return err
+		}
+		has, err := s.totals(s.chapters[last], block)
+		if err != nil {
+			return err
+		}
+		for _, i := range set.numbers() {
+			if has.at(int(i)).of(s.filter.saleType) > had.at(int(i)).of(s.filter.saleType) {
+				buyers.add(block*s.log.customers + i)
+			}
+		}
+		return nil
+	})
 }
 
 // leap passes over chapters that have nothing of the page, from the end of one
@@ -397,21 +489,39 @@ func (s *logSearch) sum(i int) (uint64, error) {
 	}
 	var sum typeCount
 	c := s.chapters[i]
-	for block := uint64(0); c.end > 0 && block < c.blocks(s.log); block++ {
+	err := s.eachBlock(c, func(block uint64, set customerSet) error {
+		kept, err := s.totals(c, block)
+		if err != nil {
+			return err
+		}
+		n := kept.sum(set)
+		sum.purchases += n.purchases
+		sum.returns += n.returns
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	n := sum.of(s.filter.saleType)
+	s.sums[i] = &n
+	return n, nil
+}
+
+// eachBlock calls take for the blocks of customers that are counted at the end
+// of a chapter and hold some of the set, with these.
+func (s *logSearch) eachBlock(c chapter, take func(block uint64, set customerSet) error) error {
+	if c.end == 0 {
+		return nil
+	}
+	for block := range c.blocks(s.log) {
 		set := s.set.from(block * s.log.customers)
 		set = set[:min(s.log.customers/64, uint64(len(set)))]
 		if !slices.ContainsFunc(set, func(word uint64) bool { return word != 0 }) {
 			continue
 		}
-		kept, err := s.totals(c, block)
-		if err != nil {
-			return 0, err
+		if err := take(block, set); err != nil {
+			return err
 		}
-		n := kept.sum(set)
-		sum.purchases += n.purchases
-		sum.returns += n.returns
 	}
-	n := sum.of(s.filter.saleType)
-	s.sums[i] = &n
-	return n, nil
+	return nil
 }

@@ -370,13 +370,7 @@ func chainOf(c chain, linkAt func(uint64) (link, error)) ([]uint64, error) {
 
 func (v *verifier) sales(c *customer) (*saleHistory, error) {
 	h := &saleHistory{all: map[id]*sale{}, moved: map[id]saleMovements{}}
-	seqs, err := chainOf(c.Sales, func(seq uint64) (link, error) {
-		s, err := v.saleAt(seq)
-		if err != nil {
-			return link{}, err
-		}
-		return s.Link, nil
-	})
+	seqs, err := chainOf(c.Sales, v.linkAt)
 	if err != nil {
 		return nil, err
 	}
