@@ -201,6 +201,8 @@ func BenchmarkTransactionsSearch(b *testing.B) {
 		{"day, search for tenth", saleFilter{from: day(2, 3), to: day(2, 4), search: "mar"}},
 		{"most of year, search for one in thousand", saleFilter{from: day(1, 3), to: day(12, 4), search: "villalobos"}},
 		{"most of year, search for tenth", saleFilter{from: day(1, 3), to: day(12, 4), search: "mar"}},
+		{"most of year, search for everybody", saleFilter{from: day(1, 3), to: day(12, 4), search: "@"}},
+		{"most of year, search for one in thousand, returns", saleFilter{from: day(1, 3), to: day(12, 4), search: "villalobos", saleType: typeReturn}},
 	} {
 		if !test.filter.dated() || test.filter.to == 0 {
 			test.filter.to = never

@@ -162,6 +162,9 @@ func (b *bench) salesSearch(ctx context.Context, _ func(...string) bool) error {
 		{"30 days of returns", dates(30) + "&type=Return"},
 		{"all dates", "from=2000-01-01"},
 		{"search: 1,000 hits, 30 days", "search=" + urlEscape(strings.ToLower(rareSurname)) + "&" + dates(30)},
+		{"search: 1,000 hits, half of all days", "search=" + urlEscape(strings.ToLower(rareSurname)) + "&" + dates(saleDays/2)},
+		{"search: 3 characters, half of all days", "search=" + shortNeedle + "&" + dates(saleDays/2)},
+		{"search: 3 characters, half of all days, returns", "search=" + shortNeedle + "&type=Return&" + dates(saleDays/2)},
 	} {
 		path := strings.TrimSuffix(list+"?"+f.query, "?")
 		body, err := d.ask(c, path)
