@@ -219,25 +219,24 @@ func (s *logSearch) pass(p logPart) {
 // has moments.
 func (s *logSearch) countIn(p logPart) uint64 {
 	var n, returns uint64
-	set, moments := s.set, p.moments
-	from, span := uint64(s.filter.from), uint64(s.filter.to-s.filter.from)
-	for words := p.words; len(words) >= logWord; words = words[logWord:] {
+	set, words, moments := s.set, p.words, p.moments
+	if moments != nil {
+		from, span := uint64(s.filter.from), uint64(s.filter.to-s.filter.from)
+		for ; len(words) >= logWord && len(moments) >= logMoment; words, moments = words[logWord:], moments[logMoment:] {
+			word := binary.LittleEndian.Uint32(words)
+			if set.has(uint64(word>>1)) && uint64(logMomentIn(moments))-from <= span {
+				n++
+				returns += uint64(word & 1)
+			}
+		}
+		return typeCount{n - returns, returns}.of(s.filter.saleType)
+	}
+	for ; len(words) >= logWord; words = words[logWord:] { // with no branch that cannot be foretold
 		word := binary.LittleEndian.Uint32(words)
 		if at := uint64(word >> 7); at < uint64(len(set)) {
 			member := set[at] >> (word >> 1 % 64) & 1
 			n += member
 			returns += member & uint64(word)
-		}
-	}
-	if moments == nil || n == 0 {
-		return typeCount{n - returns, returns}.of(s.filter.saleType)
-	}
-	n, returns = 0, 0
-	for words := p.words; len(words) >= logWord && len(moments) >= logMoment; words, moments = words[logWord:], moments[logMoment:] {
-		word := binary.LittleEndian.Uint32(words)
-		if s.set.has(uint64(word>>1)) && uint64(logMomentIn(moments))-from <= span {
-			n++
-			returns += uint64(word & 1)
 		}
 	}
 	return typeCount{n - returns, returns}.of(s.filter.saleType)
