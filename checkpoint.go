@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -207,13 +206,14 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 // bringIn sets key to value, nil for a deletion, in the bucket, of which before
 // is what was there, and in its inventory, if it has one. bbolt writes where its
 // pages lead it to; so they are looked at first.
-func bringIn(bucket *bolt.Bucket, before *pageTree, v *inventory, key, value []byte) error {
-	at := pageCursor{pageTree: before}
-	if err := at.seek(key); err != nil { // also of a damaged page, which written anew would be believed
+func bringIn(bucket *bolt.Bucket, before *pageTree, at *pageFinger, v *inventory, key, value []byte) error {
+	old, ok, err := before.get(key, at)
+	if err == nil {
+		err = before.believe(&at.leaf) // a damaged page, written anew, would be believed
+	}
+	if err != nil {
 		return err
 	}
-	there, old := at.entry()
-	ok := bytes.Equal(there, key)
 	if ok && len(old) < checksumSize {
 		return errCorrupt
 	}
@@ -274,11 +274,12 @@ func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inv
 	if pass == passDense {
 		bucket.FillPercent = fillDense
 	}
+	var at pageFinger
 	for ; err == nil && n < limit && p.pass == pass; n++ {
 		key := p.table.key(p.entry)
 		value, known := p.table.value(p.entry, p.version)
 		if known {
-			err = bringIn(bucket, before, v, key, value)
+			err = bringIn(bucket, before, &at, v, key, value)
 		}
 		p.advance()
 	}
