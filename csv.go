@@ -231,7 +231,7 @@ func (im *importer) run(file io.Reader) (err error) {
 	if err := im.send(); err != nil {
 		return err
 	}
-	return im.call(im.ctx, "import/done", importEnd{im.id}, new(struct{}))
+	return im.call(im.ctx, "import/done", importEnd{im.org, im.id}, new(struct{}))
 }
 
 // take puts one line where it belongs. One that cannot be read waits for the

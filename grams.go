@@ -3,7 +3,8 @@ package main
 import (
 	"cmp"
 	"encoding/binary"
-	"maps"
+	"iter"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -21,8 +22,8 @@ import (
 //	                   where that is shorter; least significant byte first
 //
 // A block is 16,384 customers, so that what the newest customers change lies
-// together. They go into the index by 64: until then they are looked at one
-// by one.
+// together. They go into the index by 64, those of an import by more: until
+// then they are looked at one by one.
 //
 // Places in the three texts do not meet: a name begins at 0, an e-mail has its
 // @ at 400, so that all customers have the same domain at the same place, and a
@@ -129,21 +130,18 @@ func (t *txn) indexUntil(last uint64) error {
 
 // addGrams puts grams of customers of one block into the index.
 func (t *txn) addGrams(block uint32, list []gramAt) error {
-	byGram := make(map[gram][]occurrence, len(list)/4)
-	for _, g := range list {
-		byGram[g.gram] = append(byGram[g.gram], g.at)
-	}
 	var kept, merged []occurrence
+	var encoded []byte
 	blockKey := t.gramKey(block, "")
-	for _, g := range slices.Sorted(maps.Keys(byGram)) {
+	for g, added := range byGram(list) {
 		k := g.appendTo(blockKey)
 		value, _, err := t.Get(k)
 		if err != nil {
 			return err
 		}
-		kept, merged = appendOccurrences(kept[:0], value), merged[:0]
-		added, rest := byGram[g], kept
 		slices.Sort(added)
+		kept, merged = appendOccurrences(kept[:0], value), merged[:0]
+		rest := kept
 		for len(added) > 0 && len(rest) > 0 {
 			if added[0] < rest[0] {
 				merged, added = append(merged, added[0]), added[1:]
@@ -152,11 +150,55 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 			}
 		}
 		merged = append(append(merged, added...), rest...)
-		if err := t.Put(k, encodeOccurrences(slices.Compact(merged))); err != nil {
+		encoded = encodeOccurrences(encoded[:0], slices.Compact(merged))
+		if err := t.Put(k, encoded); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// byGram yields the grams of a list in order, each with where it occurs, in any
+// order. They are brought together by counting how many there are of each.
+func byGram(list []gramAt) iter.Seq2[gram, []occurrence] {
+	type numbered struct {
+		gram        gram
+		number, end int
+	}
+	var grams []numbered // by number, then in order
+	numbers := map[gram]int{}
+	numberAt := make([]int32, len(list))
+	for i, g := range list {
+		number, ok := numbers[g.gram]
+		if !ok {
+			number = len(grams)
+			numbers[g.gram] = number
+			grams = append(grams, numbered{gram: g.gram, number: number})
+		}
+		numberAt[i] = int32(number)
+		grams[number].end++
+	}
+	for i := 1; i < len(grams); i++ {
+		grams[i].end += grams[i-1].end
+	}
+	starts := make([]int, len(grams))
+	for i := range grams {
+		starts[i] = grams[i].end
+	}
+	all := make([]occurrence, len(list))
+	for i := len(list) - 1; i >= 0; i-- {
+		at := &starts[numberAt[i]]
+		*at--
+		all[*at] = list[i].at
+	}
+	slices.SortFunc(grams, func(a, b numbered) int { return cmp.Compare(a.gram, b.gram) })
+	return func(yield func(gram, []occurrence) bool) {
+		for _, g := range grams {
+			if !yield(g.gram, all[starts[g.number]:g.end]) {
+				return
+			}
+		}
+	}
 }
 
 // reindex changes the index for a customer whose texts were others before.
@@ -180,7 +222,7 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		if len(kept) == 0 {
 			err = t.Delete(k)
 		} else {
-			err = t.Put(k, encodeOccurrences(kept))
+			err = t.Put(k, encodeOccurrences(nil, kept))
 		}
 		if err != nil {
 			return err
@@ -227,9 +269,9 @@ func appendOccurrences(list []occurrence, value []byte) []occurrence {
 		}
 		value = rest
 		if s.set.isBitmap() {
-			for i := range uint32(gramBlock) {
-				if s.set[i/8]&(1<<(i%8)) != 0 {
-					list = append(list, occurrence(s.place)<<16|occurrence(i))
+			for i := 0; i < gramBlock; i += 64 {
+				for word := binary.LittleEndian.Uint64(s.set[i/8:]); word != 0; word &= word - 1 {
+					list = append(list, occurrence(s.place)<<16|occurrence(i+bits.TrailingZeros64(word)))
 				}
 			}
 			continue
@@ -241,9 +283,8 @@ func appendOccurrences(list []occurrence, value []byte) []occurrence {
 	return list
 }
 
-// encodeOccurrences is the value of a gram that occurs so.
-func encodeOccurrences(list []occurrence) []byte {
-	value := make([]byte, 0, 64+2*len(list))
+// encodeOccurrences appends the value of a gram that occurs so.
+func encodeOccurrences(value []byte, list []occurrence) []byte {
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n]>>16 == list[0]>>16 {

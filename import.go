@@ -47,6 +47,7 @@ type importRequest struct {
 }
 
 type importEnd struct {
+	Org    string `json:"org"`
 	Import string `json:"import"`
 }
 
@@ -119,12 +120,17 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 			}
 			outcomes[i].Added = added
 		}
-		return outcomes, a.engine.indexImported(tx, org, now)
+		return outcomes, a.engine.indexImported(tx, org, now, importIndexed)
 	})
 }
 
-// indexImported puts a batch of customers into the search index at once.
-func (e *engine) indexImported(tx Tx, org uint32, now instant) error {
+// importIndexed is how many customers may wait for the search index while they
+// are imported: what a block's customers write to it, they write together.
+const importIndexed = 4096
+
+// indexImported puts the customers that wait for the search index into it if
+// they are so many.
+func (e *engine) indexImported(tx Tx, org uint32, now instant, wait uint64) error {
 	t, err := e.inTxn(tx, org, now, seed{})
 	if err != nil {
 		return err
@@ -133,12 +139,26 @@ func (e *engine) indexImported(tx Tx, org uint32, now instant) error {
 	if err != nil {
 		return err
 	}
+	done, err := t.indexed()
+	if err != nil || n.Customers-done < wait {
+		return err
+	}
 	return t.indexUntil(n.Customers - n.Customers%gramGroup)
 }
 
-// importDone brings the accounts up to today after the last batch.
+// importDone puts the last customers into the search index and brings the
+// accounts up to today after the last batch.
 func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) {
 	a.engine.imports.end(in.Import)
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return struct{}{}, err
+	}
+	now := instantOf(a.engine.now())
+	err = a.engine.store.Update(ctx, func(tx Tx) error { return a.engine.indexImported(tx, org, now, gramGroup) })
+	if err != nil {
+		return struct{}{}, err
+	}
 	return struct{}{}, a.engine.sweep(ctx)
 }
 

@@ -321,6 +321,40 @@ func (s *shop) exportedCSV(t *testing.T, kind string) []byte {
 	return out.Bytes()
 }
 
+// TestImportIndexes imports more customers than may wait for the search index.
+func TestImportIndexes(t *testing.T) {
+	s := newRetailShop(t)
+	indexed := func() uint64 {
+		return ask(s, func(t *txn) (uint64, error) { return t.indexed() })
+	}
+	row := 0
+	for _, step := range []struct{ rows, indexed uint64 }{{importIndexed - 1, 0}, {1, importIndexed}, {100, importIndexed}} {
+		in := importRequest{Org: "cafe-luna", Kind: importCustomers, Import: "one"}
+		for range step.rows {
+			in.Rows = append(in.Rows, importRow{FirstName: "Ana", Phone: fmt.Sprintf("+5255%08d", 10_000_000+row)})
+			row++
+		}
+		_, err := s.admin().importRows(t.Context(), in)
+		s.ok(err)
+		if got := indexed(); got != step.indexed {
+			t.Errorf("of %d customers %d are indexed, want %d", row, got, step.indexed)
+		}
+		s.verified()
+		total := ask(s, func(t *txn) (uint64, error) {
+			_, total, err := t.search("ana", page{1, 1})
+			return total, err
+		})
+		if total != uint64(row) {
+			t.Errorf("found %d of %d", total, row)
+		}
+	}
+	_, err := s.admin().importDone(t.Context(), importEnd{Org: "cafe-luna", Import: "one"})
+	s.ok(err)
+	if got, want := indexed(), uint64(row-row%gramGroup); got != want {
+		t.Errorf("%d are indexed in the end, want %d", got, want)
+	}
+}
+
 // TestStatistics compares answers for random spans with a plain count over
 // all records.
 func TestStatistics(t *testing.T) {

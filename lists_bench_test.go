@@ -64,6 +64,8 @@ func (s *shop) importing(kind string, n int, row func(int) importRow) {
 			}
 		}
 	}
+	_, err := s.admin().importDone(s.Context(), importEnd{Org: "cafe-luna", Import: "bench"})
+	s.ok(err)
 }
 
 // newEmptyCrowd is a shop on a file, in which nobody is yet if the file is new.

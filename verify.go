@@ -1001,10 +1001,10 @@ func (v *verifier) searchIndex() error {
 		return err
 	}
 	done, err := v.indexed()
-	if err != nil || n.Customers < gramGroup && done == 0 {
+	if err != nil || n.Customers < importIndexed && done == 0 {
 		return err
 	}
-	if done > n.Customers || n.Customers-done >= gramGroup {
+	if done > n.Customers || n.Customers-done >= importIndexed {
 		v.problem("búsqueda: hay %d clientes en el índice", done)
 		return nil
 	}
@@ -1027,7 +1027,7 @@ func (v *verifier) searchIndex() error {
 			for ; len(list) > 0 && list[0].gram == g; list = list[1:] {
 				at = append(at, list[0].at)
 			}
-			if err := v.has("search index", v.gramKey(uint32(block), g.String()), encodeOccurrences(at), fmt.Sprintf("búsqueda %q", g)); err != nil {
+			if err := v.has("search index", v.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), fmt.Sprintf("búsqueda %q", g)); err != nil {
 				return err
 			}
 		}
