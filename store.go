@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // A Store is an ordered map from byte keys to byte values with transactions.
@@ -159,10 +160,11 @@ func (o *overlay) write(key, value []byte) error {
 	if o.writes == nil {
 		o.writes = make(map[string][]byte)
 	}
-	if _, again := o.writes[string(key)]; !again {
-		o.fresh = append(o.fresh, string(key))
+	kept := string(key)
+	if _, again := o.writes[kept]; !again {
+		o.fresh = append(o.fresh, kept)
 	}
-	o.writes[string(key)] = value
+	o.writes[kept] = value
 	o.size += len(key) + len(value)
 	return nil
 }
@@ -322,11 +324,12 @@ func (o *overlay) flush(tx Tx) error {
 	return nil
 }
 
-// changes lists what was written, in any order.
+// changes lists what was written, in the order of the keys.
 func (o *overlay) changes() []written {
 	list := make([]written, 0, len(o.writes))
 	for key, value := range o.writes {
 		list = append(list, written{key, value})
 	}
+	slices.SortFunc(list, func(a, b written) int { return strings.Compare(a.key, b.key) })
 	return list
 }
