@@ -82,15 +82,32 @@ func (t watchedTx) Put(key, value []byte) error {
 	return t.Tx.Put(key, value)
 }
 
+func (t watchedTx) absorb(p *overlay) bool {
+	below, ok := t.Tx.(absorber)
+	if !ok {
+		return false
+	}
+	for key := range p.writes {
+		if isSetting(key) { // to be looked at one by one
+			return false
+		}
+	}
+	return below.absorb(p)
+}
+
 func (t watchedTx) Delete(key []byte) error {
 	t.look(key)
 	return t.Tx.Delete(key)
 }
 
-// look counts the update before its first write of settings: they are a and o
-// in model.go.
+// isSetting tells whether a key is of settings: they are a and o in model.go.
+func isSetting[S string | []byte](key S) bool {
+	return len(key) > 0 && (key[0] == 'a' || key[0] == 'o')
+}
+
+// look counts the update before its first write of settings.
 func (t watchedTx) look(key []byte) {
-	if len(key) > 0 && (key[0] == 'a' || key[0] == 'o') && !t.update.touched.Swap(true) {
+	if isSetting(key) && !t.update.touched.Swap(true) {
 		t.update.store.begun.Add(1)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -106,22 +105,61 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 	now, s := instantOf(a.engine.now()), a.engine.seed()
 	a.engine.imports.wait(in.Import, now.add(importPause))
 	return update(ctx, a.engine.store, func(tx Tx) ([]importOutcome, error) {
-		outcomes := make([]importOutcome, len(in.Rows))
-		for i, row := range in.Rows {
-			s := s
-			binary.BigEndian.PutUint32(s[:], binary.BigEndian.Uint32(s[:])+uint32(i)) // each row its own ids
-			added, err := a.engine.importRow(tx, org, now, s, in.Kind, row)
-			var fault *apiError
-			switch {
-			case errors.As(err, &fault):
-				outcomes[i].Reason = fault.message
-			case err != nil:
+		batch := newOverlay(tx)
+		t, err := a.engine.inTxn(batch, org, now, s)
+		if err != nil {
+			return nil, err
+		}
+		outcomes, err := t.importRows(batch, in.Kind, in.Rows)
+		if err != nil {
+			return nil, err
+		}
+		return outcomes, batch.flush(tx)
+	})
+}
+
+// manyHeld is how many tallies an import keeps back.
+const manyHeld = 64
+
+// importRows takes rows in, on a batch that is the transaction's own: what one
+// that fails has written is taken back.
+func (t *txn) importRows(batch *overlay, kind string, rows []importRow) ([]importOutcome, error) {
+	t.importing = true
+	outcomes := make([]importOutcome, len(rows))
+	now := t.now
+	var before held
+	for i, row := range rows {
+		if len(t.tallies) > manyHeld {
+			if err := t.commit(); err != nil {
 				return nil, err
 			}
-			outcomes[i].Added = added
+			t.held = held{}
 		}
-		return outcomes, a.engine.indexImported(tx, org, now, importIndexed)
-	})
+		batch.remember()
+		before.copyFrom(&t.held)
+		t.now, t.recounted = now, nil
+		added, err := t.importRow(kind, row)
+		outcomes[i].Added = added
+		if fault, ok := errors.AsType[*apiError](err); ok {
+			outcomes[i].Reason = fault.message
+			err = batch.takeBack()
+			t.held, before = before, held{}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := t.commit(); err != nil {
+		return nil, err
+	}
+	return outcomes, t.indexImported(importIndexed)
+}
+
+func (t *txn) importRow(kind string, row importRow) (added bool, err error) {
+	if kind == importCustomers {
+		return t.importCustomer(row)
+	}
+	return t.importSale(row)
 }
 
 // importIndexed is how many customers may wait for the search index while they
@@ -130,11 +168,7 @@ const importIndexed = 4096
 
 // indexImported puts the customers that wait for the search index into it if
 // they are so many.
-func (e *engine) indexImported(tx Tx, org uint32, now instant, wait uint64) error {
-	t, err := e.inTxn(tx, org, now, seed{})
-	if err != nil {
-		return err
-	}
+func (t *txn) indexImported(wait uint64) error {
 	n, err := t.count()
 	if err != nil {
 		return err
@@ -154,35 +188,13 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 	if err != nil {
 		return struct{}{}, err
 	}
-	now := instantOf(a.engine.now())
-	err = a.engine.store.Update(ctx, func(tx Tx) error { return a.engine.indexImported(tx, org, now, gramGroup) })
+	_, err = write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (struct{}, error) {
+		return struct{}{}, t.indexImported(gramGroup)
+	})
 	if err != nil {
 		return struct{}{}, err
 	}
 	return struct{}{}, a.engine.sweep(ctx)
-}
-
-// importRow takes in one row on an overlay of its own, so that one that fails
-// leaves no trace.
-func (e *engine) importRow(tx Tx, org uint32, now instant, s seed, kind string, row importRow) (added bool, err error) {
-	whole := newOverlay(tx)
-	t, err := e.inTxn(whole, org, now, s)
-	if err != nil {
-		return false, err
-	}
-	t.importing = true
-	if kind == importCustomers {
-		added, err = t.importCustomer(row)
-	} else {
-		added, err = t.importSale(row)
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := t.commit(); err != nil {
-		return false, err
-	}
-	return added, whole.flush(tx)
 }
 
 // identityOf normalizes a row's e-mail and phone.

@@ -179,8 +179,7 @@ type txn struct {
 	ids       mint
 	org       uint32
 	cfg       *config
-	counters  *counters       // nil until asked for; written back by commit
-	tallies   []dayTally      // asked for so far; written back by commit
+	held                      // written back by commit
 	recounted map[string]bool // accounts that were counted anew here, by key
 	replays   *replaySlices   // nil until asked for
 	filter    *replayFilter   // of replays; nil: none
@@ -190,6 +189,25 @@ type txn struct {
 	hot       [64]byte // what hotKey returned last
 	readOnly  bool     // a View: what must write to answer does so on an overlay
 	importing bool     // whoever made it calls indexUntil
+}
+
+// A held is what a transaction keeps back until its end, since others of its
+// changes may add to the same.
+type held struct {
+	counters *counters                 // nil until asked for
+	tallies  []dayTally                // asked for so far
+	slots    [len(slotLevels)]heldSlot // asked for last (salelog.go)
+	pack     heldPack                  // logged in last (salelog.go)
+}
+
+// copyFrom makes h a copy of o.
+func (h *held) copyFrom(o *held) {
+	tallies := append(h.tallies[:0], o.tallies...)
+	*h = *o
+	h.tallies = tallies
+	if o.counters != nil {
+		h.counters = new(*o.counters)
+	}
 }
 
 // inTxn makes a transaction on behalf of an organization of one that writes.
@@ -303,10 +321,14 @@ func (t *txn) makeWritable() {
 
 // commit writes what the transaction holds back until its end.
 func (t *txn) commit() error {
-	for _, d := range t.tallies {
-		if err := t.put(t.tallyKey(d.programDay), d.tally); err != nil {
+	for i := range t.tallies {
+		d := &t.tallies[i]
+		if err := t.put(t.tallyKey(d.programDay), &d.tally); err != nil {
 			return err
 		}
+	}
+	if err := t.saveLogged(); err != nil {
+		return err
 	}
 	if t.counters == nil {
 		return nil

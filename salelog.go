@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"math/bits"
@@ -78,41 +79,106 @@ func (t *txn) totalsKey(end, block uint64) key {
 	return orgKey('f', t.org).byte(totalsCounts).u64(end).u32(uint32(block))
 }
 
+// A heldSlot is a slot of time that a transaction counts in.
+type heldSlot struct {
+	key   key // nil: none
+	count typeCount
+}
+
+// A heldPack is the pack of the log that a transaction logs in.
+type heldPack struct {
+	key   key // nil: none
+	value []byte
+}
+
 // logSale counts and logs a new sale.
 func (t *txn) logSale(c *customer, s *sale) error {
 	for level := range slotLevels {
-		k := t.slotKey(level, s.CreatedAt)
-		n, err := t.slotCount(k)
+		slot, err := t.slot(level, s.CreatedAt)
 		if err != nil {
 			return err
 		}
-		n.count(s.Type == typePurchase, 1)
-		if err := t.put(k, &n); err != nil {
-			return err
-		}
+		slot.count.count(s.Type == typePurchase, 1)
 	}
-	place := (s.Seq - 1) % t.log.block
-	k := t.logKey(logOpen, place/logPack)
-	pack := make([]byte, 0, logPack*logEntry)
-	if place%logPack > 0 {
-		value, _, err := t.Get(k)
-		if err != nil {
-			return err
-		}
-		pack = append(pack, value...)
-	}
-	if err := t.Put(k, appendLogged(pack, loggedSale{c.Number, s.CreatedAt, s.Type == typePurchase})); err != nil {
+	pack, err := t.packOf(s.Seq)
+	if err != nil {
 		return err
 	}
-	if place+1 == t.log.block {
+	pack.value = appendLogged(pack.value, loggedSale{c.Number, s.CreatedAt, s.Type == typePurchase})
+	full, due := s.Seq%t.log.block == 0, s.Seq%t.log.every == 0
+	if !full && !due {
+		return nil
+	}
+	if err := t.saveLogged(); err != nil {
+		return err
+	}
+	if full {
 		if err := t.closeBlock((s.Seq - 1) / t.log.block); err != nil {
 			return err
 		}
 	}
-	if s.Seq%t.log.every == 0 {
+	if due {
 		return t.bringTotals(s.Seq)
 	}
 	return nil
+}
+
+// slot gives the slot of a moment for changing, until another one is asked for;
+// saveLogged writes it.
+func (t *txn) slot(level int, at instant) (*heldSlot, error) {
+	k, slot := t.slotKey(level, at), &t.slots[level]
+	if bytes.Equal(slot.key, k) {
+		return slot, nil
+	}
+	if err := t.saveSlot(slot); err != nil {
+		return nil, err
+	}
+	n, err := t.slotCount(k)
+	*slot = heldSlot{k, n}
+	return slot, err
+}
+
+// packOf is slot for the pack of the log that a sale belongs to.
+func (t *txn) packOf(seq uint64) (*heldPack, error) {
+	place, pack := (seq-1)%t.log.block, &t.pack
+	k, begun := t.logKey(logOpen, place/logPack), place%logPack > 0
+	if begun && bytes.Equal(pack.key, k) {
+		return pack, nil
+	}
+	if err := t.savePack(pack); err != nil {
+		return nil, err
+	}
+	var value []byte
+	var err error
+	if begun {
+		value, _, err = t.Get(k)
+	}
+	*pack = heldPack{k, append(make([]byte, 0, logPack*logEntry), value...)}
+	return pack, err
+}
+
+// saveLogged writes the slots and the pack that were changed last.
+func (t *txn) saveLogged() error {
+	for level := range t.slots {
+		if err := t.saveSlot(&t.slots[level]); err != nil {
+			return err
+		}
+	}
+	return t.savePack(&t.pack)
+}
+
+func (t *txn) saveSlot(s *heldSlot) error {
+	if s.key == nil {
+		return nil
+	}
+	return t.put(s.key, &s.count)
+}
+
+func (t *txn) savePack(p *heldPack) error {
+	if p.key == nil {
+		return nil
+	}
+	return t.Put(p.key, p.value)
 }
 
 // A typeCount is how many purchases and returns there are.

@@ -153,7 +153,7 @@ func TestSearch(t *testing.T) {
 // the index yet.
 func TestSearchBlocks(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
-	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, counters: new(counters)}
+	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, held: held{counters: new(counters)}}
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -106,17 +106,18 @@ type programDay struct {
 
 type dayTally struct {
 	programDay
-	tally *tally
+	tally tally
 }
 
 func (t *txn) tallyKey(d programDay) key { return orgKey('y', t.org).u32(d.program).day(d.day) }
 
-// tally gives the tally of a day for reading and changing; commit writes it.
+// tally gives the tally of a day for reading and changing, until another one is
+// asked for; commit writes it.
 func (t *txn) tally(program uint32, at instant) (*tally, error) {
 	d := programDay{program, t.dayOf(at)}
-	for _, s := range t.tallies {
-		if s.programDay == d {
-			return s.tally, nil
+	for i := range t.tallies {
+		if t.tallies[i].programDay == d {
+			return &t.tallies[i].tally, nil
 		}
 	}
 	s, err := get[tally](t.Tx, t.tallyKey(d))
@@ -126,8 +127,8 @@ func (t *txn) tally(program uint32, at instant) (*tally, error) {
 	if s == nil {
 		s = new(tally)
 	}
-	t.tallies = append(t.tallies, dayTally{d, s})
-	return s, nil
+	t.tallies = append(t.tallies, dayTally{d, *s})
+	return &t.tallies[len(t.tallies)-1].tally, nil
 }
 
 // Sets of customers who bought, by day and by month.

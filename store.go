@@ -132,6 +132,15 @@ type overlay struct {
 
 	runs  [][]string // keys of writes, each run in order, but for those written since the last scan
 	fresh []string   // these, in any order
+
+	remembers bool     // since remember was called
+	before    []before // what was there before each write since then
+}
+
+// A before is what an overlay had of a key before it was written.
+type before struct {
+	written
+	own bool // of the overlay's own; else the base has what was there
 }
 
 func newOverlay(base Tx) *overlay { return &overlay{base: base} }
@@ -161,11 +170,36 @@ func (o *overlay) write(key, value []byte) error {
 		o.writes = make(map[string][]byte)
 	}
 	kept := string(key)
-	if _, again := o.writes[kept]; !again {
+	old, again := o.writes[kept]
+	if !again {
 		o.fresh = append(o.fresh, kept)
+	}
+	if o.remembers {
+		o.before = append(o.before, before{written{kept, old}, again})
 	}
 	o.writes[kept] = value
 	o.size += len(key) + len(value)
+	return nil
+}
+
+// remember begins to remember what is there before each write, for takeBack.
+func (o *overlay) remember() { o.remembers, o.before = true, o.before[:0] }
+
+// takeBack makes everything what it was when remember was called last.
+func (o *overlay) takeBack() error {
+	for _, b := range slices.Backward(o.before) {
+		if !b.own { // the key stays among the written ones
+			value, ok, err := o.base.Get([]byte(b.key))
+			if err != nil {
+				return err
+			}
+			if ok {
+				b.value = append(make([]byte, 0, len(value)), value...)
+			}
+		}
+		o.writes[b.key] = b.value
+	}
+	o.before = o.before[:0]
 	return nil
 }
 
@@ -288,12 +322,15 @@ func mergeSorted(a, b []string) []string {
 	return append(append(merged, a...), b...)
 }
 
-// absorb makes what was written to p, whose base is o, be written to o. p is
-// not used any more.
-func (o *overlay) absorb(p *overlay) {
+// An absorber is a Tx that takes over at once what was written to an overlay,
+// whose base it is; the overlay is not used any more. It reports false if it
+// cannot.
+type absorber interface{ absorb(p *overlay) bool }
+
+func (o *overlay) absorb(p *overlay) bool {
 	if len(o.writes) == 0 && (o.writes == nil || len(p.writes) > 1000) {
 		o.writes, o.runs, o.fresh, o.size = p.writes, p.runs, p.fresh, p.size
-		return
+		return true
 	}
 	for key, value := range p.writes {
 		if _, again := o.writes[key]; !again {
@@ -302,12 +339,12 @@ func (o *overlay) absorb(p *overlay) {
 		o.writes[key] = value
 	}
 	o.size += p.size
+	return true
 }
 
 // flush writes to tx what was written to o, in the order of the keys.
 func (o *overlay) flush(tx Tx) error {
-	if base, ok := tx.(*overlay); ok && o.base == tx {
-		base.absorb(o)
+	if base, ok := tx.(absorber); ok && o.base == tx && base.absorb(o) {
 		return nil
 	}
 	for _, key := range o.keys(nil, nil) {

@@ -1131,3 +1131,51 @@ func queueOf(t testing.TB, s Store) *writeQueue {
 	t.Fatalf("unknown store %T", s)
 	return nil
 }
+
+// TestOverlayTakesBack writes to an overlay what is taken back again.
+func TestOverlayTakesBack(t *testing.T) {
+	base := newOverlay(memTx{})
+	rnd := rand.New(rand.NewPCG(1, 1))
+	scribble := func(o *overlay) {
+		for range 30 {
+			k := []byte{'a' + byte(rnd.IntN(20))}
+			err := o.Put(k, slices.Repeat(k, rnd.IntN(3)))
+			if rnd.IntN(3) == 0 {
+				err = o.Delete(k)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rnd.IntN(10) == 0 {
+				o.keys(nil, nil)
+			}
+		}
+	}
+	scribble(base)
+	o := newOverlay(base)
+	for range 100 {
+		scribble(o)
+		var want []Entry
+		for e := range o.Scan(nil, nil, false) {
+			want = append(want, e)
+		}
+		o.remember()
+		scribble(o)
+		if err := o.takeBack(); err != nil {
+			t.Fatal(err)
+		}
+		var got []Entry
+		for e := range o.Scan(nil, nil, false) {
+			if value, ok, err := o.Get(e.Key); !ok || err != nil || !bytes.Equal(value, e.Value) {
+				t.Fatalf("%q: %q, %v, %v", e.Key, value, ok, err)
+			}
+			got = append(got, e)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("after it was taken back (-before +after):\n%s", d)
+		}
+		if rnd.IntN(5) == 0 {
+			o = newOverlay(base)
+		}
+	}
+}
