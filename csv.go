@@ -29,8 +29,8 @@ func exportCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error { return c.exportFile(ctx, kind) }
 }
 
-// importBatch is how many records go into one transaction.
-const importBatch = 1000
+// importBatch is how many lines are sent at once.
+const importBatch = 4000
 
 // An importReport is how an import ended.
 type importReport struct {
@@ -53,6 +53,15 @@ type csvLine struct {
 	number int
 	fields []string
 	wrong  string // why it cannot be read, if it cannot; of what is no CSV, fields holds the line as it is
+}
+
+// A csvBatch is what is sent at once, and what was found wrong while that was
+// read.
+type csvBatch struct {
+	records []csvRecord
+	wrong   []csvRecord
+	lines   int // of all these
+	rows    int // of the file, so far
 }
 
 // A lineReader reads CSV so that one stray quotation mark does not swallow the
@@ -185,7 +194,9 @@ type importer struct {
 	open        csvRecord           // the sale whose rows are being read
 	held        []csvLine           // lines since that cannot be read, and may be rows of it
 	closed      map[uint64]struct{} // purchases with items that have been read, by the hash of what their rows share
-	batch       []csvRecord
+	batch       csvBatch            // being filled
+	batches     chan csvBatch       // to be sent
+	stopped     chan struct{}       // closed when nothing more will be sent
 	report      importReport
 	rejectsName string
 	rejects     *csv.Writer // nil until there is one
@@ -211,6 +222,23 @@ func (im *importer) run(file io.Reader) (err error) {
 	if missing := im.missingColumns(); len(missing) > 0 {
 		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
 	}
+	im.batches, im.stopped = make(chan csvBatch), make(chan struct{})
+	go func() {
+		defer close(im.stopped)
+		err = im.sendAll()
+	}()
+	readErr := im.read(in)
+	close(im.batches)
+	<-im.stopped
+	if err = cmp.Or(err, readErr); err != nil {
+		return err
+	}
+	return im.call(im.ctx, "import/done", importEnd{im.org, im.id}, new(struct{}))
+}
+
+// read reads the records and hands them over by the batch, so that the next
+// one is read while one is taken in.
+func (im *importer) read(in *lineReader) error {
 	for {
 		line, err := in.record()
 		if err == io.EOF {
@@ -219,7 +247,7 @@ func (im *importer) run(file io.Reader) (err error) {
 		if err != nil {
 			return err
 		}
-		im.report.Rows++
+		im.batch.rows++
 		line.wrong = cmp.Or(line.wrong, im.malformed(line.fields))
 		if err := im.take(line); err != nil {
 			return err
@@ -228,10 +256,7 @@ func (im *importer) run(file io.Reader) (err error) {
 	if err := im.close(); err != nil {
 		return err
 	}
-	if err := im.send(); err != nil {
-		return err
-	}
-	return im.call(im.ctx, "import/done", importEnd{im.org, im.id}, new(struct{}))
+	return im.handOver()
 }
 
 // take puts one line where it belongs. One that cannot be read waits for the
@@ -273,7 +298,7 @@ func (im *importer) close() error {
 		return err
 	}
 	for _, line := range held {
-		if err := im.reject([]csvLine{line}, line.wrong); err != nil {
+		if err := im.add(csvRecord{lines: []csvLine{line}, wrong: line.wrong}); err != nil {
 			return err
 		}
 	}
@@ -375,22 +400,55 @@ func (im *importer) add(r csvRecord) error {
 	if len(r.lines) == 0 {
 		return nil
 	}
+	b := &im.batch
 	if r.wrong != "" {
-		return im.reject(r.lines, r.wrong)
+		b.wrong = append(b.wrong, r)
+	} else {
+		b.records = append(b.records, r)
 	}
-	if im.batch = append(im.batch, r); len(im.batch) < importBatch {
+	if b.lines += len(r.lines); b.lines < importBatch {
 		return nil
 	}
-	return im.send()
+	return im.handOver()
 }
 
-// send has a batch taken in and reports what was not.
-func (im *importer) send() error {
-	if len(im.batch) == 0 {
+// errStopped ends the reading when the sending has failed.
+var errStopped = errors.New("import: stopped")
+
+// handOver has the batch sent.
+func (im *importer) handOver() error {
+	select {
+	case im.batches <- im.batch:
+		im.batch = csvBatch{rows: im.batch.rows}
+		return nil
+	case <-im.stopped:
+		return errStopped
+	}
+}
+
+func (im *importer) sendAll() error {
+	for b := range im.batches {
+		if err := im.send(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send reports what of a batch was wrong in the file, has the rest taken in and
+// reports what was not.
+func (im *importer) send(b csvBatch) error {
+	im.report.Rows = b.rows
+	for _, r := range b.wrong {
+		if err := im.reject(r.lines, r.wrong); err != nil {
+			return err
+		}
+	}
+	if len(b.records) == 0 {
 		return nil
 	}
 	request := importRequest{Org: im.org, Kind: im.kind, Import: im.id}
-	for _, r := range im.batch {
+	for _, r := range b.records {
 		request.Rows = append(request.Rows, r.row)
 	}
 	var outcomes []importOutcome
@@ -400,7 +458,7 @@ func (im *importer) send() error {
 	for i, o := range outcomes {
 		switch {
 		case o.Reason != "":
-			if err := im.reject(im.batch[i].lines, o.Reason); err != nil {
+			if err := im.reject(b.records[i].lines, o.Reason); err != nil {
 				return err
 			}
 		case o.Added:
@@ -409,7 +467,6 @@ func (im *importer) send() error {
 			im.report.Known++
 		}
 	}
-	im.batch = im.batch[:0]
 	if im.progress != nil {
 		rate := float64(im.report.Rows) / max(time.Since(im.started).Seconds(), 0.001)
 		fmt.Fprintf(im.progress, "\r%d filas, %.0f por segundo, %d con errores ", im.report.Rows, rate, im.report.Wrong)

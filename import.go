@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -102,20 +103,85 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 	if err != nil {
 		return nil, err
 	}
-	now, s := instantOf(a.engine.now()), a.engine.seed()
+	now := instantOf(a.engine.now())
 	a.engine.imports.wait(in.Import, now.add(importPause))
-	return update(ctx, a.engine.store, func(tx Tx) ([]importOutcome, error) {
-		batch := newOverlay(tx)
-		t, err := a.engine.inTxn(batch, org, now, s)
-		if err != nil {
-			return nil, err
+	var outcomes []importOutcome
+	var parts []*importPart
+	// collect waits for the first of the parts that are under way.
+	collect := func() error {
+		p := parts[0]
+		parts = parts[1:]
+		<-p.done
+		outcomes = append(outcomes, p.outcomes...)
+		return p.err
+	}
+	for rows := range slices.Chunk(in.Rows, importPartRows) {
+		if len(parts) == 2 {
+			err = collect()
 		}
-		outcomes, err := t.importRows(batch, in.Kind, in.Rows)
-		if err != nil {
-			return nil, err
+		if err != nil || len(parts) > 0 && parts[0].failed() {
+			break
 		}
-		return outcomes, batch.flush(tx)
-	})
+		parts = append(parts, a.engine.beginPart(ctx, org, now, in.Kind, rows))
+	}
+	for len(parts) > 0 {
+		err = cmp.Or(err, collect())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// importPartRows is how many rows go into one transaction: it holds up others
+// for some hundredths of a second.
+const importPartRows = 500
+
+// An importPart is rows on their way into the store.
+type importPart struct {
+	done     chan struct{} // closed when it is known what became of them
+	outcomes []importOutcome
+	err      error
+}
+
+// failed tells whether the part is known not to be in the store.
+func (p *importPart) failed() bool {
+	select {
+	case <-p.done:
+		return p.err != nil
+	default:
+		return false
+	}
+}
+
+// beginPart has rows taken in, and returns when that has begun, or failed to:
+// what is begun next comes after it. While the one is being stored the next can
+// be worked on. When the one cannot be stored, for lack of space, the next
+// mostly fails too; if not, it is as if the file had another order.
+func (e *engine) beginPart(ctx context.Context, org uint32, now instant, kind string, rows []importRow) *importPart {
+	p := &importPart{done: make(chan struct{})}
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	s := e.seed()
+	go func() {
+		defer begin()
+		defer close(p.done)
+		p.outcomes, p.err = update(ctx, e.store, func(tx Tx) ([]importOutcome, error) {
+			begin()
+			batch := newOverlay(tx)
+			t, err := e.inTxn(batch, org, now, s)
+			if err != nil {
+				return nil, err
+			}
+			outcomes, err := t.importRows(batch, kind, rows)
+			if err != nil {
+				return nil, err
+			}
+			return outcomes, batch.flush(tx)
+		})
+	}()
+	<-begun
+	return p
 }
 
 // manyHeld is how many tallies an import keeps back.

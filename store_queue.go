@@ -14,8 +14,9 @@ import (
 // Bounds of a writeQueue. The last two end a batch, which may pass maxBatchBytes
 // by what its last function writes.
 const (
-	defaultWaiting = 1024 // updates that wait, where the store's options say nothing
-	enoughCalls    = 16   // are stored at once if nothing is being stored, while the rest are run
+	defaultWaiting = 1024      // updates that wait, where the store's options say nothing
+	enoughCalls    = 16        // are stored at once if nothing is being stored, while the rest are run
+	enoughBytes    = 256 << 10 // the same
 	maxBatchCalls  = 1024
 	maxBatchBytes  = 8 << 20
 )
@@ -73,6 +74,11 @@ type group struct {
 	batch  batch
 	calls  []*call
 	writes *overlay // what those that succeeded wrote
+}
+
+// enough tells whether to store the group while others wait.
+func (g *group) enough() bool {
+	return len(g.calls) >= enoughCalls || g.writes.size >= enoughBytes
 }
 
 func (g *group) full() bool {
@@ -179,7 +185,7 @@ func (q *writeQueue) serve() {
 	}()
 	for !q.closing || q.open != nil || q.storing != nil {
 		switch {
-		case q.open != nil && q.storing == nil && len(q.open.calls) >= enoughCalls:
+		case q.open != nil && q.storing == nil && q.open.enough():
 			q.handOver()
 		case q.takeWaiting():
 		case q.open != nil && q.storing == nil:
@@ -276,12 +282,12 @@ func (q *writeQueue) openGroup() error {
 }
 
 // handOver has the open group stored. One of a single update is stored at
-// once, since to wake the storer takes longer than to go without the updates
-// that might come meanwhile.
+// once if no other waits, since to wake the storer takes longer than to go
+// without the updates that might come meanwhile.
 func (q *writeQueue) handOver() {
 	g := q.open
 	q.open = nil
-	if len(g.calls) == 1 {
+	if len(g.calls) == 1 && len(q.waiting) == 0 {
 		g.answer(q.commit(g))
 		return
 	}
