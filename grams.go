@@ -111,9 +111,11 @@ func (t *txn) indexUntil(last uint64) error {
 	if err != nil || done >= last {
 		return err
 	}
+	const most = 80 // grams of a customer, or so
+	list := make([]gramAt, 0, most*min(last-done, gramBlock))
 	for from := done + 1; from <= last; {
 		to := min(last, (from/gramBlock+1)*gramBlock-1)
-		var list []gramAt
+		list = list[:0]
 		for c, err := range t.customersBetween(from, to) {
 			if err != nil {
 				return err
@@ -139,7 +141,6 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 		if err != nil {
 			return err
 		}
-		slices.Sort(added)
 		kept, merged = appendOccurrences(kept[:0], value), merged[:0]
 		rest := kept
 		for len(added) > 0 && len(rest) > 0 {
@@ -158,9 +159,10 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 	return nil
 }
 
-// byGram yields the grams of a list in order, each with where it occurs, in any
-// order. They are brought together by counting how many there are of each.
+// byGram yields the grams of a list, in which customers come in order, each with
+// where it occurs, in order too. They are put in order by counting.
 func byGram(list []gramAt) iter.Seq2[gram, []occurrence] {
+	list = byPlace(list)
 	type numbered struct {
 		gram        gram
 		number, end int
@@ -178,18 +180,17 @@ func byGram(list []gramAt) iter.Seq2[gram, []occurrence] {
 		numberAt[i] = int32(number)
 		grams[number].end++
 	}
-	for i := 1; i < len(grams); i++ {
-		grams[i].end += grams[i-1].end
-	}
 	starts := make([]int, len(grams))
 	for i := range grams {
+		if i > 0 {
+			grams[i].end += grams[i-1].end
+		}
 		starts[i] = grams[i].end
 	}
 	all := make([]occurrence, len(list))
-	for i := len(list) - 1; i >= 0; i-- {
-		at := &starts[numberAt[i]]
-		*at--
-		all[*at] = list[i].at
+	for i, number := range slices.Backward(numberAt) {
+		starts[number]--
+		all[starts[number]] = list[i].at
 	}
 	slices.SortFunc(grams, func(a, b numbered) int { return cmp.Compare(a.gram, b.gram) })
 	return func(yield func(gram, []occurrence) bool) {
@@ -199,6 +200,27 @@ func byGram(list []gramAt) iter.Seq2[gram, []occurrence] {
 			}
 		}
 	}
+}
+
+// byPlace returns the list in the order of places, and within each as it was.
+func byPlace(list []gramAt) []gramAt {
+	var starts []int
+	for _, g := range list {
+		if place := int(g.at >> 16); place+1 >= len(starts) {
+			starts = append(starts, make([]int, place+2-len(starts))...)
+		}
+		starts[g.at>>16+1]++
+	}
+	for i := 1; i < len(starts); i++ {
+		starts[i] += starts[i-1]
+	}
+	sorted := make([]gramAt, len(list))
+	for _, g := range list {
+		at := &starts[g.at>>16]
+		sorted[*at] = g
+		*at++
+	}
+	return sorted
 }
 
 // reindex changes the index for a customer whose texts were others before.

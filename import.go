@@ -351,7 +351,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 			return false, err
 		}
 	}
-	_, _, err = t.registerSale(s)
+	_, _, err = t.registerSaleOf(c, s)
 	return err == nil, err
 }
 

@@ -244,9 +244,17 @@ type newSale struct {
 // registerSale records a purchase and what it earns, or a return and what it
 // takes back, in one transaction (contract §9).
 func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
-	c, err := t.activeCustomer(in.Customer)
+	c, err := t.customer(in.Customer)
 	if err != nil {
 		return nil, nil, err
+	}
+	return t.registerSaleOf(c, in)
+}
+
+// registerSaleOf is registerSale for a customer who was found already.
+func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) {
+	if c.Status != statusActive {
+		return nil, nil, newError("customer_inactive")
 	}
 	a, err := t.account(c, t.cfg.programNumber(c.Program))
 	if err != nil {
