@@ -99,6 +99,20 @@ func runBound() error {
 	return server.Serve(listener)
 }
 
+// likePath is answered with as many headers as sello sends: what net/http takes
+// for them is in no handler's hand.
+const likePath = "/like"
+
+var likeHeaders = map[string]string{
+	"Cache-Control":         "no-store",
+	"X-Request-Id":          "KZ4QW7T2JYV6M3SLXA5CPAAAAB",
+	"Ratelimit-Policy":      `"minute";q=1000000000;w=60`,
+	"Ratelimit":             `"minute";r=999999999;t=60`,
+	"X-Ratelimit-Limit":     "1000000000",
+	"X-Ratelimit-Remaining": "999999999",
+	"X-Ratelimit-Reset":     "60",
+}
+
 func boundHandler(s boundSetup) http.Handler {
 	body := []byte(s.Body)
 	answer := func(w http.ResponseWriter, status int, body []byte) {
@@ -126,6 +140,12 @@ func boundHandler(s boundSetup) http.Handler {
 				return
 			}
 			answer(w, http.StatusCreated, created)
+		case r.URL.Path == likePath:
+			h := w.Header()
+			for name, value := range likeHeaders {
+				h[name] = []string{value}
+			}
+			answer(w, http.StatusOK, body)
 		case r.URL.Path == "/page":
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)
