@@ -72,23 +72,42 @@ func newListMeta(total uint64, p page) listMeta {
 
 func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, error)) (list[T], error) {
 	l := list[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
-	for i, r := range records {
+	var turn pacer
+	for _, r := range records {
 		v, err := shape(r)
 		if err != nil {
 			return l, err
 		}
 		l.Data = append(l.Data, v)
-		yieldWithin(i)
+		turn.pause()
 	}
 	return l, nil
 }
 
-// yieldWithin is called for each element of a list, so that a long one does not
-// keep small requests waiting. To yield more often would cost a page more, by
-// waking another processor each time, than it spares them.
-func yieldWithin(i int) {
-	if i%64 == 63 {
+// A pacer lets others have the processor where what is done takes long, so that
+// small requests do not wait behind a long list. It begins with the first pause.
+type pacer struct {
+	n     int
+	since time.Time
+}
+
+// A long turn is what is worth it: to let go of the processor wakes another one.
+const (
+	longTurn  = 200 * time.Microsecond
+	lookEvery = 16 // pauses
+)
+
+// pause is called for each element.
+func (p *pacer) pause() {
+	if p.n++; p.n%lookEvery > 0 {
+		return
+	}
+	switch now := time.Now(); {
+	case p.since.IsZero():
+		p.since = now
+	case now.Sub(p.since) > longTurn:
 		runtime.Gosched()
+		p.since = time.Now()
 	}
 }
 
@@ -296,7 +315,8 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 	}
 	slices.SortFunc(inOrder, func(i, j int) int { return bytes.Compare(ids[i][:], ids[j][:]) })
 	items := make([]customerItem, len(ids))
-	for n, i := range inOrder {
+	var turn pacer
+	for _, i := range inOrder {
 		c, err := t.listedCustomer(ids[i])
 		if err == nil {
 			items[i], err = t.customerItem(c)
@@ -304,7 +324,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 		if err != nil {
 			return nil, err
 		}
-		yieldWithin(n)
+		turn.pause()
 	}
 	return items, nil
 }

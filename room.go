@@ -53,6 +53,9 @@ func unitsOf(n int) int { return (n + roomUnit - 1) / roomUnit }
 // none.
 func (r *room) take(ctx context.Context, units int, patience time.Duration) (int, error) {
 	units = min(units, max(cap(r.taken), 1)) // what is larger has it for itself
+	if r.takeNow(units) {
+		return units, nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w: no room for a large request", errUnavailable))
 	defer cancel()
 	select {
@@ -70,6 +73,26 @@ func (r *room) take(ctx context.Context, units int, patience time.Duration) (int
 		}
 	}
 	return units, nil
+}
+
+// takeNow takes units, or none if that would mean to wait. To wait takes a
+// timer, which wakes another thread.
+func (r *room) takeNow(units int) bool {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	default:
+		return false
+	}
+	for n := range units {
+		select {
+		case r.taken <- struct{}{}:
+		default:
+			r.give(n)
+			return false
+		}
+	}
+	return true
 }
 
 func (r *room) give(units int) {
