@@ -212,6 +212,9 @@ func (s *boltStore) takeUpJournal() error {
 	}
 	s.first = first
 	if s.journal, err = openJournal(s.path, store, first, false); err != nil {
+		if !file.headersWhole() { // the other one may have asked for no journal
+			err = fmt.Errorf("%w; una de sus dos cabeceras está dañada", err)
+		}
 		return err
 	}
 	s.journal.sync = !s.opts.noSync

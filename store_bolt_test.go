@@ -166,6 +166,8 @@ func TestBoltDamaged(t *testing.T) {
 		{"newer header says more", func(f []byte) []byte { return morePages(f, newerHeader(f)) }, "archivo truncado: "},
 		{"older header says more", func(f []byte) []byte { return morePages(f, olderHeader(f)) }, ""},
 		{"older header damaged", func(f []byte) []byte { olderHeader(f)[60] ^= 1; return f }, ""},
+		{"newer header damaged", func(f []byte) []byte { newerHeader(f)[60] ^= 1; return f },
+			"falta store-journal1, sin el que el archivo no está completo; una de sus dos cabeceras está dañada"},
 		{"both headers damaged", func(f []byte) []byte { f[60] ^= 1; f[4096+60] ^= 1; return f },
 			"archivo dañado: ninguna de sus dos cabeceras está completa"},
 		{"other version", func(f []byte) []byte { f[20] = 3; seal(f); return f }, "no es un archivo de sello"},
