@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"net"
@@ -298,7 +300,7 @@ func socketPath(file string) (string, error) {
 // adminReply is what goes back over the socket: a result or an error.
 type adminReply struct {
 	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	Error  string          `json:"error,omitempty"` // in words: the types of errors go no further
 }
 
 // listenAdmin opens the socket for the owner of the process alone. The caller
@@ -351,7 +353,9 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 			answer.Result, err = encode(result)
 		}
 		if err != nil {
-			answer.Error = err.Error()
+			if answer.Error = inWords(err); errors.Is(err, fs.ErrPermission) {
+				answer.Error += " para el usuario del servidor, que es quien lo hace"
+			}
 		}
 		log.Info("admin", "operation", name, "ok", err == nil)
 		if raw, err = encode(answer); err == nil {
@@ -412,7 +416,7 @@ func overSocket(file string) (call adminCaller, ok bool) {
 		}
 		res, err := client.Do(req)
 		if err != nil {
-			return err
+			return cmp.Or(ctx.Err(), adminErrorf("el servidor terminó antes de responder"))
 		}
 		defer res.Body.Close()
 		var answer adminReply

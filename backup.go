@@ -41,11 +41,16 @@ type backedUp struct {
 // backup puts a copy of the state that was committed last at path. It replaces
 // nothing but another store's file that is not in use.
 func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, err error) {
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return nil, err
+	defer func() {
+		if err != nil { // that it is about a temporary name is nobody's concern
+			err = fmt.Errorf("%s: %w", path, openError(err))
+		}
+	}()
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("no existe el directorio")
 	}
 	if err := s.mayReplace(path); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, openError(err))
+		return nil, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 	if err != nil {
@@ -62,9 +67,12 @@ func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, er
 		return nil, err
 	}
 	if err := s.mayReplace(path); err != nil { // the copying may have taken long
-		return nil, fmt.Errorf("%s: %w", path, openError(err))
+		return nil, err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
+		if e, ok := errors.AsType[*os.LinkError](err); ok {
+			err = e.Err
+		}
 		return nil, err
 	}
 	return &backedUp{path, info.Size(), entries}, syncDir(filepath.Dir(path))
@@ -111,8 +119,9 @@ func (s *boltStore) copyTo(ctx context.Context, f *os.File) (entries int, err er
 		return 0, err
 	}
 	defer state.release()
-	if _, err := state.file.tx.WriteTo(&flushingWriter{ctx: ctx, file: f}); err != nil {
-		return 0, cmp.Or(ctx.Err(), err) // bbolt wraps none
+	w := &flushingWriter{ctx: ctx, file: f}
+	if _, err := state.file.tx.WriteTo(w); err != nil {
+		return 0, cmp.Or(w.err, err) // of some, bbolt keeps only the text
 	}
 	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{
 		PageSize: boltPageSize, FreelistType: bolt.FreelistArrayType, NoSync: true, NoStatistics: true,
@@ -196,13 +205,15 @@ type flushingWriter struct {
 	ctx     context.Context
 	file    *os.File
 	pending int
+	err     error // that has ended it
 }
 
-func (w *flushingWriter) Write(b []byte) (int, error) {
+func (w *flushingWriter) Write(b []byte) (n int, err error) {
+	defer func() { w.err = err }()
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := w.file.Write(b)
+	n, err = w.file.Write(b)
 	if w.pending += n; err == nil && w.pending >= backupFlush {
 		w.pending = 0
 		err = fdatasync(w.file)

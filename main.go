@@ -117,34 +117,70 @@ func run(ctx context.Context, args []string, env environment) int {
 // inWords is an error as a person reads it.
 func inWords(err error) string {
 	text := err.Error()
-	if file := (*fs.PathError)(nil); errors.As(err, &file) { // what was tried on it says nothing more
-		text = strings.Replace(text, file.Error(), file.Path+": "+file.Err.Error(), 1)
+	// What was tried says nothing more than on what.
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		text = strings.Replace(text, e.Error(), e.Path+": "+e.Err.Error(), 1)
 	}
-	if cause := syscall.Errno(0); errors.As(err, &cause) {
-		switch {
-		case errors.Is(cause, fs.ErrNotExist):
-			text = strings.Replace(text, cause.Error(), "no existe", 1)
-		case errors.Is(cause, fs.ErrPermission):
-			text = strings.Replace(text, cause.Error(), "sin permiso", 1)
-		case cause == syscall.ELOOP:
-			text = strings.Replace(text, cause.Error(), "demasiados enlaces simbólicos", 1)
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		text = strings.Replace(text, e.Error(), e.New+": "+e.Err.Error(), 1)
+	}
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		text = strings.Replace(text, e.Error(), e.Err.Error(), 1)
+	}
+	cause, known := errors.AsType[syscall.Errno](err)
+	for _, fault := range faultWords {
+		said := fault.err.Error()
+		if known && errors.Is(cause, fault.err) { // systems say it in their own ways
+			said = cause.Error()
 		}
+		text = strings.Replace(text, said, fault.words, 1)
 	}
+	text = strings.Replace(text, "store: commit: ", "", 1)
 	for _, known := range damageWords {
-		if before, rest, ok := strings.Cut(text, known.text); ok {
-			before = strings.TrimSuffix(before, "store: commit: ")
+		if before, rest, ok := strings.Cut(text, known.err.Error()); ok {
 			text = before + known.words + strings.Replace(damagedPlace.FindString(rest), ": page", ", página", 1)
 		}
 	}
 	return text
 }
 
-// What is said of a damaged file in the log, and in words. It may come from the
-// socket, as text.
-var damageWords = []struct{ text, words string }{
-	{errCorrupt.Error(), "archivo dañado"},
-	{errRecord.Error(), "archivo dañado: un registro no se puede leer"},
-	{errLots.Error(), "archivo dañado: los lotes de una cuenta no suman su saldo"},
+// What the system and the store say in English, and in words. Some of it comes
+// as text alone.
+var faultWords = []struct {
+	err   error
+	words string
+}{
+	{fs.ErrNotExist, "no existe"},
+	{fs.ErrPermission, "sin permiso"},
+	{syscall.ELOOP, "demasiados enlaces simbólicos"},
+	{syscall.ENOTDIR, "no es un directorio"},
+	{syscall.EISDIR, "es un directorio"},
+	{syscall.ENAMETOOLONG, "el nombre es demasiado largo"},
+	{syscall.ENOSPC, "no queda espacio en el disco"},
+	{syscall.EDQUOT, "se agotó la cuota de disco"},
+	{syscall.EFBIG, "sería demasiado grande"},
+	{syscall.EROFS, "el disco es de solo lectura"},
+	{syscall.EIO, "el disco no se puede leer o escribir"},
+	{syscall.EMFILE, "hay demasiados archivos abiertos"},
+	{syscall.EADDRINUSE, "la dirección ya está en uso"},
+	{syscall.EADDRNOTAVAIL, "no es una dirección de esta máquina"},
+	{context.Canceled, "se interrumpió"},
+	{errFileRemoved, "el archivo se borró mientras estaba en uso"},
+	{errFileReplaced, "el archivo se reemplazó mientras estaba en uso"},
+	{errFileCut, "el archivo se acortó mientras estaba en uso"},
+	{errFailed, "no se puede escribir tras un fallo del disco"},
+	{errUnavailable, "por ahora no se puede escribir"},
+	{errClosed, "el archivo se está cerrando"},
+}
+
+// What is said of a damaged file in the log, and in words.
+var damageWords = []struct {
+	err   error
+	words string
+}{
+	{errCorrupt, "archivo dañado"},
+	{errRecord, "archivo dañado: un registro no se puede leer"},
+	{errLots, "archivo dañado: los lotes de una cuenta no suman su saldo"},
 }
 
 var damagedPlace = regexp.MustCompile(`^: page \d+`)
@@ -598,7 +634,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 func runBackup(ctx context.Context, c *invocation) error {
 	path, err := filepath.Abs(c.args[0])
 	if err != nil {
-		return err
+		return fmt.Errorf("el directorio actual: %w", err)
 	}
 	if _, used := overSocket(path); used {
 		return adminErrorf("%s: un servidor lo tiene abierto: no se reemplaza", path)

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,6 +186,7 @@ func TestCommandLine(t *testing.T) {
 		{"apply x -json=no", 2, "", `valor no válido para -json: "no"`, "neither true nor false"},
 		{"key create -org x -name y -rate-limit n", 2, "", `valor no válido para -rate-limit: "n"`, "no number"},
 		{"serve -addr 256.0.0.1:1", 1, "", "no se puede escuchar en 256.0.0.1:1", "no such address, and no file is made"},
+		{"serve -addr 127.0.0.1", 2, "", "-addr va como 127.0.0.1:8080", "no port"},
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
@@ -312,6 +315,63 @@ func TestServe(t *testing.T) {
 		t.Errorf("the customers are gone: %s", body)
 	}
 	server.wantStatus(401, "/customers", during, "still revoked")
+}
+
+// TestSameWords: a command fails in the same words whether a server does the
+// work or not.
+func TestSameWords(t *testing.T) {
+	s := newTill(t)
+	document := s.file("luna.json", string(demoDocument))
+	s.ok("apply " + document)
+	occupied := s.file("occupied", "")
+	lines := map[string]string{
+		"backup " + filepath.Join(s.dir, "none", "copy.db"):     filepath.Join("none", "copy.db") + ": no existe el directorio\n",
+		"backup " + filepath.Join(occupied, "copy.db"):          ": no es un directorio\n",
+		"backup " + document:                                    "ya existe y no se reemplaza: no es un archivo de sello\n",
+		"backup " + s.dir:                                       ": no es un archivo regular\n",
+		"export -org nadie":                                     `no hay ninguna organización "nadie"`,
+		"key revoke -org cafe-luna " + id{}.derive("").String(): "no hay ninguna clave",
+		"import customers " + filepath.Join(s.dir, "none.csv"):  "none.csv: no existe\n",
+	}
+	alone := map[string]string{}
+	for line, want := range lines {
+		code, out, errs := s.run(line)
+		if code != 1 || out != "" || !strings.Contains(errs, want) || strings.Contains(errs, ".new-") || faultIn(code, errs) != "" {
+			t.Errorf("sello %s: exit %d\n%s%s", line, code, out, errs)
+		}
+		alone[line] = errs
+	}
+	s.start("serve")
+	for line, want := range alone {
+		if code, out, errs := s.run(line); code != 1 || out != "" || errs != want {
+			t.Errorf("sello %s, beside a server: exit %d\n%s%swant\n%s", line, code, out, errs, want)
+		}
+	}
+}
+
+// TestInWords: what the system and the store say in English is said in Spanish.
+func TestInWords(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&fs.PathError{Op: "open", Path: "a.db", Err: syscall.ENOENT}, "a.db: no existe"},
+		{fmt.Errorf("b.db: %w", openError(&fs.PathError{Op: "write", Path: "b.db.new-1", Err: syscall.ENOSPC})), "b.db: no queda espacio en el disco"},
+		{commitError(&fs.PathError{Op: "write", Path: "a.db", Err: syscall.ENOSPC}), "por ahora no se puede escribir: a.db: no queda espacio en el disco"},
+		{commitError(&fs.PathError{Op: "write", Path: "a.db", Err: syscall.EIO}), "a.db: el disco no se puede leer o escribir"},
+		{&os.LinkError{Op: "rename", Old: "x", New: "y", Err: syscall.EACCES}, "y: sin permiso"},
+		{fmt.Errorf("el directorio actual: %w", os.NewSyscallError("getwd", syscall.ENOENT)), "el directorio actual: no existe"},
+		{fmt.Errorf("a.db: %w", errFileCut), "a.db: el archivo se acortó mientras estaba en uso"},
+		{fmt.Errorf("a.db-journal2: %w", errFileRemoved), "a.db-journal2: el archivo se borró mientras estaba en uso"},
+		{fmt.Errorf("a.db: %w", errFileReplaced), "a.db: el archivo se reemplazó mientras estaba en uso"},
+		{errFailed, "no se puede escribir tras un fallo del disco"},
+		{context.Canceled, "se interrumpió"},
+		{adminErrorf("se deja como está"), "se deja como está"},
+	} {
+		if got := inWords(test.err); got != test.want {
+			t.Errorf("%v: %q, want %q", test.err, got, test.want)
+		}
+	}
 }
 
 // TestDemo starts the demo twice on the same file: each time it prints a key

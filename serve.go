@@ -95,7 +95,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	// First, so that an address that cannot be had leaves no new file behind.
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
-		return fmt.Errorf("no se puede escuchar en %s: %w", c.addr, err)
+		return cannotListen(c.addr, err)
 	}
 	defer listener.Close() // the server has closed it by then, unless there was none
 	store, err := openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
@@ -173,6 +173,19 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		log.Info("stopped")
 	}
 	return err
+}
+
+// cannotListen says why an address cannot be had.
+func cannotListen(addr string, err error) error {
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
+		return &usageError{fmt.Sprintf("-addr va como 127.0.0.1:8080, una dirección y un puerto: %q", addr)}
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		err = errors.New("no se encuentra esa dirección")
+	} else if e, ok := errors.AsType[*net.OpError](err); ok {
+		err = e.Err // the rest is said already
+	}
+	return fmt.Errorf("no se puede escuchar en %s: %w", addr, err)
 }
 
 // shutDown waits for what is in flight, for so long in all. A client that

@@ -141,7 +141,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 			}
 			found, err := checkHeader(f)
 			if err == nil && opened != nil && !os.SameFile(opened, found) { // a backup's reading
-				err = fmt.Errorf("%s: the file was replaced", path)
+				err = errFileReplaced // the caller names the path
 			}
 			if err != nil {
 				f.Close()
@@ -404,6 +404,13 @@ func (s *boltStore) begin(writable bool) (tx *bolt.Tx, err error) {
 	return tx, err
 }
 
+// What watch finds, and who opens a file that is being replaced.
+var (
+	errFileRemoved  = errors.New("the file was removed")
+	errFileReplaced = errors.New("the file was replaced")
+	errFileCut      = errors.New("the file was cut short")
+)
+
 // watch breaks the queue when the file's name, or one of the journal's, no
 // longer leads to the file that was opened, or when the file becomes shorter,
 // which bbolt never makes it.
@@ -421,7 +428,7 @@ func (s *boltStore) watch(opened fs.FileInfo, every time.Duration) {
 		case err != nil:
 			s.queue.fail(err)
 		case now != nil && now.Size() < size:
-			s.queue.fail(fmt.Errorf("%s: the file was cut short", s.path))
+			s.queue.fail(fmt.Errorf("%s: %w", s.path, errFileCut))
 		case now != nil:
 			size = now.Size()
 		}
@@ -445,11 +452,11 @@ func look(path string, opened fs.FileInfo) (fs.FileInfo, error) {
 	now, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: the file was removed", path)
+		return nil, fmt.Errorf("%s: %w", path, errFileRemoved)
 	case err != nil:
 		return nil, nil
 	case !os.SameFile(opened, now):
-		return nil, fmt.Errorf("%s: the file was replaced", path)
+		return nil, fmt.Errorf("%s: %w", path, errFileReplaced)
 	}
 	return now, nil
 }
