@@ -26,12 +26,15 @@ import (
 // itself. Either way it is the same operation (contract §10).
 
 // An adminError is a fault in the words of whoever runs a command.
-type adminError struct{ message string }
+type adminError struct {
+	message string
+	damage  bool // of the file
+}
 
 func (e *adminError) Error() string { return e.message }
 
 func adminErrorf(format string, args ...any) error {
-	return &adminError{fmt.Sprintf(format, args...)}
+	return &adminError{message: fmt.Sprintf(format, args...)}
 }
 
 // admin runs operations on an engine.
@@ -301,6 +304,7 @@ func socketPath(file string) (string, error) {
 type adminReply struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"` // in words: the types of errors go no further
+	Damage bool            `json:"damage,omitempty"`
 }
 
 // listenAdmin opens the socket for the owner of the process alone. The caller
@@ -353,6 +357,7 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 			answer.Result, err = encode(result)
 		}
 		if err != nil {
+			answer.Damage = isDamage(err)
 			if answer.Error = inWords(err); errors.Is(err, fs.ErrPermission) {
 				answer.Error += " para el usuario del servidor, que es quien lo hace"
 			}
@@ -424,7 +429,7 @@ func overSocket(file string) (call adminCaller, ok bool) {
 			return adminErrorf("el servidor no conoce la operación %s", name)
 		}
 		if answer.Error != "" {
-			return &adminError{answer.Error}
+			return &adminError{answer.Error, answer.Damage}
 		}
 		return json.Unmarshal(answer.Result, out)
 	}, true

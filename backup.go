@@ -42,7 +42,9 @@ type backedUp struct {
 // nothing but another store's file that is not in use.
 func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, err error) {
 	defer func() {
-		if err != nil { // that it is about a temporary name is nobody's concern
+		if isDamage(err) {
+			err = s.named(err)
+		} else if err != nil { // that it is about a temporary name is nobody's concern
 			err = fmt.Errorf("%s: %w", path, openError(err))
 		}
 	}()

@@ -138,18 +138,45 @@ func inWords(err error) string {
 	text = strings.Replace(text, "store: commit: ", "", 1)
 	for _, known := range damageWords {
 		if before, rest, ok := strings.Cut(text, known.err.Error()); ok {
-			text = before + known.words + strings.Replace(damagedPlace.FindString(rest), ": page", ", página", 1)
+			text = before + known.words + damagedPlace(rest) + ": restaura una copia de seguridad"
 		}
 	}
 	return text
 }
 
-// What the system and the store say in English, and in words. Some of it comes
-// as text alone.
-var faultWords = []struct {
+// damagedPlace is where the damage is, as far as the rest of an errCorrupt says.
+func damagedPlace(rest string) string {
+	if m := pageNamed.FindStringSubmatch(rest); m != nil {
+		return ", página " + m[1]
+	}
+	if m := tableNamed.FindStringSubmatch(rest); m != nil {
+		letter, _ := strconv.ParseUint(m[1], 16, 8)
+		return fmt.Sprintf(", tabla %q", rune(letter)) // as README.md names them
+	}
+	return ""
+}
+
+var (
+	pageNamed  = regexp.MustCompile(`^: page (\d+)`)
+	tableNamed = regexp.MustCompile(`^ in table 0x([0-9a-f]{2})`)
+)
+
+// isDamage tells whether an error says that the file is damaged.
+func isDamage(err error) bool {
+	if e, ok := errors.AsType[*adminError](err); ok && e.damage {
+		return true
+	}
+	return slices.ContainsFunc(damageWords, func(known wording) bool { return errors.Is(err, known.err) })
+}
+
+type wording struct {
 	err   error
 	words string
-}{
+}
+
+// What the system and the store say in English, and in words. Some of it comes
+// as text alone.
+var faultWords = []wording{
 	{fs.ErrNotExist, "no existe"},
 	{fs.ErrPermission, "sin permiso"},
 	{syscall.ELOOP, "demasiados enlaces simbólicos"},
@@ -174,16 +201,11 @@ var faultWords = []struct {
 }
 
 // What is said of a damaged file in the log, and in words.
-var damageWords = []struct {
-	err   error
-	words string
-}{
+var damageWords = []wording{
 	{errCorrupt, "archivo dañado"},
 	{errRecord, "archivo dañado: un registro no se puede leer"},
 	{errLots, "archivo dañado: los lotes de una cuenta no suman su saldo"},
 }
-
-var damagedPlace = regexp.MustCompile(`^: page \d+`)
 
 func dispatch(ctx context.Context, args []string, env environment) error {
 	if len(args) == 0 {
@@ -603,32 +625,40 @@ func runVerify(ctx context.Context, c *invocation) error {
 		}
 		in.Since = earlier.Ledgers
 	}
-	return c.withAdmin(false, func(call adminCaller) error {
-		var out verification
-		if err := call(ctx, "verify", in, &out); err != nil {
-			return err
-		}
-		err := c.print(out, func(w io.Writer) {
-			for _, p := range out.Problems {
-				fmt.Fprintln(w, p)
-			}
-			fmt.Fprintln(w, strings.Join([]string{
-				plural(int(out.Organizations), "organización", "organizaciones"), plural(int(out.Customers), "cliente", "clientes"),
-				plural(int(out.Movements), "movimiento", "movimientos"), plural(int(out.Sales), "venta", "ventas"),
-				plural(int(out.Redemptions), "canje", "canjes"),
-			}, ", "))
-			for _, l := range out.Ledgers {
-				fmt.Fprintf(w, "libro de %s: %s, huella %x\n", l.Organization, plural(int(l.Movements), "movimiento", "movimientos"), l.Digest)
-			}
-			if len(out.Problems) == 0 {
-				fmt.Fprintln(w, "todo cuadra")
-			}
-		})
-		if err == nil && len(out.Problems) > 0 {
-			err = adminErrorf("%s", plural(len(out.Problems), "diferencia", "diferencias"))
-		}
+	var out verification
+	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
+	if isDamage(err) && c.json {
+		return errors.Join(err, c.print(damaged{c.db, inWords(err)}, nil))
+	}
+	if err != nil {
 		return err
+	}
+	err = c.print(out, func(w io.Writer) {
+		for _, p := range out.Problems {
+			fmt.Fprintln(w, p)
+		}
+		fmt.Fprintln(w, strings.Join([]string{
+			plural(int(out.Organizations), "organización", "organizaciones"), plural(int(out.Customers), "cliente", "clientes"),
+			plural(int(out.Movements), "movimiento", "movimientos"), plural(int(out.Sales), "venta", "ventas"),
+			plural(int(out.Redemptions), "canje", "canjes"),
+		}, ", "))
+		for _, l := range out.Ledgers {
+			fmt.Fprintf(w, "libro de %s: %s, huella %x\n", l.Organization, plural(int(l.Movements), "movimiento", "movimientos"), l.Digest)
+		}
+		if len(out.Problems) == 0 {
+			fmt.Fprintln(w, "todo cuadra")
+		}
 	})
+	if err == nil && len(out.Problems) > 0 {
+		err = adminErrorf("%s", plural(len(out.Problems), "diferencia", "diferencias"))
+	}
+	return err
+}
+
+// damaged is what a verification prints of a file that it cannot read.
+type damaged struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
 }
 
 func runBackup(ctx context.Context, c *invocation) error {

@@ -441,6 +441,45 @@ func TestVerifyTellsAndFails(t *testing.T) {
 	}
 }
 
+// TestVerifyDamaged tells which file is damaged, where, and what to do.
+func TestVerifyDamaged(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))
+	path := s.env["SELLO_DB"]
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		at := bytes.Index(raw[i:], []byte("ana@example.com"))
+		if at < 0 {
+			break
+		}
+		i += at
+		raw[i]++
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func(where string) {
+		t.Helper()
+		want := regexp.MustCompile(`sello\.db: archivo dañado, (página \d+|tabla '.'): restaura una copia de seguridad`)
+		code, out, errs := s.run("verify")
+		if code != 1 || out != "" || !want.MatchString(errs) || faultIn(code, errs) != "" {
+			t.Errorf("%s: exit %d, %q, %q", where, code, out, errs)
+		}
+		code, out, jsonErrs := s.run("verify -json")
+		var told damaged
+		if err := json.Unmarshal([]byte(out), &told); err != nil || code != 1 || jsonErrs != errs || told.File != path || "sello: "+told.Error+"\n" != errs {
+			t.Errorf("%s: exit %d, %q, %q, %v", where, code, out, jsonErrs, err)
+		}
+	}
+	check("no server")
+	s.start("serve")
+	check("beside a server")
+}
+
 // TestNewerSchema leaves a file of a later sello alone.
 func TestNewerSchema(t *testing.T) {
 	s := newTill(t)

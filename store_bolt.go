@@ -247,11 +247,19 @@ func (s *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 		return err
 	}
 	defer state.release()
-	return fn(&boltTx{boltState: state})
+	return s.named(fn(&boltTx{boltState: state}))
 }
 
 func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
-	return s.queue.update(ctx, fn)
+	return s.named(s.queue.update(ctx, fn))
+}
+
+// named puts the file's name before an error that says that it is damaged.
+func (s *boltStore) named(err error) error {
+	if err != nil && isDamage(err) {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	return err
 }
 
 // Close brings the journal into the file, which is then whole alone.
