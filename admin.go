@@ -362,11 +362,30 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 				answer.Error += " para el usuario del servidor, que es quien lo hace"
 			}
 		}
-		log.Info("admin", "operation", name, "ok", err == nil)
+		logOperation(r.Context(), log, name, result, err)
 		if raw, err = encode(answer); err == nil {
 			w.Write(raw)
 		}
 	})
+}
+
+// logOperation logs what a command did. It warns of what was refused, and of a
+// verification that has found something.
+func logOperation(ctx context.Context, log *slog.Logger, name string, result any, err error) {
+	level, told := slog.LevelInfo, []any{"operation", name, "ok", err == nil}
+	if v, ok := result.(*verification); ok && err == nil {
+		told = append(told, "problems", len(v.Problems))
+		if len(v.Problems) > 0 {
+			level = slog.LevelWarn
+		}
+	}
+	if err != nil {
+		level, told = slog.LevelError, append(told, "cause", err.Error())
+		if _, refused := errors.AsType[*adminError](err); refused || ctx.Err() != nil {
+			level = slog.LevelWarn
+		}
+	}
+	log.Log(ctx, level, "admin", told...)
 }
 
 // An adminCaller runs an operation and decodes its result into out.

@@ -342,6 +342,9 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 // revokeKey ends a key for good. Revoking one again changes nothing.
 func (t *txn) revokeKey(given string) (*apiKey, error) {
 	keyID, ok := parseID(given)
+	if strings.Contains(given, keyPrefix) { // a secret, which no error may repeat
+		return nil, adminErrorf("una clave se revoca por su id, que muestra sello key list, no por su texto")
+	}
 	if !ok {
 		return nil, adminErrorf("no hay ninguna clave %q", given)
 	}

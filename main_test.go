@@ -221,6 +221,7 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name a\x1b[2Jb", 1, "", "sin caracteres de control", "a list of keys is shown on terminals"},
 		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
+		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
 		{"key revoke -org cafe-luna", 2, "", "KEY_ID", ""},
 		{"import customers " + customers, 0, "2 filas: 1 nuevo, 0 que ya estaban, 1 con errores", "", ""},
 		{"import customers " + customers + " -json", 0, `"known": 1`, "", "again"},
@@ -349,6 +350,36 @@ func TestSameWords(t *testing.T) {
 	}
 }
 
+// TestAdminLog: the server's log has the cause of what failed, and how much a
+// verification has found.
+func TestAdminLog(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))
+	giveUnearned(t, s.env["SELLO_DB"])
+	server, _ := s.start("serve")
+	secret, _ := s.key("-name POS")
+	s.run("verify")
+	s.run("export -org nadie")
+	s.run("key revoke -org cafe-luna " + secret)
+	s.run("backup " + filepath.Join(s.dir, "none", "copy.db"))
+	server.stop()
+	for _, want := range []string{
+		`"level":"INFO","msg":"admin","operation":"key/create","ok":true}`,
+		`"level":"WARN","msg":"admin","operation":"verify","ok":true,"problems":1}`,
+		`"level":"WARN","msg":"admin","operation":"export","ok":false,"cause":"no hay ninguna organización \"nadie\""}`,
+		`"level":"WARN","msg":"admin","operation":"key/revoke","ok":false,"cause":"una clave se revoca por su id`,
+		`"level":"ERROR","msg":"admin","operation":"backup","ok":false,"cause":"`,
+	} {
+		if !strings.Contains(server.log.String(), want) {
+			t.Errorf("nothing like %s in\n%s", want, server.log)
+		}
+	}
+	if strings.Contains(server.log.String(), secret) {
+		t.Error("the log tells a key")
+	}
+}
+
 // TestInWords: what the system and the store say in English is said in Spanish.
 func TestInWords(t *testing.T) {
 	for _, test := range []struct {
@@ -409,7 +440,17 @@ func TestVerifyTellsAndFails(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))
-	store, err := openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
+	giveUnearned(t, s.env["SELLO_DB"])
+	code, out, errs := s.run("verify")
+	if code != 1 || !strings.Contains(out, "saldo: es 51 y debería ser 50") || !strings.Contains(errs, "1 diferencia\n") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// giveUnearned adds a point to an account's balance, and nothing to its ledger.
+func giveUnearned(t *testing.T, path string) {
+	t.Helper()
+	store, err := openBolt(path, boltOptions{mustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,10 +475,6 @@ func TestVerifyTellsAndFails(t *testing.T) {
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
-	}
-	code, out, errs := s.run("verify")
-	if code != 1 || !strings.Contains(out, "saldo: es 51 y debería ser 50") || !strings.Contains(errs, "1 diferencia\n") {
-		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
 
