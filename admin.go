@@ -303,8 +303,9 @@ func socketPath(file string) (string, error) {
 // adminReply is what goes back over the socket: a result or an error.
 type adminReply struct {
 	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"` // in words: the types of errors go no further
-	Damage bool            `json:"damage,omitempty"`
+	Error  string          `json:"error,omitempty"`  // in words: the types of errors go no further
+	Usage  bool            `json:"usage,omitempty"`  // the command line is wrong
+	Damage bool            `json:"damage,omitempty"` // the file is damaged
 }
 
 // listenAdmin opens the socket for the owner of the process alone. The caller
@@ -357,6 +358,7 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 			answer.Result, err = encode(result)
 		}
 		if err != nil {
+			_, answer.Usage = errors.AsType[*usageError](err)
 			answer.Damage = isDamage(err)
 			if answer.Error = inWords(err); errors.Is(err, fs.ErrPermission) {
 				answer.Error += " para el usuario del servidor, que es quien lo hace"
@@ -381,7 +383,9 @@ func logOperation(ctx context.Context, log *slog.Logger, name string, result any
 	}
 	if err != nil {
 		level, told = slog.LevelError, append(told, "cause", err.Error())
-		if _, refused := errors.AsType[*adminError](err); refused || ctx.Err() != nil {
+		_, refused := errors.AsType[*adminError](err)
+		_, usage := errors.AsType[*usageError](err)
+		if refused || usage || ctx.Err() != nil {
 			level = slog.LevelWarn
 		}
 	}
@@ -446,6 +450,9 @@ func overSocket(file string) (call adminCaller, ok bool) {
 		var answer adminReply
 		if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 			return adminErrorf("el servidor no conoce la operación %s", name)
+		}
+		if answer.Usage {
+			return &usageError{answer.Error}
 		}
 		if answer.Error != "" {
 			return &adminError{answer.Error, answer.Damage}

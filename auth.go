@@ -280,24 +280,27 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	case !t.cfg.Organization.Plan.APIAccess:
 		return nil, "", adminErrorf("%s", errorTable["plan_without_api"].message)
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
-		return nil, "", adminErrorf("la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
+		return nil, "", usageErrorf("la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
 	case k.RateLimit < 0 || k.DailyLimit < 0 || k.MonthlyLimit < 0:
-		return nil, "", adminErrorf("los límites deben ser mayores a 0")
+		return nil, "", usageErrorf("los límites deben ser mayores a 0")
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(scopes, s) {
-			return nil, "", adminErrorf("scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
+			return nil, "", usageErrorf("scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
 		}
 	}
 	for _, s := range k.IPWhitelist {
 		if _, err := parseNetwork(s); err != nil {
-			return nil, "", adminErrorf("dirección o bloque CIDR no válido: %q", s)
+			return nil, "", usageErrorf("dirección o bloque CIDR no válido: %q", s)
 		}
 	}
 	if in.Expires != "" {
 		at, ok := parseMoment(in.Expires, t.cfg.zone, true)
-		if !ok || at <= t.now {
-			return nil, "", adminErrorf("la fecha de expiración debe ser futura: %q", in.Expires)
+		if !ok {
+			return nil, "", usageErrorf("la expiración no es una fecha como 2027-01-01: %q", in.Expires)
+		}
+		if at <= t.now {
+			return nil, "", usageErrorf("la fecha de expiración debe ser futura: %q", in.Expires)
 		}
 		k.ExpiresAt = at
 	}

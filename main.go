@@ -98,6 +98,10 @@ type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
 
+func usageErrorf(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
 // run executes a command line and returns the exit code: 0, 1 for a failure,
 // 2 for a command line that is wrong.
 func run(ctx context.Context, args []string, env environment) int {
@@ -245,7 +249,7 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 	if longer != nil {
 		return &usageError{"falta decir cuál: " + strings.Join(longer, ", ")}
 	}
-	return &usageError{fmt.Sprintf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))}
+	return usageErrorf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))
 }
 
 func help(w io.Writer) {
@@ -283,7 +287,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 			return
 		}
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
-			err = &usageError{fmt.Sprintf("valor no válido para %s: %q", variable(f.Name), value)}
+			err = usageErrorf("valor no válido para %s: %q", variable(f.Name), value)
 		}
 	})
 	if err != nil {
@@ -291,9 +295,9 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	if want := len(strings.Fields(cmd.args)); len(c.args) != want {
 		if want == 0 {
-			return &usageError{fmt.Sprintf("%s no lleva argumentos: %q", cmd.name, c.args)}
+			return usageErrorf("%s no lleva argumentos: %q", cmd.name, c.args)
 		}
-		return &usageError{fmt.Sprintf("uso: sello %s [opciones] %s", cmd.name, cmd.args)}
+		return usageErrorf("uso: sello %s [opciones] %s", cmd.name, cmd.args)
 	}
 	return nil
 }
@@ -523,11 +527,11 @@ func (c *invocation) checkKeyFlags() (err error) {
 		switch f.Name {
 		case "scopes", "ip":
 			if len(splitList(value)) == 0 {
-				err = &usageError{fmt.Sprintf("-%s está vacía", f.Name)}
+				err = usageErrorf("-%s está vacía", f.Name)
 			}
 		case "rate-limit", "daily-limit", "monthly-limit":
 			if n, _ := strconv.Atoi(value); n <= 0 {
-				err = &usageError{fmt.Sprintf("-%s debe ser mayor a 0", f.Name)}
+				err = usageErrorf("-%s debe ser mayor a 0", f.Name)
 			}
 		}
 	})

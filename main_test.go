@@ -208,17 +208,18 @@ func TestCommandLine(t *testing.T) {
 		{"export", 2, "", "falta -org", ""},
 		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"`, ""},
 		{"key create -org cafe-luna", 2, "", "falta -name", ""},
-		{"key create -org cafe-luna -name POS -scopes todo", 1, "", `scope desconocido: "todo"`, ""},
-		{"key create -org cafe-luna -name POS -ip casa", 1, "", `no válido: "casa"`, ""},
-		{"key create -org cafe-luna -name POS -expires 2001-01-01", 1, "", "debe ser futura", ""},
+		{"key create -org cafe-luna -name POS -scopes todo", 2, "", `scope desconocido: "todo"`, ""},
+		{"key create -org cafe-luna -name POS -ip casa", 2, "", `no válido: "casa"`, ""},
+		{"key create -org cafe-luna -name POS -expires 2001-01-01", 2, "", "debe ser futura", ""},
+		{"key create -org cafe-luna -name POS -expires mañana", 2, "", "no es una fecha como 2027-01-01", "a date comes before whether it is past"},
 		{"key create -org cafe-luna -name POS -rate-limit -1", 2, "", "-rate-limit debe ser mayor a 0", ""},
 		{"key create -org cafe-luna -name POS -daily-limit 0", 2, "", "-daily-limit debe ser mayor a 0", "0 is no way to say without limit"},
 		{"key create -org cafe-luna -name POS -scopes=", 2, "", "-scopes está vacía", "this would have full access"},
 		{"key create -org cafe-luna -name POS -ip ,", 2, "", "-ip está vacía", "this would take any source"},
 		{"key create -org cafe-luna -name POS -daily-limit 5 -monthly-limit 9", 0, "Guárdala ahora", "", ""},
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 100), 0, "Guárdala ahora", "", "100 characters, however long in bytes"},
-		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 1, "", "de 1 a 100 caracteres", ""},
-		{"key create -org cafe-luna -name a\x1b[2Jb", 1, "", "sin caracteres de control", "a list of keys is shown on terminals"},
+		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 2, "", "de 1 a 100 caracteres", ""},
+		{"key create -org cafe-luna -name a\x1b[2Jb", 2, "", "sin caracteres de control", "a list of keys is shown on terminals"},
 		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
 		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
@@ -359,6 +360,9 @@ func TestAdminLog(t *testing.T) {
 	giveUnearned(t, s.env["SELLO_DB"])
 	server, _ := s.start("serve")
 	secret, _ := s.key("-name POS")
+	if code, _, errs := s.run("key create -org cafe-luna -name x -ip casa"); code != 2 || !strings.Contains(errs, `no válido: "casa"`) {
+		t.Errorf("a wrong command line, beside a server: exit %d, %s", code, errs)
+	}
 	s.run("verify")
 	s.run("export -org nadie")
 	s.run("key revoke -org cafe-luna " + secret)

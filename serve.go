@@ -178,7 +178,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 // cannotListen says why an address cannot be had.
 func cannotListen(addr string, err error) error {
 	if _, ok := errors.AsType[*net.AddrError](err); ok {
-		return &usageError{fmt.Sprintf("-addr va como 127.0.0.1:8080, una dirección y un puerto: %q", addr)}
+		return usageErrorf("-addr va como 127.0.0.1:8080, una dirección y un puerto: %q", addr)
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		err = errors.New("no se encuentra esa dirección")
@@ -253,7 +253,7 @@ func parseNetworks(s string) ([]netip.Prefix, error) {
 	for _, part := range splitList(s) {
 		n, err := parseNetwork(part)
 		if err != nil {
-			return nil, &usageError{fmt.Sprintf("dirección o bloque CIDR no válido: %q", part)}
+			return nil, usageErrorf("dirección o bloque CIDR no válido: %q", part)
 		}
 		list = append(list, n)
 	}
