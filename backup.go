@@ -249,7 +249,7 @@ func (p *backupPlan) check() error {
 		return nil
 	}
 	if p.every < leastBackupGap {
-		return &usageError{"-every debe ser de al menos 1m"}
+		return &usageError{"-every debe ser de al menos 1m, como 90m o 24h"}
 	}
 	if p.keep < 1 {
 		return &usageError{"-keep debe ser mayor a 0"}

@@ -271,7 +271,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 				c.help(cmd)
 				return err
 			}
-			return &usageError{flagFault(err)}
+			return &usageError{c.flagFault(err)}
 		}
 		if args = c.set.Args(); len(args) == 0 {
 			break
@@ -287,7 +287,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 			return
 		}
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
-			err = usageErrorf("valor no válido para %s: %q", variable(f.Name), value)
+			err = &usageError{badValue(variable(f.Name), strconv.Quote(value), f)}
 		}
 	})
 	if err != nil {
@@ -303,7 +303,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 }
 
 // flagFault puts into Spanish what package flag says of a command line.
-func flagFault(err error) string {
+func (c *invocation) flagFault(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
 		return "opción desconocida: " + name
@@ -314,13 +314,22 @@ func flagFault(err error) string {
 	if text, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
 		return "opción mal escrita: " + text
 	}
-	if m := badValue.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("valor no válido para %s: %s", m[2], m[1])
+	if m := badFlagValue.FindStringSubmatch(text); m != nil {
+		return badValue(m[2], m[1], c.set.Lookup(m[2][1:]))
 	}
 	return text
 }
 
-var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
+// badValue says what a flag takes instead of a value.
+func badValue(name, value string, f *flag.Flag) string {
+	kind, about := flag.UnquoteUsage(f)
+	if kind == "" {
+		about = "true o false"
+	}
+	return fmt.Sprintf("valor no válido para %s: %s (%s)", name, value, about)
+}
+
+var badFlagValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
 
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))

@@ -183,7 +183,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve -puerto 1", 2, "", "opción desconocida: -puerto", "no such flag"},
 		{"serve -addr", 2, "", "falta el valor de -addr", "no value"},
 		{"serve -json", 2, "", "opción desconocida: -json", "it prints nothing"},
-		{"apply x -json=no", 2, "", `valor no válido para -json: "no"`, "neither true nor false"},
+		{"apply x -json=no", 2, "", `valor no válido para -json: "no" (true o false)`, "neither true nor false"},
 		{"key create -org x -name y -rate-limit n", 2, "", `valor no válido para -rate-limit: "n"`, "no number"},
 		{"serve -addr 256.0.0.1:1", 1, "", "no se puede escuchar en 256.0.0.1:1", "no such address, and no file is made"},
 		{"serve -addr 127.0.0.1", 2, "", "-addr va como 127.0.0.1:8080", "no port"},
@@ -240,6 +240,7 @@ func TestCommandLine(t *testing.T) {
 		{"verify -db " + s.dir + "/copy.db", 0, "todo cuadra", "", "a copy is a whole file"},
 		{"serve -every 1h", 2, "", "-every y -dir van juntas", "where to?"},
 		{"serve -every 1s -dir " + s.dir, 2, "", "-every debe ser de al menos 1m", "it would do nothing else"},
+		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
 		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-keep debe ser mayor a 0", "none would be left"},
 		{"serve -every 1h -dir " + customers, 1, "", "no es un directorio", ""},
 	} {

@@ -23,7 +23,7 @@ func serveFlags(c *invocation) {
 	c.set.IntVar(&c.maxConns, "max-conns", defaultMaxConns, "`conexiones` abiertas a la vez")
 	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
 		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
-	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 1h; sin ella no se hacen")
+	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
 	c.set.StringVar(&c.backups.dir, "dir", "", "`directorio` de las copias, que ya existe")
 }
