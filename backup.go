@@ -255,10 +255,17 @@ func (p *backupPlan) check() error {
 		return &usageError{"-keep debe ser mayor a 0"}
 	}
 	info, err := os.Stat(p.dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s: no es un directorio", p.dir)
+	if err != nil {
+		return err
 	}
-	return err
+	if !info.IsDir() {
+		return fmt.Errorf("%s: no es un directorio", p.dir)
+	}
+	f, err := os.CreateTemp(p.dir, p.name+backupStamp+".db.new-*") // which clearAway knows
+	if err != nil {
+		return fmt.Errorf("%s: no se puede escribir en el directorio: %w", p.dir, openError(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // backupName is what the names of a file's backups begin with.

@@ -71,8 +71,9 @@ func commands() []command {
 // An invocation is a command with its flags and arguments.
 type invocation struct {
 	environment
-	set  *flag.FlagSet
-	args []string
+	set   *flag.FlagSet
+	given map[string]bool // flags, on the command line or in the environment
+	args  []string
 
 	db   string
 	json bool
@@ -278,14 +279,15 @@ func (c *invocation) parse(cmd command, args []string) error {
 		}
 		c.args, args = append(c.args, args[0]), args[1:]
 	}
-	given := map[string]bool{}
-	c.set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	c.given = map[string]bool{}
+	c.set.Visit(func(f *flag.Flag) { c.given[f.Name] = true })
 	var err error
 	c.set.VisitAll(func(f *flag.Flag) {
 		value := c.getenv(variable(f.Name))
-		if given[f.Name] || value == "" || err != nil {
+		if c.given[f.Name] || value == "" || err != nil {
 			return
 		}
+		c.given[f.Name] = true
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
 			err = &usageError{badValue(variable(f.Name), strconv.Quote(value), f)}
 		}

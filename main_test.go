@@ -239,10 +239,13 @@ func TestCommandLine(t *testing.T) {
 		{"backup " + s.dir + "/copy.db", 0, " bytes, comprobada", "", "again"},
 		{"verify -db " + s.dir + "/copy.db", 0, "todo cuadra", "", "a copy is a whole file"},
 		{"serve -every 1h", 2, "", "-every y -dir van juntas", "where to?"},
+		{"serve -keep 3", 2, "", "-keep va con -every y -dir", "of what?"},
 		{"serve -every 1s -dir " + s.dir, 2, "", "-every debe ser de al menos 1m", "it would do nothing else"},
 		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
 		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-keep debe ser mayor a 0", "none would be left"},
 		{"serve -every 1h -dir " + customers, 1, "", "no es un directorio", ""},
+		{"serve -every 1h -dir " + s.dir + "/none", 1, "", "none: no existe", ""},
+		{"serve -every 1h -db " + strings.Repeat("n", 250) + ".db -dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
 	} {
 		code, out, errs := s.run(step.line)
 		if code != step.code || !strings.Contains(out, step.out) || !strings.Contains(errs, step.err) || (step.err == "") != (errs == "") {

@@ -83,6 +83,10 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	if err != nil {
 		return err
 	}
+	if c.given["keep"] && c.backups.every == 0 {
+		return &usageError{"-keep va con -every y -dir"}
+	}
+	c.backups.name = backupName(c.db)
 	if err := c.backups.check(); err != nil {
 		return err
 	}
@@ -143,7 +147,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		a.keepHouse(background)
 	})
 	if plan := c.backups; plan.every > 0 {
-		plan.name, plan.make, plan.now, plan.log = backupName(c.db), store.backup, time.Now, log
+		plan.make, plan.now, plan.log = store.backup, time.Now, log
 		done.Go(func() { plan.run(background) })
 	}
 	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)
