@@ -241,25 +241,41 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		}
 		return cmd.run(ctx, c)
 	}
-	var longer []string
-	for _, cmd := range commands() {
-		if strings.HasPrefix(cmd.name, args[0]+" ") {
-			longer = append(longer, "sello "+cmd.name)
+	longer := slices.DeleteFunc(commands(), func(cmd command) bool { return !strings.HasPrefix(cmd.name, args[0]+" ") })
+	switch {
+	case len(longer) > 0 && slices.ContainsFunc(args[1:], asksForHelp):
+		fmt.Fprint(env.stdout, "Uso: sello COMANDO [opciones]\n\n")
+		listCommands(env.stdout, longer)
+		fmt.Fprint(env.stdout, "\nsello COMANDO -h muestra las opciones de cada uno.\n")
+		return nil
+	case len(longer) > 0:
+		var names []string
+		for _, cmd := range longer {
+			names = append(names, "sello "+cmd.name)
 		}
-	}
-	if longer != nil {
-		return &usageError{"falta decir cuál: " + strings.Join(longer, ", ")}
+		return &usageError{"falta decir cuál: " + strings.Join(names, ", ")}
+	case strings.HasPrefix(args[0], "-"):
+		return usageErrorf("las opciones van después del comando: sello COMANDO %s", args[0])
 	}
 	return usageErrorf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))
 }
 
-func help(w io.Writer) {
-	fmt.Fprint(w, "sello: programas de lealtad en un solo binario y un solo archivo\n\nUso: sello COMANDO [opciones]\n\n")
+func asksForHelp(arg string) bool {
+	return slices.Contains([]string{"-h", "-help", "--h", "--help"}, arg)
+}
+
+// listCommands writes what commands there are.
+func listCommands(w io.Writer, commands []command) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, cmd := range commands() {
+	for _, cmd := range commands {
 		fmt.Fprintf(tab, "  %s\t%s\n", strings.TrimSpace(cmd.name+" "+cmd.args), cmd.about)
 	}
 	tab.Flush()
+}
+
+func help(w io.Writer) {
+	fmt.Fprint(w, "sello: programas de lealtad en un solo binario y un solo archivo\n\nUso: sello COMANDO [opciones]\n\n")
+	listCommands(w, commands())
 	fmt.Fprint(w, "\nsello COMANDO -h muestra las opciones de cada uno. Cada opción tiene su variable\nde entorno: -db es SELLO_DB, -trusted-proxies es SELLO_TRUSTED_PROXIES.\n")
 }
 
