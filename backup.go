@@ -38,8 +38,9 @@ type backedUp struct {
 	Entries int    `json:"entries"`
 }
 
-// backup puts a copy of the state that was committed last at path. It replaces
-// nothing but another store's file that is not in use.
+// backup puts a copy of the state that was committed last at path, or where the
+// symbolic link there leads. It replaces nothing but another store's file that
+// is not in use.
 func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, err error) {
 	defer func() {
 		if isDamage(err) {
@@ -48,6 +49,16 @@ func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, er
 			err = fmt.Errorf("%s: %w", path, openError(err))
 		}
 	}()
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		target, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.New("es un enlace simbólico a lo que no existe")
+		}
+		if err != nil {
+			return nil, err
+		}
+		path = target
+	}
 	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("no existe el directorio")
 	}
@@ -302,10 +313,24 @@ func (p *backupPlan) run(ctx context.Context) {
 
 // clearAway removes what is left of a backup that a kill has cut off.
 func (p *backupPlan) clearAway() {
-	left, _ := filepath.Glob(filepath.Join(p.dir, p.name+"*.db.new-*"))
-	for _, name := range left {
-		os.Remove(name)
+	files, _ := os.ReadDir(p.dir)
+	for _, f := range files {
+		if _, rest, ok := p.moment(f.Name()); ok && strings.HasPrefix(rest, ".new-") {
+			os.Remove(filepath.Join(p.dir, f.Name()))
+		}
 	}
+}
+
+// moment reads the moment in the name of one of the plan's backups, and what
+// follows that name.
+func (p *backupPlan) moment(name string) (at time.Time, rest string, ok bool) {
+	const form = backupStamp + ".db"
+	stamp, ok := strings.CutPrefix(name, p.name)
+	if !ok || len(stamp) < len(form) {
+		return at, "", false
+	}
+	at, err := time.Parse(form, stamp[:len(form)])
+	return at, stamp[len(form):], err == nil
 }
 
 // untilNext is how long until the next backup is due.
@@ -323,13 +348,13 @@ type madeBackup struct {
 }
 
 // made lists the plan's backups, oldest first, but for those from the future: the
-// clock was wrong, then or now, and they are nobody's to count or to remove.
+// clock was wrong, then or now, and they are nobody's to count or to remove. Nor
+// is what is no file.
 func (p *backupPlan) made() ([]madeBackup, error) {
 	files, err := os.ReadDir(p.dir) // sorted by name
 	var made []madeBackup
 	for _, f := range files {
-		stamp, ok := strings.CutPrefix(f.Name(), p.name)
-		if at, err := time.Parse(backupStamp+".db", stamp); ok && err == nil && !at.After(p.now()) {
+		if at, rest, ok := p.moment(f.Name()); ok && rest == "" && f.Type().IsRegular() && !at.After(p.now()) {
 			made = append(made, madeBackup{f.Name(), at})
 		}
 	}

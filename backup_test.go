@@ -166,6 +166,18 @@ func TestBackupReplaces(t *testing.T) {
 	if _, err := s.backup(t.Context(), in("copy")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("copy", in("latest")); err == nil {
+		made, err := s.backup(t.Context(), in("latest"))
+		if link, linkErr := os.Readlink(in("latest")); err != nil || linkErr != nil || link != "copy" || filepath.Base(made.File) != "copy" {
+			t.Errorf("a link: %v, %v, and it leads to %q (%v)", made, err, link, linkErr)
+		}
+		if err := os.Symlink("nothing", in("dangling")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.backup(t.Context(), in("dangling")); err == nil || !strings.Contains(err.Error(), "a lo que no existe") {
+			t.Errorf("a link to nothing: %v", err)
+		}
+	}
 	before, err := os.ReadFile(in("copy"))
 	if err != nil {
 		t.Fatal(err)
@@ -235,8 +247,14 @@ func TestRestore(t *testing.T) {
 
 // TestBackupPlan lets two days pass.
 func TestBackupPlan(t *testing.T) {
-	dir := t.TempDir()
-	foreign := []string{"sello-20990101T000000Z.db", "sello-notes.txt", "sello-20260101T000000Z.db.old", "other-20200101T000000Z.db", "sello-.db"}
+	dir := filepath.Join(t.TempDir(), "[copias]")
+	if err := os.MkdirAll(filepath.Join(dir, "sello-20200101T000000Z.db"), 0o700); err != nil { // no backup
+		t.Fatal(err)
+	}
+	foreign := []string{
+		"sello-demo-20260101T000000Z.db.new-1", "sello-notes.db.new-1",
+		"sello-20990101T000000Z.db", "sello-notes.txt", "sello-20260101T000000Z.db.old", "other-20200101T000000Z.db", "sello-.db",
+	}
 	for _, name := range foreign {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
