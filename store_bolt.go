@@ -136,6 +136,9 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 		NoStatistics:    true,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+			if errors.Is(err, fs.ErrPermission) { // who can read it is surprised
+				return nil, errors.New("sin permiso: hace falta el de lectura y el de escritura")
+			}
 			if err != nil {
 				return nil, err
 			}
