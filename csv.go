@@ -161,12 +161,16 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		}
 		r := im.report
 		r.Seconds = int(time.Since(im.started).Seconds())
-		return c.print(r, func(w io.Writer) {
+		err = c.print(r, func(w io.Writer) {
 			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), plural(r.Added, "nuevo", "nuevos"), r.Known, r.Wrong)
 			if r.Wrong > 0 {
 				fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
 			}
 		})
+		if err == nil && r.Wrong > 0 {
+			err = adminErrorf("no se importó todo: %s", plural(r.Wrong, "registro con errores", "registros con errores"))
+		}
+		return err
 	})
 }
 

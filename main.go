@@ -56,8 +56,8 @@ func commands() []command {
 		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), orgFlag},
 		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), orgFlag},
 		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), orgFlag},
-		{"import customers", "FILE.csv", "importa clientes", importCommand(importCustomers), orgJSONFlags},
-		{"import sales", "FILE.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), orgJSONFlags},
+		{"import customers", "FILE.csv", "importa clientes", importCommand(importCustomers), importFlags},
+		{"import sales", "FILE.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), importFlags},
 		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
 		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
@@ -77,6 +77,7 @@ type invocation struct {
 
 	db   string
 	json bool
+	more string // what help says beyond the flags
 
 	addr              string
 	trusted           string
@@ -363,6 +364,9 @@ func (c *invocation) help(cmd command) {
 		}
 		fmt.Fprintf(c.stdout, " [%s]\n", variable(f.Name))
 	})
+	if c.more != "" {
+		fmt.Fprintf(c.stdout, "\n%s\n", c.more)
+	}
 }
 
 func jsonFlag(c *invocation) {
@@ -372,6 +376,12 @@ func jsonFlag(c *invocation) {
 func orgJSONFlags(c *invocation) {
 	orgFlag(c)
 	jsonFlag(c)
+}
+
+func importFlags(c *invocation) {
+	orgJSONFlags(c)
+	c.more = `Lo que no se puede importar queda en FILE.csv.errors.csv, con su línea y su motivo;
+lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
 }
 
 func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }
