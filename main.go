@@ -62,7 +62,7 @@ func commands() []command {
 		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
 		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
-		{"backup", "FILE", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, jsonFlag},
+		{"backup", "FILE", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
@@ -389,6 +389,13 @@ func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la o
 func verifyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.StringVar(&c.since, "since", "", "`archivo` con lo que escribió antes verify -json: comprueba que el libro de entonces es el principio del de hoy")
+}
+
+func backupFlags(c *invocation) {
+	jsonFlag(c)
+	c.more = `FILE puede no existir o ser una copia anterior, que se reemplaza cuando la nueva está
+completa; nunca el propio archivo, otro que esté en uso, ni lo que no sea de sello.
+Si es un enlace simbólico, la copia queda donde lleva. Si hay un servidor, la escribe él.`
 }
 
 func applyFlags(c *invocation) {
@@ -738,6 +745,6 @@ func runVersion(_ context.Context, c *invocation) error {
 		}
 	}
 	return c.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "sello %s %s %s, esquema %d\n", v.Version, v.Go, v.Platform, v.Schema)
+		fmt.Fprintf(w, "sello %s %s %s, esquema %d\n", strings.TrimSpace(v.Version+" "+v.Revision), v.Go, v.Platform, v.Schema)
 	})
 }

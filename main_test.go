@@ -239,6 +239,7 @@ func TestCommandLine(t *testing.T) {
 		{"verify", 0, "1 organización, 1 cliente, 1 movimiento, 0 ventas, 0 canjes\nlibro de cafe-luna: 1 movimiento, huella ", "", ""},
 		{"verify", 0, "\ntodo cuadra", "", ""},
 		{"verify -since " + customers, 1, "", "no es lo que escribe sello verify -json", "no earlier verification"},
+		{"backup -h", 0, "una copia anterior, que se reemplaza", "", "what it may overwrite"},
 		{"backup", 2, "", "uso: sello backup", "an argument missing"},
 		{"backup " + customers, 1, "", "ya existe y no se reemplaza", "not a backup of before"},
 		{"backup " + s.dir + "/copy.db", 0, "entradas, ", "", ""},
