@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -129,6 +130,9 @@ func inWords(err error) string {
 	}
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
 		text = strings.Replace(text, e.Error(), e.New+": "+e.Err.Error(), 1)
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Addr != nil {
+		text = strings.Replace(text, e.Error(), e.Addr.String()+": "+e.Err.Error(), 1)
 	}
 	if e, ok := errors.AsType[*os.SyscallError](err); ok {
 		text = strings.Replace(text, e.Error(), e.Err.Error(), 1)

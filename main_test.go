@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -407,6 +408,9 @@ func TestInWords(t *testing.T) {
 		{commitError(&fs.PathError{Op: "write", Path: "a.db", Err: syscall.EIO}), "a.db: el disco no se puede leer o escribir"},
 		{&os.LinkError{Op: "rename", Old: "x", New: "y", Err: syscall.EACCES}, "y: sin permiso"},
 		{fmt.Errorf("el directorio actual: %w", os.NewSyscallError("getwd", syscall.ENOENT)), "el directorio actual: no existe"},
+		{fmt.Errorf("socket de administración: %w", &net.OpError{
+			Op: "listen", Net: "unix", Addr: &net.UnixAddr{Name: "a.db.sock"}, Err: os.NewSyscallError("bind", syscall.EACCES),
+		}), "socket de administración: a.db.sock: sin permiso"},
 		{fmt.Errorf("a.db: %w", errFileCut), "a.db: el archivo se acortó mientras estaba en uso"},
 		{fmt.Errorf("a.db-journal2: %w", errFileRemoved), "a.db-journal2: el archivo se borró mientras estaba en uso"},
 		{fmt.Errorf("a.db: %w", errFileReplaced), "a.db: el archivo se reemplazó mientras estaba en uso"},
