@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -104,28 +105,40 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		return nil, err
 	}
 	now := instantOf(a.engine.now())
-	a.engine.imports.wait(in.Import, now.add(importPause))
-	var outcomes []importOutcome
-	var parts []*importPart
+	var (
+		outcomes []importOutcome
+		parts    []*importPart
+		last     *importPart
+		panicked any
+	)
 	// collect waits for the first of the parts that are under way.
 	collect := func() error {
 		p := parts[0]
 		parts = parts[1:]
 		<-p.done
 		outcomes = append(outcomes, p.outcomes...)
+		if panicked == nil {
+			panicked = p.panicked
+		}
 		return p.err
 	}
 	for rows := range slices.Chunk(in.Rows, importPartRows) {
 		if len(parts) == 2 {
 			err = collect()
 		}
-		if err != nil || len(parts) > 0 && parts[0].failed() {
+		if err != nil {
 			break
 		}
-		parts = append(parts, a.engine.beginPart(ctx, org, now, in.Kind, rows))
+		a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause))
+		last = a.engine.beginPart(ctx, last, org, now, in.Kind, rows)
+		parts = append(parts, last)
 	}
 	for len(parts) > 0 {
 		err = cmp.Or(err, collect())
+	}
+	a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause))
+	if panicked != nil { // as it would have on this goroutine
+		panic(panicked)
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +155,12 @@ type importPart struct {
 	done     chan struct{} // closed when it is known what became of them
 	outcomes []importOutcome
 	err      error
+	panicked any
+	reached  atomic.Pointer[counters] // by what it did, though that may not be stored yet; nil: it did nothing
 }
+
+// errPartBefore fails a part whose rows may need those of the part before.
+var errPartBefore = errors.New("import: the rows before these are not stored")
 
 // failed tells whether the part is known not to be in the store.
 func (p *importPart) failed() bool {
@@ -154,29 +172,48 @@ func (p *importPart) failed() bool {
 	}
 }
 
+// isIn tells whether a state with these counters has what the part did.
+func (p *importPart) isIn(n *counters) bool {
+	reached := p.reached.Load()
+	return reached != nil && !p.failed() && n.Customers >= reached.Customers && n.Sales >= reached.Sales
+}
+
 // beginPart has rows taken in, and returns when that has begun, or failed to:
 // what is begun next comes after it. While the one is being stored the next can
-// be worked on. When the one cannot be stored, for lack of space, the next
-// mostly fails too; if not, it is as if the file had another order.
-func (e *engine) beginPart(ctx context.Context, org uint32, now instant, kind string, rows []importRow) *importPart {
-	p := &importPart{done: make(chan struct{})}
+// be worked on. A part whose part before is not in what it would go into fails:
+// a return without its purchase would be no error, and another thing.
+func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, now instant, kind string, rows []importRow) *importPart {
+	p := &importPart{done: make(chan struct{}), err: errUnavailable}
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	s := e.seed()
 	go func() {
 		defer begin()
 		defer close(p.done)
+		defer func() { p.panicked = recover() }()
 		p.outcomes, p.err = update(ctx, e.store, func(tx Tx) ([]importOutcome, error) {
 			begin()
+			p.reached.Store(nil) // by an earlier run
 			batch := newOverlay(tx)
 			t, err := e.inTxn(batch, org, now, s)
 			if err != nil {
 				return nil, err
 			}
+			n, err := t.count()
+			if err != nil {
+				return nil, err
+			}
+			if before != nil && !before.isIn(n) {
+				return nil, errPartBefore
+			}
 			outcomes, err := t.importRows(batch, kind, rows)
 			if err != nil {
 				return nil, err
 			}
+			if n, err = t.count(); err != nil {
+				return nil, err
+			}
+			p.reached.Store(new(*n))
 			return outcomes, batch.flush(tx)
 		})
 	}()

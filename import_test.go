@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -671,5 +672,80 @@ func TestExportLinksReturns(t *testing.T) {
 		if report, rejected := s.importFile(t, importSales, name); report.Known != 12 || report.Added+report.Wrong != 0 {
 			t.Errorf("again: %+v\n%s", report, rejected)
 		}
+	}
+}
+
+// A brokenStore has a record that cannot be read, or one that nobody gets past.
+type brokenStore struct {
+	Store
+	broken func(key []byte) error
+}
+
+func (s brokenStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.Update(ctx, func(tx Tx) error { return fn(&brokenTx{tx, s.broken}) })
+}
+
+type brokenTx struct {
+	Tx
+	broken func(key []byte) error
+}
+
+func (t *brokenTx) Get(key []byte) ([]byte, bool, error) {
+	if err := t.broken(key); err != nil {
+		return nil, false, err
+	}
+	return t.Tx.Get(key)
+}
+
+// TestImportPartFails: rows that come after some that could not be stored are not
+// stored either, though they were begun before that was known. A return would go
+// in without its purchase, and stay so.
+func TestImportPartFails(t *testing.T) {
+	for name, broken := range map[string]func(key []byte) error{
+		"nothing fails": nil,
+		"error":         func([]byte) error { return errCorrupt },
+		"panic":         func([]byte) error { panic("broken") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`})
+			ana, bea := s.customer("ana"), s.customer("bea")
+			s.customer("carl")
+			sale := func(externalID, name, kind string) importRow {
+				return importRow{ExternalID: externalID, CreatedAt: "2026-02-01T10:00:00Z", Email: name + "@example.com", Type: kind, Total: "10"}
+			}
+			rows := []importRow{sale("A", "ana", typePurchase)}
+			for len(rows) < importPartRows-1 {
+				rows = append(rows, sale(fmt.Sprint(len(rows)), "carl", typePurchase))
+			}
+			rows = append(rows, sale("B", "bea", typePurchase), sale("A", "ana", typeReturn)) // the last one in a part of its own
+			in := importRequest{Org: "cafe-luna", Kind: importSales, Import: "1", Rows: rows}
+
+			if broken != nil {
+				whole := s.engine.store
+				s.engine.store = watch(brokenStore{whole.Store, func(key []byte) error {
+					if key[0] == 'c' && bytes.Contains(key, bea[:]) {
+						return broken(key)
+					}
+					return nil
+				}})
+				func() {
+					defer func() {
+						if p := recover(); (p != nil) != (name == "panic") {
+							t.Errorf("panic: %v", p)
+						}
+					}()
+					if _, err := s.admin().importRows(t.Context(), in); !errors.Is(err, errCorrupt) {
+						t.Errorf("error %v", err)
+					}
+				}()
+				s.engine.store = whole
+				if n := ask(s, func(t *txn) (*counters, error) { return t.count() }); n.Sales != 0 {
+					t.Errorf("%d sales are there", n.Sales)
+				}
+			}
+			_, err := s.admin().importRows(t.Context(), in)
+			s.ok(err)
+			s.wantStanding(ana, "0 0 0", "bought and brought back")
+		})
 	}
 }
