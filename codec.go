@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // Records that are written often are kept in a compact form: fields in a
@@ -144,12 +145,15 @@ func (r *reader) len() int {
 	return int(n)
 }
 
-func (r *reader) uints() []uint64 {
+func (r *reader) uints() []uint64 { return r.uintsInto(nil) }
+
+// uintsInto is uints that uses room if there is enough.
+func (r *reader) uintsInto(room []uint64) []uint64 {
 	n := r.len()
 	if n == 0 {
 		return nil
 	}
-	v := make([]uint64, n)
+	v := slices.Grow(room[:0], n)[:n]
 	for i := range v {
 		v[i] = r.uint()
 	}

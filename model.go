@@ -368,7 +368,7 @@ func organizationNumber(tx Tx, slug string) (uint32, error) {
 // ones will point to.
 type chain struct {
 	N    uint64   // how many records there are
-	Path []uint64 // where record N is, then those of N with its set bits cleared one by one, lowest first
+	Path []uint64 // where record N is, then those of N with its set bits cleared one by one, lowest first; never changed in place
 }
 
 // A link is what one record of a chain holds of it. Zero means no record.
@@ -431,7 +431,7 @@ func (c *chain) lastUntil(until uint64, linkAt func(seq uint64) (link, error)) (
 }
 
 func (c *chain) encode(w *writer) { w.uint(c.N); w.uints(c.Path) }
-func (c *chain) decode(r *reader) { c.N = r.uint(); c.Path = r.uints() }
+func (c *chain) decode(r *reader) { c.N = r.uint(); c.Path = r.uintsInto(c.Path) }
 func (l *link) encode(w *writer)  { w.uint(l.N); w.uint(l.Prev); w.uint(l.Jump) }
 func (l *link) decode(r *reader)  { l.N, l.Prev, l.Jump = r.uint(), r.uint(), r.uint() }
 

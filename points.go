@@ -34,6 +34,7 @@ type account struct {
 	lookDue bool
 
 	days []dayBasis // of those apart, changed and not written yet
+	path [4]uint64  // room for what most accounts have of Movements.Path
 
 	Balance   decimal
 	Pending   decimal
@@ -117,6 +118,7 @@ func (a *account) decode(r *reader) {
 		a.Lots = decodeLots(r)
 		a.Waiting = decodeLots(r)
 	}
+	a.Movements.Path = a.path[:0]
 	a.Movements.decode(r)
 	if a.Movements.N > 0 {
 		a.Hash = r.hash()

@@ -53,7 +53,7 @@ const (
 // and what connections take, by estimate 20 KiB each; where it does not, the collector
 // only works harder.
 const (
-	gcPercent   = 300
+	gcPercent   = 200
 	memoryLimit = 192 << 20 // bytes
 )
 
