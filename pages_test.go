@@ -473,3 +473,34 @@ func TestPagesStayDamaged(t *testing.T) {
 		t.Error("the store goes on")
 	}
 }
+
+// TestFingerLeavesDamage: a transaction that has read from a damaged page still
+// reads all that lies on others.
+func TestFingerLeavesDamage(t *testing.T) {
+	f := newLeafyFile(t, rand.New(rand.NewPCG(1, 2)))
+	file, err := f.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := len(f.want) / 3
+	var at pageFinger
+	if _, ok, err := file.get(f.want[i].Key, &at); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	last := at.leaf.key(at.leaf.n - 1)
+	healthy := slices.IndexFunc(f.want, func(e Entry) bool { return bytes.Equal(e.Key, last) }) + 1
+	first := bytes.Clone(at.leaf.key(0))
+	last[0] = 0xff // it seems to cover all that comes after it
+	if file, err = f.open(); err != nil {
+		t.Fatal(err)
+	}
+	tx := file.reader()
+	if _, ok, err := tx.Get(first); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for _, e := range f.want[healthy+1:] { // of the one after the page it is asked whether it comes next
+		if _, ok, err := tx.Get(e.Key); !ok || err != nil {
+			t.Fatalf("%x: %t, %v", e.Key, ok, err)
+		}
+	}
+}

@@ -138,6 +138,17 @@ func (t *boltTx) Get(key []byte) (value []byte, ok bool, err error) {
 			return value, value != nil, nil
 		}
 	}
+	value, ok, err = t.find(key)
+	if err != nil { // perhaps of a page that key is not on
+		t.at = pageFinger{}
+		if value, ok, err = t.find(key); err != nil {
+			t.at = pageFinger{}
+		}
+	}
+	return value, ok, err
+}
+
+func (t *boltTx) find(key []byte) (value []byte, ok bool, err error) {
 	defer catch(&err)
 	stored, ok, err := t.file.get(key, &t.at)
 	if err != nil || !ok {
