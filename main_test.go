@@ -179,7 +179,7 @@ func TestCommandLine(t *testing.T) {
 		{"help", 0, "key revoke KEY_ID", "", "help is what was asked for"},
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
 		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
-		{"--version", 0, "esquema 1", "", "as other programs have it"},
+		{"--version", 0, "esquema 2", "", "as other programs have it"},
 		{"key", 2, "", "sello key create, sello key list, sello key revoke", "the first of two words"},
 		{"key -h", 0, "key revoke KEY_ID", "", "what there is of it"},
 		{"import --help", 0, "import sales FILE.csv", "", ""},
@@ -196,8 +196,8 @@ func TestCommandLine(t *testing.T) {
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
-		{"version", 0, "esquema 1", "", ""},
-		{"version -json", 0, `"schema": 1`, "", "every command can print JSON"},
+		{"version", 0, "esquema 2", "", ""},
+		{"version -json", 0, `"schema": 2`, "", "every command can print JSON"},
 		{"verify", 1, "", "no existe", "only some commands make a file"},
 		{"apply " + document + "x", 1, "", document + "x: no existe", "no such document"},
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
@@ -536,15 +536,22 @@ func TestVerifyDamaged(t *testing.T) {
 	check("beside a server")
 }
 
-// TestNewerSchema leaves a file of a later sello alone.
-func TestNewerSchema(t *testing.T) {
+// TestOtherSchema leaves a file of a later sello, or of one before the first
+// release, alone.
+func TestOtherSchema(t *testing.T) {
+	for _, version := range []uint64{schemaVersion - 1, schemaVersion + 1} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) { testOtherSchema(t, version) })
+	}
+}
+
+func testOtherSchema(t *testing.T, version uint64) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	store, err := openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Update(t.Context(), func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion+1) }); err != nil {
+	if err := store.Update(t.Context(), func(tx Tx) error { return putUint(tx, newKey('v'), version) }); err != nil {
 		t.Fatal(err)
 	}
 	want := content(t, store)
@@ -552,7 +559,7 @@ func TestNewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"verify", "serve -addr 127.0.0.1:0", "export -org cafe-luna"} {
-		if code, _, errs := s.run(line); code != 1 || !strings.Contains(errs, "versión de esquema 2") {
+		if code, _, errs := s.run(line); code != 1 || !strings.Contains(errs, fmt.Sprintf("versión de esquema %d", version)) {
 			t.Errorf("%s: exit %d, %s", line, code, errs)
 		}
 	}

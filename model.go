@@ -67,7 +67,9 @@ import (
 // write of points changes neighbouring keys; movements, sales and replays
 // grow at their end.
 
-const schemaVersion = 1
+// schemaVersion is that of the keys and values as they are now. No earlier one was
+// released, so no file of one is read.
+const schemaVersion = 2
 
 // denseTables grow at the end of each organization's part alone, or nearly so.
 const denseTables = "hijlmrt"
@@ -164,6 +166,8 @@ func (e *engine) open(ctx context.Context) error {
 			return err
 		case !ok:
 			return putUint(tx, newKey('v'), schemaVersion)
+		case version < schemaVersion:
+			return fmt.Errorf("el archivo es de la versión de esquema %d, anterior a la primera publicada; este sello conoce la %d", version, schemaVersion)
 		case version > schemaVersion:
 			return fmt.Errorf("el archivo es de la versión de esquema %d; este sello conoce hasta la %d", version, schemaVersion)
 		}

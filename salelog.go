@@ -151,7 +151,9 @@ func (t *txn) packOf(seq uint64) (*heldPack, error) {
 	var value []byte
 	var err error
 	if begun {
-		value, _, err = t.Get(k)
+		if value, _, err = t.Get(k); err == nil && uint64(len(value)) != place%logPack*logEntry {
+			err = errRecord // else sales would go on, and end with the block
+		}
 	}
 	*pack = heldPack{k, append(make([]byte, 0, logPack*logEntry), value...)}
 	return pack, err

@@ -602,6 +602,7 @@ func (v *verifier) window(a *account, what string) error {
 	if v.recounting {
 		return nil
 	}
+	v.few(what, "días del nivel", len(a.Days), fewDays)
 	equal(v, what+": base del nivel", a.Window, sum)
 	for d, b := range days {
 		if b != (basis{}) && v.leaves(a, d) > v.now {
@@ -609,6 +610,13 @@ func (v *verifier) window(a *account, what string) error {
 		}
 	}
 	return nil
+}
+
+// few checks that an account's own record holds no more than it should.
+func (v *verifier) few(account, what string, n, most int) {
+	if n > most {
+		v.problem("%s: %d %s en su registro, más de %d", account, n, what, most)
+	}
 }
 
 // A replayer plays an account's movements again, with no shortcut.
@@ -750,9 +758,11 @@ func (r *replayer) compare(a *account) error {
 	if !a.LotsApart {
 		equal(v, r.what+": lotes en su registro", len(a.Lots), there[partLot])
 		equal(v, r.what+": lotes pendientes en su registro", len(a.Waiting), there[partPending])
+		v.few(r.what, "lotes", len(a.Lots)+len(a.Waiting), fewLots)
 		return nil
 	}
 	if !a.SumsApart {
+		v.few(r.what, "vencimientos", len(a.Sums), fewSums)
 		equal(v, r.what+": vencimientos", len(a.Sums), len(sums))
 		last := instant(math.MinInt64)
 		for _, s := range a.Sums {
@@ -823,14 +833,16 @@ func (v *verifier) allSales() error {
 // A logCheck makes the tables of salelog.go anew.
 type logCheck struct {
 	*verifier
-	sales   uint64 // all there are
-	slots   map[string]*typeCount
-	open    [][]byte // packs, each as it was written last
-	part    logPart  // the block that is not full yet
-	zones   []byte   // of the group that is not full yet
-	chapter chapter  // the last one that has ended
-	highest uint64   // number of a customer so far
-	counts  totals   // so far
+	sales uint64 // all there are
+
+	customers uint64 // all there are
+	slots     map[string]*typeCount
+	open      [][]byte // packs, each as it was written last
+	part      logPart  // the block that is not full yet
+	zones     []byte   // of the group that is not full yet
+	chapter   chapter  // the last one that has ended
+	highest   uint64   // number of a customer so far
+	counts    totals   // so far
 }
 
 func (v *verifier) newLogCheck() (*logCheck, error) {
@@ -838,11 +850,15 @@ func (v *verifier) newLogCheck() (*logCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logCheck{verifier: v, sales: n.Sales, slots: map[string]*typeCount{}, open: make([][]byte, v.log.block/logPack)}, nil
+	return &logCheck{verifier: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}, open: make([][]byte, v.log.block/logPack)}, nil
 }
 
 // take counts a sale; they come in order.
 func (l *logCheck) take(seq, number uint64, s *sale) error {
+	if number == 0 || number > l.customers {
+		l.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
+		return nil
+	}
 	purchase := s.Type == typePurchase
 	for level := range slotLevels {
 		k := string(l.slotKey(level, s.CreatedAt))

@@ -320,3 +320,22 @@ func leaves(v reflect.Value, name string) []leaf {
 	}
 	panic("no way to change " + name)
 }
+
+// TestVerifyImpossibleNumber: what a record says of a customer's place sizes
+// nothing before it is known to be one.
+func TestVerifyImpossibleNumber(t *testing.T) {
+	s := newRichShop(t)
+	for _, number := range []uint64{0, 1 << 40} {
+		all := slices.Clone(s.entries())
+		i := slices.IndexFunc(all, func(e Entry) bool { return tableOf(e.Key) == "c0" })
+		c, err := decodeRecord[customer](all[i].Value)
+		s.ok(err)
+		c.Number = number
+		w := writer{b: []byte{recordVersion}}
+		c.encode(&w)
+		all[i].Value = w.b
+		if !s.seen(all) {
+			t.Errorf("number %d is not seen", number)
+		}
+	}
+}
