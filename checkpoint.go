@@ -110,7 +110,7 @@ func (s *boltStore) nextFrozen() *memtable {
 func (s *boltStore) pace(done, all int) bool {
 	for range 10 {
 		s.mu.Lock()
-		behind := done*s.opts.memSize < all*s.fill/4*5
+		behind := int64(done)*int64(s.opts.memSize) < int64(all)*int64(s.fill)/4*5
 		s.mu.Unlock()
 		if behind {
 			break

@@ -125,10 +125,10 @@ func TestTotals(t *testing.T) {
 	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
 		const customers = 1 << 9
 		counts := make(totals, 2*customers)
-		full, most := rnd.IntN(100), pick(rnd, 1, 255, 256, 1<<16, 1<<32-1)
+		full, most := rnd.IntN(100), pick[int64](rnd, 1, 255, 256, 1<<16, 1<<32-1)
 		for i := range counts {
 			if rnd.IntN(100) < full {
-				counts[i] = uint32(rnd.IntN(most + 1))
+				counts[i] = uint32(rnd.Int64N(most + 1))
 			}
 		}
 		kept := storedTotals(counts.encode())
