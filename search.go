@@ -82,8 +82,7 @@ func (n needle) wanted() []*wanted {
 // A foundSet is the customers of a block that were found, as a bitmap.
 type foundSet [gramBlock / 64]uint64
 
-func (f *foundSet) add(offset uint16)      { f[offset/64] |= 1 << (offset % 64) }
-func (f *foundSet) has(offset uint16) bool { return f[offset/64]&(1<<(offset%64)) != 0 }
+func (f *foundSet) add(offset uint16) { f[offset/64] |= 1 << (offset % 64) }
 
 func (f *foundSet) join(s gramSet) {
 	if s.isBitmap() {
