@@ -91,8 +91,9 @@ type pacer struct {
 	since time.Time
 }
 
-// A long turn is what is worth it: to let go of the processor wakes another one.
 const (
+	// longTurn is how long one may have the processor before it is worth it to let
+	// others have it: that wakes another one.
 	longTurn  = 200 * time.Microsecond
 	lookEvery = 16 // pauses
 )

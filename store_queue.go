@@ -231,10 +231,6 @@ func (q *writeQueue) wait() {
 	}
 }
 
-// longUpdate is how long an update takes after which the writer lets others have
-// its processor: many such in a row would keep small requests waiting.
-const longUpdate = 200 * time.Microsecond
-
 // take runs an update in the group that is open, or says that there will be no
 // more of them.
 func (q *writeQueue) take(c *call, ok bool) {
@@ -258,7 +254,7 @@ func (q *writeQueue) take(c *call, ok bool) {
 	if c.run(own) {
 		g.writes.absorb(own)
 	}
-	if time.Since(began) > longUpdate {
+	if time.Since(began) > longTurn { // many such in a row would keep small requests waiting
 		runtime.Gosched()
 	}
 }
