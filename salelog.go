@@ -98,7 +98,7 @@ func (t *txn) logSale(c *customer, s *sale) error {
 		if err != nil {
 			return err
 		}
-		slot.count.count(s.Type == typePurchase, 1)
+		slot.count.count(s.Type == typePurchase)
 	}
 	pack, err := t.packOf(s.Seq)
 	if err != nil {
@@ -150,10 +150,8 @@ func (t *txn) packOf(seq uint64) (*heldPack, error) {
 	}
 	var value []byte
 	var err error
-	if begun {
-		if value, _, err = t.Get(k); err == nil && uint64(len(value)) != place%logPack*logEntry {
-			err = errRecord // else sales would go on, and end with the block
-		}
+	if begun { // were it not as long as it was, sales would go on, and end with the block
+		value, err = t.logValue(logOpen, place/logPack, place%logPack*logEntry)
 	}
 	*pack = heldPack{k, append(make([]byte, 0, logPack*logEntry), value...)}
 	return pack, err
@@ -189,11 +187,11 @@ type typeCount struct{ purchases, returns uint64 }
 func (n *typeCount) encode(w *writer) { w.uint(n.purchases); w.uint(n.returns) }
 func (n *typeCount) decode(r *reader) { n.purchases, n.returns = r.uint(), r.uint() }
 
-func (n *typeCount) count(purchase bool, more uint64) {
+func (n *typeCount) count(purchase bool) {
 	if purchase {
-		n.purchases += more
+		n.purchases++
 	} else {
-		n.returns += more
+		n.returns++
 	}
 }
 

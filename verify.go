@@ -865,7 +865,7 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 		if l.slots[k] == nil {
 			l.slots[k] = new(typeCount)
 		}
-		l.slots[k].count(purchase, 1)
+		l.slots[k].count(purchase)
 	}
 	entry := appendLogged(nil, loggedSale{number, s.CreatedAt, purchase})
 	pack := &l.open[l.part.sales()/logPack]
