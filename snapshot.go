@@ -138,17 +138,20 @@ func (t *boltTx) Get(key []byte) (value []byte, ok bool, err error) {
 			return value, value != nil, nil
 		}
 	}
-	value, ok, err = t.find(key)
-	if err != nil { // perhaps of a page that key is not on
-		t.at = pageFinger{}
-		if value, ok, err = t.find(key); err != nil {
-			t.at = pageFinger{}
-		}
+	if value, ok, err = t.find(key); err != nil { // perhaps of a page that key is not on
+		value, ok, err = t.find(key)
 	}
 	return value, ok, err
 }
 
+// find looks key up in the file. After an error the next look-up begins at the
+// root.
 func (t *boltTx) find(key []byte) (value []byte, ok bool, err error) {
+	defer func() {
+		if err != nil {
+			t.at = pageFinger{}
+		}
+	}()
 	defer catch(&err)
 	stored, ok, err := t.file.get(key, &t.at)
 	if err != nil || !ok {
