@@ -111,6 +111,7 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		last     *importPart
 		panicked any
 	)
+	holdSweep := func() { a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause)) }
 	// collect waits for the first of the parts that are under way.
 	collect := func() error {
 		p := parts[0]
@@ -129,14 +130,14 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		if err != nil {
 			break
 		}
-		a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause))
+		holdSweep()
 		last = a.engine.beginPart(ctx, last, org, now, in.Kind, rows)
 		parts = append(parts, last)
 	}
 	for len(parts) > 0 {
 		err = cmp.Or(err, collect())
 	}
-	a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause))
+	holdSweep()
 	if panicked != nil { // as it would have on this goroutine
 		panic(panicked)
 	}
