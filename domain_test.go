@@ -168,7 +168,7 @@ func (s *shop) verified() {
 }
 
 func (s *shop) verify() (*verification, error) {
-	return view(context.Background(), s.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.log, tx, s.clock, nil) })
+	return view(context.Background(), s.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.sizes, tx, s.clock, nil) })
 }
 
 // customer enrols somebody by name.

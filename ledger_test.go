@@ -12,7 +12,7 @@ import (
 func TestLedgerBroken(t *testing.T) {
 	s := newRichShop(t)
 	all := s.entries()
-	honest, err := verifyWith(s.engine.log, all, s.clock, nil)
+	honest, err := verifyWith(s.engine.sizes, all, s.clock, nil)
 	if err != nil || len(honest.Problems) > 0 {
 		t.Fatal(err, honest.Problems)
 	}
@@ -89,7 +89,7 @@ func chainAt(t *testing.T, all memTx, i int, m *movement) (after string, before 
 
 func problems(t *testing.T, s *shop, all memTx, earlier []ledgerState) []string {
 	t.Helper()
-	report, err := verifyWith(s.engine.log, all, s.clock, earlier)
+	report, err := verifyWith(s.engine.sizes, all, s.clock, earlier)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestLedgerSince(t *testing.T) {
 	ana := s.customer("ana")
 	state := func() (memTx, []ledgerState) {
 		all := s.entries()
-		report, err := verifyWith(s.engine.log, all, s.clock, nil)
+		report, err := verifyWith(s.engine.sizes, all, s.clock, nil)
 		s.ok(err)
 		return all, report.Ledgers
 	}

@@ -69,7 +69,7 @@ import (
 
 // schemaVersion is that of the keys and values as they are now. No earlier one was
 // released, so no file of one is read.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // denseTables grow at the end of each organization's part alone, or nearly so.
 const denseTables = "hijlmrt"
@@ -139,6 +139,15 @@ func (c *counters) decode(r *reader) {
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
 }
 
+// sizes say how much of what is kept lies together.
+type sizes struct {
+	log logSizes
+	few fewSizes
+}
+
+// usualSizes are those of every file: only tests take others.
+func usualSizes() sizes { return sizes{usualLog(), usualFew()} }
+
 // An engine runs the business on a store.
 type engine struct {
 	store   *watchedStore
@@ -147,13 +156,13 @@ type engine struct {
 	configs cache[uint32, *config]
 	callers cache[[32]byte, caller]                  // by the hash of their key
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
-	log     logSizes
+	sizes   sizes
 
 	imports imports // under way: the sweep waits for them
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
-	return &engine{store: watch(s), now: now, seed: newSeed, log: usualLog()}
+	return &engine{store: watch(s), now: now, seed: newSeed, sizes: usualSizes()}
 }
 
 // open makes a new store ready for use and refuses one that a later sello
@@ -187,7 +196,7 @@ type txn struct {
 	recounted map[string]bool // accounts that were counted anew here, by key
 	replays   *replaySlices   // nil until asked for
 	filter    *replayFilter   // of replays; nil: none
-	log       *logSizes
+	*sizes
 	dated     dated    // the moment whose day was asked for last
 	buf       writer   // what was written last
 	hot       [64]byte // what hotKey returned last
@@ -230,7 +239,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
 	t.mint = &t.ids
 	t.filter = e.replayFilter(org)
-	t.log = &e.log
+	t.sizes = &e.sizes
 	return nil
 }
 

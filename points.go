@@ -36,17 +36,18 @@ type account struct {
 	days []dayBasis // of those apart, changed and not written yet
 	path [4]uint64  // room for what most accounts have of Movements.Path
 
-	Balance   decimal
-	Pending   decimal
-	Lifetime  decimal // earned less taken back by returns; never less for spending
-	Due       instant // never if nothing will change by itself
+	accountHead
+
+	// The tier that the customer is counted in, if this is its own program.
+	Tier string
+
 	Movements chain
 	Hash      ledgerHash // of the last movement
 
 	// The lots while they are few: those that are available by when they expire,
 	// those that are pending by when they become available, the older first among
-	// equals. Once they were more than fewLots each has an entry of its own, and
-	// LotsApart is set for good.
+	// equals. Once they were more each has an entry of its own, and LotsApart is set
+	// for good.
 	Lots, Waiting []lot
 	LotsApart     bool
 
@@ -56,22 +57,52 @@ type account struct {
 	Sums      []expiring
 	SumsApart bool
 
-	// What the days of the rolling tier window add up to, and those of them that
-	// count something, in order, while they are few. Once they were more than
-	// fewDays each has an entry of its own, and DaysApart is set.
-	Window    basis
+	// The days of the rolling tier window that count something, in order, while
+	// they are few. Once they were more each has an entry of its own,
+	// and DaysApart is set.
 	Days      []dayBasis
 	DaysApart bool
+}
 
-	// The tier that the customer is counted in, if this is its own program.
-	Tier string
+// fewSizes are how many lots, sums by expiry and days of the tier window an
+// account's own record holds.
+type fewSizes struct{ lots, sums, days int }
+
+func usualFew() fewSizes { return fewSizes{lots: 32, sums: 12, days: 12} }
+
+// An accountHead is what an account has come to. Its record begins with it, so that
+// a list need not read the rest.
+type accountHead struct {
+	Balance  decimal
+	Pending  decimal
+	Lifetime decimal // earned less taken back by returns; never less for spending
+	Window   basis   // what the days of the rolling tier window add up to
+	Due      instant // never if nothing will change by itself
+}
+
+func (h *accountHead) encode(w *writer) {
+	w.decimal(h.Balance)
+	w.decimal(h.Pending)
+	w.decimal(h.Lifetime)
+	h.Window.encode(w)
+	w.instant(h.Due)
+}
+
+func (h *accountHead) decode(r *reader) {
+	h.Balance = r.decimal()
+	h.Pending = r.decimal()
+	h.Lifetime = r.decimal()
+	h.Window.decode(r)
+	h.Due = r.instant()
 }
 
 func (a *account) encode(w *writer) {
-	w.decimal(a.Balance)
-	w.decimal(a.Pending)
-	w.decimal(a.Lifetime)
-	w.instant(a.Due)
+	a.accountHead.encode(w)
+	w.text(a.Tier)
+	a.Movements.encode(w)
+	if a.Movements.N > 0 {
+		w.hash(a.Hash)
+	}
 	w.bool(a.LotsApart)
 	if a.LotsApart {
 		w.bool(a.SumsApart)
@@ -84,11 +115,6 @@ func (a *account) encode(w *writer) {
 		encodeLots(w, a.Lots)
 		encodeLots(w, a.Waiting)
 	}
-	a.Movements.encode(w)
-	if a.Movements.N > 0 {
-		w.hash(a.Hash)
-	}
-	a.Window.encode(w)
 	w.bool(a.DaysApart)
 	if !a.DaysApart {
 		w.uint(uint64(len(a.Days)))
@@ -97,14 +123,16 @@ func (a *account) encode(w *writer) {
 			d.Basis.encode(w)
 		}
 	}
-	w.text(a.Tier)
 }
 
 func (a *account) decode(r *reader) {
-	a.Balance = r.decimal()
-	a.Pending = r.decimal()
-	a.Lifetime = r.decimal()
-	a.Due = r.instant()
+	a.accountHead.decode(r)
+	a.Tier = r.text()
+	a.Movements.Path = a.path[:0]
+	a.Movements.decode(r)
+	if a.Movements.N > 0 {
+		a.Hash = r.hash()
+	}
 	if a.LotsApart = r.bool(); a.LotsApart {
 		a.SumsApart = r.bool()
 		if n := r.len(); n > 0 {
@@ -118,12 +146,6 @@ func (a *account) decode(r *reader) {
 		a.Lots = decodeLots(r)
 		a.Waiting = decodeLots(r)
 	}
-	a.Movements.Path = a.path[:0]
-	a.Movements.decode(r)
-	if a.Movements.N > 0 {
-		a.Hash = r.hash()
-	}
-	a.Window.decode(r)
 	if a.DaysApart = r.bool(); !a.DaysApart {
 		if n := r.len(); n > 0 {
 			a.Days = make([]dayBasis, n)
@@ -133,7 +155,6 @@ func (a *account) decode(r *reader) {
 			}
 		}
 	}
-	a.Tier = r.text()
 }
 
 // id is the identifier of the balance record. It is derived, so that the
@@ -166,7 +187,7 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 		return nil, err
 	}
 	if a == nil {
-		a = &account{Due: never}
+		a = &account{accountHead: accountHead{Due: never}}
 	}
 	a.customer, a.program, a.nextDue = c, p, a.Due
 	return a, nil
@@ -247,31 +268,34 @@ type lot struct {
 	Seq       uint64  // sequence of the credit's movement
 	AvailFrom instant // 0 if it was available at once
 	Expires   instant
-
-	Movement id // of the credit
-	Left     decimal
+	Left      decimal
 }
 
-func (l *lot) encode(w *writer) {
+func (l *lot) encode(w *writer) { l.encodeAfter(&lot{}, w) }
+func (l *lot) decode(r *reader) { l.decodeAfter(&lot{}, r) }
+
+// encodeAfter writes the moments as what they differ from those of the lot
+// before, which is often nothing.
+func (l *lot) encodeAfter(before *lot, w *writer) {
 	w.uint(l.Seq)
-	w.instant(l.AvailFrom)
-	w.instant(l.Expires)
-	w.id(l.Movement)
+	w.instant(l.AvailFrom - before.AvailFrom)
+	w.instant(l.Expires - before.Expires) // may wrap around, and so back
 	w.decimal(l.Left)
 }
 
-func (l *lot) decode(r *reader) {
+func (l *lot) decodeAfter(before *lot, r *reader) {
 	l.Seq = r.uint()
-	l.AvailFrom = r.instant()
-	l.Expires = r.instant()
-	l.Movement = r.id()
+	l.AvailFrom = before.AvailFrom + r.instant()
+	l.Expires = before.Expires + r.instant()
 	l.Left = r.decimal()
 }
 
 func encodeLots(w *writer, list []lot) {
 	w.uint(uint64(len(list)))
+	before := &lot{}
 	for i := range list {
-		list[i].encode(w)
+		list[i].encodeAfter(before, w)
+		before = &list[i]
 	}
 }
 
@@ -281,8 +305,10 @@ func decodeLots(r *reader) []lot {
 		return nil
 	}
 	list := make([]lot, n)
+	before := &lot{}
 	for i := range list {
-		list[i].decode(r)
+		list[i].decodeAfter(before, r)
+		before = &list[i]
 	}
 	return list
 }
@@ -295,9 +321,6 @@ func (l *lot) moment(part byte) instant {
 	}
 	return l.Expires
 }
-
-// fewLots is how many lots an account's own record holds.
-const fewLots = 8
 
 // few are the lots of a part in the account's own record.
 func (a *account) few(part byte) *[]lot {
@@ -376,7 +399,7 @@ func (t *txn) keepLot(a *account, part byte, l *lot) error {
 	default:
 		*list = slices.Insert(*list, i, *l)
 	}
-	if len(a.Lots)+len(a.Waiting) <= fewLots {
+	if len(a.Lots)+len(a.Waiting) <= t.few.lots {
 		return nil
 	}
 	return t.setLotsApart(a)
@@ -393,7 +416,7 @@ func (t *txn) setLotsApart(a *account) error {
 	}
 	a.Sums = sumsOf(a.Lots)
 	a.Lots, a.Waiting, a.LotsApart = nil, nil, true
-	return nil
+	return t.setSumsApart(a)
 }
 
 // sumsOf adds up, by when they expire, what is left in lots that do.
@@ -442,9 +465,6 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 	return nil
 }
 
-// fewSums is how many sums by expiry an account's own record holds.
-const fewSums = 12
-
 // changeSum adds to what is left in the lots apart that expire at a moment, and
 // returns how much that is.
 func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
@@ -466,16 +486,21 @@ func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decim
 	if left == 0 {
 		a.Sums = slices.Delete(a.Sums, i, i+1)
 	}
-	if len(a.Sums) <= fewSums {
-		return left, nil
+	return left, t.setSumsApart(a)
+}
+
+// setSumsApart gives each sum an entry of its own if they are many.
+func (t *txn) setSumsApart(a *account) error {
+	if len(a.Sums) <= t.few.sums {
+		return nil
 	}
 	for _, s := range a.Sums {
 		if err := t.putSum(t.key(a, partExpiring).instant(s.ExpiresAt), s.Amount); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	a.Sums, a.SumsApart = nil, true
-	return left, nil
+	return nil
 }
 
 func (t *txn) putSum(k key, left decimal) error {
@@ -501,6 +526,15 @@ type use struct {
 	Movement id     // of the lot's credit
 	Amount   decimal
 	Expires  instant
+}
+
+// use is what a movement takes from a lot.
+func (t *txn) use(l *lot, amount decimal) (use, error) {
+	credit, err := t.movement(l.Seq)
+	if err != nil {
+		return use{}, err
+	}
+	return use{l.Seq, credit.ID, amount, l.Expires}, nil
 }
 
 // A movement is one line of the ledger.
@@ -655,7 +689,7 @@ func (t *txn) credit(a *account, m *movement) error {
 		m.AvailFrom = 0
 	}
 	m.ID, m.CreatedAt = t.id(), t.now
-	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires, Movement: m.ID}
+	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires}
 
 	if _, ok := (a.Balance + a.Pending).add(m.Amount); !ok {
 		return newError("too_large").on("amount")
@@ -718,9 +752,12 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 		if amount == 0 {
 			break
 		}
-		taken := min(l.Left, amount)
-		amount -= taken
-		uses = append(uses, use{l.Seq, l.Movement, taken, l.Expires})
+		u, err := t.use(l, min(l.Left, amount))
+		if err != nil {
+			return nil, err
+		}
+		amount -= u.Amount
+		uses = append(uses, u)
 		emptied = append(emptied, l)
 	}
 	if amount != 0 {
@@ -839,7 +876,11 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	}
 	m := &movement{ID: t.id(), Category: categoryExpiration, CreatedAt: moment}
 	for _, l := range lots {
-		m.Uses = append(m.Uses, use{l.Seq, l.Movement, l.Left, l.Expires})
+		u, err := t.use(l, l.Left)
+		if err != nil {
+			return err
+		}
+		m.Uses = append(m.Uses, u)
 		m.Amount -= l.Left
 		if err := t.noteExpired(l.Seq, l.Left); err != nil {
 			return err
@@ -910,7 +951,7 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 			return err
 		}
 		if l == nil {
-			l = &lot{Seq: u.Seq, Expires: u.Expires, Movement: u.Movement}
+			l = &lot{Seq: u.Seq, Expires: u.Expires}
 		}
 		debt := min(max(-a.Balance, 0), u.Amount) // what comes back pays it first
 		if _, ok := (a.Balance + a.Pending).add(u.Amount); !ok {

@@ -455,6 +455,9 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 		also: `"rewards":[{"key":"small","program":"club","name":"Small","pointsCost":3},
 			{"key":"large","program":"club","name":"Large","pointsCost":60}]`,
 	})
+	if rnd.IntN(2) == 0 { // else no account has so many that they lie apart
+		s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+	}
 	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), sales: map[int]*sale{}, redemptions: map[int]id{}}
 	h.model = ask(s, func(t *txn) (*model, error) {
 		return &model{program: t.cfg.Programs[0], zone: t.cfg.zone}, nil

@@ -227,7 +227,11 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 			}
 			rest -= taken
 			a.Pending -= taken
-			m.Uses = append(m.Uses, use{l.Seq, l.Movement, taken, l.Expires})
+			u, err := t.use(l, taken)
+			if err != nil {
+				return err
+			}
+			m.Uses = append(m.Uses, u)
 			if err := t.changePending(a, l, -taken); err != nil {
 				return err
 			}

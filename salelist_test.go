@@ -19,7 +19,7 @@ func smallLog() logSizes {
 func TestSalesOfMany(t *testing.T) {
 	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
-		s.engine.log = smallLog()
+		s.engine.sizes.log = smallLog()
 		var (
 			customers []id
 			all       []*sale

@@ -417,13 +417,13 @@ func (t *txn) bringTotals(sale uint64) error {
 	last := list[0]
 	if len(list) == 2 { // else the log has only begun, which needs no counting
 		block := (sale-last.end)/t.log.every - 1
-		if block < last.blocks(t.log) {
+		if block < last.blocks(&t.log) {
 			if err := t.countBlock(list[1], last, block); err != nil {
 				return err
 			}
 		}
 	}
-	if sale != last.next(t.log) {
+	if sale != last.next(&t.log) {
 		return nil
 	}
 	highest := uint32(0)

@@ -128,7 +128,7 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 	if s.chapters, err = t.chaptersUntil(n.Sales, -1); err != nil {
 		return nil, 0, err
 	}
-	if newest := s.chapters[0]; newest.end > 0 && newest.counted(t.log, newest.blocks(t.log)-1) > n.Sales {
+	if newest := s.chapters[0]; newest.end > 0 && newest.counted(&t.log, newest.blocks(&t.log)-1) > n.Sales {
 		s.chapters = s.chapters[1:] // it is not counted yet
 	}
 	s.sums = make([]*uint64, len(s.chapters))
@@ -512,7 +512,7 @@ func (s *logSearch) eachBlock(c chapter, take func(block uint64, set customerSet
 	if c.end == 0 {
 		return nil
 	}
-	for block := range c.blocks(s.log) {
+	for block := range c.blocks(&s.log) {
 		set := s.set.from(block * s.log.customers)
 		set = set[:min(s.log.customers/64, uint64(len(set)))]
 		if !slices.ContainsFunc(set, func(word uint64) bool { return word != 0 }) {

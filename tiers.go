@@ -90,9 +90,6 @@ type dayBasis struct {
 	Basis basis
 }
 
-// fewDays is how many days of the window an account's own record holds.
-const fewDays = 12
-
 // addBasis counts what happened at a moment into the rolling window, if the
 // program has one and the moment's day still is in it. What is taken back is
 // below zero. It is written with the account.
@@ -118,7 +115,7 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 		a.Days = slices.Delete(a.Days, i, i+1)
 		a.notDueAt(t.leaves(a, d))
 	}
-	if len(a.Days) > fewDays {
+	if len(a.Days) > t.few.days {
 		a.setDaysApart()
 	}
 	return nil

@@ -52,17 +52,17 @@ type programTier struct {
 
 // verify also checks that the ledgers go on from where they were earlier.
 func verify(tx Tx, now instant, earlier []ledgerState) (*verification, error) {
-	return verifyWith(usualLog(), tx, now, earlier)
+	return verifyWith(usualSizes(), tx, now, earlier)
 }
 
-func verifyWith(log logSizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
+func verifyWith(s sizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
 	report := &verification{Problems: []string{}, Ledgers: []ledgerState{}}
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return nil, err
 	}
 	report.Organizations = n
-	e := &engine{log: log}
+	e := &engine{sizes: s}
 	identities, dues, keys := uint64(0), uint64(0), uint64(0)
 	for org := range uint32(n) {
 		t, err := e.inTxn(tx, org+1, now, seed{})
@@ -455,7 +455,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	if err != nil {
 		return err
 	}
-	r := replayer{v: v, what: what, lots: map[uint64]*lot{}}
+	r := replayer{v: v, what: what, lots: map[uint64]*lot{}, credits: map[uint64]id{}}
 	var movements chain
 	var earned decimal
 	var last ledgerHash
@@ -602,7 +602,7 @@ func (v *verifier) window(a *account, what string) error {
 	if v.recounting {
 		return nil
 	}
-	v.few(what, "días del nivel", len(a.Days), fewDays)
+	v.atMost(what, "días del nivel", len(a.Days), v.few.days)
 	equal(v, what+": base del nivel", a.Window, sum)
 	for d, b := range days {
 		if b != (basis{}) && v.leaves(a, d) > v.now {
@@ -612,8 +612,8 @@ func (v *verifier) window(a *account, what string) error {
 	return nil
 }
 
-// few checks that an account's own record holds no more than it should.
-func (v *verifier) few(account, what string, n, most int) {
+// atMost checks that an account's own record holds no more than it should.
+func (v *verifier) atMost(account, what string, n, most int) {
 	if n > most {
 		v.problem("%s: %d %s en su registro, más de %d", account, n, what, most)
 	}
@@ -625,6 +625,7 @@ type replayer struct {
 	what             string
 	balance, pending decimal
 	lots             map[uint64]*lot // by sequence; AvailFrom is 0 once available
+	credits          map[uint64]id   // that they are of
 }
 
 // mature makes the next pending lot available; false if there is none.
@@ -673,15 +674,15 @@ func (r *replayer) play(m *movement) {
 		for _, u := range m.Uses {
 			left := u.Amount - min(max(-r.balance, 0), u.Amount)
 			r.balance += u.Amount
-			if l := r.lots[u.Seq]; l == nil || l.Movement != u.Movement || l.Expires != u.Expires {
+			if l := r.lots[u.Seq]; l == nil || r.credits[u.Seq] != u.Movement || l.Expires != u.Expires {
 				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, m.ID)
 				continue
 			}
 			r.lots[u.Seq].Left += left
 		}
 	case m.Amount > 0:
-		l := &lot{Seq: m.Seq, AvailFrom: m.AvailFrom, Expires: m.Expires, Movement: m.ID, Left: m.Amount}
-		r.lots[m.Seq] = l
+		l := &lot{Seq: m.Seq, AvailFrom: m.AvailFrom, Expires: m.Expires, Left: m.Amount}
+		r.lots[m.Seq], r.credits[m.Seq] = l, m.ID
 		if m.AvailFrom > 0 {
 			r.pending += m.Amount
 		} else {
@@ -692,7 +693,7 @@ func (r *replayer) play(m *movement) {
 		rest := -m.Amount
 		for _, u := range m.Uses {
 			l := r.lots[u.Seq]
-			if l == nil || l.Left < u.Amount || l.Movement != u.Movement || l.Expires != u.Expires {
+			if l == nil || l.Left < u.Amount || r.credits[u.Seq] != u.Movement || l.Expires != u.Expires {
 				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, m.ID)
 				continue
 			}
@@ -747,22 +748,22 @@ func (r *replayer) compare(a *account) error {
 			return err
 		}
 		if stored == nil {
-			v.problem("%s: falta el lote %s", r.what, l.Movement)
+			v.problem("%s: falta el lote %s", r.what, r.credits[seq])
 			continue
 		}
 		if l.AvailFrom == 0 {
 			stored.AvailFrom = 0 // it no longer matters when it became available
 		}
-		equal(v, r.what+": lote "+l.Movement.String(), *stored, *l)
+		equal(v, r.what+": lote "+r.credits[seq].String(), *stored, *l)
 	}
 	if !a.LotsApart {
 		equal(v, r.what+": lotes en su registro", len(a.Lots), there[partLot])
 		equal(v, r.what+": lotes pendientes en su registro", len(a.Waiting), there[partPending])
-		v.few(r.what, "lotes", len(a.Lots)+len(a.Waiting), fewLots)
+		v.atMost(r.what, "lotes", len(a.Lots)+len(a.Waiting), v.few.lots)
 		return nil
 	}
 	if !a.SumsApart {
-		v.few(r.what, "vencimientos", len(a.Sums), fewSums)
+		v.atMost(r.what, "vencimientos", len(a.Sums), v.few.sums)
 		equal(v, r.what+": vencimientos", len(a.Sums), len(sums))
 		last := instant(math.MinInt64)
 		for _, s := range a.Sums {
@@ -888,7 +889,7 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 	if !purchase {
 		at++
 	}
-	if l.counts[at]++; seq == l.chapter.next(l.log) {
+	if l.counts[at]++; seq == l.chapter.next(&l.log) {
 		l.chapter = chapter{seq, l.highest}
 		return l.endChapter()
 	}
@@ -922,10 +923,10 @@ func (l *logCheck) endChapter() error {
 	if err := l.has("customers' totals", l.chapterKey(l.chapter.end), numberValue(l.highest), "ventas"); err != nil {
 		return err
 	}
-	for block := range l.chapter.blocks(l.log) {
+	for block := range l.chapter.blocks(&l.log) {
 		counts := l.counts[2*block*l.log.customers:][:2*l.log.customers]
 		value := counts.encode()
-		if len(value) == 0 || l.chapter.counted(l.log, block) > l.sales {
+		if len(value) == 0 || l.chapter.counted(&l.log, block) > l.sales {
 			continue
 		}
 		if err := l.has("customers' totals", l.totalsKey(l.chapter.end, block), value, "ventas"); err != nil {

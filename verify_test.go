@@ -24,7 +24,7 @@ func newRichShop(t *testing.T) *shop {
 		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9}],
 			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}]`,
 	})
-	s.engine.log = logSizes{block: logPack, chapter: 16, perBlock: 16, every: 8, customers: 64}
+	s.engine.sizes.log = logSizes{block: logPack, chapter: 16, perBlock: 16, every: 8, customers: 64}
 	other := setup{program: `"rules":[` + onePer1 + `]`}.document()
 	s.apply(bytes.Replace(other, []byte("cafe-luna"), []byte("tienda"), 1))
 
@@ -61,7 +61,7 @@ func newRichShop(t *testing.T) *shop {
 	s.swept()
 
 	rosa := s.customer("rosa")
-	for range fewSums + 1 { // more than her account holds itself
+	for range usualFew().sums + 1 { // more than her account holds itself
 		s.buy(rosa, "2")
 		s.pass(oneDay)
 	}
@@ -102,7 +102,7 @@ func (s *shop) entries() memTx {
 
 // seen tells whether verify finds something wrong with the entries.
 func (s *shop) seen(all memTx) bool {
-	report, err := verifyWith(s.engine.log, all, s.clock, nil)
+	report, err := verifyWith(s.engine.sizes, all, s.clock, nil)
 	return err != nil || len(report.Problems) > 0
 }
 
