@@ -331,13 +331,11 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 }
 
 func (t *txn) customerItem(c *customer) (customerItem, error) {
-	p := t.cfg.programNumber(c.Program)
-	a, err := t.account(c, p)
+	current, err := t.ownTier(c)
 	if err != nil {
 		return customerItem{}, err
 	}
-	current, _ := a.tier()
-	return customerItem{c.ID, c.name(), c.Status, p.ID, orNull(current.name())}, nil
+	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, orNull(current.name())}, nil
 }
 
 func (t *txn) customerDetail(c *customer) (customerDetail, error) {

@@ -197,6 +197,16 @@ func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
 	return &both.v, both.r.done()
 }
 
+// decodeHead reads what a record begins with.
+func decodeHead[T any, P record[T]](value []byte, v P) error {
+	r := reader{b: value}
+	if r.byte() != recordVersion {
+		return errRecord
+	}
+	v.decode(&r)
+	return r.err
+}
+
 func put[T any, P record[T]](tx Tx, key []byte, v P) error {
 	w := writer{b: make([]byte, 0, 256)}
 	w.byte(recordVersion)

@@ -193,6 +193,29 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 	return a, nil
 }
 
+// ownTier is the tier of a customer in its own program, nil if there is none. It
+// reads no more of the account than that takes.
+func (t *txn) ownTier(c *customer) (*tier, error) {
+	p := t.cfg.programNumber(c.Program)
+	record, ok, err := t.Get(t.hotKey(c.ID, partAccount).u32(p.Number))
+	if err != nil {
+		return nil, err
+	}
+	a := &account{customer: c, program: p, accountHead: accountHead{Due: never}}
+	if ok {
+		if err := decodeHead(record, &a.accountHead); err != nil {
+			return nil, err
+		}
+	}
+	if t.cfg.Recount || a.Due <= t.now {
+		if a, err = t.account(c, p); err != nil {
+			return nil, err
+		}
+	}
+	current, _ := a.tier()
+	return current, nil
+}
+
 // saveAccount writes the account, its entry among what is due if that moment
 // changed, and the count of its tier if that did.
 func (t *txn) saveAccount(a *account) error {
