@@ -406,7 +406,7 @@ func onWire(server *http.Server, a *api, raw string) []byte {
 	l := &pipeListener{make(chan net.Conn, 1), make(chan struct{})}
 	client, far := net.Pipe()
 	l.conns <- far
-	go server.Serve(a.refusing(l))
+	go server.Serve(a.connections(l))
 	go io.WriteString(client, raw)
 	answers, _ := io.ReadAll(client)
 	client.Close()

@@ -119,7 +119,7 @@ func newTarget(w *world, wrap func(http.Handler) http.Handler, loose bool) *targ
 	w.must(err)
 	h := &target{world: w, addr: listener.Addr().String()}
 	if !loose {
-		listener = w.api.refusing(listener)
+		listener = w.api.connections(listener)
 	}
 	server := newServer(handler, w.log())
 	go server.Serve(listener)

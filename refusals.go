@@ -89,8 +89,11 @@ func lastAnswer(status int, h http.Header, body []byte, now time.Time) []byte {
 }
 
 // CloseWrite is that of a TCP connection, which net/http looks for.
-func (c *refusingConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+func (c *refusingConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// closeWrite tells the other side that nothing more comes.
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil

@@ -137,7 +137,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
 	}
 	within := newGate(listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(trusted, loopback[:]), log)
-	go func() { ended <- public.Serve(a.refusing(within)) }()
+	go func() { ended <- public.Serve(a.connections(within)) }()
 	go func() { ended <- local.Serve(socket) }()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
@@ -224,6 +224,9 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
 	}
 }
+
+// connections are those of a listener as the public API's server takes them.
+func (a *api) connections(l net.Listener) net.Listener { return a.refusing(unwatched{l}) }
 
 func flushOf(a *api) func(context.Context) error {
 	return func(ctx context.Context) error { return a.limiter.flush(ctx, a.engine.store) }

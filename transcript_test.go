@@ -172,7 +172,7 @@ func newWorld(t *testing.T, s Store) *world {
 		}
 		w.api.ServeHTTP(rw, r)
 	}), w.log())
-	go server.Serve(w.api.refusing(listener))
+	go server.Serve(w.api.connections(listener))
 	t.Cleanup(func() {
 		w.hangUp()
 		server.Close()

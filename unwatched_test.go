@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A countedPipe is the server's side of a connection in memory.
+type countedPipe struct {
+	net.Conn
+	reads, ofOne, deadlines atomic.Int64
+}
+
+func (c *countedPipe) Read(b []byte) (int, error) {
+	c.reads.Add(1)
+	if len(b) == 1 {
+		c.ofOne.Add(1)
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *countedPipe) SetReadDeadline(t time.Time) error {
+	c.deadlines.Add(1)
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *countedPipe) SetWriteDeadline(t time.Time) error {
+	c.deadlines.Add(1)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// served runs fn in a bubble with a connection to the public API's server; its
+// handler reads the body and answers with as many bytes as the path says.
+func served(t *testing.T, wrap func(net.Listener) net.Listener, fn func(net.Conn, *countedPipe)) {
+	synctest.Test(t, func(t *testing.T) {
+		client, inner := net.Pipe()
+		counted := &countedPipe{Conn: inner}
+		l := &pipeListener{make(chan net.Conn, 1), make(chan struct{})}
+		l.conns <- counted
+		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			var size int
+			fmt.Sscanf(r.URL.Path, "/%d", &size)
+			time.Sleep(time.Millisecond) // so that a watch of the connection begins
+			fmt.Fprintf(w, "%*s", size, r.Header.Get("Text"))
+		}), slog.New(slog.DiscardHandler))
+		go server.Serve(wrap(l))
+		fn(client, counted)
+		client.Close()
+		server.Close()
+	})
+}
+
+func watchedListener(l net.Listener) net.Listener   { return l }
+func unwatchedListener(l net.Listener) net.Listener { return unwatched{l} }
+
+// TestUnwatchedTimeouts: whoever is too slow is cut off as without unwatched, or a
+// little earlier.
+func TestUnwatchedTimeouts(t *testing.T) {
+	const get = "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, c := range map[string]struct {
+		answered int    // requests, a second apart, before
+		sent     string // then
+		unread   bool
+	}{
+		"nothing":                {},
+		"nothing more":           {answered: 3},
+		"a part of the headers":  {answered: 3, sent: get[:20]},
+		"a part of the first":    {sent: get[:20]},
+		"a part of a body":       {answered: 3, sent: "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n1"},
+		"an answer not read":     {sent: strings.Replace(get, "/1", "/1000000", 1), unread: true},
+		"a later one that is so": {answered: 3, sent: strings.Replace(get, "/1", "/1000000", 1), unread: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			until := func(wrap func(net.Listener) net.Listener) (end time.Duration) {
+				served(t, wrap, func(conn net.Conn, _ *countedPipe) {
+					from := bufio.NewReader(conn)
+					for range c.answered {
+						time.Sleep(time.Second)
+						io.WriteString(conn, get)
+						res, err := http.ReadResponse(from, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						io.Copy(io.Discard, res.Body)
+					}
+					begin := time.Now()
+					io.WriteString(conn, c.sent)
+					if c.unread {
+						time.Sleep(time.Hour)
+						n, err := io.Copy(io.Discard, from)
+						if n > 8<<10 || err != nil {
+							t.Errorf("after an hour: %d bytes, %v", n, err)
+						}
+						return
+					}
+					if said, err := io.ReadAll(from); len(said) > 0 && !isRefusal(said) || err != nil {
+						t.Errorf("%q, %v", said, err)
+					}
+					end = time.Since(begin)
+				})
+				return end
+			}
+			watched, unwatched := until(watchedListener), until(unwatchedListener)
+			if unwatched > watched || unwatched < watched-earlier || !c.unread && unwatched < time.Second {
+				t.Errorf("cut off after %v, without unwatched after %v", unwatched, watched)
+			}
+		})
+	}
+}
+
+// TestUnwatchedRequests: requests are read as they come, in whatever pieces, with
+// one read each and hardly a deadline.
+func TestUnwatchedRequests(t *testing.T) {
+	request := func(text string) string {
+		return "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nText: " + text + "\r\n\r\nabc"
+	}
+	const many = 100
+	counts := func(wrap func(net.Listener) net.Listener) (reads, deadlines int64) {
+		served(t, wrap, func(conn net.Conn, counted *countedPipe) {
+			from := bufio.NewReader(conn)
+			answers := func(texts ...string) {
+				for _, want := range texts {
+					res, err := http.ReadResponse(from, nil)
+					if err != nil {
+						t.Fatalf("%.20q: %v", want, err)
+					}
+					if got, err := io.ReadAll(res.Body); string(got) != want || err != nil {
+						t.Errorf("got %.20q, %v, want %.20q", got, err, want)
+					}
+				}
+			}
+			for i := range many {
+				io.WriteString(conn, request(fmt.Sprint(i)))
+				answers(fmt.Sprint(i))
+			}
+			reads, deadlines = counted.reads.Load(), counted.deadlines.Load()
+			go io.WriteString(conn, request("one")+request("two")) // at once
+			answers("one", "two")
+			go func() {
+				for _, b := range []byte(request("slow")) {
+					conn.Write([]byte{b})
+				}
+			}()
+			answers("slow")
+			text := strings.Repeat("x", 5000)
+			go func() {
+				all := request(text)
+				most := strings.Index(all, "Text:") + 4095 // one byte less than net/http's buffer holds of a line
+				io.WriteString(conn, all[:most])
+				io.WriteString(conn, all[most:])
+			}()
+			answers(text)
+			if counted.ofOne.Load() == 0 {
+				t.Error("no read of one byte was needed")
+			}
+		})
+		return reads, deadlines
+	}
+	if reads, deadlines := counts(unwatchedListener); reads > many+1 || deadlines > 4 {
+		t.Errorf("%d requests took %d reads and %d deadlines", many, reads, deadlines)
+	}
+	if reads, deadlines := counts(watchedListener); reads < 2*many || deadlines < 5*many {
+		t.Errorf("without unwatched %d requests take %d reads and %d deadlines: it is of no use any more", many, reads, deadlines)
+	}
+}
