@@ -316,11 +316,14 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 	}
 	slices.SortFunc(inOrder, func(i, j int) int { return bytes.Compare(ids[i][:], ids[j][:]) })
 	items := make([]customerItem, len(ids))
-	var turn pacer
+	var (
+		c    customer
+		turn pacer
+	)
 	for _, i := range inOrder {
-		c, err := t.listedCustomer(ids[i])
+		err := t.listCustomer(ids[i], &c)
 		if err == nil {
-			items[i], err = t.customerItem(c)
+			items[i], err = t.customerItem(&c)
 		}
 		if err != nil {
 			return nil, err
@@ -335,7 +338,7 @@ func (t *txn) customerItem(c *customer) (customerItem, error) {
 	if err != nil {
 		return customerItem{}, err
 	}
-	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, orNull(current.name())}, nil
+	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, current.nameOrNull()}, nil
 }
 
 func (t *txn) customerDetail(c *customer) (customerDetail, error) {
@@ -352,7 +355,7 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 	d := customerDetail{
 		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
 		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), Status: c.Status,
-		LoyaltyProgramID: p.ID, TierName: orNull(current.name()), NextTierName: orNull(next.name()), CurrencyID: p.currencyID(),
+		LoyaltyProgramID: p.ID, TierName: current.nameOrNull(), NextTierName: next.nameOrNull(), CurrencyID: p.currencyID(),
 		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
 		SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
 		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,

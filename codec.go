@@ -184,27 +184,26 @@ func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
 	return decodeRecord[T, P](value)
 }
 
+// recordReader reads what follows a record's version.
+func recordReader(value []byte) (reader, error) {
+	r := reader{b: value}
+	if r.byte() != recordVersion {
+		return r, errRecord
+	}
+	return r, nil
+}
+
 func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
 	both := new(struct { // one allocation
 		v T
 		r reader
 	})
-	both.r.b = value
-	if both.r.byte() != recordVersion {
-		return nil, errRecord
+	var err error
+	if both.r, err = recordReader(value); err != nil {
+		return nil, err
 	}
 	P(&both.v).decode(&both.r)
 	return &both.v, both.r.done()
-}
-
-// decodeHead reads what a record begins with.
-func decodeHead[T any, P record[T]](value []byte, v P) error {
-	r := reader{b: value}
-	if r.byte() != recordVersion {
-		return errRecord
-	}
-	v.decode(&r)
-	return r.err
 }
 
 func put[T any, P record[T]](tx Tx, key []byte, v P) error {

@@ -12,6 +12,8 @@ import (
 type customer struct {
 	ID id // from the key
 
+	path [4]uint64 // room for what most have of Sales.Path
+
 	Number  uint64 // place in the organization's list
 	Person  id     // the same for all memberships of one person; never shown
 	Program uint32 // number of the program the customer belongs to
@@ -67,6 +69,7 @@ func (c *customer) decode(r *reader) {
 	c.TotalSpent = r.decimal()
 	c.Purchases = r.uint()
 	c.LastSaleAt = r.instant()
+	c.Sales.Path = c.path[:0]
 	c.Sales.decode(r)
 	c.PurchasesTotal = r.uint()
 }
@@ -314,6 +317,25 @@ func (t *txn) listedCustomer(cust id) (*customer, error) {
 		err = errRecord
 	}
 	return c, err
+}
+
+// listCustomer is listedCustomer for one that is looked at and forgotten: c was
+// another one before.
+func (t *txn) listCustomer(cust id, c *customer) error {
+	record, ok, err := t.Get(t.hotKey(cust, partCustomer))
+	if err == nil && !ok {
+		err = errRecord
+	}
+	if err != nil {
+		return err
+	}
+	r, err := recordReader(record)
+	if err != nil {
+		return err
+	}
+	c.ID = cust
+	c.decode(&r)
+	return r.done()
 }
 
 // customersBetween yields the customers with the numbers from first to last.

@@ -144,6 +144,9 @@ func newHotLoad(b *testing.B, h http.Handler, request string) *hotLoad {
 	if err != nil {
 		b.Fatal(err)
 	}
+	if a, ok := h.(*api); ok {
+		listener = a.connections(listener)
+	}
 	server := newServer(h, slog.New(slog.DiscardHandler))
 	go server.Serve(listener)
 	client := exec.Command(os.Args[0], "-test.run=^TestHotClient$")

@@ -201,16 +201,22 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &account{customer: c, program: p, accountHead: accountHead{Due: never}}
+	a := account{customer: c, program: p, accountHead: accountHead{Due: never}}
 	if ok {
-		if err := decodeHead(record, &a.accountHead); err != nil {
+		r, err := recordReader(record)
+		if err != nil {
 			return nil, err
+		}
+		if a.accountHead.decode(&r); r.err != nil {
+			return nil, r.err
 		}
 	}
 	if t.cfg.Recount || a.Due <= t.now {
-		if a, err = t.account(c, p); err != nil {
+		whole, err := t.account(c, p)
+		if err != nil {
 			return nil, err
 		}
+		a.accountHead = whole.accountHead
 	}
 	current, _ := a.tier()
 	return current, nil

@@ -84,6 +84,14 @@ func (t *tier) name() string {
 	return t.Name
 }
 
+// nameOrNull is orNull of the name. The tiers of a program never change.
+func (t *tier) nameOrNull() *string {
+	if t == nil {
+		return nil
+	}
+	return &t.Name
+}
+
 // A dayBasis is what one day counts in an account's rolling window.
 type dayBasis struct {
 	Day   day
