@@ -106,6 +106,7 @@ func (d *dataset) prepare(ctx context.Context) error {
 	}
 	isWorn := d.customers <= cheapToRun && d.progress.Measured > worn*d.customers
 	if d.bench.fresh || isWorn || err != nil {
+		d.bench.letGo(d.dir)
 		if err := os.RemoveAll(d.dir); err != nil {
 			return err
 		}
@@ -253,15 +254,23 @@ func (d *dataset) serve(ctx context.Context) (*process, error) {
 	return d.start(ctx)
 }
 
-// cache brings the data into the system's cache: some machines empty that of
-// what is idle, and then the disk would be measured.
+// cache brings the data into the system's cache, and keeps what there is of it now
+// there if that is allowed: some machines empty the cache of what is idle, and then
+// the disk would be measured.
 func (d *dataset) cache() error {
 	f, err := os.Open(d.file())
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, f)
-	return errors.Join(err, f.Close())
+	defer f.Close()
+	held, err := holdInMemory(f)
+	if err != nil {
+		_, err = io.Copy(io.Discard, f)
+		return err
+	}
+	d.bench.letGo(d.dir)
+	d.bench.held[d.dir] = held
+	return nil
 }
 
 // start starts sello on the data.

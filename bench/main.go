@@ -68,11 +68,13 @@ type bench struct {
 	mu       sync.Mutex
 	children []*process
 	report   report
+
+	held map[string]func() // what lets go of the data of a directory
 }
 
 func run(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	b := &bench{out: os.Stdout}
+	b := &bench{out: os.Stdout, held: map[string]func(){}}
 	set.StringVar(&b.dir, "data", filepath.Join(os.TempDir(), "sello-bench"), "`directory` of the data; it should be on a disk")
 	set.BoolVar(&b.short, "short", false, "small data and short rounds, under two minutes")
 	set.BoolVar(&b.fresh, "fresh", false, "make the data anew, as after a change of the file's format")
@@ -215,6 +217,14 @@ func (b *bench) running(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.children = append(b.children, p)
+}
+
+// letGo lets the system's cache forget the data of a directory.
+func (b *bench) letGo(dir string) {
+	if letGo := b.held[dir]; letGo != nil {
+		letGo()
+		delete(b.held, dir)
+	}
 }
 
 func (b *bench) stopAll() {

@@ -37,6 +37,24 @@ func (p *process) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
+// holdInMemory keeps what a file has now in memory until letGo.
+func holdInMemory(f *os.File) (letGo func(), err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	letGo = func() { syscall.Munmap(data) }
+	if err := syscall.Mlock(data); err != nil {
+		letGo()
+		return nil, err
+	}
+	return letGo, nil
+}
+
 // written is how many bytes the disk with the process's file was ever told to
 // write, by whomever: what the kernel counts for one process is whole folios of
 // its cache, which may be megabytes for a page.
