@@ -321,7 +321,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 		turn pacer
 	)
 	for _, i := range inOrder {
-		err := t.listCustomer(ids[i], &c)
+		err := t.readCustomer(ids[i], &c)
 		if err == nil {
 			items[i], err = t.customerItem(&c)
 		}

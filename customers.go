@@ -319,9 +319,9 @@ func (t *txn) listedCustomer(cust id) (*customer, error) {
 	return c, err
 }
 
-// listCustomer is listedCustomer for one that is looked at and forgotten: c was
-// another one before.
-func (t *txn) listCustomer(cust id, c *customer) error {
+// readCustomer is listedCustomer for one that is looked at and forgotten: c was
+// another one before, and nothing of that may be kept but its texts.
+func (t *txn) readCustomer(cust id, c *customer) error {
 	record, ok, err := t.Get(t.hotKey(cust, partCustomer))
 	if err == nil && !ok {
 		err = errRecord

@@ -61,16 +61,16 @@ func (c *refusingConn) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	c.refused = true
-	return len(b), lastWrite(c.Conn, c.CloseWrite, c.api.refusal(b), time.Now().Add(lingerTime), lingerBytes)
+	return len(b), lastWrite(c.Conn, c.api.refusal(b), time.Now().Add(lingerTime), lingerBytes)
 }
 
 // lastWrite writes what ends a connection, and then listens for a while to what
 // still comes, up to so many bytes. The caller closes it.
-func lastWrite(c net.Conn, closeWrite func() error, answer []byte, until time.Time, most int64) error {
+func lastWrite(c net.Conn, answer []byte, until time.Time, most int64) error {
 	if _, err := c.Write(answer); err != nil {
 		return err
 	}
-	closeWrite()
+	closeWrite(c)
 	c.SetReadDeadline(until)
 	io.CopyN(io.Discard, c, most)
 	return nil

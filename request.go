@@ -272,9 +272,9 @@ func firstFault(inputs ...input) error {
 }
 
 // context is what a request's work is done in. It is not that of the request,
-// which net/http ends as soon as the client has closed its side of the
-// connection: such a client may well wait for its answer, and a write once begun
-// is finished even if it has gone.
+// which is for net/http to end when the client closes its side of the connection
+// (but see unwatched.go): such a client may well wait for its answer, and a write
+// once begun is finished even if it has gone.
 func (x *exchange) context() context.Context { return context.Background() }
 
 // admit does all that comes before a request's own content: its key, where it

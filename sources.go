@@ -154,7 +154,7 @@ func usher(c *net.TCPConn) {
 	h := e.headers.Clone()
 	h["Content-Type"], h["Cache-Control"] = jsonType, noStore
 	h.Set("X-Request-Id", requestID)
-	lastWrite(c, c.CloseWrite, lastAnswer(e.status, h, body, now), end, maxBody)
+	lastWrite(c, lastAnswer(e.status, h, body, now), end, maxBody)
 }
 
 // An admitted connection is counted until it is closed.

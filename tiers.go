@@ -84,7 +84,7 @@ func (t *tier) name() string {
 	return t.Name
 }
 
-// nameOrNull is orNull of the name. The tiers of a program never change.
+// nameOrNull is the tier's name, null without a tier.
 func (t *tier) nameOrNull() *string {
 	if t == nil {
 		return nil

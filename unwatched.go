@@ -51,45 +51,37 @@ func (c *unwatchedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// SetReadDeadline is for what is read after it. Only one that is over already
-// is for whoever is reading: net/http interrupts its watch with that, and then
-// watching stays what it is, since the watch may just be looking at it.
+// SetReadDeadline is for what is read after it. The one by which net/http
+// interrupts its watch is over already: the watch does not wait, and may just be
+// looking at watching.
 func (c *unwatchedConn) SetReadDeadline(t time.Time) error {
-	c.reads.want = t
-	if isOver(t) {
-		return c.reads.set(c.Conn.SetReadDeadline)
+	if c.watching && !t.IsZero() && time.Until(t) <= 0 {
+		return nil
 	}
-	c.watching = t.IsZero()
+	c.reads.want, c.watching = t, t.IsZero()
 	return nil
 }
 
 // SetWriteDeadline is for what is written after it.
 func (c *unwatchedConn) SetWriteDeadline(t time.Time) error {
 	c.writes.want = t
-	if isOver(t) {
-		return c.writes.set(c.Conn.SetWriteDeadline)
-	}
 	return nil
 }
 
 func (c *unwatchedConn) SetDeadline(t time.Time) error {
-	if err := c.SetReadDeadline(t); err != nil {
-		return err
-	}
-	return c.SetWriteDeadline(t)
+	c.reads.want, c.writes.want, c.watching = t, t, false
+	return nil
 }
 
 // CloseWrite is that of a TCP connection, which net/http looks for.
 func (c *unwatchedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-func isOver(t time.Time) bool { return !t.IsZero() && time.Until(t) <= 0 }
-
 // A deadline is one that is wanted and the one that there is.
 type deadline struct{ want, have time.Time }
 
-// earlier is by how much a deadline may come too soon. So one that moves on with
-// each request need not be set for each.
-const earlier = 500 * time.Millisecond
+// earlier is by how much a deadline may come too soon, much less than any of
+// them takes. So one that moves on with each request need not be set for each.
+const earlier = 100 * time.Millisecond
 
 // set makes there be the deadline that is wanted.
 func (d *deadline) set(on func(time.Time) error) error {
