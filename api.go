@@ -493,7 +493,7 @@ const (
 func (t *txn) movementShape(m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
 	s := movementShape{
-		ID: m.ID, CustomerID: m.Customer, LoyaltyProgramID: p.ID, CurrencyID: p.currencyID(),
+		ID: m.id(), CustomerID: m.Customer, LoyaltyProgramID: p.ID, CurrencyID: p.currencyID(),
 		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
 		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
 		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt,
@@ -502,7 +502,7 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 		s.Lots = []usedLot{}
 	}
 	for _, u := range m.Uses {
-		s.Lots = append(s.Lots, usedLot{u.Movement, u.Amount, u.Expires})
+		s.Lots = append(s.Lots, usedLot{movementID(m.Customer, u.Seq), u.Amount, u.Expires})
 	}
 	return s, nil
 }
@@ -891,7 +891,7 @@ type redemptionShape struct {
 
 func newRedemptionShape(x *redemption) (redemptionShape, error) {
 	return redemptionShape{
-		x.ID, x.Code, x.Customer, x.Reward, x.RewardName, x.Points, x.Balance, x.status(), orNull(x.Comment), x.Movement,
+		x.ID, x.Code, x.Customer, x.Reward, x.RewardName, x.Points, x.Balance, x.status(), orNull(x.Comment), movementID(x.Customer, x.Movement),
 		x.CreatedAt, x.CancelledAt,
 	}, nil
 }

@@ -193,7 +193,14 @@ type standing struct {
 
 func (s *shop) standing(cust id) standing {
 	s.Helper()
-	return ask(s, func(t *txn) (standing, error) {
+	listed := ask(s, func(t *txn) (customerItem, error) {
+		items, err := t.customerItems([]id{cust, cust})
+		if err != nil {
+			return customerItem{}, err
+		}
+		return items[1], nil
+	})
+	now := ask(s, func(t *txn) (standing, error) {
 		_, a, err := t.accountOf(cust)
 		if err != nil {
 			return standing{}, err
@@ -202,6 +209,10 @@ func (s *shop) standing(cust id) standing {
 		current, _ := a.tier()
 		return standing{a.Balance, a.Pending, a.Lifetime, list, a.figure(), current.name()}, err
 	})
+	if !reflect.DeepEqual(listed.TierName, orNull(now.Tier)) {
+		s.Errorf("the list has another tier than %q", now.Tier)
+	}
+	return now
 }
 
 // accountOf is a customer with its account in its own program.

@@ -319,7 +319,7 @@ func FuzzRecord(f *testing.F) {
 	for _, raw := range [][]byte{
 		nil, {0}, {recordVersion}, encodeRecord(new(customer)), encodeRecord(new(account)), encodeRecord(new(savedUsage)),
 		encodeRecord(&customer{ID: one, FirstName: "María", Email: "m@example.com", Status: "Active", CreatedAt: 1, Program: 1}),
-		encodeRecord(&movement{ID: one, Amount: -15000, Category: categoryBonus, Comment: "ñ", Expires: never}),
+		encodeRecord(&movement{Customer: one, Amount: -15000, Category: categoryBonus, Comment: "ñ", Expires: never}),
 		encodeRecord(&sale{ID: one, Customer: one, Type: typePurchase, Total: 10000, Items: []item{{"A", 1, 2}}}),
 		append([]byte{recordVersion}, bytes.Repeat([]byte{255}, 40)...),
 	} {

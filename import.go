@@ -659,7 +659,7 @@ func (t *txn) movementRow(number uint64) ([][]string, error) {
 		return u.String()
 	}
 	return [][]string{{
-		m.ID.String(), m.CreatedAt.String(), c.Email, c.Phone, t.cfg.programNumber(m.Program).Key, m.movementType(), m.Category,
+		m.id().String(), m.CreatedAt.String(), c.Email, c.Phone, t.cfg.programNumber(m.Program).Key, m.movementType(), m.Category,
 		m.Amount.String(), m.Balance.String(), expires, orEmpty(m.Transaction), orEmpty(m.Redemption), m.Comment,
 	}}, nil
 }

@@ -26,8 +26,9 @@ func TestLedgerBroken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		m.Seq = uintIn(e.Key[5:])
 		m.Comment += "!"
-		named := m.ID.String()
+		named := m.id().String()
 		with := slices.Clone(all)
 		with[i].Value = recordOf(m)
 		if got := problems(t, s, with, nil); len(got) != 1 || !strings.Contains(got[0], named) {
@@ -81,7 +82,7 @@ func chainAt(t *testing.T, all memTx, i int, m *movement) (after string, before 
 		case m.Link.N - 1:
 			before = other.Hash
 		case m.Link.N + 1:
-			after = other.ID.String()
+			after = movementID(m.Customer, uintIn(e.Key[5:])).String()
 		}
 	}
 	return after, before

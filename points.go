@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strconv"
 )
 
 // An account is a customer's points in one program (contract §8).
@@ -551,26 +552,15 @@ func (t *txn) changePending(a *account, l *lot, amount decimal) error {
 
 // A use is what one movement took from, or gave back to, one lot.
 type use struct {
-	Seq      uint64 // sequence of the lot's credit
-	Movement id     // of the lot's credit
-	Amount   decimal
-	Expires  instant
-}
-
-// use is what a movement takes from a lot.
-func (t *txn) use(l *lot, amount decimal) (use, error) {
-	credit, err := t.movement(l.Seq)
-	if err != nil {
-		return use{}, err
-	}
-	return use{l.Seq, credit.ID, amount, l.Expires}, nil
+	Seq     uint64 // sequence of the lot's credit
+	Amount  decimal
+	Expires instant
 }
 
 // A movement is one line of the ledger.
 type movement struct {
 	Seq uint64 // from the key
 
-	ID          id
 	Customer    id
 	Program     uint32
 	Category    string
@@ -594,7 +584,6 @@ func (m *movement) encode(w *writer) {
 }
 
 func (m *movement) encodeUnhashed(w *writer) {
-	w.id(m.ID)
 	w.id(m.Customer)
 	w.uint(uint64(m.Program))
 	w.text(m.Category)
@@ -611,14 +600,12 @@ func (m *movement) encodeUnhashed(w *writer) {
 	w.uint(uint64(len(m.Uses)))
 	for _, u := range m.Uses {
 		w.uint(u.Seq)
-		w.id(u.Movement)
 		w.decimal(u.Amount)
 		w.instant(u.Expires)
 	}
 }
 
 func (m *movement) decode(r *reader) {
-	m.ID = r.id()
 	m.Customer = r.id()
 	m.Program = uint32(r.uint())
 	m.Category = r.text()
@@ -636,9 +623,17 @@ func (m *movement) decode(r *reader) {
 		m.Uses = make([]use, n)
 	}
 	for i := range m.Uses {
-		m.Uses[i] = use{r.uint(), r.id(), r.decimal(), r.instant()}
+		m.Uses[i] = use{r.uint(), r.decimal(), r.instant()}
 	}
 	m.Hash = r.hash()
+}
+
+// id is the movement's identifier. It is derived, so that whatever knows where a
+// movement is, such as a lot of its credit, knows its id too.
+func (m *movement) id() id { return movementID(m.Customer, m.Seq) }
+
+func movementID(cust id, seq uint64) id {
+	return cust.derive("movement", strconv.FormatUint(seq, 10))
 }
 
 // Categories of movements (spec: Points movement categories). Expiration and
@@ -717,7 +712,7 @@ func (t *txn) credit(a *account, m *movement) error {
 	if m.AvailFrom <= t.now {
 		m.AvailFrom = 0
 	}
-	m.ID, m.CreatedAt = t.id(), t.now
+	m.CreatedAt = t.now
 	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires}
 
 	if _, ok := (a.Balance + a.Pending).add(m.Amount); !ok {
@@ -762,7 +757,7 @@ func (t *txn) debit(a *account, m *movement) error {
 	m.Uses = uses
 	a.Balance -= m.Amount
 	m.Amount = -m.Amount
-	m.ID, m.CreatedAt = t.id(), t.now
+	m.CreatedAt = t.now
 	return t.record(a, m)
 }
 
@@ -781,12 +776,9 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 		if amount == 0 {
 			break
 		}
-		u, err := t.use(l, min(l.Left, amount))
-		if err != nil {
-			return nil, err
-		}
-		amount -= u.Amount
-		uses = append(uses, u)
+		taken := min(l.Left, amount)
+		amount -= taken
+		uses = append(uses, use{l.Seq, taken, l.Expires})
 		emptied = append(emptied, l)
 	}
 	if amount != 0 {
@@ -903,13 +895,9 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	if len(lots) == 0 {
 		return nil
 	}
-	m := &movement{ID: t.id(), Category: categoryExpiration, CreatedAt: moment}
+	m := &movement{Category: categoryExpiration, CreatedAt: moment}
 	for _, l := range lots {
-		u, err := t.use(l, l.Left)
-		if err != nil {
-			return err
-		}
-		m.Uses = append(m.Uses, u)
+		m.Uses = append(m.Uses, use{l.Seq, l.Left, l.Expires})
 		m.Amount -= l.Left
 		if err := t.noteExpired(l.Seq, l.Left); err != nil {
 			return err
@@ -967,7 +955,7 @@ func (t *txn) sumsApart(a *account) ([]expiring, error) {
 // meanwhile, which stays expired. It records a Refund of what came back, or
 // nothing if all has expired.
 func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
-	m.Category, m.ID, m.CreatedAt, m.Expires = categoryRefund, t.id(), t.now, never
+	m.Category, m.CreatedAt, m.Expires = categoryRefund, t.now, never
 	for _, u := range debit.Uses {
 		if u.Expires <= t.now {
 			if err := t.noteExpired(u.Seq, u.Amount); err != nil {

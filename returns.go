@@ -227,11 +227,7 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 			}
 			rest -= taken
 			a.Pending -= taken
-			u, err := t.use(l, taken)
-			if err != nil {
-				return err
-			}
-			m.Uses = append(m.Uses, u)
+			m.Uses = append(m.Uses, use{l.Seq, taken, l.Expires})
 			if err := t.changePending(a, l, -taken); err != nil {
 				return err
 			}
@@ -257,6 +253,6 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 	if s.Reversed == 0 {
 		return nil
 	}
-	m.ID, m.Amount = t.id(), -s.Reversed
+	m.Amount = -s.Reversed
 	return t.record(a, m)
 }

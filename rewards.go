@@ -18,8 +18,7 @@ type redemption struct {
 	Points      decimal
 	Balance     decimal // of the account, after it or after its cancellation
 	Comment     string
-	Movement    id     // the debit
-	MovementSeq uint64 // where it is
+	Movement    uint64 // where the debit is
 	CreatedAt   instant
 	CancelledAt instant // 0 while it stands
 }
@@ -34,8 +33,7 @@ func (x *redemption) encode(w *writer) {
 	w.decimal(x.Points)
 	w.decimal(x.Balance)
 	w.text(x.Comment)
-	w.id(x.Movement)
-	w.uint(x.MovementSeq)
+	w.uint(x.Movement)
 	w.instant(x.CreatedAt)
 	w.instant(x.CancelledAt)
 }
@@ -50,8 +48,7 @@ func (x *redemption) decode(r *reader) {
 	x.Points = r.decimal()
 	x.Balance = r.decimal()
 	x.Comment = r.text()
-	x.Movement = r.id()
-	x.MovementSeq = r.uint()
+	x.Movement = r.uint()
 	x.CreatedAt = r.instant()
 	x.CancelledAt = r.instant()
 }
@@ -188,7 +185,7 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	if err := t.debit(a, m); err != nil {
 		return nil, err
 	}
-	x.Movement, x.MovementSeq, x.Balance = m.ID, m.Seq, a.Balance
+	x.Movement, x.Balance = m.Seq, a.Balance
 	if x.Code, err = t.newCode(); err != nil {
 		return nil, err
 	}
@@ -314,7 +311,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if err != nil {
 		return nil, err
 	}
-	debit, err := t.movement(x.MovementSeq)
+	debit, err := t.movement(x.Movement)
 	if err != nil {
 		return nil, err
 	}

@@ -455,7 +455,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	if err != nil {
 		return err
 	}
-	r := replayer{v: v, what: what, lots: map[uint64]*lot{}, credits: map[uint64]id{}}
+	r := replayer{v: v, what: what, lots: map[uint64]*lot{}}
 	var movements chain
 	var earned decimal
 	var last ledgerHash
@@ -480,15 +480,15 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 		v.expected["movements"]++
 		v.dayOf(m.Program, m.CreatedAt).countMovement(m)
 		if m.Customer != c.ID || m.Program != p.Number {
-			v.problem("%s: el movimiento %s no es suyo", what, m.ID)
+			v.problem("%s: el movimiento %s no es suyo", what, m.id())
 		}
-		equal(v, what+": enlace de "+m.ID.String(), m.Link, movements.append(seq))
+		equal(v, what+": enlace de "+m.id().String(), m.Link, movements.append(seq))
 		record, _, err := v.Get(v.movementKey(seq))
 		if err != nil {
 			return err
 		}
 		if !broken && m.Hash != hashMovement(last, v.org, seq, record[:len(record)-len(m.Hash)]) {
-			v.problem("%s: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", what, m.ID, seq)
+			v.problem("%s: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", what, m.id(), seq)
 			broken = true
 		}
 		last = m.Hash
@@ -554,7 +554,7 @@ func (v *verifier) expiredWith(m *movement) ([]use, error) {
 
 func (h *saleHistory) countMovement(v *verifier, m *movement) {
 	if s := h.all[m.Transaction]; s == nil || s.Program != m.Program {
-		v.problem("movimiento %s: su venta %s no es del cliente", m.ID, m.Transaction)
+		v.problem("movimiento %s: su venta %s no es del cliente", m.id(), m.Transaction)
 		return
 	}
 	moved := h.moved[m.Transaction]
@@ -625,7 +625,6 @@ type replayer struct {
 	what             string
 	balance, pending decimal
 	lots             map[uint64]*lot // by sequence; AvailFrom is 0 once available
-	credits          map[uint64]id   // that they are of
 }
 
 // mature makes the next pending lot available; false if there is none.
@@ -674,15 +673,15 @@ func (r *replayer) play(m *movement) {
 		for _, u := range m.Uses {
 			left := u.Amount - min(max(-r.balance, 0), u.Amount)
 			r.balance += u.Amount
-			if l := r.lots[u.Seq]; l == nil || r.credits[u.Seq] != u.Movement || l.Expires != u.Expires {
-				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, m.ID)
+			if l := r.lots[u.Seq]; l == nil || l.Expires != u.Expires {
+				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, m.id())
 				continue
 			}
 			r.lots[u.Seq].Left += left
 		}
 	case m.Amount > 0:
 		l := &lot{Seq: m.Seq, AvailFrom: m.AvailFrom, Expires: m.Expires, Left: m.Amount}
-		r.lots[m.Seq], r.credits[m.Seq] = l, m.ID
+		r.lots[m.Seq] = l
 		if m.AvailFrom > 0 {
 			r.pending += m.Amount
 		} else {
@@ -693,8 +692,8 @@ func (r *replayer) play(m *movement) {
 		rest := -m.Amount
 		for _, u := range m.Uses {
 			l := r.lots[u.Seq]
-			if l == nil || l.Left < u.Amount || r.credits[u.Seq] != u.Movement || l.Expires != u.Expires {
-				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, m.ID)
+			if l == nil || l.Left < u.Amount || l.Expires != u.Expires {
+				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, m.id())
 				continue
 			}
 			l.Left -= u.Amount
@@ -705,11 +704,11 @@ func (r *replayer) play(m *movement) {
 			}
 		}
 		if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn {
-			r.v.problem("%s: los lotes de %s no suman su importe", r.what, m.ID)
+			r.v.problem("%s: los lotes de %s no suman su importe", r.what, m.id())
 		}
 	}
-	equal(r.v, r.what+": saldo tras "+m.ID.String(), m.Balance, r.balance)
-	equal(r.v, r.what+": saldo pendiente tras "+m.ID.String(), m.Pending, r.pending)
+	equal(r.v, r.what+": saldo tras "+m.id().String(), m.Balance, r.balance)
+	equal(r.v, r.what+": saldo pendiente tras "+m.id().String(), m.Pending, r.pending)
 }
 
 // compare holds the replayed account against the kept one.
@@ -748,13 +747,13 @@ func (r *replayer) compare(a *account) error {
 			return err
 		}
 		if stored == nil {
-			v.problem("%s: falta el lote %s", r.what, r.credits[seq])
+			v.problem("%s: falta el lote %d", r.what, seq)
 			continue
 		}
 		if l.AvailFrom == 0 {
 			stored.AvailFrom = 0 // it no longer matters when it became available
 		}
-		equal(v, r.what+": lote "+r.credits[seq].String(), *stored, *l)
+		equal(v, fmt.Sprintf("%s: lote %d", r.what, seq), *stored, *l)
 	}
 	if !a.LotsApart {
 		equal(v, r.what+": lotes en su registro", len(a.Lots), there[partLot])
@@ -978,13 +977,13 @@ func (v *verifier) redemptions() error {
 		if err := v.has("codes", orgKey('w', v.org).text(x.Code), seq, what); err != nil {
 			return err
 		}
-		debit, err := v.movement(x.MovementSeq)
+		debit, err := v.movement(x.Movement)
 		if err != nil {
 			return err
 		}
 		equal(v, what+": puntos", -debit.Amount, x.Points)
 		equal(v, what+": movimiento", debit.Redemption, x.ID)
-		if x.Movement != debit.ID || x.Customer != debit.Customer || x.Program != debit.Program || x.CreatedAt != debit.CreatedAt {
+		if x.Customer != debit.Customer || x.Program != debit.Program || x.CreatedAt != debit.CreatedAt {
 			v.problem("%s: difiere de su movimiento", what)
 		}
 		if x.CancelledAt == 0 {

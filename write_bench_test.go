@@ -223,7 +223,7 @@ func BenchmarkWrite(b *testing.B) {
 func BenchmarkRecord(b *testing.B) {
 	a := &account{accountHead: accountHead{Balance: 1234_5000, Lifetime: 2000_0000, Window: basis{Points: 2000_0000}, Due: 1804140000000},
 		Tier: "Bronce", Movements: chain{N: 13, Path: []uint64{8_400_123, 7_000_456, 3_100_789}}}
-	m := &movement{ID: id{1}, Customer: id{2}, Program: 1, Category: categoryBonus, Amount: 100_0000, Balance: 1234_5000,
+	m := &movement{Customer: id{2}, Program: 1, Category: categoryBonus, Amount: 100_0000, Balance: 1234_5000,
 		Expires: 1804140000000, CreatedAt: 1772600000000, Link: link{14, 8_400_123, 7_000_456}}
 	benchmarkRecord(b, "account", a)
 	benchmarkRecord(b, "movement", m)
