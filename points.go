@@ -352,8 +352,8 @@ func (l *lot) moment(part byte) instant {
 	return l.Expires
 }
 
-// few are the lots of a part in the account's own record.
-func (a *account) few(part byte) *[]lot {
+// lotsOf are the lots of a part in the account's own record.
+func (a *account) lotsOf(part byte) *[]lot {
 	if part == partPending {
 		return &a.Waiting
 	}
@@ -362,7 +362,7 @@ func (a *account) few(part byte) *[]lot {
 
 // findLot returns the place of a lot in the account's own record.
 func (a *account) findLot(part byte, l *lot) (i int, found bool) {
-	return slices.BinarySearchFunc(*a.few(part), l, func(other lot, l *lot) int {
+	return slices.BinarySearchFunc(*a.lotsOf(part), l, func(other lot, l *lot) int {
 		return cmp.Or(cmp.Compare(other.moment(part), l.moment(part)), cmp.Compare(other.Seq, l.Seq))
 	})
 }
@@ -376,7 +376,7 @@ func (t *txn) lotKey(a *account, part byte, l *lot) key {
 func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 	return func(yield func(*lot, error) bool) {
 		if !a.LotsApart {
-			for _, l := range slices.Clone(*a.few(part)) {
+			for _, l := range slices.Clone(*a.lotsOf(part)) {
 				if !yield(&l, nil) {
 					return
 				}
@@ -405,7 +405,7 @@ func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
 	if !found {
 		return nil, nil
 	}
-	l := (*a.few(part))[i]
+	l := (*a.lotsOf(part))[i]
 	return &l, nil
 }
 
@@ -418,7 +418,7 @@ func (t *txn) keepLot(a *account, part byte, l *lot) error {
 		}
 		return t.put(k, l)
 	}
-	list := a.few(part)
+	list := a.lotsOf(part)
 	i, found := a.findLot(part, l)
 	switch {
 	case l.Left == 0 && found:
@@ -438,7 +438,7 @@ func (t *txn) keepLot(a *account, part byte, l *lot) error {
 // setLotsApart gives each lot an entry of its own.
 func (t *txn) setLotsApart(a *account) error {
 	for _, part := range []byte{partLot, partPending} {
-		for _, l := range *a.few(part) {
+		for _, l := range *a.lotsOf(part) {
 			if err := t.put(t.lotKey(a, part, &l), &l); err != nil {
 				return err
 			}
