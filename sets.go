@@ -7,14 +7,14 @@ import (
 	"sort"
 )
 
-// Sets of customers' numbers, in blocks of 4,096, so that one more customer
+// Sets of customers' numbers, in blocks of 1,024, so that one more customer
 // changes short values:
 //
 //	set block(4) → the numbers in the block, as offsets: 2 bytes each in
-//	               order, up to 255 of them; from then on a bitmap of 512 bytes
+//	               order, up to 63 of them; from then on a bitmap of 128 bytes
 
 const (
-	setBlock   = 4096
+	setBlock   = 1024
 	bitmapSize = setBlock / 8
 )
 
