@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 	set.DurationVar(&b.span, "span", 3*time.Second, "`length` of a round")
 	customers := set.Int64("customers", 1_000_000, "`number` of customers of the main data")
 	sales := set.Int64("sales", -1, "`number` of sales imported with the main data; -1: as many as customers")
-	largest := set.Int64("large", 0, "`number` of customers for targets 5, 8 and 11; 0: the main data")
+	largest := set.Int64("large", 0, "`number` of customers for targets 5 and 11; 0: the main data")
 	largeSales := set.Int64("large-sales", -1, "`number` of sales imported with the large data; -1: as many as customers")
 	set.Int64Var(&b.movements, "movements", 3, "`number` of movements for each customer, which adds of points make up to after the import")
 	targets := set.String("targets", "", "`list` of targets to measure, such as 1,2,4b; all without it")

@@ -121,7 +121,7 @@ func compared(target, work string, bound float64, one *asking, askings []*asking
 // Target 8: search and filters of sales.
 
 func (b *bench) salesSearch(ctx context.Context, _ func(...string) bool) error {
-	d := b.large
+	d := b.main
 	p, err := d.serve(ctx)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (b *bench) measure(ctx context.Context, wanted []string) error {
 	if has("5") && b.small.customers < b.large.customers {
 		needed = append(needed, b.small)
 	}
-	if has("5", "8", "11") && b.large != b.main {
+	if has("5", "11") && b.large != b.main {
 		needed = append(needed, b.large)
 	}
 	for _, d := range needed {
