@@ -478,21 +478,22 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 			return err
 		}
 		v.expected["movements"]++
+		name := m.id().String()
 		v.dayOf(m.Program, m.CreatedAt).countMovement(m)
 		if m.Customer != c.ID || m.Program != p.Number {
-			v.problem("%s: el movimiento %s no es suyo", what, m.id())
+			v.problem("%s: el movimiento %s no es suyo", what, name)
 		}
-		equal(v, what+": enlace de "+m.id().String(), m.Link, movements.append(seq))
+		equal(v, what+": enlace de "+name, m.Link, movements.append(seq))
 		record, _, err := v.Get(v.movementKey(seq))
 		if err != nil {
 			return err
 		}
 		if !broken && m.Hash != hashMovement(last, v.org, seq, record[:len(record)-len(m.Hash)]) {
-			v.problem("%s: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", what, m.id(), seq)
+			v.problem("%s: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", what, name, seq)
 			broken = true
 		}
 		last = m.Hash
-		r.play(m)
+		r.play(m, name)
 		if m.Transaction != (id{}) {
 			h.countMovement(v, m)
 			sales[seq] = m.Transaction
@@ -664,7 +665,7 @@ func (r *replayer) pendingBefore(m *movement) decimal {
 	return before
 }
 
-func (r *replayer) play(m *movement) {
+func (r *replayer) play(m *movement, name string) {
 	// Becoming available is no movement; what is pending tells that it was.
 	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
 	}
@@ -674,7 +675,7 @@ func (r *replayer) play(m *movement) {
 			left := u.Amount - min(max(-r.balance, 0), u.Amount)
 			r.balance += u.Amount
 			if l := r.lots[u.Seq]; l == nil || l.Expires != u.Expires {
-				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, m.id())
+				r.v.problem("%s: %s devuelve a un lote que no existe", r.what, name)
 				continue
 			}
 			r.lots[u.Seq].Left += left
@@ -693,7 +694,7 @@ func (r *replayer) play(m *movement) {
 		for _, u := range m.Uses {
 			l := r.lots[u.Seq]
 			if l == nil || l.Left < u.Amount || l.Expires != u.Expires {
-				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, m.id())
+				r.v.problem("%s: %s toma de un lote que no lo tiene", r.what, name)
 				continue
 			}
 			l.Left -= u.Amount
@@ -704,11 +705,11 @@ func (r *replayer) play(m *movement) {
 			}
 		}
 		if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn {
-			r.v.problem("%s: los lotes de %s no suman su importe", r.what, m.id())
+			r.v.problem("%s: los lotes de %s no suman su importe", r.what, name)
 		}
 	}
-	equal(r.v, r.what+": saldo tras "+m.id().String(), m.Balance, r.balance)
-	equal(r.v, r.what+": saldo pendiente tras "+m.id().String(), m.Pending, r.pending)
+	equal(r.v, r.what+": saldo tras "+name, m.Balance, r.balance)
+	equal(r.v, r.what+": saldo pendiente tras "+name, m.Pending, r.pending)
 }
 
 // compare holds the replayed account against the kept one.
