@@ -312,11 +312,8 @@ func (t *txn) customerIDAt(number uint64) (id, error) {
 
 // listedCustomer is customerByID for an id that the list holds.
 func (t *txn) listedCustomer(cust id) (*customer, error) {
-	c, err := t.customerByID(cust)
-	if err == nil && c == nil {
-		err = errRecord
-	}
-	return c, err
+	c := new(customer)
+	return c, t.readCustomer(cust, c)
 }
 
 // readCustomer is listedCustomer for one that is looked at and forgotten: c was
