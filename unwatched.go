@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"sync"
 	"time"
 )
 
@@ -29,19 +30,29 @@ func (l unwatched) Accept() (net.Conn, error) {
 // the request.
 type unwatchedConn struct {
 	net.Conn
-	reads, writes deadline
-	watching      bool
+	writes deadline
+
+	mu       sync.Mutex // of what follows: the watch has its own goroutine
+	reads    deadline
+	watching bool
 }
 
 // Read may return nothing and no error, as an io.Reader may at any time.
 func (c *unwatchedConn) Read(b []byte) (int, error) {
-	if c.watching && len(b) == 1 {
-		return 0, nil
-	}
-	if err := c.reads.set(c.Conn.SetReadDeadline); err != nil {
+	if watch, err := c.read(b); watch || err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
+}
+
+// read tells whether a read into b is the watch, and else sets its deadline.
+func (c *unwatchedConn) read(b []byte) (watch bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watching && len(b) == 1 {
+		return true, nil
+	}
+	return false, c.reads.set(c.Conn.SetReadDeadline)
 }
 
 func (c *unwatchedConn) Write(b []byte) (int, error) {
@@ -52,9 +63,11 @@ func (c *unwatchedConn) Write(b []byte) (int, error) {
 }
 
 // SetReadDeadline is for what is read after it. The one by which net/http
-// interrupts its watch is over already: the watch does not wait, and may just be
-// looking at watching.
+// interrupts its watch is over already: the watch does not wait, and may not
+// have begun.
 func (c *unwatchedConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.watching && !t.IsZero() && time.Until(t) <= 0 {
 		return nil
 	}
@@ -69,6 +82,8 @@ func (c *unwatchedConn) SetWriteDeadline(t time.Time) error {
 }
 
 func (c *unwatchedConn) SetDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.reads.want, c.writes.want, c.watching = t, t, false
 	return nil
 }
