@@ -301,12 +301,20 @@ func (t *pageTree) child(p *rawPage, i int) (rawPage, error) {
 }
 
 // A pageFinger is where a key was looked up last: keys that are asked for one
-// after the other tend to lie together. It begins nowhere.
-type pageFinger struct{ branch, leaf rawPage }
+// after the other tend to lie together, or even to follow one another. It begins
+// nowhere.
+type pageFinger struct {
+	branch, leaf rawPage
+	next         int // entry of leaf
+}
 
 // get returns what is stored under key. It descends from the root only where it
 // cannot know from the finger what that leads to.
 func (t *pageTree) get(key []byte, at *pageFinger) (stored []byte, ok bool, err error) {
+	if i := at.next; i < at.leaf.n && bytes.Equal(at.leaf.key(i), key) {
+		at.next++
+		return at.leaf.value(i), true, nil
+	}
 	var above rawPage // the lowest branch that goes on behind key
 	var after int     // with this entry
 	if !at.leaf.covers(key) {
@@ -330,7 +338,8 @@ func (t *pageTree) get(key []byte, at *pageFinger) (stored []byte, ok bool, err 
 		at.leaf = p
 	}
 	i, found := at.leaf.search(key)
-	if found {
+	if at.next = i; found {
+		at.next++
 		return at.leaf.value(i), true, nil
 	}
 	if err = t.believe(&at.leaf); err == nil && i == at.leaf.n && above.n > 0 {
