@@ -152,9 +152,7 @@ func (t *txn) recountAccount(a *account) error {
 			a.Days = append(a.Days, dayBasis{d, b})
 			a.Window = a.Window.plus(b)
 		}
-		if len(a.Days) > t.few.days {
-			a.setDaysApart()
-		}
+		t.setDaysApart(a)
 	}
 	return t.saveAccount(a)
 }

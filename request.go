@@ -509,7 +509,7 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 func (x *exchange) fail(err error) {
 	e := publicError(err)
 	x.code = e.code
-	if e.status >= 500 && !errors.Is(err, context.Canceled) { // a client that has gone is no failure
+	if e.status >= 500 {
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {

@@ -123,14 +123,17 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 		a.Days = slices.Delete(a.Days, i, i+1)
 		a.notDueAt(t.leaves(a, d))
 	}
-	if len(a.Days) > t.few.days {
-		a.setDaysApart()
-	}
+	t.setDaysApart(a)
 	return nil
 }
 
-// setDaysApart gives each day an entry of its own, when they are written.
-func (a *account) setDaysApart() { a.Days, a.days, a.DaysApart = nil, a.Days, true }
+// setDaysApart gives each day an entry of its own, when they are written, if
+// they are many.
+func (t *txn) setDaysApart(a *account) {
+	if len(a.Days) > t.few.days {
+		a.Days, a.days, a.DaysApart = nil, a.Days, true
+	}
+}
 
 func (t *txn) addBasisApart(a *account, d day, b basis) error {
 	for i := range a.days {
