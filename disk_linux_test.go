@@ -249,6 +249,10 @@ type diskRun struct {
 	log      string
 }
 
+// lastMoment is how long before the stop, in seconds, a fault may be for the client
+// to have had its last answer before the server knew.
+const lastMoment = 0.1
+
 // judge says what is wrong with what became of a server that got the fault; ""
 // if nothing is.
 func (f diskFault) judge(run diskRun) string {
@@ -263,7 +267,7 @@ func (f diskFault) judge(run diskRun) string {
 		if run.code != 1 || !said {
 			return "it does not say why it does not start"
 		}
-	case run.first > run.stopped:
+	case run.first > run.stopped-lastMoment:
 		if f.fatal() && (run.code != 1 || !said) {
 			return "it stopped as if all were well"
 		}
