@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"net/http"
 	"slices"
+	"sync"
 )
 
 // A replay is the first answer to a POST, kept so that a retry gets it again,
@@ -113,9 +115,36 @@ func slicesOfReplays(tx Tx, org uint32) (*replaySlices, error) {
 // replaySlices gives the slices for reading and, by open, changing.
 func (t *txn) replaySlices() (l *replaySlices, err error) {
 	if t.replays == nil {
-		t.replays, err = slicesOfReplays(t.Tx, t.org)
+		t.replays, err = t.slices.of(t.Tx, t.org)
 	}
 	return t.replays, err
+}
+
+// knownSlices are those of organizations as they were read last: every POST
+// needs them, and few change them.
+type knownSlices struct{ byOrg sync.Map } // uint32 → readSlices
+
+// A readSlices is a record and what it says. Nobody changes it.
+type readSlices struct {
+	record []byte
+	list   []replaySlice
+}
+
+// of is slicesOfReplays.
+func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
+	record, ok, err := tx.Get(orgKey('I', org))
+	if err != nil || !ok {
+		return new(replaySlices), err
+	}
+	if known, ok := s.byOrg.Load(org); ok && bytes.Equal(known.(readSlices).record, record) {
+		return &replaySlices{slices.Clip(known.(readSlices).list)}, nil
+	}
+	l, err := decodeRecord[replaySlices](record)
+	if err != nil {
+		return nil, err
+	}
+	s.byOrg.Store(org, readSlices{bytes.Clone(record), l.List})
+	return &replaySlices{slices.Clip(l.List)}, nil
 }
 
 // open returns the slice that takes the replay with the next number. If that

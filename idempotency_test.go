@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -223,7 +224,9 @@ func TestReplayFilter(t *testing.T) {
 			}
 			return nil, nil
 		})
-		s.swept()
+		if err := s.engine.filterReplays(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		f := s.engine.replayFilter(s.org)
 		if slice == 0 {
 			if f != nil {
@@ -243,17 +246,17 @@ func TestReplayFilter(t *testing.T) {
 	if !find(names[0]) || !find(names[1999]) || find(random()) {
 		t.Error("kept names are not found, or others are")
 	}
-	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make([]uint64, leastFilter)}})
+	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make([]atomic.Uint64, leastFilter)}})
 	if find(names[0]) || !find(names[1999]) {
 		t.Error("an empty filter changes nothing: it is not asked, or for names that it does not know of")
 	}
 
 	// As full as it becomes before it is made anew.
-	f := &replayFilter{words: make([]uint64, 1000)}
+	f := &replayFilter{words: make([]atomic.Uint64, 1000)}
 	for range namesPerWord * len(f.words) {
 		name := random()
 		word, mask := f.place(name[:])
-		*word |= mask
+		word.Or(mask)
 	}
 	wrong := 0
 	for range 100_000 {

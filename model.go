@@ -156,6 +156,7 @@ type engine struct {
 	configs cache[uint32, *config]
 	callers cache[[32]byte, caller]                  // by the hash of their key
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
+	slices  knownSlices
 	sizes   sizes
 
 	imports imports // under way: the sweep waits for them
@@ -196,6 +197,7 @@ type txn struct {
 	recounted map[string]bool // accounts that were counted anew here, by key
 	replays   *replaySlices   // nil until asked for
 	filter    *replayFilter   // of replays; nil: none
+	slices    *knownSlices
 	*sizes
 	dated     dated    // the moment whose day was asked for last
 	buf       writer   // what was written last
@@ -238,8 +240,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	}
 	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
 	t.mint = &t.ids
-	t.filter = e.replayFilter(org)
-	t.sizes = &e.sizes
+	t.filter, t.slices, t.sizes = e.replayFilter(org), &e.slices, &e.sizes
 	return nil
 }
 

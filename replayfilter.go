@@ -5,20 +5,22 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 )
 
 // Most names that are looked for among the replays are new. A filter of an
 // organization's names tells that in one step, without a look into every slice. It
-// is never the truth: the sweep makes it from the store, of slices that are no
+// is never the truth: it is made from the store every second, of slices that are no
 // longer the last one and so get no more names. Slices that are not in it are
 // looked into.
 
 // A replayFilter is a set of names, and of some that were not put into it, one
-// of 200 or fewer. It never changes; the sweep makes another.
+// of 200 or fewer. One with more names takes its place, in the same words as long as
+// they do: a name too many does no harm to who has the former one.
 type replayFilter struct {
-	until uint64   // the first number of the first slice that is not in it
-	names int      // in it, those that have been dropped since too
-	words []uint64 // the first half of a name chooses a word, the second four bits of it
+	until uint64          // the first number of the first slice that is not in it
+	names int             // in it, those that have been dropped since too
+	words []atomic.Uint64 // the first half of a name chooses a word, the second four bits of it
 }
 
 const (
@@ -27,7 +29,7 @@ const (
 	maxFilters   = 1 << 22 // words, of all organizations: 32 MB
 )
 
-func (f *replayFilter) place(name []byte) (word *uint64, mask uint64) {
+func (f *replayFilter) place(name []byte) (word *atomic.Uint64, mask uint64) {
 	at, _ := bits.Mul64(binary.LittleEndian.Uint64(name), uint64(len(f.words)))
 	b := binary.LittleEndian.Uint64(name[8:])
 	return &f.words[at], 1<<(b&63) | 1<<(b>>6&63) | 1<<(b>>12&63) | 1<<(b>>18&63)
@@ -36,7 +38,7 @@ func (f *replayFilter) place(name []byte) (word *uint64, mask uint64) {
 // lacks reports that no slice that begins below until has the name.
 func (f *replayFilter) lacks(name [16]byte) bool {
 	word, mask := f.place(name[:])
-	return *word&mask != mask
+	return word.Load()&mask != mask
 }
 
 // filterReplays makes the filters anew where there are slices to be added.
@@ -82,9 +84,9 @@ func filterOf(tx Tx, org uint32, had *replayFilter, room int) (*replayFilter, er
 	f := &replayFilter{until: last}
 	first := l.List[0].First
 	if had != nil && had.names+int(last-had.until) <= namesPerWord*len(had.words) {
-		f.names, f.words, first = had.names, slices.Clone(had.words), had.until
+		f.names, f.words, first = had.names, had.words, had.until
 	} else {
-		f.words = make([]uint64, max(leastFilter, 2*int(last-first)/namesPerWord))
+		f.words = make([]atomic.Uint64, max(leastFilter, 2*int(last-first)/namesPerWord))
 	}
 	if len(f.words) > room {
 		return nil, nil
@@ -95,7 +97,7 @@ func filterOf(tx Tx, org uint32, had *replayFilter, room int) (*replayFilter, er
 			return nil, err
 		}
 		word, mask := f.place(e.Key[len(prefix)+8:])
-		*word |= mask
+		word.Or(mask)
 		f.names++
 	}
 	return f, nil

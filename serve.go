@@ -66,7 +66,7 @@ func setCollector() {
 	}
 }
 
-// How often the sweep runs and usage is written.
+// How often the sweep runs, and usage is written and retries are filtered.
 const (
 	sweepInterval = 10 * time.Second
 	flushInterval = time.Second
@@ -250,7 +250,9 @@ func (a *api) keepHouse(ctx context.Context) {
 				what, err = "recount", a.engine.recount(ctx)
 			}
 		case <-flush.C:
-			what, err = "usage", a.limiter.flush(ctx, a.engine.store)
+			if what, err = "usage", a.limiter.flush(ctx, a.engine.store); err == nil {
+				what, err = "retries", a.engine.filterReplays(ctx)
+			}
 		}
 	}
 }

@@ -11,7 +11,7 @@ const (
 // sweep writes down what has become due by itself: points that expired or
 // became available, days that left a tier's window (contract §8). Balances
 // are right without it; it lets the ledger follow. It also drops replays that
-// are too old to be asked for, and makes filters of the others. While an import is under way it waits.
+// are too old to be asked for. While an import is under way it waits.
 func (e *engine) sweep(ctx context.Context) error {
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil
@@ -46,7 +46,7 @@ func (e *engine) sweep(ctx context.Context) error {
 			return err
 		}
 		if stale == nil {
-			return e.filterReplays(ctx)
+			return nil
 		}
 		err = e.store.Update(ctx, func(tx Tx) error {
 			stale, err := findStaleSlice(tx, now)
