@@ -51,11 +51,7 @@ func (a *asking) round(c *client, r *rand.Rand, most, least int, limit time.Dura
 		}
 		request := a.next(r)
 		sent := time.Now()
-		status, body, err := c.do(request)
-		if err == nil && status != 200 {
-			err = &unexpected{status, string(body)}
-		}
-		if err != nil {
+		if _, err := c.expect(request, 200); err != nil {
 			return err
 		}
 		if i >= 0 {

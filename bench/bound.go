@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"time"
 )
@@ -64,12 +65,15 @@ func startBound(ctx context.Context, s boundSetup) (*process, error) {
 		return nil, err
 	}
 	go in.Write(append(setup, '\n'))
-	p, err := start(ctx, cmd, cmd.StdoutPipe, func(line []byte) string { return string(line) })
+	p, err := start(ctx, cmd, "", cmd.StdoutPipe, func(line []byte) string { return string(line) })
 	if err == nil {
 		p.stdin = in
 	}
 	return p, err
 }
+
+// gcPercent is sello's.
+const gcPercent = 200
 
 // runBound serves until standard input ends.
 func runBound() error {
@@ -81,6 +85,9 @@ func runBound() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	server := &http.Server{ // as sello's
 		Handler:           boundHandler(s),

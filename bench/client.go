@@ -69,6 +69,23 @@ func (c *client) do(request []byte) (status int, body []byte, err error) {
 	return status, c.in[head:c.used], nil
 }
 
+// expect is do for an answer that must have a status.
+func (c *client) expect(request []byte, status int) (body []byte, err error) {
+	got, body, err := c.do(request)
+	if err == nil && got != status {
+		err = &unexpected{got, string(body)}
+	}
+	return body, err
+}
+
+// unexpected is an answer that the work does not allow.
+type unexpected struct {
+	status int
+	body   string
+}
+
+func (u *unexpected) Error() string { return fmt.Sprintf("answer %d: %.300s", u.status, u.body) }
+
 func (c *client) fill() error {
 	if len(c.in) == cap(c.in) {
 		c.in = append(c.in, 0)[:len(c.in)]

@@ -30,19 +30,27 @@ type dataset struct {
 	bench     *bench
 	dir       string
 	customers int64
-	sales     int64 // imported, with their dates
-	adds      int64 // of points, through the API: with the sales, three movements for each customer
-	progress  progress
+	wanted
+	progress progress
+	imported bool // all of it, by this run
 }
 
 // progress is what has been loaded, in how many seconds.
 type progress struct {
 	Begun     time.Time `json:"begun"` // sales are dated back from here
 	Key       string    `json:"key"`   // an API key
+	Wanted    wanted    `json:"wanted"`
 	Customers loaded    `json:"customers"`
 	Sales     loaded    `json:"sales"`
 	Adds      loaded    `json:"adds"`
 	Measured  int64     `json:"measured"` // writes that measurements have added since
+}
+
+// wanted is what a dataset is to have beside its customers. It stays: sales are
+// dated by how many there are to be.
+type wanted struct {
+	Sales int64 `json:"sales"` // imported, with their dates
+	Adds  int64 `json:"adds"`  // of points, through the API: with the sales, three movements for each customer
 }
 
 type loaded struct {
@@ -86,7 +94,7 @@ const (
 func (b *bench) dataset(customers, sales int64) *dataset {
 	return &dataset{
 		bench: b, dir: filepath.Join(b.dir, strconv.FormatInt(customers, 10)), customers: customers,
-		sales: sales, adds: max(b.movements*customers-sales, 0),
+		wanted: wanted{Sales: sales, Adds: max(b.movements*customers-sales, 0)},
 	}
 }
 
@@ -112,6 +120,11 @@ func (d *dataset) prepare(ctx context.Context) error {
 		}
 		d.progress = progress{}
 	}
+	if had := d.progress.Wanted; d.progress.Key != "" && had != d.wanted {
+		return fmt.Errorf("%s was made for %d sales and %d adds, not for %d and %d: another -sales or -movements needs another -data, or -fresh",
+			d.dir, had.Sales, had.Adds, d.Sales, d.Adds)
+	}
+	d.imported = d.progress.Customers.Rows == 0
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return err
 	}
@@ -127,14 +140,14 @@ func (d *dataset) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = d.importAll(ctx, "sales", "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment", d.sales, &d.progress.Sales, func(i int64) string {
-		return saleRow(i, d.sales, d.customers, d.progress.Begun)
+	err = d.importAll(ctx, "sales", "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment", d.Sales, &d.progress.Sales, func(i int64) string {
+		return saleRow(i, d.Sales, d.customers, d.progress.Begun)
 	})
 	if err != nil {
 		return err
 	}
 	d.key = d.progress.Key
-	if err := d.readIDs(); err == nil && d.progress.Adds.Rows >= d.adds {
+	if err := d.readIDs(); err == nil && d.progress.Adds.Rows >= d.Adds {
 		return nil
 	}
 	p, err := d.serve(ctx)
@@ -175,7 +188,7 @@ func (d *dataset) found(ctx context.Context) error {
 	if err := json.Unmarshal(out, &made); err != nil {
 		return err
 	}
-	d.progress = progress{Begun: time.Now().Truncate(time.Second), Key: made.Key}
+	d.progress = progress{Begun: time.Now().Truncate(time.Second), Key: made.Key, Wanted: d.wanted}
 	return d.save()
 }
 
@@ -265,6 +278,10 @@ func (d *dataset) cache() error {
 	defer f.Close()
 	held, err := holdInMemory(f)
 	if err != nil {
+		if d.bench.report.Machine["heldInMemory"] == "" {
+			d.bench.report.Machine["heldInMemory"] = "no"
+			d.bench.say("The data cannot be kept in memory (%v): if the system takes it out, the disk is measured.", err)
+		}
 		_, err = io.Copy(io.Discard, f)
 		return err
 	}
@@ -373,10 +390,7 @@ func (d *dataset) list(c *client, path string) (*customerPage, error) {
 
 // ask sends a GET and returns the body.
 func (d *dataset) ask(c *client, path string) ([]byte, error) {
-	status, body, err := c.do(d.get(path).next(nil, nil))
-	if err == nil && status != 200 {
-		err = &unexpected{status, string(body)}
-	}
+	body, err := c.expect(d.get(path).next(nil, nil), 200)
 	if err != nil {
 		err = fmt.Errorf("GET %s: %w", path, err)
 	}
@@ -388,9 +402,9 @@ func (d *dataset) ask(c *client, path string) ([]byte, error) {
 // interrupted chunk had added stays, beyond the count.
 func (d *dataset) addAll(ctx context.Context, p *process) error {
 	done := &d.progress.Adds
-	watch := d.bench.watch(fmt.Sprintf("%s customers: adds", count(d.customers)), d.adds, done.Rows)
-	for done.Rows < d.adds {
-		n := done.chunk(d.adds)
+	watch := d.bench.watch(fmt.Sprintf("%s customers: adds", count(d.customers)), d.Adds, done.Rows)
+	for done.Rows < d.Adds {
+		n := done.chunk(d.Adds)
 		var turns, had atomic.Int64
 		turns.Store(done.Rows)
 		w := d.plainAdd(func() id { return d.ids[turn(turns.Add(1)-1, d.customers)] })

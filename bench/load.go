@@ -28,10 +28,11 @@ type outcome struct {
 	count     int
 	all       int // with those before and after the span
 	seconds   float64
-	latencies []latency   // of all, sorted
-	each      [][]latency // of each second, sorted
-	cpu       float64     // seconds of the server's CPU time per request; 0 if not known
-	own       float64     // the same of this process
+	latencies []latency     // of all, sorted
+	each      [][]latency   // of each second, sorted
+	cpu       float64       // seconds of the server's CPU time per request; 0 if not known
+	own       float64       // the same of this process
+	after     time.Duration // for which the server was busy when the load had ended
 }
 
 func (o *outcome) rate() float64 { return float64(o.count) / o.seconds }
@@ -124,12 +125,8 @@ func (t *track) run(c *client, w work, begin time.Time, from, to time.Duration) 
 	before := time.Since(begin)
 	for {
 		request = w.next(request[:0], r)
-		status, body, err := c.do(request)
-		if err != nil {
+		if _, err := c.expect(request, w.status); err != nil {
 			return err
-		}
-		if status != w.status {
-			return &unexpected{status, string(body)}
 		}
 		t.answers++
 		now := time.Since(begin)
@@ -145,14 +142,6 @@ func (t *track) run(c *client, w work, begin time.Time, from, to time.Duration) 
 		before = now
 	}
 }
-
-// unexpected is an answer that the work does not allow.
-type unexpected struct {
-	status int
-	body   string
-}
-
-func (u *unexpected) Error() string { return fmt.Sprintf("answer %d: %.300s", u.status, u.body) }
 
 // send sends n requests over conns connections and counts them as they are
 // answered.
@@ -176,11 +165,7 @@ func send(ctx context.Context, p *process, w work, conns int, n int64, done *ato
 			var request []byte
 			for left.Add(-1) >= 0 {
 				request = w.next(request[:0], r)
-				status, body, err := c.do(request)
-				if err == nil && status != w.status {
-					err = &unexpected{status, string(body)}
-				}
-				if err != nil {
+				if _, err := c.expect(request, w.status); err != nil {
 					mu.Lock()
 					defer mu.Unlock()
 					all = errors.Join(all, err)

@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string) error {
 	set.Int64Var(&b.movements, "movements", 3, "`number` of movements for each customer, which adds of points make up to after the import")
 	targets := set.String("targets", "", "`list` of targets to measure, such as 1,2,4b; all without it")
 	sizes := set.String("sizes", "", "`list` of numbers of customers: how cost grows, instead of the targets")
-	jsonName := set.String("json", "", "`file` for the figures; bench-results.json among the data without it")
+	jsonName := set.String("json", "", "`file` for the figures; among the data, as bench-results.json or, of a part of the table, bench-part.json, without it")
 	binary := set.String("sello", "", "`binary` to measure instead of building one")
 	plotName := set.String("plot", "", "draw `file`.svg from the figures that -from names, and end")
 	from := set.String("from", "", "`file` with the figures of a run with -sizes")
@@ -99,6 +99,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *plotName != "" {
 		return plot(*plotName, *from)
+	}
+	switch {
+	case b.rounds < 1 || b.span <= 0 || *customers < 1 || b.movements < 0:
+		return errors.New("-rounds, -span and -customers have to be above 0, -movements at least 0")
+	case *largest != 0 && *largest <= *customers:
+		return errors.New("-large has to be above -customers")
 	}
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -125,11 +131,20 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *jsonName == "" {
 		*jsonName = filepath.Join(b.dir, "bench-results.json")
+		if b.short || *targets != "" || *sizes != "" { // the whole table's figures stay
+			*jsonName = filepath.Join(b.dir, "bench-part.json")
+		}
+	}
+	if err := canWrite(*jsonName); err != nil { // told before hours of work
+		return err
 	}
 	b.report = report{When: time.Now().UTC(), Command: "go run ./bench " + strings.Join(args, " "), Machine: machine(b.dir), Short: b.short, Rounds: b.rounds, Span: b.span.Seconds()}
 	b.report.Machine["cpus"] = strconv.Itoa(runtime.NumCPU())
 	b.report.Machine["go"] = runtime.Version()
 	b.report.Machine["platform"] = runtime.GOOS + "/" + runtime.GOARCH
+	if b.report.Machine["fileSystem"] == "tmpfs" {
+		b.say("The data lies in memory (tmpfs), where nothing is durable: use -data to put it on a disk.")
+	}
 	defer b.stopAll()
 	if b.binary = *binary; b.binary == "" {
 		if err := b.build(ctx); err != nil {
@@ -150,7 +165,9 @@ func run(ctx context.Context, args []string) error {
 			}
 			b.large = b.dataset(*largest, *largeSales)
 		}
-		b.small = b.dataset(smallest, smallest)
+		if b.small = b.main; *customers != smallest {
+			b.small = b.dataset(smallest, smallest)
+		}
 		err = b.measure(ctx, wanted)
 	}
 	if len(b.report.Rows) > 0 || len(b.report.Sizes) > 0 {
@@ -158,13 +175,32 @@ func run(ctx context.Context, args []string) error {
 		b.report.print(b.out)
 	}
 	if ctx.Err() != nil {
-		return errors.New("interrupted; the same command goes on loading where it was")
+		err = errors.New("interrupted; the same command, without -fresh, goes on loading where it was")
 	}
 	if err != nil { // what is there of earlier figures stays
+		*jsonName = strings.TrimSuffix(*jsonName, ".json") + "-interrupted.json"
+	}
+	if err == nil || len(b.report.Rows) > 0 || len(b.report.Sizes) > 0 {
+		fault := b.report.write(*jsonName)
+		if fault == nil {
+			b.say("figures in %s", *jsonName)
+		}
+		err = errors.Join(err, fault)
+	}
+	return err
+}
+
+// canWrite tells whether a file can be written, and leaves things as they were.
+func canWrite(name string) error {
+	_, missing := os.Stat(name)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintln(b.out, "figures in", *jsonName)
-	return b.report.write(*jsonName)
+	if missing != nil {
+		defer os.Remove(name)
+	}
+	return f.Close()
 }
 
 func parseTargets(list string) ([]string, error) {

@@ -31,7 +31,7 @@ func (b *bench) memory(ctx context.Context, _ func(...string) bool) error {
 	}
 	sampling, stop := context.WithCancel(ctx)
 	defer stop()
-	most := make(chan int64)
+	most := make(chan int64, 1)
 	go func() {
 		var highest int64
 		for sampling.Err() == nil {

@@ -23,7 +23,7 @@ func (b *bench) lists(ctx context.Context, _ func(...string) bool) error {
 	page := func(name string, n int64) *asking {
 		return d.fixed(name, p, fmt.Sprintf("/api/v1/customers?limit=%d&page=%d", perPage, n))
 	}
-	pages := []*asking{page("page 1", 1), page("middle page", last/2), page("last page", last)}
+	pages := []*asking{page("page 1", 1), page("middle page", max(last/2, 1)), page("last page", last)}
 	encoding := d.fixed("encoding", bound, "/page")
 	if err := b.compare(ctx, append([]*asking{encoding}, pages...)); err != nil {
 		return err

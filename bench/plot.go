@@ -29,6 +29,16 @@ func plot(name, from string) error {
 	if len(r.Sizes) == 0 {
 		return fmt.Errorf("%s: there is nothing of a run with -sizes", from)
 	}
+	for _, s := range r.Sizes {
+		for name, v := range s.figures() {
+			if !(v > 0 && v < math.MaxFloat64 && s.Customers > 0) {
+				return fmt.Errorf("%s: %s of %d customers is %v", from, name, s.Customers, v)
+			}
+		}
+		if len(s.PerSecond) == 0 || len(s.Millis) == 0 {
+			return fmt.Errorf("%s: %d customers have no figures", from, s.Customers)
+		}
+	}
 	slices.SortFunc(r.Sizes, func(a, b sizeReport) int { return int(min(max(a.Customers-b.Customers, -1), 1)) })
 	return os.WriteFile(name, drawSizes(r.Sizes), 0o644)
 }

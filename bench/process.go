@@ -39,17 +39,13 @@ const drainPause = 5 * time.Millisecond
 func startSello(ctx context.Context, binary, file string) (*process, error) {
 	cmd := exec.Command(binary, "serve", "-db", file, "-addr", "127.0.0.1:0")
 	cmd.Env = environment()
-	p, err := start(ctx, cmd, cmd.StderrPipe, func(line []byte) string {
+	return start(ctx, cmd, file, cmd.StderrPipe, func(line []byte) string {
 		var l struct{ Msg, Addr string }
 		if json.Unmarshal(line, &l) != nil || l.Msg != "serving" {
 			return ""
 		}
 		return l.Addr
 	})
-	if err == nil {
-		p.file = file
-	}
-	return p, err
 }
 
 // environment is that of this process without what would set flags of sello.
@@ -64,8 +60,8 @@ func environment() []string {
 }
 
 // start runs a server and returns once it has said its address.
-func start(ctx context.Context, cmd *exec.Cmd, output func() (io.ReadCloser, error), address func(line []byte) string) (*process, error) {
-	p := &process{cmd: cmd, ended: make(chan struct{})}
+func start(ctx context.Context, cmd *exec.Cmd, file string, output func() (io.ReadCloser, error), address func(line []byte) string) (*process, error) {
+	p := &process{cmd: cmd, file: file, ended: make(chan struct{})}
 	out, err := output()
 	if err != nil {
 		return nil, err

@@ -89,9 +89,6 @@ func (r *report) print(w io.Writer) {
 	if len(r.Sizes) > 0 {
 		r.printSizes(w)
 	}
-	if r.Machine["fileSystem"] == "tmpfs" {
-		fmt.Fprintln(w, "The data lies in memory (tmpfs), where nothing is durable: use -data to put it on a disk.")
-	}
 }
 
 func (r *report) printRows(w io.Writer) {

@@ -155,7 +155,7 @@ func (b *bench) salesSearch(ctx context.Context, _ func(...string) bool) error {
 		{"type Return", "type=Return"},
 		{"type Purchase", "type=Purchase"},
 		{"one customer", "customerId=" + string(appendID(nil, d.ids[turn(0, d.customers)]))},
-		{"externalId", "externalId=" + saleName(d.sales/2)},
+		{"externalId", "externalId=" + saleName(d.Sales/2)},
 		{"one day", dates(1)},
 		{"30 days", dates(30)},
 		{"30 days, not whole", moments},
@@ -181,6 +181,6 @@ func (b *bench) salesSearch(ctx context.Context, _ func(...string) bool) error {
 	if err := b.compare(ctx, askings); err != nil {
 		return err
 	}
-	b.add(compared("8", fmt.Sprintf("transactions: search and filters over %s sales ÷ GET of one customer", count(d.sales)), 50, one, askings[1:], totals, func(i int) bool { return asked[i] }, !b.short && d.sales >= 10_000_000))
+	b.add(compared("8", fmt.Sprintf("transactions: search and filters over %s sales ÷ GET of one customer", count(d.Sales)), 50, one, askings[1:], totals, func(i int) bool { return asked[i] }, !b.short && d.Sales >= 10_000_000))
 	return p.stop()
 }

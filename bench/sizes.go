@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -14,6 +15,19 @@ type sizeReport struct {
 	FileBytes int64              `json:"fileBytes"`
 	PerSecond map[string]float64 `json:"perSecond"` // throughput at 64 connections
 	Millis    map[string]float64 `json:"ms"`        // median latency on one connection
+}
+
+// figures yields all of a size, by what they are of.
+func (s *sizeReport) figures() iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, list := range []map[string]float64{s.PerSecond, s.Millis} {
+			for name, v := range list {
+				if !yield(name, v) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (b *bench) measureSizes(ctx context.Context, list string) error {
@@ -64,17 +78,11 @@ func (b *bench) measureSize(ctx context.Context, d *dataset) (*sizeReport, error
 	}{{"GET balance", d.balance()}, {"POST add", d.add()}, {"POST transactions", d.sale()}} {
 		var rates []float64
 		for range b.rounds {
-			o, err := b.round(w.work).run(ctx, p)
+			o, err := b.play(ctx, d, p, w.work)
 			if err != nil {
 				return nil, err
 			}
 			rates = append(rates, o.rate())
-			if w.work.status == 201 {
-				if err := d.wrote(o); err != nil {
-					return nil, err
-				}
-				p.settle(ctx)
-			}
 		}
 		s.PerSecond[w.name] = round(median(rates), 1)
 	}

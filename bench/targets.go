@@ -79,17 +79,28 @@ func (d *dataset) withoutKey() progress {
 
 func (b *bench) add(r row) { b.report.Rows = append(b.report.Rows, r) }
 
-// round is a load of one kind on so many connections. One that writes lasts
-// longer, so that what a server leaves for later falls due in it too.
+// round is a load of one kind on so many connections. Writes are counted once
+// the server does what it first left for later, and for as long as it does that
+// twice: it lets some seconds of writes gather before it brings them into its
+// file, in about as many.
 func (b *bench) round(w work) *load {
 	l := &load{works: []work{w}, conns: connections, warm: b.warm, span: b.span}
 	if w.status == 201 && !b.short {
-		l.span *= writesLonger
+		l.warm, l.span = 2*b.span, 6*b.span
 	}
 	return l
 }
 
-const writesLonger = 3
+// play runs a round on a process that serves the data, and then waits until the
+// server is done with what it left for later.
+func (b *bench) play(ctx context.Context, d *dataset, p *process, w work) (*outcome, error) {
+	o, err := b.round(w).run(ctx, p)
+	if err != nil || w.status != 201 || p.file == "" {
+		return o, err
+	}
+	o.after = p.settle(ctx)
+	return o, d.wrote(o)
+}
 
 // wrote counts the writes that a measurement has added to the data.
 func (d *dataset) wrote(o *outcome) error {

@@ -38,10 +38,7 @@ func (b *bench) oneClient(ctx context.Context, _ func(...string) bool) error {
 	var request []byte
 	add := func() error {
 		request = w.next(request[:0], r)
-		status, body, err := c.do(request)
-		if err == nil && status != w.status {
-			err = &unexpected{status, string(body)}
-		}
+		_, err := c.expect(request, w.status)
 		return err
 	}
 	flush := func() error {
