@@ -269,6 +269,63 @@ func TestReplayFilter(t *testing.T) {
 	}
 }
 
+// TestReplayFilterFull: where there is no room for a filter as large as it should
+// be, one that is too full does its best, until most of its names are dropped.
+func TestReplayFilterFull(t *testing.T) {
+	s := newShop(t, setup{})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var had *replayFilter
+	var list []replaySlice
+	const each = 60_000 // names of a slice
+	var names [][16]byte
+	for slice := range 5 {
+		if slice == 4 {
+			list = list[3:]
+		}
+		list = append(list, replaySlice{uint64(1 + slice*each), s.clock})
+		for range each {
+			var name [16]byte
+			binary.LittleEndian.PutUint64(name[:], rnd.Uint64())
+			binary.LittleEndian.PutUint64(name[8:], rnd.Uint64())
+			names = append(names, name)
+		}
+		must(s, func(t *txn) (any, error) {
+			for _, name := range names[slice*each:] {
+				if err := t.Put(list[len(list)-1].nameKey(t.org, name), []byte{0}); err != nil {
+					return nil, err
+				}
+			}
+			return nil, t.put(orgKey('I', t.org), &replaySlices{list})
+		})
+		f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.org, had, leastFilter) })
+		if slice == 0 {
+			continue
+		}
+		from, wrong := 0, 0
+		if slice == 4 {
+			from = 3 * each
+		}
+		for _, name := range names[from : slice*each] {
+			if f.lacks(name) {
+				t.Fatalf("after %d slices the filter lacks a name", slice)
+			}
+		}
+		for _, name := range names[slice*each:] {
+			if !f.lacks(name) {
+				wrong++
+			}
+		}
+		want := []int{0, each, 2 * each, 3 * each, each}[slice]
+		if f.names != want || len(f.words) != leastFilter || wrong > each/8 {
+			t.Errorf("after %d slices: %d names in %d words, %d of %d others", slice, f.names, len(f.words), wrong, each)
+		}
+		had = f
+	}
+	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.org, nil, leastFilter-1) }); f != nil {
+		t.Error("a filter where there is no room for the least")
+	}
+}
+
 // lastSlice is the first number of the last slice.
 func lastSlice(s *shop) uint64 {
 	l := ask(s, func(t *txn) (*replaySlices, error) { return t.replaySlices() })

@@ -24,7 +24,7 @@ type replayFilter struct {
 }
 
 const (
-	namesPerWord = 4
+	namesPerWord = 4       // at most, where there is room; at 8 it has one of 40 that were not put in
 	leastFilter  = 1 << 15 // words
 	maxFilters   = 1 << 22 // words, of all organizations: 32 MB
 )
@@ -70,8 +70,8 @@ func (e *engine) replayFilter(org uint32) *replayFilter {
 }
 
 // filterOf returns an organization's filter: the one it has, with what came since,
-// or one made from the beginning where that would be too full. It is nil where
-// there is nothing to filter, or no room for it.
+// or one made from the beginning where that would be too full, or most of what is in
+// it has been dropped. It is nil where there is nothing to filter, or no room for it.
 func filterOf(tx Tx, org uint32, had *replayFilter, room int) (*replayFilter, error) {
 	l, err := slicesOfReplays(tx, org)
 	if err != nil || len(l.List) < 2 {
@@ -81,15 +81,22 @@ func filterOf(tx Tx, org uint32, had *replayFilter, room int) (*replayFilter, er
 	if had != nil && had.until == last {
 		return had, nil
 	}
+	if room < leastFilter {
+		return nil, nil
+	}
 	f := &replayFilter{until: last}
 	first := l.List[0].First
-	if had != nil && had.names+int(last-had.until) <= namesPerWord*len(had.words) {
+	live := int(last - first)
+	words := min(max(leastFilter, 2*live/namesPerWord), room)
+	goesOn := had != nil && len(had.words) <= room
+	if goesOn {
+		names := had.names + int(last-had.until)
+		goesOn = names <= namesPerWord*len(had.words) || names <= 2*live && words <= len(had.words)
+	}
+	if goesOn {
 		f.names, f.words, first = had.names, had.words, had.until
 	} else {
-		f.words = make([]atomic.Uint64, max(leastFilter, 2*int(last-first)/namesPerWord))
-	}
-	if len(f.words) > room {
-		return nil, nil
+		f.words = make([]atomic.Uint64, words)
 	}
 	prefix := orgKey('I', org)
 	for e, err := range tx.Scan(slices.Clone(prefix).u64(first), slices.Clone(prefix).u64(last), false) {
