@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -66,6 +67,15 @@ func setCollector() {
 	}
 }
 
+// setProcessors gives Go's scheduler one processor more than it would take by
+// itself, unless GOMAXPROCS says otherwise. One is as good as gone while the store
+// flushes: a system call gives it back only when it has been found to be long.
+func setProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
+}
+
 // How often the sweep runs, and usage is written and retries are filtered.
 const (
 	sweepInterval = 10 * time.Second
@@ -79,6 +89,7 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 // there is one, is called once it answers.
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
 	setCollector()
+	setProcessors()
 	trusted, err := parseNetworks(c.trusted)
 	if err != nil {
 		return err

@@ -259,12 +259,17 @@ func writeLines(name, header string, from, to int64, row func(int64) string) err
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// serve starts sello on the data, in the system's cache.
+// serve starts sello on the data, in the system's cache, and waits until it is done
+// with what it does at first.
 func (d *dataset) serve(ctx context.Context) (*process, error) {
 	if err := d.cache(); err != nil {
 		return nil, err
 	}
-	return d.start(ctx)
+	p, err := d.start(ctx)
+	if err == nil {
+		p.settle(ctx)
+	}
+	return p, err
 }
 
 // cache brings the data into the system's cache, and keeps what there is of it now
