@@ -125,7 +125,7 @@ func (b *bench) throughput(ctx context.Context, has func(...string) bool) error 
 	}
 	if has("2") {
 		rate := median(ratios(add.rates, boundPost.rates))
-		b.add(row{"2", "POST add, durable ÷ no-op POST", "≥ 0.30", fmt.Sprintf("%.2f", rate), verdictOf(rate >= 0.30).only(asked && d.customers >= 1_000_000), size + describe(boundPost, add), values(boundPost, add)})
+		b.add(row{"2", "POST add, durable ÷ no-op POST", "≥ 0.30", fmt.Sprintf("%.3f", rate), verdictOf(rate >= 0.30).only(asked && d.customers >= 1_000_000), size + describe(boundPost, add), values(boundPost, add)})
 	}
 	if has("3") {
 		rate := median(ratios(sale.rates, add.rates))
