@@ -67,14 +67,14 @@ func setCollector() {
 	}
 }
 
-// setProcessors gives Go's scheduler one processor more than it would take by
+// setProcessors gives Go's scheduler, once, one processor more than it would take by
 // itself, unless GOMAXPROCS says otherwise. One is as good as gone while the store
 // flushes: a system call gives it back only when it has been found to be long.
-func setProcessors() {
+var setProcessors = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	}
-}
+})
 
 // How often the sweep runs, and usage is written and retries are filtered.
 const (
