@@ -276,7 +276,7 @@ func TestReplayFilterFull(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var had *replayFilter
 	var list []replaySlice
-	const each = 60_000 // names of a slice
+	const each = 7_500 // names of a slice
 	var names [][16]byte
 	for slice := range 5 {
 		if slice == 4 {

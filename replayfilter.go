@@ -25,7 +25,7 @@ type replayFilter struct {
 
 const (
 	namesPerWord = 4       // at most, where there is room; at 8 it has one of 40 that were not put in
-	leastFilter  = 1 << 15 // words
+	leastFilter  = 1 << 12 // words
 	maxFilters   = 1 << 22 // words, of all organizations: 32 MB
 )
 
