@@ -104,14 +104,6 @@ func (l *replaySlices) decode(r *reader) {
 	}
 }
 
-func slicesOfReplays(tx Tx, org uint32) (*replaySlices, error) {
-	l, err := get[replaySlices](tx, orgKey('I', org))
-	if l == nil {
-		l = new(replaySlices)
-	}
-	return l, err
-}
-
 // replaySlices gives the slices for reading and, by open, changing.
 func (t *txn) replaySlices() (l *replaySlices, err error) {
 	if t.replays == nil {
@@ -130,7 +122,8 @@ type readSlices struct {
 	list   []replaySlice
 }
 
-// of is slicesOfReplays.
+// of returns an organization's slices: a list that can be added to, and of which
+// nothing is to be changed.
 func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
 	record, ok, err := tx.Get(orgKey('I', org))
 	if err != nil || !ok {
@@ -276,13 +269,13 @@ type staleSlice struct {
 }
 
 // findStaleSlice finds the first; nil if there is none.
-func findStaleSlice(tx Tx, now instant) (*staleSlice, error) {
+func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error) {
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return nil, err
 	}
 	for org := uint32(1); org <= uint32(n); org++ {
-		l, err := slicesOfReplays(tx, org)
+		l, err := known.of(tx, org)
 		if err != nil {
 			return nil, err
 		}
@@ -321,6 +314,6 @@ func (s *staleSlice) drop(tx Tx, limit int) error {
 	if len(stale) == limit {
 		return nil
 	}
-	s.all.List = slices.Delete(s.all.List, s.place, s.place+1)
+	s.all.List = slices.Delete(slices.Clone(s.all.List), s.place, s.place+1)
 	return put(tx, orgKey('I', s.org), s.all)
 }

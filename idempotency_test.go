@@ -108,7 +108,7 @@ func TestDropReplays(t *testing.T) {
 	for rounds := 0; ; rounds++ {
 		now := s.clock
 		left := must(s, func(t *txn) (bool, error) {
-			stale, err := findStaleSlice(t.Tx, now)
+			stale, err := findStaleSlice(t.Tx, t.slices, now)
 			if err != nil || stale == nil {
 				return false, err
 			}
@@ -297,7 +297,7 @@ func TestReplayFilterFull(t *testing.T) {
 			}
 			return nil, t.put(orgKey('I', t.org), &replaySlices{list})
 		})
-		f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.org, had, leastFilter) })
+		f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, had, leastFilter) })
 		if slice == 0 {
 			continue
 		}
@@ -321,7 +321,7 @@ func TestReplayFilterFull(t *testing.T) {
 		}
 		had = f
 	}
-	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.org, nil, leastFilter-1) }); f != nil {
+	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, nil, leastFilter-1) }); f != nil {
 		t.Error("a filter where there is no room for the least")
 	}
 }

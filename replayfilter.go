@@ -49,7 +49,7 @@ func (e *engine) filterReplays(ctx context.Context) error {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		for org := uint32(1); org <= uint32(n) && err == nil; org++ {
 			var f *replayFilter
-			if f, err = filterOf(tx, org, e.replayFilter(org), room); f != nil {
+			if f, err = filterOf(tx, &e.slices, org, e.replayFilter(org), room); f != nil {
 				filters[org] = f
 				room -= len(f.words)
 			}
@@ -72,8 +72,8 @@ func (e *engine) replayFilter(org uint32) *replayFilter {
 // filterOf returns an organization's filter: the one it has, with what came since,
 // or one made from the beginning where that would be too full, or most of what is in
 // it has been dropped. It is nil where there is nothing to filter, or no room for it.
-func filterOf(tx Tx, org uint32, had *replayFilter, room int) (*replayFilter, error) {
-	l, err := slicesOfReplays(tx, org)
+func filterOf(tx Tx, known *knownSlices, org uint32, had *replayFilter, room int) (*replayFilter, error) {
+	l, err := known.of(tx, org)
 	if err != nil || len(l.List) < 2 {
 		return nil, err
 	}
