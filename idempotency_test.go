@@ -195,17 +195,12 @@ func TestSweepBatches(t *testing.T) {
 	same(t, "what is in the store after another sweep", s.entries(), before)
 }
 
-// TestReplayFilter keeps names in slice after slice: the filter, made by one
-// sweep after another, lacks none that is kept and nearly all others, and the
+// TestReplayFilter keeps names in slice after slice: the filter, made after
+// each, lacks none that is kept and nearly all others, and the
 // look-up goes by it.
 func TestReplayFilter(t *testing.T) {
 	s := newShop(t, setup{})
 	rnd := rand.New(rand.NewPCG(1, 2))
-	random := func() (name [16]byte) {
-		binary.LittleEndian.PutUint64(name[:], rnd.Uint64())
-		binary.LittleEndian.PutUint64(name[8:], rnd.Uint64())
-		return name
-	}
 	find := func(name [16]byte) bool {
 		return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
 	}
@@ -213,7 +208,7 @@ func TestReplayFilter(t *testing.T) {
 	for slice := range 4 {
 		s.pass((sliceTime + 1) * time.Millisecond)
 		for range 500 {
-			names = append(names, random())
+			names = append(names, randomName(rnd))
 		}
 		must(s, func(t *txn) (any, error) {
 			for _, name := range names[500*slice:] {
@@ -243,7 +238,7 @@ func TestReplayFilter(t *testing.T) {
 			}
 		}
 	}
-	if !find(names[0]) || !find(names[1999]) || find(random()) {
+	if !find(names[0]) || !find(names[1999]) || find(randomName(rnd)) {
 		t.Error("kept names are not found, or others are")
 	}
 	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make([]atomic.Uint64, leastFilter)}})
@@ -254,13 +249,13 @@ func TestReplayFilter(t *testing.T) {
 	// As full as it becomes before it is made anew.
 	f := &replayFilter{words: make([]atomic.Uint64, 1000)}
 	for range namesPerWord * len(f.words) {
-		name := random()
+		name := randomName(rnd)
 		word, mask := f.place(name[:])
 		word.Or(mask)
 	}
 	wrong := 0
 	for range 100_000 {
-		if !f.lacks(random()) {
+		if !f.lacks(randomName(rnd)) {
 			wrong++
 		}
 	}
@@ -284,10 +279,7 @@ func TestReplayFilterFull(t *testing.T) {
 		}
 		list = append(list, replaySlice{uint64(1 + slice*each), s.clock})
 		for range each {
-			var name [16]byte
-			binary.LittleEndian.PutUint64(name[:], rnd.Uint64())
-			binary.LittleEndian.PutUint64(name[8:], rnd.Uint64())
-			names = append(names, name)
+			names = append(names, randomName(rnd))
 		}
 		must(s, func(t *txn) (any, error) {
 			for _, name := range names[slice*each:] {
@@ -324,6 +316,12 @@ func TestReplayFilterFull(t *testing.T) {
 	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, nil, leastFilter-1) }); f != nil {
 		t.Error("a filter where there is no room for the least")
 	}
+}
+
+func randomName(rnd *rand.Rand) (name [16]byte) {
+	binary.LittleEndian.PutUint64(name[:], rnd.Uint64())
+	binary.LittleEndian.PutUint64(name[8:], rnd.Uint64())
+	return name
 }
 
 // lastSlice is the first number of the last slice.

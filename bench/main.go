@@ -170,7 +170,8 @@ func run(ctx context.Context, args []string) error {
 		}
 		err = b.measure(ctx, wanted)
 	}
-	if len(b.report.Rows) > 0 || len(b.report.Sizes) > 0 {
+	measured := len(b.report.Rows) > 0 || len(b.report.Sizes) > 0
+	if measured {
 		fmt.Fprintln(b.out)
 		b.report.print(b.out)
 	}
@@ -180,7 +181,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil { // what is there of earlier figures stays
 		*jsonName = strings.TrimSuffix(*jsonName, ".json") + "-interrupted.json"
 	}
-	if err == nil || len(b.report.Rows) > 0 || len(b.report.Sizes) > 0 {
+	if err == nil || measured {
 		fault := b.report.write(*jsonName)
 		if fault == nil {
 			b.say("figures in %s", *jsonName)

@@ -30,13 +30,15 @@ func plot(name, from string) error {
 		return fmt.Errorf("%s: there is nothing of a run with -sizes", from)
 	}
 	for _, s := range r.Sizes {
-		for name, v := range s.figures() {
-			if !(v > 0 && v < math.MaxFloat64 && s.Customers > 0) {
-				return fmt.Errorf("%s: %s of %d customers is %v", from, name, s.Customers, v)
+		for _, figures := range []map[string]float64{s.PerSecond, s.Millis} {
+			if len(figures) == 0 {
+				return fmt.Errorf("%s: %d customers have no figures", from, s.Customers)
 			}
-		}
-		if len(s.PerSecond) == 0 || len(s.Millis) == 0 {
-			return fmt.Errorf("%s: %d customers have no figures", from, s.Customers)
+			for name, v := range figures {
+				if !(v > 0 && v < math.MaxFloat64 && s.Customers > 0) {
+					return fmt.Errorf("%s: %s of %d customers is %v", from, name, s.Customers, v)
+				}
+			}
 		}
 	}
 	slices.SortFunc(r.Sizes, func(a, b sizeReport) int { return int(min(max(a.Customers-b.Customers, -1), 1)) })

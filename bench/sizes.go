@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 )
@@ -15,19 +14,6 @@ type sizeReport struct {
 	FileBytes int64              `json:"fileBytes"`
 	PerSecond map[string]float64 `json:"perSecond"` // throughput at 64 connections
 	Millis    map[string]float64 `json:"ms"`        // median latency on one connection
-}
-
-// figures yields all of a size, by what they are of.
-func (s *sizeReport) figures() iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
-		for _, list := range []map[string]float64{s.PerSecond, s.Millis} {
-			for name, v := range list {
-				if !yield(name, v) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func (b *bench) measureSizes(ctx context.Context, list string) error {
