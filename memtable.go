@@ -42,6 +42,7 @@ const (
 	memStarts  = 1 << 21
 	memStart   = 16        // bytes
 	memLevels  = 10        // enough for 4^10 entries
+	memNear    = 4         // levels on which a finger is tried
 	memDeleted = 1<<32 - 1 // as the length of a value
 )
 
@@ -301,12 +302,12 @@ func (m *memtable) newHeight() int {
 func (m *memtable) seek(key *memKey, height int) *memFinger {
 	f := &m.fingers[key.key[0]]
 	level := 0
-	for level < memLevels-1 && !(m.before(f[level], key) && !m.before(m.next(f[level], level), key)) {
+	for level < memNear && !(m.before(f[level], key) && !m.before(m.next(f[level], level), key)) {
 		level++
 	}
 	e := f[level]
-	if !m.before(e, key) {
-		e = m.head
+	if level == memNear {
+		level, e = memLevels-1, m.head
 	}
 	for l := level; l >= 0; l-- {
 		e = m.advance(e, l, key)
@@ -338,21 +339,26 @@ const blockLen = 1 << 16
 // take makes room for n elements side by side and returns their position. It
 // begins with what is zero.
 func (b *blocks[T]) take(n int) uint32 {
-	var list [][]T
-	if p := b.list.Load(); p != nil {
-		list = *p
+	if b.free < max(n, 1) {
+		b.grow(max(n, blockLen))
 	}
-	if len(list) == 0 || b.free < max(n, 1) {
-		// Readers keep the list that they have.
-		list = append(list[:len(list):len(list)], make([]T, max(n, blockLen)))
-		b.list.Store(&list)
-		b.free = len(list[len(list)-1])
-	}
+	list := *b.list.Load()
 	last := len(list) - 1
 	at := len(list[last]) - b.free
 	b.free -= n
 	b.used += n
 	return uint32(last*blockLen + at)
+}
+
+// grow adds a block. Readers keep the list that they have.
+func (b *blocks[T]) grow(size int) {
+	var list [][]T
+	if p := b.list.Load(); p != nil {
+		list = *p
+	}
+	list = append(list[:len(list):len(list)], make([]T, size))
+	b.list.Store(&list)
+	b.free = size
 }
 
 // from returns what lies from a position to the end of its block.
