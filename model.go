@@ -106,11 +106,12 @@ func scan(tx Tx, prefix key, reverse bool) iter.Seq2[Entry, error] {
 
 func customerKey(org uint32, cust id, part byte) key { return orgKey('c', org).id(cust).byte(part) }
 
-// hotKey is customerKey for what every request reads: it allocates nothing, and
-// the key is good until the next call.
-func (t *txn) hotKey(cust id, part byte) key {
-	return append(key(t.hot[:0]), 'c').u32(t.org).id(cust).byte(part)
-}
+// hotOrgKey is orgKey for what every request reads or writes: it allocates
+// nothing, and the key is good until the next call of it or hotKey.
+func (t *txn) hotOrgKey(table byte) key { return append(key(t.hot[:0]), table).u32(t.org) }
+
+// hotKey is customerKey in the same way.
+func (t *txn) hotKey(cust id, part byte) key { return t.hotOrgKey('c').id(cust).byte(part) }
 
 // Parts of what is kept under a customer.
 const (
@@ -201,7 +202,7 @@ type txn struct {
 	*sizes
 	dated     dated    // the moment whose day was asked for last
 	buf       writer   // what was written last
-	hot       [64]byte // what hotKey returned last
+	hot       [64]byte // what hotOrgKey or hotKey returned last
 	readOnly  bool     // a View: what must write to answer does so on an overlay
 	importing bool     // whoever made it calls indexUntil
 }
@@ -299,7 +300,7 @@ func runTxn[T any](e *engine, tx Tx, org uint32, now instant, s seed, fn func(*t
 // count gives the counters for reading and changing.
 func (t *txn) count() (*counters, error) {
 	if t.counters == nil {
-		c, err := get[counters](t.Tx, orgKey('n', t.org))
+		c, err := get[counters](t.Tx, t.hotOrgKey('n'))
 		if err != nil {
 			return nil, err
 		}
@@ -347,7 +348,7 @@ func (t *txn) commit() error {
 	if t.counters == nil {
 		return nil
 	}
-	return t.put(orgKey('n', t.org), t.counters)
+	return t.put(t.hotOrgKey('n'), t.counters)
 }
 
 // config returns the organization's configuration as this transaction sees

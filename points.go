@@ -256,7 +256,7 @@ func (t *txn) saveAccount(a *account) error {
 		}
 		a.Due = a.nextDue
 	}
-	return t.put(t.key(a, partAccount), a)
+	return t.put(t.hotKey(a.customer.ID, partAccount).u32(a.program.Number), a)
 }
 
 // dueAt says that the account changes by itself at a moment; notDueAt, that
@@ -688,7 +688,7 @@ func (t *txn) record(a *account, m *movement) error {
 // made a new lot.
 func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && len(m.Uses) > 0 }
 
-func (t *txn) movementKey(seq uint64) key { return orgKey('m', t.org).u64(seq) }
+func (t *txn) movementKey(seq uint64) key { return t.hotOrgKey('m').u64(seq) }
 
 func (t *txn) movement(seq uint64) (*movement, error) {
 	m, err := get[movement](t.Tx, t.movementKey(seq))

@@ -109,7 +109,7 @@ type dayTally struct {
 	tally tally
 }
 
-func (t *txn) tallyKey(d programDay) key { return orgKey('y', t.org).u32(d.program).day(d.day) }
+func (t *txn) tallyKey(d programDay) key { return t.hotOrgKey('y').u32(d.program).day(d.day) }
 
 // tally gives the tally of a day for reading and changing, until another one is
 // asked for; commit writes it.

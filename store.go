@@ -167,7 +167,7 @@ func (o *overlay) write(key, value []byte) error {
 		return err
 	}
 	if o.writes == nil {
-		o.writes = make(map[string][]byte)
+		o.writes, o.fresh = make(map[string][]byte), make([]string, 0, 8)
 	}
 	kept := string(key)
 	old, again := o.writes[kept]
