@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // A replay is the first answer to a POST, kept so that a retry gets it again,
@@ -80,11 +81,11 @@ func (s replaySlice) isStale(now instant) bool {
 	return s.Began+sliceTime+replayTime <= now || now+sliceTime+replayTime <= s.Began
 }
 
-func (s replaySlice) nameKey(org uint32, name [16]byte) key {
-	return append(orgKey('I', org).u64(s.First), name[:]...)
+func (t *txn) nameKey(s replaySlice, name [16]byte) key {
+	return t.hotOrgKey('I').u64(s.First).id(id(name))
 }
 
-func replayKey(org uint32, number uint64) key { return orgKey('i', org).u64(number) }
+func (t *txn) replayKey(number uint64) key { return t.hotOrgKey('i').u64(number) }
 
 // replaySlices are all there are, oldest first.
 type replaySlices struct{ List []replaySlice }
@@ -114,7 +115,10 @@ func (t *txn) replaySlices() (l *replaySlices, err error) {
 
 // knownSlices are those of organizations as they were read last: every POST
 // needs them, and few change them.
-type knownSlices struct{ byOrg sync.Map } // uint32 → readSlices
+type knownSlices struct {
+	byOrg   sync.Map                                    // uint32 → readSlices
+	filling [fillingSlices]atomic.Pointer[fillingSlice] // by the last bits of the organization
+}
 
 // A readSlices is a record and what it says. Nobody changes it.
 type readSlices struct {
@@ -140,12 +144,17 @@ func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
 	return &replaySlices{slices.Clip(l.List)}, nil
 }
 
+// full is how many replays a slice takes before the next one.
+func (l *replaySlices) full(next uint64) uint64 {
+	return max(sliceNames, (next-l.List[0].First)/64)
+}
+
 // open returns the slice that takes the replay with the next number. If that
 // is a new one, it has become the last of the list.
 func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool) {
 	if n := len(l.List); n > 0 {
 		s = l.List[n-1]
-		if full := max(sliceNames, (next-l.List[0].First)/64); s.isOpen(now) && next-s.First < full {
+		if s.isOpen(now) && next-s.First < l.full(next) {
 			return s, false
 		}
 	}
@@ -196,10 +205,13 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		return nil, err
 	}
 	for _, s := range slices.Backward(l.List) {
-		if f := t.filter; f != nil && s.First < f.until && f.lacks(k.name) {
+		if f := t.filter; f != nil && s.First < f.until && f.words.lacks(k.name) {
 			break
 		}
-		value, ok, err := t.Get(s.nameKey(t.org, k.name))
+		if names := t.slices.fillingNames(t.org, s.First); names != nil && names.lacks(k.name) {
+			continue
+		}
+		value, ok, err := t.Get(t.nameKey(s, k.name))
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +219,7 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 			continue
 		}
 		place := reader{b: value}
-		r, err := get[replay](t.Tx, replayKey(t.org, s.First+place.uint()))
+		r, err := get[replay](t.Tx, t.replayKey(s.First+place.uint()))
 		if err := cmp.Or(err, place.done()); err != nil {
 			return nil, err
 		}
@@ -252,13 +264,21 @@ func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 		if err := t.put(orgKey('I', t.org), l); err != nil {
 			return err
 		}
+		if last := len(l.List) - 1; last > 0 && l.List[last-1].isOpen(t.now) { // that one is full
+			t.slices.beginFilling(t.org, s.First, l.full(n.Replays))
+		}
 	}
+	filling := t.slices.fillingNames(t.org, s.First)
 	for _, k := range keys {
-		if err := t.Put(s.nameKey(t.org, k.name), binary.AppendUvarint(nil, n.Replays-s.First)); err != nil {
+		if filling != nil {
+			filling.add(k.name[:])
+		}
+		t.buf.b = binary.AppendUvarint(t.buf.b[:0], n.Replays-s.First)
+		if err := t.Put(t.nameKey(s, k.name), t.buf.b); err != nil {
 			return err
 		}
 	}
-	return t.put(replayKey(t.org, n.Replays), &replay{t.now, keys[0].request, status, body})
+	return t.put(t.replayKey(n.Replays), &replay{t.now, keys[0].request, status, body})
 }
 
 // A staleSlice is one that no retry can reach any more.
@@ -289,13 +309,14 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 // drop deletes up to limit entries of the slice, its names first, and the
 // slice itself when it has no more.
 func (s *staleSlice) drop(tx Tx, limit int) error {
-	first, end := s.all.List[s.place].First, orgKey('i', s.org).after()
+	first, replays := s.all.List[s.place].First, func() key { return orgKey('i', s.org) }
+	end := replays().after()
 	if s.place+1 < len(s.all.List) {
-		end = replayKey(s.org, s.all.List[s.place+1].First)
+		end = replays().u64(s.all.List[s.place+1].First)
 	}
 	names := orgKey('I', s.org).u64(first)
 	var stale []key
-	for _, span := range []struct{ lo, hi key }{{names, names.after()}, {replayKey(s.org, first), end}} {
+	for _, span := range []struct{ lo, hi key }{{names, names.after()}, {replays().u64(first), end}} {
 		for e, err := range tx.Scan(span.lo, span.hi, false) {
 			if err != nil {
 				return err

@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -233,7 +233,7 @@ func TestReplayFilter(t *testing.T) {
 			t.Fatalf("after %d slices: %+v", slice, f)
 		}
 		for i, name := range names {
-			if i < 500*slice && f.lacks(name) {
+			if i < 500*slice && f.words.lacks(name) {
 				t.Fatalf("the filter lacks name %d", i)
 			}
 		}
@@ -241,21 +241,20 @@ func TestReplayFilter(t *testing.T) {
 	if !find(names[0]) || !find(names[1999]) || find(randomName(rnd)) {
 		t.Error("kept names are not found, or others are")
 	}
-	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make([]atomic.Uint64, leastFilter)}})
+	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make(nameSet, leastFilter)}})
 	if find(names[0]) || !find(names[1999]) {
 		t.Error("an empty filter changes nothing: it is not asked, or for names that it does not know of")
 	}
 
 	// As full as it becomes before it is made anew.
-	f := &replayFilter{words: make([]atomic.Uint64, 1000)}
+	f := &replayFilter{words: make(nameSet, 1000)}
 	for range namesPerWord * len(f.words) {
 		name := randomName(rnd)
-		word, mask := f.place(name[:])
-		word.Or(mask)
+		f.words.add(name[:])
 	}
 	wrong := 0
 	for range 100_000 {
-		if !f.lacks(randomName(rnd)) {
+		if !f.words.lacks(randomName(rnd)) {
 			wrong++
 		}
 	}
@@ -283,7 +282,7 @@ func TestReplayFilterFull(t *testing.T) {
 		}
 		must(s, func(t *txn) (any, error) {
 			for _, name := range names[slice*each:] {
-				if err := t.Put(list[len(list)-1].nameKey(t.org, name), []byte{0}); err != nil {
+				if err := t.Put(t.nameKey(list[len(list)-1], name), []byte{0}); err != nil {
 					return nil, err
 				}
 			}
@@ -298,12 +297,12 @@ func TestReplayFilterFull(t *testing.T) {
 			from = 3 * each
 		}
 		for _, name := range names[from : slice*each] {
-			if f.lacks(name) {
+			if f.words.lacks(name) {
 				t.Fatalf("after %d slices the filter lacks a name", slice)
 			}
 		}
 		for _, name := range names[slice*each:] {
-			if !f.lacks(name) {
+			if !f.words.lacks(name) {
 				wrong++
 			}
 		}
@@ -315,6 +314,80 @@ func TestReplayFilterFull(t *testing.T) {
 	}
 	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, nil, leastFilter-1) }); f != nil {
 		t.Error("a filter where there is no room for the least")
+	}
+}
+
+// TestFillingSlice: what is known of the names of a slice that is being filled is
+// all of them, whatever became of the transaction that began it and of others.
+func TestFillingSlice(t *testing.T) {
+	s := newShop(t, setup{})
+	rnd := rand.New(rand.NewPCG(5, 6))
+	failed := errors.New("failed")
+	keep := func(result error, names ...[16]byte) {
+		t.Helper()
+		_, err := write(t.Context(), s.engine, s.org, s.clock, func(t *txn) (any, error) {
+			for _, name := range names {
+				if err := t.keepReplay([]retryKey{{name: name, request: name}}, 201, []byte("{}")); err != nil {
+					return nil, err
+				}
+			}
+			return nil, result
+		})
+		if err != result {
+			t.Fatal(err)
+		}
+	}
+	has := func(name [16]byte) bool {
+		return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
+	}
+	some := func(n int) (names [][16]byte) {
+		for range n {
+			names = append(names, randomName(rnd))
+		}
+		return names
+	}
+	known := func() nameSet { return s.engine.slices.fillingNames(s.org, lastSlice(s)) }
+
+	names := some(sliceNames)
+	keep(nil, names...)
+	if known() != nil {
+		t.Error("the first slice of all has names that are known")
+	}
+	lost := some(3)
+	keep(failed, lost...) // the first of them begins a slice, which is then none
+	more := some(100)
+	for _, name := range more {
+		keep(nil, name)
+	}
+	keep(failed, some(1)...)
+	set := known()
+	if set == nil {
+		t.Fatal("a slice that follows a full one has no names that are known")
+	}
+	for _, name := range append(names[:100:100], more...) {
+		if !has(name) {
+			t.Fatal("a name is not found")
+		}
+	}
+	for _, name := range append(some(100), lost...) {
+		if has(name) {
+			t.Fatal("a name that was not kept is found")
+		}
+	}
+	if set.lacks(more[0]) || !set.lacks(some(1)[0]) {
+		t.Error("the set does not tell names that it has from others")
+	}
+	// It is what the look-up goes by.
+	clear(set)
+	if has(more[0]) || !has(names[0]) {
+		t.Error("the set is not asked, or for names of another slice")
+	}
+	// Another organization may take its place.
+	s.engine.slices.beginFilling(s.org+fillingSlices, lastSlice(s), sliceNames)
+	last := some(1)
+	keep(nil, last...)
+	if known() != nil || !has(more[0]) || !has(last[0]) {
+		t.Error("names of one organization are known of another")
 	}
 }
 

@@ -11,34 +11,74 @@ import (
 // Most names that are looked for among the replays are new. A filter of an
 // organization's names tells that in one step, without a look into every slice. It
 // is never the truth: it is made from the store every second, of slices that are no
-// longer the last one and so get no more names. Slices that are not in it are
-// looked into.
+// longer the last one and so get no more names. The last one has its own, if it was begun
+// by this process, whose writer puts in what it writes. Slices of which neither knows
+// are looked into.
 
-// A replayFilter is a set of names, and of some that were not put into it, one
-// of 200 or fewer. One with more names takes its place, in the same words as long as
-// they do: a name too many does no harm to who has the former one.
+// A replayFilter knows the names of all slices that begin below until. One
+// with more names takes its place, in the same words as long as they do: a name too
+// many does no harm to who has the former one.
 type replayFilter struct {
-	until uint64          // the first number of the first slice that is not in it
-	names int             // in it, those that have been dropped since too
-	words []atomic.Uint64 // the first half of a name chooses a word, the second four bits of it
+	until uint64
+	names int // in it, those that have been dropped since too
+	words nameSet
 }
+
+// A fillingSlice knows the names of the last slice of an organization that
+// fills one after the other before they are old. It is made with the slice, and
+// every name of the slice is put in before it is written; those of transactions that
+// fail stay, and do no harm.
+type fillingSlice struct {
+	org   uint32
+	first uint64 // the slice's
+	words nameSet
+}
+
+// A nameSet is a set of names, and of some that were not put into it: one of 200
+// or fewer while it has no more than namesPerWord for each word. The first half of a
+// name chooses a word, the second four bits of it.
+type nameSet []atomic.Uint64
 
 const (
-	namesPerWord = 4       // at most, where there is room; at 8 it has one of 40 that were not put in
-	leastFilter  = 1 << 12 // words
-	maxFilters   = 1 << 22 // words, of all organizations: 32 MB
+	namesPerWord  = 4       // at most, where there is room; at 8 it has one of 40 that were not put in
+	leastFilter   = 1 << 12 // words
+	maxFilters    = 1 << 22 // words, of all organizations: 32 MB
+	fillingSlices = 64      // at most, of 64 KB and more
 )
 
-func (f *replayFilter) place(name []byte) (word *atomic.Uint64, mask uint64) {
-	at, _ := bits.Mul64(binary.LittleEndian.Uint64(name), uint64(len(f.words)))
+func (s nameSet) place(name []byte) (word *atomic.Uint64, mask uint64) {
+	at, _ := bits.Mul64(binary.LittleEndian.Uint64(name), uint64(len(s)))
 	b := binary.LittleEndian.Uint64(name[8:])
-	return &f.words[at], 1<<(b&63) | 1<<(b>>6&63) | 1<<(b>>12&63) | 1<<(b>>18&63)
+	return &s[at], 1<<(b&63) | 1<<(b>>6&63) | 1<<(b>>12&63) | 1<<(b>>18&63)
 }
 
-// lacks reports that no slice that begins below until has the name.
-func (f *replayFilter) lacks(name [16]byte) bool {
-	word, mask := f.place(name[:])
+func (s nameSet) add(name []byte) {
+	word, mask := s.place(name)
+	word.Or(mask)
+}
+
+// lacks reports that the name was not put in.
+func (s nameSet) lacks(name [16]byte) bool {
+	word, mask := s.place(name[:])
 	return word.Load()&mask != mask
+}
+
+// fillingNames returns the names of a slice that begins with the number; nil if they are
+// not known.
+func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
+	if f := s.filling[org%fillingSlices].Load(); f != nil && f.org == org && f.first == first {
+		return f.words
+	}
+	return nil
+}
+
+// beginFilling begins with the names of a slice that takes so many, before any
+// is written. What is known of one with that number is of a transaction that failed,
+// and stays.
+func (s *knownSlices) beginFilling(org uint32, first, names uint64) {
+	if s.fillingNames(org, first) == nil {
+		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, make(nameSet, names/namesPerWord)})
+	}
 }
 
 // filterReplays makes the filters anew where there are slices to be added.
@@ -96,15 +136,14 @@ func filterOf(tx Tx, known *knownSlices, org uint32, had *replayFilter, room int
 	if goesOn {
 		f.names, f.words, first = had.names, had.words, had.until
 	} else {
-		f.words = make([]atomic.Uint64, words)
+		f.words = make(nameSet, words)
 	}
 	prefix := orgKey('I', org)
 	for e, err := range tx.Scan(slices.Clone(prefix).u64(first), slices.Clone(prefix).u64(last), false) {
 		if err != nil {
 			return nil, err
 		}
-		word, mask := f.place(e.Key[len(prefix)+8:])
-		word.Or(mask)
+		f.words.add(e.Key[len(prefix)+8:])
 		f.names++
 	}
 	return f, nil
