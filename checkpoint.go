@@ -19,7 +19,7 @@ import (
 // with the journal, is it one.
 
 const (
-	defaultMemSize = 64 << 20         // bytes
+	defaultMemSize = 80 << 20         // bytes
 	defaultMemAge  = 30 * time.Second // more would save few writes, and make the journal long
 	checkpointStep = 512              // entries, at least
 	checkpointCut  = 64               // steps, at most, but for those that the minimum makes
