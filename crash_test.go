@@ -75,9 +75,13 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// newCrashSeed returns the seed of a test that kills the real binary.
 func newCrashSeed(t *testing.T) uint64 {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals here")
+	}
+	if raceDetector && *crashSeed == 0 {
+		t.Skip("the race detector does not watch the binary that is killed")
 	}
 	seed := *crashSeed
 	if seed == 0 {
