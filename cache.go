@@ -11,13 +11,15 @@ import (
 // change now and then, so they are kept decoded for as long as no update
 // touches any: a request then reads nothing to know that they are current.
 // That is exact because one process has a file open at a time, and all its
-// updates go through the engine's watchedStore.
+// updates go through one watchedStore. So are the names of retries that are known
+// (replayfilter.go).
 
 // A watchedStore is a Store that counts the updates which write settings.
 type watchedStore struct {
 	Store
 	begun, ended atomic.Uint64 // how many, whatever came of them
 	keys         keyIndex
+	slices       knownSlices // of replays
 }
 
 func watch(s Store) *watchedStore {

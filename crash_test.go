@@ -92,12 +92,14 @@ func newCrashSeed(t *testing.T) uint64 {
 }
 
 // oftenCheckpoints make of sello one that brings its journal into the file all
-// the time, so that a moment of a test meets what else is a matter of half a minute.
+// the time, and keeps few retries in a slice, so that a moment of a test meets what else
+// is a matter of half a minute.
 var oftenCheckpoints = []alteration{
 	{"checkpoint.go", "defaultMemSize = 80 << 20 ", "defaultMemSize = 48 << 10 "},
 	{"checkpoint.go", "defaultMemAge  = 30 * time.Second ", "defaultMemAge  = 30 * time.Millisecond "},
 	{"checkpoint.go", "checkpointStep = 512 ", "checkpointStep = 32 "},
 	{"checkpoint.go", "lookPause      = 250 * ", "lookPause      = 5 * "},
+	{"idempotency.go", "sliceNames = 1 << 15", "sliceNames = 1 << 5"},
 }
 
 // An alteration puts one text in the place of another, which a source file has once.

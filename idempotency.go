@@ -20,8 +20,8 @@ import (
 // for at every POST, to find nothing most of the time. So they lie in slices,
 // of some hours and some ten thousand names each: of these only the newest is
 // written to, which keeps what is written at one time together, and a slice that
-// is too old is dropped as a whole. That none of the others has a name is told by a
-// filter (replayfilter.go).
+// is too old is dropped as a whole. That none of them has a name is told by
+// filters in most cases (replayfilter.go).
 //
 //	i org number         → replay
 //	I org                → the slices
@@ -113,8 +113,9 @@ func (t *txn) replaySlices() (l *replaySlices, err error) {
 	return t.replays, err
 }
 
-// knownSlices are those of organizations as they were read last: every POST
-// needs them, and few change them.
+// knownSlices are those of organizations as they were read last, since every POST
+// needs them, and few change them; and names of those that are being filled, for which
+// there must be one knownSlices for all updates of a store.
 type knownSlices struct {
 	byOrg   sync.Map                                    // uint32 → readSlices
 	filling [fillingSlices]atomic.Pointer[fillingSlice] // by the last bits of the organization

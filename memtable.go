@@ -297,8 +297,8 @@ func (m *memtable) newHeight() int {
 
 // seek moves the finger for keys like key to it: on the levels below height,
 // if not on others, it then points at the last entry before key. It starts
-// from where the finger was, since keys with one first byte tend to come in
-// order. On each level the finger is never after where it is on the one below.
+// from where the finger was if that is near, since keys with one first byte tend
+// to come in order. On each level the finger is never after where it is on the one below.
 func (m *memtable) seek(key *memKey, height int) *memFinger {
 	f := &m.fingers[key.key[0]]
 	level := 0
@@ -356,6 +356,7 @@ func (b *blocks[T]) grow(size int) {
 	if p := b.list.Load(); p != nil {
 		list = *p
 	}
+	b.used += b.free // what is left of the last block is lost
 	list = append(list[:len(list):len(list)], make([]T, size))
 	b.list.Store(&list)
 	b.free = size

@@ -157,14 +157,15 @@ type engine struct {
 	configs cache[uint32, *config]
 	callers cache[[32]byte, caller]                  // by the hash of their key
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
-	slices  knownSlices
+	slices  *knownSlices                             // the store's
 	sizes   sizes
 
 	imports imports // under way: the sweep waits for them
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
-	return &engine{store: watch(s), now: now, seed: newSeed, sizes: usualSizes()}
+	w := watch(s)
+	return &engine{store: w, now: now, seed: newSeed, slices: &w.slices, sizes: usualSizes()}
 }
 
 // open makes a new store ready for use and refuses one that a later sello
@@ -241,7 +242,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	}
 	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
 	t.mint = &t.ids
-	t.filter, t.slices, t.sizes = e.replayFilter(org), &e.slices, &e.sizes
+	t.filter, t.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
 

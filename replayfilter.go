@@ -11,9 +11,9 @@ import (
 // Most names that are looked for among the replays are new. A filter of an
 // organization's names tells that in one step, without a look into every slice. It
 // is never the truth: it is made from the store every second, of slices that are no
-// longer the last one and so get no more names. The last one has its own, if it was begun
-// by this process, whose writer puts in what it writes. Slices of which neither knows
-// are looked into.
+// longer the last one and so get no more names. Where one slice
+// follows the other because they are full, the names of the newest are known too, from
+// the writer, which puts them in; else it is looked into.
 
 // A replayFilter knows the names of all slices that begin below until. One
 // with more names takes its place, in the same words as long as they do: a name too
@@ -24,10 +24,10 @@ type replayFilter struct {
 	words nameSet
 }
 
-// A fillingSlice knows the names of the last slice of an organization that
-// fills one after the other before they are old. It is made with the slice, and
-// every name of the slice is put in before it is written; those of transactions that
-// fail stay, and do no harm.
+// A fillingSlice knows the names of a slice that began when the one before was
+// full. It is made before the first of them is written, and each is put in before it is
+// written; those of transactions that fail stay, and do no harm. Another organization
+// may take its place.
 type fillingSlice struct {
 	org   uint32
 	first uint64 // the slice's
@@ -43,7 +43,8 @@ const (
 	namesPerWord  = 4       // at most, where there is room; at 8 it has one of 40 that were not put in
 	leastFilter   = 1 << 12 // words
 	maxFilters    = 1 << 22 // words, of all organizations: 32 MB
-	fillingSlices = 64      // at most, of 64 KB and more
+	fillingSlices = 64      // at most, of 128 KB, and more for who has more than two million replays
+	maxFilling    = 1 << 16 // words
 )
 
 func (s nameSet) place(name []byte) (word *atomic.Uint64, mask uint64) {
@@ -72,12 +73,13 @@ func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
 	return nil
 }
 
-// beginFilling begins with the names of a slice that takes so many, before any
-// is written. What is known of one with that number is of a transaction that failed,
-// and stays.
-func (s *knownSlices) beginFilling(org uint32, first, names uint64) {
+// beginFilling begins with the names of a slice that takes so many replays, of one
+// or two names each, before any is written. What is known of a slice with that number is
+// of a transaction that failed, or of an earlier run of this one, and stays.
+func (s *knownSlices) beginFilling(org uint32, first, replays uint64) {
 	if s.fillingNames(org, first) == nil {
-		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, make(nameSet, names/namesPerWord)})
+		words := min(1+2*replays/namesPerWord, maxFilling)
+		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, make(nameSet, words)})
 	}
 }
 
@@ -89,7 +91,7 @@ func (e *engine) filterReplays(ctx context.Context) error {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		for org := uint32(1); org <= uint32(n) && err == nil; org++ {
 			var f *replayFilter
-			if f, err = filterOf(tx, &e.slices, org, e.replayFilter(org), room); f != nil {
+			if f, err = filterOf(tx, e.slices, org, e.replayFilter(org), room); f != nil {
 				filters[org] = f
 				room -= len(f.words)
 			}

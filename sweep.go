@@ -41,7 +41,7 @@ func (e *engine) sweep(ctx context.Context) error {
 	}
 	for {
 		now := instantOf(e.now())
-		stale, err := view(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, &e.slices, now) })
+		stale, err := view(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, e.slices, now) })
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (e *engine) sweep(ctx context.Context) error {
 			return nil
 		}
 		err = e.store.Update(ctx, func(tx Tx) error {
-			stale, err := findStaleSlice(tx, &e.slices, now)
+			stale, err := findStaleSlice(tx, e.slices, now)
 			if err != nil || stale == nil {
 				return err
 			}
