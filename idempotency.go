@@ -310,14 +310,13 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 // drop deletes up to limit entries of the slice, its names first, and the
 // slice itself when it has no more.
 func (s *staleSlice) drop(tx Tx, limit int) error {
-	first, replays := s.all.List[s.place].First, func() key { return orgKey('i', s.org) }
-	end := replays().after()
+	first, end := s.all.List[s.place].First, orgKey('i', s.org).after()
 	if s.place+1 < len(s.all.List) {
-		end = replays().u64(s.all.List[s.place+1].First)
+		end = orgKey('i', s.org).u64(s.all.List[s.place+1].First)
 	}
 	names := orgKey('I', s.org).u64(first)
 	var stale []key
-	for _, span := range []struct{ lo, hi key }{{names, names.after()}, {replays().u64(first), end}} {
+	for _, span := range []struct{ lo, hi key }{{names, names.after()}, {orgKey('i', s.org).u64(first), end}} {
 		for e, err := range tx.Scan(span.lo, span.hi, false) {
 			if err != nil {
 				return err

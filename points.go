@@ -166,6 +166,11 @@ func (t *txn) key(a *account, part byte) key {
 	return customerKey(t.org, a.customer.ID, part).u32(a.program.Number)
 }
 
+// accountKey is the key of an account's own record, as hotKey makes it.
+func (t *txn) accountKey(c *customer, p *program) key {
+	return t.hotKey(c.ID, partAccount).u32(p.Number)
+}
+
 // account returns a customer's account in a program as it is at t.now, with
 // whatever became due since the last write written down. In a View that
 // finds something due the writes go nowhere.
@@ -183,7 +188,7 @@ func (t *txn) account(c *customer, p *program) (*account, error) {
 // storedAccount is the account as it was last written. One that was never
 // written is empty.
 func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
-	a, err := get[account](t.Tx, t.hotKey(c.ID, partAccount).u32(p.Number))
+	a, err := get[account](t.Tx, t.accountKey(c, p))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +203,7 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 // reads no more of the account than that takes.
 func (t *txn) ownTier(c *customer) (*tier, error) {
 	p := t.cfg.programNumber(c.Program)
-	record, ok, err := t.Get(t.hotKey(c.ID, partAccount).u32(p.Number))
+	record, ok, err := t.Get(t.accountKey(c, p))
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +261,7 @@ func (t *txn) saveAccount(a *account) error {
 		}
 		a.Due = a.nextDue
 	}
-	return t.put(t.hotKey(a.customer.ID, partAccount).u32(a.program.Number), a)
+	return t.put(t.accountKey(a.customer, a.program), a)
 }
 
 // dueAt says that the account changes by itself at a moment; notDueAt, that

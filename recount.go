@@ -105,7 +105,7 @@ func (t *txn) recountSome() error {
 
 // recountNow counts an account whose customer's turn is still to come.
 func (t *txn) recountNow(a *account) error {
-	name := string(t.key(a, partAccount))
+	name := string(t.accountKey(a.customer, a.program))
 	if t.recounted[name] {
 		return nil
 	}

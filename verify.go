@@ -437,7 +437,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory) error {
 	if err != nil {
 		return err
 	}
-	_, kept, err := v.Get(v.key(a, partAccount))
+	_, kept, err := v.Get(v.accountKey(a.customer, a.program))
 	if err != nil {
 		return err
 	}
