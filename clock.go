@@ -187,6 +187,7 @@ type mint struct {
 	now  instant
 	seed seed
 	src  *rand.ChaCha8 // nil until the first id
+	last uint32        // counter of the last id
 }
 
 // seed is the randomness of one operation; it is made before the Update.
@@ -195,12 +196,20 @@ type seed [32]byte
 func newMint(now instant, s seed) *mint { return &mint{now: now, seed: s} }
 
 // id returns a new UUIDv7 (RFC 9562 §5.7): 48 bits of milliseconds, 74 random.
+// Of these the first 26 count on from the operation's first id (§6.2, method 1),
+// so that what is made together, as by an import, lies together in order.
 func (m *mint) id() id {
 	var u id
 	m.bytes(u[6:])
 	for i := range 6 {
 		u[i] = byte(m.now >> (40 - 8*i))
 	}
+	n := m.last + 1
+	if m.last == 0 {
+		n = uint32(u[6]&0x0f)<<22 | uint32(u[7])<<14 | uint32(u[8]&0x3f)<<8 | uint32(u[9])
+	}
+	m.last = n
+	u[6], u[7], u[8], u[9] = byte(n>>22), byte(n>>14), byte(n>>8), byte(n)
 	return u.stamp()
 }
 
