@@ -71,8 +71,8 @@ func (l *loaded) add(rows int64, seconds float64) {
 // take some seconds.
 const (
 	leastChunk   = 10_000
-	mostChunk    = 100_000
-	chunkSeconds = 8
+	mostChunk    = 400_000
+	chunkSeconds = 30
 )
 
 // chunk is how many rows are next.
