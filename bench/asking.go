@@ -19,7 +19,7 @@ type asking struct {
 
 // compare asks each in turn, round by round, on one connection.
 func (b *bench) compare(ctx context.Context, askings []*asking) error {
-	const most, least = 200, 3
+	const most, least = 2000, 3
 	limit := b.span / 6
 	r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for range b.rounds {
