@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -37,7 +40,10 @@ func (p *process) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
-// holdInMemory keeps what a file has now in memory until letGo.
+// holdInMemory keeps what a file has now in memory until letGo, brought there page
+// by page, as sello itself does. What the system reads ahead, or had written at
+// once, it keeps in folios of up to megabytes, and a write of one page into such a
+// folio takes it up to 20 µs, since it looks at each page of it.
 func holdInMemory(f *os.File) (letGo func(), err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -48,7 +54,26 @@ func holdInMemory(f *os.File) (letGo func(), err error) {
 		return nil, err
 	}
 	letGo = func() { syscall.Munmap(data) }
-	if err := syscall.Mlock(data); err != nil {
+	if err := syscall.Madvise(data, syscall.MADV_RANDOM); err != nil {
+		letGo()
+		return nil, err
+	}
+	const atOnce = 32 // each waits for one page at a time
+	pieces := slices.Collect(slices.Chunk(data, 4<<20))
+	var (
+		next    atomic.Int64
+		lockers sync.WaitGroup
+		faults  [atOnce]error
+	)
+	for i := range atOnce {
+		lockers.Go(func() {
+			for n := next.Add(1); n <= int64(len(pieces)) && faults[i] == nil; n = next.Add(1) {
+				faults[i] = syscall.Mlock(pieces[n-1])
+			}
+		})
+	}
+	lockers.Wait()
+	if err := errors.Join(faults[:]...); err != nil {
 		letGo()
 		return nil, err
 	}
