@@ -68,7 +68,7 @@ func (l *loaded) add(rows int64, seconds float64) {
 }
 
 // A chunk is what is loaded between two notes of progress: as many rows as
-// take some seconds.
+// take half a minute.
 const (
 	leastChunk   = 10_000
 	mostChunk    = 400_000
@@ -328,8 +328,7 @@ func (d *dataset) fetchIDs(ctx context.Context, p *process) error {
 	if d.ids != nil {
 		return nil
 	}
-	const perPage = 100
-	pages := (d.customers + perPage - 1) / perPage
+	pages := d.pages()
 	watch := d.bench.watch(fmt.Sprintf("%s customers: their ids", count(d.customers)), d.customers, 0)
 	ids := make([]id, d.customers)
 	var (
@@ -347,7 +346,7 @@ func (d *dataset) fetchIDs(ctx context.Context, p *process) error {
 				defer c.Close()
 				defer c.closeAfter(ctx)()
 				for page := next.Add(1); page <= pages; page = next.Add(1) {
-					list, err := d.list(c, fmt.Sprintf("/api/v1/customers?limit=%d&page=%d", perPage, page))
+					list, err := d.list(c, pagePath(page))
 					if err != nil {
 						return err
 					}
@@ -381,6 +380,16 @@ func (d *dataset) fetchIDs(ctx context.Context, p *process) error {
 	}
 	d.ids = ids
 	return os.WriteFile(d.idFile(), raw, 0o600)
+}
+
+const perPage = 100 // customers, of the list
+
+// pages is how many pages the list of customers has.
+func (d *dataset) pages() int64 { return (d.customers + perPage - 1) / perPage }
+
+// pagePath asks for a page of it; the first is 1.
+func pagePath(page int64) string {
+	return fmt.Sprintf("/api/v1/customers?limit=%d&page=%d", perPage, page)
 }
 
 // list asks for a page of customers.

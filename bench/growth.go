@@ -31,7 +31,7 @@ func (b *bench) growth(ctx context.Context, _ func(...string) bool) error {
 		return err
 	}
 	if err := much.readAll(ctx, z); err != nil {
-		return errors.Join(err, z.stop())
+		return err
 	}
 	type kind struct {
 		name         string
@@ -81,14 +81,13 @@ func (b *bench) growth(ctx context.Context, _ func(...string) bool) error {
 // a page fault of some 20 µs: with much data most requests of a round would
 // have one, which those of a server that runs for some hours have not.
 func (d *dataset) readAll(ctx context.Context, p *process) error {
-	const perPage = 100
-	var pages, had atomic.Int64
+	var page, had atomic.Int64
 	list := work{"customers", 200, func(b []byte, _ *rand.Rand) []byte {
-		b = fmt.Appendf(b, "GET /api/v1/customers?limit=%d&page=%d", perPage, pages.Add(1))
+		b = append(append(b, "GET "...), pagePath(page.Add(1))...)
 		return append(b, d.tail("")...)
 	}}
 	begin := time.Now()
-	err := send(ctx, p, list, connections, (d.customers+perPage-1)/perPage, &had)
+	err := send(ctx, p, list, connections, d.pages(), &had)
 	d.bench.say("%s customers listed in %v", count(d.customers), time.Since(begin).Round(time.Second))
 	return err
 }

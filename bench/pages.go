@@ -18,10 +18,9 @@ func (b *bench) lists(ctx context.Context, _ func(...string) bool) error {
 	if err != nil {
 		return err
 	}
-	const perPage = 100
-	last := (d.customers + perPage - 1) / perPage
+	last := d.pages()
 	page := func(name string, n int64) *asking {
-		return d.fixed(name, p, fmt.Sprintf("/api/v1/customers?limit=%d&page=%d", perPage, n))
+		return d.fixed(name, p, pagePath(n))
 	}
 	pages := []*asking{page("page 1", 1), page("middle page", max(last/2, 1)), page("last page", last)}
 	encoding := d.fixed("encoding", bound, "/page")

@@ -42,8 +42,7 @@ func (b *bench) measureSize(ctx context.Context, d *dataset) (*sizeReport, error
 		return nil, err
 	}
 	s := &sizeReport{Customers: d.customers, PerSecond: map[string]float64{}, Millis: map[string]float64{}}
-	last := (d.customers + 99) / 100
-	askings := []*asking{d.oneCustomer(p), d.fixed("list, page 1", p, "/api/v1/customers?limit=100"), d.fixed("list, last page", p, fmt.Sprintf("/api/v1/customers?limit=100&page=%d", last))}
+	askings := []*asking{d.oneCustomer(p), d.fixed("list, page 1", p, pagePath(1)), d.fixed("list, last page", p, pagePath(d.pages()))}
 	for _, n := range needles() {
 		a, _, err := d.searching(ctx, p, "/api/v1/customers", n)
 		if err != nil {
