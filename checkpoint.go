@@ -169,9 +169,13 @@ func (s *boltStore) awaitSpace(cause error) bool {
 // step brings up to limit entries into the file and returns how many they were
 // and where the next step begins. After the last one the memtable is gone.
 func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
+	alone := s.files.Load() <= 1 // nobody reads but from what is shared
 	s.letRemap()
 	found := s.inventory.clone()
 	err = s.writeFile(func(tx *bolt.Tx) error {
+		if alone {
+			forgetTaken(s.db)
+		}
 		before, err := s.openTree(tx, boltBucket)
 		if err != nil {
 			return err

@@ -73,8 +73,9 @@ func (s *boltStore) share() error {
 		tx.Rollback()
 		return err
 	}
-	file := &boltFile{tx: tx, pageTree: tree, inventory: s.inventory}
+	file := &boltFile{tx: tx, pageTree: tree, inventory: s.inventory, open: &s.files}
 	file.holders.Store(1)
+	s.files.Add(1)
 	s.unshare()
 	s.publish(file)
 	return nil
@@ -101,6 +102,7 @@ type boltFile struct {
 	inventory *inventory // nil if there is none
 	tx        *bolt.Tx
 	holders   atomic.Int64
+	open      *atomic.Int64 // how many there are of the store
 }
 
 // hold reports false if the transaction was closed already.
@@ -120,6 +122,7 @@ func (f *boltFile) release() {
 	if f.holders.Add(-1) == 0 {
 		defer catch(new(error))
 		f.tx.Rollback()
+		f.open.Add(-1)
 	}
 }
 

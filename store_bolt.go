@@ -46,6 +46,7 @@ type boltStore struct {
 	db      *bolt.DB
 	queue   *writeQueue
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
+	files   atomic.Int64              // boltFiles that someone reads, that of state among them
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
 	checked pageSet                   // of the file; who opens a pageTree may change it
