@@ -19,10 +19,10 @@ import (
 // with the journal, is it one.
 
 const (
-	defaultMemSize = 80 << 20         // bytes
+	defaultMemSize = 64 << 20         // bytes
 	defaultMemAge  = 30 * time.Second // more would save few writes, and make the journal long
 	checkpointStep = 512              // entries, at least
-	checkpointCut  = 64               // steps, at most, but for those that the minimum makes
+	checkpointCut  = 128              // steps, at most, but for those that the minimum makes
 	stepPause      = 20 * time.Millisecond
 	retryPause     = time.Second // when the disk is full
 	lookPause      = 250 * time.Millisecond

@@ -95,7 +95,7 @@ func newCrashSeed(t *testing.T) uint64 {
 // the time, and keeps few retries in a slice, so that a moment of a test meets what else
 // is a matter of half a minute.
 var oftenCheckpoints = []alteration{
-	{"checkpoint.go", "defaultMemSize = 80 << 20 ", "defaultMemSize = 48 << 10 "},
+	{"checkpoint.go", "defaultMemSize = 64 << 20 ", "defaultMemSize = 48 << 10 "},
 	{"checkpoint.go", "defaultMemAge  = 30 * time.Second ", "defaultMemAge  = 30 * time.Millisecond "},
 	{"checkpoint.go", "checkpointStep = 512 ", "checkpointStep = 32 "},
 	{"checkpoint.go", "lookPause      = 250 * ", "lookPause      = 5 * "},

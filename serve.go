@@ -55,7 +55,7 @@ const (
 // only works harder.
 const (
 	gcPercent   = 200
-	memoryLimit = 224 << 20 // bytes
+	memoryLimit = 240 << 20 // bytes
 )
 
 func setCollector() {
