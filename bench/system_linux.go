@@ -43,11 +43,20 @@ func (p *process) cpu() (time.Duration, error) {
 // holdInMemory keeps what a file has now in memory until letGo, brought there page
 // by page, as sello itself does. What the system reads ahead, or had written at
 // once, it keeps in folios of up to megabytes, and a write of one page into such a
-// folio takes it up to 20 µs, since it looks at each page of it.
+// folio takes it up to 20 µs, since it looks at each page of it. Of a file that would leave
+// less than an eighth of the memory to all else it keeps nothing: the system
+// would soon have to kill somebody.
 func holdInMemory(f *os.File) (letGo func(), err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
+	}
+	var system syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&system); err != nil {
+		return nil, err
+	}
+	if all := int64(system.Totalram) * int64(system.Unit); info.Size() > all/8*7 {
+		return nil, fmt.Errorf("its %s are more than 7/8 of %s", megabytes(info.Size()), megabytes(all))
 	}
 	data, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
