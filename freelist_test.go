@@ -38,9 +38,9 @@ func TestForgetTaken(t *testing.T) {
 	}
 	// taken writes little in the last transaction, whose pages are always known.
 	taken := func() (n int) {
-		settle(t, s)
+		settle(s)
 		mustPut(t, s, "0", "")
-		settle(t, s)
+		settle(s)
 		err := s.writeFile(func(*bolt.Tx) error {
 			taken, ok := takenPages(s.db)
 			if ok {
@@ -88,18 +88,10 @@ func TestForgetTaken(t *testing.T) {
 }
 
 // settle returns when all that was written is in the file.
-func settle(t testing.TB, s *boltStore) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+func settle(s *boltStore) {
+	await(func() bool {
 		s.mu.Lock()
-		done := s.frozen == nil && s.fill == 0
-		s.mu.Unlock()
-		if done {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Error("the file does not get what was written last")
-			return
-		}
-	}
+		defer s.mu.Unlock()
+		return s.frozen == nil && s.fill == 0
+	})
 }
