@@ -39,6 +39,9 @@ func TestGolden(t *testing.T) {
 				return
 			}
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+backend.name, func(t *testing.T) {
+				if !*updateGolden {
+					t.Parallel()
+				}
 				w := newWorld(t, backend.open(t))
 				w.play(filepath.Join("testdata", "world", "world.txt"), *updateGolden && i == 0)
 				w.play(file, *updateGolden && i == 0)

@@ -113,7 +113,7 @@ func TestKeysAmongChanges(t *testing.T) {
 	var acknowledged atomic.Int64
 	var readers sync.WaitGroup
 	stop := make(chan struct{})
-	for range 4 {
+	for range 2 {
 		readers.Go(func() {
 			for {
 				select {

@@ -511,6 +511,7 @@ func (p *powerRun) proceed(r *recording) soldList {
 // checkpoints, stops and starts after a kill or another cut. Every image of its
 // files must open, pass the audit, and hold every sale that was acknowledged.
 func TestPower(t *testing.T) {
+	t.Parallel()
 	needStrace(t)
 	rng := powerRandom(t)
 	images, each, shards := 100, 50, 1
@@ -565,6 +566,7 @@ func (p *powerRun) recordAndOpen(images, each int) {
 // TestPowerControl cuts the power where something is not synced: then images
 // must be found that are not as they should be.
 func TestPowerControl(t *testing.T) {
+	t.Parallel()
 	needStrace(t)
 	rng := powerRandom(t)
 	forget := func(part string) func(*recording) {

@@ -753,6 +753,7 @@ var documentedInputs = sync.OnceValue(func() map[string][]string {
 // TestForeignIDs asks for what is the other organization's, unknown and
 // malformed, in every place of every row, one at a time and all at once.
 func TestForeignIDs(t *testing.T) {
+	t.Parallel()
 	s := newStreet(t)
 	s.wire = true
 	s.foreignIDs(true).report()
@@ -1179,6 +1180,7 @@ func (s *street) testKeys() (list []*testKey) {
 // that comes after the key. A key that is refused is refused alike whatever it
 // asks for, for the reason that contract §3 has first.
 func TestTenantKeys(t *testing.T) {
+	t.Parallel()
 	s := newStreet(t)
 	keys := s.testKeys()
 	list := map[string]int{} // the row of each route that has the most places
@@ -1586,6 +1588,7 @@ func (o object) without(name string) object {
 // TestMassAssignment sends what no route takes, and what it takes by names
 // that are not its own. Answers and all that is stored stay the same.
 func TestMassAssignment(t *testing.T) {
+	t.Parallel()
 	s := newStreet(t)
 	covered := map[string]object{}
 	for i := range bases {

@@ -157,6 +157,7 @@ func TestVerifyTables(t *testing.T) {
 }
 
 func TestVerifySeesMissing(t *testing.T) {
+	t.Parallel()
 	s := newRichShop(t)
 	all := s.entries()
 	for i, e := range all {
@@ -168,6 +169,7 @@ func TestVerifySeesMissing(t *testing.T) {
 }
 
 func TestVerifySeesStrays(t *testing.T) {
+	t.Parallel()
 	s := newRichShop(t)
 	all := s.entries()
 	for _, e := range all {
@@ -224,6 +226,7 @@ var told = map[string]string{
 }
 
 func TestVerifySeesChanges(t *testing.T) {
+	t.Parallel()
 	s := newRichShop(t)
 	all := s.entries()
 	kinds := map[string]func([]byte) mutable{
