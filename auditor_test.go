@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"go/parser"
@@ -368,14 +367,14 @@ func TestCrashMutants(t *testing.T) {
 	}{
 		{"it answers one batch before that is written", []alteration{
 			{"journal.go", "\tsync  bool\n", "\tsync  bool\n\theld  []written\n"},
-			{"journal.go", "\tb := append(j.buf[:0], make([]byte, journalHeader)...)\n", `
+			{"journal.go", "\tb := append(j.buf[:0], make([]byte, recordHeader)...)\n", `
 				changes, j.held = j.held, append([]written(nil), changes...)
 				for i, c := range j.held {
 					if c.value != nil {
 						j.held[i].value = append([]byte{}, c.value...)
 					}
 				}
-				b := append(j.buf[:0], make([]byte, journalHeader)...)
+				b := append(j.buf[:0], make([]byte, recordHeader)...)
 			`},
 		}, "and is there 0 times"},
 		{"it keeps the answer in another transaction than the effect", []alteration{
@@ -421,7 +420,6 @@ func cutJournal(t *testing.T, db string, records int) {
 		t.Fatal("there is no journal")
 	}
 	var ends []int64
-	j.end = journalHeader
 	for {
 		body, size := j.recordAt(file[j.end:])
 		if body == nil {
@@ -439,32 +437,25 @@ func cutJournal(t *testing.T, db string, records int) {
 		t.Fatal(err)
 	}
 	for _, n := range journalNames(db) { // the marks may know of them
-		text, err := os.ReadFile(n)
-		if err == nil && len(text) >= journalHeader {
-			clear(text[journalMark:][:journalMarkSize])
-			err = os.WriteFile(n, text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, n)
+		clear(text[min(journalMark, len(text)):min(journalStart, len(text))])
+		writeFile(t, n, text)
 	}
 }
 
-// newestJournal reads the file of the journal's newest generation; nil if
-// there is none yet.
+// newestJournal reads the file of the journal's newest generation.
 func newestJournal(t *testing.T, db string) (newest *journal, name string, file []byte) {
 	t.Helper()
 	for _, n := range journalNames(db) {
-		b, err := os.ReadFile(n)
+		b := readFile(t, n)
+		headers, err := readHeaders(bytes.NewReader(b))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(b) < journalHeader {
-			continue
-		}
-		j := &journal{store: [16]byte(b[8:]), generation: binary.BigEndian.Uint64(b[24:])}
-		if newest == nil || j.generation > newest.generation {
-			newest, name, file = j, n, b
+		for _, h := range headers {
+			if newest == nil || h.generation > newest.generation {
+				newest, name, file = &journal{journalID: h.journalID, generation: h.generation, end: journalStart}, n, b
+			}
 		}
 	}
 	return newest, name, file

@@ -154,6 +154,11 @@ func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB)
 		checked pageSet
 		found   = state.file.inventory.clone()
 	)
+	for range 2 { // bbolt has put the two headers in any order: both anew, so that they are neighbours
+		if err := db.Update(func(tx *bolt.Tx) error { return state.file.state.put(tx) }); err != nil {
+			return err
+		}
+	}
 	for _, layer := range slices.Backward(state.layers) {
 		at := checkpointPlace{table: layer.table, version: layer.version, dense: s.opts.dense}
 		for at.start(); !at.end(); {
@@ -166,15 +171,18 @@ func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB)
 				if err != nil {
 					return err
 				}
-				_, err = at.bring(tx, backupStep, before, found)
-				return err
+				if _, err = at.bring(tx, backupStep, before, found); err != nil {
+					return err
+				}
+				return before.state.put(tx)
 			})
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return db.Update(func(tx *bolt.Tx) error { return setJournalState(tx, [16]byte{}, 0) })
+	whole := journalState{journalID: journalID{file: newFileID()}}
+	return db.Update(func(tx *bolt.Tx) error { return whole.put(tx) })
 }
 
 var errBackup = errors.New("la copia no es igual a lo copiado")

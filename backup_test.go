@@ -119,7 +119,9 @@ func TestBackupCompares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Update(func(tx *bolt.Tx) error { return damage(tx.Bucket([]byte(boltBucket))) }); err != nil {
+		if err := db.Update(func(tx *bolt.Tx) error {
+			return errors.Join(damage(tx.Bucket([]byte(boltBucket))), journalState{}.put(tx))
+		}); err != nil {
 			t.Fatal(err)
 		}
 		state, err := s.acquire()

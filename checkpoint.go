@@ -37,14 +37,17 @@ const (
 
 // freeze ends the memtable that is written to. There must be no other one that
 // waits to be brought into the file. The caller holds both locks.
-func (s *boltStore) freeze() {
+func (s *boltStore) freeze() error {
+	if err := s.journal.next(s.tx.Load()); err != nil {
+		return commitError(err)
+	}
 	s.frozen, s.active, s.fill = s.active, newMemtable(), 0
-	s.journal.next()
 	s.publish(s.state.Load().file)
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	return nil
 }
 
 // checkpoints makes a checkpoint when there is a frozen memtable or the one
@@ -54,15 +57,17 @@ func (s *boltStore) checkpoints() {
 	look := time.NewTicker(lookPause)
 	defer look.Stop()
 	for {
-		if frozen := s.nextFrozen(); frozen != nil {
-			if err := s.checkpoint(frozen, s.pace); err != nil {
-				s.queue.fail(err)
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.full = fmt.Errorf("%w: %w", errUnavailable, err)
-				s.changed.Broadcast()
-				return
-			}
+		frozen, err := s.nextFrozen()
+		if frozen != nil {
+			err = s.checkpoint(frozen, s.pace)
+		}
+		if err != nil {
+			s.queue.fail(err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.full = fmt.Errorf("%w: %w", errUnavailable, err)
+			s.changed.Broadcast()
+			return
 		}
 		select {
 		case <-s.stop:
@@ -74,33 +79,38 @@ func (s *boltStore) checkpoints() {
 	}
 }
 
-// markJournal marks what the journal holds.
+// markJournal marks what the journal holds, and how far the file has come.
 func (s *boltStore) markJournal() {
 	if s.writing.TryLock() { // else there will be another time
 		defer s.writing.Unlock()
 		if s.journal != nil {
-			s.journal.mark()
+			s.journal.mark(s.tx.Load())
 		}
 	}
 }
 
 // nextFrozen returns the frozen memtable, which it makes of the one that is
 // written to if that is old; nil if there is nothing to do.
-func (s *boltStore) nextFrozen() *memtable {
+func (s *boltStore) nextFrozen() (*memtable, error) {
 	s.mu.Lock()
-	frozen := s.frozen
+	frozen, old := s.frozen, s.kept.old
 	s.mu.Unlock()
+	if old {
+		return nil, nil // until adopt
+	}
 	// Who has the lock writes, and may be waiting for this checkpoint.
 	if frozen != nil || !s.writing.TryLock() {
-		return frozen
+		return frozen, nil
 	}
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen == nil && s.active.count > 0 && time.Since(s.since) >= s.opts.memAge {
-		s.freeze()
+		if err := s.freeze(); err != nil && !errors.Is(err, errUnavailable) { // else there will be another time
+			return nil, err
+		}
 	}
-	return s.frozen
+	return s.frozen, nil
 }
 
 // pace waits before a step that begins when so many of a checkpoint's entries
@@ -171,7 +181,10 @@ func (s *boltStore) awaitSpace(cause error) bool {
 func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
 	alone := s.files.Load() <= 1 // nobody reads but from what is shared
 	s.letRemap()
-	found := s.inventory.clone()
+	found, kept := s.inventory.clone(), s.kept
+	if !kept.old {
+		kept.records = s.journal.before
+	}
 	err = s.writeFile(func(tx *bolt.Tx) error {
 		if alone {
 			forgetTaken(s.db)
@@ -184,9 +197,9 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 			return err
 		}
 		if at.end() {
-			return setJournalState(tx, s.journal.store, s.first+1)
+			kept.first, kept.records = kept.first+1, 0
 		}
-		return nil
+		return kept.put(tx)
 	})
 	if err != nil && !errors.Is(err, errUnavailable) {
 		return 0, at, err // bbolt may hold its locks
@@ -194,10 +207,9 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.full, s.inventory = nil, found
+		s.full, s.inventory, s.kept = nil, found, kept
 		if at.end() {
 			s.frozen = nil
-			s.first++
 		}
 	}
 	shared := s.share()
@@ -355,10 +367,13 @@ func (s *boltStore) finish() (whole bool, err error) {
 			if s.active.count == 0 {
 				s.unshare()
 				s.publish(nil)
-				err := s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, s.journal.store, 0) })
+				whole := journalState{journalID: journalID{file: s.kept.file}}
+				err := s.writeFile(func(tx *bolt.Tx) error { return whole.put(tx) })
 				return err == nil, err
 			}
-			s.freeze()
+			if err := s.freeze(); err != nil {
+				return false, err
+			}
 		}
 		frozen := s.frozen
 		s.mu.Unlock()

@@ -310,7 +310,7 @@ func (v *victim) look() {
 	err = db.View(func(tx *bolt.Tx) (err error) {
 		kept, err := openTree(db, tx, journalBucket, nil)
 		if err == nil {
-			_, first, err = kept.journalState()
+			first = kept.state.first
 		}
 		return err
 	})

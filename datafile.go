@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,21 +19,70 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// journalState reads what journalBucket, which t is, says of the journal; zeros
-// if nothing.
-func (t *pageTree) journalState() (store [16]byte, first uint64, err error) {
-	value, err := t.kept("j", 24)
-	if err != nil || value == nil {
-		return store, 0, err
+// A journalState is what the file says of itself and of its journal:
+//
+//	'j' → | file, 16 | life, 16 | generation, 8 | records, 8 | transaction, 8 |
+//
+// It is written by every transaction. A file of an earlier sello has none, or,
+// while it is not whole without its journal, only | life, 16 | generation, 8 |.
+type journalState struct {
+	journalID        // life is zero while no journal has been begun
+	first     uint64 // generation that the file lacks first; 0: it is whole alone
+	records   uint64 // of that generation, once the file has a part of it; else 0
+	tx        uint64 // that wrote this
+	old       bool   // an earlier sello wrote it
+}
+
+const (
+	journalStateSize    = 56
+	oldJournalStateSize = 24
+)
+
+// decodeJournalState reads what a file says; value is nil if it says nothing.
+func decodeJournalState(value []byte) (s journalState, err error) {
+	switch len(value) {
+	case 0:
+		return journalState{old: true}, nil
+	case oldJournalStateSize:
+		return journalState{journalID: journalID{life: [16]byte(value)}, first: binary.BigEndian.Uint64(value[16:]), old: true}, nil
+	case journalStateSize:
+		return journalState{
+			journalID: journalID{[16]byte(value), [16]byte(value[16:])},
+			first:     binary.BigEndian.Uint64(value[32:]), records: binary.BigEndian.Uint64(value[40:]), tx: binary.BigEndian.Uint64(value[48:]),
+		}, nil
 	}
-	return [16]byte(value), binary.BigEndian.Uint64(value[16:]), nil
+	return s, errCorrupt
+}
+
+// put writes the state in a transaction.
+func (s journalState) put(tx *bolt.Tx) error {
+	if s.old && s.first == 0 {
+		return keep(tx, "j", nil)
+	}
+	if s.old {
+		return keep(tx, "j", binary.BigEndian.AppendUint64(s.life[:], s.first))
+	}
+	b := append(s.file[:], s.life[:]...)
+	for _, n := range []uint64{s.first, s.records, uint64(tx.ID())} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return keep(tx, "j", b)
+}
+
+// newFileID is the identity of a file that is being made.
+func newFileID() (file [16]byte) {
+	rand.Read(file[:])
+	return file
 }
 
 // inventory reads the inventory; nil if there is none.
 func (t *pageTree) inventory() (*inventory, error) {
-	value, err := t.kept("n", 24)
+	value, err := t.kept("n")
 	if err != nil || value == nil {
 		return nil, err
+	}
+	if len(value) != 24 {
+		return nil, errCorrupt
 	}
 	return &inventory{
 		binary.BigEndian.Uint64(value), binary.BigEndian.Uint64(value[8:]),
@@ -40,27 +90,14 @@ func (t *pageTree) inventory() (*inventory, error) {
 	}, nil
 }
 
-// kept returns a value of journalBucket, which has a known length; nil if there
-// is none.
-func (t *pageTree) kept(key string, length int) (value []byte, err error) {
+// kept returns a value of journalBucket; nil if there is none.
+func (t *pageTree) kept(key string) (value []byte, err error) {
 	defer catch(&err)
 	stored, ok, err := t.get([]byte(key), new(pageFinger))
 	if err != nil || !ok {
 		return nil, err
 	}
-	if value, err = unseal([]byte(key), stored); err == nil && len(value) != length {
-		err = errCorrupt
-	}
-	return value, err
-}
-
-// setJournalState writes what journalBucket says of the journal, or removes it
-// if first is 0.
-func setJournalState(tx *bolt.Tx, store [16]byte, first uint64) error {
-	if first == 0 {
-		return keep(tx, "j", nil)
-	}
-	return keep(tx, "j", binary.BigEndian.AppendUint64(store[:], first))
+	return unseal([]byte(key), stored)
 }
 
 // setInventory writes the inventory, unless it is nil.
@@ -149,7 +186,8 @@ func initBolt(path string) error {
 	}
 	err = db.Update(func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucket([]byte(boltBucket))
-		return errors.Join(err, setInventory(tx, new(inventory)))
+		state := journalState{journalID: journalID{file: newFileID()}}
+		return errors.Join(err, setInventory(tx, new(inventory)), state.put(tx))
 	})
 	return errors.Join(err, db.Close())
 }

@@ -350,7 +350,7 @@ func (f *memFile) Close() error    { return nil }
 func (f *memFile) datasync() error { return nil }
 
 func memJournal(files [2]journalFile) *journal {
-	return &journal{store: [16]byte{1, 2, 3}, files: files, generation: 1, end: journalHeader, sync: true}
+	return &journal{journalID: journalID{life: [16]byte{1, 2, 3}}, files: files, generation: 1, end: journalStart, sync: true}
 }
 
 // journalFault writes a journal of some records, writes a patch over a part of
@@ -361,7 +361,11 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 		sizes = sizes[:50]
 	}
 	file := new(memFile)
-	j := memJournal([2]journalFile{file, new(memFile)})
+	other := new(memFile)
+	j := memJournal([2]journalFile{file, other})
+	if err := errors.Join(j.putHeader(0, 1), j.putHeader(1, 1)); err != nil {
+		return err.Error()
+	}
 	var ends []int
 	for i, size := range sizes {
 		if err := j.append([]written{{fmt.Sprint("key", i), bytes.Repeat([]byte{byte(i)}, int(size))}, {"gone", nil}}); err != nil {
@@ -386,7 +390,7 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	}
 	untouched, _ := slices.BinarySearch(ends, first+1) // records before it
 	var got []string
-	err := replay(memJournal([2]journalFile{file, new(memFile)}), func(_ uint64, key string, value []byte) {
+	err := replay(memJournal([2]journalFile{file, other}), func(_ uint64, key string, value []byte) {
 		if value != nil {
 			got = append(got, fmt.Sprint(key, " ", len(value)))
 		}
@@ -404,7 +408,7 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	switch n := len(got); {
 	case n > len(want) || !slices.Equal(got, want[:n]):
 		return fmt.Sprintf("read %q, wrote %q", got, want)
-	case n < untouched && first >= journalHeader:
+	case n < untouched && first >= journalStart:
 		return fmt.Sprintf("read %d records, %d are undamaged", n, untouched)
 	case n < len(want) && len(file.b) >= last && len(want) > 1 && damage <= ends[len(ends)-2] && (n > 0 || len(want) > 1):
 		return fmt.Sprintf("read %d of %d records, though the last is whole", n, len(want))
@@ -412,7 +416,9 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	return ""
 }
 
-func replayJournal(j *journal, do func(uint64, string, []byte)) error { return j.replay(do) }
+func replayJournal(j *journal, do func(uint64, string, []byte)) error {
+	return j.replay(journalState{first: 1, tx: 1}, do)
+}
 
 // FuzzJournal damages journals, and reads any bytes as the body of a record.
 func FuzzJournal(f *testing.F) {
@@ -613,18 +619,18 @@ func TestFuzzFindsFaults(t *testing.T) {
 	}
 	journals := func(replay func(*journal, func(uint64, string, []byte)) error) (faults int) {
 		for at := range uint16(400) {
-			if journalFault(replay, []byte{9, 9, 9}, at, []byte{0xaa}, 0) != "" {
+			if journalFault(replay, []byte{9, 9, 9}, journalStart+at, []byte{0xaa}, 0) != "" {
 				faults++
 			}
 		}
 		return faults
 	}
 	unsuspecting := func(j *journal, do func(uint64, string, []byte)) error { // takes any end for a batch cut off
-		if err := j.replay(func(uint64, string, []byte) {}); err != nil {
+		if err := replayJournal(j, func(uint64, string, []byte) {}); err != nil {
 			return nil
 		}
 		*j = *memJournal(j.files)
-		return j.replay(do)
+		return replayJournal(j, do)
 	}
 	lines := func(next func(*lineReader) (csvLine, error)) (faults int) {
 		for _, s := range csvSeeds {

@@ -21,23 +21,32 @@ import (
 // last is in the file whole. Files are written over, not made anew: a flush
 // is then of data alone, which takes half the time.
 //
-//	file:   header | record | record | …, then what is left of older generations
+//	file:   header | header | mark | record | record | …, then what is left of older generations
 //
-//	header: | "sello-j1" | store, 16 | generation, 8 | records of the generation before, 8 | 0, 4 | CRC, 4 | mark |
+//	header: | "sello-j2" | file, 16 | life, 16 | generation, 8 | records of the generation before, 8 | transaction, 8 | CRC, 4 |
+//	mark:   | generation, 8 | records, 8 | transaction, 8 | CRC, 4 |
 //	record: | length of the body, 4 | CRC, 4 | generation, 8 | number from 1 on, 8 | body | 0 up to a multiple of 8 |
 //	body:   entries: | length of the key × 2, + 1 if it was deleted | key | length of the value | value |
 //
-// Numbers are most significant byte first, lengths in a body varints. A CRC is
-// the CRC-32C of the store and of the header or record without the CRC and
-// without the zeros; since nobody outside knows the store, which is random, no
-// value that a client sends can be taken for a record. A header is written
-// together with its generation's first record.
+// Each header and the mark have a block of 4,096 bytes of their own. Numbers are
+// most significant byte first, lengths in a body varints. A CRC is the CRC-32C of
+// the journal's life and of the header, mark or record without the CRC and without
+// the zeros; since nobody outside knows the life, which is random, no value that a
+// client sends can be taken for a record.
 //
-// The mark says, some time after they were stored, how many records there are:
+// A generation's header is on the disk before the generation's first record, and
+// before the data file says that it lacks that generation. It takes the place of
+// the file's last header but one: a header that is torn by a power cut leaves the
+// one before it. So while the data file needs its journal both files have a header,
+// of two generations in a row, and both are of this data file and of this life
+// of its journal. A file with none, or with another one's, is not believed.
 //
-//	mark:   | generation, 8 | records, 8 | CRC, 4 |
+// The transaction is that of the data file (bbolt's) at which the header, or the
+// mark, was written: a data file that has not come as far is an older one.
 //
-// It is at the same place of both files, and not flushed.
+// The mark is in the file that is not being written to, and is not flushed. It
+// says how many records there are, and so notices that the end of the journal
+// is gone. A power cut may take the mark, but not the records that it tells of.
 //
 // A record is only begun when the one before it is on the disk. So where the
 // newest generation goes on with what is no record, the last batch was cut
@@ -45,9 +54,10 @@ import (
 // found, or if an older generation is not whole, or if the mark knows of more,
 // the journal was damaged.
 type journal struct {
-	store [16]byte
+	journalID
 	files [2]journalFile // what opened tells of
 	sync  bool
+	old   bool // of an earlier sello (journal_old.go): it is only read
 
 	opened [2]fs.FileInfo
 
@@ -55,10 +65,16 @@ type journal struct {
 	records    uint64    // of the generation
 	end        int64     // of the last of them
 	before     uint64    // records of the generation before
-	marked     [2]uint64 // generation and records that the mark says
+	marked     [3]uint64 // what the mark says
 
 	grown [2]int64 // length of each file, as far as this process has written it
 	buf   []byte
+}
+
+// A journalID says what a journal belongs to.
+type journalID struct {
+	file [16]byte // the data file; a backup of it is another one
+	life [16]byte // random, and another one whenever a journal is begun
 }
 
 // A journalFile is what a journal needs of a file.
@@ -74,12 +90,13 @@ type osFile struct{ *os.File }
 func (f osFile) datasync() error { return fdatasync(f.File) }
 
 const (
-	journalMagic    = "sello-j1"
-	journalMark     = 48 // where it is
-	journalHeader   = 72
-	journalMarkSize = 20
-	recordHeader    = 24
-	journalGrowth   = 64 << 10
+	journalMagic  = "sello-j2"
+	journalBlock  = 4096             // as much as a disk may tear
+	journalMark   = 2 * journalBlock // where it is
+	journalStart  = 3 * journalBlock // of the records
+	journalHeader = 68
+	recordHeader  = 24
+	journalGrowth = 64 << 10
 )
 
 // A written is what became of one key; a nil value means that it was deleted.
@@ -92,17 +109,41 @@ func journalNames(path string) [2]string {
 	return [2]string{path + "-journal1", path + "-journal2"}
 }
 
-func (j *journal) file() journalFile { return j.files[(j.generation+1)%2] }
+// fileOf is the file that holds a generation.
+func (j *journal) fileOf(generation uint64) journalFile { return j.files[(generation+1)%2] }
 
-// openJournal opens the files of the journal of the store at path, and makes
-// those that are not there, empty, if create is set. The journal begins with the given
-// generation.
-func openJournal(path string, store [16]byte, generation uint64, create bool) (*journal, error) {
-	j := &journal{store: store, sync: true, generation: generation, end: journalHeader}
-	flags := os.O_RDWR
-	if create {
-		flags |= os.O_CREATE | os.O_TRUNC
+// beginJournal makes the files of a new journal for the store at path. They are
+// on the disk, with the headers of generations 0, which is empty, and 1, when it
+// returns. The data file says in transaction tx that it needs them.
+func beginJournal(path string, id journalID, tx uint64, sync bool) (*journal, error) {
+	j, err := openFiles(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return nil, err
 	}
+	j.journalID, j.sync, j.generation, j.end = id, sync, 1, journalStart
+	err = errors.Join(j.putHeader(0, tx), j.putHeader(1, tx))
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// openJournal opens the files of the journal of the store at path.
+func openJournal(path string, id journalID) (*journal, error) {
+	j, err := openFiles(path, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	j.journalID, j.sync, j.end = id, true, journalStart
+	return j, nil
+}
+
+func openFiles(path string, flags int) (*journal, error) {
+	j := new(journal)
 	for i, name := range journalNames(path) {
 		f, err := os.OpenFile(name, flags, 0o600)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -114,12 +155,6 @@ func openJournal(path string, store [16]byte, generation uint64, create bool) (*
 		}
 		j.files[i] = osFile{f}
 		if j.opened[i], err = f.Stat(); err != nil {
-			j.close()
-			return nil, err
-		}
-	}
-	if create {
-		if err := syncDir(filepath.Dir(path)); err != nil {
 			j.close()
 			return nil, err
 		}
@@ -153,30 +188,16 @@ func beginError(err error) error {
 // nothing was stored, and the next batch takes its place; after any other the
 // outcome is unknown.
 func (j *journal) append(changes []written) error {
-	b := append(j.buf[:0], make([]byte, journalHeader)...)
-	at := j.end
-	if j.records == 0 {
-		at = 0
-		copy(b, journalMagic)
-		copy(b[8:], j.store[:])
-		binary.BigEndian.PutUint64(b[24:], j.generation)
-		binary.BigEndian.PutUint64(b[32:], j.before)
-		binary.BigEndian.PutUint32(b[44:], j.sum(b[:40]))
-	} else {
-		b = b[:0]
-	}
-	start := len(b)
-	b = append(b, make([]byte, recordHeader)...)
-	binary.BigEndian.PutUint64(b[start+8:], j.generation)
-	binary.BigEndian.PutUint64(b[start+16:], j.records+1)
+	b := append(j.buf[:0], make([]byte, recordHeader)...)
+	binary.BigEndian.PutUint64(b[8:], j.generation)
+	binary.BigEndian.PutUint64(b[16:], j.records+1)
 	b = appendChanges(b, changes)
-	r := b[start:]
-	binary.BigEndian.PutUint32(r, uint32(len(r)-recordHeader))
-	binary.BigEndian.PutUint32(r[4:], j.sum(r[:4], r[8:]))
+	binary.BigEndian.PutUint32(b, uint32(len(b)-recordHeader))
+	binary.BigEndian.PutUint32(b[4:], j.sum(b[:4], b[8:]))
 	for len(b)%8 != 0 {
 		b = append(b, 0)
 	}
-	end := at + int64(len(b))
+	end := j.end + int64(len(b))
 	grown := &j.grown[(j.generation+1)%2]
 	if end > *grown && len(b) < journalGrowth/8 {
 		// The file grows by more than it has to: to write where it has been
@@ -184,63 +205,104 @@ func (j *journal) append(changes []written) error {
 		b = append(b, make([]byte, journalGrowth)...)
 	}
 	j.buf = b
-	f := j.file()
-	if _, err := f.WriteAt(b, at); err != nil {
+	f := j.fileOf(j.generation)
+	if _, err := f.WriteAt(b, j.end); err != nil {
 		return err
 	}
-	*grown = max(*grown, at+int64(len(b)))
-	if j.sync {
-		if err := f.datasync(); err != nil {
-			return fmt.Errorf("journal: sync: %w", err)
-		}
+	*grown = max(*grown, j.end+int64(len(b)))
+	if err := j.flush(f); err != nil {
+		return err
 	}
 	j.records++
 	j.end = end
 	return nil
 }
 
-// mark writes the mark. That it cannot is no failure: nothing depends on it.
-func (j *journal) mark() {
-	now := [2]uint64{j.generation, j.records}
-	if !j.sync || j.records == 0 || j.marked == now {
+func (j *journal) flush(f journalFile) error {
+	if !j.sync {
+		return nil
+	}
+	if err := f.datasync(); err != nil {
+		return fmt.Errorf("journal: sync: %w", err)
+	}
+	return nil
+}
+
+// next begins the next generation, and with it the other file, when the data file
+// has come to transaction tx. Its errors are those of append.
+func (j *journal) next(tx uint64) error {
+	before := j.before
+	j.before = j.records
+	if err := j.putHeader(j.generation+1, tx); err != nil {
+		j.before = before
+		return err
+	}
+	j.goOn()
+	return nil
+}
+
+func (j *journal) goOn() {
+	j.generation, j.before, j.records, j.end = j.generation+1, j.records, 0, journalStart
+}
+
+// putHeader makes the header of a generation durable. The whole block is written,
+// so that the disk has a place for it from the first time on.
+func (j *journal) putHeader(generation, tx uint64) error {
+	b := append(make([]byte, 0, journalStart), journalMagic...)
+	b = append(append(b, j.file[:]...), j.life[:]...)
+	b = binary.BigEndian.AppendUint64(b, generation)
+	b = binary.BigEndian.AppendUint64(b, j.before)
+	b = binary.BigEndian.AppendUint64(b, tx)
+	b = binary.BigEndian.AppendUint32(b, j.sum(b))
+	f := j.fileOf(generation)
+	if _, err := f.WriteAt(b[:journalBlock], int64(generation/2%2)*journalBlock); err != nil {
+		return err
+	}
+	return j.flush(f)
+}
+
+// mark writes the mark, when the data file has come to transaction tx. It is best
+// effort: a failed write is ignored.
+func (j *journal) mark(tx uint64) {
+	now := [3]uint64{j.generation, j.records, tx}
+	if j.marked == now {
 		return
 	}
-	b := binary.BigEndian.AppendUint64(nil, j.generation)
-	b = binary.BigEndian.AppendUint64(b, j.records)
-	b = binary.BigEndian.AppendUint32(b, j.sum(b))
-	for _, f := range j.files {
-		f.WriteAt(b, journalMark)
+	var b [28]byte
+	for i, n := range now {
+		binary.BigEndian.PutUint64(b[8*i:], n)
 	}
+	binary.BigEndian.PutUint32(b[24:], j.sum(b[:24]))
+	j.fileOf(j.generation+1).WriteAt(b[:], journalMark)
 	j.marked = now
 }
 
-// checkMarks tells whether the marks know of more than was found.
-func (j *journal) checkMarks() error {
+// checkMarks returns an error if a mark knows of more than was found, or of a later
+// transaction than tx, the data file's.
+func (j *journal) checkMarks(tx uint64) error {
 	for _, f := range j.files {
-		b := make([]byte, journalMarkSize)
-		if _, err := f.ReadAt(b, journalMark); err == io.EOF {
+		var b [28]byte
+		if _, err := f.ReadAt(b[:], journalMark); err == io.EOF {
 			continue
 		} else if err != nil {
 			return err
 		}
-		generation, records := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
-		if binary.BigEndian.Uint32(b[16:]) != j.sum(b[:16]) {
+		if binary.BigEndian.Uint32(b[24:]) != j.sum(b[:24]) {
 			continue
 		}
+		generation, records := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
 		if generation > j.generation || generation == j.generation && records > j.records {
-			return errors.New("journal dañado: falta lo último")
+			return errJournalCut
+		}
+		if binary.BigEndian.Uint64(b[16:]) > tx {
+			return errFileOlder
 		}
 	}
 	return nil
 }
 
-// next begins the next generation, and with it the other file.
-func (j *journal) next() {
-	j.generation, j.before, j.records, j.end = j.generation+1, j.records, 0, journalHeader
-}
-
 func (j *journal) sum(parts ...[]byte) uint32 {
-	sum := crc32.Checksum(j.store[:], castagnoli)
+	sum := crc32.Checksum(j.life[:], castagnoli)
 	for _, p := range parts {
 		sum = crc32.Update(sum, castagnoli, p)
 	}
@@ -304,89 +366,135 @@ func readChanges(body []byte, do func(key string, value []byte)) error {
 	return nil
 }
 
-var errJournal = errors.New("journal dañado: un registro no se puede leer")
+// What is wrong with a journal.
+var (
+	errJournal        = errors.New("journal dañado: un registro no se puede leer")
+	errJournalHeader  = errors.New("journal dañado: falta la cabecera")
+	errJournalPart    = errors.New("journal dañado: falta una parte")
+	errJournalRecord  = errors.New("journal dañado: falta un registro")
+	errJournalCut     = errors.New("journal dañado: falta lo último")
+	errJournalForeign = errors.New("el journal es de otro archivo, o de otro momento de este")
+	errFileOlder      = errors.New("el archivo es anterior a su journal")
+)
 
-// replay finds what the journal holds from its generation on, oldest first:
-// at most two generations. It calls do with each change, and goes on with the
-// last generation where it ends.
-func (j *journal) replay(do func(generation uint64, key string, value []byte)) error {
-	older, _, err := j.read(j.generation)
+// replay finds what the journal holds from generation first on, oldest first: at
+// most two generations. It calls do with each change, and goes on with the last
+// generation where it ends. The data file, as of its transaction, lacks first;
+// of that it may have a part already, and says then how many records there were,
+// else 0.
+func (j *journal) replay(file journalState, do func(generation uint64, key string, value []byte)) error {
+	j.generation = file.first
+	older, err := j.header(file.first, file.tx)
 	if err != nil {
 		return err
 	}
-	newer, before, err := j.read(j.generation + 1)
-	if err != nil {
-		return err
-	}
-	if newer == nil {
-		before = math.MaxUint64
-	} else if older == nil {
-		return errors.New("journal dañado: falta una parte")
-	}
-	if err := j.replayOne(older, before, do); err != nil {
-		return err
-	}
-	if newer != nil {
-		if j.records != before {
-			return errors.New("journal dañado: falta una parte")
-		}
-		j.next()
-		if err := j.replayOne(newer, math.MaxUint64, do); err != nil {
-			return err
-		}
-	}
-	if err := j.checkMarks(); err != nil {
-		return err
-	}
-	if !j.sync {
-		return nil
-	}
-	// What was read may never have reached the disk: its writer may have been
-	// killed before the flush.
-	return errors.Join(j.files[0].datasync(), j.files[1].datasync())
-}
-
-// read returns a file if it holds the generation, else nil, and how many
-// records its header says that the generation before has.
-func (j *journal) read(generation uint64) (b []byte, before uint64, err error) {
-	f := j.files[(generation+1)%2]
-	header := make([]byte, journalHeader)
-	if _, err := f.ReadAt(header, 0); err == io.EOF {
-		return nil, 0, nil
-	} else if err != nil {
-		return nil, 0, err
-	}
-	switch isWhole := string(header[:8]) == journalMagic && [16]byte(header[8:]) == j.store &&
-		binary.BigEndian.Uint32(header[44:]) == j.sum(header[:40]); {
-	case isWhole && binary.BigEndian.Uint64(header[24:]) > j.generation+1:
-		return nil, 0, errors.New("journal dañado: falta una parte")
-	case !isWhole || binary.BigEndian.Uint64(header[24:]) != generation:
-		header = nil
-	}
-	b, err = io.ReadAll(io.NewSectionReader(f, 0, 1<<62))
+	newer, err := j.header(file.first+1, file.tx)
 	switch {
 	case err != nil:
-		return nil, 0, err
-	case header != nil:
-		return b, binary.BigEndian.Uint64(header[32:]), nil
-	case j.holds(b, generation, 2): // the first may be left of a batch that was cut off
-		return nil, 0, errors.New("journal dañado: falta la cabecera")
+		return err
+	case older.generation != file.first || newer.generation != file.first+1 && newer.generation != file.first-1:
+		return errJournalForeign
 	}
-	return nil, 0, nil
+	last, goesOn := uint64(math.MaxUint64), newer.generation > file.first
+	if goesOn {
+		last = newer.before
+	}
+	if file.records > 0 && file.records != last {
+		return errJournalPart
+	}
+	if err := j.replayOne(last, do); err != nil {
+		return err
+	}
+	if goesOn {
+		if j.records != last {
+			return errJournalPart
+		}
+		j.goOn()
+		if err := j.replayOne(math.MaxUint64, do); err != nil {
+			return err
+		}
+	} else if b, err := contentOf(j.fileOf(j.generation + 1)); err != nil {
+		return err
+	} else if j.holds(b, j.generation+1, 1) {
+		return errJournalHeader
+	}
+	if err := j.checkMarks(file.tx); err != nil {
+		return err
+	}
+	return j.flushAll()
 }
+
+// flushAll makes durable what was read: it may never have reached the disk, since
+// its writer may have been killed before the flush.
+func (j *journal) flushAll() error { return errors.Join(j.flush(j.files[0]), j.flush(j.files[1])) }
+
+// A generationHeader is what the header of a generation says.
+type generationHeader struct {
+	journalID
+	generation, before, tx uint64
+}
+
+// header reads the newest header of the file that holds a generation. It must be
+// this journal's, and not of a later transaction of the data file than tx.
+func (j *journal) header(generation, tx uint64) (newest generationHeader, err error) {
+	found, err := readHeaders(j.fileOf(generation))
+	if err != nil {
+		return newest, err
+	}
+	if len(found) == 0 {
+		return newest, errJournalHeader
+	}
+	for _, h := range found {
+		switch {
+		case h.journalID != j.journalID:
+			return newest, errJournalForeign
+		case h.tx > tx:
+			return newest, errFileOlder
+		case newest.journalID != j.journalID || h.generation > newest.generation:
+			newest = h
+		}
+	}
+	return newest, nil
+}
+
+// readHeaders reads the headers of a journal's file that are whole.
+func readHeaders(f io.ReaderAt) (list []generationHeader, err error) {
+	for block := range int64(2) {
+		var b [journalHeader]byte
+		if _, err := f.ReadAt(b[:], block*journalBlock); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		h := generationHeader{
+			journalID{[16]byte(b[8:]), [16]byte(b[24:])},
+			binary.BigEndian.Uint64(b[40:]), binary.BigEndian.Uint64(b[48:]), binary.BigEndian.Uint64(b[56:]),
+		}
+		if string(b[:8]) == journalMagic && binary.BigEndian.Uint32(b[64:]) == (&journal{journalID: h.journalID}).sum(b[:64]) {
+			list = append(list, h)
+		}
+	}
+	return list, nil
+}
+
+func contentOf(f journalFile) ([]byte, error) { return io.ReadAll(io.NewSectionReader(f, 0, 1<<62)) }
 
 // replayOne reads the records of the current generation, up to a number, from
 // its file. What follows that one was written when the disk was full, and was
 // not stored.
-func (j *journal) replayOne(file []byte, last uint64, do func(generation uint64, key string, value []byte)) error {
-	if file == nil {
-		return nil
+func (j *journal) replayOne(last uint64, do func(generation uint64, key string, value []byte)) error {
+	file, err := contentOf(j.fileOf(j.generation))
+	if err != nil {
+		return err
+	}
+	if int64(len(file)) < j.end {
+		return nil // none was begun
 	}
 	for j.records < last {
 		body, size := j.recordAt(file[j.end:])
 		if body == nil {
 			if j.holds(file[j.end:], j.generation, j.records+2) {
-				return errors.New("journal dañado: falta un registro")
+				return errJournalRecord
 			}
 			break
 		}
@@ -400,22 +508,47 @@ func (j *journal) replayOne(file []byte, last uint64, do func(generation uint64,
 	return nil
 }
 
-// anyJournal tells whether there is a journal with something in it, of whichever
-// store.
-func anyJournal(path string) bool {
+// checkLeft returns an error if beside a data file that says that it is whole lies
+// a journal that goes on from a later state of that file: the data file is an
+// older one, or one of its two headers is damaged. What a stop that was cut off
+// has left is older than the file, and what a start that was cut off has left
+// holds nothing.
+func checkLeft(path string, file journalState) error {
 	for _, name := range journalNames(path) {
-		b := make([]byte, len(journalMagic))
 		f, err := os.Open(name)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		n, _ := f.Read(b)
+		if err != nil {
+			return err
+		}
+		err = checkLeftFile(osFile{f}, file)
 		f.Close()
-		if string(b[:n]) == journalMagic {
-			return true
+		if err != nil {
+			return fmt.Errorf("%w (%s); si es una copia puesta a propósito en su lugar, quita ese journal", err, filepath.Base(name))
 		}
 	}
-	return false
+	return nil
+}
+
+func checkLeftFile(f journalFile, file journalState) error {
+	headers, err := readHeaders(f)
+	if err != nil {
+		return err
+	}
+	for _, h := range headers {
+		if h.file != file.file || h.tx <= file.tx {
+			continue
+		}
+		b, err := contentOf(f)
+		if err != nil {
+			return err
+		}
+		if (&journal{journalID: h.journalID}).holds(b, h.generation, 1) {
+			return errFileOlder
+		}
+	}
+	return nil
 }
 
 // holds tells whether there is a record of the generation in b whose number is
@@ -446,10 +579,11 @@ func (j *journal) isRecord(b []byte) bool {
 		binary.BigEndian.Uint32(b[4:]) == j.sum(b[:4], b[8:recordHeader+length])
 }
 
-// removeJournal removes the files of a journal that holds nothing any more.
-func removeJournal(path string) error {
+// removeJournal removes, by remove, the files of a journal that holds nothing any
+// more.
+func removeJournal(path string, remove func(name string) error) error {
 	for _, name := range journalNames(path) {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -51,6 +51,7 @@ type pageTree struct {
 	root    rawPage    // of the bucket
 	shell   []pageSpan // pages that hold neither what is in the bucket nor nothing
 	checked pageSet
+	state   journalState // what journalBucket says of the journal
 }
 
 const (
@@ -97,7 +98,29 @@ func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, e
 	if err := t.openFree(u64(header[48:])); err != nil {
 		return nil, err
 	}
-	return t, t.openRoot(u64(header[32:]), name)
+	if err := t.openRoot(u64(header[32:]), name); err != nil {
+		return nil, err
+	}
+	return t, t.checkHeaders(tx)
+}
+
+// checkHeaders reports an error if a header is older than it can be. bbolt writes
+// one of the two in turn, so the transactions of whole ones are neighbours; and the
+// pages that the newest leads to say which transaction they are of.
+func (t *pageTree) checkHeaders(tx uint64) error {
+	if t.state.old { // a backup by an earlier sello has other headers
+		return nil
+	}
+	if t.state.tx != tx {
+		return damagedPage(0, "leads to what another transaction wrote")
+	}
+	for page := range uint64(2) {
+		header := t.data[page*boltPageSize:][:boltPageSize]
+		if other := u64(header[64:]); wholeHeader(header) && other+1 != tx && other != tx && other != tx+1 {
+			return damagedPage(page, "is an older header than it can be")
+		}
+	}
+	return nil
 }
 
 // headerOf is the header (see checkHeader) that a transaction has written.
@@ -198,6 +221,11 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 		if err != nil {
 			return err
 		}
+		if each == journalBucket {
+			if t.state, err = stateOn(&page); err != nil {
+				return err
+			}
+		}
 		if each == name {
 			t.root = page
 		} else if root != 0 {
@@ -205,6 +233,20 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 		}
 	}
 	return nil
+}
+
+// stateOn reads what journalBucket, a page, says of the journal.
+func stateOn(page *rawPage) (s journalState, err error) {
+	key := []byte("j")
+	i, found := page.search(key)
+	if !found {
+		return decodeJournalState(nil)
+	}
+	value, err := unseal(key, page.value(i))
+	if err != nil {
+		return s, err
+	}
+	return decodeJournalState(value)
 }
 
 // raw returns a page that nothing is known of.
@@ -649,6 +691,42 @@ func (t *pageTree) checkAll(ctx context.Context, want *inventory) (err error) {
 		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", errCorrupt, found.entries, want.entries)
 	}
 	return err
+}
+
+// checkFree reports an error if a free page tells of a transaction that the file
+// does not know of: both of its headers are older than what was written to it. One
+// transaction more than newest, the last that was committed, may have been cut off.
+func (t *pageTree) checkFree(ctx context.Context, newest *atomic.Uint64) (err error) {
+	defer catch(&err)
+	for i := range len(t.free) / 8 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, ok := t.rootOn(u64(t.free[8*i:]))
+		if ok && s.file == t.state.file && s.tx > newest.Load()+1 {
+			return damagedPage(0, "is an older header than it can be")
+		}
+	}
+	return nil
+}
+
+// rootOn reads the journalState of a page that may once have been that of the
+// buckets.
+func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
+	p, err := t.raw(id)
+	if err != nil || p.branch || p.layout(1, boltPageSize) != nil {
+		return s, false
+	}
+	i, found := p.search([]byte(journalBucket))
+	if !found || len(p.value(i)) < bucketHeader+pageHeader {
+		return s, false
+	}
+	inline := newRawPage(p.value(i)[bucketHeader:])
+	if inline.branch || inline.layout(0, 1) != nil {
+		return s, false
+	}
+	s, err = stateOn(&inline)
+	return s, err == nil && !s.old
 }
 
 // A pageWalk is how far checkAll has come.

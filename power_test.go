@@ -354,21 +354,31 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	for _, name := range journalNames(path) {
 		os.Remove(name)
 	}
-	j, err := openJournal(path, [16]byte{1}, 1, true)
+	j, err := openFiles(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		t.Fatal(err)
 	}
+	id := journalID{life: [16]byte{1}}
+	j.journalID, j.sync, j.generation, j.end = id, true, 1, journalStart
 	var clock int
 	var files [2]*diskFile
 	for i, f := range j.files {
 		files[i] = new(diskFile)
 		j.files[i] = &recordedFile{f, &clock, files[i], lazy}
 	}
-	acknowledged := []int{0} // lines
-	first := []int{0, 1}     // batch of each generation
+	if err := errors.Join(j.putHeader(0, 1), j.putHeader(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	started := clock             // the data file says that it needs the journal
+	acknowledged := []int{clock} // lines
+	first := []int{0, 1}         // batch of each generation
+	begun := []int{0, clock}     // when each was
 	for n := 1; n < 5+rng.IntN(20); n++ {
 		if rng.IntN(5) == 0 && j.records > 0 {
-			j.next()
+			begun = append(begun, clock)
+			if err := j.next(1); err != nil {
+				t.Fatal(err)
+			}
 			first = append(first, n)
 		}
 		if err := j.append([]written{{strconv.Itoa(n), make([]byte, rng.IntN(10)*rng.IntN(1000))}}); err != nil {
@@ -380,7 +390,7 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	if err := j.close(); err != nil {
 		t.Fatal(err)
 	}
-	cut := clock - rng.IntN(min(clock, 12))
+	cut := clock - rng.IntN(min(clock-started+1, 12))
 	how := newTearing(rng)
 	for i, name := range journalNames(path) {
 		os.Remove(name)
@@ -393,22 +403,22 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	for told+1 < len(acknowledged) && acknowledged[told+1] <= cut {
 		told++
 	}
-	// The file holds what came before the generation that the last batch to be
+	// The file holds what came before the generation that the last one to be
 	// begun had before it.
 	oldest := uint64(1)
 	for g := generation; g > 1; g-- {
-		if begun := acknowledged[first[g]-1]; begun < cut {
+		if begun[g] < cut {
 			oldest = g - 1
 			break
 		}
 	}
-	if j, err = openJournal(path, [16]byte{1}, oldest, false); err != nil {
+	if j, err = openJournal(path, id); err != nil {
 		return err
 	}
 	defer j.close()
 	want := first[oldest]
 	stray := ""
-	err = j.replay(func(_ uint64, key string, _ []byte) {
+	err = j.replay(journalState{first: oldest, tx: 1}, func(_ uint64, key string, _ []byte) {
 		if key != strconv.Itoa(want) {
 			stray = key
 		}

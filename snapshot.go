@@ -34,7 +34,10 @@ func (s *boltStore) acquire() (*boltState, error) {
 
 // checkFile looks at all of the file.
 func (s *boltState) checkFile(ctx context.Context) error {
-	return s.file.checkAll(ctx, s.file.inventory)
+	if err := s.file.checkAll(ctx, s.file.inventory); err != nil {
+		return err
+	}
+	return s.file.checkFree(ctx, s.file.newest)
 }
 
 func (s *boltState) release() { s.file.release() }
@@ -73,7 +76,7 @@ func (s *boltStore) share() error {
 		tx.Rollback()
 		return err
 	}
-	file := &boltFile{tx: tx, pageTree: tree, inventory: s.inventory, open: &s.files}
+	file := &boltFile{tx: tx, pageTree: tree, inventory: s.inventory, open: &s.files, newest: &s.tx}
 	file.holders.Store(1)
 	s.files.Add(1)
 	s.unshare()
@@ -102,7 +105,8 @@ type boltFile struct {
 	inventory *inventory // nil if there is none
 	tx        *bolt.Tx
 	holders   atomic.Int64
-	open      *atomic.Int64 // how many there are of the store
+	open      *atomic.Int64  // how many there are of the store
+	newest    *atomic.Uint64 // transaction that was committed last
 }
 
 // hold reports false if the transaction was closed already.

@@ -31,10 +31,8 @@ import (
 //
 //	| CRC-32C of key and value, 4 bytes, big-endian | value |
 //
-// and a bucket journalBucket, with one entry of the same form while the file
-// without its journal is not whole (see journal.go):
-//
-//	'j' → | store, 16 bytes | first generation that the file lacks, 8 bytes |
+// and a bucket journalBucket, with two entries of the same form: what the file
+// says of itself and of its journal (journalState), and an inventory.
 //
 // Two things are ours to do because bbolt does not: it never notices a flipped
 // bit, hence the checksum; and where pages contradict each other or the file is
@@ -50,6 +48,7 @@ type boltStore struct {
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
 	checked pageSet                   // of the file; who opens a pageTree may change it
+	tx      atomic.Uint64             // the file's last transaction
 	wake    chan struct{}             // there is something for checkpoints to do
 
 	inventory *inventory // of the file; nil if it has none; the checkpoint's own
@@ -62,11 +61,11 @@ type boltStore struct {
 	active  *memtable // what the journal's newest generation holds
 	since   time.Time // of active's first entry
 	mu      sync.Mutex
-	first   uint64     // generation that the file lacks first
-	fill    int        // size of active
-	frozen  *memtable  // what the generation before holds, while it is brought into the file; else nil
-	full    error      // why that cannot go on for now
-	changed *sync.Cond // signals changes of these and of state
+	kept    journalState // what the file says; the checkpoint's own, but while none is under way
+	fill    int          // size of active
+	frozen  *memtable    // what the generation before holds, while it is brought into the file; else nil
+	full    error        // why that cannot go on for now
+	changed *sync.Cond   // signals changes of these and of state
 }
 
 const (
@@ -84,12 +83,13 @@ type boltOptions struct {
 	dense      string // first bytes of keys that are added in ascending order: their pages are filled
 
 	// For tests.
-	maxSize    int           // of the file in bytes; 0: as the disk allows
-	noSync     bool          // lose commits in a power cut
-	lockWait   time.Duration // for another process to close the file; 0: 2 seconds
-	watchEvery time.Duration // between looks at the file's name; 0: 1 second
-	memSize    int           // of a memtable in bytes, after which a new one is begun; 0: defaultMemSize
-	memAge     time.Duration // the same for its age; 0: defaultMemAge
+	maxSize    int                     // of the file in bytes; 0: as the disk allows
+	noSync     bool                    // lose commits in a power cut
+	lockWait   time.Duration           // for another process to close the file; 0: 2 seconds
+	watchEvery time.Duration           // between looks at the file's name; 0: 1 second
+	memSize    int                     // of a memtable in bytes, after which a new one is begun; 0: defaultMemSize
+	memAge     time.Duration           // the same for its age; 0: defaultMemAge
+	remove     func(name string) error // a journal's file; nil: os.Remove
 }
 
 // openBolt opens the store in the file at path. It makes the file if there is
@@ -162,6 +162,9 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	}
 	opts.memSize = cmp.Or(opts.memSize, defaultMemSize)
 	opts.memAge = cmp.Or(opts.memAge, defaultMemAge)
+	if opts.remove == nil {
+		opts.remove = os.Remove
+	}
 	s = &boltStore{
 		path: path, opts: opts, db: db,
 		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
@@ -190,6 +193,7 @@ func (s *boltStore) takeUpJournal() error {
 		}
 	}
 	file := s.state.Load().file
+	s.tx.Store(uint64(file.tx.ID()))
 	kept, err := s.openTree(file.tx, journalBucket)
 	if err != nil {
 		return err
@@ -201,43 +205,64 @@ func (s *boltStore) takeUpJournal() error {
 		return err
 	}
 	file.inventory = s.inventory
-	store, first, err := kept.journalState()
-	if err != nil {
-		return err
+	s.kept = file.state
+	if s.kept.first == 0 {
+		return s.checkLeft(file)
 	}
-	if first == 0 {
-		if !file.headersWhole() && anyJournal(s.path) {
-			// The header that says whether the journal belongs to the file may be
-			// the damaged one. A power cut leaves no such thing: a journal is
-			// empty until that header is on the disk.
-			return errors.New("archivo dañado: una de sus cabeceras no está completa, y hay un journal")
-		}
-		return nil
-	}
-	s.first = first
-	if s.journal, err = openJournal(s.path, store, first, false); err != nil {
+	if err := s.replay(); err != nil {
 		if !file.headersWhole() { // the other one may have asked for no journal
 			err = fmt.Errorf("%w; una de sus dos cabeceras está dañada", err)
 		}
 		return err
 	}
-	s.journal.sync = !s.opts.noSync
-	err = s.journal.replay(func(generation uint64, key string, value []byte) {
+	s.since, s.fill = time.Now(), s.active.size()
+	s.publish(s.state.Load().file)
+	return nil
+}
+
+// checkLeft looks at what lies beside a file that says that it is whole.
+func (s *boltStore) checkLeft(file *boltFile) error {
+	if !s.kept.old {
+		return checkLeft(s.path, s.kept)
+	}
+	if !file.headersWhole() && anyJournal(s.path) {
+		// The header that says whether the journal belongs to the file may be
+		// the damaged one.
+		return errors.New("archivo dañado: una de sus cabeceras no está completa, y hay un journal")
+	}
+	return nil
+}
+
+// replay takes up the journal that the file needs: its older generation becomes the
+// frozen memtable if there is a newer one, even one without records.
+func (s *boltStore) replay() (err error) {
+	first := s.kept.first
+	do := func(generation uint64, key string, value []byte) {
 		if generation > first && s.frozen == nil {
 			s.frozen, s.active = s.active, newMemtable()
 		}
 		s.active.newest = 1
 		s.active.put(key, value, 1)
-	})
-	if err != nil {
-		s.journal.close()
+	}
+	var j *journal
+	if s.kept.old {
+		if j, err = openOldJournal(s.path, s.kept.life); err == nil {
+			err = errors.Join(j.replayOld(first, do), j.close())
+		}
 		return err
 	}
-	if s.journal.generation > first && s.frozen == nil { // whose first batch was cut off
+	if j, err = openJournal(s.path, s.kept.journalID); err != nil {
+		return err
+	}
+	j.sync = !s.opts.noSync
+	if err := j.replay(s.kept, do); err != nil {
+		j.close()
+		return err
+	}
+	if j.generation > first && s.frozen == nil {
 		s.frozen, s.active = s.active, newMemtable()
 	}
-	s.since, s.fill = time.Now(), s.active.size()
-	s.publish(s.state.Load().file)
+	s.journal = j
 	return nil
 }
 
@@ -267,26 +292,35 @@ func (s *boltStore) named(err error) error {
 }
 
 // Close brings the journal into the file, which is then whole alone.
-func (s *boltStore) Close() error {
+func (s *boltStore) Close() error { return s.close(s.finish) }
+
+// leave closes the file as it is: what was not written to it is not.
+func (s *boltStore) leave() error {
+	return s.close(func() (whole bool, err error) { return false, nil })
+}
+
+// close closes the file after finish, which reports whether it is whole without the
+// journal. The lock on the file goes last, with bbolt: who takes it next may begin
+// a journal of the same names.
+func (s *boltStore) close(finish func() (whole bool, err error)) error {
 	if err := s.queue.close(); err != nil {
 		return err
 	}
 	close(s.stop)
 	s.running.Wait()
-	whole, err := s.finish()
+	whole, err := finish()
 	s.mu.Lock()
 	s.unshare()
 	s.state.Store(nil)
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	err = errors.Join(err, s.db.Close())
 	if s.journal != nil {
 		err = errors.Join(err, s.journal.close())
 		if whole && err == nil {
-			err = removeJournal(s.path)
+			err = removeJournal(s.path, s.opts.remove)
 		}
 	}
-	return err
+	return errors.Join(err, s.db.Close())
 }
 
 // Failed yields one error when the store can no longer say what is on disk:
@@ -344,6 +378,7 @@ func (s *boltStore) store(changes []written) error {
 	for _, c := range changes {
 		m.put(c.key, c.value, m.newest+1)
 	}
+	s.journal.mark(s.tx.Load())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.newest++
@@ -360,7 +395,9 @@ func (s *boltStore) makeRoom() error {
 	for s.active.count > 0 && s.fill >= s.opts.memSize {
 		switch {
 		case s.frozen == nil:
-			s.freeze()
+			if err := s.freeze(); err != nil {
+				return err
+			}
 		case s.full != nil:
 			return s.full
 		case s.state.Load().file == nil: // the checkpoint waits for what this holds
@@ -372,23 +409,64 @@ func (s *boltStore) makeRoom() error {
 	return nil
 }
 
-// startJournal makes a journal, and the file one that is not whole without it.
+// startJournal makes a journal, and the file one that is not whole without it. The
+// caller holds writing.
 func (s *boltStore) startJournal() error {
-	var store [16]byte
-	rand.Read(store[:])
-	j, err := openJournal(s.path, store, 1, true)
+	if s.kept.old {
+		if err := s.adopt(); err != nil {
+			return err
+		}
+	}
+	next := journalState{journalID: journalID{file: s.kept.file}, first: 1}
+	rand.Read(next.life[:])
+	j, err := beginJournal(s.path, next.journalID, s.tx.Load()+1, !s.opts.noSync)
 	if err != nil {
 		return beginError(err)
 	}
-	j.sync = !s.opts.noSync
-	err = s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, store, 1) })
-	if err != nil {
+	if err := s.writeFile(func(tx *bolt.Tx) error { return next.put(tx) }); err != nil {
 		j.close()
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.journal, s.first = j, 1
+	s.journal, s.kept = j, next
+	return nil
+}
+
+// adopt makes of a file that an earlier sello wrote one of today's: what its
+// journal holds is brought into it first. A kill at any time leaves one or the
+// other. The caller holds writing.
+func (s *boltStore) adopt() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.frozen != nil || s.active.count > 0 {
+		if s.frozen == nil {
+			s.frozen, s.active, s.fill = s.active, newMemtable(), 0
+			s.publish(s.state.Load().file)
+		}
+		frozen := s.frozen
+		s.mu.Unlock()
+		err := s.checkpoint(frozen, func(int, int) bool { return true })
+		s.mu.Lock()
+		if err != nil {
+			return err
+		}
+		if s.frozen != nil { // the disk is full, and the store is being closed
+			return errUnavailable
+		}
+	}
+	hadJournal := s.kept.first != 0
+	next := journalState{journalID: journalID{file: newFileID()}}
+	// Two transactions: the headers of a file of today are neighbours.
+	for _, state := range []journalState{s.kept, next} {
+		if err := s.writeFile(func(tx *bolt.Tx) error { return state.put(tx) }); err != nil {
+			return err
+		}
+	}
+	s.kept = next
+	if hadJournal {
+		return removeJournal(s.path, s.opts.remove)
+	}
 	return nil
 }
 
@@ -403,7 +481,12 @@ func (s *boltStore) writeFile(fn func(*bolt.Tx) error) (err error) {
 	if err := fn(tx); err != nil {
 		return commitError(err)
 	}
-	return commitError(tx.Commit())
+	id := uint64(tx.ID())
+	if err := tx.Commit(); err != nil {
+		return commitError(err)
+	}
+	s.tx.Store(id)
+	return nil
 }
 
 // begin opens a transaction of bbolt.
