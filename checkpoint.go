@@ -41,6 +41,7 @@ func (s *boltStore) freeze() error {
 	if err := s.journal.next(s.tx.Load()); err != nil {
 		return commitError(err)
 	}
+	s.records.Store(0)
 	s.frozen, s.active, s.fill = s.active, newMemtable(), 0
 	s.publish(s.state.Load().file)
 	select {
@@ -183,7 +184,7 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 	s.letRemap()
 	found, kept := s.inventory.clone(), s.kept
 	if !kept.old {
-		kept.records = s.journal.before
+		kept.records, kept.least = s.journal.before, s.records.Load()
 	}
 	err = s.writeFile(func(tx *bolt.Tx) error {
 		if alone {

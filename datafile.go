@@ -21,7 +21,7 @@ import (
 
 // A journalState is what the file says of itself and of its journal:
 //
-//	'j' → | file, 16 | life, 16 | generation, 8 | records, 8 | transaction, 8 |
+//	'j' → | file, 16 | life, 16 | generation, 8 | records, 8 | least, 8 | transaction, 8 |
 //
 // It is written by every transaction. A file of an earlier sello has none, or,
 // while it is not whole without its journal, only | life, 16 | generation, 8 |.
@@ -29,12 +29,13 @@ type journalState struct {
 	journalID        // life is zero while no journal has been begun
 	first     uint64 // generation that the file lacks first; 0: it is whole alone
 	records   uint64 // of that generation, once the file has a part of it; else 0
+	least     uint64 // records of the newest generation, the one after first if records is not 0; since then there may be more
 	tx        uint64 // that wrote this
 	old       bool   // an earlier sello wrote it
 }
 
 const (
-	journalStateSize    = 56
+	journalStateSize    = 64
 	oldJournalStateSize = 24
 )
 
@@ -48,7 +49,8 @@ func decodeJournalState(value []byte) (s journalState, err error) {
 	case journalStateSize:
 		return journalState{
 			journalID: journalID{[16]byte(value), [16]byte(value[16:])},
-			first:     binary.BigEndian.Uint64(value[32:]), records: binary.BigEndian.Uint64(value[40:]), tx: binary.BigEndian.Uint64(value[48:]),
+			first:     binary.BigEndian.Uint64(value[32:]), records: binary.BigEndian.Uint64(value[40:]),
+			least: binary.BigEndian.Uint64(value[48:]), tx: binary.BigEndian.Uint64(value[56:]),
 		}, nil
 	}
 	return s, errCorrupt
@@ -63,7 +65,7 @@ func (s journalState) put(tx *bolt.Tx) error {
 		return keep(tx, "j", binary.BigEndian.AppendUint64(s.life[:], s.first))
 	}
 	b := append(s.file[:], s.life[:]...)
-	for _, n := range []uint64{s.first, s.records, uint64(tx.ID())} {
+	for _, n := range []uint64{s.first, s.records, s.least, uint64(tx.ID())} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return keep(tx, "j", b)

@@ -377,11 +377,9 @@ var (
 	errFileOlder      = errors.New("el archivo es anterior a su journal")
 )
 
-// replay finds what the journal holds from generation first on, oldest first: at
+// replay finds what the journal holds of what the data file lacks, oldest first: at
 // most two generations. It calls do with each change, and goes on with the last
-// generation where it ends. The data file, as of its transaction, lacks first;
-// of that it may have a part already, and says then how many records there were,
-// else 0.
+// generation where it ends.
 func (j *journal) replay(file journalState, do func(generation uint64, key string, value []byte)) error {
 	j.generation = file.first
 	older, err := j.header(file.first, file.tx)
@@ -405,6 +403,9 @@ func (j *journal) replay(file journalState, do func(generation uint64, key strin
 	if err := j.replayOne(last, do); err != nil {
 		return err
 	}
+	if file.records == 0 && j.records < file.least {
+		return errJournalCut
+	}
 	if goesOn {
 		if j.records != last {
 			return errJournalPart
@@ -417,6 +418,9 @@ func (j *journal) replay(file journalState, do func(generation uint64, key strin
 		return err
 	} else if j.holds(b, j.generation+1, 1) {
 		return errJournalHeader
+	}
+	if file.records > 0 && j.records < file.least {
+		return errJournalCut
 	}
 	if err := j.checkMarks(file.tx); err != nil {
 		return err

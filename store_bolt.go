@@ -49,6 +49,7 @@ type boltStore struct {
 	running sync.WaitGroup            // watch and checkpoints
 	checked pageSet                   // of the file; who opens a pageTree may change it
 	tx      atomic.Uint64             // the file's last transaction
+	records atomic.Uint64             // of the journal's newest generation
 	wake    chan struct{}             // there is something for checkpoints to do
 
 	inventory *inventory // of the file; nil if it has none; the checkpoint's own
@@ -263,6 +264,7 @@ func (s *boltStore) replay() (err error) {
 		s.frozen, s.active = s.active, newMemtable()
 	}
 	s.journal = j
+	s.records.Store(j.records)
 	return nil
 }
 
@@ -378,6 +380,7 @@ func (s *boltStore) store(changes []written) error {
 	for _, c := range changes {
 		m.put(c.key, c.value, m.newest+1)
 	}
+	s.records.Store(s.journal.records)
 	s.journal.mark(s.tx.Load())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -430,6 +433,7 @@ func (s *boltStore) startJournal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.journal, s.kept = j, next
+	s.records.Store(0)
 	return nil
 }
 

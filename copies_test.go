@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What people do with the files of a store: copy some of them, at different times,
+// put them together again, and open them while another process closes them.
+
+// A diary is a store that is written to, with what it held after each update.
+type diary struct {
+	*boltStore
+	model  modelTx
+	states []map[string]string
+}
+
+func newDiary(t *testing.T, rng *rand.Rand) *diary {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testBolt(t, path, boltOptions{noSync: true, memSize: 500 + rng.IntN(20_000), memAge: time.Hour, dense: "0"})
+	key := func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(300)) }
+	return &diary{s, modelTx{rng, map[string]string{}, key}, []map[string]string{{}}}
+}
+
+// write makes n updates. Each sets one key to its number, so that no two states
+// are equal.
+func (d *diary) write(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		entries := maps.Clone(d.model.entries)
+		entries["n"] = strconv.Itoa(len(d.states))
+		err := d.Update(t.Context(), func(tx Tx) error {
+			d.model.entries = maps.Clone(entries)
+			return errors.Join(tx.Put([]byte("n"), []byte(entries["n"])), d.model.play(tx, 1+d.model.rng.IntN(10)))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.states = append(d.states, maps.Clone(d.model.entries))
+	}
+}
+
+func (d *diary) last() int { return len(d.states) - 1 }
+
+// names are those of the store's files.
+func (d *diary) names() []string {
+	journal := journalNames(d.path)
+	return []string{d.path, journal[0], journal[1]}
+}
+
+// image reads the files between two steps of a checkpoint.
+func (d *diary) image(t *testing.T) (files [3][]byte) {
+	t.Helper()
+	tx, err := d.db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, name := range d.names() {
+		if files[i], err = os.ReadFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	files[0] = usedPages(files[0])
+	return files
+}
+
+// open opens files, nil for one that is not there, and returns which state they
+// hold. An error says that they do not open, or do not pass for whole.
+func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	names := journalNames(path)
+	for i, name := range []string{path, names[0], names[1]} {
+		if files[i] != nil {
+			writeFile(t, name, files[i])
+		}
+	}
+	s, err := openBolt(path, boltOptions{noSync: true})
+	if err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltTx).checkFile(context.Background()) })
+	if err != nil {
+		return 0, err
+	}
+	var got map[string]string
+	s.View(t.Context(), func(tx Tx) error {
+		got = contents(t, tx)
+		return nil
+	})
+	state, _ = strconv.Atoi(got["n"])
+	if !maps.Equal(got, d.states[state]) {
+		t.Fatalf("opened with what is no state that ever was, and like %d", state)
+	}
+	return state, nil
+}
+
+// TestMixedCopies puts together files of different moments, and of two stores: they
+// do not open, or they hold all that was stored when the newest of them was copied.
+func TestMixedCopies(t *testing.T) {
+	type copied struct {
+		files [3][]byte
+		state int
+	}
+	counts := map[bool]int{} // by whether they open
+	histories(t, 6, func(t *testing.T, rng *rand.Rand) {
+		d, other := newDiary(t, rng), newDiary(t, rng)
+		other.write(t, 20)
+		foreign := other.image(t)
+		var copies []copied
+		for range 8 {
+			d.write(t, 1+rng.IntN(60))
+			copies = append(copies, copied{d.image(t), d.last()})
+		}
+		// since is a state that was stored before a file became what it is in a copy:
+		// the data file may have been written just after the copy before.
+		since := func(file, at int) int {
+			first := at
+			for first > 0 && bytes.Equal(copies[first-1].files[file], copies[at].files[file]) {
+				first--
+			}
+			if file == 0 && first > 0 {
+				first--
+			}
+			return copies[first].state
+		}
+		for range 40 {
+			var files [3][]byte
+			least, said, strange := 0, "", false
+			together := rng.IntN(len(copies))
+			for i := range files {
+				at := together
+				if rng.IntN(2) == 0 {
+					at = rng.IntN(len(copies))
+				}
+				switch files[i] = copies[at].files[i]; rng.IntN(12) {
+				case 0:
+					files[i], strange = foreign[i], true
+					said += " foreign"
+				case 1:
+					files[i], strange = nil, true
+					said += " none"
+				case 2:
+					files[i], strange = []byte{}, true
+					said += " empty"
+				default:
+					least = max(least, since(i, at))
+					said += fmt.Sprint(" ", copies[at].state)
+				}
+			}
+			if files[0] == nil || bytes.Equal(files[0], foreign[0]) {
+				continue
+			}
+			state, err := d.open(t, files)
+			if err == nil && (state < least || strange) {
+				t.Errorf("file and journals of%s: opened with state %d, want %d at least", said, state, least)
+			}
+			counts[err == nil]++
+		}
+	})
+	t.Cleanup(func() { t.Logf("%d opened, %d did not", counts[true], counts[false]) })
+}
+
+// TestCopyWhileRunning copies the files, as cp does, while they are written to: the
+// copy is refused, or holds all that was stored when the copying began.
+func TestCopyWhileRunning(t *testing.T) {
+	histories(t, 12, func(t *testing.T, rng *rand.Rand) {
+		d := newDiary(t, rng)
+		d.write(t, 1+rng.IntN(200))
+		begun := d.last()
+		var files [3][]byte
+		order := []int{0, 1, 2}
+		if rng.IntN(2) == 0 {
+			order = rng.Perm(3)
+		}
+		for _, i := range order {
+			files[i] = d.copyWhile(t, d.names()[i])
+		}
+		state, err := d.open(t, files)
+		if err == nil && state < begun {
+			t.Errorf("copied in the order %v: opened with state %d of %d", order, state, begun)
+		}
+	})
+}
+
+// copyWhile copies a file in pieces, and writes to the store between them.
+func (d *diary) copyWhile(t *testing.T, name string) (b []byte) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for {
+		piece := make([]byte, 16<<10)
+		n, err := f.Read(piece)
+		b = append(b, piece[:n]...)
+		if err != nil {
+			return b
+		}
+		if len(b) < 1<<20 {
+			d.write(t, 1+d.model.rng.IntN(5))
+		}
+	}
+}
+
+// TestCloseReleasesLast: while a store that is closed still removes its journal
+// nobody else can open the file, to begin a journal that would then be removed.
+func TestCloseReleasesLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	removed := 0
+	s := testBolt(t, path, boltOptions{remove: func(name string) error {
+		removed++
+		if other, err := openBolt(path, boltOptions{lockWait: time.Nanosecond}); err == nil {
+			t.Errorf("the file is open before %s is gone", filepath.Base(name))
+			other.leave()
+		} else if !strings.HasSuffix(err.Error(), "otro proceso lo tiene abierto") {
+			t.Error(err)
+		}
+		return os.Remove(name)
+	}})
+	mustPut(t, s, "k", "v")
+	waiting := make(chan error)
+	go func() { // one that waits for the file, and writes at once
+		other, err := openBolt(path, boltOptions{lockWait: forever})
+		if err == nil {
+			err = other.Update(context.Background(), func(tx Tx) error { return tx.Put([]byte("l"), []byte("w")) })
+			err = errors.Join(err, other.leave()) // as a kill would leave it
+		}
+		waiting <- err
+	}()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Fatal(err)
+	}
+	if removed != 2 {
+		t.Errorf("%d files removed, want 2", removed)
+	}
+	checkContents(t, testBolt(t, path, boltOptions{}), map[string]string{"k": "v", "l": "w"})
+}
