@@ -181,7 +181,7 @@ func (s *boltStore) bringAll(ctx context.Context, state *boltState, db *bolt.DB)
 			}
 		}
 	}
-	whole := journalState{journalID: journalID{file: newFileID()}}
+	whole := journalState{journalID: journalID{file: newFileID()}, old: state.file.state.old}
 	return db.Update(func(tx *bolt.Tx) error { return whole.put(tx) })
 }
 

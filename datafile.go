@@ -21,10 +21,12 @@ import (
 
 // A journalState is what the file says of itself and of its journal:
 //
-//	'j' → | file, 16 | life, 16 | generation, 8 | records, 8 | least, 8 | transaction, 8 |
+//	's' → | file, 16 | life, 16 | generation, 8 | records, 8 | least, 8 | transaction, 8 |
+//	'j' → | 0 |, while it is not whole without its journal
 //
-// It is written by every transaction. A file of an earlier sello has none, or,
-// while it is not whole without its journal, only | life, 16 | generation, 8 |.
+// The first is written by every transaction. A file of an earlier sello has no 's',
+// and while it is not whole 'j' → | life, 16 | generation, 8 |. An earlier sello that
+// comes upon our 'j' does not open the file; without it, it says which schema it knows.
 type journalState struct {
 	journalID        // life is zero while no journal has been begun
 	first     uint64 // generation that the file lacks first; 0: it is whole alone
@@ -39,19 +41,23 @@ const (
 	oldJournalStateSize = 24
 )
 
-// decodeJournalState reads what a file says; value is nil if it says nothing.
 func decodeJournalState(value []byte) (s journalState, err error) {
+	if len(value) != journalStateSize {
+		return s, errCorrupt
+	}
+	return journalState{
+		journalID: journalID{[16]byte(value), [16]byte(value[16:])},
+		first:     uintIn(value[32:]), records: uintIn(value[40:]), least: uintIn(value[48:]), tx: uintIn(value[56:]),
+	}, nil
+}
+
+// decodeOldState reads the 'j' of an earlier sello; value is nil if there is none.
+func decodeOldState(value []byte) (s journalState, err error) {
 	switch len(value) {
 	case 0:
 		return journalState{old: true}, nil
 	case oldJournalStateSize:
-		return journalState{journalID: journalID{life: [16]byte(value)}, first: binary.BigEndian.Uint64(value[16:]), old: true}, nil
-	case journalStateSize:
-		return journalState{
-			journalID: journalID{[16]byte(value), [16]byte(value[16:])},
-			first:     binary.BigEndian.Uint64(value[32:]), records: binary.BigEndian.Uint64(value[40:]),
-			least: binary.BigEndian.Uint64(value[48:]), tx: binary.BigEndian.Uint64(value[56:]),
-		}, nil
+		return journalState{journalID: journalID{life: [16]byte(value)}, first: uintIn(value[16:]), old: true}, nil
 	}
 	return s, errCorrupt
 }
@@ -68,7 +74,11 @@ func (s journalState) put(tx *bolt.Tx) error {
 	for _, n := range []uint64{s.first, s.records, s.least, uint64(tx.ID())} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	return keep(tx, "j", b)
+	var needs []byte
+	if s.first != 0 {
+		needs = []byte{0}
+	}
+	return errors.Join(keep(tx, "s", b), keep(tx, "j", needs))
 }
 
 // newFileID is the identity of a file that is being made.

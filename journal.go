@@ -491,13 +491,11 @@ func (j *journal) replayOne(last uint64, do func(generation uint64, key string, 
 	if err != nil {
 		return err
 	}
-	if int64(len(file)) < j.end {
-		return nil // none was begun
-	}
 	for j.records < last {
-		body, size := j.recordAt(file[j.end:])
+		rest := file[min(j.end, int64(len(file))):]
+		body, size := j.recordAt(rest)
 		if body == nil {
-			if j.holds(file[j.end:], j.generation, j.records+2) {
+			if j.holds(rest, j.generation, j.records+2) {
 				return errJournalRecord
 			}
 			break

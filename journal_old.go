@@ -51,7 +51,7 @@ func (j *journal) replayOld(first uint64, do func(generation uint64, key string,
 	case older == first && newer == first+1:
 	case older == first && (newer == first-1 || first == 1 && newer == 0):
 		before = math.MaxUint64
-	case older != 0 && older == first-2 && newer == first-1:
+	case older == first-2 && newer == first-1: // 0 in a file that none was begun in
 		return j.checkOldMarks()
 	default:
 		return errJournalForeign

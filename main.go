@@ -64,6 +64,7 @@ func commands() []command {
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
 		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"backup", "FILE", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
+		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
@@ -93,7 +94,8 @@ type invocation struct {
 	scopes string
 	ips    string
 
-	memSize int // for tests, as in boltOptions
+	noCopy  bool // when the file is migrated
+	memSize int  // for tests, as in boltOptions
 }
 
 // usageError is a command line that cannot be understood: exit code 2.
@@ -429,15 +431,18 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 		return err
 	}
 	e := newEngine(store, time.Now, cryptoSeed)
-	err = e.open(context.Background())
-	if err == nil {
-		a := &admin{engine: e, flush: func(context.Context) error { return nil }}
-		if file, ok := store.(*boltStore); ok {
-			a.makeBackup = file.backup
+	file, _ := store.(*boltStore)
+	if err := e.open(context.Background()); err != nil {
+		if file != nil {
+			return errors.Join(err, file.leave())
 		}
-		err = fn(a.direct)
+		return errors.Join(err, store.Close())
 	}
-	return errors.Join(err, store.Close())
+	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+	if file != nil {
+		a.makeBackup = file.backup
+	}
+	return errors.Join(fn(a.direct), store.Close())
 }
 
 // open opens the file. A dry run that finds none has an empty store in memory.
@@ -730,6 +735,70 @@ func runBackup(ctx context.Context, c *invocation) error {
 			fmt.Fprintf(w, "%s: %s, %d bytes, comprobada\n", out.File, plural(out.Entries, "entrada", "entradas"), out.Bytes)
 		})
 	})
+}
+
+func migrateFlags(c *invocation) {
+	jsonFlag(c)
+	noCopyFlag(c)
+}
+
+func noCopyFlag(c *invocation) {
+	c.set.BoolVar(&c.noCopy, "no-copy", false, "al convertir un archivo de un esquema anterior, no guarda una copia de él")
+}
+
+func runMigrate(ctx context.Context, c *invocation) error {
+	if _, used := overSocket(c.db); used {
+		return adminErrorf("%s: un servidor lo tiene abierto: ya es del esquema %d", c.db, schemaVersion)
+	}
+	store, err := openBolt(c.db, boltOptions{mustExist: true, dense: denseTables})
+	if err != nil {
+		return err
+	}
+	done, err := c.takeUp(ctx, newEngine(store, time.Now, cryptoSeed), store)
+	if err != nil {
+		return errors.Join(err, store.leave())
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if done == nil {
+		done = &migrated{From: schemaVersion, To: schemaVersion}
+	}
+	return c.print(done, func(w io.Writer) {
+		switch {
+		case done.From == done.To:
+			fmt.Fprintf(w, "%s: ya es del esquema %d\n", c.db, done.To)
+		case done.Copy == "":
+			fmt.Fprintf(w, "%s: convertido del esquema %d al %d, sin copia\n", c.db, done.From, done.To)
+		default:
+			fmt.Fprintf(w, "%s: convertido del esquema %d al %d; el de antes está en %s\n", c.db, done.From, done.To, done.Copy)
+		}
+	})
+}
+
+// takeUp opens an engine on a file, which it migrates if it is of an older schema; nil
+// if it is not.
+func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*migrated, error) {
+	err := e.open(ctx)
+	if old, ok := errors.AsType[*schemaError](err); !ok || old.cause != "" {
+		return nil, err
+	}
+	// Then the file is of an older schema.
+	keep := func(from uint64) (string, error) {
+		name := fmt.Sprintf("%s.schema%d", c.db, from)
+		if _, err := os.Lstat(name); err == nil { // of another time: it stays
+			name += "-" + time.Now().UTC().Format(backupStamp)
+		}
+		made, err := store.backup(ctx, name)
+		if err != nil {
+			return "", fmt.Errorf("copia de antes de convertir: %w", err)
+		}
+		return made.File, nil
+	}
+	if c.noCopy {
+		keep = nil
+	}
+	return e.migrate(ctx, keep)
 }
 
 func runVersion(_ context.Context, c *invocation) error {

@@ -18,7 +18,7 @@ import (
 //
 // Primary: lost means lost.
 //
-//	v                            → schema version
+//	v, v 'm'                     → schema version (schema.go)
 //	o 'n'                        → how many organizations there are
 //	o 'c' org                    → configuration (JSON)
 //	a hash(32)                   → API key (JSON), by the SHA-256 of the key
@@ -66,10 +66,6 @@ import (
 // What belongs to one customer lies together under `c org cust`, so that a
 // write of points changes neighbouring keys; movements, sales and replays
 // grow at their end.
-
-// schemaVersion is that of the keys and values as they are now. No earlier one was
-// released, so no file of one is read.
-const schemaVersion = 3
 
 // denseTables grow at the end of each organization's part alone, or nearly so.
 const denseTables = "hijlmrt"
@@ -129,15 +125,19 @@ const (
 // and so the totals.
 type counters struct {
 	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
+
+	Latest instant // 0: none that is known; never below
 }
 
 func (c *counters) encode(w *writer) {
-	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays})
+	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest)})
 }
 
+// decode also reads records of earlier versions, which end sooner.
 func (c *counters) decode(r *reader) {
-	v := append(r.uints(), make([]uint64, 7)...)
+	v := append(r.uints(), make([]uint64, 8)...)
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
+	c.Latest = instant(v[7])
 }
 
 // sizes say how much of what is kept lies together.
@@ -166,25 +166,6 @@ type engine struct {
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
 	w := watch(s)
 	return &engine{store: w, now: now, seed: newSeed, slices: &w.slices, sizes: usualSizes()}
-}
-
-// open makes a new store ready for use and refuses one that a later sello
-// wrote.
-func (e *engine) open(ctx context.Context) error {
-	return e.store.Update(ctx, func(tx Tx) error {
-		version, ok, err := getUint(tx, newKey('v'))
-		switch {
-		case err != nil:
-			return err
-		case !ok:
-			return putUint(tx, newKey('v'), schemaVersion)
-		case version < schemaVersion:
-			return fmt.Errorf("el archivo es de la versión de esquema %d, anterior a la primera publicada; este sello conoce la %d", version, schemaVersion)
-		case version > schemaVersion:
-			return fmt.Errorf("el archivo es de la versión de esquema %d; este sello conoce hasta la %d", version, schemaVersion)
-		}
-		return nil
-	})
 }
 
 // A txn is one transaction on behalf of one organization at one moment. All

@@ -237,16 +237,20 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 
 // stateOn reads what journalBucket, a page, says of the journal.
 func stateOn(page *rawPage) (s journalState, err error) {
-	key := []byte("j")
-	i, found := page.search(key)
-	if !found {
-		return decodeJournalState(nil)
+	for _, form := range []struct {
+		key    string
+		decode func([]byte) (journalState, error)
+	}{{"s", decodeJournalState}, {"j", decodeOldState}} {
+		key := []byte(form.key)
+		if i, found := page.search(key); found {
+			value, err := unseal(key, page.value(i))
+			if err != nil {
+				return s, err
+			}
+			return form.decode(value)
+		}
 	}
-	value, err := unseal(key, page.value(i))
-	if err != nil {
-		return s, err
-	}
-	return decodeJournalState(value)
+	return decodeOldState(nil)
 }
 
 // raw returns a page that nothing is known of.

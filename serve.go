@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -26,6 +27,7 @@ func serveFlags(c *invocation) {
 		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
 	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
+	noCopyFlag(c)
 	c.set.StringVar(&c.backups.dir, "dir", "", "`directorio` de las copias, que ya existe")
 }
 
@@ -107,26 +109,17 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	lines := &lineWriter{out: c.stderr}
 	defer lines.close()
 	log := slog.New(slog.NewJSONHandler(lines, nil))
-	// First, so that an address that cannot be had leaves no new file behind.
-	listener, err := net.Listen("tcp", c.addr)
-	if err != nil {
-		return cannotListen(c.addr, err)
-	}
-	defer listener.Close() // the server has closed it by then, unless there was none
-	store, err := openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
+	store, e, listener, err := c.openAndListen(ctx, log)
 	if err != nil {
 		return err
 	}
+	defer listener.Close() // the server has closed it by then, unless there was none
 	failed := false
 	defer func() {
 		if !failed { // a store that has failed may never close; the process's end frees the file
 			err = errors.Join(err, store.Close())
 		}
 	}()
-	e := newEngine(store, time.Now, cryptoSeed)
-	if err := e.open(ctx); err != nil {
-		return err
-	}
 	a := newAPI(e, trusted, log)
 	a.lines = lines
 
@@ -188,6 +181,43 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		log.Info("stopped")
 	}
 	return err
+}
+
+// openAndListen opens the file, migrated if need be, and then listens; where there is
+// no file yet the other way round, so that an address that cannot be had leaves no new
+// file behind.
+func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store *boltStore, e *engine, l net.Listener, err error) {
+	listen := func() error {
+		if l, err = net.Listen("tcp", c.addr); err != nil {
+			return cannotListen(c.addr, err)
+		}
+		return nil
+	}
+	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) {
+		if err := listen(); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	store, err = openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
+	if err == nil {
+		e = newEngine(store, time.Now, cryptoSeed)
+		var done *migrated
+		if done, err = c.takeUp(ctx, e, store); done != nil {
+			log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
+		}
+		switch {
+		case err != nil:
+			err = errors.Join(err, store.leave())
+		case l == nil:
+			if err = listen(); err != nil {
+				err = errors.Join(err, store.Close())
+			}
+		}
+	}
+	if err != nil && l != nil {
+		l.Close()
+	}
+	return store, e, l, err
 }
 
 // cannotListen says why an address cannot be had.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/bits"
 	"slices"
 	"sort"
@@ -107,6 +108,35 @@ func (s blockSet) count() (n uint64) {
 		}
 	}
 	return n
+}
+
+// numbers yields the numbers in the set, those of a block in order.
+func (s blockSet) numbers() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for block, set := range s {
+			for i := range uint64(setBlock) {
+				if set[i/8]&(1<<(i%8)) != 0 && !yield(uint64(block)*setBlock+i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// isBlock reports whether a value has the form of a block.
+func isBlock(value []byte) bool {
+	if len(value) == bitmapSize {
+		return true
+	}
+	last := -1
+	for ; len(value) >= 2 && len(value) < bitmapSize; value = value[2:] {
+		offset := int(binary.BigEndian.Uint16(value))
+		if offset <= last || offset >= setBlock {
+			return false
+		}
+		last = offset
+	}
+	return len(value) == 0 && last >= 0
 }
 
 func toBitmap(value []byte) *[bitmapSize]byte {

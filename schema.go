@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The schema is how everything is kept: the keys of model.go, the records and the
+// sizes of blocks. Its version is in the file:
+//
+//	v     → schema version
+//	v 'm' → while it is being migrated: from which version (8), and how many organizations are (4)
+//
+// A change of a key, a record or a size comes with a new version, a migration from
+// the one before, a file of it in testdata/files, and a new testdata/layout.txt,
+// which the tests hold against what is written.
+//
+//	1, 2  never released
+//	3     ids of movements, then sizes of sets changed without a new version; only the last of these three is migrated
+//	4     counters know the latest moment of an organization's writes
+const schemaVersion = 4
+
+// migratedFrom is the oldest version that is migrated.
+const migratedFrom = 3
+
+// A schemaError says that a file is not of this sello's schema.
+type schemaError struct {
+	version uint64
+	cause   string // why it cannot be migrated; "" if it can
+}
+
+func (e *schemaError) Error() string {
+	text := fmt.Sprintf("el archivo es del esquema %d y este sello usa el %d", e.version, schemaVersion)
+	if e.cause != "" {
+		return text + ": " + e.cause
+	}
+	return text + ": conviértelo con sello migrate, o inicia sello serve, que lo convierte"
+}
+
+// A schemaState is what a store says of its schema.
+type schemaState struct {
+	version uint64 // 0: the store is new
+	from    uint64 // what a migration that is under way began from; 0: none is
+	done    uint32 // organizations that it is through with
+}
+
+func migrationKey() key { return newKey('v').byte('m') }
+
+func readSchema(tx Tx) (s schemaState, err error) {
+	if s.version, _, err = getUint(tx, newKey('v')); err != nil {
+		return s, err
+	}
+	value, underWay, err := tx.Get(migrationKey())
+	if err != nil || !underWay {
+		return s, err
+	}
+	if len(value) != 12 {
+		return s, errRecord
+	}
+	s.from, s.done = uintIn(value), uint32In(value[8:])
+	return s, nil
+}
+
+// check returns a schemaError if a store is neither new nor of this sello's schema.
+func (s schemaState) check() error {
+	switch {
+	case s.version == 0 || s.version == schemaVersion && s.from == 0:
+		return nil
+	case s.version > schemaVersion:
+		return &schemaError{s.version, "lo escribió un sello más nuevo"}
+	case s.version < migratedFrom:
+		return &schemaError{s.version, "es anterior a la primera publicación"}
+	case s.from != 0:
+		return &schemaError{version: s.from}
+	}
+	return &schemaError{version: s.version}
+}
+
+// open makes a new store ready for use and refuses, with a schemaError, one of
+// another version, in which it changes nothing.
+func (e *engine) open(ctx context.Context) error {
+	s, err := view(ctx, e.store, readSchema)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil || s.version != 0 {
+		return err
+	}
+	return e.store.Update(ctx, func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion) })
+}
+
+// A migrated tells of a migration that was made.
+type migrated struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	Copy string `json:"copy,omitempty"` // the file as it was; "" without
+}
+
+// migrationStep is how many organizations are migrated in one transaction.
+const migrationStep = 256
+
+// migrate brings a store of an older schema to this one, or goes on where a kill
+// cut that off. It refuses, having changed nothing, a store whose layout is not what
+// its version says. keep, unless it is nil, makes a copy of the file before the first
+// change and returns its name.
+func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, error)) (*migrated, error) {
+	return e.migrateBy(ctx, migrationStep, keep)
+}
+
+// migrateBy is migrate with so many organizations in one transaction.
+func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint64) (string, error)) (*migrated, error) {
+	s, err := view(ctx, e.store, readSchema)
+	if err != nil {
+		return nil, err
+	}
+	begun := s.from != 0
+	if !begun {
+		s.from = s.version
+	}
+	latest, err := view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(stoppableTx{tx, ctx}) })
+	if err != nil {
+		return nil, err
+	}
+	result := &migrated{From: s.from, To: schemaVersion}
+	if keep != nil && !begun {
+		if result.Copy, err = keep(s.from); err != nil {
+			return nil, err
+		}
+	}
+	for ended := false; !ended; {
+		next := min(s.done+step, uint32(len(latest)))
+		ended = next == uint32(len(latest))
+		if err := e.store.Update(ctx, func(tx Tx) error { return s.migrateTo(tx, next, latest) }); err != nil {
+			return nil, err
+		}
+		s.done = next
+	}
+	return result, nil
+}
+
+// migrateTo migrates the organizations up to number next.
+func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
+	for org := s.done + 1; org <= next; org++ {
+		k := orgKey('n', org)
+		n, err := get[counters](tx, k)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			n = new(counters)
+		}
+		n.Latest = max(n.Latest, latest[org-1])
+		if err := put(tx, k, n); err != nil {
+			return err
+		}
+	}
+	if err := putUint(tx, newKey('v'), schemaVersion); err != nil {
+		return err
+	}
+	if next == uint32(len(latest)) {
+		return tx.Delete(migrationKey())
+	}
+	return tx.Put(migrationKey(), key(nil).u64(s.from).u32(next))
+}
+
+// latestMoments goes through a store of version 3. It returns the latest moment that
+// a record of each organization carries, or a schemaError if a record or a set has
+// a layout that this version had before 8e579cf.
+func (e *engine) latestMoments(tx Tx) ([]instant, error) {
+	n, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]instant, n)
+	for org := range uint32(n) {
+		t, err := e.inTxn(tx, org+1, 0, seed{})
+		if err != nil {
+			return nil, err
+		}
+		check := layoutCheck{txn: t}
+		for _, part := range []func() error{check.movements, check.records, check.sets} {
+			if err := part(); errors.Is(err, errRecord) {
+				return nil, &schemaError{migratedFrom, "lo escribió un sello anterior a la primera publicación, con otra disposición de los datos"}
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		list[org] = check.latest
+	}
+	return list, nil
+}
+
+// A layoutCheck looks at what an organization has. Its methods return errRecord
+// where something has another layout.
+type layoutCheck struct {
+	*txn
+	latest instant
+}
+
+func (c *layoutCheck) saw(at ...instant) {
+	for _, moment := range at {
+		c.latest = max(c.latest, moment)
+	}
+}
+
+// movements reads all of them. An account's first one has a hash that depends on
+// nothing else, which no other layout gives.
+func (c *layoutCheck) movements() error {
+	for e, err := range scan(c.Tx, orgKey('m', c.org), false) {
+		if err != nil {
+			return err
+		}
+		m, err := decodeRecord[movement](e.Value)
+		if err != nil {
+			return err
+		}
+		record := e.Value[:len(e.Value)-len(m.Hash)]
+		if m.Link.Prev == 0 && m.Hash != hashMovement(ledgerHash{}, c.org, uintIn(e.Key[5:]), record) {
+			return errRecord
+		}
+		c.saw(m.CreatedAt)
+	}
+	return nil
+}
+
+// records reads sales, redemptions and customers.
+func (c *layoutCheck) records() error {
+	for _, table := range []byte{'t', 'r', 'c'} {
+		for e, err := range scan(c.Tx, orgKey(table, c.org), false) {
+			if err != nil {
+				return err
+			}
+			if err := c.record(table, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *layoutCheck) record(table byte, e Entry) error {
+	switch {
+	case table == 't':
+		s, err := decodeRecord[sale](e.Value)
+		if err == nil {
+			c.saw(s.CreatedAt)
+		}
+		return err
+	case table == 'r':
+		x, err := decodeRecord[redemption](e.Value)
+		if err == nil {
+			c.saw(x.CreatedAt, x.CancelledAt)
+		}
+		return err
+	case e.Key[21] == partCustomer:
+		k, err := decodeRecord[customer](e.Value)
+		if err == nil {
+			c.saw(k.CreatedAt, k.UpdatedAt)
+		}
+		return err
+	}
+	return nil
+}
+
+// sets reads all sets of who bought. Blocks were larger once: then some hold what no
+// block of today's can hold, or name customers who have bought nothing.
+func (c *layoutCheck) sets() error {
+	looked := 0
+	for e, err := range scan(c.Tx, orgKey('z', c.org), false) {
+		if err != nil {
+			return err
+		}
+		if !isBlock(e.Value) {
+			return errRecord
+		}
+		set := blockSet{}
+		block := uint32In(e.Key[len(e.Key)-4:])
+		set.join(block, e.Value)
+		for number := range set.numbers() {
+			if looked++; looked > 1000 { // enough: by chance, all bought
+				break
+			}
+			if err := c.bought(number); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bought returns errRecord unless there is a customer with a number, and a purchase.
+func (c *layoutCheck) bought(number uint64) error {
+	n, err := c.count()
+	if err != nil {
+		return err
+	}
+	if number == 0 || number > n.Customers {
+		return errRecord
+	}
+	k, err := c.customerAt(number)
+	if err == nil && k.PurchasesTotal == 0 {
+		err = errRecord
+	}
+	return err
+}

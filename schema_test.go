@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The files of testdata/files, each as the sello of a commit left it:
+//
+//	schema3           8e579cf, closed
+//	schema3-killed    8e579cf, killed, with its journals
+//	schema3-651d5f6   651d5f6, closed: of version 3 as well, with other movements
+//	schema4           closed
+//	schema4-killed    killed, with its journals
+//
+// balances.txt has what each customer had, and had pending, when it was left.
+
+// fileMoment is shortly after the files were left, before anything becomes due.
+var fileMoment = time.Date(2026, 11, 23, 1, 30, 0, 0, time.UTC)
+
+// unpackFile puts a file of testdata/files, with its journals, into a new directory.
+func unpackFile(t *testing.T, name string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	packed, err := filepath.Glob(filepath.Join("testdata", "files", name, "*.gz"))
+	if err != nil || len(packed) == 0 {
+		t.Fatalf("%s: %d files, %v", name, len(packed), err)
+	}
+	for _, p := range packed {
+		z, err := gzip.NewReader(bytes.NewReader(readFile(t, p)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, strings.TrimSuffix(filepath.Base(p), ".gz")), b)
+	}
+	return filepath.Join(dir, "sello.db")
+}
+
+// filesBeside reads a file and all that lies beside it.
+func filesBeside(t *testing.T, path string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		files[e.Name()] = string(readFile(t, filepath.Join(filepath.Dir(path), e.Name())))
+	}
+	return files
+}
+
+// heldEngine is an engine on a file, with a clock that stands at fileMoment.
+func heldEngine(t *testing.T, path string) (*engine, *boltStore) {
+	t.Helper()
+	s, err := openBolt(path, boltOptions{mustExist: true, dense: denseTables})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newEngine(s, func() time.Time { return fileMoment }, cryptoSeed), s
+}
+
+// checkFileHolds verifies a file and compares its balances with balances.txt.
+func checkFileHolds(t *testing.T, path, name string) {
+	t.Helper()
+	e, s := heldEngine(t, path)
+	defer s.Close()
+	if err := e.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+	v, err := a.verify(t.Context(), verifyRequest{})
+	if err != nil || len(v.Problems) > 0 {
+		t.Fatalf("verify: %v, %v", v, err)
+	}
+	for line := range strings.Lines(string(readFile(t, filepath.Join("testdata", "files", name, "balances.txt")))) {
+		f := strings.Fields(line)
+		cust, _ := parseID(f[0])
+		got, err := read(t.Context(), e, 1, instantOf(fileMoment), func(t *txn) (string, error) {
+			c, err := t.customer(cust)
+			if err != nil {
+				return "", err
+			}
+			a, err := t.account(c, t.cfg.programNumber(c.Program))
+			return fmt.Sprint(f[0], " ", a.Balance, " ", a.Pending), err
+		})
+		if err != nil || got != strings.TrimSpace(line) {
+			t.Errorf("%s, %v, want %s", got, err, line)
+		}
+	}
+	// The latest moment is that of the last write, which came before fileMoment.
+	n, err := view(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
+	if err != nil || n.Latest > instantOf(fileMoment) || n.Latest < instantOf(fileMoment.Add(-24*time.Hour)) {
+		t.Errorf("latest moment %v, %v", n.Latest, err)
+	}
+}
+
+// TestSchemaFiles opens a file of each schema.
+func TestSchemaFiles(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		from int
+	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}} {
+		t.Run(test.name, func(t *testing.T) {
+			path := unpackFile(t, test.name)
+			before := filesBeside(t, path)
+			e, s := heldEngine(t, path)
+			err := e.open(t.Context())
+			if old, ok := errors.AsType[*schemaError](err); ok != (test.from < schemaVersion) || ok && old.cause != "" || !ok && err != nil {
+				t.Fatal(err)
+			}
+			if err := s.leave(); err != nil {
+				t.Fatal(err)
+			}
+			if !maps.Equal(filesBeside(t, path), before) {
+				t.Error("changed before it was migrated")
+			}
+			shop := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
+			shop.ok("migrate")
+			checkFileHolds(t, path, test.name)
+			copied := fmt.Sprintf("%s.schema%d", path, test.from)
+			if _, err := os.Stat(copied); (err == nil) != (test.from < schemaVersion) {
+				t.Fatalf("copy: %v", err)
+			}
+			if test.from == schemaVersion {
+				return
+			}
+			// The copy is the file as it was: it migrates as well.
+			second := filepath.Join(t.TempDir(), "sello.db")
+			writeFile(t, second, readFile(t, copied))
+			again := &till{t, filepath.Dir(second), map[string]string{"SELLO_DB": second}}
+			again.ok("migrate -no-copy")
+			checkFileHolds(t, second, test.name)
+			if left := listDir(t, second); left != "sello.db" {
+				t.Errorf("without a copy there is %s", left)
+			}
+		})
+	}
+}
+
+// TestSchemaServe has a server migrate a file, keep the copy of an earlier time, and
+// tell of it in the log.
+func TestSchemaServe(t *testing.T) {
+	path := unpackFile(t, "schema3-killed")
+	writeFile(t, path+".schema3", []byte("of another time"))
+	s := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
+	r, _ := s.start("serve")
+	if code := r.stop(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, r.log)
+	}
+	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":4,"copy":"`+path+`.schema3-2`) {
+		t.Errorf("log:\n%s", r.log)
+	}
+	if got := string(readFile(t, path+".schema3")); got != "of another time" {
+		t.Errorf("the copy of another time is now %d bytes", len(got))
+	}
+	checkFileHolds(t, path, "schema3-killed")
+}
+
+// TestSchemaRefused has every command refuse files of other schemas, and of layouts that
+// carry the number of one, in one line, and change nothing.
+func TestSchemaRefused(t *testing.T) {
+	numbered := func(version uint64) func(Tx) error {
+		return func(tx Tx) error { return putUint(tx, newKey('v'), version) }
+	}
+	for _, test := range []struct {
+		name, file string
+		change     func(Tx) error
+		want       string
+	}{
+		{"movements of 651d5f6", "schema3-651d5f6", nil, "con otra disposición de los datos"},
+		{"sets of ee6a259, many", "schema3", oldSet(make([]byte, 512)), "con otra disposición de los datos"},
+		{"sets of ee6a259, few", "schema3", oldSet([]byte{0, 3, 0x0f, 0xff}), "con otra disposición de los datos"},
+		{"sets of ee6a259, that look like today's", "schema3", oldSet([]byte{0, 200}), "con otra disposición de los datos"},
+		{"newer", "schema4", numbered(schemaVersion + 1), "lo escribió un sello más nuevo"},
+		{"older", "schema3", numbered(2), "es anterior a la primera publicación"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := unpackFile(t, test.file)
+			if test.change != nil {
+				s, err := openBolt(path, boltOptions{})
+				if err == nil {
+					err = errors.Join(s.Update(t.Context(), test.change), s.Close())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := filesBeside(t, path)
+			s := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
+			document := filepath.Join(t.TempDir(), "luna.json")
+			writeFile(t, document, demoDocument)
+			for _, line := range []string{
+				"serve -addr 127.0.0.1:0", "demo -addr 127.0.0.1:0 -db " + path, "migrate", "verify", "export -org cafe-luna",
+				"apply " + document, "key list -org cafe-luna", "backup " + filepath.Join(t.TempDir(), "copy.db"),
+			} {
+				want := test.want
+				if before := strings.Fields(line)[0]; test.file != "schema4" && test.want[:3] == "con" &&
+					!slices.Contains([]string{"serve", "demo", "migrate"}, before) {
+					want = "conviértelo con sello migrate" // which then says more
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), forever) // else a server would go on
+				var stdout, stderr bytes.Buffer
+				code := run(ctx, strings.Fields(line), environment{s.getenv, strings.NewReader(""), &stdout, &stderr})
+				cancel()
+				out, errs := stdout.String(), stderr.String()
+				if code != 1 || out != "" || !strings.Contains(errs, want) || faultIn(code, errs) != "" {
+					t.Errorf("sello %s: exit %d, %q, %q, want %s", line, code, out, errs, want)
+				}
+			}
+			if !maps.Equal(filesBeside(t, path), before) {
+				t.Errorf("changed: there is %s", listDir(t, path))
+			}
+		})
+	}
+}
+
+// oldSet puts a block of the first customers who bought on a day, as larger blocks
+// looked.
+func oldSet(value []byte) func(Tx) error {
+	if len(value) == 512 {
+		value[1] = 0xff
+	}
+	return func(tx Tx) error {
+		for e, err := range scan(tx, orgKey('z', 1), false) {
+			if err != nil {
+				return err
+			}
+			return tx.Put(slices.Clone(e.Key), value)
+		}
+		return errRecord
+	}
+}
+
+// TestSchemaSteps migrates one organization at a time and stops after each; whoever
+// comes next goes on, without another copy, and the file is migrated once.
+func TestSchemaSteps(t *testing.T) {
+	path := unpackFile(t, "schema3-killed")
+	e, s := heldEngine(t, path)
+	stopped := errors.New("stopped")
+	for stops := 0; ; stops++ {
+		copies := 0
+		steps := 0
+		e.store.Store = updating{s, func() error {
+			if steps++; steps > 1 {
+				return stopped
+			}
+			return nil
+		}}
+		done, err := e.migrateBy(t.Context(), 1, func(uint64) (string, error) { copies++; return "copy", nil })
+		if copies != 1 && stops == 0 || copies != 0 && stops > 0 {
+			t.Errorf("stop %d: %d copies", stops, copies)
+		}
+		if err == nil {
+			if stops != 1 || done.From != 3 || done.To != schemaVersion {
+				t.Errorf("done after %d stops: %+v", stops, done)
+			}
+			break
+		}
+		if !errors.Is(err, stopped) {
+			t.Fatal(err)
+		}
+		if open, ok := errors.AsType[*schemaError](e.open(t.Context())); !ok || open.version != 3 || open.cause != "" {
+			t.Errorf("half way: %v", open)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkFileHolds(t, path, "schema3-killed")
+}
+
+// updating is a store that asks before each Update.
+type updating struct {
+	Store
+	before func() error
+}
+
+func (u updating) Update(ctx context.Context, fn func(Tx) error) error {
+	if err := u.before(); err != nil {
+		return err
+	}
+	return u.Store.Update(ctx, fn)
+}
+
+// TestSchemaKilled kills the real binary while it migrates, at any moment, until it
+// is done.
+func TestSchemaKilled(t *testing.T) {
+	binary := builtBinary(t, ".")
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	killed := 0
+	for range 3 * *moreHistories {
+		path := unpackFile(t, "schema3-killed")
+		for wait := 1; ; wait++ {
+			cmd := exec.Command(binary, "migrate", "-db", path)
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(rng.Int64N(int64(wait) * int64(4*time.Millisecond))))
+			cmd.Process.Kill()
+			err := cmd.Wait()
+			if err == nil {
+				break
+			}
+			if cmd.ProcessState.Exited() {
+				t.Fatalf("after %d kills: %v: %s", killed, err, &said)
+			}
+			killed++
+		}
+		checkFileHolds(t, path, "schema3-killed")
+		if copies, _ := filepath.Glob(path + ".schema3*"); len(copies) == 0 {
+			t.Error("there is no copy")
+		}
+	}
+	t.Logf("killed %d times", killed)
+}
