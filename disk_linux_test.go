@@ -565,3 +565,21 @@ func TestDiskControl(t *testing.T) {
 	}
 	c.settled()
 }
+
+// TestDiskBackupName: where a backup is in place and only its name may be lost, the
+// command says so.
+func TestDiskBackupName(t *testing.T) {
+	needStrace(t)
+	c := newCounter(t)
+	dir := filepath.Join(filepath.Dir(c.db), "backups")
+	c.must(os.Mkdir(dir, 0o700))
+	path := filepath.Join(dir, "copy.db")
+	out, err := exec.Command("strace", "-f", "-q", "-o", os.DevNull, "-P", dir, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO",
+		builtBinary(t, "."), "backup", "-db", c.db, path).CombinedOutput()
+	want := "sello: " + path + ": la copia está ahí, pero no se pudo asegurar su nombre en el disco: el disco no se puede leer o escribir\n"
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || string(out) != want {
+		t.Errorf("%v: %s; want %s", err, out, want)
+	}
+	c.db = path
+	c.settled()
+}
