@@ -330,7 +330,7 @@ func (im *importer) reopens(r importRow) bool {
 
 func (im *importer) missingColumns() []string {
 	for i, name := range im.columns {
-		im.columns[i] = strings.TrimSpace(name)
+		im.columns[i] = trimBlanks(name)
 	}
 	required := []string{"email", "phoneNumber"}
 	if im.kind == importSales {
@@ -359,7 +359,7 @@ func (im *importer) toRow(fields []string) importRow {
 	}
 	saleType := get("type")
 	if im.kind == importSales {
-		saleType = cmp.Or(strings.TrimSpace(saleType), typePurchase)
+		saleType = cmp.Or(trimBlanks(saleType), typePurchase)
 	}
 	row := importRow{
 		FirstName: get("firstName"), LastName: get("lastName"), Email: get("email"), Phone: get("phoneNumber"),
@@ -386,7 +386,7 @@ func sameSale(a, b importRow) bool {
 // dateOf is the date as the file spells it: the organization's time zone is
 // not known here.
 func dateOf(moment string) string {
-	date, _, _ := strings.Cut(strings.TrimSpace(moment), "T")
+	date, _, _ := strings.Cut(trimBlanks(moment), "T")
 	return date
 }
 
