@@ -636,7 +636,9 @@ func addPoints(r *request) (action, error) {
 	m, program := r.movementFields(addCategories, categoryBonus)
 	if text, present := r.fields.text("expiresAt", 100); present {
 		at, ok := parseMoment(text, r.cfg.zone, true)
-		if !ok || at <= r.now {
+		if !ok {
+			r.fields.invalid("expiresAt", "debe ser una fecha ISO 8601")
+		} else if at <= r.now {
 			r.fields.fail(newError("expires_at_invalid").on("expiresAt"))
 		}
 		m.Expires = at

@@ -386,8 +386,11 @@ func sameSale(a, b importRow) bool {
 // dateOf is the date as the file spells it: the organization's time zone is
 // not known here.
 func dateOf(moment string) string {
-	date, _, _ := strings.Cut(trimBlanks(moment), "T")
-	return date
+	moment = trimBlanks(moment)
+	if at := strings.IndexAny(moment, "Tt"); at >= 0 {
+		moment = moment[:at]
+	}
+	return moment
 }
 
 // join adds one more row to a sale. Rows that do not agree on the total make

@@ -335,8 +335,10 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 		in.invalid("externalId", "es requerido")
 	}
 	at, ok := parseMoment(trimBlanks(row.CreatedAt), t.cfg.zone, false)
-	if !ok || at <= 0 {
+	if !ok {
 		in.invalid("createdAt", "debe ser una fecha ISO 8601")
+	} else if at <= 0 {
+		in.invalid("createdAt", "no puede ser anterior a 1970")
 	} else if at > imported {
 		in.invalid("createdAt", "no puede ser una fecha futura")
 	}
