@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -429,6 +430,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 		return err
 	}
 	e := newEngine(store, time.Now, cryptoSeed)
+	e.log = slog.New(slog.NewJSONHandler(c.stderr, nil))
 	err = e.open(context.Background())
 	if err == nil {
 		a := &admin{engine: e, flush: func(context.Context) error { return nil }}

@@ -124,6 +124,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		}
 	}()
 	e := newEngine(store, time.Now, cryptoSeed)
+	e.log = log
 	if err := e.open(ctx); err != nil {
 		return err
 	}
