@@ -44,7 +44,7 @@ const (
 	writeTimeout  = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
 	stopTimeout   = 8 * time.Second // less than the 10 after which most supervisors kill
-	maxHeader     = 16 << 10        // bytes; net/http adds 4 KiB of its own
+	maxHeader     = 16 << 10        // bytes of request line and headers
 )
 
 // How the garbage collector is set, unless GOGC and GOMEMLIMIT say otherwise:
@@ -230,7 +230,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    maxHeader - (4 << 10), // net/http adds 4 KiB for what its buffer may hold ahead
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 
 		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
