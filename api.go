@@ -1225,14 +1225,16 @@ func isAlive(*request) (action, error) {
 }
 
 // isReady reads the store, and no longer than a second. A source that asks all
-// the time is told what was found last, which is a fraction of a second old.
+// the time is told what was found last, which is a fraction of a second old. It
+// writes nothing: what came of the last write is known, and keepHouse tries one
+// now and then where that was refused.
 func (a *api) isReady(r *request) (action, error) {
 	ready := !a.unready.Load()
 	if a.probes.take(sourceAddress(r.Request, a.trusted), r.now) == 0 {
 		ready = a.canRead(context.WithoutCancel(r.Context()))
 		a.unready.Store(!ready)
 	}
-	if !ready {
+	if !ready || a.engine.store.refusing.Load() {
 		return nil, newError("unavailable").header("Retry-After", "1")
 	}
 	return func(*txn) (any, error) { return health{"ok"}, nil }, nil

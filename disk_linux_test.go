@@ -521,11 +521,28 @@ func TestDiskLimit(t *testing.T) {
 		t.Fatal("no limit was met")
 	}
 	fill(false)
+	ready := func() bool {
+		res, err := http.Get(strings.TrimSuffix(p.base, "/api/v1") + "/readyz")
+		c.must(err)
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	}
 	for i := range 4 {
 		limit(uint64(60_000 + 7001*i))
 		fill(true)
+		if ready() {
+			t.Error("it refuses writes, and is ready")
+		}
 		limit(1<<64 - 1)
+		if i%2 == 0 {
+			for !ready() { // without a write of a client's
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
 		fill(false)
+		if !ready() {
+			t.Error("it takes writes, and is not ready")
+		}
 	}
 	if c.refuse == 0 || c.reads != c.refuse {
 		t.Errorf("%d answers 503, %d reads after them", c.refuse, c.reads)

@@ -262,6 +262,7 @@ func (a *api) keepHouse(ctx context.Context) {
 				what, err = "recount", a.engine.recount(ctx)
 			}
 		case <-flush.C:
+			a.engine.store.tryWrite(ctx)
 			if what, err = "usage", a.limiter.flush(ctx, a.engine.store); err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
 			}
