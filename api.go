@@ -636,7 +636,9 @@ func addPoints(r *request) (action, error) {
 	m, program := r.movementFields(addCategories, categoryBonus)
 	if text, present := r.fields.text("expiresAt", 100); present {
 		at, ok := parseMoment(text, r.cfg.zone, true)
-		if !ok || at <= r.now {
+		if !ok {
+			r.fields.invalid("expiresAt", "debe ser una fecha ISO 8601")
+		} else if at <= r.now {
 			r.fields.fail(newError("expires_at_invalid").on("expiresAt"))
 		}
 		m.Expires = at
@@ -1223,14 +1225,16 @@ func isAlive(*request) (action, error) {
 }
 
 // isReady reads the store, and no longer than a second. A source that asks all
-// the time is told what was found last, which is a fraction of a second old.
+// the time is told what was found last, which is a fraction of a second old. It
+// writes nothing: what came of the last write is known, and keepHouse tries one
+// now and then where that was refused.
 func (a *api) isReady(r *request) (action, error) {
 	ready := !a.unready.Load()
 	if a.probes.take(sourceAddress(r.Request, a.trusted), r.now) == 0 {
 		ready = a.canRead(context.WithoutCancel(r.Context()))
 		a.unready.Store(!ready)
 	}
-	if !ready {
+	if !ready || a.engine.store.refusing.Load() {
 		return nil, newError("unavailable").header("Retry-After", "1")
 	}
 	return func(*txn) (any, error) { return health{"ok"}, nil }, nil

@@ -354,7 +354,8 @@ func (ck *checker) oneOf(path, value string, allowed ...string) {
 // name checks a text that people read; key one that documents match by.
 func (ck *checker) name(path, value string) {
 	n := len([]rune(value))
-	ck.require(n >= 1 && n <= 100 && strings.TrimSpace(value) == value, path, "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
+	ck.require(n >= 1 && n <= 100 && trimBlanks(value) == value, path, "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
+	ck.require(!strings.ContainsFunc(value, forbidden), path, "contiene caracteres no permitidos")
 }
 
 var keyForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,49}$`)

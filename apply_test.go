@@ -69,6 +69,8 @@ func TestReadDocument(t *testing.T) {
 		{"no name", `"name":"Café Luna"`, `"name":""`, "organization.name"},
 		{"a name too long", `"name":"Café Luna"`, `"name":"` + long + `"`, "organization.name"},
 		{"a name with spaces around", `"name":"Café Luna"`, `"name":" Café Luna"`, "organization.name"},
+		{"a name with a bell in it", `"name":"Café Luna"`, `"name":"Café\u0007Luna"`, "organization.name"},
+		{"a name with a vertical tab after it", `"name":"Taza"`, `"name":"Taza\u000b"`, "rewards[0].name"},
 		{"no plan", `"plan":{"name":"Pro","apiAccess":true},`, ``, "organization.plan.name"},
 		{"a country that is none", `"MX"`, `"México"`, "organization.profile.country"},
 		{"a logo that is no URL", `https://luna.example/logo.png`, `javascript:alert(1)`, "organization.profile.logoUrl"},

@@ -272,7 +272,7 @@ type keyRequest struct {
 // and cannot be had again.
 func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	k := &apiKey{
-		ID: t.id(), Org: t.org, Name: strings.TrimSpace(in.Name), Scopes: in.Scopes, CreatedAt: t.now,
+		ID: t.id(), Org: t.org, Name: trimBlanks(in.Name), Scopes: in.Scopes, CreatedAt: t.now,
 		RateLimit: cmp.Or(in.RateLimit, defaultRateLimit), DailyLimit: in.DailyLimit, MonthlyLimit: in.MonthlyLimit,
 		IPWhitelist: in.IPWhitelist,
 	}

@@ -88,7 +88,10 @@ func (s *boltStore) backup(ctx context.Context, path string) (done *backedUp, er
 		}
 		return nil, err
 	}
-	return &backedUp{path, info.Size(), entries}, syncDir(filepath.Dir(path))
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("la copia está ahí, pero no se pudo asegurar su nombre en el disco: %w", openError(err))
+	}
+	return &backedUp{path, info.Size(), entries}, nil
 }
 
 // mayReplace returns why a backup must not be put at path.

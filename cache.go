@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -18,6 +19,7 @@ import (
 type watchedStore struct {
 	Store
 	begun, ended atomic.Uint64 // how many, whatever came of them
+	refusing     atomic.Bool   // whether the store took no write when it was last asked to
 	keys         keyIndex
 	slices       knownSlices // of replays
 }
@@ -52,7 +54,30 @@ func (s *watchedStore) version() version {
 func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	u := &watchedUpdate{store: s, fn: fn}
 	defer u.end()
-	return s.Store.Update(ctx, u.run)
+	err := s.Store.Update(ctx, u.run)
+	switch {
+	case err == nil && u.wrote:
+		s.refusing.Store(false)
+	case errors.Is(err, errUnavailable) && !errors.Is(err, errBusy):
+		s.refusing.Store(true)
+	}
+	return err
+}
+
+// tryWrite lets a store that refuses writes, for lack of space or the like, tell
+// whether it does still: nobody else may write to a server that is not ready. It
+// writes anew what is there.
+func (s *watchedStore) tryWrite(ctx context.Context) {
+	if !s.refusing.Load() {
+		return
+	}
+	s.Update(ctx, func(tx Tx) error { // which tells refusing
+		version, _, err := getUint(tx, newKey('v'))
+		if err != nil {
+			return err
+		}
+		return putUint(tx, newKey('v'), version)
+	})
 }
 
 // A watchedUpdate is one call of Update.
@@ -60,6 +85,7 @@ type watchedUpdate struct {
 	store   *watchedStore
 	fn      func(Tx) error
 	touched atomic.Bool // whether a run of fn wrote settings
+	wrote   bool        // whether one wrote anything
 }
 
 func (u *watchedUpdate) run(tx Tx) error { return u.fn(watchedTx{tx, u}) }
@@ -77,6 +103,7 @@ type watchedTx struct {
 }
 
 func (t watchedTx) Put(key, value []byte) error {
+	t.update.wrote = true
 	t.look(key)
 	if hash, ok := hashOfKey(key); ok {
 		t.update.store.keys.add(hash)
@@ -94,10 +121,12 @@ func (t watchedTx) absorb(p *overlay) bool {
 			return false
 		}
 	}
+	t.update.wrote = true
 	return below.absorb(p)
 }
 
 func (t watchedTx) Delete(key []byte) error {
+	t.update.wrote = true
 	t.look(key)
 	return t.Tx.Delete(key)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"math/rand/v2"
@@ -42,41 +43,57 @@ func (i *instant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// The first and the last moment that ISO 8601 can write in UTC.
+var (
+	firstMoment = instantOf(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
+	lastMoment  = instantOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) - 1
+)
+
 // parseMoment reads a moment as clients write it (contract §1): RFC 3339, or
 // a local date-time without offset in zone, or a bare date. endOfDay says
 // whether a bare date means the last millisecond of that day in zone, as an
-// expiry does, or its first.
-func parseMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
-	at, ok := parseTime(s, zone)
-	if date, err := time.Parse(time.DateOnly, s); err == nil {
+// expiry does, or its first. Every date of the years 1 to 9999 is taken; where
+// zone takes it beyond them in UTC, it is the first or the last moment there.
+func parseMoment(s string, zone *time.Location, endOfDay bool) (at instant, ok bool) {
+	if date, err := time.Parse(time.DateOnly, s); err == nil && date.Year() > 0 {
 		d := dayOn(date.Date())
-		if at, ok = d.start(zone), true; endOfDay {
+		if at = d.start(zone); endOfDay {
 			at = d.end(zone)
 		}
+		ok = true
+	} else {
+		at, ok = parseTime(s, zone)
 	}
-	if y := at.time().Year(); !ok || y < 1 || y > 9999 { // beyond, no ISO 8601 date can be written
+	if !ok {
 		return 0, false
 	}
-	return at, true
+	return min(max(at, firstMoment), lastMoment), true
 }
 
 // timeForm is stricter than time.Parse, which takes an hour of one digit, a
-// comma for the point and offsets beyond a day.
-var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)?$`)
+// comma for the point and offsets beyond a day; and looser: the seconds may be
+// missing, the T and the Z small and the offset without its colon. Its groups are
+// the date, the time to the minute, the seconds and what follows them.
+var timeForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-](?:[01]\d|2[0-3])):?([0-5]\d))?$`)
 
 func parseTime(s string, zone *time.Location) (instant, bool) {
-	if !timeForm.MatchString(s) {
+	m := timeForm.FindStringSubmatch(s)
+	if m == nil {
 		return 0, false
 	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return instantOf(t), true
+	const layout = "2006-01-02T15:04:05"
+	text := m[1] + "T" + m[2] + cmp.Or(m[3], ":00")
+	var t time.Time
+	var err error
+	switch {
+	case m[4] != "":
+		t, err = time.Parse(layout, text)
+	case m[5] != "":
+		t, err = time.Parse(layout+"-07:00", text+m[5]+":"+m[6])
+	default:
+		t, err = time.ParseInLocation(layout, text, zone)
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
-			return instantOf(t), true
-		}
-	}
-	return 0, false
+	return instantOf(t), err == nil && t.Year() > 0
 }
 
 var errBadID = errors.New("not an id")

@@ -152,7 +152,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		if err != nil {
 			return err
 		}
-		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, started: time.Now(), rejectsName: name + ".errors.csv"}
+		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, ignore: c.ignore, started: time.Now(), rejectsName: name + ".errors.csv"}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
 		}
@@ -194,7 +194,9 @@ type importer struct {
 	started  time.Time
 	progress io.Writer // nil: nobody looks
 
-	columns     []string
+	ignore      []string            // columns to leave out
+	columns     []string            // of the file
+	taken       []string            // the same, "" for what is left out
 	open        csvRecord           // the sale whose rows are being read
 	held        []csvLine           // lines since that cannot be read, and may be rows of it
 	closed      map[uint64]struct{} // purchases with items that have been read, by the hash of what their rows share
@@ -223,8 +225,8 @@ func (im *importer) run(file io.Reader) (err error) {
 		return adminErrorf("la primera línea no es un encabezado CSV")
 	}
 	im.columns = header.fields
-	if missing := im.missingColumns(); len(missing) > 0 {
-		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
+	if err := im.checkColumns(); err != nil {
+		return err
 	}
 	im.batches, im.stopped = make(chan csvBatch), make(chan struct{})
 	go func() {
@@ -328,15 +330,43 @@ func (im *importer) reopens(r importRow) bool {
 	return reopened
 }
 
-func (im *importer) missingColumns() []string {
-	for i, name := range im.columns {
-		im.columns[i] = strings.TrimSpace(name)
-	}
-	required := []string{"email", "phoneNumber"}
+// rejectColumns are those that a file of errors has before the others: once its rows
+// are mended it is imported as it is.
+var rejectColumns = []string{"line", "reason"}
+
+// checkColumns tells what is wrong with the file's columns: one that is not known may
+// be one that was meant, and nobody would miss it until later.
+func (im *importer) checkColumns() error {
+	known, required := exportColumns[im.kind], []string{"email", "phoneNumber"}
 	if im.kind == importSales {
 		required = []string{"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount"}
 	}
-	return slices.DeleteFunc(required, func(name string) bool { return slices.Contains(im.columns, name) })
+	for i, name := range im.columns {
+		im.columns[i] = trimBlanks(name)
+	}
+	im.taken = slices.Clone(im.columns)
+	if len(im.taken) > len(rejectColumns) && slices.Equal(im.taken[:len(rejectColumns)], rejectColumns) {
+		clear(im.taken[:len(rejectColumns)])
+	}
+	var unknown []string
+	for i, name := range im.taken {
+		switch {
+		case im.taken[i] == "" && im.columns[i] != "": // one of rejectColumns
+		case slices.Contains(im.ignore, name):
+			im.taken[i] = ""
+		case !slices.Contains(known, name):
+			unknown = append(unknown, strconv.Quote(name))
+		case slices.Contains(im.taken[:i], name):
+			return adminErrorf("la columna %s está dos veces", name)
+		}
+	}
+	if missing := slices.DeleteFunc(required, func(name string) bool { return slices.Contains(im.taken, name) }); len(missing) > 0 {
+		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
+	}
+	if len(unknown) > 0 {
+		return adminErrorf("columnas desconocidas: %s (con -ignore se dejan fuera)", strings.Join(unknown, ", "))
+	}
+	return nil
 }
 
 // malformed tells what is wrong with a line before its fields are looked at.
@@ -352,14 +382,14 @@ func (im *importer) malformed(fields []string) string {
 
 func (im *importer) toRow(fields []string) importRow {
 	get := func(name string) string {
-		if i := slices.Index(im.columns, name); i >= 0 {
+		if i := slices.Index(im.taken, name); i >= 0 {
 			return fields[i]
 		}
 		return ""
 	}
 	saleType := get("type")
 	if im.kind == importSales {
-		saleType = cmp.Or(strings.TrimSpace(saleType), typePurchase)
+		saleType = cmp.Or(trimBlanks(saleType), typePurchase)
 	}
 	row := importRow{
 		FirstName: get("firstName"), LastName: get("lastName"), Email: get("email"), Phone: get("phoneNumber"),
@@ -386,8 +416,11 @@ func sameSale(a, b importRow) bool {
 // dateOf is the date as the file spells it: the organization's time zone is
 // not known here.
 func dateOf(moment string) string {
-	date, _, _ := strings.Cut(strings.TrimSpace(moment), "T")
-	return date
+	moment = trimBlanks(moment)
+	if at := strings.IndexAny(moment, "Tt"); at >= 0 {
+		moment = moment[:at]
+	}
+	return moment
 }
 
 // join adds one more row to a sale. Rows that do not agree on the total make

@@ -521,11 +521,28 @@ func TestDiskLimit(t *testing.T) {
 		t.Fatal("no limit was met")
 	}
 	fill(false)
+	ready := func() bool {
+		res, err := http.Get(strings.TrimSuffix(p.base, "/api/v1") + "/readyz")
+		c.must(err)
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	}
 	for i := range 4 {
 		limit(uint64(60_000 + 7001*i))
 		fill(true)
+		if ready() {
+			t.Error("it refuses writes, and is ready")
+		}
 		limit(1<<64 - 1)
+		if i%2 == 0 {
+			for !ready() { // without a write of a client's
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
 		fill(false)
+		if !ready() {
+			t.Error("it takes writes, and is not ready")
+		}
 	}
 	if c.refuse == 0 || c.reads != c.refuse {
 		t.Errorf("%d answers 503, %d reads after them", c.refuse, c.reads)
@@ -563,5 +580,23 @@ func TestDiskControl(t *testing.T) {
 	if faults := twice.settle(); len(faults) == 0 {
 		t.Error("an addition that was made twice is not noticed")
 	}
+	c.settled()
+}
+
+// TestDiskBackupName: where a backup is in place and only its name may be lost, the
+// command says so.
+func TestDiskBackupName(t *testing.T) {
+	needStrace(t)
+	c := newCounter(t)
+	dir := filepath.Join(filepath.Dir(c.db), "backups")
+	c.must(os.Mkdir(dir, 0o700))
+	path := filepath.Join(dir, "copy.db")
+	out, err := exec.Command("strace", "-f", "-q", "-o", os.DevNull, "-P", dir, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO",
+		builtBinary(t, "."), "backup", "-db", c.db, path).CombinedOutput()
+	want := "sello: " + path + ": la copia está ahí, pero no se pudo asegurar su nombre en el disco: el disco no se puede leer o escribir\n"
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || string(out) != want {
+		t.Errorf("%v: %s; want %s", err, out, want)
+	}
+	c.db = path
 	c.settled()
 }

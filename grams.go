@@ -141,7 +141,10 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 		if err != nil {
 			return err
 		}
-		kept, merged = appendOccurrences(kept[:0], value), merged[:0]
+		if kept, err = appendOccurrences(kept[:0], value); err != nil {
+			return err
+		}
+		merged = merged[:0]
 		rest := kept
 		for len(added) > 0 && len(rest) > 0 {
 			if added[0] < rest[0] {
@@ -240,7 +243,11 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		if err != nil {
 			return err
 		}
-		kept := slices.DeleteFunc(appendOccurrences(nil, value), func(at occurrence) bool { return at == gone.at })
+		kept, err := appendOccurrences(nil, value)
+		if err != nil {
+			return err
+		}
+		kept = slices.DeleteFunc(kept, func(at occurrence) bool { return at == gone.at })
 		if len(kept) == 0 {
 			err = t.Delete(k)
 		} else {
@@ -283,11 +290,12 @@ func cutSet(value []byte) (s placedSet, rest []byte, err error) {
 	return s, value[4+size:], nil
 }
 
-func appendOccurrences(list []occurrence, value []byte) []occurrence {
+// appendOccurrences appends where a gram occurs, as value says.
+func appendOccurrences(list []occurrence, value []byte) ([]occurrence, error) {
 	for len(value) > 0 {
 		s, rest, err := cutSet(value)
 		if err != nil {
-			break
+			return nil, err
 		}
 		value = rest
 		if s.set.isBitmap() {
@@ -302,7 +310,7 @@ func appendOccurrences(list []occurrence, value []byte) []occurrence {
 			list = append(list, occurrence(s.place)<<16|occurrence(s.set.offset(i)))
 		}
 	}
-	return list
+	return list, nil
 }
 
 // encodeOccurrences appends the value of a gram that occurs so.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -303,12 +302,10 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 
 // identityOf normalizes a row's e-mail and phone.
 func (t *txn) identityOf(in input, row importRow) (address, number string) {
-	if address = strings.TrimSpace(row.Email); address != "" {
-		address = email(in, address, true, "email")
-	}
-	if number = strings.TrimSpace(row.Phone); number != "" {
-		number = phone(in, t.cfg, number, true, "phoneNumber")
-	}
+	text, present := in.clean("email", row.Email, anyLength, "")
+	address = email(in, text, present, "email")
+	text, present = in.clean("phoneNumber", row.Phone, anyLength, "")
+	number = phone(in, t.cfg, text, present, "phoneNumber")
 	if in.err == nil && address == "" && number == "" {
 		in.fail(newError("email_or_phone_required"))
 	}
@@ -337,9 +334,11 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	if s.ExternalID == "" {
 		in.invalid("externalId", "es requerido")
 	}
-	at, ok := parseMoment(strings.TrimSpace(row.CreatedAt), t.cfg.zone, false)
-	if !ok || at <= 0 {
+	at, ok := parseMoment(trimBlanks(row.CreatedAt), t.cfg.zone, false)
+	if !ok {
 		in.invalid("createdAt", "debe ser una fecha ISO 8601")
+	} else if at <= 0 {
+		in.invalid("createdAt", "no puede ser anterior a 1970")
 	} else if at > imported {
 		in.invalid("createdAt", "no puede ser una fecha futura")
 	}
@@ -493,7 +492,7 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 
 // spelled reads a number as a file spells it.
 func spelled(in input, name, text string) decimal {
-	d, err := parseDecimal(strings.TrimSpace(text))
+	d, err := parseDecimal(trimBlanks(text))
 	switch {
 	case errors.Is(err, errTooPrecise):
 		in.fail(newError("too_precise").on(name))

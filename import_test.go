@@ -749,3 +749,57 @@ func TestImportPartFails(t *testing.T) {
 		})
 	}
 }
+
+// TestImportColumns: no column is dropped unless the command line says so.
+func TestImportColumns(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply " + s.file("org.json", string(setup{}.document())))
+	customers, sales := strings.Join(exportColumns[importCustomers], ","), strings.Join(exportColumns[importSales], ",")
+	for _, test := range []struct {
+		kind, flags, header string
+		fault               string // "" for none
+	}{
+		{"customers", "", customers, ""},
+		{"sales", "", sales, ""},
+		{"customers", "", " email ,phoneNumber", ""},
+		{"customers", "", "line,reason," + customers, ""},
+		{"sales", "", "line,reason," + sales, ""},
+		{"customers", "", "email,phoneNumber,puntos", `columnas desconocidas: "puntos" (con -ignore se dejan fuera)`},
+		{"customers", "", "email,phoneNumber,Email,nombre", `columnas desconocidas: "Email", "nombre"`},
+		{"customers", "", "email,phoneNumber,", `columnas desconocidas: ""`},
+		{"customers", "", "email,phoneNumber,line,reason", `columnas desconocidas: "line", "reason"`},
+		{"customers", "-ignore puntos", "email,phoneNumber,puntos", ""},
+		{"customers", "-ignore puntos", "email,phoneNumber,puntos,notas", `columnas desconocidas: "notas"`},
+		{"customers", "-ignore puntos,notas", "email,phoneNumber,puntos,notas", ""},
+		{"customers", "-ignore puntos -ignore notas", "email,phoneNumber,puntos,notas,puntos", ""},
+		{"customers", "-ignore=", "email,phoneNumber,,", ""},
+		{"customers", "-ignore a,b", `email,phoneNumber,"a,b",a,b`, ""},
+		{"customers", "-ignore email", "email,phoneNumber", "faltan columnas: email"},
+		{"customers", "", "email,phoneNumber,email", "la columna email está dos veces"},
+		{"sales", "", customers, "faltan columnas: externalId, createdAt, type, totalAmount"},
+	} {
+		row := strings.Repeat(",", strings.Count(strings.ReplaceAll(test.header, `"a,b"`, ""), ","))
+		file := s.file("file.csv", test.header+"\n"+row+"\n")
+		code, out, told := s.run("import " + test.kind + " " + test.flags + " " + file)
+		ended := strings.Contains(out, "1 fila: 0 nuevos, 0 que ya estaban, 1 con errores") // the row says nothing
+		if code != 1 || ended != (test.fault == "") || !strings.Contains(told, test.fault) {
+			t.Errorf("%s %s of %s: %d\n%s%s", test.kind, test.flags, test.header, code, out, told)
+		}
+	}
+}
+
+// TestImportMended imports the file of errors of another import, once it is mended.
+func TestImportMended(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply " + s.file("org.json", string(setup{}.document())))
+	file := s.file("file.csv", "email,phoneNumber,puntos,firstName\nana@example.com,,5,Ana\neva,,7,Eva\n")
+	s.run("import customers -ignore puntos " + file)
+	rejected := string(readFile(t, file+".errors.csv"))
+	if want := "line,reason,email,phoneNumber,puntos,firstName\n3,El email no tiene un formato válido,eva,,7,Eva\n"; rejected != want {
+		t.Fatalf("rejected: %s", rejected)
+	}
+	s.ok("import customers -ignore puntos " + s.file("mended.csv", strings.Replace(rejected, ",eva,", ",eva@example.com,", 1)))
+	if out := s.ok("export customers"); out != "firstName,lastName,email,phoneNumber\nAna,,ana@example.com,\nEva,,eva@example.com,\n" {
+		t.Error(out)
+	}
+}

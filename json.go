@@ -273,12 +273,12 @@ func (in input) invalid(name, why string) {
 	in.fail(invalidField(field, field+" "+why))
 }
 
-// clean returns a text of a client as it is kept (contract §1): without white
-// space at its ends, at most max code points long and without control
-// characters other than newline and tab. A blank text is absent. Too long a text
-// is the error of code tooLong, or an invalid field where that is "".
+// clean returns a text of a client as it is kept (contract §1): without blanks,
+// tabs and newlines at its ends, at most max code points long and without other
+// control characters, which are refused at the ends too. A blank text is absent.
+// Too long a text is the error of code tooLong, or an invalid field where that is "".
 func (in input) clean(name, text string, max int, tooLong string) (cleaned string, present bool) {
-	text = strings.TrimSpace(text)
+	text = trimBlanks(text)
 	switch {
 	case len(text) > max && utf8.RuneCountInString(text) > max:
 		if tooLong != "" {
@@ -303,11 +303,17 @@ func forbidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r)
 }
 
+// trimBlanks drops white space from both ends of a text, but no control characters
+// beside newline and tab: those are not to be overlooked.
+func trimBlanks(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) && !forbidden(r) })
+}
+
 // toID reads an identifier. One that is malformed becomes the zero id, which
 // nothing has, because to clients it is "not found" and never invalid
 // (contract §1).
 func toID(text string) (u id, present bool) {
-	text = strings.TrimSpace(text)
+	text = trimBlanks(text)
 	u, _ = parseID(text)
 	return u, text != ""
 }
@@ -464,7 +470,7 @@ func (q query) id(name string) (u id, present bool) {
 // starts with a space is read as starting with + (contract §7).
 func (q query) phone(name string) (text string, present bool) {
 	text, _ = q.object.get(name)
-	number := strings.TrimSpace(text)
+	number := trimBlanks(text)
 	if strings.HasPrefix(text, " ") && number != "" && number[0] != '+' {
 		text = "+" + number
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -90,6 +91,7 @@ type invocation struct {
 	org    string
 	dryRun bool
 	since  string
+	ignore []string
 	key    keyRequest
 	scopes string
 	ips    string
@@ -386,6 +388,13 @@ func orgJSONFlags(c *invocation) {
 
 func importFlags(c *invocation) {
 	orgJSONFlags(c)
+	c.set.Func("ignore", "`columnas` que se dejan fuera, separadas por comas; sin ella, una columna desconocida es un error", func(list string) error {
+		c.ignore = append(c.ignore, list) // also one whose name has commas
+		for name := range strings.SplitSeq(list, ",") {
+			c.ignore = append(c.ignore, trimBlanks(name))
+		}
+		return nil
+	})
 	c.more = `Lo que no se puede importar queda en FILE.csv.errors.csv, con su línea y su motivo;
 lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
 }
@@ -431,6 +440,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 		return err
 	}
 	e := newEngine(store, time.Now, cryptoSeed)
+	e.log = slog.New(slog.NewJSONHandler(c.stderr, nil))
 	file, _ := store.(*boltStore)
 	if err := e.open(context.Background()); err != nil {
 		if file != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync/atomic"
 	"time"
 )
@@ -159,13 +160,14 @@ type engine struct {
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
 	slices  *knownSlices                             // the store's
 	sizes   sizes
+	log     *slog.Logger
 
 	imports imports // under way: the sweep waits for them
 }
 
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
 	w := watch(s)
-	return &engine{store: w, now: now, seed: newSeed, slices: &w.slices, sizes: usualSizes()}
+	return &engine{store: w, now: now, seed: newSeed, slices: &w.slices, sizes: usualSizes(), log: slog.New(slog.DiscardHandler)}
 }
 
 // A txn is one transaction on behalf of one organization at one moment. All

@@ -51,3 +51,22 @@ func TestReadme(t *testing.T) {
 		})
 	}
 }
+
+// TestIgnored: what sello makes beside its source is left out of the repository.
+func TestIgnored(t *testing.T) {
+	raw, err := os.ReadFile(".gitignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	journals := journalNames("sello.db")
+	made := append(journals[:], "sello.db", "sello.db.sock", "sello.db.new-123", "sello.db.schema3", "customers.csv.errors.csv", "sello")
+	for _, name := range made {
+		ignored := slices.ContainsFunc(strings.Fields(string(raw)), func(pattern string) bool {
+			ok, err := filepath.Match(strings.TrimPrefix(pattern, "/"), name)
+			return ok && err == nil
+		})
+		if !ignored {
+			t.Errorf(".gitignore does not name %s", name)
+		}
+	}
+}

@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -89,6 +91,74 @@ func TestHungStore(t *testing.T) {
 	if answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
+}
+
+// TestReadyAgain: a server that is not ready, since its store refused a write,
+// looks by itself whether it does still, and asks the store for no other write.
+func TestReadyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := newMemStore()
+		defer mem.Close()
+		full := &fillingStore{Store: mem}
+		e := newEngine(full, time.Now, cryptoSeed)
+		if err := e.open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a := newAPI(e, nil, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go a.keepHouse(ctx)
+		ready := func() int {
+			answer := httptest.NewRecorder()
+			a.ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
+			return answer.Code
+		}
+		write := func() error { return e.store.Update(ctx, func(tx Tx) error { return tx.Put([]byte("x"), nil) }) }
+		nothing := func() error { return e.store.Update(ctx, func(tx Tx) error { return nil }) }
+		want := func(status int, reason string) {
+			t.Helper()
+			if got := ready(); got != status {
+				t.Errorf("%s: %d, want %d", reason, got, status)
+			}
+		}
+
+		want(http.StatusOK, "a new server")
+		full.fault.Store(&errUnavailable)
+		want(http.StatusOK, "nobody has written")
+		if write() == nil {
+			t.Fatal("the store is not full")
+		}
+		want(http.StatusServiceUnavailable, "a write was refused")
+		time.Sleep(3 * flushInterval)
+		want(http.StatusServiceUnavailable, "it is full still")
+		full.fault.Store(nil)
+		nothing()
+		want(http.StatusServiceUnavailable, "who writes nothing tells nothing")
+		before := content(t, mem)
+		time.Sleep(flushInterval + time.Millisecond)
+		want(http.StatusOK, "there is space again")
+		same(t, "what is in the store", content(t, mem), before)
+		e.store.Update(ctx, func(tx Tx) error { return newError("customer_not_found") })
+		want(http.StatusOK, "an update failed for another reason")
+		full.fault.Store(&errBusy)
+		if write() == nil {
+			t.Fatal("the store is not busy")
+		}
+		want(http.StatusOK, "too many are waiting")
+	})
+}
+
+// A fillingStore takes no writes while it has a fault.
+type fillingStore struct {
+	Store
+	fault atomic.Pointer[error]
+}
+
+func (s *fillingStore) Update(ctx context.Context, fn func(Tx) error) error {
+	if err := s.fault.Load(); err != nil {
+		return *err
+	}
+	return s.Store.Update(ctx, fn)
 }
 
 type hungStore struct {

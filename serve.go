@@ -46,7 +46,7 @@ const (
 	writeTimeout  = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
 	stopTimeout   = 8 * time.Second // less than the 10 after which most supervisors kill
-	maxHeader     = 16 << 10        // bytes; net/http adds 4 KiB of its own
+	maxHeader     = 16 << 10        // bytes of request line and headers
 )
 
 // How the garbage collector is set, unless GOGC and GOMEMLIMIT say otherwise:
@@ -201,6 +201,7 @@ func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store
 	store, err = openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
 	if err == nil {
 		e = newEngine(store, time.Now, cryptoSeed)
+		e.log = log
 		var done *migrated
 		if done, err = c.takeUp(ctx, e, store); done != nil {
 			log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
@@ -259,7 +260,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    maxHeader - (4 << 10), // net/http adds 4 KiB for what its buffer may hold ahead
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 
 		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
@@ -291,6 +292,7 @@ func (a *api) keepHouse(ctx context.Context) {
 				what, err = "recount", a.engine.recount(ctx)
 			}
 		case <-flush.C:
+			a.engine.store.tryWrite(ctx)
 			if what, err = "usage", a.limiter.flush(ctx, a.engine.store); err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -78,6 +79,9 @@ var (
 	// From Update: the store is too busy, has no space, or could not tell
 	// whether the commit was stored. Answered with 503 and Retry-After.
 	errUnavailable = errors.New("store: unavailable")
+
+	// The errUnavailable of a store that is too busy: it does take writes.
+	errBusy = fmt.Errorf("%w", errUnavailable)
 
 	// From Tx calls.
 	errReadOnly = errors.New("store: write in a read-only transaction")

@@ -147,7 +147,7 @@ func (q *writeQueue) enqueue(c *call) error {
 	case q.waiting <- c:
 		return nil
 	default:
-		return fmt.Errorf("%w: %d updates are waiting", errUnavailable, cap(q.waiting))
+		return fmt.Errorf("%w: %d updates are waiting", errBusy, cap(q.waiting))
 	}
 }
 

@@ -1,6 +1,10 @@
 package main
 
-import "context"
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+)
 
 // sweepBatch bounds what one transaction of the sweep does.
 const (
@@ -28,15 +32,18 @@ func (e *engine) sweep(ctx context.Context) error {
 		if !due {
 			break
 		}
-		err = e.store.Update(ctx, func(tx Tx) error {
+		strays, err := update(ctx, e.store, func(tx Tx) ([]string, error) {
 			list, err := dueAccounts(tx, now, sweepBatch)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			return e.settleAll(tx, list, now, s)
 		})
 		if err != nil {
 			return err
+		}
+		if len(strays) > 0 {
+			e.log.Warn("stray due entries removed", "keys", strays)
 		}
 	}
 	for {
@@ -64,9 +71,18 @@ func (e *engine) sweep(ctx context.Context) error {
 // A dueAccount is one entry of what is due.
 type dueAccount struct {
 	key      key
-	org      uint32
+	org      uint32 // 0: the key is none of ours
 	customer id
 	program  uint32
+}
+
+func newDueAccount(k key) dueAccount {
+	const place = 1 + 8 // of the organization; see dueKey
+	d := dueAccount{key: slices.Clone(k)}
+	if len(k) == place+4+16+4 {
+		d.org, d.customer, d.program = uint32In(k[place:]), id(k[place+4:][:16]), uint32In(k[place+20:])
+	}
+	return d
 }
 
 // dueAccounts lists the first accounts, up to limit, that are due at now.
@@ -76,42 +92,61 @@ func dueAccounts(tx Tx, now instant, limit int) ([]dueAccount, error) {
 		if err != nil {
 			return nil, err
 		}
-		k := e.Key[1+8:]
-		list = append(list, dueAccount{append(key(nil), e.Key...), uint32In(k), id(k[4:20]), uint32In(k[20:])})
-		if len(list) == limit {
+		if list = append(list, newDueAccount(e.Key)); len(list) == limit {
 			break
 		}
 	}
 	return list, nil
 }
 
-func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) error {
+// settleAll brings accounts up to now. It returns the keys of strays: entries of an
+// organization, customer or program that there is not. They are removed like the
+// others, since they say nothing that is not told elsewhere; else each sweep would
+// come upon them again before all that is due later.
+func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (strays []string, err error) {
+	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return nil, err
+	}
 	txns := map[uint32]*txn{}
 	for _, d := range list {
 		if err := tx.Delete(d.key); err != nil { // also one that no account has would be gone
-			return err
+			return nil, err
 		}
+		known := d.org > 0 && uint64(d.org) <= organizations
 		t := txns[d.org]
-		if t == nil {
-			var err error
+		if known && t == nil {
 			if t, err = e.inTxn(tx, d.org, now, s); err != nil {
-				return err
+				return nil, err
 			}
 			txns[d.org] = t
 			s[0]++ // another organization, other ids
 		}
-		c, err := t.customer(d.customer)
-		if err != nil {
-			return err
+		if known {
+			if known, err = t.settleDue(d); err != nil {
+				return nil, err
+			}
 		}
-		if _, err := t.account(c, t.cfg.programNumber(d.program)); err != nil {
-			return err
+		if !known {
+			strays = append(strays, hex.EncodeToString(d.key))
 		}
 	}
 	for _, t := range txns {
 		if err := t.commit(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return strays, nil
+}
+
+// settleDue brings an account up to now, and reports whether there is its customer
+// and its program.
+func (t *txn) settleDue(d dueAccount) (known bool, err error) {
+	p := t.cfg.programNumber(d.program)
+	c, err := t.customerByID(d.customer)
+	if err != nil || c == nil || p == nil {
+		return false, err
+	}
+	_, err = t.account(c, p)
+	return true, err
 }

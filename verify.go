@@ -120,7 +120,7 @@ func (v *verifier) strays(organizations uint32) error {
 		switch {
 		case strings.IndexByte("vapdu", k[0]) >= 0, string(k) == "on", bytes.HasPrefix(k, []byte("os")):
 			continue
-		case bytes.HasPrefix(k, []byte("oc")), bytes.HasPrefix(k, []byte("or")):
+		case bytes.HasPrefix(k, []byte("oc")):
 			org = k[2:]
 		case strings.IndexByte("cmtriIqknlTRwxsghejfyzb", k[0]) >= 0:
 			org = k[1:]

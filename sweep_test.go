@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestSweepStrays puts entries among what is due that no account has: verify tells
+// of each, and the sweep removes them, says so once and settles all the rest.
+func TestSweepStrays(t *testing.T) {
+	s := newShop(t, setup{program: `"expiry":{"days":30}`})
+	var log bytes.Buffer
+	s.engine.log = slog.New(slog.NewTextHandler(&log, nil))
+	ana, eva := s.customer("ana"), s.customer("eva")
+	s.add(ana, "5", 0)
+	s.pass(oneDay)
+	s.add(eva, "7", 0)
+
+	due := func() key { return newKey('d').instant(s.clock) } // all that the shop has is due later
+	strays := []key{
+		due().u32(77).id(ana).u32(1), due().u32(0).id(ana).u32(1), due().u32(s.org).id(id{1}).u32(1), due().u32(s.org).id(ana).u32(77),
+		due(), newKey('d'), due().u32(s.org).id(ana).u32(1).byte(0),
+	}
+	for _, stray := range strays {
+		put := func(do func(Tx) error) {
+			_, err := update(t.Context(), s.store, func(tx Tx) (any, error) { return nil, do(tx) })
+			s.ok(err)
+		}
+		put(func(tx Tx) error { return tx.Put(stray, nil) })
+		if report, err := s.verify(); err != nil || len(report.Problems) == 0 {
+			t.Errorf("%x: verify tells nothing of it (%v)", stray, err)
+		}
+		put(func(tx Tx) error { return tx.Delete(stray) })
+	}
+	_, err := update(t.Context(), s.store, func(tx Tx) (any, error) {
+		for _, stray := range strays {
+			if err := tx.Put(stray, nil); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	s.ok(err)
+
+	s.pass(31 * oneDay)
+	s.swept()
+	for _, cust := range []id{ana, eva} {
+		if all := s.ledger(cust); len(all) != 2 || all[0].Category != categoryExpiration && all[1].Category != categoryExpiration {
+			t.Errorf("%s: what has expired is not in the ledger: %v", cust, all)
+		}
+	}
+	s.verified()
+	for _, stray := range strays {
+		if n := strings.Count(log.String(), hex.EncodeToString(stray)); n == 0 {
+			t.Errorf("%x: the log does not tell of it:\n%s", stray, &log)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, &log)
+	}
+	log.Reset()
+	s.swept()
+	if log.Len() > 0 {
+		t.Errorf("another sweep says %s", &log)
+	}
+}
