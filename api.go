@@ -1233,6 +1233,9 @@ func (a *api) isReady(r *request) (action, error) {
 	if !ready {
 		return nil, newError("unavailable").header("Retry-After", "1")
 	}
+	if !a.engine.clock.isSafe() {
+		return nil, errClockUnsafe()
+	}
 	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
 }
 

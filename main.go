@@ -24,7 +24,6 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
 )
 
 func main() {
@@ -64,6 +63,8 @@ func commands() []command {
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
 		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"backup", "FILE", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
+		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
+		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
@@ -428,7 +429,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	if err != nil {
 		return err
 	}
-	e := newEngine(store, time.Now, cryptoSeed)
+	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 	err = e.open(context.Background())
 	if err == nil {
 		a := &admin{engine: e, flush: func(context.Context) error { return nil }}

@@ -123,10 +123,12 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 			err = errors.Join(err, store.Close())
 		}
 	}()
-	e := newEngine(store, time.Now, cryptoSeed)
+	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e.clock.changed = logClock(log)
 	if err := e.open(ctx); err != nil {
 		return err
 	}
+	e.now() // so that a clock that is wrong from the start is logged at once
 	a := newAPI(e, trusted, log)
 	a.lines = lines
 
@@ -158,7 +160,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		a.keepHouse(background)
 	})
 	if plan := c.backups; plan.every > 0 {
-		plan.make, plan.now, plan.log = store.backup, time.Now, log
+		plan.make, plan.now, plan.log = store.backup, e.now, log
 		done.Go(func() { plan.run(background) })
 	}
 	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)
@@ -183,7 +185,9 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	done.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	err = errors.Join(err, a.limiter.flush(last, store))
+	if e.clock.isSafe() {
+		err = errors.Join(err, a.limiter.flush(last, store))
+	}
 	if err == nil {
 		log.Info("stopped")
 	}
@@ -261,7 +265,10 @@ func (a *api) keepHouse(ctx context.Context) {
 				what, err = "recount", a.engine.recount(ctx)
 			}
 		case <-flush.C:
-			if what, err = "usage", a.limiter.flush(ctx, a.engine.store); err == nil {
+			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
+				what, err = "usage", a.limiter.flush(ctx, a.engine.store)
+			}
+			if err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
 			}
 		}
