@@ -59,6 +59,8 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"import/done":   operation(a.importDone),
 		"export/rows":   operation(a.exportRows),
 		"organizations": operation(a.organizations),
+		"clock":         operation(a.clock),
+		"clock/accept":  operation(a.acceptClock),
 	}
 }
 
@@ -85,7 +87,8 @@ func (a *admin) apply(ctx context.Context, in applyRequest) (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	return done, a.engine.recount(ctx)
+	a.engine.clock.wrote(now)
+	return done, a.engine.recountBy(ctx, a.engine.commandTime)
 }
 
 type orgRequest struct {

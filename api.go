@@ -1237,6 +1237,9 @@ func (a *api) isReady(r *request) (action, error) {
 	if !ready || a.engine.store.refusing.Load() {
 		return nil, newError("unavailable").header("Retry-After", "1")
 	}
+	if !a.engine.clock.isSafe() {
+		return nil, errClockUnsafe()
+	}
 	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
 }
 

@@ -101,6 +101,9 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 			return nil, err
 		}
 	}
+	if err := noteLatest(tx, next.Number, m.now); err != nil {
+		return nil, err
+	}
 	return result, saveConfig(tx, next)
 }
 

@@ -23,6 +23,8 @@ func (i instant) time() time.Time { return time.UnixMilli(int64(i)).UTC() }
 
 func (i instant) add(d time.Duration) instant { return i + instant(d.Milliseconds()) }
 
+func (i instant) sub(o instant) time.Duration { return time.Duration(i-o) * time.Millisecond }
+
 // layoutMillis is ISO 8601 in UTC with milliseconds (contract §1).
 const layoutMillis = "2006-01-02T15:04:05.000Z"
 

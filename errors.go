@@ -65,6 +65,7 @@ var errorTable = map[string]struct {
 	"idempotency_key_reused":     {http.StatusUnprocessableEntity, "La Idempotency-Key ya se usó con otra solicitud"},
 	"internal":                   {http.StatusInternalServerError, "Error interno del servidor"},
 	"unavailable":                {http.StatusServiceUnavailable, "Servicio no disponible temporalmente"},
+	"clock_unsafe":               {http.StatusServiceUnavailable, "El reloj del servidor no es fiable"},
 }
 
 // An apiError is an error in the client's words. Its text and context may be

@@ -216,6 +216,9 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 			p.reached.Store(new(*n))
 			return outcomes, batch.flush(tx)
 		})
+		if p.err == nil {
+			e.clock.wrote(now)
+		}
 	}()
 	<-begun
 	return p
@@ -297,7 +300,7 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 	if err != nil {
 		return struct{}{}, err
 	}
-	return struct{}{}, a.engine.sweep(ctx)
+	return struct{}{}, a.engine.sweepBy(ctx, a.engine.commandTime)
 }
 
 // identityOf normalizes a row's e-mail and phone.

@@ -66,6 +66,8 @@ func commands() []command {
 		{"key revoke", "KEY_ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"backup", "FILE", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
+		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
+		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
@@ -439,7 +441,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	if err != nil {
 		return err
 	}
-	e := newEngine(store, time.Now, cryptoSeed)
+	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 	e.log = slog.New(slog.NewJSONHandler(c.stderr, nil))
 	file, _ := store.(*boltStore)
 	if err := e.open(context.Background()); err != nil {
@@ -764,7 +766,7 @@ func runMigrate(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.takeUp(ctx, newEngine(store, time.Now, cryptoSeed), store)
+	done, err := c.takeUp(ctx, newEngineBy(newWallClock(theMachine()), store, cryptoSeed), store)
 	if err != nil {
 		return errors.Join(err, store.leave())
 	}
@@ -808,7 +810,11 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 	if c.noCopy {
 		keep = nil
 	}
-	return e.migrate(ctx, keep)
+	done, err := e.migrate(ctx, keep)
+	if err != nil {
+		return nil, err
+	}
+	return done, e.open(ctx)
 }
 
 func runVersion(_ context.Context, c *invocation) error {

@@ -46,7 +46,7 @@ import (
 //	c org cust 6 prog day rule   → times the rule, by its key, was used by the customer on a day; only of late
 //	c org cust 7 reward(16)      → redemptions of the reward by the customer, cancelled ones not counted
 //	d due org cust prog          → nothing; the account changes by itself at due
-//	n org                        → counters: the last of each sequence
+//	n org                        → counters: the last of each sequence; the latest moment written (primary)
 //	l org 'c' n                  → cust; customers in the order they came
 //	l org 'p' n, l org 'r' n     → seq of the sale; purchases, returns
 //	T org id(16)                 → seq of the sale
@@ -123,7 +123,7 @@ const (
 )
 
 // counters are the last numbers given in each sequence of an organization,
-// and so the totals.
+// and so the totals; and the latest moment that a write of it carries (latest.go).
 type counters struct {
 	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
 
@@ -153,7 +153,7 @@ func usualSizes() sizes { return sizes{usualLog(), usualFew()} }
 // An engine runs the business on a store.
 type engine struct {
 	store   *watchedStore
-	now     func() time.Time
+	clock   *wallClock
 	seed    func() seed
 	configs cache[uint32, *config]
 	callers cache[[32]byte, caller]                  // by the hash of their key
@@ -165,10 +165,20 @@ type engine struct {
 	imports imports // under way: the sweep waits for them
 }
 
+// newEngine makes an engine whose caller keeps time itself.
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
-	w := watch(s)
-	return &engine{store: w, now: now, seed: newSeed, slices: &w.slices, sizes: usualSizes(), log: slog.New(slog.DiscardHandler)}
+	return newEngineBy(heldClock(now), s, newSeed)
 }
+
+// newEngineBy makes an engine that goes by a clock.
+func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
+	w := watch(s)
+	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), log: slog.New(slog.DiscardHandler)}
+}
+
+// now is the moment that reads and the operator's commands are as of, also while the
+// clock is unsafe. What writes by itself, or for a client, asks the clock.
+func (e *engine) now() time.Time { return e.clock.now() }
 
 // A txn is one transaction on behalf of one organization at one moment. All
 // of the domain works on it and takes times and ids from nowhere else.
@@ -184,11 +194,14 @@ type txn struct {
 	filter    *replayFilter   // of replays; nil: none
 	slices    *knownSlices
 	*sizes
-	dated     dated    // the moment whose day was asked for last
-	buf       writer   // what was written last
-	hot       [64]byte // what hotOrgKey or hotKey returned last
-	readOnly  bool     // a View: what must write to answer does so on an overlay
-	importing bool     // whoever made it calls indexUntil
+	dated     dated         // the moment whose day was asked for last
+	buf       writer        // what was written last
+	hot       [64]byte      // what hotOrgKey or hotKey returned last
+	began     instant       // the moment that its writes carry; now is a sale's own where that is imported
+	steppedOn time.Duration // by how much that is later than the caller's, for another's write
+	wrote     bool          // anything
+	readOnly  bool          // a View: what must write to answer does so on an overlay
+	importing bool          // whoever made it calls indexUntil
 }
 
 // A held is what a transaction keeps back until its end, since others of its
@@ -214,7 +227,13 @@ func (h *held) copyFrom(o *held) {
 // The caller makes now and seed before, so that a second run does the same.
 func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 	t := new(txn)
-	return t, e.begin(t, e.store.version(), tx, org, now, s)
+	if err := e.begin(t, e.store.version(), tx, org, now, s); err != nil {
+		return nil, err
+	}
+	if e.clock == nil || e.clock.trusted {
+		return t, nil
+	}
+	return t, t.stepOn()
 }
 
 // begin makes t a transaction; v was taken before tx began.
@@ -223,7 +242,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	if err != nil {
 		return err
 	}
-	t.Tx, t.ids, t.org, t.cfg = tx, mint{now: now, seed: s}, org, cfg
+	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
 	t.filter, t.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
@@ -261,7 +280,7 @@ func rehearse[T any](ctx context.Context, e *engine, org uint32, now instant, fn
 // write runs fn in an Update of one organization.
 func write[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (T, error) {
 	s := e.seed()
-	return update(ctx, e.store, func(tx Tx) (T, error) {
+	v, err := update(ctx, e.store, func(tx Tx) (T, error) {
 		return runTxn(e, tx, org, now, s, func(t *txn) (T, error) {
 			v, err := fn(t)
 			if err != nil {
@@ -270,6 +289,10 @@ func write[T any](ctx context.Context, e *engine, org uint32, now instant, fn fu
 			return v, t.commit()
 		})
 	})
+	if err == nil {
+		e.clock.wrote(now)
+	}
+	return v, err
 }
 
 func runTxn[T any](e *engine, tx Tx, org uint32, now instant, s seed, fn func(*txn) (T, error)) (T, error) {
@@ -329,11 +352,21 @@ func (t *txn) commit() error {
 	if err := t.saveLogged(); err != nil {
 		return err
 	}
-	if t.counters == nil {
+	if !t.wrote {
 		return nil
 	}
-	return t.put(t.hotOrgKey('n'), t.counters)
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	n.Latest = max(n.Latest, t.began)
+	return t.put(t.hotOrgKey('n'), n)
 }
+
+// Put and Delete take note that the transaction writes.
+
+func (t *txn) Put(key, value []byte) error { t.wrote = true; return t.Tx.Put(key, value) }
+func (t *txn) Delete(key []byte) error     { t.wrote = true; return t.Tx.Delete(key) }
 
 // config returns the organization's configuration as this transaction sees
 // it. The caller took v before the transaction began, or within one that writes.

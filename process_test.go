@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,7 +18,7 @@ import (
 // Tests of what only a process can suffer (to be killed, to run out of disk,
 // to be signalled) run the real binary, built once for all of them.
 
-// builtBinaries are those that were built, by the folder of their main.
+// builtBinaries are those that were built, by the folder of their main and how.
 var builtBinaries struct {
 	sync.Mutex
 	dir   string
@@ -34,13 +35,14 @@ func TestMain(m *testing.M) {
 }
 
 // builtBinary returns the path of the binary of the main package in a folder of the
-// module; "." is sello itself.
-func builtBinary(t testing.TB, folder string) string {
+// module; "." is sello itself. Flags are for go build.
+func builtBinary(t testing.TB, folder string, flags ...string) string {
 	t.Helper()
+	name := strings.Join(append(flags, "./"+folder), " ")
 	b := &builtBinaries
 	b.Lock()
 	defer b.Unlock()
-	if path := b.paths[folder]; path != "" {
+	if path := b.paths[name]; path != "" {
 		return path
 	}
 	if b.dir == "" {
@@ -51,10 +53,10 @@ func builtBinary(t testing.TB, folder string) string {
 		b.dir, b.paths = dir, map[string]string{}
 	}
 	path := filepath.Join(b.dir, fmt.Sprintf("main%d.exe", len(b.paths)))
-	if out, err := exec.Command("go", "build", "-o", path, "./"+folder).CombinedOutput(); err != nil {
-		t.Fatalf("go build ./%s: %v\n%s", folder, err, out)
+	if out, err := exec.Command("go", append([]string{"build", "-o", path}, strings.Fields(name)...)...).CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", name, err, out)
 	}
-	b.paths[folder] = path
+	b.paths[name] = path
 	return path
 }
 

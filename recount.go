@@ -31,13 +31,39 @@ func needsRecount(old, next *config) bool {
 // startRecount has all customers of an organization counted anew.
 func startRecount(tx Tx, org uint32) error { return putUint(tx, orgKey('q', org), 1) }
 
-// recount counts whatever customers of any organization have to be.
+// recountAll is startRecount where no document is the reason.
+func recountAll(tx Tx, org uint32) error {
+	raw, _, err := tx.Get(newKey('o').byte('c').u32(org))
+	if err != nil {
+		return err
+	}
+	cfg, err := parseConfig(raw)
+	if err != nil {
+		return err
+	}
+	cfg.Recount = true
+	if err := saveConfig(tx, cfg); err != nil {
+		return err
+	}
+	return startRecount(tx, org)
+}
+
+// recount counts whatever customers of any organization have to be. While the clock is
+// unsafe it waits.
 func (e *engine) recount(ctx context.Context) error {
+	return unlessUnsafe(e.recountBy(ctx, e.clock.forWriting))
+}
+
+func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) error {
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil // it would bring accounts up to today as the sweep does
 	}
 	for {
-		now, s := instantOf(e.now()), e.seed()
+		now, err := moment()
+		if err != nil {
+			return err
+		}
+		s := e.seed()
 		org, err := view(ctx, e.store, func(tx Tx) (uint32, error) {
 			for entry, err := range scan(tx, newKey('q'), false) {
 				if err != nil {
@@ -63,6 +89,7 @@ func (e *engine) recount(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		e.clock.wrote(now)
 	}
 }
 

@@ -21,9 +21,9 @@ import (
 
 // The way of a request, in the order of contract §3:
 //
-//	route → request id → key → limits → scope → media type and size → JSON →
-//	fields (the handler's first half) → one transaction (its second half) →
-//	encode → write → one line in the log
+//	route → request id → key → limits → scope → the clock, of a write → media type
+//	and size → JSON → fields (the handler's first half) → one transaction (its second
+//	half) → encode → write → one line in the log
 //
 // serve owns it all, so that a handler is a few lines: it reads its fields
 // and returns what is to be done in the transaction.
@@ -129,8 +129,8 @@ var (
 
 // newExchange begins the response to a request.
 func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	started := a.engine.now()
-	x := &exchange{ResponseWriter: w, api: a, started: started, request: request{Request: r, now: instantOf(started)}}
+	started, clock := a.engine.clock.read()
+	x := &exchange{ResponseWriter: w, api: a, started: started.wall, request: request{Request: r, now: instantOf(clock.moment(started))}}
 	x.request.query.fault = &x.noQuery
 	x.requestID[0] = a.requestID(r)
 	h := w.Header()
@@ -193,7 +193,7 @@ func (x *exchange) finish(r *http.Request) {
 	}
 	if x.api.lines != nil {
 		var line [512]byte
-		x.api.lines.add(x.appendLogLine(line[:0], r, x.api.engine.now()))
+		x.api.lines.add(x.appendLogLine(line[:0], r, x.api.engine.clock.machine.read().wall))
 	}
 }
 
@@ -227,11 +227,16 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 		}
 	}
 	if r.Method == http.MethodPost {
+		if _, err := x.api.engine.clock.forWriting(); err != nil {
+			return 0, nil, err
+		}
 		if err := x.readBody(req); err != nil {
 			return 0, nil, err
 		}
 		// A slow body took its time: what happens, happens now.
-		req.now = instantOf(x.api.engine.now())
+		if req.now, err = x.api.engine.clock.forWriting(); err != nil {
+			return 0, nil, err
+		}
 	}
 	if r.URL.RawQuery != "" {
 		if req.query, err = parseQuery(r.URL.RawQuery); err != nil {
@@ -415,6 +420,9 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		return x.rehearse(req, act)
 	}
 	given, err := write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+		if err := t.inTime(); err != nil {
+			return answer{}, err
+		}
 		i, first, err := t.firstReplay(req.retries)
 		if err != nil {
 			return answer{}, err
@@ -509,7 +517,7 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 func (x *exchange) fail(err error) {
 	e := publicError(err)
 	x.code = e.code
-	if e.status >= 500 {
+	if e.status >= 500 && e.code != "clock_unsafe" { // of which one line tells for all
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {

@@ -78,16 +78,25 @@ func (s schemaState) check() error {
 }
 
 // open makes a new store ready for use and refuses, with a schemaError, one of
-// another version, in which it changes nothing.
+// another version, in which it changes nothing. The latest moment in the store is what
+// the clock is judged by from here on.
 func (e *engine) open(ctx context.Context) error {
 	s, err := view(ctx, e.store, readSchema)
 	if err == nil {
 		err = s.check()
 	}
-	if err != nil || s.version != 0 {
+	if err == nil && s.version == 0 {
+		err = e.store.Update(ctx, func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion) })
+	}
+	if err != nil {
 		return err
 	}
-	return e.store.Update(ctx, func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion) })
+	latest, err := view(ctx, e.store, latestWritten)
+	if err != nil && !errors.Is(err, errCorrupt) && !errors.Is(err, errRecord) { // a damaged file serves what can be read of it
+		return err
+	}
+	e.clock.start(latest)
+	return nil
 }
 
 // A migrated tells of a migration that was made.

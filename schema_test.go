@@ -29,7 +29,7 @@ import (
 // balances.txt has what each customer had, and had pending, when it was left.
 
 // fileMoment is shortly after the files were left, before anything becomes due.
-var fileMoment = time.Date(2026, 11, 23, 1, 30, 0, 0, time.UTC)
+var fileMoment = time.Date(2026, 11, 23, 2, 45, 0, 0, time.UTC)
 
 // unpackFile puts a file of testdata/files, with its journals, into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {

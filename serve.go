@@ -120,6 +120,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 			err = errors.Join(err, store.Close())
 		}
 	}()
+	e.now() // so that a clock that is wrong from the start is logged at once
 	a := newAPI(e, trusted, log)
 	a.lines = lines
 
@@ -151,7 +152,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		a.keepHouse(background)
 	})
 	if plan := c.backups; plan.every > 0 {
-		plan.make, plan.now, plan.log = store.backup, time.Now, log
+		plan.make, plan.now, plan.log = store.backup, e.now, log
 		done.Go(func() { plan.run(background) })
 	}
 	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)
@@ -176,7 +177,9 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	done.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	err = errors.Join(err, a.limiter.flush(last, store))
+	if e.clock.isSafe() {
+		err = errors.Join(err, a.limiter.flush(last, store))
+	}
 	if err == nil {
 		log.Info("stopped")
 	}
@@ -200,8 +203,8 @@ func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store
 	}
 	store, err = openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
 	if err == nil {
-		e = newEngine(store, time.Now, cryptoSeed)
-		e.log = log
+		e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+		e.log, e.clock.changed = log, logClock(log)
 		var done *migrated
 		if done, err = c.takeUp(ctx, e, store); done != nil {
 			log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
@@ -293,7 +296,10 @@ func (a *api) keepHouse(ctx context.Context) {
 			}
 		case <-flush.C:
 			a.engine.store.tryWrite(ctx)
-			if what, err = "usage", a.limiter.flush(ctx, a.engine.store); err == nil {
+			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
+				what, err = "usage", a.limiter.flush(ctx, a.engine.store)
+			}
+			if err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
 			}
 		}

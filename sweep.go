@@ -15,13 +15,23 @@ const (
 // sweep writes down what has become due by itself: points that expired or
 // became available, days that left a tier's window (contract §8). Balances
 // are right without it; it lets the ledger follow. It also drops replays that
-// are too old to be asked for. While an import is under way it waits.
+// are too old to be asked for. While an import is under way, or the clock is unsafe, it waits.
 func (e *engine) sweep(ctx context.Context) error {
+	return unlessUnsafe(e.sweepBy(ctx, e.clock.forWriting))
+}
+
+// sweepBy asks for the moment before each transaction, since the clock may have become
+// wrong meanwhile.
+func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) error {
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil
 	}
 	for {
-		now, s := instantOf(e.now()), e.seed()
+		now, err := moment()
+		if err != nil {
+			return err
+		}
+		s := e.seed()
 		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
 			list, err := dueAccounts(tx, now, 1)
 			return len(list) > 0, err
@@ -42,12 +52,16 @@ func (e *engine) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		e.clock.wrote(now)
 		if len(strays) > 0 {
 			e.log.Warn("stray due entries removed", "keys", strays)
 		}
 	}
 	for {
-		now := instantOf(e.now())
+		now, err := moment()
+		if err != nil {
+			return err
+		}
 		stale, err := view(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, e.slices, now) })
 		if err != nil {
 			return err
@@ -117,6 +131,9 @@ func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (stray
 		t := txns[d.org]
 		if known && t == nil {
 			if t, err = e.inTxn(tx, d.org, now, s); err != nil {
+				return nil, err
+			}
+			if err := t.inTime(); err != nil {
 				return nil, err
 			}
 			txns[d.org] = t

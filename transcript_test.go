@@ -59,7 +59,13 @@ import (
 //	let NAME = MEMBER      name a member of the next response
 //	repeat N               send the next request so often, all but the last get 2xx
 //	show limits            show the RateLimit headers from here on
-//	clock TIME, clock +1h  set or move the held clock; d, h, m, s and ms
+//	clock TIME, clock +1h  let time pass; d, h, m, s and ms
+//	machine TIME           set the machine's clock to what it is not; machine right
+//	                       sets it right, machine synchronized (unsynchronized) is
+//	                       what its kernel says of it
+//	suspend +10h           let the machine sleep
+//	accept                 sello clock accept
+//	verify                 sello verify, as after each transcript
 //	apply FILE             apply a document; what it makes is then called
 //	                       $espresso, $club, $club.currency, $club.base (a rule)
 //	                       if it is Café Luna's, $otra.espresso if it is Otra's
@@ -136,7 +142,10 @@ func newStep(paragraph string) step {
 type world struct {
 	*testing.T
 	store  *faultyStore
-	clock  time.Time
+	clock  time.Time     // what time it is
+	wrong  time.Duration // by how much the machine's clock is ahead of it
+	slept  time.Duration
+	synced bool // what the machine's kernel says
 	engine *engine
 	api    *api
 	admin  *admin
@@ -162,7 +171,6 @@ func newWorld(t *testing.T, s Store) *world {
 		texts: map[string]int{}, names: map[string]string{}, keys: map[string]id{},
 	}
 	w.start()
-	w.must(w.engine.open(t.Context()))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
 	w.addr = listener.Addr().String()
@@ -183,13 +191,25 @@ func newWorld(t *testing.T, s Store) *world {
 
 // start makes a server that knows nothing but what is in the store.
 func (w *world) start() {
-	w.engine = newEngine(w.store, func() time.Time { return w.clock }, func() seed {
+	w.engine = newEngineBy(newWallClock(worldMachine{w}), w.store, func() seed {
 		w.seeds++
 		return sha256.Sum256(fmt.Appendf(nil, "%s %d", w.seed, w.seeds))
 	})
+	w.must(w.engine.open(w.Context()))
 	w.api = newAPI(w.engine, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, w.log())
 	w.admin = &admin{engine: w.engine, flush: flushOf(w.api)}
 }
+
+// A worldMachine's clock is right until a transcript sets it wrong.
+type worldMachine struct{ w *world }
+
+func (m worldMachine) read() reading {
+	awake, _ := m.awake()
+	return reading{m.w.clock.Add(m.w.wrong), awake - m.w.slept}
+}
+
+func (m worldMachine) awake() (time.Duration, bool)    { return m.w.clock.Sub(time.Unix(0, 0)), true }
+func (m worldMachine) synchronized() (yes, known bool) { return m.w.synced, true }
 
 func (w *world) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -271,7 +291,19 @@ func (w *world) direct(line string) {
 	case "show":
 		w.showLimits = true
 	case "clock":
-		w.setClock(rest)
+		w.clock = w.moved(w.clock, rest)
+		w.must(w.engine.correctClock(w.Context())) // as the server does every second
+	case "machine":
+		w.setMachine(rest)
+	case "suspend":
+		before := w.clock
+		w.clock = w.moved(before, rest)
+		w.slept += w.clock.Sub(before)
+	case "verify":
+		w.verify()
+	case "accept":
+		_, err := w.admin.acceptClock(w.Context(), struct{}{})
+		w.must(err)
 	case "apply":
 		raw, err := os.ReadFile(filepath.Join("testdata", "world", rest))
 		w.must(err)
@@ -324,20 +356,35 @@ func (w *world) direct(line string) {
 	}
 }
 
-func (w *world) setClock(to string) {
+// moved is what `clock` makes of a clock.
+func (w *world) moved(clock time.Time, to string) time.Time {
 	by, relative := strings.CutPrefix(to, "+")
 	if days, ok := strings.CutSuffix(by, "d"); ok && relative {
 		n, err := strconv.Atoi(days)
 		w.must(err)
-		w.clock = w.clock.AddDate(0, 0, n)
-	} else if relative {
+		return clock.AddDate(0, 0, n)
+	}
+	if relative {
 		d, err := time.ParseDuration(by)
 		w.must(err)
-		w.clock = w.clock.Add(d)
-	} else {
+		return clock.Add(d)
+	}
+	t, err := time.Parse(time.RFC3339, to)
+	w.must(err)
+	return t
+}
+
+// setMachine sets the machine's clock, or what its kernel says of it.
+func (w *world) setMachine(to string) {
+	switch to {
+	case "synchronized", "unsynchronized":
+		w.synced = to == "synchronized"
+	case "right":
+		w.wrong = 0
+	default:
 		t, err := time.Parse(time.RFC3339, to)
 		w.must(err)
-		w.clock = t
+		w.wrong = t.Sub(w.clock)
 	}
 }
 

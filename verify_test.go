@@ -162,6 +162,9 @@ func TestVerifySeesMissing(t *testing.T) {
 	all := s.entries()
 	for i, e := range all {
 		table := tableOf(e.Key)
+		if n, err := decodeRecord[counters](e.Value); table == "n" && err == nil && *n == (counters{Latest: n.Latest}) {
+			continue // there is nothing yet to count
+		}
 		if got := s.seen(slices.Delete(slices.Clone(all), i, i+1)); got != (unseen[table] == "") {
 			t.Errorf("entry %x of table %s is missing: seen is %t", e.Key, table, got)
 		}
@@ -210,6 +213,7 @@ var told = map[string]string{
 	"c0.Status":         "told once",
 	"c1.Lots.AvailFrom": "does not matter once the lot is available",
 	"c2.AvailFrom":      "does not matter once the lot is available",
+	"n.Latest":          "when something was written last is told nowhere else",
 	"n.Replays":         "what was answered is told nowhere else",
 	"r.Comment":         "told once",
 	"r.RewardName":      "the reward may have another name by now",

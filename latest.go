@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Latest is the latest moment that any committed write carries: by it a wrong clock is
+// known after a restart (wallclock.go). Each organization keeps its own with its
+// counters, so that a write needs no key for it that others write too.
+
+// latestWritten is the latest of all organizations; 0 if there is none.
+func latestWritten(tx Tx) (latest instant, err error) {
+	for e, err := range scan(tx, newKey('n'), false) {
+		if err != nil {
+			return 0, err
+		}
+		n, err := decodeRecord[counters](e.Value)
+		if err != nil {
+			return 0, err
+		}
+		latest = max(latest, n.Latest)
+	}
+	return latest, nil
+}
+
+// stepOn keeps time from stepping back within an organization, for which others may
+// have written since the caller asked for the moment: then the transaction has theirs.
+func (t *txn) stepOn() error {
+	n, err := t.count()
+	if err != nil || n.Latest <= t.now {
+		return err
+	}
+	t.steppedOn = n.Latest.sub(t.now)
+	t.now, t.began = n.Latest, n.Latest
+	return nil
+}
+
+// inTime is clock_unsafe where the clock differs from that of another server by too
+// much to say which one is right.
+func (t *txn) inTime() error {
+	if t.steppedOn > clockSlack {
+		return errClockUnsafe()
+	}
+	return nil
+}
+
+// noteLatest is what commit does, for who writes an organization without a txn.
+func noteLatest(tx Tx, org uint32, now instant) error {
+	k := orgKey('n', org)
+	n, err := get[counters](tx, k)
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		n = new(counters)
+	}
+	n.Latest = max(n.Latest, now)
+	return put(tx, k, n)
+}
+
+// setLatest sets the latest moment of every organization. Where that lowers it, time
+// has stepped back, and days that have left a rolling tier window too early have to come
+// back to it: so customers are counted anew.
+func setLatest(tx Tx, now instant) error {
+	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return err
+	}
+	for org := uint32(1); org <= uint32(organizations); org++ {
+		k := orgKey('n', org)
+		n, err := get[counters](tx, k)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			n = new(counters)
+		}
+		if n.Latest > now {
+			if err := recountAll(tx, org); err != nil {
+				return err
+			}
+		}
+		n.Latest = now
+		if err := put(tx, k, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commandTime is the moment of what an operator's command writes, whatever is thought of
+// the clock.
+func (e *engine) commandTime() (instant, error) { return instantOf(e.now()), nil }
+
+// unlessUnsafe leaves out that a task has to wait for the clock.
+func unlessUnsafe(err error) error {
+	if errors.Is(err, errClockUnsafe()) {
+		return nil
+	}
+	return err
+}
+
+// acceptClock takes the wall clock for right, whatever was thought of it.
+func (e *engine) acceptClock(ctx context.Context) error {
+	r, _ := e.clock.read()
+	at := max(instantOf(r.wall), 1) // 0 stands for none
+	if err := e.store.Update(ctx, func(tx Tx) error { return setLatest(tx, at) }); err != nil {
+		return err
+	}
+	e.clock.accept(at)
+	return nil
+}
+
+// correctClock lowers latest where a kernel that is synchronized contradicts it.
+func (e *engine) correctClock(ctx context.Context) error {
+	if _, s := e.clock.read(); !s.contradicted {
+		return nil
+	}
+	return e.acceptClock(ctx)
+}
+
+// logClock logs when the clock is found unsafe, and when it is safe again.
+func logClock(log *slog.Logger) func(*clockState) {
+	return func(s *clockState) {
+		if s.verdict == clockSafe {
+			log.Info("clock safe", "wall", instantOf(s.wall))
+			return
+		}
+		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
+	}
+}
+
+// A clockReport is what `sello clock` tells.
+type clockReport struct {
+	Wall         instant `json:"wall"`
+	Latest       instant `json:"latest"`       // of the store
+	Synchronized *bool   `json:"synchronized"` // null: the system does not say
+	State        verdict `json:"state"`
+	Now          instant `json:"now"` // what reads and commands are as of
+}
+
+func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
+	latest, err := view(ctx, a.engine.store, latestWritten)
+	if err != nil {
+		return nil, err
+	}
+	c := a.engine.clock
+	r, s := c.read()
+	report := &clockReport{Wall: instantOf(r.wall), Latest: latest, State: s.verdict, Now: instantOf(s.moment(r))}
+	if yes, known := c.machine.synchronized(); known {
+		report.Synchronized = &yes
+	}
+	return report, nil
+}
+
+func (a *admin) acceptClock(ctx context.Context, in struct{}) (*clockReport, error) {
+	if err := a.engine.acceptClock(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.engine.recountBy(ctx, a.engine.commandTime); err != nil {
+		return nil, err
+	}
+	return a.clock(ctx, in)
+}
+
+func runClock(ctx context.Context, c *invocation) error { return c.reportClock(ctx, "clock") }
+
+func runClockAccept(ctx context.Context, c *invocation) error {
+	return c.reportClock(ctx, "clock/accept")
+}
+
+// reportClock runs an operation that answers with a clockReport.
+func (c *invocation) reportClock(ctx context.Context, operation string) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out clockReport
+		if err := call(ctx, operation, struct{}{}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			latest := "ninguno"
+			if out.Latest != 0 {
+				latest = out.Latest.String()
+			}
+			fmt.Fprintf(w, "reloj de la máquina:     %s, %s\núltimo momento escrito:  %s\nse considera:            %s\n",
+				out.Wall, out.syncText(), latest, clockWords[out.State])
+			if out.Now != out.Wall {
+				fmt.Fprintf(w, "hora con la que se sigue: %s\n", out.Now)
+			}
+		})
+	})
+}
+
+var clockWords = map[verdict]string{
+	clockSafe:   "fiable",
+	clockBehind: "atrasado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
+	clockAhead:  "adelantado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
+}
+
+func (r *clockReport) syncText() string {
+	switch {
+	case r.Synchronized == nil:
+		return "no se sabe si está sincronizado"
+	case *r.Synchronized:
+		return "sincronizado"
+	}
+	return "sin sincronizar"
+}

@@ -1,0 +1,53 @@
+//go:build clocktest
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"time"
+)
+
+// theMachine is, in the build for tests of the clock alone, one whose wall clock is
+// as wrong as the file says that SELLO_CLOCKTEST names:
+//
+//	{"offset": "87600h", "synchronized": true}
+//
+// It is read at each reading of the clock, so that a test can set the clock of a
+// server that runs.
+func theMachine() machine {
+	return setClock{newSystemClock(), os.Getenv("SELLO_CLOCKTEST")}
+}
+
+type setClock struct {
+	machine
+	file string
+}
+
+type clockSetting struct {
+	Offset       string `json:"offset"`
+	Synchronized bool   `json:"synchronized"`
+}
+
+func (m setClock) setting() (s clockSetting) {
+	raw, err := os.ReadFile(m.file)
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func (m setClock) read() reading {
+	r := m.machine.read()
+	offset, err := time.ParseDuration(m.setting().Offset)
+	if err != nil {
+		panic(err)
+	}
+	r.wall = r.wall.Round(0).Add(offset)
+	return r
+}
+
+func (m setClock) synchronized() (yes, known bool) { return m.setting().Synchronized, true }

@@ -1,0 +1,429 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A testMachine is a machine whose clocks a test holds.
+type testMachine struct {
+	wall        time.Time
+	up, slept   time.Duration // since it was started
+	notAwake    bool          // it has no clock that counts sleep
+	synced      bool
+	unsure      bool // its kernel does not say whether it is
+	syncedAsked int
+}
+
+func (m *testMachine) read() reading { return reading{m.wall, m.up} }
+
+func (m *testMachine) awake() (time.Duration, bool) { return m.up + m.slept, !m.notAwake }
+
+func (m *testMachine) synchronized() (yes, known bool) {
+	m.syncedAsked++
+	return m.synced, !m.unsure
+}
+
+// pass lets time go on, sleep likewise while the machine is suspended.
+func (m *testMachine) pass(d time.Duration)  { m.wall, m.up = m.wall.Add(d), m.up+d }
+func (m *testMachine) sleep(d time.Duration) { m.wall, m.slept = m.wall.Add(d), m.slept+d }
+
+// moment is the moment that s spells.
+func moment(t testing.TB, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestJudge(t *testing.T) {
+	const at, hour, day = instant(1_800_000_000_000), instant(3_600_000), instant(86_400_000)
+	since := func(ran, passed time.Duration) clockFacts {
+		return clockFacts{wall: at, latest: at, compared: true, ran: ran, passed: passed}
+	}
+	for _, c := range []struct {
+		reason string
+		facts  clockFacts
+		want   verdict
+	}{
+		{"a new file", clockFacts{wall: at}, clockSafe},
+		{"a new file in 1970", clockFacts{wall: 1000, born: at}, clockBehind},
+		{"just before the program's own date", clockFacts{wall: at - 1, born: at}, clockBehind},
+		{"at the program's own date", clockFacts{wall: at, born: at}, clockSafe},
+		{"the last write was now", clockFacts{wall: at, latest: at}, clockSafe},
+		{"an hour behind", clockFacts{wall: at, latest: at + hour}, clockSafe},
+		{"more than an hour behind", clockFacts{wall: at, latest: at + hour + 1}, clockBehind},
+		{"closed for 45 days", clockFacts{wall: at, latest: at - 45*day}, clockSafe},
+		{"closed for longer", clockFacts{wall: at, latest: at - 45*day - 1}, clockAhead},
+		{"ten years ahead at the start", clockFacts{wall: at, latest: at - 3650*day}, clockAhead},
+		{"an hour more than has passed", since(3*time.Hour, 2*time.Hour), clockSafe},
+		{"more than that", since(3*time.Hour+1, 2*time.Hour), clockAhead},
+		{"a year that has passed", clockFacts{wall: at, latest: at - 365*day, compared: true, ran: 8760 * time.Hour, passed: 8760 * time.Hour}, clockSafe},
+		{"set back, but not behind the last write", clockFacts{wall: at, latest: at - 5*hour, compared: true, ran: 0, passed: 3 * time.Hour}, clockSafe},
+		{"behind, though it agrees with what has passed", clockFacts{wall: at, latest: at + 2*hour, compared: true}, clockBehind},
+	} {
+		if got := c.facts.judge(); got != c.want {
+			t.Errorf("%s: it is %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestWallClock tells a clock's story: what happens to the machine, whether
+// anything may be written then, and at what moment. The clock starts at noon on
+// 2027-03-01, when the last write was an hour old.
+func TestWallClock(t *testing.T) {
+	type event struct {
+		what func(*testMachine, *wallClock)
+		want string // moment of a write, with - before it one of a read, since nothing may be written
+	}
+	pass := func(d time.Duration) func(*testMachine, *wallClock) {
+		return func(m *testMachine, _ *wallClock) { m.pass(d) }
+	}
+	step := func(d time.Duration) func(*testMachine, *wallClock) {
+		return func(m *testMachine, _ *wallClock) { m.wall = m.wall.Add(d) }
+	}
+	sleep := func(d time.Duration) func(*testMachine, *wallClock) {
+		return func(m *testMachine, _ *wallClock) { m.sleep(d) }
+	}
+	synced := func(yes bool) func(*testMachine, *wallClock) {
+		return func(m *testMachine, _ *wallClock) { m.synced = yes; m.pass(time.Second) }
+	}
+	accept := func(m *testMachine, c *wallClock) { c.accept(instantOf(m.wall)) }
+	without := func(m *testMachine, _ *wallClock) { m.notAwake = true }
+	const year = 8766 * time.Hour
+	for _, story := range []struct {
+		name   string
+		events []event
+	}{
+		{"nothing is wrong", []event{{pass(0), "2027-03-01 12:00:00"}, {pass(time.Hour), "2027-03-01 13:00:00"}}},
+		{"2036 and back", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(9 * year), "-2027-03-01 12:00:00"}, {pass(time.Hour), "-2027-03-01 13:00:00"},
+			{step(-9 * year), "2027-03-01 13:00:00"},
+		}},
+		{"1970 and back", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(-57 * year), "-2027-03-01 12:00:00"}, {pass(time.Minute), "-2027-03-01 12:01:00"},
+			{step(57 * year), "2027-03-01 12:01:00"},
+		}},
+		{"1970 from the start", []event{
+			{step(-57 * year), "-2027-03-01 11:00:00"}, {pass(time.Minute), "-2027-03-01 11:01:00"}, {step(57 * year), "2027-03-01 12:01:00"},
+			{step(61 * time.Minute), "-2027-03-01 12:01:00"},
+		}},
+		{"half an hour on and back", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(30 * time.Minute), "2027-03-01 12:30:00"}, {step(-30 * time.Minute), "2027-03-01 12:30:00"},
+			{pass(10 * time.Minute), "2027-03-01 12:40:00"}, {step(30 * time.Minute), "2027-03-01 12:40:00"}, {pass(time.Minute), "2027-03-01 12:41:00"},
+		}},
+		{"an hour back, and a second more", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(-time.Hour), "2027-03-01 12:00:00"}, {step(-time.Second), "-2027-03-01 12:00:00"},
+		}},
+		{"jumps of less than a look would find", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(-50 * time.Millisecond), "2027-03-01 12:00:00"}, {pass(time.Second), "2027-03-01 12:00:00.95"},
+		}},
+		{"a night's suspend", []event{{pass(0), "2027-03-01 12:00:00"}, {sleep(9 * time.Hour), "2027-03-01 21:00:00"}}},
+		{"a jump in a suspend", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {sleep(9 * time.Hour), "2027-03-01 21:00:00"}, {step(2 * time.Hour), "-2027-03-01 21:00:00"},
+			{sleep(time.Hour), "-2027-03-01 22:00:00"},
+		}},
+		{"two hours on, in two steps", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(time.Hour), "2027-03-01 13:00:00"}, {step(time.Hour), "-2027-03-01 13:00:00"},
+		}},
+		{"closed for six weeks", []event{{step(42 * 24 * time.Hour), "2027-04-12 12:00:00"}}},
+		{"closed for 46 days, and accepted", []event{
+			{step(46 * 24 * time.Hour), "-2027-03-01 11:00:00"}, {pass(time.Hour), "-2027-03-01 12:00:00"}, {accept, "2027-04-16 13:00:00"},
+			{step(9 * year), "-2027-04-16 13:00:00"},
+		}},
+		{"closed for 46 days, and synchronized", []event{
+			{step(46 * 24 * time.Hour), "-2027-03-01 11:00:00"}, {synced(true), "2027-04-16 12:00:01"}, {synced(false), "2027-04-16 12:00:02"},
+		}},
+		{"set back and accepted", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {step(-24 * time.Hour), "-2027-03-01 12:00:00"}, {accept, "2027-02-28 12:00:00"},
+			{step(24 * time.Hour), "-2027-02-28 12:00:00"},
+		}},
+		{"1970, accepted", []event{{step(-57 * year), "-2027-03-01 11:00:00"}, {accept, "1970-03-01 06:00:00"}, {pass(time.Hour), "1970-03-01 07:00:00"}}},
+		{"synchronized in 2036", []event{{pass(0), "2027-03-01 12:00:00"}, {synced(true), "2027-03-01 12:00:01"}, {step(9 * year), "2036-02-29 18:00:01"}}},
+		{"synchronized, and behind: latest has to be lowered first", []event{
+			{pass(0), "2027-03-01 12:00:00"}, {synced(true), "2027-03-01 12:00:01"}, {step(-24 * time.Hour), "-2027-03-01 12:00:01"}, {accept, "2027-02-28 12:00:01"},
+		}},
+		{"set back by three hours to just before the last write", []event{
+			{pass(0), "2027-03-01 12:00:00"},
+			{func(m *testMachine, c *wallClock) {
+				m.pass(3 * time.Hour)
+				c.now()
+				m.wall = m.wall.Add(-190 * time.Minute)
+			}, "2027-03-01 12:00:00"},
+			{pass(5 * time.Minute), "2027-03-01 12:05:00"},
+		}},
+		{"no clock counts sleep", []event{
+			{without, "2027-03-01 12:00:00"}, {sleep(44 * 24 * time.Hour), "2027-04-14 12:00:00"}, {step(46 * 24 * time.Hour), "-2027-04-14 12:00:00"},
+		}},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z")}
+			c := newWallClock(m)
+			c.start(instantOf(moment(t, "2027-03-01T11:00:00Z")))
+			for i, e := range story.events {
+				e.what(m, c)
+				const layout = "2006-01-02 15:04:05.999"
+				at, err := c.forWriting()
+				got := at.time().Format(layout)
+				if err != nil {
+					got = "-" + instantOf(c.now()).time().Format(layout)
+				} else {
+					c.wrote(at)
+				}
+				if got != e.want {
+					t.Fatalf("event %d: a write carries %s, want %s", i+1, got, e.want)
+				}
+			}
+		})
+	}
+}
+
+// TestWallClockRandom: while a clock is safe the moments of writes never step back,
+// but where latest was lowered; and a safe one is near to the wall clock.
+func TestWallClockRandom(t *testing.T) {
+	histories(t, 1000, func(t *testing.T, rnd *rand.Rand) {
+		m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z"), notAwake: rnd.IntN(4) == 0}
+		c := newWallClock(m)
+		var latest instant
+		if rnd.IntN(3) > 0 {
+			latest = instantOf(m.wall.Add(-randomSpan(rnd)))
+		}
+		c.start(latest)
+		for range 50 {
+			m.meddle(rnd)
+			if rnd.IntN(20) == 0 {
+				latest = instantOf(m.wall)
+				c.accept(latest)
+				if !c.isSafe() {
+					t.Fatalf("unsafe at %s, though it was accepted", m.wall)
+				}
+			}
+			at, err := c.forWriting()
+			if err != nil {
+				continue
+			}
+			if at < latest {
+				t.Fatalf("a write at %s comes after one at %s", at, latest)
+			}
+			if wall := instantOf(m.wall); at < wall || at > wall.add(clockSlack) {
+				t.Fatalf("a write at %s, though the clock says %s and is safe", at, wall)
+			}
+			if rnd.IntN(3) > 0 {
+				latest = at
+				c.wrote(at)
+			}
+		}
+	})
+}
+
+// randomSpan is a span of time of any order of magnitude.
+func randomSpan(rnd *rand.Rand) time.Duration {
+	longest := pick(rnd, 10*time.Millisecond, time.Second, time.Hour, 3*oneDay, 100*oneDay, 20*365*oneDay)
+	return time.Duration(rnd.Int64N(int64(longest)))
+}
+
+// meddle does something to the machine's clocks.
+func (m *testMachine) meddle(rnd *rand.Rand) {
+	switch rnd.IntN(6) {
+	case 0:
+		m.sleep(randomSpan(rnd))
+	case 1:
+		m.wall = m.wall.Add(randomSpan(rnd))
+	case 2:
+		m.wall = m.wall.Add(-randomSpan(rnd))
+	case 3:
+		m.synced = rnd.IntN(4) == 0
+	default:
+		m.pass(randomSpan(rnd))
+	}
+	if y := m.wall.Year(); y < 1970 || y > 2090 { // as the kernel has it
+		m.wall = time.Date(1970+rnd.IntN(120), 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+}
+
+// TestWallClockCheap: the kernel is not asked whether it is synchronized while all
+// is well, and no look is made for each request.
+func TestWallClockCheap(t *testing.T) {
+	m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z")}
+	c := newWallClock(m)
+	c.now()
+	first := c.state.Load()
+	for range 9 {
+		m.pass(100 * time.Millisecond)
+		c.now()
+		if _, err := c.forWriting(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.state.Load() != first {
+		t.Error("it was looked at within a second")
+	}
+	m.pass(100 * time.Millisecond)
+	if c.now(); c.state.Load() == first {
+		t.Error("it was not looked at for a second")
+	}
+	if m.syncedAsked > 0 {
+		t.Error("the kernel was asked")
+	}
+}
+
+// TestTwoServers: of two servers on one store, whose clocks differ, neither writes before
+// what the other has written; by more than an hour, the one behind refuses.
+func TestTwoServers(t *testing.T) {
+	s := newShop(t, setup{at: "2027-03-01T12:00:00Z"})
+	ana := s.customer("ana")
+	m := &testMachine{wall: s.clock.time()}
+	slow := newEngineBy(newWallClock(m), s.store, s.seed)
+	s.ok(slow.open(t.Context()))
+	give := func() (movementShape, error) {
+		now, err := slow.clock.forWriting()
+		s.ok(err)
+		return write(t.Context(), slow, s.org, now, func(t *txn) (movementShape, error) {
+			if err := t.inTime(); err != nil {
+				return movementShape{}, err
+			}
+			given, err := t.movePoints(ana, nil, &movement{Amount: decimalOf(1), Category: categoryBonus}, t.credit)
+			if err != nil {
+				return movementShape{}, err
+			}
+			return given.(movementShape), nil
+		})
+	}
+	s.pass(time.Hour)
+	s.add(ana, "1", never)
+	given, err := give()
+	s.ok(err)
+	if given.CreatedAt != s.clock {
+		t.Errorf("written at %s, after a write at %s", given.CreatedAt, s.clock)
+	}
+	s.pass(time.Hour)
+	s.add(ana, "1", never)
+	m.pass(time.Hour)
+	_, err = give()
+	s.ok(err)
+	s.pass(time.Hour)
+	s.add(ana, "1", never)
+	_, err = give()
+	s.want(err, "clock_unsafe")
+}
+
+// TestUnsafeWaits: while the clock is unsafe, nothing is written by itself, and what an
+// operator asks for is done.
+func TestUnsafeWaits(t *testing.T) {
+	s := newShop(t, setup{at: "2027-03-01T12:00:00Z", program: `"expiry":{"days":30}`})
+	ana := s.customer("ana")
+	s.add(ana, "50", 0)
+	m := &testMachine{wall: s.clock.time()}
+	s.engine = newEngineBy(newWallClock(m), s.store, s.seed)
+	s.ok(s.open(t.Context()))
+	m.pass(time.Minute)
+	s.now()
+	before := content(t, s.store)
+	m.wall = m.wall.AddDate(9, 0, 0)
+	s.swept()
+	s.ok(s.recount(t.Context()))
+	s.ok(s.correctClock(t.Context()))
+	same(t, "the store", content(t, s.store), before)
+
+	k, err := s.admin().createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "till"})
+	s.ok(err)
+	if want := s.clock.add(time.Minute); k.CreatedAt != want {
+		t.Errorf("a key is made at %s, want %s", k.CreatedAt, want)
+	}
+	s.apply(setup{program: `"tiers":[{"name":"Oro","threshold":0}]`}.document()) // all are counted anew
+	s.wantTier(ana, "Oro", "the command counts them")
+	s.wantStanding(ana, "50 0 50", "nothing has expired")
+}
+
+// TestDamagedLatest: a file whose latest moment cannot be read is served.
+func TestDamagedLatest(t *testing.T) {
+	s := newShop(t, setup{})
+	damaged := damagedCounters{s.store}
+	s.ok(newEngineBy(newWallClock(&testMachine{wall: s.clock.time()}), damaged, s.seed).open(t.Context()))
+}
+
+// damagedCounters is a store whose counters cannot be read.
+type damagedCounters struct{ Store }
+
+func (s damagedCounters) View(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.View(ctx, func(tx Tx) error { return fn(damagedCountersTx{tx}) })
+}
+
+type damagedCountersTx struct{ Tx }
+
+func (t damagedCountersTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	if lo[0] != 'n' {
+		return t.Tx.Scan(lo, hi, reverse)
+	}
+	return func(yield func(Entry, error) bool) { yield(Entry{}, errCorrupt) }
+}
+
+// BenchmarkClock measures what judging the clock costs a request: the handler with a
+// clock that is judged, and with one that is believed.
+func BenchmarkClock(b *testing.B) {
+	for _, test := range []struct{ name, method, path, body string }{
+		{"get", "GET", "/api/v1/points/customers/CUSTOMER/balance", ""},
+		{"post", "POST", "/api/v1/points/customers/CUSTOMER/add", `{"amount":1}`},
+	} {
+		for _, clock := range []struct {
+			name string
+			make func() *wallClock
+		}{
+			{"believed", func() *wallClock { return heldClock(time.Now) }},
+			{"judged", func() *wallClock { return newWallClock(newSystemClock()) }},
+		} {
+			b.Run(test.name+"/"+clock.name, func(b *testing.B) {
+				store, err := openBolt(filepath.Join(b.TempDir(), "clock.db"), boltOptions{noSync: true, dense: denseTables})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer store.Close()
+				s := &shop{TB: b, org: 1, clock: instantOf(time.Now())}
+				s.engine = newEngineBy(clock.make(), store, cryptoSeed)
+				s.ok(s.open(b.Context()))
+				s.apply(setup{}.document())
+				cust := s.customer("ana")
+				key := must(s, func(t *txn) (string, error) {
+					_, text, err := t.createKey(keyRequest{Name: "bench", RateLimit: 1 << 30})
+					return text, err
+				})
+				handler := newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
+				path := strings.Replace(test.path, "CUSTOMER", cust.String(), 1)
+				b.ReportAllocs()
+				for b.Loop() {
+					r := httptest.NewRequest(test.method, path, strings.NewReader(test.body))
+					r.Header.Set("Authorization", "Bearer "+key)
+					if test.body != "" {
+						r.Header.Set("Content-Type", "application/json")
+					}
+					w := httptest.NewRecorder()
+					if handler.ServeHTTP(w, r); w.Code >= 300 {
+						b.Fatal(w.Code, w.Body)
+					}
+				}
+			})
+		}
+	}
+	b.Run("now", func(b *testing.B) {
+		c := newWallClock(newSystemClock())
+		for b.Loop() {
+			c.now()
+		}
+	})
+	b.Run("look", func(b *testing.B) {
+		c := newWallClock(newSystemClock())
+		for b.Loop() {
+			c.state.Store(nil)
+			c.now()
+		}
+	})
+}
