@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -229,8 +230,9 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 	}
 	now := instantOf(a.engine.now())
 	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) {
-		if f, ok := tx.(interface{ checkFile(context.Context) error }); ok {
-			if err := f.checkFile(ctx); err != nil {
+		if f, ok := tx.(checkedTx); ok {
+			var err error
+			if tx, err = f.checkFile(ctx, runtime.NumCPU()); err != nil {
 				return nil, err
 			}
 		}
