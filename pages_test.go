@@ -391,7 +391,7 @@ func TestPagesChecked(t *testing.T) {
 	for i := range 20 {
 		if err := s.Update(t.Context(), func(tx Tx) error {
 			for j := range 100 {
-				if err := tx.Put(fmt.Appendf(nil, "%x", (i*100+j)*2654435761), bytes.Repeat([]byte{byte(i)}, 50*i*(j%7))); err != nil {
+				if err := tx.Put(fmt.Appendf(nil, "%x", uint32(i*100+j)*2654435761), bytes.Repeat([]byte{byte(i)}, 50*i*(j%7))); err != nil {
 					return err
 				}
 			}
