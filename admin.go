@@ -42,6 +42,7 @@ type admin struct {
 	engine *engine
 	flush  func(context.Context) error // writes usage that is counted in memory
 
+	inServer   bool                                                      // which serves others meanwhile
 	makeBackup func(ctx context.Context, path string) (*backedUp, error) // of the store's file
 }
 
@@ -230,14 +231,15 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 	if err := a.flush(ctx); err != nil {
 		return nil, err
 	}
-	now := instantOf(a.engine.now())
+	now, most := instantOf(a.engine.now()), verifyEffort(a.inServer)
 	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) {
-		if f, ok := tx.(interface{ checkFile(context.Context) error }); ok {
-			if err := f.checkFile(ctx); err != nil {
+		if f, ok := tx.(checkedTx); ok {
+			var err error
+			if tx, err = f.checkFile(ctx, most.workers); err != nil {
 				return nil, err
 			}
 		}
-		return verify(stoppableTx{tx, ctx}, now, in.Since)
+		return verifyBy(most, usualSizes(), &stoppableTx{Tx: tx, ctx: ctx}, now, in.Since)
 	})
 }
 
@@ -245,27 +247,45 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 // itself.
 type stoppableTx struct {
 	Tx
-	ctx context.Context
+	ctx   context.Context
+	calls uint // of Get, and entries of Scan
 }
 
-func (t stoppableTx) Get(key []byte) ([]byte, bool, error) {
-	if err := t.ctx.Err(); err != nil {
+// callsUnlooked is how many calls are made before the context is looked at again.
+const callsUnlooked = 64
+
+func (t *stoppableTx) stopped() error {
+	if t.calls++; t.calls%callsUnlooked != 1 {
+		return nil
+	}
+	return t.ctx.Err()
+}
+
+func (t *stoppableTx) Get(key []byte) ([]byte, bool, error) {
+	if err := t.stopped(); err != nil {
 		return nil, false, err
 	}
 	return t.Tx.Get(key)
 }
 
-func (t stoppableTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+func (t *stoppableTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for e, err := range t.Tx.Scan(lo, hi, reverse) {
 			if err == nil {
-				err = t.ctx.Err()
+				err = t.stopped()
 			}
 			if !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+func (t *stoppableTx) share() Tx {
+	if shared := shares(t.Tx, 2); len(shared) == 2 {
+		return &stoppableTx{Tx: shared[1], ctx: t.ctx}
+	}
+	return nil
 }
 
 type backupRequest struct {

@@ -94,7 +94,10 @@ func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
 		return 0, err
 	}
 	defer s.leave()
-	err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltTx).checkFile(context.Background()) })
+	err = s.View(t.Context(), func(tx Tx) error {
+		_, err := tx.(*boltTx).checkFile(context.Background(), 2)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

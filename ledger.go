@@ -49,12 +49,11 @@ type ledgerState struct {
 	Digest       ledgerHash `json:"digest"`
 }
 
-// ledger goes through the organization's movements in the order of seq. It
-// checks that the ledger goes on from where it was earlier.
-func (v *verifier) ledger(earlier []ledgerState) error {
+// ledgerOf goes through the organization's movements in the order of seq.
+func (v *verifier) ledgerOf() error {
 	now := ledgerState{Organization: v.cfg.Organization.Slug}
-	var before []ledgerState // of this organization, not met yet
-	for _, s := range earlier {
+	var before []ledgerState // of this organization
+	for _, s := range v.run.earlier {
 		if s.Organization == now.Organization {
 			before = append(before, s)
 		}
@@ -83,6 +82,7 @@ func (v *verifier) ledger(earlier []ledgerState) error {
 			v.problem("el libro tenía %d movimientos y ahora tiene %d", s.Movements, now.Movements)
 		}
 	}
-	v.report.Ledgers = append(v.report.Ledgers, now)
+	v.ledger = now
+	v.have[tableMovements].entries = now.Movements
 	return nil
 }

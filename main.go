@@ -694,6 +694,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 		}
 		in.Since = earlier.Ledgers
 	}
+	limitMemory(verifyMemory)
 	var out verification
 	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
 	if isDamage(err) && c.json {

@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"io"
 	"slices"
 	"sort"
 	"sync/atomic"
@@ -46,12 +46,15 @@ import (
 //
 // Places count from the beginning of the entry in the table.
 type pageTree struct {
-	data    []byte     // the file, as far as it is in use
-	free    []byte     // the list of free pages, ascending
-	root    rawPage    // of the bucket
-	shell   []pageSpan // pages that hold neither what is in the bucket nor nothing
+	data    []byte      // the file, as far as it is in use
+	file    io.ReaderAt // the same, for apart; nil if there is none
+	own     bool        // pages are read into memory of their own
+	free    []byte      // the list of free pages, ascending
+	root    rawPage     // of the bucket
+	shell   []pageSpan  // pages that hold neither what is in the bucket nor nothing
 	checked pageSet
 	state   journalState // what journalBucket says of the journal
+	proven  bool         // the values of pages in checked have their checksums, and need not be looked at again
 }
 
 const (
@@ -258,15 +261,42 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 	if id < 2 || id >= t.pages() {
 		return rawPage{}, damagedPage(id, "is referred to and cannot be")
 	}
-	b := t.data[id*boltPageSize:]
-	further := uint64(u32(b[12:]))
-	if further >= t.pages()-id {
-		return rawPage{}, damagedPage(id, "is longer than the file")
+	b, err := t.bytes(id, 1)
+	if err != nil {
+		return rawPage{}, err
 	}
-	size := (further + 1) * boltPageSize
-	p := newRawPage(b[:size:size])
+	if further := uint64(u32(b[12:])); further >= t.pages()-id {
+		return rawPage{}, damagedPage(id, "is longer than the file")
+	} else if further > 0 {
+		if b, err = t.bytes(id, further+1); err != nil {
+			return rawPage{}, err
+		}
+	}
+	p := newRawPage(b)
 	p.id = id
 	return p, nil
+}
+
+// bytes are those of n pages of the file.
+func (t *pageTree) bytes(id, n uint64) ([]byte, error) {
+	from, to := id*boltPageSize, (id+n)*boltPageSize
+	if !t.own {
+		return t.data[from:to:to], nil
+	}
+	b := make([]byte, to-from)
+	if _, err := t.file.ReadAt(b, int64(from)); err != nil {
+		return nil, fmt.Errorf("%w: page %d: %w", errCorrupt, id, err)
+	}
+	return b, nil
+}
+
+// apart returns a tree of the same pages that are not read through the map of the
+// file but into memory of their own, each time: what is read of a large file
+// once does not stay, and to map a page anew costs more than to copy it.
+func (t *pageTree) apart() *pageTree {
+	c := *t
+	c.own = t.file != nil
+	return &c
 }
 
 // page returns a page of the bucket.
@@ -307,6 +337,14 @@ func (t *pageTree) believe(p *rawPage) error {
 	}
 	t.checked.add(p.id)
 	return nil
+}
+
+// unseal returns the value of an entry of a page.
+func (t *pageTree) unseal(p *rawPage, key, stored []byte) ([]byte, error) {
+	if t.proven && p.clean {
+		return stored[checksumSize:len(stored):len(stored)], nil
+	}
+	return unseal(key, stored)
 }
 
 // checkPlace looks whether a page is the one that is referred to.
@@ -654,133 +692,6 @@ func (t *pageTree) checkAround(key []byte) error {
 			if err := t.believe(&p); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// checkAll looks at every page anew, and compares what is there with the
-// inventory, if there is one.
-func (t *pageTree) checkAll(ctx context.Context, want *inventory) (err error) {
-	defer catch(&err)
-	afresh := *t
-	afresh.checked = nil // nothing has been looked at
-	w := pageWalk{pageTree: &afresh, ctx: ctx, seen: make([]bool, t.pages())}
-	w.seen[0], w.seen[1] = true, true
-	for _, s := range t.shell {
-		if err := w.mark(s); err != nil {
-			return err
-		}
-	}
-	root := t.root
-	if root.id != 0 {
-		root.clean = false
-		if err := w.mark(root.span()); err != nil {
-			return err
-		}
-	}
-	if err := w.believe(&root); err != nil {
-		return err
-	}
-	if err := w.walk(root, 0); err != nil {
-		return err
-	}
-	for id, seen := range w.seen {
-		if seen == t.isFree(uint64(id)) {
-			return damagedPage(uint64(id), "is neither in use nor free, or both")
-		}
-	}
-	found, err := w.found.withEnds(t)
-	if err == nil && want != nil && found != *want {
-		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", errCorrupt, found.entries, want.entries)
-	}
-	return err
-}
-
-// checkFree reports an error if a free page tells of a transaction that the file
-// does not know of: both of its headers are older than what was written to it. One
-// transaction more than newest, the last that was committed, may have been cut off.
-func (t *pageTree) checkFree(ctx context.Context, newest *atomic.Uint64) (err error) {
-	defer catch(&err)
-	for i := range len(t.free) / 8 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		s, ok := t.rootOn(u64(t.free[8*i:]))
-		if ok && s.file == t.state.file && s.tx > newest.Load()+1 {
-			return damagedPage(0, "is an older header than it can be")
-		}
-	}
-	return nil
-}
-
-// rootOn reads the journalState of a page that may once have been that of the
-// buckets.
-func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
-	p, err := t.raw(id)
-	if err != nil || p.branch || p.layout(1, boltPageSize) != nil {
-		return s, false
-	}
-	i, found := p.search([]byte(journalBucket))
-	if !found || len(p.value(i)) < bucketHeader+pageHeader {
-		return s, false
-	}
-	inline := newRawPage(p.value(i)[bucketHeader:])
-	if inline.branch || inline.layout(0, 1) != nil {
-		return s, false
-	}
-	s, err = stateOn(&inline)
-	return s, err == nil && !s.old
-}
-
-// A pageWalk is how far checkAll has come.
-type pageWalk struct {
-	*pageTree
-	ctx   context.Context
-	seen  []bool // pages
-	last  []byte // key
-	found inventory
-}
-
-func (w *pageWalk) mark(s pageSpan) error {
-	for id := s.id; id < s.id+s.n; id++ {
-		if w.seen[id] {
-			return damagedPage(id, "is used twice")
-		}
-		w.seen[id] = true
-	}
-	return nil
-}
-
-func (w *pageWalk) walk(p rawPage, depth int) error {
-	if depth > maxLevels {
-		return errCorrupt
-	}
-	if err := w.ctx.Err(); err != nil {
-		return err
-	}
-	for i := range p.n {
-		if !p.branch {
-			key, stored := p.key(i), p.value(i)
-			if bytes.Compare(w.last, key) >= 0 {
-				return fmt.Errorf("%w: keys are not in order", errCorrupt)
-			}
-			w.last = key
-			w.found.add(stored)
-			continue
-		}
-		c, err := w.child(&p, i)
-		if err != nil {
-			return err
-		}
-		if err := w.believe(&c); err != nil {
-			return err
-		}
-		if err := w.mark(c.span()); err != nil {
-			return err
-		}
-		if err := w.walk(c, depth+1); err != nil {
-			return err
 		}
 	}
 	return nil

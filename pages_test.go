@@ -245,7 +245,11 @@ func TestPagesDamaged(t *testing.T) {
 			t.Errorf("-damage.seed=%d, image %d: %s: %v", *damageSeed, i, said, err)
 			lost++
 		}
-		complaint := file.checkAll(t.Context(), file.inventory)
+		_, complaint := file.checkAll(t.Context(), file.inventory, 2)
+		file.file = bytes.NewReader(g.data)
+		if _, alone := file.apart().checkAll(t.Context(), file.inventory, 1); fmt.Sprint(alone) != fmt.Sprint(complaint) {
+			t.Errorf("-damage.seed=%d, image %d: %s: %v by two, and %v by one that reads pages apart", *damageSeed, i, said, complaint, alone)
+		}
 		switch {
 		case complaint != nil:
 			told++
@@ -368,12 +372,62 @@ func TestInventoryTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.View(t.Context(), func(tx Tx) error { return tx.(*boltTx).checkFile(t.Context()) })
+		err = s.View(t.Context(), func(tx Tx) error {
+			_, err := tx.(*boltTx).checkFile(t.Context(), 2)
+			return err
+		})
 		if !errors.Is(err, errCorrupt) {
 			t.Errorf("got %v", err)
 		}
 		s.Close()
 		writeFile(t, path, whole)
+	}
+}
+
+// TestPagesChecked: what a look at all of the file returns has the same entries,
+// and finds each of them.
+func TestPagesChecked(t *testing.T) {
+	s := testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{memSize: 1 << 14})
+	for i := range 20 {
+		if err := s.Update(t.Context(), func(tx Tx) error {
+			for j := range 100 {
+				if err := tx.Put(fmt.Appendf(nil, "%x", uint32(i*100+j)*2654435761), bytes.Repeat([]byte{byte(i)}, 50*i*(j%7))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := s.View(t.Context(), func(tx Tx) error {
+		checked, err := tx.(*boltTx).checkFile(t.Context(), 3)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for e, err := range tx.Scan(nil, nil, false) {
+			if err != nil {
+				return err
+			}
+			value, ok, err := checked.Get(e.Key)
+			if !ok || err != nil || !bytes.Equal(value, e.Value) {
+				t.Errorf("%s: %d bytes, %v, %v; want %d", e.Key, len(value), ok, err, len(e.Value))
+			}
+			n++
+		}
+		for _, err := range checked.Scan(nil, nil, true) {
+			if n--; err != nil {
+				return err
+			}
+		}
+		if n != 0 {
+			t.Errorf("%d entries less in a scan", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 )
@@ -171,36 +171,60 @@ func (t *txn) recountAccount(a *account) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range slices.Sorted(maps.Keys(days)) {
-			b := days[d]
-			if b == (basis{}) || t.leaves(a, d) <= t.now {
+		for _, d := range days {
+			if d.Basis == (basis{}) || t.leaves(a, d.Day) <= t.now {
 				continue
 			}
-			a.Days = append(a.Days, dayBasis{d, b})
-			a.Window = a.Window.plus(b)
+			a.Days = append(a.Days, d)
+			a.Window = a.Window.plus(d.Basis)
 		}
 		t.setDaysApart(a)
 	}
 	return t.saveAccount(a)
 }
 
-// basisDays is what each day counts for the account's tier, from its
-// movements and, in the customer's own program, its sales. A return counts on
-// the day of its purchase.
-func (t *txn) basisDays(a *account) (map[day]basis, error) {
-	days := map[day]basis{}
-	add := func(at instant, b basis) {
-		d := dayOf(at, t.cfg.zone)
-		days[d] = days[d].plus(b)
+// A dayBases is what days count for an account's tier, in order.
+type dayBases []dayBasis
+
+func (list *dayBases) add(d day, b basis) {
+	i, found := slices.BinarySearchFunc(*list, d, func(other dayBasis, d day) int { return cmp.Compare(other.Day, d) })
+	if !found {
+		*list = slices.Insert(*list, i, dayBasis{Day: d})
 	}
+	(*list)[i].Basis = (*list)[i].Basis.plus(b)
+}
+
+// addMovement counts one of the account's movements.
+func (list *dayBases) addMovement(t *txn, m *movement) {
+	if m.Amount > 0 && isEarning(m.Category) {
+		list.add(t.dayOf(m.CreatedAt), basis{Points: m.Amount})
+	}
+}
+
+// addSale counts one of the customer's sales, for the account in its own program.
+// A return counts on the day of its purchase.
+func (list *dayBases) addSale(t *txn, s *sale) {
+	switch {
+	case s.Type == typePurchase:
+		b := basis{Points: -s.Unearned, Spent: s.Total - s.Returned, Purchases: 1}
+		if s.whollyReturned() {
+			b.Purchases = 0
+		}
+		list.add(t.dayOf(s.CreatedAt), b)
+	case s.Previous == (id{}):
+		list.add(t.dayOf(s.CreatedAt), basis{Points: -s.Unearned, Spent: -s.Total})
+	}
+}
+
+// basisDays is what each day counts for the account's tier, from its
+// movements and, in the customer's own program, its sales.
+func (t *txn) basisDays(a *account) (days dayBases, err error) {
 	for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
 		m, err := t.movement(seq)
 		if err != nil {
 			return nil, err
 		}
-		if m.Amount > 0 && isEarning(m.Category) {
-			add(m.CreatedAt, basis{Points: m.Amount})
-		}
+		days.addMovement(t, m)
 		seq = m.Link.Prev
 	}
 	if a.customer.Program != a.program.Number {
@@ -211,16 +235,7 @@ func (t *txn) basisDays(a *account) (map[day]basis, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case s.Type == typePurchase:
-			b := basis{Points: -s.Unearned, Spent: s.Total - s.Returned, Purchases: 1}
-			if s.whollyReturned() {
-				b.Purchases = 0
-			}
-			add(s.CreatedAt, b)
-		case s.Previous == (id{}):
-			add(s.CreatedAt, basis{Points: -s.Unearned, Spent: -s.Total})
-		}
+		days.addSale(t, s)
 		seq = s.Link.Prev
 	}
 	return days, nil

@@ -86,7 +86,7 @@ func (s *knownSlices) beginFilling(org uint32, first, replays uint64) {
 // filterReplays makes the filters anew where there are slices to be added.
 func (e *engine) filterReplays(ctx context.Context) error {
 	return e.store.View(ctx, func(tx Tx) error {
-		tx = stoppableTx{tx, ctx}
+		tx = &stoppableTx{Tx: tx, ctx: ctx}
 		filters, room := map[uint32]*replayFilter{}, maxFilters
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		for org := uint32(1); org <= uint32(n) && err == nil; org++ {

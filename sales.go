@@ -126,6 +126,13 @@ func (s *sale) encode(w *writer) {
 }
 
 func (s *sale) decode(r *reader) {
+	s.decodeHead(r)
+	s.decodeRest(r)
+}
+
+// decodeHead reads what a sale's record begins with: when it was made, and whose
+// and of what type it is.
+func (s *sale) decodeHead(r *reader) {
 	s.ID = r.id()
 	s.Customer = r.id()
 	s.Program = uint32(r.uint())
@@ -135,6 +142,9 @@ func (s *sale) decode(r *reader) {
 	s.Comment = r.text()
 	s.ExternalID = r.text()
 	s.CreatedAt = r.instant()
+}
+
+func (s *sale) decodeRest(r *reader) {
 	s.Items = make([]item, r.len())
 	for i := range s.Items {
 		s.Items[i] = item{r.text(), r.decimal(), r.decimal()}

@@ -127,7 +127,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	if !begun {
 		s.from = s.version
 	}
-	latest, err := view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(stoppableTx{tx, ctx}) })
+	latest, err := view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	if err != nil {
 		return nil, err
 	}

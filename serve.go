@@ -64,8 +64,12 @@ func setCollector() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	limitMemory(memoryLimit)
+}
+
+func limitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
+		debug.SetMemoryLimit(bytes)
 	}
 }
 
@@ -132,7 +136,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
 	defer endOperations()
 	local := &http.Server{
-		Handler: (&admin{e, flushOf(a), store.backup}).handler(log), ReadHeaderTimeout: headerTimeout,
+		Handler: (&admin{engine: e, flush: flushOf(a), inServer: true, makeBackup: store.backup}).handler(log), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return operations },
 	}
 

@@ -32,13 +32,21 @@ func (s *boltStore) acquire() (*boltState, error) {
 	}
 }
 
-// checkFile looks at all of the file.
-func (s *boltState) checkFile(ctx context.Context) error {
-	if err := s.file.checkAll(ctx, s.file.inventory); err != nil {
-		return err
+// checkFile looks at all of the file. The Tx that it returns takes no second
+// checksum of what it reads from there.
+func (t *boltTx) checkFile(ctx context.Context, workers int) (Tx, error) {
+	checked, err := t.file.apart().checkAll(ctx, t.file.inventory, workers)
+	if err != nil {
+		return nil, err
 	}
-	return s.file.checkFree(ctx, s.file.newest)
+	if err := t.file.checkFree(ctx, t.file.newest); err != nil {
+		return nil, err
+	}
+	file := &boltFile{pageTree: checked, inventory: t.file.inventory, tx: t.file.tx} // nobody holds it: t does
+	return &boltTx{boltState: &boltState{file, t.layers}}, nil
 }
+
+func (t *boltTx) share() Tx { return &boltTx{boltState: t.boltState} }
 
 func (s *boltState) release() { s.file.release() }
 
@@ -76,6 +84,7 @@ func (s *boltStore) share() error {
 		tx.Rollback()
 		return err
 	}
+	tree.file = s.opened
 	file := &boltFile{tx: tx, pageTree: tree, inventory: s.inventory, open: &s.files, newest: &s.tx}
 	file.holders.Store(1)
 	s.files.Add(1)
@@ -164,7 +173,7 @@ func (t *boltTx) find(key []byte) (value []byte, ok bool, err error) {
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	value, err = unseal(key, stored)
+	value, err = t.file.unseal(&t.at.leaf, key, stored)
 	return value, err == nil, err
 }
 
@@ -235,7 +244,7 @@ func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e Entry, ok bool, err 
 	if key == nil || !inScan(key, lo, hi) {
 		return Entry{}, false, nil
 	}
-	value, err := unseal(key, stored)
+	value, err := c.unseal(&c.leaf().page, key, stored)
 	return Entry{key, value}, err == nil, err
 }
 

@@ -62,6 +62,23 @@ type Tx interface {
 	Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error]
 }
 
+// A sharedTx is the Tx of a View that can be read by several goroutines at
+// once. A backend need not have it: then one goroutine reads (see inParallel).
+type sharedTx interface {
+	// share returns another Tx of the same state, for another goroutine; nil
+	// if there is none. It is good for as long as the first one is.
+	share() Tx
+}
+
+// A checkedTx is the Tx of a View of something that can be damaged.
+type checkedTx interface {
+	// checkFile looks at all that is stored, on up to so many goroutines. It
+	// returns a Tx of the same state for who reads all of it once more: it need
+	// not look at that again, and holds no more of the file in memory than is
+	// being read.
+	checkFile(ctx context.Context, workers int) (Tx, error)
+}
+
 // An Entry is one key and its value.
 type Entry struct{ Key, Value []byte }
 

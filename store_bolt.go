@@ -42,6 +42,7 @@ type boltStore struct {
 	path    string
 	opts    boltOptions
 	db      *bolt.DB
+	opened  *os.File // by db, which closes it
 	queue   *writeQueue
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
 	files   atomic.Int64              // boltFiles that someone reads, that of state among them
@@ -128,6 +129,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
 	var opened fs.FileInfo
+	var file *os.File
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:         cmp.Or(opts.lockWait, 2*time.Second),
 		PageSize:        boltPageSize,
@@ -153,7 +155,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 				return nil, err
 			}
 			if opened == nil {
-				opened = found
+				opened, file = found, f
 			}
 			return f, nil
 		},
@@ -167,7 +169,7 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 		opts.remove = os.Remove
 	}
 	s = &boltStore{
-		path: path, opts: opts, db: db,
+		path: path, opts: opts, db: db, opened: file,
 		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
 	}
 	s.changed = sync.NewCond(&s.mu)

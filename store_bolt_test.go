@@ -69,7 +69,7 @@ func checkBolt(t testing.TB, path string) {
 			t.Error(err)
 		} else if v, err := kept.inventory(); err != nil || v == nil {
 			t.Errorf("inventory %v, %v", v, err)
-		} else if err := tree.checkAll(context.Background(), v); err != nil {
+		} else if _, err := tree.checkAll(context.Background(), v, 2); err != nil {
 			t.Error(err)
 		}
 		return nil

@@ -69,6 +69,8 @@ func (t memTx) Get(key []byte) ([]byte, bool, error) {
 	return t[i].Value, true, nil
 }
 
+func (t memTx) share() Tx { return t }
+
 func (memTx) Put(key, value []byte) error { return errReadOnly }
 func (memTx) Delete(key []byte) error     { return errReadOnly }
 

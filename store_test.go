@@ -42,6 +42,7 @@ func testStore(t *testing.T, open func(t *testing.T) Store) {
 		{"Results", testResults},
 		{"Increments", testIncrements},
 		{"Isolation", testIsolation},
+		{"Shared", testShared},
 		{"DryRun", testDryRun},
 		{"SharedBatch", testSharedBatch},
 		{"Panic", testPanic},

@@ -1,0 +1,526 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// movements reads the movements of an account's chain, oldest first, as they are
+// stored.
+func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMovement, error) {
+	list := v.replayer.stored[:0]
+	for seq := a.Movements.last(); seq != 0 && uint64(len(list)) <= a.Movements.N; {
+		record, err := v.recordAt(known, 'm', seq)
+		var prev uint64
+		if err == nil {
+			prev, err = linkIn(record)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%v: movimiento %d: %w", what, seq, err)
+		}
+		list = append(list, storedMovement{seq, record})
+		seq = prev
+	}
+	slices.Reverse(list)
+	v.replayer.stored = list
+	return list, nil
+}
+
+type storedMovement struct {
+	seq    uint64
+	record []byte
+}
+
+// linkIn is where the movement before one is, of its account.
+func linkIn(record []byte) (uint64, error) {
+	r, err := recordReader(record)
+	if err != nil {
+		return 0, err
+	}
+	r.id()
+	r.uint()         // program
+	r.take(r.uint()) // category
+	r.decimal()
+	r.decimal()
+	r.decimal()
+	r.take(r.uint()) // comment
+	r.instant()
+	r.instant()
+	r.idOrNone()
+	r.idOrNone()
+	r.instant()
+	var l link
+	l.decode(&r)
+	return l.Prev, r.err
+}
+
+// account replays an account's movements and compares what they lead to.
+func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail) error {
+	stored, kept, err := v.Get(v.accountKey(c, p))
+	if err != nil {
+		return err
+	}
+	a := &account{accountHead: accountHead{Due: never}}
+	if kept {
+		v.want[tableRecords].entries++
+		if a, err = decodeRecord[account](stored); err != nil {
+			return err
+		}
+	}
+	a.customer, a.program, a.nextDue = c, p, a.Due
+	r := &v.replayer
+	r.begin(v, a)
+	if r.stored, err = v.movements(a, r.what, &known); err != nil {
+		return err
+	}
+	own := c.Program == p.Number // whose sales count for it
+	if own {
+		r.earned = -h.unearned
+		v.countTier(a, r.what, kept)
+	}
+	for _, stored := range r.stored {
+		m, err := decodeRecord[movement](stored.record)
+		if err != nil {
+			return err
+		}
+		m.Seq = stored.seq
+		if err := r.take(m, stored.record, h); err != nil {
+			return err
+		}
+	}
+	if own && r.rolling {
+		for i := range h.all {
+			r.days.addSale(v.txn, h.all[i].sale)
+		}
+	}
+	if err := r.compare(a); err != nil {
+		return err
+	}
+	equalChains(v, r.what, ": cadena de movimientos", &a.Movements, &r.chain)
+	if a.Hash != r.last {
+		v.problem("%v: su último movimiento no es el que se anotó en ella", r.what)
+	}
+	equal(v, r.what, ": puntos ganados", a.Lifetime, r.earned)
+	if err := v.window(a, r.what, r.days); err != nil {
+		return err
+	}
+	return v.dueOf(a, r.what)
+}
+
+// countTier counts a customer in its tier, which its account in its own program
+// names.
+func (v *verifier) countTier(a *account, what subject, kept bool) {
+	if !kept {
+		v.problem("%v: falta", what)
+		return
+	}
+	v.tiers[programTier{a.program.Number, a.Tier}]++
+	if current, _ := a.tier(); !v.recounting {
+		equal(v, what, ": nivel", a.Tier, current.name())
+	}
+}
+
+// dueOf compares when an account changes by itself.
+func (v *verifier) dueOf(a *account, what subject) error {
+	due, err := v.firstDue(a)
+	if err != nil {
+		return err
+	}
+	if !v.recounting {
+		equal(v, what, ": vencimiento", a.Due, due)
+	}
+	if a.Due != never {
+		return v.has(tableDue, v.dueKey(a, a.Due), nil, what)
+	}
+	return nil
+}
+
+// expiredWith is what a movement says has expired of lots: an Expiration, or
+// the debit of a redemption that was cancelled when it was too late for some.
+func (v *verifier) expiredWith(m *movement) ([]use, error) {
+	if m.Category == categoryExpiration {
+		return m.Uses, nil
+	}
+	if m.Redemption == (id{}) || m.Amount > 0 {
+		return nil, nil
+	}
+	x, err := v.redemptionOf(m)
+	if err != nil {
+		return nil, err
+	}
+	v.countRedeemed(x, m)
+	if x.CancelledAt == 0 {
+		return nil, nil
+	}
+	return slices.DeleteFunc(slices.Clone(m.Uses), func(u use) bool { return u.Expires > x.CancelledAt }), nil
+}
+
+func (h *saleHistory) countMovement(v *verifier, m *movement) {
+	s := h.find(m.Transaction)
+	if s == nil || s.Program != m.Program {
+		v.problem("movimiento %s: su venta %s no es del cliente", m.id(), m.Transaction)
+		return
+	}
+	moved := &s.moved
+	moved.any, moved.balance = true, m.Balance
+	moved.points += m.Amount
+	if m.AvailFrom > 0 {
+		moved.pending += m.Amount
+		moved.lots = append(moved.lots, pendingRef{m.Seq, m.AvailFrom})
+	}
+}
+
+// window compares the days of the rolling tier window with what they should
+// count.
+func (v *verifier) window(a *account, what subject, days dayBases) error {
+	var sum basis
+	last := day(math.MinInt32)
+	told := 0 // days that were compared
+	for kept, err := range v.txn.days(a) {
+		if err != nil {
+			return err
+		}
+		if a.DaysApart {
+			v.want[tableRecords].entries++
+		}
+		if v.recounting {
+			continue
+		}
+		d := kept.Day
+		if d <= last {
+			v.problem("%v: los días del nivel no están en orden", what)
+		}
+		last = d
+		for ; told < len(days) && days[told].Day < d; told++ {
+			v.missingDay(a, what, days[told])
+		}
+		var should basis
+		if told < len(days) && days[told].Day == d {
+			should = days[told].Basis
+			told++
+		}
+		if kept.Basis != should && v.leaves(a, d) > v.now { // one that has left may wait for the sweep
+			v.differs(what, fmt.Sprintf(": base del día %d", d), kept.Basis, should)
+		}
+		sum = sum.plus(kept.Basis)
+	}
+	if v.recounting {
+		return nil
+	}
+	v.atMost(what, "días del nivel", len(a.Days), v.few.days)
+	equal(v, what, ": base del nivel", a.Window, sum)
+	for _, d := range days[told:] {
+		v.missingDay(a, what, d)
+	}
+	return nil
+}
+
+// missingDay tells of a day that should be kept.
+func (v *verifier) missingDay(a *account, what subject, d dayBasis) {
+	if d.Basis != (basis{}) && v.leaves(a, d.Day) > v.now {
+		v.problem("%v: falta la base del día %d", what, d.Day)
+	}
+}
+
+// atMost checks that an account's own record holds no more than it should.
+func (v *verifier) atMost(account subject, what string, n, most int) {
+	if n > most {
+		v.problem("%v: %d %s en su registro, más de %d", account, n, what, most)
+	}
+}
+
+// A replayer plays an account's movements again, with no shortcut.
+type replayer struct {
+	v                *verifier
+	account          *account
+	what             subject
+	rolling          bool // days are counted
+	balance, pending decimal
+	earned           decimal
+	chain            chain
+	last             ledgerHash
+	broken           bool        // the chain of hashes was told to be
+	lots             []creditLot // by sequence
+	days             dayBases    // of the tier window
+	stored           []storedMovement
+}
+
+// A creditLot is a lot with what its credit belongs to. AvailFrom is 0 once it is
+// available.
+type creditLot struct {
+	lot
+	sale id // none if it is zero
+}
+
+// begin forgets another account.
+func (r *replayer) begin(v *verifier, a *account) {
+	*r = replayer{
+		v: v, account: a, what: subject{"cuenta", a.customer.ID, a.program.Key}, lots: r.lots[:0], days: r.days[:0], stored: r.stored[:0],
+		rolling: a.program.TierBasis.Window == windowRolling,
+	}
+}
+
+// lot is that of a credit; nil if there was none.
+func (r *replayer) lot(seq uint64) *creditLot {
+	if i, found := r.findLot(seq); found {
+		return &r.lots[i]
+	}
+	return nil
+}
+
+func (r *replayer) findLot(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(r.lots, seq, func(l creditLot, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+}
+
+// keep adds a lot.
+func (r *replayer) keep(l creditLot) {
+	if i, found := r.findLot(l.Seq); found {
+		r.lots[i] = l
+	} else {
+		r.lots = slices.Insert(r.lots, i, l)
+	}
+}
+
+// take checks the next movement of the account, with its record, and plays it.
+func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
+	v := r.v
+	v.want[tableMovements].entries++
+	v.dayAt(m.Program, m.CreatedAt).countMovement(m)
+	if a := r.account; m.Customer != a.customer.ID || m.Program != a.program.Number {
+		v.problem("%v: el movimiento %s no es suyo", r.what, m.id())
+	}
+	if l := r.chain.append(m.Seq); m.Link != l {
+		v.differs(r.what, ": enlace de "+m.id().String(), m.Link, l)
+	}
+	if !r.broken && m.Hash != hashMovement(r.last, v.org, m.Seq, record[:len(record)-len(m.Hash)]) {
+		v.problem("%v: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", r.what, m.id(), m.Seq)
+		r.broken = true
+	}
+	r.last = m.Hash
+	r.play(m)
+	if m.Transaction != (id{}) {
+		h.countMovement(v, m)
+	}
+	gone, err := v.expiredWith(m)
+	if err != nil {
+		return err
+	}
+	for _, u := range gone {
+		if l := r.lot(u.Seq); l != nil && l.sale != (id{}) {
+			if s := h.find(l.sale); s != nil {
+				s.moved.expired += u.Amount
+			}
+		}
+	}
+	if m.Amount > 0 && isEarning(m.Category) {
+		r.earned += m.Amount
+	}
+	if r.rolling {
+		r.days.addMovement(v.txn, m)
+	}
+	return nil
+}
+
+// mature makes the next pending lot available; false if there is none.
+func (r *replayer) mature(may func(*lot) bool) bool {
+	var next *lot
+	for i := range r.lots {
+		l := &r.lots[i].lot
+		if l.AvailFrom == 0 || !may(l) {
+			continue
+		}
+		if next == nil || cmp.Or(cmp.Compare(l.AvailFrom, next.AvailFrom), cmp.Compare(l.Seq, next.Seq)) < 0 {
+			next = l
+		}
+	}
+	if next == nil {
+		return false
+	}
+	debt := min(max(-r.balance, 0), next.Left)
+	r.pending -= next.Left
+	r.balance += next.Left
+	next.Left -= debt
+	next.AvailFrom = 0
+	return true
+}
+
+// pendingBefore is what was pending before a movement, as it tells itself. Only
+// a return takes from what is pending.
+func (r *replayer) pendingBefore(m *movement) decimal {
+	before := m.Pending
+	if m.AvailFrom > 0 {
+		before -= m.Amount
+	}
+	if m.Category != categoryReturn {
+		return before
+	}
+	for _, u := range m.Uses {
+		if l := r.lot(u.Seq); l != nil && l.AvailFrom != 0 {
+			before += u.Amount
+		}
+	}
+	return before
+}
+
+func (r *replayer) play(m *movement) {
+	// Becoming available is no movement; what is pending tells that it was.
+	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
+	}
+	switch {
+	case m.Amount > 0 && m.Category == categoryRefund && len(m.Uses) > 0:
+		r.giveBack(m)
+	case m.Amount > 0:
+		l := lot{Seq: m.Seq, AvailFrom: m.AvailFrom, Expires: m.Expires, Left: m.Amount}
+		if m.AvailFrom > 0 {
+			r.pending += m.Amount
+		} else {
+			l.Left -= min(max(-r.balance, 0), m.Amount)
+			r.balance += m.Amount
+		}
+		r.keep(creditLot{l, m.Transaction})
+	default:
+		r.takeFrom(m)
+	}
+	if m.Balance != r.balance {
+		r.v.differs(r.what, ": saldo tras "+m.id().String(), m.Balance, r.balance)
+	}
+	if m.Pending != r.pending {
+		r.v.differs(r.what, ": saldo pendiente tras "+m.id().String(), m.Pending, r.pending)
+	}
+}
+
+// giveBack plays a refund to the lots that it names.
+func (r *replayer) giveBack(m *movement) {
+	for _, u := range m.Uses {
+		left := u.Amount - min(max(-r.balance, 0), u.Amount)
+		r.balance += u.Amount
+		l := r.lot(u.Seq)
+		if l == nil || l.Expires != u.Expires {
+			r.v.problem("%v: %s devuelve a un lote que no existe", r.what, m.id())
+			continue
+		}
+		l.Left += left
+	}
+}
+
+// takeFrom plays a debit of the lots that it names.
+func (r *replayer) takeFrom(m *movement) {
+	rest := -m.Amount
+	for _, u := range m.Uses {
+		l := r.lot(u.Seq)
+		if l == nil || l.Left < u.Amount || l.Expires != u.Expires {
+			r.v.problem("%v: %s toma de un lote que no lo tiene", r.what, m.id())
+			continue
+		}
+		l.Left -= u.Amount
+		if rest -= u.Amount; l.AvailFrom != 0 {
+			r.pending -= u.Amount
+		} else {
+			r.balance -= u.Amount
+		}
+	}
+	if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn {
+		r.v.problem("%v: los lotes de %s no suman su importe", r.what, m.id())
+	}
+}
+
+// compare holds the replayed account against the kept one.
+func (r *replayer) compare(a *account) error {
+	v := r.v
+	// What became available since the last movement is known by its place. When that was
+	// is not asked: the clock may have been wrong.
+	var pending map[uint64]bool
+	for l, err := range v.lots(a, partPending) {
+		if err != nil {
+			return err
+		}
+		if pending == nil {
+			pending = map[uint64]bool{}
+		}
+		pending[l.Seq] = true
+	}
+	for r.mature(func(l *lot) bool { return !pending[l.Seq] }) {
+	}
+	equal(v, r.what, ": saldo", a.Balance, r.balance)
+	equal(v, r.what, ": saldo pendiente", a.Pending, r.pending)
+	if err := r.compareLots(a); err != nil {
+		return err
+	}
+	if !a.LotsApart {
+		return nil
+	}
+	return r.compareSums(a)
+}
+
+// compareLots holds what is left in each lot against what is kept of it.
+func (r *replayer) compareLots(a *account) error {
+	v := r.v
+	var there [partPending + 1]int // lots with something left, by part
+	for i := range r.lots {
+		l := &r.lots[i].lot
+		if l.Left == 0 {
+			continue
+		}
+		part := byte(partLot)
+		if l.AvailFrom != 0 {
+			part = partPending
+		}
+		there[part]++
+		if a.LotsApart {
+			v.want[tableRecords].entries++
+		}
+		stored, err := v.lot(a, part, l)
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			v.problem("%v: falta el lote %d", r.what, l.Seq)
+			continue
+		}
+		if l.AvailFrom == 0 {
+			stored.AvailFrom = 0 // it no longer matters when it became available
+		}
+		if *stored != *l {
+			v.differs(r.what, fmt.Sprintf(": lote %d", l.Seq), *stored, *l)
+		}
+	}
+	if !a.LotsApart {
+		equal(v, r.what, ": lotes en su registro", len(a.Lots), there[partLot])
+		equal(v, r.what, ": lotes pendientes en su registro", len(a.Waiting), there[partPending])
+		v.atMost(r.what, "lotes", len(a.Lots)+len(a.Waiting), v.few.lots)
+	}
+	return nil
+}
+
+// compareSums holds what expires at each moment against what is kept of that.
+func (r *replayer) compareSums(a *account) error {
+	v, sums := r.v, map[instant]decimal{}
+	for i := range r.lots {
+		if l := &r.lots[i].lot; l.Left != 0 && l.AvailFrom == 0 && l.Expires != never {
+			sums[l.Expires] += l.Left
+		}
+	}
+	if !a.SumsApart {
+		v.atMost(r.what, "vencimientos", len(a.Sums), v.few.sums)
+		equal(v, r.what, ": vencimientos", len(a.Sums), len(sums))
+		last := instant(math.MinInt64)
+		for _, s := range a.Sums {
+			equal(v, r.what, ": suma que vence "+s.ExpiresAt.String(), s.Amount, sums[s.ExpiresAt])
+			if s.ExpiresAt <= last {
+				v.problem("%v: los vencimientos no están en orden", r.what)
+			}
+			last = s.ExpiresAt
+		}
+		return nil
+	}
+	equal(v, r.what, ": vencimientos en su registro", len(a.Sums), 0)
+	for _, expires := range slices.Sorted(maps.Keys(sums)) {
+		if err := v.has(tableRecords, v.key(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}

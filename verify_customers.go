@@ -1,0 +1,388 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+)
+
+// customers checks the customers with ids from one on, before another; the zero id
+// is no end.
+func (v *verifier) customers(from, to id) error {
+	lo, hi := orgKey('c', v.org), orgKey('c', v.org).after()
+	if from != (id{}) {
+		lo = lo.id(from)
+	}
+	if to != (id{}) {
+		hi = orgKey('c', v.org).id(to)
+	}
+	for e, err := range v.Scan(lo, hi, false) {
+		if err != nil {
+			return err
+		}
+		if len(e.Key) < 22 {
+			v.stray(e.Key)
+			continue
+		}
+		if err := v.customerRecord(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) customerRecord(e Entry) error {
+	count := &v.have[tableRecords].entries
+	*count++
+	switch part := e.Key[21]; {
+	case part == partCustomer && len(e.Key) == 22:
+		c, err := decodeRecord[customer](e.Value)
+		if err != nil {
+			return err
+		}
+		c.ID = id(e.Key[5:21])
+		return v.oneCustomer(c)
+	case part == partRuleUse:
+		v.want[tableRecords].entries++ // follows from rules that may have changed since
+	case part == partRewardUse && !v.run.careful[tableRewardUses]:
+		*count--
+		if len(e.Value) != 8 || uintIn(e.Value) == 0 {
+			v.doubt(tableRewardUses)
+			return nil
+		}
+		v.have[tableRewardUses].sum += uintIn(e.Value) * v.hash(e.Key, nil)
+	}
+	return nil
+}
+
+func (v *verifier) oneCustomer(c *customer) error {
+	what := subject{kind: "cliente", id: c.ID}
+	v.want[tableRecords].entries++
+	if err := v.has(tableCustomers, v.hotOrgKey('l').byte('c').u64(c.Number), c.ID[:], what); err != nil {
+		return err
+	}
+	var space [64]byte
+	w := writer{b: append(space[:0], recordVersion)}
+	(&identity{c.ID, c.Person}).encode(&w)
+	for kind, value := range c.identities() {
+		if err := v.has(tableIdentities, identityKey(kind, value).u32(v.org), w.b, what); err != nil {
+			return err
+		}
+	}
+	v.expectGrams(c)
+	v.dayAt(c.Program, c.CreatedAt).NewCustomers++
+	h, err := v.sales(c)
+	if err != nil {
+		return err
+	}
+	equal(v, what, ": total gastado", c.TotalSpent, h.spent)
+	equal(v, what, ": compras", c.Purchases, h.purchases)
+	equal(v, what, ": compras en total", c.PurchasesTotal, h.purchasesTotal)
+	equal(v, what, ": última compra", c.LastSaleAt, h.last)
+	equalChains(v, what, ": cadena de ventas", &c.Sales, &h.chain)
+	v.redeemed.begin(v.gathered.trail(c.ID, gatherRedemptions))
+	moves := v.gathered.trail(c.ID, gatherMovements)
+	for _, p := range v.cfg.Programs {
+		if err := v.account(c, p, h, moves); err != nil {
+			return err
+		}
+	}
+	for i := range h.all {
+		v.salePoints(&h.all[i])
+	}
+	return nil
+}
+
+// dayAt is the tally of a moment's day as the records make it.
+func (v *verifier) dayAt(program uint32, at instant) *tally {
+	return v.day(programDay{program, v.txn.dayOf(at)})
+}
+
+// A saleHistory is what a customer's sales add up to.
+type saleHistory struct {
+	chain          chain
+	spent          decimal
+	purchases      uint64
+	purchasesTotal uint64
+	last           instant
+	unearned       decimal
+	all            []soldSale // oldest first
+	at             map[id]int // in all
+	bought         []programDay
+}
+
+// A soldSale is one of a customer's sales.
+type soldSale struct {
+	*sale
+	again *sale // a purchase with its returns counted again; nil: none was met
+	moved saleMovements
+}
+
+// saleMovements are what a sale's movements add up to.
+type saleMovements struct {
+	any             bool
+	points, pending decimal
+	expired         decimal
+	lots            []pendingRef
+	balance         decimal // after the last
+}
+
+// begin forgets another customer's sales.
+func (h *saleHistory) begin() {
+	all, at, bought := h.all[:0], h.at, h.bought[:0]
+	if len(h.all) > 0 {
+		clear(h.all)
+		clear(at)
+	}
+	*h = saleHistory{all: all, at: at, bought: bought}
+}
+
+// find is a sale by its id; nil if it is none of the customer's.
+func (h *saleHistory) find(saleID id) *soldSale {
+	if i, ok := h.at[saleID]; ok {
+		return &h.all[i]
+	}
+	return nil
+}
+
+// readSales brings together the sales of a customer's chain.
+func (v *verifier) readSales(c *customer) error {
+	h := &v.history
+	h.begin()
+	known := v.gathered.trail(c.ID, gatherSales)
+	for seq := c.Sales.last(); seq != 0 && uint64(len(h.all)) <= c.Sales.N; {
+		record, err := v.recordAt(&known, 't', seq)
+		if err != nil {
+			return err
+		}
+		s, err := decodeRecord[sale](record)
+		if err != nil {
+			return err
+		}
+		s.Seq = seq
+		h.all = append(h.all, soldSale{sale: s})
+		seq = s.Link.Prev
+	}
+	if len(h.all) == 0 {
+		return nil
+	}
+	slices.Reverse(h.all)
+	if h.at == nil {
+		h.at = map[id]int{}
+	}
+	for i := range h.all {
+		h.at[h.all[i].ID] = i
+	}
+	return nil
+}
+
+// sales adds up a customer's sales.
+func (v *verifier) sales(c *customer) (*saleHistory, error) {
+	if err := v.readSales(c); err != nil {
+		return nil, err
+	}
+	h := &v.history
+	for i := range h.all {
+		s := &h.all[i]
+		what := subject{kind: "venta", id: s.ID}
+		equal(v, what, ": cliente", s.Customer, c.ID)
+		equal(v, what, ": enlace", s.Link, h.chain.append(s.Seq))
+		v.want[tableSales].entries++
+		v.want[tableSellers].add(v.seller(s.Seq, c.Number))
+		v.dayAt(s.Program, s.CreatedAt).countSale(s.sale)
+		if s.Type == typePurchase {
+			h.spent += s.Total
+			h.purchases++
+			h.purchasesTotal++
+			h.last = max(h.last, s.CreatedAt)
+			h.bought = append(h.bought, programDay{s.Program, v.txn.dayOf(s.CreatedAt)})
+			continue
+		}
+		h.spent -= s.Total
+		h.unearned += s.Unearned
+		if purchase := h.find(s.Previous); purchase != nil && purchase.Type == typePurchase && purchase.Seq < s.Seq {
+			v.countReturn(h, purchase, s.sale)
+		} else if s.Previous != (id{}) {
+			v.problem("%v: su compra %s no es del cliente", what, s.Previous)
+		}
+	}
+	for i := range h.all {
+		v.compareReturned(&h.all[i])
+	}
+	v.countActive(c, h.bought)
+	return h, nil
+}
+
+// seller is the hash of a sale's customer.
+func (v *verifier) seller(seq, number uint64) uint64 {
+	return v.hashNumber(v.hotOrgKey('t').u64(seq), number)
+}
+
+// countReturn counts a return once more into its purchase.
+func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
+	if purchase.again == nil {
+		purchase.again = purchase.unreturned()
+	}
+	again := purchase.again
+	before := again.whollyReturned()
+	if !again.countReturn(s) {
+		v.problem("%v: devuelve más de lo comprado", subject{kind: "venta", id: s.ID})
+	}
+	again.Reversed += s.Reversed
+	again.Unearned += s.Unearned
+	if !before && again.whollyReturned() {
+		h.purchases--
+	}
+}
+
+// unreturned is the purchase as it was before its returns.
+func (s *sale) unreturned() *sale {
+	fresh := *s
+	fresh.Returned, fresh.ReturnedByAmount, fresh.Reversed, fresh.Unearned = 0, 0, 0, 0
+	fresh.Lines = slices.Clone(s.Lines)
+	for i := range fresh.Lines {
+		fresh.Lines[i].Returned = 0
+	}
+	return &fresh
+}
+
+// compareReturned holds a purchase against its returns, counted again.
+func (v *verifier) compareReturned(s *soldSale) {
+	if s.Type != typePurchase {
+		return
+	}
+	what, again := subject{kind: "venta", id: s.ID}, s.again
+	if again == nil {
+		again = s.unreturned()
+	}
+	equal(v, what, ": devuelto", s.Returned, again.Returned)
+	equal(v, what, ": devuelto por importe", s.ReturnedByAmount, again.ReturnedByAmount)
+	if !slices.Equal(s.Lines, again.Lines) {
+		v.differs(what, ": devuelto por artículo", s.Lines, again.Lines)
+	}
+	equal(v, what, ": puntos devueltos", s.Reversed, again.Reversed)
+	equal(v, what, ": puntos no ganados", s.Unearned, again.Unearned)
+	if s.Unearned > s.Earned || s.Reversed > s.Earned {
+		v.problem("%v: se devolvió más de lo que hubo", what)
+	}
+}
+
+// countActive puts a customer among those who bought on some days and in their
+// months.
+func (v *verifier) countActive(c *customer, days []programDay) {
+	slices.SortFunc(days, func(a, b programDay) int {
+		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.day, b.day))
+	})
+	var last programDay // of the month before
+	for _, d := range slices.Compact(days) {
+		v.day(d).Active++
+		v.expectActive(v.activeKey(d.program, activeDay, d.day), c.Number)
+		if month := (programDay{d.program, d.day.month()}); month != last {
+			last = month
+			v.expectActive(v.activeKey(d.program, activeMonth, month.day), c.Number)
+		}
+	}
+}
+
+func (v *verifier) expectActive(set key, number uint64) {
+	if v.run.careful[tableActive] {
+		v.activeSet(string(set)).add(number)
+		return
+	}
+	v.want[tableActive].sum += v.hashNumber(set, number)
+}
+
+// salePoints compares the points that a sale tells of with its movements.
+func (v *verifier) salePoints(s *soldSale) {
+	what, moved := subject{kind: "venta", id: s.ID}, &s.moved
+	if moved.any {
+		equal(v, what, ": saldo", s.Balance, moved.balance)
+	}
+	if s.Type != typePurchase {
+		equal(v, what, ": puntos devueltos", s.Reversed, -moved.points)
+		return
+	}
+	var byRule, byItem decimal
+	for _, r := range s.Rules {
+		byRule += r.Points
+	}
+	for _, l := range s.Lines {
+		byItem += l.Points
+	}
+	equal(v, what, ": puntos ganados", s.Earned, moved.points)
+	equal(v, what, ": puntos ganados por reglas", byRule, s.Earned)
+	if len(s.Lines) > 0 {
+		equal(v, what, ": puntos ganados por artículos", byItem, s.Earned)
+	}
+	equal(v, what, ": puntos vencidos", s.Expired, moved.expired)
+	equal(v, what, ": puntos pendientes", s.Pending, moved.pending)
+	if !slices.Equal(s.PendingLot, moved.lots) {
+		v.differs(what, ": lotes pendientes", s.PendingLot, moved.lots)
+	}
+}
+
+// redeemed are a customer's redemptions, which are read when one is asked for.
+type redeemed struct {
+	known  trail
+	unread bool
+	all    map[id]*redemption
+}
+
+func (x *redeemed) begin(known trail) {
+	x.known, x.unread = known, true
+	if len(x.all) > 0 {
+		clear(x.all)
+	}
+}
+
+// redemptionOf is the redemption that a debit is of.
+func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
+	own := &v.redeemed
+	if own.unread {
+		own.unread = false
+		for r := own.known.record(); r != nil; r = own.known.record() {
+			x, err := decodeRecord[redemption](own.known.take(r))
+			if err != nil {
+				return nil, err
+			}
+			if own.all == nil {
+				own.all = map[id]*redemption{}
+			}
+			x.Seq = r.seq
+			own.all[x.ID] = x
+		}
+	}
+	if x := own.all[debit.Redemption]; x != nil {
+		return x, nil
+	}
+	if x := v.redemptionBy(debit); x != nil {
+		return x, nil
+	}
+	return v.redemption(debit.Redemption)
+}
+
+// redemptionBy finds the redemption of a debit without an index, as the gather
+// does: redemptions and their debits have the same order. It returns nil where
+// that is not so.
+func (v *verifier) redemptionBy(debit *movement) *redemption {
+	n, err := v.count()
+	if err != nil {
+		return nil
+	}
+	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
+		x, err := v.redemptionAt(uint64(i) + 1)
+		if err != nil {
+			return 1
+		}
+		return cmp.Compare(debit.Seq, x.Movement)
+	})
+	if !found {
+		return nil
+	}
+	x, err := v.redemptionAt(uint64(i) + 1)
+	if err != nil || x.ID != debit.Redemption {
+		return nil
+	}
+	return x
+}

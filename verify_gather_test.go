@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// efforts are ways to verify that must find the same: by one goroutine or more, with
+// room for all records, for some, for none.
+var efforts = []effort{{1, gatherRoom}, {1, 2000}, {2, gatherRoom}, {3, 4000}, {5, 0}}
+
+// TestVerifyEfforts damages a shop in many ways. What verify tells of it, in its
+// order, does not depend on how many goroutines there are nor on their room.
+func TestVerifyEfforts(t *testing.T) {
+	t.Parallel()
+	s := newRichShop(t)
+	all := s.entries()
+	told := func(state memTx, most effort) string {
+		report, err := verifyBy(most, s.engine.sizes, state, s.clock, nil)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("%+v", *report)
+	}
+	compare := func(name string, state memTx) {
+		t.Helper()
+		want := told(state, efforts[0])
+		for _, most := range efforts[1:] {
+			if got := told(state, most); got != want {
+				t.Fatalf("%s: %+v\n%s", name, most, cmp.Diff(want, got))
+			}
+		}
+	}
+	compare("whole", all)
+	step := 4
+	if testing.Short() {
+		step = 20
+	}
+	for i := 0; i < len(all); i += step {
+		compare(fmt.Sprintf("without %x", all[i].Key), slices.Delete(slices.Clone(all), i, i+1))
+		changed := slices.Clone(all)
+		changed[i].Value = append(slices.Clone(all[i].Value[:max(len(all[i].Value)-1, 0)]), 77)
+		compare(fmt.Sprintf("changed %x", all[i].Key), changed)
+	}
+	compare("nothing counted", slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return strings.IndexByte("ysb", e.Key[0]) >= 0 }))
+	compare("nothing of customers", slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return e.Key[0] == 'c' }))
+	compare("no index", slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return strings.IndexByte("lTRwxhez", e.Key[0]) >= 0 }))
+}
+
+// TestVerifyNames takes away an entry of each table that is compared by a sum:
+// what is missing is named, with what it is missing of.
+func TestVerifyNames(t *testing.T) {
+	t.Parallel()
+	s := newRichShop(t)
+	all := s.entries()
+	names := map[string]string{
+		"p": "identities", "d": "due", "lc": "customers", "lp": "purchases", "lr": "returns", "T": "sales by id",
+		"R": "redemptions by id", "w": "codes", "x": "externalIds", "h": "sales by time", "e": "slots of time",
+		"z": "active customers", "g": "search index", "c7": "customer records",
+	}
+	left := maps.Clone(names)
+	for i, e := range all {
+		name, ok := names[tableOf(e.Key)]
+		if !ok || e.Key[0] == 'g' && len(e.Key) == 5 {
+			continue
+		}
+		delete(left, tableOf(e.Key))
+		got := problems(t, s, slices.Delete(slices.Clone(all), i, i+1), nil)
+		missing := func(p string) bool { return strings.Contains(p, "falta o difiere en "+name) }
+		counted := func(p string) bool { return strings.Contains(p, "entradas de "+name+": es ") }
+		if len(got) != 2 || !slices.ContainsFunc(got, missing) || !slices.ContainsFunc(got, counted) {
+			t.Errorf("without %x: %q", e.Key, got)
+		}
+	}
+	for table := range left {
+		t.Errorf("no entry of table %s", table)
+	}
+}
+
+// TestVerifyOnePass: nothing is doubted, and so looked up, where all is right.
+func TestVerifyOnePass(t *testing.T) {
+	t.Parallel()
+	s := newRichShop(t)
+	for _, most := range efforts {
+		r := newVerifyRun(most, s.engine.sizes, s.entries(), s.clock, nil)
+		report, err := r.pass()
+		s.ok(err)
+		if len(report.Problems) > 0 {
+			t.Errorf("%+v: %q", most, report.Problems)
+		}
+		for table, doubted := range r.doubted {
+			if doubted {
+				t.Errorf("%+v: table %d (%s) is doubted", most, table, tables[table].name)
+			}
+		}
+	}
+}
+
+// TestVerifySellers: what agrees with something wrong is told too. The log of sales and the list by time agree on another
+// customer than a sale's own.
+func TestVerifySellers(t *testing.T) {
+	t.Parallel()
+	s := newRichShop(t)
+	changed := 0
+	for i, e := range s.entries() {
+		if e.Key[0] != 'h' || uint32In(e.Key[1:]) != 1 {
+			continue
+		}
+		all := slices.Clone(s.entries())
+		seq, number := uintIn(e.Key[13:]), uint32In(e.Value[1:])%3+1
+		all[i].Value = key{e.Value[0]}.u32(number)
+		log := &s.engine.sizes.log
+		block, place := (seq-1)/log.block, (seq-1)%log.block
+		at, ok := all.find((&txn{org: 1}).logKey(logWords, block))
+		if !ok {
+			continue // of the open block
+		}
+		words := slices.Clone(all[at].Value)
+		binary.LittleEndian.PutUint32(words[place*logWord:], number<<1|binary.LittleEndian.Uint32(words[place*logWord:])&1)
+		all[at].Value = words
+		changed++
+		got := problems(t, s, all, nil)
+		for _, want := range []string{"falta o difiere en sale log", "falta o difiere en sales by time"} {
+			if !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want) }) {
+				t.Errorf("sale %d of another customer: %q", seq, got)
+			}
+		}
+	}
+	if changed < 10 {
+		t.Errorf("only %d sales", changed)
+	}
+}
+
+// TestVerifySpelling: entries of tables that are compared by what they say have to
+// say it as sello does.
+func TestVerifySpelling(t *testing.T) {
+	t.Parallel()
+	s := newRichShop(t)
+	all := s.entries()
+	spelled := map[string]bool{}
+	for i, e := range all {
+		others := map[string][]byte{}
+		switch table := tableOf(e.Key); {
+		case table == "e" && e.Value[1] < 0x80:
+			others["a longer number"] = slices.Concat(e.Value[:1], []byte{e.Value[1] | 0x80, 0}, e.Value[2:])
+		case table == "z" && len(e.Value) < bitmapSize:
+			bitmap := toBitmap(e.Value)
+			others["few as a bitmap"] = bitmap[:]
+			if len(e.Value) >= 4 {
+				others["out of order"] = slices.Concat(e.Value[2:4], e.Value[:2], e.Value[4:])
+			}
+		case table == "g" && len(e.Key) > 5:
+			_, rest, err := cutSet(e.Value)
+			s.ok(err)
+			if first := e.Value[:len(e.Value)-len(rest)]; len(rest) > 0 {
+				others["places out of order"] = slices.Concat(rest, first)
+			}
+		}
+		for name, value := range others {
+			spelled[name] = true
+			with := slices.Clone(all)
+			with[i].Value = value
+			if got := problems(t, s, with, nil); len(got) != 1 || !strings.Contains(got[0], "falta o difiere en") {
+				t.Errorf("%x, %s: %q", e.Key, name, got)
+			}
+		}
+	}
+	if len(spelled) != 4 {
+		t.Errorf("only %v", spelled)
+	}
+}
+
+// crowdedShop is a shop with so many customers that they are gathered in several
+// spans, each with two movements and a sale, all in another order than they came.
+func crowdedShop(t *testing.T, customers int) *shop {
+	s := newShop(t, setup{})
+	made := must(s, func(x *txn) ([]id, error) {
+		var made []id
+		for i := range customers {
+			c, _, err := x.enrol(enrolment{FirstName: fmt.Sprint("c", i), Email: fmt.Sprintf("c%d@example.com", i)})
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, c.ID)
+		}
+		return made, nil
+	})
+	for step := range 3 {
+		must(s, func(x *txn) (any, error) {
+			for i := range made {
+				cust := made[(i*7+step*11)%len(made)]
+				if step == 1 {
+					if _, _, err := x.registerSale(newSale{Customer: cust, Type: typePurchase, Total: dec("20"), ExternalID: fmt.Sprint(i), Source: sourceAPI}); err != nil {
+						return nil, err
+					}
+					continue
+				}
+				if _, err := x.movePoints(cust, nil, &movement{Amount: dec("5"), Category: categoryBonus}, x.credit); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
+	}
+	return s
+}
+
+// TestVerifyRounds verifies customers that are gathered in several rounds. With
+// room for them no movement and no sale is looked up.
+func TestVerifyRounds(t *testing.T) {
+	t.Parallel()
+	s := crowdedShop(t, 1100)
+	all := s.entries()
+	for _, test := range []struct {
+		most   effort
+		rounds int
+		reason string
+	}{
+		{effort{1, gatherRoom}, 1, "all at a time"},
+		{effort{2, gatherRoom}, 1, "by two"},
+		{effort{2, 1 << 18}, 4, "in rounds"},
+		{effort{3, 1 << 17}, 7, "in more"},
+	} {
+		tx := &lookups{Tx: all}
+		r := newVerifyRun(test.most, s.engine.sizes, all, s.clock, nil)
+		x, err := r.engine.inTxn(all, 1, s.clock, seed{})
+		s.ok(err)
+		rounds, err := r.verifier(x, newFindings()).rounds()
+		s.ok(err)
+		if len(rounds) != test.rounds {
+			t.Errorf("%s: %d rounds, want %d", test.reason, len(rounds), test.rounds)
+		}
+		report, err := verifyBy(test.most, s.engine.sizes, tx, s.clock, nil)
+		s.ok(err)
+		if len(report.Problems) > 0 {
+			t.Errorf("%s: %q", test.reason, report.Problems)
+		}
+		if tx.records > 0 {
+			t.Errorf("%s: %d movements and sales were looked up", test.reason, tx.records)
+		}
+	}
+}
+
+// lookups counts the movements and sales that are looked up.
+type lookups struct {
+	Tx
+	records int
+}
+
+func (l *lookups) Get(key []byte) ([]byte, bool, error) {
+	if key[0] == 'm' || key[0] == 't' {
+		l.records++
+	}
+	return l.Tx.Get(key)
+}
+
+// TestGatherRoom: a gather takes no more than its room, and what is lacking is
+// looked up.
+func TestGatherRoom(t *testing.T) {
+	t.Parallel()
+	s := crowdedShop(t, 300)
+	all := s.entries()
+	const room = 20_000
+	r := newVerifyRun(effort{1, room}, s.engine.sizes, all, s.clock, nil)
+	x, err := r.engine.inTxn(all, 1, s.clock, seed{})
+	s.ok(err)
+	v := r.verifier(x, newFindings())
+	g := &gather{parts: make([]gatherPart, 1)}
+	s.ok(v.fill(g, 0, 1))
+	p := g.parts[0]
+	if size := len(p.bytes) + recordSize*len(p.records); size > room || size < room/2 {
+		t.Errorf("%d bytes were gathered in a room of %d", size, room)
+	}
+	first := g.trail(id(all[slices.IndexFunc(all, func(e Entry) bool { return tableOf(e.Key) == "c0" })].Key[5:21]), gatherMovements)
+	for seq := uint64(1000); seq > 0; seq-- { // a trail leads back, and may lack any
+		if value := first.find(seq); value != nil {
+			stored, _, err := all.Get(orgKey('m', 1).u64(seq))
+			s.ok(err)
+			if string(value) != string(stored) {
+				t.Errorf("movement %d is another one", seq)
+			}
+		}
+	}
+}
+
+// TestVerifyStops: a verification that is interrupted ends with its context.
+func TestVerifyStops(t *testing.T) {
+	s := crowdedShop(t, 300)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, most := range efforts {
+		_, err := verifyBy(most, s.engine.sizes, &stoppableTx{Tx: s.entries(), ctx: ctx}, s.clock, nil)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v: %v", most, err)
+		}
+	}
+}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// allSales checks the lists and indexes of sales, in the order of the
+// sequence.
+func (v *verifier) allSales() error {
+	logged, err := v.newLogCheck()
+	if err != nil {
+		return err
+	}
+	for e, err := range scan(v.Tx, orgKey('t', v.org), false) {
+		if err != nil {
+			return err
+		}
+		v.have[tableSales].entries++
+		if len(e.Key) != 13 {
+			v.stray(e.Key)
+			continue
+		}
+		r, err := recordReader(e.Value)
+		if err != nil {
+			return err
+		}
+		var s sale
+		if s.decodeHead(&r); r.err != nil {
+			return r.err
+		}
+		if s.Seq = uintIn(e.Key[5:]); s.Seq == 0 {
+			v.stray(e.Key)
+			continue
+		}
+		if err := v.oneSale(logged, &s); err != nil {
+			return err
+		}
+	}
+	return logged.end()
+}
+
+// oneSale checks where a sale is listed and logged.
+func (v *verifier) oneSale(logged *logCheck, s *sale) error {
+	what := subject{kind: "venta", id: s.ID}
+	var space [16]byte
+	seq := key(space[:0]).u64(s.Seq)
+	if err := v.has(tableSalesByID, v.hotOrgKey('T').id(s.ID), seq, what); err != nil {
+		return err
+	}
+	number, err := logged.numberOf(s.Seq, s)
+	if err != nil {
+		return err
+	}
+	if err := logged.take(s.Seq, number, s); err != nil {
+		return err
+	}
+	list, kind := tablePurchases, byte(kindPurchase)
+	if s.Type == typeReturn {
+		list, kind = tableReturns, kindReturn
+	}
+	var value [8]byte
+	if err := v.has(tableSalesByTime, v.hotOrgKey('h').instant(s.CreatedAt).u64(s.Seq), key(value[:0]).byte(kind).u32(uint32(number)), what); err != nil {
+		return err
+	}
+	if err := v.has(list, v.hotOrgKey('l').byte(kind).u64(v.want[list].entries+1), seq, what); err != nil {
+		return err
+	}
+	if s.ExternalID == "" {
+		return nil
+	}
+	return v.has(tableExternalIDs, v.externalKey(s.ExternalID).u64(s.Seq), nil, what)
+}
+
+// A logCheck makes the tables of salelog.go anew.
+type logCheck struct {
+	*verifier
+	sales uint64 // all there are
+
+	customers uint64                // all there are
+	told      logPart               // the block of the log that sales were looked up in last
+	slots     map[string]*typeCount // where they are looked up entry by entry
+	open      [][]byte              // packs, each as it was written last
+	part      logPart               // the block that is not full yet
+	zones     []byte                // of the group that is not full yet
+	chapter   chapter               // the last one that has ended
+	highest   uint64                // number of a customer so far
+	counts    totals                // so far
+}
+
+func (v *verifier) newLogCheck() (*logCheck, error) {
+	n, err := v.count()
+	if err != nil {
+		return nil, err
+	}
+	return &logCheck{verifier: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}, open: make([][]byte, v.log.block/logPack)}, nil
+}
+
+// take counts a sale; they come in order.
+func (l *logCheck) take(seq, number uint64, s *sale) error {
+	if number == 0 || number > l.customers {
+		l.noCustomer(number, s)
+		return nil
+	}
+	purchase := s.Type == typePurchase
+	l.expectSlots(s, purchase)
+	entry := appendLogged(nil, loggedSale{number, s.CreatedAt, purchase})
+	pack := &l.open[l.part.sales()/logPack]
+	if l.part.sales()%logPack == 0 {
+		*pack = (*pack)[:0]
+	}
+	*pack = append(*pack, entry...)
+	l.part.words, l.part.moments = append(l.part.words, entry[:logWord]...), append(l.part.moments, entry[logWord:]...)
+	if l.part.sales() == l.log.block {
+		if err := l.endBlock(); err != nil {
+			return err
+		}
+	}
+	if l.highest < number {
+		l.highest = number
+		most := (number/l.log.customers + 1) * l.log.customers
+		l.counts = append(l.counts, make(totals, 2*most-uint64(len(l.counts)))...)
+	}
+	at := 2 * number
+	if !purchase {
+		at++
+	}
+	if l.counts[at]++; seq == l.chapter.next(&l.log) {
+		l.chapter = chapter{seq, l.highest}
+		return l.endChapter()
+	}
+	return nil
+}
+
+// numberOf is the number of a sale's customer. The log tells it in the order of the
+// sales, where customers would have to be looked up: that it tells the right one is
+// seen when they are gone through.
+func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
+	if l.run.careful[tableSellers] {
+		c, err := l.customer(s.Customer)
+		if err != nil {
+			return 0, err
+		}
+		return c.Number, nil
+	}
+	if after := (seq - 1) / l.log.block * l.log.block; len(l.told.words) == 0 || l.told.after != after {
+		var err error
+		if l.told, err = l.logPart(after/l.log.block, false); errors.Is(err, errRecord) {
+			return 0, nil // and take doubts it
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	place := seq - 1 - l.told.after
+	if place >= l.told.sales() {
+		return 0, nil
+	}
+	number := uint64(binary.LittleEndian.Uint32(l.told.words[place*logWord:]) >> 1)
+	l.have[tableSellers].add(l.seller(seq, number))
+	return number, nil
+}
+
+// noCustomer tells of a number that is no customer's.
+func (l *logCheck) noCustomer(number uint64, s *sale) {
+	if l.run.careful[tableSellers] {
+		l.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
+		return
+	}
+	l.doubt(tableSellers)
+}
+
+// expectSlots counts a sale in its slots of time.
+func (l *logCheck) expectSlots(s *sale, purchase bool) {
+	for level := range slotLevels {
+		k := l.hotOrgKey('e').byte(byte(level)).instant(s.CreatedAt >> slotLevels[level])
+		if !l.run.careful[tableSlots] {
+			kind := uint64(kindReturn)
+			if purchase {
+				kind = kindPurchase
+			}
+			l.want[tableSlots].sum += l.hashNumber(k, kind)
+			continue
+		}
+		if l.slots[string(k)] == nil {
+			l.slots[string(k)] = new(typeCount)
+		}
+		l.slots[string(k)].count(purchase)
+	}
+}
+
+func (l *logCheck) endBlock() error {
+	block := l.part.after / l.log.block
+	if err := l.has(tableSaleLog, l.logKey(logWords, block), l.part.words, subject{kind: "ventas"}); err != nil {
+		return err
+	}
+	if err := l.has(tableSaleLog, l.logKey(logMoments, block), l.part.moments, subject{kind: "ventas"}); err != nil {
+		return err
+	}
+	l.zones = appendZone(l.zones, l.part.moments)
+	l.part = logPart{l.part.after + l.log.block, l.part.words[:0], l.part.moments[:0]}
+	if block%zoneGroup == zoneGroup-1 {
+		return l.endGroup(block)
+	}
+	return nil
+}
+
+// endGroup checks the group of zones that a block is the last of.
+func (l *logCheck) endGroup(block uint64) error {
+	err := l.has(tableSaleLog, l.logKey(logZones, block/zoneGroup), l.zones, subject{kind: "ventas"})
+	l.zones = l.zones[:0]
+	return err
+}
+
+func (l *logCheck) endChapter() error {
+	if err := l.has(tableTotals, l.chapterKey(l.chapter.end), numberValue(l.highest), subject{kind: "ventas"}); err != nil {
+		return err
+	}
+	for block := range l.chapter.blocks(&l.log) {
+		counts := l.counts[2*block*l.log.customers:][:2*l.log.customers]
+		value := counts.encode()
+		if len(value) == 0 || l.chapter.counted(&l.log, block) > l.sales {
+			continue
+		}
+		if err := l.has(tableTotals, l.totalsKey(l.chapter.end, block), value, subject{kind: "ventas"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *logCheck) end() error {
+	for i, pack := range l.open {
+		if len(pack) == 0 {
+			continue
+		}
+		if err := l.has(tableSaleLog, l.logKey(logOpen, uint64(i)), pack, subject{kind: "ventas"}); err != nil {
+			return err
+		}
+	}
+	if len(l.zones) > 0 {
+		if err := l.endGroup(l.part.after/l.log.block - 1); err != nil {
+			return err
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(l.slots)) {
+		w := writer{b: []byte{recordVersion}}
+		l.slots[k].encode(&w)
+		if err := l.has(tableSlots, key(k), w.b, subject{kind: "ventas"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redemptions checks the indexes of redemptions, and counts them.
+func (v *verifier) redemptions() error {
+	for e, err := range scan(v.Tx, orgKey('r', v.org), false) {
+		if err != nil {
+			return err
+		}
+		v.have[tableRedemptions].entries++
+		if len(e.Key) != 13 {
+			v.stray(e.Key)
+			continue
+		}
+		x, err := decodeRecord[redemption](e.Value)
+		if err != nil {
+			return err
+		}
+		x.Seq = uintIn(e.Key[5:])
+		if err := v.oneRedemption(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) oneRedemption(x *redemption) error {
+	what := subject{kind: "canje", id: x.ID}
+	v.want[tableRedemptions].entries++
+	if err := v.has(tableRedemptionsByID, v.hotOrgKey('R').id(x.ID), numberValue(x.Seq), what); err != nil {
+		return err
+	}
+	if err := v.has(tableCodes, v.hotOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
+		return err
+	}
+	if x.CancelledAt == 0 {
+		v.given[x.Reward]++
+		v.expectRewardUse(x)
+	}
+	if !v.run.careful[tableRedeemed] {
+		v.have[tableRedeemed].add(v.hashNumber(nil, x.Seq))
+		return nil
+	}
+	debit, err := v.movement(x.Movement)
+	if err != nil {
+		return err
+	}
+	equal(v, what, ": puntos", -debit.Amount, x.Points)
+	equal(v, what, ": movimiento", debit.Redemption, x.ID)
+	if x.Customer != debit.Customer || x.Program != debit.Program || x.CreatedAt != debit.CreatedAt {
+		v.problem("%v: difiere de su movimiento", what)
+	}
+	if x.CancelledAt == 0 {
+		equal(v, what, ": saldo", x.Balance, debit.Balance)
+	}
+	return nil
+}
+
+// countRedeemed adds up a redemption that is as its debit says; one that is not,
+// or has another, will be missing.
+func (v *verifier) countRedeemed(x *redemption, debit *movement) {
+	if debit.Seq == x.Movement && -debit.Amount == x.Points && x.Customer == debit.Customer && x.Program == debit.Program &&
+		x.CreatedAt == debit.CreatedAt && (x.CancelledAt != 0 || x.Balance == debit.Balance) {
+		v.want[tableRedeemed].add(v.hashNumber(nil, x.Seq))
+	}
+}
+
+// expectRewardUse counts a standing redemption for its customer.
+func (v *verifier) expectRewardUse(x *redemption) {
+	if !v.run.careful[tableRewardUses] {
+		v.want[tableRewardUses].sum += v.hash(v.hotKey(x.Customer, partRewardUse).id(x.Reward), nil)
+		return
+	}
+	if v.givenTo[x.Reward] == nil {
+		v.givenTo[x.Reward] = map[id]uint64{}
+	}
+	v.givenTo[x.Reward][x.Customer]++
+}
