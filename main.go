@@ -366,7 +366,7 @@ func (c *invocation) help(cmd command) {
 	c.set.VisitAll(func(f *flag.Flag) {
 		kind, about := flag.UnquoteUsage(f)
 		fmt.Fprintf(c.stdout, "  %s\n        %s", strings.TrimSpace("-"+f.Name+" "+kind), about)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+		if !slices.Contains([]string{"", "false", "0", "0s"}, f.DefValue) {
 			fmt.Fprintf(c.stdout, " (por omisión %s)", f.DefValue)
 		}
 		fmt.Fprintf(c.stdout, " [%s]\n", variable(f.Name))
