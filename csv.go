@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,7 +153,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		if err != nil {
 			return err
 		}
-		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, ignore: c.ignore, started: time.Now(), rejectsName: name + ".errors.csv"}
+		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, ignore: c.ignore, raw: c.raw, started: time.Now(), rejectsName: name + ".errors.csv"}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
 		}
@@ -195,6 +196,7 @@ type importer struct {
 	progress io.Writer // nil: nobody looks
 
 	ignore      []string            // columns to leave out
+	raw         bool                // cells have no guard
 	columns     []string            // of the file
 	taken       []string            // the same, "" for what is left out
 	open        csvRecord           // the sale whose rows are being read
@@ -254,6 +256,9 @@ func (im *importer) read(in *lineReader) error {
 			return err
 		}
 		im.batch.rows++
+		if !im.raw {
+			unguardCells(line.fields)
+		}
 		line.wrong = cmp.Or(line.wrong, im.malformed(line.fields))
 		if err := im.take(line); err != nil {
 			return err
@@ -511,7 +516,7 @@ func (im *importer) send(b csvBatch) error {
 	return nil
 }
 
-// reject writes a record's lines, as they were, to the file of errors.
+// reject writes a record's lines, guarded as exports are, to the file of errors.
 func (im *importer) reject(lines []csvLine, reason string) error {
 	im.report.Wrong++
 	if im.rejects == nil {
@@ -526,6 +531,9 @@ func (im *importer) reject(lines []csvLine, reason string) error {
 		}
 	}
 	for _, l := range lines {
+		if !im.raw {
+			guardCells(l.fields)
+		}
 		if err := im.rejects.Write(append([]string{strconv.Itoa(l.number), reason}, l.fields...)); err != nil {
 			return err
 		}
@@ -554,12 +562,13 @@ func (c *invocation) exportFile(ctx context.Context, kind string) error {
 		if err != nil {
 			return err
 		}
-		return writeCSV(ctx, call, org, kind, c.stdout)
+		return writeCSV(ctx, call, org, kind, c.raw, c.stdout)
 	})
 }
 
-// writeCSV writes an organization's records of one kind, oldest first.
-func writeCSV(ctx context.Context, call adminCaller, org, kind string, w io.Writer) error {
+// writeCSV writes an organization's records of one kind, oldest first, and guards
+// their cells unless they are to be raw.
+func writeCSV(ctx context.Context, call adminCaller, org, kind string, raw bool, w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(exportColumns[kind]); err != nil {
 		return err
@@ -569,11 +578,56 @@ func writeCSV(ctx context.Context, call adminCaller, org, kind string, w io.Writ
 		if err := call(ctx, "export/rows", exportRequest{org, kind, after}, &page); err != nil {
 			return err
 		}
-		if err := out.WriteAll(page.Rows); err != nil {
-			return err
+		for _, row := range page.Rows {
+			if !raw {
+				guardCells(row)
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
 		}
 		if after = page.Next; after == 0 {
-			return nil
+			out.Flush()
+			return out.Error()
+		}
+	}
+}
+
+// What a customer calls himself may be a formula, which a spreadsheet runs when it
+// opens the file: it leads elsewhere with the rest of the sheet, or starts a program.
+// So an apostrophe is put before such a cell, by which spreadsheets know text, and
+// an import takes it away. A cell that has apostrophes before the formula gets one
+// more, so that what is taken away is always what was put there.
+
+// plainNumber is what begins with a sign and computes nothing: an amount, or a phone
+// in E.164.
+var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+
+// isFormula reports whether a spreadsheet may run a cell, or would without the
+// apostrophes before it. The last four characters are wide forms of the others.
+func isFormula(cell string) bool {
+	cell = strings.TrimLeft(cell, "'")
+	if strings.HasPrefix(cell, "\t") || strings.HasPrefix(cell, "\r") || strings.HasPrefix(cell, "\n") {
+		return true
+	}
+	cell = strings.TrimSpace(cell)
+	first, _ := utf8.DecodeRuneInString(cell)
+	return strings.ContainsRune("=+-@＝＋－＠", first) && !plainNumber.MatchString(cell)
+}
+
+func guardCells(row []string) {
+	for i, cell := range row {
+		if isFormula(cell) {
+			row[i] = "'" + cell
+		}
+	}
+}
+
+// unguardCells takes away what guardCells has put there.
+func unguardCells(row []string) {
+	for i, cell := range row {
+		if isFormula(cell) {
+			row[i] = strings.TrimPrefix(cell, "'")
 		}
 	}
 }

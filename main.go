@@ -55,9 +55,9 @@ func commands() []command {
 		{"serve", "", "sirve la API", runServe, serveFlags},
 		{"demo", "", "prepara una organización de ejemplo y sirve la API", runDemo, demoFlags},
 		{"apply", "FILE", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
-		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), orgFlag},
-		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), orgFlag},
-		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), orgFlag},
+		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), exportFlags},
+		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), exportFlags},
+		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), exportFlags},
 		{"import customers", "FILE.csv", "importa clientes", importCommand(importCustomers), importFlags},
 		{"import sales", "FILE.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), importFlags},
 		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
@@ -94,6 +94,7 @@ type invocation struct {
 	dryRun bool
 	since  string
 	ignore []string
+	raw    bool
 	key    keyRequest
 	scopes string
 	ips    string
@@ -369,7 +370,7 @@ func (c *invocation) help(cmd command) {
 	c.set.VisitAll(func(f *flag.Flag) {
 		kind, about := flag.UnquoteUsage(f)
 		fmt.Fprintf(c.stdout, "  %s\n        %s", strings.TrimSpace("-"+f.Name+" "+kind), about)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
+		if !slices.Contains([]string{"", "false", "0", "0s"}, f.DefValue) {
 			fmt.Fprintf(c.stdout, " (por omisión %s)", f.DefValue)
 		}
 		fmt.Fprintf(c.stdout, " [%s]\n", variable(f.Name))
@@ -397,8 +398,16 @@ func importFlags(c *invocation) {
 		}
 		return nil
 	})
+	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
 	c.more = `Lo que no se puede importar queda en FILE.csv.errors.csv, con su línea y su motivo;
 lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
+}
+
+func exportFlags(c *invocation) {
+	orgFlag(c)
+	c.set.BoolVar(&c.raw, "raw", false, "escribe las celdas tal cual, sin apóstrofo ante lo que una hoja de cálculo ejecutaría")
+	c.more = `Ante una celda que una hoja de cálculo ejecutaría (=, +, -, @ y más) va un apóstrofo,
+que la importación quita; ante números y teléfonos no. Con -raw no va ninguno.`
 }
 
 func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }

@@ -396,6 +396,16 @@ func TestAdminLog(t *testing.T) {
 	}
 }
 
+// TestHelpDefaults: help tells a default only where it is one.
+func TestHelpDefaults(t *testing.T) {
+	out := newTill(t).ok("serve -h")
+	for text, want := range map[string]bool{"por omisión 4096": true, "por omisión 0": false, "por omisión )": false} {
+		if strings.Contains(out, text) != want {
+			t.Errorf("%q is there: %t\n%s", text, !want, out)
+		}
+	}
+}
+
 // TestInWords: what the system and the store say in English is said in Spanish.
 func TestInWords(t *testing.T) {
 	for _, test := range []struct {
