@@ -134,7 +134,16 @@ func (s *boltStore) checkpoint(frozen *memtable, pace func(done, all int) bool) 
 		if !pace(done, frozen.count) {
 			return nil
 		}
-		n, next, err := s.step(at, max(checkpointStep, frozen.count/checkpointCut))
+		limit := max(checkpointStep, frozen.count/checkpointCut)
+		n, next, err := s.step(at, limit)
+		if errors.Is(err, errMapFull) {
+			var stopped bool
+			if stopped, err = s.stopReads(); stopped {
+				n, next, err = s.step(at, limit)
+			} else if err == nil {
+				return nil
+			}
+		}
 		if errors.Is(err, errUnavailable) {
 			if !s.awaitSpace(err) {
 				return nil
@@ -170,7 +179,6 @@ func (s *boltStore) awaitSpace(cause error) bool {
 // and where the next step begins. After the last one the memtable is gone.
 func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
 	alone := s.files.Load() <= 1 // nobody reads but from what is shared
-	s.letRemap()
 	found := s.inventory.clone()
 	err = s.writeFile(func(tx *bolt.Tx) error {
 		if alone {
@@ -188,6 +196,10 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 		}
 		return nil
 	})
+	if s.fileMap.isFull(err) {
+		err = fmt.Errorf("%w: %w", errMapFull, err)
+	}
+	s.fileMap.fix()
 	if err != nil && !errors.Is(err, errUnavailable) {
 		return 0, at, err // bbolt may hold its locks
 	}
@@ -326,19 +338,6 @@ func (p *checkpointPlace) settle() {
 	}
 }
 
-// letRemap makes way for bbolt to map the file anew if the next step may make
-// it need that: then nobody may read from it, and who wants to waits for the
-// next share.
-func (s *boltStore) letRemap() {
-	const margin = 256 << 20 // more than any step adds
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state := s.state.Load(); state.file != nil && state.file.tx.Size()+margin > initialMap {
-		s.unshare()
-		s.publish(nil)
-	}
-}
-
 // finish brings everything into the file and reports whether the file is whole
 // without the journal. It is not if the disk is full or the store has failed.
 func (s *boltStore) finish() (whole bool, err error) {
@@ -355,7 +354,13 @@ func (s *boltStore) finish() (whole bool, err error) {
 			if s.active.count == 0 {
 				s.unshare()
 				s.publish(nil)
-				err := s.writeFile(func(tx *bolt.Tx) error { return setJournalState(tx, s.journal.store, 0) })
+				setNone := func(tx *bolt.Tx) error { return setJournalState(tx, s.journal.store, 0) }
+				err := s.writeFile(setNone)
+				if s.fileMap.isFull(err) {
+					if err = s.fileMap.letGrow(s.path); err == nil {
+						err = s.writeFile(setNone)
+					}
+				}
 				return err == nil, err
 			}
 			s.freeze()

@@ -44,6 +44,7 @@ type boltStore struct {
 	path    string
 	opts    boltOptions
 	db      *bolt.DB
+	fileMap *fileMap // of db
 	queue   *writeQueue
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
 	files   atomic.Int64              // boltFiles that someone reads, that of state among them
@@ -57,16 +58,17 @@ type boltStore struct {
 	// Who changes what the journal, the memtables and the state are holds both
 	// locks, writing first; to append to the journal and to write to the active
 	// memtable takes the first alone, to change or to read the others the second.
-	writing sync.Mutex
-	journal *journal  // nil before the first write
-	active  *memtable // what the journal's newest generation holds
-	since   time.Time // of active's first entry
-	mu      sync.Mutex
-	first   uint64     // generation that the file lacks first
-	fill    int        // size of active
-	frozen  *memtable  // what the generation before holds, while it is brought into the file; else nil
-	full    error      // why that cannot go on for now
-	changed *sync.Cond // signals changes of these and of state
+	writing  sync.Mutex
+	journal  *journal  // nil before the first write
+	active   *memtable // what the journal's newest generation holds
+	since    time.Time // of active's first entry
+	mu       sync.Mutex
+	first    uint64     // generation that the file lacks first
+	fill     int        // size of active
+	frozen   *memtable  // what the generation before holds, while it is brought into the file; else nil
+	full     error      // why that cannot go on for now
+	draining bool       // it waits for Views to end, for a short time
+	changed  *sync.Cond // signals changes of these and of state
 }
 
 const (
@@ -90,6 +92,7 @@ type boltOptions struct {
 	watchEvery time.Duration // between looks at the file's name; 0: 1 second
 	memSize    int           // of a memtable in bytes, after which a new one is begun; 0: defaultMemSize
 	memAge     time.Duration // the same for its age; 0: defaultMemAge
+	mapRule    mapRule       // zero: mapRuleHere
 }
 
 // openBolt opens the store in the file at path. It makes the file if there is
@@ -127,14 +130,13 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
 	var opened fs.FileInfo
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		Timeout:         cmp.Or(opts.lockWait, 2*time.Second),
-		PageSize:        boltPageSize,
-		FreelistType:    bolt.FreelistArrayType,
-		InitialMmapSize: int(initialMap),
-		MaxSize:         opts.maxSize,
-		NoSync:          opts.noSync,
-		NoStatistics:    true,
+	mapped, err := openMapped(path, opts.mapRule, bolt.Options{
+		Timeout:      cmp.Or(opts.lockWait, 2*time.Second),
+		PageSize:     boltPageSize,
+		FreelistType: bolt.FreelistArrayType,
+		MaxSize:      opts.maxSize,
+		NoSync:       opts.noSync,
+		NoStatistics: true,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
 			if errors.Is(err, fs.ErrPermission) { // who can read it is surprised
@@ -160,10 +162,11 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	if err != nil {
 		return nil, err
 	}
+	db := mapped.db
 	opts.memSize = cmp.Or(opts.memSize, defaultMemSize)
 	opts.memAge = cmp.Or(opts.memAge, defaultMemAge)
 	s = &boltStore{
-		path: path, opts: opts, db: db,
+		path: path, opts: opts, db: db, fileMap: mapped,
 		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -361,10 +364,10 @@ func (s *boltStore) makeRoom() error {
 		switch {
 		case s.frozen == nil:
 			s.freeze()
+		case s.state.Load().file == nil || s.draining: // the checkpoint waits for what this holds
+			return nil
 		case s.full != nil:
 			return s.full
-		case s.state.Load().file == nil: // the checkpoint waits for what this holds
-			return nil
 		default:
 			s.changed.Wait()
 		}
