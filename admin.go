@@ -228,7 +228,7 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 		return nil, err
 	}
 	now := instantOf(a.engine.now())
-	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) {
+	return viewLong(ctx, a.engine.store, func(tx Tx) (*verification, error) {
 		if f, ok := tx.(interface{ checkFile(context.Context) error }); ok {
 			if err := f.checkFile(ctx); err != nil {
 				return nil, err

@@ -210,9 +210,13 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 		if at.end() {
 			s.frozen = nil
 			s.first++
+			s.brought++
 		}
 	}
 	shared := s.share()
+	if shared == nil {
+		s.state.Load().file.whole = err == nil && at.end()
+	}
 	if shared != nil && err == nil && at.end() { // what is shared still lacks it
 		s.frozen = at.table
 	}

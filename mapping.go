@@ -33,7 +33,7 @@ type mapRule struct {
 }
 
 const (
-	largestMap = 16 << 40 // no file of ext4 with pages of 4 KiB is longer
+	largestMap = 4 << 40 // two hundred times ten million customers with 30 million movements
 	mapOf32    = 1 << 30
 	grownMap   = 16 << 20 // to begin with, where the file is as long as the map
 	mapsBeside = 256 << 20
@@ -64,6 +64,9 @@ func mapRuleFor(bits int, reserve func(size int64) bool) mapRule {
 	}
 	return rule
 }
+
+// errFileFull is why nothing more is brought into a file that may not grow.
+var errFileFull = berrors.ErrMaxSizeReached
 
 // errMapFull is returned by a step that needs more map than there is.
 var errMapFull = fmt.Errorf("%w: the file has outgrown its memory map", errUnavailable)
@@ -169,7 +172,7 @@ func (m *fileMap) bounded(size int) int {
 
 // isFull reports whether err says that the map is full and may grow.
 func (m *fileMap) isFull(err error) bool {
-	return m.rule.grows && errors.Is(err, berrors.ErrMaxSizeReached) && m.bounded(math.MaxInt) > m.size
+	return m.rule.grows && errors.Is(err, errFileFull) && m.bounded(math.MaxInt) > m.size
 }
 
 // letGrow lets bbolt map the file anew in the next transaction that needs it. The file is

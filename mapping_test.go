@@ -24,7 +24,7 @@ func TestMapRule(t *testing.T) {
 		want   mapRule
 		reason string
 	}{
-		{64, 128 << 40, mapRule{first: 16 << 40, most: 15 << 40}, "47 bits of addresses"},
+		{64, 128 << 40, mapRule{first: 4 << 40, most: 3840 * gib}, "47 bits of addresses"},
 		{64, 512 * gib, mapRule{first: 128 * gib, most: 120 * gib}, "39 bits: two of 256 GiB and the rest are too much"},
 		{64, 4 * gib, mapRule{first: gib, most: 960 << 20}, "ulimit -v"},
 		{64, 0, mapRule{first: 16 << 20, grows: true}, "no map longer than its file"},

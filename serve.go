@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +24,10 @@ func serveFlags(c *invocation) {
 	c.set.IntVar(&c.maxConns, "max-conns", defaultMaxConns, "`conexiones` abiertas a la vez")
 	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
 		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
+	c.set.Func("memory", "`tamaño` de memoria del que el servidor procura no pasar, como 256MB o 1GB, de al menos 96MB; sin ella, un cuarto de la de la máquina, entre 96MiB y 240MiB", func(text string) (err error) {
+		c.memory, err = parseMemory(text)
+		return err
+	})
 	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
 	c.set.StringVar(&c.backups.dir, "dir", "", "`directorio` de las copias, que ya existe")
@@ -47,26 +51,6 @@ const (
 	maxHeader     = 16 << 10        // bytes; net/http adds 4 KiB of its own
 )
 
-// How the garbage collector is set, unless GOGC and GOMEMLIMIT say otherwise:
-// it waits longer than it would by itself while there is little to collect, and
-// never so long that more memory is used than a small machine has to spare.
-// What requests hold at one time (room.go) has to fit in beside the store's own
-// and what connections take, by estimate 20 KiB each; where it does not, the collector
-// only works harder.
-const (
-	gcPercent   = 200
-	memoryLimit = 240 << 20 // bytes
-)
-
-func setCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
-}
-
 // setProcessors gives Go's scheduler, once, one processor more than it would take by
 // itself, unless GOMAXPROCS says otherwise. One is as good as gone while the store
 // flushes: a system call gives it back only when it has been found to be long.
@@ -88,7 +72,7 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 // serve opens the file and serves the API on it until ctx ends; ready, if
 // there is one, is called once it answers.
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
-	setCollector()
+	memSize := setCollector(c.memory)
 	setProcessors()
 	trusted, err := parseNetworks(c.trusted)
 	if err != nil {
@@ -113,7 +97,7 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return cannotListen(c.addr, err)
 	}
 	defer listener.Close() // the server has closed it by then, unless there was none
-	store, err := openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
+	store, err := openBolt(c.db, boltOptions{dense: denseTables, memSize: cmp.Or(c.memSize, memSize)})
 	if err != nil {
 		return err
 	}

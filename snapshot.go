@@ -32,6 +32,64 @@ func (s *boltStore) acquire() (*boltState, error) {
 	}
 }
 
+// acquireInFile is acquire for who holds a state for long: it holds no memtable in
+// memory, since all of the state is in the file. That takes a checkpoint, for
+// which it waits; where there can be none, as on a full disk, it is acquire.
+func (s *boltStore) acquireInFile(ctx context.Context) (*boltState, error) {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	s.writing.Lock() // no write is under way: what was committed is in the memtables
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := s.brought // checkpoints that have ended by the time all is in the file
+	if s.frozen != nil {
+		wanted++
+	}
+	if s.active.count > 0 {
+		wanted++
+	}
+	s.writing.Unlock()
+	for {
+		state := s.state.Load()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case state == nil:
+			return nil, errClosed
+		case state.file != nil && len(state.layers) == 0 && state.file.hold():
+			return state, nil
+		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
+			return &boltState{file: state.file}, nil
+		case s.full != nil || s.queue.broken.Load():
+			s.mu.Unlock()
+			state, err := s.acquire()
+			s.mu.Lock()
+			return state, err
+		case s.frozen == nil && s.brought < wanted:
+			s.mu.Unlock()
+			s.freezeNow()
+			s.mu.Lock()
+		default:
+			s.changed.Wait()
+		}
+	}
+}
+
+// freezeNow freezes the memtable that is written to unless another one is frozen or
+// it is empty.
+func (s *boltStore) freezeNow() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen == nil && s.active.count > 0 {
+		s.freeze()
+	}
+}
+
 // checkFile looks at all of the file.
 func (s *boltState) checkFile(ctx context.Context) error {
 	return s.file.checkAll(ctx, s.file.inventory)
@@ -101,6 +159,7 @@ type boltFile struct {
 	*pageTree
 	inventory *inventory // nil if there is none
 	tx        *bolt.Tx
+	whole     bool // it is a state by itself, not one between two steps; guarded by the store's mu
 	holders   atomic.Int64
 	open      *atomic.Int64 // how many there are of the store
 }

@@ -47,6 +47,7 @@ type boltStore struct {
 	fileMap *fileMap // of db
 	queue   *writeQueue
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
+	written atomic.Uint64             // entries that were stored
 	files   atomic.Int64              // boltFiles that someone reads, that of state among them
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
@@ -64,6 +65,7 @@ type boltStore struct {
 	since    time.Time // of active's first entry
 	mu       sync.Mutex
 	first    uint64     // generation that the file lacks first
+	brought  int        // memtables that this process has brought into the file whole
 	fill     int        // size of active
 	frozen   *memtable  // what the generation before holds, while it is brought into the file; else nil
 	full     error      // why that cannot go on for now
@@ -257,6 +259,18 @@ func (s *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 	return s.named(fn(&boltTx{boltState: state}))
 }
 
+// ViewLong is View of a state that holds no memtable in memory, by a function
+// that lets writes go first.
+func (s *boltStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	state, err := s.acquireInFile(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.release()
+	return s.named(fn(longTx{&boltTx{boltState: state}, newCourtesy(&s.written)}))
+}
+
 func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.named(s.queue.update(ctx, fn))
 }
@@ -340,6 +354,7 @@ func (s *boltStore) store(changes []written) error {
 	if err := s.journal.append(changes); err != nil {
 		return commitError(err)
 	}
+	s.written.Add(uint64(len(changes)))
 	m := s.active
 	if m.count == 0 {
 		s.since = time.Now()
