@@ -181,7 +181,7 @@ func beginError(err error) error {
 	if ok && e.Op == "open" && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
-	return fmt.Errorf("journal: %w", err)
+	return commitError(fmt.Errorf("journal: %w", err))
 }
 
 // append makes the changes of one batch durable. After an error of the write

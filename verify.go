@@ -251,7 +251,7 @@ func (r *verifyRun) verifier(t *txn, f *findings) *verifier {
 
 // with returns a verifier that works for another goroutine, on another part.
 func (v *verifier) with(worker int) *verifier {
-	t := &txn{Tx: v.run.txs[worker], ids: mint{now: v.run.now}, org: v.org, cfg: v.cfg, sizes: v.sizes}
+	t := &txn{Tx: v.run.txs[worker], ids: mint{now: v.now}, org: v.org, cfg: v.cfg, sizes: v.sizes}
 	t.mint = &t.ids
 	w := v.run.verifier(t, newFindings())
 	w.recounting, w.inIndex, w.gathered = v.recounting, v.inIndex, v.gathered
