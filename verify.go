@@ -128,7 +128,7 @@ func (r *verifyRun) pass() (*verification, error) {
 		return nil, err
 	}
 	report.Organizations = n
-	all := r.verifier(&txn{Tx: r.txs[0]}, newFindings())
+	all := r.verifier(&txn{Tx: r.txs[0], mint: newMint(r.now, seed{})}, newFindings())
 	for org := range uint32(n) {
 		if err := r.organization(org+1, report, all); err != nil {
 			return nil, err
