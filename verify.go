@@ -410,7 +410,7 @@ func (r *verifyRun) sharedTables(all *findings) error {
 		{tableAPIKeys, newKey('a')},
 		{tableSlugs, newKey('o').byte('s')},
 	}
-	_, err := r.verifier(&txn{}, all).inParallel(len(parts), func(w *verifier, i int) error {
+	_, err := r.verifier(&txn{mint: newMint(r.now, seed{})}, all).inParallel(len(parts), func(w *verifier, i int) error {
 		return w.scanTable(parts[i].table, parts[i].prefix)
 	})
 	return err
