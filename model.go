@@ -19,7 +19,7 @@ import (
 //
 // Primary: lost means lost.
 //
-//	v, v 'm'                     → schema version (schema.go)
+//	v                            → schema version (schema.go)
 //	o 'n'                        → how many organizations there are
 //	o 'c' org                    → configuration (JSON)
 //	a hash(32)                   → API key (JSON), by the SHA-256 of the key

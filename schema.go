@@ -9,8 +9,7 @@ import (
 // The schema is how everything is kept: the keys of model.go, the records and the
 // sizes of blocks. Its version is in the file:
 //
-//	v     → schema version
-//	v 'm' → while it is being migrated: from which version (8), and how many organizations are (4)
+//	v → schema version (8); while it is being migrated also from which (8), and how many organizations are (4)
 //
 // A change of a key, a record or a size comes with a new version, a migration from
 // the one before, a file of it in testdata/files, and a new testdata/layout.txt,
@@ -45,20 +44,21 @@ type schemaState struct {
 	done    uint32 // organizations that it is through with
 }
 
-func migrationKey() key { return newKey('v').byte('m') }
-
+// readSchema looks for nothing that may be absent: a damaged page tells of nothing
+// that it is, and a server is to read what can be read.
 func readSchema(tx Tx) (s schemaState, err error) {
-	if s.version, _, err = getUint(tx, newKey('v')); err != nil {
+	value, ok, err := tx.Get(newKey('v'))
+	if err != nil || !ok {
 		return s, err
 	}
-	value, underWay, err := tx.Get(migrationKey())
-	if err != nil || !underWay {
-		return s, err
-	}
-	if len(value) != 12 {
+	switch len(value) {
+	case 20:
+		s.from, s.done = uintIn(value[8:]), uint32In(value[16:])
+	case 8:
+	default:
 		return s, errRecord
 	}
-	s.from, s.done = uintIn(value), uint32In(value[8:])
+	s.version = uintIn(value)
 	return s, nil
 }
 
@@ -164,13 +164,10 @@ func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 			return err
 		}
 	}
-	if err := putUint(tx, newKey('v'), schemaVersion); err != nil {
-		return err
-	}
 	if next == uint32(len(latest)) {
-		return tx.Delete(migrationKey())
+		return putUint(tx, newKey('v'), schemaVersion)
 	}
-	return tx.Put(migrationKey(), key(nil).u64(s.from).u32(next))
+	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(next))
 }
 
 // latestMoments goes through a store of version 3. It returns the latest moment that
