@@ -41,14 +41,14 @@ func TestForgetTaken(t *testing.T) {
 		settle(s)
 		mustPut(t, s, "0", "")
 		settle(s)
-		err := s.writeFile(func(*bolt.Tx) error {
+		err := s.writeFile(func(tx *bolt.Tx) error {
 			taken, ok := takenPages(s.db)
 			if ok {
 				n = taken.Len()
 			} else {
 				t.Error("this bbolt has no such map, or elsewhere")
 			}
-			return nil
+			return s.kept.put(tx)
 		})
 		if err != nil {
 			t.Error(err)
