@@ -73,7 +73,7 @@ func TestForgetTaken(t *testing.T) {
 	}()
 	if <-began {
 		write()
-		if n := taken(); n < 100 {
+		if n := taken(); n < 50 {
 			t.Errorf("bbolt knows who took %d pages, which cannot be taken again before a view ends", n)
 		}
 		close(end)

