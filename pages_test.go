@@ -363,7 +363,9 @@ func TestInventoryTells(t *testing.T) {
 	} {
 		db, err := bolt.Open(path, 0o600, nil)
 		if err == nil {
-			err = errors.Join(db.Update(func(tx *bolt.Tx) error { return change(tx.Bucket([]byte(boltBucket))) }), db.Close())
+			err = errors.Join(db.Update(func(tx *bolt.Tx) error {
+				return errors.Join(change(tx.Bucket([]byte(boltBucket))), journalState{}.put(tx))
+			}), db.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
