@@ -232,7 +232,7 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 		return nil, err
 	}
 	now, most := instantOf(a.engine.now()), verifyEffort(a.inServer)
-	return view(ctx, a.engine.store, func(tx Tx) (*verification, error) {
+	return viewLong(ctx, a.engine.store, func(tx Tx) (*verification, error) {
 		if f, ok := tx.(checkedTx); ok {
 			var err error
 			if tx, err = f.checkFile(ctx, most.workers); err != nil {

@@ -29,6 +29,7 @@ import (
 const (
 	backupFlush = 16 << 20 // bytes copied between flushes, so that none holds up the journal's for long
 	backupStep  = 8192     // entries brought into the copy at a time
+	compareStep = 32       // entries compared between looks at the context
 )
 
 // A backedUp tells of a backup that was made.
@@ -130,10 +131,11 @@ func (s *boltStore) mayReplace(path string) error {
 func (s *boltStore) copyTo(ctx context.Context, f *os.File) (entries int, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catch(&err)
-	state, err := s.acquire()
+	state, err := s.acquireInFile(ctx)
 	if err != nil {
 		return 0, err
 	}
+	ctx = courteousContext{ctx, newCourtesy(&s.written)}
 	defer state.release()
 	w := &flushingWriter{ctx: ctx, file: f}
 	if _, err := state.file.tx.WriteTo(w); err != nil {
@@ -212,7 +214,7 @@ func compare(ctx context.Context, state *boltState, db *bolt.DB) (entries int, e
 		if !ok || !bytes.Equal(e.Key, there.Key) || !bytes.Equal(e.Value, there.Value) {
 			return 0, errBackup
 		}
-		if entries++; entries%backupStep == 0 && ctx.Err() != nil {
+		if entries++; entries%compareStep == 0 && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 		there, ok, err = c.step(least, nil, false)

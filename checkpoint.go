@@ -145,7 +145,16 @@ func (s *boltStore) checkpoint(frozen *memtable, pace func(done, all int) bool) 
 		if !pace(done, frozen.count) {
 			return nil
 		}
-		n, next, err := s.step(at, max(checkpointStep, frozen.count/checkpointCut))
+		limit := max(checkpointStep, frozen.count/checkpointCut)
+		n, next, err := s.step(at, limit)
+		if errors.Is(err, errMapFull) {
+			var stopped bool
+			if stopped, err = s.stopReads(); stopped {
+				n, next, err = s.step(at, limit)
+			} else if err == nil {
+				return nil
+			}
+		}
 		if errors.Is(err, errUnavailable) {
 			if !s.awaitSpace(err) {
 				return nil
@@ -181,7 +190,6 @@ func (s *boltStore) awaitSpace(cause error) bool {
 // and where the next step begins. After the last one the memtable is gone.
 func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
 	alone := s.files.Load() <= 1 // nobody reads but from what is shared
-	s.letRemap()
 	found, kept := s.inventory.clone(), s.kept
 	if !kept.old {
 		kept.records, kept.least = s.journal.before, s.records.Load()
@@ -211,9 +219,13 @@ func (s *boltStore) step(at checkpointPlace, limit int) (n int, next checkpointP
 		s.full, s.inventory, s.kept = nil, found, kept
 		if at.end() {
 			s.frozen = nil
+			s.brought++
 		}
 	}
 	shared := s.share()
+	if shared == nil {
+		s.state.Load().file.whole = err == nil && at.end()
+	}
 	if shared != nil && err == nil && at.end() { // what is shared still lacks it
 		s.frozen = at.table
 	}
@@ -339,17 +351,24 @@ func (p *checkpointPlace) settle() {
 	}
 }
 
-// letRemap makes way for bbolt to map the file anew if the next step may make
-// it need that: then nobody may read from it, and who wants to waits for the
-// next share.
-func (s *boltStore) letRemap() {
-	const margin = 256 << 20 // more than any step adds
+// writeWaiting is writeFile for a caller on which nobody waits who reads: where the
+// map is full it waits for the Views that are under way.
+func (s *boltStore) writeWaiting(fn func(*bolt.Tx) error) error {
+	err := s.writeFile(fn)
+	if !errors.Is(err, errMapFull) {
+		return err
+	}
+	stopped, err := s.stopReads()
+	if err != nil {
+		return err
+	}
+	if !stopped {
+		return errClosed
+	}
+	err = s.writeFile(fn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := s.state.Load(); state.file != nil && state.file.tx.Size()+margin > initialMap {
-		s.unshare()
-		s.publish(nil)
-	}
+	return errors.Join(err, s.share())
 }
 
 // finish brings everything into the file and reports whether the file is whole
@@ -369,7 +388,14 @@ func (s *boltStore) finish() (whole bool, err error) {
 				s.unshare()
 				s.publish(nil)
 				whole := journalState{journalID: journalID{file: s.kept.file}}
-				err := s.writeFile(func(tx *bolt.Tx) error { return whole.put(tx) })
+				put := func(tx *bolt.Tx) error { return whole.put(tx) }
+				err := s.writeFile(put)
+				if errors.Is(err, errMapFull) {
+					if err = s.fileMap.makeSpace(s.path); err == nil {
+						s.fileMap.letGrow() // Views under way end before the file can be closed
+						err = s.writeFile(put)
+					}
+				}
 				return err == nil, err
 			}
 			if err := s.freeze(); err != nil {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -215,16 +214,6 @@ func syncDir(dir string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
-
-// initialMap is how much memory map bbolt gets, in bytes. It can grow the map
-// only while nobody reads (see letRemap). So the map is large where it costs
-// nothing but addresses.
-var initialMap = func() int64 {
-	if strconv.IntSize == 32 || runtime.GOOS == "windows" { // where the file is as long as the map
-		return 16 << 20
-	}
-	return 64 << 30
-}()
 
 // errNotSello is returned for a file that something else has written.
 var errNotSello = errors.New("no es un archivo de sello")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -44,6 +45,71 @@ func (t *boltTx) checkFile(ctx context.Context, workers int) (Tx, error) {
 	}
 	file := &boltFile{pageTree: checked, inventory: t.file.inventory, tx: t.file.tx} // nobody holds it: t does
 	return &boltTx{boltState: &boltState{file, t.layers}}, nil
+}
+
+// acquireInFile is acquire for who holds a state for long: it holds no memtable in
+// memory, since all of the state is in the file. That takes a checkpoint, for
+// which it waits; where there can be none, as on a full disk or of a file that an
+// earlier sello wrote, it is acquire.
+func (s *boltStore) acquireInFile(ctx context.Context) (*boltState, error) {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	s.writing.Lock() // no write is under way: what was committed is in the memtables
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := s.brought // checkpoints that have ended by the time all is in the file
+	if s.frozen != nil {
+		wanted++
+	}
+	if s.active.count > 0 {
+		wanted++
+	}
+	s.writing.Unlock()
+	for {
+		state := s.state.Load()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case state == nil:
+			return nil, errClosed
+		case state.file != nil && len(state.layers) == 0 && state.file.hold():
+			return state, nil
+		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
+			return &boltState{file: state.file}, nil
+		case s.full != nil || s.kept.old || s.queue.broken.Load():
+			s.mu.Unlock()
+			state, err := s.acquire()
+			s.mu.Lock()
+			return state, err
+		case s.frozen == nil && s.brought < wanted:
+			s.mu.Unlock()
+			s.freezeNow()
+			s.mu.Lock()
+		default:
+			s.changed.Wait()
+		}
+	}
+}
+
+// freezeNow freezes the memtable that is written to unless another one is frozen or
+// it is empty.
+func (s *boltStore) freezeNow() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen != nil || s.active.count == 0 {
+		return
+	}
+	if err := s.freeze(); err != nil {
+		if !errors.Is(err, errUnavailable) {
+			s.queue.fail(err)
+		}
+		s.full = err // until a checkpoint goes on
+	}
 }
 
 func (t *boltTx) share() Tx { return &boltTx{boltState: t.boltState} }
@@ -113,6 +179,7 @@ type boltFile struct {
 	*pageTree
 	inventory *inventory // nil if there is none
 	tx        *bolt.Tx
+	whole     bool // it is a state by itself, not one between two steps; guarded by the store's mu
 	holders   atomic.Int64
 	open      *atomic.Int64  // how many there are of the store
 	newest    *atomic.Uint64 // transaction that was committed last

@@ -120,6 +120,20 @@ func update[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, err
 	return carry(ctx, s.Update, fn)
 }
 
+// A longViewer is a Store that is told of a View that takes long. It may begin
+// later, and keeps less in memory meanwhile than a View does.
+type longViewer interface {
+	ViewLong(ctx context.Context, fn func(Tx) error) error
+}
+
+// viewLong is view for a function that takes long.
+func viewLong[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
+	if l, ok := s.(longViewer); ok {
+		return carry(ctx, l.ViewLong, fn)
+	}
+	return view(ctx, s, fn)
+}
+
 func carry[T any](ctx context.Context, run func(context.Context, func(Tx) error) error, fn func(Tx) (T, error)) (T, error) {
 	var result T
 	err := run(ctx, func(tx Tx) (err error) {

@@ -43,8 +43,10 @@ type boltStore struct {
 	opts    boltOptions
 	db      *bolt.DB
 	opened  *os.File // by db, which closes it
+	fileMap *fileMap // of db
 	queue   *writeQueue
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
+	written atomic.Uint64             // entries that were stored
 	files   atomic.Int64              // boltFiles that someone reads, that of state among them
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
@@ -58,16 +60,18 @@ type boltStore struct {
 	// Who changes what the journal, the memtables and the state are holds both
 	// locks, writing first; to append to the journal and to write to the active
 	// memtable takes the first alone, to change or to read the others the second.
-	writing sync.Mutex
-	journal *journal  // nil before the first write
-	active  *memtable // what the journal's newest generation holds
-	since   time.Time // of active's first entry
-	mu      sync.Mutex
-	kept    journalState // what the file says; the checkpoint's own, but while none is under way
-	fill    int          // size of active
-	frozen  *memtable    // what the generation before holds, while it is brought into the file; else nil
-	full    error        // why that cannot go on for now
-	changed *sync.Cond   // signals changes of these and of state
+	writing  sync.Mutex
+	journal  *journal  // nil before the first write
+	active   *memtable // what the journal's newest generation holds
+	since    time.Time // of active's first entry
+	mu       sync.Mutex
+	kept     journalState // what the file says; the checkpoint's own, but while none is under way
+	brought  int          // memtables that this process has brought into the file whole
+	fill     int          // size of active
+	frozen   *memtable    // what the generation before holds, while it is brought into the file; else nil
+	full     error        // why that cannot go on for now
+	draining bool         // it waits for Views to end, for a short time
+	changed  *sync.Cond   // signals changes of these and of state
 }
 
 const (
@@ -92,6 +96,7 @@ type boltOptions struct {
 	memSize    int                     // of a memtable in bytes, after which a new one is begun; 0: defaultMemSize
 	memAge     time.Duration           // the same for its age; 0: defaultMemAge
 	remove     func(name string) error // a journal's file; nil: os.Remove
+	mapRule    mapRule                 // zero: mapRuleHere
 }
 
 // openBolt opens the store in the file at path. It makes the file if there is
@@ -130,14 +135,13 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 
 	var opened fs.FileInfo
 	var file *os.File
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		Timeout:         cmp.Or(opts.lockWait, 2*time.Second),
-		PageSize:        boltPageSize,
-		FreelistType:    bolt.FreelistArrayType,
-		InitialMmapSize: int(initialMap),
-		MaxSize:         opts.maxSize,
-		NoSync:          opts.noSync,
-		NoStatistics:    true,
+	mapped, err := openMapped(path, opts.mapRule, bolt.Options{
+		Timeout:      cmp.Or(opts.lockWait, 2*time.Second),
+		PageSize:     boltPageSize,
+		FreelistType: bolt.FreelistArrayType,
+		MaxSize:      opts.maxSize,
+		NoSync:       opts.noSync,
+		NoStatistics: true,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
 			if errors.Is(err, fs.ErrPermission) { // who can read it is surprised
@@ -163,13 +167,14 @@ func openBoltFile(path string, opts boltOptions) (s *boltStore, err error) {
 	if err != nil {
 		return nil, err
 	}
+	db := mapped.db
 	opts.memSize = cmp.Or(opts.memSize, defaultMemSize)
 	opts.memAge = cmp.Or(opts.memAge, defaultMemAge)
 	if opts.remove == nil {
 		opts.remove = os.Remove
 	}
 	s = &boltStore{
-		path: path, opts: opts, db: db, opened: file,
+		path: path, opts: opts, db: db, opened: file, fileMap: mapped,
 		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -283,6 +288,18 @@ func (s *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 	return s.named(fn(&boltTx{boltState: state}))
 }
 
+// ViewLong is View of a state that holds no memtable in memory, by a function
+// that lets writes go first.
+func (s *boltStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	state, err := s.acquireInFile(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.release()
+	return s.named(fn(longTx{&boltTx{boltState: state}, newCourtesy(&s.written)}))
+}
+
 func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.named(s.queue.update(ctx, fn))
 }
@@ -343,6 +360,15 @@ type boltBatch struct {
 // beginBatch is called on the goroutine of the queue's writer.
 func (s *boltStore) beginBatch() (batch, error) {
 	debug.SetPanicOnFault(true)
+	if s.fileMap.rule.grows {
+		// To write to the file may take a moment in which nobody reads; the batch will.
+		s.writing.Lock()
+		err := s.startJournal()
+		s.writing.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
 	state, err := s.acquire()
 	if err != nil {
 		return nil, err
@@ -367,14 +393,13 @@ func (s *boltStore) store(changes []written) error {
 	if err := s.makeRoom(); err != nil {
 		return err
 	}
-	if s.journal == nil {
-		if err := s.startJournal(); err != nil {
-			return err
-		}
+	if err := s.startJournal(); err != nil {
+		return err
 	}
 	if err := s.journal.append(changes); err != nil {
 		return commitError(err)
 	}
+	s.written.Add(uint64(len(changes)))
 	m := s.active
 	if m.count == 0 {
 		s.since = time.Now()
@@ -403,10 +428,10 @@ func (s *boltStore) makeRoom() error {
 			if err := s.freeze(); err != nil {
 				return err
 			}
+		case s.state.Load().file == nil || s.draining: // the checkpoint waits for what this holds
+			return nil
 		case s.full != nil:
 			return s.full
-		case s.state.Load().file == nil: // the checkpoint waits for what this holds
-			return nil
 		default:
 			s.changed.Wait()
 		}
@@ -414,9 +439,12 @@ func (s *boltStore) makeRoom() error {
 	return nil
 }
 
-// startJournal makes a journal, and the file one that is not whole without it. The
-// caller holds writing.
+// startJournal makes a journal, if there is none yet, and the file one that is not
+// whole without it. The caller holds writing.
 func (s *boltStore) startJournal() error {
+	if s.journal != nil {
+		return nil
+	}
 	if s.kept.old {
 		if err := s.adopt(); err != nil {
 			return err
@@ -428,7 +456,7 @@ func (s *boltStore) startJournal() error {
 	if err != nil {
 		return beginError(err)
 	}
-	if err := s.writeFile(func(tx *bolt.Tx) error { return next.put(tx) }); err != nil {
+	if err := s.writeWaiting(func(tx *bolt.Tx) error { return next.put(tx) }); err != nil {
 		j.close()
 		return err
 	}
@@ -443,41 +471,54 @@ func (s *boltStore) startJournal() error {
 // journal holds is brought into it first. A kill at any time leaves one or the
 // other. The caller holds writing.
 func (s *boltStore) adopt() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.frozen != nil || s.active.count > 0 {
-		if s.frozen == nil {
+	for last := (*memtable)(nil); ; {
+		s.mu.Lock()
+		if s.frozen == nil && s.active.count > 0 {
 			s.frozen, s.active, s.fill = s.active, newMemtable(), 0
 			s.publish(s.state.Load().file)
 		}
 		frozen := s.frozen
 		s.mu.Unlock()
-		err := s.checkpoint(frozen, func(int, int) bool { return true })
-		s.mu.Lock()
-		if err != nil {
-			return err
+		if frozen == nil {
+			break
 		}
-		if s.frozen != nil { // the disk is full, and the store is being closed
+		if frozen == last { // the disk is full, and the store is being closed
 			return errUnavailable
 		}
+		if err := s.checkpoint(frozen, func(int, int) bool { return true }); err != nil {
+			return err
+		}
+		last = frozen
 	}
 	hadJournal := s.kept.first != 0
 	next := journalState{journalID: journalID{file: newFileID()}}
 	// Two transactions: the headers of a file of today are neighbours.
 	for _, state := range []journalState{s.kept, next} {
-		if err := s.writeFile(func(tx *bolt.Tx) error { return state.put(tx) }); err != nil {
+		if err := s.writeWaiting(func(tx *bolt.Tx) error { return state.put(tx) }); err != nil {
 			return err
 		}
 	}
+	s.mu.Lock()
 	s.kept = next
+	s.mu.Unlock()
 	if hadJournal {
 		return removeJournal(s.path, s.opts.remove)
 	}
 	return nil
 }
 
-// writeFile runs fn in a transaction of bbolt.
-func (s *boltStore) writeFile(fn func(*bolt.Tx) error) (err error) {
+// writeFile runs fn in a transaction of bbolt. It returns errMapFull if the map has to
+// grow first.
+func (s *boltStore) writeFile(fn func(*bolt.Tx) error) error {
+	err := s.writeMapped(fn)
+	if s.fileMap.isFull(err) {
+		err = fmt.Errorf("%w: %w", errMapFull, err)
+	}
+	s.fileMap.fix()
+	return err
+}
+
+func (s *boltStore) writeMapped(fn func(*bolt.Tx) error) (err error) {
 	defer catch(&err)
 	tx, err := s.begin(true)
 	if err != nil {

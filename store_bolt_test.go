@@ -480,10 +480,7 @@ func TestBoltFull(t *testing.T) {
 // TestBoltRemap makes a file outgrow its memory map while updates wait for the
 // checkpoint that does so, and Views read.
 func TestBoltRemap(t *testing.T) {
-	large := initialMap
-	t.Cleanup(func() { initialMap = large })
-	initialMap = 1 << 20
-	s := testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{noSync: true, memSize: 1 << 20})
+	s := testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{noSync: true, memSize: 1 << 20, mapRule: smallMap})
 	const updates, entries = 6, 10_000
 	for i := range updates {
 		err := s.Update(t.Context(), func(tx Tx) error {
