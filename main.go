@@ -89,6 +89,7 @@ type invocation struct {
 	maxConns          int
 	maxConnsPerSource int
 	backups           backupPlan
+	memory            int64 // bytes; 0: by the machine
 
 	org    string
 	dryRun bool
@@ -212,6 +213,7 @@ var faultWords = []wording{
 	{errFileRemoved, "el archivo se borró mientras estaba en uso"},
 	{errFileReplaced, "el archivo se reemplazó mientras estaba en uso"},
 	{errFileCut, "el archivo se acortó mientras estaba en uso"},
+	{errFileFull, "el archivo llegó a la longitud máxima en este sistema"},
 	{errFailed, "no se puede escribir tras un fallo del disco"},
 	{errUnavailable, "por ahora no se puede escribir"},
 	{errClosed, "el archivo se está cerrando"},
@@ -471,7 +473,7 @@ func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
-	s, err := openBolt(c.db, boltOptions{mustExist: !mayCreate, dense: denseTables})
+	s, err := openBolt(c.db, boltOptions{mustExist: !mayCreate, dense: denseTables, memSize: memSizeFor(memoryFor(hereMemory()))})
 	if err != nil {
 		return nil, err // not s: a nil *boltStore is no nil Store
 	}

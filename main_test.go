@@ -189,6 +189,8 @@ func TestCommandLine(t *testing.T) {
 		{"serve -json", 2, "", "opción desconocida: -json", "it prints nothing"},
 		{"apply x -json=no", 2, "", `valor no válido para -json: "no" (true o false)`, "neither true nor false"},
 		{"key create -org x -name y -rate-limit n", 2, "", `valor no válido para -rate-limit: "n"`, "no number"},
+		{"serve -memory 95MB", 2, "", `valor no válido para -memory: "95MB" (tamaño de memoria`, "less than would do"},
+		{"serve -memory mucha", 2, "", `valor no válido para -memory: "mucha"`, "no size"},
 		{"serve -addr 256.0.0.1:1", 1, "", "no se puede escuchar en 256.0.0.1:1", "no such address, and no file is made"},
 		{"serve -addr 127.0.0.1", 2, "", "-addr va como 127.0.0.1:8080", "no port"},
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},

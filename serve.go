@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +25,10 @@ func serveFlags(c *invocation) {
 	c.set.IntVar(&c.maxConns, "max-conns", defaultMaxConns, "`conexiones` abiertas a la vez")
 	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
 		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
+	c.set.Func("memory", "`tamaño` de memoria del que el servidor procura no pasar, como 256MB o 1GB, de al menos 96MB; sin ella, un cuarto de la de la máquina, entre 96MiB y 240MiB", func(text string) (err error) {
+		c.memory, err = parseMemory(text)
+		return err
+	})
 	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
 	noCopyFlag(c)
@@ -49,30 +53,6 @@ const (
 	maxHeader     = 16 << 10        // bytes of request line and headers
 )
 
-// How the garbage collector is set, unless GOGC and GOMEMLIMIT say otherwise:
-// it waits longer than it would by itself while there is little to collect, and
-// never so long that more memory is used than a small machine has to spare.
-// What requests hold at one time (room.go) has to fit in beside the store's own
-// and what connections take, by estimate 20 KiB each; where it does not, the collector
-// only works harder.
-const (
-	gcPercent   = 200
-	memoryLimit = 240 << 20 // bytes
-)
-
-func setCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	limitMemory(memoryLimit)
-}
-
-func limitMemory(bytes int64) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(bytes)
-	}
-}
-
 // setProcessors gives Go's scheduler, once, one processor more than it would take by
 // itself, unless GOMAXPROCS says otherwise. One is as good as gone while the store
 // flushes: a system call gives it back only when it has been found to be long.
@@ -94,7 +74,7 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 // serve opens the file and serves the API on it until ctx ends; ready, if
 // there is one, is called once it answers.
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
-	setCollector()
+	c.memSize = cmp.Or(c.memSize, setCollector(c.memory))
 	setProcessors()
 	trusted, err := parseNetworks(c.trusted)
 	if err != nil {
