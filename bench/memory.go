@@ -2,7 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,8 +35,29 @@ func (b *bench) memory(ctx context.Context, _ func(...string) bool) error {
 	if err != nil {
 		return err
 	}
+	highest := p.highestMemory(ctx)
+	full := &load{works: []work{d.add(), d.balance()}, conns: 2 * connections, span: max(b.sustained/3, 2*b.span)}
+	o, err := full.run(ctx, p)
+	if err != nil {
+		return err
+	}
+	p.settle(ctx)
+	most := highest()
+	if err := d.wrote(&outcome{all: o.all / 2}); err != nil {
+		return err
+	}
+	x.Figure = megabytes(rest) + "; " + megabytes(most)
+	x.Met = verdictOf(rest <= 64<<20 && most <= 256<<20).only(!b.short && d.customers >= 1_000_000)
+	x.Note = fmt.Sprintf("anonymous memory, which holds the heap and more, after a start and some reads; the most of anonymous and shared memory while %d connections add and %d read for %v", connections, connections, full.span.Round(time.Second/10))
+	x.Values = map[string]any{"restBytes": rest, "loadBytes": most}
+	b.add(x)
+	return p.stop()
+}
+
+// highestMemory watches what the process holds of its own until the function that
+// it returns is called, which returns the most there was.
+func (p *process) highestMemory(ctx context.Context) func() int64 {
 	sampling, stop := context.WithCancel(ctx)
-	defer stop()
 	most := make(chan int64, 1)
 	go func() {
 		var highest int64
@@ -42,21 +69,71 @@ func (b *bench) memory(ctx context.Context, _ func(...string) bool) error {
 		}
 		most <- highest
 	}()
-	full := &load{works: []work{d.add(), d.balance()}, conns: 2 * connections, span: max(b.sustained/3, 2*b.span)}
-	o, err := full.run(ctx, p)
+	return func() int64 {
+		stop()
+		return <-most
+	}
+}
+
+// Target 10b: adds beside a backup and a verification, one after another while the
+// adds last.
+
+func (b *bench) copying(ctx context.Context, _ func(...string) bool) error {
+	d := b.main
+	p, err := d.serve(ctx)
 	if err != nil {
 		return err
 	}
-	p.settle(ctx)
-	stop()
-	highest := <-most
-	if err := d.wrote(&outcome{all: o.all / 2}); err != nil {
-		return err
+	x := row{ID: "10b", Work: "adds beside backup and verify ÷ adds alone; memory", Target: "≥ 0.7; ≤ 256 MB", Figure: "–", Met: notMeasured}
+	if _, _, err := p.memory(); err != nil {
+		x.Note = err.Error()
+		b.add(x)
+		return p.stop()
 	}
-	x.Figure = megabytes(rest) + "; " + megabytes(highest)
-	x.Met = verdictOf(rest <= 64<<20 && highest <= 256<<20).only(!b.short && d.customers >= 1_000_000)
-	x.Note = fmt.Sprintf("anonymous memory, which holds the heap and more, after a start and some reads; the most of anonymous and shared memory while %d connections add and %d read for %v", connections, connections, full.span.Round(time.Second/10))
-	x.Values = map[string]any{"restBytes": rest, "loadBytes": highest}
+	copyFile := filepath.Join(d.dir, "copy.db")
+	defer os.Remove(copyFile)
+	var alone, beside []float64
+	var most int64
+	var runs atomic.Int64
+	for range b.rounds {
+		o, err := b.play(ctx, d, p, d.add())
+		if err != nil {
+			return err
+		}
+		alone = append(alone, o.rate())
+		highest := p.highestMemory(ctx)
+		both, stop := context.WithCancel(ctx)
+		var commands sync.WaitGroup
+		faults := make([]error, 2)
+		for i, command := range [][]string{{"backup", "-db", d.file(), copyFile}, {"verify", "-db", d.file()}} {
+			commands.Go(func() {
+				for both.Err() == nil && faults[i] == nil {
+					cmd := exec.CommandContext(both, b.binary, command...)
+					cmd.Env = environment()
+					if out, err := cmd.CombinedOutput(); err == nil {
+						runs.Add(1)
+					} else if both.Err() == nil {
+						faults[i] = fmt.Errorf("sello %s: %w: %s", command[0], err, out)
+					}
+				}
+			})
+		}
+		o, err = b.play(ctx, d, p, d.add())
+		stop()
+		commands.Wait()
+		most = max(most, highest())
+		if err := errors.Join(append(faults, err)...); err != nil {
+			return err
+		}
+		beside = append(beside, o.rate())
+		p.settle(ctx)
+	}
+	ratio := median(ratios(beside, alone))
+	x.Figure = fmt.Sprintf("%.2f; %s", ratio, megabytes(most))
+	x.Met = verdictOf(ratio >= 0.7 && most <= 256<<20).only(!b.short && d.customers >= 1_000_000)
+	x.Note = fmt.Sprintf("adds/s alone %s, beside %s; %d backups and verifications were done in %d rounds; the most of anonymous and shared memory",
+		count(median(alone)), count(median(beside)), runs.Load(), b.rounds)
+	x.Values = map[string]any{"alone": figures(alone), "beside": figures(beside), "memoryBytes": most}
 	b.add(x)
 	return p.stop()
 }

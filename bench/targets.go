@@ -18,7 +18,7 @@ func (b *bench) measure(ctx context.Context, wanted []string) error {
 		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(wanted, t) })
 	}
 	var needed []*dataset
-	if has("1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "11", "12") {
+	if has("1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12") {
 		needed = append(needed, b.main)
 	}
 	if has("5") && b.small.customers < b.large.customers {
@@ -39,6 +39,7 @@ func (b *bench) measure(ctx context.Context, wanted []string) error {
 		{[]string{"13"}, b.allocations},
 		{[]string{"12"}, b.imports},
 		{[]string{"10"}, b.memory},
+		{[]string{"10b"}, b.copying},
 		{[]string{"6"}, b.lists},
 		{[]string{"7"}, b.search},
 		{[]string{"8"}, b.salesSearch},
