@@ -50,6 +50,13 @@ func (t *txn) inTime() error {
 
 // noteLatest is what commit does, for who writes an organization without a txn.
 func noteLatest(tx Tx, org uint32, now instant) error {
+	return changeCounters(tx, org, func(n *counters) error {
+		n.Latest = max(n.Latest, now)
+		return nil
+	})
+}
+
+func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 	k := orgKey('n', org)
 	n, err := get[counters](tx, k)
 	if err != nil {
@@ -58,7 +65,9 @@ func noteLatest(tx Tx, org uint32, now instant) error {
 	if n == nil {
 		n = new(counters)
 	}
-	n.Latest = max(n.Latest, now)
+	if err := change(n); err != nil {
+		return err
+	}
 	return put(tx, k, n)
 }
 
@@ -71,21 +80,14 @@ func setLatest(tx Tx, now instant) error {
 		return err
 	}
 	for org := uint32(1); org <= uint32(organizations); org++ {
-		k := orgKey('n', org)
-		n, err := get[counters](tx, k)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			n = new(counters)
-		}
-		if n.Latest > now {
-			if err := recountAll(tx, org); err != nil {
-				return err
+		err := changeCounters(tx, org, func(n *counters) (err error) {
+			if n.Latest > now {
+				err = recountAll(tx, org)
 			}
-		}
-		n.Latest = now
-		if err := put(tx, k, n); err != nil {
+			n.Latest = now
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

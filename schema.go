@@ -151,16 +151,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 // migrateTo migrates the organizations up to number next.
 func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 	for org := s.done + 1; org <= next; org++ {
-		k := orgKey('n', org)
-		n, err := get[counters](tx, k)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			n = new(counters)
-		}
-		n.Latest = max(n.Latest, latest[org-1])
-		if err := put(tx, k, n); err != nil {
+		if err := noteLatest(tx, org, latest[org-1]); err != nil {
 			return err
 		}
 	}
