@@ -57,7 +57,6 @@ type journal struct {
 	journalID
 	files [2]journalFile // what opened tells of
 	sync  bool
-	old   bool // of an earlier sello (journal_old.go): it is only read
 
 	opened [2]fs.FileInfo
 
