@@ -247,7 +247,7 @@ func (j *journal) goOn() {
 // putHeader makes the header of a generation durable. The whole block is written,
 // so that the disk has a place for it from the first time on.
 func (j *journal) putHeader(generation, tx uint64) error {
-	b := append(make([]byte, 0, journalStart), journalMagic...)
+	b := append(make([]byte, 0, journalBlock), journalMagic...)
 	b = append(append(b, j.file[:]...), j.life[:]...)
 	b = binary.BigEndian.AppendUint64(b, generation)
 	b = binary.BigEndian.AppendUint64(b, j.before)
