@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,8 @@ func (s schemaState) check() error {
 		return &schemaError{s.version, "lo escribió un sello más nuevo"}
 	case s.version < migratedFrom:
 		return &schemaError{s.version, "es anterior a la primera publicación"}
-	case s.from != 0:
-		return &schemaError{version: s.from}
 	}
-	return &schemaError{version: s.version}
+	return &schemaError{version: cmp.Or(s.from, s.version)}
 }
 
 // open makes a new store ready for use and refuses, with a schemaError, one of
@@ -124,9 +123,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 		return nil, err
 	}
 	begun := s.from != 0
-	if !begun {
-		s.from = s.version
-	}
+	s.from = cmp.Or(s.from, s.version)
 	latest, err := view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	if err != nil {
 		return nil, err
