@@ -210,7 +210,7 @@ func (s *boltStore) takeUpJournal() error {
 	file.inventory = s.inventory
 	s.kept = file.state
 	if s.kept.first == 0 {
-		return s.checkLeft(file)
+		return s.checkBeside(file)
 	}
 	if err := s.replay(); err != nil {
 		if !file.headersWhole() { // the other one may have asked for no journal
@@ -223,8 +223,8 @@ func (s *boltStore) takeUpJournal() error {
 	return nil
 }
 
-// checkLeft looks at what lies beside a file that says that it is whole.
-func (s *boltStore) checkLeft(file *boltFile) error {
+// checkBeside looks at what lies beside a file that says that it is whole.
+func (s *boltStore) checkBeside(file *boltFile) error {
 	if !s.kept.old {
 		return checkLeft(s.path, s.kept)
 	}
