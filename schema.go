@@ -17,7 +17,7 @@ import (
 // which the tests hold against what is written.
 //
 //	1, 2  never released
-//	3     ids of movements, then sizes of sets changed without a new version; only the last of these three is migrated
+//	3     had three layouts: ids of movements changed, then sizes of sets; only a file of the third one, from 8e579cf on, is migrated
 //	4     counters know the latest moment of an organization's writes
 const schemaVersion = 4
 

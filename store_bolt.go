@@ -31,7 +31,7 @@ import (
 //
 //	| CRC-32C of key and value, 4 bytes, big-endian | value |
 //
-// and a bucket journalBucket, with two entries of the same form: what the file
+// and a bucket journalBucket, with entries of the same form: what the file
 // says of itself and of its journal (journalState), and an inventory.
 //
 // Two things are ours to do because bbolt does not: it never notices a flipped
