@@ -299,6 +299,39 @@ func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error)
 	return a.makeBackup(ctx, in.File)
 }
 
+// A clockReport is what `sello clock` tells.
+type clockReport struct {
+	Wall         instant `json:"wall"`
+	Latest       instant `json:"latest"`       // of the store
+	Synchronized *bool   `json:"synchronized"` // null: the system does not say
+	State        verdict `json:"state"`
+	Now          instant `json:"now"` // what reads and commands are as of
+}
+
+func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
+	latest, err := view(ctx, a.engine.store, latestWritten)
+	if err != nil {
+		return nil, err
+	}
+	c := a.engine.clock
+	r, s := c.read()
+	report := &clockReport{Wall: instantOf(r.wall), Latest: latest, State: s.verdict, Now: instantOf(s.moment(r))}
+	if yes, known := c.machine.synchronized(); known {
+		report.Synchronized = &yes
+	}
+	return report, nil
+}
+
+func (a *admin) acceptClock(ctx context.Context, in struct{}) (*clockReport, error) {
+	if err := a.engine.acceptClock(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.engine.recountBy(ctx, a.engine.commandTime); err != nil {
+		return nil, err
+	}
+	return a.clock(ctx, in)
+}
+
 // socketPath is where a server that has the file open listens for commands,
 // by whichever name the file is called. A path too long for a socket is
 // replaced by one in the user's own directory, which both sides find and where

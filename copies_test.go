@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -53,27 +52,10 @@ func (d *diary) write(t *testing.T, n int) {
 
 func (d *diary) last() int { return len(d.states) - 1 }
 
-// names are those of the store's files.
-func (d *diary) names() []string {
-	journal := journalNames(d.path)
-	return []string{d.path, journal[0], journal[1]}
-}
-
-// image reads the files between two steps of a checkpoint.
-func (d *diary) image(t *testing.T) (files [3][]byte) {
+// image is imageOf without what bbolt has put by for later.
+func (d *diary) image(t *testing.T) [3][]byte {
 	t.Helper()
-	tx, err := d.db.Begin(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i, name := range d.names() {
-		if files[i], err = os.ReadFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-	}
+	files, _ := imageOf(t, d.boltStore)
 	files[0] = usedPages(files[0])
 	return files
 }
@@ -83,12 +65,7 @@ func (d *diary) image(t *testing.T) (files [3][]byte) {
 func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store")
-	names := journalNames(path)
-	for i, name := range []string{path, names[0], names[1]} {
-		if files[i] != nil {
-			writeFile(t, name, files[i])
-		}
-	}
+	writeImage(t, path, files)
 	s, err := openBolt(path, boltOptions{noSync: true})
 	if err != nil {
 		return 0, err
@@ -192,7 +169,7 @@ func TestCopyWhileRunning(t *testing.T) {
 			order = rng.Perm(3)
 		}
 		for _, i := range order {
-			files[i] = d.copyWhile(t, d.names()[i])
+			files[i] = d.copyWhile(t, storeFiles(d.path)[i])
 		}
 		state, err := d.open(t, files)
 		if err == nil && state < begun {

@@ -57,7 +57,6 @@ type journal struct {
 	journalID
 	files [2]journalFile // what opened tells of
 	sync  bool
-	old   bool // of an earlier sello (journal_old.go): it is only read
 
 	opened [2]fs.FileInfo
 
@@ -248,7 +247,7 @@ func (j *journal) goOn() {
 // putHeader makes the header of a generation durable. The whole block is written,
 // so that the disk has a place for it from the first time on.
 func (j *journal) putHeader(generation, tx uint64) error {
-	b := append(make([]byte, 0, journalStart), journalMagic...)
+	b := append(make([]byte, 0, journalBlock), journalMagic...)
 	b = append(append(b, j.file[:]...), j.life[:]...)
 	b = binary.BigEndian.AppendUint64(b, generation)
 	b = binary.BigEndian.AppendUint64(b, j.before)
@@ -301,7 +300,7 @@ func (j *journal) checkMarks(tx uint64) error {
 	return nil
 }
 
-func (j *journal) sum(parts ...[]byte) uint32 {
+func (j *journalID) sum(parts ...[]byte) uint32 {
 	sum := crc32.Checksum(j.life[:], castagnoli)
 	for _, p := range parts {
 		sum = crc32.Update(sum, castagnoli, p)
@@ -474,7 +473,7 @@ func readHeaders(f io.ReaderAt) (list []generationHeader, err error) {
 			journalID{[16]byte(b[8:]), [16]byte(b[24:])},
 			binary.BigEndian.Uint64(b[40:]), binary.BigEndian.Uint64(b[48:]), binary.BigEndian.Uint64(b[56:]),
 		}
-		if string(b[:8]) == journalMagic && binary.BigEndian.Uint32(b[64:]) == (&journal{journalID: h.journalID}).sum(b[:64]) {
+		if string(b[:8]) == journalMagic && binary.BigEndian.Uint32(b[64:]) == h.sum(b[:64]) {
 			list = append(list, h)
 		}
 	}
@@ -546,7 +545,7 @@ func checkLeftFile(f journalFile, file journalState) error {
 		if err != nil {
 			return err
 		}
-		if (&journal{journalID: h.journalID}).holds(b, h.generation, 1) {
+		if h.holds(b, h.generation, 1) {
 			return errFileOlder
 		}
 	}
@@ -555,7 +554,7 @@ func checkLeftFile(f journalFile, file journalState) error {
 
 // holds tells whether there is a record of the generation in b whose number is
 // least or more.
-func (j *journal) holds(b []byte, generation, least uint64) bool {
+func (j *journalID) holds(b []byte, generation, least uint64) bool {
 	for ; len(b) >= recordHeader; b = b[8:] {
 		if binary.BigEndian.Uint64(b[8:]) == generation && binary.BigEndian.Uint64(b[16:]) >= least && j.isRecord(b) {
 			return true
@@ -575,7 +574,7 @@ func (j *journal) recordAt(b []byte) (body []byte, size int64) {
 	return b[recordHeader:size:size], (size + 7) &^ 7
 }
 
-func (j *journal) isRecord(b []byte) bool {
+func (j *journalID) isRecord(b []byte) bool {
 	length := uint64(binary.BigEndian.Uint32(b))
 	return length <= uint64(len(b)-recordHeader) &&
 		binary.BigEndian.Uint32(b[4:]) == j.sum(b[:4], b[8:recordHeader+length])

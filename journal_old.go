@@ -33,7 +33,7 @@ func openOldJournal(path string, life [16]byte) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.life, j.old, j.end = life, true, oldHeader
+	j.life, j.end = life, oldHeader
 	return j, nil
 }
 

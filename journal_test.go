@@ -53,32 +53,52 @@ func newCrash(t *testing.T, rng *rand.Rand) *crash {
 			c.whole = len(c.states) - 2
 		}
 	}
-	// No step of a checkpoint is under way in an open transaction.
-	tx, err := s.db.Begin(true)
+	files, j := imageOf(t, s)
+	writeImage(t, c.path(), files)
+	if j != nil {
+		c.journal = journalNames(c.path())[(j.generation+1)%2]
+		if c.records = j.records; c.records > 0 {
+			c.end = j.end
+		}
+	}
+	return c
+}
+
+// storeFiles are the names of a store's files.
+func storeFiles(path string) []string {
+	journal := journalNames(path)
+	return []string{path, journal[0], journal[1]}
+}
+
+// imageOf reads the files of a store between two steps of a checkpoint, and how far
+// its journal has come; nil for what there is not.
+func imageOf(t *testing.T, s *boltStore) (files [3][]byte, j *journal) {
+	t.Helper()
+	tx, err := s.db.Begin(true) // no step is under way then
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := journalNames("store")
-	for _, name := range append([]string{"store"}, names[:]...) {
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+	for i, name := range storeFiles(s.path) {
+		if files[i], err = os.ReadFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		writeFile(t, filepath.Join(c.dir, name), b)
 	}
 	if s.journal != nil {
-		c.journal = filepath.Join(c.dir, names[(s.journal.generation+1)%2])
-		if c.records = s.journal.records; c.records > 0 {
-			c.end = s.journal.end
+		j = &journal{generation: s.journal.generation, records: s.journal.records, end: s.journal.end}
+	}
+	return files, j
+}
+
+func writeImage(t *testing.T, path string, files [3][]byte) {
+	t.Helper()
+	for i, name := range storeFiles(path) {
+		if files[i] != nil {
+			writeFile(t, name, files[i])
 		}
 	}
-	return c
 }
 
 // unmark takes away the marks.

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 )
 
 // Latest is the latest moment that any committed write carries: by it a wrong clock is
@@ -50,6 +47,13 @@ func (t *txn) inTime() error {
 
 // noteLatest is what commit does, for who writes an organization without a txn.
 func noteLatest(tx Tx, org uint32, now instant) error {
+	return changeCounters(tx, org, func(n *counters) error {
+		n.Latest = max(n.Latest, now)
+		return nil
+	})
+}
+
+func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 	k := orgKey('n', org)
 	n, err := get[counters](tx, k)
 	if err != nil {
@@ -58,7 +62,9 @@ func noteLatest(tx Tx, org uint32, now instant) error {
 	if n == nil {
 		n = new(counters)
 	}
-	n.Latest = max(n.Latest, now)
+	if err := change(n); err != nil {
+		return err
+	}
 	return put(tx, k, n)
 }
 
@@ -71,21 +77,14 @@ func setLatest(tx Tx, now instant) error {
 		return err
 	}
 	for org := uint32(1); org <= uint32(organizations); org++ {
-		k := orgKey('n', org)
-		n, err := get[counters](tx, k)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			n = new(counters)
-		}
-		if n.Latest > now {
-			if err := recountAll(tx, org); err != nil {
-				return err
+		err := changeCounters(tx, org, func(n *counters) (err error) {
+			if n.Latest > now {
+				err = recountAll(tx, org)
 			}
-		}
-		n.Latest = now
-		if err := put(tx, k, n); err != nil {
+			n.Latest = now
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -121,91 +120,4 @@ func (e *engine) correctClock(ctx context.Context) error {
 		return nil
 	}
 	return e.acceptClock(ctx)
-}
-
-// logClock logs when the clock is found unsafe, and when it is safe again.
-func logClock(log *slog.Logger) func(*clockState) {
-	return func(s *clockState) {
-		if s.verdict == clockSafe {
-			log.Info("clock safe", "wall", instantOf(s.wall))
-			return
-		}
-		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
-	}
-}
-
-// A clockReport is what `sello clock` tells.
-type clockReport struct {
-	Wall         instant `json:"wall"`
-	Latest       instant `json:"latest"`       // of the store
-	Synchronized *bool   `json:"synchronized"` // null: the system does not say
-	State        verdict `json:"state"`
-	Now          instant `json:"now"` // what reads and commands are as of
-}
-
-func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
-	latest, err := view(ctx, a.engine.store, latestWritten)
-	if err != nil {
-		return nil, err
-	}
-	c := a.engine.clock
-	r, s := c.read()
-	report := &clockReport{Wall: instantOf(r.wall), Latest: latest, State: s.verdict, Now: instantOf(s.moment(r))}
-	if yes, known := c.machine.synchronized(); known {
-		report.Synchronized = &yes
-	}
-	return report, nil
-}
-
-func (a *admin) acceptClock(ctx context.Context, in struct{}) (*clockReport, error) {
-	if err := a.engine.acceptClock(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.engine.recountBy(ctx, a.engine.commandTime); err != nil {
-		return nil, err
-	}
-	return a.clock(ctx, in)
-}
-
-func runClock(ctx context.Context, c *invocation) error { return c.reportClock(ctx, "clock") }
-
-func runClockAccept(ctx context.Context, c *invocation) error {
-	return c.reportClock(ctx, "clock/accept")
-}
-
-// reportClock runs an operation that answers with a clockReport.
-func (c *invocation) reportClock(ctx context.Context, operation string) error {
-	return c.withAdmin(false, func(call adminCaller) error {
-		var out clockReport
-		if err := call(ctx, operation, struct{}{}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) {
-			latest := "ninguno"
-			if out.Latest != 0 {
-				latest = out.Latest.String()
-			}
-			fmt.Fprintf(w, "reloj de la máquina:     %s, %s\núltimo momento escrito:  %s\nse considera:            %s\n",
-				out.Wall, out.syncText(), latest, clockWords[out.State])
-			if out.Now != out.Wall {
-				fmt.Fprintf(w, "hora con la que se sigue: %s\n", out.Now)
-			}
-		})
-	})
-}
-
-var clockWords = map[verdict]string{
-	clockSafe:   "fiable",
-	clockBehind: "atrasado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
-	clockAhead:  "adelantado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
-}
-
-func (r *clockReport) syncText() string {
-	switch {
-	case r.Synchronized == nil:
-		return "no se sabe si está sincronizado"
-	case *r.Synchronized:
-		return "sincronizado"
-	}
-	return "sin sincronizar"
 }

@@ -849,3 +849,46 @@ func runVersion(_ context.Context, c *invocation) error {
 		fmt.Fprintf(w, "sello %s %s %s, esquema %d\n", strings.TrimSpace(v.Version+" "+v.Revision), v.Go, v.Platform, v.Schema)
 	})
 }
+
+func runClock(ctx context.Context, c *invocation) error { return c.reportClock(ctx, "clock") }
+
+func runClockAccept(ctx context.Context, c *invocation) error {
+	return c.reportClock(ctx, "clock/accept")
+}
+
+// reportClock runs an operation that answers with a clockReport.
+func (c *invocation) reportClock(ctx context.Context, operation string) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		var out clockReport
+		if err := call(ctx, operation, struct{}{}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			latest := "ninguno"
+			if out.Latest != 0 {
+				latest = out.Latest.String()
+			}
+			fmt.Fprintf(w, "reloj de la máquina:     %s, %s\núltimo momento escrito:  %s\nse considera:            %s\n",
+				out.Wall, out.syncText(), latest, clockWords[out.State])
+			if out.Now != out.Wall {
+				fmt.Fprintf(w, "hora con la que se sigue: %s\n", out.Now)
+			}
+		})
+	})
+}
+
+var clockWords = map[verdict]string{
+	clockSafe:   "fiable",
+	clockBehind: "atrasado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
+	clockAhead:  "adelantado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
+}
+
+func (r *clockReport) syncText() string {
+	switch {
+	case r.Synchronized == nil:
+		return "no se sabe si está sincronizado"
+	case *r.Synchronized:
+		return "sincronizado"
+	}
+	return "sin sincronizar"
+}

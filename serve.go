@@ -402,3 +402,14 @@ func populate(ctx context.Context, e *engine, org uint32) error {
 	})
 	return err
 }
+
+// logClock logs when the clock is found unsafe, and when it is safe again.
+func logClock(log *slog.Logger) func(*clockState) {
+	return func(s *clockState) {
+		if s.verdict == clockSafe {
+			log.Info("clock safe", "wall", instantOf(s.wall))
+			return
+		}
+		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
+	}
+}

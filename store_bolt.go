@@ -31,7 +31,7 @@ import (
 //
 //	| CRC-32C of key and value, 4 bytes, big-endian | value |
 //
-// and a bucket journalBucket, with two entries of the same form: what the file
+// and a bucket journalBucket, with entries of the same form: what the file
 // says of itself and of its journal (journalState), and an inventory.
 //
 // Two things are ours to do because bbolt does not: it never notices a flipped
@@ -215,7 +215,7 @@ func (s *boltStore) takeUpJournal() error {
 	file.inventory = s.inventory
 	s.kept = file.state
 	if s.kept.first == 0 {
-		return s.checkLeft(file)
+		return s.checkBeside(file)
 	}
 	if err := s.replay(); err != nil {
 		if !file.headersWhole() { // the other one may have asked for no journal
@@ -228,8 +228,8 @@ func (s *boltStore) takeUpJournal() error {
 	return nil
 }
 
-// checkLeft looks at what lies beside a file that says that it is whole.
-func (s *boltStore) checkLeft(file *boltFile) error {
+// checkBeside looks at what lies beside a file that says that it is whole.
+func (s *boltStore) checkBeside(file *boltFile) error {
 	if !s.kept.old {
 		return checkLeft(s.path, s.kept)
 	}

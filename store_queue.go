@@ -42,7 +42,8 @@ type batch interface {
 //
 // A function that fails or panics leaves the others alone, and is answered
 // after the commit like them: it may have failed because of what they wrote.
-// When a commit fails, so does the group that was filled meanwhile.
+// When a commit fails, so does the group that was filled meanwhile, but no update
+// made after an answer has told of the failure.
 //
 // After an error of the backend that leaves the outcome unknown the queue is
 // broken: it answers errUnavailable for good and reports on failed.
@@ -73,7 +74,8 @@ var errFailed = fmt.Errorf("%w: the store has failed", errUnavailable)
 type group struct {
 	batch  batch
 	calls  []*call
-	writes *overlay // what those that succeeded wrote
+	writes *overlay    // what those that succeeded wrote
+	failed atomic.Bool // before an answer tells
 }
 
 // enough tells whether to store the group while others wait.
@@ -87,6 +89,7 @@ func (g *group) full() bool {
 
 // answer tells the callers the outcome.
 func (g *group) answer(err error) {
+	g.failed.Store(err != nil)
 	for _, c := range g.calls {
 		if err != nil {
 			c.err = err
@@ -222,12 +225,17 @@ func (q *writeQueue) wait() {
 	case c, ok := <-waiting:
 		q.take(c, ok)
 	case err := <-q.outcomes:
-		q.storing = nil
-		if err != nil && q.open != nil {
-			q.open.batch.rollback()
-			q.open.answer(err)
-			q.open = nil
-		}
+		q.settle(err)
+	}
+}
+
+// settle ends the storing of a group. If it failed, so does the one on top of it.
+func (q *writeQueue) settle(err error) {
+	q.storing = nil
+	if err != nil && q.open != nil {
+		q.open.batch.rollback()
+		q.open.answer(err)
+		q.open = nil
 	}
 }
 
@@ -240,6 +248,9 @@ func (q *writeQueue) take(c *call, ok bool) {
 	}
 	if !c.claim() {
 		return
+	}
+	if q.storing != nil && q.storing.failed.Load() { // one of its callers, who know, may have made this update
+		q.settle(<-q.outcomes)
 	}
 	if q.open == nil {
 		if err := q.openGroup(); err != nil {

@@ -467,6 +467,18 @@ func getNumber(tx Tx) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
+func addOne(tx Tx) error {
+	n, err := getNumber(tx)
+	return errors.Join(err, tx.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1)))
+}
+
+func checkNumber(t *testing.T, s Store, want uint64) {
+	t.Helper()
+	if n, err := view(t.Context(), s, getNumber); n != want || err != nil {
+		t.Errorf("there is %d, want %d; %v", n, want, err)
+	}
+}
+
 // A racyStore runs two functions on the same state, then commits both: what
 // checkIncrements must notice.
 type racyStore struct {
@@ -661,10 +673,7 @@ func testQueueFull(t *testing.T, s Store) {
 	release := occupy(t, s)
 	var waiting []<-chan error
 	for range cap(queueOf(t, s).waiting) {
-		waiting = append(waiting, submitUpdate(t, s, func(tx Tx) error {
-			n, err := getNumber(tx)
-			return errors.Join(err, tx.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1)))
-		}))
+		waiting = append(waiting, submitUpdate(t, s, addOne))
 	}
 	err := s.Update(t.Context(), func(Tx) error { t.Error("a function ran though the queue was full"); return nil })
 	if !errors.Is(err, errUnavailable) {
@@ -679,9 +688,7 @@ func testQueueFull(t *testing.T, s Store) {
 			t.Error(err)
 		}
 	}
-	if n, err := view(t.Context(), s, getNumber); n != uint64(len(waiting)) || err != nil {
-		t.Errorf("%d updates made %d, %v", len(waiting), n, err)
-	}
+	checkNumber(t, s, uint64(len(waiting)))
 	mustPut(t, s, "k", "room again")
 }
 
@@ -802,44 +809,45 @@ type brokenBatch struct {
 func (b brokenBatch) commit([]written) error { return b.end }
 func (b brokenBatch) rollback()              { *b.rolledBack++ }
 
+// storingTwo returns a store while it commits a group of two updates, which add one
+// each. It does so when it is told the outcome.
+func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<- error) {
+	t.Helper()
+	s = newMemStore().(*memStore)
+	committing, told := make(chan bool), make(chan error)
+	good := s.queue.begin
+	first := 0
+	s.queue.begin = func() (batch, error) {
+		b, err := good()
+		if first++; first == 1 {
+			b = slowBatch{b.(memBatch), committing, told}
+		}
+		return b, err
+	}
+	started, end := make(chan bool), make(chan bool)
+	calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
+		close(started)
+		<-end
+		return addOne(tx)
+	}))
+	<-started
+	calls = append(calls, submitUpdate(t, s, addOne))
+	close(end)
+	<-committing
+	return s, calls, told
+}
+
 // TestQueueFailedCommit fails a commit while the next group is filled on top of
 // what it would have stored: that group fails too, and the one after it does
 // not see either.
 func TestQueueFailedCommit(t *testing.T) {
 	for _, fails := range []bool{true, false} {
-		s := newMemStore().(*memStore)
-		committing, outcome := make(chan bool), make(chan error)
-		good := s.queue.begin
-		first := 0
-		s.queue.begin = func() (batch, error) {
-			b, err := good()
-			if first++; first == 1 {
-				b = slowBatch{b.(memBatch), committing, outcome}
-			}
-			return b, err
-		}
-		add := func(tx Tx) error {
-			n, err := getNumber(tx)
-			if err != nil {
-				return err
-			}
-			return tx.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
-		}
-		started, end := make(chan bool), make(chan bool)
-		calls := []<-chan error{startUpdate(t.Context(), s, func(tx Tx) error {
-			close(started)
-			<-end
-			return add(tx)
-		})}
-		<-started
-		calls = append(calls, submitUpdate(t, s, add))
-		close(end)
-		<-committing
+		s, calls, outcome := storingTwo(t)
 		saw := make(chan uint64, 1)
 		calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
 			n, err := getNumber(tx)
 			saw <- n
-			return errors.Join(err, add(tx))
+			return errors.Join(err, addOne(tx))
 		}))
 		if n := <-saw; n != 2 {
 			t.Errorf("the third update saw %d", n)
@@ -854,18 +862,42 @@ func TestQueueFailedCommit(t *testing.T) {
 				t.Errorf("update %d: %v, want %v", i+1, err, want)
 			}
 		}
-		got, err := view(t.Context(), s, getNumber)
-		if err != nil || got != n {
-			t.Errorf("there is %d, want %d; %v", got, n, err)
-		}
-		if err := s.Update(t.Context(), add); err != nil {
+		checkNumber(t, s, n)
+		if err := s.Update(t.Context(), addOne); err != nil {
 			t.Error(err)
 		}
-		if got, _ := view(t.Context(), s, getNumber); got != n+1 {
-			t.Errorf("then there is %d, want %d", got, n+1)
-		}
+		checkNumber(t, s, n+1)
 		s.Close()
 	}
+}
+
+// TestQueueAfterFailedCommit makes an update when a failed commit was answered, but the
+// writer has not heard of it: the group that it fills fails, and that update does not.
+func TestQueueAfterFailedCommit(t *testing.T) {
+	s, calls, outcome := storingTwo(t)
+	defer s.Close()
+	started, end := make(chan bool), make(chan bool)
+	next := startUpdate(t.Context(), s, func(tx Tx) error {
+		close(started)
+		<-end
+		return addOne(tx)
+	})
+	<-started
+	outcome <- errUnavailable
+	for i, c := range calls {
+		if err := <-c; !errors.Is(err, errUnavailable) {
+			t.Errorf("update %d: %v", i+1, err)
+		}
+	}
+	after := submitUpdate(t, s, addOne)
+	close(end)
+	if err := <-next; !errors.Is(err, errUnavailable) {
+		t.Errorf("the update on top of them: %v", err)
+	}
+	if err := <-after; err != nil {
+		t.Errorf("the one after they were answered: %v", err)
+	}
+	checkNumber(t, s, 1)
 }
 
 // A slowBatch says when it is to be committed and is told the outcome.

@@ -128,7 +128,7 @@ func (r *verifyRun) pass() (*verification, error) {
 		return nil, err
 	}
 	report.Organizations = n
-	all := r.verifier(&txn{Tx: r.txs[0], mint: newMint(r.now, seed{})}, newFindings())
+	all := r.verifier(r.txn(r.txs[0], r.now), newFindings())
 	for org := range uint32(n) {
 		if err := r.organization(org+1, report, all); err != nil {
 			return nil, err
@@ -245,14 +245,21 @@ type verifier struct {
 	space    []byte // of the last hash
 }
 
+// txn returns a transaction of no organization.
+func (r *verifyRun) txn(tx Tx, now instant) *txn {
+	t := &txn{Tx: tx, ids: mint{now: now}, sizes: &r.engine.sizes}
+	t.mint = &t.ids
+	return t
+}
+
 func (r *verifyRun) verifier(t *txn, f *findings) *verifier {
 	return &verifier{txn: t, findings: f, run: r}
 }
 
 // with returns a verifier that works for another goroutine, on another part.
 func (v *verifier) with(worker int) *verifier {
-	t := &txn{Tx: v.run.txs[worker], ids: mint{now: v.now}, org: v.org, cfg: v.cfg, sizes: v.sizes}
-	t.mint = &t.ids
+	t := v.run.txn(v.run.txs[worker], v.now)
+	t.org, t.cfg = v.org, v.cfg
 	w := v.run.verifier(t, newFindings())
 	w.recounting, w.inIndex, w.gathered = v.recounting, v.inIndex, v.gathered
 	return w
@@ -410,7 +417,7 @@ func (r *verifyRun) sharedTables(all *findings) error {
 		{tableAPIKeys, newKey('a')},
 		{tableSlugs, newKey('o').byte('s')},
 	}
-	_, err := r.verifier(&txn{mint: newMint(r.now, seed{})}, all).inParallel(len(parts), func(w *verifier, i int) error {
+	_, err := r.verifier(r.txn(nil, r.now), all).inParallel(len(parts), func(w *verifier, i int) error {
 		return w.scanTable(parts[i].table, parts[i].prefix)
 	})
 	return err
