@@ -366,12 +366,12 @@ func TestCrashMutants(t *testing.T) {
 		want    string
 	}{
 		{"it answers one batch before that is written", []alteration{
-			{"journal.go", "\tsync  bool\n", "\tsync  bool\n\theld  []written\n"},
+			{"journal.go", "\tsync  bool\n", "\tsync  bool\n\theld  []ordered.Change\n"},
 			{"journal.go", "\tb := append(j.buf[:0], make([]byte, recordHeader)...)\n", `
-				changes, j.held = j.held, append([]written(nil), changes...)
+				changes, j.held = j.held, append([]ordered.Change(nil), changes...)
 				for i, c := range j.held {
-					if c.value != nil {
-						j.held[i].value = append([]byte{}, c.value...)
+					if c.Value != nil {
+						j.held[i].Value = append([]byte{}, c.Value...)
 					}
 				}
 				b := append(j.buf[:0], make([]byte, recordHeader)...)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/ordered/orderedtest"
 )
 
 // What people do with the files of a store: copy some of them, at different times,
@@ -21,7 +23,7 @@ import (
 // A diary is a store that is written to, with what it held after each update.
 type diary struct {
 	*boltStore
-	model  modelTx
+	model  orderedtest.Model
 	states []map[string]string
 }
 
@@ -29,7 +31,7 @@ func newDiary(t *testing.T, rng *rand.Rand) *diary {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testBolt(t, path, boltOptions{noSync: true, memSize: 500 + rng.IntN(20_000), memAge: time.Hour, dense: "0"})
 	key := func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(300)) }
-	return &diary{s, modelTx{rng, map[string]string{}, key}, []map[string]string{{}}}
+	return &diary{s, orderedtest.Model{Rng: rng, Entries: map[string]string{}, Key: key}, []map[string]string{{}}}
 }
 
 // write makes n updates. Each sets one key to its number, so that no two states
@@ -37,16 +39,16 @@ func newDiary(t *testing.T, rng *rand.Rand) *diary {
 func (d *diary) write(t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		entries := maps.Clone(d.model.entries)
+		entries := maps.Clone(d.model.Entries)
 		entries["n"] = strconv.Itoa(len(d.states))
 		err := d.Update(t.Context(), func(tx Tx) error {
-			d.model.entries = maps.Clone(entries)
-			return errors.Join(tx.Put([]byte("n"), []byte(entries["n"])), d.model.play(tx, 1+d.model.rng.IntN(10)))
+			d.model.Entries = maps.Clone(entries)
+			return errors.Join(tx.Put([]byte("n"), []byte(entries["n"])), d.model.Play(tx, 1+d.model.Rng.IntN(10)))
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.states = append(d.states, maps.Clone(d.model.entries))
+		d.states = append(d.states, maps.Clone(d.model.Entries))
 	}
 }
 
@@ -194,7 +196,7 @@ func (d *diary) copyWhile(t *testing.T, name string) (b []byte) {
 			return b
 		}
 		if len(b) < 1<<20 {
-			d.write(t, 1+d.model.rng.IntN(5))
+			d.write(t, 1+d.model.Rng.IntN(5))
 		}
 	}
 }

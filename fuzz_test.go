@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/ordered"
 )
 
 // Fuzz targets of what reads moments, ids, keys, addresses, stored records,
@@ -371,7 +373,7 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	}
 	var ends []int
 	for i, size := range sizes {
-		if err := j.append([]written{{fmt.Sprint("key", i), bytes.Repeat([]byte{byte(i)}, int(size))}, {"gone", nil}}); err != nil {
+		if err := j.append([]ordered.Change{{Key: fmt.Sprint("key", i), Value: bytes.Repeat([]byte{byte(i)}, int(size))}, {Key: "gone"}}); err != nil {
 			return err.Error()
 		}
 		ends = append(ends, int(j.end))
@@ -431,17 +433,17 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte{9}, uint16(3), []byte("x"), uint16(0))
 	f.Add([]byte{9, 9}, uint16(3), []byte("x"), uint16(0))
 	f.Add([]byte{255, 255, 255}, uint16(500), []byte(strings.Repeat("y", 300)), uint16(1))
-	f.Add(appendChanges(nil, []written{{"k", []byte("v")}, {"gone", nil}, {"empty", []byte{}}}), uint16(1000), []byte("\x00\x00"), uint16(9))
+	f.Add(appendChanges(nil, []ordered.Change{{Key: "k", Value: []byte("v")}, {Key: "gone"}, {Key: "empty", Value: []byte{}}}), uint16(1000), []byte("\x00\x00"), uint16(9))
 	f.Fuzz(func(t *testing.T, sizes []byte, at uint16, patch []byte, cut uint16) {
 		if fault := journalFault(replayJournal, sizes, at, patch, cut); fault != "" {
 			t.Errorf("sizes %d, at %d %q, cut %d: %s", sizes, at, patch, cut, fault)
 		}
 		for _, body := range [][]byte{sizes, patch} {
-			var read, again []written
-			if err := readChanges(body, func(key string, value []byte) { read = append(read, written{key, value}) }); err != nil {
+			var read, again []ordered.Change
+			if err := readChanges(body, func(key string, value []byte) { read = append(read, ordered.Change{Key: key, Value: value}) }); err != nil {
 				continue
 			}
-			err := readChanges(appendChanges(nil, read), func(key string, value []byte) { again = append(again, written{key, value}) })
+			err := readChanges(appendChanges(nil, read), func(key string, value []byte) { again = append(again, ordered.Change{Key: key, Value: value}) })
 			if err != nil || !reflect.DeepEqual(read, again) {
 				t.Errorf("%x reads as %q, which is written and reads as %q (%v)", body, read, again, err)
 			}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"sello/internal/ordered"
 )
 
 // A journal is where a write is made durable before it reaches the file: one
@@ -98,12 +100,6 @@ const (
 	journalGrowth = 64 << 10
 )
 
-// A written is what became of one key; a nil value means that it was deleted.
-type written struct {
-	key   string
-	value []byte
-}
-
 func journalNames(path string) [2]string {
 	return [2]string{path + "-journal1", path + "-journal2"}
 }
@@ -186,7 +182,7 @@ func beginError(err error) error {
 // append makes the changes of one batch durable. After an error of the write
 // nothing was stored, and the next batch takes its place; after any other the
 // outcome is unknown.
-func (j *journal) append(changes []written) error {
+func (j *journal) append(changes []ordered.Change) error {
 	b := append(j.buf[:0], make([]byte, recordHeader)...)
 	binary.BigEndian.PutUint64(b[8:], j.generation)
 	binary.BigEndian.PutUint64(b[16:], j.records+1)
@@ -310,17 +306,17 @@ func (j *journalID) sum(parts ...[]byte) uint32 {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func appendChanges(b []byte, changes []written) []byte {
+func appendChanges(b []byte, changes []ordered.Change) []byte {
 	for _, c := range changes {
-		if c.value == nil {
-			b = binary.AppendUvarint(b, uint64(len(c.key))<<1|1)
-			b = append(b, c.key...)
+		if c.Value == nil {
+			b = binary.AppendUvarint(b, uint64(len(c.Key))<<1|1)
+			b = append(b, c.Key...)
 			continue
 		}
-		b = binary.AppendUvarint(b, uint64(len(c.key))<<1)
-		b = append(b, c.key...)
-		b = binary.AppendUvarint(b, uint64(len(c.value)))
-		b = append(b, c.value...)
+		b = binary.AppendUvarint(b, uint64(len(c.Key))<<1)
+		b = append(b, c.Key...)
+		b = binary.AppendUvarint(b, uint64(len(c.Value)))
+		b = append(b, c.Value...)
 	}
 	return b
 }

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"sello/internal/ordered"
+	"sello/internal/ordered/orderedtest"
 )
 
 // A crash is a store as a process that was killed at a random moment leaves
@@ -34,21 +37,21 @@ func newCrash(t *testing.T, rng *rand.Rand) *crash {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testBolt(t, path, boltOptions{noSync: true, memSize: 500 + rng.IntN(20_000), dense: "0"})
 	c := &crash{dir: t.TempDir(), states: []map[string]string{{}}}
-	m := modelTx{rng, map[string]string{}, func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(300)) }}
+	m := orderedtest.Model{Rng: rng, Entries: map[string]string{}, Key: func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(300)) }}
 	for range 1 + rng.IntN(400) {
 		generation := uint64(0)
 		if s.journal != nil {
 			generation = s.journal.generation
 		}
-		entries := m.clone().entries
+		entries := m.Clone().Entries
 		err := s.Update(t.Context(), func(tx Tx) error {
-			m.entries = maps.Clone(entries)
-			return m.play(tx, 1+rng.IntN(10))
+			m.Entries = maps.Clone(entries)
+			return m.Play(tx, 1+rng.IntN(10))
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.states = append(c.states, maps.Clone(m.entries))
+		c.states = append(c.states, maps.Clone(m.Entries))
 		if s.journal != nil && s.journal.generation != generation {
 			c.whole = len(c.states) - 2
 		}
@@ -272,7 +275,7 @@ func TestJournalFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(key string) error { return j.append([]written{{key, []byte("v")}}) }
+	add := func(key string) error { return j.append([]ordered.Change{{Key: key, Value: []byte("v")}}) }
 	if err := add("a"); err != nil {
 		t.Fatal(err)
 	}
@@ -333,15 +336,18 @@ func TestJournalBeginError(t *testing.T) {
 
 // TestJournalRecords writes and reads one of each kind of change.
 func TestJournalRecords(t *testing.T) {
-	changes := []written{{"k", []byte("v")}, {"empty", []byte{}}, {"gone", nil}, {strings.Repeat("k", maxKey), bytes.Repeat([]byte("v"), maxValue)}}
-	var got []written
-	read := func(key string, value []byte) { got = append(got, written{key, value}) }
+	changes := []ordered.Change{
+		{Key: "k", Value: []byte("v")}, {Key: "empty", Value: []byte{}}, {Key: "gone"},
+		{Key: strings.Repeat("k", maxKey), Value: bytes.Repeat([]byte("v"), maxValue)},
+	}
+	var got []ordered.Change
+	read := func(key string, value []byte) { got = append(got, ordered.Change{Key: key, Value: value}) }
 	body := appendChanges(nil, changes)
 	if err := readChanges(body, read); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range changes {
-		if got[i].key != c.key || !sameBytes(got[i].value, c.value) {
+		if got[i].Key != c.Key || !sameBytes(got[i].Value, c.Value) {
 			t.Errorf("change %d is read otherwise", i+1)
 		}
 	}

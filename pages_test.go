@@ -64,7 +64,7 @@ func newLeafyFile(t testing.TB, rng *rand.Rand) *leafyFile {
 			if err != nil {
 				return err
 			}
-			f.want = append(f.want, Entry{bytes.Clone(e.Key), bytes.Clone(e.Value)})
+			f.want = append(f.want, Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
 		}
 		return nil
 	})

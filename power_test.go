@@ -21,6 +21,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	"sello/internal/ordered"
 )
 
 // A power cut loses what was written and not flushed: any part of it, in any
@@ -381,7 +382,7 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 			}
 			first = append(first, n)
 		}
-		if err := j.append([]written{{strconv.Itoa(n), make([]byte, rng.IntN(10)*rng.IntN(1000))}}); err != nil {
+		if err := j.append([]ordered.Change{{Key: strconv.Itoa(n), Value: make([]byte, rng.IntN(10)*rng.IntN(1000))}}); err != nil {
 			t.Fatal(err)
 		}
 		acknowledged = append(acknowledged, clock)

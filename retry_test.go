@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sello/internal/ordered"
 )
 
 // Retries (contract §6) where they are hardest: of a write whose outcome is
@@ -178,7 +180,7 @@ type splitStore struct{ Store }
 
 func (s *splitStore) Update(ctx context.Context, fn func(Tx) error) error {
 	var mu sync.Mutex
-	var later []written
+	var later []ordered.Change
 	err := s.Store.Update(ctx, func(tx Tx) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -192,7 +194,7 @@ func (s *splitStore) Update(ctx context.Context, fn func(Tx) error) error {
 	}
 	return s.Store.Update(ctx, func(tx Tx) error {
 		for _, e := range later {
-			if err := tx.Put([]byte(e.key), e.value); err != nil {
+			if err := tx.Put([]byte(e.Key), e.Value); err != nil {
 				return err
 			}
 		}
@@ -202,12 +204,12 @@ func (s *splitStore) Update(ctx context.Context, fn func(Tx) error) error {
 
 type splitTx struct {
 	Tx
-	later *[]written
+	later *[]ordered.Change
 }
 
 func (tx splitTx) Put(key, value []byte) error {
 	if key[0] == 'i' || key[0] == 'I' {
-		*tx.later = append(*tx.later, written{string(key), slices.Clone(value)})
+		*tx.later = append(*tx.later, ordered.Change{Key: string(key), Value: slices.Clone(value)})
 		return nil
 	}
 	return tx.Tx.Put(key, value)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -9,6 +8,7 @@ import (
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
+	"sello/internal/ordered"
 )
 
 // A boltState is one committed state: what the file held at some time, under
@@ -213,7 +213,7 @@ type boltTx struct {
 }
 
 func (t *boltTx) Get(key []byte) (value []byte, ok bool, err error) {
-	if err := checkKey(key); err != nil {
+	if err := ordered.CheckKey(key); err != nil {
 		return nil, false, err
 	}
 	for _, l := range t.layers {
@@ -248,7 +248,7 @@ func (*boltTx) Put(key, value []byte) error { return errReadOnly }
 func (*boltTx) Delete(key []byte) error     { return errReadOnly }
 
 func (t *boltTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	lo, hi = cloneRange(lo, hi)
+	lo, hi = ordered.CloneRange(lo, hi)
 	found := t.file.scan(lo, hi, reverse)
 	for _, l := range slices.Backward(t.layers) {
 		found = l.scan(found, lo, hi, reverse)
@@ -308,16 +308,11 @@ func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e Entry, ok bool, err 
 		return Entry{}, false, err
 	}
 	key, stored := c.entry()
-	if key == nil || !inScan(key, lo, hi) {
+	if key == nil || !ordered.InRange(key, lo, hi) {
 		return Entry{}, false, nil
 	}
 	value, err := c.unseal(&c.leaf().page, key, stored)
-	return Entry{key, value}, err == nil, err
-}
-
-// inScan tells whether lo <= key < hi, an empty hi being no bound.
-func inScan(key, lo, hi []byte) bool {
-	return bytes.Compare(key, lo) >= 0 && (len(hi) == 0 || bytes.Compare(key, hi) < 0)
+	return Entry{Key: key, Value: value}, err == nil, err
 }
 
 // A memLayer is what a memtable had as of a version.
@@ -342,7 +337,7 @@ func (l memLayer) scan(base iter.Seq2[Entry, error], lo, hi []byte, reverse bool
 		next := func() (e Entry, ok bool) {
 			for at != 0 {
 				key := m.key(at)
-				if !inScan(key, lo, hi) {
+				if !ordered.InRange(key, lo, hi) {
 					break
 				}
 				value, ok := m.value(at, l.version)
@@ -352,11 +347,11 @@ func (l memLayer) scan(base iter.Seq2[Entry, error], lo, hi []byte, reverse bool
 					at = m.next(at, 0)
 				}
 				if ok {
-					return Entry{key, value}, true
+					return Entry{Key: key, Value: value}, true
 				}
 			}
 			return Entry{}, false
 		}
-		mergeScan(next, base, reverse, yield)
+		ordered.MergeScan(next, base, reverse, yield)
 	}
 }

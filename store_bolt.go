@@ -16,6 +16,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+	"sello/internal/ordered"
 )
 
 // A boltStore is a Store in one bbolt file with a journal in front of it.
@@ -376,7 +377,7 @@ func (s *boltStore) beginBatch() (batch, error) {
 	return boltBatch{&boltTx{boltState: state}, s}, nil
 }
 
-func (b boltBatch) commit(changes []written) (err error) {
+func (b boltBatch) commit(changes []ordered.Change) (err error) {
 	defer b.release()
 	defer catch(&err)
 	debug.SetPanicOnFault(true)
@@ -387,7 +388,7 @@ func (b boltBatch) rollback() { b.release() }
 
 // store makes the changes durable and visible. It waits while the memtable is
 // full and the one before it is not yet in the file.
-func (s *boltStore) store(changes []written) error {
+func (s *boltStore) store(changes []ordered.Change) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := s.makeRoom(); err != nil {
@@ -405,7 +406,7 @@ func (s *boltStore) store(changes []written) error {
 		s.since = time.Now()
 	}
 	for _, c := range changes {
-		m.put(c.key, c.value, m.newest+1)
+		m.put(c.Key, c.Value, m.newest+1)
 	}
 	s.records.Store(s.journal.records)
 	s.journal.mark(s.tx.Load())

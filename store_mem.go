@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"sello/internal/ordered"
 )
 
 // A memStore is a Store in memory, for tests. It keeps nothing after Close.
@@ -59,7 +61,7 @@ func (s *memStore) begin() (batch, error) {
 type memTx []Entry
 
 func (t memTx) Get(key []byte) ([]byte, bool, error) {
-	if err := checkKey(key); err != nil {
+	if err := ordered.CheckKey(key); err != nil {
 		return nil, false, err
 	}
 	i, ok := t.find(key)
@@ -106,11 +108,11 @@ type memBatch struct {
 	store *memStore
 }
 
-func (b memBatch) commit(changes []written) error {
+func (b memBatch) commit(changes []ordered.Change) error {
 	state := *b.store.state.Load()
 	after := newOverlay(state)
 	for _, c := range changes {
-		after.write([]byte(c.key), c.value)
+		after.write([]byte(c.Key), c.Value)
 	}
 	next := make(memTx, 0, len(state)+len(changes))
 	for e := range after.Scan(nil, nil, false) {

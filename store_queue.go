@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/ordered"
 )
 
 // Bounds of a writeQueue. The last two end a batch, which may pass maxBatchBytes
@@ -28,8 +30,8 @@ const (
 // stored and a later batch may do better: the disk is full. After any other
 // error the outcome is unknown.
 type batch interface {
-	Tx                              // the state that was committed last, or a later one
-	commit(changes []written) error // nil: they are durable, and part of the state from now on
+	Tx                                     // the state that was committed last, or a later one
+	commit(changes []ordered.Change) error // nil: they are durable, and part of the state from now on
 	rollback()
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sello/internal/ordered"
+	"sello/internal/ordered/orderedtest"
 )
 
 func TestMemStore(t *testing.T) {
@@ -262,13 +264,13 @@ func testModel(t *testing.T, s Store) {
 	for round := range uint64(60) {
 		after, err := update(t.Context(), s, func(tx Tx) (map[string]string, error) {
 			rng := rand.New(rand.NewPCG(seed, round)) // here: the function may run again
-			m := modelTx{rng, maps.Clone(committed), smallKey}
-			if err := m.play(tx, 40); err != nil {
+			m := orderedtest.Model{Rng: rng, Entries: maps.Clone(committed), Key: smallKey}
+			if err := m.Play(tx, 40); err != nil {
 				t.Error(err)
 			}
 			// An overlay on top, dropped or not.
-			o, drop := newOverlay(tx), m.clone()
-			if err := drop.play(o, 20); err != nil {
+			o, drop := newOverlay(tx), m.Clone()
+			if err := drop.Play(o, 20); err != nil {
 				t.Errorf("in an overlay: %v", err)
 			}
 			if rng.IntN(2) == 0 {
@@ -277,13 +279,13 @@ func testModel(t *testing.T, s Store) {
 				}
 				m = drop
 			}
-			if err := m.play(tx, 5); err != nil {
+			if err := m.Play(tx, 5); err != nil {
 				t.Error(err)
 			}
 			if rng.IntN(4) == 0 {
 				return nil, errTest
 			}
-			return m.entries, nil
+			return m.Entries, nil
 		})
 		switch err {
 		case nil:
@@ -299,14 +301,6 @@ func testModel(t *testing.T, s Store) {
 	}
 }
 
-// A modelTx is the obvious Tx: a map. It plays random operations on a Tx and on
-// itself and compares.
-type modelTx struct {
-	rng     *rand.Rand
-	entries map[string]string
-	key     func(*rand.Rand) string
-}
-
 // smallKey returns one of few keys, with all that can go wrong in an order.
 func smallKey(rng *rand.Rand) string {
 	key := make([]byte, 1+rng.IntN(3))
@@ -314,78 +308,6 @@ func smallKey(rng *rand.Rand) string {
 		key[i] = "\x00ab\xff"[rng.IntN(4)]
 	}
 	return string(key)
-}
-
-func (m modelTx) clone() modelTx {
-	m.entries = maps.Clone(m.entries)
-	return m
-}
-
-func (m modelTx) play(tx Tx, n int) error {
-	for range n {
-		key := m.key(m.rng)
-		switch m.rng.IntN(10) {
-		case 0, 1, 2, 3:
-			value := strings.Repeat(key, m.rng.IntN(100))
-			if err := tx.Put([]byte(key), []byte(value)); err != nil {
-				return err
-			}
-			m.entries[key] = value
-		case 4, 5:
-			if err := tx.Delete([]byte(key)); err != nil {
-				return err
-			}
-			delete(m.entries, key)
-		case 6: // a whole range, so that pages become empty
-			lo, hi := key, m.key(m.rng)
-			for key := range m.entries {
-				if key >= lo && key < hi {
-					if err := tx.Delete([]byte(key)); err != nil {
-						return err
-					}
-					delete(m.entries, key)
-				}
-			}
-		case 7:
-			value, ok, err := tx.Get([]byte(key))
-			if want, wantOK := m.entries[key]; err != nil || string(value) != want || ok != wantOK {
-				return fmt.Errorf("Get(%q) = %q, %v, %v; want %q, %v", key, value, ok, err, want, wantOK)
-			}
-		default:
-			lo, hi := []string{"", key}[m.rng.IntN(2)], []string{"", m.key(m.rng)}[m.rng.IntN(2)]
-			if err := m.scan(tx, lo, hi, m.rng.IntN(2) == 0, m.rng.IntN(100)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// scan compares the first limit entries of a scan.
-func (m modelTx) scan(tx Tx, lo, hi string, reverse bool, limit int) error {
-	var want, got []string
-	for _, key := range slices.Sorted(maps.Keys(m.entries)) {
-		if key >= lo && (hi == "" || key < hi) {
-			want = append(want, key+"="+m.entries[key])
-		}
-	}
-	if reverse {
-		slices.Reverse(want)
-	}
-	want = want[:min(limit, len(want))]
-	for e, err := range tx.Scan([]byte(lo), []byte(hi), reverse) {
-		if err != nil {
-			return err
-		}
-		if len(got) == limit {
-			break
-		}
-		got = append(got, string(e.Key)+"="+string(e.Value))
-	}
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("Scan(%q, %q, %v) up to %d:\n got %.200q\nwant %.200q", lo, hi, reverse, limit, got, want)
-	}
-	return nil
 }
 
 // testResults checks the helpers view and update.
@@ -806,8 +728,8 @@ type brokenBatch struct {
 	rolledBack *int
 }
 
-func (b brokenBatch) commit([]written) error { return b.end }
-func (b brokenBatch) rollback()              { *b.rolledBack++ }
+func (b brokenBatch) commit([]ordered.Change) error { return b.end }
+func (b brokenBatch) rollback()                     { *b.rolledBack++ }
 
 // storingTwo returns a store while it commits a group of two updates, which add one
 // each. It does so when it is told the outcome.
@@ -907,7 +829,7 @@ type slowBatch struct {
 	outcome    chan error
 }
 
-func (b slowBatch) commit(changes []written) error {
+func (b slowBatch) commit(changes []ordered.Change) error {
 	close(b.committing)
 	if err := <-b.outcome; err != nil {
 		return err

@@ -92,7 +92,7 @@ func (s *shop) entries() memTx {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, Entry{bytes.Clone(e.Key), bytes.Clone(e.Value)})
+			all = append(all, Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
 		}
 		return all, nil
 	})
@@ -192,14 +192,14 @@ func TestVerifySeesStrays(t *testing.T) {
 			if there || unseen[table] != "" && unseen[tableOf(stray)] != "" {
 				continue
 			}
-			if !s.seen(slices.Insert(slices.Clone(all), place, Entry{stray, e.Value})) {
+			if !s.seen(slices.Insert(slices.Clone(all), place, Entry{Key: stray, Value: e.Value})) {
 				t.Errorf("entry %x of table %s has a stray neighbour %x, not seen", e.Key, table, stray)
 			}
 		}
 	}
 	for _, stray := range []key{newKey('!'), newKey('q').u32(77), newKey('o').byte('r').u32(1)} {
 		place, _ := all.find(stray)
-		if !s.seen(slices.Insert(slices.Clone(all), place, Entry{stray, numberValue(1)})) {
+		if !s.seen(slices.Insert(slices.Clone(all), place, Entry{Key: stray, Value: numberValue(1)})) {
 			t.Errorf("stray entry %x, not seen", stray)
 		}
 	}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"sello/internal/ordered"
+)
+
+// An overlay is a Tx over another one, its base, whose writes stay in memory.
+// An overlay that is dropped has changed nothing: so a rule can run for its
+// result alone, even inside a View.
+//
+// The base must not change under a key or range that the overlay reads.
+type overlay struct {
+	base   Tx
+	writes map[string][]byte // what each key was last set to; nil: deleted
+	size   int               // bytes of keys and values written, repeats included
+
+	runs  [][]string // keys of writes, each run in order, but for those written since the last scan
+	fresh []string   // these, in any order
+
+	remembers bool     // since remember was called
+	before    []before // what was there before each write since then
+}
+
+// A before is what an overlay had of a key before it was written.
+type before struct {
+	ordered.Change
+	own bool // of the overlay's own; else the base has what was there
+}
+
+func newOverlay(base Tx) *overlay { return &overlay{base: base} }
+
+func (o *overlay) Get(key []byte) ([]byte, bool, error) {
+	if value, ok := o.writes[string(key)]; ok {
+		return value, value != nil, nil
+	}
+	return o.base.Get(key)
+}
+
+func (o *overlay) Put(key, value []byte) error {
+	if len(value) > maxValue {
+		return errSize
+	}
+	return o.write(key, append(make([]byte, 0, len(value)), value...))
+}
+
+func (o *overlay) Delete(key []byte) error { return o.write(key, nil) }
+
+// write keeps value, which is nil for a deletion.
+func (o *overlay) write(key, value []byte) error {
+	if err := ordered.CheckKey(key); err != nil {
+		return err
+	}
+	if o.writes == nil {
+		o.writes, o.fresh = make(map[string][]byte), make([]string, 0, 8)
+	}
+	kept := string(key)
+	old, again := o.writes[kept]
+	if !again {
+		o.fresh = append(o.fresh, kept)
+	}
+	if o.remembers {
+		o.before = append(o.before, before{ordered.Change{Key: kept, Value: old}, again})
+	}
+	o.writes[kept] = value
+	o.size += len(key) + len(value)
+	return nil
+}
+
+// remember begins to remember what is there before each write, for takeBack.
+func (o *overlay) remember() { o.remembers, o.before = true, o.before[:0] }
+
+// takeBack makes everything what it was when remember was called last.
+func (o *overlay) takeBack() error {
+	for _, b := range slices.Backward(o.before) {
+		if !b.own { // the key stays among the written ones
+			value, ok, err := o.base.Get([]byte(b.Key))
+			if err != nil {
+				return err
+			}
+			if ok {
+				b.Value = append(make([]byte, 0, len(value)), value...)
+			}
+		}
+		o.writes[b.Key] = b.Value
+	}
+	o.before = o.before[:0]
+	return nil
+}
+
+// Scan merges the overlay's own entries into those of its base.
+func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	lo, hi = ordered.CloneRange(lo, hi)
+	return func(yield func(Entry, error) bool) {
+		own := o.keys(lo, hi)
+		if reverse {
+			own = slices.Clone(own)
+			slices.Reverse(own)
+		}
+		next := func() (e Entry, ok bool) {
+			if len(own) == 0 {
+				return Entry{}, false
+			}
+			e = Entry{Key: []byte(own[0]), Value: o.writes[own[0]]}
+			own = own[1:]
+			return e, true
+		}
+		ordered.MergeScan(next, o.base.Scan(lo, hi, reverse), reverse, yield)
+	}
+}
+
+// keys returns the keys in [lo, hi) that were written, in order. The slice is
+// not changed by later writes, nor by the caller.
+//
+// Each scan makes a run of the keys that were written since the one before;
+// a run that is not half as long as the one before it is merged into that, so
+// that there are few of them, and a key is moved a few times only.
+func (o *overlay) keys(lo, hi []byte) []string {
+	if len(o.fresh) > 0 {
+		slices.Sort(o.fresh)
+		o.runs, o.fresh = append(o.runs, o.fresh), nil
+		for n := len(o.runs); n > 1 && len(o.runs[n-2]) < 2*len(o.runs[n-1]); n-- {
+			o.runs = append(o.runs[:n-2], ordered.MergeSorted(o.runs[n-2], o.runs[n-1]))
+		}
+	}
+	var found []string
+	for _, run := range o.runs {
+		first, _ := slices.BinarySearch(run, string(lo))
+		last := len(run)
+		if len(hi) > 0 {
+			last, _ = slices.BinarySearch(run, string(hi))
+		}
+		if first < last {
+			found = ordered.MergeSorted(found, run[first:last])
+		}
+	}
+	return found
+}
+
+// An absorber is a Tx that takes over at once what was written to an overlay,
+// whose base it is; the overlay is not used any more. It reports false if it
+// cannot.
+type absorber interface{ absorb(p *overlay) bool }
+
+func (o *overlay) absorb(p *overlay) bool {
+	if len(o.writes) == 0 && (o.writes == nil || len(p.writes) > 1000) {
+		o.writes, o.runs, o.fresh, o.size = p.writes, p.runs, p.fresh, p.size
+		return true
+	}
+	for key, value := range p.writes {
+		if _, again := o.writes[key]; !again {
+			o.fresh = append(o.fresh, key)
+		}
+		o.writes[key] = value
+	}
+	o.size += p.size
+	return true
+}
+
+// flush writes to tx what was written to o, in the order of the keys.
+func (o *overlay) flush(tx Tx) error {
+	if base, ok := tx.(absorber); ok && o.base == tx && base.absorb(o) {
+		return nil
+	}
+	for _, key := range o.keys(nil, nil) {
+		var err error
+		if value := o.writes[key]; value == nil {
+			err = tx.Delete([]byte(key))
+		} else {
+			err = tx.Put([]byte(key), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changes lists what was written, in the order of the keys.
+func (o *overlay) changes() []ordered.Change {
+	list := make([]ordered.Change, 0, len(o.writes))
+	for key, value := range o.writes {
+		list = append(list, ordered.Change{Key: key, Value: value})
+	}
+	slices.SortFunc(list, func(a, b ordered.Change) int { return strings.Compare(a.Key, b.Key) })
+	return list
+}
