@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 var updateGolden = flag.Bool("update", false, "rewrite the responses in testdata/golden that changed")
@@ -25,7 +27,7 @@ func TestGolden(t *testing.T) {
 	}{
 		{"mem", func(*testing.T) Store { return newMemStore() }},
 		{"bolt", func(t *testing.T) Store {
-			s, err := openBolt(filepath.Join(t.TempDir(), "sello.db"), boltOptions{noSync: true})
+			s, err := openBolt(filepath.Join(t.TempDir(), "sello.db"), disk.Options{NoSync: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,6 +20,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 // The negative controls of what the auditor judges: each server here breaks
@@ -323,7 +326,12 @@ func TestAuditorSeesWhatIsLost(t *testing.T) {
 				}
 			}
 		}},
-		{"the journal's tail is cut off", func(v *victim, _ map[string][]byte) { cutJournal(v.T, v.db(), 3) }},
+		{"the journal's tail is cut off", func(v *victim, _ map[string][]byte) {
+			// The last of them need not be a client's: usage is counted too.
+			if err := disktest.CutRecords(disk.JournalNames(v.db()), 3); err != nil {
+				v.Fatal(err)
+			}
+		}},
 	} {
 		t.Run(loss.name, func(t *testing.T) {
 			v := newVictim(t, seed, builtBinary(t, "."))
@@ -366,8 +374,8 @@ func TestCrashMutants(t *testing.T) {
 		want    string
 	}{
 		{"it answers one batch before that is written", []alteration{
-			{"journal.go", "\tsync  bool\n", "\tsync  bool\n\theld  []ordered.Change\n"},
-			{"journal.go", "\tb := append(j.buf[:0], make([]byte, recordHeader)...)\n", `
+			{"internal/disk/journal.go", "\tsync  bool\n", "\tsync  bool\n\theld  []ordered.Change\n"},
+			{"internal/disk/journal.go", "\tb := append(j.buf[:0], make([]byte, recordHeader)...)\n", `
 				changes, j.held = j.held, append([]ordered.Change(nil), changes...)
 				for i, c := range j.held {
 					if c.Value != nil {
@@ -409,54 +417,4 @@ func TestCrashMutants(t *testing.T) {
 			}
 		})
 	}
-}
-
-// cutJournal takes the last records off the journal, as if they had never
-// been written. The last of them need not be a client's: usage is counted too.
-func cutJournal(t *testing.T, db string, records int) {
-	t.Helper()
-	j, name, file := newestJournal(t, db)
-	if j == nil {
-		t.Fatal("there is no journal")
-	}
-	var ends []int64
-	for {
-		body, size := j.recordAt(file[j.end:])
-		if body == nil {
-			break
-		}
-		ends = append(ends, j.end)
-		j.records++
-		j.end += size
-	}
-	if len(ends) <= records {
-		t.Fatalf("the journal has %d records", len(ends))
-	}
-	clear(file[ends[len(ends)-records]:])
-	if err := os.WriteFile(name, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range journalNames(db) { // the marks may know of them
-		text := readFile(t, n)
-		clear(text[min(journalMark, len(text)):min(journalStart, len(text))])
-		writeFile(t, n, text)
-	}
-}
-
-// newestJournal reads the file of the journal's newest generation.
-func newestJournal(t *testing.T, db string) (newest *journal, name string, file []byte) {
-	t.Helper()
-	for _, n := range journalNames(db) {
-		b := readFile(t, n)
-		headers, err := readHeaders(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range headers {
-			if newest == nil || h.generation > newest.generation {
-				newest, name, file = &journal{journalID: h.journalID, generation: h.generation, end: journalStart}, n, b
-			}
-		}
-	}
-	return newest, name, file
 }

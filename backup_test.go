@@ -9,21 +9,20 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"sello/internal/disk"
 )
 
 // TestBackup takes copies while a store is written to, of its file and what
 // lies above it: each is one state that was committed, whole without a journal.
 func TestBackup(t *testing.T) {
 	dir := t.TempDir()
-	s := testBolt(t, filepath.Join(dir, "store"), boltOptions{memSize: 20_000, dense: "n"})
+	s := testBolt(t, filepath.Join(dir, "store"), disk.Options{MemSize: 20_000, Dense: "n"})
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	begun := make(chan struct{})
@@ -69,7 +68,7 @@ func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
 	if info, err := os.Stat(made.File); err != nil || info.Size() != made.Bytes {
 		t.Errorf("the copy is said to have %d bytes: %v, %v", made.Bytes, info, err)
 	}
-	c := testBolt(t, made.File, boltOptions{mustExist: true})
+	c := testBolt(t, made.File, disk.Options{MustExist: true})
 	defer c.Close()
 	err := c.View(t.Context(), func(tx Tx) (err error) {
 		if count, _, err = getUint(tx, []byte("count")); err != nil {
@@ -96,106 +95,6 @@ func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
 		t.Errorf("after %d: %v", least, err)
 	}
 	return count
-}
-
-// TestBackupCompares: a copy that differs in anything is noticed.
-func TestBackupCompares(t *testing.T) {
-	dir := t.TempDir()
-	s := testBolt(t, filepath.Join(dir, "store"), boltOptions{})
-	mustPut(t, s, "a", "1", "b", "2", "c", "3")
-	for name, damage := range map[string]func(*bolt.Bucket) error{
-		"":        func(b *bolt.Bucket) error { return nil },
-		"missing": func(b *bolt.Bucket) error { return b.Delete([]byte("b")) },
-		"last":    func(b *bolt.Bucket) error { return b.Delete([]byte("c")) },
-		"changed": func(b *bolt.Bucket) error { return b.Put([]byte("b"), seal([]byte("b"), []byte("1"))) },
-		"flipped": func(b *bolt.Bucket) error { return b.Put([]byte("b"), []byte("12345")) },
-		"more":    func(b *bolt.Bucket) error { return b.Put([]byte("d"), seal([]byte("d"), nil)) },
-	} {
-		made, err := s.backup(t.Context(), filepath.Join(dir, "copy"+name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		db, err := bolt.Open(made.File, 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Update(func(tx *bolt.Tx) error {
-			return errors.Join(damage(tx.Bucket([]byte(boltBucket))), journalState{}.put(tx))
-		}); err != nil {
-			t.Fatal(err)
-		}
-		state, err := s.acquire()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := compare(t.Context(), state, db); (err == nil) != (name == "") {
-			t.Errorf("%s: %v", name, err)
-		}
-		state.release()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestBackupReplaces nothing that it should not, and nothing before it is done.
-func TestBackupReplaces(t *testing.T) {
-	dir := t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
-	s := testBolt(t, in("store"), boltOptions{})
-	mustPut(t, s, "a", "1")
-	write := func(name string) {
-		t.Helper()
-		if err := os.WriteFile(in(name), []byte("something else"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("other")
-	if _, err := s.backup(t.Context(), in("used")); err != nil {
-		t.Fatal(err)
-	}
-	write("used-journal1")
-	if err := os.Symlink("store", in("link")); err != nil {
-		t.Log(err) // not every system lets us
-		write("link")
-	}
-	for _, name := range []string{"store", "link", ".", "other", "used", filepath.Join("no", "such")} {
-		if _, err := s.backup(t.Context(), in(name)); err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-
-	if _, err := s.backup(t.Context(), in("copy")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("copy", in("latest")); err == nil {
-		made, err := s.backup(t.Context(), in("latest"))
-		if link, linkErr := os.Readlink(in("latest")); err != nil || linkErr != nil || link != "copy" || filepath.Base(made.File) != "copy" {
-			t.Errorf("a link: %v, %v, and it leads to %q (%v)", made, err, link, linkErr)
-		}
-		if err := os.Symlink("nothing", in("dangling")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.backup(t.Context(), in("dangling")); err == nil || !strings.Contains(err.Error(), "a lo que no existe") {
-			t.Errorf("a link to nothing: %v", err)
-		}
-	}
-	before, err := os.ReadFile(in("copy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustPut(t, s, "b", "2")
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := s.backup(stopped, in("copy")); !errors.Is(err, context.Canceled) {
-		t.Errorf("one that is stopped: %v", err)
-	}
-	if after, err := os.ReadFile(in("copy")); err != nil || !slices.Equal(before, after) {
-		t.Errorf("one that was stopped has changed what was there: %v", err)
-	}
-	if left, _ := filepath.Glob(in("*.new-*")); left != nil {
-		t.Errorf("left behind: %q", left)
-	}
 }
 
 // TestRestore copies a backup back after a kill -9, the dead server's journal

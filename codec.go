@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"slices"
 )
 
@@ -46,7 +45,7 @@ func (w *writer) uints(v []uint64) {
 	}
 }
 
-var errRecord = errors.New("a stored record cannot be read")
+var errRecord error = damagedError("a stored record cannot be read")
 
 // A reader takes fields off a record in the order they were written. After
 // a fault every field is zero and err is set; the caller looks once, at the

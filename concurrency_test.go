@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/disk"
 )
 
 // What many clients at once may not do: get out more than is there. Each rush
@@ -391,7 +393,7 @@ func TestRush(t *testing.T) {
 var rushStores = map[string]func(*testing.T) Store{
 	"mem": func(*testing.T) Store { return newMemStore() },
 	"bolt": func(t *testing.T) Store {
-		return testBolt(t, filepath.Join(t.TempDir(), "sello.db"), boltOptions{dense: denseTables})
+		return testBolt(t, filepath.Join(t.TempDir(), "sello.db"), disk.Options{Dense: denseTables})
 	},
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,6 +20,9 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 // Crashes: the real binary is killed while clients write to it, started again
@@ -95,10 +99,10 @@ func newCrashSeed(t *testing.T) uint64 {
 // the time, and keeps few retries in a slice, so that a moment of a test meets what else
 // is a matter of half a minute.
 var oftenCheckpoints = []alteration{
-	{"checkpoint.go", "defaultMemSize = 64 << 20 ", "defaultMemSize = 48 << 10 "},
-	{"checkpoint.go", "defaultMemAge  = 30 * time.Second ", "defaultMemAge  = 30 * time.Millisecond "},
-	{"checkpoint.go", "checkpointStep = 512 ", "checkpointStep = 32 "},
-	{"checkpoint.go", "lookPause      = 250 * ", "lookPause      = 5 * "},
+	{"internal/disk/checkpoint.go", "DefaultMemSize = 64 << 20 ", "DefaultMemSize = 48 << 10 "},
+	{"internal/disk/checkpoint.go", "defaultMemAge  = 30 * time.Second ", "defaultMemAge  = 30 * time.Millisecond "},
+	{"internal/disk/checkpoint.go", "checkpointStep = 512 ", "checkpointStep = 32 "},
+	{"internal/disk/checkpoint.go", "lookPause      = 250 * ", "lookPause      = 5 * "},
 	{"idempotency.go", "sliceNames = 1 << 15", "sliceNames = 1 << 5"},
 }
 
@@ -117,7 +121,7 @@ func alteredBinary(t *testing.T, changes ...alteration) string {
 		}
 		altered := replace[source]
 		if altered == "" {
-			altered = filepath.Join(dir, a.file)
+			altered = filepath.Join(dir, strings.ReplaceAll(a.file, "/", "-"))
 			replace[source] = altered
 			copyFile(t, altered, source)
 		}
@@ -307,12 +311,11 @@ func (v *victim) look() {
 	}
 	defer db.Close()
 	var first uint64
-	err = db.View(func(tx *bolt.Tx) (err error) {
-		kept, err := openTree(db, tx, journalBucket, nil)
-		if err == nil {
-			first = kept.state.first
-		}
-		return err
+	err = db.View(func(tx *bolt.Tx) error {
+		// Checksum, 4 bytes, file, 16, life, 16, then the generation that the file lacks first.
+		state := tx.Bucket([]byte("journal")).Get([]byte("s"))
+		first = binary.BigEndian.Uint64(state[36:])
+		return nil
 	})
 	if err != nil {
 		v.Fatal(err)
@@ -320,7 +323,9 @@ func (v *victim) look() {
 	if first == 0 {
 		return // it had stopped, or not written
 	}
-	if newest, _, _ := newestJournal(v.T, v.db()); newest != nil && newest.generation > first {
+	if newest, err := disktest.NewestGeneration(disk.JournalNames(v.db())); err != nil {
+		v.Fatal(err)
+	} else if newest.Number > first {
 		v.figures.InCheckpoint++
 	}
 }
@@ -333,7 +338,7 @@ func (v *victim) wantStopped() {
 	if code := v.server.stop(); code != 0 {
 		v.Fatalf("stopped with exit code %d\n%s", code, tail(v.server.log.String()))
 	}
-	for _, name := range journalNames(v.db()) {
+	for _, name := range disk.JournalNames(v.db()) {
 		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 			v.Errorf("after a stop: %s: %v", name, err)
 		}

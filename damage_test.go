@@ -21,6 +21,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 var (
@@ -105,7 +108,7 @@ func newSpecimens(t *testing.T) []*specimen {
 		t.Fatalf("exit code %d\n%s", code, r.log)
 	}
 	db := s.env["SELLO_DB"]
-	v.Files[""] = usedPages(readFile(t, db))
+	v.Files[""] = disktest.UsedPages(readFile(t, db))
 
 	killed := *v
 	killed.Name, killed.Files = "killed", map[string][]byte{}
@@ -117,17 +120,12 @@ func newSpecimens(t *testing.T) []*specimen {
 		}
 	}
 	killed.learn(r)
-	time.Sleep(3 * lookPause) // so that the journal is told of what is in it
-	killed.Files[""] = usedPages(readFile(t, db))
-	for i, name := range journalNames("") {
-		killed.Files[name] = readFile(t, journalNames(db)[i])
+	time.Sleep(time.Second) // so that the journal is told of what is in it
+	killed.Files[""] = disktest.UsedPages(readFile(t, db))
+	for i, name := range disk.JournalNames("") {
+		killed.Files[name] = readFile(t, disk.JournalNames(db)[i])
 	}
 	return []*specimen{v, &killed}
-}
-
-// usedPages is a file without what bbolt has put by for later.
-func usedPages(file []byte) []byte {
-	return file[:u64(newerHeader(file)[56:])*boltPageSize]
 }
 
 // learn asks a server with the whole file.
@@ -211,10 +209,10 @@ func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string
 		b = append(b, more...)
 		said = fmt.Sprintf("%d bytes added", len(more))
 	case name == "":
-		said = damageFile(b, rng)
+		said = disktest.DamageFile(b, rng)
 	case n == 2:
-		at := rng.IntN(len(b)) / boltPageSize * boltPageSize
-		clear(b[at:min(at+boltPageSize, len(b))])
+		at := rng.IntN(len(b)) / disktest.PageSize * disktest.PageSize
+		clear(b[at:min(at+disktest.PageSize, len(b))])
 		said = fmt.Sprintf("zeros at %d", at)
 	default:
 		used := len(bytes.TrimRight(b, "\x00")) // behind it nothing was written yet
@@ -647,9 +645,9 @@ func TestNotAFile(t *testing.T) {
 		{"JSON", holdingBytes(demoDocument), "no es un archivo de sello"},
 		{"random", holdingBytes(random), "no es un archivo de sello"},
 		{"zeros", holdingBytes(make([]byte, 50_000)), "no es un archivo de sello"},
-		{"shorter than its pages", holdingBytes(usedPages(ours)[:len(usedPages(ours))-1]), "archivo truncado"},
-		{"its first page", holdingBytes(ours[:boltPageSize]), "archivo truncado"},
-		{"half of its first page", holdingBytes(ours[:boltPageSize/2]), "archivo truncado"},
+		{"shorter than its pages", holdingBytes(disktest.UsedPages(ours)[:len(disktest.UsedPages(ours))-1]), "archivo truncado"},
+		{"its first page", holdingBytes(ours[:disktest.PageSize]), "archivo truncado"},
+		{"half of its first page", holdingBytes(ours[:disktest.PageSize/2]), "archivo truncado"},
 		{"its headers swapped", holdingBytes(slices.Concat(ours[100:], ours[:100])), "no es un archivo de sello"},
 		{"directory", func(path string) error { return os.Mkdir(path, 0o700) }, "es un directorio"},
 		{"loop of links", func(path string) error { return os.Symlink(filepath.Base(path), path) }, "demasiados enlaces simbólicos"},
@@ -698,7 +696,7 @@ func TestDamageControl(t *testing.T) {
 	change := func(fn func(*txn, *account) error) map[string][]byte {
 		path := filepath.Join(t.TempDir(), "sello.db")
 		writeFile(t, path, v.Files[""])
-		store, err := openBolt(path, boltOptions{mustExist: true})
+		store, err := openBolt(path, disk.Options{MustExist: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -720,7 +718,7 @@ func TestDamageControl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return map[string][]byte{"": usedPages(readFile(t, path))}
+		return map[string][]byte{"": disktest.UsedPages(readFile(t, path))}
 	}
 	for name, files := range map[string]map[string][]byte{
 		"balance": change(func(t *txn, a *account) error {

@@ -21,6 +21,9 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 // A disk that fails: every call that writes or syncs gets an error once, or for
@@ -45,8 +48,8 @@ type counter struct {
 // newCounter makes the file.
 func newCounter(t *testing.T) *counter {
 	t.Helper()
-	c := &counter{TB: t, db: filepath.Join(memoryDir(t), "sello.db"), stored: map[int]string{}}
-	s, err := openBolt(c.db, boltOptions{noSync: true, dense: denseTables})
+	c := &counter{TB: t, db: filepath.Join(disktest.MemoryDir(t), "sello.db"), stored: map[int]string{}}
+	s, err := openBolt(c.db, disk.Options{NoSync: true, Dense: denseTables})
 	c.must(err)
 	e := newEngine(s, time.Now, cryptoSeed)
 	c.must(e.open(t.Context()))
@@ -64,8 +67,8 @@ func newCounter(t *testing.T) *counter {
 	c.customer = person.String()
 	c.must(s.Close())
 	// So that it must grow soon.
-	pages := binary.NativeEndian.Uint64(newerHeader(readFile(t, c.db))[56:])
-	c.must(os.Truncate(c.db, int64(max(pages, 4))*boltPageSize))
+	pages := binary.NativeEndian.Uint64(disktest.NewerHeader(readFile(t, c.db))[56:])
+	c.must(os.Truncate(c.db, int64(max(pages, 4))*disktest.PageSize))
 	return c
 }
 
@@ -80,10 +83,10 @@ func (c *counter) must(err error) {
 func (c *counter) copy(t *testing.T) *counter {
 	t.Helper()
 	n := *c
-	n.TB, n.db, n.stored = t, filepath.Join(memoryDir(t), "sello.db"), maps.Clone(c.stored)
+	n.TB, n.db, n.stored = t, filepath.Join(disktest.MemoryDir(t), "sello.db"), maps.Clone(c.stored)
 	for _, name := range []string{"", "-journal1", "-journal2"} {
-		if s, err := loadSparse(c.db + name); err == nil {
-			n.must(s.save(n.db + name))
+		if s, err := disktest.LoadSparse(c.db + name); err == nil {
+			n.must(s.Save(n.db + name))
 		}
 	}
 	return &n
@@ -160,7 +163,7 @@ func (c *counter) read(base string) error {
 func (c *counter) settle() (faults []string) {
 	c.Helper()
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	s, err := openBolt(c.db, boltOptions{noSync: true, dense: denseTables})
+	s, err := openBolt(c.db, disk.Options{NoSync: true, Dense: denseTables})
 	c.must(err)
 	defer func() { c.must(errors.Join(s.Close(), boltFaults(c.db))) }()
 	e := newEngine(s, time.Now, cryptoSeed)
@@ -339,13 +342,13 @@ func placeOf(e *syscallEntry, db string) string {
 	size, _ := e.number(2)
 	at, _ := e.number(3)
 	switch {
-	case file == "file" && at < 2*boltPageSize:
+	case file == "file" && at < 2*disktest.PageSize:
 		place += " header"
 	case file == "file":
 		place += " page"
 	case at == 0:
 		place += " beginning"
-	case size > journalGrowth:
+	case size > 64<<10:
 		place += " growth"
 	}
 	return place

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // Benchmarks of what every request passes through, and of the hottest ones
@@ -61,7 +63,7 @@ func newHotServer(b *testing.B) *hotServer {
 			b.Fatal(err)
 		}
 	}
-	store, err := openBolt(filepath.Join(b.TempDir(), "sello.db"), boltOptions{noSync: true})
+	store, err := openBolt(filepath.Join(b.TempDir(), "sello.db"), disk.Options{NoSync: true})
 	must(err)
 	b.Cleanup(func() { must(store.Close()) })
 	log, err := os.Create(filepath.Join(b.TempDir(), "log"))

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // What lists, searches and imports cost. Each search and list reports how many
@@ -71,7 +73,7 @@ func (s *shop) importing(kind string, n int, row func(int) importRow) {
 // newEmptyCrowd is a shop on a file, in which nobody is yet if the file is new.
 func newEmptyCrowd(b *testing.B, path string) *shop {
 	_, missing := os.Stat(path)
-	store, err := openBolt(path, boltOptions{noSync: true, dense: denseTables})
+	store, err := openBolt(path, disk.Options{NoSync: true, Dense: denseTables})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"sello/internal/disk"
 )
 
 func main() {
@@ -101,7 +103,7 @@ type invocation struct {
 	ips    string
 
 	noCopy  bool // when the file is migrated
-	memSize int  // for tests, as in boltOptions
+	memSize int  // for tests, as in disk.Options
 }
 
 // usageError is a command line that cannot be understood: exit code 2.
@@ -131,7 +133,7 @@ func run(ctx context.Context, args []string, env environment) int {
 
 // inWords is an error as a person reads it.
 func inWords(err error) string {
-	text := err.Error()
+	text := diskInWords(err)
 	// What was tried says nothing more than on what.
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		text = strings.Replace(text, e.Error(), e.Path+": "+e.Err.Error(), 1)
@@ -155,36 +157,19 @@ func inWords(err error) string {
 	}
 	text = strings.Replace(text, "store: commit: ", "", 1)
 	for _, known := range damageWords {
-		if before, rest, ok := strings.Cut(text, known.err.Error()); ok {
-			text = before + known.words + damagedPlace(rest) + ": restaura una copia de seguridad"
+		if before, _, ok := strings.Cut(text, known.err.Error()); ok {
+			text = before + known.words + damagedPlace(err) + ": restaura una copia de seguridad"
 		}
 	}
 	return text
 }
-
-// damagedPlace is where the damage is, as far as the rest of an errCorrupt says.
-func damagedPlace(rest string) string {
-	if m := pageNamed.FindStringSubmatch(rest); m != nil {
-		return ", página " + m[1]
-	}
-	if m := tableNamed.FindStringSubmatch(rest); m != nil {
-		letter, _ := strconv.ParseUint(m[1], 16, 8)
-		return fmt.Sprintf(", tabla %q", rune(letter)) // as README.md names them
-	}
-	return ""
-}
-
-var (
-	pageNamed  = regexp.MustCompile(`^: page (\d+)`)
-	tableNamed = regexp.MustCompile(`^ in table 0x([0-9a-f]{2})`)
-)
 
 // isDamage tells whether an error says that the file is damaged.
 func isDamage(err error) bool {
 	if e, ok := errors.AsType[*adminError](err); ok && e.damage {
 		return true
 	}
-	return slices.ContainsFunc(damageWords, func(known wording) bool { return errors.Is(err, known.err) })
+	return saysDamaged(err)
 }
 
 type wording struct {
@@ -210,10 +195,6 @@ var faultWords = []wording{
 	{syscall.EADDRINUSE, "la dirección ya está en uso"},
 	{syscall.EADDRNOTAVAIL, "no es una dirección de esta máquina"},
 	{context.Canceled, "se interrumpió"},
-	{errFileRemoved, "el archivo se borró mientras estaba en uso"},
-	{errFileReplaced, "el archivo se reemplazó mientras estaba en uso"},
-	{errFileCut, "el archivo se acortó mientras estaba en uso"},
-	{errFileFull, "el archivo llegó a la longitud máxima en este sistema"},
 	{errFailed, "no se puede escribir tras un fallo del disco"},
 	{errUnavailable, "por ahora no se puede escribir"},
 	{errClosed, "el archivo se está cerrando"},
@@ -473,7 +454,7 @@ func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
-	s, err := openBolt(c.db, boltOptions{mustExist: !mayCreate, dense: denseTables, memSize: memSizeFor(memoryFor(hereMemory()))})
+	s, err := openBolt(c.db, disk.Options{MustExist: !mayCreate, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
 	if err != nil {
 		return nil, err // not s: a nil *boltStore is no nil Store
 	}
@@ -774,7 +755,7 @@ func runMigrate(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(c.db); used {
 		return adminErrorf("%s: un servidor lo tiene abierto: ya es del esquema %d", c.db, schemaVersion)
 	}
-	store, err := openBolt(c.db, boltOptions{mustExist: true, dense: denseTables})
+	store, err := openBolt(c.db, disk.Options{MustExist: true, Dense: denseTables})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"sello/internal/disk"
 )
 
 // A till is a directory in which commands are run as a person would.
@@ -413,17 +415,17 @@ func TestInWords(t *testing.T) {
 		want string
 	}{
 		{&fs.PathError{Op: "open", Path: "a.db", Err: syscall.ENOENT}, "a.db: no existe"},
-		{fmt.Errorf("b.db: %w", openError(&fs.PathError{Op: "write", Path: "b.db.new-1", Err: syscall.ENOSPC})), "b.db: no queda espacio en el disco"},
-		{commitError(&fs.PathError{Op: "write", Path: "a.db", Err: syscall.ENOSPC}), "por ahora no se puede escribir: a.db: no queda espacio en el disco"},
-		{commitError(&fs.PathError{Op: "write", Path: "a.db", Err: syscall.EIO}), "a.db: el disco no se puede leer o escribir"},
+		{fmt.Errorf("b.db: %w", syscall.ENOSPC), "b.db: no queda espacio en el disco"},
+		{seamError(fmt.Errorf("%w: %w", disk.ErrUnavailable, &fs.PathError{Op: "write", Path: "a.db", Err: syscall.ENOSPC})), "por ahora no se puede escribir: a.db: no queda espacio en el disco"},
+		{fmt.Errorf("store: commit: %w", &fs.PathError{Op: "write", Path: "a.db", Err: syscall.EIO}), "a.db: el disco no se puede leer o escribir"},
 		{&os.LinkError{Op: "rename", Old: "x", New: "y", Err: syscall.EACCES}, "y: sin permiso"},
 		{fmt.Errorf("el directorio actual: %w", os.NewSyscallError("getwd", syscall.ENOENT)), "el directorio actual: no existe"},
 		{fmt.Errorf("socket de administración: %w", &net.OpError{
 			Op: "listen", Net: "unix", Addr: &net.UnixAddr{Name: "a.db.sock"}, Err: os.NewSyscallError("bind", syscall.EACCES),
 		}), "socket de administración: a.db.sock: sin permiso"},
-		{fmt.Errorf("a.db: %w", errFileCut), "a.db: el archivo se acortó mientras estaba en uso"},
-		{fmt.Errorf("a.db-journal2: %w", errFileRemoved), "a.db-journal2: el archivo se borró mientras estaba en uso"},
-		{fmt.Errorf("a.db: %w", errFileReplaced), "a.db: el archivo se reemplazó mientras estaba en uso"},
+		{fmt.Errorf("a.db: %w", disk.ErrCutShort), "a.db: el archivo se acortó mientras estaba en uso"},
+		{fmt.Errorf("a.db-journal2: %w", disk.ErrRemoved), "a.db-journal2: el archivo se borró mientras estaba en uso"},
+		{fmt.Errorf("a.db: %w", disk.ErrReplaced), "a.db: el archivo se reemplazó mientras estaba en uso"},
 		{errFailed, "no se puede escribir tras un fallo del disco"},
 		{context.Canceled, "se interrumpió"},
 		{adminErrorf("se deja como está"), "se deja como está"},
@@ -479,7 +481,7 @@ func TestVerifyTellsAndFails(t *testing.T) {
 // giveUnearned adds a point to an account's balance, and nothing to its ledger.
 func giveUnearned(t *testing.T, path string) {
 	t.Helper()
-	store, err := openBolt(path, boltOptions{mustExist: true})
+	store, err := openBolt(path, disk.Options{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}

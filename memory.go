@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"sello/internal/disk"
 )
 
 // How much memory the process tries to stay within. What requests hold at one
@@ -36,7 +38,7 @@ func memoryFor(machine int64) int64 {
 // memSizeFor is how large memtables are within a limit: two are in use, and for a
 // moment Views still hold a third one.
 func memSizeFor(limit int64) int {
-	return int(min(max((limit-besideMemtables)/3, leastMemSize), defaultMemSize))
+	return int(min(max((limit-besideMemtables)/3, leastMemSize), disk.DefaultMemSize))
 }
 
 // machineMemory is how much memory this process may have at most, in bytes, as

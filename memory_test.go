@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"sello/internal/disk"
 )
 
 // TestMemory: what a machine says of its memory, and what follows from it.
@@ -48,7 +50,7 @@ func TestMemory(t *testing.T) {
 // TestMemoriesFit: two memtables in use and one that a View still holds leave room beside them, at every limit.
 func TestMemoriesFit(t *testing.T) {
 	for limit := int64(leastMemory); limit < 2<<30; limit += 1 << 20 {
-		if size := int64(memSizeFor(limit)); 3*size+besideMemtables > limit || size > defaultMemSize || size < leastMemSize {
+		if size := int64(memSizeFor(limit)); 3*size+besideMemtables > limit || size > disk.DefaultMemSize || size < leastMemSize {
 			t.Fatalf("within %d: memtables of %d", limit, size)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -766,7 +765,7 @@ func (t *txn) debit(a *account, m *movement) error {
 	return t.record(a, m)
 }
 
-var errLots = errors.New("an account's lots do not add up to its balance")
+var errLots error = damagedError("an account's lots do not add up to its balance")
 
 // consume takes amount, which is there, from the available lots.
 func (t *txn) consume(a *account, amount decimal) ([]use, error) {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sello/internal/disk/disktest"
 )
 
 // recordedCalls are those that change files, make names durable or tell the
@@ -23,9 +25,9 @@ const recordedCalls = "openat,close,write,pwrite64,ftruncate,fsync,fdatasync,lin
 // A recording is what processes, one after another, did to the files in a
 // directory, and what they acknowledged.
 type recording struct {
-	disk
+	disktest.Disk
 	dir  string
-	live map[string]*diskFile // where the names lead at the end
+	live map[string]*disktest.DiskFile // where the names lead at the end
 	acks []powerAck
 	told soldList // before it
 
@@ -43,19 +45,19 @@ type powerAck struct {
 // newRecording begins one with the files that are in a directory, which are on
 // the disk.
 func newRecording(dir string, told soldList) (*recording, error) {
-	r := &recording{disk: disk{base: map[string]*diskFile{}}, dir: dir, told: told, lines: 1}
+	r := &recording{Disk: disktest.Disk{Base: map[string]*disktest.DiskFile{}}, dir: dir, told: told, lines: 1}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		s, err := loadSparse(filepath.Join(dir, f.Name()))
+		s, err := disktest.LoadSparse(filepath.Join(dir, f.Name()))
 		if err != nil {
 			return nil, err
 		}
-		r.base[f.Name()] = &diskFile{base: s}
+		r.Base[f.Name()] = &disktest.DiskFile{Base: s}
 	}
-	r.live = maps.Clone(r.base)
+	r.live = maps.Clone(r.Base)
 	return r, nil
 }
 
@@ -82,7 +84,7 @@ func (r *recording) run(t *testing.T, l powerLoad) {
 
 // A handle is what a file descriptor leads to.
 type handle struct {
-	file *diskFile // nil: the directory
+	file *disktest.DiskFile // nil: the directory
 	name string
 }
 
@@ -102,9 +104,9 @@ func (r *recording) take(list []*syscallEntry, killed bool) error {
 		if e.failed() {
 			continue
 		}
-		during := span{e.start, e.end}
+		during := disktest.Span{Start: e.start, End: e.end}
 		if e.end == unending {
-			during.end = r.lines // the kill; what was begun is over then
+			during.End = r.lines // the kill; what was begun is over then
 		}
 		fd, _ := e.number(0)
 		h, ours := handles[fd]
@@ -145,7 +147,7 @@ func (r *recording) take(list []*syscallEntry, killed bool) error {
 					return err
 				}
 			}
-			h.file.changes = append(h.file.changes, fileChange{during, at, []byte(text[:n])})
+			h.file.Changes = append(h.file.Changes, disktest.FileChange{Span: during, At: at, Data: []byte(text[:n])})
 			if at == 0 || !strings.Contains(h.name, "-journal") {
 				r.marks = append(r.marks, e.start)
 			}
@@ -157,16 +159,16 @@ func (r *recording) take(list []*syscallEntry, killed bool) error {
 			if err != nil {
 				return err
 			}
-			h.file.changes = append(h.file.changes, fileChange{during, size, nil})
+			h.file.Changes = append(h.file.Changes, disktest.FileChange{Span: during, At: size, Data: nil})
 			r.marks = append(r.marks, e.start)
 		case "fsync", "fdatasync":
 			switch {
 			case !ours || e.end == unending:
 			case h.file == nil:
-				r.syncs = append(r.syncs, during)
+				r.Syncs = append(r.Syncs, during)
 				r.marks = append(r.marks, e.start)
 			default:
-				h.file.syncs = append(h.file.syncs, during)
+				h.file.Syncs = append(h.file.Syncs, during)
 			}
 		case "linkat", "unlinkat":
 			if err := r.rename(e, during); err != nil {
@@ -208,7 +210,7 @@ func (r *recording) inDir(e *syscallEntry, arg int) (string, error) {
 	return name, nil
 }
 
-func (r *recording) open(e *syscallEntry, during span, fd int64, handles map[int64]handle) error {
+func (r *recording) open(e *syscallEntry, during disktest.Span, fd int64, handles map[int64]handle) error {
 	name, err := r.inDir(e, 1)
 	switch {
 	case err != nil || name == "":
@@ -220,36 +222,36 @@ func (r *recording) open(e *syscallEntry, during span, fd int64, handles map[int
 		if !strings.Contains(e.args[2], "O_CREAT") {
 			return fmt.Errorf("%s: opened before it was made", name)
 		}
-		r.name(during, map[string]*diskFile{name: new(diskFile)})
+		r.name(during, map[string]*disktest.DiskFile{name: new(disktest.DiskFile)})
 	}
 	f := r.live[name]
 	if strings.Contains(e.args[2], "O_TRUNC") {
-		f.changes = append(f.changes, fileChange{during, 0, nil})
+		f.Changes = append(f.Changes, disktest.FileChange{Span: during, At: 0, Data: nil})
 	}
 	handles[fd] = handle{f, name}
 	return nil
 }
 
-func (r *recording) rename(e *syscallEntry, during span) error {
+func (r *recording) rename(e *syscallEntry, during disktest.Span) error {
 	name, err := r.inDir(e, 1)
 	if err != nil || name == "" {
 		return err
 	}
 	if e.call == "unlinkat" {
-		r.name(during, map[string]*diskFile{name: nil})
+		r.name(during, map[string]*disktest.DiskFile{name: nil})
 		return nil
 	}
 	to, err := r.inDir(e, 3)
 	if err != nil {
 		return err
 	}
-	r.name(during, map[string]*diskFile{to: r.live[name]})
+	r.name(during, map[string]*disktest.DiskFile{to: r.live[name]})
 	return nil
 }
 
-func (r *recording) name(during span, names map[string]*diskFile) {
-	r.names = append(r.names, nameChange{during, names})
-	r.marks = append(r.marks, during.start)
+func (r *recording) name(during disktest.Span, names map[string]*disktest.DiskFile) {
+	r.Names = append(r.Names, disktest.NameChange{Span: during, Names: names})
+	r.marks = append(r.marks, during.Start)
 	for name, f := range names {
 		r.live[name] = f
 		if f == nil {
@@ -285,9 +287,9 @@ func (r *recording) settle(killed bool) error {
 	if err != nil {
 		return err
 	}
-	there := map[string]sparse{}
+	there := map[string]disktest.Sparse{}
 	for _, f := range files {
-		if there[f.Name()], err = loadSparse(filepath.Join(r.dir, f.Name())); err != nil {
+		if there[f.Name()], err = disktest.LoadSparse(filepath.Join(r.dir, f.Name())); err != nil {
 			return err
 		}
 	}
@@ -297,27 +299,27 @@ func (r *recording) settle(killed bool) error {
 		if !ok {
 			return fmt.Errorf("%s is not there", name)
 		}
-		for i := range f.changes {
-			switch c := &f.changes[i]; {
-			case c.end != r.lines:
-			case c.data == nil:
-				c.at = real.size
+		for i := range f.Changes {
+			switch c := &f.Changes[i]; {
+			case c.End != r.lines:
+			case c.Data == nil:
+				c.At = real.Size
 			default:
-				c.data = real.read(c.at, int(min(int64(len(c.data)), max(0, real.size-c.at))))
+				c.Data = real.Read(c.At, int(min(int64(len(c.Data)), max(0, real.Size-c.At))))
 			}
 		}
-		s := f.base.clone()
-		for _, c := range f.changes {
-			s.apply(c)
+		s := f.Base.Clone()
+		for _, c := range f.Changes {
+			s.Apply(c)
 		}
-		changes := difference(s, real, span{r.lines - 1, r.lines})
+		changes := difference(s, real, disktest.Span{Start: r.lines - 1, End: r.lines})
 		if len(changes) == 0 {
 			continue
 		}
 		if missing++; !killed || missing > 1 {
 			return fmt.Errorf("%s is not as it was recorded: %d pages, killed: %v", name, len(changes), killed)
 		}
-		f.changes = append(f.changes, changes...)
+		f.Changes = append(f.Changes, changes...)
 	}
 	if len(there) > 0 {
 		return fmt.Errorf("not recorded: %v", slices.Collect(maps.Keys(there)))
@@ -326,18 +328,18 @@ func (r *recording) settle(killed bool) error {
 }
 
 // difference is what makes a what b is.
-func difference(a, b sparse, during span) (list []fileChange) {
-	for n := range (max(a.size, b.size) + 4095) / 4096 {
-		if a.pages[n] == nil && b.pages[n] == nil {
+func difference(a, b disktest.Sparse, during disktest.Span) (list []disktest.FileChange) {
+	for n := range (max(a.Size, b.Size) + 4095) / 4096 {
+		if a.Pages[n] == nil && b.Pages[n] == nil {
 			continue
 		}
-		was, is := a.read(n*4096, 4096), b.read(n*4096, 4096)
+		was, is := a.Read(n*4096, 4096), b.Read(n*4096, 4096)
 		if !bytes.Equal(was, is) {
-			list = append(list, fileChange{during, n * 4096, is[:max(0, min(4096, b.size-n*4096))]})
+			list = append(list, disktest.FileChange{Span: during, At: n * 4096, Data: is[:max(0, min(4096, b.Size-n*4096))]})
 		}
 	}
-	if a.size != b.size {
-		list = append(list, fileChange{during, b.size, nil})
+	if a.Size != b.Size {
+		list = append(list, disktest.FileChange{Span: during, At: b.Size, Data: nil})
 	}
 	return list
 }
@@ -361,8 +363,8 @@ func (r *recording) toldAt(line int) soldList {
 func (r *recording) cut(rng *rand.Rand) int {
 	soon := rng.IntN(8)
 	switch n := rng.IntN(4); {
-	case n == 0 && len(r.names) > 0:
-		return min(r.lines, r.names[rng.IntN(len(r.names))].start+soon)
+	case n == 0 && len(r.Names) > 0:
+		return min(r.lines, r.Names[rng.IntN(len(r.Names))].Start+soon)
 	case n == 1 && len(r.marks) > 0:
 		return min(r.lines, r.marks[rng.IntN(len(r.marks))]+soon)
 	}
@@ -370,15 +372,15 @@ func (r *recording) cut(rng *rand.Rand) int {
 }
 
 // image makes the files that a power cut may have left, in a new directory.
-func (r *recording) image(dir string, cut int, how tearing) (kinds []string, err error) {
+func (r *recording) image(dir string, cut int, how disktest.Tearing) (kinds []string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	names, torn := r.namesAt(cut, how)
+	names, torn := r.NamesAt(cut, how)
 	if torn {
 		kinds = append(kinds, "names")
 	}
-	saved := map[*diskFile]string{}
+	saved := map[*disktest.DiskFile]string{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		f := names[name]
 		path := filepath.Join(dir, name)
@@ -388,8 +390,8 @@ func (r *recording) image(dir string, cut int, how tearing) (kinds []string, err
 			}
 			continue
 		}
-		s, torn := f.at(cut, how)
-		if err := s.save(path); err != nil {
+		s, torn := f.At(cut, how)
+		if err := s.Save(path); err != nil {
 			return nil, err
 		}
 		saved[f] = path
@@ -419,7 +421,7 @@ type powerRun struct {
 }
 
 func newPowerRun(t *testing.T, rng *rand.Rand) *powerRun {
-	return &powerRun{T: t, rng: rng, dir: memoryDir(t), kinds: map[string]int{}}
+	return &powerRun{T: t, rng: rng, dir: disktest.MemoryDir(t), kinds: map[string]int{}}
 }
 
 // record makes a recording that begins with what is in dir, or with nothing.
@@ -455,7 +457,7 @@ func (p *powerRun) open(r *recording, images int) {
 		dir := filepath.Join(p.dir, "image")
 		cut, chance := r.cut(p.rng), p.rng.Uint64()
 		tear := func(dir string) []string {
-			kinds, err := r.image(dir, cut, newTearing(rand.New(rand.NewPCG(chance, 0))))
+			kinds, err := r.image(dir, cut, disktest.NewTearing(rand.New(rand.NewPCG(chance, 0))))
 			if err != nil {
 				p.Fatal(err)
 			}
@@ -492,7 +494,7 @@ func (p *powerRun) proceed(r *recording) soldList {
 	os.RemoveAll(live)
 	cut, chance := r.cut(p.rng), p.rng.Uint64()
 	tear := func(dir string) {
-		if _, err := r.image(dir, cut, newTearing(rand.New(rand.NewPCG(chance, 0)))); err != nil {
+		if _, err := r.image(dir, cut, disktest.NewTearing(rand.New(rand.NewPCG(chance, 0)))); err != nil {
 			p.Fatal(err)
 		}
 	}
@@ -571,10 +573,10 @@ func TestPowerControl(t *testing.T) {
 	rng := powerRandom(t)
 	forget := func(part string) func(*recording) {
 		return func(r *recording) {
-			for _, c := range r.names {
-				for name, f := range c.names {
+			for _, c := range r.Names {
+				for name, f := range c.Names {
 					if f != nil && strings.HasSuffix(name, part) {
-						f.syncs = nil
+						f.Syncs = nil
 					}
 				}
 			}
@@ -588,7 +590,7 @@ func TestPowerControl(t *testing.T) {
 		{"NoSync", true, nil},
 		{"JournalNotSynced", false, func(r *recording) { forget("-journal1")(r); forget("-journal2")(r) }},
 		{"FileNotSynced", false, forget("store")},
-		{"DirectoryNotSynced", false, func(r *recording) { r.syncs = nil }},
+		{"DirectoryNotSynced", false, func(r *recording) { r.Syncs = nil }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPowerRun(t, rng)

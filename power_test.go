@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,14 +17,8 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-	"sello/internal/ordered"
+	"sello/internal/disk"
 )
-
-// A power cut loses what was written and not flushed: any part of it, in any
-// order, by sectors. A kill does not. So these tests keep a record of what a
-// store does to its files, make of it the files as a power cut may have left
-// them, and open these.
 
 var (
 	powerImages = flag.Int("power.n", 0, "number of images after power cuts to open; 0: a few")
@@ -39,402 +30,6 @@ func powerRandom(t *testing.T) *rand.Rand {
 	s := cmp.Or(*powerSeed, rand.Uint64())
 	t.Logf("-power.seed=%d", s)
 	return rand.New(rand.NewPCG(s, 0))
-}
-
-// memoryDir is a directory in memory if there is such a thing, since what these
-// tests write need not be on any disk, and they sync much.
-func memoryDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "sello")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-// A span is the time that an operation took: lines of a log. It took effect
-// somewhere in it.
-type span struct{ start, end int }
-
-// A fileChange is what a write or a truncation does to a file.
-type fileChange struct {
-	span
-	at   int64  // offset, or the new size
-	data []byte // nil: a truncation
-}
-
-// A diskFile is a file with its history.
-type diskFile struct {
-	base    sparse // before it, on the disk
-	changes []fileChange
-	syncs   []span
-}
-
-// A nameChange is what became of names, all or nothing.
-type nameChange struct {
-	span
-	names map[string]*diskFile // nil: it leads nowhere
-}
-
-// A disk is the history of a directory.
-type disk struct {
-	base  map[string]*diskFile // on the disk
-	names []nameChange
-	syncs []span // of the directory
-}
-
-// flushed is the line before which everything was on the disk at a cut.
-func flushed(syncs []span, cut int) (before int) {
-	for _, s := range syncs {
-		if s.end < cut {
-			before = max(before, s.start)
-		}
-	}
-	return before
-}
-
-// A tearing is how a power cut deals with what was not flushed.
-type tearing struct {
-	*rand.Rand
-	unit    int64   // bytes that are written whole or not at all
-	share   float64 // of them that is written
-	inOrder bool    // names change in order
-	garbage bool    // what the file has grown by holds anything where it was not written
-}
-
-func newTearing(rng *rand.Rand) tearing {
-	return tearing{
-		rng, []int64{512, 4096}[rng.IntN(2)], []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)],
-		rng.IntN(3) > 0, rng.IntN(5) == 0,
-	}
-}
-
-// at is the file as a power cut at a line may have left it. torn tells that
-// something was not flushed.
-func (f *diskFile) at(cut int, how tearing) (s sparse, torn bool) {
-	s = f.base.clone()
-	before := flushed(f.syncs, cut)
-	var pending []fileChange
-	for _, c := range f.changes {
-		switch {
-		case c.start >= cut:
-		case c.end < before:
-			s.apply(c)
-		default:
-			pending = append(pending, c)
-		}
-	}
-	old, size := s.size, s.size
-	for _, c := range pending {
-		end := c.at + int64(len(c.data))
-		if (c.data == nil || end > size) && how.Float64() < max(how.share, 0.3) {
-			size = end
-		}
-	}
-	if how.garbage && size-old < 1<<20 {
-		b := make([]byte, max(0, size-old))
-		for i := range b {
-			b[i] = byte(how.Uint32())
-		}
-		s.write(old, b)
-	}
-	for _, c := range pending {
-		if c.data != nil {
-			how.write(&s, c)
-		}
-	}
-	s.truncate(size)
-	return s, len(pending) > 0
-}
-
-// write writes parts of a change.
-func (how tearing) write(s *sparse, c fileChange) {
-	from, to := c.at, c.at+int64(len(c.data))
-	kind := how.IntN(4)
-	middle := from + how.Int64N(to-from+1)
-	middle -= middle % how.unit
-	for at := from; at < to; {
-		end := min(to, (at/how.unit+1)*how.unit)
-		var there bool
-		switch kind {
-		case 0: // the beginning
-			there = how.share > 0 && (at < middle || how.share == 1)
-		case 1: // the end
-			there = how.share > 0 && (at >= middle || how.share == 1)
-		default:
-			there = how.Float64() < how.share
-		}
-		if there {
-			s.write(at, c.data[at-from:end-from])
-		}
-		at = end
-	}
-}
-
-// namesAt is where the names may lead after a power cut at a line.
-func (d *disk) namesAt(cut int, how tearing) (names map[string]*diskFile, torn bool) {
-	names = maps.Clone(d.base)
-	before := flushed(d.syncs, cut)
-	lost := false
-	for _, c := range d.names {
-		if c.start >= cut {
-			continue
-		}
-		if c.end >= before {
-			torn = true
-			missing := how.Float64() >= how.share
-			if lost = lost && how.inOrder || missing; lost {
-				continue
-			}
-		}
-		for name, f := range c.names {
-			names[name] = f
-			if f == nil {
-				delete(names, name)
-			}
-		}
-	}
-	return names, torn
-}
-
-// A sparse is what a file holds, by pages. Those that are missing hold zeros.
-type sparse struct {
-	pages map[int64]*[4096]byte
-	own   map[int64]bool // pages that no clone shares
-	size  int64
-}
-
-func (s *sparse) clone() sparse {
-	s.own = nil
-	return sparse{maps.Clone(s.pages), nil, s.size}
-}
-
-func (s *sparse) page(n int64) *[4096]byte {
-	p := s.pages[n]
-	if s.own[n] {
-		return p
-	}
-	if s.own == nil {
-		s.own = map[int64]bool{}
-	}
-	if s.pages == nil {
-		s.pages = map[int64]*[4096]byte{}
-	}
-	s.own[n], s.pages[n] = true, new([4096]byte)
-	if p != nil {
-		*s.pages[n] = *p
-	}
-	return s.pages[n]
-}
-
-func (s *sparse) apply(c fileChange) {
-	if c.data == nil {
-		s.truncate(c.at)
-		return
-	}
-	s.write(c.at, c.data)
-}
-
-func (s *sparse) write(at int64, b []byte) {
-	s.size = max(s.size, at+int64(len(b)))
-	for len(b) > 0 {
-		if at%4096 == 0 && len(b) >= 4096 && bytes.Equal(b[:4096], zeroPage[:]) && s.pages[at/4096] == nil {
-			at, b = at+4096, b[4096:]
-			continue
-		}
-		n := copy(s.page(at / 4096)[at%4096:], b)
-		at, b = at+int64(n), b[n:]
-	}
-}
-
-var zeroPage [4096]byte
-
-func (s *sparse) truncate(size int64) {
-	if size < s.size {
-		for n := range s.pages {
-			switch {
-			case n*4096 >= size:
-				delete(s.pages, n)
-			case (n+1)*4096 > size:
-				clear(s.page(n)[size-n*4096:])
-			}
-		}
-	}
-	s.size = size
-}
-
-func (s *sparse) read(at int64, n int) []byte {
-	b := make([]byte, 0, n)
-	for len(b) < n {
-		page, from := &zeroPage, at%4096
-		if p := s.pages[at/4096]; p != nil {
-			page = p
-		}
-		part := page[from:min(4096, from+int64(n-len(b)))]
-		b, at = append(b, part...), at+int64(len(part))
-	}
-	return b
-}
-
-func (s *sparse) save(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	for n, p := range s.pages {
-		if _, err := f.WriteAt(p[:], n*4096); err != nil {
-			return errors.Join(err, f.Close())
-		}
-	}
-	return errors.Join(f.Truncate(s.size), f.Close())
-}
-
-// loadSparse reads a file.
-func loadSparse(path string) (s sparse, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	buf := make([]byte, 1<<16)
-	for at := int64(0); ; {
-		n, err := f.ReadAt(buf, at)
-		s.write(at, buf[:n])
-		if at += int64(n); err == io.EOF {
-			return s, nil
-		} else if err != nil {
-			return s, err
-		}
-	}
-}
-
-// A recordedFile is a file of a journal, and keeps its history.
-type recordedFile struct {
-	journalFile
-	clock *int
-	file  *diskFile
-	lazy  bool // it says that it has synced, and has not
-}
-
-func (f *recordedFile) WriteAt(b []byte, at int64) (int, error) {
-	*f.clock += 2
-	f.file.changes = append(f.file.changes, fileChange{span{*f.clock - 2, *f.clock - 1}, at, bytes.Clone(b)})
-	return f.journalFile.WriteAt(b, at)
-}
-
-func (f *recordedFile) datasync() error {
-	*f.clock += 2
-	if !f.lazy {
-		f.file.syncs = append(f.file.syncs, span{*f.clock - 2, *f.clock - 1})
-	}
-	return nil
-}
-
-// TestPowerJournal cuts the power of a journal: every batch that was told to be
-// stored is there, in order, and at most one more. The control's files do not
-// sync.
-func TestPowerJournal(t *testing.T) {
-	rng, dir := powerRandom(t), memoryDir(t)
-	images := max(400, *powerImages)
-	for i := range images {
-		if err := powerJournal(t, dir, rng, false); err != nil {
-			t.Fatalf("image %d: %v", i+1, err)
-		}
-	}
-	for range 400 {
-		if err := powerJournal(t, dir, rng, true); err != nil {
-			t.Logf("without sync: %v", err)
-			return
-		}
-	}
-	t.Error("without sync nothing is lost")
-}
-
-func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
-	path := filepath.Join(dir, "store")
-	for _, name := range journalNames(path) {
-		os.Remove(name)
-	}
-	j, err := openFiles(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := journalID{life: [16]byte{1}}
-	j.journalID, j.sync, j.generation, j.end = id, true, 1, journalStart
-	var clock int
-	var files [2]*diskFile
-	for i, f := range j.files {
-		files[i] = new(diskFile)
-		j.files[i] = &recordedFile{f, &clock, files[i], lazy}
-	}
-	if err := errors.Join(j.putHeader(0, 1), j.putHeader(1, 1)); err != nil {
-		t.Fatal(err)
-	}
-	started := clock             // the data file says that it needs the journal
-	acknowledged := []int{clock} // lines
-	first := []int{0, 1}         // batch of each generation
-	begun := []int{0, clock}     // when each was
-	for n := 1; n < 5+rng.IntN(20); n++ {
-		if rng.IntN(5) == 0 && j.records > 0 {
-			begun = append(begun, clock)
-			if err := j.next(1); err != nil {
-				t.Fatal(err)
-			}
-			first = append(first, n)
-		}
-		if err := j.append([]ordered.Change{{Key: strconv.Itoa(n), Value: make([]byte, rng.IntN(10)*rng.IntN(1000))}}); err != nil {
-			t.Fatal(err)
-		}
-		acknowledged = append(acknowledged, clock)
-	}
-	generation := j.generation
-	if err := j.close(); err != nil {
-		t.Fatal(err)
-	}
-	cut := clock - rng.IntN(min(clock-started+1, 12))
-	how := newTearing(rng)
-	for i, name := range journalNames(path) {
-		os.Remove(name)
-		s, _ := files[i].at(cut, how)
-		if err := s.save(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told := 0
-	for told+1 < len(acknowledged) && acknowledged[told+1] <= cut {
-		told++
-	}
-	// The file holds what came before the generation that the last one to be
-	// begun had before it.
-	oldest := uint64(1)
-	for g := generation; g > 1; g-- {
-		if begun[g] < cut {
-			oldest = g - 1
-			break
-		}
-	}
-	if j, err = openJournal(path, id); err != nil {
-		return err
-	}
-	defer j.close()
-	want := first[oldest]
-	stray := ""
-	err = j.replay(journalState{first: oldest, tx: 1}, func(_ uint64, key string, _ []byte) {
-		if key != strconv.Itoa(want) {
-			stray = key
-		}
-		want++
-	})
-	if err == nil && stray != "" {
-		err = fmt.Errorf("batch %s is out of turn", stray)
-	}
-	if err != nil {
-		return err
-	}
-	if got := want - 1; got < told || got > told+1 {
-		return fmt.Errorf("batches up to %d of %d", got, told)
-	}
-	return nil
 }
 
 // What is stored until the power is cut: sales of a few customers, each of
@@ -451,10 +46,10 @@ type powerLoad struct {
 
 const powerTills = 4
 
-func (l powerLoad) options() boltOptions {
-	return boltOptions{
-		noSync: l.lazy, dense: denseTables, memAge: time.Hour,
-		memSize: 24<<10 + int(l.seed%8)*(16<<10),
+func (l powerLoad) options() disk.Options {
+	return disk.Options{
+		NoSync: l.lazy, Dense: denseTables, MemAge: time.Hour,
+		MemSize: 24<<10 + int(l.seed%8)*(16<<10),
 	}
 }
 
@@ -635,7 +230,7 @@ func soldIn(ctx context.Context, e *engine) (soldList, error) {
 // goes on with it.
 func powerCheck(ctx context.Context, path string, told soldList, thorough bool) (sold soldList, err error) {
 	for again := range 2 {
-		s, err := openBolt(path, boltOptions{noSync: true, dense: denseTables, memSize: 64 << 10, mustExist: len(told) > 0})
+		s, err := openBolt(path, disk.Options{NoSync: true, Dense: denseTables, MemSize: 64 << 10, MustExist: len(told) > 0})
 		if err != nil {
 			return nil, err
 		}
@@ -649,21 +244,6 @@ func powerCheck(ctx context.Context, path string, told soldList, thorough bool) 
 		}
 	}
 	return sold, boltFaults(path)
-}
-
-// boltFaults has bbolt check the whole file.
-func boltFaults(path string) error {
-	db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Second})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.View(func(tx *bolt.Tx) (err error) {
-		for fault := range tx.Check() {
-			err = errors.Join(err, fault)
-		}
-		return err
-	})
 }
 
 func powerAudit(ctx context.Context, s *boltStore, told soldList) (soldList, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sello/internal/disk"
 )
 
 // TestReadme holds README.md against what there is: it names every source
@@ -58,7 +60,7 @@ func TestIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journals := journalNames("sello.db")
+	journals := disk.JournalNames("sello.db")
 	made := append(journals[:], "sello.db", "sello.db.sock", "sello.db.new-123", "sello.db.schema3", "customers.csv.errors.csv", "sello")
 	for _, name := range made {
 		ignored := slices.ContainsFunc(strings.Fields(string(raw)), func(pattern string) bool {

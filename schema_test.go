@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // The files of testdata/files, each as the sello of a commit left it:
@@ -70,7 +72,7 @@ func filesBeside(t *testing.T, path string) map[string]string {
 // heldEngine is an engine on a file, with a clock that stands at fileMoment.
 func heldEngine(t *testing.T, path string) (*engine, *boltStore) {
 	t.Helper()
-	s, err := openBolt(path, boltOptions{mustExist: true, dense: denseTables})
+	s, err := openBolt(path, disk.Options{MustExist: true, Dense: denseTables})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +197,7 @@ func TestSchemaRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.file)
 			if test.change != nil {
-				s, err := openBolt(path, boltOptions{})
+				s, err := openBolt(path, disk.Options{})
 				if err == nil {
 					err = errors.Join(s.Update(t.Context(), test.change), s.Close())
 				}

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // What clients send stays out of the log, keys stay out of the file, and no
@@ -221,7 +223,7 @@ func (m *smuggler) logged(log string) (n int) {
 // keptFiles are the files that hold what a store at a path holds, or held when
 // it was backed up.
 func keptFiles(db string) []string {
-	journal := journalNames(db)
+	journal := disk.JournalNames(db)
 	return []string{db, journal[0], journal[1], db + ".backup"}
 }
 

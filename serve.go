@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"sello/internal/disk"
 )
 
 func serveFlags(c *invocation) {
@@ -185,7 +187,7 @@ func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store
 			return nil, nil, nil, err
 		}
 	}
-	store, err = openBolt(c.db, boltOptions{dense: denseTables, memSize: c.memSize})
+	store, err = openBolt(c.db, disk.Options{Dense: denseTables, MemSize: c.memSize})
 	if err == nil {
 		e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 		e.log, e.clock.changed = log, logClock(log)

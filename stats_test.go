@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // BenchmarkStatisticsYear asks for a year by day after ten million sales to a
@@ -12,7 +14,7 @@ import (
 // reports how many times as long as reading one customer that takes.
 func BenchmarkStatisticsYear(b *testing.B) {
 	const customers, daily = 1_000_000, 27_400
-	store, err := openBolt(filepath.Join(b.TempDir(), "year.db"), boltOptions{noSync: true})
+	store, err := openBolt(filepath.Join(b.TempDir(), "year.db"), disk.Options{NoSync: true})
 	if err != nil {
 		b.Fatal(err)
 	}

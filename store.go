@@ -62,11 +62,25 @@ type Tx interface {
 }
 
 // A sharedTx is the Tx of a View that can be read by several goroutines at
-// once. A backend need not have it: then one goroutine reads (see inParallel).
+// once. A backend need not have it: then one goroutine reads (see shares).
 type sharedTx interface {
 	// share returns another Tx of the same state, for another goroutine; nil
 	// if there is none. It is good for as long as the first one is.
 	share() Tx
+}
+
+// shares returns up to n Tx of one state, tx the first, each for a goroutine of
+// its own: tx alone where there are no others.
+func shares(tx Tx, n int) []Tx {
+	list := []Tx{tx}
+	for shared, ok := tx.(sharedTx); ok && len(list) < n; {
+		another := shared.share()
+		if another == nil {
+			break
+		}
+		list = append(list, another)
+	}
+	return list
 }
 
 // A checkedTx is the Tx of a View of something that can be damaged.
@@ -103,10 +117,22 @@ var (
 	errReadOnly = errors.New("store: write in a read-only transaction")
 	errSize     = ordered.ErrSize
 
-	// From Get and Scan: a stored value does not carry its checksum, or the
-	// way to it is damaged.
-	errCorrupt = errors.New("store: damaged value")
+	// From View and Update whose functions return an error of Get or Scan: a stored
+	// value does not carry its checksum, or the way to it is damaged.
+	errCorrupt error = damagedError("store: damaged value")
 )
+
+// A damagedError says that what is stored is not what was written. The store may find
+// that, or whoever reads a record. The store puts its file's name before it.
+type damagedError string
+
+func (e damagedError) Error() string { return string(e) }
+
+// saysDamaged reports whether there is a damagedError in err.
+func saysDamaged(err error) bool {
+	_, ok := errors.AsType[damagedError](err)
+	return ok
+}
 
 // view runs fn in a View and returns its result.
 func view[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {

@@ -16,8 +16,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"sello/internal/ordered"
 	"sello/internal/ordered/orderedtest"
+	"sello/internal/parallel"
 )
 
 func TestMemStore(t *testing.T) {
@@ -459,6 +461,56 @@ func testIsolation(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	checkContents(t, s, map[string]string{"a": "2", "c": "1", "d": ""})
+}
+
+// testShared reads one state on several goroutines, while it is written over.
+func testShared(t *testing.T, s Store) {
+	const keys = 500
+	for round := range 3 {
+		if err := writeAll(t.Context(), s, keys, fmt.Sprint(round)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written := make(chan error, 1)
+	err := s.View(t.Context(), func(tx Tx) error {
+		txs := shares(tx, 4)
+		if len(txs) > 4 {
+			return fmt.Errorf("%d shares", len(txs))
+		}
+		go func() { written <- writeAll(context.Background(), s, keys, "9") }()
+		return parallel.Do(len(txs), 10*len(txs), func(worker, _ int) error {
+			n := 0
+			for e, err := range txs[worker].Scan([]byte("k"), []byte("l"), false) {
+				if err != nil {
+					return err
+				}
+				value, ok, err := txs[worker].Get(e.Key)
+				if err != nil || !ok || string(value) != "2" || string(e.Value) != "2" {
+					return fmt.Errorf("share %d: %s is %q and %q, %v, %v", worker, e.Key, e.Value, value, ok, err)
+				}
+				n++
+			}
+			if n != keys {
+				return fmt.Errorf("share %d: %d keys", worker, n)
+			}
+			return nil
+		})
+	})
+	if err := errors.Join(err, <-written); err != nil {
+		t.Error(err)
+	}
+}
+
+// writeAll sets so many keys to a value, in one transaction.
+func writeAll(ctx context.Context, s Store, keys int, value string) error {
+	return s.Update(ctx, func(tx Tx) error {
+		for i := range keys {
+			if err := tx.Put(fmt.Appendf(nil, "k%03d", i), []byte(value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // testDryRun checks that an overlay runs a rule inside a View without a trace.

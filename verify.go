@@ -8,6 +8,8 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+
+	"sello/internal/parallel"
 )
 
 // verify recomputes everything that follows from something else (balances
@@ -387,7 +389,7 @@ func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 func (v *verifier) inParallel(n int, fn func(w *verifier, part int) error) ([]*findings, error) {
 	found := make([]*findings, n)
 	free := make([]*verifier, v.run.workers)
-	err := inParallel(v.run.workers, n, func(worker, part int) error {
+	err := parallel.Do(v.run.workers, n, func(worker, part int) error {
 		if free[worker] == nil {
 			free[worker] = v.with(worker)
 		}

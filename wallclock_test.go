@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // A testMachine is a machine whose clocks a test holds.
@@ -382,7 +384,7 @@ func BenchmarkClock(b *testing.B) {
 			{"judged", func() *wallClock { return newWallClock(newSystemClock()) }},
 		} {
 			b.Run(test.name+"/"+clock.name, func(b *testing.B) {
-				store, err := openBolt(filepath.Join(b.TempDir(), "clock.db"), boltOptions{noSync: true, dense: denseTables})
+				store, err := openBolt(filepath.Join(b.TempDir(), "clock.db"), disk.Options{NoSync: true, Dense: denseTables})
 				if err != nil {
 					b.Fatal(err)
 				}

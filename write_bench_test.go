@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // What the writes that shops make most cost the engine, without HTTP and
@@ -263,7 +265,7 @@ func (k *keptTx) Put(_, value []byte) error { k.value = value; return nil }
 // BenchmarkPost sends the same through the handler to a store in a file, from
 // 64 clients; without the disk's part, which is the same for both.
 func BenchmarkPost(b *testing.B) {
-	store, err := openBolt(filepath.Join(b.TempDir(), "post.db"), boltOptions{noSync: true, dense: denseTables})
+	store, err := openBolt(filepath.Join(b.TempDir(), "post.db"), disk.Options{NoSync: true, Dense: denseTables})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,243 @@
+package disk
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A backup is a store's file as it was at one moment, whole without a journal.
+// It is made under a temporary name, compared entry by entry with what it is a
+// copy of, made durable and then put in place: whatever stops it leaves what was
+// there before. To restore one is to copy it back.
+//
+// What is not yet in the file is brought into the copy, so the store itself is
+// only read, and writes go on.
+
+const (
+	backupFlush = 16 << 20 // bytes copied between flushes, so that none holds up the journal's for long
+	backupStep  = 8192     // entries brought into the copy at a time
+	compareStep = 32       // entries compared between looks at the context
+)
+
+// A Copy tells of a backup that was made.
+type Copy struct {
+	File    string
+	Bytes   int64
+	Entries int
+}
+
+// Backup puts a copy of the state that was committed last at path, or where the
+// symbolic link there leads. It replaces nothing but another data file that
+// is not in use. Errors begin with a path: the data file's if that is damaged, else path.
+func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) {
+	defer func() {
+		if errors.Is(err, ErrDamaged) {
+			err = fmt.Errorf("%s: %w", s.path, inFile(s.path, err))
+		} else if err != nil { // that it is about a temporary name is nobody's concern
+			err = fmt.Errorf("%s: %w", path, openError(err))
+		}
+	}()
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		target, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, ErrDanglingLink
+		}
+		if err != nil {
+			return nil, err
+		}
+		path = target
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoDirectory
+	}
+	if err := s.mayReplace(path); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	entries, err := s.copyTo(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := s.mayReplace(path); err != nil { // the copying may have taken long
+		return nil, err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		if e, ok := errors.AsType[*os.LinkError](err); ok {
+			err = e.Err
+		}
+		return nil, err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotSynced, openError(err))
+	}
+	return &Copy{path, info.Size(), entries}, nil
+}
+
+// mayReplace returns why a backup must not be put at path.
+func (s *File) mayReplace(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if own, err := os.Stat(s.path); err == nil && os.SameFile(own, info) {
+		return ErrOwnFile
+	}
+	if !info.Mode().IsRegular() {
+		return ErrNotRegular
+	}
+	for _, name := range JournalNames(path) {
+		if _, err := os.Stat(name); err == nil {
+			return ErrInUse
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := checkHeader(f); err != nil {
+		return fmt.Errorf("%w: %w", ErrExists, err)
+	}
+	return nil
+}
+
+// copyTo writes the state that was committed last to f and returns how many
+// entries it has.
+func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer catch(&err)
+	state, err := s.acquireInFile(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ctx = courteousContext{ctx, newCourtesy(&s.written)}
+	defer state.release()
+	w := &flushingWriter{ctx: ctx, file: f}
+	if _, err := state.file.tx.WriteTo(w); err != nil {
+		return 0, cmp.Or(w.err, err) // of some, bbolt keeps only the text
+	}
+	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{
+		PageSize: pageSize, FreelistType: bolt.FreelistArrayType, NoSync: true, NoStatistics: true,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err = s.bringAll(ctx, state, db); err == nil {
+		entries, err = compare(ctx, state, db)
+	}
+	return entries, errors.Join(err, db.Close())
+}
+
+// bringAll brings into db what is above the file in the state.
+func (s *File) bringAll(ctx context.Context, state *fileState, db *bolt.DB) error {
+	var (
+		checked pageSet
+		found   = state.file.inventory.clone()
+	)
+	for range 2 { // bbolt has put the two headers in any order: both anew, so that they are neighbours
+		if err := db.Update(func(tx *bolt.Tx) error { return state.file.state.put(tx) }); err != nil {
+			return err
+		}
+	}
+	for _, layer := range slices.Backward(state.layers) {
+		at := checkpointPlace{table: layer.table, version: layer.version, dense: s.opts.Dense}
+		for at.start(); !at.end(); {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := db.Update(func(tx *bolt.Tx) error {
+				checked = checked.with(uint64(tx.Size()) / pageSize)
+				before, err := openTree(db, tx, dataBucket, checked)
+				if err != nil {
+					return err
+				}
+				if _, err = at.bring(tx, backupStep, before, found); err != nil {
+					return err
+				}
+				return before.state.put(tx)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	whole := journalState{journalID: journalID{file: newFileID()}, old: state.file.state.old}
+	return db.Update(func(tx *bolt.Tx) error { return whole.put(tx) })
+}
+
+// compare checks that db holds the entries of the state and no others, and
+// returns how many they are.
+func compare(ctx context.Context, state *fileState, db *bolt.DB) (entries int, err error) {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	tree, err := openTree(db, tx, dataBucket, pageSet(nil).with(uint64(tx.Size())/pageSize))
+	if err != nil {
+		return 0, err
+	}
+	least := []byte{0}
+	c := &pageCursor{pageTree: tree}
+	there, ok, err := c.enter(least, nil, false)
+	for e, scanErr := range (&Snapshot{fileState: state}).Scan(least, nil, false) {
+		if err := errors.Join(scanErr, err); err != nil {
+			return 0, err
+		}
+		if !ok || !bytes.Equal(e.Key, there.Key) || !bytes.Equal(e.Value, there.Value) {
+			return 0, ErrCopyDiffers
+		}
+		if entries++; entries%compareStep == 0 && ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		there, ok, err = c.step(least, nil, false)
+	}
+	if err == nil && ok {
+		err = ErrCopyDiffers
+	}
+	return entries, err
+}
+
+// A flushingWriter writes to a file at the disk's own speed: it leaves no great
+// amount to be flushed, which would hold up others' flushes.
+type flushingWriter struct {
+	ctx     context.Context
+	file    *os.File
+	pending int
+	err     error // that has ended it
+}
+
+func (w *flushingWriter) Write(b []byte) (n int, err error) {
+	defer func() { w.err = err }()
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err = w.file.Write(b)
+	if w.pending += n; err == nil && w.pending >= backupFlush {
+		w.pending = 0
+		err = fdatasync(w.file)
+	}
+	return n, err
+}

@@ -1,0 +1,608 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"sello/internal/ordered"
+)
+
+// A File is an open data file with its journal.
+//
+// The data file has one bucket, dataBucket, with every key as it is and every value
+// behind a checksum:
+//
+//	| CRC-32C of key and value, 4 bytes, big-endian | value |
+//
+// and a bucket journalBucket, with entries of the same form: what the file
+// says of itself and of its journal (journalState), and an inventory.
+//
+// Two things are ours to do because bbolt does not: it never notices a flipped
+// bit, hence the checksum; and where pages contradict each other or the file is
+// shorter than they say it panics or faults on its memory map, hence checkHeader
+// before it sees a file and catch around each call.
+type File struct {
+	path    string
+	opts    Options
+	db      *bolt.DB
+	opened  *os.File                  // by db, which closes it
+	fileMap *fileMap                  // of db
+	state   atomic.Pointer[fileState] // what Views see; nil: closed
+	written atomic.Uint64             // entries that were stored
+	files   atomic.Int64              // fileTxs that someone reads, that of state among them
+	closing atomic.Bool               // Close or Leave was called
+	stop    chan struct{}             // closed to end the goroutines below
+	running sync.WaitGroup            // watch and checkpoints
+	checked pageSet                   // of the file; who opens a pageTree may change it
+	tx      atomic.Uint64             // the file's last transaction
+	records atomic.Uint64             // of the journal's newest generation
+	wake    chan struct{}             // there is something for checkpoints to do
+
+	broken atomic.Bool
+	failed chan error // one error, when it breaks
+
+	inventory *inventory // of the file; nil if it has none; the checkpoint's own
+
+	// Who changes what the journal, the memtables and the state are holds both
+	// locks, writing first; to append to the journal and to write to the active
+	// memtable takes the first alone, to change or to read the others the second.
+	writing  sync.Mutex
+	journal  *journal  // nil before the first write
+	active   *memtable // what the journal's newest generation holds
+	since    time.Time // of active's first entry
+	mu       sync.Mutex
+	kept     journalState // what the file says; the checkpoint's own, but while none is under way
+	brought  int          // memtables that this process has brought into the file whole
+	fill     int          // size of active
+	frozen   *memtable    // what the generation before holds, while it is brought into the file; else nil
+	full     error        // why that cannot go on for now
+	draining bool         // it waits for Views to end, for a short time
+	changed  *sync.Cond   // signals changes of these and of state
+}
+
+const (
+	dataBucket    = "sello"
+	journalBucket = "journal"
+	pageSize      = 4096
+	checksumSize  = 4
+)
+
+// Options are the ways to open a File. Zero values are the usual ones.
+type Options struct {
+	MustExist bool   // do not make a new file
+	Dense     string // first bytes of keys that are added in ascending order: their pages are filled
+	MemSize   int    // of a memtable in bytes, after which a new one is begun; 0: DefaultMemSize
+
+	// For tests.
+	NoSync bool          // lose commits in a power cut
+	MemAge time.Duration // of a memtable, after which a new one is begun; 0: defaultMemAge
+
+	maxSize    int                     // of the file in bytes; 0: as the disk allows
+	lockWait   time.Duration           // for another process to close the file; 0: 2 seconds
+	watchEvery time.Duration           // between looks at the file's name; 0: 1 second
+	remove     func(name string) error // a journal's file; nil: os.Remove
+	mapRule    mapRule                 // zero: mapRuleHere
+}
+
+// Open opens the data file at path, and takes up its journal. It makes the file if
+// there is none. It refuses, with an error of one line that begins with the path, a file
+// that is not whole.
+func Open(path string, opts Options) (*File, error) {
+	f, err := openFile(path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, inFile(path, openError(err)))
+	}
+	return f, nil
+}
+
+func openFile(path string, opts Options) (s *File, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !opts.MustExist {
+		if err := createFile(path); err != nil {
+			return nil, err
+		}
+		info, err = os.Stat(path)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, ErrDirectory
+	case !info.Mode().IsRegular():
+		return nil, ErrNotRegular
+	}
+	// Also when the file is not new: who made it may have died before this.
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+
+	defer catch(&err) // then bbolt keeps the file open and locked
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+
+	var opened fs.FileInfo
+	var file *os.File
+	mapped, err := openMapped(path, opts.mapRule, bolt.Options{
+		Timeout:      cmp.Or(opts.lockWait, 2*time.Second),
+		PageSize:     pageSize,
+		FreelistType: bolt.FreelistArrayType,
+		MaxSize:      opts.maxSize,
+		NoSync:       opts.NoSync,
+		NoStatistics: true,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+			if errors.Is(err, fs.ErrPermission) { // who can read it is surprised
+				return nil, ErrPermission
+			}
+			if err != nil {
+				return nil, err
+			}
+			found, err := checkHeader(f)
+			if err == nil && opened != nil && !os.SameFile(opened, found) { // a backup's reading
+				err = ErrReplaced // the caller names the path
+			}
+			if err != nil {
+				f.Close()
+				return nil, err
+			}
+			if opened == nil {
+				opened, file = found, f
+			}
+			return f, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	db := mapped.db
+	opts.MemSize = cmp.Or(opts.MemSize, DefaultMemSize)
+	opts.MemAge = cmp.Or(opts.MemAge, defaultMemAge)
+	if opts.remove == nil {
+		opts.remove = os.Remove
+	}
+	s = &File{
+		path: path, opts: opts, db: db, opened: file, fileMap: mapped,
+		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
+		failed: make(chan error, 1),
+	}
+	s.changed = sync.NewCond(&s.mu)
+	if err := s.takeUpJournal(); err != nil {
+		s.unshare()
+		db.Close()
+		return nil, err
+	}
+	s.running.Go(func() { s.watch(opened, cmp.Or(opts.watchEvery, time.Second)) })
+	s.running.Go(s.checkpoints)
+	return s, nil
+}
+
+// takeUpJournal takes up the journal if the file is not whole without it.
+func (s *File) takeUpJournal() error {
+	if err := s.share(); err != nil {
+		return err
+	}
+	if !s.opts.NoSync {
+		// The last commit may have been cut off before the flush.
+		if err := s.db.Sync(); err != nil {
+			return err
+		}
+	}
+	file := s.state.Load().file
+	s.tx.Store(uint64(file.tx.ID()))
+	kept, err := s.openTree(file.tx, journalBucket)
+	if err != nil {
+		return err
+	}
+	if s.inventory, err = kept.inventory(); err != nil {
+		return err
+	}
+	if err := s.inventory.holds(file.pageTree); err != nil {
+		return err
+	}
+	file.inventory = s.inventory
+	s.kept = file.state
+	if s.kept.first == 0 {
+		return s.checkBeside(file)
+	}
+	if err := s.replay(); err != nil {
+		if !file.headersWhole() { // the other one may have asked for no journal
+			err = fmt.Errorf("%w; %w", err, ErrOneHeader)
+		}
+		return err
+	}
+	s.since, s.fill = time.Now(), s.active.size()
+	s.publish(s.state.Load().file)
+	return nil
+}
+
+// checkBeside looks at what lies beside a file that says that it is whole.
+func (s *File) checkBeside(file *fileTx) error {
+	if !s.kept.old {
+		return checkLeft(s.path, s.kept)
+	}
+	if !file.headersWhole() && anyJournal(s.path) {
+		// The header that says whether the journal belongs to the file may be
+		// the damaged one.
+		return ErrHeaderOrJournal
+	}
+	return nil
+}
+
+// replay takes up the journal that the file needs: its older generation becomes the
+// frozen memtable if there is a newer one, even one without records.
+func (s *File) replay() (err error) {
+	first := s.kept.first
+	do := func(generation uint64, key string, value []byte) {
+		if generation > first && s.frozen == nil {
+			s.frozen, s.active = s.active, newMemtable()
+		}
+		s.active.newest = 1
+		s.active.put(key, value, 1)
+	}
+	var j *journal
+	if s.kept.old {
+		if j, err = openOldJournal(s.path, s.kept.life); err == nil {
+			err = errors.Join(j.replayOld(first, do), j.close())
+		}
+		return err
+	}
+	if j, err = openJournal(s.path, s.kept.journalID); err != nil {
+		return err
+	}
+	j.sync = !s.opts.NoSync
+	if err := j.replay(s.kept, do); err != nil {
+		j.close()
+		return err
+	}
+	if j.generation > first && s.frozen == nil {
+		s.frozen, s.active = s.active, newMemtable()
+	}
+	s.journal = j
+	s.records.Store(j.records)
+	return nil
+}
+
+// View runs fn on the state that was committed last.
+func (s *File) View(ctx context.Context, fn func(*Snapshot) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	state, err := s.acquire()
+	if err != nil {
+		return err
+	}
+	defer state.release()
+	return fn(&Snapshot{fileState: state})
+}
+
+// ViewLong is View of a state that holds no memtable in memory, by a function
+// that lets writes go first. It may begin later.
+func (s *File) ViewLong(ctx context.Context, fn func(*Snapshot) error) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	state, err := s.acquireInFile(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.release()
+	return fn(&Snapshot{fileState: state, courtesy: newCourtesy(&s.written)})
+}
+
+// Snapshot returns the state that was committed last, for the writer, who works out
+// from it what to commit next. It must be released, by whichever goroutine. A damaged
+// file may make reads of it fault on the memory map: this goroutine's faults are panics
+// from now on, which Snapshot's methods catch.
+func (s *File) Snapshot() (t *Snapshot, err error) {
+	defer s.judge(&err)
+	debug.SetPanicOnFault(true)
+	if s.fileMap.rule.grows {
+		// To write to the file may take a moment in which nobody reads; the snapshot will.
+		s.writing.Lock()
+		err := s.startJournal()
+		s.writing.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	state, err := s.acquire()
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{fileState: state}, nil
+}
+
+// Commit makes changes, of different keys, durable and visible. There is one call at a
+// time. An error that is ErrUnavailable says that nothing was stored. After any other but
+// ErrClosed the outcome is unknown, and the File has failed.
+func (s *File) Commit(changes []ordered.Change) (err error) {
+	defer s.judge(&err)
+	defer catch(&err)
+	debug.SetPanicOnFault(true)
+	switch {
+	case s.state.Load() == nil:
+		return ErrClosed
+	case s.broken.Load():
+		return ErrFailed
+	}
+	return s.store(changes)
+}
+
+// judge has the file fail if an error leaves the outcome unknown.
+func (s *File) judge(err *error) {
+	if *err != nil && !errors.Is(*err, ErrUnavailable) && !errors.Is(*err, ErrClosed) {
+		s.fail(*err)
+	}
+}
+
+// fail breaks the file because of err. Only the first call does something.
+func (s *File) fail(err error) {
+	if s.broken.CompareAndSwap(false, true) {
+		s.failed <- err
+	}
+}
+
+// Failed yields one error when it can no longer be said what is on the disk:
+// after a commit that failed for another reason than lack of space, or when
+// the file's name no longer leads to the file. From then on Commit returns
+// ErrFailed. The process reports the error and exits, without Close, which may then
+// wait for ever.
+func (s *File) Failed() <-chan error { return s.failed }
+
+// Path is the path of the data file, as it was given to Open.
+func (s *File) Path() string { return s.path }
+
+// Close brings the journal into the file, which is then whole alone. Nobody commits any
+// more; Views that are under way are waited for.
+func (s *File) Close() error { return s.close(s.finish) }
+
+// Leave closes the file as it is, beside its journal.
+func (s *File) Leave() error {
+	return s.close(func() (whole bool, err error) { return false, nil })
+}
+
+// close closes the file after finish, which reports whether it is whole without the
+// journal. The lock on the file goes last, with bbolt: who takes it next may begin
+// a journal of the same names.
+func (s *File) close(finish func() (whole bool, err error)) error {
+	if !s.closing.CompareAndSwap(false, true) {
+		return ErrClosed
+	}
+	close(s.stop)
+	s.running.Wait()
+	whole, err := finish()
+	s.mu.Lock()
+	s.unshare()
+	s.state.Store(nil)
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	if s.journal != nil {
+		err = errors.Join(err, s.journal.close())
+		if whole && err == nil {
+			err = removeJournal(s.path, s.opts.remove)
+		}
+	}
+	return errors.Join(err, s.db.Close())
+}
+
+// store makes the changes durable and visible. It waits while the memtable is
+// full and the one before it is not yet in the file.
+func (s *File) store(changes []ordered.Change) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.makeRoom(); err != nil {
+		return err
+	}
+	if err := s.startJournal(); err != nil {
+		return err
+	}
+	if err := s.journal.append(changes); err != nil {
+		return commitError(err)
+	}
+	s.written.Add(uint64(len(changes)))
+	m := s.active
+	if m.count == 0 {
+		s.since = time.Now()
+	}
+	for _, c := range changes {
+		m.put(c.Key, c.Value, m.newest+1)
+	}
+	s.records.Store(s.journal.records)
+	s.journal.mark(s.tx.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.newest++
+	s.fill = m.size()
+	s.publish(s.state.Load().file)
+	return nil
+}
+
+// makeRoom begins a new memtable if the one that is written to is full. The
+// caller holds writing.
+func (s *File) makeRoom() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.active.count > 0 && s.fill >= s.opts.MemSize {
+		switch {
+		case s.frozen == nil:
+			if err := s.freeze(); err != nil {
+				return err
+			}
+		case s.state.Load().file == nil || s.draining: // the checkpoint waits for what this holds
+			return nil
+		case s.full != nil:
+			return s.full
+		default:
+			s.changed.Wait()
+		}
+	}
+	return nil
+}
+
+// startJournal makes a journal, if there is none yet, and the file one that is not
+// whole without it. The caller holds writing.
+func (s *File) startJournal() error {
+	if s.journal != nil {
+		return nil
+	}
+	if s.kept.old {
+		if err := s.adopt(); err != nil {
+			return err
+		}
+	}
+	next := journalState{journalID: journalID{file: s.kept.file}, first: 1}
+	rand.Read(next.life[:])
+	j, err := beginJournal(s.path, next.journalID, s.tx.Load()+1, !s.opts.NoSync)
+	if err != nil {
+		return beginError(err)
+	}
+	if err := s.writeWaiting(func(tx *bolt.Tx) error { return next.put(tx) }); err != nil {
+		j.close()
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.journal, s.kept = j, next
+	s.records.Store(0)
+	return nil
+}
+
+// adopt makes of a file that an earlier release wrote one of today's: what its
+// journal holds is brought into it first. A kill at any time leaves one or the
+// other. The caller holds writing.
+func (s *File) adopt() error {
+	for last := (*memtable)(nil); ; {
+		s.mu.Lock()
+		if s.frozen == nil && s.active.count > 0 {
+			s.frozen, s.active, s.fill = s.active, newMemtable(), 0
+			s.publish(s.state.Load().file)
+		}
+		frozen := s.frozen
+		s.mu.Unlock()
+		if frozen == nil {
+			break
+		}
+		if frozen == last { // the disk is full, and the store is being closed
+			return ErrUnavailable
+		}
+		if err := s.checkpoint(frozen, func(int, int) bool { return true }); err != nil {
+			return err
+		}
+		last = frozen
+	}
+	hadJournal := s.kept.first != 0
+	next := journalState{journalID: journalID{file: newFileID()}}
+	// Two transactions: the headers of a file of today are neighbours.
+	for _, state := range []journalState{s.kept, next} {
+		if err := s.writeWaiting(func(tx *bolt.Tx) error { return state.put(tx) }); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.kept = next
+	s.mu.Unlock()
+	if hadJournal {
+		return removeJournal(s.path, s.opts.remove)
+	}
+	return nil
+}
+
+// writeFile runs fn in a transaction of bbolt. It returns errMapFull if the map has to
+// grow first.
+func (s *File) writeFile(fn func(*bolt.Tx) error) error {
+	err := s.writeMapped(fn)
+	if s.fileMap.isFull(err) {
+		err = fmt.Errorf("%w: %w", errMapFull, err)
+	}
+	s.fileMap.fix()
+	return err
+}
+
+func (s *File) writeMapped(fn func(*bolt.Tx) error) (err error) {
+	defer catch(&err)
+	tx, err := s.begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // does something only if Commit is not reached, or panics
+	if err := fn(tx); err != nil {
+		return commitError(err)
+	}
+	id := uint64(tx.ID())
+	if err := tx.Commit(); err != nil {
+		return commitError(err)
+	}
+	s.tx.Store(id)
+	return nil
+}
+
+// begin opens a transaction of bbolt.
+func (s *File) begin(writable bool) (tx *bolt.Tx, err error) {
+	defer catch(&err)
+	tx, err = s.db.Begin(writable)
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		err = ErrClosed
+	}
+	return tx, err
+}
+
+// watch has the file fail when the file's name, or one of the journal's, no
+// longer leads to the file that was opened, or when the file becomes shorter,
+// which bbolt never makes it.
+func (s *File) watch(opened fs.FileInfo, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for size := opened.Size(); ; {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+		}
+		now, err := look(s.path, opened)
+		switch {
+		case err != nil:
+			s.fail(err)
+		case now != nil && now.Size() < size:
+			s.fail(fmt.Errorf("%s: %w", s.path, ErrCutShort))
+		case now != nil:
+			size = now.Size()
+		}
+		s.mu.Lock()
+		j := s.journal
+		s.mu.Unlock()
+		if j == nil {
+			continue
+		}
+		for i, name := range JournalNames(s.path) {
+			if _, err := look(name, j.opened[i]); err != nil {
+				s.fail(err)
+			}
+		}
+	}
+}
+
+// look returns what there is now at path; nil if that cannot be told, and an
+// error if it is not what was opened.
+func look(path string, opened fs.FileInfo) (fs.FileInfo, error) {
+	now, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", path, ErrRemoved)
+	case err != nil:
+		return nil, nil
+	case !os.SameFile(opened, now):
+		return nil, fmt.Errorf("%s: %w", path, ErrReplaced)
+	}
+	return now, nil
+}

@@ -1,0 +1,88 @@
+package disk
+
+import (
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// TestForgetTaken writes what a file holds anew again and again, and looks how many
+// pages bbolt knows the taker of: many while someone reads what was there before, so that
+// pages can be taken again meanwhile; few when nobody does.
+func TestForgetTaken(t *testing.T) {
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 200_000, MemAge: time.Millisecond})
+	const keys, size = 4000, 200
+	rng := rand.New(rand.NewPCG(1, 1))
+	write := func() {
+		for range 400 {
+			err := s.Update(t.Context(), func(tx Tx) error {
+				for range 50 {
+					value := strings.Repeat(strconv.Itoa(rng.IntN(10)), size)
+					if err := tx.Put([]byte(strconv.Itoa(rng.IntN(keys))), []byte(value)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	// taken writes little in the last transaction, whose pages are always known.
+	taken := func() (n int) {
+		settle(s)
+		mustPut(t, s, "0", "")
+		settle(s)
+		err := s.writeFile(func(tx *bolt.Tx) error {
+			taken, ok := takenPages(s.db)
+			if ok {
+				n = taken.Len()
+			} else {
+				t.Error("this bbolt has no such map, or elsewhere")
+			}
+			return s.kept.put(tx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	write()
+
+	began, end, read := make(chan bool), make(chan bool), make(chan error)
+	go func() {
+		err := s.View(t.Context(), func(tx Tx) error {
+			first := contents(t, tx)
+			began <- true
+			<-end
+			if !maps.Equal(contents(t, tx), first) {
+				t.Error("a view finds something else than before")
+			}
+			return nil
+		})
+		close(began)
+		read <- err
+	}()
+	if <-began {
+		write()
+		if n := taken(); n < 50 {
+			t.Errorf("bbolt knows who took %d pages, which cannot be taken again before a view ends", n)
+		}
+		close(end)
+	}
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	write()
+	if n := taken(); n > 20 {
+		t.Errorf("bbolt knows who took %d pages", n)
+	}
+}

@@ -1,0 +1,428 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sello/internal/disk/disktest"
+	"sello/internal/ordered"
+	"sello/internal/ordered/orderedtest"
+)
+
+// A crash is a store as a process that was killed at a random moment leaves
+// it, and what it should hold.
+type crash struct {
+	dir     string
+	states  []map[string]string // after each update; the last one is what is stored
+	whole   int                 // the first of states that the file and the generations before the newest hold
+	journal string              // name of the file with the newest generation
+	records uint64              // in it
+	end     int64               // of the last of them
+}
+
+func (c *crash) path() string { return filepath.Join(c.dir, "store") }
+
+// newCrash runs updates on a new store and copies its files while it runs.
+func newCrash(t *testing.T, rng *rand.Rand) *crash {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	s := testStore(t, path, Options{NoSync: true, MemSize: 500 + rng.IntN(20_000), Dense: "0"})
+	c := &crash{dir: t.TempDir(), states: []map[string]string{{}}}
+	m := orderedtest.Model{Rng: rng, Entries: map[string]string{}, Key: func(rng *rand.Rand) string { return fmt.Sprintf("%03d", rng.IntN(300)) }}
+	for range 1 + rng.IntN(400) {
+		generation := uint64(0)
+		if s.journal != nil {
+			generation = s.journal.generation
+		}
+		entries := m.Clone().Entries
+		err := s.Update(t.Context(), func(tx Tx) error {
+			m.Entries = maps.Clone(entries)
+			return m.Play(tx, 1+rng.IntN(10))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.states = append(c.states, maps.Clone(m.Entries))
+		if s.journal != nil && s.journal.generation != generation {
+			c.whole = len(c.states) - 2
+		}
+	}
+	files, j := imageOf(t, s)
+	writeImage(t, c.path(), files)
+	if j != nil {
+		c.journal = JournalNames(c.path())[(j.generation+1)%2]
+		if c.records = j.records; c.records > 0 {
+			c.end = j.end
+		}
+	}
+	return c
+}
+
+// storeFiles are the names of a store's files.
+func storeFiles(path string) []string {
+	journal := JournalNames(path)
+	return []string{path, journal[0], journal[1]}
+}
+
+// imageOf reads the files of a store between two steps of a checkpoint, and how far
+// its journal has come; nil for what there is not.
+func imageOf(t *testing.T, s *store) (files [3][]byte, j *journal) {
+	t.Helper()
+	tx, err := s.db.Begin(true) // no step is under way then
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, name := range storeFiles(s.path) {
+		if files[i], err = os.ReadFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if s.journal != nil {
+		j = &journal{generation: s.journal.generation, records: s.journal.records, end: s.journal.end}
+	}
+	return files, j
+}
+
+func writeImage(t *testing.T, path string, files [3][]byte) {
+	t.Helper()
+	for i, name := range storeFiles(path) {
+		if files[i] != nil {
+			writeFile(t, name, files[i])
+		}
+	}
+}
+
+// unmark takes away the marks.
+func (c *crash) unmark(t *testing.T) {
+	for _, name := range JournalNames(c.path()) {
+		b := readFile(t, name)
+		clear(b[min(journalMark, len(b)):min(journalStart, len(b))])
+		writeFile(t, name, b)
+	}
+}
+
+// open opens the store as it was left and returns the number of the state that
+// it holds.
+func (c *crash) open(t *testing.T) (state int, err error) {
+	t.Helper()
+	s, err := openStore(c.path(), Options{NoSync: true})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	var got map[string]string
+	s.View(t.Context(), func(tx Tx) error {
+		got = contents(t, tx)
+		return nil
+	})
+	for i := len(c.states) - 1; i >= 0; i-- {
+		if maps.Equal(got, c.states[i]) {
+			return i, nil
+		}
+	}
+	t.Fatalf("opened with %d entries, which is no state that ever was", len(got))
+	return 0, nil
+}
+
+// TestJournalCrash kills stores: all that was stored is there, also the second
+// time, and after the journal has gone.
+func TestJournalCrash(t *testing.T) {
+	histories(t, 10, func(t *testing.T, rng *rand.Rand) {
+		c := newCrash(t, rng)
+		for range 2 {
+			if state, err := c.open(t); err != nil || state != len(c.states)-1 {
+				t.Fatalf("state %d of %d, %v", state, len(c.states)-1, err)
+			}
+		}
+		if left := listDir(t, c.path()); left != "store" {
+			t.Errorf("there is now %s", left)
+		}
+	})
+}
+
+// TestJournalCut cuts off the newest journal at any place, and the mark, which a
+// power cut may take: the store holds what was stored before that.
+func TestJournalCut(t *testing.T) {
+	histories(t, 25, func(t *testing.T, rng *rand.Rand) {
+		c := newCrash(t, rng)
+		if c.end == 0 {
+			return
+		}
+		whole := readFile(t, c.journal)
+		cut := journalStart + rng.Int64N(c.end-journalStart)
+		c.unmark(t)
+		writeFile(t, c.journal, append(whole[:cut:cut], make([]byte, rng.IntN(100))...))
+		state, err := c.open(t)
+		if errors.Is(err, ErrJournalCut) { // the file knows of more: no power cut does that
+			return
+		}
+		if err != nil || state < c.whole || state == len(c.states)-1 && !maps.Equal(c.states[state], c.states[state-1]) && c.end-cut > 8 {
+			t.Errorf("cut at %d of %d: state %d of %d to %d, %v", cut, c.end, state, c.whole, len(c.states)-1, err)
+		}
+	})
+}
+
+// TestJournalDamaged flips a bit of a journal. Where that is not told from a
+// batch that was cut off, because it hit the last one, that batch is missing;
+// else all is there or the store does not open.
+func TestJournalDamaged(t *testing.T) {
+	histories(t, 40, func(t *testing.T, rng *rand.Rand) {
+		c := newCrash(t, rng)
+		names := JournalNames(c.path())
+		name := names[rng.IntN(2)]
+		b, err := os.ReadFile(name)
+		if err != nil || len(b) == 0 {
+			return
+		}
+		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		writeFile(t, name, b)
+		switch state, err := c.open(t); {
+		case err != nil:
+			if !strings.HasPrefix(err.Error(), c.path()+": journal damaged: ") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v", err)
+			}
+		case maps.Equal(c.states[state], c.states[len(c.states)-1]):
+		case name == c.journal && state >= c.whole && maps.Equal(c.states[state], c.states[len(c.states)-2]):
+		case name == c.journal && c.records == 1 && maps.Equal(c.states[state], c.states[c.whole]): // its header
+		default:
+			t.Errorf("%s damaged: state %d of %d", filepath.Base(name), state, len(c.states)-1)
+		}
+	})
+}
+
+// TestJournalMissing opens a file without the journal that it needs, and with
+// that of another store.
+func TestJournalMissing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	c, other := newCrash(t, rng), newCrash(t, rng)
+	for i, name := range JournalNames(c.path()) {
+		b := readFile(t, name)
+		os.Remove(name)
+		_, err := c.open(t)
+		if want := fmt.Sprintf("%s: store-journal%d is missing, and the file is not whole without it", c.path(), i+1); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		writeFile(t, name, b)
+	}
+	if state, err := c.open(t); err != nil || state != len(c.states)-1 {
+		t.Errorf("state %d of %d, %v", state, len(c.states)-1, err)
+	}
+	// The file is whole by now: a journal that lies beside it means nothing.
+	names := JournalNames(other.path())
+	for i, name := range JournalNames(c.path()) {
+		writeFile(t, name, readFile(t, names[i]))
+	}
+	if state, err := c.open(t); err != nil || state != len(c.states)-1 {
+		t.Errorf("with another store's journal: state %d of %d, %v", state, len(c.states)-1, err)
+	}
+}
+
+// TestJournalTornBeginning cuts off the first record of a generation while the
+// one before it is not in the file: that one stays the frozen one, so that its
+// journal is not written over.
+func TestJournalTornBeginning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testStore(t, path, Options{})
+	mustPut(t, s, "a", "1")
+	tx, err := s.db.Begin(true) // no checkpoint
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.writing.Lock()
+	s.mu.Lock()
+	if err := s.freeze(); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Unlock()
+	s.writing.Unlock()
+	mustPut(t, s, "b", "2")
+	image := filepath.Join(t.TempDir(), "store")
+	names, copies := JournalNames(path), JournalNames(image)
+	writeFile(t, image, readFile(t, path))
+	writeFile(t, copies[0], readFile(t, names[0]))
+	writeFile(t, copies[1], readFile(t, names[1])[:journalStart+recordHeader])
+	(&crash{dir: filepath.Dir(image)}).unmark(t)
+	tx.Rollback()
+
+	s = testStore(t, image, Options{})
+	s.mu.Lock()
+	if ahead := s.journal.generation > s.kept.first; ahead != (s.frozen != nil) {
+		t.Errorf("generation %d, the file lacks %d, a frozen memtable: %v", s.journal.generation, s.kept.first, s.frozen != nil)
+	}
+	s.mu.Unlock()
+	mustPut(t, s, "c", "3")
+	checkContents(t, s, map[string]string{"a": "1", "c": "3"})
+}
+
+// TestJournalFull has a record written whole that was answered as not stored,
+// since the disk was full behind it; then the next generation begins.
+func TestJournalFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	id := journalID{life: [16]byte{1}}
+	j, err := beginJournal(path, id, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(key string) error { return j.append([]ordered.Change{{Key: key, Value: []byte("v")}}) }
+	if err := add("a"); err != nil {
+		t.Fatal(err)
+	}
+	j.files[0] = fullFile{j.files[0]}
+	if err := add("b"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := j.next(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := add("c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = openJournal(path, id); err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	var got []string
+	err = j.replay(journalState{first: 1, tx: 1}, func(generation uint64, key string, _ []byte) { got = append(got, fmt.Sprint(generation, key)) })
+	if want := []string{"1a", "2c"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("replayed %q, want %q; %v", got, want, err)
+	}
+}
+
+// A fullFile writes, and says that it has not.
+type fullFile struct{ journalFile }
+
+func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
+	f.journalFile.WriteAt(b, at)
+	return 0, syscall.ENOSPC
+}
+
+// TestJournalBeginError: where the journal of a file cannot be begun, the store
+// fails unless a later write may do better.
+func TestJournalBeginError(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		passing bool
+		reason  string
+	}{
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.ENOSPC}, true, "disk full"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EMFILE}, true, "too many connections"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EACCES}, true, "somebody's directory"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EIO}, false, "the disk is broken"},
+		{&fs.PathError{Op: "open", Path: "store-journal1", Err: syscall.EROFS}, false, "the disk has been made read-only"},
+		{errors.Join(&fs.PathError{Op: "sync", Path: ".", Err: syscall.EIO}, nil), false, "names may be lost"},
+		{&fs.PathError{Op: "sync", Path: ".", Err: syscall.ENOSPC}, false, "names may be lost"},
+	} {
+		got := beginError(test.err)
+		if errors.Is(got, ErrUnavailable) != test.passing || !errors.Is(got, test.err) {
+			t.Errorf("%v: %v (%s)", test.err, got, test.reason)
+		}
+	}
+}
+
+// TestJournalRecords writes and reads one of each kind of change.
+func TestJournalRecords(t *testing.T) {
+	changes := []ordered.Change{
+		{Key: "k", Value: []byte("v")}, {Key: "empty", Value: []byte{}}, {Key: "gone"},
+		{Key: strings.Repeat("k", ordered.MaxKey), Value: bytes.Repeat([]byte("v"), ordered.MaxValue)},
+	}
+	var got []ordered.Change
+	read := func(key string, value []byte) { got = append(got, ordered.Change{Key: key, Value: value}) }
+	body := appendChanges(nil, changes)
+	if err := readChanges(body, read); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range changes {
+		if got[i].Key != c.Key || !sameBytes(got[i].Value, c.Value) {
+			t.Errorf("change %d is read otherwise", i+1)
+		}
+	}
+	for cut := range 20 {
+		if cut != 0 && cut != len("kv")+2 && cut != len("kvempty")+4 && cut != len("kvemptygone")+5 {
+			if err := readChanges(body[:cut], func(string, []byte) {}); err == nil {
+				t.Errorf("cut at %d: no error", cut)
+			}
+		}
+	}
+}
+
+// TestJournalMark damages the end of a journal: that is told if the mark knows
+// of it, and looks like a batch that was cut off if it does not.
+func TestJournalMark(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		marked bool
+		damage func(c *crash, b []byte) []byte
+		want   error // nil: opens without the last batch
+	}{
+		{"flipped", true, func(c *crash, b []byte) []byte { b[c.end-8] ^= 1; return b }, ErrJournalCut},
+		{"cut", true, func(c *crash, b []byte) []byte { return b[:c.end-8] }, ErrJournalCut},
+		{"no records left", true, func(_ *crash, b []byte) []byte { return b[:journalStart] }, ErrJournalCut},
+		{"nothing left", true, func(*crash, []byte) []byte { return nil }, ErrJournalHeader},
+		{"zeros", true, func(_ *crash, b []byte) []byte { clear(b); return b }, ErrJournalHeader},
+		{"flipped, without a mark", false, func(c *crash, b []byte) []byte { b[c.end-8] ^= 1; return b }, nil},
+	} {
+		path := filepath.Join(t.TempDir(), "store")
+		s := testStore(t, path, Options{})
+		mustPut(t, s, "a", "1")
+		mustPut(t, s, "b", "2")
+		s.writing.Lock()
+		c := &crash{dir: t.TempDir(), end: s.journal.end}
+		names, copies := JournalNames(path), JournalNames(c.path())
+		writeFile(t, c.path(), readFile(t, path))
+		writeFile(t, copies[0], test.damage(c, readFile(t, names[0])))
+		other := readFile(t, names[1])
+		if !test.marked {
+			clear(other[journalMark:])
+		}
+		writeFile(t, copies[1], other)
+		s.writing.Unlock()
+		opened, err := openStore(c.path(), Options{})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: error %v, want %v", test.name, err, test.want)
+		}
+		if err == nil {
+			checkContents(t, opened, map[string]string{"a": "1"})
+			opened.Close()
+		}
+	}
+}
+
+// TestJournalHeader damages the header that says that there is a journal: the
+// other one says that the file is whole.
+func TestJournalHeader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testStore(t, path, Options{})
+	mustPut(t, s, "a", "1")
+	image := filepath.Join(t.TempDir(), "store")
+	names, copies := JournalNames(path), JournalNames(image)
+	b := readFile(t, path)
+	disktest.NewerHeader(b)[60] ^= 1
+	writeFile(t, image, b)
+	for i, name := range names {
+		writeFile(t, copies[i], readFile(t, name))
+	}
+	if _, err := openStore(image, Options{}); !errors.Is(err, ErrFileOlder) {
+		t.Errorf("error %v", err)
+	}
+	// A power cut before the header was written leaves a journal without records.
+	for _, name := range copies {
+		writeFile(t, name, readFile(t, name)[:journalStart/3])
+	}
+	checkContents(t, testStore(t, image, Options{}), map[string]string{})
+}

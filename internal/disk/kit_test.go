@@ -1,0 +1,327 @@
+package disk
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	bolt "go.etcd.io/bbolt"
+
+	"sello/internal/ordered"
+	"sello/internal/ordered/orderedtest"
+)
+
+var (
+	replayHistory = flag.Uint64("history", 0, "run only the random history with this number")
+	moreHistories = flag.Int("histories", 1, "run so many times the usual number of random histories")
+	damageN       = flag.Int("damage.n", 0, "damaged files to try; 0: as many as a normal run has time for")
+	damageSeed    = flag.Uint64("damage.seed", 1, "what damage is chosen by")
+	powerImages   = flag.Int("power.n", 0, "number of images after power cuts to open; 0: a few")
+	powerSeed     = flag.Uint64("power.seed", 0, "seed of the tests of power cuts; 0: a random one")
+)
+
+// forever is how long nothing here takes.
+const forever = 30 * time.Second
+
+type Tx = orderedtest.Tx
+
+// A store is a File with transactions.
+type store struct {
+	*File
+	turn sync.Mutex // of a writer
+}
+
+func openStore(path string, opts Options) (*store, error) {
+	f, err := Open(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &store{File: f}, nil
+}
+
+// View runs fn on a readTx.
+func (s *store) View(ctx context.Context, fn func(Tx) error) error {
+	return s.File.View(ctx, func(t *Snapshot) error { return fn(readTx{t}) })
+}
+
+func (s *store) ViewLong(ctx context.Context, fn func(Tx) error) error {
+	return s.File.ViewLong(ctx, func(t *Snapshot) error { return fn(readTx{t}) })
+}
+
+// Update commits what fn writes, unless fn returns an error.
+func (s *store) Update(_ context.Context, fn func(Tx) error) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	t, err := s.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	tx := &writeTx{Snapshot: t, writes: map[string][]byte{}}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if len(tx.writes) == 0 && !s.broken.Load() {
+		return nil
+	}
+	var changes []ordered.Change
+	for _, key := range slices.Sorted(maps.Keys(tx.writes)) {
+		changes = append(changes, ordered.Change{Key: key, Value: tx.writes[key]})
+	}
+	return s.Commit(changes)
+}
+
+var errReadOnly = errors.New("read-only")
+
+type readTx struct{ *Snapshot }
+
+func (readTx) Put(key, value []byte) error { return errReadOnly }
+func (readTx) Delete(key []byte) error     { return errReadOnly }
+
+// A writeTx lays what is written over a Snapshot.
+type writeTx struct {
+	*Snapshot
+	writes map[string][]byte // nil: deleted
+}
+
+func (t *writeTx) Get(key []byte) ([]byte, bool, error) {
+	if value, ok := t.writes[string(key)]; ok {
+		return value, value != nil, nil
+	}
+	return t.Snapshot.Get(key)
+}
+
+func (t *writeTx) Put(key, value []byte) error {
+	t.writes[string(key)] = append([]byte{}, value...)
+	return nil
+}
+
+func (t *writeTx) Delete(key []byte) error {
+	t.writes[string(key)] = nil
+	return nil
+}
+
+func (t *writeTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
+	var own []string
+	for key := range t.writes {
+		if ordered.InRange([]byte(key), lo, hi) {
+			own = append(own, key)
+		}
+	}
+	if slices.Sort(own); reverse {
+		slices.Reverse(own)
+	}
+	return func(yield func(ordered.Entry, error) bool) {
+		left := own
+		next := func() (e ordered.Entry, ok bool) {
+			if len(left) == 0 {
+				return e, false
+			}
+			e = ordered.Entry{Key: []byte(left[0]), Value: t.writes[left[0]]}
+			left = left[1:]
+			return e, true
+		}
+		ordered.MergeScan(next, t.Snapshot.Scan(lo, hi, reverse), reverse, yield)
+	}
+}
+
+// testStore opens the store at path. When the test is over it closes it, if the
+// test has not, and has bbolt check the whole file.
+func testStore(t testing.TB, path string, opts Options) *store {
+	t.Helper()
+	s, err := openStore(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && err != ErrClosed {
+			t.Error(err)
+		}
+		checkBolt(t, path)
+	})
+	return s
+}
+
+func checkBolt(t testing.TB, path string) {
+	t.Helper()
+	db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Nanosecond})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer db.Close()
+	db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			t.Error(err)
+		}
+		if tree, err := openTree(db, tx, dataBucket, nil); err != nil {
+			t.Error(err)
+		} else if kept, err := openTree(db, tx, journalBucket, nil); err != nil {
+			t.Error(err)
+		} else if v, err := kept.inventory(); err != nil || v == nil {
+			t.Errorf("inventory %v, %v", v, err)
+		} else if _, err := tree.checkAll(context.Background(), v, 2); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+}
+
+// mustPut commits keys and values, given in turn.
+func mustPut(t testing.TB, s *store, keysAndValues ...string) {
+	t.Helper()
+	err := s.Update(t.Context(), func(tx Tx) error {
+		for kv := range slices.Chunk(keysAndValues, 2) {
+			if err := tx.Put([]byte(kv[0]), []byte(kv[1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents returns all that tx sees.
+func contents(t testing.TB, tx Tx) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for e, err := range tx.Scan(nil, nil, false) {
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		all[string(e.Key)] = string(e.Value)
+	}
+	return all
+}
+
+// checkContents compares all that s holds.
+func checkContents(t testing.TB, s *store, want map[string]string) {
+	t.Helper()
+	err := s.View(t.Context(), func(tx Tx) error {
+		if got := contents(t, tx); !maps.Equal(got, want) {
+			t.Errorf("the store's contents: (-want +got)\n%s", cmp.Diff(want, got))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// await returns when cond holds. The test's own deadline ends it otherwise.
+func await(cond func() bool) {
+	for !cond() {
+		runtime.Gosched()
+	}
+}
+
+// settle returns when all that was written is in the file.
+func settle(s *store) {
+	await(func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.frozen == nil && s.fill == 0
+	})
+}
+
+// histories runs fn with n sources of randomness, in blocks beside one
+// another. Each history has a number, which a failure tells, and which
+// -history runs again.
+func histories(t *testing.T, n int, fn func(t *testing.T, rng *rand.Rand)) {
+	const block = 100
+	run := func(t *testing.T, number uint64) {
+		defer func() {
+			if t.Failed() {
+				t.Logf("this was history %d: go test -run '^%s$' -history %[1]d", number, strings.Split(t.Name(), "/")[0])
+			}
+		}()
+		fn(t, rand.New(rand.NewPCG(number, 0)))
+	}
+	if *replayHistory != 0 {
+		run(t, *replayHistory)
+		return
+	}
+	last := uint64(n * *moreHistories)
+	for first := uint64(1); first <= last; first += block {
+		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
+			t.Parallel()
+			for number := first; number < first+block && number <= last && !t.Failed(); number++ {
+				run(t, number)
+			}
+		})
+	}
+}
+
+// sameBytes tells nil from what is empty.
+func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
+
+// listDir lists the directory of path.
+func listDir(t *testing.T, path string) string {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func writeFile(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unpackFile puts a file that a release has left, with its journals, into a new directory.
+func unpackFile(t *testing.T, name string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	packed, err := filepath.Glob(filepath.Join("..", "..", "testdata", "files", name, "*.gz"))
+	if err != nil || len(packed) == 0 {
+		t.Fatalf("%s: %d files, %v", name, len(packed), err)
+	}
+	for _, p := range packed {
+		z, err := gzip.NewReader(bytes.NewReader(readFile(t, p)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, strings.TrimSuffix(filepath.Base(p), ".gz")), b)
+	}
+	return filepath.Join(dir, "sello.db")
+}

@@ -1,0 +1,80 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// TestLongView begins Views that last while a store is written to: each sees all that
+// was committed before it and holds no memtable, though little of that was in the file.
+func TestLongView(t *testing.T) {
+	for name, opts := range map[string]Options{
+		"few checkpoints":  {NoSync: true},
+		"many checkpoints": {NoSync: true, MemSize: 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testStore(t, filepath.Join(t.TempDir(), "store"), opts)
+			var writers, readers sync.WaitGroup
+			stop := make(chan struct{})
+			for w := range 4 {
+				readers.Go(func() {
+					for n := range 20 {
+						key := strconv.Itoa(w)
+						mustPut(t, s, key, strconv.Itoa(n))
+						state, err := s.acquireInFile(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						value, _, err := (&Snapshot{fileState: state}).Get([]byte(key))
+						if err != nil || string(value) != strconv.Itoa(n) || len(state.layers) > 0 {
+							t.Errorf("key %s is %q, want %d, with %d memtables: %v", key, value, n, len(state.layers), err)
+						}
+						state.release()
+					}
+				})
+				writers.Go(func() {
+					for n := 0; ; n++ {
+						select {
+						case <-stop:
+							return
+						default:
+							mustPut(t, s, "w"+strconv.Itoa(w)+strconv.Itoa(n%1000), "some value")
+						}
+					}
+				})
+			}
+			readers.Wait()
+			close(stop)
+			writers.Wait()
+		})
+	}
+}
+
+// TestLongViewAnyway begins where the file cannot be written to, as on a full disk.
+func TestLongViewAnyway(t *testing.T) {
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 64 << 10, mapRule: mapRule{first: 1 << 20, most: 1 << 20}})
+	if err := fillStore(t, s, "a", 4<<20); !errors.Is(err, ErrUnavailable) {
+		t.Fatal(err)
+	}
+	err := s.ViewLong(t.Context(), func(tx Tx) error {
+		_, ok, err := tx.Get([]byte("a 0 0"))
+		if !ok {
+			err = errors.Join(err, errors.New("nothing is there"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.ViewLong(ctx, func(Tx) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its context has ended: %v", err)
+	}
+}

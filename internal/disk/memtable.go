@@ -1,0 +1,370 @@
+package disk
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"sync/atomic"
+)
+
+// A memtable is an ordered map of what was written lately. One goroutine
+// writes; any number read meanwhile, without locks. Each write carries the
+// number of its version, which never decreases, and a reader sees the table
+// as it was when the version that it asks for was complete. A deletion is
+// kept too, since it hides what lies below.
+//
+// The entries are found by a hash and, in order, by a skip list. All of them
+// lie in blocks without pointers, so that the garbage collector has nothing
+// to do with them; they refer to one another by 32-bit references, of which 0
+// is none. Nothing is freed before the table as a whole.
+//
+//	entry:   hash, next in the same bucket, newest version,
+//	         position and length of the key, its first 16 bytes,
+//	         entry before, then for each of its levels the entry after
+//	version: number, older version, position and length of the value
+type memtable struct {
+	seed    maphash.Seed
+	buckets [memBuckets]uint32
+	starts  [memStarts / 32]uint32 // bits, by the hash of the first 16 bytes of each key
+	words   blocks[uint32]
+	bytes   blocks[byte]
+	head    uint32 // an entry without a key, before all others
+
+	// The writer's own.
+	newest  uint32         // version
+	count   int            // entries
+	fingers [256]memFinger // by the first byte of a key: where it was put last
+	random  uint64         // state of the generator of heights
+}
+
+const (
+	memBuckets = 1 << 18
+	memStarts  = 1 << 21
+	memStart   = 16        // bytes
+	memLevels  = 10        // enough for 4^10 entries
+	memNear    = 4         // levels on which a finger is tried
+	memDeleted = 1<<32 - 1 // as the length of a value
+)
+
+// Words of an entry.
+const (
+	entryHash = iota
+	entryChain
+	entryNewest
+	entryKey
+	entryKeyLen
+	entryStart
+	entryPrev = entryStart + 4
+	entryNext = entryPrev + 1
+)
+
+// Words of a version.
+const (
+	versionNumber = iota
+	versionOlder
+	versionValue
+	versionValueLen
+	versionWords
+)
+
+// A memFinger holds the last entry on each level before the place of a key.
+type memFinger [memLevels]uint32
+
+func newMemtable() *memtable {
+	m := &memtable{seed: maphash.MakeSeed(), random: 0x9E3779B97F4A7C15}
+	m.words.take(1) // so that 0 is no entry
+	m.head = m.words.take(entryNext + memLevels)
+	for i := range m.fingers {
+		for level := range memLevels {
+			m.fingers[i][level] = m.head
+		}
+	}
+	return m
+}
+
+// size is how much memory the entries take, in bytes.
+func (m *memtable) size() int { return m.words.used*4 + m.bytes.used }
+
+// get returns the value of key as of the version; nil if it was deleted. ok is
+// false where the table knows nothing of the key.
+func (m *memtable) get(key []byte, version uint32) (value []byte, ok bool) {
+	if e := m.find(m.hash(key), key); e != 0 {
+		return m.value(e, version)
+	}
+	return nil, false
+}
+
+// mayHave reports false if the table has nothing with lo <= key < hi. It knows
+// that only of a range whose bounds begin with the same 16 bytes, such as what
+// shares a long prefix: so most scans need not search a large table.
+func (m *memtable) mayHave(lo, hi []byte) bool {
+	if len(lo) < memStart || len(hi) < memStart || [memStart]byte(lo) != [memStart]byte(hi) {
+		return true
+	}
+	word, bit := m.start(lo)
+	return atomic.LoadUint32(word)&bit != 0
+}
+
+// start returns where the bit for keys that begin like key is.
+func (m *memtable) start(key []byte) (word *uint32, bit uint32) {
+	h := m.hash(key[:min(len(key), memStart)]) % memStarts
+	return &m.starts[h/32], 1 << (h % 32)
+}
+
+func (m *memtable) hash(key []byte) uint32 { return uint32(maphash.Bytes(m.seed, key)) }
+
+// find returns the entry of key; 0 if there is none.
+func (m *memtable) find(hash uint32, key []byte) uint32 {
+	for e := atomic.LoadUint32(&m.buckets[hash%memBuckets]); e != 0; {
+		w := m.words.from(e)
+		if w[entryHash] == hash && bytes.Equal(m.bytes.slice(w[entryKey], w[entryKeyLen]), key) {
+			return e
+		}
+		e = w[entryChain]
+	}
+	return 0
+}
+
+// value returns what entry e had as of the version.
+func (m *memtable) value(e, version uint32) (value []byte, ok bool) {
+	for v := atomic.LoadUint32(&m.words.from(e)[entryNewest]); v != 0; {
+		w := m.words.from(v)
+		if w[versionNumber] <= version {
+			if w[versionValueLen] == memDeleted {
+				return nil, true
+			}
+			return m.bytes.slice(w[versionValue], w[versionValueLen]), true
+		}
+		v = w[versionOlder]
+	}
+	return nil, false
+}
+
+func (m *memtable) key(e uint32) []byte {
+	w := m.words.from(e)
+	return m.bytes.slice(w[entryKey], w[entryKeyLen])
+}
+
+func (m *memtable) firstByte(e uint32) byte { return byte(m.words.from(e)[entryStart] >> 24) }
+
+// next returns the entry after e on a level; 0 after the last.
+func (m *memtable) next(e uint32, level int) uint32 {
+	return atomic.LoadUint32(&m.words.from(e)[entryNext+level])
+}
+
+// A memKey is a key to compare others with. Most of them differ in the first 16
+// bytes, which an entry has at hand: to look at a whole key is to wait for memory.
+type memKey struct {
+	start [2]uint64
+	key   []byte
+}
+
+func newMemKey(key []byte) memKey {
+	var b [16]byte
+	copy(b[:], key)
+	return memKey{[2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}, key}
+}
+
+// before tells whether entry e, which may be none, lies before the key.
+func (m *memtable) before(e uint32, k *memKey) bool {
+	if e == 0 || e == m.head {
+		return e != 0
+	}
+	w := m.words.from(e)
+	for i, start := range k.start {
+		if own := uint64(w[entryStart+2*i])<<32 | uint64(w[entryStart+2*i+1]); own != start {
+			return own < start
+		}
+	}
+	return bytes.Compare(m.key(e), k.key) < 0
+}
+
+// lastBefore returns the last entry before key, or before the end if key is
+// empty; 0 if there is none.
+func (m *memtable) lastBefore(key []byte) uint32 {
+	k := newMemKey(key)
+	e := m.head
+	for level := memLevels - 1; level >= 0; level-- {
+		if len(key) > 0 {
+			e = m.advance(e, level, &k)
+			continue
+		}
+		for n := m.next(e, level); n != 0; n = m.next(e, level) {
+			e = n
+		}
+	}
+	if e == m.head {
+		return 0
+	}
+	return e
+}
+
+// first returns the first entry that is not before key; 0 if there is none.
+func (m *memtable) first(key []byte) uint32 {
+	if len(key) == 0 {
+		return m.next(m.head, 0)
+	}
+	e := m.lastBefore(key)
+	if e == 0 {
+		e = m.head
+	}
+	return m.next(e, 0)
+}
+
+// prev returns the entry before e; 0 before the first.
+func (m *memtable) prev(e uint32) uint32 {
+	p := atomic.LoadUint32(&m.words.from(e)[entryPrev])
+	if p == m.head {
+		return 0
+	}
+	return p
+}
+
+// put sets key to value, nil for a deletion, in the version.
+func (m *memtable) put(key string, value []byte, version uint32) {
+	var buf [64]byte
+	k := append(buf[:0], key...)
+	hash := m.hash(k)
+	e := m.find(hash, k)
+	if e == 0 {
+		m.insert(hash, k, m.newVersion(value, version, 0))
+		return
+	}
+	newest := &m.words.from(e)[entryNewest]
+	atomic.StoreUint32(newest, m.newVersion(value, version, *newest))
+}
+
+func (m *memtable) newVersion(value []byte, version, older uint32) uint32 {
+	v := m.words.take(versionWords)
+	w := m.words.from(v)
+	w[versionNumber], w[versionOlder] = version, older
+	if value == nil {
+		w[versionValueLen] = memDeleted
+	} else {
+		w[versionValue], w[versionValueLen] = m.copy(value), uint32(len(value))
+	}
+	return v
+}
+
+func (m *memtable) copy(b []byte) (pos uint32) {
+	pos = m.bytes.take(len(b))
+	copy(m.bytes.from(pos), b)
+	return pos
+}
+
+// insert makes the entry of a key that has none.
+func (m *memtable) insert(hash uint32, key []byte, version uint32) {
+	height := m.newHeight()
+	k := newMemKey(key)
+	prev := m.seek(&k, height)
+	e := m.words.take(entryNext + height)
+	w := m.words.from(e)
+	bucket := &m.buckets[hash%memBuckets]
+	w[entryHash], w[entryChain], w[entryNewest] = hash, *bucket, version
+	w[entryKey], w[entryKeyLen] = m.copy(key), uint32(len(key))
+	for i, start := range k.start {
+		w[entryStart+2*i], w[entryStart+2*i+1] = uint32(start>>32), uint32(start)
+	}
+	w[entryPrev] = prev[0]
+	for level := range height {
+		w[entryNext+level] = m.next(prev[level], level)
+	}
+	// What a reader may come upon is whole by now.
+	word, bit := m.start(key)
+	atomic.StoreUint32(word, *word|bit)
+	atomic.StoreUint32(bucket, e)
+	if next := w[entryNext]; next != 0 {
+		atomic.StoreUint32(&m.words.from(next)[entryPrev], e)
+	}
+	for level := range height {
+		atomic.StoreUint32(&m.words.from(prev[level])[entryNext+level], e)
+		prev[level] = e
+	}
+	m.count++
+}
+
+// newHeight is 1 with probability 3/4, 2 with 3/16, and so on.
+func (m *memtable) newHeight() int {
+	m.random ^= m.random << 13
+	m.random ^= m.random >> 7
+	m.random ^= m.random << 17
+	height := 1
+	for r := m.random; r&3 == 0 && height < memLevels; r >>= 2 {
+		height++
+	}
+	return height
+}
+
+// seek moves the finger for keys like key to it: on the levels below height,
+// if not on others, it then points at the last entry before key. It starts
+// from where the finger was if that is near, since keys with one first byte tend
+// to come in order. On each level the finger is never after where it is on the one below.
+func (m *memtable) seek(key *memKey, height int) *memFinger {
+	f := &m.fingers[key.key[0]]
+	level := 0
+	for level < memNear && !(m.before(f[level], key) && !m.before(m.next(f[level], level), key)) {
+		level++
+	}
+	e := f[level]
+	if level == memNear {
+		level, e = memLevels-1, m.head
+	}
+	for l := level; l >= 0; l-- {
+		e = m.advance(e, l, key)
+		f[l] = e
+	}
+	for l := level + 1; l < height; l++ {
+		f[l] = m.advance(f[l], l, key)
+	}
+	return f
+}
+
+func (m *memtable) advance(e uint32, level int, key *memKey) uint32 {
+	for n := m.next(e, level); m.before(n, key); n = m.next(e, level) {
+		e = n
+	}
+	return e
+}
+
+// blocks are a growing array that never moves. A position is the number of a
+// block and the place in it.
+type blocks[T any] struct {
+	list atomic.Pointer[[][]T]
+	free int // in the last block
+	used int
+}
+
+const blockLen = 1 << 16
+
+// take makes room for n elements side by side and returns their position. It
+// begins with what is zero.
+func (b *blocks[T]) take(n int) uint32 {
+	if b.free < max(n, 1) {
+		b.grow(max(n, blockLen))
+	}
+	list := *b.list.Load()
+	last := len(list) - 1
+	at := len(list[last]) - b.free
+	b.free -= n
+	b.used += n
+	return uint32(last*blockLen + at)
+}
+
+// grow adds a block. Readers keep the list that they have.
+func (b *blocks[T]) grow(size int) {
+	var list [][]T
+	if p := b.list.Load(); p != nil {
+		list = *p
+	}
+	b.used += b.free // what is left of the last block is lost
+	list = append(list[:len(list):len(list)], make([]T, size))
+	b.list.Store(&list)
+	b.free = size
+}
+
+// from returns what lies from a position to the end of its block.
+func (b *blocks[T]) from(pos uint32) []T {
+	return (*b.list.Load())[pos/blockLen][pos%blockLen:]
+}
+
+func (b *blocks[T]) slice(pos, n uint32) []T { return b.from(pos)[:n:n] }

@@ -1,0 +1,173 @@
+package disk
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestMemtable compares every version of a table with a map.
+func TestMemtable(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	m := newMemtable()
+	versions := []map[string][]byte{{}} // nil: deleted
+	for version := range uint32(60) {
+		state := maps.Clone(versions[len(versions)-1])
+		run := rng.IntN(1000)
+		for i := range rng.IntN(200) {
+			key := fmt.Sprint(rng.IntN(1000))
+			if rng.IntN(3) == 0 {
+				key = fmt.Sprintf("%c%06d", 'a'+rng.IntN(2), run+i) // in order
+			}
+			var value []byte
+			switch rng.IntN(6) {
+			case 0:
+			case 1:
+				value = []byte{}
+			case 2:
+				value = bytes.Repeat([]byte("long"), rng.IntN(20_000))
+			default:
+				value = fmt.Append(nil, rng.Uint64())
+			}
+			m.put(key, value, version+1)
+			state[key] = value
+		}
+		versions = append(versions, state)
+	}
+	for version, want := range versions {
+		got := map[string][]byte{}
+		last := ""
+		for e := m.first(nil); e != 0; e = m.next(e, 0) {
+			key := string(m.key(e))
+			if key <= last {
+				t.Fatalf("%q comes after %q", key, last)
+			}
+			last = key
+			if value, ok := m.value(e, uint32(version)); ok {
+				got[key] = value
+			}
+		}
+		if !maps.EqualFunc(got, want, sameBytes) {
+			t.Fatalf("version %d: %d entries, want %d", version, len(got), len(want))
+		}
+		for key := range versions[len(versions)-1] {
+			value, ok := m.get([]byte(key), uint32(version))
+			if wanted, there := want[key]; ok != there || !sameBytes(value, wanted) {
+				t.Fatalf("version %d: %q is %q, %v; want %q, %v", version, key, value, ok, wanted, there)
+			}
+		}
+	}
+	keys := slices.Sorted(maps.Keys(versions[len(versions)-1]))
+	if m.count != len(keys) {
+		t.Errorf("count %d, want %d", m.count, len(keys))
+	}
+	at := func(i int) string {
+		if i < 0 || i >= len(keys) {
+			return ""
+		}
+		return keys[i]
+	}
+	name := func(e uint32) string {
+		if e == 0 {
+			return ""
+		}
+		return string(m.key(e))
+	}
+	for range 2000 {
+		bound := fmt.Sprint(100 + rng.IntN(1100))[:rng.IntN(4)]
+		i, _ := slices.BinarySearch(keys, bound)
+		if got := name(m.first([]byte(bound))); got != at(i) {
+			t.Fatalf("the first from %q on is %q, want %q", bound, got, at(i))
+		}
+		if bound == "" {
+			i = len(keys)
+		}
+		e := m.lastBefore([]byte(bound))
+		if got := name(e); got != at(i-1) {
+			t.Fatalf("the last before %q is %q, want %q", bound, got, at(i-1))
+		}
+		if e != 0 {
+			if got := name(m.prev(e)); got != at(i-2) {
+				t.Fatalf("before it comes %q, want %q", got, at(i-2))
+			}
+		}
+	}
+}
+
+// TestMemtableReaders reads while another goroutine writes: whatever version
+// a reader asks for, it sees all of it and nothing else.
+func TestMemtableReaders(t *testing.T) {
+	const versions, perVersion = 300, 20
+	m := newMemtable()
+	var complete atomic.Uint32
+	var wg sync.WaitGroup
+	for reader := range 2 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(reader)))
+			for complete.Load() < versions {
+				version := complete.Load()
+				if version == 0 {
+					continue
+				}
+				version = 1 + rng.Uint32N(version)
+				n := 0
+				visit := func(e uint32) {
+					if value, ok := m.value(e, version); ok && len(value) == 4 && binary.BigEndian.Uint32(value) <= version {
+						n++
+					}
+				}
+				if reader == 0 {
+					for e := m.first(nil); e != 0; e = m.next(e, 0) {
+						visit(e)
+					}
+				} else {
+					for e := m.lastBefore(nil); e != 0; e = m.prev(e) {
+						visit(e)
+					}
+				}
+				if n != int(version)*perVersion+1 {
+					t.Errorf("version %d has %d entries, want %d", version, n, version*perVersion+1)
+					return
+				}
+			}
+		})
+	}
+	rng := rand.New(rand.NewPCG(2, 0))
+	for version := uint32(1); version <= versions; version++ {
+		value := binary.BigEndian.AppendUint32(nil, version)
+		for i := range perVersion {
+			m.put(fmt.Sprintf("%c%d %d %d", 'a'+rng.IntN(3), rng.Uint32(), version, i), value, version)
+		}
+		m.put("the same", value, version)
+		complete.Store(version)
+	}
+	wg.Wait()
+}
+
+func BenchmarkMemtablePut(b *testing.B) {
+	value := []byte(strings.Repeat("v", 100))
+	for _, order := range []string{"random", "ascending"} {
+		b.Run(order, func(b *testing.B) {
+			m := newMemtable()
+			for i := range b.N {
+				if i%200_000 == 0 {
+					m = newMemtable()
+				}
+				n := uint64(i)
+				if order == "random" {
+					n = rand.Uint64()
+				}
+				m.put(string(binary.BigEndian.AppendUint64([]byte("c1234"), n)), value, 1)
+			}
+		})
+	}
+}

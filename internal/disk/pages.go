@@ -1,0 +1,783 @@
+package disk
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"io"
+	"slices"
+	"sort"
+	"sync/atomic"
+	"unsafe"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A pageTree reads a bucket of a bbolt file as one transaction sees it. It
+// takes bbolt's place in reading since bbolt believes its pages: where a bit of
+// one is flipped, entries that are there are not found, and nobody is told.
+//
+// What a pageTree says is absent is absent. It rests on this, of which the
+// first two are looked at when a page is first read, the others each time:
+//
+//   - Entries of a page lie behind their table without a gap, up to the page's
+//     end, in the order of their keys: so none can be cut off or passed over.
+//   - No page in use is on the list of free pages: so none is what the page was
+//     earlier.
+//   - A leaf's entries carry their checksums: so none has another key. Where one
+//     does not, its page is not clean, and tells of nothing that it is absent. That
+//     is looked at when a leaf is first asked for something that it has not.
+//   - A page begins with the key by which its parent knows it: so no key and no
+//     reference of a parent has changed. That is looked at for the page that is
+//     read and, where a key lies behind its end, for the one after it.
+//   - The first and the last key are those that the inventory names: so the
+//     root is the root.
+//
+// A page that was looked at once is not looked at again, whatever this process
+// makes of it; and who looks up several keys of a page in a row comes to it once. All numbers are in the byte order of the machine:
+//
+//	page:   | id, 8 | kind, 2 | entries, 2 | further pages, 4 | table | keys and values |
+//	branch: | place of the key, 4 | its length, 4 | page, 8 |
+//	leaf:   | 1 if it is a bucket, 4 | place of the key, 4 | its length, 4 | of the value behind it, 4 |
+//	free:   | page, 8 |
+//
+// Places count from the beginning of the entry in the table.
+type pageTree struct {
+	data    []byte      // the file, as far as it is in use
+	file    io.ReaderAt // the same, for apart; nil if there is none
+	path    string      // of the file, for errors
+	own     bool        // pages are read into memory of their own
+	free    []byte      // the list of free pages, ascending
+	root    rawPage     // of the bucket
+	shell   []pageSpan  // pages that hold neither what is in the bucket nor nothing
+	checked pageSet
+	state   journalState // what journalBucket says of the journal
+	proven  bool         // the values of pages in checked have their checksums, and need not be looked at again
+}
+
+const (
+	branchKind   = 0x01
+	leafKind     = 0x02
+	freeKind     = 0x10
+	pageHeader   = 16
+	pageEntry    = 16 // bytes of the table
+	bucketHeader = 16 // before the page of a bucket that lies in its parent's
+	maxLevels    = 16 // of a tree; bbolt's have at most 6
+	manyFree     = 1<<16 - 1
+)
+
+// A pageSpan is some pages in a row.
+type pageSpan struct{ id, n uint64 }
+
+func u16(b []byte) uint16 { return binary.NativeEndian.Uint16(b) }
+func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
+func u64(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
+
+// openTree returns the bucket with a name as a transaction found it.
+func openTree(db *bolt.DB, tx *bolt.Tx, name string, checked pageSet) (t *pageTree, err error) {
+	defer catch(&err)
+	id := uint64(tx.ID())
+	if tx.Writable() {
+		id--
+	}
+	start := db.Info().Data
+	return newTree(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&start))), tx.Size()), id, name, checked)
+}
+
+// newTree is openTree for what the file holds and the transaction that wrote it
+// last.
+func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, error) {
+	header := headerOf(data, tx)
+	if header == nil {
+		return nil, damagedPage(0, "is not the header that it was")
+	}
+	t := &pageTree{data: data, checked: checked, root: rawPage{clean: true}} // until it is found
+	if err := t.openFree(u64(header[48:])); err != nil {
+		return nil, err
+	}
+	if err := t.openRoot(u64(header[32:]), name); err != nil {
+		return nil, err
+	}
+	return t, t.checkHeaders(tx)
+}
+
+// checkHeaders reports an error if a header is older than it can be. bbolt writes
+// one of the two in turn, so the transactions of whole ones are neighbours; and the
+// pages that the newest leads to say which transaction they are of.
+func (t *pageTree) checkHeaders(tx uint64) error {
+	if t.state.old { // a backup by an earlier release has other headers
+		return nil
+	}
+	if t.state.tx != tx {
+		return damagedPage(0, "leads to what another transaction wrote")
+	}
+	for page := range uint64(2) {
+		header := t.data[page*pageSize:][:pageSize]
+		if other := u64(header[64:]); wholeHeader(header) && other+1 != tx && other != tx && other != tx+1 {
+			return damagedPage(page, "is an older header than it can be")
+		}
+	}
+	return nil
+}
+
+// headerOf is the header (see checkHeader) that a transaction has written.
+func headerOf(data []byte, tx uint64) []byte {
+	for page := range 2 {
+		if header := data[page*pageSize:][:pageSize]; u64(header[64:]) == tx && wholeHeader(header) {
+			return header
+		}
+	}
+	return nil
+}
+
+func wholeHeader(header []byte) bool {
+	sum := fnv.New64a()
+	sum.Write(header[16:72])
+	return u64(header[72:]) == sum.Sum64()
+}
+
+// headersWhole tells whether both headers are whole. Where one is not, the other
+// one's transaction may not be the last.
+func (t *pageTree) headersWhole() bool {
+	return wholeHeader(t.data) && wholeHeader(t.data[pageSize:])
+}
+
+func (t *pageTree) pages() uint64 { return uint64(len(t.data)) / pageSize }
+
+// openFree reads the list of free pages.
+func (t *pageTree) openFree(id uint64) error {
+	p, err := t.raw(id)
+	if err != nil {
+		return err
+	}
+	n, list := uint64(p.n), p.b[pageHeader:]
+	if n == manyFree {
+		n, list = u64(list), list[8:]
+	}
+	if u64(p.b) != id || u16(p.b[8:]) != freeKind || n > uint64(len(list)/8) {
+		return damagedPage(id, "is no list of free pages")
+	}
+	t.free = list[:8*n]
+	t.shell = append(t.shell, p.span())
+	last := uint64(1)
+	for i := range int(n) {
+		free := u64(t.free[8*i:])
+		if free <= last || free >= t.pages() {
+			return damagedPage(id, "is no list of free pages")
+		}
+		last = free
+	}
+	return nil
+}
+
+func (t *pageTree) isFree(id uint64) bool {
+	_, found := sort.Find(len(t.free)/8, func(i int) int { return cmp.Compare(id, u64(t.free[8*i:])) })
+	return found
+}
+
+// openRoot finds the bucket in the page with all of them. There are no others
+// than ours.
+func (t *pageTree) openRoot(id uint64, name string) error {
+	p, err := t.raw(id)
+	if err != nil {
+		return err
+	}
+	if u64(p.b) != id || t.isFree(id) || p.branch || p.layout(1, pageSize) != nil {
+		return damagedPage(id, "is not that of the buckets")
+	}
+	t.shell = append(t.shell, p.span())
+	names := []string{}
+	for i := range p.n {
+		names = append(names, string(p.key(i)))
+	}
+	if !slices.Equal(names, []string{journalBucket, dataBucket}) && !slices.Equal(names, []string{dataBucket}) {
+		if slices.Contains(names, dataBucket) {
+			return damagedPage(id, "has other buckets")
+		}
+		return ErrForeign
+	}
+	for i, each := range names {
+		value := p.value(i)
+		if len(value) < bucketHeader {
+			return damagedPage(id, "is not that of the buckets")
+		}
+		root, inline := u64(value), value[bucketHeader:]
+		var page rawPage
+		switch {
+		case root != 0 && len(inline) == 0:
+			page, err = t.page(root)
+		case root == 0 && len(inline) >= pageHeader:
+			page = newRawPage(inline)
+			if err = page.layout(0, 1); err == nil && page.branch {
+				err = ErrDamaged
+			}
+			page.clean = err == nil && page.sealed()
+		default:
+			err = damagedPage(id, "is not that of the buckets")
+		}
+		if err != nil {
+			return err
+		}
+		if each == journalBucket {
+			if t.state, err = stateOn(&page); err != nil {
+				return err
+			}
+		}
+		if each == name {
+			t.root = page
+		} else if root != 0 {
+			t.shell = append(t.shell, page.span())
+		}
+	}
+	return nil
+}
+
+// stateOn reads what journalBucket, a page, says of the journal.
+func stateOn(page *rawPage) (s journalState, err error) {
+	for _, form := range []struct {
+		key    string
+		decode func([]byte) (journalState, error)
+	}{{"s", decodeJournalState}, {"j", decodeOldState}} {
+		key := []byte(form.key)
+		if i, found := page.search(key); found {
+			value, err := unseal(key, page.value(i))
+			if err != nil {
+				return s, err
+			}
+			return form.decode(value)
+		}
+	}
+	return decodeOldState(nil)
+}
+
+// raw returns a page that nothing is known of.
+func (t *pageTree) raw(id uint64) (rawPage, error) {
+	if id < 2 || id >= t.pages() {
+		return rawPage{}, damagedPage(id, "is referred to and cannot be")
+	}
+	b, err := t.bytes(id, 1)
+	if err != nil {
+		return rawPage{}, err
+	}
+	if further := uint64(u32(b[12:])); further >= t.pages()-id {
+		return rawPage{}, damagedPage(id, "is longer than the file")
+	} else if further > 0 {
+		if b, err = t.bytes(id, further+1); err != nil {
+			return rawPage{}, err
+		}
+	}
+	p := newRawPage(b)
+	p.id = id
+	return p, nil
+}
+
+// bytes are those of n pages of the file.
+func (t *pageTree) bytes(id, n uint64) ([]byte, error) {
+	from, to := id*pageSize, (id+n)*pageSize
+	if !t.own {
+		return t.data[from:to:to], nil
+	}
+	b := make([]byte, to-from)
+	if _, err := t.file.ReadAt(b, int64(from)); err != nil {
+		return nil, &DamageError{Page: int64(id), Table: -1, Err: fmt.Errorf("%w: page %d: %w", ErrDamaged, id, err)}
+	}
+	return b, nil
+}
+
+// apart returns a tree of the same pages that are not read through the map of the
+// file but into memory of their own, each time: what is read of a large file
+// once does not stay, and to map a page anew costs more than to copy it.
+func (t *pageTree) apart() *pageTree {
+	c := *t
+	c.own = t.file != nil
+	return &c
+}
+
+// page returns a page of the bucket.
+func (t *pageTree) page(id uint64) (rawPage, error) {
+	p, err := t.raw(id)
+	if err != nil {
+		return p, err
+	}
+	if t.checked.has(id) {
+		p.clean = true
+		return p, nil
+	}
+	if err := t.checkPlace(&p); err != nil {
+		return rawPage{}, err
+	}
+	if p.branch {
+		err = t.believe(&p)
+	}
+	return p, err
+}
+
+// believe returns an error if a page is not clean: what it has is not to be found
+// in it, nor what it lacks. A branch is believed whenever it is read; a leaf only
+// where it says that something is absent, since what is found has its own
+// checksum.
+func (t *pageTree) believe(p *rawPage) error {
+	if p.clean || t.checked.has(p.id) {
+		p.clean = true
+		return nil
+	}
+	if p.id != 0 { // else it lies in its parent's page, and was looked at with it
+		if err := t.check(p); err != nil {
+			return err
+		}
+	}
+	if !p.clean {
+		return damagedValue(p.key(0))
+	}
+	t.checked.add(p.id)
+	return nil
+}
+
+// unseal returns the value of an entry of a page.
+func (t *pageTree) unseal(p *rawPage, key, stored []byte) ([]byte, error) {
+	if t.proven && p.clean {
+		return stored[checksumSize:len(stored):len(stored)], nil
+	}
+	return unseal(key, stored)
+}
+
+// checkPlace looks whether a page is the one that is referred to.
+func (t *pageTree) checkPlace(p *rawPage) error {
+	if u64(p.b) != p.id {
+		return damagedPage(p.id, "is another one")
+	}
+	if t.isFree(p.id) {
+		return damagedPage(p.id, "is in use and free")
+	}
+	return nil
+}
+
+// check looks at a page as if it had never been looked at.
+func (t *pageTree) check(p *rawPage) error {
+	id := p.id
+	if err := t.checkPlace(p); err != nil {
+		return err
+	}
+	if p.layout(0, pageSize) != nil {
+		return damagedPage(id, "contradicts itself")
+	}
+	p.clean = p.sealed()
+	if p.branch && !p.clean {
+		return damagedPage(id, "is not in order")
+	}
+	return nil
+}
+
+// child returns the page that an entry of a branch leads to.
+func (t *pageTree) child(p *rawPage, i int) (rawPage, error) {
+	id := u64(p.b[pageHeader+pageEntry*i+8:])
+	c, err := t.page(id)
+	if err == nil && (c.n == 0 || !bytes.Equal(c.key(0), p.key(i))) {
+		err = damagedPage(id, "does not begin as it should")
+	}
+	return c, err
+}
+
+// A pageFinger is where a key was looked up last: keys that are asked for one
+// after the other tend to lie together, or even to follow one another. It begins
+// nowhere.
+type pageFinger struct {
+	branch, leaf rawPage
+	next         int // entry of leaf
+}
+
+// get returns what is stored under key. It descends from the root only where it
+// cannot know from the finger what that leads to.
+func (t *pageTree) get(key []byte, at *pageFinger) (stored []byte, ok bool, err error) {
+	if i := at.next; i < at.leaf.n && bytes.Equal(at.leaf.key(i), key) {
+		at.next++
+		return at.leaf.value(i), true, nil
+	}
+	var above rawPage // the lowest branch that goes on behind key
+	var after int     // with this entry
+	if !at.leaf.covers(key) {
+		p := t.root
+		if at.branch.covers(key) {
+			p = at.branch
+		}
+		for depth := 0; p.branch; depth++ {
+			at.branch = p
+			i := p.way(key)
+			if i+1 < p.n {
+				above, after = p, i+1
+			}
+			if p, err = t.child(&p, i); err != nil {
+				return nil, false, err
+			}
+			if depth > maxLevels {
+				return nil, false, ErrDamaged
+			}
+		}
+		at.leaf = p
+	}
+	i, found := at.leaf.search(key)
+	if at.next = i; found {
+		at.next++
+		return at.leaf.value(i), true, nil
+	}
+	if err = t.believe(&at.leaf); err == nil && i == at.leaf.n && above.n > 0 {
+		_, err = t.child(&above, after)
+	}
+	return nil, false, err
+}
+
+// A rawPage is a page, or a bucket that lies in its parent's page.
+type rawPage struct {
+	b      []byte
+	n      int // entries
+	branch bool
+	id     uint64 // 0 in its parent's page
+	clean  bool   // its entries are what they should be
+}
+
+func newRawPage(b []byte) rawPage {
+	return rawPage{b: b, n: int(u16(b[10:])), branch: u16(b[8:]) == branchKind}
+}
+
+func (p *rawPage) span() pageSpan { return pageSpan{p.id, uint64(len(p.b)) / pageSize} }
+
+func (p *rawPage) key(i int) []byte {
+	at := pageHeader + pageEntry*i
+	e := p.b[at:][:pageEntry]
+	if !p.branch {
+		e = e[4:]
+	}
+	at += int(u32(e))
+	end := at + int(u32(e[4:]))
+	return p.b[at:end:end]
+}
+
+func (p *rawPage) value(i int) []byte {
+	at := pageHeader + pageEntry*i
+	e := p.b[at:][:pageEntry]
+	at += int(u32(e[4:]) + u32(e[8:]))
+	end := at + int(u32(e[12:]))
+	return p.b[at:end:end]
+}
+
+// search returns the place of the first entry that is not before key, and
+// whether it is that of key.
+func (p *rawPage) search(key []byte) (i int, found bool) {
+	lo, hi := 0, p.n
+	for lo < hi {
+		mid := (lo + hi) / 2
+		switch bytes.Compare(p.key(mid), key) {
+		case 0:
+			return mid, true
+		case -1:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return lo, false
+}
+
+// covers tells whether key lies between two keys of the page, or is the former of
+// them: then no other page of its level leads to key, or has it.
+func (p *rawPage) covers(key []byte) bool {
+	return p.n > 0 && bytes.Compare(p.key(0), key) <= 0 && bytes.Compare(key, p.key(p.n-1)) < 0
+}
+
+// way returns the entry of a branch that leads to key.
+func (p *rawPage) way(key []byte) int {
+	i, found := p.search(key)
+	if !found && i > 0 {
+		i--
+	}
+	return i
+}
+
+// layout tells whether the entries lie one behind the other, and the page ends
+// with the last of them, but for what is left of a unit. Entries of a leaf are
+// marked as given.
+func (p *rawPage) layout(mark uint32, unit uint64) error {
+	if !p.branch && u16(p.b[8:]) != leafKind {
+		return ErrDamaged
+	}
+	at := uint64(pageHeader + pageEntry*p.n)
+	size := uint64(len(p.b))
+	if at > size {
+		return ErrDamaged
+	}
+	for i := range p.n {
+		start := pageHeader + pageEntry*i
+		e := p.b[start:][:pageEntry]
+		length := uint64(0) // of the value
+		if !p.branch {
+			if length = uint64(u32(e[12:])); u32(e) != mark {
+				return ErrDamaged
+			}
+			e = e[4:]
+		}
+		place, key := uint64(start)+uint64(u32(e)), uint64(u32(e[4:]))
+		if place != at || key == 0 || key+length > size-at {
+			return ErrDamaged
+		}
+		at += key + length
+	}
+	if (at+unit-1)/unit*unit != size {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// sealed tells whether the keys are in order and the values have their checksums.
+func (p *rawPage) sealed() bool {
+	var last []byte
+	for i := range p.n {
+		key := p.key(i)
+		if bytes.Compare(last, key) >= 0 {
+			return false
+		}
+		last = key
+		if p.branch {
+			continue
+		}
+		if _, err := unseal(key, p.value(i)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// A pageCursor is a place in a pageTree.
+type pageCursor struct {
+	*pageTree
+	path [maxLevels]pagePlace // from the root to a leaf
+	n    int                  // pages in path
+}
+
+type pagePlace struct {
+	page rawPage
+	at   int
+}
+
+func (c *pageCursor) leaf() *pagePlace { return &c.path[c.n-1] }
+
+func (c *pageCursor) push(p rawPage, at int) error {
+	if c.n == maxLevels {
+		return ErrDamaged
+	}
+	c.path[c.n] = pagePlace{p, at}
+	c.n++
+	return nil
+}
+
+// descend goes down from a page to the leaf that choose leads to.
+func (c *pageCursor) descend(p rawPage, choose func(*rawPage) int) (err error) {
+	for {
+		at := choose(&p)
+		if err := c.push(p, at); err != nil || !p.branch {
+			return err
+		}
+		if p, err = c.child(&p, at); err != nil {
+			return err
+		}
+	}
+}
+
+func firstEntry(*rawPage) int  { return 0 }
+func lastEntry(p *rawPage) int { return p.n - 1 }
+
+// seek goes to the first entry that is not before key; that may be behind the
+// end of a leaf.
+func (c *pageCursor) seek(key []byte) error {
+	c.n = 0
+	err := c.descend(c.root, func(p *rawPage) int {
+		if p.branch {
+			return p.way(key)
+		}
+		i, _ := p.search(key)
+		return i
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.believe(&c.leaf().page); err != nil || c.leaf().at < c.leaf().page.n {
+		return err
+	}
+	for level := c.n - 2; level >= 0; level-- {
+		if above := &c.path[level]; above.at+1 < above.page.n {
+			_, err := c.child(&above.page, above.at+1)
+			return err
+		}
+	}
+	return nil
+}
+
+// last goes to the last entry.
+func (c *pageCursor) last() error {
+	c.n = 0
+	return c.descend(c.root, lastEntry)
+}
+
+// entry is the one that the cursor is at; nil behind the end of a leaf.
+func (c *pageCursor) entry() (key, stored []byte) {
+	l := c.leaf()
+	if l.at < 0 || l.at >= l.page.n {
+		return nil, nil
+	}
+	return l.page.key(l.at), l.page.value(l.at)
+}
+
+// behind tells whether the cursor is behind the end of a leaf.
+func (c *pageCursor) behind() bool { return c.leaf().at >= c.leaf().page.n }
+
+// next goes to the next entry, prev to the one before; past the last, or before
+// the first, there is none.
+
+func (c *pageCursor) next() error {
+	l := c.leaf()
+	if l.at++; l.at < l.page.n {
+		return nil
+	}
+	return c.turn(+1, firstEntry)
+}
+
+func (c *pageCursor) prev() error {
+	l := c.leaf()
+	if l.at--; l.at >= 0 {
+		return nil
+	}
+	return c.turn(-1, lastEntry)
+}
+
+// turn goes on with the leaf on one side.
+func (c *pageCursor) turn(side int, choose func(*rawPage) int) error {
+	for level := c.n - 2; level >= 0; level-- {
+		above := &c.path[level]
+		at := above.at + side
+		if at < 0 || at >= above.page.n {
+			continue
+		}
+		p, err := c.child(&above.page, at)
+		if err != nil {
+			return err
+		}
+		above.at, c.n = at, level+1
+		return c.descend(p, choose)
+	}
+	return nil
+}
+
+// checkAround looks at what a deletion of key may have bbolt merge with its
+// page.
+func (t *pageTree) checkAround(key []byte) error {
+	c := pageCursor{pageTree: t}
+	if err := c.seek(key); err != nil {
+		return err
+	}
+	for level := range c.n - 1 {
+		above := &c.path[level]
+		for _, at := range []int{above.at - 1, above.at + 1} {
+			if at < 0 || at >= above.page.n {
+				continue
+			}
+			p, err := t.child(&above.page, at)
+			if err != nil {
+				return err
+			}
+			if err := t.believe(&p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// An inventory is what the bucket holds all in all. It is kept beside the
+// journal's state (see datafile.go), so that no page can be exchanged for what
+// it was earlier, or for a part of what it is, without notice. A file that an
+// earlier release made has none.
+type inventory struct {
+	entries uint64
+	sum     uint64    // of their checksums
+	ends    [2]uint32 // checksums of the first and the last key; 0 if there is none
+}
+
+func (v *inventory) add(stored []byte) { v.entries++; v.sum += uint64(binary.BigEndian.Uint32(stored)) }
+func (v *inventory) remove(stored []byte) {
+	v.entries--
+	v.sum -= uint64(binary.BigEndian.Uint32(stored))
+}
+
+func (v *inventory) clone() *inventory {
+	if v == nil {
+		return nil
+	}
+	c := *v
+	return &c
+}
+
+// holds tells whether the first and the last key are as they should be.
+func (v *inventory) holds(t *pageTree) (err error) {
+	defer catch(&err)
+	if v == nil {
+		return nil
+	}
+	found, err := v.withEnds(t)
+	if err == nil && found != *v {
+		err = fmt.Errorf("%w: it does not begin or end as it should", ErrDamaged)
+	}
+	return err
+}
+
+// withEnds looks up the first and the last key.
+func (v inventory) withEnds(t *pageTree) (inventory, error) {
+	v.ends = [2]uint32{}
+	if t.root.n == 0 {
+		return v, nil
+	}
+	c := pageCursor{pageTree: t}
+	if err := c.descend(t.root, firstEntry); err != nil {
+		return v, err
+	}
+	first, _ := c.entry()
+	if err := c.last(); err != nil {
+		return v, err
+	}
+	last, _ := c.entry()
+	v.setEnds(first, last)
+	return v, nil
+}
+
+func (v *inventory) setEnds(first, last []byte) {
+	v.ends = [2]uint32{}
+	if first != nil {
+		v.ends = [2]uint32{crc32.Checksum(first, castagnoli), crc32.Checksum(last, castagnoli)}
+	}
+}
+
+// A pageSet is a set of pages that many may add to at once.
+type pageSet []atomic.Uint64
+
+// with returns the set with room for pages, a few more than there are.
+func (s pageSet) with(pages uint64) pageSet {
+	if uint64(len(s))*64 >= pages {
+		return s
+	}
+	larger := make(pageSet, pages/64*5/4+64)
+	for i := range s {
+		larger[i].Store(s[i].Load())
+	}
+	return larger
+}
+
+func (s pageSet) has(id uint64) bool {
+	return id/64 < uint64(len(s)) && s[id/64].Load()&(1<<(id%64)) != 0
+}
+
+func (s pageSet) add(id uint64) {
+	if id/64 < uint64(len(s)) {
+		s[id/64].Or(1 << (id % 64))
+	}
+}

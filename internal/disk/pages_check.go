@@ -1,0 +1,204 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"sello/internal/parallel"
+)
+
+// checkAll looks at every page anew, and compares what is there with the
+// inventory, if there is one. It returns a tree of the same pages that takes no
+// second checksum of their values.
+func (t *pageTree) checkAll(ctx context.Context, want *inventory, workers int) (*pageTree, error) {
+	afresh := *t
+	afresh.checked = pageSet(nil).with(t.pages()) // nothing has been looked at
+	afresh.proven = true
+	found, err := afresh.walkAll(ctx, workers)
+	if err != nil && workers > 1 && ctx.Err() == nil {
+		return t.checkAll(ctx, want, 1) // what is found first, and so told, must not depend on who was faster
+	}
+	if err == nil && want != nil && found != *want {
+		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", ErrDamaged, found.entries, want.entries)
+	}
+	return &afresh, err
+}
+
+// walkAll looks at every page of a tree of which none has been looked at.
+func (t *pageTree) walkAll(ctx context.Context, workers int) (found inventory, err error) {
+	defer catch(&err)
+	w := pageWalk{pageTree: t, ctx: ctx, seen: pageSet(nil).with(t.pages())}
+	for _, s := range append([]pageSpan{{0, 2}}, t.shell...) {
+		if err := w.mark(s); err != nil {
+			return found, err
+		}
+	}
+	if t.root.id != 0 {
+		t.root.clean = false
+		if err := w.mark(t.root.span()); err != nil {
+			return found, err
+		}
+	}
+	if err := w.believe(&t.root); err != nil {
+		return found, err
+	}
+	parts, err := w.split(t.root)
+	if err != nil {
+		return found, err
+	}
+	err = parallel.Do(workers, len(parts), func(_, i int) (err error) {
+		defer catch(&err)
+		return parts[i].walk(parts[i].root, parts[i].depth)
+	})
+	if err != nil {
+		return found, err
+	}
+	var last []byte
+	for _, part := range parts {
+		if part.first != nil && bytes.Compare(last, part.first) >= 0 {
+			return found, fmt.Errorf("%w: keys are not in order", ErrDamaged)
+		}
+		last = part.last
+		found.entries += part.found.entries
+		found.sum += part.found.sum
+	}
+	for id := range t.pages() {
+		if w.seen.has(id) == t.isFree(id) {
+			return found, damagedPage(id, "is neither in use nor free, or both")
+		}
+	}
+	return found.withEnds(t)
+}
+
+// A pageWalk is how far checkAll has come in a part of a tree.
+type pageWalk struct {
+	*pageTree
+	ctx   context.Context
+	seen  pageSet // of all parts
+	root  rawPage // of this part
+	depth int     // of root
+
+	first, last []byte // keys; nil: none yet
+	found       inventory
+}
+
+// fewParts are too few parts of a tree to be shared out.
+const fewParts = 256
+
+// split returns the parts of the tree below a page, in the order of their keys:
+// many, if there are as many pages. What is above them has been looked at.
+func (w *pageWalk) split(root rawPage) ([]*pageWalk, error) {
+	part := func(root rawPage, depth int) *pageWalk {
+		return &pageWalk{pageTree: w.pageTree, ctx: w.ctx, seen: w.seen, root: root, depth: depth}
+	}
+	parts := []*pageWalk{part(root, 0)}
+	for depth := 1; len(parts) < fewParts && depth <= maxLevels; depth++ {
+		var below []*pageWalk
+		for _, p := range parts {
+			if !p.root.branch {
+				below = append(below, p)
+				continue
+			}
+			for i := range p.root.n {
+				c, err := w.take(&p.root, i)
+				if err != nil {
+					return nil, err
+				}
+				below = append(below, part(c, depth))
+			}
+		}
+		parts = below
+	}
+	return parts, nil
+}
+
+// take returns the page that an entry of a branch leads to, which it has looked
+// at and marked.
+func (w *pageWalk) take(p *rawPage, i int) (rawPage, error) {
+	c, err := w.child(p, i)
+	if err != nil {
+		return c, err
+	}
+	if err := w.believe(&c); err != nil {
+		return c, err
+	}
+	return c, w.mark(c.span())
+}
+
+func (w *pageWalk) mark(s pageSpan) error {
+	for id := s.id; id < s.id+s.n; id++ {
+		if bit := uint64(1) << (id % 64); w.seen[id/64].Or(bit)&bit != 0 {
+			return damagedPage(id, "is used twice")
+		}
+	}
+	return nil
+}
+
+func (w *pageWalk) walk(p rawPage, depth int) error {
+	if depth > maxLevels {
+		return ErrDamaged
+	}
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	for i := range p.n {
+		if !p.branch {
+			key, stored := p.key(i), p.value(i)
+			if w.first == nil {
+				w.first = key
+			}
+			if bytes.Compare(w.last, key) >= 0 {
+				return fmt.Errorf("%w: keys are not in order", ErrDamaged)
+			}
+			w.last = key
+			w.found.add(stored)
+			continue
+		}
+		c, err := w.take(&p, i)
+		if err != nil {
+			return err
+		}
+		if err := w.walk(c, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkFree reports an error if a free page tells of a transaction that the file
+// does not know of: both of its headers are older than what was written to it. One
+// transaction more than newest, the last that was committed, may have been cut off.
+func (t *pageTree) checkFree(ctx context.Context, newest *atomic.Uint64) (err error) {
+	defer catch(&err)
+	for i := range len(t.free) / 8 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, ok := t.rootOn(u64(t.free[8*i:]))
+		if ok && s.file == t.state.file && s.tx > newest.Load()+1 {
+			return damagedPage(0, "is an older header than it can be")
+		}
+	}
+	return nil
+}
+
+// rootOn reads the journalState of a page that may once have been that of the
+// buckets.
+func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
+	p, err := t.raw(id)
+	if err != nil || p.branch || p.layout(1, pageSize) != nil {
+		return s, false
+	}
+	i, found := p.search([]byte(journalBucket))
+	if !found || len(p.value(i)) < bucketHeader+pageHeader {
+		return s, false
+	}
+	inline := newRawPage(p.value(i)[bucketHeader:])
+	if inline.branch || inline.layout(0, 1) != nil {
+		return s, false
+	}
+	s, err = stateOn(&inline)
+	return s, err == nil && !s.old
+}

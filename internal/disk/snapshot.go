@@ -1,0 +1,382 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
+
+	"sello/internal/ordered"
+)
+
+// A fileState is one committed state: what the file held at some time, under
+// the memtables as of versions that are not older. It never changes.
+type fileState struct {
+	file   *fileTx
+	layers []memLayer // newest first
+}
+
+// acquire returns the state that was committed last. It must be released.
+func (s *File) acquire() (*fileState, error) {
+	for {
+		state := s.state.Load()
+		switch {
+		case state == nil:
+			return nil, ErrClosed
+		case state.file == nil:
+			s.awaitFile()
+		case state.file.hold():
+			return state, nil
+		}
+	}
+}
+
+// Check looks at every page of the file, on up to so many goroutines. The Snapshot that
+// it returns is of the same state; it takes no second checksum of what it reads from the
+// file, and holds no more of it in memory than is being read. It is good for as long
+// as the first one is.
+func (t *Snapshot) Check(ctx context.Context, workers int) (*Snapshot, error) {
+	if t.courtesy != nil {
+		ctx = courteousContext{ctx, t.courtesy.another()}
+	}
+	checked, err := t.file.apart().checkAll(ctx, t.file.inventory, workers)
+	if err == nil {
+		err = t.file.checkFree(ctx, t.file.newest)
+	}
+	if err != nil {
+		return nil, inFile(t.file.path, err)
+	}
+	file := &fileTx{pageTree: checked, inventory: t.file.inventory, tx: t.file.tx} // nobody holds it: t does
+	return &Snapshot{fileState: &fileState{file, t.layers}, courtesy: t.courtesy}, nil
+}
+
+// acquireInFile is acquire for who holds a state for long: it holds no memtable in
+// memory, since all of the state is in the file. That takes a checkpoint, for
+// which it waits; where there can be none, as on a full disk or of a file that an
+// earlier release wrote, it is acquire.
+func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	s.writing.Lock() // no write is under way: what was committed is in the memtables
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := s.brought // checkpoints that have ended by the time all is in the file
+	if s.frozen != nil {
+		wanted++
+	}
+	if s.active.count > 0 {
+		wanted++
+	}
+	s.writing.Unlock()
+	for {
+		state := s.state.Load()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case state == nil:
+			return nil, ErrClosed
+		case state.file != nil && len(state.layers) == 0 && state.file.hold():
+			return state, nil
+		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
+			return &fileState{file: state.file}, nil
+		case s.full != nil || s.kept.old || s.broken.Load():
+			s.mu.Unlock()
+			state, err := s.acquire()
+			s.mu.Lock()
+			return state, err
+		case s.frozen == nil && s.brought < wanted:
+			s.mu.Unlock()
+			s.freezeNow()
+			s.mu.Lock()
+		default:
+			s.changed.Wait()
+		}
+	}
+}
+
+// freezeNow freezes the memtable that is written to unless another one is frozen or
+// it is empty.
+func (s *File) freezeNow() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen != nil || s.active.count == 0 {
+		return
+	}
+	if err := s.freeze(); err != nil {
+		if !errors.Is(err, ErrUnavailable) {
+			s.fail(err)
+		}
+		s.full = err // until a checkpoint goes on
+	}
+}
+
+// Share returns another Snapshot of the same state, for another goroutine. It is good
+// for as long as the first one is.
+func (t *Snapshot) Share() *Snapshot {
+	return &Snapshot{fileState: t.fileState, courtesy: t.courtesy.another()}
+}
+
+// Release ends the use of what File.Snapshot has returned.
+func (t *Snapshot) Release() { t.release() }
+
+func (s *fileState) release() { s.file.release() }
+
+// awaitFile waits until Views can read from the file again.
+func (s *File) awaitFile() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for state := s.state.Load(); state != nil && state.file == nil; state = s.state.Load() {
+		s.changed.Wait()
+	}
+}
+
+// publish makes file, under the memtables as they are, what Views see. The
+// caller holds mu.
+func (s *File) publish(file *fileTx) {
+	state := &fileState{file: file}
+	if s.active.newest > 0 {
+		state.layers = append(state.layers, memLayer{s.active, s.active.newest})
+	}
+	if s.frozen != nil {
+		state.layers = append(state.layers, memLayer{s.frozen, s.frozen.newest})
+	}
+	s.state.Store(state)
+	s.changed.Broadcast()
+}
+
+// share publishes what the file holds now. The caller holds mu.
+func (s *File) share() error {
+	tx, err := s.begin(false)
+	if err != nil {
+		return err
+	}
+	tree, err := s.openTree(tx, dataBucket)
+	if err != nil {
+		tx.Rollback()
+		return err
+	}
+	tree.file, tree.path = s.opened, s.path
+	file := &fileTx{tx: tx, pageTree: tree, inventory: s.inventory, open: &s.files, newest: &s.tx}
+	file.holders.Store(1)
+	s.files.Add(1)
+	s.unshare()
+	s.publish(file)
+	return nil
+}
+
+// unshare lets go of what was shared; Views that have it keep it.
+func (s *File) unshare() {
+	if state := s.state.Load(); state != nil && state.file != nil {
+		state.file.release()
+	}
+}
+
+// openTree returns a bucket as a transaction found it.
+func (s *File) openTree(tx *bolt.Tx, name string) (*pageTree, error) {
+	s.checked = s.checked.with(uint64(tx.Size()) / pageSize)
+	return openTree(s.db, tx, name, s.checked)
+}
+
+// A fileTx is what the file held at some time: a read transaction of bbolt.
+// Many Views share it, since to open one costs more than most of them do. The
+// transaction is closed when nobody holds it any more.
+type fileTx struct {
+	*pageTree
+	inventory *inventory // nil if there is none
+	tx        *bolt.Tx
+	whole     bool // it is a state by itself, not one between two steps; guarded by the store's mu
+	holders   atomic.Int64
+	open      *atomic.Int64  // how many there are of the store
+	newest    *atomic.Uint64 // transaction that was committed last
+}
+
+// hold reports false if the transaction was closed already.
+func (f *fileTx) hold() bool {
+	for {
+		n := f.holders.Load()
+		if n == 0 {
+			return false
+		}
+		if f.holders.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (f *fileTx) release() {
+	if f.holders.Add(-1) == 0 {
+		defer catch(new(error))
+		f.tx.Rollback()
+		f.open.Add(-1)
+	}
+}
+
+// A Snapshot reads one committed state. One goroutine uses it at a time. Slices that
+// it hands out live as long as it does, and must not be changed.
+type Snapshot struct {
+	*fileState
+	at       pageFinger // in the file
+	courtesy *courtesy  // of a View that takes long; else nil
+}
+
+// Get returns the value of key; ok is false where there is none. An error is
+// ordered.ErrSize, or one of damage, and never looks like an absent key.
+func (t *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
+	if err := ordered.CheckKey(key); err != nil {
+		return nil, false, err
+	}
+	if t.courtesy != nil {
+		t.courtesy.rest()
+	}
+	for _, l := range t.layers {
+		if value, ok := l.table.get(key, l.version); ok {
+			return value, value != nil, nil
+		}
+	}
+	if value, ok, err = t.find(key); err != nil { // perhaps of a page that key is not on
+		value, ok, err = t.find(key)
+	}
+	if err != nil {
+		err = inFile(t.file.path, err)
+	}
+	return value, ok, err
+}
+
+// find looks key up in the file. After an error the next look-up begins at the
+// root.
+func (t *Snapshot) find(key []byte) (value []byte, ok bool, err error) {
+	defer func() {
+		if err != nil {
+			t.at = pageFinger{}
+		}
+	}()
+	defer catch(&err)
+	stored, ok, err := t.file.get(key, &t.at)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	value, err = t.file.unseal(&t.at.leaf, key, stored)
+	return value, err == nil, err
+}
+
+// Scan yields the entries with lo <= key < hi in bytewise order, or in the opposite
+// one. An empty hi is no bound. It yields an error at most once, as the last thing.
+func (t *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
+	lo, hi = ordered.CloneRange(lo, hi)
+	found := t.file.scan(lo, hi, reverse)
+	for _, l := range slices.Backward(t.layers) {
+		found = l.scan(found, lo, hi, reverse)
+	}
+	if t.courtesy != nil {
+		found = t.courtesy.scan(found)
+	}
+	return found
+}
+
+func (t *pageTree) scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
+	return func(yield func(ordered.Entry, error) bool) {
+		c := &pageCursor{pageTree: t}
+		e, ok, err := c.enter(lo, hi, reverse)
+		for ok && yield(e, nil) {
+			e, ok, err = c.step(lo, hi, reverse)
+		}
+		if err != nil {
+			yield(ordered.Entry{}, inFile(t.path, err))
+		}
+	}
+}
+
+// enter returns the first entry of a scan; ok is false where there is none and
+// after an error.
+func (c *pageCursor) enter(lo, hi []byte, reverse bool) (e ordered.Entry, ok bool, err error) {
+	defer catch(&err)
+	switch {
+	case !reverse:
+		if err = c.seek(lo); err == nil && c.behind() {
+			err = c.next()
+		}
+	case len(hi) == 0:
+		err = c.last()
+	default:
+		if err = c.seek(hi); err == nil {
+			err = c.prev()
+		}
+	}
+	return c.entryIn(lo, hi, err)
+}
+
+// step returns the next entry of a scan.
+func (c *pageCursor) step(lo, hi []byte, reverse bool) (e ordered.Entry, ok bool, err error) {
+	defer catch(&err)
+	if reverse {
+		err = c.prev()
+	} else {
+		err = c.next()
+	}
+	return c.entryIn(lo, hi, err)
+}
+
+// entryIn is the entry that the cursor is at if its key is in [lo, hi).
+func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e ordered.Entry, ok bool, err error) {
+	if fault != nil {
+		return ordered.Entry{}, false, fault
+	}
+	if err := c.believe(&c.leaf().page); err != nil {
+		return ordered.Entry{}, false, err
+	}
+	key, stored := c.entry()
+	if key == nil || !ordered.InRange(key, lo, hi) {
+		return ordered.Entry{}, false, nil
+	}
+	value, err := c.unseal(&c.leaf().page, key, stored)
+	return ordered.Entry{Key: key, Value: value}, err == nil, err
+}
+
+// A memLayer is what a memtable had as of a version.
+type memLayer struct {
+	table   *memtable
+	version uint32
+}
+
+// scan lays what it has over what was found below.
+func (l memLayer) scan(base iter.Seq2[ordered.Entry, error], lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
+	if !l.table.mayHave(lo, hi) {
+		return base
+	}
+	return func(yield func(ordered.Entry, error) bool) {
+		m := l.table
+		var at uint32
+		if reverse {
+			at = m.lastBefore(hi)
+		} else {
+			at = m.first(lo)
+		}
+		next := func() (e ordered.Entry, ok bool) {
+			for at != 0 {
+				key := m.key(at)
+				if !ordered.InRange(key, lo, hi) {
+					break
+				}
+				value, ok := m.value(at, l.version)
+				if reverse {
+					at = m.prev(at)
+				} else {
+					at = m.next(at, 0)
+				}
+				if ok {
+					return ordered.Entry{Key: key, Value: value}, true
+				}
+			}
+			return ordered.Entry{}, false
+		}
+		ordered.MergeScan(next, base, reverse, yield)
+	}
+}
