@@ -72,9 +72,12 @@ func (s *store) Update(_ context.Context, fn func(Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer t.Release()
 	tx := &writeTx{Snapshot: t, writes: map[string][]byte{}}
-	if err := fn(tx); err != nil {
+	err = func() error {
+		defer t.Release() // before Commit, which may have to wait for those who read
+		return fn(tx)
+	}()
+	if err != nil {
 		return err
 	}
 	if len(tx.writes) == 0 && !s.broken.Load() {
