@@ -21,7 +21,7 @@
 // -journal2. Their forms are drawn where they are read and written:
 //
 //   - the data file's headers at checkHeader (datafile.go), its pages at pageTree (pages.go),
-//   - its buckets and the stored form of a value at File (file.go),
+//   - its buckets and the stored form of a value at File (file.go), its inventory in inventory.go,
 //   - what it says of itself and its journal at journalState (datafile.go),
 //   - the journal at journal (journal.go), and that of earlier releases in journal_old.go.
 //
@@ -33,9 +33,8 @@
 //  1. The lock of the operating system on the data file: taken first, by bbolt in
 //     Open, and released last, after the journal's files are closed or gone.
 //  2. File.writing: to append to the journal and to write to the active memtable.
-//  3. File.mu: what the journal, the memtables and the published state are. To change
-//     these takes both writing and mu. No write to a file is made under mu alone but
-//     the small ones of freeze and finish.
+//  3. File.mu: to read or to change which journal, memtables and state there are. To
+//     change these takes writing too.
 //  4. bbolt's own locks, for one call at a time. A Snapshot holds a read transaction,
 //     and no lock.
 //
@@ -58,7 +57,7 @@
 //     grows with the file otherwise. Where the field is missing nothing is done.
 //     TestForgetTaken fails then, and where pages that are still read are taken again.
 //   - commitError knows the text of bbolt's error when a file cannot be lengthened: the cause is
-//     in it as text alone. TestCommitError holds both. An unknown text counts as a
+//     in it as text alone. TestFileCommitError holds both. An unknown text counts as a
 //     failure, after which the process stops: the safe side.
 //
 // bbolt panics, or faults on its map, where a damaged file makes its pages contradict

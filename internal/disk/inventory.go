@@ -1,0 +1,96 @@
+package disk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"sync/atomic"
+)
+
+// An inventory is what the bucket holds all in all. It is kept beside the
+// journal's state (see datafile.go), so that no page can be exchanged for what
+// it was earlier, or for a part of what it is, without notice. A file that an
+// earlier release made has none.
+type inventory struct {
+	entries uint64
+	sum     uint64    // of their checksums
+	ends    [2]uint32 // checksums of the first and the last key; 0 if there is none
+}
+
+func (v *inventory) add(stored []byte) { v.entries++; v.sum += uint64(binary.BigEndian.Uint32(stored)) }
+func (v *inventory) remove(stored []byte) {
+	v.entries--
+	v.sum -= uint64(binary.BigEndian.Uint32(stored))
+}
+
+func (v *inventory) clone() *inventory {
+	if v == nil {
+		return nil
+	}
+	c := *v
+	return &c
+}
+
+// holds tells whether the first and the last key are as they should be.
+func (v *inventory) holds(t *pageTree) (err error) {
+	defer catch(&err)
+	if v == nil {
+		return nil
+	}
+	found, err := v.withEnds(t)
+	if err == nil && found != *v {
+		err = fmt.Errorf("%w: it does not begin or end as it should", ErrDamaged)
+	}
+	return err
+}
+
+// withEnds looks up the first and the last key.
+func (v inventory) withEnds(t *pageTree) (inventory, error) {
+	v.ends = [2]uint32{}
+	if t.root.n == 0 {
+		return v, nil
+	}
+	c := pageCursor{pageTree: t}
+	if err := c.descend(t.root, firstEntry); err != nil {
+		return v, err
+	}
+	first, _ := c.entry()
+	if err := c.last(); err != nil {
+		return v, err
+	}
+	last, _ := c.entry()
+	v.setEnds(first, last)
+	return v, nil
+}
+
+func (v *inventory) setEnds(first, last []byte) {
+	v.ends = [2]uint32{}
+	if first != nil {
+		v.ends = [2]uint32{crc32.Checksum(first, castagnoli), crc32.Checksum(last, castagnoli)}
+	}
+}
+
+// A pageSet is a set of pages that many may add to at once.
+type pageSet []atomic.Uint64
+
+// with returns the set with room for pages, a few more than there are.
+func (s pageSet) with(pages uint64) pageSet {
+	if uint64(len(s))*64 >= pages {
+		return s
+	}
+	larger := make(pageSet, pages/64*5/4+64)
+	for i := range s {
+		larger[i].Store(s[i].Load())
+	}
+	return larger
+}
+
+func (s pageSet) has(id uint64) bool {
+	return id/64 < uint64(len(s)) && s[id/64].Load()&(1<<(id%64)) != 0
+}
+
+func (s pageSet) add(id uint64) {
+	if id/64 < uint64(len(s)) {
+		s[id/64].Or(1 << (id % 64))
+	}
+}
