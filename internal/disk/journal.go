@@ -67,8 +67,9 @@ type journal struct {
 	before     uint64    // records of the generation before
 	marked     [3]uint64 // what the mark says
 
-	grown [2]int64 // length of each file, as far as this process has written it
-	buf   []byte
+	grown   [2]int64 // length of each file, as far as this process has written it
+	buf     []byte
+	markBuf [28]byte
 }
 
 // A journalID says what a journal belongs to.
@@ -251,12 +252,12 @@ func (j *journal) mark(tx uint64) {
 	if j.marked == now {
 		return
 	}
-	var b [28]byte
+	b := j.markBuf[:]
 	for i, n := range now {
 		binary.BigEndian.PutUint64(b[8*i:], n)
 	}
 	binary.BigEndian.PutUint32(b[24:], j.sum(b[:24]))
-	j.fileOf(j.generation+1).WriteAt(b[:], journalMark)
+	j.fileOf(j.generation+1).WriteAt(b, journalMark)
 	j.marked = now
 }
 
