@@ -78,3 +78,13 @@ func TestLongViewAnyway(t *testing.T) {
 		t.Errorf("after its context has ended: %v", err)
 	}
 }
+
+// TestLongViewOfEngine: an engine's verification is told to the store as one that takes long.
+func TestLongViewOfEngine(t *testing.T) {
+	s := testBolt(t, filepath.Join(t.TempDir(), "store"), boltOptions{noSync: true})
+	mustPut(t, s, "a", "1")
+	tx, err := viewLong(t.Context(), watch(s), func(tx Tx) (Tx, error) { return tx, nil })
+	if long, ok := tx.(longTx); err != nil || !ok || len(long.layers) > 0 {
+		t.Errorf("got %T, %v", tx, err)
+	}
+}
