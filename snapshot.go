@@ -26,7 +26,9 @@ func (s *boltStore) acquire() (*boltState, error) {
 		case state == nil:
 			return nil, errClosed
 		case state.file == nil:
-			s.awaitFile()
+			if !s.awaitFile() {
+				return nil, errFailed
+			}
 		case state.file.hold():
 			return state, nil
 		}
@@ -79,7 +81,7 @@ func (s *boltStore) acquireInFile(ctx context.Context) (*boltState, error) {
 			return state, nil
 		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
 			return &boltState{file: state.file}, nil
-		case s.full != nil || s.kept.old || s.queue.broken.Load():
+		case s.full != nil || s.kept.old || s.queue.broken.Load() || s.stopping():
 			s.mu.Unlock()
 			state, err := s.acquire()
 			s.mu.Lock()
@@ -101,7 +103,7 @@ func (s *boltStore) freezeNow() {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen != nil || s.active.count == 0 {
+	if s.frozen != nil || s.active.count == 0 || s.stopping() {
 		return
 	}
 	if err := s.freeze(); err != nil {
@@ -116,12 +118,27 @@ func (t *boltTx) share() Tx { return &boltTx{boltState: t.boltState} }
 
 func (s *boltState) release() { s.file.release() }
 
-// awaitFile waits until Views can read from the file again.
-func (s *boltStore) awaitFile() {
+// awaitFile waits until Views can read from the file again. It reports false if they
+// never can.
+func (s *boltStore) awaitFile() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for state := s.state.Load(); state != nil && state.file == nil; state = s.state.Load() {
+		if s.lost {
+			return false
+		}
 		s.changed.Wait()
+	}
+	return true
+}
+
+// stopping reports whether the store is being closed.
+func (s *boltStore) stopping() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -48,6 +48,8 @@ type boltStore struct {
 	state   atomic.Pointer[boltState] // what Views see; nil: closed
 	written atomic.Uint64             // entries that were stored
 	files   atomic.Int64              // boltFiles that someone reads, that of state among them
+	begun   atomic.Int64              // batches, which read while they are filled
+	ended   atomic.Int64              // of them
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
 	checked pageSet                   // of the file; who opens a pageTree may change it
@@ -71,6 +73,7 @@ type boltStore struct {
 	frozen   *memtable    // what the generation before holds, while it is brought into the file; else nil
 	full     error        // why that cannot go on for now
 	draining bool         // it waits for Views to end, for a short time
+	lost     bool         // what the file holds can be shared no more: bbolt may hold its locks
 	changed  *sync.Cond   // signals changes of these and of state
 }
 
@@ -373,27 +376,33 @@ func (s *boltStore) beginBatch() (batch, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.begun.Add(1)
 	return boltBatch{&boltTx{boltState: state}, s}, nil
 }
 
+// commit reads nothing more, so that the checkpoint for which it may wait does not
+// wait for it.
 func (b boltBatch) commit(changes []written) (err error) {
-	defer b.release()
+	b.rollback()
 	defer catch(&err)
 	debug.SetPanicOnFault(true)
 	return b.store.store(changes)
 }
 
-func (b boltBatch) rollback() { b.release() }
+func (b boltBatch) rollback() {
+	b.release()
+	b.store.ended.Add(1)
+}
 
 // store makes the changes durable and visible. It waits while the memtable is
 // full and the one before it is not yet in the file.
 func (s *boltStore) store(changes []written) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := s.makeRoom(); err != nil {
+	if err := s.startJournal(); err != nil {
 		return err
 	}
-	if err := s.startJournal(); err != nil {
+	if err := s.makeRoom(); err != nil {
 		return err
 	}
 	if err := s.journal.append(changes); err != nil {
@@ -417,12 +426,13 @@ func (s *boltStore) store(changes []written) error {
 	return nil
 }
 
-// makeRoom begins a new memtable if the one that is written to is full. The
-// caller holds writing.
+// makeRoom begins a new memtable if the one that is written to is full, or if a header
+// that was cut short may say how many records its generation has. The caller holds
+// writing.
 func (s *boltStore) makeRoom() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.active.count > 0 && s.fill >= s.opts.memSize {
+	for s.active.count > 0 && (s.fill >= s.opts.memSize || s.journal.torn) {
 		switch {
 		case s.frozen == nil:
 			if err := s.freeze(); err != nil {
@@ -471,6 +481,7 @@ func (s *boltStore) startJournal() error {
 // journal holds is brought into it first. A kill at any time leaves one or the
 // other. The caller holds writing.
 func (s *boltStore) adopt() error {
+	full := errClosed
 	for last := (*memtable)(nil); ; {
 		s.mu.Lock()
 		if s.frozen == nil && s.active.count > 0 {
@@ -482,10 +493,12 @@ func (s *boltStore) adopt() error {
 		if frozen == nil {
 			break
 		}
-		if frozen == last { // the disk is full, and the store is being closed
-			return errUnavailable
+		if frozen == last {
+			return full
 		}
-		if err := s.checkpoint(frozen, func(int, int) bool { return true }); err != nil {
+		// What is in the file by then need not be brought there by the next write.
+		err := s.checkpoint(frozen, inHaste, func(cause error) bool { full = cause; return false })
+		if err != nil {
 			return err
 		}
 		last = frozen
