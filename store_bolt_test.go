@@ -34,10 +34,16 @@ func TestBoltStore(t *testing.T) {
 	}
 }
 
+// testMap is short, since a test may have hundreds of stores open.
+var testMap = mapRule{first: 1 << 30, most: 1 << 30}
+
 // testBolt opens the store at path. When the test is over it closes it, if the
 // test has not, and has bbolt check the whole file.
 func testBolt(t testing.TB, path string, opts boltOptions) *boltStore {
 	t.Helper()
+	if opts.mapRule == (mapRule{}) {
+		opts.mapRule = testMap
+	}
 	s, err := openBolt(path, opts)
 	if err != nil {
 		t.Fatal(err)
