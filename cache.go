@@ -64,6 +64,14 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return err
 }
 
+// ViewLong is View, told to the store that it takes long if it can be told.
+func (s *watchedStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
+	if l, ok := s.Store.(longViewer); ok {
+		return l.ViewLong(ctx, fn)
+	}
+	return s.View(ctx, fn)
+}
+
 // tryWrite lets a store that refuses writes, for lack of space or the like, tell
 // whether it does still: nobody else may write to a server that is not ready. It
 // writes anew what is there.

@@ -115,7 +115,7 @@ type boltBatch struct {
 }
 
 func (b boltBatch) commit(changes []ordered.Change) error {
-	defer b.Release()
+	b.Release()
 	return seamError(b.file.Commit(changes))
 }
 

@@ -33,6 +33,7 @@ func TestBoltStore(t *testing.T) {
 // test has not, and has the whole file checked.
 func testBolt(t testing.TB, path string, opts disk.Options) *boltStore {
 	t.Helper()
+	opts.ShortMap = true // a test may have hundreds of stores open
 	s, err := openBolt(path, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +169,30 @@ func TestBoltErrors(t *testing.T) {
 	}
 	if err := s.leave(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A toldStore counts the Views that it was told of as long.
+type toldStore struct {
+	*boltStore
+	long int
+}
+
+func (s *toldStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
+	s.long++
+	return s.boltStore.ViewLong(ctx, fn)
+}
+
+// TestLongViewOfEngine: an engine's verification is told to the store as one that takes long.
+func TestLongViewOfEngine(t *testing.T) {
+	s := &toldStore{boltStore: testBolt(t, filepath.Join(t.TempDir(), "store"), disk.Options{NoSync: true})}
+	mustPut(t, s, "a", "1")
+	value, err := viewLong(t.Context(), watch(s), func(tx Tx) (string, error) {
+		value, _, err := tx.Get([]byte("a"))
+		return string(value), err
+	})
+	if value != "1" || err != nil || s.long != 1 {
+		t.Errorf("%q, %v, told %d times", value, err, s.long)
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *File) checkpoints() {
 	for {
 		frozen, err := s.nextFrozen()
 		if frozen != nil {
-			err = s.checkpoint(frozen, s.pace)
+			err = s.checkpoint(frozen, s.pace, s.awaitSpace)
 		}
 		if err != nil {
 			s.fail(err)
@@ -136,9 +136,13 @@ func (s *File) pace(done, all int) bool {
 	}
 }
 
+// inHaste is the pace of who can do nothing else meanwhile.
+func inHaste(done, all int) bool { return true }
+
 // checkpoint brings the frozen memtable into the file. It calls pace before
-// each step. No error means that it is done or was stopped.
-func (s *File) checkpoint(frozen *memtable, pace func(done, all int) bool) error {
+// each step, and full where there is no space for one; they report whether to go
+// on. No error means that it is done or was stopped.
+func (s *File) checkpoint(frozen *memtable, pace func(done, all int) bool, full func(error) bool) error {
 	at := checkpointPlace{table: frozen, version: frozen.newest, dense: s.opts.Dense}
 	at.start()
 	for done := 0; ; {
@@ -156,7 +160,7 @@ func (s *File) checkpoint(frozen *memtable, pace func(done, all int) bool) error
 			}
 		}
 		if errors.Is(err, ErrUnavailable) {
-			if !s.awaitSpace(err) {
+			if !full(err) {
 				return nil
 			}
 			continue
@@ -211,7 +215,11 @@ func (s *File) step(at checkpointPlace, limit int) (n int, next checkpointPlace,
 		return kept.put(tx)
 	})
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		return 0, at, err // bbolt may hold its locks
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lost = true
+		s.changed.Broadcast()
+		return 0, at, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -368,6 +376,7 @@ func (s *File) writeWaiting(fn func(*bolt.Tx) error) error {
 	err = s.writeFile(fn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.full = nil
 	return errors.Join(err, s.share())
 }
 
@@ -404,7 +413,7 @@ func (s *File) finish() (whole bool, err error) {
 		}
 		frozen := s.frozen
 		s.mu.Unlock()
-		err := s.checkpoint(frozen, func(int, int) bool { return true })
+		err := s.checkpoint(frozen, inHaste, s.awaitSpace)
 		s.mu.Lock()
 		if err != nil || s.frozen != nil {
 			return false, err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store")
 	writeImage(t, path, files)
-	s, err := openStore(path, Options{NoSync: true})
+	s, err := openStore(path, Options{NoSync: true, ShortMap: true})
 	if err != nil {
 		return 0, err
 	}
@@ -101,6 +102,7 @@ func TestMixedCopies(t *testing.T) {
 		state int
 	}
 	counts := map[bool]int{} // by whether they open
+	var mu sync.Mutex        // guards counts
 	histories(t, 6, func(t *testing.T, rng *rand.Rand) {
 		d, other := newDiary(t, rng), newDiary(t, rng)
 		other.write(t, 20)
@@ -153,7 +155,9 @@ func TestMixedCopies(t *testing.T) {
 			if err == nil && (state < least || strange) {
 				t.Errorf("file and journals of%s: opened with state %d, want %d at least", said, state, least)
 			}
+			mu.Lock()
 			counts[err == nil]++
+			mu.Unlock()
 		}
 	})
 	t.Cleanup(func() { t.Logf("%d opened, %d did not", counts[true], counts[false]) })

@@ -44,6 +44,8 @@ type File struct {
 	written atomic.Uint64             // entries that were stored
 	files   atomic.Int64              // fileTxs that someone reads, that of state among them
 	closing atomic.Bool               // Close or Leave was called
+	begun   atomic.Int64              // Snapshots of the writer, who reads while it works out a batch
+	ended   atomic.Int64              // of them
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
 	checked pageSet                   // of the file; who opens a pageTree may change it
@@ -70,6 +72,7 @@ type File struct {
 	frozen   *memtable    // what the generation before holds, while it is brought into the file; else nil
 	full     error        // why that cannot go on for now
 	draining bool         // it waits for Views to end, for a short time
+	lost     bool         // what the file holds can be shared no more: bbolt may hold its locks
 	changed  *sync.Cond   // signals changes of these and of state
 }
 
@@ -87,8 +90,9 @@ type Options struct {
 	MemSize   int    // of a memtable in bytes, after which a new one is begun; 0: DefaultMemSize
 
 	// For tests.
-	NoSync bool          // lose commits in a power cut
-	MemAge time.Duration // of a memtable, after which a new one is begun; 0: defaultMemAge
+	NoSync   bool          // lose commits in a power cut
+	MemAge   time.Duration // of a memtable, after which a new one is begun; 0: defaultMemAge
+	ShortMap bool          // map 1 GiB, which the file may not outgrow: hundreds of Files can be open
 
 	maxSize    int                     // of the file in bytes; 0: as the disk allows
 	lockWait   time.Duration           // for another process to close the file; 0: 2 seconds
@@ -132,6 +136,9 @@ func openFile(path string, opts Options) (s *File, err error) {
 	defer catch(&err) // then bbolt keeps the file open and locked
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
+	if opts.ShortMap {
+		opts.mapRule = mapRule{first: shortMap, most: shortMap}
+	}
 	var opened fs.FileInfo
 	var file *os.File
 	mapped, err := openMapped(path, opts.mapRule, bolt.Options{
@@ -301,7 +308,8 @@ func (s *File) ViewLong(ctx context.Context, fn func(*Snapshot) error) error {
 }
 
 // Snapshot returns the state that was committed last, for the writer, who works out
-// from it what to commit next. It must be released, by whichever goroutine. A damaged
+// from it what to commit next. It must be released, by whichever goroutine, before
+// Commit, which may wait for a checkpoint that waits for it. A damaged
 // file may make reads of it fault on the memory map: this goroutine's faults are panics
 // from now on, which Snapshot's methods catch.
 func (s *File) Snapshot() (t *Snapshot, err error) {
@@ -320,7 +328,8 @@ func (s *File) Snapshot() (t *Snapshot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{fileState: state}, nil
+	s.begun.Add(1)
+	return &Snapshot{fileState: state, ended: &s.ended}, nil
 }
 
 // Commit makes changes, of different keys, durable and visible. There is one call at a
@@ -401,10 +410,10 @@ func (s *File) close(finish func() (whole bool, err error)) error {
 func (s *File) store(changes []ordered.Change) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := s.makeRoom(); err != nil {
+	if err := s.startJournal(); err != nil {
 		return err
 	}
-	if err := s.startJournal(); err != nil {
+	if err := s.makeRoom(); err != nil {
 		return err
 	}
 	if err := s.journal.append(changes); err != nil {
@@ -428,12 +437,13 @@ func (s *File) store(changes []ordered.Change) error {
 	return nil
 }
 
-// makeRoom begins a new memtable if the one that is written to is full. The
-// caller holds writing.
+// makeRoom begins a new memtable if the one that is written to is full, or if a header
+// that was cut short may say how many records its generation has. The caller holds
+// writing.
 func (s *File) makeRoom() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.active.count > 0 && s.fill >= s.opts.MemSize {
+	for s.active.count > 0 && (s.fill >= s.opts.MemSize || s.journal.torn) {
 		switch {
 		case s.frozen == nil:
 			if err := s.freeze(); err != nil {
@@ -482,6 +492,7 @@ func (s *File) startJournal() error {
 // journal holds is brought into it first. A kill at any time leaves one or the
 // other. The caller holds writing.
 func (s *File) adopt() error {
+	full := ErrClosed
 	for last := (*memtable)(nil); ; {
 		s.mu.Lock()
 		if s.frozen == nil && s.active.count > 0 {
@@ -493,10 +504,12 @@ func (s *File) adopt() error {
 		if frozen == nil {
 			break
 		}
-		if frozen == last { // the disk is full, and the store is being closed
-			return ErrUnavailable
+		if frozen == last {
+			return full
 		}
-		if err := s.checkpoint(frozen, func(int, int) bool { return true }); err != nil {
+		// What is in the file by then need not be brought there by the next write.
+		err := s.checkpoint(frozen, inHaste, func(cause error) bool { full = cause; return false })
+		if err != nil {
 			return err
 		}
 		last = frozen

@@ -427,3 +427,40 @@ func TestFileCommitError(t *testing.T) {
 		}
 	}
 }
+
+// TestOldJournalFull: on a full disk the first write to a file that an earlier release left is refused, and
+// the store can be closed. With space it is done, also with memtables smaller than what was left.
+func TestOldJournalFull(t *testing.T) {
+	path := unpackFile(t, "schema3-killed")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(tx Tx) error { return tx.Put([]byte("new"), []byte("1")) }
+	s := testStore(t, path, Options{NoSync: true, mapRule: mapRule{first: 1 << 20, most: info.Size()}})
+	if err := s.Update(t.Context(), put); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s = testStore(t, path, Options{NoSync: true, MemSize: 1000})
+	if err := s.Update(t.Context(), put); err != nil || s.kept.old {
+		t.Errorf("with space: %v", err)
+	}
+}
+
+// TestOldJournalOfTwo generations, the newer of which fills a memtable.
+func TestOldJournalOfTwo(t *testing.T) {
+	s := testStore(t, unpackFile(t, "schema3-killed"), Options{NoSync: true})
+	s.mu.Lock()
+	s.frozen, s.active = s.active, newMemtable()
+	s.active.newest = 1
+	s.active.put("zz", []byte("1"), 1)
+	s.fill, s.opts.MemSize = s.active.size(), 1
+	s.publish(s.state.Load().file)
+	s.mu.Unlock()
+	if err := s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte("new"), []byte("1")) }); err != nil || s.kept.old {
+		t.Error(err)
+	}
+}

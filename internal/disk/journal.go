@@ -65,6 +65,7 @@ type journal struct {
 	records    uint64    // of the generation
 	end        int64     // of the last of them
 	before     uint64    // records of the generation before
+	torn       bool      // part of the next generation's header may be there, which says how many records this one has
 	marked     [3]uint64 // what the mark says
 
 	grown   [2]int64 // length of each file, as far as this process has written it
@@ -213,14 +214,16 @@ func (j *journal) flush(f journalFile) error {
 }
 
 // next begins the next generation, and with it the other file, when the data file
-// has come to transaction tx. Its errors are those of append.
+// has come to transaction tx. Its errors are those of append. After one nothing is
+// appended before next has succeeded.
 func (j *journal) next(tx uint64) error {
 	before := j.before
-	j.before = j.records
+	j.before, j.torn = j.records, true
 	if err := j.putHeader(j.generation+1, tx); err != nil {
 		j.before = before
 		return err
 	}
+	j.torn = false
 	j.goOn()
 	return nil
 }

@@ -426,3 +426,38 @@ func TestJournalHeader(t *testing.T) {
 	}
 	checkContents(t, testStore(t, image, Options{}), map[string]string{})
 }
+
+// A shortFile has room for a part of what is written.
+type shortFile struct{ journalFile }
+
+func (f shortFile) WriteAt(b []byte, at int64) (int, error) {
+	n, _ := f.journalFile.WriteAt(b[:min(len(b), 1024)], at)
+	return n, &os.PathError{Op: "write", Path: "store-journal2", Err: syscall.ENOSPC}
+}
+
+// TestJournalHeaderFull: of the next generation's header there is room for as much as is read, and the
+// checkpoint gives up. What is written later is not passed over because of it.
+func TestJournalHeaderFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := testStore(t, path, Options{NoSync: true})
+	mustPut(t, s, "a", "1")
+	s.writing.Lock()
+	before := s.journal.files[1]
+	s.journal.files[1] = shortFile{before}
+	s.writing.Unlock()
+	s.freezeNow()
+	put := func(tx Tx) error { return tx.Put([]byte("b"), []byte("2")) }
+	if err := s.Update(t.Context(), put); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	s.writing.Lock()
+	s.journal.files[1] = before
+	s.writing.Unlock()
+	if err := s.Update(t.Context(), put); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := imageOf(t, s)
+	image := filepath.Join(t.TempDir(), "store")
+	writeImage(t, image, files)
+	checkContents(t, testStore(t, image, Options{}), map[string]string{"a": "1", "b": "2"})
+}

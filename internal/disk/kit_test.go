@@ -148,6 +148,7 @@ func (t *writeTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, err
 // test has not, and has bbolt check the whole file.
 func testStore(t testing.TB, path string, opts Options) *store {
 	t.Helper()
+	opts.ShortMap = opts.mapRule == (mapRule{}) // since a test may have hundreds of stores open
 	s, err := openStore(path, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ type mapRule struct {
 const (
 	largestMap = 4 << 40 // bytes; hundreds of times what a large file has
 	mapOf32    = 1 << 30
+	shortMap   = 1 << 30
 	grownMap   = 16 << 20 // to begin with, where the file is as long as the map
 	mapsBeside = 256 << 20
 )
@@ -179,8 +180,9 @@ const (
 // stopReads makes Views wait until the next share, in a moment in which none is
 // under way, and lets the map grow until then. They wait no longer than
 // patience for those before them: where one of these lasts, they go on beside
-// it, and writes as far as there is room in memory. It reports false when the
-// store is closed meanwhile.
+// it, and writes as far as there is room in memory. A batch that is being filled
+// reads too, but it always ends, and is waited for. It reports false when the store
+// is closed meanwhile.
 func (s *File) stopReads() (stopped bool, err error) {
 	if err := s.fileMap.makeSpace(s.path); err != nil {
 		return false, err
@@ -192,11 +194,12 @@ func (s *File) stopReads() (stopped bool, err error) {
 		s.mu.Lock()
 		err := s.share() // so that Views of before and others are told apart
 		s.mu.Unlock()
+		batches := s.begun.Load()
 		if err != nil {
 			return false, err
 		}
 		for s.files.Load() > 1 {
-			if time.Since(began) > drainTime {
+			if time.Since(began) > drainTime && s.ended.Load() >= batches {
 				s.setDraining(false)
 			}
 			select {
@@ -209,7 +212,8 @@ func (s *File) stopReads() (stopped bool, err error) {
 		s.unshare()
 		s.publish(nil)
 		s.mu.Unlock()
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(drainLook) {
+		batches = s.begun.Load()
+		for end := time.Now().Add(patience); time.Now().Before(end) || s.ended.Load() < batches; time.Sleep(drainLook) {
 			if s.files.Load() == 0 {
 				s.fileMap.letGrow()
 				return true, nil

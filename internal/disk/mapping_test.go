@@ -225,3 +225,42 @@ func TestMapGrowsForOldFile(t *testing.T) {
 		t.Errorf("of the form of an earlier release: %t, %v", s.kept.old, err)
 	}
 }
+
+// TestMapGrowsForSlowUpdates: updates that take long, while nobody else reads, are not refused for lack of map.
+func TestMapGrowsForSlowUpdates(t *testing.T) {
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 1 << 20, mapRule: smallMap})
+	for i := range 6 {
+		err := s.Update(t.Context(), func(tx Tx) error {
+			time.Sleep(drainTime + drainTime/2)
+			for n := range 10_000 {
+				if err := tx.Put(fmt.Appendf(nil, "%d %d", i, n), make([]byte, 200)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("update %d: %v", i, err)
+		}
+	}
+}
+
+// TestWriteWaiting leaves nothing of having waited.
+func TestWriteWaiting(t *testing.T) {
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, mapRule: smallMap})
+	mustPut(t, s, "a", "1")
+	tries := 0
+	s.writing.Lock()
+	err := s.writeWaiting(func(tx *bolt.Tx) error {
+		if tries++; tries == 1 {
+			return ErrFull
+		}
+		return s.kept.put(tx)
+	})
+	s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || tries != 2 || s.full != nil {
+		t.Errorf("%v after %d tries; then full: %v", err, tries, s.full)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	bolt "go.etcd.io/bbolt"
+
+	"sello/internal/ordered"
 )
 
 // A pageTree reads a bucket of a bbolt file as one transaction sees it. It
@@ -260,9 +262,13 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 	if err != nil {
 		return rawPage{}, err
 	}
-	if further := uint64(u32(b[12:])); further >= t.pages()-id {
+	further := uint64(u32(b[12:]))
+	switch {
+	case further >= t.pages()-id:
 		return rawPage{}, damagedPage(id, "is longer than the file")
-	} else if further > 0 {
+	case t.own && further > mostFurther(b): // it would be read into as much memory
+		return rawPage{}, damagedPage(id, "is longer than what it holds")
+	case further > 0:
 		if b, err = t.bytes(id, further+1); err != nil {
 			return rawPage{}, err
 		}
@@ -270,6 +276,21 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 	p := newRawPage(b)
 	p.id = id
 	return p, nil
+}
+
+// mostFurther is how many pages a page of a bucket can go on over, by its first: they
+// hold what its last entry has. If that entry's place is not on the first page it is
+// at most as long as any value.
+func mostFurther(first []byte) uint64 {
+	last := pageHeader + (int(u16(first[10:]))-1)*pageEntry
+	if last < pageHeader || last+pageEntry > pageSize {
+		return (ordered.MaxValue + pageSize) / pageSize
+	}
+	entry := first[last:]
+	if u16(first[8:]) == branchKind {
+		return (uint64(last) + uint64(u32(entry)) + uint64(u32(entry[4:]))) / pageSize
+	}
+	return (uint64(last) + uint64(u32(entry[4:])) + uint64(u32(entry[8:])) + uint64(u32(entry[12:]))) / pageSize
 }
 
 // bytes are those of n pages of the file.

@@ -50,7 +50,11 @@ func (t *pageTree) walkAll(ctx context.Context, workers int) (found inventory, e
 	}
 	err = parallel.Do(workers, len(parts), func(_, i int) (err error) {
 		defer catch(&err)
-		return parts[i].walk(parts[i].root, parts[i].depth)
+		root, err := parts[i].open()
+		if err != nil {
+			return err
+		}
+		return parts[i].walk(root, parts[i].depth)
 	})
 	if err != nil {
 		return found, err
@@ -91,6 +95,9 @@ const fewParts = 256
 // many, if there are as many pages. What is above them has been looked at.
 func (w *pageWalk) split(root rawPage) ([]*pageWalk, error) {
 	part := func(root rawPage, depth int) *pageWalk {
+		if w.own && root.id != 0 {
+			root.b = nil // there are many: each is read again where it is needed
+		}
 		return &pageWalk{pageTree: w.pageTree, ctx: w.ctx, seen: w.seen, root: root, depth: depth}
 	}
 	parts := []*pageWalk{part(root, 0)}
@@ -101,8 +108,12 @@ func (w *pageWalk) split(root rawPage) ([]*pageWalk, error) {
 				below = append(below, p)
 				continue
 			}
-			for i := range p.root.n {
-				c, err := w.take(&p.root, i)
+			root, err := p.open()
+			if err != nil {
+				return nil, err
+			}
+			for i := range root.n {
+				c, err := w.take(&root, i)
 				if err != nil {
 					return nil, err
 				}
@@ -112,6 +123,14 @@ func (w *pageWalk) split(root rawPage) ([]*pageWalk, error) {
 		parts = below
 	}
 	return parts, nil
+}
+
+// open returns the root of the part.
+func (w *pageWalk) open() (rawPage, error) {
+	if w.root.b != nil {
+		return w.root, nil
+	}
+	return w.page(w.root.id)
 }
 
 // take returns the page that an entry of a branch leads to, which it has looked
@@ -187,6 +206,11 @@ func (t *pageTree) checkFree(ctx context.Context, newest *atomic.Uint64) (err er
 // rootOn reads the journalState of a page that may once have been that of the
 // buckets.
 func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
+	defer func() {
+		if recover() != nil { // it is being written to
+			ok = false
+		}
+	}()
 	p, err := t.raw(id)
 	if err != nil || p.branch || p.layout(1, pageSize) != nil {
 		return s, false

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -522,5 +523,36 @@ func TestFingerLeavesDamage(t *testing.T) {
 		if _, ok, err := tx.Get(e.Key); !ok || err != nil {
 			t.Fatalf("%x: %t, %v", e.Key, ok, err)
 		}
+	}
+}
+
+// TestMostFurther: no page of a tree is longer than its first one tells, and one that says it is is not read.
+func TestMostFurther(t *testing.T) {
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
+	for i := range 40 {
+		mustPut(t, s, fmt.Sprint("long key ", strings.Repeat("k", i*20), i), strings.Repeat("v", i*i*40))
+	}
+	settle(s)
+	tree := s.state.Load().file.apart()
+	if _, err := tree.checkAll(t.Context(), nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	long := 0
+	for id := uint64(2); id < tree.pages(); id++ {
+		first := bytes.Clone(tree.data[id*pageSize:][:pageSize])
+		further := uint64(u32(first[12:]))
+		if kind := u16(first[8:]); tree.isFree(id) || kind != leafKind && kind != branchKind || u64(first) != id {
+			continue
+		}
+		if most := mostFurther(first); further != most {
+			t.Errorf("page %d goes on over %d pages, and by its first %d", id, further, most)
+		}
+		if further > 0 {
+			long++
+			id += further
+		}
+	}
+	if long == 0 {
+		t.Error("there is no long page")
 	}
 }

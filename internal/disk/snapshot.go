@@ -27,7 +27,9 @@ func (s *File) acquire() (*fileState, error) {
 		case state == nil:
 			return nil, ErrClosed
 		case state.file == nil:
-			s.awaitFile()
+			if !s.awaitFile() {
+				return nil, ErrFailed
+			}
 		case state.file.hold():
 			return state, nil
 		}
@@ -85,7 +87,7 @@ func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 			return state, nil
 		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
 			return &fileState{file: state.file}, nil
-		case s.full != nil || s.kept.old || s.broken.Load():
+		case s.full != nil || s.kept.old || s.broken.Load() || s.stopping():
 			s.mu.Unlock()
 			state, err := s.acquire()
 			s.mu.Lock()
@@ -107,7 +109,7 @@ func (s *File) freezeNow() {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen != nil || s.active.count == 0 {
+	if s.frozen != nil || s.active.count == 0 || s.stopping() {
 		return
 	}
 	if err := s.freeze(); err != nil {
@@ -125,16 +127,34 @@ func (t *Snapshot) Share() *Snapshot {
 }
 
 // Release ends the use of what File.Snapshot has returned.
-func (t *Snapshot) Release() { t.release() }
+func (t *Snapshot) Release() {
+	t.release()
+	t.ended.Add(1)
+}
 
 func (s *fileState) release() { s.file.release() }
 
-// awaitFile waits until Views can read from the file again.
-func (s *File) awaitFile() {
+// awaitFile waits until Views can read from the file again. It reports false if they
+// never can.
+func (s *File) awaitFile() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for state := s.state.Load(); state != nil && state.file == nil; state = s.state.Load() {
+		if s.lost {
+			return false
+		}
 		s.changed.Wait()
+	}
+	return true
+}
+
+// stopping reports whether the store is being closed.
+func (s *File) stopping() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -223,8 +243,9 @@ func (f *fileTx) release() {
 // it hands out live as long as it does, and must not be changed.
 type Snapshot struct {
 	*fileState
-	at       pageFinger // in the file
-	courtesy *courtesy  // of a View that takes long; else nil
+	at       pageFinger    // in the file
+	courtesy *courtesy     // of a View that takes long; else nil
+	ended    *atomic.Int64 // of the File whose Snapshot has returned it; else nil
 }
 
 // Get returns the value of key; ok is false where there is none. An error is
