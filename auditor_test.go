@@ -389,7 +389,7 @@ func TestCrashMutants(t *testing.T) {
 			{"request.go", "return answer{status, body, false}, t.keepReplay(req.retries, status, body)\n\t})\n", `return answer{status, body, false}, nil
 				})
 				if err == nil && !given.replayed {
-					_, err = write(ctx, x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+					_, err = write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
 						return given, t.keepReplay(req.retries, given.status, given.body)
 					})
 				}
