@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sello/internal/contact"
 )
 
 // The public API (spec.md and contract.md §7). Handlers read what the client
@@ -238,7 +240,7 @@ func email(in input, text string, present bool, name string) string {
 	if !present {
 		return ""
 	}
-	address, ok := normalizeEmail(text)
+	address, ok := contact.Email(text)
 	if !ok {
 		in.fail(newError("email_invalid").on(name))
 	}
@@ -249,7 +251,7 @@ func phone(in input, cfg *config, text string, present bool, name string) string
 	if !present {
 		return ""
 	}
-	number, ok := normalizePhone(cfg.Organization.Profile.Country, text)
+	number, ok := contact.Phone(text, cfg.Organization.Profile.Country)
 	if !ok {
 		in.fail(newError("phone_invalid").on(name))
 	}

@@ -670,9 +670,6 @@ func TestFuzzFindsFaults(t *testing.T) {
 	if fault := recordFault[forgetful]([]byte{recordVersion, 7}); fault == "" {
 		t.Error("a record that is not written as it is read is not found")
 	}
-	if isEmail("a@b") || isEmail("ana@example.123") || !isEmail(" Ana@Example.com ") {
-		t.Error("isEmail")
-	}
 	for _, body := range []string{`{"a":1,"a":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `{} {}`, `null`} {
 		if isStrictObject([]byte(body)) {
 			t.Errorf("%s is strict", body)
