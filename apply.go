@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/tz"
 )
 
 // A document is what `sello apply` takes and `sello export` gives: all of an
@@ -398,7 +400,7 @@ func (ck *checker) document(d *document) {
 	ck.require(countryForm.MatchString(o.Profile.Country), "organization.profile.country", "debe ser un código de país de dos letras")
 	ck.url("organization.profile.logoUrl", o.Profile.LogoURL)
 	ck.require(o.Profile.PrimaryColor == nil || colorForm.MatchString(*o.Profile.PrimaryColor), "organization.profile.primaryColor", "debe ser un color como #5B3A29")
-	zone, err := loadZone(o.Settings.Timezone)
+	zone, err := tz.Load(o.Settings.Timezone)
 	ck.require(err == nil && o.Settings.Timezone != "" && o.Settings.Timezone != "Local", "organization.settings.timezone", "debe ser una zona horaria IANA")
 	ck.require(currencyForm.MatchString(o.Settings.Currency), "organization.settings.currency", "debe ser un código de moneda de tres letras")
 	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")

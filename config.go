@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"sello/internal/tz"
 )
 
 // The configuration of one organization: what it sells loyalty with. It
@@ -213,7 +215,7 @@ func parseConfig(raw []byte) (*config, error) {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	var err error
-	if c.zone, err = loadZone(c.Organization.Settings.Timezone); err != nil {
+	if c.zone, err = tz.Load(c.Organization.Settings.Timezone); err != nil {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	for _, p := range c.Programs {

@@ -1,4 +1,4 @@
-package main
+package tz
 
 import (
 	"archive/zip"
@@ -21,8 +21,8 @@ var zoneFiles = sync.OnceValues(func() (*zip.Reader, error) {
 	return zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 })
 
-// loadZone finds a time zone by its IANA name, to the letter.
-func loadZone(name string) (*time.Location, error) {
+// Load finds a time zone by its IANA name, to the letter.
+func Load(name string) (*time.Location, error) {
 	files, err := zoneFiles()
 	if err != nil {
 		return nil, err
