@@ -1,3 +1,6 @@
+// Package tz holds the time zones of the world. The standard library would look
+// for them on the machine first, and another machine may know other rules; what
+// depends on a zone must come out the same everywhere.
 package tz
 
 import (
@@ -10,18 +13,19 @@ import (
 	"time"
 )
 
-// The time zones of the world, a copy of GOROOT/lib/time/zoneinfo.zip. The
-// standard library would look at the machine's first, and another machine may
-// know other rules: days, expiry and statistics must not depend on it.
+// zoneinfo is a copy of GOROOT/lib/time/zoneinfo.zip.
 //
 //go:embed zoneinfo.zip
 var zoneinfo []byte
 
+// zoneFiles opens zoneinfo, once.
 var zoneFiles = sync.OnceValues(func() (*zip.Reader, error) {
 	return zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 })
 
-// Load finds a time zone by its IANA name, to the letter.
+// Load returns the time zone of an IANA name such as "America/Mexico_City".
+// Case counts. "" and "Local", which the standard library accepts, are no
+// names.
 func Load(name string) (*time.Location, error) {
 	files, err := zoneFiles()
 	if err != nil {
