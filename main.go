@@ -1,6 +1,3 @@
-// Sello is a customer-loyalty backend: an organization's shops and apps call
-// its HTTP API to enrol customers, register sales, give and take points, and
-// redeem rewards. It keeps everything in one file.
 package main
 
 import (
