@@ -46,8 +46,8 @@
 //
 //	decimal.go           exact amounts of points and money
 //	fraction.go          exact numbers before they are rounded
-//	calendar.go          days of a time zone
 //	clock.go             moments, ids, and the randomness they are made from
+//	calendar.go          days of a time zone; moments as clients write them
 //	encode.go            JSON that is written by hand
 //
 // # The seam

@@ -155,16 +155,6 @@ func appendJSONID(b []byte, v *id) []byte {
 	return v.appendJSON(b)
 }
 
-// appendJSON writes the zero id as MarshalText does.
-func (u id) appendJSON(b []byte) []byte {
-	if u == (id{}) {
-		return append(b, `""`...)
-	}
-	b = append(b, `"00000000-0000-0000-0000-000000000000"`...)
-	u.encode(b[len(b)-37:])
-	return b
-}
-
 func appendJSONText(b []byte, s *string) []byte {
 	if s == nil {
 		return append(b, "null"...)
@@ -200,33 +190,3 @@ func appendEscaped(b []byte, s string) []byte {
 	e.Encode(s) // a string and a buffer in memory cannot fail
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
-
-// appendJSON writes an absent moment (0 or never) as null.
-func (i instant) appendJSON(b []byte) []byte {
-	if i == 0 || i == never {
-		return append(b, "null"...)
-	}
-	return append(i.append(append(b, '"')), '"')
-}
-
-// append writes i in layoutMillis.
-func (i instant) append(b []byte) []byte {
-	t := i.time()
-	year, month, day := t.Date()
-	if year < 1000 || year > 9999 {
-		return t.AppendFormat(b, layoutMillis)
-	}
-	hour, min, sec := t.Clock()
-	b = strconv.AppendInt(b, int64(year), 10)
-	b = append2(append(b, '-'), int(month))
-	b = append2(append(b, '-'), day)
-	b = append2(append(b, 'T'), hour)
-	b = append2(append(b, ':'), min)
-	b = append2(append(b, ':'), sec)
-	milli := t.Nanosecond() / 1e6
-	b = append(b, '.', byte('0'+milli/100))
-	return append(append2(b, milli%100), 'Z')
-}
-
-// append2 appends n, which is below 100, as two digits.
-func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
