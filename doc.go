@@ -88,13 +88,14 @@
 // # The model
 //
 //	codec.go             how records are spelled
-//	model.go             every key of the store, and a transaction of one organization
+//	model.go             every key of the store
 //	ledger.go            hashes of movements
 //	sets.go              sets of customers' numbers
 //	pack.go              how answers are kept short
 //
 // # The domain
 //
+//	engine.go            transactions of one organization at one moment
 //	cache.go             settings kept between requests
 //	schema.go            the schema's version and migrations
 //	latest.go            the moment of the last write

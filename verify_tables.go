@@ -143,8 +143,6 @@ func (v *verifier) hashNumber(k []byte, n uint64) uint64 {
 	return v.hash(k, value[:])
 }
 
-func numberValue(n uint64) []byte { return key(nil).u64(n) }
-
 // has says that a table must have an entry.
 func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	v.want[t].add(v.hash(k, value))
