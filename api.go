@@ -8,7 +8,6 @@ import (
 	"errors"
 	"math/big"
 	"net/http"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,34 +85,6 @@ func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, erro
 	return l, nil
 }
 
-// A pacer lets others have the processor where what is done takes long, so that
-// small requests do not wait behind a long list. It begins with the first pause.
-type pacer struct {
-	n     int
-	since time.Time
-}
-
-const (
-	// longTurn is how long one may have the processor before it is worth it to let
-	// others have it: that wakes another one.
-	longTurn  = 200 * time.Microsecond
-	lookEvery = 16 // pauses
-)
-
-// pause is called for each element.
-func (p *pacer) pause() {
-	if p.n++; p.n%lookEvery > 0 {
-		return
-	}
-	switch now := time.Now(); {
-	case p.since.IsZero():
-		p.since = now
-	case now.Sub(p.since) > longTurn:
-		runtime.Gosched()
-		p.since = time.Now()
-	}
-}
-
 // An appendedList is a list that is written by hand.
 type appendedList[T jsonAppender] list[T]
 
@@ -177,15 +148,6 @@ func choice(in input, text string, present bool, name, code string, words []stri
 		in.fail(newError(code).on(name))
 	}
 	return words[0]
-}
-
-// alternatives lists words as Spanish does: a, b o c.
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " o " + words[last]
 }
 
 // moment reads a parameter that is a moment; absent is otherwise.
@@ -487,11 +449,6 @@ type usedLot struct {
 	ExpiresAt  instant `json:"expiresAt"`
 }
 
-const (
-	typeCredit = "Credit"
-	typeDebit  = "Debit"
-)
-
 func (t *txn) movementShape(m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
 	s := movementShape{
@@ -507,30 +464,6 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 		s.Lots = append(s.Lots, usedLot{movementID(m.Customer, u.Seq), u.Amount, u.Expires})
 	}
 	return s, nil
-}
-
-func (m *movement) movementType() string {
-	if m.Amount < 0 {
-		return typeDebit
-	}
-	return typeCredit
-}
-
-// programOf is the program that a request names, or the customer's own.
-func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
-	if !given {
-		return t.cfg.programNumber(c.Program), nil
-	}
-	return t.program(named)
-}
-
-// program finds a program of this organization; any id that is not one is
-// program_not_found.
-func (t *txn) program(pid id) (*program, error) {
-	if p := t.cfg.program(pid); p != nil {
-		return p, nil
-	}
-	return nil, newError("program_not_found")
 }
 
 func getBalance(r *request) (action, error) {

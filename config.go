@@ -285,3 +285,20 @@ func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
 	}
 	return instantOf(t)
 }
+
+// programOf is the program that a request names, or the customer's own.
+func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
+	if !given {
+		return t.cfg.programNumber(c.Program), nil
+	}
+	return t.program(named)
+}
+
+// program finds a program of this organization; any id that is not one is
+// program_not_found.
+func (t *txn) program(pid id) (*program, error) {
+	if p := t.cfg.program(pid); p != nil {
+		return p, nil
+	}
+	return nil, newError("program_not_found")
+}

@@ -28,7 +28,7 @@
 //     written to the store once a second;
 //   - the refused requests of each source (sources.go), and its connections;
 //   - room for large requests (room.go);
-//   - which imports are under way (import.go);
+//   - which imports are under way (sweep.go);
 //   - settings, keys and names of replays that were read before (cache.go,
 //     idempotency.go, replayfilter.go). Each says in its comment how it learns
 //     of a change: today, because one process has a file open at a time.
@@ -54,6 +54,7 @@
 //
 //	store.go             ordered keys with transactions: the contract of every backend; overlays
 //	parallel.go          several goroutines that share out tasks
+//	stoppable.go         a transaction that ends with a context
 //	store_queue.go       group commit
 //	store_mem.go         a backend in memory
 //

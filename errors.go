@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strings"
 )
 
 // errorTable is every error a client can get: code → status and Spanish text
@@ -81,6 +82,16 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code }
 
+// errorBody is what every error looks like (contract §2).
+type errorBody struct {
+	StatusCode int            `json:"statusCode"`
+	Code       string         `json:"code"`
+	Message    string         `json:"message"`
+	RequestID  string         `json:"requestId"`
+	Field      string         `json:"field,omitempty"`
+	Context    map[string]any `json:"context,omitempty"`
+}
+
 // Is makes two errors of the same code alike to errors.Is.
 func (e *apiError) Is(target error) bool {
 	t, ok := target.(*apiError)
@@ -148,4 +159,13 @@ func publicError(err error) *apiError {
 		return newError("unavailable").header("Retry-After", "1")
 	}
 	return newError("internal")
+}
+
+// alternatives lists words as Spanish does: a, b o c.
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " o " + words[last]
 }

@@ -641,6 +641,18 @@ func movementID(cust id, seq uint64) id {
 	return cust.derive("movement", strconv.FormatUint(seq, 10))
 }
 
+const (
+	typeCredit = "Credit"
+	typeDebit  = "Debit"
+)
+
+func (m *movement) movementType() string {
+	if m.Amount < 0 {
+		return typeDebit
+	}
+	return typeCredit
+}
+
 // Categories of movements (spec: Points movement categories). Expiration and
 // Return are the system's own.
 const (

@@ -488,16 +488,6 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 	return status, body, err
 }
 
-// errorBody is what every error looks like (contract §2).
-type errorBody struct {
-	StatusCode int            `json:"statusCode"`
-	Code       string         `json:"code"`
-	Message    string         `json:"message"`
-	RequestID  string         `json:"requestId"`
-	Field      string         `json:"field,omitempty"`
-	Context    map[string]any `json:"context,omitempty"`
-}
-
 // WriteHeader and Write are called by ServeMux alone, where it finds no route:
 // with 404 or, the Allow header set, 405. Its text gives way to our own.
 
