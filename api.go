@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math/big"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +53,23 @@ func (a *api) routes() []route {
 		{"GET /livez", "", isAlive},
 		{"GET /readyz", "", a.isReady},
 	}
+}
+
+func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
+	a := &api{
+		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(),
+		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
+		idPrefix: rand.Text()[:16],
+	}
+	for _, r := range a.routes() {
+		_, path, _ := strings.Cut(r.pattern, " ")
+		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
+			x := w.(*exchange)
+			x.route = path
+			x.serve(&r, req)
+		})
+	}
+	return a
 }
 
 // Reading what the client sent.

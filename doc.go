@@ -26,7 +26,7 @@
 //
 //   - the sliding minute of each key's limit (limits.go); days and months are
 //     written to the store once a second;
-//   - the refused requests of each source (sources.go), and its connections;
+//   - the refused requests of each source (sources.go) and its connections (gate.go);
 //   - room for large requests (room.go);
 //   - which imports are under way (sweep.go);
 //   - settings, keys and names of replays that were read before (cache.go,
@@ -127,11 +127,12 @@
 //	limits.go            limits of API keys
 //	room.go              room for large requests
 //	log.go               lines of the log
-//	sources.go           what one source may take of the server
+//	sources.go           how often a source may be refused
 //	files_unix.go        open files and sockets, by system
 //	request.go           the way of a request, from route to log line
 //	refusals.go          requests that net/http refuses, in our words
 //	unwatched.go         connections that net/http does not watch
+//	gate.go              how many connections there may be
 //	api.go               routes, handlers and shapes
 //
 // # Administration
