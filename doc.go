@@ -48,13 +48,14 @@
 //	fraction.go          exact numbers before they are rounded
 //	clock.go             moments, ids, and the randomness they are made from
 //	calendar.go          days of a time zone; moments as clients write them
-//	encode.go            JSON that is written by hand
+//	encode.go            JSON that is written without reflection
 //
 // # The seam
 //
 //	store.go             ordered keys with transactions: the contract of every backend; overlays
 //	parallel.go          several goroutines that share out tasks
 //	stoppable.go         a transaction that ends with a context
+//	pacer.go             long work that lets short work go first
 //	store_queue.go       group commit
 //	store_mem.go         a backend in memory
 //
@@ -125,6 +126,7 @@
 // # The way of a request
 //
 //	limits.go            limits of API keys
+//	shapes.go            what clients get
 //	room.go              room for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused
@@ -133,7 +135,8 @@
 //	refusals.go          requests that net/http refuses, in our words
 //	unwatched.go         connections that net/http does not watch
 //	gate.go              how many connections there may be
-//	api.go               routes, handlers and shapes
+//	inputs.go            readers of input that the API and imports share
+//	api.go               routes and handlers
 //
 // # Administration
 //

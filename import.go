@@ -458,20 +458,6 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 	return list, nil
 }
 
-// spelled reads a number as a file spells it.
-func spelled(in input, name, text string) decimal {
-	d, err := parseDecimal(trimBlanks(text))
-	switch {
-	case errors.Is(err, errTooPrecise):
-		in.fail(newError("too_precise").on(name))
-	case errors.Is(err, errTooLarge):
-		in.fail(newError("too_large").on(name))
-	case err != nil:
-		in.invalid(name, "debe ser un número")
-	}
-	return d
-}
-
 // Exporting: pages of rows, so that no answer holds a whole organization.
 
 type exportRequest struct {

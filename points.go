@@ -933,6 +933,12 @@ type expiring struct {
 	ExpiresAt instant `json:"expiresAt"`
 }
 
+func (v expiring) appendJSON(b []byte) []byte {
+	b = v.Amount.append(append(b, `{"amount":`...))
+	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	return append(b, '}')
+}
+
 // maxExpiring bounds the list of expiring points (contract §7).
 const maxExpiring = 100
 
