@@ -140,6 +140,7 @@
 //
 // # Administration
 //
+//	words.go             what the system, the store and the command line say, in Spanish
 //	backup.go            copies of the file, and when they are made
 //	verify.go            everything recomputed and compared
 //	verify_tables.go     tables compared by sums
@@ -148,13 +149,15 @@
 //	verify_search.go     the search index
 //	verify_accounts.go   movements played again
 //	verify_customers.go  customers, their sales and redemptions
+//	admin.go             what commands ask for
 //	import.go            customers and sales taken in; rows of exports
-//	admin.go             what commands ask for, on the socket or directly
+//	socket.go            how a command reaches the server that has the file open
 //
 // # The command line
 //
 //	memory.go            how much memory a server takes
+//	commands.go          a command line and its flags; the commands that are short
 //	csv.go               the commands that read and write CSV
 //	serve.go             serving; the demo
-//	main.go              the commands, their flags and their words
+//	main.go              the table of commands
 package main
