@@ -47,7 +47,7 @@ type applied struct {
 func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 	doc, problems := readDocument(raw)
 	if len(problems) > 0 {
-		return nil, adminErrorf("el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
+		return nil, invalidDocument(problems)
 	}
 	number, err := organizationNumber(tx, doc.Organization.Slug)
 	if err != nil {
@@ -74,7 +74,7 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return nil, adminErrorf("el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
+		return nil, invalidDocument(problems)
 	}
 	result := &applied{Organization: doc.Organization.Slug, Created: number == 0, DryRun: dryRun}
 	if result.Changes, err = differences(old, next); err != nil {
@@ -107,6 +107,10 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		return nil, err
 	}
 	return result, saveConfig(tx, next)
+}
+
+func invalidDocument(problems []string) error {
+	return operatorErrorf("", "el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
 }
 
 func hasCustomers(tx Tx, org uint32) (bool, error) {

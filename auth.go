@@ -278,29 +278,35 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	}
 	switch {
 	case !t.cfg.Organization.Plan.APIAccess:
-		return nil, "", adminErrorf("%s", errorTable["plan_without_api"].message)
+		return nil, "", operatorErrorf("", "%s", errorTable["plan_without_api"].message)
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
-		return nil, "", usageErrorf("la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
-	case k.RateLimit < 0 || k.DailyLimit < 0 || k.MonthlyLimit < 0:
-		return nil, "", usageErrorf("los límites deben ser mayores a 0")
+		return nil, "", operatorErrorf("name", "la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
+	}
+	for _, limit := range [...]struct {
+		field string
+		n     int
+	}{{"rateLimit", k.RateLimit}, {"dailyLimit", k.DailyLimit}, {"monthlyLimit", k.MonthlyLimit}} {
+		if limit.n < 0 {
+			return nil, "", operatorErrorf(limit.field, "los límites deben ser mayores a 0")
+		}
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(scopes, s) {
-			return nil, "", usageErrorf("scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
+			return nil, "", operatorErrorf("scopes", "scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
 		}
 	}
 	for _, s := range k.IPWhitelist {
 		if _, err := parseNetwork(s); err != nil {
-			return nil, "", usageErrorf("dirección o bloque CIDR no válido: %q", s)
+			return nil, "", operatorErrorf("ipWhitelist", "dirección o bloque CIDR no válido: %q", s)
 		}
 	}
 	if in.Expires != "" {
 		at, ok := parseMoment(in.Expires, t.cfg.zone, true)
 		if !ok {
-			return nil, "", usageErrorf("la expiración no es una fecha como 2027-01-01: %q", in.Expires)
+			return nil, "", operatorErrorf("expires", "la expiración no es una fecha como 2027-01-01: %q", in.Expires)
 		}
 		if at <= t.now {
-			return nil, "", usageErrorf("la fecha de expiración debe ser futura: %q", in.Expires)
+			return nil, "", operatorErrorf("expires", "la fecha de expiración debe ser futura: %q", in.Expires)
 		}
 		k.ExpiresAt = at
 	}
@@ -346,17 +352,17 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 func (t *txn) revokeKey(given string) (*apiKey, error) {
 	keyID, ok := parseID(given)
 	if strings.Contains(given, keyPrefix) { // a secret, which no error may repeat
-		return nil, adminErrorf("una clave se revoca por su id, que muestra sello key list, no por su texto")
+		return nil, operatorErrorf("", "una clave se revoca por su id, que muestra sello key list, no por su texto")
 	}
 	if !ok {
-		return nil, adminErrorf("no hay ninguna clave %q", given)
+		return nil, operatorErrorf("", "no hay ninguna clave %q", given)
 	}
 	value, ok, err := t.Get(orgKey('k', t.org).id(keyID))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, adminErrorf("no hay ninguna clave %q", given)
+		return nil, operatorErrorf("", "no hay ninguna clave %q", given)
 	}
 	hash := [32]byte(value)
 	k, err := keyByHash(t.Tx, hash)

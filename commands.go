@@ -297,7 +297,7 @@ func runApply(ctx context.Context, c *invocation) error {
 		return adminErrorf("%s no es JSON válido", c.args[0])
 	}
 	if _, problems := readDocument(raw); len(problems) > 0 { // a file is not made for a document that is wrong
-		return adminErrorf("el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
+		return invalidDocument(problems)
 	}
 	return c.withAdmin(true, func(call adminCaller) error {
 		var out applied

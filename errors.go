@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -146,6 +147,17 @@ func invalidField(field, message string) *apiError {
 	e := newError("invalid_field")
 	e.field, e.message = field, message
 	return e
+}
+
+// An operatorError is why what an operator asked for is not done, in words for
+// whoever asked. field is what of it is at fault, as keyRequest and the like
+// call it; "" where nothing is, and it cannot be done as things are.
+type operatorError struct{ field, message string }
+
+func (e *operatorError) Error() string { return e.message }
+
+func operatorErrorf(field, format string, args ...any) error {
+	return &operatorError{field, fmt.Sprintf(format, args...)}
 }
 
 // publicError turns any error into the client's. What it does not know is

@@ -44,7 +44,8 @@ func operation[In, Out any](fn func(context.Context, In) (Out, error)) func(cont
 		if err := json.Unmarshal(raw, &in); err != nil {
 			return nil, err
 		}
-		return fn(ctx, in)
+		out, err := fn(ctx, in)
+		return out, onCommandLine(err)
 	}
 }
 
@@ -156,8 +157,9 @@ func logOperation(ctx context.Context, log *slog.Logger, name string, result any
 	if err != nil {
 		level, told = slog.LevelError, append(told, "cause", err.Error())
 		_, refused := errors.AsType[*adminError](err)
+		_, undone := errors.AsType[*operatorError](err)
 		_, usage := errors.AsType[*usageError](err)
-		if refused || usage || ctx.Err() != nil {
+		if refused || undone || usage || ctx.Err() != nil {
 			level = slog.LevelWarn
 		}
 	}

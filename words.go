@@ -23,6 +23,15 @@ func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
+// onCommandLine makes of a fault of a field one of the command line, whose
+// flags the fields are.
+func onCommandLine(err error) error {
+	if e, ok := errors.AsType[*operatorError](err); ok && e.field != "" {
+		return &usageError{e.message}
+	}
+	return err
+}
+
 // An adminError is a fault in the words of whoever runs a command.
 type adminError struct {
 	message string
