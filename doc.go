@@ -142,13 +142,16 @@
 //
 //	words.go             what the system, the store and the command line say, in Spanish
 //	backup.go            copies of the file, and when they are made
-//	verify.go            everything recomputed and compared
-//	verify_tables.go     tables compared by sums
-//	verify_gather.go     records of customers brought together
-//	verify_sales.go      sales: lists, indexes, log
+//	verify_kinds.go      verify: which tables are compared, and how
+//	verify_gather.go     records brought together by customer
+//	verify_history.go    what a customer's records add up to
+//	verify_run.go        a part of a verification, and what it finds
 //	verify_search.go     the search index
+//	verify_tables.go     tables and what they hold; strays
+//	verify_sales.go      lists, indexes and the log of sales; redemptions
 //	verify_accounts.go   movements played again
 //	verify_customers.go  customers, their sales and redemptions
+//	verify.go            what is done in which order; an organization as a whole
 //	admin.go             what commands ask for
 //	import.go            customers and sales taken in; rows of exports
 //	socket.go            how a command reaches the server that has the file open
