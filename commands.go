@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -78,7 +77,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 				c.help(cmd)
 				return err
 			}
-			return &usageError{c.flagFault(err)}
+			return &usageError{flagFault(c.set, err)}
 		}
 		if args = c.set.Args(); len(args) == 0 {
 			break
@@ -109,35 +108,6 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	return nil
 }
-
-// flagFault puts into Spanish what package flag says of a command line.
-func (c *invocation) flagFault(err error) string {
-	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		return "opción desconocida: " + name
-	}
-	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
-		return "falta el valor de " + name
-	}
-	if text, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
-		return "opción mal escrita: " + text
-	}
-	if m := badFlagValue.FindStringSubmatch(text); m != nil {
-		return badValue(m[2], m[1], c.set.Lookup(m[2][1:]))
-	}
-	return text
-}
-
-// badValue says what a flag takes instead of a value.
-func badValue(name, value string, f *flag.Flag) string {
-	kind, about := flag.UnquoteUsage(f)
-	if kind == "" {
-		about = "true o false"
-	}
-	return fmt.Sprintf("valor no válido para %s: %s (%s)", name, value, about)
-}
-
-var badFlagValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
 
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))

@@ -29,9 +29,10 @@
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
 //   - room for large requests (room.go);
 //   - which imports are under way (sweep.go);
+//   - what was last thought of the machine's clock (wallclock.go);
 //   - settings, keys and names of replays that were read before (cache.go,
-//     idempotency.go, replayfilter.go). Each says in its comment how it learns
-//     of a change: today, because one process has a file open at a time.
+//     auth.go, idempotency.go, replayfilter.go). Each says in its comment how it
+//     learns of a change: today, because one process has a file open at a time.
 //
 // # The order of the files
 //

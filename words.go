@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"net"
@@ -22,6 +23,35 @@ func (e *usageError) Error() string { return e.message }
 func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
+
+// flagFault puts into Spanish what package flag says of a command line.
+func flagFault(set *flag.FlagSet, err error) string {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		return "opción desconocida: " + name
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
+		return "falta el valor de " + name
+	}
+	if text, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
+		return "opción mal escrita: " + text
+	}
+	if m := badFlagValue.FindStringSubmatch(text); m != nil {
+		return badValue(m[2], m[1], set.Lookup(m[2][1:]))
+	}
+	return text
+}
+
+// badValue says what a flag takes instead of a value.
+func badValue(name, value string, f *flag.Flag) string {
+	kind, about := flag.UnquoteUsage(f)
+	if kind == "" {
+		about = "true o false"
+	}
+	return fmt.Sprintf("valor no válido para %s: %s (%s)", name, value, about)
+}
+
+var badFlagValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
 
 // onCommandLine makes of a fault of a field one of the command line, whose
 // flags the fields are.
