@@ -3,14 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"encoding/json"
-	"errors"
-	"math/big"
+	"log/slog"
 	"net/http"
-	"runtime"
+	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -51,324 +50,24 @@ func (a *api) routes() []route {
 	}
 }
 
-// Reading what the client sent.
-
-// A list is the envelope of a paged list (spec: Pagination envelope).
-type list[T any] struct {
-	Data []T      `json:"data"`
-	Meta listMeta `json:"meta"`
-}
-
-type listMeta struct {
-	CurrentPage     uint64 `json:"currentPage"`
-	Total           uint64 `json:"total"`
-	HasNextPage     bool   `json:"hasNextPage"`
-	HasPreviousPage bool   `json:"hasPreviousPage"`
-}
-
-func newListMeta(total uint64, p page) listMeta {
-	return listMeta{p.number, total, p.skip()+p.limit < total, p.number > 1 && total > 0}
-}
-
-func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, error)) (list[T], error) {
-	l := list[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
-	var turn pacer
-	for _, r := range records {
-		v, err := shape(r)
-		if err != nil {
-			return l, err
-		}
-		l.Data = append(l.Data, v)
-		turn.pause()
+func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
+	a := &api{
+		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(),
+		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
+		idPrefix: rand.Text()[:16],
 	}
-	return l, nil
-}
-
-// A pacer lets others have the processor where what is done takes long, so that
-// small requests do not wait behind a long list. It begins with the first pause.
-type pacer struct {
-	n     int
-	since time.Time
-}
-
-const (
-	// longTurn is how long one may have the processor before it is worth it to let
-	// others have it: that wakes another one.
-	longTurn  = 200 * time.Microsecond
-	lookEvery = 16 // pauses
-)
-
-// pause is called for each element.
-func (p *pacer) pause() {
-	if p.n++; p.n%lookEvery > 0 {
-		return
+	for _, r := range a.routes() {
+		_, path, _ := strings.Cut(r.pattern, " ")
+		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
+			x := w.(*exchange)
+			x.route = path
+			x.serve(&r, req)
+		})
 	}
-	switch now := time.Now(); {
-	case p.since.IsZero():
-		p.since = now
-	case now.Sub(p.since) > longTurn:
-		runtime.Gosched()
-		p.since = time.Now()
-	}
-}
-
-// An appendedList is a list that is written by hand.
-type appendedList[T jsonAppender] list[T]
-
-func newAppendedList[R any, T jsonAppender](records []R, total uint64, p page, shape func(R) (T, error)) (appendedList[T], error) {
-	l, err := newList(records, total, p, shape)
-	return appendedList[T](l), err
-}
-
-// Lengths of texts, in characters, and of lists (contract §1).
-const (
-	maxName       = 100
-	maxComment    = 500
-	maxSearch     = 100
-	maxSKU        = 100
-	maxExternalID = 255
-	maxItems      = 500 // of one sale
-)
-
-const (
-	defaultLimit = 20
-	maxLimit     = 100
-	maxPage      = 1<<53 - 1 // what JavaScript holds exactly; far beyond any list
-)
-
-// page reads page and limit. A limit above the maximum is served as the
-// maximum (contract §2).
-func (r *request) page() page {
-	r.large = true
-	p := page{1, defaultLimit}
-	whole := func(name, code string, n *uint64) {
-		text, ok := r.query.text(name, 100)
-		if !ok {
-			return
-		}
-		v, err := strconv.ParseInt(text, 10, 64) // one too large for an int64 becomes the largest
-		if err != nil && !errors.Is(err, strconv.ErrRange) || v < 1 {
-			r.query.fail(newError(code).on(name))
-			return
-		}
-		*n = min(uint64(v), maxPage)
-	}
-	whole("page", "page_invalid", &p.number)
-	whole("limit", "limit_invalid", &p.limit)
-	p.limit = min(p.limit, maxLimit)
-	return p
-}
-
-// choice is a field or parameter that must be one of a few words; the first
-// of them where it is absent. code is the fault's; "" for invalid_field.
-func choice(in input, text string, present bool, name, code string, words []string) string {
-	if !present {
-		return words[0]
-	}
-	if slices.Contains(words, text) {
-		return text
-	}
-	if code == "" {
-		named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
-		in.invalid(name, "debe ser "+alternatives(named))
-	} else {
-		in.fail(newError(code).on(name))
-	}
-	return words[0]
-}
-
-// alternatives lists words as Spanish does: a, b o c.
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " o " + words[last]
-}
-
-// moment reads a parameter that is a moment; absent is otherwise.
-func (r *request) moment(name string, otherwise instant, endOfDay bool) instant {
-	text, present := r.query.text(name, 100)
-	if !present {
-		return otherwise
-	}
-	at, ok := parseMoment(text, r.cfg.zone, endOfDay)
-	if !ok {
-		r.query.invalid(name, "debe ser una fecha ISO 8601")
-	}
-	return at
-}
-
-// flag reads a parameter that is true or false; absent is false.
-func (r *request) flag(name string) bool {
-	text, _ := r.query.text(name, 10)
-	if text != "" && text != "true" && text != "false" {
-		r.query.invalid(name, "debe ser true o false")
-	}
-	return text == "true"
-}
-
-// above reads a number above zero, which must be there.
-func (r *request) above0(name, code string) decimal {
-	d, present := r.fields.number(name)
-	if r.fields.err == nil && (!present || d <= 0) {
-		r.fields.fail(newError(code).on(name))
-	}
-	return d
-}
-
-func (r *request) comment() string {
-	text, _ := r.fields.textOr("comment", maxComment, "comment_too_long")
-	return text
-}
-
-// requiredID reads an id of the body that must be there. Whether anything has
-// it shows later.
-func (r *request) requiredID(name, code string) id {
-	u, present := r.fields.id(name)
-	if !present {
-		r.fields.fail(newError(code).on(name))
-	}
-	return u
-}
-
-// email and phone normalize what was sent; "" if nothing was.
-
-func email(in input, text string, present bool, name string) string {
-	if !present {
-		return ""
-	}
-	address, ok := normalizeEmail(text)
-	if !ok {
-		in.fail(newError("email_invalid").on(name))
-	}
-	return address
-}
-
-func phone(in input, cfg *config, text string, present bool, name string) string {
-	if !present {
-		return ""
-	}
-	number, ok := normalizePhone(cfg.Organization.Profile.Country, text)
-	if !ok {
-		in.fail(newError("phone_invalid").on(name))
-	}
-	return number
-}
-
-// Shaping what the client gets. Absent values are null (contract §1).
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func idOrNull(u id) *id {
-	if u == (id{}) {
-		return nil
-	}
-	return &u
+	return a
 }
 
 // Customers.
-
-type customerItem struct {
-	ID               id      `json:"id"`
-	Name             string  `json:"name"`
-	Status           string  `json:"status"`
-	LoyaltyProgramID id      `json:"loyaltyProgramId"`
-	TierName         *string `json:"tierName"`
-}
-
-type customerDetail struct {
-	ID                id         `json:"id"`
-	Name              string     `json:"name"`
-	FirstName         *string    `json:"firstName"`
-	LastName          *string    `json:"lastName"`
-	Email             *string    `json:"email"`
-	PhoneNumber       *string    `json:"phoneNumber"`
-	Status            string     `json:"status"`
-	LoyaltyProgramID  id         `json:"loyaltyProgramId"`
-	TierName          *string    `json:"tierName"`
-	NextTierName      *string    `json:"nextTierName"`
-	PointsToNextTier  *decimal   `json:"pointsToNextTier"`
-	CurrencyID        id         `json:"currencyId"`
-	Balance           decimal    `json:"balance"`
-	PendingBalance    decimal    `json:"pendingBalance"`
-	LifetimePoints    decimal    `json:"lifetimePoints"`
-	ExpiringPoints    []expiring `json:"expiringPoints"`
-	SegmentIDs        []id       `json:"segmentIds"`
-	TotalSpent        decimal    `json:"totalSpent"`
-	TransactionsCount uint64     `json:"transactionsCount"`
-	LastTransactionAt instant    `json:"lastTransactionAt"`
-	CreatedAt         instant    `json:"createdAt"`
-	UpdatedAt         instant    `json:"updatedAt"`
-}
-
-// customerItems reads each customer with its account, and all of them in the order
-// of their keys: so they lie close together.
-func (t *txn) customerItems(ids []id) ([]customerItem, error) {
-	inOrder := make([]int, len(ids))
-	for i := range inOrder {
-		inOrder[i] = i
-	}
-	slices.SortFunc(inOrder, func(i, j int) int { return bytes.Compare(ids[i][:], ids[j][:]) })
-	items := make([]customerItem, len(ids))
-	var (
-		c    customer
-		turn pacer
-	)
-	for _, i := range inOrder {
-		err := t.readCustomer(ids[i], &c)
-		if err == nil {
-			items[i], err = t.customerItem(&c)
-		}
-		if err != nil {
-			return nil, err
-		}
-		turn.pause()
-	}
-	return items, nil
-}
-
-func (t *txn) customerItem(c *customer) (customerItem, error) {
-	current, err := t.ownTier(c)
-	if err != nil {
-		return customerItem{}, err
-	}
-	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, current.nameOrNull()}, nil
-}
-
-func (t *txn) customerDetail(c *customer) (customerDetail, error) {
-	p := t.cfg.programNumber(c.Program)
-	a, err := t.account(c, p)
-	if err != nil {
-		return customerDetail{}, err
-	}
-	expiring, err := t.expiring(a)
-	if err != nil {
-		return customerDetail{}, err
-	}
-	current, next := a.tier()
-	d := customerDetail{
-		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
-		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), Status: c.Status,
-		LoyaltyProgramID: p.ID, TierName: current.nameOrNull(), NextTierName: next.nameOrNull(), CurrencyID: p.currencyID(),
-		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
-		SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
-		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
-	}
-	if next != nil && p.TierBasis.Metric == metricPoints {
-		missing := next.Threshold - a.figure()
-		d.PointsToNextTier = &missing
-	}
-	for _, s := range t.segmentsOf(a) {
-		d.SegmentIDs = append(d.SegmentIDs, s.ID)
-	}
-	return d, nil
-}
 
 func listCustomers(r *request) (action, error) {
 	p := r.page()
@@ -449,87 +148,6 @@ func createCustomer(r *request) (action, error) {
 }
 
 // Points.
-
-type balance struct {
-	ID             id         `json:"id"`
-	Balance        decimal    `json:"balance"`
-	CustomerID     id         `json:"customerId"`
-	CurrencyID     id         `json:"currencyId"`
-	PendingBalance decimal    `json:"pendingBalance"`
-	LifetimePoints decimal    `json:"lifetimePoints"`
-	ExpiringPoints []expiring `json:"expiringPoints"`
-	AsOf           instant    `json:"asOf"`
-}
-
-type movementShape struct {
-	ID               id        `json:"id"`
-	CustomerID       id        `json:"customerId"`
-	LoyaltyProgramID id        `json:"loyaltyProgramId"`
-	CurrencyID       id        `json:"currencyId"`
-	Type             string    `json:"type"`
-	Category         string    `json:"category"`
-	Amount           decimal   `json:"amount"`
-	Comment          *string   `json:"comment"`
-	AvailableFrom    instant   `json:"availableFrom"` // null: at once
-	ExpiresAt        instant   `json:"expiresAt"`
-	Balance          decimal   `json:"balance"`
-	TransactionID    *id       `json:"transactionId"`
-	RedemptionID     *id       `json:"redemptionId"`
-	CreatedAt        instant   `json:"createdAt"`
-	Lots             []usedLot `json:"lots"` // which points a debit took, or a cancelled redemption gave back; null for any other credit
-}
-
-type usedLot struct {
-	MovementID id      `json:"movementId"`
-	Amount     decimal `json:"amount"`
-	ExpiresAt  instant `json:"expiresAt"`
-}
-
-const (
-	typeCredit = "Credit"
-	typeDebit  = "Debit"
-)
-
-func (t *txn) movementShape(m *movement) (movementShape, error) {
-	p := t.cfg.programNumber(m.Program)
-	s := movementShape{
-		ID: m.id(), CustomerID: m.Customer, LoyaltyProgramID: p.ID, CurrencyID: p.currencyID(),
-		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
-		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
-		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt,
-	}
-	if s.Type == typeDebit {
-		s.Lots = []usedLot{}
-	}
-	for _, u := range m.Uses {
-		s.Lots = append(s.Lots, usedLot{movementID(m.Customer, u.Seq), u.Amount, u.Expires})
-	}
-	return s, nil
-}
-
-func (m *movement) movementType() string {
-	if m.Amount < 0 {
-		return typeDebit
-	}
-	return typeCredit
-}
-
-// programOf is the program that a request names, or the customer's own.
-func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
-	if !given {
-		return t.cfg.programNumber(c.Program), nil
-	}
-	return t.program(named)
-}
-
-// program finds a program of this organization; any id that is not one is
-// program_not_found.
-func (t *txn) program(pid id) (*program, error) {
-	if p := t.cfg.program(pid); p != nil {
-		return p, nil
-	}
-	return nil, newError("program_not_found")
-}
 
 func getBalance(r *request) (action, error) {
 	program, given := r.query.id("loyaltyProgramId")
@@ -653,64 +271,6 @@ func deductPoints(r *request) (action, error) {
 
 // Transactions.
 
-type saleShape struct {
-	ID                    *id         `json:"id"` // null in a dry run
-	TotalAmount           decimal     `json:"totalAmount"`
-	Type                  string      `json:"type"`
-	Source                string      `json:"source"`
-	Comment               *string     `json:"comment"`
-	ExternalID            *string     `json:"externalId"`
-	CreatedAt             instant     `json:"createdAt"`
-	CustomerID            id          `json:"customerId"`
-	CustomerName          string      `json:"customerName"`
-	CustomerEmail         *string     `json:"customerEmail"`
-	CustomerPhone         *string     `json:"customerPhone"`
-	Items                 []item      `json:"items"`
-	PointsEarned          decimal     `json:"pointsEarned"`
-	PointsReversed        decimal     `json:"pointsReversed"`
-	PointsPending         decimal     `json:"pointsPending"`
-	PointsShortfall       decimal     `json:"pointsShortfall"`
-	Balance               decimal     `json:"balance"`
-	AppliedRules          []ruleShare `json:"appliedRules"`
-	TierChange            *tierChange `json:"tierChange"`
-	OriginalTransactionID *id         `json:"originalTransactionId"`
-}
-
-type tierChange struct {
-	From *string `json:"from"`
-	To   *string `json:"to"`
-}
-
-func newSaleShape(s *sale, c *customer) saleShape {
-	shape := saleShape{
-		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
-		CreatedAt: s.CreatedAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
-		Items: s.Items, PointsEarned: s.Earned, PointsReversed: s.Reversed, PointsPending: s.Pending, PointsShortfall: s.Shortfall,
-		Balance: s.Balance, AppliedRules: s.Rules, OriginalTransactionID: idOrNull(s.Previous),
-	}
-	if shape.Items == nil {
-		shape.Items = []item{}
-	}
-	if shape.AppliedRules == nil {
-		shape.AppliedRules = []ruleShare{}
-	}
-	if s.TierFrom != s.TierTo {
-		shape.TierChange = &tierChange{orNull(s.TierFrom), orNull(s.TierTo)}
-	}
-	return shape
-}
-
-// saleShape is newSaleShape for a sale whose customer is not at hand.
-func (t *txn) saleShape(s *sale) (saleShape, error) {
-	c, err := t.customer(s.Customer)
-	if err != nil {
-		return saleShape{}, err
-	}
-	shape := newSaleShape(s, c)
-	shape.PointsPending, err = t.stillPending(s)
-	return shape, err
-}
-
 func listTransactions(r *request) (action, error) {
 	p := r.page()
 	var f saleFilter
@@ -785,63 +345,6 @@ func registerTransaction(r *request) (action, error) {
 
 // Rewards and redemptions.
 
-type rewardShape struct {
-	ID               id       `json:"id"`
-	Name             string   `json:"name"`
-	Description      *string  `json:"description"`
-	ImageURL         *string  `json:"imageUrl"`
-	Status           string   `json:"status"`
-	PointsCost       decimal  `json:"pointsCost"`
-	LoyaltyProgramID id       `json:"loyaltyProgramId"`
-	Stock            *int     `json:"stock"`
-	LimitPerCustomer *int     `json:"limitPerCustomer"`
-	TierNames        []string `json:"tierNames"`
-	SegmentIDs       []id     `json:"segmentIds"`
-	ValidFrom        instant  `json:"validFrom"`
-	ValidTo          instant  `json:"validTo"`
-	CreatedAt        instant  `json:"createdAt"`
-	UpdatedAt        instant  `json:"updatedAt"`
-
-	// With customerId only.
-	Available *bool     `json:"available,omitempty"`
-	Reasons   *[]string `json:"unavailabilityReasons,omitempty"`
-}
-
-func (t *txn) rewardShape(r *reward) (rewardShape, error) {
-	s := rewardShape{
-		ID: r.ID, Name: r.Name, Description: r.Description, ImageURL: r.ImageURL, Status: r.Status, PointsCost: r.PointsCost,
-		LoyaltyProgramID: t.cfg.programKey(r.Program).ID, LimitPerCustomer: r.LimitPerCustomer,
-		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-	}
-	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
-	s.ValidTo, _ = parseMoment(r.ValidTo, t.cfg.zone, true)
-	var err error
-	s.Stock, err = t.stock(r)
-	return s, err
-}
-
-// rewardShapeFor adds whether the customer can have it now.
-func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
-	s, err := t.rewardShape(r)
-	if err != nil {
-		return s, err
-	}
-	a, err := t.account(c, t.cfg.programKey(r.Program))
-	if err != nil {
-		return s, err
-	}
-	reasons, err := t.unavailable(r, c, a)
-	if err != nil {
-		return s, err
-	}
-	if c.Status != statusActive {
-		reasons = append([]string{reasonCustomer}, reasons...)
-	}
-	available := len(reasons) == 0
-	s.Available, s.Reasons = &available, &reasons
-	return s, nil
-}
-
 func listRewards(r *request) (action, error) {
 	p := r.page()
 	text, present := r.query.text("status", 20)
@@ -873,28 +376,6 @@ func getReward(r *request) (action, error) {
 			return nil, err
 		}
 		return t.rewardShape(found)
-	}, nil
-}
-
-type redemptionShape struct {
-	ID          id      `json:"id"`
-	Code        string  `json:"code"`
-	CustomerID  id      `json:"customerId"`
-	ProductID   id      `json:"productId"`
-	RewardName  string  `json:"rewardName"`
-	PointsSpent decimal `json:"pointsSpent"`
-	Balance     decimal `json:"balance"`
-	Status      string  `json:"status"`
-	Comment     *string `json:"comment"`
-	MovementID  id      `json:"movementId"`
-	CreatedAt   instant `json:"createdAt"`
-	CancelledAt instant `json:"cancelledAt"`
-}
-
-func newRedemptionShape(x *redemption) (redemptionShape, error) {
-	return redemptionShape{
-		x.ID, x.Code, x.Customer, x.Reward, x.RewardName, x.Points, x.Balance, x.status(), orNull(x.Comment), movementID(x.Customer, x.Movement),
-		x.CreatedAt, x.CancelledAt,
 	}, nil
 }
 
@@ -945,19 +426,6 @@ func cancelRedemption(r *request) (action, error) {
 
 // Segments, programs, organization.
 
-type segmentShape struct {
-	ID          id      `json:"id"`
-	Name        string  `json:"name"`
-	Description *string `json:"description"`
-	Priority    int     `json:"priority"`
-	IsActive    bool    `json:"isActive"`
-	CreatedAt   instant `json:"createdAt"`
-}
-
-func newSegmentShape(s *segment) segmentShape {
-	return segmentShape{s.ID, s.Name, s.Description, s.Priority, s.IsActive, s.CreatedAt}
-}
-
 func listSegments(*request) (action, error) {
 	return func(t *txn) (any, error) {
 		all := []segmentShape{}
@@ -976,112 +444,6 @@ func getSegment(r *request) (action, error) {
 		}
 		return newSegmentShape(s), nil
 	}, nil
-}
-
-type programShape struct {
-	ID              id             `json:"id"`
-	Name            string         `json:"name"`
-	CurrencyID      id             `json:"currencyId"`
-	CurrencyName    string         `json:"currencyName"`
-	IsDefault       bool           `json:"isDefault"`
-	PointsDecimals  int            `json:"pointsDecimals"`
-	TierBasis       tierBasisShape `json:"tierBasis"`
-	Tiers           []tierShape    `json:"tiers"`
-	Rules           []ruleShape    `json:"rules"`
-	Expiry          *expiryShape   `json:"expiry"`
-	Rounding        rounding       `json:"rounding"`
-	Returns         string         `json:"returns"`
-	NegativeBalance string         `json:"negativeBalance"`
-}
-
-type tierBasisShape struct {
-	Metric string `json:"metric"`
-	Window string `json:"window"`
-	Months *int   `json:"months"`
-}
-
-type tierShape struct {
-	Name       string   `json:"name"`
-	Threshold  decimal  `json:"threshold"`
-	Multiplier *decimal `json:"multiplier"`
-}
-
-type expiryShape struct {
-	Days   *int    `json:"days"`
-	Months *int    `json:"months"`
-	EndOf  *string `json:"endOf"`
-}
-
-type ruleShape struct {
-	ID                   id         `json:"id"`
-	Name                 string     `json:"name"`
-	On                   string     `json:"on"`
-	MinAmount            *decimal   `json:"minAmount"`
-	SKUs                 []string   `json:"skus"`
-	TierNames            []string   `json:"tierNames"`
-	SegmentIDs           []id       `json:"segmentIds"`
-	Days                 []string   `json:"days"`
-	Hours                *hourRange `json:"hours"`
-	From                 instant    `json:"from"`
-	Until                instant    `json:"until"`
-	FirstPurchase        bool       `json:"firstPurchase"`
-	MaxPerCustomerPerDay *int       `json:"maxPerCustomerPerDay"`
-	Per                  *perRule   `json:"per"`
-	PerItem              *decimal   `json:"perItem"`
-	Points               *decimal   `json:"points"`
-	Multiplier           *decimal   `json:"multiplier"`
-	PendingDays          *int       `json:"pendingDays"`
-	ExpiresInDays        *int       `json:"expiresInDays"`
-}
-
-// wholeOrNull is null for a number that stands for none.
-func wholeOrNull(n int) *int {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
-func (t *txn) programShape(p *program) (programShape, error) {
-	s := programShape{
-		ID: p.ID, Name: p.Name, CurrencyID: p.currencyID(), CurrencyName: p.Currency, IsDefault: p.Default,
-		PointsDecimals: p.PointsDecimals,
-		TierBasis:      tierBasisShape{p.TierBasis.Metric, p.TierBasis.Window, wholeOrNull(p.TierBasis.Months)},
-		Tiers:          []tierShape{}, Rules: []ruleShape{},
-		Rounding: p.Rounding, Returns: p.Returns, NegativeBalance: p.NegativeBalance,
-	}
-	for _, tier := range p.Tiers {
-		s.Tiers = append(s.Tiers, tierShape(tier))
-	}
-	if e := p.Expiry; e != nil {
-		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf)}
-	}
-	for i := range p.Rules {
-		s.Rules = append(s.Rules, t.ruleShape(p, &p.Rules[i]))
-	}
-	return s, nil
-}
-
-func (t *txn) ruleShape(p *program, r *rule) ruleShape {
-	s := ruleShape{
-		ID: p.ruleID(r), Name: r.Name, On: r.On, MinAmount: r.MinAmount, SKUs: append([]string{}, r.SKUs...),
-		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), Days: append([]string{}, r.Days...),
-		Hours: r.Hours, FirstPurchase: r.FirstPurchase, MaxPerCustomerPerDay: wholeOrNull(r.MaxPerCustomerPerDay),
-		Per: r.Per, PerItem: r.PerItem, Points: r.Points, Multiplier: r.Multiplier,
-		PendingDays: wholeOrNull(r.PendingDays), ExpiresInDays: wholeOrNull(r.ExpiresInDays),
-	}
-	s.From, _ = parseMoment(r.From, t.cfg.zone, false)
-	s.Until, _ = parseMoment(r.Until, t.cfg.zone, true)
-	return s
-}
-
-// segmentIDs are the ids of segments that the configuration names by key.
-func (t *txn) segmentIDs(keys []string) []id {
-	ids := []id{}
-	for _, k := range keys {
-		ids = append(ids, t.cfg.segmentKey(k).ID)
-	}
-	return ids
 }
 
 func listPrograms(r *request) (action, error) {
@@ -1103,14 +465,6 @@ func getProgram(r *request) (action, error) {
 	}, nil
 }
 
-type organizationShape struct {
-	ID       id     `json:"id"`
-	Name     string `json:"name"`
-	Slug     string `json:"slug"`
-	Profile  any    `json:"profile"`
-	Settings any    `json:"settings"`
-}
-
 func getOrganization(*request) (action, error) {
 	return func(t *txn) (any, error) {
 		o := t.cfg.Organization
@@ -1119,50 +473,6 @@ func getOrganization(*request) (action, error) {
 }
 
 // Statistics.
-
-type statisticsShape struct {
-	From             string        `json:"from"`
-	To               string        `json:"to"`
-	GroupBy          string        `json:"groupBy"`
-	Timezone         string        `json:"timezone"`
-	LoyaltyProgramID *id           `json:"loyaltyProgramId"`
-	Total            periodShape   `json:"total"`
-	Periods          []periodShape `json:"periods"`
-}
-
-type periodShape struct {
-	From              string      `json:"from"`
-	To                string      `json:"to"`
-	Customers         uint64      `json:"customers"`
-	NewCustomers      uint64      `json:"newCustomers"`
-	ActiveCustomers   uint64      `json:"activeCustomers"`
-	Purchases         uint64      `json:"purchases"`
-	Returns           uint64      `json:"returns"`
-	SalesAmount       decimal     `json:"salesAmount"`
-	ReturnsAmount     decimal     `json:"returnsAmount"`
-	PointsIssued      decimal     `json:"pointsIssued"`
-	PointsRedeemed    decimal     `json:"pointsRedeemed"`
-	PointsExpired     decimal     `json:"pointsExpired"`
-	PointsReversed    decimal     `json:"pointsReversed"`
-	PointsOutstanding decimal     `json:"pointsOutstanding"`
-	RedemptionRate    *decimal    `json:"redemptionRate"`
-	CustomersByTier   []tierCount `json:"customersByTier"` // as of now; null in periods
-}
-
-func newPeriodShape(p *period) periodShape {
-	s := periodShape{
-		p.from.String(), p.to.String(), p.customers, p.tally.NewCustomers, p.active, p.tally.Purchases, p.tally.Returns,
-		p.tally.SalesAmount, p.tally.ReturnsAmount, p.tally.PointsIssued, p.tally.PointsRedeemed, p.tally.PointsExpired,
-		p.tally.PointsReversed, p.outstanding, nil, nil,
-	}
-	if issued := p.tally.PointsIssued; issued > 0 {
-		rate, ok := roundRat(new(big.Rat).Quo(p.tally.PointsRedeemed.rat(), issued.rat()), decimalPlaces, roundHalfUp)
-		if ok {
-			s.RedemptionRate = &rate
-		}
-	}
-	return s
-}
 
 // statsDays is the span of statistics where the caller names none: the last
 // 30 days.
@@ -1215,10 +525,6 @@ var compactOpenAPI = sync.OnceValue(func() json.RawMessage {
 })
 
 // Health.
-
-type health struct {
-	Status string `json:"status"`
-}
 
 func isAlive(*request) (action, error) {
 	return func(*txn) (any, error) { return health{"ok"}, nil }, nil

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/tz"
 )
 
 // A document is what `sello apply` takes and `sello export` gives: all of an
@@ -45,7 +47,7 @@ type applied struct {
 func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 	doc, problems := readDocument(raw)
 	if len(problems) > 0 {
-		return nil, adminErrorf("el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
+		return nil, invalidDocument(problems)
 	}
 	number, err := organizationNumber(tx, doc.Organization.Slug)
 	if err != nil {
@@ -72,7 +74,7 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return nil, adminErrorf("el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
+		return nil, invalidDocument(problems)
 	}
 	result := &applied{Organization: doc.Organization.Slug, Created: number == 0, DryRun: dryRun}
 	if result.Changes, err = differences(old, next); err != nil {
@@ -105,6 +107,10 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		return nil, err
 	}
 	return result, saveConfig(tx, next)
+}
+
+func invalidDocument(problems []string) error {
+	return operatorErrorf("", "el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
 }
 
 func hasCustomers(tx Tx, org uint32) (bool, error) {
@@ -398,7 +404,7 @@ func (ck *checker) document(d *document) {
 	ck.require(countryForm.MatchString(o.Profile.Country), "organization.profile.country", "debe ser un código de país de dos letras")
 	ck.url("organization.profile.logoUrl", o.Profile.LogoURL)
 	ck.require(o.Profile.PrimaryColor == nil || colorForm.MatchString(*o.Profile.PrimaryColor), "organization.profile.primaryColor", "debe ser un color como #5B3A29")
-	zone, err := loadZone(o.Settings.Timezone)
+	zone, err := tz.Load(o.Settings.Timezone)
 	ck.require(err == nil && o.Settings.Timezone != "" && o.Settings.Timezone != "Local", "organization.settings.timezone", "debe ser una zona horaria IANA")
 	ck.require(currencyForm.MatchString(o.Settings.Currency), "organization.settings.currency", "debe ser un código de moneda de tres letras")
 	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")

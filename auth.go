@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"hash/crc32"
 	"math/big"
@@ -11,6 +12,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -278,29 +280,35 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	}
 	switch {
 	case !t.cfg.Organization.Plan.APIAccess:
-		return nil, "", adminErrorf("%s", errorTable["plan_without_api"].message)
+		return nil, "", operatorErrorf("", "%s", errorTable["plan_without_api"].message)
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
-		return nil, "", usageErrorf("la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
-	case k.RateLimit < 0 || k.DailyLimit < 0 || k.MonthlyLimit < 0:
-		return nil, "", usageErrorf("los límites deben ser mayores a 0")
+		return nil, "", operatorErrorf("name", "la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
+	}
+	for _, limit := range [...]struct {
+		field string
+		n     int
+	}{{"rateLimit", k.RateLimit}, {"dailyLimit", k.DailyLimit}, {"monthlyLimit", k.MonthlyLimit}} {
+		if limit.n < 0 {
+			return nil, "", operatorErrorf(limit.field, "los límites deben ser mayores a 0")
+		}
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(scopes, s) {
-			return nil, "", usageErrorf("scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
+			return nil, "", operatorErrorf("scopes", "scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
 		}
 	}
 	for _, s := range k.IPWhitelist {
 		if _, err := parseNetwork(s); err != nil {
-			return nil, "", usageErrorf("dirección o bloque CIDR no válido: %q", s)
+			return nil, "", operatorErrorf("ipWhitelist", "dirección o bloque CIDR no válido: %q", s)
 		}
 	}
 	if in.Expires != "" {
 		at, ok := parseMoment(in.Expires, t.cfg.zone, true)
 		if !ok {
-			return nil, "", usageErrorf("la expiración no es una fecha como 2027-01-01: %q", in.Expires)
+			return nil, "", operatorErrorf("expires", "la expiración no es una fecha como 2027-01-01: %q", in.Expires)
 		}
 		if at <= t.now {
-			return nil, "", usageErrorf("la fecha de expiración debe ser futura: %q", in.Expires)
+			return nil, "", operatorErrorf("expires", "la fecha de expiración debe ser futura: %q", in.Expires)
 		}
 		k.ExpiresAt = at
 	}
@@ -346,17 +354,17 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 func (t *txn) revokeKey(given string) (*apiKey, error) {
 	keyID, ok := parseID(given)
 	if strings.Contains(given, keyPrefix) { // a secret, which no error may repeat
-		return nil, adminErrorf("una clave se revoca por su id, que muestra sello key list, no por su texto")
+		return nil, operatorErrorf("", "una clave se revoca por su id, que muestra sello key list, no por su texto")
 	}
 	if !ok {
-		return nil, adminErrorf("no hay ninguna clave %q", given)
+		return nil, operatorErrorf("", "no hay ninguna clave %q", given)
 	}
 	value, ok, err := t.Get(orgKey('k', t.org).id(keyID))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, adminErrorf("no hay ninguna clave %q", given)
+		return nil, operatorErrorf("", "no hay ninguna clave %q", given)
 	}
 	hash := [32]byte(value)
 	k, err := keyByHash(t.Tx, hash)
@@ -368,4 +376,73 @@ func (t *txn) revokeKey(given string) (*apiKey, error) {
 	}
 	k.RevokedAt = t.now
 	return k, t.saveKey(hash, k)
+}
+
+// A keyIndex knows the API keys there may be, so that a made-up one costs no
+// look-up in the store. It learns of a key before it is stored and never forgets
+// one; a look-up has the last word. Of a hash it keeps the first 8 bytes.
+type keyIndex struct {
+	mu      sync.RWMutex
+	whole   bool // all that are in the store are here
+	hashes  map[uint64]struct{}
+	reading sync.Mutex // held to fill it
+}
+
+// hashOfKey returns the hash that a key of the store is made of, if it is an
+// API key's.
+func hashOfKey(k key) (hash [32]byte, ok bool) {
+	if len(k) != 1+len(hash) || k[0] != 'a' {
+		return hash, false
+	}
+	return [32]byte(k[1:]), true
+}
+
+func (x *keyIndex) add(hash [32]byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.hashes == nil {
+		x.hashes = map[uint64]struct{}{}
+	}
+	x.hashes[binary.BigEndian.Uint64(hash[:])] = struct{}{}
+}
+
+func (x *keyIndex) find(hash [32]byte) (found, whole bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, found = x.hashes[binary.BigEndian.Uint64(hash[:])]
+	return found, x.whole
+}
+
+// mayHoldKey tells whether there may be an API key with a hash. The first call
+// for one that is not known reads them all; where that fails, the look-up of
+// this one shall tell how.
+func (s *watchedStore) mayHoldKey(ctx context.Context, hash [32]byte) bool {
+	found, whole := s.keys.find(hash)
+	if found || whole {
+		return found
+	}
+	s.keys.reading.Lock()
+	defer s.keys.reading.Unlock()
+	if found, whole = s.keys.find(hash); found || whole {
+		return found
+	}
+	err := s.View(ctx, func(tx Tx) error {
+		for entry, err := range scan(tx, newKey('a'), false) {
+			if err != nil {
+				return err
+			}
+			if hash, ok := hashOfKey(entry.Key); ok {
+				s.keys.add(hash)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return true
+	}
+	s.keys.mu.Lock()
+	s.keys.whole = true
+	s.keys.mu.Unlock()
+	found, _ = s.keys.find(hash)
+	return found
 }

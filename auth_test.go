@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -322,29 +323,30 @@ func TestCreateKey(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		in     keyRequest
-		ok     bool
+		field  string // at fault; "": none
 	}{
-		{"a name is enough", keyRequest{Name: "POS"}, true},
-		{"every scope", keyRequest{Name: "POS", Scopes: scopes}, true},
-		{"limits and whitelist", keyRequest{Name: "POS", RateLimit: 1, DailyLimit: 1, MonthlyLimit: 1, IPWhitelist: []string{"10.0.0.0/8", "::1"}}, true},
-		{"a date that is not over", keyRequest{Name: "POS", Expires: "2026-03-02"}, true},
-		{"no name", keyRequest{}, false},
-		{"a name of spaces", keyRequest{Name: "  "}, false},
-		{"a name too long", keyRequest{Name: strings.Repeat("x", 101)}, false},
-		{"a scope that is none", keyRequest{Name: "POS", Scopes: []string{"points:read", "points:all"}}, false},
-		{"a limit below zero", keyRequest{Name: "POS", RateLimit: -1}, false},
-		{"a daily limit below zero", keyRequest{Name: "POS", DailyLimit: -1}, false},
-		{"a monthly limit below zero", keyRequest{Name: "POS", MonthlyLimit: -1}, false},
-		{"an address that is none", keyRequest{Name: "POS", IPWhitelist: []string{"10.0.0.0/8", "10.0.0"}}, false},
-		{"a date that is over", keyRequest{Name: "POS", Expires: "2026-03-01"}, false},
-		{"now", keyRequest{Name: "POS", Expires: "2026-03-02T10:00:00Z"}, false},
-		{"a date that is none", keyRequest{Name: "POS", Expires: "soon"}, false},
+		{"a name is enough", keyRequest{Name: "POS"}, ""},
+		{"every scope", keyRequest{Name: "POS", Scopes: scopes}, ""},
+		{"limits and whitelist", keyRequest{Name: "POS", RateLimit: 1, DailyLimit: 1, MonthlyLimit: 1, IPWhitelist: []string{"10.0.0.0/8", "::1"}}, ""},
+		{"a date that is not over", keyRequest{Name: "POS", Expires: "2026-03-02"}, ""},
+		{"no name", keyRequest{}, "name"},
+		{"a name of spaces", keyRequest{Name: "  "}, "name"},
+		{"a name too long", keyRequest{Name: strings.Repeat("x", 101)}, "name"},
+		{"a scope that is none", keyRequest{Name: "POS", Scopes: []string{"points:read", "points:all"}}, "scopes"},
+		{"a limit below zero", keyRequest{Name: "POS", RateLimit: -1}, "rateLimit"},
+		{"a daily limit below zero", keyRequest{Name: "POS", DailyLimit: -1}, "dailyLimit"},
+		{"a monthly limit below zero", keyRequest{Name: "POS", MonthlyLimit: -1}, "monthlyLimit"},
+		{"an address that is none", keyRequest{Name: "POS", IPWhitelist: []string{"10.0.0.0/8", "10.0.0"}}, "ipWhitelist"},
+		{"a date that is over", keyRequest{Name: "POS", Expires: "2026-03-01"}, "expires"},
+		{"now", keyRequest{Name: "POS", Expires: "2026-03-02T10:00:00Z"}, "expires"},
+		{"a date that is none", keyRequest{Name: "POS", Expires: "soon"}, "expires"},
 	} {
 		_, err := do(s, func(t *txn) (any, error) {
 			_, _, err := t.createKey(test.in)
 			return nil, err
 		})
-		if (err == nil) != test.ok {
+		fault, refused := errors.AsType[*operatorError](err)
+		if refused != (test.field != "") || refused && fault.field != test.field || !refused && err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 	}

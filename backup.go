@@ -19,6 +19,13 @@ type backedUp struct {
 	Entries int    `json:"entries"`
 }
 
+// backup puts a copy of the state that was committed last at path (see
+// disk.File.Backup).
+func (s *boltStore) backup(ctx context.Context, path string) (*backedUp, error) {
+	made, err := s.file.Backup(ctx, path)
+	return (*backedUp)(made), seamError(err)
+}
+
 // A backupPlan makes backups from time to time and keeps the newest.
 type backupPlan struct {
 	every time.Duration

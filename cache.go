@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -149,75 +148,6 @@ func (t watchedTx) look(key []byte) {
 	if isSetting(key) && !t.update.touched.Swap(true) {
 		t.update.store.begun.Add(1)
 	}
-}
-
-// A keyIndex knows the API keys there may be, so that a made-up one costs no
-// look-up in the store. It learns of a key before it is stored and never forgets
-// one; a look-up has the last word. Of a hash it keeps the first 8 bytes.
-type keyIndex struct {
-	mu      sync.RWMutex
-	whole   bool // all that are in the store are here
-	hashes  map[uint64]struct{}
-	reading sync.Mutex // held to fill it
-}
-
-// hashOfKey returns the hash that a key of the store is made of, if it is an
-// API key's.
-func hashOfKey(k key) (hash [32]byte, ok bool) {
-	if len(k) != 1+len(hash) || k[0] != 'a' {
-		return hash, false
-	}
-	return [32]byte(k[1:]), true
-}
-
-func (x *keyIndex) add(hash [32]byte) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.hashes == nil {
-		x.hashes = map[uint64]struct{}{}
-	}
-	x.hashes[binary.BigEndian.Uint64(hash[:])] = struct{}{}
-}
-
-func (x *keyIndex) find(hash [32]byte) (found, whole bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	_, found = x.hashes[binary.BigEndian.Uint64(hash[:])]
-	return found, x.whole
-}
-
-// mayHoldKey tells whether there may be an API key with a hash. The first call
-// for one that is not known reads them all; where that fails, the look-up of
-// this one shall tell how.
-func (s *watchedStore) mayHoldKey(ctx context.Context, hash [32]byte) bool {
-	found, whole := s.keys.find(hash)
-	if found || whole {
-		return found
-	}
-	s.keys.reading.Lock()
-	defer s.keys.reading.Unlock()
-	if found, whole = s.keys.find(hash); found || whole {
-		return found
-	}
-	err := s.View(ctx, func(tx Tx) error {
-		for entry, err := range scan(tx, newKey('a'), false) {
-			if err != nil {
-				return err
-			}
-			if hash, ok := hashOfKey(entry.Key); ok {
-				s.keys.add(hash)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return true
-	}
-	s.keys.mu.Lock()
-	s.keys.whole = true
-	s.keys.mu.Unlock()
-	found, _ = s.keys.find(hash)
-	return found
 }
 
 // A cache keeps what was decoded from settings of one version. The zero cache

@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"cmp"
+	"regexp"
+	"time"
+)
 
 // A day is a date by an organization's calendar, counted from 1 January 1970.
 type day int32
@@ -49,4 +53,57 @@ func addMonths(t time.Time, months int) time.Time {
 	first := time.Date(t.Year(), t.Month()+time.Month(months), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
 	last := first.AddDate(0, 1, -1).Day()
 	return first.AddDate(0, 0, min(t.Day(), last)-1)
+}
+
+// The first and the last moment that ISO 8601 can write in UTC.
+var (
+	firstMoment = instantOf(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
+	lastMoment  = instantOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) - 1
+)
+
+// parseMoment reads a moment as clients write it (contract §1): RFC 3339, or
+// a local date-time without offset in zone, or a bare date. endOfDay says
+// whether a bare date means the last millisecond of that day in zone, as an
+// expiry does, or its first. Every date of the years 1 to 9999 is taken; where
+// zone takes it beyond them in UTC, it is the first or the last moment there.
+func parseMoment(s string, zone *time.Location, endOfDay bool) (at instant, ok bool) {
+	if date, err := time.Parse(time.DateOnly, s); err == nil && date.Year() > 0 {
+		d := dayOn(date.Date())
+		if at = d.start(zone); endOfDay {
+			at = d.end(zone)
+		}
+		ok = true
+	} else {
+		at, ok = parseTime(s, zone)
+	}
+	if !ok {
+		return 0, false
+	}
+	return min(max(at, firstMoment), lastMoment), true
+}
+
+// timeForm is stricter than time.Parse, which takes an hour of one digit, a
+// comma for the point and offsets beyond a day; and looser: the seconds may be
+// missing, the T and the Z small and the offset without its colon. Its groups are
+// the date, the time to the minute, the seconds and what follows them.
+var timeForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-](?:[01]\d|2[0-3])):?([0-5]\d))?$`)
+
+func parseTime(s string, zone *time.Location) (instant, bool) {
+	m := timeForm.FindStringSubmatch(s)
+	if m == nil {
+		return 0, false
+	}
+	const layout = "2006-01-02T15:04:05"
+	text := m[1] + "T" + m[2] + cmp.Or(m[3], ":00")
+	var t time.Time
+	var err error
+	switch {
+	case m[4] != "":
+		t, err = time.Parse(layout, text)
+	case m[5] != "":
+		t, err = time.Parse(layout+"-07:00", text+m[5]+":"+m[6])
+	default:
+		t, err = time.ParseInLocation(layout, text, zone)
+	}
+	return instantOf(t), err == nil && t.Year() > 0
 }

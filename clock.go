@@ -1,11 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"math/rand/v2"
-	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -30,7 +29,37 @@ const layoutMillis = "2006-01-02T15:04:05.000Z"
 
 func (i instant) String() string { return string(i.append(nil)) }
 
+// append writes i in layoutMillis.
+func (i instant) append(b []byte) []byte {
+	t := i.time()
+	year, month, day := t.Date()
+	if year < 1000 || year > 9999 {
+		return t.AppendFormat(b, layoutMillis)
+	}
+	hour, min, sec := t.Clock()
+	b = strconv.AppendInt(b, int64(year), 10)
+	b = append2(append(b, '-'), int(month))
+	b = append2(append(b, '-'), day)
+	b = append2(append(b, 'T'), hour)
+	b = append2(append(b, ':'), min)
+	b = append2(append(b, ':'), sec)
+	milli := t.Nanosecond() / 1e6
+	b = append(b, '.', byte('0'+milli/100))
+	return append(append2(b, milli%100), 'Z')
+}
+
+// append2 appends n, which is below 100, as two digits.
+func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
+
 func (i instant) MarshalJSON() ([]byte, error) { return i.appendJSON(make([]byte, 0, 26)), nil }
+
+// appendJSON writes an absent moment (0 or never) as null.
+func (i instant) appendJSON(b []byte) []byte {
+	if i == 0 || i == never {
+		return append(b, "null"...)
+	}
+	return append(i.append(append(b, '"')), '"')
+}
 
 func (i *instant) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
@@ -43,59 +72,6 @@ func (i *instant) UnmarshalJSON(b []byte) error {
 	}
 	*i = instantOf(t)
 	return nil
-}
-
-// The first and the last moment that ISO 8601 can write in UTC.
-var (
-	firstMoment = instantOf(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
-	lastMoment  = instantOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) - 1
-)
-
-// parseMoment reads a moment as clients write it (contract §1): RFC 3339, or
-// a local date-time without offset in zone, or a bare date. endOfDay says
-// whether a bare date means the last millisecond of that day in zone, as an
-// expiry does, or its first. Every date of the years 1 to 9999 is taken; where
-// zone takes it beyond them in UTC, it is the first or the last moment there.
-func parseMoment(s string, zone *time.Location, endOfDay bool) (at instant, ok bool) {
-	if date, err := time.Parse(time.DateOnly, s); err == nil && date.Year() > 0 {
-		d := dayOn(date.Date())
-		if at = d.start(zone); endOfDay {
-			at = d.end(zone)
-		}
-		ok = true
-	} else {
-		at, ok = parseTime(s, zone)
-	}
-	if !ok {
-		return 0, false
-	}
-	return min(max(at, firstMoment), lastMoment), true
-}
-
-// timeForm is stricter than time.Parse, which takes an hour of one digit, a
-// comma for the point and offsets beyond a day; and looser: the seconds may be
-// missing, the T and the Z small and the offset without its colon. Its groups are
-// the date, the time to the minute, the seconds and what follows them.
-var timeForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-](?:[01]\d|2[0-3])):?([0-5]\d))?$`)
-
-func parseTime(s string, zone *time.Location) (instant, bool) {
-	m := timeForm.FindStringSubmatch(s)
-	if m == nil {
-		return 0, false
-	}
-	const layout = "2006-01-02T15:04:05"
-	text := m[1] + "T" + m[2] + cmp.Or(m[3], ":00")
-	var t time.Time
-	var err error
-	switch {
-	case m[4] != "":
-		t, err = time.Parse(layout, text)
-	case m[5] != "":
-		t, err = time.Parse(layout+"-07:00", text+m[5]+":"+m[6])
-	default:
-		t, err = time.ParseInLocation(layout, text, zone)
-	}
-	return instantOf(t), err == nil && t.Year() > 0
 }
 
 var errBadID = errors.New("not an id")
@@ -120,6 +96,16 @@ func (u id) encode(b []byte) {
 		b[at], b[at+1] = digits[v>>4], digits[v&15]
 		at += 2
 	}
+}
+
+// appendJSON writes the zero id as MarshalText does.
+func (u id) appendJSON(b []byte) []byte {
+	if u == (id{}) {
+		return append(b, `""`...)
+	}
+	b = append(b, `"00000000-0000-0000-0000-000000000000"`...)
+	u.encode(b[len(b)-37:])
+	return b
 }
 
 // MarshalText writes the zero id as the empty string; fields that may be

@@ -28,7 +28,6 @@ func (w *writer) int(v int64)       { w.b = binary.AppendVarint(w.b, v) }
 func (w *writer) decimal(v decimal) { w.int(int64(v)) }
 func (w *writer) instant(v instant) { w.int(int64(v)) }
 func (w *writer) id(v id)           { w.b = append(w.b, v[:]...) }
-func (w *writer) hash(v ledgerHash) { w.b = append(w.b, v[:]...) }
 func (w *writer) idOrNone(v id) {
 	if v == (id{}) {
 		w.byte(0)
@@ -121,11 +120,6 @@ func (r *reader) id() (v id) {
 	return v
 }
 
-func (r *reader) hash() (v ledgerHash) {
-	copy(v[:], r.take(uint64(len(v))))
-	return v
-}
-
 func (r *reader) idOrNone() (v id) {
 	if r.byte() != 0 {
 		v = r.id()
@@ -212,23 +206,7 @@ func put[T any, P record[T]](tx Tx, key []byte, v P) error {
 	return tx.Put(key, w.b)
 }
 
-// put is put for most: it uses one buffer for all that a transaction writes.
-func (t *txn) put(key []byte, v interface{ encode(*writer) }) error {
-	if t.buf.b == nil {
-		t.buf.b = make([]byte, 0, 512)
-	}
-	t.buf.b = append(t.buf.b[:0], recordVersion)
-	v.encode(&t.buf)
-	return t.Put(key, t.buf.b)
-}
-
 const recordVersion = 1
-
-// putUint is putUint for most, as put is.
-func (t *txn) putUint(key []byte, v uint64) error {
-	t.buf.b = binary.BigEndian.AppendUint64(t.buf.b[:0], v)
-	return t.Put(key, t.buf.b)
-}
 
 // Numbers and references kept alone are 8 bytes, most significant first.
 
@@ -244,10 +222,13 @@ func getUint(tx Tx, key []byte) (uint64, bool, error) {
 }
 
 func putUint(tx Tx, key []byte, v uint64) error {
-	return tx.Put(key, binary.BigEndian.AppendUint64(nil, v))
+	return tx.Put(key, numberValue(v))
 }
 
 // uintIn and uint32In read a number at the start of (the rest of) a key.
 
 func uintIn(k []byte) uint64   { return binary.BigEndian.Uint64(k) }
 func uint32In(k []byte) uint32 { return binary.BigEndian.Uint32(k) }
+
+// numberValue is the value that putUint keeps.
+func numberValue(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

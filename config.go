@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"sello/internal/tz"
 )
 
 // The configuration of one organization: what it sells loyalty with. It
@@ -213,7 +215,7 @@ func parseConfig(raw []byte) (*config, error) {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	var err error
-	if c.zone, err = loadZone(c.Organization.Settings.Timezone); err != nil {
+	if c.zone, err = tz.Load(c.Organization.Settings.Timezone); err != nil {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
 	for _, p := range c.Programs {
@@ -282,4 +284,21 @@ func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
 		return dayOn(t.Year(), t.Month()+1, 0).end(zone)
 	}
 	return instantOf(t)
+}
+
+// programOf is the program that a request names, or the customer's own.
+func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
+	if !given {
+		return t.cfg.programNumber(c.Program), nil
+	}
+	return t.program(named)
+}
+
+// program finds a program of this organization; any id that is not one is
+// program_not_found.
+func (t *txn) program(pid id) (*program, error) {
+	if p := t.cfg.program(pid); p != nil {
+		return p, nil
+	}
+	return nil, newError("program_not_found")
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -24,113 +22,6 @@ func encode(v any) ([]byte, error) {
 // byte for byte. The answers that are asked for most do.
 type jsonAppender interface {
 	appendJSON(b []byte) []byte
-}
-
-func (v balance) appendJSON(b []byte) []byte {
-	b = v.ID.appendJSON(append(b, `{"id":`...))
-	b = v.Balance.append(append(b, `,"balance":`...))
-	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
-	b = v.CurrencyID.appendJSON(append(b, `,"currencyId":`...))
-	b = v.PendingBalance.append(append(b, `,"pendingBalance":`...))
-	b = v.LifetimePoints.append(append(b, `,"lifetimePoints":`...))
-	b = appendJSONList(append(b, `,"expiringPoints":`...), v.ExpiringPoints)
-	b = v.AsOf.appendJSON(append(b, `,"asOf":`...))
-	return append(b, '}')
-}
-
-func (v expiring) appendJSON(b []byte) []byte {
-	b = v.Amount.append(append(b, `{"amount":`...))
-	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
-	return append(b, '}')
-}
-
-func (v movementShape) appendJSON(b []byte) []byte {
-	b = v.ID.appendJSON(append(b, `{"id":`...))
-	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
-	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
-	b = v.CurrencyID.appendJSON(append(b, `,"currencyId":`...))
-	b = appendJSONString(append(b, `,"type":`...), v.Type)
-	b = appendJSONString(append(b, `,"category":`...), v.Category)
-	b = v.Amount.append(append(b, `,"amount":`...))
-	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
-	b = v.AvailableFrom.appendJSON(append(b, `,"availableFrom":`...))
-	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
-	b = v.Balance.append(append(b, `,"balance":`...))
-	b = appendJSONID(append(b, `,"transactionId":`...), v.TransactionID)
-	b = appendJSONID(append(b, `,"redemptionId":`...), v.RedemptionID)
-	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
-	b = appendJSONList(append(b, `,"lots":`...), v.Lots)
-	return append(b, '}')
-}
-
-func (v usedLot) appendJSON(b []byte) []byte {
-	b = v.MovementID.appendJSON(append(b, `{"movementId":`...))
-	b = v.Amount.append(append(b, `,"amount":`...))
-	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
-	return append(b, '}')
-}
-
-func (v saleShape) appendJSON(b []byte) []byte {
-	b = appendJSONID(append(b, `{"id":`...), v.ID)
-	b = v.TotalAmount.append(append(b, `,"totalAmount":`...))
-	b = appendJSONString(append(b, `,"type":`...), v.Type)
-	b = appendJSONString(append(b, `,"source":`...), v.Source)
-	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
-	b = appendJSONText(append(b, `,"externalId":`...), v.ExternalID)
-	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
-	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
-	b = appendJSONString(append(b, `,"customerName":`...), v.CustomerName)
-	b = appendJSONText(append(b, `,"customerEmail":`...), v.CustomerEmail)
-	b = appendJSONText(append(b, `,"customerPhone":`...), v.CustomerPhone)
-	b = appendJSONList(append(b, `,"items":`...), v.Items)
-	b = v.PointsEarned.append(append(b, `,"pointsEarned":`...))
-	b = v.PointsReversed.append(append(b, `,"pointsReversed":`...))
-	b = v.PointsPending.append(append(b, `,"pointsPending":`...))
-	b = v.PointsShortfall.append(append(b, `,"pointsShortfall":`...))
-	b = v.Balance.append(append(b, `,"balance":`...))
-	b = appendJSONList(append(b, `,"appliedRules":`...), v.AppliedRules)
-	b = append(b, `,"tierChange":`...)
-	if c := v.TierChange; c == nil {
-		b = append(b, "null"...)
-	} else {
-		b = appendJSONText(append(b, `{"from":`...), c.From)
-		b = appendJSONText(append(b, `,"to":`...), c.To)
-		b = append(b, '}')
-	}
-	b = appendJSONID(append(b, `,"originalTransactionId":`...), v.OriginalTransactionID)
-	return append(b, '}')
-}
-
-func (v item) appendJSON(b []byte) []byte {
-	b = appendJSONString(append(b, `{"sku":`...), v.SKU)
-	b = v.Price.append(append(b, `,"price":`...))
-	b = v.Quantity.append(append(b, `,"quantity":`...))
-	return append(b, '}')
-}
-
-func (v ruleShare) appendJSON(b []byte) []byte {
-	b = v.RuleID.appendJSON(append(b, `{"ruleId":`...))
-	b = appendJSONString(append(b, `,"name":`...), v.Name)
-	b = v.Points.append(append(b, `,"points":`...))
-	return append(b, '}')
-}
-
-func (l appendedList[T]) appendJSON(b []byte) []byte {
-	b = appendJSONList(append(slices.Grow(b, 256*len(l.Data)), `{"data":`...), l.Data)
-	b = strconv.AppendUint(append(b, `,"meta":{"currentPage":`...), l.Meta.CurrentPage, 10)
-	b = strconv.AppendUint(append(b, `,"total":`...), l.Meta.Total, 10)
-	b = strconv.AppendBool(append(b, `,"hasNextPage":`...), l.Meta.HasNextPage)
-	b = strconv.AppendBool(append(b, `,"hasPreviousPage":`...), l.Meta.HasPreviousPage)
-	return append(b, "}}"...)
-}
-
-func (v customerItem) appendJSON(b []byte) []byte {
-	b = v.ID.appendJSON(append(b, `{"id":`...))
-	b = appendJSONString(append(b, `,"name":`...), v.Name)
-	b = appendJSONString(append(b, `,"status":`...), v.Status)
-	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
-	b = appendJSONText(append(b, `,"tierName":`...), v.TierName)
-	return append(b, '}')
 }
 
 // appendJSONList appends a list; nil is null.
@@ -153,16 +44,6 @@ func appendJSONID(b []byte, v *id) []byte {
 		return append(b, "null"...)
 	}
 	return v.appendJSON(b)
-}
-
-// appendJSON writes the zero id as MarshalText does.
-func (u id) appendJSON(b []byte) []byte {
-	if u == (id{}) {
-		return append(b, `""`...)
-	}
-	b = append(b, `"00000000-0000-0000-0000-000000000000"`...)
-	u.encode(b[len(b)-37:])
-	return b
 }
 
 func appendJSONText(b []byte, s *string) []byte {
@@ -200,33 +81,3 @@ func appendEscaped(b []byte, s string) []byte {
 	e.Encode(s) // a string and a buffer in memory cannot fail
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
-
-// appendJSON writes an absent moment (0 or never) as null.
-func (i instant) appendJSON(b []byte) []byte {
-	if i == 0 || i == never {
-		return append(b, "null"...)
-	}
-	return append(i.append(append(b, '"')), '"')
-}
-
-// append writes i in layoutMillis.
-func (i instant) append(b []byte) []byte {
-	t := i.time()
-	year, month, day := t.Date()
-	if year < 1000 || year > 9999 {
-		return t.AppendFormat(b, layoutMillis)
-	}
-	hour, min, sec := t.Clock()
-	b = strconv.AppendInt(b, int64(year), 10)
-	b = append2(append(b, '-'), int(month))
-	b = append2(append(b, '-'), day)
-	b = append2(append(b, 'T'), hour)
-	b = append2(append(b, ':'), min)
-	b = append2(append(b, ':'), sec)
-	milli := t.Nanosecond() / 1e6
-	b = append(b, '.', byte('0'+milli/100))
-	return append(append2(b, milli%100), 'Z')
-}
-
-// append2 appends n, which is below 100, as two digits.
-func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }

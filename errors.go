@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 )
 
 // errorTable is every error a client can get: code → status and Spanish text
@@ -81,6 +83,16 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code }
 
+// errorBody is what every error looks like (contract §2).
+type errorBody struct {
+	StatusCode int            `json:"statusCode"`
+	Code       string         `json:"code"`
+	Message    string         `json:"message"`
+	RequestID  string         `json:"requestId"`
+	Field      string         `json:"field,omitempty"`
+	Context    map[string]any `json:"context,omitempty"`
+}
+
 // Is makes two errors of the same code alike to errors.Is.
 func (e *apiError) Is(target error) bool {
 	t, ok := target.(*apiError)
@@ -137,6 +149,17 @@ func invalidField(field, message string) *apiError {
 	return e
 }
 
+// An operatorError is why what an operator asked for is not done, in words for
+// whoever asked. field is what of it is at fault, as keyRequest and the like
+// call it; "" where nothing is, and it cannot be done as things are.
+type operatorError struct{ field, message string }
+
+func (e *operatorError) Error() string { return e.message }
+
+func operatorErrorf(field, format string, args ...any) error {
+	return &operatorError{field, fmt.Sprintf(format, args...)}
+}
+
 // publicError turns any error into the client's. What it does not know is
 // internal; the caller logs the cause.
 func publicError(err error) *apiError {
@@ -148,4 +171,13 @@ func publicError(err error) *apiError {
 		return newError("unavailable").header("Retry-After", "1")
 	}
 	return newError("internal")
+}
+
+// alternatives lists words as Spanish does: a, b o c.
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " o " + words[last]
 }

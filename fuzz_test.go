@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/tz"
 )
 
 // Fuzz targets of what reads moments, ids, keys, addresses, stored records,
@@ -114,7 +116,7 @@ func FuzzMoment(f *testing.F) {
 		f.Add(s, uint8(i), i%2 == 0)
 	}
 	f.Fuzz(func(t *testing.T, s string, zone uint8, endOfDay bool) {
-		z, err := loadZone(fuzzZones[int(zone)%len(fuzzZones)])
+		z, err := tz.Load(fuzzZones[int(zone)%len(fuzzZones)])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -465,7 +467,7 @@ func FuzzImport(f *testing.F) {
 // TestFuzzFindsFaults gives each property what is broken: a looser reader, as
 // the standard library has them, or one that leaves a check out.
 func TestFuzzFindsFaults(t *testing.T) {
-	zone, err := loadZone("America/Sao_Paulo")
+	zone, err := tz.Load("America/Sao_Paulo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -541,9 +543,6 @@ func TestFuzzFindsFaults(t *testing.T) {
 	}
 	if fault := recordFault[forgetful]([]byte{recordVersion, 7}); fault == "" {
 		t.Error("a record that is not written as it is read is not found")
-	}
-	if isEmail("a@b") || isEmail("ana@example.123") || !isEmail(" Ana@Example.com ") {
-		t.Error("isEmail")
 	}
 	for _, body := range []string{`{"a":1,"a":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `{} {}`, `null`} {
 		if isStrictObject([]byte(body)) {

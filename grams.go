@@ -337,3 +337,7 @@ func encodeOccurrences(value []byte, list []occurrence) []byte {
 	}
 	return value
 }
+
+// importIndexed is how many customers may wait for the search index while they
+// are imported: what a block's customers write to it, they write together.
+const importIndexed = 4096

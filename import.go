@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -67,36 +66,6 @@ const (
 // sales of long ago find the tier windows of their time only as long as nobody
 // has brought the accounts up to today.
 const importPause = 30 * time.Second
-
-// imports are those under way, and until when the sweep waits for the next
-// batch of each.
-type imports struct {
-	mu    sync.Mutex
-	until map[string]instant
-}
-
-func (i *imports) wait(name string, until instant) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.until == nil {
-		i.until = map[string]instant{}
-	}
-	i.until[name] = until
-}
-
-func (i *imports) end(name string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.until, name)
-}
-
-// underWay tells whether any import's next batch is awaited.
-func (i *imports) underWay(now instant) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	maps.DeleteFunc(i.until, func(_ string, until instant) bool { return until <= now })
-	return len(i.until) > 0
-}
 
 func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
 	org, err := a.organization(ctx, in.Org)
@@ -267,10 +236,6 @@ func (t *txn) importRow(kind string, row importRow) (added bool, err error) {
 	}
 	return t.importSale(row)
 }
-
-// importIndexed is how many customers may wait for the search index while they
-// are imported: what a block's customers write to it, they write together.
-const importIndexed = 4096
 
 // indexImported puts the customers that wait for the search index into it if
 // they are so many.
@@ -491,20 +456,6 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 		}
 	}
 	return list, nil
-}
-
-// spelled reads a number as a file spells it.
-func spelled(in input, name, text string) decimal {
-	d, err := parseDecimal(trimBlanks(text))
-	switch {
-	case errors.Is(err, errTooPrecise):
-		in.fail(newError("too_precise").on(name))
-	case errors.Is(err, errTooLarge):
-		in.fail(newError("too_large").on(name))
-	case err != nil:
-		in.invalid(name, "debe ser un número")
-	}
-	return d
 }
 
 // Exporting: pages of rows, so that no answer holds a whole organization.

@@ -2,29 +2,9 @@ package main
 
 import (
 	"io"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 )
-
-// appendLogLine appends the line that a request leaves in the log: JSON as a
-// slog.JSONHandler writes it, without what is not known.
-func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []byte {
-	b = ended.AppendFormat(append(b, `{"time":"`...), time.RFC3339Nano)
-	b = appendJSONString(append(b, `","level":"INFO","msg":"request","requestId":`...), x.requestID[0])
-	b = append(append(b, `,"method":"`...), knownMethod(r.Method)...)
-	b = strconv.AppendInt(append(b, `","status":`...), int64(x.status), 10)
-	b = decimal(ended.Sub(x.started).Microseconds() * (decimalOne / 1000)).append(append(b, `,"ms":`...))
-	for _, known := range [...]struct{ name, value string }{ // nothing in them has to be escaped
-		{`,"route":"`, x.route}, {`,"key":"`, x.key}, {`,"organization":"`, x.organization}, {`,"code":"`, x.code},
-	} {
-		if known.value != "" {
-			b = append(append(append(b, known.name...), known.value...), '"')
-		}
-	}
-	return append(b, '}', '\n')
-}
 
 // lineDelay is how long a line may wait for others, and lineSpace how many
 // bytes of them do.

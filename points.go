@@ -640,6 +640,18 @@ func movementID(cust id, seq uint64) id {
 	return cust.derive("movement", strconv.FormatUint(seq, 10))
 }
 
+const (
+	typeCredit = "Credit"
+	typeDebit  = "Debit"
+)
+
+func (m *movement) movementType() string {
+	if m.Amount < 0 {
+		return typeDebit
+	}
+	return typeCredit
+}
+
 // Categories of movements (spec: Points movement categories). Expiration and
 // Return are the system's own.
 const (
@@ -918,6 +930,12 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 type expiring struct {
 	Amount    decimal `json:"amount"`
 	ExpiresAt instant `json:"expiresAt"`
+}
+
+func (v expiring) appendJSON(b []byte) []byte {
+	b = v.Amount.append(append(b, `{"amount":`...))
+	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	return append(b, '}')
 }
 
 // maxExpiring bounds the list of expiring points (contract §7).

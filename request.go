@@ -1,12 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -48,23 +49,6 @@ type api struct {
 
 	requestIDs atomic.Uint64 // made so far
 	idPrefix   string        // of them all, random
-}
-
-func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
-	a := &api{
-		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(),
-		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
-		idPrefix: rand.Text()[:16],
-	}
-	for _, r := range a.routes() {
-		_, path, _ := strings.Cut(r.pattern, " ")
-		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
-			x := w.(*exchange)
-			x.route = path
-			x.serve(&r, req)
-		})
-	}
-	return a
 }
 
 // A route is one endpoint.
@@ -205,6 +189,24 @@ func knownMethod(m string) string {
 		return m
 	}
 	return "other"
+}
+
+// appendLogLine appends the line that a request leaves in the log: JSON as a
+// slog.JSONHandler writes it, without what is not known.
+func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []byte {
+	b = ended.AppendFormat(append(b, `{"time":"`...), time.RFC3339Nano)
+	b = appendJSONString(append(b, `","level":"INFO","msg":"request","requestId":`...), x.requestID[0])
+	b = append(append(b, `,"method":"`...), knownMethod(r.Method)...)
+	b = strconv.AppendInt(append(b, `","status":`...), int64(x.status), 10)
+	b = decimal(ended.Sub(x.started).Microseconds() * (decimalOne / 1000)).append(append(b, `,"ms":`...))
+	for _, known := range [...]struct{ name, value string }{ // nothing in them has to be escaped
+		{`,"route":"`, x.route}, {`,"key":"`, x.key}, {`,"organization":"`, x.organization}, {`,"code":"`, x.code},
+	} {
+		if known.value != "" {
+			b = append(append(append(b, known.name...), known.value...), '"')
+		}
+	}
+	return append(b, '}', '\n')
 }
 
 // serve takes a request with a route all the way.
@@ -406,6 +408,76 @@ func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 	return encodeReply(v, http.StatusOK, err)
 }
 
+// A share is what one request has of each room.
+type share struct {
+	work         *room // one unit of it; nil: none
+	body, answer int   // units
+}
+
+// beginWork waits for a processor; endWork, which may be called again, lets it
+// go.
+func (x *exchange) beginWork(r *room) error {
+	_, err := r.take(x.context(), 1, patience)
+	if err == nil {
+		x.share.work = r
+	}
+	return err
+}
+
+func (x *exchange) endWork() {
+	if x.share.work != nil {
+		x.share.work.give(1)
+		x.share.work = nil
+	}
+}
+
+func (x *exchange) giveBack() {
+	x.endWork()
+	x.api.bodies.give(x.share.body)
+	x.api.answers.give(x.share.answer)
+}
+
+// takeBody reads a body whole. Of a large one it first reads as much as a small
+// one has, so that a client that sends nothing takes no room from others.
+func (x *exchange) takeBody(req *request) ([]byte, error) {
+	from := http.MaxBytesReader(x.ResponseWriter, req.Body, maxBody)
+	if req.ContentLength >= 0 && req.ContentLength <= smallBody {
+		return io.ReadAll(from)
+	}
+	body, err := io.ReadAll(io.LimitReader(from, smallBody))
+	if err != nil || len(body) < smallBody {
+		return body, err
+	}
+	length := maxBody
+	if req.ContentLength > 0 {
+		length = int(req.ContentLength)
+	}
+	if x.share.body, err = x.api.bodies.take(x.context(), unitsOf(length), patience); err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(body)
+	if req.ContentLength > 0 {
+		b.Grow(length - len(body) + bytes.MinRead)
+	}
+	if _, err = b.ReadFrom(from); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), x.beginWork(x.api.parsing)
+}
+
+// readLarge runs the action of a large GET.
+func (x *exchange) readLarge(req *request, act action) (status int, body []byte, err error) {
+	if err := x.beginWork(x.api.reading); err != nil {
+		return 0, nil, err
+	}
+	defer x.endWork()
+	status, body, err = x.readSmall(req, act)
+	if len(body) > smallAnswer {
+		x.share.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)), answerPatience)
+	}
+	return status, body, err
+}
+
 // An answer is the outcome of a POST.
 type answer struct {
 	status   int
@@ -486,16 +558,6 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 	}
 	body, err := encode(v)
 	return status, body, err
-}
-
-// errorBody is what every error looks like (contract §2).
-type errorBody struct {
-	StatusCode int            `json:"statusCode"`
-	Code       string         `json:"code"`
-	Message    string         `json:"message"`
-	RequestID  string         `json:"requestId"`
-	Field      string         `json:"field,omitempty"`
-	Context    map[string]any `json:"context,omitempty"`
 }
 
 // WriteHeader and Write are called by ServeMux alone, where it finds no route:

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"runtime"
 	"time"
 )
@@ -99,74 +96,4 @@ func (r *room) give(units int) {
 	for range units {
 		<-r.taken
 	}
-}
-
-// A share is what one request has of each room.
-type share struct {
-	work         *room // one unit of it; nil: none
-	body, answer int   // units
-}
-
-// beginWork waits for a processor; endWork, which may be called again, lets it
-// go.
-func (x *exchange) beginWork(r *room) error {
-	_, err := r.take(x.context(), 1, patience)
-	if err == nil {
-		x.share.work = r
-	}
-	return err
-}
-
-func (x *exchange) endWork() {
-	if x.share.work != nil {
-		x.share.work.give(1)
-		x.share.work = nil
-	}
-}
-
-func (x *exchange) giveBack() {
-	x.endWork()
-	x.api.bodies.give(x.share.body)
-	x.api.answers.give(x.share.answer)
-}
-
-// takeBody reads a body whole. Of a large one it first reads as much as a small
-// one has, so that a client that sends nothing takes no room from others.
-func (x *exchange) takeBody(req *request) ([]byte, error) {
-	from := http.MaxBytesReader(x.ResponseWriter, req.Body, maxBody)
-	if req.ContentLength >= 0 && req.ContentLength <= smallBody {
-		return io.ReadAll(from)
-	}
-	body, err := io.ReadAll(io.LimitReader(from, smallBody))
-	if err != nil || len(body) < smallBody {
-		return body, err
-	}
-	length := maxBody
-	if req.ContentLength > 0 {
-		length = int(req.ContentLength)
-	}
-	if x.share.body, err = x.api.bodies.take(x.context(), unitsOf(length), patience); err != nil {
-		return nil, err
-	}
-	b := bytes.NewBuffer(body)
-	if req.ContentLength > 0 {
-		b.Grow(length - len(body) + bytes.MinRead)
-	}
-	if _, err = b.ReadFrom(from); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), x.beginWork(x.api.parsing)
-}
-
-// readLarge runs the action of a large GET.
-func (x *exchange) readLarge(req *request, act action) (status int, body []byte, err error) {
-	if err := x.beginWork(x.api.reading); err != nil {
-		return 0, nil, err
-	}
-	defer x.endWork()
-	status, body, err = x.readSmall(req, act)
-	if len(body) > smallAnswer {
-		x.share.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)), answerPatience)
-	}
-	return status, body, err
 }

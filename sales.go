@@ -12,6 +12,13 @@ type item struct {
 	Quantity decimal `json:"quantity"`
 }
 
+func (v item) appendJSON(b []byte) []byte {
+	b = appendJSONString(append(b, `{"sku":`...), v.SKU)
+	b = v.Price.append(append(b, `,"price":`...))
+	b = v.Quantity.append(append(b, `,"quantity":`...))
+	return append(b, '}')
+}
+
 // A sale is a purchase or a return (spec: Transaction).
 type sale struct {
 	Seq uint64 // from the key
@@ -59,6 +66,13 @@ type ruleShare struct {
 	RuleID id      `json:"ruleId"`
 	Name   string  `json:"name"`
 	Points decimal `json:"points"`
+}
+
+func (v ruleShare) appendJSON(b []byte) []byte {
+	b = v.RuleID.appendJSON(append(b, `{"ruleId":`...))
+	b = appendJSONString(append(b, `,"name":`...), v.Name)
+	b = v.Points.append(append(b, `,"points":`...))
+	return append(b, '}')
 }
 
 // A pendingRef leads to a pending lot.

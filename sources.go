@@ -1,16 +1,12 @@
 package main
 
 import (
-	"crypto/rand"
-	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
-	"time"
 )
 
-// What one source may take of a server, whoever it is: connections, and
-// requests that are refused for their key. Limits of keys are in limits.go.
+// How often one source may be refused for its key, whoever it is. Connections
+// are in gate.go, limits of keys in limits.go.
 
 // sourceOf is what counts as one source: an IPv4 address, or the /64 that one
 // subscriber of IPv6 has.
@@ -20,152 +16,6 @@ func sourceOf(a netip.Addr) netip.Addr {
 		return netip.PrefixFrom(a, 64).Masked().Addr()
 	}
 	return a
-}
-
-// Bounds of connections, unless flags say otherwise. Behind one address there
-// may be every till of a chain, each with a few connections.
-const (
-	defaultMaxConns          = 4096
-	defaultMaxConnsPerSource = 512
-)
-
-// reservedFiles are kept for what is no connection within the bounds: the store,
-// whose failing to open a file would be its end, the socket, refusals.
-const reservedFiles = maxUshers + 64
-
-// loopback are the peers that are this machine's own: a proxy that carries
-// everybody, or the operator.
-var loopback = [...]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-
-// A gate is a listener that bounds the connections which are open at a time, in
-// all and per source. It also keeps a source from having more than are still
-// free, so that a few of them cannot take all.
-type gate struct {
-	*net.TCPListener
-	most, mostPerSource int
-	carriers            []netip.Prefix // who brings others' requests and is bounded by most alone
-	log                 *slog.Logger
-	ushers              chan struct{} // one for each refusal that is being explained
-
-	mu       sync.Mutex
-	open     int
-	bySource map[netip.Addr]int // all above 0; a carrier's too
-	refused  int                // since that was logged
-	logged   time.Time
-}
-
-// Refusals that are explained at a time, how long each may take, and how often
-// the log tells how many there were.
-const (
-	maxUshers       = 64
-	usherTime       = time.Second
-	refusalsLogTime = 10 * time.Second
-)
-
-func newGate(l *net.TCPListener, most, mostPerSource int, carriers []netip.Prefix, log *slog.Logger) *gate {
-	return &gate{
-		TCPListener: l, most: most, mostPerSource: mostPerSource, carriers: carriers, log: log,
-		ushers: make(chan struct{}, maxUshers), bySource: map[netip.Addr]int{},
-	}
-}
-
-// Accept returns the next connection that is within the bounds.
-func (g *gate) Accept() (net.Conn, error) {
-	for {
-		c, err := g.AcceptTCP()
-		if err != nil {
-			return nil, err
-		}
-		if source, ok := g.admit(c.RemoteAddr()); ok {
-			return &admitted{TCPConn: c, leave: sync.OnceFunc(func() { g.leave(source) })}, nil
-		}
-		g.refuse(c)
-	}
-}
-
-// admit counts a connection, if it may come in.
-func (g *gate) admit(peer net.Addr) (source netip.Addr, ok bool) {
-	if tcp, is := peer.(*net.TCPAddr); is { // else it has gone already
-		source = plainAddr(tcp.AddrPort().Addr())
-	}
-	carrier := inNetworks(g.carriers, source)
-	source = sourceOf(source)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if free := g.most - g.open; free <= 0 || !carrier && g.bySource[source] >= min(g.mostPerSource, free) {
-		return source, false
-	}
-	g.open++
-	g.bySource[source]++
-	return source, true
-}
-
-func (g *gate) leave(source netip.Addr) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open--
-	if g.bySource[source]--; g.bySource[source] == 0 {
-		delete(g.bySource, source)
-	}
-}
-
-// refuse ends a connection. So many at a time are told why; those beyond are
-// too many to be clients, and cost no more than the closing.
-func (g *gate) refuse(c *net.TCPConn) {
-	g.count()
-	select {
-	case g.ushers <- struct{}{}:
-		go func() {
-			defer func() { <-g.ushers }()
-			usher(c)
-		}()
-	default:
-		c.SetLinger(0)
-		c.Close()
-	}
-}
-
-// count keeps the log short, whatever happens.
-func (g *gate) count() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.refused++
-	if time.Since(g.logged) < refusalsLogTime {
-		return
-	}
-	g.log.Warn("connections refused", "count", g.refused, "open", g.open)
-	g.refused, g.logged = 0, time.Now()
-}
-
-// usher answers the first request of a connection with 503, as any error is
-// answered, and closes it. It waits for the request, since many clients take an
-// answer that comes before it for a fault, and for the client to close, since
-// closing with something unread may take the answer away from it.
-func usher(c *net.TCPConn) {
-	defer c.Close()
-	now := time.Now()
-	end := now.Add(usherTime)
-	c.SetDeadline(end)
-	if _, err := c.Read(make([]byte, 512)); err != nil {
-		return
-	}
-	e, requestID := publicError(errUnavailable), rand.Text()
-	body, _ := encode(errorBody{e.status, e.code, e.message, requestID, "", nil})
-	h := e.headers.Clone()
-	h["Content-Type"], h["Cache-Control"] = jsonType, noStore
-	h.Set("X-Request-Id", requestID)
-	lastWrite(c, lastAnswer(e.status, h, body, now), end, maxBody)
-}
-
-// An admitted connection is counted until it is closed.
-type admitted struct {
-	*net.TCPConn // with all its methods, which net/http looks for
-	leave        func()
-}
-
-func (c *admitted) Close() error {
-	defer c.leave()
-	return c.TCPConn.Close()
 }
 
 // A source may be refused so often at once, and then as often again in every

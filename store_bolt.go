@@ -79,13 +79,6 @@ func (s *boltStore) close(file func() error) error {
 // reports the error and exits, without Close.
 func (s *boltStore) Failed() <-chan error { return s.queue.failed }
 
-// backup puts a copy of the state that was committed last at path (see
-// disk.File.Backup).
-func (s *boltStore) backup(ctx context.Context, path string) (*backedUp, error) {
-	made, err := s.file.Backup(ctx, path)
-	return (*backedUp)(made), seamError(err)
-}
-
 // begin is called on the goroutine of the queue's writer.
 func (s *boltStore) begin() (batch, error) {
 	state, err := s.file.Snapshot()

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"maps"
 	"slices"
+	"sync"
 )
 
 // sweepBatch bounds what one transaction of the sweep does.
@@ -166,4 +168,34 @@ func (t *txn) settleDue(d dueAccount) (known bool, err error) {
 	}
 	_, err = t.account(c, p)
 	return true, err
+}
+
+// imports are those under way, and until when the sweep waits for the next
+// batch of each.
+type imports struct {
+	mu    sync.Mutex
+	until map[string]instant
+}
+
+func (i *imports) wait(name string, until instant) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.until == nil {
+		i.until = map[string]instant{}
+	}
+	i.until[name] = until
+}
+
+func (i *imports) end(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.until, name)
+}
+
+// underWay tells whether any import's next batch is awaited.
+func (i *imports) underWay(now instant) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	maps.DeleteFunc(i.until, func(_ string, until instant) bool { return until <= now })
+	return len(i.until) > 0
 }

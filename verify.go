@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"hash/maphash"
 	"maps"
 	"runtime"
@@ -22,15 +20,6 @@ import (
 // looked up. Where the sums of a table differ, all is gone through once more,
 // and what must be in that table is looked up entry by entry, to say what is
 // missing or other than it should be.
-//
-//	verify.go            what is done in which order, and an organization as a whole
-//	verify_tables.go     tables and what they hold, strays
-//	verify_gather.go     what belongs to customers, brought together
-//	verify_customers.go  customers, their sales and redemptions
-//	verify_accounts.go   accounts: movements played again
-//	verify_sales.go      lists, indexes and the log of sales; redemptions
-//	verify_search.go     the search index
-//	ledger.go            hashes of movements
 
 // A verification is what was looked at and what was wrong.
 type verification struct {
@@ -43,9 +32,6 @@ type verification struct {
 
 	Ledgers []ledgerState `json:"ledgers"`
 }
-
-// maxProblems bounds the list; a file that has more is as wrong.
-const maxProblems = 1000
 
 // mostVerifiers bounds the goroutines of a verification: the records that it
 // gathers are shared out among them.
@@ -60,12 +46,6 @@ const (
 	verifyMemory       = 216 << 20
 )
 
-// An effort is what a verification may take of the machine.
-type effort struct {
-	workers int // goroutines
-	room    int // bytes, for the records that are gathered at a time
-}
-
 // verifyEffort is the effort of a verification that has the machine to itself; one
 // in a server takes half of the processors.
 func verifyEffort(inServer bool) effort {
@@ -74,19 +54,6 @@ func verifyEffort(inServer bool) effort {
 		n, room = max(n/2, 1), gatherRoomInServer
 	}
 	return effort{workers: n, room: room}
-}
-
-// A verifyRun is one verification.
-type verifyRun struct {
-	effort
-	engine  *engine
-	now     instant
-	earlier []ledgerState
-	txs     []Tx // one for each goroutine
-	seed    maphash.Seed
-	secret  [2]uint64 // as seed, for hashGram
-	careful tableSet  // whose entries are looked up one by one
-	doubted tableSet  // whose sums differ
 }
 
 // verify also checks that the ledgers go on from where they were earlier.
@@ -157,159 +124,6 @@ func (r *verifyRun) pass() (*verification, error) {
 func (report *verification) tell(f *findings) {
 	room := maxProblems - len(report.Problems)
 	report.Problems = append(report.Problems, f.problems[:min(room, len(f.problems))]...)
-}
-
-// findings are what a part of a verification has found.
-type findings struct {
-	problems   []string
-	want, have [manyTables]tableSum
-	missed     [manyTables]bool // an entry of it was told to be missing
-	doubted    tableSet
-
-	ledger  ledgerState
-	tallies map[programDay]*tally
-	tiers   map[programTier]uint64
-	given   map[id]uint64 // standing redemptions by reward
-
-	// Where the tables that follow are looked up entry by entry.
-	givenTo map[id]map[id]uint64 // standing redemptions by reward and customer
-	active  map[string]blockSet  // by the key of the set
-}
-
-type programTier struct {
-	program uint32
-	tier    string
-}
-
-func newFindings() *findings {
-	return &findings{
-		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{},
-		givenTo: map[id]map[id]uint64{}, active: map[string]blockSet{},
-	}
-}
-
-// join adds what another part has found, but for its problems.
-func (f *findings) join(o *findings) {
-	for t := range f.want {
-		f.want[t].join(o.want[t])
-		f.have[t].join(o.have[t])
-		f.missed[t] = f.missed[t] || o.missed[t]
-	}
-	f.doubted.join(&o.doubted)
-	for d, s := range o.tallies {
-		kept := f.day(d)
-		kept.add(s)
-		kept.Active += s.Active
-	}
-	for t, n := range o.tiers {
-		f.tiers[t] += n
-	}
-	for reward, n := range o.given {
-		f.given[reward] += n
-	}
-	for reward, customers := range o.givenTo {
-		f.givenTo[reward] = customers // one part alone finds them
-	}
-	for k, set := range o.active {
-		for block, bits := range set {
-			f.activeSet(k).join(block, bits[:])
-		}
-	}
-}
-
-func (f *findings) day(d programDay) *tally {
-	if f.tallies[d] == nil {
-		f.tallies[d] = new(tally)
-	}
-	return f.tallies[d]
-}
-
-func (f *findings) activeSet(k string) blockSet {
-	if f.active[k] == nil {
-		f.active[k] = blockSet{}
-	}
-	return f.active[k]
-}
-
-// A verifier works on a part of a verification, on one goroutine.
-type verifier struct {
-	*txn
-	*findings
-	run        *verifyRun
-	recounting bool    // tiers are being counted anew: no telling yet what they should be
-	inIndex    uint64  // customers whose texts are in the search index
-	gathered   *gather // records of the customers that are looked at; nil: none
-
-	history  saleHistory
-	redeemed redeemed
-	replayer replayer
-	grams    gramSum
-	space    []byte // of the last hash
-}
-
-// txn returns a transaction of no organization.
-func (r *verifyRun) txn(tx Tx, now instant) *txn {
-	t := &txn{Tx: tx, ids: mint{now: now}, sizes: &r.engine.sizes}
-	t.mint = &t.ids
-	return t
-}
-
-func (r *verifyRun) verifier(t *txn, f *findings) *verifier {
-	return &verifier{txn: t, findings: f, run: r}
-}
-
-// with returns a verifier that works for another goroutine, on another part.
-func (v *verifier) with(worker int) *verifier {
-	t := v.run.txn(v.run.txs[worker], v.now)
-	t.org, t.cfg = v.org, v.cfg
-	w := v.run.verifier(t, newFindings())
-	w.recounting, w.inIndex, w.gathered = v.recounting, v.inIndex, v.gathered
-	return w
-}
-
-func (v *verifier) problem(format string, args ...any) {
-	if len(v.problems) < maxProblems {
-		prefix := ""
-		if v.cfg != nil {
-			prefix = v.cfg.Organization.Slug + ": "
-		}
-		v.problems = append(v.problems, prefix+fmt.Sprintf(format, args...))
-	}
-}
-
-// A subject is what a problem is told of. It is put into words only then.
-type subject struct {
-	kind string
-	id   id     // none if it is zero
-	more string // behind a slash
-}
-
-func (s subject) String() string {
-	text := s.kind
-	if s.id != (id{}) {
-		text += " " + s.id.String()
-	}
-	if s.more != "" {
-		text += "/" + s.more
-	}
-	return text
-}
-
-// equal reports a difference between what is kept and what it should be.
-func equal[T comparable](v *verifier, what subject, field string, kept, should T) {
-	if kept != should {
-		v.differs(what, field, kept, should)
-	}
-}
-
-func (v *verifier) differs(what subject, field string, kept, should any) {
-	v.problem("%v%s: es %v y debería ser %v", what, field, kept, should)
-}
-
-func equalChains(v *verifier, what subject, field string, kept, should *chain) {
-	if kept.N != should.N || !slices.Equal(kept.Path, should.Path) {
-		v.differs(what, field, *kept, *should)
-	}
 }
 
 // organization checks an organization and adds what it has to what all have.
@@ -470,10 +284,6 @@ func (v *verifier) rewards() error {
 	return nil
 }
 
-func sortedIDs[V any](m map[id]V) []id { return slices.SortedFunc(maps.Keys(m), compareIDs) }
-
-func compareIDs(a, b id) int { return bytes.Compare(a[:], b[:]) }
-
 func (v *verifier) statistics() error {
 	days := slices.SortedFunc(maps.Keys(v.tallies), func(a, b programDay) int {
 		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.day, b.day))
@@ -524,6 +334,122 @@ func (v *verifier) apiKeys() error {
 		}
 		if k == nil || k.ID != id(e.Key[5:]) || k.Org != v.org {
 			v.problem("API key %s: falta o difiere", id(e.Key[5:]))
+		}
+	}
+	return nil
+}
+
+// A round is the customers that are gathered at a time, in several spans.
+type round []id // where spans begin, and where the last one ends
+
+// partsOfRound is how many spans of customers there are for each goroutine.
+const partsOfRound = 4
+
+// rounds divides the customers.
+func (v *verifier) rounds() ([]round, error) {
+	n, err := v.count()
+	if err != nil {
+		return nil, err
+	}
+	bytes := n.Movements*gatherBytes[gatherMovements] + n.Sales*gatherBytes[gatherSales] + n.Redemptions*gatherBytes[gatherRedemptions]
+	const few = 256 // customers are not worth a span
+	inRound := min(uint64(partsOfRound*v.run.workers), n.Customers/few+1)
+	spans := (min(bytes, 1<<36)/uint64(max(v.run.room, 1)) + 1) * inRound
+	begins := []id{{}}
+	for i := uint64(1); i < min(spans, n.Customers); i++ {
+		value, _, err := v.Get(v.hotOrgKey('l').byte('c').u64(n.Customers * i / spans))
+		if err != nil {
+			return nil, err
+		}
+		if len(value) == 16 { // else the span before it is longer
+			begins = append(begins, id(value))
+		}
+	}
+	slices.SortFunc(begins, compareIDs)
+	begins = slices.Compact(begins)
+	var list []round
+	for chunk := range slices.Chunk(begins, int(inRound)) {
+		list = append(list, append(round(nil), chunk...))
+	}
+	for i := range list {
+		var end id
+		if i+1 < len(list) {
+			end = list[i+1][0]
+		}
+		list[i] = append(list[i], end)
+	}
+	return list, nil
+}
+
+// allCustomers checks every customer, round by round.
+func (v *verifier) allCustomers() error {
+	rounds, err := v.rounds()
+	if err != nil {
+		return err
+	}
+	v.gathered = &gather{parts: make([]gatherPart, v.run.workers), expected: v.run.room / v.run.workers * 2 / 3}
+	if len(rounds) == 1 {
+		v.gathered.expected = 0 // far less may do
+	}
+	for _, r := range rounds {
+		v.gathered.from, v.gathered.to = r[0], r[len(r)-1]
+		_, err := v.inParallel(v.run.workers, func(w *verifier, part int) error {
+			return w.fill(w.gathered, part, v.run.workers)
+		})
+		if err != nil {
+			return err
+		}
+		found, err := v.inParallel(len(r)-1, func(w *verifier, i int) error { return w.customers(r[i], r[i+1]) })
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			v.problems = append(v.problems, f.problems...)
+		}
+	}
+	v.gathered = nil
+	return nil
+}
+
+// fill gathers one part of so many.
+func (v *verifier) fill(g *gather, part, of int) error {
+	p := &g.parts[part]
+	p.bytes, p.records = p.bytes[:0], p.records[:0]
+	if p.newest == nil {
+		p.bytes, p.newest = make([]byte, 0, g.expected), map[id][gatherKinds]int32{}
+	}
+	clear(p.newest)
+	n, err := v.count()
+	if err != nil {
+		return err
+	}
+	room := v.run.room / of
+	for kind, table := range [gatherKinds]struct {
+		letter byte
+		last   uint64
+	}{{'m', n.Movements}, {'t', n.Sales}, {'r', n.Redemptions}} {
+		from, to := orgKey(table.letter, v.org), orgKey(table.letter, v.org).after()
+		if part > 0 {
+			from = from.u64(table.last/uint64(of)*uint64(part) + 1)
+		}
+		if part < of-1 {
+			to = orgKey(table.letter, v.org).u64(table.last/uint64(of)*uint64(part+1) + 1)
+		}
+		for e, err := range v.Scan(from, to, false) {
+			if err != nil {
+				return err
+			}
+			cust, err := customerIn(kind, e.Value)
+			if err != nil {
+				return err
+			}
+			if len(e.Key) != 13 || !g.has(cust) {
+				continue
+			}
+			if len(p.bytes)+recordSize*len(p.records)+len(e.Value) > room {
+				return nil
+			}
+			p.add(kind, cust, uintIn(e.Key[5:]), e.Value)
 		}
 	}
 	return nil

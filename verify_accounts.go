@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 )
 
 // movements reads the movements of an account's chain, oldest first, as they are
@@ -27,11 +28,6 @@ func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMo
 	slices.Reverse(list)
 	v.replayer.stored = list
 	return list, nil
-}
-
-type storedMovement struct {
-	seq    uint64
-	record []byte
 }
 
 // linkIn is where the movement before one is, of its account.
@@ -230,29 +226,6 @@ func (v *verifier) atMost(account subject, what string, n, most int) {
 	if n > most {
 		v.problem("%v: %d %s en su registro, más de %d", account, n, what, most)
 	}
-}
-
-// A replayer plays an account's movements again, with no shortcut.
-type replayer struct {
-	v                *verifier
-	account          *account
-	what             subject
-	rolling          bool // days are counted
-	balance, pending decimal
-	earned           decimal
-	chain            chain
-	last             ledgerHash
-	broken           bool        // the chain of hashes was told to be
-	lots             []creditLot // by sequence
-	days             dayBases    // of the tier window
-	stored           []storedMovement
-}
-
-// A creditLot is a lot with what its credit belongs to. AvailFrom is 0 once it is
-// available.
-type creditLot struct {
-	lot
-	sale id // none if it is zero
 }
 
 // begin forgets another account.
@@ -523,4 +496,93 @@ func (r *replayer) compareSums(a *account) error {
 		}
 	}
 	return nil
+}
+
+// ledgerOf goes through the organization's movements in the order of seq.
+func (v *verifier) ledgerOf() error {
+	now := ledgerState{Organization: v.cfg.Organization.Slug}
+	var before []ledgerState // of this organization
+	for _, s := range v.run.earlier {
+		if s.Organization == now.Organization {
+			before = append(before, s)
+		}
+	}
+	meet := func() {
+		for _, s := range before {
+			if s.Movements == now.Movements && s.Digest != now.Digest {
+				v.problem("el libro no es la continuación del que tenía %d movimientos", s.Movements)
+			}
+		}
+	}
+	meet()
+	for e, err := range scan(v.Tx, orgKey('m', v.org), false) {
+		if err != nil {
+			return err
+		}
+		if len(e.Value) < len(ledgerHash{}) {
+			return errRecord
+		}
+		now.Digest = now.Digest.with(ledgerHash(e.Value[len(e.Value)-len(ledgerHash{}):]))
+		now.Movements++
+		meet()
+	}
+	for _, s := range before {
+		if s.Movements > now.Movements {
+			v.problem("el libro tenía %d movimientos y ahora tiene %d", s.Movements, now.Movements)
+		}
+	}
+	v.ledger = now
+	v.have[tableMovements].entries = now.Movements
+	return nil
+}
+
+// redemptionOf is the redemption that a debit is of.
+func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
+	own := &v.redeemed
+	if own.unread {
+		own.unread = false
+		for r := own.known.record(); r != nil; r = own.known.record() {
+			x, err := decodeRecord[redemption](own.known.take(r))
+			if err != nil {
+				return nil, err
+			}
+			if own.all == nil {
+				own.all = map[id]*redemption{}
+			}
+			x.Seq = r.seq
+			own.all[x.ID] = x
+		}
+	}
+	if x := own.all[debit.Redemption]; x != nil {
+		return x, nil
+	}
+	if x := v.redemptionBy(debit); x != nil {
+		return x, nil
+	}
+	return v.redemption(debit.Redemption)
+}
+
+// redemptionBy finds the redemption of a debit without an index, as the gather
+// does: redemptions and their debits have the same order. It returns nil where
+// that is not so.
+func (v *verifier) redemptionBy(debit *movement) *redemption {
+	n, err := v.count()
+	if err != nil {
+		return nil
+	}
+	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
+		x, err := v.redemptionAt(uint64(i) + 1)
+		if err != nil {
+			return 1
+		}
+		return cmp.Compare(debit.Seq, x.Movement)
+	})
+	if !found {
+		return nil
+	}
+	x, err := v.redemptionAt(uint64(i) + 1)
+	if err != nil || x.ID != debit.Redemption {
+		return nil
+	}
+	return x
 }

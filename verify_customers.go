@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"sort"
 )
 
 // customers checks the customers with ids from one on, before another; the zero id
@@ -94,58 +92,6 @@ func (v *verifier) oneCustomer(c *customer) error {
 	return nil
 }
 
-// dayAt is the tally of a moment's day as the records make it.
-func (v *verifier) dayAt(program uint32, at instant) *tally {
-	return v.day(programDay{program, v.txn.dayOf(at)})
-}
-
-// A saleHistory is what a customer's sales add up to.
-type saleHistory struct {
-	chain          chain
-	spent          decimal
-	purchases      uint64
-	purchasesTotal uint64
-	last           instant
-	unearned       decimal
-	all            []soldSale // oldest first
-	at             map[id]int // in all
-	bought         []programDay
-}
-
-// A soldSale is one of a customer's sales.
-type soldSale struct {
-	*sale
-	again *sale // a purchase with its returns counted again; nil: none was met
-	moved saleMovements
-}
-
-// saleMovements are what a sale's movements add up to.
-type saleMovements struct {
-	any             bool
-	points, pending decimal
-	expired         decimal
-	lots            []pendingRef
-	balance         decimal // after the last
-}
-
-// begin forgets another customer's sales.
-func (h *saleHistory) begin() {
-	all, at, bought := h.all[:0], h.at, h.bought[:0]
-	if len(h.all) > 0 {
-		clear(h.all)
-		clear(at)
-	}
-	*h = saleHistory{all: all, at: at, bought: bought}
-}
-
-// find is a sale by its id; nil if it is none of the customer's.
-func (h *saleHistory) find(saleID id) *soldSale {
-	if i, ok := h.at[saleID]; ok {
-		return &h.all[i]
-	}
-	return nil
-}
-
 // readSales brings together the sales of a customer's chain.
 func (v *verifier) readSales(c *customer) error {
 	h := &v.history
@@ -212,11 +158,6 @@ func (v *verifier) sales(c *customer) (*saleHistory, error) {
 	}
 	v.countActive(c, h.bought)
 	return h, nil
-}
-
-// seller is the hash of a sale's customer.
-func (v *verifier) seller(seq, number uint64) uint64 {
-	return v.hashNumber(v.hotOrgKey('t').u64(seq), number)
 }
 
 // countReturn counts a return once more into its purchase.
@@ -320,69 +261,4 @@ func (v *verifier) salePoints(s *soldSale) {
 	if !slices.Equal(s.PendingLot, moved.lots) {
 		v.differs(what, ": lotes pendientes", s.PendingLot, moved.lots)
 	}
-}
-
-// redeemed are a customer's redemptions, which are read when one is asked for.
-type redeemed struct {
-	known  trail
-	unread bool
-	all    map[id]*redemption
-}
-
-func (x *redeemed) begin(known trail) {
-	x.known, x.unread = known, true
-	if len(x.all) > 0 {
-		clear(x.all)
-	}
-}
-
-// redemptionOf is the redemption that a debit is of.
-func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
-	own := &v.redeemed
-	if own.unread {
-		own.unread = false
-		for r := own.known.record(); r != nil; r = own.known.record() {
-			x, err := decodeRecord[redemption](own.known.take(r))
-			if err != nil {
-				return nil, err
-			}
-			if own.all == nil {
-				own.all = map[id]*redemption{}
-			}
-			x.Seq = r.seq
-			own.all[x.ID] = x
-		}
-	}
-	if x := own.all[debit.Redemption]; x != nil {
-		return x, nil
-	}
-	if x := v.redemptionBy(debit); x != nil {
-		return x, nil
-	}
-	return v.redemption(debit.Redemption)
-}
-
-// redemptionBy finds the redemption of a debit without an index, as the gather
-// does: redemptions and their debits have the same order. It returns nil where
-// that is not so.
-func (v *verifier) redemptionBy(debit *movement) *redemption {
-	n, err := v.count()
-	if err != nil {
-		return nil
-	}
-	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
-		x, err := v.redemptionAt(uint64(i) + 1)
-		if err != nil {
-			return 1
-		}
-		return cmp.Compare(debit.Seq, x.Movement)
-	})
-	if !found {
-		return nil
-	}
-	x, err := v.redemptionAt(uint64(i) + 1)
-	if err != nil || x.ID != debit.Redemption {
-		return nil
-	}
-	return x
 }

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // Movements, sales and redemptions lie in the order in which they happened, and
 // are looked at customer by customer. So the customers are taken in several
@@ -72,50 +69,6 @@ func customerIn(kind int, value []byte) (id, error) {
 	return r.id(), r.err
 }
 
-// fill gathers one part of so many.
-func (v *verifier) fill(g *gather, part, of int) error {
-	p := &g.parts[part]
-	p.bytes, p.records = p.bytes[:0], p.records[:0]
-	if p.newest == nil {
-		p.bytes, p.newest = make([]byte, 0, g.expected), map[id][gatherKinds]int32{}
-	}
-	clear(p.newest)
-	n, err := v.count()
-	if err != nil {
-		return err
-	}
-	room := v.run.room / of
-	for kind, table := range [gatherKinds]struct {
-		letter byte
-		last   uint64
-	}{{'m', n.Movements}, {'t', n.Sales}, {'r', n.Redemptions}} {
-		from, to := orgKey(table.letter, v.org), orgKey(table.letter, v.org).after()
-		if part > 0 {
-			from = from.u64(table.last/uint64(of)*uint64(part) + 1)
-		}
-		if part < of-1 {
-			to = orgKey(table.letter, v.org).u64(table.last/uint64(of)*uint64(part+1) + 1)
-		}
-		for e, err := range v.Scan(from, to, false) {
-			if err != nil {
-				return err
-			}
-			cust, err := customerIn(kind, e.Value)
-			if err != nil {
-				return err
-			}
-			if len(e.Key) != 13 || !g.has(cust) {
-				continue
-			}
-			if len(p.bytes)+recordSize*len(p.records)+len(e.Value) > room {
-				return nil
-			}
-			p.add(kind, cust, uintIn(e.Key[5:]), e.Value)
-		}
-	}
-	return nil
-}
-
 func (p *gatherPart) add(kind int, cust id, seq uint64, value []byte) {
 	newest := p.newest[cust]
 	p.records = append(p.records, gatheredRecord{seq, uint32(len(p.bytes)), uint32(len(value)), newest[kind]})
@@ -167,89 +120,5 @@ func (t *trail) find(seq uint64) []byte {
 			return value
 		}
 	}
-	return nil
-}
-
-// recordAt returns a record of which the trail may know.
-func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
-	if value := t.find(seq); value != nil {
-		return value, nil
-	}
-	value, ok, err := v.Get(v.hotOrgKey(letter).u64(seq))
-	if err == nil && !ok {
-		err = errRecord
-	}
-	return value, err
-}
-
-// A round is the customers that are gathered at a time, in several spans.
-type round []id // where spans begin, and where the last one ends
-
-// partsOfRound is how many spans of customers there are for each goroutine.
-const partsOfRound = 4
-
-// rounds divides the customers.
-func (v *verifier) rounds() ([]round, error) {
-	n, err := v.count()
-	if err != nil {
-		return nil, err
-	}
-	bytes := n.Movements*gatherBytes[gatherMovements] + n.Sales*gatherBytes[gatherSales] + n.Redemptions*gatherBytes[gatherRedemptions]
-	const few = 256 // customers are not worth a span
-	inRound := min(uint64(partsOfRound*v.run.workers), n.Customers/few+1)
-	spans := (min(bytes, 1<<36)/uint64(max(v.run.room, 1)) + 1) * inRound
-	begins := []id{{}}
-	for i := uint64(1); i < min(spans, n.Customers); i++ {
-		value, _, err := v.Get(v.hotOrgKey('l').byte('c').u64(n.Customers * i / spans))
-		if err != nil {
-			return nil, err
-		}
-		if len(value) == 16 { // else the span before it is longer
-			begins = append(begins, id(value))
-		}
-	}
-	slices.SortFunc(begins, compareIDs)
-	begins = slices.Compact(begins)
-	var list []round
-	for chunk := range slices.Chunk(begins, int(inRound)) {
-		list = append(list, append(round(nil), chunk...))
-	}
-	for i := range list {
-		var end id
-		if i+1 < len(list) {
-			end = list[i+1][0]
-		}
-		list[i] = append(list[i], end)
-	}
-	return list, nil
-}
-
-// allCustomers checks every customer, round by round.
-func (v *verifier) allCustomers() error {
-	rounds, err := v.rounds()
-	if err != nil {
-		return err
-	}
-	v.gathered = &gather{parts: make([]gatherPart, v.run.workers), expected: v.run.room / v.run.workers * 2 / 3}
-	if len(rounds) == 1 {
-		v.gathered.expected = 0 // far less may do
-	}
-	for _, r := range rounds {
-		v.gathered.from, v.gathered.to = r[0], r[len(r)-1]
-		_, err := v.inParallel(v.run.workers, func(w *verifier, part int) error {
-			return w.fill(w.gathered, part, v.run.workers)
-		})
-		if err != nil {
-			return err
-		}
-		found, err := v.inParallel(len(r)-1, func(w *verifier, i int) error { return w.customers(r[i], r[i+1]) })
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
-			v.problems = append(v.problems, f.problems...)
-		}
-	}
-	v.gathered = nil
 	return nil
 }

@@ -63,14 +63,6 @@ func (v *verifier) searchIndex() error {
 	return nil
 }
 
-// A gramSum adds up where grams occur.
-type gramSum struct {
-	list  []gramAt
-	at    []occurrence
-	value []byte
-	chars []gramAt // single characters
-}
-
 // hashGram is the hash of one occurrence of a gram in a block: the secrets are of
 // the verification.
 func hashGram(secret [2]uint64, block uint64, g gramAt) uint64 {

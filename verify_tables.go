@@ -3,167 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/maphash"
 	"math/bits"
 	"slices"
 	"strings"
 )
-
-// A table is one of those that a verification compares. The last ones are none of
-// the store's: they are sums of the same kind over something that two parts of a
-// verification both see.
-type table int
-
-const (
-	tableSlugs table = iota
-	tableIdentities
-	tableDue
-	tableAPIKeys
-	tableMovements
-	tableSales
-	tableRedemptions
-	tableCustomers
-	tablePurchases
-	tableReturns
-	tableSalesByID
-	tableRedemptionsByID
-	tableCodes
-	tableExternalIDs
-	tableRewardCounts
-	tableSearch
-	tableKeyList
-	tableSalesByTime
-	tableSlots
-	tableSaleLog
-	tableTotals
-	tableTallies
-	tableActive
-	tableTiers
-	tableRecords
-	tableRewardUses // those records of customers that say how often they redeemed a reward
-	tableSellers    // the customer of each sale
-	tableRedeemed   // the debit of each redemption
-	manyTables
-)
-
-// tables say how each is compared.
-var tables = [manyTables]struct {
-	name    string
-	letter  byte   // of an organization's table
-	kind    string // what follows the organization in its keys
-	scanned bool   // by scanTable; else its records are counted where they are read
-	compare comparison
-}{
-	tableSlugs:           {name: "slugs", compare: byEntry},
-	tableIdentities:      {name: "identities"},
-	tableDue:             {name: "due"},
-	tableAPIKeys:         {name: "API keys", compare: byCount},
-	tableMovements:       {name: "movements", letter: 'm', compare: byCount},
-	tableSales:           {name: "sales of customers", letter: 't', compare: byCount},
-	tableRedemptions:     {name: "redemptions", letter: 'r', compare: byCount},
-	tableCustomers:       {name: "customers", letter: 'l', kind: "c", scanned: true},
-	tablePurchases:       {name: "purchases", letter: 'l', kind: "p", scanned: true},
-	tableReturns:         {name: "returns", letter: 'l', kind: "r", scanned: true},
-	tableSalesByID:       {name: "sales by id", letter: 'T', scanned: true},
-	tableRedemptionsByID: {name: "redemptions by id", letter: 'R', scanned: true},
-	tableCodes:           {name: "codes", letter: 'w', scanned: true},
-	tableExternalIDs:     {name: "externalIds", letter: 'x', scanned: true},
-	tableRewardCounts:    {name: "reward counts", letter: 's', scanned: true, compare: byEntry},
-	tableSearch:          {name: "search index", letter: 'g', scanned: true, compare: byContent},
-	tableKeyList:         {name: "key list", letter: 'k', scanned: true, compare: byCount},
-	tableSalesByTime:     {name: "sales by time", letter: 'h', scanned: true},
-	tableSlots:           {name: "slots of time", letter: 'e', scanned: true, compare: byContent},
-	tableSaleLog:         {name: "sale log", letter: 'j', scanned: true, compare: byEntry},
-	tableTotals:          {name: "customers' totals", letter: 'f', scanned: true, compare: byEntry},
-	tableTallies:         {name: "tallies", letter: 'y', scanned: true, compare: byEntry},
-	tableActive:          {name: "active customers", letter: 'z', scanned: true, compare: byContent},
-	tableTiers:           {name: "tiers", letter: 'b', scanned: true, compare: byEntry},
-	tableRecords:         {name: "customer records", letter: 'c', compare: byCount},
-	tableRewardUses:      {compare: byContent},
-	tableSellers:         {compare: byContent},
-	tableRedeemed:        {compare: byContent},
-}
-
-// A comparison is how what is in a table is compared with what should be.
-type comparison int
-
-const (
-	bySum     comparison = iota // over its entries, each with its value
-	byContent                   // by a sum over what its entries say: several records make one
-	byEntry                     // each is looked up: there are few
-	byCount                     // of its entries, which are primary or compared where they are read
-)
-
-// Tables in the order in which they are told of.
-var (
-	tablesOfAll = []table{tableIdentities, tableDue, tableAPIKeys, tableSlugs}
-	tablesOfOne = []table{
-		tableMovements, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
-		tableRedemptionsByID, tableCodes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
-		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableRecords,
-		tableRewardUses, tableSellers, tableRedeemed,
-	}
-)
-
-type tableSet [manyTables]bool
-
-func (s *tableSet) join(o *tableSet) {
-	for t := range s {
-		s[t] = s[t] || o[t]
-	}
-}
-
-// alwaysCareful are the tables whose entries are looked up in any case.
-func alwaysCareful() (s tableSet) {
-	for t := range tables {
-		s[t] = tables[t].compare == byEntry
-	}
-	return s
-}
-
-// A tableSum is how many entries there are, and the sum of their hashes. Two
-// tables with the same sum have the same entries but for a chance of one in 2^64:
-// the hash has a new seed in each verification.
-type tableSum struct{ entries, sum uint64 }
-
-func (s *tableSum) add(hash uint64) { s.entries++; s.sum += hash }
-func (s *tableSum) join(o tableSum) { s.entries += o.entries; s.sum += o.sum }
-
-// hash is that of an entry.
-func (v *verifier) hash(k, value []byte) uint64 {
-	b := binary.LittleEndian.AppendUint16(v.space[:0], uint16(len(k)))
-	v.space = append(append(b, k...), value...)
-	return maphash.Bytes(v.run.seed, v.space)
-}
-
-// hashNumber is hash of a key and a number.
-func (v *verifier) hashNumber(k []byte, n uint64) uint64 {
-	var value [8]byte
-	binary.LittleEndian.PutUint64(value[:], n)
-	return v.hash(k, value[:])
-}
-
-func numberValue(n uint64) []byte { return key(nil).u64(n) }
-
-// has says that a table must have an entry.
-func (v *verifier) has(t table, k key, value []byte, what subject) error {
-	v.want[t].add(v.hash(k, value))
-	if !v.run.careful[t] && tables[t].compare != byCount {
-		return nil
-	}
-	kept, ok, err := v.Get(k)
-	if err != nil {
-		return err
-	}
-	if !ok || !bytes.Equal(kept, value) {
-		v.missed[t] = true
-		v.problem("%v: falta o difiere en %s", what, tables[t].name)
-	}
-	return nil
-}
-
-// doubt has what must be in a table looked up entry by entry.
-func (v *verifier) doubt(t table) { v.doubted[t] = true }
 
 // scanTable adds up what is in a table, of which the keys have a prefix.
 func (v *verifier) scanTable(t table, prefix key) error {
@@ -312,3 +155,8 @@ func (v *verifier) strays(organizations uint32) error {
 }
 
 func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", k) }
+
+// seller is the hash of a sale's customer.
+func (v *verifier) seller(seq, number uint64) uint64 {
+	return v.hashNumber(v.hotOrgKey('t').u64(seq), number)
+}

@@ -1,11 +1,11 @@
-// Phonedata writes the table of the world's numbering plans that sello embeds,
-// phonedata.txt, from the libphonenumber metadata inside the pinned
-// github.com/nyaruka/phonenumbers. The format is described in sello's phone.go.
+// Phonedata writes internal/contact/phonedata.txt, the table of the world's
+// numbering plans, from the libphonenumber metadata inside the pinned
+// github.com/nyaruka/phonenumbers. The format is described in phone.go there.
 // The same version of the module always gives the same bytes.
 //
-// Usage, from the root of the repository (or: go generate):
+// Usage, from the root of the repository (or: go generate ./...):
 //
-//	go run -C tools/phonedata . ../../phonedata.txt
+//	go run -C tools/phonedata . ../../internal/contact/phonedata.txt
 //
 // To take newer metadata, raise the version in go.mod and run it again:
 //

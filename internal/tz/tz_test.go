@@ -1,15 +1,15 @@
-package main
+package tz
 
 import (
 	"testing"
 	"time"
 )
 
-// TestLoadZone takes zones from the program, whatever the machine has.
-func TestLoadZone(t *testing.T) {
+// TestLoad takes zones from the program, whatever the machine has.
+func TestLoad(t *testing.T) {
 	t.Setenv("ZONEINFO", t.TempDir())
 	for name, want := range map[string]int{"UTC": 0, "America/Mexico_City": -6 * 3600, "Asia/Kolkata": 5*3600 + 1800, "Europe/Madrid": 3600} {
-		zone, err := loadZone(name)
+		zone, err := Load(name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -19,7 +19,7 @@ func TestLoadZone(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "Local", "America", "america/mexico_city", "/etc/localtime", "../UTC", "Marte/Olimpo"} {
-		if _, err := loadZone(name); err == nil {
+		if _, err := Load(name); err == nil {
 			t.Errorf("%q is no zone", name)
 		}
 	}

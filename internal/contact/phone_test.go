@@ -1,4 +1,4 @@
-package main
+package contact
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// TestNormalizePhone runs the agreed cases (testdata/phones.jsonl).
-func TestNormalizePhone(t *testing.T) {
+// TestPhone runs the agreed cases (testdata/phones.jsonl).
+func TestPhone(t *testing.T) {
 	data, err := os.ReadFile("testdata/phones.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,8 @@ func TestNormalizePhone(t *testing.T) {
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := normalizePhone(c.Country, c.Input); got != c.E164 || ok != (c.E164 != "") {
-			t.Errorf("normalizePhone(%q, %q) = %q, %v; want %q", c.Country, c.Input, got, ok, c.E164)
+		if got, ok := Phone(c.Input, c.Country); got != c.E164 || ok != (c.E164 != "") {
+			t.Errorf("Phone(%q, %q) = %q, %v; want %q", c.Input, c.Country, got, ok, c.E164)
 		}
 		cases++
 	}
@@ -36,7 +36,7 @@ func TestNormalizePhone(t *testing.T) {
 	}
 }
 
-func TestNormalizePhoneReasons(t *testing.T) {
+func TestPhoneReasons(t *testing.T) {
 	for _, c := range []struct {
 		reason         string
 		country, input string
@@ -89,14 +89,14 @@ func TestNormalizePhoneReasons(t *testing.T) {
 		{"region of a shared code", "RU", "8 7172 123 456", "+77172123456"},
 		{"after a code, no trunk prefix in a valid number", "BY", "+375 8104172968", "+3758104172968"},
 	} {
-		if got, ok := normalizePhone(c.country, c.input); got != c.want || ok != (c.want != "") {
-			t.Errorf("%s: normalizePhone(%q, %q) = %q, %v; want %q", c.reason, c.country, c.input, got, ok, c.want)
+		if got, ok := Phone(c.input, c.country); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s: Phone(%q, %q) = %q, %v; want %q", c.reason, c.input, c.country, got, ok, c.want)
 		}
 	}
 }
 
 // TestPhonePlans compiles every expression of the table and checks that no plan
-// lacks what normalizePhone relies on.
+// lacks what Phone relies on.
 func TestPhonePlans(t *testing.T) {
 	plans := phonePlans()
 	if len(plans.byRegion) < 240 || len(plans.byCode) < 210 {
@@ -145,19 +145,19 @@ func FuzzPhone(f *testing.F) {
 		f.Add(seed.country, seed.input)
 	}
 	f.Fuzz(func(t *testing.T, country, input string) {
-		number, ok := normalizePhone(country, input)
+		number, ok := Phone(input, country)
 		if !ok {
 			if number != "" {
-				t.Errorf("normalizePhone(%q, %q) refused and returned %q", country, input, number)
+				t.Errorf("Phone(%q, %q) refused and returned %q", input, country, number)
 			}
 			return
 		}
 		if !strings.HasPrefix(number, "+") || strings.Trim(number[1:], "0123456789") != "" {
-			t.Errorf("normalizePhone(%q, %q) = %q, not E.164", country, input, number)
+			t.Errorf("Phone(%q, %q) = %q, not E.164", input, country, number)
 		}
 		for _, again := range []string{country, "", "AR", "BR", "BY", "GG", "JP", "MX", "US"} {
-			if got, ok := normalizePhone(again, number); !ok || got != number {
-				t.Errorf("normalizePhone(%q, %q) = %q, and in %q that is %q, %v", country, input, number, again, got, ok)
+			if got, ok := Phone(number, again); !ok || got != number {
+				t.Errorf("Phone(%q, %q) = %q, and in %q that is %q, %v", input, country, number, again, got, ok)
 			}
 		}
 	})
@@ -181,7 +181,7 @@ func BenchmarkPhone(b *testing.B) {
 			bound := float64(time.Since(start).Nanoseconds()) / rounds
 			b.ReportAllocs()
 			for b.Loop() {
-				normalizePhone(c.country, c.input)
+				Phone(c.input, c.country)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/bound, "x-bound")
 		})

@@ -1,4 +1,4 @@
-package main
+package contact
 
 import (
 	_ "embed"
@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-//go:generate go run -C tools/phonedata . ../../phonedata.txt
+//go:generate go run -C ../../tools/phonedata . ../../internal/contact/phonedata.txt
 
 // phoneData is the table of the world's numbering plans; parsePhonePlans
 // describes its format.
@@ -17,10 +17,10 @@ import (
 //go:embed phonedata.txt
 var phoneData string
 
-// normalizePhone returns the E.164 form ("+525512345678") of a phone number
-// written as people write them, and whether it is a valid number (contract §1).
-// A number without a calling code belongs to country, an ISO 3166 code such as
-// "MX"; when the country is unknown, only numbers with a + are accepted.
+// Phone returns the E.164 form ("+525512345678") of a phone number written as
+// people write them, and whether it is a valid number. A number without a
+// calling code belongs to country, an ISO 3166 code such as "MX"; when the
+// country is unknown, only numbers with a + are accepted.
 //
 // It judges as Google's libphonenumber does when it parses a number for a region
 // and asks whether it is valid: text before the number, punctuation, extensions,
@@ -32,8 +32,8 @@ var phoneData string
 //   - a valid number after a calling code keeps all its digits, so that a result
 //     is its own normal form in every country. libphonenumber looks for a trunk
 //     prefix even there, and finds one in some numbers of Belarus and Japan.
-func normalizePhone(country, input string) (e164 string, ok bool) {
-	number := phoneText(input)
+func Phone(text, country string) (e164 string, ok bool) {
+	number := phoneText(text)
 	if number == "" {
 		return "", false
 	}
@@ -59,9 +59,9 @@ func normalizePhone(country, input string) (e164 string, ok bool) {
 	return "+" + plan.code + national, true
 }
 
-// mexicanNumber drops the prefixes that Mexico retired in 2019 and that shops
+// mexicanNumber drops the prefixes that Mexico retired in 2019 and that people
 // keep typing: the 1 of mobile phones after the calling code, and 01, 044 and 045
-// before a number without calling code (contract §1).
+// before a number without calling code.
 func mexicanNumber(national string, coded bool) string {
 	if coded {
 		return strings.TrimPrefix(national, "1")

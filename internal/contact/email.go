@@ -1,4 +1,4 @@
-package main
+package contact
 
 import "strings"
 
@@ -8,8 +8,8 @@ const (
 	maxLabel     = 63  // bytes between two dots of a domain
 )
 
-// normalizeEmail returns the form in which an e-mail address is stored and
-// compared, and whether input is an acceptable address (contract §1).
+// Email returns the form in which an e-mail address is stored and compared, and
+// whether input is an acceptable address.
 //
 // ASCII white space around the address is dropped. What remains must be a valid
 // e-mail address of the HTML standard (what <input type=email> accepts), and:
@@ -22,7 +22,7 @@ const (
 // The result is lower-cased. Quoted local parts, comments, address literals and
 // characters outside ASCII are not accepted; an internationalized domain is, in
 // its xn-- form.
-func normalizeEmail(input string) (string, bool) {
+func Email(input string) (string, bool) {
 	email := strings.Trim(input, " \t\n\f\r")
 	local, domain, found := strings.Cut(email, "@")
 	if !found || len(email) > maxEmail || !isLocalPart(local) || !isDottedDomain(domain) {

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The order of the files that doc.go lists, and what internal/ may know.
+//
+// testdata/house.txt lists what does not keep to them yet, one arrow a line:
+// `a.go -> b.go: names`. The list may only shrink: what is not in it fails,
+// and so does a line of it that no longer holds.
+
+// TestHouseOrder fails where a file names what a later one of doc.go's list
+// defines. The files of the domain may name each other.
+func TestHouseOrder(t *testing.T) {
+	order, domain := houseFiles(t)
+	place := map[string]int{}
+	for i, unit := range order {
+		if _, twice := place[unit]; twice {
+			t.Errorf("doc.go lists %s twice", unit)
+		}
+		place[unit] = i
+	}
+	arrows := houseArrows(t)
+	for unit := range arrows {
+		if _, ok := place[unit]; !ok {
+			t.Errorf("doc.go does not list %s", unit)
+		}
+	}
+	for _, unit := range order {
+		if _, ok := arrows[unit]; !ok {
+			t.Errorf("doc.go lists %s, which is not there", unit)
+		}
+	}
+	var found []string
+	for from, to := range arrows {
+		for unit, names := range to {
+			if place[unit] > place[from] && !(domain[from] && domain[unit]) {
+				for name := range names {
+					found = append(found, fmt.Sprintf("%s -> %s: %s", from, unit, name))
+				}
+			}
+		}
+	}
+	compareHouse(t, found, func(line string) bool { return !strings.HasSuffix(line, bboltPath) })
+}
+
+// TestHouseLibraries fails where something under internal/ speaks of the
+// product, and where something else than internal/disk or a test imports bbolt.
+func TestHouseLibraries(t *testing.T) {
+	var importers []string
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		if strings.HasPrefix(path, "internal/") && filepath.Ext(path) != ".zip" {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if word := productWords.Find(text); word != nil {
+				t.Errorf("%s: %q is a word of the product", path, word)
+			}
+		}
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/disk/") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(file.Imports, func(s *ast.ImportSpec) bool {
+			imported, _ := strconv.Unquote(s.Path.Value)
+			return imported == bboltPath || strings.HasPrefix(imported, bboltPath+"/")
+		}) {
+			importers = append(importers, path+" -> "+bboltPath)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareHouse(t, importers, func(line string) bool { return strings.HasSuffix(line, bboltPath) })
+}
+
+const bboltPath = "go.etcd.io/bbolt"
+
+var productWords = regexp.MustCompile(`(?i)loyalty|customer|reward|redemption`)
+
+// compareHouse compares what was found with those lines of the list that are
+// of its kind.
+func compareHouse(t *testing.T, found []string, kind func(line string) bool) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/house.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") || !kind(line) {
+			continue
+		}
+		arrow, names, named := strings.Cut(line, ": ")
+		if !named {
+			listed[line] = true
+			continue
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			listed[arrow+": "+name] = true
+		}
+	}
+	slices.Sort(found)
+	for _, line := range found {
+		if !listed[line] {
+			t.Errorf("against the order: %s", line)
+		}
+		delete(listed, line)
+	}
+	for _, line := range slices.Sorted(maps.Keys(listed)) {
+		t.Errorf("no longer so, take it out of testdata/house.txt: %s", line)
+	}
+}
+
+// houseFiles returns the files that doc.go lists, from the bottom to the top,
+// and which of them are the domain's.
+func houseFiles(t *testing.T) (order []string, domain map[string]bool) {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	domain = map[string]bool{}
+	heading := ""
+	for line := range strings.Lines(file.Doc.Text()) {
+		if text, ok := strings.CutPrefix(line, "# "); ok {
+			heading = strings.TrimSpace(text)
+		}
+		if m := houseLine.FindStringSubmatch(line); m != nil {
+			unit := houseUnit(m[1])
+			order = append(order, unit)
+			domain[unit] = heading == "The domain"
+		}
+	}
+	if len(order) == 0 || !slices.Contains(slices.Collect(maps.Values(domain)), true) {
+		t.Fatal("doc.go lists no files, or none of the domain")
+	}
+	return order, domain
+}
+
+var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)
+
+// houseUnit is the name under which a file counts: those that differ by system
+// or build tag are one.
+func houseUnit(file string) string {
+	return houseVariant.ReplaceAllString(file, ".go")
+}
+
+var houseVariant = regexp.MustCompile(`_(linux|darwin|windows|unix|other|clocktest)\.go$`)
+
+// houseBuilds are the systems and tags between which the files differ.
+var houseBuilds = []build.Context{
+	{GOOS: "linux", GOARCH: "amd64", Compiler: "gc"},
+	{GOOS: "linux", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"clocktest"}},
+	{GOOS: "darwin", GOARCH: "arm64", Compiler: "gc"},
+	{GOOS: "windows", GOARCH: "amd64", Compiler: "gc"},
+}
+
+// houseArrows returns, for each file of the package, what it names of which
+// other file. Other packages are not loaded: what has a type of theirs is not
+// resolved, and does not count.
+func houseArrows(t *testing.T) map[string]map[string]map[string]bool {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	parsed := map[string]*ast.File{}
+	arrows := map[string]map[string]map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || name == "doc.go" {
+			continue
+		}
+		if parsed[name], err = parser.ParseFile(fset, name, nil, parser.SkipObjectResolution); err != nil {
+			t.Fatal(err)
+		}
+		arrows[houseUnit(name)] = map[string]map[string]bool{}
+	}
+	unit := func(pos token.Pos) string { return houseUnit(fset.Position(pos).Filename) }
+	checked := map[string]bool{}
+	for i, system := range houseBuilds {
+		var built []*ast.File
+		for _, name := range slices.Sorted(maps.Keys(parsed)) {
+			match, err := system.MatchFile(".", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case match && checked[name] && i > 0: // no need to look into its functions again
+				built = append(built, withoutBodies(parsed[name]))
+			case match:
+				built, checked[name] = append(built, parsed[name]), true
+			}
+		}
+		info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+		config := types.Config{Importer: noImporter{}, Error: func(error) {}}
+		pkg, _ := config.Check("main", fset, built, info)
+		for _, file := range built {
+			from := arrows[unit(file.Package)]
+			ast.Inspect(file, func(n ast.Node) bool {
+				id, ok := n.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				used := houseObject(pkg, info, id)
+				if used == nil {
+					return true
+				}
+				to := unit(used.Pos())
+				if from[to] == nil {
+					from[to] = map[string]bool{}
+				}
+				from[to][houseName(used)] = true
+				return true
+			})
+		}
+	}
+	for unit, to := range arrows {
+		delete(to, unit)
+	}
+	for _, name := range files {
+		if parsed[name] != nil && !checked[name] {
+			t.Errorf("%s is in none of the builds that are looked at", name)
+		}
+	}
+	return arrows
+}
+
+// withoutBodies returns a copy of a file whose functions have no bodies.
+func withoutBodies(file *ast.File) *ast.File {
+	bare := *file
+	bare.Decls = slices.Clone(file.Decls)
+	for i, d := range bare.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			head := *f
+			head.Body = nil
+			bare.Decls[i] = &head
+		}
+	}
+	return &bare
+}
+
+// houseObject is what an identifier names, if that is a method or stands at the
+// level of the package.
+func houseObject(pkg *types.Package, info *types.Info, id *ast.Ident) types.Object {
+	used := info.Uses[id]
+	if f, ok := used.(*types.Func); ok {
+		used = f.Origin()
+		if f.Signature().Recv() != nil && f.Pkg() == pkg {
+			return used
+		}
+	}
+	if used == nil || used.Parent() != pkg.Scope() {
+		return nil
+	}
+	return used
+}
+
+// houseName is the name of an object, with its type if it is a method.
+func houseName(o types.Object) string {
+	if f, ok := o.(*types.Func); ok {
+		if recv := f.Signature().Recv(); recv != nil {
+			receiver := strings.TrimPrefix(types.TypeString(recv.Type(), func(*types.Package) string { return "" }), "*")
+			receiver, _, _ = strings.Cut(receiver, "[")
+			return receiver + "." + f.Name()
+		}
+	}
+	return cmp.Or(o.Name(), "_")
+}
+
+type noImporter struct{}
+
+func (noImporter) Import(string) (*types.Package, error) { return nil, errors.New("not loaded") }

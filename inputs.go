@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"sello/internal/contact"
+)
+
+// Readers of input that the API and imports share. Each reports a fault to the
+// input that it reads from, and the first fault is the answer.
+
+// Lengths of texts, in characters, and of lists (contract §1).
+const (
+	maxName       = 100
+	maxComment    = 500
+	maxSearch     = 100
+	maxSKU        = 100
+	maxExternalID = 255
+	maxItems      = 500 // of one sale
+)
+
+const (
+	defaultLimit = 20
+	maxLimit     = 100
+	maxPage      = 1<<53 - 1 // what JavaScript holds exactly; far beyond any list
+)
+
+// page reads page and limit. A limit above the maximum is served as the
+// maximum (contract §2).
+func (r *request) page() page {
+	r.large = true
+	p := page{1, defaultLimit}
+	whole := func(name, code string, n *uint64) {
+		text, ok := r.query.text(name, 100)
+		if !ok {
+			return
+		}
+		v, err := strconv.ParseInt(text, 10, 64) // one too large for an int64 becomes the largest
+		if err != nil && !errors.Is(err, strconv.ErrRange) || v < 1 {
+			r.query.fail(newError(code).on(name))
+			return
+		}
+		*n = min(uint64(v), maxPage)
+	}
+	whole("page", "page_invalid", &p.number)
+	whole("limit", "limit_invalid", &p.limit)
+	p.limit = min(p.limit, maxLimit)
+	return p
+}
+
+// choice is a field or parameter that must be one of a few words; the first
+// of them where it is absent. code is the fault's; "" for invalid_field.
+func choice(in input, text string, present bool, name, code string, words []string) string {
+	if !present {
+		return words[0]
+	}
+	if slices.Contains(words, text) {
+		return text
+	}
+	if code == "" {
+		named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
+		in.invalid(name, "debe ser "+alternatives(named))
+	} else {
+		in.fail(newError(code).on(name))
+	}
+	return words[0]
+}
+
+// moment reads a parameter that is a moment; absent is otherwise.
+func (r *request) moment(name string, otherwise instant, endOfDay bool) instant {
+	text, present := r.query.text(name, 100)
+	if !present {
+		return otherwise
+	}
+	at, ok := parseMoment(text, r.cfg.zone, endOfDay)
+	if !ok {
+		r.query.invalid(name, "debe ser una fecha ISO 8601")
+	}
+	return at
+}
+
+// flag reads a parameter that is true or false; absent is false.
+func (r *request) flag(name string) bool {
+	text, _ := r.query.text(name, 10)
+	if text != "" && text != "true" && text != "false" {
+		r.query.invalid(name, "debe ser true o false")
+	}
+	return text == "true"
+}
+
+// above reads a number above zero, which must be there.
+func (r *request) above0(name, code string) decimal {
+	d, present := r.fields.number(name)
+	if r.fields.err == nil && (!present || d <= 0) {
+		r.fields.fail(newError(code).on(name))
+	}
+	return d
+}
+
+func (r *request) comment() string {
+	text, _ := r.fields.textOr("comment", maxComment, "comment_too_long")
+	return text
+}
+
+// requiredID reads an id of the body that must be there. Whether anything has
+// it shows later.
+func (r *request) requiredID(name, code string) id {
+	u, present := r.fields.id(name)
+	if !present {
+		r.fields.fail(newError(code).on(name))
+	}
+	return u
+}
+
+// email and phone normalize what was sent; "" if nothing was.
+
+func email(in input, text string, present bool, name string) string {
+	if !present {
+		return ""
+	}
+	address, ok := contact.Email(text)
+	if !ok {
+		in.fail(newError("email_invalid").on(name))
+	}
+	return address
+}
+
+func phone(in input, cfg *config, text string, present bool, name string) string {
+	if !present {
+		return ""
+	}
+	number, ok := contact.Phone(text, cfg.Organization.Profile.Country)
+	if !ok {
+		in.fail(newError("phone_invalid").on(name))
+	}
+	return number
+}
+
+// spelled reads a number as a file spells it.
+func spelled(in input, name, text string) decimal {
+	d, err := parseDecimal(trimBlanks(text))
+	switch {
+	case errors.Is(err, errTooPrecise):
+		in.fail(newError("too_precise").on(name))
+	case errors.Is(err, errTooLarge):
+		in.fail(newError("too_large").on(name))
+	case err != nil:
+		in.invalid(name, "debe ser un número")
+	}
+	return d
+}

@@ -1,0 +1,611 @@
+package main
+
+import (
+	"bytes"
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// What clients get. Absent values are null (contract §1). The shapes that are
+// asked for most have the function that writes them beside them (encode.go).
+
+// A list is the envelope of a paged list (spec: Pagination envelope).
+type list[T any] struct {
+	Data []T      `json:"data"`
+	Meta listMeta `json:"meta"`
+}
+
+type listMeta struct {
+	CurrentPage     uint64 `json:"currentPage"`
+	Total           uint64 `json:"total"`
+	HasNextPage     bool   `json:"hasNextPage"`
+	HasPreviousPage bool   `json:"hasPreviousPage"`
+}
+
+func newListMeta(total uint64, p page) listMeta {
+	return listMeta{p.number, total, p.skip()+p.limit < total, p.number > 1 && total > 0}
+}
+
+func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, error)) (list[T], error) {
+	l := list[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
+	var turn pacer
+	for _, r := range records {
+		v, err := shape(r)
+		if err != nil {
+			return l, err
+		}
+		l.Data = append(l.Data, v)
+		turn.pause()
+	}
+	return l, nil
+}
+
+// An appendedList is a list that is written by hand.
+type appendedList[T jsonAppender] list[T]
+
+func newAppendedList[R any, T jsonAppender](records []R, total uint64, p page, shape func(R) (T, error)) (appendedList[T], error) {
+	l, err := newList(records, total, p, shape)
+	return appendedList[T](l), err
+}
+
+func (l appendedList[T]) appendJSON(b []byte) []byte {
+	b = appendJSONList(append(slices.Grow(b, 256*len(l.Data)), `{"data":`...), l.Data)
+	b = strconv.AppendUint(append(b, `,"meta":{"currentPage":`...), l.Meta.CurrentPage, 10)
+	b = strconv.AppendUint(append(b, `,"total":`...), l.Meta.Total, 10)
+	b = strconv.AppendBool(append(b, `,"hasNextPage":`...), l.Meta.HasNextPage)
+	b = strconv.AppendBool(append(b, `,"hasPreviousPage":`...), l.Meta.HasPreviousPage)
+	return append(b, "}}"...)
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func idOrNull(u id) *id {
+	if u == (id{}) {
+		return nil
+	}
+	return &u
+}
+
+// wholeOrNull is null for a number that stands for none.
+func wholeOrNull(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+type customerItem struct {
+	ID               id      `json:"id"`
+	Name             string  `json:"name"`
+	Status           string  `json:"status"`
+	LoyaltyProgramID id      `json:"loyaltyProgramId"`
+	TierName         *string `json:"tierName"`
+}
+
+func (v customerItem) appendJSON(b []byte) []byte {
+	b = v.ID.appendJSON(append(b, `{"id":`...))
+	b = appendJSONString(append(b, `,"name":`...), v.Name)
+	b = appendJSONString(append(b, `,"status":`...), v.Status)
+	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
+	b = appendJSONText(append(b, `,"tierName":`...), v.TierName)
+	return append(b, '}')
+}
+
+// customerItems reads each customer with its account, and all of them in the order
+// of their keys: so they lie close together.
+func (t *txn) customerItems(ids []id) ([]customerItem, error) {
+	inOrder := make([]int, len(ids))
+	for i := range inOrder {
+		inOrder[i] = i
+	}
+	slices.SortFunc(inOrder, func(i, j int) int { return bytes.Compare(ids[i][:], ids[j][:]) })
+	items := make([]customerItem, len(ids))
+	var (
+		c    customer
+		turn pacer
+	)
+	for _, i := range inOrder {
+		err := t.readCustomer(ids[i], &c)
+		if err == nil {
+			items[i], err = t.customerItem(&c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		turn.pause()
+	}
+	return items, nil
+}
+
+func (t *txn) customerItem(c *customer) (customerItem, error) {
+	current, err := t.ownTier(c)
+	if err != nil {
+		return customerItem{}, err
+	}
+	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, current.nameOrNull()}, nil
+}
+
+type customerDetail struct {
+	ID                id         `json:"id"`
+	Name              string     `json:"name"`
+	FirstName         *string    `json:"firstName"`
+	LastName          *string    `json:"lastName"`
+	Email             *string    `json:"email"`
+	PhoneNumber       *string    `json:"phoneNumber"`
+	Status            string     `json:"status"`
+	LoyaltyProgramID  id         `json:"loyaltyProgramId"`
+	TierName          *string    `json:"tierName"`
+	NextTierName      *string    `json:"nextTierName"`
+	PointsToNextTier  *decimal   `json:"pointsToNextTier"`
+	CurrencyID        id         `json:"currencyId"`
+	Balance           decimal    `json:"balance"`
+	PendingBalance    decimal    `json:"pendingBalance"`
+	LifetimePoints    decimal    `json:"lifetimePoints"`
+	ExpiringPoints    []expiring `json:"expiringPoints"`
+	SegmentIDs        []id       `json:"segmentIds"`
+	TotalSpent        decimal    `json:"totalSpent"`
+	TransactionsCount uint64     `json:"transactionsCount"`
+	LastTransactionAt instant    `json:"lastTransactionAt"`
+	CreatedAt         instant    `json:"createdAt"`
+	UpdatedAt         instant    `json:"updatedAt"`
+}
+
+func (t *txn) customerDetail(c *customer) (customerDetail, error) {
+	p := t.cfg.programNumber(c.Program)
+	a, err := t.account(c, p)
+	if err != nil {
+		return customerDetail{}, err
+	}
+	expiring, err := t.expiring(a)
+	if err != nil {
+		return customerDetail{}, err
+	}
+	current, next := a.tier()
+	d := customerDetail{
+		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
+		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), Status: c.Status,
+		LoyaltyProgramID: p.ID, TierName: current.nameOrNull(), NextTierName: next.nameOrNull(), CurrencyID: p.currencyID(),
+		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
+		SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
+		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
+	}
+	if next != nil && p.TierBasis.Metric == metricPoints {
+		missing := next.Threshold - a.figure()
+		d.PointsToNextTier = &missing
+	}
+	for _, s := range t.segmentsOf(a) {
+		d.SegmentIDs = append(d.SegmentIDs, s.ID)
+	}
+	return d, nil
+}
+
+type balance struct {
+	ID             id         `json:"id"`
+	Balance        decimal    `json:"balance"`
+	CustomerID     id         `json:"customerId"`
+	CurrencyID     id         `json:"currencyId"`
+	PendingBalance decimal    `json:"pendingBalance"`
+	LifetimePoints decimal    `json:"lifetimePoints"`
+	ExpiringPoints []expiring `json:"expiringPoints"`
+	AsOf           instant    `json:"asOf"`
+}
+
+func (v balance) appendJSON(b []byte) []byte {
+	b = v.ID.appendJSON(append(b, `{"id":`...))
+	b = v.Balance.append(append(b, `,"balance":`...))
+	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
+	b = v.CurrencyID.appendJSON(append(b, `,"currencyId":`...))
+	b = v.PendingBalance.append(append(b, `,"pendingBalance":`...))
+	b = v.LifetimePoints.append(append(b, `,"lifetimePoints":`...))
+	b = appendJSONList(append(b, `,"expiringPoints":`...), v.ExpiringPoints)
+	b = v.AsOf.appendJSON(append(b, `,"asOf":`...))
+	return append(b, '}')
+}
+
+type movementShape struct {
+	ID               id        `json:"id"`
+	CustomerID       id        `json:"customerId"`
+	LoyaltyProgramID id        `json:"loyaltyProgramId"`
+	CurrencyID       id        `json:"currencyId"`
+	Type             string    `json:"type"`
+	Category         string    `json:"category"`
+	Amount           decimal   `json:"amount"`
+	Comment          *string   `json:"comment"`
+	AvailableFrom    instant   `json:"availableFrom"` // null: at once
+	ExpiresAt        instant   `json:"expiresAt"`
+	Balance          decimal   `json:"balance"`
+	TransactionID    *id       `json:"transactionId"`
+	RedemptionID     *id       `json:"redemptionId"`
+	CreatedAt        instant   `json:"createdAt"`
+	Lots             []usedLot `json:"lots"` // which points a debit took, or a cancelled redemption gave back; null for any other credit
+}
+
+func (v movementShape) appendJSON(b []byte) []byte {
+	b = v.ID.appendJSON(append(b, `{"id":`...))
+	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
+	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
+	b = v.CurrencyID.appendJSON(append(b, `,"currencyId":`...))
+	b = appendJSONString(append(b, `,"type":`...), v.Type)
+	b = appendJSONString(append(b, `,"category":`...), v.Category)
+	b = v.Amount.append(append(b, `,"amount":`...))
+	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
+	b = v.AvailableFrom.appendJSON(append(b, `,"availableFrom":`...))
+	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	b = v.Balance.append(append(b, `,"balance":`...))
+	b = appendJSONID(append(b, `,"transactionId":`...), v.TransactionID)
+	b = appendJSONID(append(b, `,"redemptionId":`...), v.RedemptionID)
+	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
+	b = appendJSONList(append(b, `,"lots":`...), v.Lots)
+	return append(b, '}')
+}
+
+type usedLot struct {
+	MovementID id      `json:"movementId"`
+	Amount     decimal `json:"amount"`
+	ExpiresAt  instant `json:"expiresAt"`
+}
+
+func (v usedLot) appendJSON(b []byte) []byte {
+	b = v.MovementID.appendJSON(append(b, `{"movementId":`...))
+	b = v.Amount.append(append(b, `,"amount":`...))
+	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	return append(b, '}')
+}
+
+func (t *txn) movementShape(m *movement) (movementShape, error) {
+	p := t.cfg.programNumber(m.Program)
+	s := movementShape{
+		ID: m.id(), CustomerID: m.Customer, LoyaltyProgramID: p.ID, CurrencyID: p.currencyID(),
+		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
+		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
+		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt,
+	}
+	if s.Type == typeDebit {
+		s.Lots = []usedLot{}
+	}
+	for _, u := range m.Uses {
+		s.Lots = append(s.Lots, usedLot{movementID(m.Customer, u.Seq), u.Amount, u.Expires})
+	}
+	return s, nil
+}
+
+type saleShape struct {
+	ID                    *id         `json:"id"` // null in a dry run
+	TotalAmount           decimal     `json:"totalAmount"`
+	Type                  string      `json:"type"`
+	Source                string      `json:"source"`
+	Comment               *string     `json:"comment"`
+	ExternalID            *string     `json:"externalId"`
+	CreatedAt             instant     `json:"createdAt"`
+	CustomerID            id          `json:"customerId"`
+	CustomerName          string      `json:"customerName"`
+	CustomerEmail         *string     `json:"customerEmail"`
+	CustomerPhone         *string     `json:"customerPhone"`
+	Items                 []item      `json:"items"`
+	PointsEarned          decimal     `json:"pointsEarned"`
+	PointsReversed        decimal     `json:"pointsReversed"`
+	PointsPending         decimal     `json:"pointsPending"`
+	PointsShortfall       decimal     `json:"pointsShortfall"`
+	Balance               decimal     `json:"balance"`
+	AppliedRules          []ruleShare `json:"appliedRules"`
+	TierChange            *tierChange `json:"tierChange"`
+	OriginalTransactionID *id         `json:"originalTransactionId"`
+}
+
+type tierChange struct {
+	From *string `json:"from"`
+	To   *string `json:"to"`
+}
+
+func (v saleShape) appendJSON(b []byte) []byte {
+	b = appendJSONID(append(b, `{"id":`...), v.ID)
+	b = v.TotalAmount.append(append(b, `,"totalAmount":`...))
+	b = appendJSONString(append(b, `,"type":`...), v.Type)
+	b = appendJSONString(append(b, `,"source":`...), v.Source)
+	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
+	b = appendJSONText(append(b, `,"externalId":`...), v.ExternalID)
+	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
+	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
+	b = appendJSONString(append(b, `,"customerName":`...), v.CustomerName)
+	b = appendJSONText(append(b, `,"customerEmail":`...), v.CustomerEmail)
+	b = appendJSONText(append(b, `,"customerPhone":`...), v.CustomerPhone)
+	b = appendJSONList(append(b, `,"items":`...), v.Items)
+	b = v.PointsEarned.append(append(b, `,"pointsEarned":`...))
+	b = v.PointsReversed.append(append(b, `,"pointsReversed":`...))
+	b = v.PointsPending.append(append(b, `,"pointsPending":`...))
+	b = v.PointsShortfall.append(append(b, `,"pointsShortfall":`...))
+	b = v.Balance.append(append(b, `,"balance":`...))
+	b = appendJSONList(append(b, `,"appliedRules":`...), v.AppliedRules)
+	b = append(b, `,"tierChange":`...)
+	if c := v.TierChange; c == nil {
+		b = append(b, "null"...)
+	} else {
+		b = appendJSONText(append(b, `{"from":`...), c.From)
+		b = appendJSONText(append(b, `,"to":`...), c.To)
+		b = append(b, '}')
+	}
+	b = appendJSONID(append(b, `,"originalTransactionId":`...), v.OriginalTransactionID)
+	return append(b, '}')
+}
+
+func newSaleShape(s *sale, c *customer) saleShape {
+	shape := saleShape{
+		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
+		CreatedAt: s.CreatedAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
+		Items: s.Items, PointsEarned: s.Earned, PointsReversed: s.Reversed, PointsPending: s.Pending, PointsShortfall: s.Shortfall,
+		Balance: s.Balance, AppliedRules: s.Rules, OriginalTransactionID: idOrNull(s.Previous),
+	}
+	if shape.Items == nil {
+		shape.Items = []item{}
+	}
+	if shape.AppliedRules == nil {
+		shape.AppliedRules = []ruleShare{}
+	}
+	if s.TierFrom != s.TierTo {
+		shape.TierChange = &tierChange{orNull(s.TierFrom), orNull(s.TierTo)}
+	}
+	return shape
+}
+
+// saleShape is newSaleShape for a sale whose customer is not at hand.
+func (t *txn) saleShape(s *sale) (saleShape, error) {
+	c, err := t.customer(s.Customer)
+	if err != nil {
+		return saleShape{}, err
+	}
+	shape := newSaleShape(s, c)
+	shape.PointsPending, err = t.stillPending(s)
+	return shape, err
+}
+
+type rewardShape struct {
+	ID               id       `json:"id"`
+	Name             string   `json:"name"`
+	Description      *string  `json:"description"`
+	ImageURL         *string  `json:"imageUrl"`
+	Status           string   `json:"status"`
+	PointsCost       decimal  `json:"pointsCost"`
+	LoyaltyProgramID id       `json:"loyaltyProgramId"`
+	Stock            *int     `json:"stock"`
+	LimitPerCustomer *int     `json:"limitPerCustomer"`
+	TierNames        []string `json:"tierNames"`
+	SegmentIDs       []id     `json:"segmentIds"`
+	ValidFrom        instant  `json:"validFrom"`
+	ValidTo          instant  `json:"validTo"`
+	CreatedAt        instant  `json:"createdAt"`
+	UpdatedAt        instant  `json:"updatedAt"`
+
+	// With customerId only.
+	Available *bool     `json:"available,omitempty"`
+	Reasons   *[]string `json:"unavailabilityReasons,omitempty"`
+}
+
+func (t *txn) rewardShape(r *reward) (rewardShape, error) {
+	s := rewardShape{
+		ID: r.ID, Name: r.Name, Description: r.Description, ImageURL: r.ImageURL, Status: r.Status, PointsCost: r.PointsCost,
+		LoyaltyProgramID: t.cfg.programKey(r.Program).ID, LimitPerCustomer: r.LimitPerCustomer,
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
+	s.ValidTo, _ = parseMoment(r.ValidTo, t.cfg.zone, true)
+	var err error
+	s.Stock, err = t.stock(r)
+	return s, err
+}
+
+// rewardShapeFor adds whether the customer can have it now.
+func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
+	s, err := t.rewardShape(r)
+	if err != nil {
+		return s, err
+	}
+	a, err := t.account(c, t.cfg.programKey(r.Program))
+	if err != nil {
+		return s, err
+	}
+	reasons, err := t.unavailable(r, c, a)
+	if err != nil {
+		return s, err
+	}
+	if c.Status != statusActive {
+		reasons = append([]string{reasonCustomer}, reasons...)
+	}
+	available := len(reasons) == 0
+	s.Available, s.Reasons = &available, &reasons
+	return s, nil
+}
+
+type redemptionShape struct {
+	ID          id      `json:"id"`
+	Code        string  `json:"code"`
+	CustomerID  id      `json:"customerId"`
+	ProductID   id      `json:"productId"`
+	RewardName  string  `json:"rewardName"`
+	PointsSpent decimal `json:"pointsSpent"`
+	Balance     decimal `json:"balance"`
+	Status      string  `json:"status"`
+	Comment     *string `json:"comment"`
+	MovementID  id      `json:"movementId"`
+	CreatedAt   instant `json:"createdAt"`
+	CancelledAt instant `json:"cancelledAt"`
+}
+
+func newRedemptionShape(x *redemption) (redemptionShape, error) {
+	return redemptionShape{
+		x.ID, x.Code, x.Customer, x.Reward, x.RewardName, x.Points, x.Balance, x.status(), orNull(x.Comment), movementID(x.Customer, x.Movement),
+		x.CreatedAt, x.CancelledAt,
+	}, nil
+}
+
+type segmentShape struct {
+	ID          id      `json:"id"`
+	Name        string  `json:"name"`
+	Description *string `json:"description"`
+	Priority    int     `json:"priority"`
+	IsActive    bool    `json:"isActive"`
+	CreatedAt   instant `json:"createdAt"`
+}
+
+func newSegmentShape(s *segment) segmentShape {
+	return segmentShape{s.ID, s.Name, s.Description, s.Priority, s.IsActive, s.CreatedAt}
+}
+
+type programShape struct {
+	ID              id             `json:"id"`
+	Name            string         `json:"name"`
+	CurrencyID      id             `json:"currencyId"`
+	CurrencyName    string         `json:"currencyName"`
+	IsDefault       bool           `json:"isDefault"`
+	PointsDecimals  int            `json:"pointsDecimals"`
+	TierBasis       tierBasisShape `json:"tierBasis"`
+	Tiers           []tierShape    `json:"tiers"`
+	Rules           []ruleShape    `json:"rules"`
+	Expiry          *expiryShape   `json:"expiry"`
+	Rounding        rounding       `json:"rounding"`
+	Returns         string         `json:"returns"`
+	NegativeBalance string         `json:"negativeBalance"`
+}
+
+type tierBasisShape struct {
+	Metric string `json:"metric"`
+	Window string `json:"window"`
+	Months *int   `json:"months"`
+}
+
+type tierShape struct {
+	Name       string   `json:"name"`
+	Threshold  decimal  `json:"threshold"`
+	Multiplier *decimal `json:"multiplier"`
+}
+
+type expiryShape struct {
+	Days   *int    `json:"days"`
+	Months *int    `json:"months"`
+	EndOf  *string `json:"endOf"`
+}
+
+type ruleShape struct {
+	ID                   id         `json:"id"`
+	Name                 string     `json:"name"`
+	On                   string     `json:"on"`
+	MinAmount            *decimal   `json:"minAmount"`
+	SKUs                 []string   `json:"skus"`
+	TierNames            []string   `json:"tierNames"`
+	SegmentIDs           []id       `json:"segmentIds"`
+	Days                 []string   `json:"days"`
+	Hours                *hourRange `json:"hours"`
+	From                 instant    `json:"from"`
+	Until                instant    `json:"until"`
+	FirstPurchase        bool       `json:"firstPurchase"`
+	MaxPerCustomerPerDay *int       `json:"maxPerCustomerPerDay"`
+	Per                  *perRule   `json:"per"`
+	PerItem              *decimal   `json:"perItem"`
+	Points               *decimal   `json:"points"`
+	Multiplier           *decimal   `json:"multiplier"`
+	PendingDays          *int       `json:"pendingDays"`
+	ExpiresInDays        *int       `json:"expiresInDays"`
+}
+
+func (t *txn) programShape(p *program) (programShape, error) {
+	s := programShape{
+		ID: p.ID, Name: p.Name, CurrencyID: p.currencyID(), CurrencyName: p.Currency, IsDefault: p.Default,
+		PointsDecimals: p.PointsDecimals,
+		TierBasis:      tierBasisShape{p.TierBasis.Metric, p.TierBasis.Window, wholeOrNull(p.TierBasis.Months)},
+		Tiers:          []tierShape{}, Rules: []ruleShape{},
+		Rounding: p.Rounding, Returns: p.Returns, NegativeBalance: p.NegativeBalance,
+	}
+	for _, tier := range p.Tiers {
+		s.Tiers = append(s.Tiers, tierShape(tier))
+	}
+	if e := p.Expiry; e != nil {
+		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf)}
+	}
+	for i := range p.Rules {
+		s.Rules = append(s.Rules, t.ruleShape(p, &p.Rules[i]))
+	}
+	return s, nil
+}
+
+func (t *txn) ruleShape(p *program, r *rule) ruleShape {
+	s := ruleShape{
+		ID: p.ruleID(r), Name: r.Name, On: r.On, MinAmount: r.MinAmount, SKUs: append([]string{}, r.SKUs...),
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), Days: append([]string{}, r.Days...),
+		Hours: r.Hours, FirstPurchase: r.FirstPurchase, MaxPerCustomerPerDay: wholeOrNull(r.MaxPerCustomerPerDay),
+		Per: r.Per, PerItem: r.PerItem, Points: r.Points, Multiplier: r.Multiplier,
+		PendingDays: wholeOrNull(r.PendingDays), ExpiresInDays: wholeOrNull(r.ExpiresInDays),
+	}
+	s.From, _ = parseMoment(r.From, t.cfg.zone, false)
+	s.Until, _ = parseMoment(r.Until, t.cfg.zone, true)
+	return s
+}
+
+// segmentIDs are the ids of segments that the configuration names by key.
+func (t *txn) segmentIDs(keys []string) []id {
+	ids := []id{}
+	for _, k := range keys {
+		ids = append(ids, t.cfg.segmentKey(k).ID)
+	}
+	return ids
+}
+
+type organizationShape struct {
+	ID       id     `json:"id"`
+	Name     string `json:"name"`
+	Slug     string `json:"slug"`
+	Profile  any    `json:"profile"`
+	Settings any    `json:"settings"`
+}
+
+type statisticsShape struct {
+	From             string        `json:"from"`
+	To               string        `json:"to"`
+	GroupBy          string        `json:"groupBy"`
+	Timezone         string        `json:"timezone"`
+	LoyaltyProgramID *id           `json:"loyaltyProgramId"`
+	Total            periodShape   `json:"total"`
+	Periods          []periodShape `json:"periods"`
+}
+
+type periodShape struct {
+	From              string      `json:"from"`
+	To                string      `json:"to"`
+	Customers         uint64      `json:"customers"`
+	NewCustomers      uint64      `json:"newCustomers"`
+	ActiveCustomers   uint64      `json:"activeCustomers"`
+	Purchases         uint64      `json:"purchases"`
+	Returns           uint64      `json:"returns"`
+	SalesAmount       decimal     `json:"salesAmount"`
+	ReturnsAmount     decimal     `json:"returnsAmount"`
+	PointsIssued      decimal     `json:"pointsIssued"`
+	PointsRedeemed    decimal     `json:"pointsRedeemed"`
+	PointsExpired     decimal     `json:"pointsExpired"`
+	PointsReversed    decimal     `json:"pointsReversed"`
+	PointsOutstanding decimal     `json:"pointsOutstanding"`
+	RedemptionRate    *decimal    `json:"redemptionRate"`
+	CustomersByTier   []tierCount `json:"customersByTier"` // as of now; null in periods
+}
+
+func newPeriodShape(p *period) periodShape {
+	s := periodShape{
+		p.from.String(), p.to.String(), p.customers, p.tally.NewCustomers, p.active, p.tally.Purchases, p.tally.Returns,
+		p.tally.SalesAmount, p.tally.ReturnsAmount, p.tally.PointsIssued, p.tally.PointsRedeemed, p.tally.PointsExpired,
+		p.tally.PointsReversed, p.outstanding, nil, nil,
+	}
+	if issued := p.tally.PointsIssued; issued > 0 {
+		rate, ok := roundRat(new(big.Rat).Quo(p.tally.PointsRedeemed.rat(), issued.rat()), decimalPlaces, roundHalfUp)
+		if ok {
+			s.RedemptionRate = &rate
+		}
+	}
+	return s
+}
+
+type health struct {
+	Status string `json:"status"`
+}

@@ -1,0 +1,62 @@
+package main
+
+// A saleHistory is what a customer's sales add up to.
+type saleHistory struct {
+	chain          chain
+	spent          decimal
+	purchases      uint64
+	purchasesTotal uint64
+	last           instant
+	unearned       decimal
+	all            []soldSale // oldest first
+	at             map[id]int // in all
+	bought         []programDay
+}
+
+// A soldSale is one of a customer's sales.
+type soldSale struct {
+	*sale
+	again *sale // a purchase with its returns counted again; nil: none was met
+	moved saleMovements
+}
+
+// saleMovements are what a sale's movements add up to.
+type saleMovements struct {
+	any             bool
+	points, pending decimal
+	expired         decimal
+	lots            []pendingRef
+	balance         decimal // after the last
+}
+
+// begin forgets another customer's sales.
+func (h *saleHistory) begin() {
+	all, at, bought := h.all[:0], h.at, h.bought[:0]
+	if len(h.all) > 0 {
+		clear(h.all)
+		clear(at)
+	}
+	*h = saleHistory{all: all, at: at, bought: bought}
+}
+
+// find is a sale by its id; nil if it is none of the customer's.
+func (h *saleHistory) find(saleID id) *soldSale {
+	if i, ok := h.at[saleID]; ok {
+		return &h.all[i]
+	}
+	return nil
+}
+
+// redeemed are a customer's redemptions, which are read when one is asked for.
+type redeemed struct {
+	known  trail
+	unread bool
+	all    map[id]*redemption
+}
+
+func (x *redeemed) begin(known trail) {
+	x.known, x.unread = known, true
+	if len(x.all) > 0 {
+		clear(x.all)
+	}
+}

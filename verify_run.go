@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+)
+
+// maxProblems bounds the list; a file that has more is as wrong.
+const maxProblems = 1000
+
+// An effort is what a verification may take of the machine.
+type effort struct {
+	workers int // goroutines
+	room    int // bytes, for the records that are gathered at a time
+}
+
+// A verifyRun is one verification.
+type verifyRun struct {
+	effort
+	engine  *engine
+	now     instant
+	earlier []ledgerState
+	txs     []Tx // one for each goroutine
+	seed    maphash.Seed
+	secret  [2]uint64 // as seed, for hashGram
+	careful tableSet  // whose entries are looked up one by one
+	doubted tableSet  // whose sums differ
+}
+
+// findings are what a part of a verification has found.
+type findings struct {
+	problems   []string
+	want, have [manyTables]tableSum
+	missed     [manyTables]bool // an entry of it was told to be missing
+	doubted    tableSet
+
+	ledger  ledgerState
+	tallies map[programDay]*tally
+	tiers   map[programTier]uint64
+	given   map[id]uint64 // standing redemptions by reward
+
+	// Where the tables that follow are looked up entry by entry.
+	givenTo map[id]map[id]uint64 // standing redemptions by reward and customer
+	active  map[string]blockSet  // by the key of the set
+}
+
+type programTier struct {
+	program uint32
+	tier    string
+}
+
+func newFindings() *findings {
+	return &findings{
+		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{},
+		givenTo: map[id]map[id]uint64{}, active: map[string]blockSet{},
+	}
+}
+
+// join adds what another part has found, but for its problems.
+func (f *findings) join(o *findings) {
+	for t := range f.want {
+		f.want[t].join(o.want[t])
+		f.have[t].join(o.have[t])
+		f.missed[t] = f.missed[t] || o.missed[t]
+	}
+	f.doubted.join(&o.doubted)
+	for d, s := range o.tallies {
+		kept := f.day(d)
+		kept.add(s)
+		kept.Active += s.Active
+	}
+	for t, n := range o.tiers {
+		f.tiers[t] += n
+	}
+	for reward, n := range o.given {
+		f.given[reward] += n
+	}
+	for reward, customers := range o.givenTo {
+		f.givenTo[reward] = customers // one part alone finds them
+	}
+	for k, set := range o.active {
+		for block, bits := range set {
+			f.activeSet(k).join(block, bits[:])
+		}
+	}
+}
+
+func (f *findings) day(d programDay) *tally {
+	if f.tallies[d] == nil {
+		f.tallies[d] = new(tally)
+	}
+	return f.tallies[d]
+}
+
+func (f *findings) activeSet(k string) blockSet {
+	if f.active[k] == nil {
+		f.active[k] = blockSet{}
+	}
+	return f.active[k]
+}
+
+// A verifier works on a part of a verification, on one goroutine.
+type verifier struct {
+	*txn
+	*findings
+	run        *verifyRun
+	recounting bool    // tiers are being counted anew: no telling yet what they should be
+	inIndex    uint64  // customers whose texts are in the search index
+	gathered   *gather // records of the customers that are looked at; nil: none
+
+	history  saleHistory
+	redeemed redeemed
+	replayer replayer
+	grams    gramSum
+	space    []byte // of the last hash
+}
+
+// txn returns a transaction of no organization.
+func (r *verifyRun) txn(tx Tx, now instant) *txn {
+	t := &txn{Tx: tx, ids: mint{now: now}, sizes: &r.engine.sizes}
+	t.mint = &t.ids
+	return t
+}
+
+func (r *verifyRun) verifier(t *txn, f *findings) *verifier {
+	return &verifier{txn: t, findings: f, run: r}
+}
+
+// with returns a verifier that works for another goroutine, on another part.
+func (v *verifier) with(worker int) *verifier {
+	t := v.run.txn(v.run.txs[worker], v.now)
+	t.org, t.cfg = v.org, v.cfg
+	w := v.run.verifier(t, newFindings())
+	w.recounting, w.inIndex, w.gathered = v.recounting, v.inIndex, v.gathered
+	return w
+}
+
+func (v *verifier) problem(format string, args ...any) {
+	if len(v.problems) < maxProblems {
+		prefix := ""
+		if v.cfg != nil {
+			prefix = v.cfg.Organization.Slug + ": "
+		}
+		v.problems = append(v.problems, prefix+fmt.Sprintf(format, args...))
+	}
+}
+
+// A subject is what a problem is told of. It is put into words only then.
+type subject struct {
+	kind string
+	id   id     // none if it is zero
+	more string // behind a slash
+}
+
+func (s subject) String() string {
+	text := s.kind
+	if s.id != (id{}) {
+		text += " " + s.id.String()
+	}
+	if s.more != "" {
+		text += "/" + s.more
+	}
+	return text
+}
+
+// equal reports a difference between what is kept and what it should be.
+func equal[T comparable](v *verifier, what subject, field string, kept, should T) {
+	if kept != should {
+		v.differs(what, field, kept, should)
+	}
+}
+
+func (v *verifier) differs(what subject, field string, kept, should any) {
+	v.problem("%v%s: es %v y debería ser %v", what, field, kept, should)
+}
+
+func equalChains(v *verifier, what subject, field string, kept, should *chain) {
+	if kept.N != should.N || !slices.Equal(kept.Path, should.Path) {
+		v.differs(what, field, *kept, *should)
+	}
+}
+
+func sortedIDs[V any](m map[id]V) []id { return slices.SortedFunc(maps.Keys(m), compareIDs) }
+
+func compareIDs(a, b id) int { return bytes.Compare(a[:], b[:]) }
+
+// A replayer plays an account's movements again, with no shortcut.
+type replayer struct {
+	v                *verifier
+	account          *account
+	what             subject
+	rolling          bool // days are counted
+	balance, pending decimal
+	earned           decimal
+	chain            chain
+	last             ledgerHash
+	broken           bool        // the chain of hashes was told to be
+	lots             []creditLot // by sequence
+	days             dayBases    // of the tier window
+	stored           []storedMovement
+}
+
+// A creditLot is a lot with what its credit belongs to. AvailFrom is 0 once it is
+// available.
+type creditLot struct {
+	lot
+	sale id // none if it is zero
+}
+
+type storedMovement struct {
+	seq    uint64
+	record []byte
+}
+
+// A gramSum adds up where grams occur.
+type gramSum struct {
+	list  []gramAt
+	at    []occurrence
+	value []byte
+	chars []gramAt // single characters
+}
+
+// recordAt returns a record of which the trail may know.
+func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
+	if value := t.find(seq); value != nil {
+		return value, nil
+	}
+	value, ok, err := v.Get(v.hotOrgKey(letter).u64(seq))
+	if err == nil && !ok {
+		err = errRecord
+	}
+	return value, err
+}
+
+// dayAt is the tally of a moment's day as the records make it.
+func (v *verifier) dayAt(program uint32, at instant) *tally {
+	return v.day(programDay{program, v.txn.dayOf(at)})
+}
+
+// hash is that of an entry.
+func (v *verifier) hash(k, value []byte) uint64 {
+	b := binary.LittleEndian.AppendUint16(v.space[:0], uint16(len(k)))
+	v.space = append(append(b, k...), value...)
+	return maphash.Bytes(v.run.seed, v.space)
+}
+
+// hashNumber is hash of a key and a number.
+func (v *verifier) hashNumber(k []byte, n uint64) uint64 {
+	var value [8]byte
+	binary.LittleEndian.PutUint64(value[:], n)
+	return v.hash(k, value[:])
+}
+
+// has says that a table must have an entry.
+func (v *verifier) has(t table, k key, value []byte, what subject) error {
+	v.want[t].add(v.hash(k, value))
+	if !v.run.careful[t] && tables[t].compare != byCount {
+		return nil
+	}
+	kept, ok, err := v.Get(k)
+	if err != nil {
+		return err
+	}
+	if !ok || !bytes.Equal(kept, value) {
+		v.missed[t] = true
+		v.problem("%v: falta o difiere en %s", what, tables[t].name)
+	}
+	return nil
+}
+
+// doubt has what must be in a table looked up entry by entry.
+func (v *verifier) doubt(t table) { v.doubted[t] = true }
