@@ -235,8 +235,8 @@ func (c *config) references() []string {
 // be left out. Each problem begins with the path of what is wrong.
 func readDocument(raw []byte) (*document, []string) {
 	doc := new(document)
-	if _, ok := parseObjectOf(raw, math.MaxInt); !ok { // it is the operator's
-		return nil, []string{"no es exactamente un objeto JSON sin claves repetidas"}
+	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // it is the operator's
+		return nil, []string{fault.String()}
 	}
 	if problems := decodeStrict("", raw, reflect.ValueOf(doc).Elem()); len(problems) > 0 {
 		return nil, problems
@@ -245,6 +245,17 @@ func readDocument(raw []byte) (*document, []string) {
 	ck := new(checker)
 	ck.document(doc)
 	return doc, ck.problems
+}
+
+// String is the fault in Spanish.
+func (f *jsonFault) String() string {
+	return fmt.Sprintf("línea %d, columna %d: %s", f.line, f.column, map[string]string{
+		reasonSyntax:    "no es JSON válido",
+		reasonNotObject: "debe ser un objeto",
+		reasonDuplicate: "el nombre está repetido en su objeto",
+		reasonTrailing:  "sobra lo que sigue al objeto",
+		reasonNotUTF8:   "no es UTF-8 válido",
+	}[f.reason])
 }
 
 // decodeStrict is json.Unmarshal that takes field names to the letter,

@@ -44,8 +44,8 @@ func TestReadDocument(t *testing.T) {
 
 		// Form.
 		{"not JSON", `{
-"organization"`, `{organization`, "no es exactamente un objeto JSON sin claves repetidas"},
-		{"a key twice", `"name":"Café Luna"`, `"name":"a","name":"b"`, "no es exactamente un objeto JSON sin claves repetidas"},
+"organization"`, `{organization`, "línea 1, columna 2"},
+		{"a key twice", `"name":"Café Luna"`, `"name":"a","name":"b"`, "línea 2, columna 47"},
 		{"a field that is none", `"slug"`, `"x":1,"slug"`, "organization.x"},
 		{"a field in another letter case", `"slug"`, `"Slug"`, "organization.Slug"},
 		{"a field of a list that is none", `"key":"doble"`, `"x":1,"key":"doble"`, "programs[0].rules[1].x"},

@@ -263,9 +263,6 @@ func runApply(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	if !json.Valid(raw) {
-		return adminErrorf("%s no es JSON válido", c.args[0])
-	}
 	if _, problems := readDocument(raw); len(problems) > 0 { // a file is not made for a document that is wrong
 		return invalidDocument(problems)
 	}

@@ -164,6 +164,7 @@ func TestCommandLine(t *testing.T) {
 	document := s.file("luna.json", string(demoDocument))
 	changed := s.file("changed.json", strings.Replace(string(demoDocument), `"threshold": 1000`, `"threshold": 800`, 1))
 	broken := s.file("broken.json", strings.Replace(string(demoDocument), `"amount": 10`, `"amount": "diez"`, 1))
+	torn := s.file("torn.json", strings.Replace(string(demoDocument), `"Café Luna"`, `Café Luna`, 1))
 	customers := s.file("customers.csv", "email,phoneNumber,firstName\nana@example.com,,Ana\nno,,Eva\n")
 	for _, step := range []struct {
 		line   string
@@ -203,6 +204,7 @@ func TestCommandLine(t *testing.T) {
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
 		{"verify", 1, "", "no existe", "the dry run made no file"},
 		{"apply " + broken, 1, "", "programs[0].rules[0].per.amount: debe ser un número", "the path of what is wrong"},
+		{"apply " + torn, 1, "", "el documento no es válido:\n  línea 4, columna 13: no es JSON válido\n", "the place of what is wrong"},
 		{"verify", 1, "", "no existe", "and no file is made for it"},
 		{"apply " + document, 0, "+ programs[club].name: Club Luna", "", "a new organization"},
 		{"apply " + document, 0, "cafe-luna: sin cambios", "", "the same again"},
