@@ -493,7 +493,7 @@ func getStatistics(r *request) (action, error) {
 	q := statsQuery{to: dayOf(r.moment("to", r.now, true), r.cfg.zone)}
 	q.from = dayOf(r.moment("from", (q.to-statsDays+1).start(r.cfg.zone), false), r.cfg.zone)
 	if r.query.err == nil && (q.from > q.to || q.to-q.from > maxStatsDays) {
-		r.query.invalid("from", "debe ser anterior a to, a lo sumo 100 años")
+		r.query.invalid("from", "no puede ser posterior a to ni distar más de 100 años")
 	}
 	text, present := r.query.text("groupBy", 20)
 	q.groupBy = choice(r.query.input, text, present, "groupBy", "", []string{groupDay, groupWeek, groupMonth})
