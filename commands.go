@@ -147,7 +147,7 @@ func importFlags(c *invocation) {
 		return nil
 	})
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
-	c.more = `Lo que no se puede importar queda en FILE.csv.errors.csv, con su línea y su motivo;
+	c.more = `Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;
 lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
 }
 
@@ -167,7 +167,7 @@ func verifyFlags(c *invocation) {
 
 func backupFlags(c *invocation) {
 	jsonFlag(c)
-	c.more = `FILE puede no existir o ser una copia anterior, que se reemplaza cuando la nueva está
+	c.more = `ARCHIVO puede no existir o ser una copia anterior, que se reemplaza cuando la nueva está
 completa; nunca el propio archivo, otro que esté en uso, ni lo que no sea de sello.
 Si es un enlace simbólico, la copia queda donde lleva. Si hay un servidor, la escribe él.`
 }
