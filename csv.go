@@ -163,7 +163,11 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		r := im.report
 		r.Seconds = int(time.Since(im.started).Seconds())
 		err = c.print(r, func(w io.Writer) {
-			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), plural(r.Added, "nuevo", "nuevos"), r.Known, r.Wrong)
+			added := plural(r.Added, "nuevo", "nuevos")
+			if kind == importSales { // ventas
+				added = plural(r.Added, "nueva", "nuevas")
+			}
+			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), added, r.Known, r.Wrong)
 			if r.Wrong > 0 {
 				fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
 			}

@@ -166,6 +166,7 @@ func TestCommandLine(t *testing.T) {
 	broken := s.file("broken.json", strings.Replace(string(demoDocument), `"amount": 10`, `"amount": "diez"`, 1))
 	torn := s.file("torn.json", strings.Replace(string(demoDocument), `"Café Luna"`, `Café Luna`, 1))
 	customers := s.file("customers.csv", "email,phoneNumber,firstName\nana@example.com,,Ana\nno,,Eva\n")
+	sales := s.file("sales.csv", "externalId,createdAt,email,phoneNumber,type,totalAmount\nT-1,2026-01-05,ana@example.com,,Purchase,150\n")
 	for _, step := range []struct {
 		line   string
 		code   int
@@ -256,6 +257,8 @@ func TestCommandLine(t *testing.T) {
 		{"serve -every 1h -dir " + customers, 1, "", "no es un directorio", ""},
 		{"serve -every 1h -dir " + s.dir + "/none", 1, "", "none: no existe", ""},
 		{"serve -every 1h -db " + strings.Repeat("n", 250) + ".db -dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
+		{"import sales " + sales, 0, "1 fila: 1 nueva, 0 que ya estaban, 0 con errores", "", "ventas are feminine"},
+		{"import sales " + sales, 0, "1 fila: 0 nuevas, 1 que ya estaban, 0 con errores", "", "again"},
 	} {
 		code, out, errs := s.run(step.line)
 		if code != step.code || !strings.Contains(out, step.out) || !strings.Contains(errs, step.err) || (step.err == "") != (errs == "") {
