@@ -158,7 +158,9 @@ func exportFlags(c *invocation) {
 que la importación quita; ante números y teléfonos no. Con -raw no va ninguno.`
 }
 
-func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }
+func orgFlag(c *invocation) {
+	c.set.StringVar(&c.org, "org", "", "`slug` de la organización; puede faltar donde hay una sola")
+}
 
 func verifyFlags(c *invocation) {
 	jsonFlag(c)
@@ -214,6 +216,35 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	return errors.Join(fn(a.direct), store.Close())
 }
 
+// onlyOrg is the organization of -org, or the only one there is.
+func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
+	if c.org != "" {
+		return c.org, nil
+	}
+	var slugs []string
+	if err := call(ctx, "organizations", struct{}{}, &slugs); err != nil {
+		return "", err
+	}
+	switch len(slugs) {
+	case 0:
+		return "", adminErrorf("no hay ninguna organización: sello apply hace la primera")
+	case 1:
+		return slugs[0], nil
+	}
+	return "", &usageError{"falta -org" + thereAre(slugs)}
+}
+
+// withOrg is withAdmin for what is done to one organization.
+func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org string) error) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		org, err := c.onlyOrg(ctx, call)
+		if err != nil {
+			return err
+		}
+		return fn(call, org)
+	})
+}
+
 // open opens the file. A dry run that finds none has an empty store in memory.
 func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
@@ -241,13 +272,6 @@ func (c *invocation) print(v any, text func(io.Writer)) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-func (c *invocation) needOrg() error {
-	if c.org == "" {
-		return &usageError{"falta -org"}
-	}
-	return nil
 }
 
 // plural is a number with its noun.
@@ -303,12 +327,9 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 }
 
 func runExport(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out json.RawMessage
-		if err := call(ctx, "export", orgRequest{c.org}, &out); err != nil {
+		if err := call(ctx, "export", orgRequest{org}, &out); err != nil {
 			return err
 		}
 		c.json = true // a document is JSON in any case
@@ -317,17 +338,15 @@ func runExport(ctx context.Context, c *invocation) error {
 }
 
 func runKeyCreate(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
 	if c.key.Name == "" {
 		return &usageError{"falta -name"}
 	}
 	if err := c.checkKeyFlags(); err != nil {
 		return err
 	}
-	c.key.Org, c.key.Scopes, c.key.IPWhitelist = c.org, splitList(c.scopes), splitList(c.ips)
-	return c.withAdmin(false, func(call adminCaller) error {
+	c.key.Scopes, c.key.IPWhitelist = splitList(c.scopes), splitList(c.ips)
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		c.key.Org = org
 		var out createdKey
 		if err := call(ctx, "key/create", c.key, &out); err != nil {
 			return err
@@ -368,12 +387,9 @@ func splitList(s string) []string {
 }
 
 func runKeyList(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out []listedKey
-		if err := call(ctx, "key/list", orgRequest{c.org}, &out); err != nil {
+		if err := call(ctx, "key/list", orgRequest{org}, &out); err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) {
@@ -423,12 +439,9 @@ func momentText(at instant) string {
 }
 
 func runKeyRevoke(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out listedKey
-		if err := call(ctx, "key/revoke", revokeRequest{c.org, c.args[0]}, &out); err != nil {
+		if err := call(ctx, "key/revoke", revokeRequest{org, c.args[0]}, &out); err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) { fmt.Fprintf(w, "%s (%s) revocada\n", out.ID, out.Name) })

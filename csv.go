@@ -148,11 +148,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		return err
 	}
 	defer file.Close()
-	return c.withAdmin(false, func(call adminCaller) error {
-		org, err := c.onlyOrg(ctx, call)
-		if err != nil {
-			return err
-		}
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, ignore: c.ignore, raw: c.raw, started: time.Now(), rejectsName: name + ".errors.csv"}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
@@ -545,27 +541,8 @@ func (im *importer) reject(lines []csvLine, reason string) error {
 	return nil
 }
 
-// onlyOrg is the organization of -org, or the only one there is.
-func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
-	if c.org != "" {
-		return c.org, nil
-	}
-	var slugs []string
-	if err := call(ctx, "organizations", struct{}{}, &slugs); err != nil {
-		return "", err
-	}
-	if len(slugs) != 1 {
-		return "", &usageError{fmt.Sprintf("falta -org: hay %d organizaciones", len(slugs))}
-	}
-	return slugs[0], nil
-}
-
 func (c *invocation) exportFile(ctx context.Context, kind string) error {
-	return c.withAdmin(false, func(call adminCaller) error {
-		org, err := c.onlyOrg(ctx, call)
-		if err != nil {
-			return err
-		}
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		return writeCSV(ctx, call, org, kind, c.raw, c.stdout)
 	})
 }

@@ -214,8 +214,8 @@ func TestCommandLine(t *testing.T) {
 		{"apply " + changed + " -dry-run", 0, "1 cambio por aplicar (no se aplicó nada)", "", "flags may come last"},
 		{"apply " + document + " -json", 0, `"changes": []`, "", "the dry run changed nothing"},
 		{"export -org cafe-luna", 0, `"threshold": 1000`, "", ""},
-		{"export", 2, "", "falta -org", ""},
-		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"`, ""},
+		{"export", 0, `"threshold": 1000`, "", "the only organization needs no name"},
+		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"; hay: cafe-luna`, ""},
 		{"key create -org cafe-luna", 2, "", "falta -name", ""},
 		{"key create -org cafe-luna -name POS -scopes todo", 2, "", `scope desconocido: "todo"`, ""},
 		{"key create -org cafe-luna -name POS -ip casa", 2, "", `no válido: "casa"`, ""},
@@ -229,7 +229,7 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 100), 0, "Guárdala ahora", "", "100 characters, however long in bytes"},
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 2, "", "de 1 a 100 caracteres", ""},
 		{"key create -org cafe-luna -name a\x1b[2Jb", 2, "", "sin caracteres de control", "a list of keys is shown on terminals"},
-		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
+		{"key list", 0, "300/min 5/día 9/mes", "", ""},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
 		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
 		{"key revoke -org cafe-luna", 2, "", "uso: sello key revoke [opciones] ID", ""},
@@ -273,6 +273,42 @@ func TestCommandLine(t *testing.T) {
 	if out := s.ok("apply -", s.ok("export -org cafe-luna")); !strings.Contains(out, "sin cambios") {
 		t.Errorf("an export applied again: %s", out)
 	}
+}
+
+// TestOnlyOrganization: each command on an organization takes the only one there is. Where
+// there are more or none it names those.
+func TestOnlyOrganization(t *testing.T) {
+	s := newTill(t)
+	lines := []string{
+		"export", "key create -name POS", "key list", "key revoke 01a1f94d-3553-7001-b786-2a39172ca160", "export customers",
+		"import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"),
+	}
+	check := func(why string, code int, want string) {
+		t.Helper()
+		for _, line := range lines {
+			if got, out, errs := s.run(line); got != code || out != "" || errs != "sello: "+want+"\n" {
+				t.Errorf("%s: sello %s: exit %d, %q, %q", why, line, got, out, errs)
+			}
+		}
+	}
+	s.ok("apply -", string(demoDocument))
+	s.ok("key create -name POS")
+	for _, line := range lines {
+		if code, _, errs := s.run(line); code != 0 && !strings.Contains(errs, "no hay ninguna") {
+			t.Errorf("one: sello %s: exit %d, %s", line, code, errs)
+		}
+	}
+	s.ok("apply -", strings.Replace(string(demoDocument), "cafe-luna", "bar-sol", 1))
+	check("two", 2, "falta -org; hay: bar-sol, cafe-luna")
+	for i := range 9 {
+		s.ok("apply -", strings.Replace(string(demoDocument), "cafe-luna", fmt.Sprintf("casa-%d", i), 1))
+	}
+	check("many", 2, "falta -org; hay 11: bar-sol, cafe-luna, casa-0, casa-1, casa-2, casa-3, casa-4, casa-5, casa-6, casa-7, …")
+
+	s.env["SELLO_DB"] = filepath.Join(s.dir, "empty.db")
+	server, _ := s.start("serve")
+	server.stop()
+	check("none", 1, "no hay ninguna organización: sello apply hace la primera")
 }
 
 // TestServe runs the server as a shop does: commands work beside it and take
@@ -348,7 +384,7 @@ func TestSameWords(t *testing.T) {
 		"backup " + filepath.Join(occupied, "copy.db"):          ": no es un directorio\n",
 		"backup " + document:                                    "ya existe y no se reemplaza: no es un archivo de sello\n",
 		"backup " + s.dir:                                       ": no es un archivo regular\n",
-		"export -org nadie":                                     `no hay ninguna organización "nadie"`,
+		"export -org nadie":                                     `no hay ninguna organización "nadie"; hay: cafe-luna`,
 		"key revoke -org cafe-luna " + id{}.derive("").String(): "no hay ninguna clave",
 		"import customers " + filepath.Join(s.dir, "none.csv"):  "none.csv: no existe\n",
 	}
@@ -388,7 +424,7 @@ func TestAdminLog(t *testing.T) {
 	for _, want := range []string{
 		`"level":"INFO","msg":"admin","operation":"key/create","ok":true}`,
 		`"level":"WARN","msg":"admin","operation":"verify","ok":true,"problems":1}`,
-		`"level":"WARN","msg":"admin","operation":"export","ok":false,"cause":"no hay ninguna organización \"nadie\""}`,
+		`"level":"WARN","msg":"admin","operation":"export","ok":false,"cause":"no hay ninguna organización \"nadie\"; hay: cafe-luna"}`,
 		`"level":"WARN","msg":"admin","operation":"key/revoke","ok":false,"cause":"una clave se revoca por su id`,
 		`"level":"ERROR","msg":"admin","operation":"backup","ok":false,"cause":"`,
 	} {
