@@ -392,22 +392,28 @@ func runKeyList(ctx context.Context, c *invocation) error {
 		if err := call(ctx, "key/list", orgRequest{org}, &out); err != nil {
 			return err
 		}
+		var clock clockReport // by which a key expires
+		if err := call(ctx, "clock", struct{}{}, &clock); err != nil {
+			return err
+		}
 		return c.print(out, func(w io.Writer) {
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tab, "ID\tNOMBRE\tTERMINA EN\tSCOPES\tLÍMITES\tESTADO\tÚLTIMO USO")
+			fmt.Fprintln(tab, "ID\tNOMBRE\tTERMINA EN\tSCOPES\tDIRECCIONES\tLÍMITES\tESTADO\tÚLTIMO USO")
 			for _, k := range out {
-				fmt.Fprintf(tab, "%s\t%s\t…%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Last4, k.scopesText(), k.limitsText(), k.stateText(), momentText(k.LastUsedAt))
+				fmt.Fprintf(tab, "%s\t%s\t…%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Last4, listText(k.Scopes, "todos"), listText(k.IPWhitelist, "todas"),
+					k.limitsText(), k.stateText(clock.Now), momentText(k.LastUsedAt))
 			}
 			tab.Flush()
 		})
 	})
 }
 
-func (k *listedKey) scopesText() string {
-	if len(k.Scopes) == 0 {
-		return "todos"
+// listText is a list as the flags of key create take it, or what its absence allows.
+func listText(list []string, all string) string {
+	if len(list) == 0 {
+		return all
 	}
-	return strings.Join(k.Scopes, ",")
+	return strings.Join(list, ",")
 }
 
 func (k *listedKey) limitsText() string {
@@ -421,10 +427,12 @@ func (k *listedKey) limitsText() string {
 	return text
 }
 
-func (k *listedKey) stateText() string {
+func (k *listedKey) stateText(now instant) string {
 	switch {
 	case k.RevokedAt != 0:
 		return "revocada " + momentText(k.RevokedAt)
+	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
+		return "expirada " + momentText(k.ExpiresAt)
 	case k.ExpiresAt != 0:
 		return "válida hasta " + momentText(k.ExpiresAt)
 	}

@@ -226,6 +226,9 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name POS -scopes=", 2, "", "-scopes está vacía", "this would have full access"},
 		{"key create -org cafe-luna -name POS -ip ,", 2, "", "-ip está vacía", "this would take any source"},
 		{"key create -org cafe-luna -name POS -daily-limit 5 -monthly-limit 9", 0, "Guárdala ahora", "", ""},
+		{"key create -org cafe-luna -name Caja -scopes points:read,points:write -ip 10.0.0.0/8,192.0.2.1", 0, "Guárdala ahora", "", ""},
+		{"key list", 0, "points:read,points:write  10.0.0.0/8,192.0.2.1  300/min              activa  nunca", "", "scopes and addresses"},
+		{"key list", 0, "todos                     todas                 300/min 5/día 9/mes", "", "where there are none"},
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 100), 0, "Guárdala ahora", "", "100 characters, however long in bytes"},
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 2, "", "de 1 a 100 caracteres", ""},
 		{"key create -org cafe-luna -name a\x1b[2Jb", 2, "", "sin caracteres de control", "a list of keys is shown on terminals"},
@@ -309,6 +312,25 @@ func TestOnlyOrganization(t *testing.T) {
 	server, _ := s.start("serve")
 	server.stop()
 	check("none", 1, "no hay ninguna organización: sello apply hace la primera")
+}
+
+// TestKeyStates: a list of keys tells what each is good for at the moment.
+func TestKeyStates(t *testing.T) {
+	const now = 1_800_000_000_000 // 2027-01-15T08:00Z
+	for _, test := range []struct {
+		key  listedKey
+		want string
+	}{
+		{listedKey{}, "activa"},
+		{listedKey{ExpiresAt: now + 1}, "válida hasta 2027-01-15T08:00Z"},
+		{listedKey{ExpiresAt: now}, "expirada 2027-01-15T08:00Z"},
+		{listedKey{ExpiresAt: now - 1}, "expirada 2027-01-15T07:59Z"},
+		{listedKey{ExpiresAt: now - 1, RevokedAt: now - 60_000}, "revocada 2027-01-15T07:59Z"},
+	} {
+		if got := test.key.stateText(now); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.key, got, test.want)
+		}
+	}
 }
 
 // TestServe runs the server as a shop does: commands work beside it and take
