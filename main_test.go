@@ -233,7 +233,7 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 2, "", "de 1 a 100 caracteres", ""},
 		{"key create -org cafe-luna -name a\x1b[2Jb", 2, "", "sin caracteres de control", "a list of keys is shown on terminals"},
 		{"key list", 0, "300/min 5/día 9/mes", "", ""},
-		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
+		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna API key "nada"`, ""},
 		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
 		{"key revoke -org cafe-luna", 2, "", "uso: sello key revoke [opciones] ID", ""},
 		{"import customers " + customers, 1, "2 filas: 1 nuevo, 0 que ya estaban, 1 con errores", "no se importó todo: 1 registro con errores", "who runs it unattended has to know"},
@@ -407,7 +407,7 @@ func TestSameWords(t *testing.T) {
 		"backup " + document:                                    "ya existe y no se reemplaza: no es un archivo de sello\n",
 		"backup " + s.dir:                                       ": no es un archivo regular\n",
 		"export -org nadie":                                     `no hay ninguna organización "nadie"; hay: cafe-luna`,
-		"key revoke -org cafe-luna " + id{}.derive("").String(): "no hay ninguna clave",
+		"key revoke -org cafe-luna " + id{}.derive("").String(): "no hay ninguna API key",
 		"import customers " + filepath.Join(s.dir, "none.csv"):  "none.csv: no existe\n",
 	}
 	alone := map[string]string{}
@@ -447,7 +447,7 @@ func TestAdminLog(t *testing.T) {
 		`"level":"INFO","msg":"admin","operation":"key/create","ok":true}`,
 		`"level":"WARN","msg":"admin","operation":"verify","ok":true,"problems":1}`,
 		`"level":"WARN","msg":"admin","operation":"export","ok":false,"cause":"no hay ninguna organización \"nadie\"; hay: cafe-luna"}`,
-		`"level":"WARN","msg":"admin","operation":"key/revoke","ok":false,"cause":"una clave se revoca por su id`,
+		`"level":"WARN","msg":"admin","operation":"key/revoke","ok":false,"cause":"una API key se revoca por su id`,
 		`"level":"ERROR","msg":"admin","operation":"backup","ok":false,"cause":"`,
 	} {
 		if !strings.Contains(server.log.String(), want) {

@@ -355,7 +355,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 		}
 		base := "http://" + addr.String() + "/api/v1"
 		return c.print(demoStarted{k.Key, base, customer, k.ExpiresAt}, func(w io.Writer) {
-			fmt.Fprintf(w, `Café Luna en %[1]s. Una clave, válida %[3]d días:
+			fmt.Fprintf(w, `Café Luna en %[1]s. Una API key, válida %[3]d días:
 
   export SELLO_KEY=%[2]s
 
