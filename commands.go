@@ -472,8 +472,8 @@ func runVerify(ctx context.Context, c *invocation) error {
 	limitMemory(verifyMemory)
 	var out verification
 	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
-	if isDamage(err) && c.json {
-		return errors.Join(err, c.print(damaged{c.db, inWords(err)}, nil))
+	if err != nil && c.json {
+		return errors.Join(err, c.print(unverified{c.db, inWords(err)}, nil))
 	}
 	if err != nil {
 		return err
@@ -500,8 +500,8 @@ func runVerify(ctx context.Context, c *invocation) error {
 	return err
 }
 
-// damaged is what a verification prints of a file that it cannot read.
-type damaged struct {
+// unverified is what a verification prints of a file that it cannot read.
+type unverified struct {
 	File  string `json:"file"`
 	Error string `json:"error"`
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A till is a directory in which commands are run as a person would.
@@ -570,6 +571,81 @@ func giveUnearned(t *testing.T, path string) {
 	}
 }
 
+// TestVerifyUnreadable: verify -json tells in JSON of each kind of damage for which a file
+// is not even opened.
+func TestVerifyUnreadable(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	path := s.env["SELLO_DB"]
+	names := [2]string{"-journal1", "-journal2"}
+	const block = 4096 // of a page, of a journal's header
+	closed := map[string][]byte{"": readFile(t, path)}
+	server, _ := s.start("serve")
+	for range 5 {
+		s.key("-name POS")
+	}
+	time.Sleep(time.Second) // so that the journal is told of what is in it
+	killed := map[string][]byte{"": readFile(t, path)}
+	for _, name := range names {
+		killed[name] = readFile(t, path+name)
+	}
+	server.stop()
+
+	bothHeaders := func(files map[string][]byte) {
+		files[""][40]++
+		files[""][block+40]++
+	}
+	inJournals := func(do func(b []byte)) func(map[string][]byte) {
+		return func(files map[string][]byte) {
+			for _, name := range names {
+				do(files[name])
+			}
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		files  map[string][]byte
+		damage func(files map[string][]byte)
+		want   string
+	}{
+		{"both headers", closed, bothHeaders, "archivo dañado: ninguna de sus dos cabeceras está completa"},
+		{"both headers, with a journal", killed, bothHeaders, "archivo dañado: ninguna de sus dos cabeceras está completa"},
+		{"cut short", closed, func(files map[string][]byte) { files[""] = files[""][:3*block] }, "archivo truncado"},
+		{"nothing left", closed, func(files map[string][]byte) { files[""] = nil }, "el archivo está vacío"},
+		{"no sello's any more", closed, func(files map[string][]byte) { clear(files[""]) }, "no es un archivo de sello"},
+		{"pages of zeros", closed, func(files map[string][]byte) { clear(files[""][2*block:]) }, "archivo dañado"},
+		{"a journal is gone", killed, func(files map[string][]byte) { delete(files, names[0]) }, "falta sello.db-journal1"},
+		{"headers of the journals", killed, inJournals(func(b []byte) { clear(b[:block]) }), "journal dañado"},
+		{"records of the journals", killed, inJournals(func(b []byte) {
+			for at := 3 * block; at < len(bytes.TrimRight(b, "\x00")); at += 100 {
+				b[at]++
+			}
+		}), "journal dañado"},
+		{"journals of another moment", killed, func(files map[string][]byte) { files[""] = bytes.Clone(closed[""]) }, "journal"},
+	} {
+		dir := t.TempDir()
+		damaged := map[string][]byte{}
+		for name, b := range test.files {
+			damaged[name] = bytes.Clone(b)
+		}
+		test.damage(damaged)
+		db := filepath.Join(dir, "sello.db")
+		for name, b := range damaged {
+			writeFile(t, db+name, b)
+		}
+		code, out, errs := s.run("verify -json -db " + db)
+		var told unverified
+		err := json.Unmarshal([]byte(out), &told)
+		if code != 1 || err != nil || told.File != db || errs != "sello: "+told.Error+"\n" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
+			t.Errorf("%s: exit %d, %q, %q; want %s", test.reason, code, out, errs, test.want)
+		}
+	}
+	code, out, errs := s.run("verify -json -db " + filepath.Join(s.dir, "none.db"))
+	if code != 1 || !strings.Contains(out, `none.db: no existe"`) || !strings.Contains(errs, "no existe") {
+		t.Errorf("no file: exit %d, %q, %q", code, out, errs)
+	}
+}
+
 // TestVerifyDamaged tells which file is damaged, where, and what to do.
 func TestVerifyDamaged(t *testing.T) {
 	s := newTill(t)
@@ -599,7 +675,7 @@ func TestVerifyDamaged(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q", where, code, out, errs)
 		}
 		code, out, jsonErrs := s.run("verify -json")
-		var told damaged
+		var told unverified
 		if err := json.Unmarshal([]byte(out), &told); err != nil || code != 1 || jsonErrs != errs || told.File != path || "sello: "+told.Error+"\n" != errs {
 			t.Errorf("%s: exit %d, %q, %q, %v", where, code, out, jsonErrs, err)
 		}
