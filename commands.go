@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -40,9 +41,10 @@ type command struct {
 // An invocation is a command with its flags and arguments.
 type invocation struct {
 	environment
-	set   *flag.FlagSet
-	given map[string]bool // flags, on the command line or in the environment
-	args  []string
+	set     *flag.FlagSet
+	earlier map[string]string // names of flags by those they had before
+	given   map[string]bool   // flags, on the command line or in the environment
+	args    []string
 
 	db   string
 	json bool
@@ -85,14 +87,14 @@ func (c *invocation) parse(cmd command, args []string) error {
 		c.args, args = append(c.args, args[0]), args[1:]
 	}
 	c.given = map[string]bool{}
-	c.set.Visit(func(f *flag.Flag) { c.given[f.Name] = true })
+	c.set.Visit(func(f *flag.Flag) { c.given[c.todaysName(f.Name)] = true })
 	var err error
-	c.set.VisitAll(func(f *flag.Flag) {
-		value := c.getenv(variable(f.Name))
-		if c.given[f.Name] || value == "" || err != nil {
+	c.set.VisitAll(func(f *flag.Flag) { // in the order of names, in which today's come before the earlier ones
+		name, value := c.todaysName(f.Name), c.getenv(variable(f.Name))
+		if c.given[name] || value == "" || err != nil {
 			return
 		}
-		c.given[f.Name] = true
+		c.given[name] = true
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
 			err = &usageError{badValue(variable(f.Name), strconv.Quote(value), f)}
 		}
@@ -109,6 +111,20 @@ func (c *invocation) parse(cmd command, args []string) error {
 	return nil
 }
 
+// earlierName lets a flag be given by the name that it had before, which help does
+// not tell.
+func (c *invocation) earlierName(earlier, name string) {
+	if c.earlier == nil {
+		c.earlier = map[string]string{}
+	}
+	c.earlier[earlier] = name
+	f := c.set.Lookup(name)
+	c.set.Var(f.Value, earlier, f.Usage)
+}
+
+// todaysName is the name of a flag that may be given by an earlier one.
+func (c *invocation) todaysName(name string) string { return cmp.Or(c.earlier[name], name) }
+
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
@@ -116,6 +132,9 @@ func variable(flagName string) string {
 func (c *invocation) help(cmd command) {
 	fmt.Fprintf(c.stdout, "Uso: sello %s\n\n%s.\n\n", strings.TrimSpace(cmd.name+" [opciones] "+cmd.args), strings.ToUpper(cmd.about[:1])+cmd.about[1:])
 	c.set.VisitAll(func(f *flag.Flag) {
+		if c.earlier[f.Name] != "" {
+			return
+		}
 		kind, about := flag.UnquoteUsage(f)
 		fmt.Fprintf(c.stdout, "  %s\n        %s", strings.TrimSpace("-"+f.Name+" "+kind), about)
 		if !slices.Contains([]string{"", "false", "0", "0s"}, f.DefValue) {

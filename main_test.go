@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -253,14 +255,17 @@ func TestCommandLine(t *testing.T) {
 		{"backup " + s.dir + "/copy.db", 0, "entradas, ", "", ""},
 		{"backup " + s.dir + "/copy.db", 0, " bytes, comprobada", "", "again"},
 		{"verify -db " + s.dir + "/copy.db", 0, "todo cuadra", "", "a copy is a whole file"},
-		{"serve -every 1h", 2, "", "-every y -dir van juntas", "where to?"},
-		{"serve -keep 3", 2, "", "-keep va con -every y -dir", "of what?"},
-		{"serve -every 1s -dir " + s.dir, 2, "", "-every debe ser de al menos 1m", "it would do nothing else"},
-		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
-		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-keep debe ser mayor a 0", "none would be left"},
-		{"serve -every 1h -dir " + customers, 1, "", "no es un directorio", ""},
-		{"serve -every 1h -dir " + s.dir + "/none", 1, "", "none: no existe", ""},
-		{"serve -every 1h -db " + strings.Repeat("n", 250) + ".db -dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
+		{"serve -backup-every 1h", 2, "", "-backup-every y -backup-dir van juntas", "where to?"},
+		{"serve -backup-keep 3", 2, "", "-backup-keep va con -backup-every y -backup-dir", "of what?"},
+		{"serve -backup-every 1s -backup-dir " + s.dir, 2, "", "-backup-every debe ser de al menos 1m", "it would do nothing else"},
+		{"serve -backup-every 1d -backup-dir " + s.dir, 2, "", `-backup-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
+		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "by the name that it had before"},
+		{"serve -backup-every 1h -backup-keep 0 -backup-dir " + s.dir, 2, "", "-backup-keep debe ser mayor a 0", "none would be left"},
+		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-backup-keep debe ser mayor a 0", "by the names that they had before"},
+		{"serve -keep 3", 2, "", "-backup-keep va con -backup-every y -backup-dir", "given by any name"},
+		{"serve -backup-every 1h -backup-dir " + customers, 1, "", "no es un directorio", ""},
+		{"serve -backup-every 1h -backup-dir " + s.dir + "/none", 1, "", "none: no existe", ""},
+		{"serve -backup-every 1h -db " + strings.Repeat("n", 250) + ".db -backup-dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
 		{"import sales " + sales, 0, "1 fila: 1 nueva, 0 que ya estaban, 0 con errores", "", "ventas are feminine"},
 		{"import sales " + sales, 0, "1 fila: 0 nuevas, 1 que ya estaban, 0 con errores", "", "again"},
 	} {
@@ -457,6 +462,45 @@ func TestAdminLog(t *testing.T) {
 	}
 	if strings.Contains(server.log.String(), secret) {
 		t.Error("the log tells a key")
+	}
+}
+
+// TestEarlierNames: flags have effect by the names that they had before, on the command
+// line and in the environment, and help does not tell those.
+func TestEarlierNames(t *testing.T) {
+	read := func(line string, env map[string]string) backupPlan {
+		t.Helper()
+		c := &invocation{environment: environment{getenv: func(name string) string { return env[name] }}, set: flag.NewFlagSet("serve", flag.ContinueOnError)}
+		serveFlags(c)
+		if err := c.parse(command{name: "serve"}, strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		return backupPlan{every: c.backups.every, keep: c.backups.keep, dir: c.backups.dir}
+	}
+	earlier := map[string]string{"SELLO_EVERY": "1h", "SELLO_KEEP": "3", "SELLO_DIR": "a"}
+	both := map[string]string{"SELLO_EVERY": "1h", "SELLO_BACKUP_EVERY": "2h", "SELLO_KEEP": "3", "SELLO_BACKUP_KEEP": "4", "SELLO_BACKUP_DIR": "b", "SELLO_DIR": "a"}
+	for _, test := range []struct {
+		line   string
+		env    map[string]string
+		want   backupPlan
+		reason string
+	}{
+		{"-backup-every 1h -backup-keep 3 -backup-dir a", nil, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "today's"},
+		{"-every 1h -keep 3 -dir a", nil, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "the earlier ones"},
+		{"", earlier, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "the earlier variables"},
+		{"", both, backupPlan{every: 2 * time.Hour, keep: 4, dir: "b"}, "today's variables go before the earlier ones"},
+		{"-backup-every 5h -keep 5", both, backupPlan{every: 5 * time.Hour, keep: 5, dir: "b"}, "a flag goes before a variable, by any name"},
+		{"-every 5h -backup-keep 5", earlier, backupPlan{every: 5 * time.Hour, keep: 5, dir: "a"}, "and the other way round"},
+	} {
+		if got := read(test.line, test.env); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", test.reason, got, test.want)
+		}
+	}
+	help := newTill(t).ok("serve -h")
+	for _, name := range []string{"every", "keep", "dir"} {
+		if !strings.Contains(help, "  -backup-"+name+" ") || strings.Contains(help, "  -"+name) || strings.Contains(help, "SELLO_"+strings.ToUpper(name)+"]") {
+			t.Errorf("-backup-%s and -%s:\n%s", name, name, help)
+		}
 	}
 }
 
