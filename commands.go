@@ -612,25 +612,47 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 	return done, e.open(ctx)
 }
 
-func runVersion(_ context.Context, c *invocation) error {
-	v := struct {
-		Version  string `json:"version"`
-		Revision string `json:"revision"`
-		Go       string `json:"go"`
-		Platform string `json:"platform"`
-		Schema   int    `json:"schema"`
-	}{"(devel)", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, schemaVersion}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v.Revision = s.Value
-			}
+// A buildInfo is what a binary knows of how it was made.
+type buildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // the commit; "" if it is not known
+	Modified bool   `json:"modified"` // its tree had changes that are in no commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Schema   int    `json:"schema"` // of the file
+}
+
+func newBuildInfo(info *debug.BuildInfo) buildInfo {
+	b := buildInfo{Version: cmp.Or(info.Main.Version, "(devel)"), Go: cmp.Or(info.GoVersion, runtime.Version()), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: schemaVersion}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
-	return c.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "sello %s %s %s, esquema %d\n", strings.TrimSpace(v.Version+" "+v.Revision), v.Go, v.Platform, v.Schema)
-	})
+	return b
+}
+
+func (b buildInfo) String() string {
+	text := "sello " + b.Version
+	if b.Revision != "" {
+		text += ", commit " + b.Revision
+	}
+	if b.Modified {
+		text += " con cambios"
+	}
+	return fmt.Sprintf("%s, %s %s, esquema %d", text, b.Go, b.Platform, b.Schema)
+}
+
+func runVersion(_ context.Context, c *invocation) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	b := newBuildInfo(info)
+	return c.print(b, func(w io.Writer) { fmt.Fprintln(w, b) })
 }
 
 func runClock(ctx context.Context, c *invocation) error { return c.reportClock(ctx, "clock") }

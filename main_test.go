@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -462,6 +464,34 @@ func TestAdminLog(t *testing.T) {
 	}
 	if strings.Contains(server.log.String(), secret) {
 		t.Error("the log tells a key")
+	}
+}
+
+// TestVersion: a binary tells from which commit and with which Go it was made, as far as it
+// knows.
+func TestVersion(t *testing.T) {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	released := &debug.BuildInfo{GoVersion: "go1.26.4", Settings: []debug.BuildSetting{
+		{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "67a94df0"}, {Key: "vcs.modified", Value: "false"},
+	}}
+	released.Main.Version = "v1.2.0"
+	changed := &debug.BuildInfo{GoVersion: "go1.26.4", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "67a94df0"}, {Key: "vcs.modified", Value: "true"}}}
+	for want, info := range map[string]*debug.BuildInfo{
+		"sello v1.2.0, commit 67a94df0, go1.26.4 " + platform + ", esquema 4":              released,
+		"sello (devel), commit 67a94df0 con cambios, go1.26.4 " + platform + ", esquema 4": changed,
+		"sello (devel), " + runtime.Version() + " " + platform + ", esquema 4":             new(debug.BuildInfo),
+	} {
+		if got := newBuildInfo(info).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	s := newTill(t)
+	var told buildInfo
+	if err := json.Unmarshal([]byte(s.ok("version -json")), &told); err != nil || told.Go != runtime.Version() || told.Schema != schemaVersion {
+		t.Errorf("%+v, %v", told, err)
+	}
+	if out := s.ok("version"); out != told.String()+"\n" {
+		t.Errorf("%q, and in JSON %+v", out, told)
 	}
 }
 
