@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -231,6 +232,12 @@ func (c *config) references() []string {
 	return problems
 }
 
+// documentSchema is the JSON Schema of a document, for editors. Tests hold it against
+// the code.
+//
+//go:embed document.schema.json
+var documentSchema []byte
+
 // readDocument decodes and checks a document by itself and fills in what may
 // be left out. Each problem begins with the path of what is wrong.
 func readDocument(raw []byte) (*document, []string) {
@@ -277,6 +284,9 @@ func decodeStrict(path string, raw json.RawMessage, v reflect.Value) []string {
 		var problems []string
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
+			if at == "$schema" { // the document's own, for editors
+				continue
+			}
 			field := fieldNamed(v, name)
 			if !field.IsValid() {
 				problems = append(problems, at+": campo desconocido")

@@ -59,6 +59,7 @@ type invocation struct {
 
 	org    string
 	dryRun bool
+	schema bool
 	since  string
 	ignore []string
 	raw    bool
@@ -102,7 +103,11 @@ func (c *invocation) parse(cmd command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if want := len(strings.Fields(cmd.args)); len(c.args) != want {
+	want := len(strings.Fields(cmd.args))
+	if c.schema {
+		want = 0
+	}
+	if len(c.args) != want {
 		if want == 0 {
 			return usageErrorf("%s no lleva argumentos: %q", cmd.name, c.args)
 		}
@@ -196,6 +201,7 @@ Si es un enlace simbólico, la copia queda donde lleva. Si hay un servidor, la e
 func applyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "muestra los cambios sin aplicarlos")
+	c.set.BoolVar(&c.schema, "schema", false, "muestra el JSON Schema del documento, para el editor; no lleva ARCHIVO")
 }
 
 func keyFlags(c *invocation) {
@@ -302,6 +308,10 @@ func plural(n int, one, many string) string {
 }
 
 func runApply(ctx context.Context, c *invocation) error {
+	if c.schema {
+		_, err := c.stdout.Write(documentSchema)
+		return err
+	}
 	raw, err := readInput(c.args[0], c.stdin)
 	if err != nil {
 		return err
