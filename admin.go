@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 )
 
 // Administration: what the commands do to a store. A server that has the file
@@ -43,26 +45,45 @@ type orgRequest struct {
 func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
 	return view(ctx, a.engine.store, func(tx Tx) (uint32, error) {
 		n, err := organizationNumber(tx, slug)
-		if err == nil && n == 0 {
-			err = adminErrorf("no hay ninguna organización %q", slug)
+		if err != nil || n != 0 {
+			return n, err
 		}
-		return n, err
+		slugs, err := organizationSlugs(tx)
+		if err == nil {
+			err = adminErrorf("no hay ninguna organización %q%s", slug, thereAre(slugs))
+		}
+		return 0, err
 	})
 }
 
 // organizations lists the slugs of all.
 func (a *admin) organizations(ctx context.Context, _ struct{}) ([]string, error) {
-	return view(ctx, a.engine.store, func(tx Tx) ([]string, error) {
-		slugs := []string{}
-		prefix := newKey('o').byte('s')
-		for e, err := range scan(tx, prefix, false) {
-			if err != nil {
-				return nil, err
-			}
-			slugs = append(slugs, string(e.Key[len(prefix):]))
+	return view(ctx, a.engine.store, organizationSlugs)
+}
+
+func organizationSlugs(tx Tx) ([]string, error) {
+	slugs := []string{}
+	prefix := newKey('o').byte('s')
+	for e, err := range scan(tx, prefix, false) {
+		if err != nil {
+			return nil, err
 		}
-		return slugs, nil
-	})
+		slugs = append(slugs, string(e.Key[len(prefix):]))
+	}
+	return slugs, nil
+}
+
+// thereAre names the organizations that an error leaves to choose from; of many, the
+// first.
+func thereAre(slugs []string) string {
+	const most = 10
+	switch {
+	case len(slugs) == 0:
+		return ""
+	case len(slugs) > most:
+		return fmt.Sprintf("; hay %d: %s, …", len(slugs), strings.Join(slugs[:most], ", "))
+	}
+	return "; hay: " + strings.Join(slugs, ", ")
 }
 
 func (a *admin) export(ctx context.Context, in orgRequest) (*document, error) {

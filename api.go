@@ -174,9 +174,8 @@ func listMovements(r *request) (action, error) {
 	text, present := r.query.text("type", 20)
 	kind := choice(r.query.input, text, present, "type", "", []string{"", typeCredit, typeDebit})
 	category, _ := r.query.text("category", 20)
-	categories := slices.Concat(addCategories, deductCategories, []string{categoryExpiration, categoryReturn, ""})
-	if !slices.Contains(categories, category) {
-		r.query.fail(newError("category_invalid").on("category"))
+	if category != "" {
+		r.query.fail(checkCategory(category, allCategories))
 	}
 	program, given := r.query.id("loyaltyProgramId")
 	return func(t *txn) (any, error) {
@@ -206,8 +205,11 @@ func listMovements(r *request) (action, error) {
 // nil where none is named.
 func (r *request) movementFields(categories []string, usual string) (m *movement, program *id) {
 	m = &movement{Amount: r.above0("amount", "amount_invalid")}
-	text, present := r.fields.text("category", 100)
-	m.Category = choice(r.fields.input, text, present, "category", "category_invalid", append([]string{usual}, categories...))
+	m.Category = usual
+	if text, present := r.fields.text("category", 100); present {
+		m.Category = text
+		r.fields.fail(checkCategory(text, categories))
+	}
 	m.Comment = r.comment()
 	if u, given := r.fields.id("loyaltyProgramId"); given {
 		program = &u
@@ -215,6 +217,14 @@ func (r *request) movementFields(categories []string, usual string) (m *movement
 		r.fields.fail(newError("program_required").on("loyaltyProgramId"))
 	}
 	return m, program
+}
+
+// checkCategory refuses a category that is none of those allowed.
+func checkCategory(category string, allowed []string) error {
+	if slices.Contains(allowed, category) {
+		return nil
+	}
+	return newError("category_invalid").on("category").with("allowed", allowed)
 }
 
 // movePoints runs a change of a customer's points. An organization with more
@@ -483,7 +493,7 @@ func getStatistics(r *request) (action, error) {
 	q := statsQuery{to: dayOf(r.moment("to", r.now, true), r.cfg.zone)}
 	q.from = dayOf(r.moment("from", (q.to-statsDays+1).start(r.cfg.zone), false), r.cfg.zone)
 	if r.query.err == nil && (q.from > q.to || q.to-q.from > maxStatsDays) {
-		r.query.invalid("from", "debe ser anterior a to, a lo sumo 100 años")
+		r.query.invalid("from", "no puede ser posterior a to ni distar más de 100 años")
 	}
 	text, present := r.query.text("groupBy", 20)
 	q.groupBy = choice(r.query.input, text, present, "groupBy", "", []string{groupDay, groupWeek, groupMonth})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -231,12 +232,18 @@ func (c *config) references() []string {
 	return problems
 }
 
+// documentSchema is the JSON Schema of a document, for editors. Tests hold it against
+// the code.
+//
+//go:embed document.schema.json
+var documentSchema []byte
+
 // readDocument decodes and checks a document by itself and fills in what may
 // be left out. Each problem begins with the path of what is wrong.
 func readDocument(raw []byte) (*document, []string) {
 	doc := new(document)
-	if _, ok := parseObjectOf(raw, math.MaxInt); !ok { // it is the operator's
-		return nil, []string{"no es exactamente un objeto JSON sin claves repetidas"}
+	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // it is the operator's
+		return nil, []string{fault.String()}
 	}
 	if problems := decodeStrict("", raw, reflect.ValueOf(doc).Elem()); len(problems) > 0 {
 		return nil, problems
@@ -245,6 +252,17 @@ func readDocument(raw []byte) (*document, []string) {
 	ck := new(checker)
 	ck.document(doc)
 	return doc, ck.problems
+}
+
+// String is the fault in Spanish.
+func (f *jsonFault) String() string {
+	return fmt.Sprintf("línea %d, columna %d: %s", f.line, f.column, map[string]string{
+		reasonSyntax:    "no es JSON válido",
+		reasonNotObject: "debe ser un objeto",
+		reasonDuplicate: "el nombre está repetido en su objeto",
+		reasonTrailing:  "sobra lo que sigue al objeto",
+		reasonNotUTF8:   "no es UTF-8 válido",
+	}[f.reason])
 }
 
 // decodeStrict is json.Unmarshal that takes field names to the letter,
@@ -266,6 +284,9 @@ func decodeStrict(path string, raw json.RawMessage, v reflect.Value) []string {
 		var problems []string
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
+			if at == "$schema" { // the document's own, for editors
+				continue
+			}
 			field := fieldNamed(v, name)
 			if !field.IsValid() {
 				problems = append(problems, at+": campo desconocido")
@@ -398,7 +419,11 @@ var (
 
 func (ck *checker) document(d *document) {
 	o := d.Organization
-	ck.require(slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "organization.slug", "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
+	if o.Slug == "" {
+		ck.require(false, "organization.slug", "falta")
+	} else {
+		ck.require(slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "organization.slug", "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
+	}
 	ck.name("organization.name", o.Name)
 	ck.name("organization.plan.name", o.Plan.Name)
 	ck.require(countryForm.MatchString(o.Profile.Country), "organization.profile.country", "debe ser un código de país de dos letras")
@@ -471,8 +496,11 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	}
 	ck.oneOf(path+".tierBasis.metric", p.TierBasis.Metric, metricPoints, metricSpent, metricPurchases)
 	ck.oneOf(path+".tierBasis.window", p.TierBasis.Window, windowLifetime, windowRolling)
-	rolling := p.TierBasis.Window == windowRolling
-	ck.require(rolling == (p.TierBasis.Months > 0) && p.TierBasis.Months <= maxMonths, path+".tierBasis.months", "va con window: Rolling y debe ser mayor a 0")
+	if months := p.TierBasis.Months; p.TierBasis.Window == windowRolling {
+		ck.require(months > 0 && months <= maxMonths, path+".tierBasis.months", "debe estar entre 1 y %d", maxMonths)
+	} else {
+		ck.require(months <= 0, path+".tierBasis.months", "solo va con window: Rolling")
+	}
 	for i, t := range p.Tiers {
 		at := fmt.Sprintf("%s.tiers[%d]", path, i)
 		ck.name(at+".name", t.Name)
@@ -481,7 +509,7 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 		if i == 0 {
 			ck.require(t.Threshold == 0, at+".threshold", "el primer nivel empieza en 0")
 		} else {
-			ck.require(t.Threshold > p.Tiers[i-1].Threshold, at+".threshold", "debe ser mayor que el del nivel anterior")
+			ck.require(t.Threshold > p.Tiers[i-1].Threshold, at+".threshold", "debe ser mayor al del nivel anterior")
 		}
 	}
 	ck.keys(path+".rules", len(p.Rules), func(i int) string { return p.Rules[i].Key })
@@ -490,7 +518,7 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 		ck.rule(at, r, zone)
 		if p.Expiry != nil && r.ExpiresInDays == 0 && r.PendingDays > 0 {
 			days := p.Expiry.leastDays()
-			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor que los %d días en que los puntos del programa pueden expirar", days)
+			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
 		}
 		if r.On == onSignup && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given as they are, not rounded
 			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
@@ -556,7 +584,7 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	ck.require(r.MaxPerCustomerPerDay >= 0, path+".maxPerCustomerPerDay", "debe ser mayor a 0")
 	ck.require(r.PendingDays >= 0 && r.PendingDays <= maxDays, path+".pendingDays", "debe estar entre 0 y %d", maxDays)
 	ck.require(r.ExpiresInDays >= 0 && r.ExpiresInDays <= maxDays, path+".expiresInDays", "debe estar entre 0 y %d", maxDays)
-	ck.require(r.ExpiresInDays == 0 || r.ExpiresInDays > r.PendingDays, path+".expiresInDays", "debe ser mayor que pendingDays")
+	ck.require(r.ExpiresInDays == 0 || r.ExpiresInDays > r.PendingDays, path+".expiresInDays", "debe ser mayor a pendingDays")
 }
 
 // maxRuleDepth bounds the nesting of segment rules.
@@ -599,8 +627,15 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 		ops = append(ops, "<", "<=", ">", ">=")
 	}
 	ck.oneOf(path+".op", r.Op, ops...)
-	_, err := r.compare(profile{account: &account{customer: &customer{}, program: &program{}}})
-	ck.require(err == nil && r.Value != nil, path+".value", "no es un valor de %s", r.Field)
+	var want any = new(bool)
+	switch {
+	case field.number != nil:
+		want = new(decimal)
+	case field.text != nil:
+		want = new(string)
+	}
+	err := json.Unmarshal(r.Value, want) // of a value that is absent too
+	ck.require(err == nil, path+".value", "debe ser %s", kindName(reflect.ValueOf(want).Elem()))
 }
 
 // sameDocument tells whether two configurations are the same to the byte.

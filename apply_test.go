@@ -44,8 +44,8 @@ func TestReadDocument(t *testing.T) {
 
 		// Form.
 		{"not JSON", `{
-"organization"`, `{organization`, "no es exactamente un objeto JSON sin claves repetidas"},
-		{"a key twice", `"name":"Café Luna"`, `"name":"a","name":"b"`, "no es exactamente un objeto JSON sin claves repetidas"},
+"organization"`, `{organization`, "línea 1, columna 2"},
+		{"a key twice", `"name":"Café Luna"`, `"name":"a","name":"b"`, "línea 2, columna 47"},
 		{"a field that is none", `"slug"`, `"x":1,"slug"`, "organization.x"},
 		{"a field in another letter case", `"slug"`, `"Slug"`, "organization.Slug"},
 		{"a field of a list that is none", `"key":"doble"`, `"x":1,"key":"doble"`, "programs[0].rules[1].x"},
@@ -205,6 +205,34 @@ func TestReadDocument(t *testing.T) {
 				same(t, "what is in the store after a fault", s.entries(), before)
 			}
 		})
+	}
+}
+
+// TestDocumentWords: what is said of a fault fits what is wrong.
+func TestDocumentWords(t *testing.T) {
+	for _, test := range []struct {
+		old, new string
+		want     string
+	}{
+		{`"slug":"cafe-luna",`, ``, "organization.slug: falta"},
+		{`"slug":"cafe-luna"`, `"slug":""`, "organization.slug: falta"},
+		{`cafe-luna`, `Luna`, "organization.slug: debe tener de 1 a 50 letras minúsculas, cifras y guiones"},
+		{`"Rolling","months":6`, `"Rolling"`, "programs[0].tierBasis.months: debe estar entre 1 y 1200"},
+		{`"months":6`, `"months":1201`, "programs[0].tierBasis.months: debe estar entre 1 y 1200"},
+		{`"Rolling"`, `"Lifetime"`, "programs[0].tierBasis.months: solo va con window: Rolling"},
+		{`"threshold":1000`, `"threshold":0`, "programs[0].tiers[1].threshold: debe ser mayor al del nivel anterior"},
+		{`"pendingDays":7,"expiresInDays":90`, `"pendingDays":400`, "programs[0].rules[2].pendingDays: debe ser menor a los 365 días en que los puntos del programa pueden vencer"},
+		{`"expiresInDays":90`, `"expiresInDays":7`, "programs[0].rules[2].expiresInDays: debe ser mayor a pendingDays"},
+		{`"value":5000`, `"value":"5000"`, "segments[0].rule.all[0].any[0].value: debe ser un número con 4 decimales como máximo"},
+		{`"value":5000`, `"value":0.00001`, "segments[0].rule.all[0].any[0].value: debe ser un número con 4 decimales como máximo"},
+		{`"value":"Bronce"`, `"value":1`, "segments[0].rule.all[0].any[1].not.value: debe ser un texto"},
+		{`"value":true`, `"value":1`, "segments[0].rule.all[1].value: debe ser true o false"},
+		{`"op":"=","value":true`, `"op":"="`, "segments[0].rule.all[1].value: debe ser true o false"},
+	} {
+		_, problems := readDocument([]byte(strings.Replace(everything, test.old, test.new, 1)))
+		if len(problems) != 1 || problems[0] != test.want {
+			t.Errorf("%s: %q, want %q", test.new, problems, test.want)
+		}
 	}
 }
 

@@ -282,7 +282,7 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	case !t.cfg.Organization.Plan.APIAccess:
 		return nil, "", operatorErrorf("", "%s", errorTable["plan_without_api"].message)
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
-		return nil, "", operatorErrorf("name", "la clave necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
+		return nil, "", operatorErrorf("name", "la API key necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
 	}
 	for _, limit := range [...]struct {
 		field string
@@ -354,17 +354,17 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 func (t *txn) revokeKey(given string) (*apiKey, error) {
 	keyID, ok := parseID(given)
 	if strings.Contains(given, keyPrefix) { // a secret, which no error may repeat
-		return nil, operatorErrorf("", "una clave se revoca por su id, que muestra sello key list, no por su texto")
+		return nil, operatorErrorf("", "una API key se revoca por su id, que muestra sello key list, no por su texto")
 	}
 	if !ok {
-		return nil, operatorErrorf("", "no hay ninguna clave %q", given)
+		return nil, operatorErrorf("", "no hay ninguna API key %q", given)
 	}
 	value, ok, err := t.Get(orgKey('k', t.org).id(keyID))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, operatorErrorf("", "no hay ninguna clave %q", given)
+		return nil, operatorErrorf("", "no hay ninguna API key %q", given)
 	}
 	hash := [32]byte(value)
 	k, err := keyByHash(t.Tx, hash)

@@ -46,16 +46,16 @@ const (
 // check finds fault with what the command line says of the plan.
 func (p *backupPlan) check() error {
 	if (p.every == 0) != (p.dir == "") {
-		return &usageError{"-every y -dir van juntas"}
+		return &usageError{"-backup-every y -backup-dir van juntas"}
 	}
 	if p.every == 0 {
 		return nil
 	}
 	if p.every < leastBackupGap {
-		return &usageError{"-every debe ser de al menos 1m, como 90m o 24h"}
+		return &usageError{"-backup-every debe ser de al menos 1m, como 90m o 24h"}
 	}
 	if p.keep < 1 {
-		return &usageError{"-keep debe ser mayor a 0"}
+		return &usageError{"-backup-keep debe ser mayor a 0"}
 	}
 	info, err := os.Stat(p.dir)
 	if err != nil {

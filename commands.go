@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -42,9 +43,10 @@ type command struct {
 // An invocation is a command with its flags and arguments.
 type invocation struct {
 	environment
-	set   *flag.FlagSet
-	given map[string]bool // flags, on the command line or in the environment
-	args  []string
+	set     *flag.FlagSet
+	earlier map[string]string // names of flags by those they had before
+	given   map[string]bool   // flags, on the command line or in the environment
+	args    []string
 
 	db   string
 	json bool
@@ -59,6 +61,7 @@ type invocation struct {
 
 	org    string
 	dryRun bool
+	schema bool
 	since  string
 	ignore []string
 	raw    bool
@@ -87,14 +90,14 @@ func (c *invocation) parse(cmd command, args []string) error {
 		c.args, args = append(c.args, args[0]), args[1:]
 	}
 	c.given = map[string]bool{}
-	c.set.Visit(func(f *flag.Flag) { c.given[f.Name] = true })
+	c.set.Visit(func(f *flag.Flag) { c.given[c.todaysName(f.Name)] = true })
 	var err error
-	c.set.VisitAll(func(f *flag.Flag) {
-		value := c.getenv(variable(f.Name))
-		if c.given[f.Name] || value == "" || err != nil {
+	c.set.VisitAll(func(f *flag.Flag) { // in the order of names, in which today's come before the earlier ones
+		name, value := c.todaysName(f.Name), c.getenv(variable(f.Name))
+		if c.given[name] || value == "" || err != nil {
 			return
 		}
-		c.given[f.Name] = true
+		c.given[name] = true
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
 			err = &usageError{badValue(variable(f.Name), strconv.Quote(value), f)}
 		}
@@ -102,7 +105,11 @@ func (c *invocation) parse(cmd command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if want := len(strings.Fields(cmd.args)); len(c.args) != want {
+	want := len(strings.Fields(cmd.args))
+	if c.schema {
+		want = 0
+	}
+	if len(c.args) != want {
 		if want == 0 {
 			return usageErrorf("%s no lleva argumentos: %q", cmd.name, c.args)
 		}
@@ -111,6 +118,20 @@ func (c *invocation) parse(cmd command, args []string) error {
 	return nil
 }
 
+// earlierName lets a flag be given by the name that it had before, which help does
+// not tell.
+func (c *invocation) earlierName(earlier, name string) {
+	if c.earlier == nil {
+		c.earlier = map[string]string{}
+	}
+	c.earlier[earlier] = name
+	f := c.set.Lookup(name)
+	c.set.Var(f.Value, earlier, f.Usage)
+}
+
+// todaysName is the name of a flag that may be given by an earlier one.
+func (c *invocation) todaysName(name string) string { return cmp.Or(c.earlier[name], name) }
+
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
@@ -118,6 +139,9 @@ func variable(flagName string) string {
 func (c *invocation) help(cmd command) {
 	fmt.Fprintf(c.stdout, "Uso: sello %s\n\n%s.\n\n", strings.TrimSpace(cmd.name+" [opciones] "+cmd.args), strings.ToUpper(cmd.about[:1])+cmd.about[1:])
 	c.set.VisitAll(func(f *flag.Flag) {
+		if c.earlier[f.Name] != "" {
+			return
+		}
 		kind, about := flag.UnquoteUsage(f)
 		fmt.Fprintf(c.stdout, "  %s\n        %s", strings.TrimSpace("-"+f.Name+" "+kind), about)
 		if !slices.Contains([]string{"", "false", "0", "0s"}, f.DefValue) {
@@ -149,7 +173,7 @@ func importFlags(c *invocation) {
 		return nil
 	})
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
-	c.more = `Lo que no se puede importar queda en FILE.csv.errors.csv, con su línea y su motivo;
+	c.more = `Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;
 lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
 }
 
@@ -160,7 +184,9 @@ func exportFlags(c *invocation) {
 que la importación quita; ante números y teléfonos no. Con -raw no va ninguno.`
 }
 
-func orgFlag(c *invocation) { c.set.StringVar(&c.org, "org", "", "`slug` de la organización") }
+func orgFlag(c *invocation) {
+	c.set.StringVar(&c.org, "org", "", "`slug` de la organización; puede faltar donde hay una sola")
+}
 
 func verifyFlags(c *invocation) {
 	jsonFlag(c)
@@ -169,7 +195,7 @@ func verifyFlags(c *invocation) {
 
 func backupFlags(c *invocation) {
 	jsonFlag(c)
-	c.more = `FILE puede no existir o ser una copia anterior, que se reemplaza cuando la nueva está
+	c.more = `ARCHIVO puede no existir o ser una copia anterior, que se reemplaza cuando la nueva está
 completa; nunca el propio archivo, otro que esté en uso, ni lo que no sea de sello.
 Si es un enlace simbólico, la copia queda donde lleva. Si hay un servidor, la escribe él.`
 }
@@ -177,6 +203,7 @@ Si es un enlace simbólico, la copia queda donde lleva. Si hay un servidor, la e
 func applyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "muestra los cambios sin aplicarlos")
+	c.set.BoolVar(&c.schema, "schema", false, "muestra el JSON Schema del documento, para el editor; no lleva ARCHIVO")
 }
 
 func keyFlags(c *invocation) {
@@ -216,6 +243,35 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	return errors.Join(fn(a.direct), store.Close())
 }
 
+// onlyOrg is the organization of -org, or the only one there is.
+func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
+	if c.org != "" {
+		return c.org, nil
+	}
+	var slugs []string
+	if err := call(ctx, "organizations", struct{}{}, &slugs); err != nil {
+		return "", err
+	}
+	switch len(slugs) {
+	case 0:
+		return "", adminErrorf("no hay ninguna organización: sello apply hace la primera")
+	case 1:
+		return slugs[0], nil
+	}
+	return "", &usageError{"falta -org" + thereAre(slugs)}
+}
+
+// withOrg is withAdmin for what is done to one organization.
+func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org string) error) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		org, err := c.onlyOrg(ctx, call)
+		if err != nil {
+			return err
+		}
+		return fn(call, org)
+	})
+}
+
 // open opens the file. A dry run that finds none has an empty store in memory.
 func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
@@ -245,13 +301,6 @@ func (c *invocation) print(v any, text func(io.Writer)) error {
 	return e.Encode(v)
 }
 
-func (c *invocation) needOrg() error {
-	if c.org == "" {
-		return &usageError{"falta -org"}
-	}
-	return nil
-}
-
 // plural is a number with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
@@ -261,12 +310,13 @@ func plural(n int, one, many string) string {
 }
 
 func runApply(ctx context.Context, c *invocation) error {
+	if c.schema {
+		_, err := c.stdout.Write(documentSchema)
+		return err
+	}
 	raw, err := readInput(c.args[0], c.stdin)
 	if err != nil {
 		return err
-	}
-	if !json.Valid(raw) {
-		return adminErrorf("%s no es JSON válido", c.args[0])
 	}
 	if _, problems := readDocument(raw); len(problems) > 0 { // a file is not made for a document that is wrong
 		return invalidDocument(problems)
@@ -308,12 +358,9 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 }
 
 func runExport(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out json.RawMessage
-		if err := call(ctx, "export", orgRequest{c.org}, &out); err != nil {
+		if err := call(ctx, "export", orgRequest{org}, &out); err != nil {
 			return err
 		}
 		c.json = true // a document is JSON in any case
@@ -322,17 +369,15 @@ func runExport(ctx context.Context, c *invocation) error {
 }
 
 func runKeyCreate(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
 	if c.key.Name == "" {
 		return &usageError{"falta -name"}
 	}
 	if err := c.checkKeyFlags(); err != nil {
 		return err
 	}
-	c.key.Org, c.key.Scopes, c.key.IPWhitelist = c.org, splitList(c.scopes), splitList(c.ips)
-	return c.withAdmin(false, func(call adminCaller) error {
+	c.key.Scopes, c.key.IPWhitelist = splitList(c.scopes), splitList(c.ips)
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		c.key.Org = org
 		var out createdKey
 		if err := call(ctx, "key/create", c.key, &out); err != nil {
 			return err
@@ -373,30 +418,33 @@ func splitList(s string) []string {
 }
 
 func runKeyList(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out []listedKey
-		if err := call(ctx, "key/list", orgRequest{c.org}, &out); err != nil {
+		if err := call(ctx, "key/list", orgRequest{org}, &out); err != nil {
+			return err
+		}
+		var clock clockReport // by which a key expires
+		if err := call(ctx, "clock", struct{}{}, &clock); err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) {
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tab, "ID\tNOMBRE\tTERMINA EN\tSCOPES\tLÍMITES\tESTADO\tÚLTIMO USO")
+			fmt.Fprintln(tab, "ID\tNOMBRE\tTERMINA EN\tSCOPES\tDIRECCIONES\tLÍMITES\tESTADO\tÚLTIMO USO")
 			for _, k := range out {
-				fmt.Fprintf(tab, "%s\t%s\t…%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Last4, k.scopesText(), k.limitsText(), k.stateText(), momentText(k.LastUsedAt))
+				fmt.Fprintf(tab, "%s\t%s\t…%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Last4, listText(k.Scopes, "todos"), listText(k.IPWhitelist, "todas"),
+					k.limitsText(), k.stateText(clock.Now), momentText(k.LastUsedAt))
 			}
 			tab.Flush()
 		})
 	})
 }
 
-func (k *listedKey) scopesText() string {
-	if len(k.Scopes) == 0 {
-		return "todos"
+// listText is a list as the flags of key create take it, or what its absence allows.
+func listText(list []string, all string) string {
+	if len(list) == 0 {
+		return all
 	}
-	return strings.Join(k.Scopes, ",")
+	return strings.Join(list, ",")
 }
 
 func (k *listedKey) limitsText() string {
@@ -410,10 +458,12 @@ func (k *listedKey) limitsText() string {
 	return text
 }
 
-func (k *listedKey) stateText() string {
+func (k *listedKey) stateText(now instant) string {
 	switch {
 	case k.RevokedAt != 0:
 		return "revocada " + momentText(k.RevokedAt)
+	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
+		return "expirada " + momentText(k.ExpiresAt)
 	case k.ExpiresAt != 0:
 		return "válida hasta " + momentText(k.ExpiresAt)
 	}
@@ -428,12 +478,9 @@ func momentText(at instant) string {
 }
 
 func runKeyRevoke(ctx context.Context, c *invocation) error {
-	if err := c.needOrg(); err != nil {
-		return err
-	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out listedKey
-		if err := call(ctx, "key/revoke", revokeRequest{c.org, c.args[0]}, &out); err != nil {
+		if err := call(ctx, "key/revoke", revokeRequest{org, c.args[0]}, &out); err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) { fmt.Fprintf(w, "%s (%s) revocada\n", out.ID, out.Name) })
@@ -456,8 +503,8 @@ func runVerify(ctx context.Context, c *invocation) error {
 	limitMemory(verifyMemory)
 	var out verification
 	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
-	if isDamage(err) && c.json {
-		return errors.Join(err, c.print(damaged{c.db, inWords(err)}, nil))
+	if err != nil && c.json {
+		return errors.Join(err, c.print(unverified{c.db, inWords(err)}, nil))
 	}
 	if err != nil {
 		return err
@@ -484,8 +531,8 @@ func runVerify(ctx context.Context, c *invocation) error {
 	return err
 }
 
-// damaged is what a verification prints of a file that it cannot read.
-type damaged struct {
+// unverified is what a verification prints of a file that it cannot read.
+type unverified struct {
 	File  string `json:"file"`
 	Error string `json:"error"`
 }
@@ -577,25 +624,47 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 	return done, e.open(ctx)
 }
 
-func runVersion(_ context.Context, c *invocation) error {
-	v := struct {
-		Version  string `json:"version"`
-		Revision string `json:"revision"`
-		Go       string `json:"go"`
-		Platform string `json:"platform"`
-		Schema   int    `json:"schema"`
-	}{"(devel)", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, schemaVersion}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v.Revision = s.Value
-			}
+// A buildInfo is what a binary knows of how it was made.
+type buildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // the commit; "" if it is not known
+	Modified bool   `json:"modified"` // its tree had changes that are in no commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Schema   int    `json:"schema"` // of the file
+}
+
+func newBuildInfo(info *debug.BuildInfo) buildInfo {
+	b := buildInfo{Version: cmp.Or(info.Main.Version, "(devel)"), Go: cmp.Or(info.GoVersion, runtime.Version()), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: schemaVersion}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
-	return c.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "sello %s %s %s, esquema %d\n", strings.TrimSpace(v.Version+" "+v.Revision), v.Go, v.Platform, v.Schema)
-	})
+	return b
+}
+
+func (b buildInfo) String() string {
+	text := "sello " + b.Version
+	if b.Revision != "" {
+		text += ", commit " + b.Revision
+	}
+	if b.Modified {
+		text += " con cambios"
+	}
+	return fmt.Sprintf("%s, %s %s, esquema %d", text, b.Go, b.Platform, b.Schema)
+}
+
+func runVersion(_ context.Context, c *invocation) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	b := newBuildInfo(info)
+	return c.print(b, func(w io.Writer) { fmt.Fprintln(w, b) })
 }
 
 func runClock(ctx context.Context, c *invocation) error { return c.reportClock(ctx, "clock") }

@@ -148,11 +148,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		return err
 	}
 	defer file.Close()
-	return c.withAdmin(false, func(call adminCaller) error {
-		org, err := c.onlyOrg(ctx, call)
-		if err != nil {
-			return err
-		}
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, ignore: c.ignore, raw: c.raw, started: time.Now(), rejectsName: name + ".errors.csv"}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
@@ -163,7 +159,11 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 		r := im.report
 		r.Seconds = int(time.Since(im.started).Seconds())
 		err = c.print(r, func(w io.Writer) {
-			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), plural(r.Added, "nuevo", "nuevos"), r.Known, r.Wrong)
+			added := plural(r.Added, "nuevo", "nuevos")
+			if kind == importSales { // ventas
+				added = plural(r.Added, "nueva", "nuevas")
+			}
+			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), added, r.Known, r.Wrong)
 			if r.Wrong > 0 {
 				fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
 			}
@@ -541,27 +541,8 @@ func (im *importer) reject(lines []csvLine, reason string) error {
 	return nil
 }
 
-// onlyOrg is the organization of -org, or the only one there is.
-func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
-	if c.org != "" {
-		return c.org, nil
-	}
-	var slugs []string
-	if err := call(ctx, "organizations", struct{}{}, &slugs); err != nil {
-		return "", err
-	}
-	if len(slugs) != 1 {
-		return "", &usageError{fmt.Sprintf("falta -org: hay %d organizaciones", len(slugs))}
-	}
-	return slugs[0], nil
-}
-
 func (c *invocation) exportFile(ctx context.Context, kind string) error {
-	return c.withAdmin(false, func(call adminCaller) error {
-		org, err := c.onlyOrg(ctx, call)
-		if err != nil {
-			return err
-		}
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		return writeCSV(ctx, call, org, kind, c.raw, c.stdout)
 	})
 }

@@ -670,6 +670,13 @@ func TestNotAFile(t *testing.T) {
 				"key revoke -org cafe-luna 01a1f94d-3553-7001-b786-2a39172ca160", "import customers " + customers,
 			} {
 				code, out, errs := s.run(line)
+				if strings.HasSuffix(line, "-json") {
+					var told unverified
+					if err := json.Unmarshal([]byte(out), &told); err != nil || errs != "sello: "+told.Error+"\n" {
+						t.Errorf("sello %s: %q, %q, %v", line, out, errs, err)
+					}
+					out = ""
+				}
 				if code != 1 || out != "" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
 					t.Errorf("sello %s: %s: exit %d, %q, %q", line, faultIn(code, errs), code, out, errs)
 				}

@@ -31,24 +31,25 @@ func (o object) get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// duplicate returns a name that two members share, if there is one.
-func (o object) duplicate() (name string, found bool) {
+// duplicate returns the place of the first member that has the name of one before
+// it, if there is one.
+func (o object) duplicate() (i int, found bool) {
 	const few = 16 // up to here, comparing all is cheaper than a set
 	if len(o) <= few {
 		for i := range o {
 			if _, found := o[:i].get(o[i].name); found {
-				return o[i].name, true
+				return i, true
 			}
 		}
-		return "", false
+		return 0, false
 	}
 	seen := make(map[string]struct{}, len(o))
 	for i := range o {
 		if seen[o[i].name] = struct{}{}; len(seen) <= i {
-			return o[i].name, true
+			return i, true
 		}
 	}
-	return "", false
+	return 0, false
 }
 
 // maxDepth is how many objects and arrays may lie within one another, the
@@ -60,27 +61,37 @@ const maxDepth = 64
 // thousand, which take a hundred times as long as any other.
 const maxMembers = 10_000
 
-// parseObject reads a request body (contract §1). ok is true only where body is
+// A jsonFault is the first fault of a JSON text.
+type jsonFault struct {
+	reason       string // one of the reasons below, as clients get them
+	line, column int    // where the fault begins, counted from 1; the column in characters
+}
+
+const (
+	reasonSyntax    = "syntax" // also where a text is deeper or longer than maxDepth and maxMembers allow
+	reasonNotObject = "not_an_object"
+	reasonDuplicate = "duplicate_key"
+	reasonTrailing  = "trailing_data"
+	reasonNotUTF8   = "not_utf8"
+)
+
+// parseObject reads a request body (contract §1). The fault is nil only where body is
 // one JSON object (RFC 8259) with nothing but white space around it, valid
 // UTF-8, at most maxDepth deep, of at most maxMembers, in which no object has two members of the same
 // name and no \u escape is half of a surrogate pair. A body it accepts is valid
 // to encoding/json, which on its own is loose on all of these.
 //
 // The time is proportional to the length of body.
-func parseObject(body []byte) (o object, ok bool) { return parseObjectOf(body, maxMembers) }
+func parseObject(body []byte) (object, *jsonFault) { return parseObjectOf(body, maxMembers) }
 
 // parseObjectOf is parseObject with another bound of members.
-func parseObjectOf(body []byte, most int) (o object, ok bool) {
-	s := skipSpace(string(body))
-	if !strings.HasPrefix(s, "{") || !utf8.ValidString(s) {
-		return nil, false
-	}
+func parseObjectOf(body []byte, most int) (object, *jsonFault) {
+	text := string(body)
 	p := splitter{stack: make(object, 0, 16), left: most}
-	rest, ok := p.cutMembers(s, 1)
-	if !ok || skipSpace(rest) != "" {
-		return nil, false
+	if !p.cutObject(text) {
+		return nil, p.faultIn(text)
 	}
-	return p.stack, true
+	return p.stack, nil
 }
 
 // A splitter checks JSON text in one pass. Its cut functions read what their
@@ -89,8 +100,58 @@ func parseObjectOf(body []byte, most int) (o object, ok bool) {
 // On its stack lie the members read so far of every object that is still open,
 // the outermost first.
 type splitter struct {
-	stack object
-	left  int // how many members and elements more there may be
+	stack  object
+	left   int    // how many members and elements more there may be
+	reason string // of the first fault; "" while there is none
+	behind int    // bytes from that fault to the end of the text
+}
+
+// fail notes a fault where rest begins, unless there is one already, and returns
+// what a cut function does then.
+func (p *splitter) fail(reason, rest string) (string, bool) {
+	if p.reason == "" {
+		p.reason, p.behind = reason, len(rest)
+	}
+	return "", false
+}
+
+// faultIn locates the fault in the whole text.
+func (p *splitter) faultIn(text string) *jsonFault {
+	before := text[:len(text)-p.behind]
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return &jsonFault{p.reason, 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(line)}
+}
+
+// cutObject reads a text that is one object, with white space around it.
+func (p *splitter) cutObject(text string) (ok bool) {
+	s := skipSpace(text)
+	if !utf8.ValidString(s) {
+		_, ok = p.fail(reasonNotUTF8, s[validLength(s):])
+		return ok
+	}
+	if !strings.HasPrefix(s, "{") {
+		if _, ok = p.cutValue(s, 0); ok {
+			_, ok = p.fail(reasonNotObject, s)
+		}
+		return ok
+	}
+	rest, ok := p.cutMembers(s, 1)
+	if rest = skipSpace(rest); rest != "" {
+		_, ok = p.fail(reasonTrailing, rest)
+	}
+	return ok
+}
+
+// validLength is how many bytes of s come before the first that is not UTF-8.
+func validLength(s string) int {
+	for i, r := range s {
+		if r == utf8.RuneError {
+			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+				return i
+			}
+		}
+	}
+	return len(s)
 }
 
 // cutMembers reads the object or array that s begins with and leaves its
@@ -98,28 +159,28 @@ type splitter struct {
 // those of an outermost one are kept.
 func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 	if depth > maxDepth {
-		return "", false
+		return p.fail(reasonSyntax, s)
 	}
 	named, end := s[0] == '{', "]"
 	if named {
 		end = "}"
 	}
-	first := len(p.stack)
+	first, whole := len(p.stack), s
 	s = skipSpace(s[1:])
 	for more := !strings.HasPrefix(s, end); more; {
 		var m pair
 		if named {
 			if m.name, s, ok = cutString(s); !ok {
-				return "", false
+				return p.fail(reasonSyntax, s)
 			}
 			if s, ok = strings.CutPrefix(skipSpace(s), ":"); !ok {
-				return "", false
+				return p.fail(reasonSyntax, s)
 			}
 			s = skipSpace(s)
 		}
 		rest, ok := p.cutValue(s, depth)
 		if p.left--; !ok || p.left < 0 {
-			return "", false
+			return p.fail(reasonSyntax, s)
 		}
 		m.value = s[:len(s)-len(rest)]
 		if named || depth == 1 {
@@ -130,17 +191,33 @@ func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 		}
 	}
 	if named {
-		if _, found := p.stack[first:].duplicate(); found {
-			return "", false
+		if i, found := p.stack[first:].duplicate(); found {
+			return p.fail(reasonDuplicate, fromMember(whole, i, depth))
 		}
 	}
-	return strings.CutPrefix(s, end)
+	if rest, ok = strings.CutPrefix(s, end); !ok {
+		return p.fail(reasonSyntax, s)
+	}
+	return rest, true
+}
+
+// fromMember is the text of an object from one of its members on. The members before
+// that are valid.
+func fromMember(object string, member, depth int) string {
+	p := splitter{left: len(object)}
+	s := skipSpace(object[1:])
+	for range member {
+		_, s, _ = cutString(s)
+		s, _ = p.cutValue(skipSpace(skipSpace(s)[1:]), depth)
+		s = skipSpace(skipSpace(s)[1:])
+	}
+	return s
 }
 
 // cutValue reads a value inside an object or array that is depth deep.
 func (p *splitter) cutValue(s string, depth int) (rest string, ok bool) {
 	if s == "" {
-		return "", false
+		return p.fail(reasonSyntax, s)
 	}
 	switch s[0] {
 	case '{', '[':
@@ -148,7 +225,9 @@ func (p *splitter) cutValue(s string, depth int) (rest string, ok bool) {
 		rest, ok = p.cutMembers(s, depth+1)
 		p.stack = p.stack[:open]
 	case '"':
-		_, rest, ok = cutString(s)
+		if _, rest, ok = cutString(s); !ok {
+			return p.fail(reasonSyntax, rest)
+		}
 	case 't':
 		rest, ok = strings.CutPrefix(s, "true")
 	case 'f':
@@ -158,15 +237,19 @@ func (p *splitter) cutValue(s string, depth int) (rest string, ok bool) {
 	default:
 		_, rest, ok = cutNumber(s)
 	}
-	return rest, ok
+	if !ok {
+		return p.fail(reasonSyntax, s)
+	}
+	return rest, true
 }
 
 // cutString reads the string literal that s begins with and returns the text
-// that it stands for. s is valid UTF-8.
+// that it stands for. Where there is none, rest begins with the fault. s is valid
+// UTF-8.
 func cutString(s string) (text, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, `"`)
 	if !ok {
-		return "", "", false
+		return "", s, false
 	}
 	var unescaped []byte // the text before s, nil where it is s itself
 	for i := 0; i < len(s); i++ {
@@ -177,11 +260,11 @@ func cutString(s string) (text, rest string, ok bool) {
 			}
 			return text, s[i+1:], true
 		case c < ' ':
-			return "", "", false
+			return "", s[i:], false
 		case c == '\\':
 			r, n := readEscape(s[i:])
 			if n == 0 {
-				return "", "", false
+				return "", s[i:], false
 			}
 			unescaped = utf8.AppendRune(append(unescaped, s[:i]...), r)
 			s, i = s[i+n:], -1
@@ -406,7 +489,7 @@ func (in fields) list(name string, max int) []fields {
 		return nil
 	}
 	elements := make([]fields, len(p.stack))
-	members := splitter{make(object, 0, 4*len(elements)), maxMembers} // of all elements
+	members := splitter{stack: make(object, 0, 4*len(elements)), left: maxMembers} // of all elements
 	list := in.field(name)
 	for i, element := range p.stack {
 		if element.value[0] != '{' {
@@ -447,7 +530,8 @@ func parseQuery(raw string) (query, error) {
 		}
 		params = append(params, pair{name, value})
 	}
-	if name, found := params.duplicate(); found {
+	if i, found := params.duplicate(); found {
+		name := params[i].name
 		return query{}, invalidField(name, name+" no puede repetirse")
 	}
 	return query{input{fault: new(fault), object: params}}, nil

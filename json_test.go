@@ -127,21 +127,67 @@ func TestParseObject(t *testing.T) {
 		{"objects too deep", deep(maxDepth+1, `{"a":`, "}"), false},
 		{"very deep", strings.Repeat(`{"a":`, 1<<17), false},
 	} {
-		o, ok := parseObject([]byte(c.body))
-		if ok != c.ok {
+		o, fault := parseObject([]byte(c.body))
+		if ok := fault == nil; ok != c.ok {
 			t.Errorf("%s: parseObject(%.200q) = %v, want %v", c.reason, c.body, ok, c.ok)
 		}
-		if !ok && o != nil {
+		if fault != nil && o != nil {
 			t.Errorf("%s: parseObject(%.200q) refused and returned members", c.reason, c.body)
 		}
 	}
 }
 
+// TestJSONFault: a fault is named by what is wrong and by where that begins.
+func TestJSONFault(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		body   string
+		want   jsonFault
+	}{
+		{"nothing", "", jsonFault{reasonSyntax, 1, 1}},
+		{"white space alone", " \n ", jsonFault{reasonSyntax, 2, 2}},
+		{"a form", "amount=10", jsonFault{reasonSyntax, 1, 1}},
+		{"cut off", "{\n  \"a\": 1", jsonFault{reasonSyntax, 2, 9}},
+		{"cut off in a string", `{"a":"xyz`, jsonFault{reasonSyntax, 1, 10}},
+		{"a comma too many", "{\n  \"a\": 1,\n}", jsonFault{reasonSyntax, 3, 1}},
+		{"a comma missing", "{\n  \"a\": 1\n  \"b\": 2\n}", jsonFault{reasonSyntax, 3, 3}},
+		{"a name without quotes", `{"a":1, b:2}`, jsonFault{reasonSyntax, 1, 9}},
+		{"a value without quotes", `{"a": diez}`, jsonFault{reasonSyntax, 1, 7}},
+		{"a number's form", `{"a": 01}`, jsonFault{reasonSyntax, 1, 7}},
+		{"a comma for a decimal point", `{"a": 1,5}`, jsonFault{reasonSyntax, 1, 9}},
+		{"an escape", `{"a": "ab\x41"}`, jsonFault{reasonSyntax, 1, 10}},
+		{"a line end in a string", "{\"a\": \"ab\ncd\"}", jsonFault{reasonSyntax, 1, 10}},
+		{"after characters of several bytes", `{"año": "ñandú 😀",}`, jsonFault{reasonSyntax, 1, 19}},
+		{"after lines ended as on Windows", "{\r\n\"a\": ,\r\n}", jsonFault{reasonSyntax, 2, 6}},
+		{"deep within", `{"a":[{"b":{"c":[1,2,}]}}]}`, jsonFault{reasonSyntax, 1, 22}},
+		{"in an array that would be no object", `[1,,2]`, jsonFault{reasonSyntax, 1, 4}},
+		{"too deep", `{"a":` + strings.Repeat("[", maxDepth), jsonFault{reasonSyntax, 1, 5 + maxDepth}},
+		{"null", "null", jsonFault{reasonNotObject, 1, 1}},
+		{"an array", "\n [1]", jsonFault{reasonNotObject, 2, 2}},
+		{"a string", `"{}"`, jsonFault{reasonNotObject, 1, 1}},
+		{"a name twice", `{"a":1, "b":2, "a":3}`, jsonFault{reasonDuplicate, 1, 16}},
+		{"the third of many", `{"a":[1,{"x":"}"}] , "b" : "\"," , "c":{} , "b":4, "d":5}`, jsonFault{reasonDuplicate, 1, 45}},
+		{"a name twice, once escaped", "{\"amount\":1,\n\"\\u0061mount\":2}", jsonFault{reasonDuplicate, 2, 1}},
+		{"a name twice within", "{\"a\":[{},\n{\"b\":1,\"b\":2}]}", jsonFault{reasonDuplicate, 2, 8}},
+		{"another object", "{}\n{}", jsonFault{reasonTrailing, 2, 1}},
+		{"a comment", `{"a":1} // mine`, jsonFault{reasonTrailing, 1, 9}},
+		{"Latin-1", "{\"ñ\": \"caf\xe9\"}", jsonFault{reasonNotUTF8, 1, 11}},
+		{"bad UTF-8 before bad syntax", "{\"a\": \"\xff\", }", jsonFault{reasonNotUTF8, 1, 8}},
+		{"bad UTF-8 after bad syntax", "{,\xff", jsonFault{reasonNotUTF8, 1, 3}},
+		{"bad UTF-8 after a U+FFFD", "{\"\ufffd\": \"\xff\"}", jsonFault{reasonNotUTF8, 1, 8}},
+	} {
+		o, fault := parseObject([]byte(c.body))
+		if fault == nil || *fault != c.want || o != nil {
+			t.Errorf("%s: %q: %+v, want %+v", c.reason, c.body, fault, c.want)
+		}
+	}
+}
+
 func TestObjectMembers(t *testing.T) {
-	o, ok := parseObject([]byte(` { "\u0061" : [ 1, {"x": 2} ] , "b":{"a":"c"},"d" : -1e2 ,"e":"\n" } `))
+	o, fault := parseObject([]byte(` { "\u0061" : [ 1, {"x": 2} ] , "b":{"a":"c"},"d" : -1e2 ,"e":"\n" } `))
 	want := object{{"a", `[ 1, {"x": 2} ]`}, {"b", `{"a":"c"}`}, {"d", "-1e2"}, {"e", `"\n"`}}
-	if !ok || !slices.Equal(o, want) {
-		t.Errorf("got %q, %v; want %q", o, ok, want)
+	if fault != nil || !slices.Equal(o, want) {
+		t.Errorf("got %q, %v; want %q", o, fault, want)
 	}
 	if v, ok := o.get("d"); v != "-1e2" || !ok {
 		t.Errorf("get(d) = %q, %v", v, ok)
@@ -190,8 +236,8 @@ func TestParseObjectHostile(t *testing.T) {
 		{"backslashes", filled(`{"a":"`, "", func(int) string { return `\\` }), false},
 	} {
 		start := time.Now()
-		o, ok := parseObject(c.body)
-		if ok != c.ok {
+		o, fault := parseObject(c.body)
+		if ok := fault == nil; ok != c.ok {
 			t.Errorf("%s: %v, want %v", c.reason, ok, c.ok)
 		}
 		in := newFields(o)
@@ -315,8 +361,8 @@ func TestFields(t *testing.T) {
 			"invalid_field items[1].price: items[1].price debe ser un número"},
 		{"coded fault in an element", `{"items":[{},{},{"price":0.12345}]}`, items, "3 true 0", "too_precise items[2].price"},
 	} {
-		o, ok := parseObject([]byte(c.body))
-		if !ok {
+		o, bad := parseObject([]byte(c.body))
+		if bad != nil {
 			t.Fatalf("%s: bad row %q", c.reason, c.body)
 		}
 		in := newFields(o)
@@ -330,8 +376,8 @@ func TestFields(t *testing.T) {
 // TestFieldsFirstFault checks that the order of reading decides, not that of the
 // body, and that what a handler finds takes its turn.
 func TestFieldsFirstFault(t *testing.T) {
-	o, ok := parseObject([]byte(`{"items":[{"list":[{"deep":true}]}],"name":5,"amount":0,"comment":7}`))
-	if !ok {
+	o, bad := parseObject([]byte(`{"items":[{"list":[{"deep":true}]}],"name":5,"amount":0,"comment":7}`))
+	if bad != nil {
 		t.Fatal("bad body")
 	}
 	in := newFields(o)
@@ -442,14 +488,21 @@ func FuzzObject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
-		o, ok := parseObject(body)
+		o, fault := parseObject(body)
 		if !bytes.Equal(body, before) {
 			t.Fatal("parseObject changed its argument")
 		}
-		if want := isStrictObject(body); ok != want {
+		if ok, want := fault == nil, isStrictObject(body); ok != want {
 			t.Fatalf("parseObject(%q) = %v, want %v", body, ok, want)
 		}
-		if !ok {
+		if fault != nil {
+			lines := strings.Split(string(body), "\n")
+			if fault.line < 1 || fault.line > len(lines) || fault.column < 1 || fault.column > 1+utf8.RuneCountInString(lines[fault.line-1]) {
+				t.Fatalf("%q: the fault is at no place of it: %+v", body, fault)
+			}
+			if (fault.reason == reasonNotUTF8) == utf8.Valid(body) {
+				t.Fatalf("%q: %+v", body, fault)
+			}
 			return
 		}
 		var members map[string]json.RawMessage
@@ -593,14 +646,14 @@ func FuzzQuery(f *testing.F) {
 func BenchmarkObject(b *testing.B) {
 	body := []byte(`{"amount": 150.5, "category": "Bonus", "comment": "Compra en tienda física", "expiresAt": "2027-01-31", "extra": true}`)
 	read := func() error {
-		o, ok := parseObject(body)
+		o, fault := parseObject(body)
 		in := newFields(o)
 		in.number("amount")
 		in.text("category", 100)
 		in.textOr("comment", 500, "comment_too_long")
 		in.id("loyaltyProgramId")
 		in.text("expiresAt", 100)
-		if !ok {
+		if fault != nil {
 			return errors.New("refused")
 		}
 		return in.err

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,10 +13,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sello/internal/disk"
 )
@@ -166,7 +171,9 @@ func TestCommandLine(t *testing.T) {
 	document := s.file("luna.json", string(demoDocument))
 	changed := s.file("changed.json", strings.Replace(string(demoDocument), `"threshold": 1000`, `"threshold": 800`, 1))
 	broken := s.file("broken.json", strings.Replace(string(demoDocument), `"amount": 10`, `"amount": "diez"`, 1))
+	torn := s.file("torn.json", strings.Replace(string(demoDocument), `"Café Luna"`, `Café Luna`, 1))
 	customers := s.file("customers.csv", "email,phoneNumber,firstName\nana@example.com,,Ana\nno,,Eva\n")
+	sales := s.file("sales.csv", "externalId,createdAt,email,phoneNumber,type,totalAmount\nT-1,2026-01-05,ana@example.com,,Purchase,150\n")
 	for _, step := range []struct {
 		line   string
 		code   int
@@ -176,13 +183,13 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"", 2, "", "falta el comando", "nothing to do"},
 		{"vender", 2, "", `comando desconocido: "vender"`, "no such command"},
-		{"help", 0, "key revoke KEY_ID", "", "help is what was asked for"},
+		{"help", 0, "key revoke ID", "", "help is what was asked for"},
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
 		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
 		{"--version", 0, "esquema 4", "", "as other programs have it"},
 		{"key", 2, "", "sello key create, sello key list, sello key revoke", "the first of two words"},
-		{"key -h", 0, "key revoke KEY_ID", "", "what there is of it"},
-		{"import --help", 0, "import sales FILE.csv", "", ""},
+		{"key -h", 0, "key revoke ID", "", "what there is of it"},
+		{"import --help", 0, "import sales ARCHIVO.csv", "", ""},
 		{"help key", 0, "key list", "", ""},
 		{"key vender", 2, "", "falta decir cuál", "no such one"},
 		{"-db x verify", 2, "", "las opciones van después del comando: sello COMANDO -db", ""},
@@ -205,6 +212,7 @@ func TestCommandLine(t *testing.T) {
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
 		{"verify", 1, "", "no existe", "the dry run made no file"},
 		{"apply " + broken, 1, "", "programs[0].rules[0].per.amount: debe ser un número", "the path of what is wrong"},
+		{"apply " + torn, 1, "", "el documento no es válido:\n  línea 4, columna 13: no es JSON válido\n", "the place of what is wrong"},
 		{"verify", 1, "", "no existe", "and no file is made for it"},
 		{"apply " + document, 0, "+ programs[club].name: Club Luna", "", "a new organization"},
 		{"apply " + document, 0, "cafe-luna: sin cambios", "", "the same again"},
@@ -213,8 +221,8 @@ func TestCommandLine(t *testing.T) {
 		{"apply " + changed + " -dry-run", 0, "1 cambio por aplicar (no se aplicó nada)", "", "flags may come last"},
 		{"apply " + document + " -json", 0, `"changes": []`, "", "the dry run changed nothing"},
 		{"export -org cafe-luna", 0, `"threshold": 1000`, "", ""},
-		{"export", 2, "", "falta -org", ""},
-		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"`, ""},
+		{"export", 0, `"threshold": 1000`, "", "the only organization needs no name"},
+		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"; hay: cafe-luna`, ""},
 		{"key create -org cafe-luna", 2, "", "falta -name", ""},
 		{"key create -org cafe-luna -name POS -scopes todo", 2, "", `scope desconocido: "todo"`, ""},
 		{"key create -org cafe-luna -name POS -ip casa", 2, "", `no válido: "casa"`, ""},
@@ -225,13 +233,16 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name POS -scopes=", 2, "", "-scopes está vacía", "this would have full access"},
 		{"key create -org cafe-luna -name POS -ip ,", 2, "", "-ip está vacía", "this would take any source"},
 		{"key create -org cafe-luna -name POS -daily-limit 5 -monthly-limit 9", 0, "Guárdala ahora", "", ""},
+		{"key create -org cafe-luna -name Caja -scopes points:read,points:write -ip 10.0.0.0/8,192.0.2.1", 0, "Guárdala ahora", "", ""},
+		{"key list", 0, "points:read,points:write  10.0.0.0/8,192.0.2.1  300/min              activa  nunca", "", "scopes and addresses"},
+		{"key list", 0, "todos                     todas                 300/min 5/día 9/mes", "", "where there are none"},
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 100), 0, "Guárdala ahora", "", "100 characters, however long in bytes"},
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 2, "", "de 1 a 100 caracteres", ""},
 		{"key create -org cafe-luna -name a\x1b[2Jb", 2, "", "sin caracteres de control", "a list of keys is shown on terminals"},
-		{"key list -org cafe-luna", 0, "300/min 5/día 9/mes", "", ""},
-		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna clave "nada"`, ""},
+		{"key list", 0, "300/min 5/día 9/mes", "", ""},
+		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna API key "nada"`, ""},
 		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
-		{"key revoke -org cafe-luna", 2, "", "KEY_ID", ""},
+		{"key revoke -org cafe-luna", 2, "", "uso: sello key revoke [opciones] ID", ""},
 		{"import customers " + customers, 1, "2 filas: 1 nuevo, 0 que ya estaban, 1 con errores", "no se importó todo: 1 registro con errores", "who runs it unattended has to know"},
 		{"import customers " + customers + " -json", 1, `"known": 1`, "1 registro", "again"},
 		{"import sales -h", 0, "1 si algo no entró", "", ""},
@@ -248,14 +259,19 @@ func TestCommandLine(t *testing.T) {
 		{"backup " + s.dir + "/copy.db", 0, "entradas, ", "", ""},
 		{"backup " + s.dir + "/copy.db", 0, " bytes, comprobada", "", "again"},
 		{"verify -db " + s.dir + "/copy.db", 0, "todo cuadra", "", "a copy is a whole file"},
-		{"serve -every 1h", 2, "", "-every y -dir van juntas", "where to?"},
-		{"serve -keep 3", 2, "", "-keep va con -every y -dir", "of what?"},
-		{"serve -every 1s -dir " + s.dir, 2, "", "-every debe ser de al menos 1m", "it would do nothing else"},
-		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
-		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-keep debe ser mayor a 0", "none would be left"},
-		{"serve -every 1h -dir " + customers, 1, "", "no es un directorio", ""},
-		{"serve -every 1h -dir " + s.dir + "/none", 1, "", "none: no existe", ""},
-		{"serve -every 1h -db " + strings.Repeat("n", 250) + ".db -dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
+		{"serve -backup-every 1h", 2, "", "-backup-every y -backup-dir van juntas", "where to?"},
+		{"serve -backup-keep 3", 2, "", "-backup-keep va con -backup-every y -backup-dir", "of what?"},
+		{"serve -backup-every 1s -backup-dir " + s.dir, 2, "", "-backup-every debe ser de al menos 1m", "it would do nothing else"},
+		{"serve -backup-every 1d -backup-dir " + s.dir, 2, "", `-backup-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
+		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "by the name that it had before"},
+		{"serve -backup-every 1h -backup-keep 0 -backup-dir " + s.dir, 2, "", "-backup-keep debe ser mayor a 0", "none would be left"},
+		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-backup-keep debe ser mayor a 0", "by the names that they had before"},
+		{"serve -keep 3", 2, "", "-backup-keep va con -backup-every y -backup-dir", "given by any name"},
+		{"serve -backup-every 1h -backup-dir " + customers, 1, "", "no es un directorio", ""},
+		{"serve -backup-every 1h -backup-dir " + s.dir + "/none", 1, "", "none: no existe", ""},
+		{"serve -backup-every 1h -db " + strings.Repeat("n", 250) + ".db -backup-dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
+		{"import sales " + sales, 0, "1 fila: 1 nueva, 0 que ya estaban, 0 con errores", "", "ventas are feminine"},
+		{"import sales " + sales, 0, "1 fila: 0 nuevas, 1 que ya estaban, 0 con errores", "", "again"},
 	} {
 		code, out, errs := s.run(step.line)
 		if code != step.code || !strings.Contains(out, step.out) || !strings.Contains(errs, step.err) || (step.err == "") != (errs == "") {
@@ -269,6 +285,61 @@ func TestCommandLine(t *testing.T) {
 	}
 	if out := s.ok("apply -", s.ok("export -org cafe-luna")); !strings.Contains(out, "sin cambios") {
 		t.Errorf("an export applied again: %s", out)
+	}
+}
+
+// TestOnlyOrganization: each command on an organization takes the only one there is. Where
+// there are more or none it names those.
+func TestOnlyOrganization(t *testing.T) {
+	s := newTill(t)
+	lines := []string{
+		"export", "key create -name POS", "key list", "key revoke 01a1f94d-3553-7001-b786-2a39172ca160", "export customers",
+		"import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"),
+	}
+	check := func(why string, code int, want string) {
+		t.Helper()
+		for _, line := range lines {
+			if got, out, errs := s.run(line); got != code || out != "" || errs != "sello: "+want+"\n" {
+				t.Errorf("%s: sello %s: exit %d, %q, %q", why, line, got, out, errs)
+			}
+		}
+	}
+	s.ok("apply -", string(demoDocument))
+	s.ok("key create -name POS")
+	for _, line := range lines {
+		if code, _, errs := s.run(line); code != 0 && !strings.Contains(errs, "no hay ninguna") {
+			t.Errorf("one: sello %s: exit %d, %s", line, code, errs)
+		}
+	}
+	s.ok("apply -", strings.Replace(string(demoDocument), "cafe-luna", "bar-sol", 1))
+	check("two", 2, "falta -org; hay: bar-sol, cafe-luna")
+	for i := range 9 {
+		s.ok("apply -", strings.Replace(string(demoDocument), "cafe-luna", fmt.Sprintf("casa-%d", i), 1))
+	}
+	check("many", 2, "falta -org; hay 11: bar-sol, cafe-luna, casa-0, casa-1, casa-2, casa-3, casa-4, casa-5, casa-6, casa-7, …")
+
+	s.env["SELLO_DB"] = filepath.Join(s.dir, "empty.db")
+	server, _ := s.start("serve")
+	server.stop()
+	check("none", 1, "no hay ninguna organización: sello apply hace la primera")
+}
+
+// TestKeyStates: a list of keys tells what each is good for at the moment.
+func TestKeyStates(t *testing.T) {
+	const now = 1_800_000_000_000 // 2027-01-15T08:00Z
+	for _, test := range []struct {
+		key  listedKey
+		want string
+	}{
+		{listedKey{}, "activa"},
+		{listedKey{ExpiresAt: now + 1}, "válida hasta 2027-01-15T08:00Z"},
+		{listedKey{ExpiresAt: now}, "expirada 2027-01-15T08:00Z"},
+		{listedKey{ExpiresAt: now - 1}, "expirada 2027-01-15T07:59Z"},
+		{listedKey{ExpiresAt: now - 1, RevokedAt: now - 60_000}, "revocada 2027-01-15T07:59Z"},
+	} {
+		if got := test.key.stateText(now); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.key, got, test.want)
+		}
 	}
 }
 
@@ -345,8 +416,8 @@ func TestSameWords(t *testing.T) {
 		"backup " + filepath.Join(occupied, "copy.db"):          ": no es un directorio\n",
 		"backup " + document:                                    "ya existe y no se reemplaza: no es un archivo de sello\n",
 		"backup " + s.dir:                                       ": no es un archivo regular\n",
-		"export -org nadie":                                     `no hay ninguna organización "nadie"`,
-		"key revoke -org cafe-luna " + id{}.derive("").String(): "no hay ninguna clave",
+		"export -org nadie":                                     `no hay ninguna organización "nadie"; hay: cafe-luna`,
+		"key revoke -org cafe-luna " + id{}.derive("").String(): "no hay ninguna API key",
 		"import customers " + filepath.Join(s.dir, "none.csv"):  "none.csv: no existe\n",
 	}
 	alone := map[string]string{}
@@ -385,8 +456,8 @@ func TestAdminLog(t *testing.T) {
 	for _, want := range []string{
 		`"level":"INFO","msg":"admin","operation":"key/create","ok":true}`,
 		`"level":"WARN","msg":"admin","operation":"verify","ok":true,"problems":1}`,
-		`"level":"WARN","msg":"admin","operation":"export","ok":false,"cause":"no hay ninguna organización \"nadie\""}`,
-		`"level":"WARN","msg":"admin","operation":"key/revoke","ok":false,"cause":"una clave se revoca por su id`,
+		`"level":"WARN","msg":"admin","operation":"export","ok":false,"cause":"no hay ninguna organización \"nadie\"; hay: cafe-luna"}`,
+		`"level":"WARN","msg":"admin","operation":"key/revoke","ok":false,"cause":"una API key se revoca por su id`,
 		`"level":"ERROR","msg":"admin","operation":"backup","ok":false,"cause":"`,
 	} {
 		if !strings.Contains(server.log.String(), want) {
@@ -395,6 +466,73 @@ func TestAdminLog(t *testing.T) {
 	}
 	if strings.Contains(server.log.String(), secret) {
 		t.Error("the log tells a key")
+	}
+}
+
+// TestVersion: a binary tells from which commit and with which Go it was made, as far as it
+// knows.
+func TestVersion(t *testing.T) {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	released := &debug.BuildInfo{GoVersion: "go1.26.4", Settings: []debug.BuildSetting{
+		{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "67a94df0"}, {Key: "vcs.modified", Value: "false"},
+	}}
+	released.Main.Version = "v1.2.0"
+	changed := &debug.BuildInfo{GoVersion: "go1.26.4", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "67a94df0"}, {Key: "vcs.modified", Value: "true"}}}
+	for want, info := range map[string]*debug.BuildInfo{
+		"sello v1.2.0, commit 67a94df0, go1.26.4 " + platform + ", esquema 4":              released,
+		"sello (devel), commit 67a94df0 con cambios, go1.26.4 " + platform + ", esquema 4": changed,
+		"sello (devel), " + runtime.Version() + " " + platform + ", esquema 4":             new(debug.BuildInfo),
+	} {
+		if got := newBuildInfo(info).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	s := newTill(t)
+	var told buildInfo
+	if err := json.Unmarshal([]byte(s.ok("version -json")), &told); err != nil || told.Go != runtime.Version() || told.Schema != schemaVersion {
+		t.Errorf("%+v, %v", told, err)
+	}
+	if out := s.ok("version"); out != told.String()+"\n" {
+		t.Errorf("%q, and in JSON %+v", out, told)
+	}
+}
+
+// TestEarlierNames: flags have effect by the names that they had before, on the command
+// line and in the environment, and help does not tell those.
+func TestEarlierNames(t *testing.T) {
+	read := func(line string, env map[string]string) backupPlan {
+		t.Helper()
+		c := &invocation{environment: environment{getenv: func(name string) string { return env[name] }}, set: flag.NewFlagSet("serve", flag.ContinueOnError)}
+		serveFlags(c)
+		if err := c.parse(command{name: "serve"}, strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		return backupPlan{every: c.backups.every, keep: c.backups.keep, dir: c.backups.dir}
+	}
+	earlier := map[string]string{"SELLO_EVERY": "1h", "SELLO_KEEP": "3", "SELLO_DIR": "a"}
+	both := map[string]string{"SELLO_EVERY": "1h", "SELLO_BACKUP_EVERY": "2h", "SELLO_KEEP": "3", "SELLO_BACKUP_KEEP": "4", "SELLO_BACKUP_DIR": "b", "SELLO_DIR": "a"}
+	for _, test := range []struct {
+		line   string
+		env    map[string]string
+		want   backupPlan
+		reason string
+	}{
+		{"-backup-every 1h -backup-keep 3 -backup-dir a", nil, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "today's"},
+		{"-every 1h -keep 3 -dir a", nil, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "the earlier ones"},
+		{"", earlier, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "the earlier variables"},
+		{"", both, backupPlan{every: 2 * time.Hour, keep: 4, dir: "b"}, "today's variables go before the earlier ones"},
+		{"-backup-every 5h -keep 5", both, backupPlan{every: 5 * time.Hour, keep: 5, dir: "b"}, "a flag goes before a variable, by any name"},
+		{"-every 5h -backup-keep 5", earlier, backupPlan{every: 5 * time.Hour, keep: 5, dir: "a"}, "and the other way round"},
+	} {
+		if got := read(test.line, test.env); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", test.reason, got, test.want)
+		}
+	}
+	help := newTill(t).ok("serve -h")
+	for _, name := range []string{"every", "keep", "dir"} {
+		if !strings.Contains(help, "  -backup-"+name+" ") || strings.Contains(help, "  -"+name) || strings.Contains(help, "SELLO_"+strings.ToUpper(name)+"]") {
+			t.Errorf("-backup-%s and -%s:\n%s", name, name, help)
+		}
 	}
 }
 
@@ -509,6 +647,81 @@ func giveUnearned(t *testing.T, path string) {
 	}
 }
 
+// TestVerifyUnreadable: verify -json tells in JSON of each kind of damage for which a file
+// is not even opened.
+func TestVerifyUnreadable(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	path := s.env["SELLO_DB"]
+	names := [2]string{"-journal1", "-journal2"}
+	const block = 4096 // of a page, of a journal's header
+	closed := map[string][]byte{"": readFile(t, path)}
+	server, _ := s.start("serve")
+	for range 5 {
+		s.key("-name POS")
+	}
+	time.Sleep(time.Second) // so that the journal is told of what is in it
+	killed := map[string][]byte{"": readFile(t, path)}
+	for _, name := range names {
+		killed[name] = readFile(t, path+name)
+	}
+	server.stop()
+
+	bothHeaders := func(files map[string][]byte) {
+		files[""][40]++
+		files[""][block+40]++
+	}
+	inJournals := func(do func(b []byte)) func(map[string][]byte) {
+		return func(files map[string][]byte) {
+			for _, name := range names {
+				do(files[name])
+			}
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		files  map[string][]byte
+		damage func(files map[string][]byte)
+		want   string
+	}{
+		{"both headers", closed, bothHeaders, "archivo dañado: ninguna de sus dos cabeceras está completa"},
+		{"both headers, with a journal", killed, bothHeaders, "archivo dañado: ninguna de sus dos cabeceras está completa"},
+		{"cut short", closed, func(files map[string][]byte) { files[""] = files[""][:3*block] }, "archivo truncado"},
+		{"nothing left", closed, func(files map[string][]byte) { files[""] = nil }, "el archivo está vacío"},
+		{"no sello's any more", closed, func(files map[string][]byte) { clear(files[""]) }, "no es un archivo de sello"},
+		{"pages of zeros", closed, func(files map[string][]byte) { clear(files[""][2*block:]) }, "archivo dañado"},
+		{"a journal is gone", killed, func(files map[string][]byte) { delete(files, names[0]) }, "falta sello.db-journal1"},
+		{"headers of the journals", killed, inJournals(func(b []byte) { clear(b[:block]) }), "journal dañado"},
+		{"records of the journals", killed, inJournals(func(b []byte) {
+			for at := 3 * block; at < len(bytes.TrimRight(b, "\x00")); at += 100 {
+				b[at]++
+			}
+		}), "journal dañado"},
+		{"journals of another moment", killed, func(files map[string][]byte) { files[""] = bytes.Clone(closed[""]) }, "journal"},
+	} {
+		dir := t.TempDir()
+		damaged := map[string][]byte{}
+		for name, b := range test.files {
+			damaged[name] = bytes.Clone(b)
+		}
+		test.damage(damaged)
+		db := filepath.Join(dir, "sello.db")
+		for name, b := range damaged {
+			writeFile(t, db+name, b)
+		}
+		code, out, errs := s.run("verify -json -db " + db)
+		var told unverified
+		err := json.Unmarshal([]byte(out), &told)
+		if code != 1 || err != nil || told.File != db || errs != "sello: "+told.Error+"\n" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
+			t.Errorf("%s: exit %d, %q, %q; want %s", test.reason, code, out, errs, test.want)
+		}
+	}
+	code, out, errs := s.run("verify -json -db " + filepath.Join(s.dir, "none.db"))
+	if code != 1 || !strings.Contains(out, `none.db: no existe"`) || !strings.Contains(errs, "no existe") {
+		t.Errorf("no file: exit %d, %q, %q", code, out, errs)
+	}
+}
+
 // TestVerifyDamaged tells which file is damaged, where, and what to do.
 func TestVerifyDamaged(t *testing.T) {
 	s := newTill(t)
@@ -538,7 +751,7 @@ func TestVerifyDamaged(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q", where, code, out, errs)
 		}
 		code, out, jsonErrs := s.run("verify -json")
-		var told damaged
+		var told unverified
 		if err := json.Unmarshal([]byte(out), &told); err != nil || code != 1 || jsonErrs != errs || told.File != path || "sello: "+told.Error+"\n" != errs {
 			t.Errorf("%s: exit %d, %q, %q, %v", where, code, out, jsonErrs, err)
 		}

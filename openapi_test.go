@@ -367,7 +367,7 @@ func TestOpenAPIWords(t *testing.T) {
 	}{
 		{"AddInput", "category", addCategories},
 		{"DeductInput", "category", deductCategories},
-		{"Movement", "category", slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn})},
+		{"Movement", "category", allCategories},
 		{"Reward", "unavailabilityReasons", []string{
 			reasonCustomer, reasonInactive, reasonNotYet, reasonOver, reasonTier, reasonSegment, reasonNoStock, reasonLimit, reasonNoBalance,
 		}},

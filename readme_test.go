@@ -2,26 +2,60 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"sello/internal/disk"
 )
 
-// TestReadme holds README.md against what there is: it names every command and
-// every flag.
-func TestReadme(t *testing.T) {
-	raw, err := os.ReadFile("README.md")
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := string(raw)
+	return string(raw)
+}
+
+// TestReadme holds README.md to its length, to the command that .ci/run takes
+// from it, and to the manual that it points to. The files that the manual lists
+// are TestHouse's matter.
+func TestReadme(t *testing.T) {
+	readme := readText(t, "README.md")
+	if len(readme) > 8192 {
+		t.Errorf("README.md has %d bytes, and 8,192 are enough", len(readme))
+	}
+	for _, want := range []string{"\n```sh\ngo run . demo\n```\n", "\n```sh\ngo test ./...\n```\n", "`doc.go`"} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md has no %q", want)
+		}
+	}
+}
+
+// section is what a document says under a heading.
+func section(text, title string) string {
+	_, text, _ = strings.Cut(text, "\n## "+title+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// TestOperations: docs/operations.md tells of every command, and under "Flags" of
+// every flag; the guide tells of every command.
+func TestOperations(t *testing.T) {
+	operations, guide := readText(t, "docs/operations.md"), readText(t, "docs/es/guia.md")
+	flags := section(operations, "Flags")
 	for _, cmd := range commands() {
-		if cmd.name != "version" && !strings.Contains(readme, "sello "+cmd.name) {
-			t.Errorf("there is nothing about sello %s", cmd.name)
+		for name, text := range map[string]string{"docs/operations.md": operations, "docs/es/guia.md": guide} {
+			if !strings.Contains(text, "sello "+cmd.name) {
+				t.Errorf("%s says nothing about sello %s", name, cmd.name)
+			}
 		}
 		if cmd.flags == nil {
 			continue
@@ -30,11 +64,118 @@ func TestReadme(t *testing.T) {
 		c.set.StringVar(&c.db, "db", "", "")
 		cmd.flags(c)
 		c.set.VisitAll(func(f *flag.Flag) {
-			if !strings.Contains(readme, "`-"+f.Name) {
-				t.Errorf("there is nothing about -%s of sello %s", f.Name, cmd.name)
+			if !strings.Contains(flags, "`-"+f.Name+"`") && !strings.Contains(flags, "`-"+f.Name+" ") {
+				t.Errorf("docs/operations.md says nothing about -%s of sello %s under Flags", f.Name, cmd.name)
 			}
 		})
 	}
+}
+
+// TestConfiguration: docs/configuration.md names every field of a document, in the
+// section of what it belongs to.
+func TestConfiguration(t *testing.T) {
+	text := readText(t, "docs/configuration.md")
+	for _, part := range []struct {
+		title string
+		of    any
+	}{
+		{"organization", organization{}}, {"programs", programDoc{}}, {"Rules", rule{}}, {"rewards", rewardDoc{}}, {"segments", segmentDoc{}},
+		{"segments", segmentRule{}},
+	} {
+		said := section(text, part.title)
+		for i := range reflect.TypeOf(part.of).NumField() {
+			name, _, _ := strings.Cut(reflect.TypeOf(part.of).Field(i).Tag.Get("json"), ",")
+			if !regexp.MustCompile("[`.\"]" + name + "[`.\"]").MatchString(said) {
+				t.Errorf("docs/configuration.md has no field %q under %q", name, part.title)
+			}
+		}
+	}
+}
+
+var keyLetter = regexp.MustCompile(`[kK]ey\('(\w)'`)
+
+// TestFileFormat: docs/file-format.md has a row for every table whose keys the
+// source makes, and for every part of a customer.
+func TestFileFormat(t *testing.T) {
+	text := readText(t, "docs/file-format.md")
+	if !strings.Contains(text, fmt.Sprintf("Schema version %d.", schemaVersion)) {
+		t.Errorf("docs/file-format.md is not of schema %d", schemaVersion)
+	}
+	rows := map[string]bool{}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, m := range keyLetter.FindAllStringSubmatch(readText(t, name), -1) {
+			rows["`"+m[1]+"` "] = true
+		}
+	}
+	if len(rows) < 25 {
+		t.Fatalf("there are more tables than %v: keys are made in another way", rows)
+	}
+	for part := partCustomer; part <= partRewardUse; part++ {
+		rows[fmt.Sprintf("`c` org cust %d ", part)] = true
+	}
+	for row := range rows {
+		if !strings.Contains(text, "\n| "+row) {
+			t.Errorf("docs/file-format.md has no row for %s", row)
+		}
+	}
+}
+
+var markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// TestLinks: what the documents link to is there, and so is the heading.
+func TestLinks(t *testing.T) {
+	var documents []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, found...)
+	}
+	for _, name := range documents {
+		for _, m := range markdownLink.FindAllStringSubmatch(readText(t, name), -1) {
+			path, heading, _ := strings.Cut(m[1], "#")
+			if strings.Contains(path, "://") {
+				continue
+			}
+			target := name
+			if path != "" {
+				target = filepath.Join(filepath.Dir(name), filepath.FromSlash(path))
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+				continue
+			}
+			if heading != "" && !slices.Contains(headings(readText(t, target)), heading) {
+				t.Errorf("%s links to %s, and there is no such heading", name, m[1])
+			}
+		}
+	}
+}
+
+// headings are the names by which the headings of a document are linked to.
+func headings(text string) (list []string) {
+	for line := range strings.Lines(text) {
+		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
+			list = append(list, strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+					return unicode.ToLower(r)
+				}
+				return -1
+			}, strings.TrimSpace(title)))
+		}
+	}
+	return list
 }
 
 // TestIgnored: what sello makes beside its source is left out of the repository.

@@ -350,9 +350,9 @@ func (x *exchange) readBody(req *request) error {
 	if err != nil {
 		return newError("invalid_json")
 	}
-	members, ok := parseObject(body)
-	if !ok {
-		return newError("invalid_json")
+	members, fault := parseObject(body)
+	if fault != nil {
+		return newError("invalid_json").with("reason", fault.reason).with("line", fault.line).with("column", fault.column)
 	}
 	req.body, req.fields = body, newFields(members)
 	return x.readRetryKey(req)

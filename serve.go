@@ -31,10 +31,13 @@ func serveFlags(c *invocation) {
 		c.memory, err = parseMemory(text)
 		return err
 	})
-	c.set.DurationVar(&c.backups.every, "every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
-	c.set.IntVar(&c.backups.keep, "keep", 24, "`número` de copias que se conservan, las más nuevas")
+	c.set.DurationVar(&c.backups.every, "backup-every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
+	c.set.IntVar(&c.backups.keep, "backup-keep", 24, "`número` de copias que se conservan, las más nuevas")
+	c.set.StringVar(&c.backups.dir, "backup-dir", "", "`directorio` de las copias, que ya existe")
+	c.earlierName("every", "backup-every")
+	c.earlierName("keep", "backup-keep")
+	c.earlierName("dir", "backup-dir")
 	noCopyFlag(c)
-	c.set.StringVar(&c.backups.dir, "dir", "", "`directorio` de las copias, que ya existe")
 }
 
 func demoFlags(c *invocation) {
@@ -82,8 +85,8 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	if err != nil {
 		return err
 	}
-	if c.given["keep"] && c.backups.every == 0 {
-		return &usageError{"-keep va con -every y -dir"}
+	if c.given["backup-keep"] && c.backups.every == 0 {
+		return &usageError{"-backup-keep va con -backup-every y -backup-dir"}
 	}
 	c.backups.name = backupName(c.db)
 	if err := c.backups.check(); err != nil {
@@ -357,7 +360,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 		}
 		base := "http://" + addr.String() + "/api/v1"
 		return c.print(demoStarted{k.Key, base, customer, k.ExpiresAt}, func(w io.Writer) {
-			fmt.Fprintf(w, `Café Luna en %[1]s. Una clave, válida %[3]d días:
+			fmt.Fprintf(w, `Café Luna en %[1]s. Una API key, válida %[3]d días:
 
   export SELLO_KEY=%[2]s
 

@@ -76,9 +76,8 @@ func socketPath(file string) (string, error) {
 // adminReply is what goes back over the socket: a result or an error.
 type adminReply struct {
 	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"`  // in words: the types of errors go no further
-	Usage  bool            `json:"usage,omitempty"`  // the command line is wrong
-	Damage bool            `json:"damage,omitempty"` // the file is damaged
+	Error  string          `json:"error,omitempty"` // in words: the types of errors go no further
+	Usage  bool            `json:"usage,omitempty"` // the command line is wrong
 }
 
 // listenAdmin opens the socket for the owner of the process alone. The caller
@@ -132,7 +131,6 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 		}
 		if err != nil {
 			_, answer.Usage = errors.AsType[*usageError](err)
-			answer.Damage = isDamage(err)
 			if answer.Error = inWords(err); errors.Is(err, fs.ErrPermission) {
 				answer.Error += " para el usuario del servidor, que es quien lo hace"
 			}
@@ -229,7 +227,7 @@ func overSocket(file string) (call adminCaller, ok bool) {
 			return &usageError{answer.Error}
 		}
 		if answer.Error != "" {
-			return &adminError{answer.Error, answer.Damage}
+			return &adminError{answer.Error}
 		}
 		return json.Unmarshal(answer.Result, out)
 	}, true

@@ -1640,7 +1640,7 @@ func TestMassAssignment(t *testing.T) {
 		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			_, pattern := s.api.mux.Handler(r)
-			if members, ok := parseObject(body); ok {
+			if members, fault := parseObject(body); fault == nil {
 				body = []byte(loose(members, documentedInputs()[pattern]).write())
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -1735,8 +1735,8 @@ func (s *street) base(i int) (step, object) {
 		values = append(values, s.value(here, p.kind))
 	}
 	q := bases[i].fill(values)
-	members, ok := parseObject([]byte(q.body))
-	if !ok {
+	members, fault := parseObject([]byte(q.body))
+	if fault != nil {
 		s.Fatalf("%s is no object", q.body)
 	}
 	return q, members

@@ -62,9 +62,9 @@ func TestVerifyNames(t *testing.T) {
 	s := newRichShop(t)
 	all := s.entries()
 	names := map[string]string{
-		"p": "identities", "d": "due", "lc": "customers", "lp": "purchases", "lr": "returns", "T": "sales by id",
-		"R": "redemptions by id", "w": "codes", "x": "externalIds", "h": "sales by time", "e": "slots of time",
-		"z": "active customers", "g": "search index", "c7": "customer records",
+		"p": "identidades", "d": "cambios por venir", "lc": "clientes", "lp": "compras", "lr": "devoluciones", "T": "ventas por id",
+		"R": "canjes por id", "w": "códigos", "x": "externalIds", "h": "ventas por fecha", "e": "tramos de tiempo",
+		"z": "clientes activos", "g": "índice de búsqueda", "c7": "registros de clientes",
 	}
 	left := maps.Clone(names)
 	for i, e := range all {
@@ -128,7 +128,7 @@ func TestVerifySellers(t *testing.T) {
 		all[at].Value = words
 		changed++
 		got := problems(t, s, all, nil)
-		for _, want := range []string{"falta o difiere en sale log", "falta o difiere en sales by time"} {
+		for _, want := range []string{"falta o difiere en registro de ventas", "falta o difiere en ventas por fecha"} {
 			if !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want) }) {
 				t.Errorf("sale %d of another customer: %q", seq, got)
 			}

@@ -63,15 +63,12 @@ func onCommandLine(err error) error {
 }
 
 // An adminError is a fault in the words of whoever runs a command.
-type adminError struct {
-	message string
-	damage  bool // of the file
-}
+type adminError struct{ message string }
 
 func (e *adminError) Error() string { return e.message }
 
 func adminErrorf(format string, args ...any) error {
-	return &adminError{message: fmt.Sprintf(format, args...)}
+	return &adminError{fmt.Sprintf(format, args...)}
 }
 
 // inWords is an error as a person reads it.
@@ -122,9 +119,6 @@ func damagedPlace(err error) string {
 
 // isDamage tells whether an error says that the file is damaged.
 func isDamage(err error) bool {
-	if e, ok := errors.AsType[*adminError](err); ok && e.damage {
-		return true
-	}
 	return saysDamaged(err)
 }
 

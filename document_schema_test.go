@@ -1,0 +1,537 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// document.schema.json is written by hand. These tests hold it against the code.
+
+// A jsonSchema is a schema of the document, or a part of it.
+type jsonSchema map[string]any
+
+func readDocumentSchema(t *testing.T) jsonSchema {
+	t.Helper()
+	var s jsonSchema
+	if err := json.Unmarshal(documentSchema, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// part returns what a path such as "$defs.rule.properties.on" leads to, and follows
+// references on the way.
+func (s jsonSchema) part(path string) jsonSchema {
+	at := s
+	for name := range strings.SplitSeq(path, ".") {
+		at, _ = at[name].(map[string]any)
+		at = s.follow(at)
+	}
+	return at
+}
+
+func (s jsonSchema) follow(at jsonSchema) jsonSchema {
+	if ref, ok := at["$ref"].(string); ok {
+		return s.part(strings.ReplaceAll(strings.TrimPrefix(ref, "#/"), "/", "."))
+	}
+	return at
+}
+
+// fault is why the schema at describes not the value v; "" if it does. It knows the
+// keywords that the document's schema uses, and no others.
+func (s jsonSchema) fault(at jsonSchema, path string, v any) string {
+	for _, keyword := range slices.Sorted(maps.Keys(at)) {
+		if fault := s.faultOf(at, keyword, path, v); fault != "" {
+			return fault
+		}
+	}
+	return ""
+}
+
+func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
+	wrong := func(ok bool) string {
+		if ok {
+			return ""
+		}
+		return fmt.Sprintf("%s: %v: %s %v", path, v, keyword, at[keyword])
+	}
+	number, isNumber := v.(float64)
+	text, isText := v.(string)
+	list, isList := v.([]any)
+	object, isObject := v.(map[string]any)
+	want := at[keyword]
+	switch keyword {
+	case "$schema", "$defs", "title", "description", "default":
+		return ""
+	case "$ref":
+		return s.fault(s.follow(at), path, v)
+	case "type":
+		kinds, several := want.([]any)
+		if !several {
+			kinds = []any{want}
+		}
+		return wrong(slices.ContainsFunc(kinds, func(kind any) bool {
+			return kind == "integer" && number == float64(int(number)) && isNumber || kind == kindOf(v)
+		}))
+	case "enum":
+		return wrong(slices.Contains(want.([]any), v))
+	case "minimum":
+		return wrong(!isNumber || number >= want.(float64))
+	case "maximum":
+		return wrong(!isNumber || number <= want.(float64))
+	case "exclusiveMinimum":
+		return wrong(!isNumber || number > want.(float64))
+	case "minLength":
+		return wrong(!isText || float64(utf8.RuneCountInString(text)) >= want.(float64))
+	case "maxLength":
+		return wrong(!isText || float64(utf8.RuneCountInString(text)) <= want.(float64))
+	case "pattern":
+		return wrong(!isText || regexp.MustCompile(want.(string)).MatchString(text))
+	case "minItems":
+		return wrong(!isList || float64(len(list)) >= want.(float64))
+	case "items":
+		for i, element := range list {
+			if fault := s.fault(want.(map[string]any), fmt.Sprintf("%s[%d]", path, i), element); fault != "" {
+				return fault
+			}
+		}
+		return ""
+	case "required":
+		return wrong(!isObject || !slices.ContainsFunc(want.([]any), func(name any) bool { _, ok := object[name.(string)]; return !ok }))
+	case "dependentRequired":
+		for name, others := range want.(map[string]any) {
+			if _, ok := object[name]; ok && slices.ContainsFunc(others.([]any), func(other any) bool { _, ok := object[other.(string)]; return !ok }) {
+				return wrong(false)
+			}
+		}
+		return ""
+	case "properties":
+		for name, property := range want.(map[string]any) {
+			if member, ok := object[name]; ok {
+				if fault := s.fault(property.(map[string]any), path+"."+name, member); fault != "" {
+					return fault
+				}
+			}
+		}
+		return ""
+	case "additionalProperties":
+		for name := range object {
+			if at["properties"].(map[string]any)[name] == nil {
+				return fmt.Sprintf("%s.%s: there is no such field", path, name)
+			}
+		}
+		return wrong(want == false)
+	case "oneOf":
+		fits := 0
+		for _, alternative := range want.([]any) {
+			if s.fault(alternative.(map[string]any), path, v) == "" {
+				fits++
+			}
+		}
+		return wrong(fits == 1)
+	}
+	return "keyword " + keyword + " is not known to this test"
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// describes checks that a document is as the schema says.
+func (s jsonSchema) describes(raw []byte) error {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	if fault := s.fault(s, "", v); fault != "" {
+		return fmt.Errorf("%s", fault)
+	}
+	return nil
+}
+
+// TestSchemaDocuments: the documents that there are, and what is exported of them, are as
+// the schema says.
+func TestSchemaDocuments(t *testing.T) {
+	schema := readDocumentSchema(t)
+	documents := map[string][]byte{"everything": []byte(everything), "demo.json": demoDocument, "little": setup{}.document()}
+	files, err := filepath.Glob("testdata/world/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range append(files, "bench/organization.json") {
+		documents[name] = readFile(t, name)
+	}
+	for name, raw := range documents {
+		if err := schema.describes(raw); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		doc, problems := readDocument(raw)
+		if problems != nil {
+			t.Fatalf("%s: %q", name, problems)
+		}
+		exported, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.describes(exported); err != nil {
+			t.Errorf("%s, exported: %v", name, err)
+		}
+	}
+}
+
+// TestSchemaFields: the schema has the fields that a document has, of the same types, and
+// no others.
+func TestSchemaFields(t *testing.T) {
+	schema := readDocumentSchema(t)
+	seen := map[reflect.Type]bool{}
+	var matches func(path string, at jsonSchema, typ reflect.Type)
+	matches = func(path string, at jsonSchema, typ reflect.Type) {
+		at = schema.follow(at)
+		if alternatives, ok := at["oneOf"].([]any); ok && at["type"] == nil { // or null
+			at = maps.Clone(schema.follow(alternatives[0].(map[string]any)))
+			at["type"] = []any{at["type"], alternatives[1].(map[string]any)["type"]}
+		}
+		kinds, several := at["type"].([]any)
+		if !several {
+			kinds = []any{at["type"]}
+		}
+		if typ == reflect.TypeFor[json.RawMessage]() {
+			return // the value of a segment rule: of several types
+		}
+		absent := typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice
+		if typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		want := []any{jsonKind(typ)}
+		if absent {
+			want = append(want, "null")
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%s: the schema has %v, and the code %v", path, kinds, want)
+			return
+		}
+		switch {
+		case typ.Kind() == reflect.Slice:
+			matches(path+"[]", at["items"].(map[string]any), typ.Elem())
+		case typ.Kind() == reflect.Struct && !seen[typ]:
+			seen[typ] = true
+			if at["additionalProperties"] != false {
+				t.Errorf("%s: other fields are let in", path)
+			}
+			described := maps.Clone(at["properties"].(map[string]any))
+			delete(described, "$schema")
+			for _, f := range reflect.VisibleFields(typ) {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				property, ok := described[name].(map[string]any)
+				if !ok {
+					t.Errorf("%s.%s is not in the schema", path, name)
+					continue
+				}
+				delete(described, name)
+				matches(path+"."+name, property, f.Type)
+			}
+			for name := range described {
+				t.Errorf("%s.%s is in the schema, and documents do not have it", path, name)
+			}
+		}
+	}
+	matches("", schema, reflect.TypeFor[document]())
+}
+
+// A documentAt is the document that uses everything, with other values at some places.
+type documentAt struct{ root any }
+
+func newDocumentAt(t *testing.T) documentAt {
+	t.Helper()
+	var d documentAt
+	if err := json.Unmarshal([]byte(everything), &d.root); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var pathStep = regexp.MustCompile(`[^.\[\]]+`)
+
+// set puts a value at a path such as "programs[0].rounding".
+func (d documentAt) set(path string, v any) {
+	at := d.root
+	steps := pathStep.FindAllString(path, -1)
+	for i, step := range steps {
+		last := i == len(steps)-1
+		switch in := at.(type) {
+		case map[string]any:
+			if at = in[step]; last {
+				in[step] = v
+			}
+		case []any:
+			n, _ := strconv.Atoi(step)
+			if at = in[n]; last {
+				in[n] = v
+			}
+		}
+	}
+}
+
+// with is the document with a value at a path.
+func (d documentAt) with(t *testing.T, path string, v any) []byte {
+	t.Helper()
+	d.set(path, v)
+	raw, err := json.Marshal(d.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestSchemaWords: where the code takes one of a few words, the schema has the same ones.
+func TestSchemaWords(t *testing.T) {
+	schema := readDocumentSchema(t)
+	of := map[string]string{
+		"programs[0].rounding":                 "$defs.program.properties.rounding",
+		"programs[0].returns":                  "$defs.program.properties.returns",
+		"programs[0].negativeBalance":          "$defs.program.properties.negativeBalance",
+		"programs[0].expiry.endOf":             "$defs.expiry.properties.endOf",
+		"programs[0].tierBasis.metric":         "$defs.tierBasis.properties.metric",
+		"programs[0].tierBasis.window":         "$defs.tierBasis.properties.window",
+		"programs[0].rules[3].on":              "$defs.rule.properties.on",
+		"programs[0].rules[0].days[0]":         "$defs.rule.properties.days.items",
+		"rewards[0].status":                    "$defs.reward.properties.status",
+		"segments[0].rule.all[0].any[0].field": "$defs.segmentRule.properties.field",
+		"segments[0].rule.all[0].any[0].op":    "$defs.segmentRule.properties.op",
+	}
+	for path, part := range of {
+		var words []string
+		for _, word := range schema.part(part)["enum"].([]any) {
+			words = append(words, word.(string))
+		}
+		raw := newDocumentAt(t).with(t, path, "x")
+		if _, problems := readDocument(raw); !slices.Contains(problems, path+": debe ser "+alternatives(words)) {
+			t.Errorf("%s: the schema has %q, and the code says %q", path, words, problems)
+		}
+		if schema.describes(raw) == nil {
+			t.Errorf("%s may be any word", path)
+		}
+	}
+	if enums := countKeyword(map[string]any(schema), "enum", false); enums != len(of) {
+		t.Errorf("the schema has %d lists of words, and %d were looked at", enums, len(of))
+	}
+}
+
+// countKeyword counts a keyword, but for what narrows another part of the schema.
+func countKeyword(v any, keyword string, narrowing bool) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if name == keyword && !narrowing {
+				n++
+			}
+			n += countKeyword(member, keyword, narrowing || name == "oneOf")
+		}
+	case []any:
+		for _, element := range v {
+			n += countKeyword(element, keyword, narrowing)
+		}
+	}
+	return n
+}
+
+// TestSchemaLimits: a value at the edge of what the schema takes is one that the code
+// takes, and the next one is refused by both.
+func TestSchemaLimits(t *testing.T) {
+	schema := readDocumentSchema(t)
+	text := func(n int) string { return strings.Repeat("é", n) }
+	slug := func(n int) string { return strings.Repeat("a", n) }
+	for _, test := range []struct {
+		path    string
+		in, out any
+		why     string
+	}{
+		{"organization.slug", slug(50), slug(51), "maxLength"},
+		{"organization.slug", "a-1", "a--1", "pattern"},
+		{"organization.name", text(100), text(101), "maxLength"},
+		{"organization.name", "é", "", "minLength"},
+		{"organization.plan.name", text(100), text(101), "maxLength"},
+		{"organization.profile.country", "ES", "es", "pattern"},
+		{"organization.profile.logoUrl", "https://" + slug(1992), "https://" + slug(1993), "maxLength"},
+		{"organization.profile.primaryColor", "#0aF123", "#0aF12", "pattern"},
+		{"organization.settings.timezone", "UTC", "", "minLength"},
+		{"organization.settings.currency", "EUR", "Eur", "pattern"},
+		{"organization.settings.language", "es-ES", "es-es", "pattern"},
+		{"programs[1].key", slug(50), slug(51), "pattern"},
+		{"programs[0].name", text(100), text(101), "maxLength"},
+		{"programs[0].currency", text(100), text(101), "maxLength"},
+		{"programs[0].pointsDecimals", 4, 5, "maximum"},
+		{"programs[0].pointsDecimals", 0, -1, "minimum"},
+		{"programs[1].expiry.days", 36_525, 36_526, "maximum"},
+		{"programs[1].expiry.days", 1, 0, "minimum"},
+		{"programs[0].expiry.months", 1200, 1201, "maximum"},
+		{"programs[0].expiry.months", 1, 0, "minimum"},
+		{"programs[0].tierBasis.months", 1200, 1201, "maximum"},
+		{"programs[0].tierBasis.months", 1, 0, "minimum"},
+		{"programs[0].tiers[0].name", text(100), text(101), "maxLength"},
+		{"programs[0].tiers[0].threshold", 0, -1, "minimum"},
+		{"programs[0].tiers[1].threshold", 99999999999.9999, 1e11, "maximum"},
+		{"programs[0].tiers[1].multiplier", 1, 0.9999, "minimum"},
+		{"programs[0].rules[1].key", slug(50), slug(51), "pattern"},
+		{"programs[0].rules[1].name", text(100), text(101), "maxLength"},
+		{"programs[0].rules[1].multiplier", 1, 0.9999, "minimum"},
+		{"programs[0].rules[1].multiplier", 99999999999.9999, 1e11, "maximum"},
+		{"programs[0].rules[0].minAmount", 0.0001, 0, "exclusiveMinimum"},
+		{"programs[0].rules[0].skus[0]", text(100), text(101), "maxLength"},
+		{"programs[0].rules[0].skus[0]", "*", "", "minLength"},
+		{"programs[0].rules[0].hours.from", "23:59", "24:00", "pattern"},
+		{"programs[0].rules[0].hours.to", "00:00", "0:00", "pattern"},
+		{"programs[0].rules[0].maxPerCustomerPerDay", 0, -1, "minimum"},
+		{"programs[0].rules[0].per.amount", 0.0001, 0, "exclusiveMinimum"},
+		{"programs[0].rules[0].per.points", 99999999999.9999, 1e11, "maximum"},
+		{"programs[0].rules[2].perItem", 0.0001, 0, "exclusiveMinimum"},
+		{"programs[0].rules[3].points", 0.1, 0, "exclusiveMinimum"},
+		{"programs[0].rules[2].pendingDays", 0, -1, "minimum"},
+		{"programs[0].rules[2].expiresInDays", 36_525, 36_526, "maximum"},
+		{"rewards[0].key", slug(50), slug(51), "pattern"},
+		{"rewards[0].name", text(100), text(101), "maxLength"},
+		{"rewards[0].imageUrl", "https://" + slug(1992), "https://" + slug(1993), "maxLength"},
+		{"rewards[0].pointsCost", 0.0001, 0, "exclusiveMinimum"},
+		{"rewards[0].stock", 0, -1, "minimum"},
+		{"rewards[0].limitPerCustomer", 1, 0, "minimum"},
+		{"segments[0].key", "vip", "Vip", "pattern"},
+		{"segments[0].name", text(100), text(101), "maxLength"},
+		{"segments[0].rule.all", []any{map[string]any{"field": "phone", "op": "=", "value": true}}, []any{}, "minItems"},
+	} {
+		raw := newDocumentAt(t).with(t, test.path, test.in)
+		_, problems := readDocument(raw)
+		if err := schema.describes(raw); err != nil || problems != nil {
+			t.Errorf("%s = %.60v: the schema says %v, the code %q", test.path, test.in, err, problems)
+		}
+		raw = newDocumentAt(t).with(t, test.path, test.out)
+		_, problems = readDocument(raw)
+		if err := schema.describes(raw); err == nil || problems == nil {
+			t.Errorf("%s = %.60v is beyond %s: the schema says %v, the code %q", test.path, test.out, test.why, err, problems)
+		}
+	}
+}
+
+// TestSchemaDefaults: what the schema tells of fields that are left out is what they are
+// filled in with.
+func TestSchemaDefaults(t *testing.T) {
+	schema := readDocumentSchema(t)
+	raw := setup{
+		program: `"tiers":[{"name":"Uno"}],"rules":[{"key":"a","name":"A","points":1}]`,
+		also:    `"rewards":[{"key":"a","program":"club","name":"A","pointsCost":1}],"segments":[{"key":"a","name":"A","rule":{"field":"phone","op":"=","value":true}}]`,
+	}.document()
+	doc, problems := readDocument([]byte(strings.Replace(string(raw), `,"apiAccess":true`, "", 1)))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	told := 0
+	var compare func(path string, at jsonSchema, v reflect.Value)
+	compare = func(path string, at jsonSchema, v reflect.Value) {
+		described := at
+		at = schema.follow(at)
+		for _, s := range []jsonSchema{described, at} {
+			if want, ok := s["default"]; ok {
+				told++
+				if got := fmt.Sprint(v.Interface()); got != fmt.Sprint(want) {
+					t.Errorf("%s: the schema says %v by default, and the code fills in %s", path, want, got)
+				}
+				break
+			}
+		}
+		switch {
+		case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage]() && v.Len() > 0:
+			compare(path+"[0]", at["items"].(map[string]any), v.Index(0))
+		case v.Kind() == reflect.Struct:
+			for _, f := range reflect.VisibleFields(v.Type()) {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				compare(path+"."+name, at["properties"].(map[string]any)[name].(map[string]any), v.FieldByIndex(f.Index))
+			}
+		}
+	}
+	compare("", schema, reflect.ValueOf(*doc))
+	if want := countKeyword(map[string]any(schema), "default", false) - 1; told != want { // one is the name of a field
+		t.Errorf("%d defaults were looked at, of %d", told, want)
+	}
+}
+
+// TestSchemaRefuses: what the code refuses for its form is refused by the schema.
+func TestSchemaRefuses(t *testing.T) {
+	schema := readDocumentSchema(t)
+	for _, test := range []struct {
+		path  string
+		value any
+		why   string
+	}{
+		{"organization.x", 1, "no such field"},
+		{"programs[0].rules[0].x", 1, "no such field"},
+		{"rewards[0].id", "x", "documents have no ids"},
+		{"organization", nil, "there has to be one"},
+		{"programs[0].name", 5, "a number for a text"},
+		{"programs[0].default", "true", "a text for a flag"},
+		{"rewards[0].stock", 1.5, "a fraction for a whole number"},
+		{"programs[0].rules[0].skus", map[string]any{}, "an object for a list"},
+		{"programs[0].rules[1].points", 5, "two effects"},
+		{"programs[0].rules[1].multiplier", nil, "no effect"},
+		{"programs[0].expiry.days", 5, "days and months"},
+		{"programs[1].expiry", map[string]any{}, "neither"},
+		{"programs[0].tierBasis.window", "Lifetime", "a lifetime of months"},
+		{"programs[1].tierBasis", map[string]any{"window": "Rolling"}, "a rolling window of no months"},
+		{"segments[0].rule", map[string]any{}, "no rule"},
+		{"segments[0].rule.op", "=", "an operator without a field"},
+		{"segments[0].rule.field", "phone", "two rules in one"},
+		{"segments[0].rule.all[0].any[0].value", "5000", "a text for a number"},
+		{"segments[0].rule.all[0].any[1].not.value", 1, "a number for a text"},
+		{"segments[0].rule.all[0].any[1].not.op", ">", "an operator that texts do not have"},
+		{"segments[0].rule.all[1].value", 1, "a number for a flag"},
+		{"segments[0].rule.all[1].op", ">=", "an operator that flags do not have"},
+	} {
+		raw := newDocumentAt(t).with(t, test.path, test.value)
+		_, problems := readDocument(raw)
+		if err := schema.describes(raw); err == nil || problems == nil {
+			t.Errorf("%s: %s = %v: the schema says %v, the code %q", test.why, test.path, test.value, err, problems)
+		}
+	}
+}
+
+// TestSchemaOfDocument: a document may name its schema, which changes nothing.
+func TestSchemaOfDocument(t *testing.T) {
+	s := newTill(t)
+	if out := s.ok("apply -schema"); out != string(documentSchema) {
+		t.Errorf("apply -schema prints\n%s", out)
+	}
+	if code, _, errs := s.run("apply -schema luna.json"); code != 2 || !strings.Contains(errs, "no lleva argumentos") {
+		t.Errorf("with a document: exit %d, %s", code, errs)
+	}
+	named := strings.Replace(string(demoDocument), "{", `{"$schema": "./document.schema.json",`, 1)
+	s.ok("apply -", named)
+	if out := s.ok("apply -", string(demoDocument)); !strings.Contains(out, "sin cambios") {
+		t.Error(out)
+	}
+	if out := s.ok("export"); strings.Contains(out, "$schema") {
+		t.Error(out)
+	}
+	within := strings.Replace(string(demoDocument), `"slug"`, `"$schema": "x", "slug"`, 1)
+	if code, _, errs := s.run("apply -", within); code != 1 || !strings.Contains(errs, "organization.$schema: campo desconocido") {
+		t.Errorf("elsewhere it is no field: exit %d, %s", code, errs)
+	}
+}
