@@ -262,15 +262,18 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 	if err != nil {
 		return rawPage{}, err
 	}
-	further := uint64(u32(b[12:]))
-	switch {
-	case further >= t.pages()-id:
-		return rawPage{}, damagedPage(id, "is longer than the file")
-	case t.own && further > mostFurther(b): // it would be read into as much memory
-		return rawPage{}, damagedPage(id, "is longer than what it holds")
-	case further > 0:
-		if b, err = t.bytes(id, further+1); err != nil {
-			return rawPage{}, err
+	if further := uint64(u32(b[12:])); further > 0 {
+		list := u16(b[8:]) == freeKind
+		switch {
+		case further >= t.pages()-id:
+			return rawPage{}, damagedPage(id, "is longer than the file")
+		case !list && further > mostFurther(b): // as much memory would be taken to read it
+			return rawPage{}, damagedPage(id, "is longer than what it holds")
+		case list && t.own: // no list is read so
+		default:
+			if b, err = t.bytes(id, further+1); err != nil {
+				return rawPage{}, err
+			}
 		}
 	}
 	p := newRawPage(b)
