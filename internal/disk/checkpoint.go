@@ -75,18 +75,28 @@ func (s *File) checkpoints() {
 			return
 		case <-s.wake:
 		case <-look.C:
-			s.markJournal()
+			s.tryMarkJournal()
 		}
 	}
 }
 
-// markJournal marks what the journal holds, and how far the file has come.
-func (s *File) markJournal() {
+// tryMarkJournal is markJournal unless something is being written.
+func (s *File) tryMarkJournal() {
 	if s.writing.TryLock() { // else there will be another time
 		defer s.writing.Unlock()
-		if s.journal != nil {
-			s.journal.mark(s.tx.Load())
-		}
+		s.markJournal()
+	}
+}
+
+// markJournal marks what the journal holds, and how far the file has come. A full disk
+// does not matter; after another error the file has failed, though what was committed
+// is stored. The caller holds writing.
+func (s *File) markJournal() {
+	if s.journal == nil {
+		return
+	}
+	if err := commitError(s.journal.mark(s.tx.Load())); err != nil && !errors.Is(err, ErrUnavailable) {
+		s.fail(err)
 	}
 }
 

@@ -428,7 +428,7 @@ func (s *File) store(changes []ordered.Change) error {
 		m.put(c.Key, c.Value, m.newest+1)
 	}
 	s.records.Store(s.journal.records)
-	s.journal.mark(s.tx.Load())
+	s.markJournal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.newest++

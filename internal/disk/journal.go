@@ -248,20 +248,23 @@ func (j *journal) putHeader(generation, tx uint64) error {
 	return j.flush(f)
 }
 
-// mark writes the mark, when the data file has come to transaction tx. It is best
-// effort: a failed write is ignored.
-func (j *journal) mark(tx uint64) {
+// mark writes the mark, when the data file has come to transaction tx. Nothing depends
+// on it, but the file that could not be written to is the next generation's.
+func (j *journal) mark(tx uint64) error {
 	now := [3]uint64{j.generation, j.records, tx}
 	if j.marked == now {
-		return
+		return nil
 	}
 	b := j.markBuf[:]
 	for i, n := range now {
 		binary.BigEndian.PutUint64(b[8*i:], n)
 	}
 	binary.BigEndian.PutUint32(b[24:], j.sum(b[:24]))
-	j.fileOf(j.generation+1).WriteAt(b, journalMark)
+	if _, err := j.fileOf(j.generation+1).WriteAt(b, journalMark); err != nil {
+		return err
+	}
 	j.marked = now
+	return nil
 }
 
 // checkMarks returns an error if a mark knows of more than was found, or of a later

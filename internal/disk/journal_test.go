@@ -461,3 +461,40 @@ func TestJournalHeaderFull(t *testing.T) {
 	writeImage(t, image, files)
 	checkContents(t, testStore(t, image, Options{}), map[string]string{"a": "1", "b": "2"})
 }
+
+// An ailingFile cannot be written to.
+type ailingFile struct {
+	journalFile
+	cause error
+}
+
+func (f ailingFile) WriteAt(b []byte, at int64) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "store-journal2", Err: f.cause}
+}
+
+// TestMarkFails: where the mark cannot be written for lack of space, nothing comes of it; after another
+// error the file has failed, though what was committed is stored.
+func TestMarkFails(t *testing.T) {
+	for cause, fails := range map[error]bool{syscall.ENOSPC: false, syscall.EIO: true, syscall.EROFS: true} {
+		s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
+		mustPut(t, s, "a", "1")
+		s.writing.Lock()
+		whole := s.journal.files[1]
+		s.journal.files[1] = ailingFile{whole, cause}
+		s.writing.Unlock()
+		mustPut(t, s, "a", "2")
+		select {
+		case err := <-s.Failed():
+			if !fails || !errors.Is(err, cause) {
+				t.Errorf("%v: failed: %v", cause, err)
+			}
+		default:
+			if fails {
+				t.Errorf("%v: has not failed", cause)
+			}
+		}
+		s.writing.Lock()
+		s.journal.files[1] = whole
+		s.writing.Unlock()
+	}
+}
