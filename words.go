@@ -112,14 +112,9 @@ func damagedPlace(err error) string {
 	case e.Page >= 0:
 		return fmt.Sprintf(", página %d", e.Page)
 	case e.Table >= 0:
-		return fmt.Sprintf(", tabla %q", rune(e.Table)) // as README.md names them
+		return fmt.Sprintf(", tabla %q", rune(e.Table)) // as docs/file-format.md names them
 	}
 	return ""
-}
-
-// isDamage tells whether an error says that the file is damaged.
-func isDamage(err error) bool {
-	return saysDamaged(err)
 }
 
 type wording struct {
