@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Negative controls: in a store that holds something of every kind, each
@@ -342,6 +345,23 @@ func TestVerifyImpossibleNumber(t *testing.T) {
 		all[i].Value = w.b
 		if !s.seen(all) {
 			t.Errorf("number %d is not seen", number)
+		}
+	}
+}
+
+// TestVerifyFull: a store that takes no writes now is verified all the same; what else keeps usage from
+// being written is told.
+func TestVerifyFull(t *testing.T) {
+	e := newEngine(newMemStore(), time.Now, cryptoSeed)
+	defer e.store.Close()
+	if err := e.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, cause := range []error{fmt.Errorf("%w: disk full", errUnavailable), errCorrupt} {
+		a := &admin{engine: e, flush: func(context.Context) error { return cause }}
+		report, err := a.verify(t.Context(), verifyRequest{})
+		if told := errors.Is(err, errCorrupt); told != (cause == errCorrupt) || !told && (err != nil || len(report.Problems) > 0) {
+			t.Errorf("%v: %v, %v", cause, report, err)
 		}
 	}
 }
