@@ -97,7 +97,7 @@ func lookupCustomer(r *request) (action, error) {
 	text, present = r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
 	if r.query.err == nil && address == "" && number == "" {
-		return nil, newError("email_or_phone_required")
+		return nil, newError(codeEmailOrPhoneRequired)
 	}
 	return func(t *txn) (any, error) {
 		kind, value := byte(kindEmail), address
@@ -129,7 +129,7 @@ func createCustomer(r *request) (action, error) {
 	text, hasNumber := r.fields.text("phoneNumber", anyLength)
 	e.Phone = phone(r.fields.input, r.cfg, text, hasNumber, "phoneNumber")
 	if r.fields.err == nil && !hasMail && !hasNumber {
-		return nil, newError("email_or_phone_required")
+		return nil, newError(codeEmailOrPhoneRequired)
 	}
 	e.FirstName, _ = r.fields.text("firstName", maxName)
 	e.LastName, _ = r.fields.text("lastName", maxName)
@@ -172,7 +172,7 @@ func getBalance(r *request) (action, error) {
 func listMovements(r *request) (action, error) {
 	p := r.page()
 	text, present := r.query.text("type", 20)
-	kind := choice(r.query.input, text, present, "type", "", []string{"", typeCredit, typeDebit})
+	kind := choice(r.query.input, text, present, "type", codeInvalidField, []string{"", typeCredit, typeDebit})
 	category, _ := r.query.text("category", 20)
 	if category != "" {
 		r.query.fail(checkCategory(category, allCategories))
@@ -204,7 +204,7 @@ func listMovements(r *request) (action, error) {
 // movementFields reads what adding and deducting have in common; program is
 // nil where none is named.
 func (r *request) movementFields(categories []string, usual string) (m *movement, program *id) {
-	m = &movement{Amount: r.above0("amount", "amount_invalid")}
+	m = &movement{Amount: r.above0("amount", codeAmountInvalid)}
 	m.Category = usual
 	if text, present := r.fields.text("category", 100); present {
 		m.Category = text
@@ -214,7 +214,7 @@ func (r *request) movementFields(categories []string, usual string) (m *movement
 	if u, given := r.fields.id("loyaltyProgramId"); given {
 		program = &u
 	} else if len(r.cfg.Programs) > 1 {
-		r.fields.fail(newError("program_required").on("loyaltyProgramId"))
+		r.fields.fail(newError(codeProgramRequired).on("loyaltyProgramId"))
 	}
 	return m, program
 }
@@ -224,14 +224,14 @@ func checkCategory(category string, allowed []string) error {
 	if slices.Contains(allowed, category) {
 		return nil
 	}
-	return newError("category_invalid").on("category").with("allowed", allowed)
+	return newError(codeCategoryInvalid).on("category").with("allowed", allowed)
 }
 
 // movePoints runs a change of a customer's points. An organization with more
 // than one program must be told which.
 func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, *movement) error) (any, error) {
 	if program == nil && len(t.cfg.Programs) > 1 {
-		return nil, newError("program_required").on("loyaltyProgramId")
+		return nil, newError(codeProgramRequired).on("loyaltyProgramId")
 	}
 	c, err := t.customer(cust)
 	if err != nil {
@@ -244,7 +244,7 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 		}
 	}
 	if c.Status != statusActive {
-		return nil, newError("customer_inactive")
+		return nil, newError(codeCustomerInactive)
 	}
 	a, err := t.account(c, p)
 	if err != nil {
@@ -267,7 +267,7 @@ func addPoints(r *request) (action, error) {
 		if !ok {
 			r.fields.invalid("expiresAt", "debe ser una fecha ISO 8601")
 		} else if at <= r.now {
-			r.fields.fail(newError("expires_at_invalid").on("expiresAt"))
+			r.fields.fail(newError(codeExpiresAtInvalid).on("expiresAt"))
 		}
 		m.Expires = at
 	}
@@ -286,7 +286,7 @@ func listTransactions(r *request) (action, error) {
 	var f saleFilter
 	f.search, _ = r.query.text("search", maxSearch)
 	text, present := r.query.text("type", 20)
-	f.saleType = choice(r.query.input, text, present, "type", "type_invalid", []string{"", typePurchase, typeReturn})
+	f.saleType = choice(r.query.input, text, present, "type", codeTypeInvalid, []string{"", typePurchase, typeReturn})
 	if u, given := r.query.id("customerId"); given {
 		f.customer = &u
 	}
@@ -314,10 +314,10 @@ func getTransaction(r *request) (action, error) {
 
 func registerTransaction(r *request) (action, error) {
 	in := newSale{Source: sourceAPI}
-	in.Customer = r.requiredID("customerId", "customer_id_required")
-	in.Total = r.above0("totalAmount", "total_amount_invalid")
+	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
+	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
 	text, present := r.fields.text("type", 100)
-	in.Type = choice(r.fields.input, text, present, "type", "type_invalid", []string{typePurchase, typeReturn})
+	in.Type = choice(r.fields.input, text, present, "type", codeTypeInvalid, []string{typePurchase, typeReturn})
 	for _, f := range r.fields.list("items", maxItems) {
 		var it item
 		it.SKU, present = f.text("sku", maxSKU)
@@ -358,7 +358,7 @@ func registerTransaction(r *request) (action, error) {
 func listRewards(r *request) (action, error) {
 	p := r.page()
 	text, present := r.query.text("status", 20)
-	status := choice(r.query.input, text, present, "status", "", []string{"", statusActive, statusInactive})
+	status := choice(r.query.input, text, present, "status", codeInvalidField, []string{"", statusActive, statusInactive})
 	search, _ := r.query.text("search", maxSearch)
 	cust, forCustomer := r.query.id("customerId")
 	return func(t *txn) (any, error) {
@@ -390,8 +390,8 @@ func getReward(r *request) (action, error) {
 }
 
 func redeemReward(r *request) (action, error) {
-	cust := r.requiredID("customerId", "customer_id_required")
-	product := r.requiredID("productId", "product_id_required")
+	cust := r.requiredID("customerId", codeCustomerIDRequired)
+	product := r.requiredID("productId", codeProductIDRequired)
 	comment := r.comment()
 	return func(t *txn) (any, error) {
 		x, err := t.redeem(cust, product, comment)
@@ -450,7 +450,7 @@ func getSegment(r *request) (action, error) {
 	return func(t *txn) (any, error) {
 		s := t.cfg.segment(r.pathID("segmentId"))
 		if s == nil {
-			return nil, newError("segment_not_found")
+			return nil, newError(codeSegmentNotFound)
 		}
 		return newSegmentShape(s), nil
 	}, nil
@@ -496,7 +496,7 @@ func getStatistics(r *request) (action, error) {
 		r.query.invalid("from", "no puede ser posterior a to ni distar más de 100 años")
 	}
 	text, present := r.query.text("groupBy", 20)
-	q.groupBy = choice(r.query.input, text, present, "groupBy", "", []string{groupDay, groupWeek, groupMonth})
+	q.groupBy = choice(r.query.input, text, present, "groupBy", codeInvalidField, []string{groupDay, groupWeek, groupMonth})
 	if u, given := r.query.id("loyaltyProgramId"); given {
 		q.program = &u
 	}
@@ -551,7 +551,7 @@ func (a *api) isReady(r *request) (action, error) {
 		a.unready.Store(!ready)
 	}
 	if !ready || a.engine.store.refusing.Load() {
-		return nil, newError("unavailable").header("Retry-After", "1")
+		return nil, newError(codeUnavailable).header("Retry-After", "1")
 	}
 	if !a.engine.clock.isSafe() {
 		return nil, errClockUnsafe()

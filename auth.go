@@ -107,7 +107,7 @@ func keyHashKey(hash [32]byte) key { return append(newKey('a'), hash[:]...) }
 func sentKey(h http.Header) (string, *apiError) {
 	authorization, direct := h["Authorization"], h["X-Api-Key"]
 	if len(authorization) > 1 || len(direct) > 1 {
-		return "", newError("api_key_invalid")
+		return "", newError(codeAPIKeyInvalid)
 	}
 	var bearer, plain string
 	if len(authorization) == 1 {
@@ -121,9 +121,9 @@ func sentKey(h http.Header) (string, *apiError) {
 	}
 	switch {
 	case bearer != "" && plain != "" && bearer != plain:
-		return "", newError("api_key_invalid")
+		return "", newError(codeAPIKeyInvalid)
 	case bearer == "" && plain == "":
-		return "", newError("api_key_required")
+		return "", newError(codeAPIKeyRequired)
 	}
 	return cmp.Or(bearer, plain), nil
 }
@@ -142,10 +142,10 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 	hash, v := keyHash(sent), e.store.version()
 	c, err := e.callers.get(hash, v, func() (caller, error) {
 		if !wellFormedKey(sent) {
-			return caller{}, newError("api_key_invalid")
+			return caller{}, newError(codeAPIKeyInvalid)
 		}
 		if !e.store.mayHoldKey(ctx, hash) {
-			return caller{}, newError("api_key_invalid")
+			return caller{}, newError(codeAPIKeyInvalid)
 		}
 		return view(ctx, e.store, func(tx Tx) (caller, error) { return e.findCaller(v, tx, hash) })
 	})
@@ -153,13 +153,13 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 	case err != nil:
 		return c, err
 	case k.RevokedAt != 0:
-		return c, newError("api_key_invalid")
+		return c, newError(codeAPIKeyInvalid)
 	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
-		return c, newError("api_key_expired")
+		return c, newError(codeAPIKeyExpired)
 	case !c.cfg.Organization.Plan.APIAccess:
-		return c, newError("plan_without_api")
+		return c, newError(codePlanWithoutAPI)
 	case len(k.networks) > 0 && !k.allowsSource(source()):
-		return c, newError("ip_not_allowed")
+		return c, newError(codeIPNotAllowed)
 	}
 	return c, nil
 }
@@ -168,7 +168,7 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 	k, err := keyByHash(tx, hash)
 	if err == nil && k == nil {
-		err = newError("api_key_invalid")
+		err = newError(codeAPIKeyInvalid)
 	}
 	if err != nil {
 		return caller{}, err
@@ -280,7 +280,7 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	}
 	switch {
 	case !t.cfg.Organization.Plan.APIAccess:
-		return nil, "", operatorErrorf("", "%s", errorTable["plan_without_api"].message)
+		return nil, "", operatorErrorf("", "%s", codePlanWithoutAPI.message)
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
 		return nil, "", operatorErrorf("name", "la API key necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
 	}

@@ -88,7 +88,7 @@ func TestSentKey(t *testing.T) {
 		}
 		got, err := sentKey(h)
 		if err != nil {
-			got = err.code
+			got = err.code.name
 		}
 		if got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)

@@ -300,5 +300,5 @@ func (t *txn) program(pid id) (*program, error) {
 	if p := t.cfg.program(pid); p != nil {
 		return p, nil
 	}
-	return nil, newError("program_not_found")
+	return nil, newError(codeProgramNotFound)
 }

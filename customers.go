@@ -90,7 +90,7 @@ func (c *customer) name() string {
 func (t *txn) customer(cust id) (*customer, error) {
 	c, err := t.customerByID(cust)
 	if err == nil && c == nil {
-		err = newError("customer_not_found")
+		err = newError(codeCustomerNotFound)
 	}
 	return c, err
 }
@@ -99,7 +99,7 @@ func (t *txn) customer(cust id) (*customer, error) {
 func (t *txn) activeCustomer(cust id) (*customer, error) {
 	c, err := t.customer(cust)
 	if err == nil && c.Status != statusActive {
-		err = newError("customer_inactive")
+		err = newError(codeCustomerInactive)
 	}
 	return c, err
 }
@@ -218,7 +218,7 @@ func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 	}
 	switch {
 	case byEmail != nil && byPhone != nil && byEmail.ID != byPhone.ID:
-		return nil, false, newError("identity_conflict")
+		return nil, false, newError(codeIdentityConflict)
 	case byEmail != nil:
 		return byEmail, false, t.fillIn(byEmail, e)
 	case byPhone != nil:

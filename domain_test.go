@@ -102,7 +102,7 @@ func codeOf(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &e):
-		return e.code
+		return e.code.name
 	}
 	return err.Error()
 }

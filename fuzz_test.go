@@ -186,11 +186,11 @@ func keyFault(wellFormed func(string) bool, random []byte, at, change uint8, aut
 	want := map[bool]string{true: plain, false: bearer}[bearer == ""]
 	switch {
 	case bearer == "" && plain == "":
-		if err == nil || err.code != "api_key_required" {
+		if err == nil || err.code != codeAPIKeyRequired {
 			return fmt.Sprintf("no key: %v", err)
 		}
 	case bearer != "" && plain != "" && bearer != plain:
-		if err == nil || err.code != "api_key_invalid" {
+		if err == nil || err.code != codeAPIKeyInvalid {
 			return fmt.Sprintf("two keys: %v", err)
 		}
 	case err != nil || sent != want:

@@ -137,11 +137,11 @@ func usher(c *net.TCPConn) {
 		return
 	}
 	e, requestID := publicError(errUnavailable), rand.Text()
-	body, _ := encode(errorBody{e.status, e.code, e.message, requestID, "", nil})
+	body, _ := encode(errorBody{e.code.status, e.code.name, e.message, requestID, "", nil})
 	h := e.headers.Clone()
 	h["Content-Type"], h["Cache-Control"] = jsonType, noStore
 	h.Set("X-Request-Id", requestID)
-	lastWrite(c, lastAnswer(e.status, h, body, now), end, maxBody)
+	lastWrite(c, lastAnswer(e.code.status, h, body, now), end, maxBody)
 }
 
 // An admitted connection is counted until it is closed.

@@ -228,7 +228,7 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 			continue
 		}
 		if k.request != k.name && k.request != r.Request {
-			return nil, newError("idempotency_key_reused")
+			return nil, newError(codeIdempotencyKeyReused)
 		}
 		return r, nil
 	}

@@ -270,12 +270,12 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 
 // identityOf normalizes a row's e-mail and phone.
 func (t *txn) identityOf(in input, row importRow) (address, number string) {
-	text, present := in.clean("email", row.Email, anyLength, "")
+	text, present := in.clean("email", row.Email, anyLength, codeInvalidField)
 	address = email(in, text, present, "email")
-	text, present = in.clean("phoneNumber", row.Phone, anyLength, "")
+	text, present = in.clean("phoneNumber", row.Phone, anyLength, codeInvalidField)
 	number = phone(in, t.cfg, text, present, "phoneNumber")
 	if in.err == nil && address == "" && number == "" {
-		in.fail(newError("email_or_phone_required"))
+		in.fail(newError(codeEmailOrPhoneRequired))
 	}
 	return address, number
 }
@@ -284,8 +284,8 @@ func (t *txn) importCustomer(row importRow) (added bool, err error) {
 	in := input{fault: new(fault)}
 	var e enrolment
 	e.Email, e.Phone = t.identityOf(in, row)
-	e.FirstName, _ = in.clean("firstName", row.FirstName, maxName, "")
-	e.LastName, _ = in.clean("lastName", row.LastName, maxName, "")
+	e.FirstName, _ = in.clean("firstName", row.FirstName, maxName, codeInvalidField)
+	e.LastName, _ = in.clean("lastName", row.LastName, maxName, codeInvalidField)
 	if in.err != nil {
 		return false, in.err
 	}
@@ -298,7 +298,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	in := input{fault: new(fault)}
 	imported := t.now
 	s := newSale{Source: sourceImport}
-	s.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, "")
+	s.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, codeInvalidField)
 	if s.ExternalID == "" {
 		in.invalid("externalId", "es requerido")
 	}
@@ -311,16 +311,16 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 		in.invalid("createdAt", "no puede ser una fecha futura")
 	}
 	address, number := t.identityOf(in, row)
-	s.Type = choice(in, row.Type, row.Type != "", "type", "type_invalid", []string{typePurchase, typeReturn})
+	s.Type = choice(in, row.Type, row.Type != "", "type", codeTypeInvalid, []string{typePurchase, typeReturn})
 	if s.Total = spelled(in, "totalAmount", row.Total); in.err == nil && s.Total <= 0 {
-		in.fail(newError("total_amount_invalid").on("totalAmount"))
+		in.fail(newError(codeTotalAmountInvalid).on("totalAmount"))
 	}
 	if len(row.Items) > maxItems {
 		in.invalid("items", "no puede superar los 500 elementos")
 	}
 	for _, r := range row.Items {
 		var it item
-		if it.SKU, ok = in.clean("sku", r.SKU, maxSKU, ""); !ok {
+		if it.SKU, ok = in.clean("sku", r.SKU, maxSKU, codeInvalidField); !ok {
 			in.invalid("sku", "es requerido")
 		}
 		if it.Quantity = spelled(in, "quantity", r.Quantity); it.Quantity <= 0 {
@@ -331,7 +331,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 		}
 		s.Items = append(s.Items, it)
 	}
-	s.Comment, _ = in.clean("comment", row.Comment, maxComment, "comment_too_long")
+	s.Comment, _ = in.clean("comment", row.Comment, maxComment, codeCommentTooLong)
 	if in.err != nil {
 		return false, in.err
 	}
@@ -340,7 +340,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 		c, err = t.identify(kindPhone, number)
 	}
 	if err == nil && c == nil {
-		err = newError("customer_not_found")
+		err = newError(codeCustomerNotFound)
 	}
 	if err != nil {
 		return false, err

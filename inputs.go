@@ -32,7 +32,7 @@ const (
 func (r *request) page() page {
 	r.large = true
 	p := page{1, defaultLimit}
-	whole := func(name, code string, n *uint64) {
+	whole := func(name string, code errorCode, n *uint64) {
 		text, ok := r.query.text(name, 100)
 		if !ok {
 			return
@@ -44,22 +44,22 @@ func (r *request) page() page {
 		}
 		*n = min(uint64(v), maxPage)
 	}
-	whole("page", "page_invalid", &p.number)
-	whole("limit", "limit_invalid", &p.limit)
+	whole("page", codePageInvalid, &p.number)
+	whole("limit", codeLimitInvalid, &p.limit)
 	p.limit = min(p.limit, maxLimit)
 	return p
 }
 
 // choice is a field or parameter that must be one of a few words; the first
-// of them where it is absent. code is the fault's; "" for invalid_field.
-func choice(in input, text string, present bool, name, code string, words []string) string {
+// of them where it is absent. code is the fault's.
+func choice(in input, text string, present bool, name string, code errorCode, words []string) string {
 	if !present {
 		return words[0]
 	}
 	if slices.Contains(words, text) {
 		return text
 	}
-	if code == "" {
+	if code == codeInvalidField {
 		named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
 		in.invalid(name, "debe ser "+alternatives(named))
 	} else {
@@ -91,7 +91,7 @@ func (r *request) flag(name string) bool {
 }
 
 // above reads a number above zero, which must be there.
-func (r *request) above0(name, code string) decimal {
+func (r *request) above0(name string, code errorCode) decimal {
 	d, present := r.fields.number(name)
 	if r.fields.err == nil && (!present || d <= 0) {
 		r.fields.fail(newError(code).on(name))
@@ -100,13 +100,13 @@ func (r *request) above0(name, code string) decimal {
 }
 
 func (r *request) comment() string {
-	text, _ := r.fields.textOr("comment", maxComment, "comment_too_long")
+	text, _ := r.fields.textOr("comment", maxComment, codeCommentTooLong)
 	return text
 }
 
 // requiredID reads an id of the body that must be there. Whether anything has
 // it shows later.
-func (r *request) requiredID(name, code string) id {
+func (r *request) requiredID(name string, code errorCode) id {
 	u, present := r.fields.id(name)
 	if !present {
 		r.fields.fail(newError(code).on(name))
@@ -122,7 +122,7 @@ func email(in input, text string, present bool, name string) string {
 	}
 	address, ok := contact.Email(text)
 	if !ok {
-		in.fail(newError("email_invalid").on(name))
+		in.fail(newError(codeEmailInvalid).on(name))
 	}
 	return address
 }
@@ -133,7 +133,7 @@ func phone(in input, cfg *config, text string, present bool, name string) string
 	}
 	number, ok := contact.Phone(text, cfg.Organization.Profile.Country)
 	if !ok {
-		in.fail(newError("phone_invalid").on(name))
+		in.fail(newError(codePhoneInvalid).on(name))
 	}
 	return number
 }
@@ -143,9 +143,9 @@ func spelled(in input, name, text string) decimal {
 	d, err := parseDecimal(trimBlanks(text))
 	switch {
 	case errors.Is(err, errTooPrecise):
-		in.fail(newError("too_precise").on(name))
+		in.fail(newError(codeTooPrecise).on(name))
 	case errors.Is(err, errTooLarge):
-		in.fail(newError("too_large").on(name))
+		in.fail(newError(codeTooLarge).on(name))
 	case err != nil:
 		in.invalid(name, "debe ser un número")
 	}

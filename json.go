@@ -359,12 +359,12 @@ func (in input) invalid(name, why string) {
 // clean returns a text of a client as it is kept (contract §1): without blanks,
 // tabs and newlines at its ends, at most max code points long and without other
 // control characters, which are refused at the ends too. A blank text is absent.
-// Too long a text is the error of code tooLong, or an invalid field where that is "".
-func (in input) clean(name, text string, max int, tooLong string) (cleaned string, present bool) {
+// Too long a text is the error of code tooLong.
+func (in input) clean(name, text string, max int, tooLong errorCode) (cleaned string, present bool) {
 	text = trimBlanks(text)
 	switch {
 	case len(text) > max && utf8.RuneCountInString(text) > max:
-		if tooLong != "" {
+		if tooLong != codeInvalidField {
 			in.fail(newError(tooLong).on(in.field(name)))
 		} else {
 			in.invalid(name, fmt.Sprintf("no puede superar los %d caracteres", max))
@@ -419,11 +419,11 @@ func (in fields) literal(name string) string {
 
 // text reads a string of at most max code points, as clean keeps it.
 func (in fields) text(name string, max int) (text string, present bool) {
-	return in.textOr(name, max, "")
+	return in.textOr(name, max, codeInvalidField)
 }
 
 // textOr is text with an error code of its own for a text that is too long.
-func (in fields) textOr(name string, max int, tooLong string) (text string, present bool) {
+func (in fields) textOr(name string, max int, tooLong errorCode) (text string, present bool) {
 	text, present = in.rawText(name)
 	if !present {
 		return "", false
@@ -462,9 +462,9 @@ func (in fields) number(name string) (d decimal, present bool) {
 	case nil:
 		return d, true
 	case errTooPrecise:
-		in.fail(newError("too_precise").on(in.field(name)))
+		in.fail(newError(codeTooPrecise).on(in.field(name)))
 	case errTooLarge:
-		in.fail(newError("too_large").on(in.field(name)))
+		in.fail(newError(codeTooLarge).on(in.field(name)))
 	default:
 		in.invalid(name, "debe ser un número")
 	}
@@ -540,7 +540,7 @@ func parseQuery(raw string) (query, error) {
 // text reads a parameter of at most max code points, as clean keeps it.
 func (q query) text(name string, max int) (text string, present bool) {
 	text, _ = q.object.get(name)
-	return q.clean(name, text, max, "")
+	return q.clean(name, text, max, codeInvalidField)
 }
 
 // id reads an identifier, as toID does.
@@ -558,5 +558,5 @@ func (q query) phone(name string) (text string, present bool) {
 	if strings.HasPrefix(text, " ") && number != "" && number[0] != '+' {
 		text = "+" + number
 	}
-	return q.clean(name, text, anyLength, "")
+	return q.clean(name, text, anyLength, codeInvalidField)
 }

@@ -261,10 +261,10 @@ func describe(t *testing.T, err error) string {
 	if !errors.As(err, &e) {
 		t.Fatalf("error %T is not an apiError: %v", err, err)
 	}
-	if e.code == "invalid_field" {
+	if e.code == codeInvalidField {
 		return "invalid_field " + e.field + ": " + e.message
 	}
-	return e.code + " " + e.field
+	return e.code.name + " " + e.field
 }
 
 func TestFields(t *testing.T) {
@@ -274,7 +274,7 @@ func TestFields(t *testing.T) {
 	number := func(in fields) any { v, ok := in.number("amount"); return fmt.Sprint(v, ok) }
 	identity := func(in fields) any { v, ok := in.id("customerId"); return fmt.Sprintf("%v %v", v, ok) }
 	comment := func(in fields) any {
-		v, ok := in.textOr("comment", 500, "comment_too_long")
+		v, ok := in.textOr("comment", 500, codeCommentTooLong)
 		return fmt.Sprint(utf8.RuneCountInString(v), ok)
 	}
 	items := func(in fields) any {
@@ -383,7 +383,7 @@ func TestFieldsFirstFault(t *testing.T) {
 	in := newFields(o)
 	in.fail(nil)
 	if amount, _ := in.number("amount"); amount <= 0 {
-		in.fail(newError("amount_invalid").on("amount"))
+		in.fail(newError(codeAmountInvalid).on("amount"))
 	}
 	in.text("comment", 9)
 	if got := describe(t, in.err); got != "amount_invalid amount" {
@@ -650,7 +650,7 @@ func BenchmarkObject(b *testing.B) {
 		in := newFields(o)
 		in.number("amount")
 		in.text("category", 100)
-		in.textOr("comment", 500, "comment_too_long")
+		in.textOr("comment", 500, codeCommentTooLong)
 		in.id("loyaltyProgramId")
 		in.text("expiresAt", 100)
 		if fault != nil {

@@ -72,6 +72,9 @@ type quota struct {
 	freeAgain instant // when at least one more request will be accepted, or the count falls
 }
 
+// quotaCodes are the errors of windows that are used up.
+var quotaCodes = map[string]errorCode{"minute": codeRateLimitMinute, "day": codeRateLimitDay, "month": codeRateLimitMonth}
+
 func (q *quota) remaining() uint64 { return q.limit - min(q.used, q.limit) }
 
 // An allowance is how all windows of a key stand, with room for them and for
@@ -134,7 +137,7 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 		}
 	}
 	if refused != nil {
-		return rateLimited("rate_limit_"+refused.name, refused.limit, refused.name, refused.freeAgain, now)
+		return rateLimited(quotaCodes[refused.name], refused.limit, refused.name, refused.freeAgain, now)
 	}
 	for i := range after.quotas {
 		after.quotas[i].used++ // which moves no window's end
@@ -156,7 +159,7 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 }
 
 // rateLimited is 429 for who has used up what a window allows.
-func rateLimited(code string, limit uint64, window string, freeAgain, now instant) *apiError {
+func rateLimited(code errorCode, limit uint64, window string, freeAgain, now instant) *apiError {
 	return newError(code).
 		with("limit", limit).with("window", window).with("resetAt", freeAgain).
 		header("Retry-After", strconv.FormatInt(secondsUntil(freeAgain, now), 10))

@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 			errors.As(err, &e)
 			reset := e.context["resetAt"].(instant)
 			if !naive.allows(reset) || naive.allows(reset-1) {
-				t.Fatalf("at %s: %s resets at %s, which is not when a request succeeds again", now, e.code, reset)
+				t.Fatalf("at %s: %s resets at %s, which is not when a request succeeds again", now, e.code.name, reset)
 			}
 			wait, _ := strconv.ParseInt(e.headers.Get("Retry-After"), 10, 64)
 			if after := now + instant(wait*1000); after < reset || after >= reset+1000 {

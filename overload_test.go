@@ -102,7 +102,7 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 	if res.StatusCode == http.StatusServiceUnavailable {
 		var e errorBody
 		if err := json.Unmarshal(body, &e); err != nil || e.Code != "unavailable" || e.StatusCode != res.StatusCode || !res.Close ||
-			e.Message != errorTable["unavailable"].message || e.RequestID != res.Header.Get("X-Request-Id") ||
+			e.Message != codeUnavailable.message || e.RequestID != res.Header.Get("X-Request-Id") ||
 			!madeRequestID.MatchString(e.RequestID) || res.Header.Get("Retry-After") != "1" || res.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("refused with %v %s", res.Header, body)
 		}

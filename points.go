@@ -733,7 +733,7 @@ func (t *txn) credit(a *account, m *movement) error {
 	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires}
 
 	if _, ok := (a.Balance + a.Pending).add(m.Amount); !ok {
-		return newError("too_large").on("amount")
+		return newError(codeTooLarge).on("amount")
 	}
 	left := m.Amount
 	if m.AvailFrom > 0 {
@@ -745,7 +745,7 @@ func (t *txn) credit(a *account, m *movement) error {
 	if isEarning(m.Category) {
 		var ok bool
 		if a.Lifetime, ok = a.Lifetime.add(m.Amount); !ok {
-			return newError("too_large").on("amount")
+			return newError(codeTooLarge).on("amount")
 		}
 		if err := t.addBasis(a, t.now, basis{Points: m.Amount}); err != nil {
 			return err
@@ -765,7 +765,7 @@ func (t *txn) credit(a *account, m *movement) error {
 // in order, or fails with insufficient_balance and takes nothing.
 func (t *txn) debit(a *account, m *movement) error {
 	if m.Amount > a.Balance {
-		return newError("insufficient_balance").with("required", m.Amount).with("available", max(a.Balance, 0))
+		return newError(codeInsufficientBalance).with("required", m.Amount).with("available", max(a.Balance, 0))
 	}
 	uses, err := t.consume(a, m.Amount)
 	if err != nil {
@@ -995,7 +995,7 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 		}
 		debt := min(max(-a.Balance, 0), u.Amount) // what comes back pays it first
 		if _, ok := (a.Balance + a.Pending).add(u.Amount); !ok {
-			return newError("too_large").on("amount")
+			return newError(codeTooLarge).on("amount")
 		}
 		a.Balance += u.Amount
 		if err := t.changeLot(a, l, u.Amount-debt); err != nil {

@@ -117,12 +117,12 @@ func isRefusal(b []byte) bool {
 // refusal is the response that takes the place of net/http's, and its line in
 // the log.
 func (a *api) refusal(theirs []byte) []byte {
-	code := "bad_request"
+	code := codeBadRequest
 	switch string(theirs[len("HTTP/1.1 "):][:3]) {
 	case "417":
-		code = "expectation_failed"
+		code = codeExpectationFailed
 	case "431":
-		code = "headers_too_large"
+		code = codeHeadersTooLarge
 	}
 	answer := &refusalWriter{header: http.Header{}}
 	nothing := new(http.Request) // is known of it

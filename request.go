@@ -132,11 +132,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer x.finish(r)
 	if r.ProtoMajor != 1 { // net/http lets the preface of HTTP/2 through
-		x.fail(newError("bad_request"))
+		x.fail(newError(codeBadRequest))
 		return
 	}
 	if !strings.HasPrefix(r.URL.Path, "/") || path.Clean(r.URL.Path) != r.URL.Path {
-		x.fail(newError("route_not_found")) // else ServeMux would redirect
+		x.fail(newError(codeRouteNotFound)) // else ServeMux would redirect
 		return
 	}
 	a.mux.ServeHTTP(x, r)
@@ -172,7 +172,7 @@ func (x *exchange) finish(r *http.Request) {
 		}
 		x.api.log.Error("panic", "requestId", x.requestID[0], "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
 		if x.status == 0 {
-			x.fail(newError("internal"))
+			x.fail(newError(codeInternal))
 		}
 	}
 	if x.api.lines != nil {
@@ -308,7 +308,7 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 		return c, err
 	}
 	if !c.key.allows(rt.scope) {
-		e := newError("scope_required")
+		e := newError(codeScopeRequired)
 		e.message += rt.scope
 		return c, e
 	}
@@ -318,11 +318,11 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 // refuse counts a 401 against the request's source. One that had too many gets
 // 429 in its place; a good key from there is none the worse for it.
 func (x *exchange) refuse(r *http.Request, err error) error {
-	if publicError(err).status != http.StatusUnauthorized {
+	if publicError(err).code.status != http.StatusUnauthorized {
 		return err
 	}
 	if wait := x.api.refused.take(sourceAddress(r, x.api.trusted), x.request.now); wait > 0 {
-		return rateLimited("rate_limit_source", maxRefusals, "minute", x.request.now+wait, x.request.now)
+		return rateLimited(codeRateLimitSource, maxRefusals, "minute", x.request.now+wait, x.request.now)
 	}
 	return err
 }
@@ -335,24 +335,24 @@ func (x *exchange) readBody(req *request) error {
 		return x.readRetryKey(req)
 	}
 	if !isJSON(req.Header) {
-		return newError("unsupported_media_type")
+		return newError(codeUnsupportedMediaType)
 	}
 	if req.ContentLength > maxBody { // told before the client is asked to go on
-		return newError("body_too_large")
+		return newError(codeBodyTooLarge)
 	}
 	body, err := x.takeBody(req)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return newError("body_too_large")
+		return newError(codeBodyTooLarge)
 	}
 	if errors.Is(err, errUnavailable) {
 		return err
 	}
 	if err != nil {
-		return newError("invalid_json")
+		return newError(codeInvalidJSON)
 	}
 	members, fault := parseObject(body)
 	if fault != nil {
-		return newError("invalid_json").with("reason", fault.reason).with("line", fault.line).with("column", fault.column)
+		return newError(codeInvalidJSON).with("reason", fault.reason).with("line", fault.line).with("column", fault.column)
 	}
 	req.body, req.fields = body, newFields(members)
 	return x.readRetryKey(req)
@@ -566,9 +566,9 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 func (x *exchange) WriteHeader(status int) {
 	delete(x.Header(), "X-Content-Type-Options") // which came with the text
 	if status == http.StatusMethodNotAllowed {
-		x.fail(newError("method_not_allowed"))
+		x.fail(newError(codeMethodNotAllowed))
 	} else {
-		x.fail(newError("route_not_found"))
+		x.fail(newError(codeRouteNotFound))
 	}
 }
 
@@ -578,21 +578,21 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 // cause of anything else is logged.
 func (x *exchange) fail(err error) {
 	e := publicError(err)
-	x.code = e.code
-	if e.status >= 500 && e.code != "clock_unsafe" { // of which one line tells for all
+	x.code = e.code.name
+	if e.code.status >= 500 && e.code != codeClockUnsafe { // of which one line tells for all
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {
 		x.Header()[name] = values
 	}
-	if e.status == http.StatusUnauthorized {
+	if e.code.status == http.StatusUnauthorized {
 		x.Header()["WWW-Authenticate"] = []string{"Bearer"}
 	}
-	body, err := encode(errorBody{e.status, e.code, e.message, x.requestID[0], e.field, e.context})
+	body, err := encode(errorBody{e.code.status, e.code.name, e.message, x.requestID[0], e.field, e.context})
 	if err != nil {
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
-	x.write(e.status, body)
+	x.write(e.code.status, body)
 }
 
 // netHTTPBuffer is how many bytes of a body net/http keeps back: what is

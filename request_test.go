@@ -138,7 +138,7 @@ func TestReadyAgain(t *testing.T) {
 		time.Sleep(flushInterval + time.Millisecond)
 		want(http.StatusOK, "there is space again")
 		same(t, "what is in the store", content(t, mem), before)
-		e.store.Update(ctx, func(tx Tx) error { return newError("customer_not_found") })
+		e.store.Update(ctx, func(tx Tx) error { return newError(codeCustomerNotFound) })
 		want(http.StatusOK, "an update failed for another reason")
 		full.fault.Store(&errBusy)
 		if write() == nil {

@@ -60,7 +60,7 @@ func (t *txn) takeReturn(c *customer, a *account, s *sale, original *id) error {
 	c.TotalSpent, ok1 = c.TotalSpent.sub(s.Total)
 	a.Lifetime, ok2 = a.Lifetime.sub(s.Unearned)
 	if !ok1 || !ok2 {
-		return newError("too_large").on("totalAmount")
+		return newError(codeTooLarge).on("totalAmount")
 	}
 	b.Points = -s.Unearned
 	return t.addBasis(a, at, b)
@@ -76,7 +76,7 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 			return nil, err
 		}
 		if purchase.Customer != c.ID || purchase.Type != typePurchase {
-			return nil, newError("transaction_not_found")
+			return nil, newError(codeTransactionNotFound)
 		}
 		return purchase, nil
 	}
@@ -122,7 +122,7 @@ func (s *sale) whollyReturned() bool {
 // than what has not expired of what was earned, less what they did take.
 func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
 	if !s.countReturn(ret) {
-		return 0, newError("return_exceeds_purchase").with("purchased", s.Total).with("returned", s.Returned)
+		return 0, newError(codeReturnExceedsPurchase).with("purchased", s.Total).with("returned", s.Returned)
 	}
 	if p.Returns == returnsKeep {
 		return 0, nil
@@ -200,7 +200,7 @@ func (t *txn) unlinkedTarget(c *customer, a *account, s *sale) (decimal, error) 
 		segments: func() []string { return keysOf(t.segmentsOf(a)) }, usedOn: func(string) int { return 0 },
 	})
 	if !ok {
-		return 0, newError("too_large").on("totalAmount")
+		return 0, newError(codeTooLarge).on("totalAmount")
 	}
 	return earned.total(), nil
 }
@@ -244,7 +244,7 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 	if a.program.NegativeBalance == negativeDebt {
 		var ok bool
 		if a.Balance, ok = a.Balance.sub(rest); !ok {
-			return newError("too_large").on("totalAmount")
+			return newError(codeTooLarge).on("totalAmount")
 		}
 		rest = 0
 	}

@@ -158,7 +158,7 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 		return nil, err
 	}
 	if c.Status != statusActive {
-		return nil, newError("customer_inactive")
+		return nil, newError(codeCustomerInactive)
 	}
 	a, err := t.account(c, t.cfg.programKey(r.Program))
 	if err != nil {
@@ -171,11 +171,11 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	if len(reasons) > 0 && reasons[0] != reasonNoBalance {
 		switch reasons[0] {
 		case reasonNoStock:
-			return nil, newError("reward_out_of_stock")
+			return nil, newError(codeRewardOutOfStock)
 		case reasonLimit:
-			return nil, newError("redemption_limit_reached")
+			return nil, newError(codeRedemptionLimitReached)
 		}
-		return nil, newError("reward_unavailable").with("reasons", reasons)
+		return nil, newError(codeRewardUnavailable).with("reasons", reasons)
 	}
 	x := &redemption{
 		ID: t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
@@ -216,7 +216,7 @@ func (t *txn) reward(rid id) (*reward, error) {
 	if r := t.cfg.reward(rid); r != nil {
 		return r, nil
 	}
-	return nil, newError("reward_not_found")
+	return nil, newError(codeRewardNotFound)
 }
 
 // countRedemption adds to how often the reward was redeemed, by all and by
@@ -288,7 +288,7 @@ func (t *txn) redemption(xid id) (*redemption, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, newError("redemption_not_found")
+		return nil, newError(codeRedemptionNotFound)
 	}
 	return t.redemptionAt(seq)
 }
@@ -301,7 +301,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 		return nil, err
 	}
 	if x.CancelledAt != 0 {
-		return nil, newError("redemption_not_cancellable")
+		return nil, newError(codeRedemptionNotCancellable)
 	}
 	c, err := t.activeCustomer(x.Customer)
 	if err != nil {

@@ -16,7 +16,7 @@ func (s *shop) redeem(cust id, reward string) (*redemption, error) {
 				return t.redeem(cust, r.ID, "")
 			}
 		}
-		return nil, newError("reward_not_found")
+		return nil, newError(codeRewardNotFound)
 	})
 }
 

@@ -215,7 +215,7 @@ func (t *txn) sale(saleID id) (*sale, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, newError("transaction_not_found")
+		return nil, newError(codeTransactionNotFound)
 	}
 	return t.saleAt(seq)
 }
@@ -278,7 +278,7 @@ func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
 // registerSaleOf is registerSale for a customer who was found already.
 func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) {
 	if c.Status != statusActive {
-		return nil, nil, newError("customer_inactive")
+		return nil, nil, newError(codeCustomerInactive)
 	}
 	a, err := t.account(c, t.cfg.programNumber(c.Program))
 	if err != nil {
@@ -370,10 +370,10 @@ func (t *txn) takePurchase(c *customer, a *account, s *sale) error {
 		return uses.err
 	}
 	if !ok {
-		return newError("too_large").on("totalAmount")
+		return newError(codeTooLarge).on("totalAmount")
 	}
 	if c.TotalSpent, ok = c.TotalSpent.add(s.Total); !ok {
-		return newError("too_large").on("totalAmount")
+		return newError(codeTooLarge).on("totalAmount")
 	}
 	c.Purchases++
 	c.LastSaleAt = max(c.LastSaleAt, t.now)

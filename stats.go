@@ -248,7 +248,7 @@ func (t *txn) statistics(q statsQuery) (*statistics, error) {
 		}
 	}
 	if len(programs) == 0 {
-		return nil, newError("program_not_found")
+		return nil, newError(codeProgramNotFound)
 	}
 	s := &statistics{total: period{from: q.from, to: q.to}, periods: splitDays(q)}
 	for _, p := range programs {

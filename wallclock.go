@@ -160,7 +160,7 @@ func (c *wallClock) now() time.Time {
 }
 
 // errClockUnsafe refuses what would be written by a wrong clock.
-func errClockUnsafe() *apiError { return newError("clock_unsafe").header("Retry-After", "60") }
+func errClockUnsafe() *apiError { return newError(codeClockUnsafe).header("Retry-After", "60") }
 
 // forWriting is the moment that a write carries, or clock_unsafe.
 func (c *wallClock) forWriting() (instant, error) {
