@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -138,9 +139,11 @@ func (t watchedTx) Delete(key []byte) error {
 	return t.Tx.Delete(key)
 }
 
-// isSetting tells whether a key is of settings: they are a and o in model.go.
+var settingLetters = lettersOf(setting)
+
+// isSetting reports whether a key is of settings.
 func isSetting[S string | []byte](key S) bool {
-	return len(key) > 0 && (key[0] == 'a' || key[0] == 'o')
+	return len(key) > 0 && strings.IndexByte(settingLetters, key[0]) >= 0
 }
 
 // look counts the update before its first write of settings.

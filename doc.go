@@ -76,7 +76,7 @@
 // # The model
 //
 //	codec.go             how records are spelled
-//	model.go             every key of the store
+//	model.go             every table of the store, and its keys
 //	ledger.go            hashes of movements
 //	sets.go              sets of customers' numbers
 //	pack.go              how answers are kept short

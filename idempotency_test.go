@@ -62,7 +62,7 @@ func TestReplays(t *testing.T) {
 		s.pass(48 * time.Hour)
 		s.swept()
 		for _, e := range s.entries() {
-			if table := tableOf(e.Key); table == "i" || table == "I1" {
+			if table := tableName(e.Key); table == "i" || table == "I1" {
 				t.Fatalf("a replay is left after the sweep: %x", e.Key)
 			}
 		}
@@ -123,7 +123,7 @@ func TestDropReplays(t *testing.T) {
 	}
 	have := map[string]int{}
 	for _, e := range s.entries() {
-		have[tableOf(e.Key)]++
+		have[tableName(e.Key)]++
 	}
 	if have["i"] != 1 || have["I1"] != 2 {
 		t.Errorf("%d replays and %d names are left, want 1 and 2", have["i"], have["I1"])

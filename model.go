@@ -1,70 +1,253 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"iter"
+	"strings"
 )
 
 // What sello keeps, as keys of the store. Numbers in keys are fixed width,
 // most significant byte first, so that bytewise order is numeric order.
-// `org` is the organization's number (4 bytes), `prog` the program's (4),
-// `cust` the customer's id (16), times are milliseconds (8), days are 4.
 // Sequences count from 1 without holes: the last one given is the total, and
 // any page of a list is one seek.
-//
-// Primary: lost means lost.
-//
-//	v                            → schema version (schema.go)
-//	o 'n'                        → how many organizations there are
-//	o 'c' org                    → configuration (JSON)
-//	a hash(32)                   → API key (JSON), by the SHA-256 of the key
-//	c org cust 0                 → customer
-//	c org cust 1 prog            → account: balance, pending, lifetime, lots while they are few, chain of movements
-//	c org cust 2 prog expiry seq → lot that is available, of an account with many; seq is its credit's
-//	c org cust 3 prog from seq   → lot that is pending until from, of an account with many
-//	m org seq                    → movement
-//	t org seq                    → sale
-//	r org seq                    → redemption
-//	i org number                 → replay: the answer to a POST (idempotency.go)
-//	I org, I org slice name      → where replays are, by name (idempotency.go)
-//	q org                        → number of the next customer to count anew (recount.go)
-//	u keyID(16)                  → usage of an API key: day, month, last used
-//
-// Secondary: written with the primary data, and recomputed and compared by
-// `sello verify`.
-//
-//	o 's' slug                   → org
-//	k org keyID(16)              → hash(32)
-//	p kind value 0 org           → cust, person id; kind is 'e' e-mail, 'p' phone
-//	c org cust 4 prog expiry     → sum of what is left in available lots of that expiry, where the account has many
-//	c org cust 5 prog day        → earned, spent and purchases of a day that a rolling tier window still holds, where the account has many
-//	c org cust 6 prog day rule   → times the rule, by its key, was used by the customer on a day; only of late
-//	c org cust 7 reward(16)      → redemptions of the reward by the customer, cancelled ones not counted
-//	d due org cust prog          → nothing; the account changes by itself at due
-//	n org                        → counters: the last of each sequence; the latest moment written (primary)
-//	l org 'c' n                  → cust; customers in the order they came
-//	l org 'p' n, l org 'r' n     → seq of the sale; purchases, returns
-//	T org id(16)                 → seq of the sale
-//	R org id(16)                 → seq of the redemption
-//	w org code                   → seq of the redemption
-//	x org hash(16) seq           → nothing; sales by the hash of their externalId
-//	s org reward(16)             → redemptions of the reward, cancelled ones not counted
-//	g org                        → how many customers are in the search index
-//	g org block gram             → where in the texts of the block's customers the gram occurs (grams.go)
-//	h org time seq               → kind of the sale, 'p' or 'r', and its customer's number (4); sales by when they happened
-//	e org level slot             → how many purchases and returns were in a slot of time (salelog.go)
-//	j org part number            → customers and moments of all sales, in blocks (salelog.go)
-//	f org part end block         → how many sales customers had among the first so many (salelog.go)
-//	y org prog day               → tally of the day (stats.go)
-//	z org prog span day block    → customers who bought on the day or in the month (stats.go)
-//	b org prog tier              → how many customers are in the tier (stats.go)
 //
 // What belongs to one customer lies together under `c org cust`, so that a
 // write of points changes neighbouring keys; movements, sales and replays
 // grow at their end.
 
-// denseTables grow at the end of each organization's part alone, or nearly so.
-const denseTables = "hijlmrt"
+// A table is the entries whose keys have one shape.
+type table int
+
+const (
+	tableVersion table = iota
+	tableOrganizations
+	tableConfigurations
+	tableSlugs
+	tableAPIKeys
+	tableKeyList
+	tableUsage
+	tableProfiles
+	tableAccounts
+	tableLots
+	tablePending
+	tableExpiring
+	tableBases
+	tableRuleUses
+	tableRewardUses
+	tableIdentities
+	tableMovements
+	tableDue
+	tableSales
+	tableRedemptions
+	tableRewardCounts
+	tableReplays
+	tableReplaySlices
+	tableReplayNames
+	tableRecounts
+	tableCounters
+	tableCustomers
+	tablePurchases
+	tableReturns
+	tableSalesByID
+	tableRedemptionsByID
+	tableCodes
+	tableExternalIDs
+	tableIndexed
+	tableSearch
+	tableSalesByTime
+	tableSlots
+	tableSaleLog
+	tableTotals
+	tableTallies
+	tableActive
+	tableTiers
+	manyTables
+)
+
+// A trait is something that is to be known of a table beside its keys.
+type trait uint8
+
+const (
+	primary trait = 1 << iota // lost means lost; the other tables follow from primary ones, and are written with them
+	dense                     // grows at the end of each organization's part alone, or nearly so
+	setting                   // of its letter, all are settings, which are kept between requests (cache.go)
+)
+
+// tables declares every table: the shape of its keys, whose parts are those of
+// keyWidths; its name, with which its row in docs/file-format.md begins; its
+// traits. Where a shape says org, the part of a key is that organization, but for
+// identities, which are looked up across organizations.
+var tables = [manyTables]struct {
+	shape  string
+	name   string
+	traits trait
+}{
+	tableVersion:         {"v", "schema version", primary}, // schema.go
+	tableOrganizations:   {"o 'n'", "number of organizations", primary | setting},
+	tableConfigurations:  {"o 'c' org", "configuration", primary | setting}, // JSON
+	tableSlugs:           {"o 's' slug", "organization by slug", setting},
+	tableAPIKeys:         {"a hash(32)", "API key", primary | setting}, // JSON, by the SHA-256 of the key
+	tableKeyList:         {"k org keyID", "API key by id", 0},          // its hash
+	tableUsage:           {"u keyID", "usage of a key", primary},       // day, month, last used
+	tableProfiles:        {"c org cust 0", "customer", primary},
+	tableAccounts:        {"c org cust 1 prog", "account", 0},                              // balance, pending, lifetime, lots while they are few, chain of movements
+	tableLots:            {"c org cust 2 prog expiry seq", "available lot", 0},             // where the account has many; seq is its credit's
+	tablePending:         {"c org cust 3 prog from seq", "pending lot", 0},                 // the same, until from
+	tableExpiring:        {"c org cust 4 prog expiry", "sum of the available lots", 0},     // of that expiry, where the account has many
+	tableBases:           {"c org cust 5 prog day", "day of a rolling tier window", 0},     // earned, spent and purchases while a rolling window holds it, where the account has many
+	tableRuleUses:        {"c org cust 6 prog day rule", "use of a rule", 0},               // by its key, by a customer on a day; only of late
+	tableRewardUses:      {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
+	tableIdentities:      {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
+	tableMovements:       {"m org seq", "movement", primary | dense},
+	tableDue:             {"d due org cust prog", "due account", 0}, // nothing; the account changes by itself at due
+	tableSales:           {"t org seq", "sale", primary | dense},
+	tableRedemptions:     {"r org seq", "redemption", primary | dense},
+	tableRewardCounts:    {"s org reward", "redemptions of a reward", 0},       // cancelled ones not counted
+	tableReplays:         {"i org number", "replay", primary | dense},          // the answer to a POST (idempotency.go)
+	tableReplaySlices:    {"I org", "slices of replays", primary},              // where replays are, by name
+	tableReplayNames:     {"I org slice name", "name of a replay", primary},    // its number
+	tableRecounts:        {"q org", "next customer to recount", primary},       // by number (recount.go)
+	tableCounters:        {"n org", "counters", 0},                             // the last of each sequence; the latest moment written, which is primary
+	tableCustomers:       {"l org 'c' n", "list of customers", dense},          // cust, in the order they came
+	tablePurchases:       {"l org 'p' n", "list of purchases", dense},          // seq of the sale
+	tableReturns:         {"l org 'r' n", "list of returns", dense},            // seq of the sale
+	tableSalesByID:       {"T org id", "sale by id", 0},                        // seq
+	tableRedemptionsByID: {"R org id", "redemption by id", 0},                  // seq
+	tableCodes:           {"w org code", "redemption by code", 0},              // seq
+	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},      // nothing
+	tableIndexed:         {"g org", "size of the search index", 0},             // how many customers are in it
+	tableSearch:          {"g org block gram", "search index", 0},              // where in the texts of the block's customers the gram occurs (grams.go)
+	tableSalesByTime:     {"h org time seq", "sale by time", dense},            // its kind, 'p' or 'r', and its customer's number (4)
+	tableSlots:           {"e org level slot", "slot of time", 0},              // how many purchases and returns were in it (salelog.go)
+	tableSaleLog:         {"j org part block", "log of sales", dense},          // their customers and moments, in blocks (salelog.go)
+	tableTotals:          {"f org part end [block]", "totals of sales", 0},     // how many customers had among the first so many (salelog.go)
+	tableTallies:         {"y org prog day", "tally of a day", 0},              // stats.go
+	tableActive:          {"z org prog span day block", "active customers", 0}, // who bought on the day or in the month (stats.go)
+	tableTiers:           {"b org prog tier", "customers in a tier", 0},        // how many (stats.go)
+}
+
+// keyWidths are how many bytes the parts of keys have; text, which has none, ends
+// with the key or before a zero. A part in brackets may be missing.
+var keyWidths = map[string]int{
+	"kind": 1, "level": 1, "part": 1, "span": 1,
+	"block": 4, "day": 4, "org": 4, "prog": 4,
+	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
+	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "reward": 16, "hash(32)": 32,
+	"code": 0, "gram": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
+}
+
+// A keyPart is a part of a table's keys.
+type keyPart struct {
+	name     string // "" where it is fixed
+	fixed    byte
+	width    int // 0: text
+	optional bool
+}
+
+// keyParts are what the shapes say.
+var keyParts = func() (all [manyTables][]keyPart) {
+	for t, declared := range tables {
+		for i, word := range strings.Fields(declared.shape) {
+			p := keyPart{width: 1}
+			switch {
+			case i == 0:
+				p.fixed = word[0]
+			case word[0] == '\'':
+				p.fixed = word[1]
+			case word[0] >= '0' && word[0] <= '9':
+				p.fixed = word[0] - '0'
+			default:
+				p.name = strings.Trim(word, "[]")
+				p.optional = p.name != word
+				known := false
+				if p.width, known = keyWidths[p.name]; !known {
+					panic("no width of " + word)
+				}
+			}
+			all[t] = append(all[t], p)
+		}
+	}
+	return all
+}()
+
+// lettersOf are the letters of the tables that have a trait.
+func lettersOf(of trait) (letters string) {
+	for _, declared := range tables {
+		if letter := declared.shape[:1]; declared.traits&of != 0 && !strings.Contains(letters, letter) {
+			letters += letter
+		}
+	}
+	return letters
+}
+
+// denseTables is for disk.Options.
+var denseTables = lettersOf(dense)
+
+// fixed is what all keys of the table begin with.
+func (t table) fixed() (k key) {
+	for _, p := range keyParts[t] {
+		if p.name != "" {
+			break
+		}
+		k = k.byte(p.fixed)
+	}
+	return k
+}
+
+// org is where the organization's number is in keys of the table: so many bytes
+// after their begin, or before their end where that is negative; 0: nowhere.
+func (t table) org() (at int) {
+	for i, p := range keyParts[t] {
+		switch {
+		case p.name == "org":
+			return at
+		case p.width == 0 && i < len(keyParts[t])-1: // it ends with a zero and org
+			return -4
+		}
+		at += p.width
+	}
+	return 0
+}
+
+// in is what keys of the table begin with in an organization, whose number follows
+// their letter.
+func (t table) in(org uint32) key {
+	k := orgKey(keyParts[t][0].fixed, org)
+	if p := keyParts[t]; len(p) > 2 && p[2].name == "" {
+		k = k.byte(p[2].fixed)
+	}
+	return k
+}
+
+// has reports whether k has the shape of the table's keys.
+func (t table) has(k []byte) bool {
+	for i, p := range keyParts[t] {
+		switch {
+		case p.width == 0 && i+1 < len(keyParts[t]):
+			k = k[max(bytes.IndexByte(k, 0), 0):]
+		case p.width == 0:
+			return len(k) > 0
+		case len(k) < p.width:
+			return p.optional && len(k) == 0
+		case p.name == "" && k[0] != p.fixed:
+			return false
+		default:
+			k = k[p.width:]
+		}
+	}
+	return len(k) == 0
+}
+
+// tableOf finds the table that a key belongs to.
+func tableOf(k []byte) (table, bool) {
+	for t := range manyTables {
+		if t.has(k) {
+			return t, true
+		}
+	}
+	return manyTables, false
+}
 
 // A key is built from its parts in order.
 type key []byte

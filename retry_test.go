@@ -147,7 +147,7 @@ func tablesOf(t *testing.T, s Store) (all map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maps.DeleteFunc(all, func(k, _ string) bool { return tableOf([]byte(k)) == "u" })
+	maps.DeleteFunc(all, func(k, _ string) bool { return tableName([]byte(k)) == "u" })
 	return all
 }
 
@@ -158,7 +158,7 @@ func whatChanged(before, after map[string]string) (answer, effect bool) {
 		if old, ok := before[k]; ok && old == v {
 			continue
 		}
-		switch tableOf([]byte(k)) {
+		switch tableName([]byte(k)) {
 		case "i", "I", "I1":
 			answer = true
 		case "n":

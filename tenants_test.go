@@ -445,35 +445,27 @@ func (s *street) used() []id {
 }
 
 // owner is whose an entry of the store is; 0 for what all share. It fails for
-// a table that model.go does not draw.
+// a table that model.go does not declare.
 func owner(e Entry) (uint32, error) {
-	k := e.Key
-	switch k[0] {
-	case 'v', 'u': // usage is written by the limiter, for none of these requests
-		return 0, nil
-	case 'o':
-		switch k[1] {
-		case 'c':
-			return binary.BigEndian.Uint32(k[2:]), nil
-		case 's':
-			return uint32(uintIn(e.Value)), nil
-		}
-		return 0, nil
-	case 'a':
+	of, ok := tableOf(e.Key)
+	if !ok {
+		return 0, fmt.Errorf("key %x is of no table", e.Key)
+	}
+	switch at := of.org(); {
+	case of == tableSlugs:
+		return uint32(uintIn(e.Value)), nil
+	case of == tableAPIKeys:
 		key, err := parseAPIKey(e.Value)
 		if err != nil {
 			return 0, err
 		}
 		return key.Org, nil
-	case 'd':
-		return binary.BigEndian.Uint32(k[9:]), nil
-	case 'p':
-		return binary.BigEndian.Uint32(k[len(k)-4:]), nil
+	case at > 0:
+		return uint32In(e.Key[at:]), nil
+	case at < 0:
+		return uint32In(e.Key[len(e.Key)+at:]), nil
 	}
-	if !strings.ContainsRune("cmtriIqknlTRwxsghejfyzb", rune(k[0])) {
-		return 0, fmt.Errorf("table %q: whose is it?", k[0])
-	}
-	return binary.BigEndian.Uint32(k[1:]), nil
+	return 0, nil // usage is written by the limiter, for none of these requests
 }
 
 // changed yields what one state has and the other has not, or has otherwise.

@@ -186,8 +186,8 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex}
 	for _, t := range tablesOfOne {
-		if tables[t].scanned {
-			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, orgKey(tables[t].letter, w.org).text(tables[t].kind)) })
+		if comparisons[t].scanned {
+			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, t.in(w.org)) })
 		}
 	}
 	found, err := v.inParallel(len(tasks), func(w *verifier, i int) error { return tasks[i](w) })

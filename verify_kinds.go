@@ -1,78 +1,56 @@
 package main
 
-// A table is one of those that a verification compares. The last ones are none of
-// the store's: they are sums of the same kind over something that two parts of a
-// verification both see.
-type table int
-
+// Beside tables of the store, a verification compares sums of the same kind over
+// something that two of its parts both see.
 const (
-	tableSlugs table = iota
-	tableIdentities
-	tableDue
-	tableAPIKeys
-	tableMovements
-	tableSales
-	tableRedemptions
-	tableCustomers
-	tablePurchases
-	tableReturns
-	tableSalesByID
-	tableRedemptionsByID
-	tableCodes
-	tableExternalIDs
-	tableRewardCounts
-	tableSearch
-	tableKeyList
-	tableSalesByTime
-	tableSlots
-	tableSaleLog
-	tableTotals
-	tableTallies
-	tableActive
-	tableTiers
-	tableRecords
-	tableRewardUses // those records of customers that say how often they redeemed a reward
-	tableSellers    // the customer of each sale
-	tableRedeemed   // the debit of each redemption
-	manyTables
+	tableRecords  = manyTables + iota // all that is kept under customers
+	tableSellers                      // the customer of each sale
+	tableRedeemed                     // the debit of each redemption
+	manySums
 )
 
-// tables say how each is compared.
-var tables = [manyTables]struct {
-	name    string // in Spanish; "" where no problem names it
-	letter  byte   // of an organization's table
-	kind    string // what follows the organization in its keys
-	scanned bool   // by scanTable; else its records are counted where they are read
+// comparisons are the tables that are compared, and how.
+var comparisons = [manySums]struct {
+	scanned bool // by scanTable; else its records are counted where they are read
+	untold  bool // no problem names it
 	compare comparison
 }{
-	tableSlugs:           {name: "slugs", compare: byEntry},
-	tableIdentities:      {name: "identidades"},
-	tableDue:             {name: "cambios por venir"},
-	tableAPIKeys:         {name: "API keys", compare: byCount},
-	tableMovements:       {name: "movimientos", letter: 'm', compare: byCount},
-	tableSales:           {name: "ventas de clientes", letter: 't', compare: byCount},
-	tableRedemptions:     {name: "canjes", letter: 'r', compare: byCount},
-	tableCustomers:       {name: "clientes", letter: 'l', kind: "c", scanned: true},
-	tablePurchases:       {name: "compras", letter: 'l', kind: "p", scanned: true},
-	tableReturns:         {name: "devoluciones", letter: 'l', kind: "r", scanned: true},
-	tableSalesByID:       {name: "ventas por id", letter: 'T', scanned: true},
-	tableRedemptionsByID: {name: "canjes por id", letter: 'R', scanned: true},
-	tableCodes:           {name: "códigos", letter: 'w', scanned: true},
-	tableExternalIDs:     {name: "externalIds", letter: 'x', scanned: true},
-	tableRewardCounts:    {name: "canjes por recompensa", letter: 's', scanned: true, compare: byEntry},
-	tableSearch:          {name: "índice de búsqueda", letter: 'g', scanned: true, compare: byContent},
-	tableKeyList:         {name: "lista de API keys", letter: 'k', scanned: true, compare: byCount},
-	tableSalesByTime:     {name: "ventas por fecha", letter: 'h', scanned: true},
-	tableSlots:           {name: "tramos de tiempo", letter: 'e', scanned: true, compare: byContent},
-	tableSaleLog:         {name: "registro de ventas", letter: 'j', scanned: true, compare: byEntry},
-	tableTotals:          {name: "totales de clientes", letter: 'f', scanned: true, compare: byEntry},
-	tableTallies:         {name: "estadísticas", letter: 'y', scanned: true, compare: byEntry},
-	tableActive:          {name: "clientes activos", letter: 'z', scanned: true, compare: byContent},
-	tableTiers:           {name: "niveles", letter: 'b', scanned: true, compare: byEntry},
-	tableRecords:         {name: "registros de clientes", letter: 'c', compare: byCount},
-	tableRewardUses:      {compare: byContent},
-	tableSellers:         {compare: byContent},
-	tableRedeemed:        {compare: byContent},
+	tableSlugs:           {compare: byEntry},
+	tableIdentities:      {},
+	tableDue:             {},
+	tableAPIKeys:         {compare: byCount},
+	tableMovements:       {compare: byCount},
+	tableSales:           {compare: byCount},
+	tableRedemptions:     {compare: byCount},
+	tableCustomers:       {scanned: true},
+	tablePurchases:       {scanned: true},
+	tableReturns:         {scanned: true},
+	tableSalesByID:       {scanned: true},
+	tableRedemptionsByID: {scanned: true},
+	tableCodes:           {scanned: true},
+	tableExternalIDs:     {scanned: true},
+	tableRewardCounts:    {scanned: true, compare: byEntry},
+	tableSearch:          {scanned: true, compare: byContent}, // with tableIndexed
+	tableKeyList:         {scanned: true, compare: byCount},
+	tableSalesByTime:     {scanned: true},
+	tableSlots:           {scanned: true, compare: byContent},
+	tableSaleLog:         {scanned: true, compare: byEntry},
+	tableTotals:          {scanned: true, compare: byEntry},
+	tableTallies:         {scanned: true, compare: byEntry},
+	tableActive:          {scanned: true, compare: byContent},
+	tableTiers:           {scanned: true, compare: byEntry},
+	tableRecords:         {compare: byCount},
+	tableRewardUses:      {untold: true, compare: byContent},
+	tableSellers:         {untold: true, compare: byContent},
+	tableRedeemed:        {untold: true, compare: byContent},
+}
+
+// inWords is the name of what is compared.
+func (t table) inWords() string {
+	if t == tableRecords {
+		return "registros de clientes"
+	}
+	return tableWords[t]
 }
 
 // A comparison is how what is in a table is compared with what should be.
@@ -96,7 +74,7 @@ var (
 	}
 )
 
-type tableSet [manyTables]bool
+type tableSet [manySums]bool
 
 func (s *tableSet) join(o *tableSet) {
 	for t := range s {
@@ -106,8 +84,8 @@ func (s *tableSet) join(o *tableSet) {
 
 // alwaysCareful are the tables whose entries are looked up in any case.
 func alwaysCareful() (s tableSet) {
-	for t := range tables {
-		s[t] = tables[t].compare == byEntry
+	for t, c := range comparisons {
+		s[t] = c.compare == byEntry
 	}
 	return s
 }

@@ -34,8 +34,8 @@ type verifyRun struct {
 // findings are what a part of a verification has found.
 type findings struct {
 	problems   []string
-	want, have [manyTables]tableSum
-	missed     [manyTables]bool // an entry of it was told to be missing
+	want, have [manySums]tableSum
+	missed     [manySums]bool // an entry of it was told to be missing
 	doubted    tableSet
 
 	ledger  ledgerState
@@ -258,7 +258,7 @@ func (v *verifier) hashNumber(k []byte, n uint64) uint64 {
 // has says that a table must have an entry.
 func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	v.want[t].add(v.hash(k, value))
-	if !v.run.careful[t] && tables[t].compare != byCount {
+	if !v.run.careful[t] && comparisons[t].compare != byCount {
 		return nil
 	}
 	kept, ok, err := v.Get(k)
@@ -267,7 +267,7 @@ func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	}
 	if !ok || !bytes.Equal(kept, value) {
 		v.missed[t] = true
-		v.problem("%v: falta o difiere en %s", what, tables[t].name)
+		v.problem("%v: falta o difiere en %s", what, t.inWords())
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"strings"
 )
 
 // scanTable adds up what is in a table, of which the keys have a prefix.
@@ -15,9 +14,9 @@ func (v *verifier) scanTable(t table, prefix key) error {
 			return err
 		}
 		switch {
-		case tables[t].compare == byCount:
+		case comparisons[t].compare == byCount:
 			v.have[t].entries++
-		case tables[t].compare == byContent && !v.run.careful[t]:
+		case comparisons[t].compare == byContent && !v.run.careful[t]:
 			v.have[t].entries++
 			if !v.addContent(t, e) {
 				v.doubt(t)
@@ -90,13 +89,13 @@ func (v *verifier) addActive(e Entry) bool {
 func (v *verifier) compareTables(list []table) {
 	for _, t := range list {
 		want, have := v.want[t], v.have[t]
-		careful, how := v.run.careful[t], tables[t].compare
+		careful, how := v.run.careful[t], comparisons[t].compare
 		switch {
-		case tables[t].name == "" && careful: // the records that made it doubtful were looked at one by one
+		case comparisons[t].untold && careful: // the records that made it doubtful were looked at one by one
 		case how == byCount || careful && want.entries != have.entries:
-			equal(v, subject{kind: "entradas de " + tables[t].name}, "", have.entries, want.entries)
+			equal(v, subject{kind: "entradas de " + t.inWords()}, "", have.entries, want.entries)
 		case careful && want.sum != have.sum && !v.missed[t]:
-			v.problem("entradas de %s: no son las que deberían", tables[t].name)
+			v.problem("entradas de %s: no son las que deberían", t.inWords())
 		case careful:
 		case want.sum != have.sum || how == bySum && want != have:
 			v.doubt(t)
@@ -104,38 +103,25 @@ func (v *verifier) compareTables(list []table) {
 	}
 }
 
-// Tables in which something may be that belongs to none of the others, and those
-// of organizations.
-const (
-	lettersOfAll = "vapdu"
-	lettersOfOne = "cmtriIqknlTRwxsghejfyzb"
-)
-
 // A keySpan is the keys from one on, before another.
 type keySpan struct{ from, to key }
 
 // knownSpans are where there may be entries when there are so many
 // organizations, in order.
 func knownSpans(organizations uint32) (known []keySpan) {
-	ofEach := func(prefix key) {
-		known = append(known, keySpan{slices.Clone(prefix).u32(1), slices.Clone(prefix).u32(organizations + 1)})
-	}
-	for letter := range 256 {
-		whole := newKey(byte(letter))
+	for t := range manyTables {
+		k := t.fixed()
 		switch {
-		case letter == 'o':
-			number := whole.byte('n')
-			ofEach(newKey('o').byte('c'))
-			known = append(known, keySpan{number, slices.Clone(number).byte(0)})
-			slugs := newKey('o').byte('s')
-			known = append(known, keySpan{slugs, slugs.after()})
-		case strings.IndexByte(lettersOfAll, byte(letter)) >= 0:
-			known = append(known, keySpan{whole, whole.after()})
-		case strings.IndexByte(lettersOfOne, byte(letter)) >= 0:
-			ofEach(whole)
+		case t.org() == len(k):
+			known = append(known, keySpan{slices.Clone(k).u32(1), slices.Clone(k).u32(organizations + 1)})
+		case len(k) == len(keyParts[t]): // it is a key
+			known = append(known, keySpan{k, slices.Clone(k).byte(0)})
+		default:
+			known = append(known, keySpan{k, k.after()})
 		}
 	}
-	return known
+	slices.SortFunc(known, func(a, b keySpan) int { return bytes.Compare(a.from, b.from) })
+	return slices.CompactFunc(known, func(a, b keySpan) bool { return bytes.Equal(a.from, b.from) })
 }
 
 // strays looks for entries of a table or an organization that there is not. It

@@ -109,8 +109,9 @@ func (s *shop) seen(all memTx) bool {
 	return err != nil || len(report.Problems) > 0
 }
 
-// tableOf names the table that a key belongs to, as model.go draws it.
-func tableOf(k []byte) string {
+// tableName is a short name of what a key belongs to: its table's letter, and what
+// tells it from others of that letter.
+func tableName(k []byte) string {
 	switch k[0] {
 	case 'o', 'l':
 		i := 1
@@ -141,21 +142,32 @@ var unseen = map[string]string{
 	"q":  "is there while customers are counted anew",
 }
 
+// TestVerifyTables: the shop has entries of every table, and each entry is of one
+// table alone.
 func TestVerifyTables(t *testing.T) {
 	s := newRichShop(t)
-	all := s.entries()
-	have := map[string]bool{}
-	for _, e := range all {
-		have[tableOf(e.Key)] = true
-	}
-	for _, table := range strings.Fields("v on oc os a c0 c1 c2 c3 c4 c5 c6 c7 m t r i I I1 u k p d n lc lp lr T R w x s g h e j0 j1 j2 j3 f0 f1 y z b") {
-		if !have[table] {
-			t.Errorf("no entry of table %s", table)
+	have, names := map[table]bool{}, map[string]bool{}
+	for _, e := range s.entries() {
+		found, ok := tableOf(e.Key)
+		if !ok {
+			t.Errorf("entry %x has the shape of no table", e.Key)
 		}
-		delete(have, table)
+		for other := found + 1; other < manyTables; other++ {
+			if other.has(e.Key) {
+				t.Errorf("entry %x has the shapes of %q and %q", e.Key, tables[found].shape, tables[other].shape)
+			}
+		}
+		have[found], names[tableName(e.Key)] = true, true
 	}
-	for table := range have {
-		t.Errorf("table %s is new here", table)
+	for at, declared := range tables {
+		if !have[table(at)] && table(at) != tableRecounts { // which is there while customers are counted anew
+			t.Errorf("no entry of table %q", declared.shape)
+		}
+	}
+	for _, part := range strings.Fields("j0 j1 j2 j3 f0 f1") {
+		if !names[part] {
+			t.Errorf("no entry of part %s", part)
+		}
 	}
 }
 
@@ -164,7 +176,7 @@ func TestVerifySeesMissing(t *testing.T) {
 	s := newRichShop(t)
 	all := s.entries()
 	for i, e := range all {
-		table := tableOf(e.Key)
+		table := tableName(e.Key)
 		if n, err := decodeRecord[counters](e.Value); table == "n" && err == nil && *n == (counters{Latest: n.Latest}) {
 			continue // there is nothing yet to count
 		}
@@ -179,7 +191,7 @@ func TestVerifySeesStrays(t *testing.T) {
 	s := newRichShop(t)
 	all := s.entries()
 	for _, e := range all {
-		table := tableOf(e.Key)
+		table := tableName(e.Key)
 		if table == "v" {
 			continue
 		}
@@ -187,12 +199,12 @@ func TestVerifySeesStrays(t *testing.T) {
 		neighbour := bytes.Clone(e.Key)
 		neighbour[len(neighbour)-1]++
 		strays := []key{neighbour}
-		if strings.Contains("cmtrknlTRwxsghejfyzb", table[:1]) {
+		if of, _ := tableOf(e.Key); of.org() == 1 {
 			strays = append(strays, append(orgKey(e.Key[0], 77), e.Key[5:]...))
 		}
 		for _, stray := range strays {
 			place, there := all.find(stray)
-			if there || unseen[table] != "" && unseen[tableOf(stray)] != "" {
+			if there || unseen[table] != "" && unseen[tableName(stray)] != "" {
 				continue
 			}
 			if !s.seen(slices.Insert(slices.Clone(all), place, Entry{Key: stray, Value: e.Value})) {
@@ -242,7 +254,7 @@ func TestVerifySeesChanges(t *testing.T) {
 	}
 	caught := map[string]bool{} // by field: was any change of it seen?
 	for i, e := range all {
-		table := tableOf(e.Key)
+		table := tableName(e.Key)
 		fields := mutable{"value": append(bytes.Clone(e.Value[:max(len(e.Value)-1, 0)]), 77)}
 		if kinds[table] != nil {
 			fields = kinds[table](e.Value)
@@ -336,7 +348,7 @@ func TestVerifyImpossibleNumber(t *testing.T) {
 	s := newRichShop(t)
 	for _, number := range []uint64{0, 1 << 40} {
 		all := slices.Clone(s.entries())
-		i := slices.IndexFunc(all, func(e Entry) bool { return tableOf(e.Key) == "c0" })
+		i := slices.IndexFunc(all, func(e Entry) bool { return tableName(e.Key) == "c0" })
 		c, err := decodeRecord[customer](all[i].Value)
 		s.ok(err)
 		c.Number = number

@@ -117,6 +117,52 @@ func damagedPlace(err error) string {
 	return ""
 }
 
+// tableWords names the tables.
+var tableWords = [manyTables]string{
+	tableVersion:         "versión del esquema",
+	tableOrganizations:   "número de organizaciones",
+	tableConfigurations:  "configuraciones",
+	tableSlugs:           "slugs",
+	tableAPIKeys:         "API keys",
+	tableKeyList:         "lista de API keys",
+	tableUsage:           "uso de API keys",
+	tableProfiles:        "datos de clientes",
+	tableAccounts:        "cuentas",
+	tableLots:            "lotes disponibles",
+	tablePending:         "lotes pendientes",
+	tableExpiring:        "sumas por vencimiento",
+	tableBases:           "días de niveles",
+	tableRuleUses:        "usos de reglas",
+	tableRewardUses:      "canjes de clientes por recompensa",
+	tableIdentities:      "identidades",
+	tableMovements:       "movimientos",
+	tableDue:             "cambios por venir",
+	tableSales:           "ventas de clientes",
+	tableRedemptions:     "canjes",
+	tableRewardCounts:    "canjes por recompensa",
+	tableReplays:         "respuestas guardadas",
+	tableReplaySlices:    "tramos de respuestas guardadas",
+	tableReplayNames:     "nombres de respuestas guardadas",
+	tableRecounts:        "recuentos",
+	tableCounters:        "contadores",
+	tableCustomers:       "clientes",
+	tablePurchases:       "compras",
+	tableReturns:         "devoluciones",
+	tableSalesByID:       "ventas por id",
+	tableRedemptionsByID: "canjes por id",
+	tableCodes:           "códigos",
+	tableExternalIDs:     "externalIds",
+	tableIndexed:         "tamaño del índice de búsqueda",
+	tableSearch:          "índice de búsqueda",
+	tableSalesByTime:     "ventas por fecha",
+	tableSlots:           "tramos de tiempo",
+	tableSaleLog:         "registro de ventas",
+	tableTotals:          "totales de clientes",
+	tableTallies:         "estadísticas",
+	tableActive:          "clientes activos",
+	tableTiers:           "niveles",
+}
+
 type wording struct {
 	err   error
 	words string
