@@ -179,11 +179,13 @@ func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 
 // keyByHash reads a key; nil if there is none.
 func keyByHash(tx Tx, hash [32]byte) (*apiKey, error) {
-	raw, ok, err := tx.Get(keyHashKey(hash))
+	at := keyHashKey(hash)
+	raw, ok, err := tx.Get(at)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return parseAPIKey(raw)
+	k, err := parseAPIKey(raw)
+	return k, atKey(at, err)
 }
 
 func parseAPIKey(raw []byte) (*apiKey, error) {
@@ -340,7 +342,7 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 		}
 		k, err := keyByHash(t.Tx, [32]byte(e.Value))
 		if err == nil && k == nil {
-			err = errRecord
+			err = unreadable(keyHashKey([32]byte(e.Value)))
 		}
 		if err != nil {
 			return nil, err
@@ -369,7 +371,7 @@ func (t *txn) revokeKey(given string) (*apiKey, error) {
 	hash := [32]byte(value)
 	k, err := keyByHash(t.Tx, hash)
 	if err == nil && k == nil {
-		err = errRecord
+		err = unreadable(keyHashKey(hash))
 	}
 	if err != nil || k.RevokedAt != 0 {
 		return k, err

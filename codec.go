@@ -168,15 +168,6 @@ type record[T any] interface {
 	decode(*reader)
 }
 
-// get reads the record at key; nil without an error where there is none.
-func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
-	value, ok, err := tx.Get(key)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return decodeRecord[T, P](value)
-}
-
 // recordReader reads what follows a record's version.
 func recordReader(value []byte) (reader, error) {
 	r := reader{b: value}
@@ -199,36 +190,12 @@ func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
 	return &both.v, both.r.done()
 }
 
-func put[T any, P record[T]](tx Tx, key []byte, v P) error {
-	w := writer{b: make([]byte, 0, 256)}
-	w.byte(recordVersion)
-	v.encode(&w)
-	return tx.Put(key, w.b)
-}
-
 const recordVersion = 1
-
-// Numbers and references kept alone are 8 bytes, most significant first.
-
-func getUint(tx Tx, key []byte) (uint64, bool, error) {
-	value, ok, err := tx.Get(key)
-	if err != nil || !ok {
-		return 0, false, err
-	}
-	if len(value) != 8 {
-		return 0, false, errRecord
-	}
-	return binary.BigEndian.Uint64(value), true, nil
-}
-
-func putUint(tx Tx, key []byte, v uint64) error {
-	return tx.Put(key, numberValue(v))
-}
 
 // uintIn and uint32In read a number at the start of (the rest of) a key.
 
 func uintIn(k []byte) uint64   { return binary.BigEndian.Uint64(k) }
 func uint32In(k []byte) uint32 { return binary.BigEndian.Uint32(k) }
 
-// numberValue is the value that putUint keeps.
+// numberValue is the value of a number or reference that is kept alone.
 func numberValue(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

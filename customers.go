@@ -168,7 +168,7 @@ func (t *txn) personOf(kind byte, value string) (id, bool, error) {
 		if err != nil {
 			return id{}, false, err
 		}
-		i, err := decodeRecord[identity](e.Value)
+		i, err := decodeEntry[identity](e)
 		if err != nil {
 			return id{}, false, err
 		}
@@ -300,9 +300,10 @@ func (t *txn) customerAt(number uint64) (*customer, error) {
 }
 
 func (t *txn) customerIDAt(number uint64) (id, error) {
-	value, ok, err := t.Get(orgKey('l', t.org).byte('c').u64(number))
+	k := orgKey('l', t.org).byte('c').u64(number)
+	value, ok, err := t.Get(k)
 	if err == nil && (!ok || len(value) != 16) {
-		err = errRecord
+		err = unreadable(k)
 	}
 	if err != nil {
 		return id{}, err
@@ -319,20 +320,21 @@ func (t *txn) listedCustomer(cust id) (*customer, error) {
 // readCustomer is listedCustomer for one that is looked at and forgotten: c was
 // another one before, and nothing of that may be kept but its texts.
 func (t *txn) readCustomer(cust id, c *customer) error {
-	record, ok, err := t.Get(t.hotKey(cust, partCustomer))
+	k := t.hotKey(cust, partCustomer)
+	record, ok, err := t.Get(k)
 	if err == nil && !ok {
-		err = errRecord
+		err = unreadable(k)
 	}
 	if err != nil {
 		return err
 	}
 	r, err := recordReader(record)
 	if err != nil {
-		return err
+		return atKey(k, err)
 	}
 	c.ID = cust
 	c.decode(&r)
-	return r.done()
+	return atKey(k, r.done())
 }
 
 // customersBetween yields the customers with the numbers from first to last.
@@ -355,7 +357,7 @@ func (t *txn) customerIDs(first, last uint64, reverse bool) iter.Seq2[id, error]
 		list := orgKey('l', t.org).byte('c')
 		for e, err := range t.Scan(slices.Clone(list).u64(first), slices.Clone(list).u64(last+1), reverse) {
 			if err == nil && len(e.Value) != 16 {
-				err = errRecord
+				err = unreadable(e.Key)
 			}
 			if err != nil {
 				yield(id{}, err)

@@ -179,14 +179,16 @@ func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
 		v = unsettled
 	}
 	return e.configs.get(org, v, func() (*config, error) {
-		raw, ok, err := tx.Get(newKey('o').byte('c').u32(org))
+		k := newKey('o').byte('c').u32(org)
+		raw, ok, err := tx.Get(k)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			return nil, fmt.Errorf("organization %d has no configuration", org)
 		}
-		return parseConfig(raw)
+		cfg, err := parseConfig(raw)
+		return cfg, atKey(k, err)
 	})
 }
 

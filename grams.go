@@ -142,7 +142,7 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 			return err
 		}
 		if kept, err = appendOccurrences(kept[:0], value); err != nil {
-			return err
+			return atKey(k, err)
 		}
 		merged = merged[:0]
 		rest := kept
@@ -245,7 +245,7 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		}
 		kept, err := appendOccurrences(nil, value)
 		if err != nil {
-			return err
+			return atKey(k, err)
 		}
 		kept = slices.DeleteFunc(kept, func(at occurrence) bool { return at == gone.at })
 		if len(kept) == 0 {

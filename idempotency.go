@@ -130,14 +130,15 @@ type readSlices struct {
 // of returns an organization's slices: a list that can be added to, and of which
 // nothing is to be changed.
 func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
-	record, ok, err := tx.Get(orgKey('I', org))
+	k := orgKey('I', org)
+	record, ok, err := tx.Get(k)
 	if err != nil || !ok {
 		return new(replaySlices), err
 	}
 	if known, ok := s.byOrg.Load(org); ok && bytes.Equal(known.(readSlices).record, record) {
 		return &replaySlices{slices.Clip(known.(readSlices).list)}, nil
 	}
-	l, err := decodeRecord[replaySlices](record)
+	l, err := decodeEntry[replaySlices](Entry{Key: k, Value: record})
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +222,7 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		}
 		place := reader{b: value}
 		r, err := get[replay](t.Tx, t.replayKey(s.First+place.uint()))
-		if err := cmp.Or(err, place.done()); err != nil {
+		if err := cmp.Or(err, atKey(t.nameKey(s, k.name), place.done())); err != nil {
 			return nil, err
 		}
 		if r == nil || !isFresh(r.CreatedAt, t.now) {

@@ -15,7 +15,7 @@ func latestWritten(tx Tx) (latest instant, err error) {
 		if err != nil {
 			return 0, err
 		}
-		n, err := decodeRecord[counters](e.Value)
+		n, err := decodeEntry[counters](e)
 		if err != nil {
 			return 0, err
 		}

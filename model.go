@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"strings"
 )
@@ -277,6 +278,85 @@ func (k key) after() []byte {
 // scan yields the entries whose keys begin with prefix.
 func scan(tx Tx, prefix key, reverse bool) iter.Seq2[Entry, error] {
 	return tx.Scan(prefix, prefix.after(), reverse)
+}
+
+// A recordError says which record cannot be read, and why.
+type recordError struct {
+	key []byte
+	err error
+}
+
+// unreadable is errRecord for the record at k.
+func unreadable(k []byte) error { return atKey(k, errRecord) }
+
+// atKey names the record at k, if there is an error, which came of reading it.
+func atKey(k []byte, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &recordError{bytes.Clone(k), err}
+}
+
+func (e *recordError) Unwrap() error { return e.err }
+
+func (e *recordError) Error() string {
+	t, ok := tableOf(e.key)
+	if !ok {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%v: %s %s", e.err, tables[t].name, t.inHex(e.key))
+}
+
+// inHex is a key of the table as errors show it: without text, which clients may
+// have sent.
+func (t table) inHex(k []byte) string {
+	n := 0
+	for _, p := range keyParts[t] {
+		if p.width == 0 {
+			return fmt.Sprintf("%x…", k[:n])
+		}
+		n += p.width
+	}
+	return fmt.Sprintf("%x", k)
+}
+
+// get reads the record at key; nil without an error where there is none.
+func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
+	value, ok, err := tx.Get(key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeEntry[T, P](Entry{Key: key, Value: value})
+}
+
+// decodeEntry reads the record of an entry.
+func decodeEntry[T any, P record[T]](e Entry) (*T, error) {
+	v, err := decodeRecord[T, P](e.Value)
+	return v, atKey(e.Key, err)
+}
+
+func put[T any, P record[T]](tx Tx, key []byte, v P) error {
+	w := writer{b: make([]byte, 0, 256)}
+	w.byte(recordVersion)
+	v.encode(&w)
+	return tx.Put(key, w.b)
+}
+
+// Numbers and references kept alone are 8 bytes, most significant first.
+
+func getUint(tx Tx, key []byte) (uint64, bool, error) {
+	value, ok, err := tx.Get(key)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	if len(value) != 8 {
+		return 0, false, unreadable(key)
+	}
+	return uintIn(value), true, nil
+}
+
+func putUint(tx Tx, key []byte, v uint64) error {
+	return tx.Put(key, numberValue(v))
 }
 
 func customerKey(org uint32, cust id, part byte) key { return orgKey('c', org).id(cust).byte(part) }

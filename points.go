@@ -202,7 +202,8 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 // reads no more of the account than that takes.
 func (t *txn) ownTier(c *customer) (*tier, error) {
 	p := t.cfg.programNumber(c.Program)
-	record, ok, err := t.Get(t.accountKey(c, p))
+	k := t.accountKey(c, p)
+	record, ok, err := t.Get(k)
 	if err != nil {
 		return nil, err
 	}
@@ -210,10 +211,10 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 	if ok {
 		r, err := recordReader(record)
 		if err != nil {
-			return nil, err
+			return nil, atKey(k, err)
 		}
 		if a.accountHead.decode(&r); r.err != nil {
-			return nil, r.err
+			return nil, atKey(k, r.err)
 		}
 	}
 	if t.cfg.Recount || a.Due <= t.now {
@@ -390,7 +391,7 @@ func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 		for e, err := range scan(t.Tx, t.key(a, part), false) {
 			var l *lot
 			if err == nil {
-				l, err = decodeRecord[lot](e.Value)
+				l, err = decodeEntry[lot](e)
 			}
 			if !yield(l, err) || err != nil {
 				return
@@ -708,9 +709,10 @@ func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && le
 func (t *txn) movementKey(seq uint64) key { return t.hotOrgKey('m').u64(seq) }
 
 func (t *txn) movement(seq uint64) (*movement, error) {
-	m, err := get[movement](t.Tx, t.movementKey(seq))
+	k := t.movementKey(seq)
+	m, err := get[movement](t.Tx, k)
 	if err == nil && m == nil {
-		err = errRecord
+		err = unreadable(k)
 	}
 	if err != nil {
 		return nil, err
@@ -964,7 +966,7 @@ func (t *txn) sumsApart(a *account) ([]expiring, error) {
 			return nil, err
 		}
 		if len(e.Value) != 8 {
-			return nil, errRecord
+			return nil, unreadable(e.Key)
 		}
 		list = append(list, expiring{decimal(binary.BigEndian.Uint64(e.Value)), instantIn(e.Key[len(prefix):])})
 		if len(list) == maxExpiring {

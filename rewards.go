@@ -269,9 +269,10 @@ func (t *txn) newCode() (string, error) {
 }
 
 func (t *txn) redemptionAt(seq uint64) (*redemption, error) {
-	x, err := get[redemption](t.Tx, t.redemptionKey(seq))
+	k := t.redemptionKey(seq)
+	x, err := get[redemption](t.Tx, k)
 	if err == nil && x == nil {
-		err = errRecord
+		err = unreadable(k)
 	}
 	if err != nil {
 		return nil, err

@@ -50,9 +50,10 @@ func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 // saleList finds the sale with a number in the list of one type.
 func (t *txn) saleList(kind byte) func(uint64) (uint64, error) {
 	return func(number uint64) (uint64, error) {
-		seq, ok, err := getUint(t.Tx, orgKey('l', t.org).byte(kind).u64(number))
+		k := orgKey('l', t.org).byte(kind).u64(number)
+		seq, ok, err := getUint(t.Tx, k)
 		if err == nil && !ok {
-			err = errRecord
+			err = unreadable(k)
 		}
 		return seq, err
 	}
@@ -218,7 +219,7 @@ func (c *slotCutter) take(level int, from, to instant) error {
 		if err != nil {
 			return err
 		}
-		n, err := decodeRecord[typeCount](e.Value)
+		n, err := decodeEntry[typeCount](e)
 		if err != nil {
 			return err
 		}

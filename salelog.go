@@ -283,9 +283,10 @@ func (t *txn) logPart(block uint64, dated bool) (p logPart, err error) {
 }
 
 func (t *txn) logValue(part byte, number, length uint64) ([]byte, error) {
-	value, _, err := t.Get(t.logKey(part, number))
+	k := t.logKey(part, number)
+	value, _, err := t.Get(k)
 	if err == nil && uint64(len(value)) != length {
-		err = errRecord
+		err = unreadable(k)
 	}
 	return value, err
 }
@@ -365,7 +366,7 @@ func (t *txn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) boo
 			return err
 		}
 		if len(e.Value) != 5 {
-			return errRecord
+			return unreadable(e.Key)
 		}
 		k := e.Key[len(prefix):]
 		if !take(uintIn(k[8:]), loggedSale{uint64(uint32In(e.Value[1:])), instant(uintIn(k) ^ 1<<63), e.Value[0] == kindPurchase}) {
@@ -398,7 +399,7 @@ func (t *txn) chaptersUntil(sale uint64, most int) (list []chapter, err error) {
 			return nil, err
 		}
 		if len(e.Value) != 8 {
-			return nil, errRecord
+			return nil, unreadable(e.Key)
 		}
 		if list = append(list, chapter{uintIn(e.Key[6:]), uintIn(e.Value)}); len(list) == most {
 			return list, nil
@@ -469,9 +470,10 @@ func (t *txn) totals(c chapter, block uint64) (storedTotals, error) {
 	if c.end == 0 {
 		return nil, nil
 	}
-	value, _, err := t.Get(t.totalsKey(c.end, block))
+	k := t.totalsKey(c.end, block)
+	value, _, err := t.Get(k)
 	if err == nil && !storedTotals(value).whole(t.log.customers) {
-		err = errRecord
+		err = unreadable(k)
 	}
 	return value, err
 }

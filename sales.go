@@ -196,9 +196,10 @@ func (s *sale) decodeRest(r *reader) {
 func (t *txn) saleKey(seq uint64) key { return orgKey('t', t.org).u64(seq) }
 
 func (t *txn) saleAt(seq uint64) (*sale, error) {
-	s, err := get[sale](t.Tx, t.saleKey(seq))
+	k := t.saleKey(seq)
+	s, err := get[sale](t.Tx, k)
 	if err == nil && s == nil {
-		err = errRecord
+		err = unreadable(k)
 	}
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func readSchema(tx Tx) (s schemaState, err error) {
 		s.from, s.done = uintIn(value[8:]), uint32In(value[16:])
 	case 8:
 	default:
-		return s, errRecord
+		return s, unreadable(newKey('v'))
 	}
 	s.version = uintIn(value)
 	return s, nil
@@ -205,13 +205,13 @@ func (c *layoutCheck) movements() error {
 		if err != nil {
 			return err
 		}
-		m, err := decodeRecord[movement](e.Value)
+		m, err := decodeEntry[movement](e)
 		if err != nil {
 			return err
 		}
 		record := e.Value[:len(e.Value)-len(m.Hash)]
 		if m.Link.Prev == 0 && m.Hash != hashMovement(ledgerHash{}, c.org, uintIn(e.Key[5:]), record) {
-			return errRecord
+			return unreadable(e.Key)
 		}
 		c.saw(m.CreatedAt)
 	}
@@ -236,19 +236,19 @@ func (c *layoutCheck) records() error {
 func (c *layoutCheck) record(table byte, e Entry) error {
 	switch {
 	case table == 't':
-		s, err := decodeRecord[sale](e.Value)
+		s, err := decodeEntry[sale](e)
 		if err == nil {
 			c.saw(s.CreatedAt)
 		}
 		return err
 	case table == 'r':
-		x, err := decodeRecord[redemption](e.Value)
+		x, err := decodeEntry[redemption](e)
 		if err == nil {
 			c.saw(x.CreatedAt, x.CancelledAt)
 		}
 		return err
 	case e.Key[21] == partCustomer:
-		k, err := decodeRecord[customer](e.Value)
+		k, err := decodeEntry[customer](e)
 		if err == nil {
 			c.saw(k.CreatedAt, k.UpdatedAt)
 		}
@@ -266,7 +266,7 @@ func (c *layoutCheck) sets() error {
 			return err
 		}
 		if !isBlock(e.Value) {
-			return errRecord
+			return unreadable(e.Key)
 		}
 		set := blockSet{}
 		block := uint32In(e.Key[len(e.Key)-4:])

@@ -259,18 +259,19 @@ func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
 	case len(w.grams) > 0:
 		return j.joinGrams(found, w, block)
 	case len([]rune(w.text)) == 1:
-		value, _, err := j.Get(j.gramKey(block, w.text))
+		k := j.gramKey(block, w.text)
+		value, _, err := j.Get(k)
 		if err != nil {
 			return err
 		}
-		return j.joinValue(found, w, value)
+		return atKey(k, j.joinValue(found, w, value))
 	}
 	for e, err := range scan(j.Tx, j.gramKey(block, w.text), false) {
 		if err != nil {
 			return err
 		}
 		if err := j.joinValue(found, w, e.Value); err != nil {
-			return err
+			return atKey(e.Key, err)
 		}
 	}
 	return nil
@@ -294,7 +295,8 @@ func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
 func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 	j.room = j.room[:0]
 	for i, g := range w.grams {
-		value, _, err := j.Get(j.gramKey(block, g.gram))
+		k := j.gramKey(block, g.gram)
+		value, _, err := j.Get(k)
 		if err != nil || len(value) == 0 {
 			return err
 		}
@@ -303,7 +305,7 @@ func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 		for len(value) > 0 {
 			s, rest, err := cutSet(value)
 			if err != nil {
-				return err
+				return atKey(k, err)
 			}
 			value = rest
 			if s.place -= g.offset; s.place < w.first {

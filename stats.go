@@ -282,7 +282,7 @@ func (t *txn) addProgram(s *statistics, p *program) error {
 			return err
 		}
 		d := dayIn(e.Key[len(days):])
-		tally, err := decodeRecord[tally](e.Value)
+		tally, err := decodeEntry[tally](e)
 		if err != nil {
 			return err
 		}

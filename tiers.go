@@ -170,7 +170,7 @@ func (t *txn) days(a *account) iter.Seq2[dayBasis, error] {
 			var d dayBasis
 			if err == nil {
 				var b *basis
-				if b, err = decodeRecord[basis](e.Value); err == nil {
+				if b, err = decodeEntry[basis](e); err == nil {
 					d = dayBasis{dayIn(e.Key[len(prefix):]), *b}
 				}
 			}

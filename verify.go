@@ -441,7 +441,7 @@ func (v *verifier) fill(g *gather, part, of int) error {
 			}
 			cust, err := customerIn(kind, e.Value)
 			if err != nil {
-				return err
+				return atKey(e.Key, err)
 			}
 			if len(e.Key) != 13 || !g.has(cust) {
 				continue

@@ -18,6 +18,7 @@ func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMo
 		var prev uint64
 		if err == nil {
 			prev, err = linkIn(record)
+			err = atKey(v.movementKey(seq), err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%v: movimiento %d: %w", what, seq, err)
@@ -63,7 +64,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 	if kept {
 		v.want[tableRecords].entries++
 		if a, err = decodeRecord[account](stored); err != nil {
-			return err
+			return atKey(v.accountKey(c, p), err)
 		}
 	}
 	a.customer, a.program, a.nextDue = c, p, a.Due
@@ -80,7 +81,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 	for _, stored := range r.stored {
 		m, err := decodeRecord[movement](stored.record)
 		if err != nil {
-			return err
+			return atKey(v.movementKey(stored.seq), err)
 		}
 		m.Seq = stored.seq
 		if err := r.take(m, stored.record, h); err != nil {
@@ -520,7 +521,7 @@ func (v *verifier) ledgerOf() error {
 			return err
 		}
 		if len(e.Value) < len(ledgerHash{}) {
-			return errRecord
+			return unreadable(e.Key)
 		}
 		now.Digest = now.Digest.with(ledgerHash(e.Value[len(e.Value)-len(ledgerHash{}):]))
 		now.Movements++
@@ -544,7 +545,7 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 		for r := own.known.record(); r != nil; r = own.known.record() {
 			x, err := decodeRecord[redemption](own.known.take(r))
 			if err != nil {
-				return nil, err
+				return nil, atKey(v.redemptionKey(r.seq), err)
 			}
 			if own.all == nil {
 				own.all = map[id]*redemption{}

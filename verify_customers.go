@@ -35,7 +35,7 @@ func (v *verifier) customerRecord(e Entry) error {
 	*count++
 	switch part := e.Key[21]; {
 	case part == partCustomer && len(e.Key) == 22:
-		c, err := decodeRecord[customer](e.Value)
+		c, err := decodeEntry[customer](e)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (v *verifier) readSales(c *customer) error {
 		}
 		s, err := decodeRecord[sale](record)
 		if err != nil {
-			return err
+			return atKey(v.saleKey(seq), err)
 		}
 		s.Seq = seq
 		h.all = append(h.all, soldSale{sale: s})

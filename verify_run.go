@@ -229,9 +229,10 @@ func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 	if value := t.find(seq); value != nil {
 		return value, nil
 	}
-	value, ok, err := v.Get(v.hotOrgKey(letter).u64(seq))
+	k := v.hotOrgKey(letter).u64(seq)
+	value, ok, err := v.Get(k)
 	if err == nil && !ok {
-		err = errRecord
+		err = unreadable(k)
 	}
 	return value, err
 }

@@ -25,11 +25,11 @@ func (v *verifier) allSales() error {
 		}
 		r, err := recordReader(e.Value)
 		if err != nil {
-			return err
+			return atKey(e.Key, err)
 		}
 		var s sale
 		if s.decodeHead(&r); r.err != nil {
-			return r.err
+			return atKey(e.Key, r.err)
 		}
 		if s.Seq = uintIn(e.Key[5:]); s.Seq == 0 {
 			v.stray(e.Key)
@@ -265,7 +265,7 @@ func (v *verifier) redemptions() error {
 			v.stray(e.Key)
 			continue
 		}
-		x, err := decodeRecord[redemption](e.Value)
+		x, err := decodeEntry[redemption](e)
 		if err != nil {
 			return err
 		}

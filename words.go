@@ -106,6 +106,11 @@ func inWords(err error) string {
 
 // damagedPlace is where the file is damaged, as far as an error says.
 func damagedPlace(err error) string {
+	if e, ok := errors.AsType[*recordError](err); ok {
+		if t, known := tableOf(e.key); known {
+			return fmt.Sprintf(", tabla %q, clave %s", tableWords[t], t.inHex(e.key))
+		}
+	}
 	e, ok := errors.AsType[*disk.DamageError](err)
 	switch {
 	case !ok:
