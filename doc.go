@@ -95,7 +95,10 @@
 //	customers.go         who the customers are
 //	search.go            how they are found
 //	grams.go             the index for that
-//	points.go            accounts, lots and movements: the heart
+//	accounts.go          a customer's points in one program, and when they change by themselves
+//	lots.go              what is left of each credit
+//	movements.go         the lines of the ledger
+//	points.go            credits, debits and expiry: the heart
 //	tiers.go             the levels that customers reach
 //	segments.go          the groups that they belong to
 //	rules.go             what a purchase earns

@@ -1,0 +1,291 @@
+package main
+
+// An account is a customer's points in one program (contract §8).
+//
+// A credit is a lot: points that become available at one moment and expire
+// at another. A debit takes from the lots that expire first, those that never
+// expire last, the older first among equals.
+//
+// Invariants, proved by `sello verify`:
+//
+//	balance + pending = sum of the account's movements
+//	balance           = what is left in available lots, or, below zero, a debt with no lot left
+//	pending           = what is left in pending lots
+//	due               = the first moment at which any of this changes by itself
+//
+// The record holds the state as it was last written. Lots that have expired
+// or become available since are taken account of by settle, which every
+// reading and every change begins with.
+type account struct {
+	customer *customer // both from the key
+	program  *program
+
+	// What Due becomes when the account is written: the first moment known
+	// of, unless what was due then is gone and the next has to be looked for.
+	nextDue instant
+	lookDue bool
+
+	days []dayBasis // of those apart, changed and not written yet
+	path [4]uint64  // room for what most accounts have of Movements.Path
+
+	accountHead
+
+	// The tier that the customer is counted in, if this is its own program.
+	Tier string
+
+	Movements chain
+	Hash      ledgerHash // of the last movement
+
+	// The lots while they are few: those that are available by when they expire,
+	// those that are pending by when they become available, the older first among
+	// equals. Once they were more each has an entry of its own, and LotsApart is set
+	// for good.
+	Lots, Waiting []lot
+	LotsApart     bool
+
+	// What is left in available lots apart that expire, by when they do, soonest
+	// first; empty if that is many moments: then each has an entry of its own,
+	// and SumsApart is set for good.
+	Sums      []expiring
+	SumsApart bool
+
+	// The days of the rolling tier window that count something, in order, while
+	// they are few. Once they were more each has an entry of its own,
+	// and DaysApart is set.
+	Days      []dayBasis
+	DaysApart bool
+}
+
+// fewSizes are how many lots, sums by expiry and days of the tier window an
+// account's own record holds.
+type fewSizes struct{ lots, sums, days int }
+
+func usualFew() fewSizes { return fewSizes{lots: 32, sums: 12, days: 12} }
+
+// An accountHead is what an account has come to. Its record begins with it, so that
+// a list need not read the rest.
+type accountHead struct {
+	Balance  decimal
+	Pending  decimal
+	Lifetime decimal // earned less taken back by returns; never less for spending
+	Window   basis   // what the days of the rolling tier window add up to
+	Due      instant // never if nothing will change by itself
+}
+
+func (h *accountHead) encode(w *writer) {
+	w.decimal(h.Balance)
+	w.decimal(h.Pending)
+	w.decimal(h.Lifetime)
+	h.Window.encode(w)
+	w.instant(h.Due)
+}
+
+func (h *accountHead) decode(r *reader) {
+	h.Balance = r.decimal()
+	h.Pending = r.decimal()
+	h.Lifetime = r.decimal()
+	h.Window.decode(r)
+	h.Due = r.instant()
+}
+
+func (a *account) encode(w *writer) {
+	a.accountHead.encode(w)
+	w.text(a.Tier)
+	a.Movements.encode(w)
+	if a.Movements.N > 0 {
+		w.hash(a.Hash)
+	}
+	w.bool(a.LotsApart)
+	if a.LotsApart {
+		w.bool(a.SumsApart)
+		w.uint(uint64(len(a.Sums)))
+		for _, s := range a.Sums {
+			w.instant(s.ExpiresAt)
+			w.decimal(s.Amount)
+		}
+	} else {
+		encodeLots(w, a.Lots)
+		encodeLots(w, a.Waiting)
+	}
+	w.bool(a.DaysApart)
+	if !a.DaysApart {
+		w.uint(uint64(len(a.Days)))
+		for _, d := range a.Days {
+			w.int(int64(d.Day))
+			d.Basis.encode(w)
+		}
+	}
+}
+
+func (a *account) decode(r *reader) {
+	a.accountHead.decode(r)
+	a.Tier = r.text()
+	a.Movements.Path = a.path[:0]
+	a.Movements.decode(r)
+	if a.Movements.N > 0 {
+		a.Hash = r.hash()
+	}
+	if a.LotsApart = r.bool(); a.LotsApart {
+		a.SumsApart = r.bool()
+		if n := r.len(); n > 0 {
+			a.Sums = make([]expiring, n)
+			for i := range a.Sums {
+				a.Sums[i].ExpiresAt = r.instant()
+				a.Sums[i].Amount = r.decimal()
+			}
+		}
+	} else {
+		a.Lots = decodeLots(r)
+		a.Waiting = decodeLots(r)
+	}
+	if a.DaysApart = r.bool(); !a.DaysApart {
+		if n := r.len(); n > 0 {
+			a.Days = make([]dayBasis, n)
+			for i := range a.Days {
+				a.Days[i].Day = day(r.int())
+				a.Days[i].Basis.decode(r)
+			}
+		}
+	}
+}
+
+// id is the identifier of the balance record. It is derived, so that the
+// record has it from enrolment on and before anything is written for it.
+func (a *account) id() id { return a.customer.ID.derive("balance", a.program.text) }
+
+func (t *txn) key(a *account, part byte) key {
+	return customerKey(t.org, a.customer.ID, part).u32(a.program.Number)
+}
+
+// accountKey is the key of an account's own record, as hotKey makes it.
+func (t *txn) accountKey(c *customer, p *program) key {
+	return t.hotKey(c.ID, partAccount).u32(p.Number)
+}
+
+// account returns a customer's account in a program as it is at t.now, with
+// whatever became due since the last write written down. In a View that
+// finds something due the writes go nowhere.
+func (t *txn) account(c *customer, p *program) (*account, error) {
+	a, err := t.storedAccount(c, p)
+	if err == nil && t.cfg.Recount {
+		err = t.recountNow(a)
+	}
+	if err != nil || a.Due > t.now {
+		return a, err
+	}
+	return a, t.settle(a)
+}
+
+// storedAccount is the account as it was last written. One that was never
+// written is empty.
+func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
+	a, err := get[account](t.Tx, t.accountKey(c, p))
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		a = &account{accountHead: accountHead{Due: never}}
+	}
+	a.customer, a.program, a.nextDue = c, p, a.Due
+	return a, nil
+}
+
+// ownTier is the tier of a customer in its own program, nil if there is none. It
+// reads no more of the account than that takes.
+func (t *txn) ownTier(c *customer) (*tier, error) {
+	p := t.cfg.programNumber(c.Program)
+	k := t.accountKey(c, p)
+	record, ok, err := t.Get(k)
+	if err != nil {
+		return nil, err
+	}
+	a := account{customer: c, program: p, accountHead: accountHead{Due: never}}
+	if ok {
+		r, err := recordReader(record)
+		if err != nil {
+			return nil, atKey(k, err)
+		}
+		if a.accountHead.decode(&r); r.err != nil {
+			return nil, atKey(k, r.err)
+		}
+	}
+	if t.cfg.Recount || a.Due <= t.now {
+		whole, err := t.account(c, p)
+		if err != nil {
+			return nil, err
+		}
+		a.accountHead = whole.accountHead
+	}
+	current, _ := a.tier()
+	return current, nil
+}
+
+// saveAccount writes the account, its entry among what is due if that moment
+// changed, and the count of its tier if that did.
+func (t *txn) saveAccount(a *account) error {
+	if a.customer.Program == a.program.Number {
+		current, _ := a.tier()
+		if err := t.moveTier(a.program.Number, a.Tier, current.name()); err != nil {
+			return err
+		}
+		a.Tier = current.name()
+	}
+	if err := t.saveDays(a); err != nil {
+		return err
+	}
+	if a.lookDue {
+		var err error
+		if a.nextDue, err = t.firstDue(a); err != nil {
+			return err
+		}
+		a.lookDue = false
+	}
+	if a.nextDue != a.Due {
+		if a.Due != never {
+			if err := t.Delete(t.dueKey(a, a.Due)); err != nil {
+				return err
+			}
+		}
+		if a.nextDue != never {
+			if err := t.Put(t.dueKey(a, a.nextDue), nil); err != nil {
+				return err
+			}
+		}
+		a.Due = a.nextDue
+	}
+	return t.put(t.accountKey(a.customer, a.program), a)
+}
+
+// dueAt says that the account changes by itself at a moment; notDueAt, that
+// something which was to change it then is gone.
+
+func (a *account) dueAt(at instant) { a.nextDue = min(a.nextDue, at) }
+
+func (a *account) notDueAt(at instant) {
+	if at <= a.nextDue {
+		a.lookDue = true
+	}
+}
+
+func (t *txn) dueKey(a *account, due instant) key {
+	return newKey('d').instant(due).u32(t.org).id(a.customer.ID).u32(a.program.Number)
+}
+
+// firstDue looks for the first moment at which a lot expires, a pending one
+// becomes available or a day leaves the tier window.
+func (t *txn) firstDue(a *account) (instant, error) {
+	due := never
+	for _, part := range []byte{partLot, partPending} {
+		for l, err := range t.lots(a, part) {
+			if err != nil {
+				return 0, err
+			}
+			due = min(due, l.moment(part))
+			break
+		}
+	}
+	leaves, err := t.windowLeaves(a)
+	return min(due, leaves), err
+}
+
+func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"slices"
+)
+
+// A lot is what is left of one credit. A lot with nothing left is not kept.
+type lot struct {
+	Seq       uint64  // sequence of the credit's movement
+	AvailFrom instant // 0 if it was available at once
+	Expires   instant
+	Left      decimal
+}
+
+func (l *lot) encode(w *writer) { l.encodeAfter(&lot{}, w) }
+func (l *lot) decode(r *reader) { l.decodeAfter(&lot{}, r) }
+
+// encodeAfter writes the moments as what they differ from those of the lot
+// before, which is often nothing.
+func (l *lot) encodeAfter(before *lot, w *writer) {
+	w.uint(l.Seq)
+	w.instant(l.AvailFrom - before.AvailFrom)
+	w.instant(l.Expires - before.Expires) // may wrap around, and so back
+	w.decimal(l.Left)
+}
+
+func (l *lot) decodeAfter(before *lot, r *reader) {
+	l.Seq = r.uint()
+	l.AvailFrom = before.AvailFrom + r.instant()
+	l.Expires = before.Expires + r.instant()
+	l.Left = r.decimal()
+}
+
+func encodeLots(w *writer, list []lot) {
+	w.uint(uint64(len(list)))
+	before := &lot{}
+	for i := range list {
+		list[i].encodeAfter(before, w)
+		before = &list[i]
+	}
+}
+
+func decodeLots(r *reader) []lot {
+	n := r.len()
+	if n == 0 {
+		return nil
+	}
+	list := make([]lot, n)
+	before := &lot{}
+	for i := range list {
+		list[i].decodeAfter(before, r)
+		before = &list[i]
+	}
+	return list
+}
+
+// moment is what lots of a part are ordered by: when available ones expire
+// (partLot), when pending ones become available (partPending).
+func (l *lot) moment(part byte) instant {
+	if part == partPending {
+		return l.AvailFrom
+	}
+	return l.Expires
+}
+
+// lotsOf are the lots of a part in the account's own record.
+func (a *account) lotsOf(part byte) *[]lot {
+	if part == partPending {
+		return &a.Waiting
+	}
+	return &a.Lots
+}
+
+// findLot returns the place of a lot in the account's own record.
+func (a *account) findLot(part byte, l *lot) (i int, found bool) {
+	return slices.BinarySearchFunc(*a.lotsOf(part), l, func(other lot, l *lot) int {
+		return cmp.Or(cmp.Compare(other.moment(part), l.moment(part)), cmp.Compare(other.Seq, l.Seq))
+	})
+}
+
+func (t *txn) lotKey(a *account, part byte, l *lot) key {
+	return t.key(a, part).instant(l.moment(part)).u64(l.Seq)
+}
+
+// lots yields the account's lots of a part in order. Changes that are made
+// meanwhile do not matter to it.
+func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
+	return func(yield func(*lot, error) bool) {
+		if !a.LotsApart {
+			for _, l := range slices.Clone(*a.lotsOf(part)) {
+				if !yield(&l, nil) {
+					return
+				}
+			}
+			return
+		}
+		for e, err := range scan(t.Tx, t.key(a, part), false) {
+			var l *lot
+			if err == nil {
+				l, err = decodeEntry[lot](e)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lot returns what is left of a lot of which the place in its part is known; nil
+// if nothing is.
+func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
+	if a.LotsApart {
+		return get[lot](t.Tx, t.lotKey(a, part, place))
+	}
+	i, found := a.findLot(part, place)
+	if !found {
+		return nil, nil
+	}
+	l := (*a.lotsOf(part))[i]
+	return &l, nil
+}
+
+// keepLot writes what is left of a lot.
+func (t *txn) keepLot(a *account, part byte, l *lot) error {
+	if a.LotsApart {
+		k := t.lotKey(a, part, l)
+		if l.Left == 0 {
+			return t.Delete(k)
+		}
+		return t.put(k, l)
+	}
+	list := a.lotsOf(part)
+	i, found := a.findLot(part, l)
+	switch {
+	case l.Left == 0 && found:
+		*list = slices.Delete(*list, i, i+1)
+	case l.Left == 0:
+	case found:
+		(*list)[i] = *l
+	default:
+		*list = slices.Insert(*list, i, *l)
+	}
+	if len(a.Lots)+len(a.Waiting) <= t.few.lots {
+		return nil
+	}
+	return t.setLotsApart(a)
+}
+
+// setLotsApart gives each lot an entry of its own.
+func (t *txn) setLotsApart(a *account) error {
+	for _, part := range []byte{partLot, partPending} {
+		for _, l := range *a.lotsOf(part) {
+			if err := t.put(t.lotKey(a, part, &l), &l); err != nil {
+				return err
+			}
+		}
+	}
+	a.Sums = sumsOf(a.Lots)
+	a.Lots, a.Waiting, a.LotsApart = nil, nil, true
+	return t.setSumsApart(a)
+}
+
+// sumsOf adds up, by when they expire, what is left in lots that do.
+func sumsOf(lots []lot) []expiring {
+	list := make([]expiring, 0, len(lots))
+	for _, l := range lots {
+		if l.Expires == never {
+			break // none that comes after it does
+		}
+		if n := len(list); n > 0 && list[n-1].ExpiresAt == l.Expires {
+			list[n-1].Amount += l.Left
+		} else {
+			list = append(list, expiring{l.Left, l.Expires})
+		}
+	}
+	return list
+}
+
+// changeLot adds to what is left in an available lot and in the sum of its
+// expiry; amount is negative to take.
+func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
+	left := amount // and what else expires at the same moment
+	switch {
+	case l.Expires == never:
+	case a.LotsApart:
+		var err error
+		if left, err = t.changeSum(a, l.Expires, amount); err != nil {
+			return err
+		}
+	default:
+		for _, other := range a.Lots {
+			if other.Expires == l.Expires {
+				left += other.Left
+			}
+		}
+	}
+	l.Left += amount
+	if err := t.keepLot(a, partLot, l); err != nil || l.Expires == never {
+		return err
+	}
+	if left == 0 {
+		a.notDueAt(l.Expires)
+	} else {
+		a.dueAt(l.Expires)
+	}
+	return nil
+}
+
+// changeSum adds to what is left in the lots apart that expire at a moment, and
+// returns how much that is.
+func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
+	if a.SumsApart {
+		k := t.key(a, partExpiring).instant(expires)
+		sum, _, err := getUint(t.Tx, k)
+		if err != nil {
+			return 0, err
+		}
+		left = decimal(sum) + amount
+		return left, t.putSum(k, left)
+	}
+	i, found := slices.BinarySearchFunc(a.Sums, expires, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
+	if !found {
+		a.Sums = slices.Insert(a.Sums, i, expiring{ExpiresAt: expires})
+	}
+	a.Sums[i].Amount += amount
+	left = a.Sums[i].Amount
+	if left == 0 {
+		a.Sums = slices.Delete(a.Sums, i, i+1)
+	}
+	return left, t.setSumsApart(a)
+}
+
+// setSumsApart gives each sum an entry of its own if they are many.
+func (t *txn) setSumsApart(a *account) error {
+	if len(a.Sums) <= t.few.sums {
+		return nil
+	}
+	for _, s := range a.Sums {
+		if err := t.putSum(t.key(a, partExpiring).instant(s.ExpiresAt), s.Amount); err != nil {
+			return err
+		}
+	}
+	a.Sums, a.SumsApart = nil, true
+	return nil
+}
+
+func (t *txn) putSum(k key, left decimal) error {
+	if left == 0 {
+		return t.Delete(k)
+	}
+	return t.putUint(k, uint64(left))
+}
+
+// changePending is changeLot for a pending lot.
+func (t *txn) changePending(a *account, l *lot, amount decimal) error {
+	if l.Left += amount; l.Left == 0 {
+		a.notDueAt(l.AvailFrom)
+	} else {
+		a.dueAt(l.AvailFrom)
+	}
+	return t.keepLot(a, partPending, l)
+}
+
+// An expiring is how many points expire at one moment.
+type expiring struct {
+	Amount    decimal `json:"amount"`
+	ExpiresAt instant `json:"expiresAt"`
+}
+
+func (v expiring) appendJSON(b []byte) []byte {
+	b = v.Amount.append(append(b, `{"amount":`...))
+	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	return append(b, '}')
+}
+
+// maxExpiring bounds the list of expiring points (contract §7).
+const maxExpiring = 100
+
+// expiring lists the points that will expire, soonest first, equal moments
+// added up.
+func (t *txn) expiring(a *account) ([]expiring, error) {
+	switch {
+	case !a.LotsApart:
+		return sumsOf(a.Lots), nil
+	case a.SumsApart:
+		return t.sumsApart(a)
+	case len(a.Sums) > 0:
+		return a.Sums, nil
+	}
+	return []expiring{}, nil
+}
+
+func (t *txn) sumsApart(a *account) ([]expiring, error) {
+	list := []expiring{}
+	prefix := t.key(a, partExpiring)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Value) != 8 {
+			return nil, unreadable(e.Key)
+		}
+		list = append(list, expiring{decimal(binary.BigEndian.Uint64(e.Value)), instantIn(e.Key[len(prefix):])})
+		if len(list) == maxExpiring {
+			break
+		}
+	}
+	return list, nil
+}

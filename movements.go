@@ -1,0 +1,227 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+)
+
+// A use is what one movement took from, or gave back to, one lot.
+type use struct {
+	Seq     uint64 // sequence of the lot's credit
+	Amount  decimal
+	Expires instant
+}
+
+// A movement is one line of the ledger.
+type movement struct {
+	Seq uint64 // from the key
+
+	Customer    id
+	Program     uint32
+	Category    string
+	Amount      decimal // above zero: a credit; below: a debit
+	Balance     decimal // after it
+	Pending     decimal // after it
+	Comment     string
+	AvailFrom   instant // of a credit that was pending; else 0
+	Expires     instant // of a credit; never if it does not expire
+	Transaction id      // zero if not of a sale
+	Redemption  id      // zero if not of a redemption
+	CreatedAt   instant
+	Link        link       // the account's chain
+	Uses        []use      // lots: taken from by a debit, given back to by a refund
+	Hash        ledgerHash // of all the above (ledger.go)
+}
+
+func (m *movement) encode(w *writer) {
+	m.encodeUnhashed(w)
+	w.hash(m.Hash)
+}
+
+func (m *movement) encodeUnhashed(w *writer) {
+	w.id(m.Customer)
+	w.uint(uint64(m.Program))
+	w.text(m.Category)
+	w.decimal(m.Amount)
+	w.decimal(m.Balance)
+	w.decimal(m.Pending)
+	w.text(m.Comment)
+	w.instant(m.AvailFrom)
+	w.instant(m.Expires)
+	w.idOrNone(m.Transaction)
+	w.idOrNone(m.Redemption)
+	w.instant(m.CreatedAt)
+	m.Link.encode(w)
+	w.uint(uint64(len(m.Uses)))
+	for _, u := range m.Uses {
+		w.uint(u.Seq)
+		w.decimal(u.Amount)
+		w.instant(u.Expires)
+	}
+}
+
+func (m *movement) decode(r *reader) {
+	m.Customer = r.id()
+	m.Program = uint32(r.uint())
+	m.Category = r.text()
+	m.Amount = r.decimal()
+	m.Balance = r.decimal()
+	m.Pending = r.decimal()
+	m.Comment = r.text()
+	m.AvailFrom = r.instant()
+	m.Expires = r.instant()
+	m.Transaction = r.idOrNone()
+	m.Redemption = r.idOrNone()
+	m.CreatedAt = r.instant()
+	m.Link.decode(r)
+	if n := r.len(); n > 0 {
+		m.Uses = make([]use, n)
+	}
+	for i := range m.Uses {
+		m.Uses[i] = use{r.uint(), r.decimal(), r.instant()}
+	}
+	m.Hash = r.hash()
+}
+
+// id is the movement's identifier. It is derived, so that whatever knows where a
+// movement is, such as a lot of its credit, knows its id too.
+func (m *movement) id() id { return movementID(m.Customer, m.Seq) }
+
+func movementID(cust id, seq uint64) id {
+	return cust.derive("movement", strconv.FormatUint(seq, 10))
+}
+
+const (
+	typeCredit = "Credit"
+	typeDebit  = "Debit"
+)
+
+func (m *movement) movementType() string {
+	if m.Amount < 0 {
+		return typeDebit
+	}
+	return typeCredit
+}
+
+// Categories of movements (spec: Points movement categories). Expiration and
+// Return are the system's own.
+const (
+	categoryExpiration = "Expiration"
+	categoryReturn     = "Return"
+	categoryRefund     = "Refund"
+	categoryBonus      = "Bonus"
+	categoryPurchase   = "Purchase"
+	categoryRedemption = "Redemption"
+	categoryAdjustment = "Adjustment"
+)
+
+var (
+	addCategories    = []string{"Purchase", "Bonus", "Referral", "Campaign", "Loyalty", "Refund", "Interest", "AdminBonus", "Adjustment"}
+	deductCategories = []string{"Redemption", "Fee", "Penalty", "AdminDeduction", "Exchange", "Adjustment"}
+	allCategories    = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn}) // Adjustment once
+)
+
+// isEarning tells whether a credit counts for lifetime points and tiers: all
+// do but giving back what was spent and correcting a mistake.
+func isEarning(category string) bool {
+	return category != categoryRefund && category != categoryAdjustment
+}
+
+// record appends a movement to the ledger and to its account's chain. The
+// caller has changed the account's balance already.
+func (t *txn) record(a *account, m *movement) error {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	n.Movements++
+	m.Seq = n.Movements
+	m.Customer, m.Program, m.Balance, m.Pending = a.customer.ID, a.program.Number, a.Balance, a.Pending
+	m.Link = a.Movements.append(m.Seq)
+	s, err := t.tally(m.Program, m.CreatedAt)
+	if err != nil {
+		return err
+	}
+	s.countMovement(m)
+	w := &t.buf
+	w.b = append(w.b[:0], recordVersion)
+	m.encodeUnhashed(w)
+	m.Hash = hashMovement(a.Hash, t.org, m.Seq, w.b)
+	a.Hash = m.Hash
+	w.hash(m.Hash)
+	return t.Put(t.movementKey(m.Seq), w.b)
+}
+
+// isGiveBack tells a refund that returned points to their lots from one that
+// made a new lot.
+func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && len(m.Uses) > 0 }
+
+func (t *txn) movementKey(seq uint64) key { return t.hotOrgKey('m').u64(seq) }
+
+func (t *txn) movement(seq uint64) (*movement, error) {
+	k := t.movementKey(seq)
+	m, err := get[movement](t.Tx, k)
+	if err == nil && m == nil {
+		err = unreadable(k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.Seq = seq
+	return m, nil
+}
+
+// listMovements returns a page of an account's ledger, newest first; keep
+// chooses among them, nil takes all. It shows what is written: an expiry that
+// is due appears with the sweep.
+func (t *txn) listMovements(c *customer, prog *program, p page, keep func(*movement) bool) ([]*movement, uint64, error) {
+	a, err := t.storedAccount(c, prog)
+	if err != nil {
+		return nil, 0, err
+	}
+	linkAt := func(seq uint64) (link, error) {
+		m, err := t.movement(seq)
+		if err != nil {
+			return link{}, err
+		}
+		return m.Link, nil
+	}
+	if keep == nil {
+		first, last, ok := p.span(a.Movements.N)
+		if !ok {
+			return nil, a.Movements.N, nil
+		}
+		seq, err := a.Movements.seek(first, linkAt)
+		if err != nil {
+			return nil, 0, err
+		}
+		var list []*movement
+		for n := first; n >= last; n-- {
+			m, err := t.movement(seq)
+			if err != nil {
+				return nil, 0, err
+			}
+			list = append(list, m)
+			seq = m.Link.Prev
+		}
+		return list, a.Movements.N, nil
+	}
+	var (
+		list  []*movement
+		total uint64
+	)
+	for seq := a.Movements.last(); seq != 0; {
+		m, err := t.movement(seq)
+		if err != nil {
+			return nil, 0, err
+		}
+		if keep(m) {
+			if total >= p.skip() && uint64(len(list)) < p.limit {
+				list = append(list, m)
+			}
+			total++
+		}
+		seq = m.Link.Prev
+	}
+	return list, total, nil
+}
