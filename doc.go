@@ -88,7 +88,10 @@
 //	schema.go            the schema's version and migrations
 //	latest.go            the moment of the last write
 //	config.go            an organization's configuration
-//	apply.go             how a document becomes it
+//	document.go          a document that says it
+//	document_check.go    what is wrong with a document
+//	document_changes.go  how two documents differ
+//	apply.go             how a document becomes the configuration
 //	auth.go              API keys
 //	idempotency.go       answers to retries
 //	replayfilter.go      how most new requests are known to be new

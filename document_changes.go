@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// A change is one difference that applying a document makes.
+type change struct {
+	Path string `json:"path"`
+	From any    `json:"from"` // nil: was not there
+	To   any    `json:"to"`   // nil: is there no more
+}
+
+// sameDocument tells whether two configurations are the same to the byte.
+func sameDocument(old, next *config) (bool, error) {
+	if old.Number == 0 {
+		return false, nil
+	}
+	before, err := json.Marshal(old.document())
+	if err != nil {
+		return false, err
+	}
+	after, err := json.Marshal(next.document())
+	return bytes.Equal(before, after), err
+}
+
+// differences lists how two configurations differ, as documents, by path.
+// Where what both have stands in another order, that is a difference too.
+func differences(old, next *config) ([]change, error) {
+	from, to := map[string]any{}, map[string]any{}
+	if old.Number != 0 {
+		if err := flatten(old.document(), from); err != nil {
+			return nil, err
+		}
+	}
+	if err := flatten(next.document(), to); err != nil {
+		return nil, err
+	}
+	changes := []change{}
+	for _, path := range slices.Sorted(maps.Keys(to)) {
+		before, ok := from[path]
+		if keys, listed := to[path].(keyOrder); listed {
+			if earlier, _ := before.(keyOrder); !keys.reorders(earlier) {
+				continue
+			}
+		}
+		if !ok || !reflect.DeepEqual(before, to[path]) {
+			changes = append(changes, change{path, from[path], to[path]})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(from)) {
+		if _, ok := to[path]; !ok && reflect.TypeOf(from[path]) != reflect.TypeFor[keyOrder]() {
+			changes = append(changes, change{path, from[path], nil})
+		}
+	}
+	return changes, nil
+}
+
+// A keyOrder is the order of what has a key in a list.
+type keyOrder []string
+
+// reorders tells whether what is in both lists stands in another order.
+func (o keyOrder) reorders(earlier keyOrder) bool {
+	common := func(list, other keyOrder) keyOrder {
+		return slices.DeleteFunc(slices.Clone(list), func(k string) bool { return !slices.Contains(other, k) })
+	}
+	return !slices.Equal(common(o, earlier), common(earlier, o))
+}
+
+func (o keyOrder) MarshalJSON() ([]byte, error) { return json.Marshal(o.String()) }
+func (o keyOrder) String() string               { return strings.Join(o, ", ") }
+
+// flatten puts every value of a document into leaves under its path; what has
+// a key is named by it instead of by its place.
+func flatten(d *document, leaves map[string]any) error {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	var tree any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&tree); err != nil {
+		return err
+	}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, member := range v {
+				walk(strings.TrimPrefix(path+"."+name, "."), member)
+			}
+		case []any:
+			var order keyOrder
+			for i, element := range v {
+				name := fmt.Sprint(i)
+				if m, ok := element.(map[string]any); ok && m["key"] != nil {
+					name = fmt.Sprint(m["key"])
+					order = append(order, name)
+				}
+				walk(path+"["+name+"]", element)
+			}
+			if order != nil {
+				leaves[path+".order"] = order
+			}
+		case nil:
+		default:
+			leaves[path] = v
+		}
+	}
+	walk("", tree)
+	return nil
+}

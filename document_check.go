@@ -1,0 +1,285 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sello/internal/tz"
+)
+
+// A checker collects what is wrong with a document.
+type checker struct{ problems []string }
+
+func (ck *checker) require(ok bool, path, format string, args ...any) {
+	if !ok {
+		ck.problems = append(ck.problems, path+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+func (ck *checker) oneOf(path, value string, allowed ...string) {
+	ck.require(slices.Contains(allowed, value), path, "debe ser %s", alternatives(allowed))
+}
+
+// name checks a text that people read; key one that documents match by.
+func (ck *checker) name(path, value string) {
+	n := len([]rune(value))
+	ck.require(n >= 1 && n <= 100 && trimBlanks(value) == value, path, "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
+	ck.require(!strings.ContainsFunc(value, forbidden), path, "contiene caracteres no permitidos")
+}
+
+var keyForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,49}$`)
+
+func (ck *checker) keys(path string, n int, key func(int) string) {
+	seen := map[string]bool{}
+	for i := range n {
+		k, at := key(i), fmt.Sprintf("%s[%d].key", path, i)
+		ck.require(keyForm.MatchString(k), at, "debe tener de 1 a 50 letras minúsculas, cifras, - o _")
+		ck.require(!seen[k], at, "%q está repetida", k)
+		seen[k] = true
+	}
+}
+
+func (ck *checker) url(path string, value *string) {
+	if value == nil {
+		return
+	}
+	u, err := url.Parse(*value)
+	ck.require(err == nil && slices.Contains([]string{"https", "http", ""}, u.Scheme) && len(*value) <= 2000, path, "debe ser una URL http o https")
+}
+
+var (
+	slugForm     = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	countryForm  = regexp.MustCompile(`^[A-Z]{2}$`)
+	colorForm    = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+	currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
+	languageForm = regexp.MustCompile(`^[a-z]{2}(-[A-Z]{2})?$`)
+	clockForm    = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
+)
+
+func (ck *checker) document(d *document) {
+	o := d.Organization
+	if o.Slug == "" {
+		ck.require(false, "organization.slug", "falta")
+	} else {
+		ck.require(slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "organization.slug", "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
+	}
+	ck.name("organization.name", o.Name)
+	ck.name("organization.plan.name", o.Plan.Name)
+	ck.require(countryForm.MatchString(o.Profile.Country), "organization.profile.country", "debe ser un código de país de dos letras")
+	ck.url("organization.profile.logoUrl", o.Profile.LogoURL)
+	ck.require(o.Profile.PrimaryColor == nil || colorForm.MatchString(*o.Profile.PrimaryColor), "organization.profile.primaryColor", "debe ser un color como #5B3A29")
+	zone, err := tz.Load(o.Settings.Timezone)
+	ck.require(err == nil && o.Settings.Timezone != "" && o.Settings.Timezone != "Local", "organization.settings.timezone", "debe ser una zona horaria IANA")
+	ck.require(currencyForm.MatchString(o.Settings.Currency), "organization.settings.currency", "debe ser un código de moneda de tres letras")
+	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
+	if err != nil {
+		zone = time.UTC
+	}
+
+	ck.keys("programs", len(d.Programs), func(i int) string { return d.Programs[i].Key })
+	defaults := 0
+	for i := range d.Programs {
+		p := &d.Programs[i]
+		if p.Default {
+			defaults++
+		}
+		ck.program(fmt.Sprintf("programs[%d]", i), p, zone)
+	}
+	ck.require(defaults == 1 || d.Programs == nil, "programs", "exactamente uno debe tener default: true")
+
+	ck.keys("rewards", len(d.Rewards), func(i int) string { return d.Rewards[i].Key })
+	for i := range d.Rewards {
+		r, path := &d.Rewards[i], fmt.Sprintf("rewards[%d]", i)
+		ck.name(path+".name", r.Name)
+		ck.url(path+".imageUrl", r.ImageURL)
+		ck.oneOf(path+".status", r.Status, statusActive, statusInactive)
+		ck.require(r.PointsCost > 0, path+".pointsCost", "debe ser mayor a 0")
+		ck.require(r.Stock == nil || *r.Stock >= 0, path+".stock", "debe ser mayor o igual a 0, o null")
+		ck.require(r.LimitPerCustomer == nil || *r.LimitPerCustomer > 0, path+".limitPerCustomer", "debe ser mayor a 0")
+		ck.dates(path, "validFrom", r.ValidFrom, "validTo", r.ValidTo, zone)
+	}
+
+	ck.keys("segments", len(d.Segments), func(i int) string { return d.Segments[i].Key })
+	for i := range d.Segments {
+		s, path := &d.Segments[i], fmt.Sprintf("segments[%d]", i)
+		ck.name(path+".name", s.Name)
+		ck.segmentRule(path+".rule", &s.Rule, 0)
+	}
+}
+
+func (ck *checker) dates(path, fromName, from, toName, to string, zone *time.Location) {
+	start, ok1 := parseMoment(from, zone, false)
+	end, ok2 := parseMoment(to, zone, true)
+	ck.require(ok1 || from == "", path+"."+fromName, "debe ser una fecha ISO 8601")
+	ck.require(ok2 || to == "", path+"."+toName, "debe ser una fecha ISO 8601")
+	ck.require(!ok1 || !ok2 || start <= end, path+"."+toName, "debe ser posterior a %s", fromName)
+}
+
+// maxDays bounds spans of days, maxMonths those of months: a century.
+const (
+	maxDays   = 36_525
+	maxMonths = 1_200
+)
+
+func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
+	ck.name(path+".name", p.Name)
+	ck.name(path+".currency", p.Currency)
+	ck.require(p.PointsDecimals >= 0 && p.PointsDecimals <= 4, path+".pointsDecimals", "debe estar entre 0 y 4")
+	ck.oneOf(path+".rounding", string(p.Rounding), string(roundFloor), string(roundCeil), string(roundHalfUp), string(roundHalfEven))
+	ck.oneOf(path+".returns", p.Returns, returnsReverse, returnsKeep)
+	ck.oneOf(path+".negativeBalance", p.NegativeBalance, negativeClamp, negativeDebt)
+	if e := p.Expiry; e != nil {
+		ck.require(e.Days >= 0 && e.Months >= 0 && (e.Days > 0) != (e.Months > 0) && e.Days <= maxDays && e.Months <= maxMonths,
+			path+".expiry", "debe tener days o months, mayor a 0")
+		ck.require(e.EndOf == "" || e.EndOf == "Month", path+".expiry.endOf", "debe ser Month")
+	}
+	ck.oneOf(path+".tierBasis.metric", p.TierBasis.Metric, metricPoints, metricSpent, metricPurchases)
+	ck.oneOf(path+".tierBasis.window", p.TierBasis.Window, windowLifetime, windowRolling)
+	if months := p.TierBasis.Months; p.TierBasis.Window == windowRolling {
+		ck.require(months > 0 && months <= maxMonths, path+".tierBasis.months", "debe estar entre 1 y %d", maxMonths)
+	} else {
+		ck.require(months <= 0, path+".tierBasis.months", "solo va con window: Rolling")
+	}
+	for i, t := range p.Tiers {
+		at := fmt.Sprintf("%s.tiers[%d]", path, i)
+		ck.name(at+".name", t.Name)
+		ck.require(!slices.ContainsFunc(p.Tiers[:i], func(o tier) bool { return o.Name == t.Name }), at+".name", "%q está repetido", t.Name)
+		ck.require(t.Multiplier == nil || *t.Multiplier >= decimalOf(1), at+".multiplier", "debe ser mayor o igual a 1")
+		if i == 0 {
+			ck.require(t.Threshold == 0, at+".threshold", "el primer nivel empieza en 0")
+		} else {
+			ck.require(t.Threshold > p.Tiers[i-1].Threshold, at+".threshold", "debe ser mayor al del nivel anterior")
+		}
+	}
+	ck.keys(path+".rules", len(p.Rules), func(i int) string { return p.Rules[i].Key })
+	for i := range p.Rules {
+		at, r := fmt.Sprintf("%s.rules[%d]", path, i), &p.Rules[i]
+		ck.rule(at, r, zone)
+		if p.Expiry != nil && r.ExpiresInDays == 0 && r.PendingDays > 0 {
+			days := p.Expiry.leastDays()
+			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
+		}
+		if r.On == onSignup && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given as they are, not rounded
+			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
+			ck.require(rounded == *r.Points, at+".points", "debe tener a lo sumo %d decimales", p.PointsDecimals)
+		}
+	}
+}
+
+// leastDays is the least number of days after which points expire, over all
+// the days, in four years, on which they may be given.
+func (e *expiry) leastDays() int {
+	if e.Days+e.Months > maxDays {
+		return maxDays // wrong, and told elsewhere
+	}
+	least := maxDays
+	first := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	for n := range 4*365 + 1 {
+		from := instantOf(first.AddDate(0, 0, n))
+		least = min(least, int(dayOf(e.endOfLife(from, time.UTC), time.UTC)-dayOf(from, time.UTC)))
+	}
+	return least
+}
+
+func (ck *checker) rule(path string, r *rule, zone *time.Location) {
+	ck.name(path+".name", r.Name)
+	ck.oneOf(path+".on", r.On, onPurchase, onSignup)
+	effects := 0
+	positive := func(name string, d *decimal) {
+		if d != nil {
+			effects++
+			ck.require(*d > 0, path+"."+name, "debe ser mayor a 0")
+		}
+	}
+	positive("perItem", r.PerItem)
+	positive("points", r.Points)
+	if r.Per != nil {
+		effects++
+		ck.require(r.Per.Amount > 0, path+".per.amount", "debe ser mayor a 0")
+		ck.require(r.Per.Points > 0, path+".per.points", "debe ser mayor a 0")
+	}
+	if r.Multiplier != nil {
+		effects++
+		ck.require(*r.Multiplier >= decimalOf(1), path+".multiplier", "debe ser mayor o igual a 1")
+	}
+	ck.require(effects == 1, path, "debe tener exactamente un efecto: per, perItem, points o multiplier")
+	if r.On == onSignup {
+		ck.require(r.Points != nil, path, "una regla de Signup da points")
+		ck.require(r.MinAmount == nil && r.SKUs == nil && r.Tiers == nil && r.Segments == nil && r.Days == nil && r.Hours == nil &&
+			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0, path, "una regla de Signup solo admite from y until como condiciones")
+	}
+	ck.require(r.MinAmount == nil || *r.MinAmount > 0, path+".minAmount", "debe ser mayor a 0")
+	for i, sku := range r.SKUs {
+		ck.require(sku != "" && len([]rune(sku)) <= 100, fmt.Sprintf("%s.skus[%d]", path, i), "debe tener de 1 a 100 caracteres")
+	}
+	for i, d := range r.Days {
+		ck.oneOf(fmt.Sprintf("%s.days[%d]", path, i), d, "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+	}
+	if r.Hours != nil {
+		ck.require(clockForm.MatchString(r.Hours.From), path+".hours.from", "debe ser una hora como 08:30")
+		ck.require(clockForm.MatchString(r.Hours.To) && r.Hours.To != r.Hours.From, path+".hours.to", "debe ser una hora como 18:30, distinta de from")
+	}
+	ck.dates(path, "from", r.From, "until", r.Until, zone)
+	ck.require(r.MaxPerCustomerPerDay >= 0, path+".maxPerCustomerPerDay", "debe ser mayor a 0")
+	ck.require(r.PendingDays >= 0 && r.PendingDays <= maxDays, path+".pendingDays", "debe estar entre 0 y %d", maxDays)
+	ck.require(r.ExpiresInDays >= 0 && r.ExpiresInDays <= maxDays, path+".expiresInDays", "debe estar entre 0 y %d", maxDays)
+	ck.require(r.ExpiresInDays == 0 || r.ExpiresInDays > r.PendingDays, path+".expiresInDays", "debe ser mayor a pendingDays")
+}
+
+// maxRuleDepth bounds the nesting of segment rules.
+const maxRuleDepth = 10
+
+func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
+	if depth > maxRuleDepth {
+		ck.require(false, path, "demasiados niveles")
+		return
+	}
+	forms := 0
+	for _, is := range []bool{r.All != nil, r.Any != nil, r.Not != nil, r.Field != ""} {
+		if is {
+			forms++
+		}
+	}
+	ck.require(forms == 1, path, "debe tener exactamente uno de all, any, not o field")
+	for i := range r.All {
+		ck.segmentRule(fmt.Sprintf("%s.all[%d]", path, i), &r.All[i], depth+1)
+	}
+	for i := range r.Any {
+		ck.segmentRule(fmt.Sprintf("%s.any[%d]", path, i), &r.Any[i], depth+1)
+	}
+	ck.require(r.All == nil || len(r.All) > 0, path+".all", "no puede estar vacío")
+	ck.require(r.Any == nil || len(r.Any) > 0, path+".any", "no puede estar vacío")
+	if r.Not != nil {
+		ck.segmentRule(path+".not", r.Not, depth+1)
+	}
+	if r.Field == "" {
+		ck.require(r.Op == "" && r.Value == nil, path, "op y value van con field")
+		return
+	}
+	field, ok := segmentFields[r.Field]
+	if !ok {
+		ck.oneOf(path+".field", r.Field, slices.Sorted(maps.Keys(segmentFields))...)
+		return
+	}
+	ops := []string{"=", "!="}
+	if field.number != nil {
+		ops = append(ops, "<", "<=", ">", ">=")
+	}
+	ck.oneOf(path+".op", r.Op, ops...)
+	var want any = new(bool)
+	switch {
+	case field.number != nil:
+		want = new(decimal)
+	case field.text != nil:
+		want = new(string)
+	}
+	err := json.Unmarshal(r.Value, want) // of a value that is absent too
+	ck.require(err == nil, path+".value", "debe ser %s", kindName(reflect.ValueOf(want).Elem()))
+}
