@@ -612,3 +612,24 @@ func unguardCells(row []string) {
 		}
 	}
 }
+
+func importFlags(c *invocation) {
+	orgJSONFlags(c)
+	c.set.Func("ignore", "`columnas` que se dejan fuera, separadas por comas; sin ella, una columna desconocida es un error", func(list string) error {
+		c.ignore = append(c.ignore, list) // also one whose name has commas
+		for name := range strings.SplitSeq(list, ",") {
+			c.ignore = append(c.ignore, trimBlanks(name))
+		}
+		return nil
+	})
+	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
+	c.more = `Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;
+lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
+}
+
+func exportFlags(c *invocation) {
+	orgFlag(c)
+	c.set.BoolVar(&c.raw, "raw", false, "escribe las celdas tal cual, sin apóstrofo ante lo que una hoja de cálculo ejecutaría")
+	c.more = `Ante una celda que una hoja de cálculo ejecutaría (=, +, -, @ y más) va un apóstrofo,
+que la importación quita; ante números y teléfonos no. Con -raw no va ninguno.`
+}

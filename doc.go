@@ -151,7 +151,10 @@
 // # The command line
 //
 //	memory.go            how much memory a server takes
-//	commands.go          a command line and its flags; the commands that are short
+//	invocation.go        a command line and its flags
+//	opening.go           how a command opens the file, or reaches the server that has it open
+//	apikeys.go           the commands for API keys
+//	commands.go          the commands that are short
 //	csv.go               the commands that read and write CSV
 //	serve.go             serving; the demo
 //	main.go              the table of commands

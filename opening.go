@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"sello/internal/disk"
+)
+
+// withAdmin runs fn with whatever has the file: the server that has it open,
+// or this process. mayCreate lets it make a file that is not there.
+func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error {
+	if call, ok := overSocket(c.db); ok {
+		return fn(call)
+	}
+	store, err := c.open(mayCreate)
+	if err != nil {
+		return err
+	}
+	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e.log = slog.New(slog.NewJSONHandler(c.stderr, nil))
+	file, _ := store.(*boltStore)
+	if err := e.open(context.Background()); err != nil {
+		if file != nil {
+			return errors.Join(err, file.leave())
+		}
+		return errors.Join(err, store.Close())
+	}
+	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+	if file != nil {
+		a.makeBackup = file.backup
+	}
+	return errors.Join(fn(a.direct), store.Close())
+}
+
+// onlyOrg is the organization of -org, or the only one there is.
+func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
+	if c.org != "" {
+		return c.org, nil
+	}
+	var slugs []string
+	if err := call(ctx, "organizations", struct{}{}, &slugs); err != nil {
+		return "", err
+	}
+	switch len(slugs) {
+	case 0:
+		return "", adminErrorf("no hay ninguna organización: sello apply hace la primera")
+	case 1:
+		return slugs[0], nil
+	}
+	return "", &usageError{"falta -org" + thereAre(slugs)}
+}
+
+// withOrg is withAdmin for what is done to one organization.
+func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org string) error) error {
+	return c.withAdmin(false, func(call adminCaller) error {
+		org, err := c.onlyOrg(ctx, call)
+		if err != nil {
+			return err
+		}
+		return fn(call, org)
+	})
+}
+
+// open opens the file. A dry run that finds none has an empty store in memory.
+func (c *invocation) open(mayCreate bool) (Store, error) {
+	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
+		return newMemStore(), nil
+	}
+	s, err := openBolt(c.db, disk.Options{MustExist: !mayCreate, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
+	if err != nil {
+		return nil, err // not s: a nil *boltStore is no nil Store
+	}
+	return s, nil
+}
+
+// cryptoSeed is the randomness of one operation.
+func cryptoSeed() (s seed) {
+	rand.Read(s[:])
+	return s
+}
+
+// takeUp opens an engine on a file, which it migrates if it is of an older schema; nil
+// if it is not.
+func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*migrated, error) {
+	err := e.open(ctx)
+	if old, ok := errors.AsType[*schemaError](err); !ok || old.cause != "" {
+		return nil, err
+	}
+	// Then the file is of an older schema.
+	keep := func(from uint64) (string, error) {
+		name := fmt.Sprintf("%s.schema%d", c.db, from)
+		if _, err := os.Lstat(name); err == nil { // of another time: it stays
+			name += "-" + time.Now().UTC().Format(backupStamp)
+		}
+		made, err := store.backup(ctx, name)
+		if err != nil {
+			return "", fmt.Errorf("copia de antes de convertir: %w", err)
+		}
+		return made.File, nil
+	}
+	if c.noCopy {
+		keep = nil
+	}
+	done, err := e.migrate(ctx, keep)
+	if err != nil {
+		return nil, err
+	}
+	return done, e.open(ctx)
+}
