@@ -156,6 +156,7 @@
 //	apikeys.go           the commands for API keys
 //	commands.go          the commands that are short
 //	csv.go               the commands that read and write CSV
-//	serve.go             serving; the demo
+//	serve.go             serving
+//	demo.go              serving a sample organization
 //	main.go              the table of commands
 package main

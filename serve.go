@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -38,13 +36,6 @@ func serveFlags(c *invocation) {
 	c.earlierName("keep", "backup-keep")
 	c.earlierName("dir", "backup-dir")
 	noCopyFlag(c)
-}
-
-func demoFlags(c *invocation) {
-	serveFlags(c)
-	jsonFlag(c)
-	c.db = "sello-demo.db"
-	c.set.Lookup("db").DefValue = c.db
 }
 
 // How long a client may take, and how long a stop waits for what is in
@@ -305,107 +296,6 @@ func parseNetworks(s string) ([]netip.Prefix, error) {
 		list = append(list, n)
 	}
 	return list, nil
-}
-
-//go:embed demo.json
-var demoDocument []byte
-
-// demoKeyDays is how long a key that the demo prints lives.
-const demoKeyDays = 7
-
-// runDemo serves a sample organization. Each start prints a new key, since
-// keys are kept only as hashes; the earlier ones work on until they expire.
-func runDemo(ctx context.Context, c *invocation) error {
-	return c.serve(ctx, func(e *engine, addr net.Addr) error {
-		a := &admin{engine: e}
-		const slug = "cafe-luna"
-		slugs, err := a.organizations(ctx, struct{}{})
-		if err != nil {
-			return err
-		}
-		isNew := !slices.Contains(slugs, slug) // one that is there may be somebody's
-		if isNew {
-			if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
-				return err
-			}
-		}
-		org, err := a.organization(ctx, slug)
-		if err != nil {
-			return err
-		}
-		if isNew {
-			if err := populate(ctx, e, org); err != nil {
-				return err
-			}
-		}
-		k, err := a.createKey(ctx, keyRequest{
-			Org: slug, Name: "demo", Expires: e.now().AddDate(0, 0, demoKeyDays).Format(time.RFC3339),
-		})
-		if err != nil {
-			return err
-		}
-		customer, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (id, error) {
-			n, err := t.count()
-			if err != nil || n.Customers == 0 { // somebody's, and empty
-				return id{}, err
-			}
-			c, err := t.customerAt(1)
-			if err != nil {
-				return id{}, err
-			}
-			return c.ID, nil
-		})
-		if err != nil {
-			return err
-		}
-		base := "http://" + addr.String() + "/api/v1"
-		return c.print(demoStarted{k.Key, base, customer, k.ExpiresAt}, func(w io.Writer) {
-			fmt.Fprintf(w, `Café Luna en %[1]s. Una API key, válida %[3]d días:
-
-  export SELLO_KEY=%[2]s
-
-  curl -H "Authorization: Bearer $SELLO_KEY" %[1]s/customers
-  curl -H "Authorization: Bearer $SELLO_KEY" %[1]s/points/customers/%[4]s/balance
-  curl -H "Authorization: Bearer $SELLO_KEY" -H "Content-Type: application/json" -d '{"customerId":"%[4]s","totalAmount":150}' %[1]s/transactions
-
-Ctrl-C termina; los datos quedan en %[5]s
-`, base, k.Key, demoKeyDays, customer, c.db)
-		})
-	})
-}
-
-// demoStarted is what the demo prints.
-type demoStarted struct {
-	Key        string  `json:"key"`
-	Base       string  `json:"base"`
-	CustomerID id      `json:"customerId"`
-	ExpiresAt  instant `json:"expiresAt"`
-}
-
-// populate gives a new sample organization a few customers and sales.
-func populate(ctx context.Context, e *engine, org uint32) error {
-	people := []enrolment{
-		{"María", "García", "maria@example.com", "+525512345678"},
-		{"José", "Núñez", "jose@example.com", ""},
-		{"Ana", "López", "", "+523312345678"},
-	}
-	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
-		for i, p := range people {
-			c, _, err := t.enrol(p)
-			if err != nil {
-				return nil, err
-			}
-			_, _, err = t.registerSale(newSale{
-				Customer: c.ID, Total: decimalOf(120 + 40*i), Type: typePurchase, Source: sourceAPI,
-				Items: []item{{"GRANO-500", decimalOf(120 + 40*i), decimalOf(1)}},
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	})
-	return err
 }
 
 // logClock logs when the clock is found unsafe, and when it is safe again.
