@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -175,13 +176,9 @@ func runMigrate(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(c.db); used {
 		return adminErrorf("%s: un servidor lo tiene abierto: ya es del esquema %d", c.db, schemaVersion)
 	}
-	store, err := openBolt(c.db, disk.Options{MustExist: true, Dense: denseTables})
+	store, _, done, err := c.openMigrated(ctx, disk.Options{MustExist: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
-	}
-	done, err := c.takeUp(ctx, newEngineBy(newWallClock(theMachine()), store, cryptoSeed), store)
-	if err != nil {
-		return errors.Join(err, store.leave())
 	}
 	if err := store.Close(); err != nil {
 		return err

@@ -86,6 +86,24 @@ func cryptoSeed() (s seed) {
 	return s
 }
 
+// openMigrated opens the file, and an engine on it; a file of an older schema is
+// migrated first, and done tells how. opts.Dense is set here.
+func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *slog.Logger) (store *boltStore, e *engine, done *migrated, err error) {
+	opts.Dense = denseTables
+	if store, err = openBolt(c.db, opts); err != nil {
+		return nil, nil, nil, err
+	}
+	e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e.log, e.clock.changed = log, logClock(log)
+	if done, err = c.takeUp(ctx, e, store); done != nil {
+		log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
+	}
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, store.leave())
+	}
+	return store, e, done, nil
+}
+
 // takeUp opens an engine on a file, which it migrates if it is of an older schema; nil
 // if it is not.
 func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*migrated, error) {
@@ -113,4 +131,15 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 		return nil, err
 	}
 	return done, e.open(ctx)
+}
+
+// logClock logs when the clock is found unsafe, and when it is safe again.
+func logClock(log *slog.Logger) func(*clockState) {
+	return func(s *clockState) {
+		if s.verdict == clockSafe {
+			log.Info("clock safe", "wall", instantOf(s.wall))
+			return
+		}
+		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
+	}
 }

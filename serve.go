@@ -72,19 +72,9 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
 	c.memSize = cmp.Or(c.memSize, setCollector(c.memory))
 	setProcessors()
-	trusted, err := parseNetworks(c.trusted)
+	trusted, err := c.checkServing()
 	if err != nil {
 		return err
-	}
-	if c.given["backup-keep"] && c.backups.every == 0 {
-		return &usageError{"-backup-keep va con -backup-every y -backup-dir"}
-	}
-	c.backups.name = backupName(c.db)
-	if err := c.backups.check(); err != nil {
-		return err
-	}
-	if c.maxConns < 1 || c.maxConnsPerSource < 1 {
-		return &usageError{"-max-conns y -max-conns-per-source deben ser mayores a 0"}
 	}
 	lines := &lineWriter{out: c.stderr}
 	defer lines.close()
@@ -94,114 +84,176 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		return err
 	}
 	defer listener.Close() // the server has closed it by then, unless there was none
-	failed := false
+	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, log: log}
+	s.api.lines = lines
 	defer func() {
-		if !failed { // a store that has failed may never close; the process's end frees the file
+		if !s.failed { // a store that has failed may never close; the process's end frees the file
 			err = errors.Join(err, store.Close())
 		}
 	}()
 	e.now() // so that a clock that is wrong from the start is logged at once
-	a := newAPI(e, trusted, log)
-	a.lines = lines
-
-	socket, err := listenAdmin(c.db)
-	if err != nil {
-		return fmt.Errorf("socket de administración: %w", err)
+	if err := s.start(ctx, c); err != nil {
+		return err
 	}
-	public := newServer(a, log)
-	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
-	defer endOperations()
-	local := &http.Server{
-		Handler: (&admin{engine: e, flush: flushOf(a), inServer: true, makeBackup: store.backup}).handler(log), ReadHeaderTimeout: headerTimeout,
-		BaseContext: func(net.Listener) context.Context { return operations },
-	}
-
-	ended := make(chan error, 2)
-	maxConns := max(min(c.maxConns, maxFiles()-reservedFiles), 1)
-	if maxConns < c.maxConns {
-		log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
-	}
-	within := newGate(listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(trusted, loopback[:]), log)
-	go func() { ended <- public.Serve(a.connections(within)) }()
-	go func() { ended <- local.Serve(socket) }()
-	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopBackground()
-	var done sync.WaitGroup
-	done.Go(func() {
-		defer lines.flush() // also if it panics, which ends the process
-		a.keepHouse(background)
-	})
-	if plan := c.backups; plan.every > 0 {
-		plan.make, plan.now, plan.log = store.backup, e.now, log
-		done.Go(func() { plan.run(background) })
-	}
-	log.Info("serving", "addr", listener.Addr().String(), "db", c.db)
+	defer s.cancel()
 	if ready != nil {
 		err = ready(e, listener.Addr())
 	}
 	if err == nil {
-		select {
-		case <-ctx.Done():
-		case err = <-ended:
-		case err := <-store.Failed():
-			// Going on after an I/O error has corrupted files; exiting never did.
-			failed = true
-			log.Error("store failed", "cause", err.Error())
-			return err
-		}
+		err = s.wait(ctx)
 	}
-	log.Info("stopping")
-	stopBackground()
-	defer time.AfterFunc(stopTimeout/2, endOperations).Stop() // a backup or verify would take too long
-	shutDown(log, stopTimeout, public, local)
-	done.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-	defer cancel()
-	if e.clock.isSafe() {
-		err = errors.Join(err, a.limiter.flush(last, store))
+	if s.failed {
+		return err
 	}
-	if err == nil {
-		log.Info("stopped")
+	return s.stop(ctx, err)
+}
+
+// checkServing refuses flags of serve that do not go together, and returns the
+// networks of -trusted-proxies.
+func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
+	if trusted, err = parseNetworks(c.trusted); err != nil {
+		return nil, err
 	}
-	return err
+	if c.given["backup-keep"] && c.backups.every == 0 {
+		return nil, &usageError{"-backup-keep va con -backup-every y -backup-dir"}
+	}
+	c.backups.name = backupName(c.db)
+	if err := c.backups.check(); err != nil {
+		return nil, err
+	}
+	if c.maxConns < 1 || c.maxConnsPerSource < 1 {
+		return nil, &usageError{"-max-conns y -max-conns-per-source deben ser mayores a 0"}
+	}
+	return trusted, nil
 }
 
 // openAndListen opens the file, migrated if need be, and then listens; where there is
 // no file yet the other way round, so that an address that cannot be had leaves no new
 // file behind.
 func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store *boltStore, e *engine, l net.Listener, err error) {
-	listen := func() error {
-		if l, err = net.Listen("tcp", c.addr); err != nil {
-			return cannotListen(c.addr, err)
-		}
-		return nil
-	}
 	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) {
-		if err := listen(); err != nil {
+		if l, err = listen(c.addr); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	store, err = openBolt(c.db, disk.Options{Dense: denseTables, MemSize: c.memSize})
-	if err == nil {
-		e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
-		e.log, e.clock.changed = log, logClock(log)
-		var done *migrated
-		if done, err = c.takeUp(ctx, e, store); done != nil {
-			log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
-		}
-		switch {
-		case err != nil:
-			err = errors.Join(err, store.leave())
-		case l == nil:
-			if err = listen(); err != nil {
-				err = errors.Join(err, store.Close())
-			}
+	store, e, _, err = c.openMigrated(ctx, disk.Options{MemSize: c.memSize}, log)
+	if err == nil && l == nil {
+		if l, err = listen(c.addr); err != nil {
+			err = errors.Join(err, store.Close())
 		}
 	}
 	if err != nil && l != nil {
 		l.Close()
 	}
 	return store, e, l, err
+}
+
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, cannotListen(addr, err)
+	}
+	return l, nil
+}
+
+// A service is the API on an open file, from start to stop.
+type service struct {
+	store    *boltStore
+	api      *api
+	listener net.Listener // of the public API
+	log      *slog.Logger
+
+	public, local  *http.Server
+	ended          chan error     // from each of them
+	background     sync.WaitGroup // work that nobody asked for
+	stopBackground func()
+	endOperations  func() // of the commands that this server works for
+	failed         bool   // the store
+}
+
+// start serves the public API and, on a socket beside the file, the commands. It
+// begins the work in the background.
+func (s *service) start(ctx context.Context, c *invocation) error {
+	socket, err := listenAdmin(c.db)
+	if err != nil {
+		return fmt.Errorf("socket de administración: %w", err)
+	}
+	e := s.api.engine
+	s.public = newServer(s.api, s.log)
+	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
+	s.endOperations = endOperations
+	s.local = &http.Server{
+		Handler: (&admin{engine: e, flush: flushOf(s.api), inServer: true, makeBackup: s.store.backup}).handler(s.log), ReadHeaderTimeout: headerTimeout,
+		BaseContext: func(net.Listener) context.Context { return operations },
+	}
+	within := s.gate(c)
+	s.ended = make(chan error, 2)
+	go func() { s.ended <- s.public.Serve(s.api.connections(within)) }()
+	go func() { s.ended <- s.local.Serve(socket) }()
+
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopBackground = stopBackground
+	s.background.Go(func() {
+		defer s.api.lines.flush() // also if it panics, which ends the process
+		s.api.keepHouse(background)
+	})
+	if plan := c.backups; plan.every > 0 {
+		plan.make, plan.now, plan.log = s.store.backup, e.now, s.log
+		s.background.Go(func() { plan.run(background) })
+	}
+	s.log.Info("serving", "addr", s.listener.Addr().String(), "db", c.db)
+	return nil
+}
+
+// gate is the listener of the public API within the bounds on connections.
+func (s *service) gate(c *invocation) *gate {
+	maxConns := max(min(c.maxConns, maxFiles()-reservedFiles), 1)
+	if maxConns < c.maxConns {
+		s.log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
+	}
+	return newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), s.log)
+}
+
+// wait returns when ctx ends, or with the error of a server or of the store, which
+// has then failed.
+func (s *service) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.ended:
+		return err
+	case err := <-s.store.Failed():
+		// Going on after an I/O error has corrupted files; exiting never did.
+		s.failed = true
+		s.log.Error("store failed", "cause", err.Error())
+		return err
+	}
+}
+
+// stop ends what start began and writes what is only in memory. It returns cause,
+// why it stops, joined with what goes wrong.
+func (s *service) stop(ctx context.Context, cause error) error {
+	s.log.Info("stopping")
+	s.stopBackground()
+	defer time.AfterFunc(stopTimeout/2, s.endOperations).Stop() // a backup or verify would take too long
+	shutDown(s.log, stopTimeout, s.public, s.local)
+	s.background.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	err := cause
+	if s.api.engine.clock.isSafe() {
+		err = errors.Join(err, s.api.limiter.flush(last, s.store))
+	}
+	if err == nil {
+		s.log.Info("stopped")
+	}
+	return err
+}
+
+// cancel ends at once what start began in the background.
+func (s *service) cancel() {
+	s.stopBackground()
+	s.endOperations()
 }
 
 // cannotListen says why an address cannot be had.
@@ -296,15 +348,4 @@ func parseNetworks(s string) ([]netip.Prefix, error) {
 		list = append(list, n)
 	}
 	return list, nil
-}
-
-// logClock logs when the clock is found unsafe, and when it is safe again.
-func logClock(log *slog.Logger) func(*clockState) {
-	return func(s *clockState) {
-		if s.verdict == clockSafe {
-			log.Info("clock safe", "wall", instantOf(s.wall))
-			return
-		}
-		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
-	}
 }
