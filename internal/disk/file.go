@@ -113,35 +113,67 @@ func Open(path string, opts Options) (*File, error) {
 }
 
 func openFile(path string, opts Options) (s *File, err error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !opts.MustExist {
-		if err := createFile(path); err != nil {
-			return nil, err
-		}
-		info, err = os.Stat(path)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, ErrDirectory
-	case !info.Mode().IsRegular():
-		return nil, ErrNotRegular
-	}
-	// Also when the file is not new: who made it may have died before this.
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := findFile(path, opts.MustExist); err != nil {
 		return nil, err
 	}
-
 	defer catch(&err) // then bbolt keeps the file open and locked
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
 	if opts.ShortMap {
 		opts.mapRule = mapRule{first: shortMap, most: shortMap}
 	}
-	var opened fs.FileInfo
-	var file *os.File
-	mapped, err := openMapped(path, opts.mapRule, bolt.Options{
+	mapped, file, opened, err := openData(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	db := mapped.db
+	opts.MemSize = cmp.Or(opts.MemSize, DefaultMemSize)
+	opts.MemAge = cmp.Or(opts.MemAge, defaultMemAge)
+	if opts.remove == nil {
+		opts.remove = os.Remove
+	}
+	s = &File{
+		path: path, opts: opts, db: db, opened: file, fileMap: mapped,
+		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
+		failed: make(chan error, 1),
+	}
+	s.changed = sync.NewCond(&s.mu)
+	if err := s.takeUpJournal(); err != nil {
+		s.unshare()
+		db.Close()
+		return nil, err
+	}
+	s.running.Go(func() { s.watch(opened, cmp.Or(opts.watchEvery, time.Second)) })
+	s.running.Go(s.checkpoints)
+	return s, nil
+}
+
+// findFile refuses a path that leads to no regular file. It makes the file if there
+// is none and none must be there.
+func findFile(path string, mustExist bool) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !mustExist {
+		if err := createFile(path); err != nil {
+			return err
+		}
+		info, err = os.Stat(path)
+	}
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return ErrDirectory
+	case !info.Mode().IsRegular():
+		return ErrNotRegular
+	}
+	// Also when the file is not new: who made it may have died before this.
+	return syncDir(filepath.Dir(path))
+}
+
+// openData opens the data file with bbolt, which gets it only once its headers are
+// checked. bbolt opens it again for each backup: that has to be the same file.
+func openData(path string, opts Options) (mapped *fileMap, file *os.File, opened fs.FileInfo, err error) {
+	mapped, err = openMapped(path, opts.mapRule, bolt.Options{
 		Timeout:      cmp.Or(opts.lockWait, 2*time.Second),
 		PageSize:     pageSize,
 		FreelistType: bolt.FreelistArrayType,
@@ -170,29 +202,7 @@ func openFile(path string, opts Options) (s *File, err error) {
 			return f, nil
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	db := mapped.db
-	opts.MemSize = cmp.Or(opts.MemSize, DefaultMemSize)
-	opts.MemAge = cmp.Or(opts.MemAge, defaultMemAge)
-	if opts.remove == nil {
-		opts.remove = os.Remove
-	}
-	s = &File{
-		path: path, opts: opts, db: db, opened: file, fileMap: mapped,
-		stop: make(chan struct{}), wake: make(chan struct{}, 1), active: newMemtable(),
-		failed: make(chan error, 1),
-	}
-	s.changed = sync.NewCond(&s.mu)
-	if err := s.takeUpJournal(); err != nil {
-		s.unshare()
-		db.Close()
-		return nil, err
-	}
-	s.running.Go(func() { s.watch(opened, cmp.Or(opts.watchEvery, time.Second)) })
-	s.running.Go(s.checkpoints)
-	return s, nil
+	return mapped, file, opened, err
 }
 
 // takeUpJournal takes up the journal if the file is not whole without it.
