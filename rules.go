@@ -49,10 +49,24 @@ func (e earning) total() (sum decimal) {
 //
 // What no item accounts for, such as a rule's flat points, is shared out among
 // the items by their amounts: a return by item takes back the item's share.
-func (p *program) earn(f facts) (e earning, ok bool) {
+func (p *program) earn(f facts) (_ earning, ok bool) {
 	parts := make([]fraction, len(p.Rules))
 	perLine := make([]fraction, len(f.items)+1)  // of the per rules; the last is of no item
 	restLine := make([]fraction, len(f.items)+1) // of the others
+	p.earnPer(f, parts, perLine)
+	p.earnRest(f, parts, perLine, restLine)
+	awards, given, ok := p.awards(parts)
+	if !ok {
+		return earning{}, false
+	}
+	for i := range restLine {
+		restLine[i] = restLine[i].plus(perLine[i])
+	}
+	return earning{awards, shareOut(given, restLine, f.items)}, true
+}
+
+// earnPer adds what the `per` rules give to the parts by rule and to perLine.
+func (p *program) earnPer(f facts, parts, perLine []fraction) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if r.Per == nil || !r.holds(f) {
@@ -68,6 +82,10 @@ func (p *program) earn(f facts) (e earning, ok bool) {
 			parts[i] = parts[i].plus(points)
 		}
 	}
+}
+
+// earnRest adds what the other rules give. Those that multiply change perLine.
+func (p *program) earnRest(f facts, parts, perLine, restLine []fraction) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if r.Per != nil || !r.holds(f) {
@@ -95,24 +113,24 @@ func (p *program) earn(f facts) (e earning, ok bool) {
 			restLine[len(f.items)] = restLine[len(f.items)].plus(parts[i])
 		}
 	}
+}
+
+// awards splits what is given, the rounded sum of the rules' parts, among the rules.
+// ok is false where the sum is beyond the range of points.
+func (p *program) awards(parts []fraction) (list []award, given decimal, ok bool) {
 	var sum fraction
-	var given decimal
 	for i, part := range parts {
 		sum = sum.plus(part)
 		total, ok := sum.round(p.PointsDecimals, p.Rounding)
 		if !ok {
-			return earning{}, false
+			return nil, 0, false
 		}
 		if points := total - given; points != 0 {
-			e.awards = append(e.awards, award{&p.Rules[i], points})
+			list = append(list, award{&p.Rules[i], points})
 			given = total
 		}
 	}
-	for i := range restLine {
-		restLine[i] = restLine[i].plus(perLine[i])
-	}
-	e.lines = shareOut(given, restLine, f.items)
-	return e, true
+	return list, given, true
 }
 
 // shareOut splits given points among the items by weight; the last weight is
