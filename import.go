@@ -296,41 +296,18 @@ func (t *txn) importCustomer(row importRow) (added bool, err error) {
 // importSale registers a sale at its own date.
 func (t *txn) importSale(row importRow) (added bool, err error) {
 	in := input{fault: new(fault)}
-	imported := t.now
 	s := newSale{Source: sourceImport}
 	s.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, codeInvalidField)
 	if s.ExternalID == "" {
 		in.invalid("externalId", "es requerido")
 	}
-	at, ok := parseMoment(trimBlanks(row.CreatedAt), t.cfg.zone, false)
-	if !ok {
-		in.invalid("createdAt", "debe ser una fecha ISO 8601")
-	} else if at <= 0 {
-		in.invalid("createdAt", "no puede ser anterior a 1970")
-	} else if at > imported {
-		in.invalid("createdAt", "no puede ser una fecha futura")
-	}
+	at := t.saleMoment(in, row.CreatedAt)
 	address, number := t.identityOf(in, row)
 	s.Type = choice(in, row.Type, row.Type != "", "type", codeTypeInvalid, []string{typePurchase, typeReturn})
 	if s.Total = spelled(in, "totalAmount", row.Total); in.err == nil && s.Total <= 0 {
 		in.fail(newError(codeTotalAmountInvalid).on("totalAmount"))
 	}
-	if len(row.Items) > maxItems {
-		in.invalid("items", "no puede superar los 500 elementos")
-	}
-	for _, r := range row.Items {
-		var it item
-		if it.SKU, ok = in.clean("sku", r.SKU, maxSKU, codeInvalidField); !ok {
-			in.invalid("sku", "es requerido")
-		}
-		if it.Quantity = spelled(in, "quantity", r.Quantity); it.Quantity <= 0 {
-			in.invalid("quantity", "debe ser mayor a 0")
-		}
-		if it.Price = spelled(in, "price", r.Price); it.Price < 0 {
-			in.invalid("price", "debe ser mayor o igual a 0")
-		}
-		s.Items = append(s.Items, it)
-	}
+	s.Items = importedItems(in, row.Items)
 	s.Comment, _ = in.clean("comment", row.Comment, maxComment, codeCommentTooLong)
 	if in.err != nil {
 		return false, in.err
@@ -358,6 +335,42 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	}
 	_, _, err = t.registerSaleOf(c, s)
 	return err == nil, err
+}
+
+// saleMoment reads when an imported sale happened.
+func (t *txn) saleMoment(in input, text string) instant {
+	at, ok := parseMoment(trimBlanks(text), t.cfg.zone, false)
+	switch {
+	case !ok:
+		in.invalid("createdAt", "debe ser una fecha ISO 8601")
+	case at <= 0:
+		in.invalid("createdAt", "no puede ser anterior a 1970")
+	case at > t.now:
+		in.invalid("createdAt", "no puede ser una fecha futura")
+	}
+	return at
+}
+
+// importedItems reads the items of an imported sale.
+func importedItems(in input, rows []importItem) (items []item) {
+	if len(rows) > maxItems {
+		in.invalid("items", "no puede superar los 500 elementos")
+	}
+	for _, r := range rows {
+		sku, present := in.clean("sku", r.SKU, maxSKU, codeInvalidField)
+		if !present {
+			in.invalid("sku", "es requerido")
+		}
+		it := item{SKU: sku}
+		if it.Quantity = spelled(in, "quantity", r.Quantity); it.Quantity <= 0 {
+			in.invalid("quantity", "debe ser mayor a 0")
+		}
+		if it.Price = spelled(in, "price", r.Price); it.Price < 0 {
+			in.invalid("price", "debe ser mayor o igual a 0")
+		}
+		items = append(items, it)
+	}
+	return items
 }
 
 // purchaseByID finds the customer's purchase whose id stands in for an
