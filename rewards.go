@@ -168,14 +168,8 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	if err != nil {
 		return nil, err
 	}
-	if len(reasons) > 0 && reasons[0] != reasonNoBalance {
-		switch reasons[0] {
-		case reasonNoStock:
-			return nil, newError(codeRewardOutOfStock)
-		case reasonLimit:
-			return nil, newError(codeRedemptionLimitReached)
-		}
-		return nil, newError(codeRewardUnavailable).with("reasons", reasons)
+	if len(reasons) > 0 && reasons[0] != reasonNoBalance { // debit refuses that, with figures
+		return nil, refusedRedemption(reasons)
 	}
 	x := &redemption{
 		ID: t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
@@ -189,25 +183,42 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	if x.Code, err = t.newCode(); err != nil {
 		return nil, err
 	}
-	n, err := t.count()
-	if err != nil {
-		return nil, err
-	}
-	n.Redemptions++
-	x.Seq = n.Redemptions
-	if err := t.putUint(orgKey('R', t.org).id(x.ID), x.Seq); err != nil {
-		return nil, err
-	}
-	if err := t.putUint(orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
-		return nil, err
-	}
-	if err := t.countRedemption(c.ID, r.ID, +1); err != nil {
+	if err := t.numberRedemption(x); err != nil {
 		return nil, err
 	}
 	if err := t.saveAccount(a); err != nil {
 		return nil, err
 	}
 	return x, t.put(t.redemptionKey(x.Seq), x)
+}
+
+// refusedRedemption is the error for a reward that a customer cannot have.
+func refusedRedemption(reasons []string) error {
+	switch reasons[0] {
+	case reasonNoStock:
+		return newError(codeRewardOutOfStock)
+	case reasonLimit:
+		return newError(codeRedemptionLimitReached)
+	}
+	return newError(codeRewardUnavailable).with("reasons", reasons)
+}
+
+// numberRedemption gives a new redemption its number, under its id and its code too,
+// and counts it.
+func (t *txn) numberRedemption(x *redemption) error {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	n.Redemptions++
+	x.Seq = n.Redemptions
+	if err := t.putUint(orgKey('R', t.org).id(x.ID), x.Seq); err != nil {
+		return err
+	}
+	if err := t.putUint(orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
+		return err
+	}
+	return t.countRedemption(x.Customer, x.Reward, +1)
 }
 
 // reward finds a reward of this organization; any id that is not one is
