@@ -27,15 +27,9 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := new(config)
-	if number != 0 {
-		value, _, err := tx.Get(newKey('o').byte('c').u32(number))
-		if err != nil {
-			return nil, err
-		}
-		if old, err = parseConfig(value); err != nil {
-			return nil, err
-		}
+	old, err := configBefore(tx, number)
+	if err != nil {
+		return nil, err
 	}
 	next, problems := old.merge(doc, m)
 	if old.Number != 0 && old.Organization.Settings.Timezone != next.Organization.Settings.Timezone {
@@ -59,15 +53,7 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		return result, err
 	}
 	if number == 0 {
-		count, _, err := getUint(tx, newKey('o').byte('n'))
-		if err != nil {
-			return nil, err
-		}
-		next.Number = uint32(count + 1)
-		if err := putUint(tx, newKey('o').byte('n'), count+1); err != nil {
-			return nil, err
-		}
-		if err := putUint(tx, newKey('o').byte('s').text(doc.Organization.Slug), count+1); err != nil {
+		if next.Number, err = addOrganization(tx, doc.Organization.Slug); err != nil {
 			return nil, err
 		}
 	}
@@ -81,6 +67,30 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 		return nil, err
 	}
 	return result, saveConfig(tx, next)
+}
+
+// configBefore is the configuration of an organization, an empty one for number 0.
+func configBefore(tx Tx, number uint32) (*config, error) {
+	if number == 0 {
+		return new(config), nil
+	}
+	value, _, err := tx.Get(newKey('o').byte('c').u32(number))
+	if err != nil {
+		return nil, err
+	}
+	return parseConfig(value)
+}
+
+// addOrganization returns the number of a new organization.
+func addOrganization(tx Tx, slug string) (uint32, error) {
+	count, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return 0, err
+	}
+	if err := putUint(tx, newKey('o').byte('n'), count+1); err != nil {
+		return 0, err
+	}
+	return uint32(count + 1), putUint(tx, newKey('o').byte('s').text(slug), count+1)
 }
 
 func invalidDocument(problems []string) error {
