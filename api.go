@@ -69,7 +69,7 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 
 // Customers.
 
-func listCustomers(r *request) (action, error) {
+func listCustomers(r *request) action {
 	p := r.page()
 	search, searching := r.query.text("search", maxSearch)
 	return func(t *txn) (any, error) {
@@ -88,16 +88,16 @@ func listCustomers(r *request) (action, error) {
 		}
 		items, err := t.customerItems(found)
 		return appendedList[customerItem]{items, newListMeta(total, p)}, err
-	}, nil
+	}
 }
 
-func lookupCustomer(r *request) (action, error) {
+func lookupCustomer(r *request) action {
 	text, present := r.query.text("email", anyLength)
 	address := email(r.query.input, text, present, "email")
 	text, present = r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
-	if r.query.err == nil && address == "" && number == "" {
-		return nil, newError(codeEmailOrPhoneRequired)
+	if address == "" && number == "" {
+		r.query.fail(newError(codeEmailOrPhoneRequired))
 	}
 	return func(t *txn) (any, error) {
 		kind, value := byte(kindEmail), address
@@ -109,27 +109,27 @@ func lookupCustomer(r *request) (action, error) {
 			return nil, err
 		}
 		return t.customerDetail(c)
-	}, nil
+	}
 }
 
-func getCustomer(r *request) (action, error) {
+func getCustomer(r *request) action {
 	return func(t *txn) (any, error) {
 		c, err := t.customer(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}
 		return t.customerDetail(c)
-	}, nil
+	}
 }
 
-func createCustomer(r *request) (action, error) {
+func createCustomer(r *request) action {
 	var e enrolment
 	text, hasMail := r.fields.text("email", anyLength)
 	e.Email = email(r.fields.input, text, hasMail, "email")
 	text, hasNumber := r.fields.text("phoneNumber", anyLength)
 	e.Phone = phone(r.fields.input, r.cfg, text, hasNumber, "phoneNumber")
-	if r.fields.err == nil && !hasMail && !hasNumber {
-		return nil, newError(codeEmailOrPhoneRequired)
+	if !hasMail && !hasNumber {
+		r.fields.fail(newError(codeEmailOrPhoneRequired))
 	}
 	e.FirstName, _ = r.fields.text("firstName", maxName)
 	e.LastName, _ = r.fields.text("lastName", maxName)
@@ -144,12 +144,12 @@ func createCustomer(r *request) (action, error) {
 		}
 		d, err := t.customerDetail(c)
 		return reply{status, d}, err
-	}, nil
+	}
 }
 
 // Points.
 
-func getBalance(r *request) (action, error) {
+func getBalance(r *request) action {
 	program, given := r.query.id("loyaltyProgramId")
 	return func(t *txn) (any, error) {
 		c, err := t.customer(r.pathID("customerId"))
@@ -166,10 +166,10 @@ func getBalance(r *request) (action, error) {
 		}
 		expiring, err := t.expiring(a)
 		return balance{a.id(), a.Balance, c.ID, p.currencyID(), a.Pending, a.Lifetime, expiring, t.now}, err
-	}, nil
+	}
 }
 
-func listMovements(r *request) (action, error) {
+func listMovements(r *request) action {
 	p := r.page()
 	text, present := r.query.text("type", 20)
 	kind := choice(r.query.input, text, present, "type", codeInvalidField, []string{"", typeCredit, typeDebit})
@@ -198,7 +198,7 @@ func listMovements(r *request) (action, error) {
 			return nil, err
 		}
 		return newAppendedList(found, total, p, t.movementShape)
-	}, nil
+	}
 }
 
 // movementFields reads what adding and deducting have in common; program is
@@ -260,7 +260,7 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 	return t.movementShape(&done)
 }
 
-func addPoints(r *request) (action, error) {
+func addPoints(r *request) action {
 	m, program := r.movementFields(addCategories, categoryBonus)
 	if text, present := r.fields.text("expiresAt", 100); present {
 		at, ok := parseMoment(text, r.cfg.zone, true)
@@ -271,17 +271,17 @@ func addPoints(r *request) (action, error) {
 		}
 		m.Expires = at
 	}
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.credit) }, nil
+	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.credit) }
 }
 
-func deductPoints(r *request) (action, error) {
+func deductPoints(r *request) action {
 	m, program := r.movementFields(deductCategories, categoryAdjustment)
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.debit) }, nil
+	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.debit) }
 }
 
 // Transactions.
 
-func listTransactions(r *request) (action, error) {
+func listTransactions(r *request) action {
 	p := r.page()
 	var f saleFilter
 	f.search, _ = r.query.text("search", maxSearch)
@@ -299,20 +299,20 @@ func listTransactions(r *request) (action, error) {
 			return nil, err
 		}
 		return newAppendedList(found, total, p, t.saleShape)
-	}, nil
+	}
 }
 
-func getTransaction(r *request) (action, error) {
+func getTransaction(r *request) action {
 	return func(t *txn) (any, error) {
 		s, err := t.sale(r.pathID("transactionId"))
 		if err != nil {
 			return nil, err
 		}
 		return t.saleShape(s)
-	}, nil
+	}
 }
 
-func registerTransaction(r *request) (action, error) {
+func registerTransaction(r *request) action {
 	in := newSale{Source: sourceAPI}
 	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
 	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
@@ -350,12 +350,12 @@ func registerTransaction(r *request) (action, error) {
 			shape.ID = nil
 		}
 		return shape, nil
-	}, nil
+	}
 }
 
 // Rewards and redemptions.
 
-func listRewards(r *request) (action, error) {
+func listRewards(r *request) action {
 	p := r.page()
 	text, present := r.query.text("status", 20)
 	status := choice(r.query.input, text, present, "status", codeInvalidField, []string{"", statusActive, statusInactive})
@@ -376,20 +376,20 @@ func listRewards(r *request) (action, error) {
 		total := uint64(len(all))
 		from := min(p.skip(), total)
 		return newList(all[from:min(from+p.limit, total)], total, p, shape)
-	}, nil
+	}
 }
 
-func getReward(r *request) (action, error) {
+func getReward(r *request) action {
 	return func(t *txn) (any, error) {
 		found, err := t.reward(r.pathID("rewardId"))
 		if err != nil {
 			return nil, err
 		}
 		return t.rewardShape(found)
-	}, nil
+	}
 }
 
-func redeemReward(r *request) (action, error) {
+func redeemReward(r *request) action {
 	cust := r.requiredID("customerId", codeCustomerIDRequired)
 	product := r.requiredID("productId", codeProductIDRequired)
 	comment := r.comment()
@@ -399,10 +399,10 @@ func redeemReward(r *request) (action, error) {
 			return nil, err
 		}
 		return newRedemptionShape(x)
-	}, nil
+	}
 }
 
-func listRedemptions(r *request) (action, error) {
+func listRedemptions(r *request) action {
 	p := r.page()
 	return func(t *txn) (any, error) {
 		found, total, err := t.listRedemptions(p)
@@ -410,20 +410,20 @@ func listRedemptions(r *request) (action, error) {
 			return nil, err
 		}
 		return newList(found, total, p, newRedemptionShape)
-	}, nil
+	}
 }
 
-func getRedemption(r *request) (action, error) {
+func getRedemption(r *request) action {
 	return func(t *txn) (any, error) {
 		x, err := t.redemption(r.pathID("redemptionId"))
 		if err != nil {
 			return nil, err
 		}
 		return newRedemptionShape(x)
-	}, nil
+	}
 }
 
-func cancelRedemption(r *request) (action, error) {
+func cancelRedemption(r *request) action {
 	return func(t *txn) (any, error) {
 		x, err := t.cancel(r.pathID("redemptionId"))
 		if err != nil {
@@ -431,55 +431,55 @@ func cancelRedemption(r *request) (action, error) {
 		}
 		shape, err := newRedemptionShape(x)
 		return reply{http.StatusOK, shape}, err
-	}, nil
+	}
 }
 
 // Segments, programs, organization.
 
-func listSegments(*request) (action, error) {
+func listSegments(*request) action {
 	return func(t *txn) (any, error) {
 		all := []segmentShape{}
 		for _, s := range t.cfg.bySegmentPriority() {
 			all = append(all, newSegmentShape(s))
 		}
 		return all, nil
-	}, nil
+	}
 }
 
-func getSegment(r *request) (action, error) {
+func getSegment(r *request) action {
 	return func(t *txn) (any, error) {
 		s := t.cfg.segment(r.pathID("segmentId"))
 		if s == nil {
 			return nil, newError(codeSegmentNotFound)
 		}
 		return newSegmentShape(s), nil
-	}, nil
+	}
 }
 
-func listPrograms(r *request) (action, error) {
+func listPrograms(r *request) action {
 	p := r.page()
 	return func(t *txn) (any, error) {
 		total := uint64(len(t.cfg.Programs))
 		from := min(p.skip(), total)
 		return newList(t.cfg.Programs[from:min(from+p.limit, total)], total, p, t.programShape)
-	}, nil
+	}
 }
 
-func getProgram(r *request) (action, error) {
+func getProgram(r *request) action {
 	return func(t *txn) (any, error) {
 		p, err := t.program(r.pathID("programId"))
 		if err != nil {
 			return nil, err
 		}
 		return t.programShape(p)
-	}, nil
+	}
 }
 
-func getOrganization(*request) (action, error) {
+func getOrganization(*request) action {
 	return func(t *txn) (any, error) {
 		o := t.cfg.Organization
 		return organizationShape{t.cfg.ID, o.Name, o.Slug, o.Profile, o.Settings}, nil
-	}, nil
+	}
 }
 
 // Statistics.
@@ -488,7 +488,7 @@ func getOrganization(*request) (action, error) {
 // 30 days.
 const statsDays = 30
 
-func getStatistics(r *request) (action, error) {
+func getStatistics(r *request) action {
 	r.large = true
 	q := statsQuery{to: dayOf(r.moment("to", r.now, true), r.cfg.zone)}
 	q.from = dayOf(r.moment("from", (q.to-statsDays+1).start(r.cfg.zone), false), r.cfg.zone)
@@ -514,7 +514,7 @@ func getStatistics(r *request) (action, error) {
 			s.Periods[i] = newPeriodShape(&found.periods[i])
 		}
 		return s, nil
-	}, nil
+	}
 }
 
 // The reference of this API.
@@ -522,8 +522,8 @@ func getStatistics(r *request) (action, error) {
 //go:embed openapi.json
 var openAPI []byte
 
-func getOpenAPI(*request) (action, error) {
-	return func(*txn) (any, error) { return compactOpenAPI(), nil }, nil
+func getOpenAPI(*request) action {
+	return func(*txn) (any, error) { return compactOpenAPI(), nil }
 }
 
 // compactOpenAPI is openAPI without white space, which is for those who edit it.
@@ -536,27 +536,29 @@ var compactOpenAPI = sync.OnceValue(func() json.RawMessage {
 
 // Health.
 
-func isAlive(*request) (action, error) {
-	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
+func isAlive(*request) action {
+	return func(*txn) (any, error) { return health{"ok"}, nil }
 }
 
 // isReady reads the store, and no longer than a second. A source that asks all
 // the time is told what was found last, which is a fraction of a second old. It
 // writes nothing: what came of the last write is known, and keepHouse tries one
 // now and then where that was refused.
-func (a *api) isReady(r *request) (action, error) {
-	ready := !a.unready.Load()
-	if a.probes.take(sourceAddress(r.Request, a.trusted), r.now) == 0 {
-		ready = a.canRead(context.WithoutCancel(r.Context()))
-		a.unready.Store(!ready)
+func (a *api) isReady(r *request) action {
+	return func(*txn) (any, error) {
+		ready := !a.unready.Load()
+		if a.probes.take(sourceAddress(r.Request, a.trusted), r.now) == 0 {
+			ready = a.canRead(context.WithoutCancel(r.Context()))
+			a.unready.Store(!ready)
+		}
+		if !ready || a.engine.store.refusing.Load() {
+			return nil, newError(codeUnavailable).header("Retry-After", "1")
+		}
+		if !a.engine.clock.isSafe() {
+			return nil, errClockUnsafe()
+		}
+		return health{"ok"}, nil
 	}
-	if !ready || a.engine.store.refusing.Load() {
-		return nil, newError(codeUnavailable).header("Retry-After", "1")
-	}
-	if !a.engine.clock.isSafe() {
-		return nil, errClockUnsafe()
-	}
-	return func(*txn) (any, error) { return health{"ok"}, nil }, nil
 }
 
 func (a *api) canRead(ctx context.Context) bool {

@@ -55,7 +55,7 @@ type api struct {
 type route struct {
 	pattern string // as http.ServeMux takes it
 	scope   string // "" for what needs no key
-	handle  func(*request) (action, error)
+	handle  func(*request) action
 }
 
 // An action is what a request does once its fields are read: in a View for
@@ -245,10 +245,8 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 			return 0, nil, err
 		}
 	}
-	act, err := rt.handle(req)
-	if err == nil {
-		err = firstFault(req.fields.input, req.query.input)
-	}
+	act := rt.handle(req)
+	err = firstFault(req.fields.input, req.query.input)
 	if r.Method != http.MethodPost {
 		if err != nil {
 			return 0, nil, err
