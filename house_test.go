@@ -20,7 +20,8 @@ import (
 	"testing"
 )
 
-// The order of the files that doc.go lists, and what internal/ may know.
+// The order of the files that doc.go lists, what internal/ may know, and how long
+// files and functions may be.
 //
 // testdata/house.txt lists what does not keep to them yet, one arrow a line:
 // `a.go -> b.go: names`. The list may only shrink: what is not in it fails,
@@ -102,6 +103,55 @@ func TestHouseLibraries(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareHouse(t, importers, func(line string) bool { return strings.HasSuffix(line, bboltPath) })
+}
+
+// How long a file and a function may be, in lines.
+const (
+	mostFileLines = 700
+	mostFuncLines = 60
+)
+
+// TestHouseSizes fails where a file of the product or of a library, or a function
+// in one, is too long to be read in one go. Tests may be longer.
+func TestHouseSizes(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir("internal", func(path string, _ fs.DirEntry, err error) error {
+		files = append(files, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset, functions := token.NewFileSet(), 0
+	for _, path := range files {
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := fset.File(file.FileStart).LineCount(); lines > mostFileLines {
+			t.Errorf("%s has %d lines; at most %d", path, lines, mostFileLines)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			functions++
+			first := fset.Position(f.Type.Func)
+			if lines := fset.Position(f.End()).Line - first.Line + 1; lines > mostFuncLines {
+				t.Errorf("%s: %s has %d lines; at most %d", first, f.Name.Name, lines, mostFuncLines)
+			}
+		}
+	}
+	if functions < 1000 {
+		t.Errorf("%d functions looked at: the product has more", functions)
+	}
 }
 
 const bboltPath = "go.etcd.io/bbolt"
