@@ -211,8 +211,13 @@ func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
 			ok = false
 		}
 	}()
-	p, err := t.raw(id)
-	if err != nil || p.branch || p.layout(1, pageSize) != nil {
+	b, err := t.bytes(id, 1)
+	if err != nil || u32(b[12:]) != 0 { // it is on one page
+		return s, false
+	}
+	p := newRawPage(b)
+	p.id = id
+	if p.branch || p.layout(1, pageSize) != nil {
 		return s, false
 	}
 	i, found := p.search([]byte(journalBucket))

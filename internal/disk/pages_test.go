@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math/rand/v2"
 	"os"
@@ -554,5 +555,58 @@ func TestMostFurther(t *testing.T) {
 	}
 	if long == 0 {
 		t.Error("there is no long page")
+	}
+}
+
+// A countingReader counts the pages that are read of a file.
+type countingReader struct {
+	io.ReaderAt
+	pages map[int64]bool
+}
+
+func (r countingReader) ReadAt(b []byte, at int64) (int, error) {
+	for from := at; from < at+int64(len(b)); from += pageSize {
+		r.pages[from/pageSize] = true
+	}
+	return r.ReaderAt.ReadAt(b, at)
+}
+
+// TestCheckApart: a check of the whole file reads no page of it through the map, where it would stay
+// in memory: neither those in use nor the free ones.
+func TestCheckApart(t *testing.T) {
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemAge: time.Millisecond})
+	for i := range 400 {
+		mustPut(t, s, fmt.Sprint("key", i), strings.Repeat("v", 1000))
+	}
+	settle(s)
+	for i := range 300 {
+		if err := s.Update(t.Context(), func(tx Tx) error { return tx.Delete(fmt.Append(nil, "key", i)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(s)
+	err := s.View(t.Context(), func(tx Tx) error {
+		file := tx.(readTx).file
+		read := countingReader{file.file, map[int64]bool{}}
+		file.file = read
+		if _, err := tx.(readTx).Check(t.Context(), 1); err != nil {
+			return err
+		}
+		free := 0
+		for id := uint64(2); id < file.pages(); id++ {
+			if file.isFree(id) {
+				free++
+			}
+			if !read.pages[int64(id)] && !slices.ContainsFunc(file.shell, func(s pageSpan) bool { return s.id <= id && id < s.id+s.n }) {
+				t.Errorf("page %d of %d was not read apart; free: %t", id, file.pages(), file.isFree(id))
+			}
+		}
+		if free < 20 {
+			t.Errorf("%d free pages", free)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

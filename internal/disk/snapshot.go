@@ -44,9 +44,10 @@ func (t *Snapshot) Check(ctx context.Context, workers int) (*Snapshot, error) {
 	if t.courtesy != nil {
 		ctx = courteousContext{ctx, t.courtesy.another()}
 	}
-	checked, err := t.file.apart().checkAll(ctx, t.file.inventory, workers)
+	apart := t.file.apart()
+	checked, err := apart.checkAll(ctx, t.file.inventory, workers)
 	if err == nil {
-		err = t.file.checkFree(ctx, t.file.newest)
+		err = apart.checkFree(ctx, t.file.newest)
 	}
 	if err != nil {
 		return nil, inFile(t.file.path, err)
