@@ -66,10 +66,7 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 
 // ViewLong is View, told to the store that it takes long if it can be told.
 func (s *watchedStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
-	if l, ok := s.Store.(longViewer); ok {
-		return l.ViewLong(ctx, fn)
-	}
-	return s.View(ctx, fn)
+	return longView(s.Store)(ctx, fn)
 }
 
 // tryWrite lets a store that refuses writes, for lack of space or the like, tell

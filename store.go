@@ -151,12 +151,17 @@ type longViewer interface {
 	ViewLong(ctx context.Context, fn func(Tx) error) error
 }
 
+// longView is the ViewLong of a store, or its View if it has none.
+func longView(s Store) func(context.Context, func(Tx) error) error {
+	if l, ok := s.(longViewer); ok {
+		return l.ViewLong
+	}
+	return s.View
+}
+
 // viewLong is view for a function that takes long.
 func viewLong[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
-	if l, ok := s.(longViewer); ok {
-		return carry(ctx, l.ViewLong, fn)
-	}
-	return view(ctx, s, fn)
+	return carry(ctx, longView(s), fn)
 }
 
 func carry[T any](ctx context.Context, run func(context.Context, func(Tx) error) error, fn func(Tx) (T, error)) (T, error) {
