@@ -269,7 +269,7 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 			return rawPage{}, damagedPage(id, "is longer than the file")
 		case !list && further > mostFurther(b): // as much memory would be taken to read it
 			return rawPage{}, damagedPage(id, "is longer than what it holds")
-		case list && t.own: // no list is read so
+		case list && t.own: // damage: the list of free pages is read through the map
 		default:
 			if b, err = t.bytes(id, further+1); err != nil {
 				return rawPage{}, err

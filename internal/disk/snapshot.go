@@ -88,7 +88,7 @@ func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 			return state, nil
 		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
 			return &fileState{file: state.file}, nil
-		case s.full != nil || s.kept.old || s.broken.Load() || s.stopping():
+		case s.full != nil || s.kept.old || s.broken.Load() || s.closing.Load():
 			s.mu.Unlock()
 			state, err := s.acquire()
 			s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *File) freezeNow() {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen != nil || s.active.count == 0 || s.stopping() {
+	if s.frozen != nil || s.active.count == 0 || s.closing.Load() {
 		return
 	}
 	if err := s.freeze(); err != nil {
@@ -147,16 +147,6 @@ func (s *File) awaitFile() bool {
 		s.changed.Wait()
 	}
 	return true
-}
-
-// stopping reports whether the store is being closed.
-func (s *File) stopping() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // publish makes file, under the memtables as they are, what Views see. The
