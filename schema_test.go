@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 // The files of testdata/files, each as the sello of a commit left it:
@@ -36,23 +35,7 @@ var fileMoment = time.Date(2026, 11, 23, 2, 45, 0, 0, time.UTC)
 // unpackFile puts a file of testdata/files, with its journals, into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {
 	t.Helper()
-	dir := t.TempDir()
-	packed, err := filepath.Glob(filepath.Join("testdata", "files", name, "*.gz"))
-	if err != nil || len(packed) == 0 {
-		t.Fatalf("%s: %d files, %v", name, len(packed), err)
-	}
-	for _, p := range packed {
-		z, err := gzip.NewReader(bytes.NewReader(readFile(t, p)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(dir, strings.TrimSuffix(filepath.Base(p), ".gz")), b)
-	}
-	return filepath.Join(dir, "sello.db")
+	return filepath.Join(disktest.Unpack(t, filepath.Join("testdata", "files", name)), "sello.db")
 }
 
 // filesBeside reads a file and all that lies beside it.

@@ -2,12 +2,10 @@ package disk
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -23,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	bolt "go.etcd.io/bbolt"
 
+	"sello/internal/disk/disktest"
 	"sello/internal/ordered"
 	"sello/internal/ordered/orderedtest"
 )
@@ -311,21 +310,5 @@ func writeFile(t *testing.T, path string, b []byte) {
 // unpackFile puts a file that a release has left, with its journals, into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {
 	t.Helper()
-	dir := t.TempDir()
-	packed, err := filepath.Glob(filepath.Join("..", "..", "testdata", "files", name, "*.gz"))
-	if err != nil || len(packed) == 0 {
-		t.Fatalf("%s: %d files, %v", name, len(packed), err)
-	}
-	for _, p := range packed {
-		z, err := gzip.NewReader(bytes.NewReader(readFile(t, p)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(dir, strings.TrimSuffix(filepath.Base(p), ".gz")), b)
-	}
-	return filepath.Join(dir, "sello.db")
+	return filepath.Join(disktest.Unpack(t, filepath.Join("..", "..", "testdata", "files", name)), "sello.db")
 }
