@@ -41,8 +41,8 @@ func runKeyCreate(ctx context.Context, c *invocation) error {
 	})
 }
 
-// checkKeyFlags refuses a limit or a list that is given but says nothing: who
-// meant a restriction shall not get a key without it.
+// checkKeyFlags refuses a limit or a list that is given but empty. It was meant as a
+// restriction, and the key must not be made without one.
 func (c *invocation) checkKeyFlags() (err error) {
 	c.set.Visit(func(f *flag.Flag) {
 		value := f.Value.String()
@@ -66,7 +66,7 @@ func runKeyList(ctx context.Context, c *invocation) error {
 		if err := call(ctx, "key/list", orgRequest{org}, &out); err != nil {
 			return err
 		}
-		var clock clockReport // by which a key expires
+		var clock clockReport // decides which keys have expired
 		if err := call(ctx, "clock", struct{}{}, &clock); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func runKeyList(ctx context.Context, c *invocation) error {
 	})
 }
 
-// listText is a list as the flags of key create take it, or what its absence allows.
+// listText returns a list as the flags of key create take it, or all if it is empty.
 func listText(list []string, all string) string {
 	if len(list) == 0 {
 		return all

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// applied is what applying a document did.
+// applied reports what applying a document did.
 type applied struct {
 	Organization string   `json:"organization"` // slug
 	Created      bool     `json:"created"`
@@ -15,9 +15,9 @@ type applied struct {
 	Changes      []change `json:"changes"`
 }
 
-// applyDocument makes the organization's configuration what the document
-// says, all of it or, with an error that lists what is wrong by its path,
-// nothing. Applying the same document again changes nothing.
+// applyDocument makes the organization's configuration what the document says.
+// A wrong document changes nothing; the error lists each problem with its path.
+// Applying the same document again changes nothing.
 func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 	doc, problems := readDocument(raw)
 	if len(problems) > 0 {
@@ -69,7 +69,8 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 	return result, saveConfig(tx, next)
 }
 
-// configBefore is the configuration of an organization, an empty one for number 0.
+// configBefore returns the configuration of an organization, or an empty one for
+// number 0.
 func configBefore(tx Tx, number uint32) (*config, error) {
 	if number == 0 {
 		return new(config), nil
@@ -81,7 +82,7 @@ func configBefore(tx Tx, number uint32) (*config, error) {
 	return parseConfig(value)
 }
 
-// addOrganization returns the number of a new organization.
+// addOrganization stores the slug of a new organization and returns its number.
 func addOrganization(tx Tx, slug string) (uint32, error) {
 	count, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
@@ -102,9 +103,9 @@ func hasCustomers(tx Tx, org uint32) (bool, error) {
 	return n != nil && n.Customers > 0, err
 }
 
-// merge is the configuration after a document: what has the same key keeps
-// its id, what is new gets one. Those of rewards and segments follow from the
-// key, so that one taken out and put back goes on with its stock and limits.
+// merge returns the configuration after a document, and the problems found. What has
+// the same key keeps its id; what is new gets one. Ids of rewards and segments are
+// derived from the key: a reward taken out and put back keeps its stock and limits.
 func (c *config) merge(doc *document, m *mint) (*config, []string) {
 	next := &config{Number: c.Number, ID: c.ID, Organization: doc.Organization, NextProgram: max(c.NextProgram, 1)}
 	if next.ID == (id{}) {
@@ -160,7 +161,7 @@ func (c *config) merge(doc *document, m *mint) (*config, []string) {
 	return next, append(problems, next.references()...)
 }
 
-// references are the names in a configuration that nothing has.
+// references lists the keys and names in a configuration that refer to nothing.
 func (c *config) references() []string {
 	var problems []string
 	unknown := func(path, kind, name string) {

@@ -20,15 +20,15 @@ import (
 //
 //	sello_ + 43 base-62 digits of 256 random bits + 6 base-62 digits of a CRC-32
 //
-// so that a scanner finds it and a typo is told without a look-up
-// (contract §4). It is shown once, when it is made; only its SHA-256 is kept.
+// so that secret scanners find it and a typo is rejected without a look-up
+// (contract §4). It is shown once, when it is made; only its SHA-256 is stored.
 const (
 	keyPrefix   = "sello_"
 	keyRandom   = 43
 	keyChecksum = 6
 )
 
-// apiKey is what is kept of a key.
+// apiKey is the stored record of a key.
 type apiKey struct {
 	ID           id       `json:"id"`
 	Org          uint32   `json:"org"`
@@ -43,11 +43,11 @@ type apiKey struct {
 	ExpiresAt    instant  `json:"expiresAt"`
 	RevokedAt    instant  `json:"revokedAt"`
 
-	networks []netip.Prefix // IPWhitelist
-	idText   string         // ID
+	networks []netip.Prefix // IPWhitelist, parsed
+	idText   string         // ID as text
 }
 
-// scopes are all there are (spec: Authentication).
+// scopes lists every scope (spec: Authentication).
 var scopes = []string{
 	"customers:read", "customers:write", "points:read", "points:write", "transactions:read", "transactions:write",
 	"rewards:read", "rewards:write", "segments:read", "loyalty:read", "statistics:read", "organization:read",
@@ -60,21 +60,21 @@ func (k *apiKey) allows(scope string) bool {
 	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
 }
 
-// allowsSource tells whether the whitelist holds an address, if there is one.
+// allowsSource reports whether the whitelist is empty or contains an address.
 func (k *apiKey) allowsSource(ip netip.Addr) bool {
 	return len(k.networks) == 0 || inNetworks(k.networks, ip)
 }
 
-// inNetworks tells whether one of the networks holds a plain address.
+// inNetworks reports whether one of the networks contains a plain address.
 func inNetworks(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// plainAddr is the one spelling of an address: an IPv4-mapped IPv6 one is the
-// IPv4 one, and none has a zone.
+// plainAddr returns the one form that addresses are compared in: IPv4 instead of
+// IPv4-mapped IPv6, and no zone.
 func plainAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// newAPIKey spells a key of 256 random bits.
+// newAPIKey returns the text of a key of 256 random bits.
 func newAPIKey(random [32]byte) string {
 	digits := base62(new(big.Int).SetBytes(random[:]), keyRandom)
 	return keyPrefix + digits + keySum(digits)
@@ -84,13 +84,13 @@ func keySum(digits string) string {
 	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(digits)))), keyChecksum)
 }
 
-// base62 writes n with width digits, 0–9, then a–z, then A–Z.
+// base62 returns n in width digits. The digits are 0–9, then a–z, then A–Z.
 func base62(n *big.Int, width int) string {
 	s := n.Text(62)
 	return strings.Repeat("0", width-len(s)) + s
 }
 
-// wellFormedKey tells whether a text can be a key at all.
+// wellFormedKey reports whether a text has the form and checksum of a key.
 func wellFormedKey(s string) bool {
 	digits, ok := strings.CutPrefix(s, keyPrefix)
 	return ok && len(digits) == keyRandom+keyChecksum && keySum(digits[:keyRandom]) == digits[keyRandom:]
@@ -103,7 +103,7 @@ func keyHash(s string) [32]byte {
 
 func keyHashKey(hash [32]byte) key { return append(newKey('a'), hash[:]...) }
 
-// sentKey takes the API key from a request's headers (contract §4).
+// sentKey returns the API key of a request's headers (contract §4).
 func sentKey(h http.Header) (string, *apiError) {
 	authorization, direct := h["Authorization"], h["X-Api-Key"]
 	if len(authorization) > 1 || len(direct) > 1 {
@@ -128,16 +128,16 @@ func sentKey(h http.Header) (string, *apiError) {
 	return cmp.Or(bearer, plain), nil
 }
 
-// A caller is who a request is made for. A request that is refused may have
-// one too, for the log.
+// A caller is the API key of a request and its organization's configuration. A
+// refused request may have one too, for the log.
 type caller struct {
 	key *apiKey
 	cfg *config
 }
 
-// authenticate finds the key that a request was sent with and checks all that
-// comes before the limits, in the order of contract §3. A change of the key or
-// its revocation holds from the next request on.
+// authenticate finds the key that a request was sent with and makes all checks that
+// come before the limits, in the order of contract §3. A changed or revoked key
+// counts from the next request on.
 func (e *engine) authenticate(ctx context.Context, sent string, source func() netip.Addr, now instant) (caller, error) {
 	hash, v := keyHash(sent), e.store.version()
 	c, err := e.callers.get(hash, v, func() (caller, error) {
@@ -164,7 +164,7 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 	return c, nil
 }
 
-// findCaller finds whose key has a hash.
+// findCaller returns the caller whose key has a hash.
 func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 	k, err := keyByHash(tx, hash)
 	if err == nil && k == nil {
@@ -177,7 +177,7 @@ func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 	return caller{k, cfg}, err
 }
 
-// keyByHash reads a key; nil if there is none.
+// keyByHash reads a key, or returns nil if there is none.
 func keyByHash(tx Tx, hash [32]byte) (*apiKey, error) {
 	at := keyHashKey(hash)
 	raw, ok, err := tx.Get(at)
@@ -204,8 +204,7 @@ func parseAPIKey(raw []byte) (*apiKey, error) {
 	return k, nil
 }
 
-// parseNetwork reads an address or a CIDR block. An IPv4-mapped IPv6 one is
-// the IPv4 one.
+// parseNetwork parses an address or a CIDR block. IPv4-mapped IPv6 becomes IPv4.
 func parseNetwork(s string) (netip.Prefix, error) {
 	s = strings.TrimSpace(s)
 	if !strings.Contains(s, "/") {
@@ -226,10 +225,10 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// sourceAddress is where a request comes from: its peer, unless that is a
-// trusted proxy; then the right-most address of X-Forwarded-For that is not.
-// The zero address, which no whitelist holds, stands for one that cannot be
-// read.
+// sourceAddress returns the address that a request comes from. It is the peer's,
+// unless that is a trusted proxy; then it is the right-most address of
+// X-Forwarded-For that is not one. If that cannot be parsed, it is the zero
+// address, which no whitelist contains.
 func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -260,7 +259,7 @@ func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return source
 }
 
-// A keyRequest is what a new key shall be.
+// A keyRequest describes a new key.
 type keyRequest struct {
 	Org          string   `json:"org"`
 	Name         string   `json:"name"`
@@ -272,8 +271,8 @@ type keyRequest struct {
 	Expires      string   `json:"expires,omitempty"`
 }
 
-// createKey makes an API key and returns it with its text, which is not kept
-// and cannot be had again.
+// createKey makes an API key and returns it with its text. The text is not stored
+// and cannot be shown again.
 func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	k := &apiKey{
 		ID: t.id(), Org: t.org, Name: trimBlanks(in.Name), Scopes: in.Scopes, CreatedAt: t.now,
@@ -355,7 +354,7 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 // revokeKey ends a key for good. Revoking one again changes nothing.
 func (t *txn) revokeKey(given string) (*apiKey, error) {
 	keyID, ok := parseID(given)
-	if strings.Contains(given, keyPrefix) { // a secret, which no error may repeat
+	if strings.Contains(given, keyPrefix) { // the key itself, a secret: no error may repeat it
 		return nil, operatorErrorf("", "una API key se revoca por su id, que muestra sello key list, no por su texto")
 	}
 	if !ok {
@@ -380,18 +379,17 @@ func (t *txn) revokeKey(given string) (*apiKey, error) {
 	return k, t.saveKey(hash, k)
 }
 
-// A keyIndex knows the API keys there may be, so that a made-up one costs no
-// look-up in the store. It learns of a key before it is stored and never forgets
-// one; a look-up has the last word. Of a hash it keeps the first 8 bytes.
+// A keyIndex holds the API keys that may exist, so that a made-up key costs no
+// look-up in the store. A key is added before it is stored, and never removed; the
+// store's look-up decides. The index holds the first 8 bytes of each hash.
 type keyIndex struct {
 	mu      sync.RWMutex
-	whole   bool // all that are in the store are here
+	whole   bool // it holds every key in the store
 	hashes  map[uint64]struct{}
-	reading sync.Mutex // held to fill it
+	reading sync.Mutex // held while the index is filled from the store
 }
 
-// hashOfKey returns the hash that a key of the store is made of, if it is an
-// API key's.
+// hashOfKey returns the hash in a store key, if that is an API key's.
 func hashOfKey(k key) (hash [32]byte, ok bool) {
 	if len(k) != 1+len(hash) || k[0] != 'a' {
 		return hash, false
@@ -415,9 +413,9 @@ func (x *keyIndex) find(hash [32]byte) (found, whole bool) {
 	return found, x.whole
 }
 
-// mayHoldKey tells whether there may be an API key with a hash. The first call
-// for one that is not known reads them all; where that fails, the look-up of
-// this one shall tell how.
+// mayHoldKey reports whether there may be an API key with a hash. The first call
+// for an unknown hash reads all keys. Where that fails it returns true, so that the
+// caller's look-up returns the error.
 func (s *watchedStore) mayHoldKey(ctx context.Context, hash [32]byte) bool {
 	found, whole := s.keys.find(hash)
 	if found || whole {

@@ -9,12 +9,12 @@ import (
 	"sello/internal/tz"
 )
 
-// The configuration of one organization: what it sells loyalty with. It
-// comes from the document of `sello apply` (contract §9); things in it are
-// matched by their key from one document to the next and keep their ids.
+// A config is the configuration of one organization. It comes from the document
+// of `sello apply` (contract §9). What has the same key in the next document
+// keeps its id.
 //
-// In the store it is one JSON value, so that it is applied whole or not at
-// all; config is the form the program works with, never changed once built.
+// The store holds it as one JSON value, so that it is applied whole or not at
+// all. A config is never changed once it is built.
 type config struct {
 	Number       uint32       `json:"number"` // stands for the organization in keys
 	ID           id           `json:"id"`
@@ -22,8 +22,8 @@ type config struct {
 	Programs     []*program   `json:"programs"`
 	Rewards      []*reward    `json:"rewards"`
 	Segments     []*segment   `json:"segments"`
-	NextProgram  uint32       `json:"nextProgram"`       // the number the next new program gets
-	Recount      bool         `json:"recount,omitempty"` // customers are being counted anew (recount.go)
+	NextProgram  uint32       `json:"nextProgram"`       // the number that the next new program gets
+	Recount      bool         `json:"recount,omitempty"` // customers are being recounted (recount.go)
 
 	zone *time.Location
 }
@@ -54,12 +54,12 @@ type program struct {
 	ID     id     `json:"id"`
 	programDoc
 
-	ids  map[string]id // of the currency, by "", and of the rules, by key; see deriveIDs
-	text string        // of ID
+	ids  map[string]id // of the currency, under "", and of the rules, by key; see deriveIDs
+	text string        // ID as text
 }
 
-// Ids of what belongs to a program alone. They are derived, and kept with a
-// configuration once it is read from the store.
+// The ids of a program's currency and rules are derived from the program's id and are
+// not stored. parseConfig derives them once for all later calls.
 
 func (p *program) currencyID() id {
 	if u, ok := p.ids[""]; ok {
@@ -153,8 +153,8 @@ type perRule struct {
 	Points decimal `json:"points"`
 }
 
-// An hourRange is From ≤ time of day < To, "15:04" each; From after To runs
-// over midnight.
+// An hourRange is From ≤ time of day < To, each as "15:04". Where From is after
+// To, it runs over midnight.
 type hourRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -175,7 +175,7 @@ type rewardDoc struct {
 	ImageURL         *string  `json:"imageUrl,omitempty"`
 	Status           string   `json:"status"` // Active or Inactive
 	PointsCost       decimal  `json:"pointsCost"`
-	Stock            *int     `json:"stock"` // how many there are to give in all; null: no end
+	Stock            *int     `json:"stock"` // how many can be redeemed in all; null: no limit
 	LimitPerCustomer *int     `json:"limitPerCustomer,omitempty"`
 	Tiers            []string `json:"tiers,omitempty"`
 	Segments         []string `json:"segments,omitempty"` // keys
@@ -208,7 +208,7 @@ type segmentRule struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// parseConfig reads the stored form.
+// parseConfig decodes the stored form.
 func parseConfig(raw []byte) (*config, error) {
 	c := new(config)
 	if err := json.Unmarshal(raw, c); err != nil {
@@ -233,8 +233,8 @@ func saveConfig(tx Tx, c *config) error {
 	return tx.Put(newKey('o').byte('c').u32(c.Number), value)
 }
 
-// The finders return nil where nothing is as asked: another organization's id
-// is nobody's here.
+// The finders return nil where the organization has no such thing. They do not
+// find another organization's ids.
 
 func (c *config) program(pid id) *program {
 	return find(c.Programs, func(p *program) bool { return p.ID == pid })
@@ -248,8 +248,8 @@ func (c *config) programKey(key string) *program {
 	return find(c.Programs, func(p *program) bool { return p.Key == key })
 }
 
-// defaultProgram is the program new customers are enrolled in. A document
-// without exactly one is refused, so there always is one.
+// defaultProgram returns the program that new customers are enrolled in. There
+// is always one, since a document without exactly one is refused.
 func (c *config) defaultProgram() *program {
 	return find(c.Programs, func(p *program) bool { return p.Default })
 }
@@ -273,8 +273,8 @@ func find[T any](list []*T, is func(*T) bool) *T {
 	return nil
 }
 
-// endOfLife is when points given at from expire under e; never without e.
-// EndOf stretches it to the last moment of the month.
+// endOfLife returns the moment when points given at from expire under e, and never
+// if e is nil. With EndOf it is the last moment of that month.
 func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
 	if e == nil {
 		return never
@@ -286,7 +286,7 @@ func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
 	return instantOf(t)
 }
 
-// programOf is the program that a request names, or the customer's own.
+// programOf returns the program that a request names, or else the customer's own.
 func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
 	if !given {
 		return t.cfg.programNumber(c.Program), nil
@@ -294,7 +294,7 @@ func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
 	return t.program(named)
 }
 
-// program finds a program of this organization; any id that is not one is
+// program returns a program of this organization. For any other id the error is
 // program_not_found.
 func (t *txn) program(pid id) (*program, error) {
 	if p := t.cfg.program(pid); p != nil {

@@ -22,7 +22,7 @@ type document struct {
 	Segments     []segmentDoc `json:"segments"`
 }
 
-// document is the configuration as a document.
+// document returns the configuration as a document.
 func (c *config) document() *document {
 	d := &document{Organization: c.Organization, Programs: []programDoc{}, Rewards: []rewardDoc{}, Segments: []segmentDoc{}}
 	for _, p := range c.Programs {
@@ -37,17 +37,17 @@ func (c *config) document() *document {
 	return d
 }
 
-// documentSchema is the JSON Schema of a document, for editors. Tests hold it against
-// the code.
+// documentSchema is the JSON Schema of a document, for editors. Tests compare it
+// with the code.
 //
 //go:embed document.schema.json
 var documentSchema []byte
 
-// readDocument decodes and checks a document by itself and fills in what may
-// be left out. Each problem begins with the path of what is wrong.
+// readDocument decodes a document, fills in what may be left out, and checks what
+// can be checked without the old configuration. Each problem begins with its path.
 func readDocument(raw []byte) (*document, []string) {
 	doc := new(document)
-	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // it is the operator's
+	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // any size: it comes from the operator
 		return nil, []string{fault.String()}
 	}
 	if problems := decodeStrict("", raw, reflect.ValueOf(doc).Elem()); len(problems) > 0 {
@@ -59,7 +59,7 @@ func readDocument(raw []byte) (*document, []string) {
 	return doc, ck.problems
 }
 
-// String is the fault in Spanish.
+// String describes the fault in Spanish.
 func (f *jsonFault) String() string {
 	return fmt.Sprintf("línea %d, columna %d: %s", f.line, f.column, map[string]string{
 		reasonSyntax:    "no es JSON válido",
@@ -70,9 +70,8 @@ func (f *jsonFault) String() string {
 	}[f.reason])
 }
 
-// decodeStrict is json.Unmarshal that takes field names to the letter,
-// refuses those it does not know and says where a fault is. raw is valid
-// JSON without repeated keys.
+// decodeStrict is json.Unmarshal with exact field names. It refuses unknown
+// fields and says where each fault is. raw is valid JSON without repeated keys.
 func decodeStrict(path string, raw json.RawMessage, v reflect.Value) []string {
 	raw = bytes.TrimSpace(raw)
 	switch {
@@ -89,7 +88,7 @@ func decodeStrict(path string, raw json.RawMessage, v reflect.Value) []string {
 		var problems []string
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
-			if at == "$schema" { // the document's own, for editors
+			if at == "$schema" { // for editors; only at the top
 				continue
 			}
 			field := fieldNamed(v, name)
@@ -145,7 +144,7 @@ func kindName(v reflect.Value) string {
 	return "un número entero"
 }
 
-// fillIn gives what a document leaves out its usual value.
+// fillIn sets the default values of what a document leaves out.
 func (d *document) fillIn() {
 	setDefault := func(s *string, value string) {
 		if *s == "" {

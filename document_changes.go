@@ -13,11 +13,12 @@ import (
 // A change is one difference that applying a document makes.
 type change struct {
 	Path string `json:"path"`
-	From any    `json:"from"` // nil: was not there
-	To   any    `json:"to"`   // nil: is there no more
+	From any    `json:"from"` // nil: added
+	To   any    `json:"to"`   // nil: removed
 }
 
-// sameDocument tells whether two configurations are the same to the byte.
+// sameDocument reports whether two configurations give the same document, byte
+// for byte. It is false for a new organization.
 func sameDocument(old, next *config) (bool, error) {
 	if old.Number == 0 {
 		return false, nil
@@ -30,8 +31,8 @@ func sameDocument(old, next *config) (bool, error) {
 	return bytes.Equal(before, after), err
 }
 
-// differences lists how two configurations differ, as documents, by path.
-// Where what both have stands in another order, that is a difference too.
+// differences lists how the documents of two configurations differ, by path.
+// Another order of what both have counts as a difference.
 func differences(old, next *config) ([]change, error) {
 	from, to := map[string]any{}, map[string]any{}
 	if old.Number != 0 {
@@ -62,10 +63,10 @@ func differences(old, next *config) ([]change, error) {
 	return changes, nil
 }
 
-// A keyOrder is the order of what has a key in a list.
+// A keyOrder holds the keys of a list, in its order.
 type keyOrder []string
 
-// reorders tells whether what is in both lists stands in another order.
+// reorders reports whether the keys in both lists stand in another order.
 func (o keyOrder) reorders(earlier keyOrder) bool {
 	common := func(list, other keyOrder) keyOrder {
 		return slices.DeleteFunc(slices.Clone(list), func(k string) bool { return !slices.Contains(other, k) })
@@ -76,8 +77,8 @@ func (o keyOrder) reorders(earlier keyOrder) bool {
 func (o keyOrder) MarshalJSON() ([]byte, error) { return json.Marshal(o.String()) }
 func (o keyOrder) String() string               { return strings.Join(o, ", ") }
 
-// flatten puts every value of a document into leaves under its path; what has
-// a key is named by it instead of by its place.
+// flatten puts every value of a document into leaves, under its path. In a path,
+// an element that has a key is named by it, any other by its index.
 func flatten(d *document, leaves map[string]any) error {
 	raw, err := json.Marshal(d)
 	if err != nil {

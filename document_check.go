@@ -14,7 +14,7 @@ import (
 	"sello/internal/tz"
 )
 
-// A checker collects what is wrong with a document.
+// A checker collects the problems of a document.
 type checker struct{ problems []string }
 
 func (ck *checker) require(ok bool, path, format string, args ...any) {
@@ -27,7 +27,7 @@ func (ck *checker) oneOf(path, value string, allowed ...string) {
 	ck.require(slices.Contains(allowed, value), path, "debe ser %s", alternatives(allowed))
 }
 
-// name checks a text that people read; key one that documents match by.
+// name checks a text that people read.
 func (ck *checker) name(path, value string) {
 	n := len([]rune(value))
 	ck.require(n >= 1 && n <= 100 && trimBlanks(value) == value, path, "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
@@ -36,6 +36,7 @@ func (ck *checker) name(path, value string) {
 
 var keyForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,49}$`)
 
+// keys checks the n keys of a list, which documents are matched by.
 func (ck *checker) keys(path string, n int, key func(int) string) {
 	seen := map[string]bool{}
 	for i := range n {
@@ -122,7 +123,7 @@ func (ck *checker) dates(path, fromName, from, toName, to string, zone *time.Loc
 	ck.require(!ok1 || !ok2 || start <= end, path+"."+toName, "debe ser posterior a %s", fromName)
 }
 
-// maxDays bounds spans of days, maxMonths those of months: a century.
+// maxDays and maxMonths bound spans of days and of months: a century.
 const (
 	maxDays   = 36_525
 	maxMonths = 1_200
@@ -166,18 +167,18 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 			days := p.Expiry.leastDays()
 			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
 		}
-		if r.On == onSignup && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given as they are, not rounded
+		if r.On == onSignup && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given unrounded
 			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
 			ck.require(rounded == *r.Points, at+".points", "debe tener a lo sumo %d decimales", p.PointsDecimals)
 		}
 	}
 }
 
-// leastDays is the least number of days after which points expire, over all
-// the days, in four years, on which they may be given.
+// leastDays returns the fewest days after which points expire, over every day of
+// four years on which they may be given.
 func (e *expiry) leastDays() int {
 	if e.Days+e.Months > maxDays {
-		return maxDays // wrong, and told elsewhere
+		return maxDays // invalid; program reports it
 	}
 	least := maxDays
 	first := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -280,6 +281,6 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 	case field.text != nil:
 		want = new(string)
 	}
-	err := json.Unmarshal(r.Value, want) // of a value that is absent too
+	err := json.Unmarshal(r.Value, want) // also fails for an absent value
 	ck.require(err == nil, path+".value", "debe ser %s", kindName(reflect.ValueOf(want).Elem()))
 }

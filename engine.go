@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// sizes say how much of what is kept lies together.
+// sizes says how many entries of the log and of an account lie together.
 type sizes struct {
 	log logSizes
 	few fewSizes
 }
 
-// usualSizes are those of every file: only tests take others.
+// usualSizes returns the sizes of every file. Only tests use others.
 func usualSizes() sizes { return sizes{usualLog(), usualFew()} }
 
-// An engine runs the business on a store.
+// An engine runs the domain on a store.
 type engine struct {
 	store   *watchedStore
 	clock   *wallClock
@@ -30,26 +30,26 @@ type engine struct {
 	sizes   sizes
 	log     *slog.Logger
 
-	imports imports // under way: the sweep waits for them
+	imports imports // those under way; the sweep waits for them
 }
 
-// newEngine makes an engine whose caller keeps time itself.
+// newEngine makes an engine that takes the time from the function now and trusts it.
 func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
 	return newEngineBy(heldClock(now), s, newSeed)
 }
 
-// newEngineBy makes an engine that goes by a clock.
+// newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
 	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), log: slog.New(slog.DiscardHandler)}
 }
 
-// now is the moment that reads and the operator's commands are as of, also while the
-// clock is unsafe. What writes by itself, or for a client, asks the clock.
+// now returns the moment for reads and the operator's commands, also while the clock
+// is unsafe. Background writes and clients' writes ask the clock itself.
 func (e *engine) now() time.Time { return e.clock.now() }
 
-// A txn is one transaction on behalf of one organization at one moment. All
-// of the domain works on it and takes times and ids from nowhere else.
+// A txn is one transaction on behalf of one organization at one moment. The
+// whole domain works on it and takes times and ids only from it.
 type txn struct {
 	Tx
 	*mint     // now, and new ids: &ids
@@ -57,28 +57,28 @@ type txn struct {
 	org       uint32
 	cfg       *config
 	held                      // written back by commit
-	recounted map[string]bool // accounts that were counted anew here, by key
+	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for
-	filter    *replayFilter   // of replays; nil: none
+	filter    *replayFilter   // nil: none
 	slices    *knownSlices
 	*sizes
-	dated     dated         // the moment whose day was asked for last
-	buf       writer        // what was written last
-	hot       [64]byte      // what hotOrgKey or hotKey returned last
-	began     instant       // the moment that its writes carry; now is a sale's own where that is imported
-	steppedOn time.Duration // by how much that is later than the caller's, for another's write
-	wrote     bool          // anything
-	readOnly  bool          // a View: what must write to answer does so on an overlay
-	importing bool          // whoever made it calls indexUntil
+	dated     dated         // the last answer of dayOf
+	buf       writer        // the last record written
+	hot       [64]byte      // the last key of hotOrgKey or hotKey
+	began     instant       // goes into counters.Latest; now is a sale's own date during import
+	steppedOn time.Duration // how far stepOn moved now past the caller's moment
+	wrote     bool          // something was written
+	readOnly  bool          // in a View; see makeWritable
+	importing bool          // enrol leaves the search index to indexImported
 }
 
-// A held is what a transaction keeps back until its end, since others of its
-// changes may add to the same.
+// A held is what a transaction writes only at its end, since more of its changes
+// may add to it.
 type held struct {
 	counters *counters                 // nil until asked for
-	tallies  []dayTally                // asked for so far
-	slots    [len(slotLevels)]heldSlot // asked for last (salelog.go)
-	pack     heldPack                  // logged in last (salelog.go)
+	tallies  []dayTally                // those asked for so far
+	slots    [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
+	pack     heldPack                  // the last one used (salelog.go)
 }
 
 // copyFrom makes h a copy of o.
@@ -91,8 +91,8 @@ func (h *held) copyFrom(o *held) {
 	}
 }
 
-// inTxn makes a transaction on behalf of an organization of one that writes.
-// The caller makes now and seed before, so that a second run does the same.
+// inTxn makes a txn of one organization on a Tx of an Update. The caller makes
+// now and seed before the Update, so that a second run does the same.
 func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 	t := new(txn)
 	if err := e.begin(t, e.store.version(), tx, org, now, s); err != nil {
@@ -104,7 +104,7 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 	return t, t.stepOn()
 }
 
-// begin makes t a transaction; v was taken before tx began.
+// begin makes t a transaction. The caller took v before tx began.
 func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed) error {
 	cfg, err := e.config(v, tx, org)
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	return nil
 }
 
-// read runs fn in a View of one organization. Ids made there stand for
-// nothing, so they need no seed.
+// read runs fn in a View of one organization. Ids made there are never stored,
+// so they need no seed.
 func read[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (result T, err error) {
 	both := new(struct { // one allocation
 		txn
@@ -137,7 +137,7 @@ func read[T any](ctx context.Context, e *engine, org uint32, now instant, fn fun
 	return both.result, err
 }
 
-// rehearse runs fn as write would and throws away what it wrote.
+// rehearse runs fn as write would and discards what it wrote.
 func rehearse[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (T, error) {
 	return read(ctx, e, org, now, func(t *txn) (T, error) {
 		t.makeWritable()
@@ -172,10 +172,10 @@ func runTxn[T any](e *engine, tx Tx, org uint32, now instant, s seed, fn func(*t
 	return fn(t)
 }
 
-// config returns the organization's configuration as this transaction sees
-// it. The caller took v before the transaction began, or within one that writes.
+// config returns the organization's configuration as tx sees it. The caller
+// took v before tx began, or inside it if tx is of an Update.
 func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
-	if v != e.store.version() { // changed meanwhile, before the transaction began or after
+	if v != e.store.version() { // settings changed since: tx may see the old ones or the new
 		v = unsettled
 	}
 	return e.configs.get(org, v, func() (*config, error) {
@@ -192,7 +192,7 @@ func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
 	})
 }
 
-// count gives the counters for reading and changing.
+// count returns the organization's counters, for reading and changing.
 func (t *txn) count() (*counters, error) {
 	if t.counters == nil {
 		c, err := get[counters](t.Tx, t.hotOrgKey('n'))
@@ -207,8 +207,8 @@ func (t *txn) count() (*counters, error) {
 	return t.counters, nil
 }
 
-// dayOf is the day of a moment by the organization's calendar. Most of what a
-// transaction asks for is one moment's, which is worked out once.
+// dayOf returns the day of a moment in the organization's time zone. It keeps the
+// last answer, since a transaction mostly asks for one moment.
 func (t *txn) dayOf(at instant) day {
 	if t.dated.day == 0 || t.dated.at != at {
 		t.dated = dated{at, dayOf(at, t.cfg.zone)}
@@ -221,15 +221,15 @@ type dated struct {
 	day day
 }
 
-// makeWritable lets a transaction that only reads write what it must to answer:
-// on an overlay that is thrown away.
+// makeWritable lets a transaction of a View write, on an overlay that is discarded:
+// settle and recountNow write, also where their result is only read.
 func (t *txn) makeWritable() {
 	if t.readOnly {
 		t.Tx, t.readOnly = newOverlay(t.Tx), false
 	}
 }
 
-// commit writes what the transaction holds back until its end.
+// commit writes what the transaction has held back (see held).
 func (t *txn) commit() error {
 	for i := range t.tallies {
 		d := &t.tallies[i]
@@ -251,19 +251,20 @@ func (t *txn) commit() error {
 	return t.put(t.hotOrgKey('n'), n)
 }
 
-// hotOrgKey is orgKey for what every request reads or writes: it allocates
-// nothing, and the key is good until the next call of it or hotKey.
+// hotOrgKey is orgKey without an allocation, for keys that every request uses. The
+// key is valid until the next call of hotOrgKey or hotKey.
 func (t *txn) hotOrgKey(table byte) key { return append(key(t.hot[:0]), table).u32(t.org) }
 
-// hotKey is customerKey in the same way.
+// hotKey is customerKey without an allocation, as hotOrgKey is.
 func (t *txn) hotKey(cust id, part byte) key { return t.hotOrgKey('c').id(cust).byte(part) }
 
-// Put and Delete take note that the transaction writes.
+// Put and Delete set wrote, so that commit also updates counters.Latest.
 
 func (t *txn) Put(key, value []byte) error { t.wrote = true; return t.Tx.Put(key, value) }
 func (t *txn) Delete(key []byte) error     { t.wrote = true; return t.Tx.Delete(key) }
 
-// put is put for most: it uses one buffer for all that a transaction writes.
+// put stores a record as the function put does, with one buffer for all records of
+// the transaction.
 func (t *txn) put(key []byte, v interface{ encode(*writer) }) error {
 	if t.buf.b == nil {
 		t.buf.b = make([]byte, 0, 512)
@@ -273,7 +274,7 @@ func (t *txn) put(key []byte, v interface{ encode(*writer) }) error {
 	return t.Put(key, t.buf.b)
 }
 
-// putUint is putUint for most, as put is.
+// putUint stores a number as the function putUint does, with the same buffer.
 func (t *txn) putUint(key []byte, v uint64) error {
 	t.buf.b = binary.BigEndian.AppendUint64(t.buf.b[:0], v)
 	return t.Put(key, t.buf.b)
