@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Administration: what the commands do to a store. A server that has the file
-// open takes them on a socket beside it; else the command opens the file
-// itself. Either way it is the same operation (contract §10).
+// The operations behind the commands. A server that has the file open runs them for
+// commands that call over its socket; otherwise the command opens the file and runs
+// them itself. The operation is the same either way (contract §10).
 
 // admin runs operations on an engine.
 type admin struct {
 	engine *engine
-	flush  func(context.Context) error // writes usage that is counted in memory
+	flush  func(context.Context) error // writes the usage counted in memory
 
-	inServer   bool                                                      // which serves others meanwhile
-	makeBackup func(ctx context.Context, path string) (*backedUp, error) // of the store's file
+	inServer   bool                                                      // runs in a server, beside requests
+	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store's file
 }
 
 type applyRequest struct {
@@ -42,7 +42,7 @@ type orgRequest struct {
 	Org string `json:"org"`
 }
 
-// organization finds the number of an organization by its slug.
+// organization returns the number of an organization by its slug.
 func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
 	return view(ctx, a.engine.store, func(tx Tx) (uint32, error) {
 		n, err := organizationNumber(tx, slug)
@@ -57,7 +57,7 @@ func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
 	})
 }
 
-// organizations lists the slugs of all.
+// organizations lists the slugs of all organizations.
 func (a *admin) organizations(ctx context.Context, _ struct{}) ([]string, error) {
 	return view(ctx, a.engine.store, organizationSlugs)
 }
@@ -74,7 +74,7 @@ func organizationSlugs(tx Tx) ([]string, error) {
 	return slugs, nil
 }
 
-// thereAre names the organizations that an error leaves to choose from; of many, the
+// thereAre lists the organizations to choose from, for an error; of many, only the
 // first.
 func thereAre(slugs []string) string {
 	const most = 10
@@ -95,7 +95,7 @@ func (a *admin) export(ctx context.Context, in orgRequest) (*document, error) {
 	return read(ctx, a.engine, org, 0, func(t *txn) (*document, error) { return t.cfg.document(), nil })
 }
 
-// A createdKey is the only thing that ever holds the text of a key.
+// A createdKey is the only answer that contains the text of a key.
 type createdKey struct {
 	listedKey
 	Key string `json:"key"`
@@ -189,10 +189,11 @@ func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, err
 }
 
 type verifyRequest struct {
-	Since []ledgerState `json:"since"` // as an earlier verification told them
+	Since []ledgerState `json:"since"` // from the output of an earlier verification
 }
 
-// flushIfPossible is flush, unless the store takes no writes now: it can still be read.
+// flushIfPossible flushes, but succeeds if the store refuses writes: it can still be
+// read.
 func (a *admin) flushIfPossible(ctx context.Context) error {
 	err := a.flush(ctx)
 	if errors.Is(err, errUnavailable) {
@@ -228,13 +229,13 @@ func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error)
 	return a.makeBackup(ctx, in.File)
 }
 
-// A clockReport is what `sello clock` tells.
+// A clockReport is the output of `sello clock`.
 type clockReport struct {
 	Wall         instant `json:"wall"`
-	Latest       instant `json:"latest"`       // of the store
+	Latest       instant `json:"latest"`       // the latest moment written to the store
 	Synchronized *bool   `json:"synchronized"` // null: the system does not say
 	State        verdict `json:"state"`
-	Now          instant `json:"now"` // what reads and commands are as of
+	Now          instant `json:"now"` // the moment that reads and commands take
 }
 
 func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {

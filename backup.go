@@ -12,26 +12,25 @@ import (
 	"time"
 )
 
-// A backedUp tells of a backup that was made.
+// A backedUp describes a finished backup.
 type backedUp struct {
 	File    string `json:"file"`
 	Bytes   int64  `json:"bytes"`
 	Entries int    `json:"entries"`
 }
 
-// backup puts a copy of the state that was committed last at path (see
-// disk.File.Backup).
+// backup writes a copy of the last committed state to path (see disk.File.Backup).
 func (s *boltStore) backup(ctx context.Context, path string) (*backedUp, error) {
 	made, err := s.file.Backup(ctx, path)
 	return (*backedUp)(made), seamError(err)
 }
 
-// A backupPlan makes backups from time to time and keeps the newest.
+// A backupPlan makes backups at an interval and keeps the newest.
 type backupPlan struct {
 	every time.Duration
 	keep  int
 	dir   string
-	name  string // what their names begin with
+	name  string // the beginning of their names
 	make  func(ctx context.Context, path string) (*backedUp, error)
 	now   func() time.Time
 	log   *slog.Logger
@@ -39,11 +38,11 @@ type backupPlan struct {
 
 const (
 	backupStamp    = "20060102T150405Z" // in the name, UTC
-	backupRetry    = 5 * time.Minute    // after one that failed, if the next is not sooner
-	leastBackupGap = time.Minute        // between two
+	backupRetry    = 5 * time.Minute    // wait after a failure, if every is not shorter
+	leastBackupGap = time.Minute        // the shortest interval
 )
 
-// check finds fault with what the command line says of the plan.
+// check returns an error if the command line's settings of the plan are wrong.
 func (p *backupPlan) check() error {
 	if (p.every == 0) != (p.dir == "") {
 		return &usageError{"-backup-every y -backup-dir van juntas"}
@@ -64,9 +63,9 @@ func (p *backupPlan) check() error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s: no es un directorio", p.dir)
 	}
-	f, err := os.CreateTemp(p.dir, p.name+backupStamp+".db.new-*") // which clearAway knows
+	f, err := os.CreateTemp(p.dir, p.name+backupStamp+".db.new-*") // a name that clearAway removes
 	if err != nil {
-		if e, ok := errors.AsType[*fs.PathError](err); ok { // which names a temporary file
+		if e, ok := errors.AsType[*fs.PathError](err); ok { // its path is the temporary file's
 			err = e.Err
 		}
 		return fmt.Errorf("%s: no se puede escribir en el directorio: %w", p.dir, err)
@@ -74,14 +73,14 @@ func (p *backupPlan) check() error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// backupName is what the names of a file's backups begin with.
+// backupName returns the beginning of the names of a file's backups.
 func backupName(file string) string {
 	base := filepath.Base(file)
 	return strings.TrimSuffix(base, filepath.Ext(base)) + "-"
 }
 
-// run makes backups until ctx ends. The rhythm is that of the files that are
-// there, so that a restart neither skips one nor makes one too many.
+// run makes backups until ctx ends. The age of the newest one in the directory says
+// when the next is due, so that a restart neither skips one nor makes an extra one.
 func (p *backupPlan) run(ctx context.Context) {
 	p.clearAway()
 	wait := p.untilNext()
@@ -106,7 +105,7 @@ func (p *backupPlan) run(ctx context.Context) {
 	}
 }
 
-// clearAway removes what is left of a backup that a kill has cut off.
+// clearAway removes the temporary files of backups that were killed.
 func (p *backupPlan) clearAway() {
 	files, _ := os.ReadDir(p.dir)
 	for _, f := range files {
@@ -116,8 +115,8 @@ func (p *backupPlan) clearAway() {
 	}
 }
 
-// moment reads the moment in the name of one of the plan's backups, and what
-// follows that name.
+// moment parses the name of one of the plan's backups. It returns the moment in the
+// name and what follows the extension; ok is false for any other name.
 func (p *backupPlan) moment(name string) (at time.Time, rest string, ok bool) {
 	const form = backupStamp + ".db"
 	stamp, ok := strings.CutPrefix(name, p.name)
@@ -128,7 +127,7 @@ func (p *backupPlan) moment(name string) (at time.Time, rest string, ok bool) {
 	return at, stamp[len(form):], err == nil
 }
 
-// untilNext is how long until the next backup is due.
+// untilNext returns how long it is until the next backup is due.
 func (p *backupPlan) untilNext() time.Duration {
 	made, err := p.made()
 	if err != nil || len(made) == 0 {
@@ -142,9 +141,9 @@ type madeBackup struct {
 	at   time.Time
 }
 
-// made lists the plan's backups, oldest first, but for those from the future: the
-// clock was wrong, then or now, and they are nobody's to count or to remove. Nor
-// is what is no file.
+// made lists the plan's backups, oldest first. It leaves out those dated in the
+// future, since the clock was wrong then or is wrong now: they neither count nor are
+// removed. It also leaves out what is not a regular file.
 func (p *backupPlan) made() ([]madeBackup, error) {
 	files, err := os.ReadDir(p.dir) // sorted by name
 	var made []madeBackup
@@ -156,7 +155,7 @@ func (p *backupPlan) made() ([]madeBackup, error) {
 	return made, err
 }
 
-// prune removes the oldest backups but for those to keep.
+// prune removes all backups except the newest p.keep.
 func (p *backupPlan) prune() error {
 	made, err := p.made()
 	for _, old := range made[:max(len(made)-p.keep, 0)] {

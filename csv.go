@@ -30,15 +30,15 @@ func exportCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error { return c.exportFile(ctx, kind) }
 }
 
-// importBatch is how many lines are sent at once.
+// importBatch is how many lines one request takes.
 const importBatch = 4000
 
-// An importReport is how an import ended.
+// An importReport is the result of an import.
 type importReport struct {
-	Rows    int    `json:"rows"` // lines read, without the header
+	Rows    int    `json:"rows"` // CSV records read, without the header
 	Added   int    `json:"added"`
-	Known   int    `json:"known"` // records that were there already
-	Wrong   int    `json:"wrong"` // records that were not taken
+	Known   int    `json:"known"` // customers or sales that were there already
+	Wrong   int    `json:"wrong"` // those that were not imported
 	Errors  string `json:"errors,omitempty"`
 	Seconds int    `json:"seconds"`
 }
@@ -47,45 +47,45 @@ type importReport struct {
 type csvRecord struct {
 	row   importRow
 	lines []csvLine
-	wrong string // why it cannot be taken, as far as the file alone tells
+	wrong string // a fault found without the store; "": none
 }
 
 type csvLine struct {
 	number int
 	fields []string
-	wrong  string // why it cannot be read, if it cannot; of what is no CSV, fields holds the line as it is
+	wrong  string // why it cannot be read; "": it can. If it is no CSV, fields holds the raw line
 }
 
-// A csvBatch is what is sent at once, and what was found wrong while that was
+// A csvBatch is the records of one request, and those found wrong while they were
 // read.
 type csvBatch struct {
 	records []csvRecord
 	wrong   []csvRecord
-	lines   int // of all these
-	rows    int // of the file, so far
+	lines   int // of records and wrong
+	rows    int // read from the file so far
 }
 
 // A lineReader reads CSV so that one stray quotation mark does not swallow the
-// rest of the file: a field may go on over a few lines, but where no end of it
-// comes, its first line alone is wrong.
+// rest of the file. A quoted field may go on over a few lines; if it does not end
+// there, only its first line is wrong.
 type lineReader struct {
 	in     *bufio.Reader
 	ahead  []string // lines read and not yet used
 	number int      // of the last line used
 }
 
-// maxFieldLines is over how many lines one record may go.
+// maxFieldLines bounds the lines of one record.
 const maxFieldLines = 20
 
 func newLineReader(r io.Reader) *lineReader {
 	in := bufio.NewReader(r)
-	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // some spreadsheets begin with it
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // byte order mark
 		in.Discard(3)
 	}
 	return &lineReader{in: in}
 }
 
-// record reads the next record; blank lines are passed over.
+// record reads the next record and skips blank lines before it.
 func (l *lineReader) record() (csvLine, error) {
 	for {
 		text, err := l.peek(0)
@@ -123,7 +123,7 @@ func (l *lineReader) record() (csvLine, error) {
 	return csvLine{number: first, fields: []string{strings.TrimRight(text, "\r\n")}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
 }
 
-// peek is the line n after the last one used.
+// peek returns line n of those not yet used, counted from 0.
 func (l *lineReader) peek(n int) (string, error) {
 	for len(l.ahead) <= n {
 		text, err := l.in.ReadString('\n')
@@ -140,8 +140,8 @@ func (l *lineReader) use(n int) {
 	l.number += n
 }
 
-// importFile reads a CSV file record by record and sends them in batches. What
-// cannot be taken is written to FILE.errors.csv with its line and the reason.
+// importFile imports the records of a CSV file in batches. What cannot be imported
+// is written to FILE.errors.csv with its line and the reason.
 func (c *invocation) importFile(ctx context.Context, kind, name string) (err error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -175,7 +175,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 	})
 }
 
-// isTerminal tells whether a person is looking.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -189,25 +189,25 @@ func isTerminal(w io.Writer) bool {
 type importer struct {
 	ctx      context.Context
 	call     adminCaller
-	id       string // tells imports under way at the same time apart
+	id       string // distinguishes imports under way at the same time
 	org      string
 	kind     string
 	started  time.Time
-	progress io.Writer // nil: nobody looks
+	progress io.Writer // nil: show none
 
 	ignore      []string            // columns to leave out
 	raw         bool                // cells have no guard
 	columns     []string            // of the file
-	taken       []string            // the same, "" for what is left out
+	taken       []string            // columns, with "" for those left out
 	open        csvRecord           // the sale whose rows are being read
-	held        []csvLine           // lines since that cannot be read, and may be rows of it
-	closed      map[uint64]struct{} // purchases with items that have been read, by the hash of what their rows share
+	held        []csvLine           // unreadable lines after it, which may be its rows
+	closed      map[uint64]struct{} // purchases with items read so far, by the hash of what their rows share
 	batch       csvBatch            // being filled
 	batches     chan csvBatch       // to be sent
 	stopped     chan struct{}       // closed when nothing more will be sent
 	report      importReport
 	rejectsName string
-	rejects     *csv.Writer // nil until there is one
+	rejects     *csv.Writer // nil until the first reject
 	rejectsFile *os.File
 }
 
@@ -244,8 +244,8 @@ func (im *importer) run(file io.Reader) (err error) {
 	return im.call(im.ctx, "import/done", importEnd{im.org, im.id}, new(struct{}))
 }
 
-// read reads the records and hands them over by the batch, so that the next
-// one is read while one is taken in.
+// read reads the records and hands them over in batches, so that one batch is read
+// while another is being imported.
 func (im *importer) read(in *lineReader) error {
 	for {
 		line, err := in.record()
@@ -270,9 +270,9 @@ func (im *importer) read(in *lineReader) error {
 	return im.handOver()
 }
 
-// take puts one line where it belongs. One that cannot be read waits for the
-// next that can: between two rows of a sale it was a row of it too, and a sale
-// does not go in without one of its items.
+// take adds one line to the open record or begins the next. An unreadable line waits
+// for the next readable one. Between two rows of one sale it is a row of that sale too.
+// Then the sale is wrong, since it must not go in without one of its items.
 func (im *importer) take(line csvLine) error {
 	if line.wrong != "" {
 		im.held = append(im.held, line)
@@ -298,7 +298,7 @@ func (im *importer) take(line csvLine) error {
 	return nil
 }
 
-// close ends the open record; what was held is no part of it.
+// close ends the open record. Held lines are not part of it, and each is wrong.
 func (im *importer) close() error {
 	open, held := im.open, im.held
 	im.open, im.held = csvRecord{}, nil
@@ -316,8 +316,8 @@ func (im *importer) close() error {
 	return nil
 }
 
-// reopens tells whether rows of a purchase have been read before, apart from
-// these: each part would become a sale of its own.
+// reopens reports whether other rows of the same purchase were read before, apart
+// from these. Each group would become a sale of its own.
 func (im *importer) reopens(r importRow) bool {
 	if r.Type != typePurchase || len(r.Items) == 0 {
 		return false
@@ -335,12 +335,12 @@ func (im *importer) reopens(r importRow) bool {
 	return reopened
 }
 
-// rejectColumns are those that a file of errors has before the others: once its rows
-// are mended it is imported as it is.
+// rejectColumns are the first columns of a file of errors. An import ignores them, so
+// that the file can be imported as it is once its rows are mended.
 var rejectColumns = []string{"line", "reason"}
 
-// checkColumns tells what is wrong with the file's columns: one that is not known may
-// be one that was meant, and nobody would miss it until later.
+// checkColumns returns an error if the file's columns are wrong. An unknown column is
+// wrong too: its name may be misspelt, and its loss would be noticed only later.
 func (im *importer) checkColumns() error {
 	known, required := exportColumns[im.kind], []string{"email", "phoneNumber"}
 	if im.kind == importSales {
@@ -374,7 +374,7 @@ func (im *importer) checkColumns() error {
 	return nil
 }
 
-// malformed tells what is wrong with a line before its fields are looked at.
+// malformed returns what is wrong with a line as a whole, or "".
 func (im *importer) malformed(fields []string) string {
 	if len(fields) != len(im.columns) {
 		return fmt.Sprintf("tiene %d columnas y debería tener %d", len(fields), len(im.columns))
@@ -406,10 +406,10 @@ func (im *importer) toRow(fields []string) importRow {
 	return row
 }
 
-// sameSale tells whether two rows next to each other are items of one sale; a
-// row without an item is a sale of its own. Tills note the moment of each item
-// of a purchase, so that may differ within a day; the first counts. Returns
-// all go by the name of their purchase, so there the moment tells them apart.
+// sameSale reports whether two adjacent rows are items of one sale. A row without
+// an item is a sale of its own. Tills note a moment for each item of a purchase, so
+// these may differ within a day; the first counts. All returns of a purchase have
+// its externalId, so returns must have the same moment.
 func sameSale(a, b importRow) bool {
 	if len(a.Items) == 0 || len(b.Items) == 0 || a.ExternalID == "" ||
 		a.ExternalID != b.ExternalID || a.Type != b.Type || a.Email != b.Email || a.Phone != b.Phone {
@@ -418,7 +418,7 @@ func sameSale(a, b importRow) bool {
 	return a.CreatedAt == b.CreatedAt || a.Type == typePurchase && dateOf(a.CreatedAt) == dateOf(b.CreatedAt)
 }
 
-// dateOf is the date as the file spells it: the organization's time zone is
+// dateOf returns the date as the file writes it. The organization's time zone is
 // not known here.
 func dateOf(moment string) string {
 	moment = trimBlanks(moment)
@@ -428,8 +428,8 @@ func dateOf(moment string) string {
 	return moment
 }
 
-// join adds one more row to a sale. Rows that do not agree on the total make
-// the whole sale wrong.
+// join adds a row to a sale. If the totals of its rows differ, the whole sale is
+// wrong.
 func (r *csvRecord) join(next csvRecord) {
 	if next.row.Total != r.row.Total {
 		r.wrong = "las filas de la venta no coinciden en totalAmount"
@@ -457,7 +457,7 @@ func (im *importer) add(r csvRecord) error {
 // errStopped ends the reading when the sending has failed.
 var errStopped = errors.New("import: stopped")
 
-// handOver has the batch sent.
+// handOver passes the batch to sendAll.
 func (im *importer) handOver() error {
 	select {
 	case im.batches <- im.batch:
@@ -477,8 +477,8 @@ func (im *importer) sendAll() error {
 	return nil
 }
 
-// send reports what of a batch was wrong in the file, has the rest taken in and
-// reports what was not.
+// send rejects the wrong records of a batch, imports the others, and rejects those
+// that the store refuses.
 func (im *importer) send(b csvBatch) error {
 	im.report.Rows = b.rows
 	for _, r := range b.wrong {
@@ -520,7 +520,7 @@ func (im *importer) send(b csvBatch) error {
 func (im *importer) reject(lines []csvLine, reason string) error {
 	im.report.Wrong++
 	if im.rejects == nil {
-		os.Remove(im.rejectsName) // others may be able to read one that was there; this holds personal data
+		os.Remove(im.rejectsName) // an old file's mode may let others read the personal data in it
 		file, err := os.OpenFile(im.rejectsName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -547,8 +547,8 @@ func (c *invocation) exportFile(ctx context.Context, kind string) error {
 	})
 }
 
-// writeCSV writes an organization's records of one kind, oldest first, and guards
-// their cells unless they are to be raw.
+// writeCSV writes an organization's records of one kind, oldest first. It guards
+// their cells unless raw is true.
 func writeCSV(ctx context.Context, call adminCaller, org, kind string, raw bool, w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(exportColumns[kind]); err != nil {
@@ -574,18 +574,19 @@ func writeCSV(ctx context.Context, call adminCaller, org, kind string, raw bool,
 	}
 }
 
-// What a customer calls himself may be a formula, which a spreadsheet runs when it
-// opens the file: it leads elsewhere with the rest of the sheet, or starts a program.
-// So an apostrophe is put before such a cell, by which spreadsheets know text, and
-// an import takes it away. A cell that has apostrophes before the formula gets one
-// more, so that what is taken away is always what was put there.
+// A customer's name may be a formula, which a spreadsheet runs when it opens the
+// file. The formula may send the rest of the sheet elsewhere, or start a program. So an
+// export puts an apostrophe before such a cell, which marks it as text, and an import
+// takes it away. A cell that has apostrophes before the formula gets one more, so that
+// an import takes away only what an export has put there.
 
-// plainNumber is what begins with a sign and computes nothing: an amount, or a phone
-// in E.164.
+// plainNumber matches an amount or an E.164 phone number. It may begin with a sign
+// but is no formula.
 var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 
 // isFormula reports whether a spreadsheet may run a cell, or would without the
-// apostrophes before it. The last four characters are wide forms of the others.
+// apostrophes before it. The last four characters of its list are wide forms of the
+// first four.
 func isFormula(cell string) bool {
 	cell = strings.TrimLeft(cell, "'")
 	if strings.HasPrefix(cell, "\t") || strings.HasPrefix(cell, "\r") || strings.HasPrefix(cell, "\n") {
@@ -604,7 +605,7 @@ func guardCells(row []string) {
 	}
 }
 
-// unguardCells takes away what guardCells has put there.
+// unguardCells removes the apostrophes that guardCells adds.
 func unguardCells(row []string) {
 	for i, cell := range row {
 		if isFormula(cell) {
@@ -616,7 +617,7 @@ func unguardCells(row []string) {
 func importFlags(c *invocation) {
 	orgJSONFlags(c)
 	c.set.Func("ignore", "`columnas` que se dejan fuera, separadas por comas; sin ella, una columna desconocida es un error", func(list string) error {
-		c.ignore = append(c.ignore, list) // also one whose name has commas
+		c.ignore = append(c.ignore, list) // as a whole: a column's name may have commas
 		for name := range strings.SplitSeq(list, ",") {
 			c.ignore = append(c.ignore, trimBlanks(name))
 		}

@@ -11,12 +11,12 @@ import (
 )
 
 // Importing what a shop has from before: customers, and sales with their own
-// dates, which expiry, tiers and statistics honour. A batch is one
-// transaction; within it each record goes in whole or not at all, and one
-// that is wrong does not hold up the others. What is there already is left as
-// it is, so that a file can be imported again (contract §10).
+// dates, which expiry, tiers and statistics honour. Within a transaction each
+// record goes in whole or not at all, and a wrong one does not stop the others.
+// Records that exist already stay as they are, so that a file can be imported
+// again (contract §10).
 
-// An importRow is one customer or one sale as a file spells it.
+// An importRow is one customer or one sale, as text from the file.
 type importRow struct {
 	FirstName string `json:"firstName,omitempty"`
 	LastName  string `json:"lastName,omitempty"`
@@ -42,7 +42,7 @@ type importRequest struct {
 	Kind string      `json:"kind"` // customers or sales
 	Rows []importRow `json:"rows"`
 
-	Import string `json:"import"` // which import the batch is of
+	Import string `json:"import"` // the import that the batch belongs to
 }
 
 type importEnd struct {
@@ -50,7 +50,7 @@ type importEnd struct {
 	Import string `json:"import"`
 }
 
-// An importOutcome is what became of one row: added, there already, or wrong
+// An importOutcome says whether one row was added, was there already, or was wrong
 // for a reason.
 type importOutcome struct {
 	Added  bool   `json:"added,omitempty"`
@@ -62,9 +62,9 @@ const (
 	importSales     = "sales"
 )
 
-// importPause is for how long after a batch the sweep waits for the next one:
-// sales of long ago find the tier windows of their time only as long as nobody
-// has brought the accounts up to today.
+// importPause is how long the sweep waits after a batch for the next one. Once the
+// sweep has brought the accounts up to today, sales of long ago no longer find the
+// tier windows of their time.
 const importPause = 30 * time.Second
 
 func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
@@ -80,7 +80,7 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		panicked any
 	)
 	holdSweep := func() { a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause)) }
-	// collect waits for the first of the parts that are under way.
+	// collect waits for the oldest part under way.
 	collect := func() error {
 		p := parts[0]
 		parts = parts[1:]
@@ -106,7 +106,7 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		err = cmp.Or(err, collect())
 	}
 	holdSweep()
-	if panicked != nil { // as it would have on this goroutine
+	if panicked != nil { // on a part's goroutine: pass it on
 		panic(panicked)
 	}
 	if err != nil {
@@ -115,23 +115,23 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 	return outcomes, nil
 }
 
-// importPartRows is how many rows go into one transaction: it holds up others
-// for some hundredths of a second.
+// importPartRows is how many rows go into one transaction. It delays others by some
+// hundredths of a second.
 const importPartRows = 500
 
-// An importPart is rows on their way into the store.
+// An importPart is the part of an import that is one transaction.
 type importPart struct {
-	done     chan struct{} // closed when it is known what became of them
+	done     chan struct{} // closed when the fields below are final
 	outcomes []importOutcome
 	err      error
 	panicked any
-	reached  atomic.Pointer[counters] // by what it did, though that may not be stored yet; nil: it did nothing
+	reached  atomic.Pointer[counters] // after its rows, stored or not; nil: the rows have not run
 }
 
 // errPartBefore fails a part whose rows may need those of the part before.
 var errPartBefore = errors.New("import: the rows before these are not stored")
 
-// failed tells whether the part is known not to be in the store.
+// failed reports whether the part is known not to be in the store.
 func (p *importPart) failed() bool {
 	select {
 	case <-p.done:
@@ -141,16 +141,16 @@ func (p *importPart) failed() bool {
 	}
 }
 
-// isIn tells whether a state with these counters has what the part did.
+// isIn reports whether a state with these counters includes the part.
 func (p *importPart) isIn(n *counters) bool {
 	reached := p.reached.Load()
 	return reached != nil && !p.failed() && n.Customers >= reached.Customers && n.Sales >= reached.Sales
 }
 
-// beginPart has rows taken in, and returns when that has begun, or failed to:
-// what is begun next comes after it. While the one is being stored the next can
-// be worked on. A part whose part before is not in what it would go into fails:
-// a return without its purchase would be no error, and another thing.
+// beginPart starts to import rows. It returns once their transaction has begun or
+// failed, so that the next part runs after this one, even while this one is being
+// stored. A part fails if the state it runs on lacks the part before: a return whose
+// purchase is missing would be imported as one without a purchase, with no error.
 func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, now instant, kind string, rows []importRow) *importPart {
 	p := &importPart{done: make(chan struct{}), err: errUnavailable}
 	begun := make(chan struct{})
@@ -162,7 +162,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 		defer func() { p.panicked = recover() }()
 		p.outcomes, p.err = update(ctx, e.store, func(tx Tx) ([]importOutcome, error) {
 			begin()
-			p.reached.Store(nil) // by an earlier run
+			p.reached.Store(nil) // of an earlier run
 			batch := newOverlay(tx)
 			t, err := e.inTxn(batch, org, now, s)
 			if err != nil {
@@ -193,11 +193,11 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 	return p
 }
 
-// manyHeld is how many tallies an import keeps back.
+// manyHeld is how many tallies an import holds back before it writes them.
 const manyHeld = 64
 
-// importRows takes rows in, on a batch that is the transaction's own: what one
-// that fails has written is taken back.
+// importRows imports rows. The batch is the transaction's own overlay, on which the
+// writes of a row that fails are taken back.
 func (t *txn) importRows(batch *overlay, kind string, rows []importRow) ([]importOutcome, error) {
 	t.importing = true
 	outcomes := make([]importOutcome, len(rows))
@@ -237,8 +237,8 @@ func (t *txn) importRow(kind string, row importRow) (added bool, err error) {
 	return t.importSale(row)
 }
 
-// indexImported puts the customers that wait for the search index into it if
-// they are so many.
+// indexImported adds customers that are not in the search index yet, if there are
+// at least wait of them.
 func (t *txn) indexImported(wait uint64) error {
 	n, err := t.count()
 	if err != nil {
@@ -251,8 +251,8 @@ func (t *txn) indexImported(wait uint64) error {
 	return t.indexUntil(n.Customers - n.Customers%gramGroup)
 }
 
-// importDone puts the last customers into the search index and brings the
-// accounts up to today after the last batch.
+// importDone ends an import: it adds the last customers to the search index and
+// brings the accounts up to today.
 func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) {
 	a.engine.imports.end(in.Import)
 	org, err := a.organization(ctx, in.Org)
@@ -293,7 +293,7 @@ func (t *txn) importCustomer(row importRow) (added bool, err error) {
 	return added, err
 }
 
-// importSale registers a sale at its own date.
+// importSale registers a sale at the date that its row gives.
 func (t *txn) importSale(row importRow) (added bool, err error) {
 	in := input{fault: new(fault)}
 	s := newSale{Source: sourceImport}
@@ -337,7 +337,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	return err == nil, err
 }
 
-// saleMoment reads when an imported sale happened.
+// saleMoment parses the moment of an imported sale.
 func (t *txn) saleMoment(in input, text string) instant {
 	at, ok := parseMoment(trimBlanks(text), t.cfg.zone, false)
 	switch {
@@ -351,7 +351,7 @@ func (t *txn) saleMoment(in input, text string) instant {
 	return at
 }
 
-// importedItems reads the items of an imported sale.
+// importedItems parses the items of an imported sale.
 func importedItems(in input, rows []importItem) (items []item) {
 	if len(rows) > maxItems {
 		in.invalid("items", "no puede superar los 500 elementos")
@@ -373,8 +373,8 @@ func importedItems(in input, rows []importItem) (items []item) {
 	return items
 }
 
-// purchaseByID finds the customer's purchase whose id stands in for an
-// externalId, as exports name one that has none; nil if it is none.
+// purchaseByID returns the id of the customer's purchase whose id is given as an
+// externalId, or nil. Exports name a purchase without an externalId that way.
 func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 	own, _ := parseID(externalID)
 	seq, found, err := getUint(t.Tx, orgKey('T', t.org).id(own))
@@ -388,9 +388,10 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 	return &own, nil
 }
 
-// alreadyImported tells whether a sale is there: the same customer's of the
-// same type and moment under the same externalId, its own or the one that an
-// export gives it; or a purchase of the day that the till has told the API.
+// alreadyImported reports whether the store has a sale: one of the same customer,
+// type, moment and content under the same externalId, its own or the one that an
+// export gives it; or a purchase of the same day and total that came by the API.
+// The same moment with other content is an error.
 func (t *txn) alreadyImported(s newSale) (bool, error) {
 	namesakes, err := t.namesakes(s)
 	if err != nil {
@@ -416,8 +417,8 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 	return false, nil
 }
 
-// namesakes lists the sales under an externalId: those that have it, the one
-// whose id it is, and of the moment's returns those that an export calls so.
+// namesakes lists the sales under an externalId: those that have it, the one whose
+// id it is, and the returns of the same moment that an export gives it.
 func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 	take := func(seq uint64) error {
 		other, err := t.saleAt(seq)
@@ -471,15 +472,15 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 	return list, nil
 }
 
-// Exporting: pages of rows, so that no answer holds a whole organization.
+// Exports go in pages of rows, so that no answer holds a whole organization.
 
 type exportRequest struct {
 	Org   string `json:"org"`
 	Kind  string `json:"kind"`  // customers, sales or movements
-	After uint64 `json:"after"` // number of the last row that was had
+	After uint64 `json:"after"` // number of the last record received
 }
 
-// An exportPage is some rows; Next is what to ask for after, 0 at the end.
+// An exportPage holds some rows. Next is After of the next request, 0 at the end.
 type exportPage struct {
 	Rows [][]string `json:"rows"`
 	Next uint64     `json:"next"`
@@ -488,8 +489,8 @@ type exportPage struct {
 // exportBatch is how many records one page holds.
 const exportBatch = 500
 
-// exportColumns are the columns of each kind of file; those of customers and
-// sales are what an import takes.
+// exportColumns lists the columns of each kind of file. Imports of customers and
+// sales take the same columns.
 var exportColumns = map[string][]string{
 	importCustomers: {"firstName", "lastName", "email", "phoneNumber"},
 	importSales:     {"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount", "sku", "quantity", "price", "comment"},
@@ -546,7 +547,7 @@ func (t *txn) customerRow(number uint64) ([][]string, error) {
 	return [][]string{{c.FirstName, c.LastName, c.Email, c.Phone}}, nil
 }
 
-// saleRows is a row for each item, or one for a sale without items.
+// saleRows returns a row for each item of a sale, or one row if it has no items.
 func (t *txn) saleRows(number uint64) ([][]string, error) {
 	s, err := t.saleAt(number)
 	if err != nil {
@@ -575,9 +576,9 @@ func (t *txn) saleRows(number uint64) ([][]string, error) {
 	return rows, nil
 }
 
-// exportName is the externalId of a sale, or its id where it has none or
-// another sale of the type has the same: rows that share one are one sale. A
-// return goes by the name of its purchase, so that an import links it again.
+// exportName returns the externalId of a sale. It returns the id where there is no
+// externalId or another sale of the type has the same, since rows that share one are
+// one sale. A return has the name of its purchase, so that an import links it again.
 func (t *txn) exportName(s *sale) (string, error) {
 	if s.Previous != (id{}) {
 		purchase, err := t.sale(s.Previous)
