@@ -44,7 +44,7 @@ func runApply(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	if _, problems := readDocument(raw); len(problems) > 0 { // a file is not made for a document that is wrong
+	if _, problems := readDocument(raw); len(problems) > 0 { // first: a wrong document must not create the file
 		return invalidDocument(problems)
 	}
 	return c.withAdmin(true, func(call adminCaller) error {
@@ -89,7 +89,7 @@ func runExport(ctx context.Context, c *invocation) error {
 		if err := call(ctx, "export", orgRequest{org}, &out); err != nil {
 			return err
 		}
-		c.json = true // a document is JSON in any case
+		c.json = true // a document is always JSON
 		return c.print(out, nil)
 	})
 }
@@ -138,7 +138,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 	return err
 }
 
-// unverified is what a verification prints of a file that it cannot read.
+// unverified is the JSON output of verify for a file that cannot be verified.
 type unverified struct {
 	File  string `json:"file"`
 	Error string `json:"error"`
@@ -198,14 +198,14 @@ func runMigrate(ctx context.Context, c *invocation) error {
 	})
 }
 
-// A buildInfo is what a binary knows of how it was made.
+// A buildInfo describes how the binary was built.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"` // the commit; "" if it is not known
-	Modified bool   `json:"modified"` // its tree had changes that are in no commit
+	Modified bool   `json:"modified"` // the tree had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Schema   int    `json:"schema"` // of the file
+	Schema   int    `json:"schema"` // of the files that it writes
 }
 
 func newBuildInfo(info *debug.BuildInfo) buildInfo {

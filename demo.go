@@ -20,11 +20,11 @@ func demoFlags(c *invocation) {
 //go:embed demo.json
 var demoDocument []byte
 
-// demoKeyDays is how long a key that the demo prints lives.
+// demoKeyDays is how many days a key that the demo prints is valid.
 const demoKeyDays = 7
 
-// runDemo serves a sample organization. Each start prints a new key, since
-// keys are kept only as hashes; the earlier ones work on until they expire.
+// runDemo serves a sample organization. Each start prints a new key, since keys
+// are stored only as hashes. Earlier keys work until they expire.
 func runDemo(ctx context.Context, c *invocation) error {
 	return c.serve(ctx, func(e *engine, addr net.Addr) error {
 		a := &admin{engine: e}
@@ -33,7 +33,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 		if err != nil {
 			return err
 		}
-		isNew := !slices.Contains(slugs, slug) // one that is there may be somebody's
+		isNew := !slices.Contains(slugs, slug) // an existing one may be real: leave it as it is
 		if isNew {
 			if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
 				return err
@@ -56,7 +56,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 		}
 		customer, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (id, error) {
 			n, err := t.count()
-			if err != nil || n.Customers == 0 { // somebody's, and empty
+			if err != nil || n.Customers == 0 { // an existing organization may have no customers
 				return id{}, err
 			}
 			c, err := t.customerAt(1)
@@ -84,7 +84,7 @@ Ctrl-C termina; los datos quedan en %[5]s
 	})
 }
 
-// demoStarted is what the demo prints.
+// demoStarted is the demo's output.
 type demoStarted struct {
 	Key        string  `json:"key"`
 	Base       string  `json:"base"`

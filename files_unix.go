@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// maxFiles is how many files and connections the process may have open.
+// maxFiles returns how many files and connections the process may have open.
 func maxFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
@@ -16,6 +16,6 @@ func maxFiles() int {
 	return int(limit.Cur)
 }
 
-// makePrivate gives a socket that has no name yet the mode 0600, where that can
-// be done.
+// makePrivate sets the mode of a socket that has no name yet to 0600, where the
+// system can.
 func makePrivate(fd uintptr) { syscall.Fchmod(int(fd), 0o600) }

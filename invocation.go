@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// An environment is what a command sees of the process it runs in.
+// An environment is what a command uses of the process that it runs in.
 type environment struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// A command is one word of the command line, or two.
+// A command is an entry in the table of commands.
 type command struct {
-	name  string
-	args  string // what follows the flags
+	name  string // one or two words
+	args  string // the names of its arguments, which follow the flags
 	about string
 	run   func(ctx context.Context, c *invocation) error
 	flags func(c *invocation)
@@ -33,20 +33,20 @@ type command struct {
 type invocation struct {
 	environment
 	set     *flag.FlagSet
-	earlier map[string]string // names of flags by those they had before
-	given   map[string]bool   // flags, on the command line or in the environment
+	earlier map[string]string // today's names of flags, by earlier names
+	given   map[string]bool   // the flags on the command line or in the environment
 	args    []string
 
 	db   string
 	json bool
-	more string // what help says beyond the flags
+	more string // the end of the help text, after the flags
 
 	addr              string
 	trusted           string
 	maxConns          int
 	maxConnsPerSource int
 	backups           backupPlan
-	memory            int64 // bytes; 0: by the machine
+	memory            int64 // bytes; 0: the machine decides
 
 	org    string
 	dryRun bool
@@ -58,12 +58,12 @@ type invocation struct {
 	scopes string
 	ips    string
 
-	noCopy  bool // when the file is migrated
+	noCopy  bool // migrate without a copy of the file
 	memSize int  // for tests, as in disk.Options
 }
 
-// parse reads flags, before, between or after the arguments. A flag that is
-// not given comes from its environment variable, if that is set.
+// parse parses flags, which may stand before, between or after the arguments. A
+// flag that is not given is taken from its environment variable, if that is set.
 func (c *invocation) parse(cmd command, args []string) error {
 	for {
 		if err := c.set.Parse(args); err != nil {
@@ -81,7 +81,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 	c.given = map[string]bool{}
 	c.set.Visit(func(f *flag.Flag) { c.given[c.todaysName(f.Name)] = true })
 	var err error
-	c.set.VisitAll(func(f *flag.Flag) { // in the order of names, in which today's come before the earlier ones
+	c.set.VisitAll(func(f *flag.Flag) { // sorted by name: today's names come before earlier ones
 		name, value := c.todaysName(f.Name), c.getenv(variable(f.Name))
 		if c.given[name] || value == "" || err != nil {
 			return
@@ -107,8 +107,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 	return nil
 }
 
-// earlierName lets a flag be given by the name that it had before, which help does
-// not tell.
+// earlierName lets a flag also be given by an earlier name, which help leaves out.
 func (c *invocation) earlierName(earlier, name string) {
 	if c.earlier == nil {
 		c.earlier = map[string]string{}
@@ -118,7 +117,7 @@ func (c *invocation) earlierName(earlier, name string) {
 	c.set.Var(f.Value, earlier, f.Usage)
 }
 
-// todaysName is the name of a flag that may be given by an earlier one.
+// todaysName returns today's name of a flag, which may be given by an earlier one.
 func (c *invocation) todaysName(name string) string { return cmp.Or(c.earlier[name], name) }
 
 func variable(flagName string) string {
@@ -167,7 +166,7 @@ func (c *invocation) print(v any, text func(io.Writer)) error {
 	return e.Encode(v)
 }
 
-// plural is a number with its noun.
+// plural returns a number with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

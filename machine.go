@@ -2,5 +2,5 @@
 
 package main
 
-// theMachine is the machine that sello runs on.
+// theMachine returns the machine that sello runs on.
 func theMachine() machine { return newSystemClock() }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// theMachine is, in the build for tests of the clock alone, one whose wall clock is
-// as wrong as the file says that SELLO_CLOCKTEST names:
+// theMachine, in the build for tests of the clock, returns a machine whose wall clock
+// is wrong by the offset in a file, which SELLO_CLOCKTEST names:
 //
 //	{"offset": "87600h", "synchronized": true}
 //
-// It is read at each reading of the clock, so that a test can set the clock of a
-// server that runs.
+// The file is read at each reading of the clock, so that a test can set the clock of
+// a running server.
 func theMachine() machine {
 	return setClock{newSystemClock(), os.Getenv("SELLO_CLOCKTEST")}
 }

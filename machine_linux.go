@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// A systemClock is the machine's own.
+// A systemClock is the machine's own clock.
 type systemClock struct{ start time.Time }
 
 func newSystemClock() systemClock { return systemClock{time.Now()} }
@@ -16,7 +16,7 @@ func (m systemClock) read() reading {
 	return reading{now, now.Sub(m.start)}
 }
 
-// awake is CLOCK_BOOTTIME; Go's own monotonic clock stands still in a suspend.
+// awake reads CLOCK_BOOTTIME. Go's own monotonic clock stands still in a suspend.
 func (systemClock) awake() (time.Duration, bool) {
 	const clockBoottime = 7
 	var since syscall.Timespec

@@ -4,7 +4,7 @@ package main
 
 import "time"
 
-// A systemClock is the machine's own.
+// A systemClock is the machine's own clock.
 type systemClock struct{ start time.Time }
 
 func newSystemClock() systemClock { return systemClock{time.Now()} }

@@ -16,7 +16,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal then kills the process at once
 	os.Exit(run(ctx, os.Args[1:], environment{os.Getenv, os.Stdin, os.Stdout, os.Stderr}))
 }
 
@@ -43,8 +43,8 @@ func commands() []command {
 	}
 }
 
-// run executes a command line and returns the exit code: 0, 1 for a failure,
-// 2 for a command line that is wrong.
+// run executes a command line and returns the exit code: 0, 1 for a failure, or
+// 2 for a wrong command line.
 func run(ctx context.Context, args []string, env environment) int {
 	err := dispatch(ctx, args, env)
 	var usage *usageError
@@ -111,7 +111,7 @@ func asksForHelp(arg string) bool {
 	return slices.Contains([]string{"-h", "-help", "--h", "--help"}, arg)
 }
 
-// listCommands writes what commands there are.
+// listCommands writes a table of commands.
 func listCommands(w io.Writer, commands []command) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cmd := range commands {

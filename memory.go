@@ -14,20 +14,20 @@ import (
 	"sello/internal/disk"
 )
 
-// How much memory the process tries to stay within. What requests hold at one
-// time (room.go) has to fit in beside the store's own and what connections take,
-// by estimate 20 KiB each; where it does not, the collector only works harder.
+// The memory limit, which the process tries to stay within, in bytes. It has to hold
+// the store's memory, what requests hold at one time (room.go), and connections, by
+// estimate 20 KiB each. If they need more, the garbage collector works harder, no more.
 //
-// By default it is a quarter of the machine's, since the rest serves the file's
-// pages; from 240 MiB on more of it made nothing faster.
+// The default is a quarter of the machine's memory, since the rest caches the file's
+// pages. More than 240 MiB made nothing faster.
 const (
 	leastMemory     = 96 << 20
-	usualMemory     = 240 << 20 // at most, and where the machine's is not known
-	besideMemtables = 48 << 20  // of it
+	usualMemory     = 240 << 20 // the most, and the default if the machine's memory is unknown
+	besideMemtables = 48 << 20  // part of the limit for all but memtables
 	leastMemSize    = 4 << 20
 )
 
-// memoryFor is the limit by default on a machine with so much memory; 0: not known.
+// memoryFor returns the default limit on a machine with so much memory; 0: unknown.
 func memoryFor(machine int64) int64 {
 	if machine == 0 {
 		return usualMemory
@@ -35,15 +35,15 @@ func memoryFor(machine int64) int64 {
 	return min(max(machine/4, leastMemory), usualMemory)
 }
 
-// memSizeFor is how large memtables are within a limit: two are in use, and for a
-// moment Views still hold a third one.
+// memSizeFor returns the size of a memtable within a limit. Two are in use, and for
+// a moment Views still hold a third.
 func memSizeFor(limit int64) int {
 	return int(min(max((limit-besideMemtables)/3, leastMemSize), disk.DefaultMemSize))
 }
 
-// machineMemory is how much memory this process may have at most, in bytes, as
-// Linux tells it in files: what the machine has, or less by its control groups.
-// It is 0 where that is not known.
+// machineMemory returns how many bytes of memory this process may have, as Linux
+// shows it in files: the machine's memory, or less if its control groups say so.
+// It is 0 where that is unknown.
 func machineMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	note := func(text []byte, unit int64) {
@@ -71,7 +71,7 @@ func machineMemory(root fs.FS) int64 {
 			}
 			dir, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		}
-		// A group is bound by those around it; in a container its path is not there.
+		// The limits of the groups around it hold too; in a container its own path is missing.
 		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
 			text, _ := fs.ReadFile(root, path.Join(dir, group, file))
 			note(text, 1)
@@ -89,10 +89,10 @@ func machineMemory(root fs.FS) int64 {
 // hereMemory is machineMemory of this machine.
 func hereMemory() int64 { return machineMemory(os.DirFS("/")) }
 
-// errMemory is returned for a size that -memory does not take.
+// errMemory refuses a size that -memory does not take.
 var errMemory = errors.New("no such size")
 
-// parseMemory reads a size such as 256MB or 1GiB.
+// parseMemory parses a size such as 256MB or 1GiB, of at least 96MB.
 func parseMemory(text string) (int64, error) {
 	for _, unit := range []struct {
 		name  string
@@ -110,10 +110,10 @@ func parseMemory(text string) (int64, error) {
 	return 0, errMemory
 }
 
-// setCollector sets how the garbage collector works, unless GOGC and GOMEMLIMIT say
-// otherwise, and returns the size of memtables that goes with it. It waits longer than it would by
-// itself while there is little to collect, and never so long that more memory is
-// used than the limit; 0 is the one by default.
+// setCollector tunes the garbage collector, unless GOGC and GOMEMLIMIT are set, and
+// returns the size of memtables for the memory limit in force. The collector runs less
+// often than by default, but more often as memory gets near the limit. A limit of 0 is
+// the default.
 func setCollector(limit int64) (memSize int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -125,8 +125,7 @@ func setCollector(limit int64) (memSize int) {
 	return memSizeFor(debug.SetMemoryLimit(-1))
 }
 
-// limitMemory sets how many bytes the process tries to stay within, unless GOMEMLIMIT
-// says otherwise.
+// limitMemory sets the process's memory limit in bytes, unless GOMEMLIMIT is set.
 func limitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)

@@ -13,8 +13,8 @@ import (
 	"sello/internal/disk"
 )
 
-// withAdmin runs fn with whatever has the file: the server that has it open,
-// or this process. mayCreate lets it make a file that is not there.
+// withAdmin runs fn with a caller of operations on the file: in the server that has
+// it open, or else in this process. With mayCreate it creates a missing file.
 func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error {
 	if call, ok := overSocket(c.db); ok {
 		return fn(call)
@@ -39,7 +39,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	return errors.Join(fn(a.direct), store.Close())
 }
 
-// onlyOrg is the organization of -org, or the only one there is.
+// onlyOrg returns the organization of -org, or the only one in the file.
 func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
 	if c.org != "" {
 		return c.org, nil
@@ -57,7 +57,7 @@ func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, err
 	return "", &usageError{"falta -org" + thereAre(slugs)}
 }
 
-// withOrg is withAdmin for what is done to one organization.
+// withOrg is withAdmin for operations on one organization.
 func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org string) error) error {
 	return c.withAdmin(false, func(call adminCaller) error {
 		org, err := c.onlyOrg(ctx, call)
@@ -68,26 +68,26 @@ func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org 
 	})
 }
 
-// open opens the file. A dry run that finds none has an empty store in memory.
+// open opens the file. If it is missing, a dry run gets an empty store in memory.
 func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
 	s, err := openBolt(c.db, disk.Options{MustExist: !mayCreate, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
 	if err != nil {
-		return nil, err // not s: a nil *boltStore is no nil Store
+		return nil, err // not s: a nil *boltStore in a Store is not nil
 	}
 	return s, nil
 }
 
-// cryptoSeed is the randomness of one operation.
+// cryptoSeed returns the random seed of one operation.
 func cryptoSeed() (s seed) {
 	rand.Read(s[:])
 	return s
 }
 
-// openMigrated opens the file, and an engine on it; a file of an older schema is
-// migrated first, and done tells how. opts.Dense is set here.
+// openMigrated opens the file and an engine on it. It migrates a file of an older
+// schema first and describes that in done. It sets opts.Dense.
 func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *slog.Logger) (store *boltStore, e *engine, done *migrated, err error) {
 	opts.Dense = denseTables
 	if store, err = openBolt(c.db, opts); err != nil {
@@ -104,8 +104,8 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	return store, e, done, nil
 }
 
-// takeUp opens an engine on a file, which it migrates if it is of an older schema; nil
-// if it is not.
+// takeUp opens an engine on a file. If the file is of an older schema, takeUp migrates
+// it; otherwise it returns nil.
 func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*migrated, error) {
 	err := e.open(ctx)
 	if old, ok := errors.AsType[*schemaError](err); !ok || old.cause != "" {
@@ -114,7 +114,7 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 	// Then the file is of an older schema.
 	keep := func(from uint64) (string, error) {
 		name := fmt.Sprintf("%s.schema%d", c.db, from)
-		if _, err := os.Lstat(name); err == nil { // of another time: it stays
+		if _, err := os.Lstat(name); err == nil { // keep the copy of an earlier migration
 			name += "-" + time.Now().UTC().Format(backupStamp)
 		}
 		made, err := store.backup(ctx, name)
@@ -133,7 +133,7 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 	return done, e.open(ctx)
 }
 
-// logClock logs when the clock is found unsafe, and when it is safe again.
+// logClock returns a function that logs changes of the clock's verdict.
 func logClock(log *slog.Logger) func(*clockState) {
 	return func(s *clockState) {
 		if s.verdict == clockSafe {

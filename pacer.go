@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// A pacer lets others have the processor where what is done takes long, so that
-// small requests do not wait behind a long list. It begins with the first pause.
+// A pacer yields the processor during long work, so that small requests do not wait
+// behind a long list. Its time begins with the first look at the clock.
 type pacer struct {
 	n     int
 	since time.Time
 }
 
 const (
-	// longTurn is how long one may have the processor before it is worth it to let
-	// others have it: that wakes another one.
+	// longTurn is how long work may keep the processor. Yielding more often is not
+	// worth its cost: each yield wakes another processor.
 	longTurn  = 200 * time.Microsecond
-	lookEvery = 16 // pauses
+	lookEvery = 16 // pauses between two looks at the clock
 )
 
-// pause is called for each element.
+// pause yields if the turn is over. The caller calls it for each element.
 func (p *pacer) pause() {
 	if p.n++; p.n%lookEvery > 0 {
 		return

@@ -38,37 +38,37 @@ func serveFlags(c *invocation) {
 	noCopyFlag(c)
 }
 
-// How long a client may take, and how long a stop waits for what is in
-// flight.
+// How long a client may take, and how long a stop waits for requests in flight.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 15 * time.Second
 	writeTimeout  = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
-	stopTimeout   = 8 * time.Second // less than the 10 after which most supervisors kill
+	stopTimeout   = 8 * time.Second // most supervisors kill after 10
 	maxHeader     = 16 << 10        // bytes of request line and headers
 )
 
-// setProcessors gives Go's scheduler, once, one processor more than it would take by
-// itself, unless GOMAXPROCS says otherwise. One is as good as gone while the store
-// flushes: a system call gives it back only when it has been found to be long.
+// setProcessors gives Go's scheduler one processor more than its default, once, unless
+// GOMAXPROCS is set. The store's flush holds one: the scheduler takes it from a system
+// call only after the call has lasted for a while.
 var setProcessors = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	}
 })
 
-// How often the sweep runs, and usage is written and retries are filtered.
+// How often the sweep runs, and how often usage is written and the replay filters are
+// updated.
 const (
 	sweepInterval = 10 * time.Second
 	flushInterval = time.Second
-	flushTimeout  = 5 * time.Second // of the last one
+	flushTimeout  = 5 * time.Second // of the last flush
 )
 
 func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil) }
 
-// serve opens the file and serves the API on it until ctx ends; ready, if
-// there is one, is called once it answers.
+// serve opens the file and serves the API on it until ctx ends. It calls ready, if
+// not nil, once the API answers.
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
 	c.memSize = cmp.Or(c.memSize, setCollector(c.memory))
 	setProcessors()
@@ -83,15 +83,15 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // the server has closed it by then, unless there was none
+	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, log: log}
 	s.api.lines = lines
 	defer func() {
-		if !s.failed { // a store that has failed may never close; the process's end frees the file
+		if !s.failed { // closing a failed store may never return; exiting frees the file
 			err = errors.Join(err, store.Close())
 		}
 	}()
-	e.now() // so that a clock that is wrong from the start is logged at once
+	e.now() // logs at once a clock that is wrong from the start
 	if err := s.start(ctx, c); err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 	return s.stop(ctx, err)
 }
 
-// checkServing refuses flags of serve that do not go together, and returns the
-// networks of -trusted-proxies.
+// checkServing returns an error if serve's flags are wrong or do not go together,
+// and otherwise the networks of -trusted-proxies.
 func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if trusted, err = parseNetworks(c.trusted); err != nil {
 		return nil, err
@@ -127,9 +127,9 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	return trusted, nil
 }
 
-// openAndListen opens the file, migrated if need be, and then listens; where there is
-// no file yet the other way round, so that an address that cannot be had leaves no new
-// file behind.
+// openAndListen opens the file, migrates it if need be, and then listens. Where there
+// is no file yet it listens first, so that an unusable address leaves no new file
+// behind.
 func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store *boltStore, e *engine, l net.Listener, err error) {
 	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) {
 		if l, err = listen(c.addr); err != nil {
@@ -164,15 +164,15 @@ type service struct {
 	log      *slog.Logger
 
 	public, local  *http.Server
-	ended          chan error     // from each of them
-	background     sync.WaitGroup // work that nobody asked for
+	ended          chan error     // one error from each server
+	background     sync.WaitGroup // of keepHouse and the backups
 	stopBackground func()
-	endOperations  func() // of the commands that this server works for
-	failed         bool   // the store
+	endOperations  func() // cancels the operations of commands
+	failed         bool   // the store has failed
 }
 
-// start serves the public API and, on a socket beside the file, the commands. It
-// begins the work in the background.
+// start serves the public API and, on a socket beside the file, the operations of
+// commands. It also starts the background work.
 func (s *service) start(ctx context.Context, c *invocation) error {
 	socket, err := listenAdmin(c.db)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	return nil
 }
 
-// gate is the listener of the public API within the bounds on connections.
+// gate returns the listener of the public API, which bounds its connections.
 func (s *service) gate(c *invocation) *gate {
 	maxConns := max(min(c.maxConns, maxFiles()-reservedFiles), 1)
 	if maxConns < c.maxConns {
@@ -214,8 +214,7 @@ func (s *service) gate(c *invocation) *gate {
 	return newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), s.log)
 }
 
-// wait returns when ctx ends, or with the error of a server or of the store, which
-// has then failed.
+// wait returns nil when ctx ends, or the error of a server or of a failed store.
 func (s *service) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -230,8 +229,8 @@ func (s *service) wait(ctx context.Context) error {
 	}
 }
 
-// stop ends what start began and writes what is only in memory. It returns cause,
-// why it stops, joined with what goes wrong.
+// stop ends what start began and writes the usage counted in memory. It returns cause,
+// the reason for the stop, joined with its own errors.
 func (s *service) stop(ctx context.Context, cause error) error {
 	s.log.Info("stopping")
 	s.stopBackground()
@@ -250,13 +249,13 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	return err
 }
 
-// cancel ends at once what start began in the background.
+// cancel cancels the background work and the operations of commands.
 func (s *service) cancel() {
 	s.stopBackground()
 	s.endOperations()
 }
 
-// cannotListen says why an address cannot be had.
+// cannotListen describes in Spanish why listening at an address failed.
 func cannotListen(addr string, err error) error {
 	if _, ok := errors.AsType[*net.AddrError](err); ok {
 		return usageErrorf("-addr va como 127.0.0.1:8080, una dirección y un puerto: %q", addr)
@@ -264,14 +263,14 @@ func cannotListen(addr string, err error) error {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		err = errors.New("no se encuentra esa dirección")
 	} else if e, ok := errors.AsType[*net.OpError](err); ok {
-		err = e.Err // the rest is said already
+		err = e.Err // the text below has the rest
 	}
 	return fmt.Errorf("no se puede escuchar en %s: %w", addr, err)
 }
 
-// shutDown waits for what is in flight, for so long in all. A client that
-// takes longer, or does not read its answer, is cut off: that is no failure,
-// and what it wrote is on disk.
+// shutDown waits for requests in flight, for timeout in all. A client that takes
+// longer or does not read its answer is cut off. That is no failure, since what the
+// client wrote is on disk.
 func shutDown(log *slog.Logger, timeout time.Duration, servers ...*http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -287,7 +286,7 @@ func shutDown(log *slog.Logger, timeout time.Duration, servers ...*http.Server) 
 	wait.Wait()
 }
 
-// newServer is the HTTP server of the public API.
+// newServer returns the HTTP server of the public API.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -295,21 +294,21 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader - (4 << 10), // net/http adds 4 KiB for what its buffer may hold ahead
+		MaxHeaderBytes:    maxHeader - (4 << 10), // net/http adds 4 KiB for its read-ahead buffer
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 
 		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
 	}
 }
 
-// connections are those of a listener as the public API's server takes them.
+// connections wraps the listener of the public API for its server.
 func (a *api) connections(l net.Listener) net.Listener { return a.refusing(unwatched{l}) }
 
 func flushOf(a *api) func(context.Context) error {
 	return func(ctx context.Context) error { return a.limiter.flush(ctx, a.engine.store) }
 }
 
-// keepHouse runs what is to be done from time to time, until ctx ends.
+// keepHouse runs the periodic tasks until ctx ends.
 func (a *api) keepHouse(ctx context.Context) {
 	sweep, flush := time.NewTicker(sweepInterval), time.NewTicker(flushInterval)
 	defer sweep.Stop()

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// operations are all there are, by name.
+// operations returns every operation by its name.
 func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (any, error) {
 	return map[string]func(context.Context, []byte) (any, error){
 		"apply":         operation(a.apply),
@@ -49,17 +49,17 @@ func operation[In, Out any](fn func(context.Context, In) (Out, error)) func(cont
 	}
 }
 
-// socketPath is where a server that has the file open listens for commands,
-// by whichever name the file is called. A path too long for a socket is
-// replaced by one in the user's own directory, which both sides find and where
+// socketPath returns the path where a server that has the file open listens for
+// commands. It is the same for every name of the file. A path too long for a socket
+// is replaced by one in the user's own directory, which both sides find and where
 // nobody else can listen.
 func socketPath(file string) (string, error) {
-	const longest = 100 // the system's limit is 104 to 108, by system
+	const longest = 100 // systems allow 104 to 108
 	p, err := filepath.Abs(file)
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(p); err == nil { // else there is no file yet
+	if real, err := filepath.EvalSymlinks(p); err == nil { // it fails while there is no file
 		p = real
 	}
 	if p += ".sock"; len(p) <= longest {
@@ -73,15 +73,15 @@ func socketPath(file string) (string, error) {
 	return filepath.Join(home, "sello", hex.EncodeToString(h[:8])+".sock"), nil
 }
 
-// adminReply is what goes back over the socket: a result or an error.
+// adminReply is the answer over the socket: a result or an error.
 type adminReply struct {
 	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"` // in words: the types of errors go no further
+	Error  string          `json:"error,omitempty"` // the text in Spanish: the error's type is lost
 	Usage  bool            `json:"usage,omitempty"` // the command line is wrong
 }
 
-// listenAdmin opens the socket for the owner of the process alone. The caller
-// holds the file's lock, so a socket left there is nobody's.
+// listenAdmin opens the socket for the owner of the process only. The caller holds
+// the file's lock, so a socket that is already there belongs to no running server.
 func listenAdmin(file string) (net.Listener, error) {
 	p, err := socketPath(file)
 	if err != nil {
@@ -93,8 +93,8 @@ func listenAdmin(file string) (net.Listener, error) {
 	if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	// Some systems take a socket's mode for that of its name, which is then never
-	// open to others; on the rest it is for a moment what the umask lets it be.
+	// Some systems create the socket's file with the socket's own mode, so that it is
+	// never open to others. On the rest it has the umask's mode until Chmod below.
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(makePrivate)
 	}}
@@ -109,7 +109,7 @@ func listenAdmin(file string) (net.Listener, error) {
 	return l, nil
 }
 
-// handler serves the operations over the socket.
+// handler returns the HTTP handler that serves the operations over the socket.
 func (a *admin) handler(log *slog.Logger) http.Handler {
 	operations := a.operations()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,8 +142,8 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 	})
 }
 
-// logOperation logs what a command did. It warns of what was refused, and of a
-// verification that has found something.
+// logOperation logs the outcome of an operation. An operation that was refused or
+// canceled and a verification that found problems are warnings.
 func logOperation(ctx context.Context, log *slog.Logger, name string, result any, err error) {
 	level, told := slog.LevelInfo, []any{"operation", name, "ok", err == nil}
 	if v, ok := result.(*verification); ok && err == nil {
@@ -167,8 +167,8 @@ func logOperation(ctx context.Context, log *slog.Logger, name string, result any
 // An adminCaller runs an operation and decodes its result into out.
 type adminCaller func(ctx context.Context, name string, in, out any) error
 
-// direct runs operations in this process. The rows of an import, which are many,
-// need no JSON on the way.
+// direct runs operations in this process. It passes the many rows of an import
+// without JSON.
 func (a *admin) direct(ctx context.Context, name string, in, out any) error {
 	if in, ok := in.(importRequest); ok {
 		outcomes, err := a.importRows(ctx, in)
@@ -189,8 +189,8 @@ func (a *admin) direct(ctx context.Context, name string, in, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
-// overSocket runs operations in the server that has the file open. ok is
-// false if none answers there.
+// overSocket returns a caller of operations in the server that has the file open.
+// ok is false if no server accepts on the socket.
 func overSocket(file string) (call adminCaller, ok bool) {
 	p, err := socketPath(file)
 	if err != nil {

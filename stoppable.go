@@ -5,15 +5,15 @@ import (
 	"iter"
 )
 
-// A stoppableTx ends with a context: a View that reads much looks at none by
-// itself.
+// A stoppableTx fails its reads once a context ends, since a View does not watch its
+// context.
 type stoppableTx struct {
 	Tx
 	ctx   context.Context
 	calls uint // of Get, and entries of Scan
 }
 
-// callsUnlooked is how many calls are made before the context is looked at again.
+// callsUnlooked is how many calls pass between two looks at the context.
 const callsUnlooked = 64
 
 func (t *stoppableTx) stopped() error {

@@ -15,7 +15,7 @@ import (
 	"sello/internal/disk"
 )
 
-// usageError is a command line that cannot be understood: exit code 2.
+// A usageError is a fault of the command line: exit code 2.
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
@@ -24,7 +24,7 @@ func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// flagFault puts into Spanish what package flag says of a command line.
+// flagFault returns an error of package flag in Spanish.
 func flagFault(set *flag.FlagSet, err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
@@ -42,7 +42,7 @@ func flagFault(set *flag.FlagSet, err error) string {
 	return text
 }
 
-// badValue says what a flag takes instead of a value.
+// badValue describes a wrong value of a flag, and what the flag takes.
 func badValue(name, value string, f *flag.Flag) string {
 	kind, about := flag.UnquoteUsage(f)
 	if kind == "" {
@@ -53,8 +53,8 @@ func badValue(name, value string, f *flag.Flag) string {
 
 var badFlagValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
 
-// onCommandLine makes of a fault of a field one of the command line, whose
-// flags the fields are.
+// onCommandLine turns an operator's error about a field into a usageError, since
+// the fields are the flags of a command. Other errors stay as they are.
 func onCommandLine(err error) error {
 	if e, ok := errors.AsType[*operatorError](err); ok && e.field != "" {
 		return &usageError{e.message}
@@ -62,7 +62,7 @@ func onCommandLine(err error) error {
 	return err
 }
 
-// An adminError is a fault in the words of whoever runs a command.
+// An adminError is an error in Spanish for the person who runs a command.
 type adminError struct{ message string }
 
 func (e *adminError) Error() string { return e.message }
@@ -71,10 +71,10 @@ func adminErrorf(format string, args ...any) error {
 	return &adminError{fmt.Sprintf(format, args...)}
 }
 
-// inWords is an error as a person reads it.
+// inWords returns the text of an error in Spanish.
 func inWords(err error) string {
 	text := diskInWords(err)
-	// What was tried says nothing more than on what.
+	// Keep the object of a failed call; its operation's name adds nothing.
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		text = strings.Replace(text, e.Error(), e.Path+": "+e.Err.Error(), 1)
 	}
@@ -90,7 +90,7 @@ func inWords(err error) string {
 	cause, known := errors.AsType[syscall.Errno](err)
 	for _, fault := range faultWords {
 		said := fault.err.Error()
-		if known && errors.Is(cause, fault.err) { // systems say it in their own ways
+		if known && errors.Is(cause, fault.err) { // systems word it differently
 			said = cause.Error()
 		}
 		text = strings.Replace(text, said, fault.words, 1)
@@ -104,7 +104,7 @@ func inWords(err error) string {
 	return text
 }
 
-// damagedPlace is where the file is damaged, as far as an error says.
+// damagedPlace describes where the file is damaged, if the error says so.
 func damagedPlace(err error) string {
 	if e, ok := errors.AsType[*recordError](err); ok {
 		if t, known := tableOf(e.key); known {
@@ -117,12 +117,12 @@ func damagedPlace(err error) string {
 	case e.Page >= 0:
 		return fmt.Sprintf(", página %d", e.Page)
 	case e.Table >= 0:
-		return fmt.Sprintf(", tabla %q", rune(e.Table)) // as docs/file-format.md names them
+		return fmt.Sprintf(", tabla %q", rune(e.Table)) // the letter that docs/file-format.md uses
 	}
 	return ""
 }
 
-// tableWords names the tables.
+// tableWords holds the Spanish names of the tables.
 var tableWords = [manyTables]string{
 	tableVersion:         "versión del esquema",
 	tableOrganizations:   "número de organizaciones",
@@ -173,8 +173,8 @@ type wording struct {
 	words string
 }
 
-// What the system and the store say in English, and in words. Some of it comes
-// as text alone.
+// faultWords translates errors of the system and the store. inWords replaces them in
+// the text, since some arrive as text only.
 var faultWords = []wording{
 	{fs.ErrNotExist, "no existe"},
 	{fs.ErrPermission, "sin permiso"},
@@ -196,14 +196,14 @@ var faultWords = []wording{
 	{errClosed, "el archivo se está cerrando"},
 }
 
-// What is said of a damaged file in the log, and in words.
+// damageWords translates the errors of a damaged file, which the log has in English.
 var damageWords = []wording{
 	{errCorrupt, "archivo dañado"},
 	{errRecord, "archivo dañado: un registro no se puede leer"},
 	{errLots, "archivo dañado: los lotes de una cuenta no suman su saldo"},
 }
 
-// diskWords is what the file's library says in English, and in words.
+// diskWords translates the errors of package disk.
 var diskWords = []wording{
 	{disk.ErrDirectory, "es un directorio"},
 	{disk.ErrNotRegular, "no es un archivo regular"},
@@ -234,7 +234,7 @@ var diskWords = []wording{
 	{disk.ErrFull, "el archivo llegó a la longitud máxima en este sistema"},
 }
 
-// diskInWords is the text of an error with what the file's library says in words.
+// diskInWords returns the text of an error, with what package disk says in Spanish.
 func diskInWords(err error) string {
 	text := err.Error()
 	put := func(said, format string, args ...any) {
