@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// An asking is one kind of GET in a comparison on one connection.
+// An asking is one kind of GET that is compared on one connection.
 type asking struct {
 	name string
 	p    *process
@@ -17,7 +17,7 @@ type asking struct {
 	cpu  []float64 // µs of server CPU per request, of each round
 }
 
-// compare asks each in turn, round by round, on one connection.
+// compare measures the askings in turn, in each round on a connection of their own.
 func (b *bench) compare(ctx context.Context, askings []*asking) error {
 	const most, least = 2000, 3
 	limit := b.span / 6
@@ -72,7 +72,7 @@ func (a *asking) values() map[string]any {
 	return map[string]any{"ms": figures(a.ms), "serverCPUMicroseconds": figures(a.cpu)}
 }
 
-// fixed asks for the same each time.
+// fixed asks for the same path each time.
 func (d *dataset) fixed(name string, p *process, path string) *asking {
 	request := d.get(path).next(nil, nil)
 	return &asking{name: name, p: p, next: func(*rand.Rand) []byte { return request }}

@@ -54,8 +54,8 @@ func TestParseHead(t *testing.T) {
 	}
 }
 
-// TestClient sends every kind of request to the bound, which reads them as any
-// server would, and answers in pieces that the client has to join.
+// TestClient sends every kind of request to the bound, which reads requests as any
+// server would and answers in pieces that the client has to join.
 func TestClient(t *testing.T) {
 	page := customerPage{Data: make([]customerItem, 100)}
 	server := httptest.NewServer(boundHandler(boundSetup{strings.Repeat("x", 5000), page}))
@@ -121,8 +121,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestPeople: nobody shares an address or a phone, everybody has a turn, and a
-// thousand have the rare surname.
+// TestPeople checks that addresses and phones are unique, that every customer has a
+// turn, and that a thousand have the rare surname.
 func TestPeople(t *testing.T) {
 	const customers = 20_000
 	seen, turns, rare := map[string]bool{}, map[int64]bool{}, 0

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// The bound is the least that a server made with net/http does for the same
-// requests: nothing but HTTP and, for a POST, the decoding of its body. It is
-// this program once more, in a process of its own.
+// The bound is a server that does the least a net/http server can do for the same
+// requests: it handles HTTP and decodes the body of a POST. It is this program
+// again, in a process of its own.
 
 // boundRole is the argument that makes this program the bound.
 const boundRole = "-bound"
 
-// A boundSetup is what the bound answers with.
+// A boundSetup holds the bound's answers.
 type boundSetup struct {
-	Body string       `json:"body"` // of any GET; as long as sello's answer
+	Body string       `json:"body"` // of any other GET; as long as sello's answer
 	Page customerPage `json:"page"` // of GET /page, encoded anew each time
 }
 
-// customerPage is a page of the customers' list, as the API answers it.
+// A customerPage is a page of the customers' list, in the API's form.
 type customerPage struct {
 	Data []customerItem `json:"data"`
 	Meta pageMeta       `json:"meta"`
@@ -72,7 +72,7 @@ func startBound(ctx context.Context, s boundSetup) (*process, error) {
 	return p, err
 }
 
-// gcPercent is sello's.
+// gcPercent is the same as sello's.
 const gcPercent = 200
 
 // runBound serves until standard input ends.
@@ -89,7 +89,7 @@ func runBound() error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	server := &http.Server{ // as sello's
+	server := &http.Server{ // with sello's limits
 		Handler:           boundHandler(s),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
@@ -106,8 +106,8 @@ func runBound() error {
 	return server.Serve(listener)
 }
 
-// likePath is answered with as many headers as sello sends: what net/http takes
-// for them is in no handler's hand.
+// likePath is answered with as many headers as sello sends. Their cost is net/http's,
+// and no handler can avoid it.
 const likePath = "/like"
 
 var likeHeaders = map[string]string{

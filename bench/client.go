@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// A client is one HTTP/1.1 connection that is kept open. It does as little as
-// it can, so that what is measured is the server: it writes a request that is
-// ready and reads the status, the Content-Length and the body of the answer.
+// A client is one HTTP/1.1 connection that is kept open. It does as little as it
+// can, so that the server is what is measured: it writes a prepared request and
+// reads the status, the Content-Length and the body of the answer.
 type client struct {
 	conn net.Conn
-	in   []byte // what was read
-	used int    // how much of it belongs to answers already given
+	in   []byte // bytes read
+	used int    // how many of them belong to answers already returned
 }
 
-// connectionTimeout ends a run whose server does not answer any more.
+// connectionTimeout ends a run whose server no longer answers.
 const connectionTimeout = time.Hour
 
 func dial(addr string) (*client, error) {
@@ -34,12 +34,12 @@ func dial(addr string) (*client, error) {
 
 func (c *client) Close() error { return c.conn.Close() }
 
-// closeAfter closes the connection when ctx ends, so that nothing waits on it.
+// closeAfter closes the connection when ctx ends, so that nothing waits for it.
 func (c *client) closeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { c.conn.Close() })
 }
 
-// do sends a request and returns the answer; the body is valid until the next.
+// do sends a request and returns the answer. The body is valid until the next call.
 func (c *client) do(request []byte) (status int, body []byte, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, nil, err
@@ -69,7 +69,7 @@ func (c *client) do(request []byte) (status int, body []byte, err error) {
 	return status, c.in[head:c.used], nil
 }
 
-// expect is do for an answer that must have a status.
+// expect is do with an error for any status but the given one.
 func (c *client) expect(request []byte, status int) (body []byte, err error) {
 	got, body, err := c.do(request)
 	if err == nil && got != status {
@@ -78,7 +78,7 @@ func (c *client) expect(request []byte, status int) (body []byte, err error) {
 	return body, err
 }
 
-// unexpected is an answer that the work does not allow.
+// unexpected is an answer with a wrong status.
 type unexpected struct {
 	status int
 	body   string
@@ -103,8 +103,8 @@ func (c *client) fill() error {
 
 var errAnswer = errors.New("not an answer this program can read")
 
-// parseHead reads the status and the length of the body. Both servers answer
-// with a Content-Length, spelled as net/http spells it.
+// parseHead parses the status and the length of the body. Both servers answer with a
+// Content-Length, spelled as net/http spells it.
 func parseHead(head []byte) (status, length int, err error) {
 	if len(head) < 12 || !bytes.HasPrefix(head, []byte("HTTP/1.1 ")) {
 		return 0, 0, fmt.Errorf("%w: %.40q", errAnswer, head)

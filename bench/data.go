@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// A dataset is a folder with sello's file for so many customers, their ids,
-// and how far loading it has come:
+// A dataset is a folder for a number of customers. It holds sello's file, their ids,
+// and how far loading has come:
 //
-//	DIR/1000000/sello.db       what sello serves
+//	DIR/1000000/sello.db       the file that sello serves
 //	DIR/1000000/ids            16 bytes for each customer, in order
 //	DIR/1000000/progress.json
 type dataset struct {
@@ -32,10 +32,10 @@ type dataset struct {
 	customers int64
 	wanted
 	progress progress
-	imported bool // all of it, by this run
+	imported bool // this run imported all of it
 }
 
-// progress is what has been loaded, in how many seconds.
+// progress says how much has been loaded, in how many seconds.
 type progress struct {
 	Begun     time.Time `json:"begun"` // sales are dated back from here
 	Key       string    `json:"key"`   // an API key
@@ -46,16 +46,16 @@ type progress struct {
 	Measured  int64     `json:"measured"` // writes that measurements have added since
 }
 
-// wanted is what a dataset is to have beside its customers. It stays: sales are
-// dated by how many there are to be.
+// wanted is what a dataset must have beside its customers. It cannot change later,
+// since the date of each sale depends on the number of sales.
 type wanted struct {
 	Sales int64 `json:"sales"` // imported, with their dates
-	Adds  int64 `json:"adds"`  // of points, through the API: with the sales, three movements for each customer
+	Adds  int64 `json:"adds"`  // of points, through the API; -movements for each customer, less the sales
 }
 
 type loaded struct {
 	Rows    int64   `json:"rows"`
-	Timed   int64   `json:"timed"` // those of them that Seconds tells of
+	Timed   int64   `json:"timed"` // how many rows Seconds covers
 	Seconds float64 `json:"seconds"`
 }
 
@@ -67,15 +67,15 @@ func (l *loaded) add(rows int64, seconds float64) {
 	l.Seconds += seconds
 }
 
-// A chunk is what is loaded between two notes of progress: as many rows as
-// take half a minute.
+// A chunk is what is loaded between two saves of progress: the rows of about half a
+// minute.
 const (
 	leastChunk   = 10_000
 	mostChunk    = 400_000
 	chunkSeconds = 30
 )
 
-// chunk is how many rows are next.
+// chunk returns the number of rows of the next chunk.
 func (l *loaded) chunk(wanted int64) int64 {
 	n := int64(leastChunk)
 	if l.Timed > 0 {
@@ -84,8 +84,8 @@ func (l *loaded) chunk(wanted int64) int64 {
 	return min(n, wanted-l.Rows)
 }
 
-// worn is how many writes of measurements for each customer make a small
-// dataset another one than it was: it is made anew. A large one is not.
+// After worn writes of measurements for each customer, a dataset of at most
+// cheapToRun customers has changed too much and is made anew. A larger one is not.
 const (
 	worn       = 10
 	cheapToRun = 20_000
@@ -100,7 +100,7 @@ func (b *bench) dataset(customers, sales int64) *dataset {
 
 func (d *dataset) file() string { return filepath.Join(d.dir, "sello.db") }
 
-// prepare loads what is missing.
+// prepare loads what the dataset still lacks.
 func (d *dataset) prepare(ctx context.Context) error {
 	raw, err := os.ReadFile(filepath.Join(d.dir, "progress.json"))
 	if err == nil {
@@ -211,7 +211,7 @@ func (d *dataset) sello(ctx context.Context, in io.Reader, args ...string) ([]by
 	return out, err
 }
 
-// importAll imports rows by the chunk until there are so many.
+// importAll imports rows in chunks until there are as many as rows says.
 func (d *dataset) importAll(ctx context.Context, kind, header string, rows int64, done *loaded, row func(int64) string) error {
 	watch := d.bench.watch(fmt.Sprintf("%s customers: import of %s", count(d.customers), kind), rows, done.Rows)
 	for done.Rows < rows {
@@ -235,7 +235,7 @@ func (d *dataset) importAll(ctx context.Context, kind, header string, rows int64
 		}
 		if report.Known == 0 {
 			done.add(to-from, seconds)
-		} else { // an interrupted run had put some in already: that tells nothing of the rate
+		} else { // an interrupted run had imported some, so this chunk does not show the rate
 			done.Rows = to
 		}
 		if err := d.save(); err != nil {
@@ -259,8 +259,8 @@ func writeLines(name, header string, from, to int64, row func(int64) string) err
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// serve starts sello on the data, in the system's cache, and waits until it is done
-// with what it does at first.
+// serve brings the data into the system's cache, starts sello on it, and waits until
+// sello's first background work is done.
 func (d *dataset) serve(ctx context.Context) (*process, error) {
 	if err := d.cache(); err != nil {
 		return nil, err
@@ -272,9 +272,9 @@ func (d *dataset) serve(ctx context.Context) (*process, error) {
 	return p, err
 }
 
-// cache brings the data into the system's cache, and keeps what there is of it now
-// there if that is allowed: some machines empty the cache of what is idle, and then
-// the disk would be measured.
+// cache brings the data into the system's cache, and locks it there if that is
+// allowed. Some machines drop idle pages from the cache, and then the disk would be
+// measured.
 func (d *dataset) cache() error {
 	f, err := os.Open(d.file())
 	if err != nil {
@@ -322,8 +322,7 @@ func (d *dataset) readIDs() error {
 	return nil
 }
 
-// fetchIDs reads the ids of all customers off the list, whose last page has
-// the first customers.
+// fetchIDs reads the ids of all customers from the list, which is newest first.
 func (d *dataset) fetchIDs(ctx context.Context, p *process) error {
 	if d.ids != nil {
 		return nil
@@ -382,17 +381,17 @@ func (d *dataset) fetchIDs(ctx context.Context, p *process) error {
 	return os.WriteFile(d.idFile(), raw, 0o600)
 }
 
-const perPage = 100 // customers, of the list
+const perPage = 100 // customers on a page of the list
 
-// pages is how many pages the list of customers has.
+// pages returns how many pages the list of customers has.
 func (d *dataset) pages() int64 { return (d.customers + perPage - 1) / perPage }
 
-// pagePath asks for a page of it; the first is 1.
+// pagePath returns the path of a page of that list. The first page is 1.
 func pagePath(page int64) string {
 	return fmt.Sprintf("/api/v1/customers?limit=%d&page=%d", perPage, page)
 }
 
-// list asks for a page of customers.
+// list returns a page of customers.
 func (d *dataset) list(c *client, path string) (*customerPage, error) {
 	body, err := d.ask(c, path)
 	if err != nil {
@@ -411,9 +410,9 @@ func (d *dataset) ask(c *client, path string) ([]byte, error) {
 	return body, err
 }
 
-// addAll adds points through the API, as clients do but for the
-// Idempotency-Key, so that nothing of it is swept away a day later. What an
-// interrupted chunk had added stays, beyond the count.
+// addAll adds points through the API. It sends no Idempotency-Key, so that there are
+// no replays for the sweep to remove a day later. Adds of an interrupted chunk stay,
+// and are not counted.
 func (d *dataset) addAll(ctx context.Context, p *process) error {
 	done := &d.progress.Adds
 	watch := d.bench.watch(fmt.Sprintf("%s customers: adds", count(d.customers)), d.Adds, done.Rows)
@@ -435,8 +434,8 @@ func (d *dataset) addAll(ctx context.Context, p *process) error {
 	return nil
 }
 
-// emailOf is the address of a random customer, which is nobody else's and in
-// no other's.
+// emailOf returns the address of a random customer. No other customer has it, or one
+// that contains it.
 func (d *dataset) emailOf(r *rand.Rand) string {
 	return personOf(r.Int64N(d.customers), d.customers).email
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Target 5: as much work with much data as with little.
+// Target 5: throughput with much data against throughput with little.
 
 func (b *bench) growth(ctx context.Context, _ func(...string) bool) error {
 	little, much := b.small, b.large
@@ -27,7 +27,7 @@ func (b *bench) growth(ctx context.Context, _ func(...string) bool) error {
 		return nil
 	}
 	if much != b.main {
-		b.letGo(b.main.dir) // the system may have no room for both
+		b.letGo(b.main.dir) // memory may have no room for both
 	}
 	z, err := much.serve(ctx)
 	if err != nil {
@@ -79,10 +79,10 @@ func (b *bench) growth(ctx context.Context, _ func(...string) bool) error {
 	return z.stop()
 }
 
-// readAll has a server list all customers once, page by page. To one that has
-// just been started each page of its file is new, and the first touch of one is
-// a page fault of some 20 µs: with much data most requests of a round would
-// have one, which those of a server that runs for some hours have not.
+// readAll lists all customers once, page by page, so that the server touches the
+// pages of its file. The first touch of a page is a page fault of some 20 µs. With
+// much data most requests of a round would have one; on a server that has run for
+// some hours none has.
 func (d *dataset) readAll(ctx context.Context, p *process) error {
 	var page, had atomic.Int64
 	list := work{"customers", 200, func(b []byte, _ *rand.Rand) []byte {
@@ -95,8 +95,8 @@ func (d *dataset) readAll(ctx context.Context, p *process) error {
 	return err
 }
 
-// fresh plays a round on a copy of the data: a round of writes makes of few
-// customers others than they were.
+// fresh plays a round on a copy of the data, since a round of writes changes few
+// customers a lot.
 func (d *dataset) fresh(ctx context.Context, kind func(*dataset) work) (*outcome, error) {
 	c := *d
 	c.dir = filepath.Join(d.dir, "copy")
@@ -116,7 +116,7 @@ func (d *dataset) fresh(ctx context.Context, kind func(*dataset) work) (*outcome
 	return o, errors.Join(err, p.stop())
 }
 
-// copyPages copies a file page by page (holdInMemory tells why).
+// copyPages copies a file page by page (see holdInMemory for the reason).
 func copyPages(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Target 12: imports, as they went when the data was made. What an earlier run
-// made, perhaps with another sello, is no verdict on this one.
+// Target 12: the rate of the imports that made the data. If an earlier run made it,
+// perhaps with another sello, the verdict is in brackets.
 
 func (b *bench) imports(context.Context, func(...string) bool) error {
 	p := b.main.progress

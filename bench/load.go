@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// A load is requests of one kind, or of several in turn, sent as fast as the
-// answers come, over so many connections.
+// A load sends requests of one or several kinds over a number of connections, each
+// as fast as the answers come.
 type load struct {
-	works []work // connection i sends the kind i mod len
+	works []work // connection i sends works[i mod len]
 	conns int
 	warm  time.Duration // at first, not counted
 	span  time.Duration // counted
 
-	started, ended func() // around the span that is counted; may be nil
+	started, ended func() // called at the start and end of the span; may be nil
 }
 
-// An outcome is what a load has measured.
+// An outcome is the measurement of a load.
 type outcome struct {
-	count     int
+	count     int // requests answered within the span
 	all       int // with those before and after the span
 	seconds   float64
-	latencies []latency     // of all, sorted
+	latencies []latency     // of count, sorted
 	each      [][]latency   // of each second, sorted
 	cpu       float64       // seconds of the server's CPU time per request; 0 if not known
-	own       float64       // the same of this process
-	after     time.Duration // for which the server was busy when the load had ended
+	own       float64       // seconds of this process's CPU time per request
+	after     time.Duration // how long the server was still busy after the load
 }
 
 func (o *outcome) rate() float64 { return float64(o.count) / o.seconds }
 
-// lastAnswer is how long answers are waited for when a load is over.
+// lastAnswer is how long a load waits for its last answers.
 const lastAnswer = time.Minute
 
 // run puts the load on a process.
@@ -110,14 +110,14 @@ func (l *load) run(ctx context.Context, p *process) (*outcome, error) {
 	return o, nil
 }
 
-// A track is what one connection has measured.
+// A track is the measurement of one connection.
 type track struct {
-	answers   int // all of them
-	latencies []latency
-	seconds   []int // how many of them there were at the end of each second
+	answers   int       // also those outside the span
+	latencies []latency // within the span
+	seconds   []int     // len(latencies) at the end of each second
 }
 
-// run sends requests until the span is over. Times are since begin.
+// run sends requests until the span is over. from and to count from begin.
 func (t *track) run(c *client, w work, begin time.Time, from, to time.Duration) error {
 	r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	t.latencies = make([]latency, 0, 1<<12)
@@ -143,7 +143,7 @@ func (t *track) run(c *client, w work, begin time.Time, from, to time.Duration) 
 	}
 }
 
-// send sends n requests over conns connections and counts them as they are
+// send sends n requests over conns connections and adds to done each one that is
 // answered.
 func send(ctx context.Context, p *process, w work, conns int, n int64, done *atomic.Int64) error {
 	var (

@@ -1,13 +1,14 @@
-// Bench measures sello against the least that an HTTP server in Go does, and
-// against its own targets:
+// Bench measures sello against the simplest HTTP server in Go, and against its own
+// targets:
 //
-//	go run ./bench -short     in two minutes, to see that it works
+//	go run ./bench -short     a quick check, in two minutes
 //	go run ./bench            the table, with a million customers
 //	go run ./bench -large 10000000
 //	go run ./bench -sizes 10000,100000,1000000 -json sizes.json
 //	go run ./bench -plot growth.svg -from sizes.json
 //
-// It makes its data once and keeps it; interrupted, it goes on where it was.
+// It makes its data once and keeps it. A run after an interrupted one goes on loading
+// where that one stopped.
 package main
 
 import (
@@ -34,7 +35,7 @@ func main() {
 		fail(runBound())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal then kills the process at once
 	fail(run(ctx, os.Args[1:]))
 }
 
@@ -46,7 +47,7 @@ func fail(err error) {
 	os.Exit(0)
 }
 
-// errNotHere is why something is not measured on this system.
+// errNotHere is returned for what this system does not measure.
 var errNotHere = errors.New("this system does not tell")
 
 // A bench is one run.
@@ -69,7 +70,7 @@ type bench struct {
 	children []*process
 	report   report
 
-	held map[string]func() // what lets go of the data of a directory
+	held map[string]func() // unlocks the data of a directory from memory
 }
 
 func run(ctx context.Context, args []string) error {
@@ -131,11 +132,11 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *jsonName == "" {
 		*jsonName = filepath.Join(b.dir, "bench-results.json")
-		if b.short || *targets != "" || *sizes != "" { // the whole table's figures stay
+		if b.short || *targets != "" || *sizes != "" { // keep the figures of the whole table
 			*jsonName = filepath.Join(b.dir, "bench-part.json")
 		}
 	}
-	if err := canWrite(*jsonName); err != nil { // told before hours of work
+	if err := canWrite(*jsonName); err != nil { // fail now, not after hours of work
 		return err
 	}
 	b.report = report{When: time.Now().UTC(), Command: "go run ./bench " + strings.Join(args, " "), Machine: machine(b.dir), Short: b.short, Rounds: b.rounds, Span: b.span.Seconds()}
@@ -178,7 +179,7 @@ func run(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		err = errors.New("interrupted; the same command, without -fresh, goes on loading where it was")
 	}
-	if err != nil { // what is there of earlier figures stays
+	if err != nil { // keep the figures of an earlier run
 		*jsonName = strings.TrimSuffix(*jsonName, ".json") + "-interrupted.json"
 	}
 	if err == nil || measured {
@@ -191,7 +192,7 @@ func run(ctx context.Context, args []string) error {
 	return err
 }
 
-// canWrite tells whether a file can be written, and leaves things as they were.
+// canWrite returns an error if a file cannot be written. It changes nothing.
 func canWrite(name string) error {
 	_, missing := os.Stat(name)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o644)
@@ -218,7 +219,7 @@ func parseTargets(list string) ([]string, error) {
 	return wanted, nil
 }
 
-// build makes the binary from the module that this program is part of.
+// build builds the binary from the module that this program is part of.
 func (b *bench) build(ctx context.Context) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
@@ -236,7 +237,7 @@ func (b *bench) build(ctx context.Context) error {
 	return nil
 }
 
-// moduleRoot is where sello's source lies.
+// moduleRoot returns the directory of sello's source.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -249,14 +250,14 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(file), nil
 }
 
-// running remembers a server that is to be stopped in any case.
+// running remembers a server, so that it is stopped however the run ends.
 func (b *bench) running(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.children = append(b.children, p)
 }
 
-// letGo lets the system's cache forget the data of a directory.
+// letGo unlocks the data of a directory from memory.
 func (b *bench) letGo(dir string) {
 	if letGo := b.held[dir]; letGo != nil {
 		letGo()

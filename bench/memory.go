@@ -54,8 +54,8 @@ func (b *bench) memory(ctx context.Context, _ func(...string) bool) error {
 	return p.stop()
 }
 
-// highestMemory watches what the process holds of its own until the function that
-// it returns is called, which returns the most there was.
+// highestMemory begins to sample the process's own memory. The function that it
+// returns ends that and returns the highest sample.
 func (p *process) highestMemory(ctx context.Context) func() int64 {
 	sampling, stop := context.WithCancel(ctx)
 	most := make(chan int64, 1)
@@ -75,8 +75,8 @@ func (p *process) highestMemory(ctx context.Context) func() int64 {
 	}
 }
 
-// Target 10b: adds beside a backup and a verification, one after another while the
-// adds last.
+// Target 10b: adds beside a backup and a verification, each repeated while the adds
+// last.
 
 func (b *bench) copying(ctx context.Context, _ func(...string) bool) error {
 	d := b.main

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Made-up customers and sales. All follow from their number, so that a load
-// that was interrupted goes on with the same ones.
+// Made-up customers and sales. Each is derived from its number, so that a load that
+// was interrupted goes on with the same ones.
 
 var firstNames = strings.Fields(`María José Guadalupe Juan Francisco Luis Juana Antonio Margarita Jesús Alejandra Miguel
 	Verónica Pedro Leticia Manuel Rosa Carlos Elizabeth Jorge Patricia Ricardo Gabriela Eduardo Adriana Fernando Martha
@@ -20,9 +20,8 @@ var surnames = strings.Fields(`Hernández García Martínez López González Pé
 	Santiago Guerrero Estrada Bautista Cortés Soto Alvarado Espinoza Lara Ávila Ríos Cervantes Silva Delgado Aguiar Nájera
 	Núñez Peña Cárdenas Ibarra Zamora Valdez Pacheco Maldonado`)
 
-// The needles that searches are for. The surname is given to a thousand
-// customers; the last two are nobody's, and of the second every three
-// characters are somebody's.
+// The texts that searches look for. A thousand customers have the surname. The last
+// two match nobody, but every three characters of noNeedleParts match somebody.
 const (
 	rareSurname   = "Ixtlilxóchitl"
 	shortNeedle   = "gar"
@@ -33,10 +32,10 @@ const (
 // A person is a customer of a dataset.
 type person struct{ first, last, email, phone string }
 
-// personOf makes the customer with a number, from 0 on, of so many.
+// personOf makes customer i of so many, counted from 0.
 func personOf(i, customers int64) person {
 	h := mix(uint64(i))
-	// The lower of two numbers: the first of a list are the most frequent.
+	// The lower of two numbers makes the first of a list the most frequent.
 	pick := func(list []string) string {
 		a, b := h%uint64(len(list)), h>>24%uint64(len(list))
 		h = mix(h)
@@ -66,13 +65,13 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// inOrder is how many customers are too many to have their turns in no order: each
-// turn would change a page of its own, and loading take hours. So their sales by
+// Above inOrder customers, turns go in the order of customers. Scattered turns would
+// each change a page of their own, and loading would take hours. But then sales by
 // time are in the order of customers too, which is no fair data for target 8.
 const inOrder = 2_000_000
 
-// turn says whose turn it is: everybody's once in as many turns as there are
-// customers, in no order while they are not too many.
+// turn returns the customer of turn i. In as many turns as there are customers, each
+// has one. Up to inOrder customers the turns are scattered.
 func turn(i, customers int64) int64 {
 	if customers > inOrder {
 		return i % customers
@@ -91,14 +90,14 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// Sales lie in so many days before a dataset was begun.
+// The sales of a dataset lie in the saleDays days before it was begun.
 const saleDays = 300
 
-// One sale in so many is a return of the one before it.
+// The last of every returnEvery sales is a return of the sale before it.
 const returnEvery = 50
 
-// saleRow is a line of CSV, without its end, of the sale with a number, from
-// 0 on, of so many.
+// saleRow returns the CSV line, without its end, of sale i of so many, counted from
+// 0.
 func saleRow(i, sales, customers int64, begun time.Time) string {
 	of, kind := i, "Purchase"
 	if i%returnEvery == returnEvery-1 {
@@ -112,5 +111,5 @@ func saleRow(i, sales, customers int64, begun time.Time) string {
 		saleName(of), at.Format("2006-01-02T15:04:05.000Z"), p.email, kind, quantity*price, []string{"GRANO-500", "TAZA-1", "PAN-7", "TE-3"}[h>>16%4], quantity, price)
 }
 
-// saleName is the externalId of a sale.
+// saleName returns the externalId of a sale.
 func saleName(i int64) string { return fmt.Sprintf("T-%d", i) }

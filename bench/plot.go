@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// plot draws how cost grows with the number of customers, from the figures of
-// a run with -sizes: throughput at the left, latencies at the right.
+// plot draws how cost grows with the number of customers, from the figures of a run
+// with -sizes. Throughput is at the left, latency at the right.
 func plot(name, from string) error {
 	if from == "" {
 		return errors.New("-plot: -from names the figures of a run with -sizes")
@@ -65,20 +65,20 @@ func drawSizes(sizes []sizeReport) []byte {
 	return b.Bytes()
 }
 
-// Where a chart's lines lie, in the units of the drawing.
+// The layout of a chart, in the units of the drawing.
 const (
 	plotTop    = 50.0
 	plotWidth  = 380.0
 	plotHeight = 340.0
-	labelStep  = 15.0 // between the names of two lines, at least
+	labelStep  = 15.0 // least distance between the names of two lines
 )
 
-// A chart has the number of customers from left to right, on a logarithmic
+// A chart has the number of customers on its horizontal axis, on a logarithmic
 // scale.
 type chart struct {
 	title string
 	left  float64
-	log   bool // the scale upwards too
+	log   bool // the vertical axis is logarithmic too
 	unit  func(float64) string
 	lines map[string][][2]float64
 }
@@ -144,7 +144,7 @@ func (c *chart) draw(b *bytes.Buffer) {
 	line(c.left, plotTop, c.left, bottom, "#333333")
 	text(c.left+plotWidth/2, bottom+40, "middle", "", "customers")
 
-	// Names stand at the ends of their lines, apart from one another.
+	// Put each name at the end of its line, apart from the others.
 	end := func(n string) [2]float64 { p := c.lines[n]; return p[len(p)-1] }
 	byHeight := slices.SortedFunc(slices.Values(names), func(p, q string) int { return int(math.Copysign(1, y(end(p)[1])-y(end(q)[1]))) })
 	labels := make([]float64, len(byHeight))
@@ -173,7 +173,7 @@ func (c *chart) draw(b *bytes.Buffer) {
 	}
 }
 
-// niceStep is the least of 1, 2 and 5 times a power of ten that is no less.
+// niceStep returns the least number ≥ v that is 1, 2 or 5 times a power of ten.
 func niceStep(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(max(v, 1e-9))))
 	for _, n := range []float64{1, 2, 5} {

@@ -20,19 +20,19 @@ type process struct {
 	cmd   *exec.Cmd
 	pid   int
 	addr  string
-	file  string    // of sello
-	stdin io.Closer // of the bound, which ends when it is closed
+	file  string    // sello's data; "" for the bound
+	stdin io.Closer // of the bound; closing it ends the bound
 
 	mu     sync.Mutex
-	tail   []byte // of what it wrote last, to be shown if it ends by itself
+	tail   []byte // the end of its log, shown if it ends by itself
 	failed string // the first error in its log
 	ended  chan struct{}
-	reason error // how it ended; this and the next to be read after ended is closed
-	wrote  int64 // what written said then; 0 if not known
+	reason error // how it ended; read this and wrote only after ended is closed
+	wrote  int64 // the result of written at the end; 0 if not known
 }
 
-// drainPause is for how long the log of a server is left in its pipe: read at
-// every line, it would cost more than the server takes to write it.
+// drainPause is how long the log of a server stays in its pipe between two reads.
+// Reading line by line would cost more CPU than the server spends on writing.
 const drainPause = 5 * time.Millisecond
 
 // startSello serves a file.
@@ -48,7 +48,8 @@ func startSello(ctx context.Context, binary, file string) (*process, error) {
 	})
 }
 
-// environment is that of this process without what would set flags of sello.
+// environment returns this process's environment without the variables that set flags
+// of sello.
 func environment() []string {
 	var list []string
 	for _, v := range os.Environ() {
@@ -59,7 +60,7 @@ func environment() []string {
 	return list
 }
 
-// start runs a server and returns once it has said its address.
+// start starts a server and returns once the server has printed its address.
 func start(ctx context.Context, cmd *exec.Cmd, file string, output func() (io.ReadCloser, error), address func(line []byte) string) (*process, error) {
 	p := &process{cmd: cmd, file: file, ended: make(chan struct{})}
 	out, err := output()
@@ -90,8 +91,8 @@ func start(ctx context.Context, cmd *exec.Cmd, file string, output func() (io.Re
 	}
 }
 
-// readLog finds the address in the log and drops what follows, but for its
-// end.
+// readLog sends the address in the log to found and then reads on. remember keeps the
+// log's end.
 func (p *process) readLog(out io.Reader, address func([]byte) string, found chan<- string) {
 	in := bufio.NewReader(out)
 	for {
@@ -129,7 +130,7 @@ func (p *process) remember(text []byte) {
 	p.tail = append(p.tail[:0], p.tail[max(0, len(p.tail)-most):]...)
 }
 
-// lastWords are the lines at the end of the log that tell of no request.
+// lastWords returns the last lines of the log that are not about requests.
 func (p *process) lastWords() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +143,7 @@ func (p *process) lastWords() string {
 	return strings.Join(words[max(0, len(words)-10):], "\n")
 }
 
-// fault tells of a server that has ended by itself; nil if it has not.
+// fault returns an error if the server has ended by itself.
 func (p *process) fault() error {
 	wait := time.After(100 * time.Millisecond) // a connection breaks before its server has ended
 	select {
@@ -156,14 +157,14 @@ func (p *process) fault() error {
 // stopTimeout is how long a server may take to stop.
 const stopTimeout = 2 * time.Minute
 
-// stop ends the server as a supervisor does and waits for it.
+// stop ends the server as a supervisor does, and waits until it has ended.
 func (p *process) stop() error {
 	if err := p.fault(); err != nil {
 		return err
 	}
 	if p.stdin != nil {
 		p.stdin.Close()
-	} else if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // there are no signals here
+	} else if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // this system has no signals
 		p.kill()
 		return nil
 	}
@@ -176,7 +177,7 @@ func (p *process) stop() error {
 	if p.reason != nil {
 		return fmt.Errorf("%s: %w: %s", p.cmd.Path, p.reason, p.lastWords())
 	}
-	if p.failed != "" { // of which no client has heard
+	if p.failed != "" { // an error that no client saw
 		return fmt.Errorf("%s logged: %s", p.cmd.Path, p.failed)
 	}
 	return nil
@@ -188,20 +189,20 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// A server is quiet once it takes less than this share of a CPU.
+// A server is quiet once it takes less than quietShare of a CPU in each of two
+// quietSpans. settle waits at most quietLimit for that.
 const (
 	quietShare = 0.03
 	quietSpan  = 100 * time.Millisecond
 	quietLimit = 30 * time.Second
 )
 
-// settle waits until the server has done what it left for later, so that it
-// does not take time from what is measured next. It returns for how long it was
-// busy with that.
+// settle waits until the server has finished its deferred work, so that the work takes
+// no time from the next measurement. It returns how long the server was busy.
 func (p *process) settle(ctx context.Context) time.Duration {
 	begin := time.Now()
 	before, err := p.cpu()
-	if err != nil { // it cannot be seen here: give it a fixed time
+	if err != nil { // CPU time is unknown here: wait for a fixed time
 		wait(ctx, 2*time.Second)
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A report is what a run has measured.
+// A report holds the measurements of a run.
 type report struct {
 	When     time.Time         `json:"when"`
 	Command  string            `json:"command"`
@@ -32,7 +32,7 @@ type datasetReport struct {
 	Progress  progress `json:"progress"`
 }
 
-// A row is one target, with what was measured for it.
+// A row is one target and its measurement.
 type row struct {
 	ID     string         `json:"id"`
 	Work   string         `json:"work"`
@@ -43,8 +43,8 @@ type row struct {
 	Values map[string]any `json:"values,omitempty"`
 }
 
-// A verdict on a target. One in brackets was reached on less data, or in less
-// time, than the target asks for.
+// A verdict says whether a target was met. A verdict in brackets was reached with
+// less data or in less time than the target asks for.
 type verdict string
 
 const (
@@ -60,7 +60,7 @@ func verdictOf(ok bool) verdict {
 	return missed
 }
 
-// only puts a verdict in brackets unless it was reached as the target asks.
+// only puts a verdict in brackets unless the measurement was as the target asks.
 func (v verdict) only(asAsked bool) verdict {
 	if asAsked || v == notMeasured {
 		return v
@@ -68,7 +68,7 @@ func (v verdict) only(asAsked bool) verdict {
 	return "(" + v + ")"
 }
 
-// order is that of the issue's table.
+// order lists the targets in the order of the table.
 var order = []string{"1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12", "13"}
 
 func (r *report) print(w io.Writer) {
@@ -136,7 +136,7 @@ func (r *report) write(name string) error {
 	return os.WriteFile(name, append(raw, '\n'), 0o644)
 }
 
-// figures are numbers as JSON can hold them.
+// figures rounds numbers for JSON, which has null for NaN and infinities.
 func figures(list []float64) []any {
 	out := make([]any, len(list))
 	for i, v := range list {
@@ -152,7 +152,7 @@ func round(v float64, places int) float64 {
 	return math.Round(v*unit) / unit
 }
 
-// count writes a number with its thousands apart.
+// count returns a number with commas between its thousands.
 func count[N int | int64 | float64](n N) string {
 	digits := fmt.Sprintf("%.0f", float64(n))
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -167,7 +167,7 @@ func milliseconds(d time.Duration) string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/(1<<20)) }
 
-// A watch prints how far something has come, now and then.
+// A watch prints the progress of a long task at intervals.
 type watch struct {
 	what        string
 	total, from int64

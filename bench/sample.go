@@ -17,8 +17,8 @@ func latencyOf(d time.Duration) latency {
 
 func (l latency) duration() time.Duration { return time.Duration(l) * latencyStep }
 
-// quantile is the least of the sorted values that a share q of them do not
-// exceed.
+// quantile returns the least of the sorted values that at least a share q of them do
+// not exceed.
 func quantile[T any](sorted []T, q float64) T {
 	var none T
 	if len(sorted) == 0 {
@@ -28,8 +28,8 @@ func quantile[T any](sorted []T, q float64) T {
 	return sorted[min(max(rank, 0), len(sorted)-1)]
 }
 
-// median of values in any order; of an even number the mean of the two in the
-// middle.
+// median returns the median of values in any order. For an even number of values it
+// is the mean of the two in the middle.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -42,7 +42,7 @@ func median(values []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// ratios divides value by value.
+// ratios divides the values of above by those of below, pair by pair.
 func ratios(above, below []float64) []float64 {
 	list := make([]float64, min(len(above), len(below)))
 	for i := range list {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A needle is a search that is made, and whether the target asks for it.
+// A needle is a text to search for.
 type needle struct {
 	name  string
 	text  string // "" for the address of a random customer
-	asked bool
+	asked bool   // the target asks for it
 }
 
 func needles() []needle {
@@ -27,7 +27,8 @@ func needles() []needle {
 	}
 }
 
-// searching asks list for a needle and tells how many hits it has.
+// searching returns the asking that searches a list for a needle, and how many hits
+// the needle has.
 func (d *dataset) searching(ctx context.Context, p *process, list string, n needle) (*asking, uint64, error) {
 	path := func(r *rand.Rand) string {
 		text := n.text
@@ -91,8 +92,8 @@ func (b *bench) search(ctx context.Context, _ func(...string) bool) error {
 	return p.stop()
 }
 
-// compared is the row of a target that bounds the worst of several askings by
-// a GET of one customer.
+// compared returns the row of a target whose figure is the worst ratio of several
+// askings to a GET of one customer.
 func compared(target, work string, bound float64, one *asking, askings []*asking, totals []uint64, counts func(int) bool, asAsked bool) row {
 	worst, worstName := 0.0, ""
 	values := map[string]any{one.name: one.values()}

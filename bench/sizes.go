@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A sizeReport is how much of everything a dataset of one size allows.
+// A sizeReport holds the figures of a dataset of one size.
 type sizeReport struct {
 	Customers int64              `json:"customers"`
 	FileBytes int64              `json:"fileBytes"`

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Target 11: from start to the first answer.
+// Target 11: the time from start to the first answer.
 
 func (b *bench) starts(ctx context.Context, _ func(...string) bool) error {
 	d := b.large
@@ -54,7 +54,7 @@ func (b *bench) starts(ctx context.Context, _ func(...string) bool) error {
 			return err
 		}
 		clean = append(clean, t)
-		// After longer and longer, so that more or less is left to be done.
+		// Kill later in each round, so that the amount of unfinished work differs.
 		after := time.Duration(i+1) * b.span / 2
 		load.span = after + time.Minute
 		time.AfterFunc(after, func() { p.cmd.Process.Kill() })

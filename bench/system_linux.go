@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// cpu is the CPU time that the process has taken, to the nanosecond: the sum
-// of its threads'. Threads of Go's runtime do not end.
+// cpu returns the CPU time that the process has taken, in nanoseconds, summed over its
+// threads. None is missing, since threads of Go's runtime do not end.
 func (p *process) cpu() (time.Duration, error) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.pid))
 	if len(files) == 0 {
@@ -40,12 +40,11 @@ func (p *process) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
-// holdInMemory keeps what a file has now in memory until letGo, brought there page
-// by page, as sello itself does. What the system reads ahead, or had written at
-// once, it keeps in folios of up to megabytes, and a write of one page into such a
-// folio takes it up to 20 µs, since it looks at each page of it. Of a file that would leave
-// less than an eighth of the memory to all else it keeps nothing: the system
-// would soon have to kill somebody.
+// holdInMemory locks a file's present pages in memory until letGo. It brings them in
+// page by page, as sello does. Data that the system reads ahead, or that was written
+// at once, is in folios of up to megabytes; a write of one page into such a folio
+// takes up to 20 µs, since the system looks at all its pages. A file of more than 7/8
+// of the memory is refused: the system would soon have to kill a process.
 func holdInMemory(f *os.File) (letGo func(), err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -89,9 +88,9 @@ func holdInMemory(f *os.File) (letGo func(), err error) {
 	return letGo, nil
 }
 
-// written is how many bytes the disk with the process's file was ever told to
-// write, by whomever: what the kernel counts for one process is whole folios of
-// its cache, which may be megabytes for a page.
+// written returns how many bytes all processes have written to the disk of the
+// process's file since boot. The kernel's count for one process is no use: it counts
+// whole folios of its cache, which may be megabytes for one page.
 func (p *process) written() (int64, error) {
 	info, err := os.Stat(filepath.Dir(p.file))
 	if err != nil {
@@ -113,7 +112,7 @@ func (p *process) written() (int64, error) {
 	return 0, errNotHere
 }
 
-// memory is what the process holds of its own, in bytes: without pages of
+// memory returns the process's anonymous and shared memory in bytes, without pages of
 // files.
 func (p *process) memory() (anonymous, shared int64, err error) {
 	if anonymous, err = p.procField("status", "RssAnon:", 1<<10); err != nil {
@@ -137,7 +136,7 @@ func (p *process) procField(file, name string, unit int64) (int64, error) {
 	return 0, fmt.Errorf("no %s in /proc/PID/%s", name, file)
 }
 
-// syncData flushes what was written to a file, and its length.
+// syncData flushes the data and the length of a file to the disk.
 func syncData(f *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
@@ -146,7 +145,7 @@ func syncData(f *os.File) error {
 	}
 }
 
-// growPipe lets a log wait in its pipe longer than it is left there.
+// growPipe makes a pipe large enough for the log of a drainPause.
 func growPipe(r io.Reader) {
 	const setPipeSize = 1031 // F_SETPIPE_SZ
 	if f, ok := r.(*os.File); ok {
@@ -156,12 +155,12 @@ func growPipe(r io.Reader) {
 	}
 }
 
-// endWithParent lets no server outlive a bench that is killed.
+// endWithParent makes the system kill the server if this program is killed.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// machine describes what this runs on.
+// machine describes the machine and the file system of dir.
 func machine(dir string) map[string]string {
 	m := map[string]string{}
 	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What this system does not tell of a process is not measured.
+// This system does not give these figures, so that their targets are not measured.
 
 func (p *process) cpu() (time.Duration, error)                  { return 0, errNotHere }
 func (p *process) written() (int64, error)                      { return 0, errNotHere }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// connections is how many clients there are but where one is asked for.
+// connections is how many clients there are, except where a target asks for one.
 const connections = 64
 
-// measure takes the targets that are wanted, in an order in which one disturbs
-// the next as little as may be.
+// measure measures the wanted targets, in an order in which one disturbs the next as
+// little as possible.
 func (b *bench) measure(ctx context.Context, wanted []string) error {
 	has := func(targets ...string) bool {
 		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(wanted, t) })
@@ -80,10 +80,9 @@ func (d *dataset) withoutKey() progress {
 
 func (b *bench) add(r row) { b.report.Rows = append(b.report.Rows, r) }
 
-// round is a load of one kind on so many connections. Writes are counted once
-// the server does what it first left for later, and for as long as it does that
-// twice: it lets some seconds of writes gather before it brings them into its
-// file, in about as many.
+// round returns a load of one kind. The server gathers some seconds of writes before
+// it brings them into its file, which takes about as long. So a round of writes is
+// counted only once that has begun, and for as long as two such cycles take.
 func (b *bench) round(w work) *load {
 	l := &load{works: []work{w}, conns: connections, warm: b.warm, span: b.span}
 	if w.status == 201 && !b.short {
@@ -92,8 +91,8 @@ func (b *bench) round(w work) *load {
 	return l
 }
 
-// play runs a round on a process that serves the data, and then waits until the
-// server is done with what it left for later.
+// play runs a round on a process that serves the data. After writes it waits until
+// the server has finished its deferred work.
 func (b *bench) play(ctx context.Context, d *dataset, p *process, w work) (*outcome, error) {
 	o, err := b.round(w).run(ctx, p)
 	if err != nil || w.status != 201 || p.file == "" {
@@ -103,7 +102,7 @@ func (b *bench) play(ctx context.Context, d *dataset, p *process, w work) (*outc
 	return o, d.wrote(o)
 }
 
-// wrote counts the writes that a measurement has added to the data.
+// wrote adds the writes of a measurement to the data's progress.
 func (d *dataset) wrote(o *outcome) error {
 	d.progress.Measured += int64(o.all)
 	return d.save()

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// boundFor starts a bound whose answers are as long as sello's about the
-// dataset.
+// boundFor starts a bound whose answers are as long as sello's for the dataset.
 func (b *bench) boundFor(ctx context.Context, d *dataset, p *process) (*process, error) {
 	c, err := dial(p.addr)
 	if err != nil {
@@ -39,7 +38,7 @@ func (b *bench) boundFor(ctx context.Context, d *dataset, p *process) (*process,
 	return bound, err
 }
 
-// Targets 1, 2 and 3: throughput beside the bound's.
+// Targets 1, 2 and 3: throughput against the bound's.
 
 func (b *bench) throughput(ctx context.Context, has func(...string) bool) error {
 	d := b.main
@@ -63,10 +62,10 @@ func (b *bench) throughput(ctx context.Context, has func(...string) bool) error 
 		needed bool
 		rates  []float64
 		cpu    []float64 // µs per request
-		own    []float64 // of the clients, that is, of this process
+		own    []float64 // the same of the clients, that is, of this process
 		p50    []float64 // ms
 		p99    []float64
-		after  []float64 // seconds that the server was busy when the load had ended
+		after  []float64 // seconds for which the server was still busy after the load
 	}
 	boundGet := &turn{name: "no-op GET", p: bound, w: d.balance(), needed: has("1")}
 	get := &turn{name: "GET balance", p: sello, w: d.balance(), needed: has("1")}
@@ -134,7 +133,7 @@ func (b *bench) throughput(ctx context.Context, has func(...string) bool) error 
 	return errors.Join(bound.stop(), sello.stop())
 }
 
-// checkSale makes sure that a sale is the work that the target names.
+// checkSale returns an error if a sale is not the work that the target names.
 func (d *dataset) checkSale(p *process) error {
 	c, err := dial(p.addr)
 	if err != nil {

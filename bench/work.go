@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// An id is a UUID, as customers have.
+// An id is a UUID, such as a customer's.
 type id [16]byte
 
-// appendID writes an id as the API does.
+// appendID appends an id in the API's form.
 func appendID(b []byte, u id) []byte {
 	for i, group := range [][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
 		if i > 0 {
@@ -28,15 +28,14 @@ func parseID(s string) (u id, ok bool) {
 	return u, err == nil && n == len(u)
 }
 
-// A work is a kind of request: how the next one is written, and the status
-// that every answer must have.
+// A work is a kind of request.
 type work struct {
 	name   string
-	status int
+	status int                                 // of every answer
 	next   func(b []byte, r *rand.Rand) []byte // appends a request to b
 }
 
-// An audience is whom requests are about: an organization's key and customers.
+// An audience is an organization's API key and the customers that requests are about.
 type audience struct {
 	key string
 	ids []id
@@ -44,19 +43,19 @@ type audience struct {
 
 func (a *audience) random(r *rand.Rand) id { return a.ids[r.IntN(len(a.ids))] }
 
-// tail is what follows the path; the bound gets the same.
+// tail returns the rest of a request after its path. The bound gets the same.
 func (a *audience) tail(more string) []byte {
 	return []byte(" HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + a.key + "\r\n" + more + "\r\n")
 }
 
-// get asks for one fixed path and query.
+// get returns a work that asks for one fixed path and query.
 func (a *audience) get(path string) work {
 	request := append([]byte("GET "+path), a.tail("")...)
 	return work{path, 200, func(b []byte, _ *rand.Rand) []byte { return append(b, request...) }}
 }
 
-// customer asks for one random customer, or for something of theirs: after is
-// what follows the id in the path.
+// customer returns a work that asks for a random customer, or for something of theirs.
+// before and after are the parts of the path around the id.
 func (a *audience) customer(before, after string) work {
 	head, tail := []byte("GET "+before), a.tail("")
 	return work{before + "{id}" + after, 200, func(b []byte, r *rand.Rand) []byte {
@@ -68,10 +67,10 @@ func (a *audience) customer(before, after string) work {
 func (a *audience) balance() work { return a.customer("/api/v1/points/customers/", "/balance") }
 func (a *audience) one() work     { return a.customer("/api/v1/customers/", "") }
 
-// addBody is what an add of points sends; the bound's POST gets the same.
+// addBody is the body of an add of points. The bound's POST gets the same.
 const addBody = `{"amount":5,"category":"Bonus","comment":"mostrador"}`
 
-// add adds points to a random customer under an Idempotency-Key of its own.
+// add adds points to a random customer, each time under a new Idempotency-Key.
 func (a *audience) add() work {
 	head := []byte("POST /api/v1/points/customers/")
 	tail := a.tail(jsonHeader(len(addBody)) + "Idempotency-Key: ")
@@ -84,7 +83,7 @@ func (a *audience) add() work {
 	}}
 }
 
-// plainAdd is add without an Idempotency-Key, to one customer after the other.
+// plainAdd is add without an Idempotency-Key, for the customers that next returns.
 func (a *audience) plainAdd(next func() id) work {
 	head := []byte("POST /api/v1/points/customers/")
 	tail := a.tail(jsonHeader(len(addBody)))
@@ -95,8 +94,8 @@ func (a *audience) plainAdd(next func() id) work {
 	}}
 }
 
-// sale registers a purchase of three items, to which the three rules of the
-// organization apply, under an Idempotency-Key of its own.
+// sale registers a purchase of three items, to which the organization's three rules
+// apply, each time under a new Idempotency-Key.
 func (a *audience) sale() work {
 	const (
 		before = `{"customerId":"`
@@ -118,8 +117,7 @@ func jsonHeader(length int) string {
 	return "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(length) + "\r\n"
 }
 
-// randomID is an id that has not been used: 122 random bits, as clients make
-// their Idempotency-Keys.
+// randomID returns a new id of 122 random bits, as clients use for Idempotency-Keys.
 func randomID(r *rand.Rand) (u id) {
 	for i := range u {
 		if i%8 == 0 {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Target 4: one client, beside an append and a sync of the same disk.
+// Target 4: the latency of one client's adds, against an append and a sync on the
+// same disk.
 
 func (b *bench) oneClient(ctx context.Context, _ func(...string) bool) error {
 	d := b.main
@@ -47,8 +48,8 @@ func (b *bench) oneClient(ctx context.Context, _ func(...string) bool) error {
 		}
 		return syncData(f)
 	}
-	// The same into a place that the file has had all along, for comparison: it
-	// changes no length, which spares the file system its own journal.
+	// For comparison, the same write over existing bytes of a file. The file's length
+	// stays, which spares the file system its own journal.
 	each, rounds := 60, 2*b.rounds
 	place, err := os.Create(name + "-in-place")
 	if err != nil {
@@ -92,7 +93,7 @@ func (b *bench) oneClient(ctx context.Context, _ func(...string) bool) error {
 			return err
 		}
 		adds = append(adds, t)
-		p.settle(ctx) // what the adds left for later is not to disturb the disk
+		p.settle(ctx) // the adds' deferred work must not disturb the disk
 		if t, err = times(each, flush); err != nil {
 			return err
 		}
@@ -115,7 +116,7 @@ func (b *bench) oneClient(ctx context.Context, _ func(...string) bool) error {
 	return p.stop()
 }
 
-// Targets 4b and 9: adds for a minute, their tail and what they write.
+// Targets 4b and 9: a minute of adds, their tail latency and the bytes they write.
 
 func (b *bench) sustain(ctx context.Context, has func(...string) bool) error {
 	d := b.main
