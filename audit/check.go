@@ -10,27 +10,27 @@ import (
 	"sync"
 )
 
-// A check holds what the server has against what the diary says, settles what
-// is unknown by sending it again, sends again what was answered too, and looks
-// a second time. While it goes on nobody else may write.
+// A check compares the server's data with the diary. It then sends the unknown
+// writes again to settle them, retries the successful ones, and compares a second
+// time. Nobody else may write meanwhile.
 //
 // It finds a fault where
 //
-//   - an answered write is not there exactly once with what was answered;
+//   - a successful write is not there exactly once with the data of its answer;
 //   - an unknown one is there more than once, or in part;
 //   - a refused one, or one that nobody sent, is there;
 //   - a retry does not get the first answer, byte for byte, or applies again;
 //   - a customer's entries do not add up, one after the other, to its balance,
 //     or a write that was answered before another was sent comes after it;
-//   - counts of what there is differ from what was done.
+//   - counts of what is there differ from what was done.
 type check struct {
 	*job
 	mu     sync.Mutex
 	faults []string
 
-	found       map[*operation]int // how often each is there
-	redemptions map[string]object  // all, by id
-	cancels     map[string]*operation
+	found       map[*operation]int    // how often each is there
+	redemptions map[string]object     // all, by id
+	cancels     map[string]*operation // by the redemption's id
 }
 
 func (j *job) check() error {
@@ -82,13 +82,13 @@ func (j *job) check() error {
 func (c *check) fault(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := fmt.Sprintf(format, args...); !slices.Contains(c.faults, f) { // the second look sees it again
+	if f := fmt.Sprintf(format, args...); !slices.Contains(c.faults, f) { // the second look finds them again
 		c.faults = append(c.faults, f)
 	}
 }
 
-// touched are the customers to look at, with all their operations. Enrolments
-// of which nothing is known come under "".
+// touched returns the customers to look at, with all their operations. Enrolments
+// whose customer is not known are under "".
 func (c *check) touched(fresh []*operation) map[string][]*operation {
 	byCustomer := map[string][]*operation{}
 	for _, o := range c.log.ops {
@@ -104,7 +104,7 @@ func (c *check) touched(fresh []*operation) map[string][]*operation {
 	return some
 }
 
-// look reads all there is of the customers and compares.
+// look reads everything about the customers and compares it with the diary.
 func (c *check) look(customers map[string][]*operation) error {
 	c.found = map[*operation]int{}
 	if err := c.readRedemptions(); err != nil {
@@ -123,7 +123,7 @@ func (c *check) look(customers map[string][]*operation) error {
 	return c.each(work)
 }
 
-// each does the work, as much at once as there are connections.
+// each runs the functions, at most as many at a time as there are connections.
 func (c *check) each(work []func() error) error {
 	errs := make([]error, len(work))
 	turn := make(chan struct{}, c.conns)
@@ -157,14 +157,14 @@ func (c *check) readRedemptions() error {
 	}
 	for _, o := range c.log.ops {
 		if o.Kind == kindCancel {
-			c.cancels[o.Of] = o // a load tries to cancel each once
+			c.cancels[o.Of] = o // the only one: a load tries to cancel each redemption once
 		}
 	}
 	return nil
 }
 
-// owner is the operation that made what carries its key, or nil if it cannot
-// have.
+// owner returns the operation with a key, if it can have made a record of the customer
+// and one of the kinds; otherwise nil.
 func (c *check) owner(key, customer string, kinds ...string) *operation {
 	o := c.log.byKey[key]
 	if o == nil || o.Customer != customer || o.refused() || !slices.Contains(kinds, o.Kind) {
@@ -173,8 +173,7 @@ func (c *check) owner(key, customer string, kinds ...string) *operation {
 	return o
 }
 
-// nobody looks for the customer of an enrolment that is unknown or was
-// refused.
+// nobody looks for the customer of an enrolment that is unknown or was refused.
 func (c *check) nobody(o *operation) error {
 	if o.Kind != kindEnrol {
 		return fmt.Errorf("%v names no customer", o)
@@ -196,13 +195,13 @@ func (c *check) lookUp(o *operation) (object, error) {
 	return c.client.get("/customers/lookup?email=" + url.QueryEscape(emailOf(o.Key)))
 }
 
-// A book is all that the server has of one customer.
+// A book holds the server's records of one customer.
 type book struct {
 	customer string
 	entries  []object // oldest first
 	sales    map[string]object
-	returned map[string]points // amount, by purchase
-	reversed map[string]points
+	returned map[string]points // amount returned, by purchase
+	reversed map[string]points // points reversed, by purchase
 	found    map[*operation]int
 }
 
@@ -229,7 +228,7 @@ func (c *check) customer(id string, ops []*operation) error {
 		return err
 	}
 	if o := c.log.enrolments[id]; o != nil {
-		b.found[o]++ // no customer is there twice: the second would have another id, and be one too many
+		b.found[o]++ // a second customer would have another id, and count would find one too many
 	}
 	c.sales(b, sales)
 	c.entries(b)
@@ -254,7 +253,7 @@ func (c *check) customer(id string, ops []*operation) error {
 	return nil
 }
 
-// sales says who sent each sale.
+// sales finds the operation of each sale.
 func (c *check) sales(b *book, sales []object) {
 	for _, s := range sales {
 		id := s.text("id")
@@ -282,10 +281,10 @@ func (c *check) sales(b *book, sales []object) {
 	}
 }
 
-// entries adds up the ledger and says who sent each entry of it.
+// entries adds up the customer's ledger and finds the operation of each entry.
 func (c *check) entries(b *book) {
 	var sum points
-	newest := 0 // line of the attempt that was sent last so far
+	newest := 0 // highest diary line of a first attempt so far
 	ids, sold, redeemed, cancelled := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	credited := map[string]points{} // what is left of each credit
 	for i, e := range b.entries {
@@ -301,11 +300,11 @@ func (c *check) entries(b *book) {
 		sum += amount
 		if e.points("balance") != sum || sum < 0 {
 			c.fault("customer %s: entry %d, %s, says balance %v; the entries up to it add up to %v", b.customer, i+1, id, e.points("balance"), sum)
-			sum = e.points("balance") // one fault, not one for each that follows
+			sum = e.points("balance") // so that later entries are no faults too
 		}
 		c.lots(e, amount, credited)
 		var o *operation
-		mine := 1 // whether the entry is all there is of the operation, or goes with a record that was counted
+		mine := 1 // 0: the operation's other record is already counted in found
 		switch sale, redemption := e.text("transactionId"), e.text("redemptionId"); {
 		case sale != "":
 			s := b.sales[sale]
@@ -332,7 +331,7 @@ func (c *check) entries(b *book) {
 			redeemed[redemption] = true
 		case c.log.byKey[e.text("comment")] != nil:
 			o = c.owner(e.text("comment"), b.customer, kindAdd, kindDeduct)
-		case i == 0: // what signing up gives, if anything
+		case i == 0: // points for signing up, if there are any
 			o, mine = c.log.enrolments[b.customer], 0
 		}
 		if o == nil {
@@ -360,8 +359,8 @@ func (c *check) entries(b *book) {
 	}
 }
 
-// lots takes what an entry used from the credits before it, or gives back to
-// them.
+// lots takes the points that an entry used from the credits before it, or gives them
+// back.
 func (c *check) lots(e object, amount points, credited map[string]points) {
 	lots, isList := e["lots"].([]any)
 	if !isList && amount > 0 {
@@ -387,7 +386,7 @@ func (c *check) lots(e object, amount points, credited map[string]points) {
 	}
 }
 
-// earned is by how much a sale moved the balance.
+// earned returns by how much a sale changed the balance.
 func earned(s object) points {
 	if s.text("type") == "Return" {
 		return -s.points("pointsReversed")
@@ -395,7 +394,7 @@ func earned(s object) points {
 	return s.points("pointsEarned")
 }
 
-// spent holds the customer's totals against its sales.
+// spent compares the customer's totals with its sales.
 func (c *check) spent(b *book, detail object) {
 	var total points
 	count := 0
@@ -415,7 +414,7 @@ func (c *check) spent(b *book, detail object) {
 	}
 }
 
-// outcome holds one operation against what was found of it.
+// outcome compares one operation with the records found of it.
 func (c *check) outcome(b *book, o *operation, detail object) {
 	n := b.found[o]
 	switch {
@@ -426,12 +425,12 @@ func (c *check) outcome(b *book, o *operation, detail object) {
 		c.fault("%v is unknown and is there %d times", o, n)
 		return
 	case !o.done():
-		return // one that was refused has no owner
+		return // owner returns no refused operation
 	}
 	asked, _ := parseObject([]byte(o.Body))
 	there, said := c.record(b, o, detail), o.body
 	switch o.Kind {
-	case kindEnrol: // the rest of it has changed since
+	case kindEnrol: // the other members change later
 		there, said = pick(there, "id", "email", "createdAt"), pick(said, "id", "email", "createdAt")
 		if there.text("email") != emailOf(o.Key) {
 			c.fault("%v: the customer has another address", o)
@@ -458,7 +457,7 @@ func (c *check) outcome(b *book, o *operation, detail object) {
 	}
 }
 
-// record is what an operation made, as the server has it now.
+// record returns the record that an operation made, as the server has it now.
 func (c *check) record(b *book, o *operation, detail object) object {
 	switch o.Kind {
 	case kindEnrol:
@@ -502,8 +501,8 @@ func without(o object, names ...string) object {
 	return some
 }
 
-// settle sends an unknown operation again. It must be a replay if it was
-// carried out, and must not if it was not.
+// settle sends an unknown operation again. The answer must be a replay if and only if
+// the operation was carried out.
 func (c *check) settle(o *operation) error {
 	if err := c.log.write(line{Try: &o.request}); err != nil {
 		return err
@@ -527,7 +526,7 @@ func (c *check) settle(o *operation) error {
 	return nil
 }
 
-// retry sends again what was answered.
+// retry sends again the operations that succeeded. Each must get its first answer.
 func (c *check) retry(fresh []*operation) (n int, err error) {
 	var work []func() error
 	for _, o := range fresh {
@@ -546,7 +545,7 @@ func (c *check) retry(fresh []*operation) (n int, err error) {
 	return n, c.each(work)
 }
 
-// count compares how much there is with what was done.
+// count compares the server's totals with the operations done.
 func (c *check) count() error {
 	got, err := c.client.totals()
 	if err != nil {

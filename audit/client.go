@@ -23,13 +23,13 @@ func newClient(base, key string, conns int) *client {
 	return &client{base, key, http.Client{Transport: t, Timeout: 20 * time.Second}}
 }
 
-// post sends a request once. An error means that nobody knows what became of it.
+// post sends a request once. After an error its outcome is unknown.
 func (c *client) post(r *request) (*answer, error) {
 	req, err := http.NewRequest(http.MethodPost, c.base+r.Path, strings.NewReader(r.Body))
 	if err != nil {
 		return nil, err
 	}
-	req.GetBody = nil // or net/http would send it again by itself where a connection breaks
+	req.GetBody = nil // keeps net/http from sending it again when a connection breaks
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", r.Key)
 	res, body, err := c.do(req)
@@ -97,7 +97,7 @@ func (c *client) list(path string) ([]object, error) {
 	}
 }
 
-// total is how many items a list has.
+// total returns how many items a list has.
 func (c *client) total(path string) (int, error) {
 	o, err := c.get(path + "?limit=1")
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *client) total(path string) (int, error) {
 	return object(meta).int("total"), nil
 }
 
-// totals counts what there is now.
+// totals returns the counts that the server has now.
 func (c *client) totals() (t totals, err error) {
 	for path, n := range map[string]*int{"/customers": &t.Customers, "/transactions": &t.Sales, "/redemptions": &t.Redemptions} {
 		if *n, err = c.total(path); err != nil {
@@ -124,7 +124,7 @@ func (c *client) totals() (t totals, err error) {
 	return t, err
 }
 
-// An object is one of JSON; its numbers are as they were written.
+// An object is a JSON object. Its numbers are kept as text.
 type object map[string]any
 
 func parseObject(text []byte) (object, error) {
@@ -137,7 +137,7 @@ func parseObject(text []byte) (object, error) {
 	return o, nil
 }
 
-// text is "" for null.
+// text returns a string member, or "" for anything else, such as null.
 func (o object) text(name string) string {
 	s, _ := o[name].(string)
 	return s
@@ -152,17 +152,17 @@ func (o object) int(name string) int {
 	return v
 }
 
-// points reads an amount, in ten-thousandths.
+// points returns an amount in ten-thousandths.
 func (o object) points(name string) points {
 	n, _ := o[name].(json.Number)
 	p, err := parsePoints(string(n))
 	if err != nil {
-		return -1 << 63 // which adds up with nothing
+		return -1 << 63 // equals no real amount
 	}
 	return p
 }
 
-// points count ten-thousandths of a point, or of money.
+// points is an amount of points or money, in ten-thousandths.
 type points int64
 
 func parsePoints(text string) (points, error) {

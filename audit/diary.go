@@ -9,10 +9,9 @@ import (
 	"sync"
 )
 
-// A diary is what was sent and what was answered, in the order in which that
-// happened: one line of JSON for each, an attempt's before it is sent, an
-// answer's when all of it has come. It may outlive the server by any number
-// of restarts.
+// A diary is a log of requests and answers in the order of time, one line of JSON for
+// each. An attempt is written before it is sent, an answer once all of it has come.
+// A diary lasts over any number of the server's restarts.
 type diary struct {
 	mu    sync.Mutex
 	file  *os.File
@@ -20,18 +19,18 @@ type diary struct {
 	start *totals
 	ops   []*operation // in the order of their first attempts
 	byKey map[string]*operation
-	// Those that were answered, by customer.
+	// Successful ones, by customer.
 	enrolments map[string]*operation
 
-	settled int // operations that the last clean check knew
+	settled int // how many of ops the last check without faults covered
 }
 
 // A line has one member.
 type line struct {
-	Start   *totals  `json:"start,omitempty"` // what was there before the first write
+	Start   *totals  `json:"start,omitempty"` // the counts before the first write
 	Try     *request `json:"try,omitempty"`
 	Answer  *answer  `json:"answer,omitempty"`
-	Settled bool     `json:"settled,omitempty"` // all so far was checked
+	Settled bool     `json:"settled,omitempty"` // all lines so far were checked
 }
 
 // A request is a POST.
@@ -40,8 +39,8 @@ type request struct {
 	Kind     string `json:"kind"`
 	Path     string `json:"path"`
 	Body     string `json:"body"`
-	Customer string `json:"customer,omitempty"` // whose points it moves; not known of an enrolment
-	Of       string `json:"of,omitempty"`       // the purchase that is returned, the redemption that is cancelled
+	Customer string `json:"customer,omitempty"` // whose points it moves; unknown for an enrolment
+	Of       string `json:"of,omitempty"`       // the purchase to return or the redemption to cancel
 }
 
 // Kinds of requests.
@@ -55,8 +54,7 @@ const (
 	kindCancel = "cancel"
 )
 
-// An answer is what came back to a request; no answer is written where none
-// came.
+// An answer is the server's answer to a request. If none came, none is written.
 type answer struct {
 	Key      string `json:"key"`
 	Status   int    `json:"status"`
@@ -64,13 +62,13 @@ type answer struct {
 	Body     string `json:"body"`
 }
 
-// An operation is a request with what is known of its outcome.
+// An operation is a request and its outcome, if that is known.
 type operation struct {
 	request
 	tried  int     // line of the first attempt
-	told   int     // line of the first answer that says what became of it
-	answer *answer // that one; nil: it may or may not have been carried out
-	body   object  // of the answer
+	told   int     // line of the first answer below 500, which settles the outcome
+	answer *answer // that answer; nil: the request may or may not have been carried out
+	body   object  // of the answer, if it is a success
 }
 
 func (o *operation) done() bool    { return o.answer != nil && o.answer.Status < 300 }
@@ -78,12 +76,12 @@ func (o *operation) refused() bool { return o.answer != nil && o.answer.Status >
 
 func (o *operation) String() string { return o.Kind + " " + o.Key }
 
-// totals are how much there is of what is counted.
+// totals holds the counts that a check compares.
 type totals struct {
 	Customers   int            `json:"customers"`
 	Sales       int            `json:"sales"`
 	Redemptions int            `json:"redemptions"`
-	Stock       map[string]int `json:"stock"` // of rewards that have one
+	Stock       map[string]int `json:"stock"` // of rewards that have one, by id
 }
 
 func openDiary(name string) (*diary, error) {
@@ -110,8 +108,8 @@ func openDiary(name string) (*diary, error) {
 
 func (d *diary) Close() error { return d.file.Close() }
 
-// write adds a line. It is with the operating system before write returns,
-// which is enough: it is the server that gets killed.
+// write adds a line. The operating system has it before write returns. That is
+// enough, since only the server gets killed.
 func (d *diary) write(l line) error {
 	raw, err := json.Marshal(l)
 	if err != nil {
@@ -125,7 +123,7 @@ func (d *diary) write(l line) error {
 	return d.take(l)
 }
 
-// take counts a line in.
+// take updates the diary's state with a line.
 func (d *diary) take(l line) error {
 	d.lines++
 	switch {
@@ -135,7 +133,7 @@ func (d *diary) take(l line) error {
 		d.settled = len(d.ops)
 	case l.Try != nil:
 		if d.byKey[l.Try.Key] != nil {
-			return nil // again
+			return nil // a retry
 		}
 		o := &operation{request: *l.Try, tried: d.lines}
 		d.ops = append(d.ops, o)
@@ -145,7 +143,7 @@ func (d *diary) take(l line) error {
 		if o == nil {
 			return fmt.Errorf("an answer to nothing: %s", l.Answer.Key)
 		}
-		// After a 5xx nobody knows, and after a 2xx nothing changes any more.
+		// A 5xx leaves the outcome unknown. The first other answer is final.
 		if l.Answer.Status >= 500 || o.answer != nil {
 			return nil
 		}

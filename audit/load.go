@@ -11,23 +11,24 @@ import (
 	"time"
 )
 
-// A loader sends writes over several connections until the server is gone.
+// A loader sends writes over several connections until the load ends or the server
+// is gone.
 type loader struct {
 	*job
 	deadline time.Time
 	left     atomic.Int64
-	first    sync.Once // answer
+	first    sync.Once // announces the first answer
 
 	mu        sync.Mutex
 	next      int // number of the next key
 	rewards   []string
 	customers []string
-	purchases []*operation // answered
-	redeemed  []*operation // answered, and nobody has tried to cancel them
+	purchases []*operation // successful
+	redeemed  []*operation // successful, with no attempt yet to cancel them
 }
 
-// known is how many customers of those that are there a load goes on with, so
-// that what one check reads stays within bounds however many loads there were.
+// known is how many existing customers a load goes on with. It bounds what one check
+// reads, however many loads there were.
 const known = 4
 
 func (j *job) load() error {
@@ -64,7 +65,7 @@ func (j *job) load() error {
 	return nil
 }
 
-// recall takes up what earlier loads left.
+// recall restores the customers, purchases and redemptions that earlier loads left.
 func (l *loader) recall(rng *rand.Rand) {
 	cancelled := map[string]bool{}
 	for _, o := range l.log.ops {
@@ -90,8 +91,8 @@ func (l *loader) recall(rng *rand.Rand) {
 	}
 }
 
-// connection sends one request after the other. A request without an answer is
-// the last one, and no error: that is what a load is for.
+// connection sends one request after another. It ends at the first request without an
+// answer. That is no error, since a load runs until the server is killed.
 func (l *loader) connection(rng *rand.Rand) error {
 	for l.left.Add(-1) >= 0 && time.Now().Before(l.deadline) {
 		r := l.choose(rng)
@@ -105,10 +106,10 @@ func (l *loader) connection(rng *rand.Rand) error {
 		if err := l.log.write(line{Answer: a}); err != nil {
 			return err
 		}
-		l.first.Do(func() { fmt.Fprintln(os.Stdout, "answered") }) // for who waits to kill the server
+		l.first.Do(func() { fmt.Fprintln(os.Stdout, "answered") }) // what a test waits for before it kills the server
 		l.learn(r.Key)
 		switch {
-		case a.Status == 503: // it is unknown, and settled later
+		case a.Status == 503: // the outcome is unknown; a check settles it
 		case a.Status >= 500 || a.Status == 401 || a.Status == 403 || a.Status == 429:
 			return fmt.Errorf("%s: %d %s", r.Key, a.Status, a.Body)
 		}
@@ -116,7 +117,7 @@ func (l *loader) connection(rng *rand.Rand) error {
 	return nil
 }
 
-// learn takes up what a request has made.
+// learn remembers what a successful request has made.
 func (l *loader) learn(key string) {
 	l.log.mu.Lock()
 	o := l.log.byKey[key]
@@ -191,7 +192,7 @@ func emailOf(key string) string { return key + "@example.com" }
 func encode(o object) string {
 	text, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // it holds nothing that JSON has not
+		panic(err) // cannot happen: all values are valid in JSON
 	}
 	return string(text)
 }

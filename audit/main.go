@@ -1,13 +1,13 @@
-// Audit keeps a server to its word. It sends writes and notes each before it
-// is sent and each answer when it has come; then, whatever has become of the
-// server meanwhile, it asks over HTTP whether what was answered is there, once,
-// with the figures that were answered, and whether anything else is.
+// Audit checks that a server keeps what it has answered. It sends writes, and logs
+// each write before it is sent and each answer when it has come. Later, after whatever
+// happened to the server, it checks over HTTP that each successful write is there once,
+// with the figures of its answer, and that nothing else is.
 //
 //	audit load  -url http://127.0.0.1:8080/api/v1 -key sello_… -log FILE
 //	audit check -url http://127.0.0.1:8080/api/v1 -key sello_… -log FILE
 //
-// What it knows of the server is its API: it shares no code with it, and must
-// not. `go test -run Crash` runs it.
+// It knows only the server's API, and must not share code with the server.
+// `go test -run Crash` runs it.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A job is what the command line asks for.
+// A job holds the settings of the command line.
 type job struct {
 	client *client
 	log    *diary
