@@ -9,49 +9,50 @@ package main
 // Invariants, proved by `sello verify`:
 //
 //	balance + pending = sum of the account's movements
-//	balance           = what is left in available lots, or, below zero, a debt with no lot left
+//	balance           = what is left in available lots; if below zero, a debt, with no such lot left
 //	pending           = what is left in pending lots
 //	due               = the first moment at which any of this changes by itself
 //
-// The record holds the state as it was last written. Lots that have expired
-// or become available since are taken account of by settle, which every
-// reading and every change begins with.
+// The record holds the state as it was last written. Lots may have expired or
+// become available since: every read of a balance and every change begins with
+// settle, which takes account of them.
 type account struct {
 	customer *customer // both from the key
 	program  *program
 
-	// What Due becomes when the account is written: the first moment known
-	// of, unless what was due then is gone and the next has to be looked for.
+	// nextDue is the first known moment at which the account changes by itself; it
+	// becomes Due when the account is written. If lookDue is set, that change is gone
+	// and saveAccount looks for the next one.
 	nextDue instant
 	lookDue bool
 
-	days []dayBasis // of those apart, changed and not written yet
-	path [4]uint64  // room for what most accounts have of Movements.Path
+	days []dayBasis // days apart that are changed and not written yet
+	path [4]uint64  // backs Movements.Path while it is short
 
 	accountHead
 
-	// The tier that the customer is counted in, if this is its own program.
+	// The tier that counts the customer (stats.go), if this is its own program.
 	Tier string
 
 	Movements chain
 	Hash      ledgerHash // of the last movement
 
-	// The lots while they are few: those that are available by when they expire,
-	// those that are pending by when they become available, the older first among
-	// equals. Once they were more each has an entry of its own, and LotsApart is set
-	// for good.
+	// The lots while they are few: Lots holds the available ones by expiry, Waiting
+	// the pending ones by when they become available, the older first among equals.
+	// Once there are more, each lot has an entry of its own, and LotsApart is set for
+	// good.
 	Lots, Waiting []lot
 	LotsApart     bool
 
-	// What is left in available lots apart that expire, by when they do, soonest
-	// first; empty if that is many moments: then each has an entry of its own,
+	// If LotsApart is set: what is left in available lots that expire, added up by
+	// expiry, soonest first. Once there are many sums, each has an entry of its own,
 	// and SumsApart is set for good.
 	Sums      []expiring
 	SumsApart bool
 
 	// The days of the rolling tier window that count something, in order, while
-	// they are few. Once they were more each has an entry of its own,
-	// and DaysApart is set.
+	// they are few. Once there are more, each has an entry of its own, and DaysApart is
+	// set until the next recount.
 	Days      []dayBasis
 	DaysApart bool
 }
@@ -62,14 +63,14 @@ type fewSizes struct{ lots, sums, days int }
 
 func usualFew() fewSizes { return fewSizes{lots: 32, sums: 12, days: 12} }
 
-// An accountHead is what an account has come to. Its record begins with it, so that
-// a list need not read the rest.
+// An accountHead holds an account's figures. The account's record begins with
+// it, so that a list need not read the rest.
 type accountHead struct {
 	Balance  decimal
 	Pending  decimal
-	Lifetime decimal // earned less taken back by returns; never less for spending
-	Window   basis   // what the days of the rolling tier window add up to
-	Due      instant // never if nothing will change by itself
+	Lifetime decimal // earned, less what returns should take back; spending does not lower it
+	Window   basis   // sum of the days in the rolling tier window
+	Due      instant // when the account next changes by itself, or never
 }
 
 func (h *accountHead) encode(w *writer) {
@@ -149,22 +150,23 @@ func (a *account) decode(r *reader) {
 	}
 }
 
-// id is the identifier of the balance record. It is derived, so that the
-// record has it from enrolment on and before anything is written for it.
+// id is the identifier of the balance record. It is derived, so the record has
+// it from enrolment on, before anything is written for it.
 func (a *account) id() id { return a.customer.ID.derive("balance", a.program.text) }
 
 func (t *txn) key(a *account, part byte) key {
 	return customerKey(t.org, a.customer.ID, part).u32(a.program.Number)
 }
 
-// accountKey is the key of an account's own record, as hotKey makes it.
+// accountKey is the key of an account's own record. Like hotKey's it is good
+// only until the next call of hotKey or hotOrgKey.
 func (t *txn) accountKey(c *customer, p *program) key {
 	return t.hotKey(c.ID, partAccount).u32(p.Number)
 }
 
-// account returns a customer's account in a program as it is at t.now, with
-// whatever became due since the last write written down. In a View that
-// finds something due the writes go nowhere.
+// account returns a customer's account in a program as it is at t.now. It writes
+// down what became due since the last write; in a View such writes are thrown
+// away.
 func (t *txn) account(c *customer, p *program) (*account, error) {
 	a, err := t.storedAccount(c, p)
 	if err == nil && t.cfg.Recount {
@@ -176,8 +178,8 @@ func (t *txn) account(c *customer, p *program) (*account, error) {
 	return a, t.settle(a)
 }
 
-// storedAccount is the account as it was last written. One that was never
-// written is empty.
+// storedAccount returns the account as it was last written, empty if it never
+// was.
 func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 	a, err := get[account](t.Tx, t.accountKey(c, p))
 	if err != nil {
@@ -191,7 +193,8 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 }
 
 // ownTier is the tier of a customer in its own program, nil if there is none. It
-// reads no more of the account than that takes.
+// reads only the head of the account's record, unless something is due or a
+// recount is under way.
 func (t *txn) ownTier(c *customer) (*tier, error) {
 	p := t.cfg.programNumber(c.Program)
 	k := t.accountKey(c, p)
@@ -220,8 +223,8 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 	return current, nil
 }
 
-// saveAccount writes the account, its entry among what is due if that moment
-// changed, and the count of its tier if that did.
+// saveAccount writes the account. It also moves the account's due entry and the
+// customer's place in the counts of tiers, where these changed.
 func (t *txn) saveAccount(a *account) error {
 	if a.customer.Program == a.program.Number {
 		current, _ := a.tier()
@@ -256,8 +259,8 @@ func (t *txn) saveAccount(a *account) error {
 	return t.put(t.accountKey(a.customer, a.program), a)
 }
 
-// dueAt says that the account changes by itself at a moment; notDueAt, that
-// something which was to change it then is gone.
+// dueAt notes that the account changes by itself at a moment. notDueAt notes that
+// one thing which was due at a moment is gone.
 
 func (a *account) dueAt(at instant) { a.nextDue = min(a.nextDue, at) }
 
@@ -271,8 +274,8 @@ func (t *txn) dueKey(a *account, due instant) key {
 	return newKey('d').instant(due).u32(t.org).id(a.customer.ID).u32(a.program.Number)
 }
 
-// firstDue looks for the first moment at which a lot expires, a pending one
-// becomes available or a day leaves the tier window.
+// firstDue finds the first moment at which a lot expires, a pending lot becomes
+// available or a day leaves the tier window.
 func (t *txn) firstDue(a *account) (instant, error) {
 	due := never
 	for _, part := range []byte{partLot, partPending} {

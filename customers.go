@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// A customer is a person's membership of one organization. What is kept here
-// is only what this organization was told.
+// A customer is a person's membership of one organization. It holds only what
+// this organization was told.
 type customer struct {
 	ID id // from the key
 
-	path [4]uint64 // room for what most have of Sales.Path
+	path [4]uint64 // backs Sales.Path while it is short
 
 	Number  uint64 // place in the organization's list
-	Person  id     // the same for all memberships of one person; never shown
+	Person  id     // the same in all memberships of one person; never shown
 	Program uint32 // number of the program the customer belongs to
 
 	FirstName, LastName string
-	Email, Phone        string // normalized; at least one is there
+	Email, Phone        string // normalized; at least one is set
 	Status              string // Active or Inactive
 	CreatedAt           instant
 	UpdatedAt           instant
 
 	TotalSpent decimal // purchases less returns
-	Purchases  uint64  // those not wholly returned
+	Purchases  uint64  // how many are not wholly returned
 	LastSaleAt instant // 0 before the first purchase
 
-	Sales          chain  // every sale, returns too
-	PurchasesTotal uint64 // purchases among them
+	Sales          chain  // all sales, returns included
+	PurchasesTotal uint64 // how many of Sales are purchases
 }
 
 const (
@@ -84,9 +84,8 @@ func (c *customer) name() string {
 	return cmp.Or(strings.TrimSpace(c.FirstName+" "+c.LastName), c.Email, c.Phone)
 }
 
-// customer finds a customer of this organization. Any id that is not one,
-// malformed (which is the zero id) or another organization's, is the same
-// customer_not_found.
+// customer finds a customer of this organization. Any other id gives
+// customer_not_found: another organization's, or a malformed one (the zero id).
 func (t *txn) customer(cust id) (*customer, error) {
 	c, err := t.customerByID(cust)
 	if err == nil && c == nil {
@@ -95,7 +94,7 @@ func (t *txn) customer(cust id) (*customer, error) {
 	return c, err
 }
 
-// activeCustomer is customer for what an inactive one may not do.
+// activeCustomer finds a customer as customer does, and refuses an inactive one.
 func (t *txn) activeCustomer(cust id) (*customer, error) {
 	c, err := t.customer(cust)
 	if err == nil && c.Status != statusActive {
@@ -104,7 +103,7 @@ func (t *txn) activeCustomer(cust id) (*customer, error) {
 	return c, err
 }
 
-// customerByID returns nil for an id that is no customer's here.
+// customerByID finds a customer of this organization; nil if there is none.
 func (t *txn) customerByID(cust id) (*customer, error) {
 	c, err := get[customer](t.Tx, t.hotKey(cust, partCustomer))
 	if c != nil {
@@ -117,8 +116,7 @@ func (t *txn) saveCustomer(c *customer) error {
 	return t.put(customerKey(t.org, c.ID, partCustomer), c)
 }
 
-// An identity is an e-mail or a phone by which a person is known, and what it
-// leads to in one organization.
+// An identity is what an e-mail or a phone leads to in one organization.
 type identity struct{ customer, person id }
 
 func (i *identity) encode(w *writer) { w.id(i.customer); w.id(i.person) }
@@ -133,8 +131,8 @@ func identityKey(kind byte, value string) key {
 	return newKey('p').byte(kind).text(value).byte(0)
 }
 
-// identify finds this organization's customer by e-mail or phone; nil if the
-// value is empty or nobody's.
+// identify finds this organization's customer by e-mail or phone; nil if value
+// is empty or unknown.
 func (t *txn) identify(kind byte, value string) (*customer, error) {
 	if value == "" {
 		return nil, nil
@@ -146,7 +144,8 @@ func (t *txn) identify(kind byte, value string) (*customer, error) {
 	return t.customerByID(i.customer)
 }
 
-// knownPerson finds whom another organization knows by e-mail or phone.
+// knownPerson finds the person that another organization knows by the e-mail or,
+// failing that, by the phone.
 func (t *txn) knownPerson(e enrolment) (person id, known bool, err error) {
 	organizations, _, err := getUint(t.Tx, newKey('o').byte('n'))
 	if err != nil || organizations == 1 {
@@ -159,7 +158,7 @@ func (t *txn) knownPerson(e enrolment) (person id, known bool, err error) {
 	return person, known, err
 }
 
-// personOf finds whoever any organization knows by the identity.
+// personOf finds the person that any organization knows by an e-mail or phone.
 func (t *txn) personOf(kind byte, value string) (id, bool, error) {
 	if value == "" {
 		return id{}, false, nil
@@ -177,7 +176,7 @@ func (t *txn) personOf(kind byte, value string) (id, bool, error) {
 	return id{}, false, nil
 }
 
-// saveIdentity records the customer under each e-mail and phone it has.
+// saveIdentity records the customer under its e-mail and its phone.
 func (t *txn) saveIdentity(c *customer) error {
 	i := &identity{c.ID, c.Person}
 	for kind, value := range c.identities() {
@@ -188,7 +187,7 @@ func (t *txn) saveIdentity(c *customer) error {
 	return nil
 }
 
-// identities yields what the customer is known by.
+// identities yields the customer's e-mail and phone, without those it lacks.
 func (c *customer) identities() func(yield func(byte, string) bool) {
 	return func(yield func(byte, string) bool) {
 		if c.Email != "" && !yield(kindEmail, c.Email) {
@@ -200,13 +199,13 @@ func (c *customer) identities() func(yield func(byte, string) bool) {
 	}
 }
 
-// An enrolment is what a caller tells of a customer; texts are normalized.
+// An enrolment is what a caller says about a customer. Its texts are normalized.
 type enrolment struct{ FirstName, LastName, Email, Phone string }
 
-// enrol makes a customer of this organization, or finds the one it already
-// has and fills in what was missing there. A person whom another organization
-// knows is linked by Person, which nothing outside shows (spec: POST
-// /customers; contract §7).
+// enrol makes a customer of this organization, or finds the existing one and
+// fills in what it lacks. If another organization knows the person, the new
+// customer gets the same Person, which is never shown (spec: POST /customers;
+// contract §7).
 func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 	byEmail, err := t.identify(kindEmail, e.Email)
 	if err != nil {
@@ -228,7 +227,7 @@ func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 	return c, true, err
 }
 
-// fillIn adds what is missing and overwrites nothing.
+// fillIn adds what the customer lacks. It overwrites nothing.
 func (t *txn) fillIn(c *customer, e enrolment) error {
 	before := *c
 	c.FirstName = cmp.Or(c.FirstName, e.FirstName)
@@ -264,7 +263,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Person = t.id() // made either way, so that ids tell nothing
+	c.Person = t.id() // always made, so that later ids do not reveal whether the person is known
 	if known {
 		c.Person = person
 	}
@@ -290,7 +289,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 	return c, t.openAccount(c, p)
 }
 
-// customerAt is the customer with a place in the organization's list.
+// customerAt returns the customer with a number in the organization's list.
 func (t *txn) customerAt(number uint64) (*customer, error) {
 	cust, err := t.customerIDAt(number)
 	if err != nil {
@@ -311,14 +310,15 @@ func (t *txn) customerIDAt(number uint64) (id, error) {
 	return id(value), nil
 }
 
-// listedCustomer is customerByID for an id that the list holds.
+// listedCustomer is customerByID for an id from the list. A missing record is an
+// error.
 func (t *txn) listedCustomer(cust id) (*customer, error) {
 	c := new(customer)
 	return c, t.readCustomer(cust, c)
 }
 
-// readCustomer is listedCustomer for one that is looked at and forgotten: c was
-// another one before, and nothing of that may be kept but its texts.
+// readCustomer is listedCustomer for many in turn: it reads into c, which may
+// hold the one before. Of that one only the texts may still be in use.
 func (t *txn) readCustomer(cust id, c *customer) error {
 	k := t.hotKey(cust, partCustomer)
 	record, ok, err := t.Get(k)
@@ -391,7 +391,8 @@ func (t *txn) listCustomers(p page) ([]id, uint64, error) {
 	return page, n.Customers, nil
 }
 
-// searchCustomers is listCustomers for those that a search finds.
+// searchCustomers returns a page of the customers that a search finds, newest
+// first, and how many there are.
 func (t *txn) searchCustomers(needle string, p page) ([]id, uint64, error) {
 	found, total, err := t.search(needle, p)
 	if err != nil {

@@ -18,12 +18,12 @@ type lot struct {
 func (l *lot) encode(w *writer) { l.encodeAfter(&lot{}, w) }
 func (l *lot) decode(r *reader) { l.decodeAfter(&lot{}, r) }
 
-// encodeAfter writes the moments as what they differ from those of the lot
-// before, which is often nothing.
+// encodeAfter writes the moments as differences from those of the lot before,
+// which are often zero.
 func (l *lot) encodeAfter(before *lot, w *writer) {
 	w.uint(l.Seq)
 	w.instant(l.AvailFrom - before.AvailFrom)
-	w.instant(l.Expires - before.Expires) // may wrap around, and so back
+	w.instant(l.Expires - before.Expires) // may overflow; decodeAfter overflows back
 	w.decimal(l.Left)
 }
 
@@ -57,8 +57,8 @@ func decodeLots(r *reader) []lot {
 	return list
 }
 
-// moment is what lots of a part are ordered by: when available ones expire
-// (partLot), when pending ones become available (partPending).
+// moment is what lots of a part are ordered by: their expiry if they are
+// available (partLot), when they become available if pending (partPending).
 func (l *lot) moment(part byte) instant {
 	if part == partPending {
 		return l.AvailFrom
@@ -85,8 +85,8 @@ func (t *txn) lotKey(a *account, part byte, l *lot) key {
 	return t.key(a, part).instant(l.moment(part)).u64(l.Seq)
 }
 
-// lots yields the account's lots of a part in order. Changes that are made
-// meanwhile do not matter to it.
+// lots yields the account's lots of a part in order. The loop body must not change
+// any: they may come from a Scan.
 func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 	return func(yield func(*lot, error) bool) {
 		if !a.LotsApart {
@@ -109,8 +109,8 @@ func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 	}
 }
 
-// lot returns what is left of a lot of which the place in its part is known; nil
-// if nothing is.
+// lot returns the lot of a part that has place's moment and Seq; nil if nothing is
+// left of it.
 func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
 	if a.LotsApart {
 		return get[lot](t.Tx, t.lotKey(a, part, place))
@@ -123,7 +123,7 @@ func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
 	return &l, nil
 }
 
-// keepLot writes what is left of a lot.
+// keepLot writes a lot, or deletes it if nothing is left of it.
 func (t *txn) keepLot(a *account, part byte, l *lot) error {
 	if a.LotsApart {
 		k := t.lotKey(a, part, l)
@@ -163,12 +163,12 @@ func (t *txn) setLotsApart(a *account) error {
 	return t.setSumsApart(a)
 }
 
-// sumsOf adds up, by when they expire, what is left in lots that do.
+// sumsOf adds up by expiry what is left in those lots that expire.
 func sumsOf(lots []lot) []expiring {
 	list := make([]expiring, 0, len(lots))
 	for _, l := range lots {
 		if l.Expires == never {
-			break // none that comes after it does
+			break // lots that never expire come last
 		}
 		if n := len(list); n > 0 && list[n-1].ExpiresAt == l.Expires {
 			list[n-1].Amount += l.Left
@@ -179,10 +179,10 @@ func sumsOf(lots []lot) []expiring {
 	return list
 }
 
-// changeLot adds to what is left in an available lot and in the sum of its
-// expiry; amount is negative to take.
+// changeLot adds amount, which is negative to take, to an available lot and to
+// the sum of its expiry.
 func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
-	left := amount // and what else expires at the same moment
+	left := amount // in all lots with the same expiry, after the change
 	switch {
 	case l.Expires == never:
 	case a.LotsApart:
@@ -209,8 +209,8 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 	return nil
 }
 
-// changeSum adds to what is left in the lots apart that expire at a moment, and
-// returns how much that is.
+// changeSum adds to the sum of the lots apart that expire at a moment, and
+// returns the new sum.
 func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
 	if a.SumsApart {
 		k := t.key(a, partExpiring).instant(expires)
@@ -233,7 +233,7 @@ func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decim
 	return left, t.setSumsApart(a)
 }
 
-// setSumsApart gives each sum an entry of its own if they are many.
+// setSumsApart gives each sum an entry of its own if there are many.
 func (t *txn) setSumsApart(a *account) error {
 	if len(a.Sums) <= t.few.sums {
 		return nil
@@ -279,8 +279,7 @@ func (v expiring) appendJSON(b []byte) []byte {
 // maxExpiring bounds the list of expiring points (contract §7).
 const maxExpiring = 100
 
-// expiring lists the points that will expire, soonest first, equal moments
-// added up.
+// expiring lists the points that will expire, added up by moment, soonest first.
 func (t *txn) expiring(a *account) ([]expiring, error) {
 	switch {
 	case !a.LotsApart:

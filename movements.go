@@ -29,8 +29,8 @@ type movement struct {
 	Redemption  id      // zero if not of a redemption
 	CreatedAt   instant
 	Link        link       // the account's chain
-	Uses        []use      // lots: taken from by a debit, given back to by a refund
-	Hash        ledgerHash // of all the above (ledger.go)
+	Uses        []use      // lots that a debit took from, or that a refund gave back to
+	Hash        ledgerHash // of the fields above and the movement before (ledger.go)
 }
 
 func (m *movement) encode(w *writer) {
@@ -83,8 +83,8 @@ func (m *movement) decode(r *reader) {
 	m.Hash = r.hash()
 }
 
-// id is the movement's identifier. It is derived, so that whatever knows where a
-// movement is, such as a lot of its credit, knows its id too.
+// id is the movement's identifier. It is derived from the customer and Seq, so
+// a record that keeps a movement's Seq, such as a lot, need not keep its id.
 func (m *movement) id() id { return movementID(m.Customer, m.Seq) }
 
 func movementID(cust id, seq uint64) id {
@@ -103,8 +103,8 @@ func (m *movement) movementType() string {
 	return typeCredit
 }
 
-// Categories of movements (spec: Points movement categories). Expiration and
-// Return are the system's own.
+// Categories of movements (spec: Points movement categories). Clients cannot
+// give Expiration and Return: only the system records them.
 const (
 	categoryExpiration = "Expiration"
 	categoryReturn     = "Return"
@@ -121,14 +121,14 @@ var (
 	allCategories    = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn}) // Adjustment once
 )
 
-// isEarning tells whether a credit counts for lifetime points and tiers: all
-// do but giving back what was spent and correcting a mistake.
+// isEarning reports whether a credit counts for lifetime points and tiers. All do
+// except a Refund of what was spent and an Adjustment, which corrects a mistake.
 func isEarning(category string) bool {
 	return category != categoryRefund && category != categoryAdjustment
 }
 
 // record appends a movement to the ledger and to its account's chain. The
-// caller has changed the account's balance already.
+// caller has already changed the account's balance.
 func (t *txn) record(a *account, m *movement) error {
 	n, err := t.count()
 	if err != nil {
@@ -152,8 +152,8 @@ func (t *txn) record(a *account, m *movement) error {
 	return t.Put(t.movementKey(m.Seq), w.b)
 }
 
-// isGiveBack tells a refund that returned points to their lots from one that
-// made a new lot.
+// isGiveBack reports whether a movement is a refund that returned points to their
+// lots. Other refunds make a new lot.
 func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && len(m.Uses) > 0 }
 
 func (t *txn) movementKey(seq uint64) key { return t.hotOrgKey('m').u64(seq) }
@@ -171,9 +171,9 @@ func (t *txn) movement(seq uint64) (*movement, error) {
 	return m, nil
 }
 
-// listMovements returns a page of an account's ledger, newest first; keep
-// chooses among them, nil takes all. It shows what is written: an expiry that
-// is due appears with the sweep.
+// listMovements returns a page of an account's ledger, newest first, and how many
+// movements there are. If keep is not nil, it chooses among them. Only what is
+// written is listed: an expiry that is due appears at the latest with the sweep.
 func (t *txn) listMovements(c *customer, prog *program, p page, keep func(*movement) bool) ([]*movement, uint64, error) {
 	a, err := t.storedAccount(c, prog)
 	if err != nil {

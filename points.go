@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// credit gives points: m says how many, why and until when; AvailFrom after
-// now makes them pending. A debt is paid first. It refuses a result beyond
-// the range of numbers.
+// credit gives points: m says how many, why and until when. They are pending if
+// m.AvailFrom is after now; otherwise a debt is paid first. A result beyond the
+// range of numbers is refused with too_large.
 func (t *txn) credit(a *account, m *movement) error {
 	if m.Expires == 0 {
 		m.Expires = a.program.Expiry.endOfLife(t.now, t.cfg.zone)
@@ -47,8 +47,8 @@ func (t *txn) credit(a *account, m *movement) error {
 	return t.changeLot(a, l, left)
 }
 
-// debit takes m.Amount points, given as a number above zero, from the lots
-// in order, or fails with insufficient_balance and takes nothing.
+// debit takes m.Amount points, a number above zero, from the lots in order. If
+// there are too few it fails with insufficient_balance and takes nothing.
 func (t *txn) debit(a *account, m *movement) error {
 	if m.Amount > a.Balance {
 		return newError(codeInsufficientBalance).with("required", m.Amount).with("available", max(a.Balance, 0))
@@ -66,7 +66,7 @@ func (t *txn) debit(a *account, m *movement) error {
 
 var errLots error = damagedError("an account's lots do not add up to its balance")
 
-// consume takes amount, which is there, from the available lots.
+// consume takes amount from the available lots, which hold at least that much.
 func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 	var (
 		uses    []use
@@ -95,9 +95,9 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 	return uses, nil
 }
 
-// settle writes down what became due by t.now: pending lots that became
-// available, and, as Expiration movements dated at the expiry itself, lots
-// that expired, in the order in which it happened.
+// settle writes down what became due by t.now, in the order in which it happened:
+// pending lots become available, and expired lots become Expiration movements
+// dated at the expiry itself. Then it drops days that left the tier window.
 func (t *txn) settle(a *account) error {
 	t.makeWritable()
 	a.lookDue = true
@@ -143,8 +143,8 @@ func (t *txn) settle(a *account) error {
 	return t.saveAccount(a)
 }
 
-// dueLots reads the pending lots that are available by t.now, or the
-// available ones that have expired, in order.
+// dueLots reads the lots of a part that are due by t.now, in order: pending ones
+// to become available, or available ones to expire.
 func (t *txn) dueLots(a *account, part byte) ([]*lot, error) {
 	var lots []*lot
 	for l, err := range t.lots(a, part) {
@@ -178,8 +178,8 @@ func (t *txn) mature(a *account, l *lot) error {
 // maxUses bounds the lots that one Expiration movement names.
 const maxUses = 500
 
-// noteExpired tells the sale that a credit belongs to, if there is one, what of
-// its points is gone: a return cannot take that back.
+// noteExpired adds expired points of a credit to the sale it belongs to, if any:
+// a return cannot take them back.
 func (t *txn) noteExpired(seq uint64, amount decimal) error {
 	credit, err := t.movement(seq)
 	if err != nil || credit.Category != categoryPurchase || credit.Transaction == (id{}) {
@@ -193,7 +193,7 @@ func (t *txn) noteExpired(seq uint64, amount decimal) error {
 	return t.saveSale(s)
 }
 
-// expire ends lots at one moment.
+// expire records that lots expired, in one movement dated at moment.
 func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	if len(lots) == 0 {
 		return nil
@@ -213,9 +213,9 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	return t.record(a, m)
 }
 
-// giveBack returns to their lots what a debit took, save what has expired
-// meanwhile, which stays expired. It records a Refund of what came back, or
-// nothing if all has expired.
+// giveBack returns to their lots the points that a debit took. Points that have
+// expired meanwhile stay expired. It records the rest as a Refund, or nothing if
+// all have expired.
 func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 	m.Category, m.CreatedAt, m.Expires = categoryRefund, t.now, never
 	for _, u := range debit.Uses {
@@ -232,7 +232,7 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 		if l == nil {
 			l = &lot{Seq: u.Seq, Expires: u.Expires}
 		}
-		debt := min(max(-a.Balance, 0), u.Amount) // what comes back pays it first
+		debt := min(max(-a.Balance, 0), u.Amount) // is paid first from what comes back
 		if _, ok := (a.Balance + a.Pending).add(u.Amount); !ok {
 			return newError(codeTooLarge).on("amount")
 		}
