@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Return policies of a program, and what becomes of points to take back that
-// are spent already.
+// A program's policies for returns, and for points that are to be taken back but
+// already spent.
 const (
 	returnsReverse = "Reverse"
 	returnsKeep    = "Keep"
@@ -14,14 +14,14 @@ const (
 	negativeDebt   = "Debt"
 )
 
-// takeReturn takes back what the returned goods earned. Linked to its
-// purchase, what all its returns so far should have taken back is computed
-// anew each time and what they took is subtracted, so that rounding never
-// drifts and no more is taken than was earned. Unlinked, it is what the `per`
-// rules would give today.
+// takeReturn takes back what the returned goods earned. For a return that is
+// linked to its purchase it computes what all returns of the purchase so far should
+// take back, and subtracts what they took. So rounding never drifts, and no more is
+// taken than was earned. An unlinked return takes back what the `per` rules would
+// give today.
 //
-// Totals, lifetime points and the tier's basis fall by what should be taken
-// back, whether or not the points are still there.
+// Lifetime points and the tier's basis fall by what should be taken back, whether
+// or not the points are still there.
 func (t *txn) takeReturn(c *customer, a *account, s *sale, original *id) error {
 	purchase, err := t.purchaseOf(c, s, original)
 	if err != nil {
@@ -67,8 +67,8 @@ func (t *txn) takeReturn(c *customer, a *account, s *sale, original *id) error {
 }
 
 // purchaseOf finds the purchase a return belongs to: the one that the caller
-// names, or else the customer's newest with the same externalId that is not
-// wholly returned; nil if there is none.
+// names, or else the customer's newest with the same externalId, wholly returned
+// ones only if there are no others; nil if there is none.
 func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 	if original != nil {
 		purchase, err := t.sale(*original)
@@ -106,7 +106,7 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 	return newest, nil
 }
 
-// whollyReturned tells whether nothing of a purchase is left to return: all
+// whollyReturned reports whether nothing of a purchase is left to return: all
 // of its amount or all of its items have come back.
 func (s *sale) whollyReturned() bool {
 	for i, l := range s.Lines {
@@ -117,9 +117,9 @@ func (s *sale) whollyReturned() bool {
 	return s.Returned == s.Total || len(s.Lines) > 0
 }
 
-// returnMore counts one more return into the purchase and says how many
-// points it has to take back: what all returns so far should, though no more
-// than what has not expired of what was earned, less what they did take.
+// returnMore adds a return to its purchase and returns how many points it has to
+// take back: what all returns so far should take back, at most the earned points
+// that have not expired, less what they already took.
 func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
 	if !s.countReturn(ret) {
 		return 0, newError(codeReturnExceedsPurchase).with("purchased", s.Total).with("returned", s.Returned)
@@ -127,13 +127,13 @@ func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
 	if p.Returns == returnsKeep {
 		return 0, nil
 	}
-	should := max(s.shouldReturn(p), s.Unearned) // a rounding that has changed since gives nothing back
+	should := max(s.shouldReturn(p), s.Unearned) // never falls, even if the rounding changed
 	ret.Unearned, s.Unearned = should-s.Unearned, should
 	return max(min(should, s.Earned-s.Expired)-s.Reversed, 0), nil
 }
 
-// countReturn adds what a return gives back: by item if both have items, else
-// by amount. It changes nothing and is false where that is more than is left.
+// countReturn adds what a return gives back: by item if both have items, else by
+// amount. If that is more than is left it changes nothing and returns false.
 func (s *sale) countReturn(ret *sale) bool {
 	returned, ok := s.Returned.add(ret.Total)
 	if !ok || returned > s.Total {
@@ -148,8 +148,8 @@ func (s *sale) countReturn(ret *sale) bool {
 	return true
 }
 
-// countItems takes returned items off the lines with the same sku, those with
-// the same price first, then in order.
+// countItems counts returned items on the lines with the same sku, lines with the
+// same price first. If too few are left it changes nothing and returns false.
 func (s *sale) countItems(items []item) bool {
 	lines := slices.Clone(s.Lines)
 	for _, it := range items {
@@ -173,8 +173,8 @@ func (s *sale) countItems(items []item) bool {
 }
 
 // shouldReturn is what all returns of a purchase so far should take back: what
-// the returned items earned, and of returns by amount their part of the whole;
-// all of it in the end, and no fraction of a point before it is whole.
+// the returned items earned and, for returns by amount, their share of Earned. It
+// is rounded down until the purchase is wholly returned; then it is all of Earned.
 func (s *sale) shouldReturn(p *program) decimal {
 	if s.whollyReturned() {
 		return s.Earned
@@ -206,9 +206,9 @@ func (t *txn) unlinkedTarget(c *customer, a *account, s *sale) (decimal, error) 
 }
 
 // takeBack takes target points for a return: pending points of its purchase
-// first, then available ones in the order of every debit. What is not there
-// is reported, and asked for again with the purchase's next return (Clamp), or
-// owed (Debt).
+// first, then available ones in the order of every debit. Points that are not
+// there are the Shortfall, which the purchase's next return asks for again (Clamp),
+// or become a debt (Debt).
 func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: t.now}
 	rest := target

@@ -18,9 +18,9 @@ type redemption struct {
 	Points      decimal
 	Balance     decimal // of the account, after it or after its cancellation
 	Comment     string
-	Movement    uint64 // where the debit is
+	Movement    uint64 // Seq of the debit
 	CreatedAt   instant
-	CancelledAt instant // 0 while it stands
+	CancelledAt instant // 0 unless cancelled
 }
 
 func (x *redemption) encode(w *writer) {
@@ -72,7 +72,7 @@ func (t *txn) customerRewardKey(cust, reward id) key {
 	return customerKey(t.org, cust, partRewardUse).id(reward)
 }
 
-// stock is how many of the reward are left to give; nil if there is no end.
+// stock is how many of the reward are left to give; nil if there is no limit.
 func (t *txn) stock(r *reward) (*int, error) {
 	if r.Stock == nil {
 		return nil, nil
@@ -82,8 +82,8 @@ func (t *txn) stock(r *reward) (*int, error) {
 	return &left, err
 }
 
-// Reasons for which a reward is not available to a customer, in the order in
-// which redeeming looks for them.
+// Reasons why a reward is not available to a customer, in the order in which
+// redeeming checks them.
 const (
 	reasonCustomer  = "CustomerInactive"
 	reasonInactive  = "Inactive"
@@ -96,8 +96,8 @@ const (
 	reasonNoBalance = "InsufficientBalance"
 )
 
-// unavailable lists why the customer cannot redeem the reward now; empty if
-// it can. a is the customer's account in the reward's program.
+// unavailable lists why the customer cannot redeem the reward now; it is empty if
+// nothing prevents it. a is the customer's account in the reward's program.
 func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) {
 	reasons := []string{}
 	if r.Status != statusActive {
@@ -145,9 +145,8 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 	return reasons, nil
 }
 
-// redeem takes the reward's points from the customer and records the
-// redemption, if nothing speaks against it, in one transaction (spec: POST
-// /rewards/redeem).
+// redeem takes the reward's points from the customer and records the redemption in
+// one transaction, if nothing prevents it (spec: POST /rewards/redeem).
 func (t *txn) redeem(customerID, productID id, comment string) (*redemption, error) {
 	c, err := t.customer(customerID)
 	if err != nil {
@@ -203,8 +202,8 @@ func refusedRedemption(reasons []string) error {
 	return newError(codeRewardUnavailable).with("reasons", reasons)
 }
 
-// numberRedemption gives a new redemption its number, under its id and its code too,
-// and counts it.
+// numberRedemption gives a new redemption its number, writes its entries by id and
+// by code, and counts it.
 func (t *txn) numberRedemption(x *redemption) error {
 	n, err := t.count()
 	if err != nil {
@@ -221,7 +220,7 @@ func (t *txn) numberRedemption(x *redemption) error {
 	return t.countRedemption(x.Customer, x.Reward, +1)
 }
 
-// reward finds a reward of this organization; any id that is not one is
+// reward finds a reward of this organization. Any other id gives
 // reward_not_found.
 func (t *txn) reward(rid id) (*reward, error) {
 	if r := t.cfg.reward(rid); r != nil {
@@ -230,7 +229,7 @@ func (t *txn) reward(rid id) (*reward, error) {
 	return nil, newError(codeRewardNotFound)
 }
 
-// countRedemption adds to how often the reward was redeemed, by all and by
+// countRedemption adds change to how often the reward was redeemed, in all and by
 // the customer.
 func (t *txn) countRedemption(cust, reward id, change int) error {
 	for _, k := range []key{t.rewardCountKey(reward), t.customerRewardKey(cust, reward)} {
@@ -250,8 +249,8 @@ func (t *txn) countRedemption(cust, reward id, change int) error {
 	return nil
 }
 
-// codeLetters leave out what is mistaken for another when written or said in
-// Spanish: 0 O, 1 I L, 2 Z, 5 S, 8 B V.
+// codeLetters leaves out characters that are mistaken for one another when written
+// or said in Spanish: 0 O, 1 I L, 2 Z, 5 S, 8 B V.
 const codeLetters = "ACDEFGHJKMNPQRTUWXY34679"
 
 // newCode makes a code like KM7A-4XQP that no redemption has.
@@ -292,8 +291,8 @@ func (t *txn) redemptionAt(seq uint64) (*redemption, error) {
 	return x, nil
 }
 
-// redemption finds a redemption of this organization; any id that is not one
-// is redemption_not_found.
+// redemption finds a redemption of this organization. Any other id gives
+// redemption_not_found.
 func (t *txn) redemption(xid id) (*redemption, error) {
 	seq, ok, err := getUint(t.Tx, orgKey('R', t.org).id(xid))
 	if err != nil {
@@ -305,8 +304,8 @@ func (t *txn) redemption(xid id) (*redemption, error) {
 	return t.redemptionAt(seq)
 }
 
-// cancel undoes a redemption: the points go back to the lots they came from,
-// and the stock and the customer's limit rise again (contract §7).
+// cancel undoes a redemption: the points go back to the lots they came from, and
+// the redemption no longer counts against stock and limit (contract §7).
 func (t *txn) cancel(xid id) (*redemption, error) {
 	x, err := t.redemption(xid)
 	if err != nil {
@@ -340,7 +339,8 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	return x, t.put(t.redemptionKey(x.Seq), x)
 }
 
-// listRedemptions returns a page of all redemptions, newest first.
+// listRedemptions returns a page of all redemptions, newest first, and how many
+// there are.
 func (t *txn) listRedemptions(p page) ([]*redemption, uint64, error) {
 	n, err := t.count()
 	if err != nil {

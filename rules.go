@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// facts are all that earning rules look at (contract §9).
+// facts is everything that earning rules look at (contract §9).
 type facts struct {
 	total    decimal
 	items    []item
 	at       time.Time       // in the organization's time zone
 	tier     *tier           // before the sale
-	segments func() []string // keys of those the customer is in, before the sale
+	segments func() []string // keys of the customer's segments, before the sale
 	first    bool            // the customer's first purchase
 	usedOn   func(rule string) int
 }
@@ -26,7 +26,7 @@ type award struct {
 // An earning is what a purchase gives.
 type earning struct {
 	awards []award   // in the order of the rules; rules that give nothing are left out
-	lines  []decimal // of the same points, by item, to the ten-thousandth; none without items
+	lines  []decimal // the same points by item, to the ten-thousandth; nil without items
 }
 
 // total adds up the awards.
@@ -37,8 +37,8 @@ func (e earning) total() (sum decimal) {
 	return sum
 }
 
-// earn works out what a purchase gives. ok is false where the sum is beyond
-// the range of points.
+// earn works out what a purchase gives. ok is false if the sum is beyond the
+// range of points.
 //
 // `per` rules give in proportion to the amount (to that of the matching items
 // if they name skus), times the tier's multiplier. Multiplier rules then
@@ -47,12 +47,12 @@ func (e earning) total() (sum decimal) {
 // part is the difference it makes to the rounded sum so far, so that the
 // parts add up to it.
 //
-// What no item accounts for, such as a rule's flat points, is shared out among
+// Points that belong to no item, such as a rule's flat points, are shared out among
 // the items by their amounts: a return by item takes back the item's share.
 func (p *program) earn(f facts) (_ earning, ok bool) {
 	parts := make([]fraction, len(p.Rules))
-	perLine := make([]fraction, len(f.items)+1)  // of the per rules; the last is of no item
-	restLine := make([]fraction, len(f.items)+1) // of the others
+	perLine := make([]fraction, len(f.items)+1)  // by the per rules; the last belongs to no item
+	restLine := make([]fraction, len(f.items)+1) // by the other rules
 	p.earnPer(f, parts, perLine)
 	p.earnRest(f, parts, perLine, restLine)
 	awards, given, ok := p.awards(parts)
@@ -84,7 +84,7 @@ func (p *program) earnPer(f facts, parts, perLine []fraction) {
 	}
 }
 
-// earnRest adds what the other rules give. Those that multiply change perLine.
+// earnRest adds what the other rules give. Multiplier rules change perLine.
 func (p *program) earnRest(f facts, parts, perLine, restLine []fraction) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -115,8 +115,8 @@ func (p *program) earnRest(f facts, parts, perLine, restLine []fraction) {
 	}
 }
 
-// awards splits what is given, the rounded sum of the rules' parts, among the rules.
-// ok is false where the sum is beyond the range of points.
+// awards rounds the sum of the rules' parts, which is given, and splits it among
+// the rules. ok is false if the sum is beyond the range of points.
 func (p *program) awards(parts []fraction) (list []award, given decimal, ok bool) {
 	var sum fraction
 	for i, part := range parts {
@@ -133,9 +133,9 @@ func (p *program) awards(parts []fraction) (list []award, given decimal, ok bool
 	return list, given, true
 }
 
-// shareOut splits given points among the items by weight; the last weight is
-// of no item and goes to them by their amounts, or evenly where they cost
-// nothing. The shares add up to what is given.
+// shareOut splits given points among the items by weight. The last weight belongs
+// to no item: the items share it by their amounts, or evenly if they cost nothing.
+// The shares add up to what is given.
 func shareOut(given decimal, weights []fraction, items []item) []decimal {
 	if len(items) == 0 {
 		return nil
@@ -179,9 +179,10 @@ func shareOut(given decimal, weights []fraction, items []item) []decimal {
 // amount is what the item costs in all.
 func (it item) amount() fraction { return it.Price.fraction().mul(it.Quantity.fraction()) }
 
-// lineAmounts is what a `per` rule counts, by item; what no item accounts for
-// is on the line after the last. Without skus that is the sale's total,
-// shared out by the items' amounts.
+// lineAmounts is the amount that a `per` rule counts for each item. With skus only
+// items that match have an amount. Without, the sale's total is shared out by the
+// items' amounts; if these are zero it is on the last line, which belongs to no
+// item.
 func (r *rule) lineAmounts(f facts) []fraction {
 	amounts := make([]fraction, len(f.items)+1)
 	var sum fraction
@@ -205,7 +206,7 @@ func (r *rule) lineAmounts(f facts) []fraction {
 	return amounts
 }
 
-// holds tells whether all conditions of a purchase rule are met.
+// holds reports whether all conditions of a purchase rule are met.
 func (r *rule) holds(f facts) bool {
 	switch {
 	case r.On == onSignup,
@@ -232,14 +233,14 @@ const (
 	onSignup   = "Signup"
 )
 
-// inForce tells whether at lies between From and Until, which the document's
-// check has found readable.
+// inForce reports whether at lies between From and Until. The document's check has
+// made sure that both can be read.
 func (r *rule) inForce(at time.Time) bool {
 	return within(instantOf(at), r.From, r.Until, at.Location())
 }
 
-// within tells whether a moment lies in a span of dates as a document writes
-// them, "" for open; a bare last date counts whole.
+// within reports whether a moment lies in a span of dates as a document writes
+// them; "" is open. A last date without a time counts as a whole day.
 func within(at instant, from, until string, zone *time.Location) bool {
 	if from != "" {
 		if start, ok := parseMoment(from, zone, false); ok && at < start {
@@ -260,14 +261,14 @@ func (h *hourRange) contains(clock string) bool {
 	return h.From <= clock || clock < h.To
 }
 
-// matches tells whether an item counts for the rule; every item does for a
-// rule without skus.
+// matches reports whether an item counts for the rule. Every item does if the rule
+// has no skus.
 func (r *rule) matches(sku string) bool {
 	return len(r.SKUs) == 0 || slices.ContainsFunc(r.SKUs, func(pattern string) bool { return matchSKU(pattern, sku) })
 }
 
-// matchSKU compares a sku with a pattern in which `*` stands for any run of
-// characters.
+// matchSKU reports whether a sku matches a pattern, in which `*` stands for any run
+// of characters.
 func matchSKU(pattern, sku string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -313,9 +314,9 @@ func (t *txn) openAccount(c *customer, p *program) error {
 	return t.saveAccount(a)
 }
 
-// inDays is so many days from now by the organization's calendar, the same
-// time of day; 0, which stands for "at once" or "by the program's expiry",
-// for no days.
+// inDays is the same time of day, so many days from now by the organization's
+// calendar. For no days it is 0, which stands for "at once" or "by the program's
+// expiry".
 func (t *txn) inDays(days int) instant {
 	if days == 0 {
 		return 0

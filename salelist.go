@@ -1,12 +1,12 @@
 package main
 
-// A saleFilter chooses sales; what is zero does not choose.
+// A saleFilter chooses sales. An empty field does not restrict.
 type saleFilter struct {
 	search     string
 	saleType   string
 	customer   *id
 	externalID string
-	from, to   instant // both within; 0 and never are open
+	from, to   instant // both included; 0 and never mean open
 }
 
 func (f *saleFilter) dated() bool { return f.from != 0 || f.to != never }
@@ -19,10 +19,10 @@ func (f *saleFilter) keeps(s *sale) bool {
 }
 
 // findSales returns a page of the sales that a filter chooses, newest first,
-// and how many there are. It reads what the narrowest part of the filter
-// leads to: one customer's sales, those of one externalId, those of the
-// customers a search finds, those of a span of time, or the whole list, in
-// which any page is one seek.
+// and how many there are. It goes by the narrowest part of the filter: one
+// customer's sales, those of one externalId, those of the customers a search
+// finds, those of a span of time, or the whole list, in which any page is one
+// seek.
 func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	switch {
 	case f.customer != nil:
@@ -47,7 +47,7 @@ func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	return t.saleSpan(p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
 }
 
-// saleList finds the sale with a number in the list of one type.
+// saleList returns a function that finds the n-th sale of one type.
 func (t *txn) saleList(kind byte) func(uint64) (uint64, error) {
 	return func(number uint64) (uint64, error) {
 		k := orgKey('l', t.org).byte(kind).u64(number)
@@ -79,7 +79,7 @@ func (t *txn) saleSpan(p page, total uint64, seqOf func(uint64) (uint64, error))
 	return list, total, nil
 }
 
-// A saleCutter cuts a page out of sales that come one after the other.
+// A saleCutter cuts a page out of sales that it takes one by one.
 type saleCutter struct {
 	page
 	list  []*sale
@@ -116,7 +116,7 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	return t.salesOfFew([]*customer{c}, f, p)
 }
 
-// chainSpan is a page of all of a customer's sales.
+// chainSpan lists a page of all of a customer's sales.
 func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
 	first, last, ok := p.span(c.Sales.N)
 	if !ok {
@@ -138,7 +138,7 @@ func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
 	return list, c.Sales.N, nil
 }
 
-// linkAt is the link of a sale in its customer's chain.
+// linkAt returns the link of a sale in its customer's chain.
 func (t *txn) linkAt(seq uint64) (link, error) {
 	s, err := t.saleAt(seq)
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *txn) linkAt(seq uint64) (link, error) {
 	return s.Link, nil
 }
 
-// salesCalled reads the sales with one externalId.
+// salesCalled lists the sales with one externalId.
 func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 	cut := saleCutter{page: p}
 	prefix := t.externalKey(f.externalID)
@@ -187,9 +187,9 @@ func (t *txn) salesAt(seqs []uint64) ([]*sale, error) {
 	return list, nil
 }
 
-// salesBetween reads a span of time, latest first. The counts of slots of time
-// say how many sales to pass over; only the sales of the page and those of the
-// shortest slots that the span cuts are looked at.
+// salesBetween lists the sales of a span of time, latest first. It counts whole
+// slots of time where it can, and goes sale by sale only through the shortest slots
+// that hold the page or an end of the span.
 func (t *txn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
 	s := slotCutter{txn: t, saleType: f.saleType, page: p}
 	if err := s.take(len(slotLevels)-1, f.from, f.to); err != nil {
@@ -208,8 +208,8 @@ type slotCutter struct {
 	total    uint64
 }
 
-// take passes over the sales from one moment to another, both included, latest
-// first, by slots of a level and of those below.
+// take goes through the sales from one moment to another, both included, latest
+// first. It counts slots of a level whole, or goes through the level below.
 func (c *slotCutter) take(level int, from, to instant) error {
 	if level < 0 {
 		return c.takeSales(from, to)

@@ -37,25 +37,25 @@ type sale struct {
 	Previous   id   // of a return: the purchase it belongs to; zero if unlinked
 
 	Earned     decimal // by a purchase
-	Pending    decimal // of Earned, when it was sold
-	Reversed   decimal // by a return; of a purchase: by all its returns so far
-	Unearned   decimal // by how much lifetime points fell for a return; of a purchase: for all its returns
-	Expired    decimal // of Earned: what expired before anyone spent it for good or took it back
-	Shortfall  decimal // of a return: what it should have taken back and was not there
-	Balance    decimal // of the account, after it
+	Pending    decimal // the part of Earned that was pending when it was sold
+	Reversed   decimal // points taken back: by a return, or by all returns of a purchase so far
+	Unearned   decimal // lifetime points lost: by a return, or by all returns of a purchase so far
+	Expired    decimal // the part of Earned that expired before it was spent for good or taken back
+	Shortfall  decimal // of a return: what it should have taken back but was not there
+	Balance    decimal // of the account, after the sale
 	Rules      []ruleShare
 	TierFrom   string // tiers before and after, where they differ
 	TierTo     string
-	PendingLot []pendingRef // of a purchase: where its pending points lie
+	PendingLot []pendingRef // of a purchase: the lots of its pending points
 
-	// Of a purchase: what its returns so far have given back, in all, by
-	// returns that name no items, and by item; and what each item earned.
+	// Of a purchase: the amount that its returns so far gave back, the part of it
+	// that was not counted by item, and what each item earned and gave back.
 	Returned         decimal
 	ReturnedByAmount decimal
 	Lines            []line
 }
 
-// A line is what a purchase keeps of one of its items for returns.
+// A line is what a purchase keeps about one of its items, for returns.
 type line struct {
 	Points   decimal // earned by it
 	Returned decimal // quantity
@@ -75,7 +75,7 @@ func (v ruleShare) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// A pendingRef leads to a pending lot.
+// A pendingRef names a pending lot.
 type pendingRef struct {
 	Seq       uint64
 	AvailFrom instant
@@ -144,8 +144,8 @@ func (s *sale) decode(r *reader) {
 	s.decodeRest(r)
 }
 
-// decodeHead reads what a sale's record begins with: when it was made, and whose
-// and of what type it is.
+// decodeHead reads the first fields of a sale's record, among them its customer,
+// type and moment.
 func (s *sale) decodeHead(r *reader) {
 	s.ID = r.id()
 	s.Customer = r.id()
@@ -208,7 +208,7 @@ func (t *txn) saleAt(seq uint64) (*sale, error) {
 	return s, nil
 }
 
-// sale finds a sale of this organization; any id that is not one is
+// sale finds a sale of this organization. Any other id gives
 // transaction_not_found.
 func (t *txn) sale(saleID id) (*sale, error) {
 	seq, ok, err := getUint(t.Tx, orgKey('T', t.org).id(saleID))
@@ -221,8 +221,8 @@ func (t *txn) sale(saleID id) (*sale, error) {
 	return t.saleAt(seq)
 }
 
-// stillPending is what of a purchase's points is not available yet, nor taken
-// back.
+// stillPending is how many of a purchase's points are neither available yet nor
+// taken back.
 func (t *txn) stillPending(s *sale) (sum decimal, err error) {
 	var a *account
 	for _, ref := range s.PendingLot {
@@ -247,14 +247,14 @@ func (t *txn) stillPending(s *sale) (sum decimal, err error) {
 
 func (t *txn) saveSale(s *sale) error { return t.put(t.saleKey(s.Seq), s) }
 
-// externalKey begins the entries of the sales with an externalId. It holds a
-// hash, which is short whatever the externalId, so a hit is compared whole.
+// externalKey is the prefix of the entries of sales with an externalId. It holds a
+// hash, to stay short; the caller compares the externalId of each sale it finds.
 func (t *txn) externalKey(externalID string) key {
 	h := sha256.Sum256([]byte(externalID))
 	return append(orgKey('x', t.org), h[:16]...)
 }
 
-// A newSale is what a caller tells of a sale.
+// A newSale is what a caller says about a sale.
 type newSale struct {
 	Customer   id
 	Total      decimal
@@ -276,7 +276,7 @@ func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
 	return t.registerSaleOf(c, in)
 }
 
-// registerSaleOf is registerSale for a customer who was found already.
+// registerSaleOf is registerSale for a customer that is already read.
 func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) {
 	if c.Status != statusActive {
 		return nil, nil, newError(codeCustomerInactive)
@@ -305,8 +305,8 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 	return s, c, t.appendSale(c, a, s)
 }
 
-// appendSale writes a sale that has happened, with its places in lists and
-// indexes, and its customer and account.
+// appendSale writes a sale, its entries in lists, indexes and statistics, its
+// customer and its account.
 func (t *txn) appendSale(c *customer, a *account, s *sale) error {
 	n, err := t.count()
 	if err != nil {
@@ -436,8 +436,8 @@ type ruleUses struct {
 
 func (t *txn) ruleUses(a *account) *ruleUses { return &ruleUses{t: t, a: a} }
 
-// Sales may come late, by an import: the uses of days before the sale's are
-// kept for keptUseDays, and those of days after it are another day's.
+// Uses are counted by the day of the sale. An import may bring sales late, so a
+// sale drops only counts of days more than keptUseDays before its own.
 const (
 	keptUseDays   = 2
 	droppedAtOnce = 32 // old counts that one sale drops
@@ -478,7 +478,7 @@ func (u *ruleUses) add(r *rule) error {
 	return u.drop()
 }
 
-// drop forgets days that are over, some at a time.
+// drop deletes old counts, at most droppedAtOnce at a time.
 func (u *ruleUses) drop() error {
 	var old []key
 	days := u.t.key(u.a, partRuleUse)

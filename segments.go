@@ -14,8 +14,8 @@ type profile struct {
 }
 
 // segmentFields are the fields a segment rule may name and how to read them
-// (contract §9). Days count back from now, fractions included; a date that
-// the customer does not have is further back than any number of days.
+// (contract §9). A date is read as days before now, with fractions. A date that
+// the customer lacks is further back than any number of days.
 var segmentFields = map[string]struct {
 	number func(profile) decimal
 	text   func(profile) string
@@ -44,7 +44,7 @@ func (p profile) daysSince(at instant) decimal {
 	return decimal(int64(p.now-at) * 10_000 / millisPerDay)
 }
 
-// segmentOps compare; texts and flags know only equality.
+// segmentOps are the comparisons. Texts and flags have only = and !=.
 var segmentOps = map[string]func(int) bool{
 	"=":  func(c int) bool { return c == 0 },
 	"!=": func(c int) bool { return c != 0 },
@@ -54,7 +54,8 @@ var segmentOps = map[string]func(int) bool{
 	">=": func(c int) bool { return c >= 0 },
 }
 
-// holds evaluates a rule that the document's check has passed.
+// holds reports whether a profile meets the rule, which has passed the document's
+// check.
 func (r *segmentRule) holds(p profile) bool {
 	switch {
 	case len(r.All) > 0:

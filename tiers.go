@@ -28,7 +28,7 @@ func (b basis) minus(o basis) basis {
 	return basis{b.Points - o.Points, b.Spent - o.Spent, b.Purchases - o.Purchases}
 }
 
-// measure is the one figure of b that the program's thresholds are set in.
+// measure is the figure of b that the tiers' thresholds are compared with.
 func (tb tierBasis) measure(b basis) decimal {
 	switch tb.Metric {
 	case metricSpent:
@@ -47,9 +47,9 @@ const (
 	windowRolling   = "Rolling"
 )
 
-// tierAt is the highest tier whose threshold is met, exactly meeting it
-// counts; nil if the program has no tiers. The lowest is everybody's, also
-// of those whom returns have taken below its threshold.
+// tierAt returns the highest tier whose threshold is at most figure, and the tier
+// after it; nil where there is none. Customers whom returns took below the lowest
+// threshold stay in the lowest tier.
 func (p *program) tierAt(figure decimal) (current, next *tier) {
 	for i := range p.Tiers {
 		if i > 0 && figure < p.Tiers[i].Threshold {
@@ -60,20 +60,20 @@ func (p *program) tierAt(figure decimal) (current, next *tier) {
 	return current, nil
 }
 
-// figure is what the customer's tier in a program is decided by. The tier
-// itself is not kept: it follows from the figure and the program as it is.
+// figure is the figure that decides the customer's tier in the program. The tier
+// is always computed from it and the current program, not read from account.Tier.
 func (a *account) figure() decimal {
 	b := a.Window
 	if a.program.TierBasis.Window != windowRolling {
 		b = basis{Points: a.Lifetime}
-		if a.customer.Program == a.program.Number { // in which alone its sales count
+		if a.customer.Program == a.program.Number { // sales count in this program only
 			b.Spent, b.Purchases = a.customer.TotalSpent, int64(a.customer.Purchases)
 		}
 	}
 	return a.program.TierBasis.measure(b)
 }
 
-// tier is the account's current tier and the next one, nil each if there is
+// tier returns the account's current tier and the next one, each nil if there is
 // none.
 func (a *account) tier() (current, next *tier) { return a.program.tierAt(a.figure()) }
 
@@ -92,15 +92,15 @@ func (t *tier) nameOrNull() *string {
 	return &t.Name
 }
 
-// A dayBasis is what one day counts in an account's rolling window.
+// A dayBasis is what one day adds to an account's rolling window.
 type dayBasis struct {
 	Day   day
 	Basis basis
 }
 
-// addBasis counts what happened at a moment into the rolling window, if the
-// program has one and the moment's day still is in it. What is taken back is
-// below zero. It is written with the account.
+// addBasis adds what happened at a moment to the rolling window, if the program
+// has one and the moment's day is still in it. What is taken back is negative.
+// saveAccount writes the change.
 func (t *txn) addBasis(a *account, at instant, b basis) error {
 	if a.program.TierBasis.Window != windowRolling {
 		return nil
@@ -127,8 +127,8 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 	return nil
 }
 
-// setDaysApart gives each day an entry of its own, when they are written, if
-// they are many.
+// setDaysApart gives each day an entry of its own if there are many. saveDays
+// writes the entries.
 func (t *txn) setDaysApart(a *account) {
 	if len(a.Days) > t.few.days {
 		a.Days, a.days, a.DaysApart = nil, a.Days, true
@@ -181,7 +181,7 @@ func (t *txn) days(a *account) iter.Seq2[dayBasis, error] {
 	}
 }
 
-// saveDays writes what has changed of days apart.
+// saveDays writes the days apart that have changed.
 func (t *txn) saveDays(a *account) error {
 	for _, changed := range a.days {
 		k := t.key(a, partBasis).day(changed.Day)
@@ -200,8 +200,8 @@ func (t *txn) saveDays(a *account) error {
 	return nil
 }
 
-// leaves is the moment at which a day falls out of the rolling window: the
-// same date so many months later counts no more once it is over.
+// leaves is the moment at which a day leaves the rolling window: the end of the
+// same date TierBasis.Months later.
 func (t *txn) leaves(a *account, d day) instant {
 	later := addMonths(d.date(), a.program.TierBasis.Months)
 	return (dayOn(later.Date()) + 1).start(t.cfg.zone)
