@@ -10,26 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// The search index holds where in the customers' texts each run of three
-// characters (a gram) occurs, and each character. A longer needle is found by
-// joining grams at their distance from one another, which proves it: no
-// customer is read to look for it.
+// The search index is an n-gram index with positions: it holds where in the
+// customers' texts each run of three characters (a gram) occurs, and each single
+// character. A longer needle is found by joining grams at their distance from one
+// another. That proves the match, so no customer is read.
 //
 //	g org            → how many customers are in the index
-//	g org block gram → where the gram occurs, in order: for each place in the
-//	                   texts the customers, as place(2) n(2), and then n
-//	                   offsets in the block of 2 bytes, or a bitmap of 2 KiB
-//	                   where that is shorter; least significant byte first
+//	g org block gram → its postings: for each place in the texts, in order, the
+//	                   customers that have the gram there: place(2) n(2), then
+//	                   n offsets in the block of 2 bytes, or if n ≥ 1,024 a
+//	                   bitmap of 2 KiB; least significant byte first
 //
 // A block is 16,384 customers, so that what the newest customers change lies
-// together. They go into the index by 64, those of an import by more: until
-// then they are looked at one by one.
+// together. Customers enter the index 64 at a time, imported ones more at a time.
+// Until then a search reads them one by one.
 //
-// Places in the three texts do not meet: a name begins at 0, an e-mail has its
-// @ at 400, so that all customers have the same domain at the same place, and a
-// phone begins at 700. The last gram of a text has two characters and a
-// padding, so that a needle of two is a prefix of grams. A single character has the
-// place where its text begins.
+// The places of the three texts do not overlap: a name begins at 0, an e-mail has
+// its @ at 400, and a phone begins at 700. So customers with the same domain have it
+// at the same place. The last gram of a text is two characters and a padding, so
+// that a needle of two is a prefix of grams. A single character has place 0, 400 or
+// 700, by its text.
 
 const (
 	gramBlock = 1 << 14
@@ -60,8 +60,8 @@ func (g gram) appendTo(b []byte) []byte {
 
 func (t *txn) gramKey(block uint32, gram string) key { return orgKey('g', t.org).u32(block).text(gram) }
 
-// An occurrence is a place, and the customer's offset in the block in the low
-// 16 bits.
+// An occurrence is a place and, in the low 16 bits, the customer's offset in the
+// block.
 type occurrence uint32
 
 // A gramAt is one gram of one customer.
@@ -98,20 +98,20 @@ func appendGrams(list []gramAt, number uint64, texts []string) []gramAt {
 	return list
 }
 
-// indexed is how many customers are in the index: the first so many.
+// indexed is the number of the last customer in the index. All before it are in it.
 func (t *txn) indexed() (uint64, error) {
 	n, _, err := getUint(t.Tx, orgKey('g', t.org))
 	return n, err
 }
 
-// indexUntil puts the customers that are not in the index yet, up to the one
-// with a number, into it.
+// indexUntil puts the customers with numbers up to last into the index, as far as
+// they are not in it yet.
 func (t *txn) indexUntil(last uint64) error {
 	done, err := t.indexed()
 	if err != nil || done >= last {
 		return err
 	}
-	const most = 80 // grams of a customer, or so
+	const most = 80 // about as many grams as a customer has
 	list := make([]gramAt, 0, most*min(last-done, gramBlock))
 	for from := done + 1; from <= last; {
 		to := min(last, (from/gramBlock+1)*gramBlock-1)
@@ -130,7 +130,7 @@ func (t *txn) indexUntil(last uint64) error {
 	return putUint(t.Tx, orgKey('g', t.org), last)
 }
 
-// addGrams puts grams of customers of one block into the index.
+// addGrams merges grams of customers of one block into the index.
 func (t *txn) addGrams(block uint32, list []gramAt) error {
 	var kept, merged []occurrence
 	var encoded []byte
@@ -162,15 +162,15 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 	return nil
 }
 
-// byGram yields the grams of a list, in which customers come in order, each with
-// where it occurs, in order too. They are put in order by counting.
+// byGram yields the grams of a list in order, each with its occurrences in order.
+// The customers in the list must be in order. It is a counting sort.
 func byGram(list []gramAt) iter.Seq2[gram, []occurrence] {
 	list = byPlace(list)
 	type numbered struct {
 		gram        gram
 		number, end int
 	}
-	var grams []numbered // by number, then in order
+	var grams []numbered // by number; at the end sorted by gram
 	numbers := map[gram]int{}
 	numberAt := make([]int32, len(list))
 	for i, g := range list {
@@ -205,7 +205,7 @@ func byGram(list []gramAt) iter.Seq2[gram, []occurrence] {
 	}
 }
 
-// byPlace returns the list in the order of places, and within each as it was.
+// byPlace returns the list sorted by place, stably.
 func byPlace(list []gramAt) []gramAt {
 	var starts []int
 	for _, g := range list {
@@ -226,7 +226,7 @@ func byPlace(list []gramAt) []gramAt {
 	return sorted
 }
 
-// reindex changes the index for a customer whose texts were others before.
+// reindex updates the index for a customer whose texts changed, if it is indexed.
 func (t *txn) reindex(number uint64, before, after []string) error {
 	done, err := t.indexed()
 	if err != nil || number > done {
@@ -260,15 +260,15 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 	return t.addGrams(block, has)
 }
 
-// A gramSet is the customers of a block that have a gram at one place: their
-// offsets, or a bitmap.
+// A gramSet is the customers of a block that have a gram at one place: offsets or
+// a bitmap.
 type gramSet []byte
 
 const gramBitmap = gramBlock / 8
 
 func (s gramSet) isBitmap() bool { return len(s) == gramBitmap }
 
-// offset is the i-th one of a set that is no bitmap.
+// offset is the i-th offset of a set that is not a bitmap.
 func (s gramSet) offset(i int) uint16 { return binary.LittleEndian.Uint16(s[2*i:]) }
 
 // A placedSet is a gramSet and its place.
@@ -277,7 +277,7 @@ type placedSet struct {
 	set   gramSet
 }
 
-// cutSet takes the first set off a value.
+// cutSet takes the first set off a gram's value.
 func cutSet(value []byte) (s placedSet, rest []byte, err error) {
 	if len(value) < 4 {
 		return s, nil, errRecord
@@ -290,7 +290,7 @@ func cutSet(value []byte) (s placedSet, rest []byte, err error) {
 	return s, value[4+size:], nil
 }
 
-// appendOccurrences appends where a gram occurs, as value says.
+// appendOccurrences appends the occurrences in a gram's value.
 func appendOccurrences(list []occurrence, value []byte) ([]occurrence, error) {
 	for len(value) > 0 {
 		s, rest, err := cutSet(value)
@@ -313,7 +313,7 @@ func appendOccurrences(list []occurrence, value []byte) ([]occurrence, error) {
 	return list, nil
 }
 
-// encodeOccurrences appends the value of a gram that occurs so.
+// encodeOccurrences appends the value of a gram with these occurrences.
 func encodeOccurrences(value []byte, list []occurrence) []byte {
 	for len(list) > 0 {
 		n := 1
@@ -338,6 +338,6 @@ func encodeOccurrences(value []byte, list []occurrence) []byte {
 	return value
 }
 
-// importIndexed is how many customers may wait for the search index while they
-// are imported: what a block's customers write to it, they write together.
+// importIndexed is how many imported customers may wait for the search index. They
+// enter it together, so that each gram of a block is written once for all of them.
 const importIndexed = 4096

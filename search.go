@@ -9,17 +9,18 @@ import (
 	"unicode"
 )
 
-// Search finds customers by any part of their name, e-mail or phone, whatever
-// the letter case and the accents, and phone digits whatever the punctuation
-// (contract §7). Its index is in grams.go.
+// Search finds customers by any part of their name, e-mail or phone. It ignores
+// letter case and accents, and punctuation between the digits of a phone (contract
+// §7). Its index is in grams.go.
 
-// searchTexts are the folded texts by which the customer is found.
+// searchTexts are the folded texts by which the customer is found: name, e-mail
+// and phone.
 func (c *customer) searchTexts() []string {
 	return []string{fold(strings.TrimSpace(c.FirstName + " " + c.LastName)), fold(c.Email), c.Phone}
 }
 
-// A needle is a search prepared: its folded text and, if it can be part of a
-// phone number, its digits.
+// A needle is a prepared search: its folded text and, if it can be part of a phone
+// number, its digits.
 type needle struct{ text, digits string }
 
 func newNeedle(s string) needle {
@@ -35,14 +36,14 @@ func newNeedle(s string) needle {
 	return n
 }
 
-// in tells whether one of the texts holds the needle.
+// in reports whether one of the texts holds the needle.
 func (n needle) in(texts []string) bool {
 	return n.text != "" && (strings.Contains(texts[0], n.text) || strings.Contains(texts[1], n.text) || strings.Contains(texts[2], n.text)) ||
 		n.digits != "" && strings.Contains(texts[2], n.digits)
 }
 
-// A wanted is a text that customers have at a place from first on, as the grams
-// that prove it: one each three characters, and the last one.
+// A wanted is a text to look for in customers' texts, at places from first on. Its
+// grams prove that a text holds it: one for every three characters, and the last.
 type wanted struct {
 	text  string
 	first int
@@ -67,9 +68,9 @@ func newWanted(text string, first int) *wanted {
 	return w
 }
 
-// wanted is what of a needle a customer has to have: one of these.
+// wanted returns the texts to look for. A customer is found by any of them.
 func (n needle) wanted() []*wanted {
-	if n.text == "" { // nothing but marks
+	if n.text == "" { // empty, or only marks
 		return nil
 	}
 	list := []*wanted{newWanted(n.text, placeName)}
@@ -79,7 +80,7 @@ func (n needle) wanted() []*wanted {
 	return list
 }
 
-// A foundSet is the customers of a block that were found, as a bitmap.
+// A foundSet is a bitmap of the customers of a block that were found.
 type foundSet [gramBlock / 64]uint64
 
 func (f *foundSet) add(offset uint16) { f[offset/64] |= 1 << (offset % 64) }
@@ -117,7 +118,7 @@ func (f *foundSet) backward() iter.Seq[uint64] {
 	}
 }
 
-// search returns a page of the numbers of the customers that have the needle,
+// search returns a page of the numbers of the customers that match the needle,
 // highest first, and how many there are.
 func (t *txn) search(needle string, p page) (numbers []uint64, total uint64, err error) {
 	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
@@ -139,8 +140,8 @@ func (t *txn) search(needle string, p page) (numbers []uint64, total uint64, err
 	return numbers, total, err
 }
 
-// searchBlocks calls take for each block with customers that have the needle,
-// highest first. The set is the same in each call.
+// searchBlocks calls take for each block with customers that match s, highest
+// block first. All calls are given the same set, filled anew.
 func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) error) error {
 	n := newNeedle(s)
 	list := n.wanted()
@@ -189,10 +190,10 @@ func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) er
 	}
 }
 
-// A customerSet is customers by their numbers, as a bitmap.
+// A customerSet is a bitmap of customers' numbers.
 type customerSet []uint64
 
-// searchAll is all customers that have the needle, and how many there are.
+// searchAll returns all customers that match the needle, and how many there are.
 func (t *txn) searchAll(needle string) (set customerSet, n uint64, err error) {
 	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
 		if set == nil { // the highest block comes first
@@ -212,13 +213,13 @@ func (s customerSet) has(number uint64) bool {
 
 func (s customerSet) add(number uint64) { s[number/64] |= 1 << (number % 64) }
 
-// from is the set without the numbers below one, a multiple of 64, which are
-// taken off the others.
+// from returns the set without the numbers below number, a multiple of 64. The
+// others count from it.
 func (s customerSet) from(number uint64) customerSet {
 	return s[min(number/64, uint64(len(s))):]
 }
 
-// numbers lists the set.
+// numbers lists the set in order.
 func (s customerSet) numbers() (list []uint64) {
 	for i, word := range s {
 		for ; word != 0; word &= word - 1 {
@@ -228,8 +229,8 @@ func (s customerSet) numbers() (list []uint64) {
 	return list
 }
 
-// rarestFirst orders the grams by how much there is of them in one block, so
-// that most blocks are done after the first or second.
+// rarestFirst orders the grams by the size of their postings in one block, so that
+// one or two grams are enough for most blocks.
 func (t *txn) rarestFirst(w *wanted, block uint32) error {
 	if len(w.grams) < 2 {
 		return nil
@@ -253,7 +254,7 @@ type joiner struct {
 	room          []byte      // for the sets of after
 }
 
-// join adds the customers of a block that have a text.
+// join adds to found the customers of a block that have a text.
 func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
 	switch {
 	case len(w.grams) > 0:
@@ -277,7 +278,7 @@ func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
 	return nil
 }
 
-// joinValue adds all that have one gram.
+// joinValue adds the customers in one gram's postings, at places from w.first on.
 func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
 	for len(value) > 0 {
 		s, rest, err := cutSet(value)
@@ -291,7 +292,7 @@ func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
 	return nil
 }
 
-// joinGrams adds those that have all grams in a row.
+// joinGrams adds the customers that have all grams at their distances.
 func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 	j.room = j.room[:0]
 	for i, g := range w.grams {
@@ -337,7 +338,7 @@ func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 	return nil
 }
 
-// both is what two sets have in common.
+// both is the intersection of two sets.
 func (j *joiner) both(a, b gramSet) gramSet {
 	if a.isBitmap() && b.isBitmap() {
 		common := make(gramSet, gramBitmap)
@@ -373,7 +374,7 @@ func (j *joiner) both(a, b gramSet) gramSet {
 	return j.room[start:len(j.room):len(j.room)]
 }
 
-// fold makes texts alike that differ only in letter case or accents. Letters
+// fold makes texts equal that differ only in letter case or accents. Letters
 // of the Latin script lose their marks; combining marks are dropped.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -391,7 +392,7 @@ func fold(s string) string {
 	}, s)
 }
 
-// unmarked leads from a lower-case letter with a mark to the letter.
+// unmarked maps lower-case letters with a mark to the letter without it.
 var unmarked = func() map[rune]rune {
 	m := map[rune]rune{}
 	for base, marked := range map[rune]string{

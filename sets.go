@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// Sets of customers' numbers, in blocks of 1,024, so that one more customer
-// changes short values:
+// Sets of customers' numbers are kept in blocks of 1,024, so that adding a customer
+// changes only a short value:
 //
 //	set block(4) → the numbers in the block, as offsets: 2 bytes each in
 //	               order, up to 63 of them; from then on a bitmap of 128 bytes
@@ -20,7 +20,7 @@ const (
 )
 
 // putInSet puts a customer's number into the set whose blocks lie under a
-// key, or takes it out, and tells whether that changed the set.
+// key, or takes it out, and reports whether that changed the set.
 func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err error) {
 	k := set.u32(uint32(number / setBlock))
 	value, _, err := tx.Get(k)
@@ -59,8 +59,8 @@ func changeBlock(value []byte, offset uint64, member bool) (after []byte, change
 	return slices.Concat(value[:place], value[place+2:]), true
 }
 
-// findOffset tells whether a number is in a block and, among offsets, where it
-// is or would be.
+// findOffset reports whether a number is in a block. If the block is kept as
+// offsets, place is where the number is or would be.
 func findOffset(value []byte, offset uint64) (place int, found bool) {
 	if len(value) == bitmapSize {
 		return 0, value[offset/8]&(1<<(offset%8)) != 0
@@ -110,7 +110,8 @@ func (s blockSet) count() (n uint64) {
 	return n
 }
 
-// numbers yields the numbers in the set, those of a block in order.
+// numbers yields the numbers in the set: blocks in no order, numbers of a block in
+// order.
 func (s blockSet) numbers() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for block, set := range s {

@@ -6,26 +6,26 @@ import (
 )
 
 // Statistics are counters kept per program and day of the organization's
-// calendar, in the transaction of what they count, so that a year is a few
-// hundred short records however many sales it had.
+// calendar. They are written in the transaction of what they count. A year is a
+// few hundred short records, however many sales it had.
 //
 //	y org prog day           → tally: what happened on the day
-//	z org prog 'd' day block → which customers bought on the day, as in search.go
-//	z org prog 'm' day block → and in the month that begins with it
+//	z org prog 'd' day block → which customers bought on the day (sets.go)
+//	z org prog 'm' day block → which customers bought in the month that begins on the day
 //	b org prog tier          → how many customers are in the tier now
 
 // A tally is what happened on one day, or over a span of them.
 type tally struct {
 	NewCustomers  uint64
-	Active        uint64 // customers who bought; of one day only, for they are not to be added up
+	Active        uint64 // customers who bought; of one day only: days cannot be added up
 	Purchases     uint64
 	Returns       uint64
 	SalesAmount   decimal
 	ReturnsAmount decimal
 
-	// Issued less redeemed, expired and reversed is what customers hold.
-	PointsIssued   decimal // every credit, save what a cancelled redemption gave back
-	PointsRedeemed decimal // every debit that is neither of the following, less what was given back
+	// Customers hold what was issued less what was redeemed, expired and reversed.
+	PointsIssued   decimal // all credits except what cancelled redemptions gave back
+	PointsRedeemed decimal // all debits except the two below, less what was given back
 	PointsExpired  decimal
 	PointsReversed decimal // by returns
 }
@@ -68,7 +68,7 @@ func (s *tally) add(o *tally) {
 	s.PointsReversed += o.PointsReversed
 }
 
-// countMovement and countSale are what one record adds.
+// countMovement and countSale count one record.
 
 func (s *tally) countMovement(m *movement) {
 	switch {
@@ -93,7 +93,7 @@ func (s *tally) countSale(x *sale) {
 	}
 }
 
-// outstanding is what the counted days added to what customers hold.
+// outstanding is by how much the counted days raised what customers hold.
 func (s *tally) outstanding() decimal {
 	return s.PointsIssued - s.PointsRedeemed - s.PointsExpired - s.PointsReversed
 }
@@ -111,8 +111,8 @@ type dayTally struct {
 
 func (t *txn) tallyKey(d programDay) key { return t.hotOrgKey('y').u32(d.program).day(d.day) }
 
-// tally gives the tally of a day for reading and changing, until another one is
-// asked for; commit writes it.
+// tally returns the tally of a day, for reading and changing until another one is
+// asked for. commit writes it.
 func (t *txn) tally(program uint32, at instant) (*tally, error) {
 	d := programDay{program, t.dayOf(at)}
 	for i := range t.tallies {
@@ -175,8 +175,8 @@ func (t *txn) tierCountKey(program uint32, tier string) key {
 	return orgKey('b', t.org).u32(program).text(tier)
 }
 
-// moveTier keeps the number of customers in each tier of their own program
-// in step. Tiers are named, so that a program whose tiers changed can be
+// moveTier moves a customer from one tier's count to another's; "" is no tier.
+// Counts are kept by the tier's name, so that a program whose tiers changed can be
 // counted anew customer by customer.
 func (t *txn) moveTier(program uint32, from, to string) error {
 	if from == to {
@@ -208,7 +208,7 @@ func (t *txn) moveTier(program uint32, from, to string) error {
 
 // Statistics, as asked for.
 
-// A statsQuery is a span of days, both ends within it, and how to group it.
+// A statsQuery is a span of days, both ends included, and how to group it.
 type statsQuery struct {
 	from, to day
 	groupBy  string // day, week or month
@@ -319,7 +319,7 @@ func (t *txn) addProgram(s *statistics, p *program) error {
 }
 
 // activeIn is how many customers of a program bought on the days of a span:
-// the union of its whole months and of the days beside them.
+// the union of the sets of its whole months and of its other days.
 func (t *txn) activeIn(p *program, from, to day) (uint64, error) {
 	set := blockSet{}
 	for d := from; d <= to; {
@@ -358,8 +358,8 @@ func splitDays(q statsQuery) []period {
 	return periods
 }
 
-// tierCounts lists the tiers of programs with how many customers each has now,
-// lowest first; those without customers too.
+// tierCounts lists the tiers of programs, lowest first, with how many customers
+// each has now, even if none.
 func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
 	list := []tierCount{}
 	for _, p := range programs {
@@ -375,7 +375,7 @@ func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
 			list = append(list, tierCount{p.ID, tier.Name, counted[tier.Name]})
 			delete(counted, tier.Name)
 		}
-		for _, name := range slices.Sorted(maps.Keys(counted)) { // of tiers that are being counted anew
+		for _, name := range slices.Sorted(maps.Keys(counted)) { // removed tiers not yet recounted
 			list = append(list, tierCount{p.ID, name, counted[name]})
 		}
 	}

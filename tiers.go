@@ -66,7 +66,7 @@ func (a *account) figure() decimal {
 	b := a.Window
 	if a.program.TierBasis.Window != windowRolling {
 		b = basis{Points: a.Lifetime}
-		if a.customer.Program == a.program.Number { // sales count in this program only
+		if a.customer.Program == a.program.Number { // sales count only in a customer's own program
 			b.Spent, b.Purchases = a.customer.TotalSpent, int64(a.customer.Purchases)
 		}
 	}
