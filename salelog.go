@@ -9,36 +9,36 @@ import (
 	"sort"
 )
 
-// What lets lists of sales count without reading sales. A sale adds to the
-// newest entries of each table, which the sales of the moment share.
+// These tables let lists of sales count without reading sales. A sale adds to the
+// newest entries of each table, which sales made at the same time share.
 //
 //	e org level slot  → purchases and returns of a slot of time: of 2^14 ms, 2^22 ms or 2^30 ms
 //	j org 0 pack      → the log's open block: customer and moment of 32 sales in
-//	                    a row, 10 bytes each; until it is written over, a pack
-//	                    has what it had in the block before
+//	                    a row, 10 bytes each; a pack keeps its sales of the block
+//	                    before until it is overwritten
 //	j org 1 block     → 4,096 sales in a row: customer and type of each, 4 bytes
 //	j org 2 block     → the moment of each, 6 bytes
-//	j org 3 group     → the first and the last moment of 64 blocks, 6 bytes each
-//	f org 0 end       → a chapter: the highest number of a customer in the log until its end
+//	j org 3 group     → the earliest and latest moment of each of 64 blocks, 6 bytes each
+//	f org 0 end       → a chapter: the highest number of a customer in the log up to its end
 //	f org 1 end block → how many purchases and returns each of 32,768 customers
-//	                    had until the end of a chapter; none: no one had any
+//	                    had up to the end of a chapter; no entry: none had any
 //
-// A chapter has the more sales the more customers there are, so that counting
-// them all at its end costs 8 bytes a sale.
+// The more customers there are, the more sales a chapter has, so that counting all
+// customers at its end costs 8 bytes a sale.
 
-// slotLevels are the sizes of slots, as powers of two in milliseconds. A span
-// is counted by some hundred slots and the sales of less than the
-// shortest slot at its ends.
+// slotLevels are the sizes of slots, as powers of two in milliseconds. Counting a
+// span takes some hundred slots, and at each end the sales of less than one
+// shortest slot.
 var slotLevels = [3]uint{14, 22, 30}
 
 // logSizes say how the log is divided.
 type logSizes struct {
 	block     uint64 // sales; a multiple of logPack
-	chapter   uint64 // sales at least, and
-	perBlock  uint64 // as many for each block of customers
-	every     uint64 // so many sales, after the end of a chapter, a block of customers is counted; divides the two above
+	chapter   uint64 // fewest sales of a chapter
+	perBlock  uint64 // fewest sales of a chapter for each block of customers
+	every     uint64 // sales from one block of customers counted to the next; divides the two above
 	customers uint64 // in a block; a multiple of 64
-	follow    uint64 // sales that are counted in the time in which a customer's chain leads to one
+	follow    uint64 // sales counted in the log in the time it takes to reach one by a chain
 }
 
 func usualLog() logSizes {
@@ -79,19 +79,19 @@ func (t *txn) totalsKey(end, block uint64) key {
 	return orgKey('f', t.org).byte(totalsCounts).u64(end).u32(uint32(block))
 }
 
-// A heldSlot is a slot of time that a transaction counts in.
+// A heldSlot is a slot of time that a transaction counts in and has yet to write.
 type heldSlot struct {
 	key   key // nil: none
 	count typeCount
 }
 
-// A heldPack is the pack of the log that a transaction logs in.
+// A heldPack is the pack of the log that a transaction adds to and has yet to write.
 type heldPack struct {
 	key   key // nil: none
 	value []byte
 }
 
-// logSale counts and logs a new sale.
+// logSale counts a new sale in its slots of time and adds it to the log.
 func (t *txn) logSale(c *customer, s *sale) error {
 	for level := range slotLevels {
 		slot, err := t.slot(level, s.CreatedAt)
@@ -123,8 +123,8 @@ func (t *txn) logSale(c *customer, s *sale) error {
 	return nil
 }
 
-// slot gives the slot of a moment for changing, until another one is asked for;
-// saveLogged writes it.
+// slot returns the slot of a moment for changing. It is written by saveLogged, or
+// when another slot of the level is asked for.
 func (t *txn) slot(level int, at instant) (*heldSlot, error) {
 	k, slot := t.slotKey(level, at), &t.slots[level]
 	if bytes.Equal(slot.key, k) {
@@ -138,7 +138,7 @@ func (t *txn) slot(level int, at instant) (*heldSlot, error) {
 	return slot, err
 }
 
-// packOf is slot for the pack of the log that a sale belongs to.
+// packOf returns, as slot does, the pack of the log that a sale belongs to.
 func (t *txn) packOf(seq uint64) (*heldPack, error) {
 	place, pack := (seq-1)%t.log.block, &t.pack
 	k, begun := t.logKey(logOpen, place/logPack), place%logPack > 0
@@ -150,14 +150,14 @@ func (t *txn) packOf(seq uint64) (*heldPack, error) {
 	}
 	var value []byte
 	var err error
-	if begun { // were it not as long as it was, sales would go on, and end with the block
+	if begun { // a pack that lost sales is noticed here, not only when the block is full
 		value, err = t.logValue(logOpen, place/logPack, place%logPack*logEntry)
 	}
 	*pack = heldPack{k, append(make([]byte, 0, logPack*logEntry), value...)}
 	return pack, err
 }
 
-// saveLogged writes the slots and the pack that were changed last.
+// saveLogged writes the slots and the pack that the transaction holds.
 func (t *txn) saveLogged() error {
 	for level := range t.slots {
 		if err := t.saveSlot(&t.slots[level]); err != nil {
@@ -195,7 +195,7 @@ func (n *typeCount) count(purchase bool) {
 	}
 }
 
-// of is how many there are of a type; "" is both.
+// of is how many there are of a type; "" means both.
 func (n typeCount) of(saleType string) uint64 {
 	switch saleType {
 	case typePurchase:
@@ -214,20 +214,20 @@ func (t *txn) slotCount(k key) (n typeCount, err error) {
 	return n, err
 }
 
-// A loggedSale is what the log has of a sale.
+// A loggedSale is what the log keeps about a sale.
 type loggedSale struct {
 	number   uint64 // of the customer
 	at       instant
 	purchase bool
 }
 
-// is tells whether the sale is of a type; "" is both.
+// is reports whether the sale is of a type; "" means either.
 func (s loggedSale) is(saleType string) bool {
 	return saleType == "" || s.purchase == (saleType == typePurchase)
 }
 
-// appendLogged appends a sale's word, which is the customer's number and, as
-// its lowest bit, 1 for a return; and its moment.
+// appendLogged appends a sale's word and its moment. The word is the customer's
+// number, followed by one bit that is 1 for a return.
 func appendLogged(b []byte, s loggedSale) []byte {
 	word := uint32(s.number) << 1
 	if !s.purchase {
@@ -245,16 +245,16 @@ func logMomentIn(b []byte) instant {
 	return instant(binary.LittleEndian.Uint16(b[4:]))<<32 | instant(binary.LittleEndian.Uint32(b))
 }
 
-// A logPart is some sales in a row.
+// A logPart is a row of sales in the log.
 type logPart struct {
 	after   uint64 // the sequence before the first
 	words   []byte
-	moments []byte // nil where nobody asked for them
+	moments []byte // nil if not asked for
 }
 
 func (p logPart) sales() uint64 { return uint64(len(p.words) / logWord) }
 
-// between is what of the part is after one sale and until another.
+// between returns the part's sales in (after, until].
 func (p logPart) between(after, until uint64) logPart {
 	from, to := max(after, p.after)-p.after, min(until, p.after+p.sales())-p.after
 	p.after += from
@@ -291,7 +291,7 @@ func (t *txn) logValue(part byte, number, length uint64) ([]byte, error) {
 	return value, err
 }
 
-// openPart gathers the packs of the open block, which has so many sales.
+// openPart joins the packs of the open block, which has so many sales.
 func (t *txn) openPart(after, sales uint64) (logPart, error) {
 	p := logPart{after, make([]byte, 0, sales*logWord), make([]byte, 0, sales*logMoment)}
 	for pack := range (sales + logPack - 1) / logPack {
@@ -307,7 +307,8 @@ func (t *txn) openPart(after, sales uint64) (logPart, error) {
 	return p, nil
 }
 
-// closeBlock puts the packs of a block that is full into one.
+// closeBlock writes a full block from its packs, and its zone: its earliest and
+// latest moment.
 func (t *txn) closeBlock(block uint64) error {
 	p, err := t.openPart(block*t.log.block, t.log.block)
 	if err != nil {
@@ -331,7 +332,7 @@ func (t *txn) closeBlock(block uint64) error {
 	return t.Put(k, appendZone(zones, p.moments))
 }
 
-// appendZone appends the first and the last of some moments.
+// appendZone appends the earliest and the latest of some moments.
 func appendZone(b, moments []byte) []byte {
 	first, last := logMomentIn(moments), logMomentIn(moments)
 	for ; len(moments) > 0; moments = moments[logMoment:] {
@@ -341,8 +342,8 @@ func appendZone(b, moments []byte) []byte {
 	return appendLogMoment(appendLogMoment(b, first), last)
 }
 
-// scanLog calls take with the parts of the log after one sale and until
-// another, newest first, as long as it returns true.
+// scanLog calls take with the parts of the log that hold the sales in (after,
+// until], newest first, as long as take returns true.
 func (t *txn) scanLog(after, until uint64, dated bool, take func(logPart) bool) error {
 	for until > after {
 		p, err := t.logPart((until-1)/t.log.block, dated)
@@ -358,7 +359,7 @@ func (t *txn) scanLog(after, until uint64, dated bool, take func(logPart) bool) 
 }
 
 // scanSpan calls take with the sales from one moment to another, both included,
-// latest first, until it returns false.
+// latest first, as long as take returns true.
 func (t *txn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) bool) error {
 	prefix := orgKey('h', t.org)
 	for e, err := range t.Scan(append(key(nil), prefix...).instant(from), append(key(nil), prefix...).instant(to).after(), true) {
@@ -376,23 +377,25 @@ func (t *txn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) boo
 	return nil
 }
 
-// A chapter is the log from the end of the chapter before until its own.
+// A chapter is a stretch of the log: from the end of the chapter before to its own.
 type chapter struct {
-	end     uint64 // so many sales
-	highest uint64 // number of a customer in the log until then
+	end     uint64 // how many sales the log has up to there
+	highest uint64 // customer number up to there
 }
 
 // blocks is how many blocks of customers are counted at its end.
 func (c chapter) blocks(l *logSizes) uint64 { return c.highest/l.customers + 1 }
 
-// next is where the chapter after this one ends. By then this one is counted.
+// next is where the next chapter ends. By then all customers are counted at the end
+// of this one.
 func (c chapter) next(l *logSizes) uint64 { return c.end + max(l.chapter, l.perBlock*c.blocks(l)) }
 
-// counted is from what sale on a block of customers is counted at its end.
+// counted is the sale with which a block's totals at the chapter's end are written.
 func (c chapter) counted(l *logSizes, block uint64) uint64 { return c.end + (block+1)*l.every }
 
-// chaptersUntil are the chapters that end no later than a sale, newest first.
-// That the log begins is one, which the others follow.
+// chaptersUntil returns the chapters that end no later than a sale, newest first,
+// and last an empty one that stands for the beginning of the log. A positive most
+// limits how many.
 func (t *txn) chaptersUntil(sale uint64, most int) (list []chapter, err error) {
 	for e, err := range t.Scan(t.chapterKey(0), t.chapterKey(sale+1), true) {
 		if err != nil {
@@ -408,15 +411,15 @@ func (t *txn) chaptersUntil(sale uint64, most int) (list []chapter, err error) {
 	return append(list, chapter{}), nil
 }
 
-// bringTotals ends the chapter, if it is time to, or counts a block of customers
-// at the end of the one before.
+// bringTotals counts the next block of customers at the end of the last chapter,
+// and ends the current chapter if it is due.
 func (t *txn) bringTotals(sale uint64) error {
 	list, err := t.chaptersUntil(sale-1, 2)
 	if err != nil {
 		return err
 	}
 	last := list[0]
-	if len(list) == 2 { // else the log has only begun, which needs no counting
+	if len(list) == 2 { // else no chapter has ended yet
 		block := (sale-last.end)/t.log.every - 1
 		if block < last.blocks(&t.log) {
 			if err := t.countBlock(list[1], last, block); err != nil {
@@ -440,8 +443,8 @@ func (t *txn) bringTotals(sale uint64) error {
 	return t.Put(t.chapterKey(sale), numberValue(max(last.highest, uint64(highest))))
 }
 
-// countBlock counts a block of customers at the end of a chapter, from how they
-// were counted at the end of the one before.
+// countBlock counts a block of customers at the end of a chapter: it adds the
+// chapter's sales to the totals at the end of the chapter before.
 func (t *txn) countBlock(before, c chapter, block uint64) error {
 	kept, err := t.totals(before, block)
 	if err != nil {
@@ -465,7 +468,7 @@ func (t *txn) countBlock(before, c chapter, block uint64) error {
 	return t.Put(t.totalsKey(c.end, block), value)
 }
 
-// totals reads how a block of customers was counted at the end of a chapter.
+// totals reads the totals of a block of customers at the end of a chapter.
 func (t *txn) totals(c chapter, block uint64) (storedTotals, error) {
 	if c.end == 0 {
 		return nil, nil
@@ -478,15 +481,18 @@ func (t *txn) totals(c chapter, block uint64) (storedTotals, error) {
 	return value, err
 }
 
-// A totals is how many purchases and returns each customer of a block had, by
-// what is their words in the log.
+// A totals is how many purchases and returns each customer of a block had. The index
+// is the sale's word in the log less the block's first: 2i for purchases of customer
+// i of the block, 2i+1 for returns.
 type totals []uint32
 
-// A storedTotals is totals in the store: planes, each of which has one byte of
-// the counts of one type. Planes that are all zero are left out.
+// A storedTotals is totals as stored: planes, each of which holds one byte of every
+// count of one type. Planes that are all zero are left out.
 //
-//	plane: | type, 0 or 1 | byte, 0 is the lowest | 0 | first(2) n(2) | 64 n bytes of customers in a row, from 64 first on |
-//	       | type         | byte                  | 1 |      0   n(2) | n times customer(2) and byte |
+//	plane: | type | place | 0 | first(2) n(2) | 64 n bytes of customers in a row, from 64 first on |
+//	       | type | place | 1 |      0   n(2) | n times customer(2) and byte |
+//
+// type is 0 for purchases, 1 for returns; place 0 is the lowest byte of the counts.
 type storedTotals []byte
 
 const planeHead = 7
@@ -537,9 +543,9 @@ func (s totals) appendPlane(value []byte, kind, place int) []byte {
 // A plane is one plane of a storedTotals.
 type plane struct {
 	kind   int
-	shift  int // of its bytes in the counts
+	shift  int // of its bytes within the counts
 	sparse bool
-	first  int // customer, unless it is sparse
+	first  int // customer of the block, unless sparse
 	data   []byte
 }
 
@@ -561,7 +567,7 @@ func (s storedTotals) cut() (p plane, rest storedTotals, ok bool) {
 	return p, s[planeHead+size:], true
 }
 
-// whole tells whether it is what encode makes of so many customers.
+// whole reports whether s has the form that encode gives to so many customers.
 func (s storedTotals) whole(customers uint64) bool {
 	for len(s) > 0 {
 		p, rest, ok := s.cut()
@@ -591,7 +597,7 @@ func (s storedTotals) addTo(counts totals) {
 	}
 }
 
-// at is the counts of one customer of the block.
+// at returns the counts of customer i of the block.
 func (s storedTotals) at(i int) typeCount {
 	var n [2]uint64
 	for len(s) > 0 {
@@ -639,9 +645,9 @@ func (s storedTotals) sum(set customerSet) typeCount {
 	return typeCount{n[0], n[1]}
 }
 
-// sumBytes adds up the bytes whose bits are set.
+// sumBytes adds up the bytes of data whose bits are set.
 func sumBytes(set customerSet, data []byte) (sum uint64) {
-	const ones, bit = 0x0101010101010101, 0x8040201008040201 // in each byte one; in the i-th the i-th
+	const ones, bit = 0x0101010101010101, 0x8040201008040201 // 1 in each byte; bit i in byte i
 	for _, word := range set {
 		if len(data) < 64 {
 			break

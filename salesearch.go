@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Sales of the customers that a search finds, newest first. Those of few are
-// reached by the customers' chains. Those of many are counted at the ends of
-// chapters of the log, and in the log from there on; its blocks are read
-// back until the page is full.
+// Sales of the customers that a search finds, newest first. For few customers,
+// their chains of sales are followed. For many, sales are counted by the totals at
+// the ends of the log's chapters and in the log between them (salelog.go); blocks
+// of the log are read, newest first, until the page is full.
 
 const (
-	// fewCustomers is up to how many customers it costs less to read each than to
-	// count in the log.
+	// fewCustomers is how many customers at most are read one by one. Beyond that,
+	// counting in the log costs less.
 	fewCustomers = 200
-	// fewSales is the same for reading sales.
+	// fewSales is the same for sales.
 	fewSales = 300
 )
 
@@ -49,7 +49,7 @@ func (t *txn) customersIn(set customerSet) (list []*customer, err error) {
 	return list, nil
 }
 
-// followed tells whether to follow the chains of customers is to read few
+// followed reports whether the chains of customers can be followed by reading few
 // sales.
 func (f *saleFilter) followed(list []*customer, p page) bool {
 	var sales uint64
@@ -62,8 +62,8 @@ func (f *saleFilter) followed(list []*customer, p page) bool {
 	return sales <= fewSales
 }
 
-// salesOfFew follows the chains of customers at once, newest sale first.
-// Without dates, the customers' own counts are the total, and it reads no
+// salesOfFew follows the chains of all customers together, newest sale first.
+// Without dates, the total comes from the customers' own counts, and it reads no
 // further than the page.
 func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
 	var (
@@ -108,8 +108,8 @@ func (h *newestFirst) Pop() any {
 	return x
 }
 
-// replace puts the sale before it in the place of the newest one, unless it is
-// one until after.
+// replace puts previous, the sale before it in its chain, in place of the newest
+// sale. If previous <= after it only removes the newest sale.
 func (h *newestFirst) replace(previous, after uint64) {
 	if (*h)[0] = previous; previous <= after {
 		heap.Pop(h)
@@ -118,7 +118,7 @@ func (h *newestFirst) replace(previous, after uint64) {
 	}
 }
 
-// salesOfMany counts in the log.
+// salesOfMany lists the sales of a set of customers by counting in the log.
 func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint64, error) {
 	n, err := t.count()
 	if err != nil || f.to < f.from {
@@ -129,7 +129,7 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 		return nil, 0, err
 	}
 	if newest := s.chapters[0]; newest.end > 0 && newest.counted(&t.log, newest.blocks(&t.log)-1) > n.Sales {
-		s.chapters = s.chapters[1:] // it is not counted yet
+		s.chapters = s.chapters[1:] // not all of its blocks are counted yet
 	}
 	s.sums = make([]*uint64, len(s.chapters))
 	if err := s.passAll(n.Sales); err != nil {
@@ -139,27 +139,28 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 	return list, s.total, err
 }
 
-// A logSearch cuts a page out of the sales in the log of a set of customers.
+// A logSearch cuts a page out of the sales of a set of customers, by the log.
 type logSearch struct {
 	*txn
 	set    customerSet
 	filter saleFilter
 	page
-	chapters []chapter // those that are counted, newest first
-	sums     []*uint64 // of the set's sales at their ends, where they were asked for
+	chapters []chapter // those counted to the end, newest first
+	sums     []*uint64 // the set's sales up to each chapter's end; nil until asked for
 
-	total uint64   // of the sales passed so far
-	found []uint64 // of the page
+	total uint64   // matching sales passed so far
+	found []uint64 // the page's sales
 }
 
-// passAll passes over the log: sales in a row of which all are within the
-// dates at once, blocks with some that are not one by one.
+// passAll passes over the whole log, newest first. A row of blocks whose sales are
+// all within the dates is passed at once. Blocks that the dates cut are passed one
+// by one.
 func (s *logSearch) passAll(sales uint64) error {
 	if !s.filter.dated() {
 		return s.passRow(0, sales)
 	}
 	closed := sales / s.log.block
-	until := sales // of the row that is not passed yet
+	until := sales // the end of the row that is not passed yet
 	err := s.scanLog(closed*s.log.block, sales, true, func(p logPart) bool {
 		s.pass(p)
 		until = p.after
@@ -198,7 +199,8 @@ func (s *logSearch) passAll(sales uint64) error {
 
 func (s *logSearch) full() bool { return uint64(len(s.found)) == s.limit }
 
-// pass passes over a part of the log, newest first.
+// pass passes over a part of the log, newest first: it counts the part's sales, and
+// collects those of the page.
 func (s *logSearch) pass(p logPart) {
 	n := s.countIn(p)
 	if n == 0 || s.full() || s.total+n <= s.skip() {
@@ -215,8 +217,8 @@ func (s *logSearch) pass(p logPart) {
 	s.pass(p.between(p.after, middle))
 }
 
-// countIn counts the set's sales in a part of the log, within the dates where it
-// has moments.
+// countIn counts the set's sales in a part of the log. If the part has moments,
+// only sales within the dates count.
 func (s *logSearch) countIn(p logPart) uint64 {
 	var n, returns uint64
 	set, words, moments := s.set, p.words, p.moments
@@ -231,7 +233,7 @@ func (s *logSearch) countIn(p logPart) uint64 {
 		}
 		return typeCount{n - returns, returns}.of(s.filter.saleType)
 	}
-	for ; len(words) >= logWord; words = words[logWord:] { // with no branch that cannot be foretold
+	for ; len(words) >= logWord; words = words[logWord:] { // no branch that is hard to predict
 		word := binary.LittleEndian.Uint32(words)
 		if at := uint64(word >> 7); at < uint64(len(set)) {
 			member := set[at] >> (word >> 1 % 64) & 1
@@ -242,8 +244,7 @@ func (s *logSearch) countIn(p logPart) uint64 {
 	return typeCount{n - returns, returns}.of(s.filter.saleType)
 }
 
-// passRow passes over the sales after one and until another, which are all
-// within the dates.
+// passRow passes over the sales in (after, until], which are all within the dates.
 func (s *logSearch) passRow(after, until uint64) error {
 	if after >= until {
 		return nil
@@ -278,10 +279,10 @@ func (s *logSearch) passRow(after, until uint64) error {
 	return nil
 }
 
-// isSparse tells whether a row has so few of the set's sales that the page's
-// are found sooner in the chains of their customers.
+// isSparse reports whether n, the set's sales in a row, are so few that the page's
+// are found faster by following their customers' chains than in the log.
 func (s *logSearch) isSparse(n, row uint64) bool {
-	passed := max(s.skip(), s.total) - s.total // of the row, before the page
+	passed := max(s.skip(), s.total) - s.total // in the row, before the page
 	if s.full() || passed >= n {
 		return false
 	}
@@ -289,8 +290,8 @@ func (s *logSearch) isSparse(n, row uint64) bool {
 	return n*s.log.follow < row/n*wanted
 }
 
-// follow finds the page's sales of a row in chains, until the total is what it
-// will be after the row.
+// follow finds the page's sales in (after, until] by customers' chains. end is the
+// total after the row.
 func (s *logSearch) follow(after, until, end uint64) error {
 	set, err := s.buyers(after, until)
 	if err != nil {
@@ -326,9 +327,9 @@ func (s *logSearch) follow(after, until, end uint64) error {
 	return nil
 }
 
-// buyers are those of the set that have sales in a row: who had more at the end
-// of its last chapter than at that of its first, and who has some before and
-// after these.
+// buyers returns those of the set that have sales in (after, until]. It compares
+// their totals at the first and the last end of a chapter in this row, and reads
+// the log before and after these two.
 func (s *logSearch) buyers(after, until uint64) (customerSet, error) {
 	buyers := make(customerSet, len(s.set))
 	mark := func(p logPart) bool {
@@ -369,14 +370,14 @@ func (s *logSearch) buyers(after, until uint64) (customerSet, error) {
 	})
 }
 
-// leap passes over chapters that have nothing of the page, from the end of one
-// on.
+// leap passes over chapters that have no sale of the page, if one ends at until,
+// and returns where the rest of the row ends.
 func (s *logSearch) leap(after, until uint64) (uint64, error) {
 	from := s.chapterBefore(until + 1)
 	if s.chapters[from].end != until {
 		return until, nil
 	}
-	most := max(s.skip(), s.total) // may be passed
+	most := max(s.skip(), s.total) // up to this total no sale of the page is passed
 	last := s.chapterBefore(after + 1)
 	if s.chapters[last].end < after {
 		last--
@@ -389,7 +390,7 @@ func (s *logSearch) leap(after, until uint64) (uint64, error) {
 		sum, err := s.sum(i)
 		return start - sum, s.total+start-sum <= most, err
 	}
-	good, step := from, 1 // as far as this nothing of the page is passed
+	good, step := from, 1 // down to the end of good no sale of the page is passed
 	for good+step <= last {
 		_, within, err := passed(good + step)
 		if err != nil {
@@ -417,7 +418,7 @@ func (s *logSearch) leap(after, until uint64) (uint64, error) {
 	return s.chapters[good].end, err
 }
 
-// chapterBefore is the newest chapter that ends before a sale.
+// chapterBefore returns the index of the newest chapter that ends before a sale.
 func (s *logSearch) chapterBefore(sale uint64) int {
 	i, _ := slices.BinarySearchFunc(s.chapters, sale, func(c chapter, sale uint64) int {
 		if c.end >= sale {
@@ -428,8 +429,8 @@ func (s *logSearch) chapterBefore(sale uint64) int {
 	return i
 }
 
-// countRow counts the set's sales after one and until another, from the nearest
-// ends of chapters.
+// countRow counts the set's sales in (after, until], from the totals at the
+// nearest ends of chapters if that reads less of the log.
 func (s *logSearch) countRow(after, until uint64) (uint64, error) {
 	from, to := s.nearest(after), s.nearest(until)
 	if from == to || until-after <= s.distance(from, after)+s.distance(to, until) {
@@ -443,7 +444,7 @@ func (s *logSearch) countRow(after, until uint64) (uint64, error) {
 	return all - before, err
 }
 
-// nearest is the chapter with the nearest end.
+// nearest returns the index of the chapter whose end is nearest to a sale.
 func (s *logSearch) nearest(sale uint64) int {
 	i := s.chapterBefore(sale + 1)
 	if i > 0 && s.distance(i-1, sale) < s.distance(i, sale) {
@@ -457,7 +458,8 @@ func (s *logSearch) distance(i int, sale uint64) uint64 {
 	return max(sale, end) - min(sale, end)
 }
 
-// countUntil counts the set's sales until one from the end of a chapter.
+// countUntil counts the set's sales up to sale, from the total at the end of
+// chapter i.
 func (s *logSearch) countUntil(i int, sale uint64) (uint64, error) {
 	n, err := s.sum(i)
 	if err != nil {
@@ -481,7 +483,7 @@ func (s *logSearch) countLog(after, until uint64) (n uint64, err error) {
 	return n, err
 }
 
-// sum is how many sales the set had at the end of a chapter.
+// sum is how many sales the set had up to the end of chapter i.
 func (s *logSearch) sum(i int) (uint64, error) {
 	if s.sums[i] != nil {
 		return *s.sums[i], nil
@@ -506,8 +508,8 @@ func (s *logSearch) sum(i int) (uint64, error) {
 	return n, nil
 }
 
-// eachBlock calls take for the blocks of customers that are counted at the end
-// of a chapter and hold some of the set, with these.
+// eachBlock calls take for each block of customers that is counted at the end of a
+// chapter and holds some of the set. take is given the set's part in the block.
 func (s *logSearch) eachBlock(c chapter, take func(block uint64, set customerSet) error) error {
 	if c.end == 0 {
 		return nil
