@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// Latest is the latest moment that any committed write carries: by it a wrong clock is
-// known after a restart (wallclock.go). Each organization keeps its own with its
-// counters, so that a write needs no key for it that others write too.
+// Latest is the latest moment that any committed write carries. By it a wrong clock is
+// noticed after a restart (wallclock.go). Each organization keeps its own in its
+// counters, so that writes of different organizations share no key.
 
-// latestWritten is the latest of all organizations; 0 if there is none.
+// latestWritten returns the latest moment of all organizations; 0 if there is none.
 func latestWritten(tx Tx) (latest instant, err error) {
 	for e, err := range scan(tx, newKey('n'), false) {
 		if err != nil {
@@ -24,8 +24,8 @@ func latestWritten(tx Tx) (latest instant, err error) {
 	return latest, nil
 }
 
-// stepOn keeps time from stepping back within an organization, for which others may
-// have written since the caller asked for the moment: then the transaction has theirs.
+// stepOn keeps time from stepping back within an organization. Others may have written
+// since the caller asked for the moment; if theirs is later, the transaction takes it.
 func (t *txn) stepOn() error {
 	n, err := t.count()
 	if err != nil || n.Latest <= t.now {
@@ -36,8 +36,8 @@ func (t *txn) stepOn() error {
 	return nil
 }
 
-// inTime is clock_unsafe where the clock differs from that of another server by too
-// much to say which one is right.
+// inTime returns clock_unsafe if stepOn moved the transaction by more than clockSlack:
+// this clock and another writer's then differ too much to say which one is right.
 func (t *txn) inTime() error {
 	if t.steppedOn > clockSlack {
 		return errClockUnsafe()
@@ -45,7 +45,8 @@ func (t *txn) inTime() error {
 	return nil
 }
 
-// noteLatest is what commit does, for who writes an organization without a txn.
+// noteLatest raises an organization's latest moment for a write without a txn. With
+// a txn, commit does.
 func noteLatest(tx Tx, org uint32, now instant) error {
 	return changeCounters(tx, org, func(n *counters) error {
 		n.Latest = max(n.Latest, now)
@@ -69,8 +70,8 @@ func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 }
 
 // setLatest sets the latest moment of every organization. Where that lowers it, time
-// has stepped back, and days that have left a rolling tier window too early have to come
-// back to it: so customers are counted anew.
+// has stepped back, and customers are counted anew: days may have left a rolling tier
+// window too early.
 func setLatest(tx Tx, now instant) error {
 	organizations, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
@@ -91,11 +92,12 @@ func setLatest(tx Tx, now instant) error {
 	return nil
 }
 
-// commandTime is the moment of what an operator's command writes, whatever is thought of
-// the clock.
+// commandTime is the moment of what an operator's command writes, even if the clock is
+// unsafe.
 func (e *engine) commandTime() (instant, error) { return instantOf(e.now()), nil }
 
-// unlessUnsafe leaves out that a task has to wait for the clock.
+// unlessUnsafe turns clock_unsafe into nil: a task that waits for the clock did not
+// fail.
 func unlessUnsafe(err error) error {
 	if errors.Is(err, errClockUnsafe()) {
 		return nil
@@ -103,10 +105,10 @@ func unlessUnsafe(err error) error {
 	return err
 }
 
-// acceptClock takes the wall clock for right, whatever was thought of it.
+// acceptClock accepts the wall clock as right, even if it was found unsafe.
 func (e *engine) acceptClock(ctx context.Context) error {
 	r, _ := e.clock.read()
-	at := max(instantOf(r.wall), 1) // 0 stands for none
+	at := max(instantOf(r.wall), 1) // 0 means that there is none
 	if err := e.store.Update(ctx, func(tx Tx) error { return setLatest(tx, at) }); err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (e *engine) acceptClock(ctx context.Context) error {
 	return nil
 }
 
-// correctClock lowers latest where a kernel that is synchronized contradicts it.
+// correctClock accepts the clock if a synchronized kernel says that latest is wrong.
 func (e *engine) correctClock(ctx context.Context) error {
 	if _, s := e.clock.read(); !s.contradicted {
 		return nil

@@ -5,27 +5,28 @@ import (
 	"encoding/hex"
 )
 
-// The movements of an account are a chain of hashes: each carries a hash of
-// itself and of the account's movement before it, and the account that of its
-// last one. So none can be changed, taken out or put in between without all that
-// come after it being hashed anew. A movement's hash is the SHA-256 of
+// A ledgerHash is the hash of a movement, or the digest of a ledger.
 //
-//	| hash of the movement before, or zeros (32) | org (4) | seq (8) | record of the movement, up to its hash |
+// The movements of an account are a hash chain: each carries a hash of itself and
+// of the account's movement before it, and the account carries the last one. After
+// changing, removing or inserting a movement, all later ones must be hashed anew. A
+// movement's hash is the SHA-256 of
 //
-// Whoever can write to the file can hash anew too. Against that, and against a
-// file that was put back to an earlier state, helps what is kept elsewhere: the
-// digest of an organization's ledger, the hashes of all its movements in the order
-// of seq, each hashed with the digest of those before it.
+//	| hash of the movement before, or zeros (32) | org (4) | seq (8) | record up to its hash |
+//
+// A writer of the file can hash anew too, or put back an earlier file. A digest of
+// an organization's ledger, kept elsewhere, reveals that: it is made of the hashes
+// of all movements in the order of seq, each hashed with the digest of those before.
 type ledgerHash [sha256.Size]byte
 
-// hashMovement is the hash of a movement: of its place and its record.
+// hashMovement is the hash of a movement, from its place and its record.
 func hashMovement(before ledgerHash, org uint32, seq uint64, record []byte) ledgerHash {
 	var space [512]byte
 	b := key(append(space[:0], before[:]...)).u32(org).u64(seq)
 	return sha256.Sum256(append(b, record...))
 }
 
-// with returns the digest of a ledger that goes on with a movement.
+// with returns the digest of the ledger with one more movement.
 func (digest ledgerHash) with(m ledgerHash) ledgerHash {
 	var both [2 * len(digest)]byte
 	copy(both[copy(both[:], digest[:]):], m[:])

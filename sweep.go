@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// sweepBatch bounds what one transaction of the sweep does.
+// Bounds of one transaction of the sweep.
 const (
 	sweepBatch  = 64   // accounts
 	replayBatch = 1000 // replays dropped
 )
 
-// sweep writes down what has become due by itself: points that expired or
-// became available, days that left a tier's window (contract §8). Balances
-// are right without it; it lets the ledger follow. It also drops replays that
-// are too old to be asked for. While an import is under way, or the clock is unsafe, it waits.
+// sweep writes down what has become due by itself: points that expired or became
+// available, days that left a tier's window (contract §8). Balances are right
+// without it; it brings the ledger up to date. It also drops replays that are too
+// old to be asked for. While an import is under way or the clock is unsafe, it waits.
 func (e *engine) sweep(ctx context.Context) error {
 	return unlessUnsafe(e.sweepBy(ctx, e.clock.forWriting))
 }
 
-// sweepBy asks for the moment before each transaction, since the clock may have become
-// wrong meanwhile.
+// sweepBy is sweep with the given source of moments. It asks for one before each
+// transaction, since the clock may have become wrong meanwhile.
 func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) error {
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil
@@ -84,10 +84,10 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 	}
 }
 
-// A dueAccount is one entry of what is due.
+// A dueAccount is one entry of the table of due accounts.
 type dueAccount struct {
 	key      key
-	org      uint32 // 0: the key is none of ours
+	org      uint32 // 0 if the key is malformed
 	customer id
 	program  uint32
 }
@@ -116,9 +116,9 @@ func dueAccounts(tx Tx, now instant, limit int) ([]dueAccount, error) {
 }
 
 // settleAll brings accounts up to now. It returns the keys of strays: entries of an
-// organization, customer or program that there is not. They are removed like the
-// others, since they say nothing that is not told elsewhere; else each sweep would
-// come upon them again before all that is due later.
+// organization, customer or program that does not exist. Strays are removed like the
+// others, since they hold nothing that is not kept elsewhere; if they stayed, each
+// sweep would meet them again first.
 func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (strays []string, err error) {
 	organizations, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
@@ -126,7 +126,7 @@ func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (stray
 	}
 	txns := map[uint32]*txn{}
 	for _, d := range list {
-		if err := tx.Delete(d.key); err != nil { // also one that no account has would be gone
+		if err := tx.Delete(d.key); err != nil { // also if the account is due at another moment
 			return nil, err
 		}
 		known := d.org > 0 && uint64(d.org) <= organizations
@@ -158,8 +158,8 @@ func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (stray
 	return strays, nil
 }
 
-// settleDue brings an account up to now, and reports whether there is its customer
-// and its program.
+// settleDue brings an account up to now, and reports whether its customer and its
+// program exist.
 func (t *txn) settleDue(d dueAccount) (known bool, err error) {
 	p := t.cfg.programNumber(d.program)
 	c, err := t.customerByID(d.customer)
@@ -170,7 +170,7 @@ func (t *txn) settleDue(d dueAccount) (known bool, err error) {
 	return true, err
 }
 
-// imports are those under way, and until when the sweep waits for the next
+// imports are the imports under way, and until when the sweep waits for the next
 // batch of each.
 type imports struct {
 	mu    sync.Mutex
@@ -192,7 +192,7 @@ func (i *imports) end(name string) {
 	delete(i.until, name)
 }
 
-// underWay tells whether any import's next batch is awaited.
+// underWay reports whether the next batch of any import is awaited.
 func (i *imports) underWay(now instant) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
