@@ -8,9 +8,9 @@ import (
 	"sello/internal/ordered"
 )
 
-// An overlay is a Tx over another one, its base, whose writes stay in memory.
-// An overlay that is dropped has changed nothing: so a rule can run for its
-// result alone, even inside a View.
+// An overlay is a Tx on top of another one, its base. Its writes stay in memory.
+// Dropping an overlay changes nothing, so a rule can run for its result alone,
+// even inside a View.
 //
 // The base must not change under a key or range that the overlay reads.
 type overlay struct {
@@ -18,8 +18,8 @@ type overlay struct {
 	writes map[string][]byte // what each key was last set to; nil: deleted
 	size   int               // bytes of keys and values written, repeats included
 
-	runs  [][]string // keys of writes, each run in order, but for those written since the last scan
-	fresh []string   // these, in any order
+	runs  [][]string // keys of writes in sorted runs, except fresh
+	fresh []string   // keys first written since the last scan, in any order
 
 	remembers bool     // since remember was called
 	before    []before // what was there before each write since then
@@ -49,7 +49,7 @@ func (o *overlay) Put(key, value []byte) error {
 
 func (o *overlay) Delete(key []byte) error { return o.write(key, nil) }
 
-// write keeps value, which is nil for a deletion.
+// write sets key to value, which it keeps; nil deletes the key.
 func (o *overlay) write(key, value []byte) error {
 	if err := ordered.CheckKey(key); err != nil {
 		return err
@@ -112,12 +112,12 @@ func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	}
 }
 
-// keys returns the keys in [lo, hi) that were written, in order. The slice is
-// not changed by later writes, nor by the caller.
+// keys returns the written keys in [lo, hi), sorted. Later writes do not change
+// the slice, and the caller must not.
 //
-// Each scan makes a run of the keys that were written since the one before;
-// a run that is not half as long as the one before it is merged into that, so
-// that there are few of them, and a key is moved a few times only.
+// Each call sorts the keys that are new since the last one into a run. A run more
+// than half as long as the one before it is merged into that one. So runs are few,
+// and a key is moved only a few times.
 func (o *overlay) keys(lo, hi []byte) []string {
 	if len(o.fresh) > 0 {
 		slices.Sort(o.fresh)
@@ -140,9 +140,8 @@ func (o *overlay) keys(lo, hi []byte) []string {
 	return found
 }
 
-// An absorber is a Tx that takes over at once what was written to an overlay,
-// whose base it is; the overlay is not used any more. It reports false if it
-// cannot.
+// An absorber is a Tx that can take over all writes of an overlay on top of it at
+// once. The overlay is not used afterwards. absorb reports whether it took them.
 type absorber interface{ absorb(p *overlay) bool }
 
 func (o *overlay) absorb(p *overlay) bool {
@@ -160,7 +159,7 @@ func (o *overlay) absorb(p *overlay) bool {
 	return true
 }
 
-// flush writes to tx what was written to o, in the order of the keys.
+// flush writes o's writes to tx, in key order.
 func (o *overlay) flush(tx Tx) error {
 	if base, ok := tx.(absorber); ok && o.base == tx && base.absorb(o) {
 		return nil
@@ -179,7 +178,7 @@ func (o *overlay) flush(tx Tx) error {
 	return nil
 }
 
-// changes lists what was written, in the order of the keys.
+// changes lists o's writes, in key order.
 func (o *overlay) changes() []ordered.Change {
 	list := make([]ordered.Change, 0, len(o.writes))
 	for key, value := range o.writes {

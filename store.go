@@ -21,12 +21,12 @@ import (
 //     exception: errUnavailable says that the outcome is unknown or that the
 //     store cannot write now. The caller may try again with the same
 //     idempotency key; it must not report "not applied".
-//   - An error or a panic in fn leaves no trace of it. The panic reaches the
-//     caller of Update or View.
+//   - If fn returns an error or panics, none of its writes are stored. The
+//     panic reaches the caller of Update or View.
 //   - An Update function may run more than once, and on another goroutine
 //     than its caller's. It touches nothing but its Tx and returns its result
 //     through the helper update, never by assigning to captured variables.
-//     Times and ids are made before and passed in.
+//     Times and ids are made beforehand and passed in.
 //   - ctx ends the wait for a turn, not a transaction that has begun.
 //   - View and Update must not be called from inside one another.
 type Store interface {
@@ -41,8 +41,8 @@ type Store interface {
 // A Tx is one transaction. It is used by one goroutine, and only until the
 // function it was given to returns.
 //
-// Keys are 1 to maxKey bytes, values 0 to maxValue bytes; neither is kept or
-// changed by the callee after a call returns. Slices that Get and Scan hand
+// Keys are 1 to maxKey bytes, values 0 to maxValue bytes; the callee neither
+// keeps nor changes them after a call returns. Slices that Get and Scan hand
 // out live until the transaction ends and must not be changed.
 // A transaction sees its own writes.
 type Tx interface {
@@ -55,22 +55,22 @@ type Tx interface {
 	Delete(key []byte) error
 
 	// Scan yields the entries with lo <= key < hi in bytewise order, or in
-	// the opposite one. An empty hi means no upper end. It yields a non-nil
-	// error at most once, as the last thing. The loop body writes nothing
-	// inside the range. Inside Update the caller bounds the scan.
+	// reverse. An empty hi means no upper end. It yields a non-nil error at
+	// most once, as the last thing. The loop body must not write inside the
+	// range. Inside Update the caller bounds the scan.
 	Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error]
 }
 
-// A sharedTx is the Tx of a View that can be read by several goroutines at
-// once. A backend need not have it: then one goroutine reads (see shares).
+// A sharedTx is the Tx of a View that several goroutines can read at once.
+// A backend need not support it: then one goroutine reads (see shares).
 type sharedTx interface {
-	// share returns another Tx of the same state, for another goroutine; nil
-	// if there is none. It is good for as long as the first one is.
+	// share returns another Tx of the same state, for another goroutine, or
+	// nil if there is none. It is valid as long as the first one.
 	share() Tx
 }
 
-// shares returns up to n Tx of one state, tx the first, each for a goroutine of
-// its own: tx alone where there are no others.
+// shares returns up to n Tx of one state, each for its own goroutine. The first
+// is tx itself; the others are there only if the backend can share.
 func shares(tx Tx, n int) []Tx {
 	list := []Tx{tx}
 	for shared, ok := tx.(sharedTx); ok && len(list) < n; {
@@ -83,12 +83,12 @@ func shares(tx Tx, n int) []Tx {
 	return list
 }
 
-// A checkedTx is the Tx of a View of something that can be damaged.
+// A checkedTx is the Tx of a View on a backend that can check its file for damage.
 type checkedTx interface {
-	// checkFile looks at all that is stored, on up to so many goroutines. It
-	// returns a Tx of the same state for who reads all of it once more: it need
-	// not look at that again, and holds no more of the file in memory than is
-	// being read.
+	// checkFile checks every page of the file, on up to workers goroutines. It
+	// returns a Tx of the same state for reading everything once more. That Tx
+	// does not verify checksums again, and holds no more of the file in memory
+	// than is being read.
 	checkFile(ctx context.Context, workers int) (Tx, error)
 }
 
@@ -101,7 +101,7 @@ const (
 	maxValue = ordered.MaxValue
 )
 
-// Errors of a Store, by the moment they occur.
+// Errors of a Store, grouped by when they occur.
 var (
 	// From any call.
 	errClosed = errors.New("store: closed")
@@ -110,25 +110,25 @@ var (
 	// whether the commit was stored. Answered with 503 and Retry-After.
 	errUnavailable = errors.New("store: unavailable")
 
-	// The errUnavailable of a store that is too busy: it does take writes.
+	// The errUnavailable of a full write queue: the store itself takes writes.
 	errBusy = fmt.Errorf("%w", errUnavailable)
 
 	// From Tx calls.
 	errReadOnly = errors.New("store: write in a read-only transaction")
 	errSize     = ordered.ErrSize
 
-	// From View and Update whose functions return an error of Get or Scan: a stored
-	// value does not carry its checksum, or the way to it is damaged.
+	// From View and Update, when fn returns an error of Get or Scan: a stored value
+	// does not match its checksum, or a page on the way to it is damaged.
 	errCorrupt error = damagedError("store: damaged value")
 )
 
-// A damagedError says that what is stored is not what was written. The store may find
-// that, or whoever reads a record. The store puts its file's name before it.
+// A damagedError reports that stored bytes are not those that were written. It comes
+// from the store or from decoding a record. The store puts its file's name before it.
 type damagedError string
 
 func (e damagedError) Error() string { return string(e) }
 
-// saysDamaged reports whether there is a damagedError in err.
+// saysDamaged reports whether err wraps a damagedError.
 func saysDamaged(err error) bool {
 	_, ok := errors.AsType[damagedError](err)
 	return ok
@@ -145,13 +145,13 @@ func update[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, err
 	return carry(ctx, s.Update, fn)
 }
 
-// A longViewer is a Store that is told of a View that takes long. It may begin
-// later, and keeps less in memory meanwhile than a View does.
+// A longViewer is a Store with a View for functions that take long. ViewLong may
+// begin later than View would, and keeps less in memory while it runs.
 type longViewer interface {
 	ViewLong(ctx context.Context, fn func(Tx) error) error
 }
 
-// longView is the ViewLong of a store, or its View if it has none.
+// longView returns the ViewLong of a store, or its View if it has none.
 func longView(s Store) func(context.Context, func(Tx) error) error {
 	if l, ok := s.(longViewer); ok {
 		return l.ViewLong

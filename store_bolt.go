@@ -10,15 +10,15 @@ import (
 )
 
 // A boltStore is a Store in one bbolt file with a journal: a disk.File behind a
-// write queue. It says in the words of the seam what went wrong there.
+// write queue. It returns the file's errors as those of Store.
 type boltStore struct {
 	file   *disk.File
 	queue  *writeQueue
 	closed chan struct{}
 }
 
-// openBolt opens the store in the file at path. It makes the file if there
-// is none. Its errors are those of disk.Open.
+// openBolt opens the store in the file at path and creates the file if there is
+// none. Its errors are those of disk.Open, as seamError returns them.
 func openBolt(path string, opts disk.Options) (*boltStore, error) {
 	file, err := disk.Open(path, opts)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.named(s.queue.update(ctx, fn))
 }
 
-// named is an error of a transaction as that of a Store. It names the file if what
-// is in it is damaged.
+// named returns an error of a transaction as one of Store. It names the file if
+// the error says that the file is damaged.
 func (s *boltStore) named(err error) error {
 	if err = seamError(err); saysDamaged(err) {
 		return fmt.Errorf("%s: %w", s.file.Path(), err)
@@ -60,10 +60,10 @@ func (s *boltStore) named(err error) error {
 	return err
 }
 
-// Close brings the journal into the file, which is then whole alone.
+// Close writes the journal's changes into the file, which is then complete without it.
 func (s *boltStore) Close() error { return s.close(s.file.Close) }
 
-// leave closes the file as it is: what was not written to it is not.
+// leave closes the file as it is: changes that are only in the journal stay there.
 func (s *boltStore) leave() error { return s.close(s.file.Leave) }
 
 func (s *boltStore) close(file func() error) error {
@@ -74,9 +74,9 @@ func (s *boltStore) close(file func() error) error {
 	return seamError(file())
 }
 
-// Failed yields one error when the store can no longer say what is on disk (see
-// disk.File.Failed). From then on every Update returns errUnavailable. The process
-// reports the error and exits, without Close.
+// Failed returns a channel that gets one error when the store no longer knows what is
+// on disk (see disk.File.Failed). From then on every Update returns errUnavailable.
+// The process reports the error and exits without calling Close.
 func (s *boltStore) Failed() <-chan error { return s.queue.failed }
 
 // begin is called on the goroutine of the queue's writer.
@@ -88,7 +88,7 @@ func (s *boltStore) begin() (batch, error) {
 	return boltBatch{boltTx{state}, s.file}, nil
 }
 
-// A boltTx is a Tx that reads a state.
+// A boltTx is a read-only Tx of one snapshot.
 type boltTx struct{ *disk.Snapshot }
 
 func (boltTx) Put(key, value []byte) error { return errReadOnly }
@@ -101,7 +101,7 @@ func (t boltTx) checkFile(ctx context.Context, workers int) (Tx, error) {
 	return boltTx{checked}, err
 }
 
-// A boltBatch begins from the state that was committed last.
+// A boltBatch begins from the last committed state.
 type boltBatch struct {
 	boltTx
 	file *disk.File
@@ -114,14 +114,14 @@ func (b boltBatch) commit(changes []ordered.Change) error {
 
 func (b boltBatch) rollback() { b.Release() }
 
-// A backendError is an error of the seam with its cause, which it says alone.
+// A backendError is an error of Store with its cause. Its text is the cause's alone.
 type backendError struct{ is, cause error }
 
 func (e *backendError) Error() string   { return e.cause.Error() }
 func (e *backendError) Unwrap() []error { return []error{e.is, e.cause} }
 
-// seamError is an error of a disk.File as one of a Store. The function of a transaction
-// may return either.
+// seamError returns an error of a disk.File as one of Store. It leaves errors of Store
+// as they are: the function of a transaction may return either.
 func seamError(err error) error {
 	if err == nil {
 		return nil

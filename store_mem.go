@@ -15,7 +15,7 @@ import (
 // A commit copies the whole map, so it is for thousands of keys, not millions.
 type memStore struct {
 	queue *writeQueue
-	state atomic.Pointer[memTx] // what was committed last
+	state atomic.Pointer[memTx] // the last committed state
 	views sync.RWMutex          // read-locked by each View, locked by Close
 	gone  bool
 }
@@ -102,7 +102,7 @@ func (t memTx) find(key []byte) (int, bool) {
 	})
 }
 
-// A memBatch is a committed state that can be followed by another one.
+// A memBatch is a committed state from which a commit makes the next one.
 type memBatch struct {
 	memTx
 	store *memStore

@@ -13,46 +13,46 @@ import (
 	"sello/internal/ordered"
 )
 
-// Bounds of a writeQueue. The last two end a batch, which may pass maxBatchBytes
-// by what its last function writes.
+// Bounds of a writeQueue. A batch ends at maxBatchCalls or maxBatchBytes; its last
+// function may write past maxBatchBytes.
 const (
-	defaultWaiting = 1024      // updates that wait, where the store's options say nothing
-	enoughCalls    = 16        // are stored at once if nothing is being stored, while the rest are run
+	defaultWaiting = 1024      // updates that may wait
+	enoughCalls    = 16        // a group this large goes to an idle storer even while updates wait
 	enoughBytes    = 256 << 10 // the same
 	maxBatchCalls  = 1024
 	maxBatchBytes  = 8 << 20
 )
 
 // A batch is what one group commit of a backend begins from. It ends with one
-// call of commit, or of rollback where there is nothing to store.
+// call of commit, or of rollback to store nothing.
 //
 // When begin or commit returns an error that wraps errUnavailable, nothing was
-// stored and a later batch may do better: the disk is full. After any other
-// error the outcome is unknown.
+// stored and a later batch may succeed: the disk is full, for example. After any
+// other error the outcome is unknown.
 type batch interface {
-	Tx                                     // the state that was committed last, or a later one
+	Tx                                     // the last committed state, or a later one
 	commit(changes []ordered.Change) error // nil: they are durable, and part of the state from now on
 	rollback()
 }
 
-// A writeQueue is the Update of a backend. One goroutine, the writer, takes
-// every update that waits and runs the functions one after another into a
-// group, each on an overlay of what those before it wrote. Another, the storer,
-// commits a group at once and answers its updates. While it does, the writer
-// fills the next group, on top of what is being stored: nothing waits for
-// company, a group is what arrived while the one before it was committed.
+// A writeQueue implements Update for a backend. One goroutine, the writer, takes
+// every waiting update and runs the functions one after another into a group,
+// each on an overlay of what the earlier ones wrote. Another, the storer,
+// commits a whole group and answers its updates. Meanwhile the writer fills the
+// next group, on top of the one being stored. No update waits for others to
+// come: a group is what arrived while the one before it was committed.
 //
-// A function that fails or panics leaves the others alone, and is answered
+// A function that fails or panics does not affect the others. It is answered
 // after the commit like them: it may have failed because of what they wrote.
-// When a commit fails, so does the group that was filled meanwhile, but no update
-// made after an answer has told of the failure.
+// When a commit fails, the group filled meanwhile fails too. An update made by a
+// caller that has seen the failure is never in that group.
 //
-// After an error of the backend that leaves the outcome unknown the queue is
-// broken: it answers errUnavailable for good and reports on failed.
+// After a backend error that leaves the outcome unknown the queue is broken: it
+// answers every update with errUnavailable and sends the error on failed.
 type writeQueue struct {
 	begin func() (batch, error) // called by the writer only
 
-	mu      sync.RWMutex // held to send on waiting, locked to close it
+	mu      sync.RWMutex // read-locked to send on waiting, locked to close it
 	closed  bool
 	waiting chan *call
 	done    chan struct{} // closed when the writer has ended
@@ -60,7 +60,7 @@ type writeQueue struct {
 	// The writer's own.
 	open    *group // being filled; nil: none
 	storing *group // with the storer; nil: none
-	closing bool   // nothing waits any more, and nothing will
+	closing bool   // waiting is closed and empty
 
 	groups   chan *group // to the storer
 	outcomes chan error  // from it: one for each group
@@ -76,11 +76,11 @@ var errFailed = fmt.Errorf("%w: the store has failed", errUnavailable)
 type group struct {
 	batch  batch
 	calls  []*call
-	writes *overlay    // what those that succeeded wrote
-	failed atomic.Bool // before an answer tells
+	writes *overlay    // what the functions that succeeded wrote
+	failed atomic.Bool // whether the commit failed; set before the first answer
 }
 
-// enough tells whether to store the group while others wait.
+// enough reports whether to store the group even while updates wait.
 func (g *group) enough() bool {
 	return len(g.calls) >= enoughCalls || g.writes.size >= enoughBytes
 }
@@ -89,7 +89,7 @@ func (g *group) full() bool {
 	return len(g.calls) >= maxBatchCalls || g.writes.size >= maxBatchBytes
 }
 
-// answer tells the callers the outcome.
+// answer gives the callers the outcome.
 func (g *group) answer(err error) {
 	g.failed.Store(err != nil)
 	for _, c := range g.calls {
@@ -116,7 +116,7 @@ func newWriteQueue(begin func() (batch, error), limit int) *writeQueue {
 	return q
 }
 
-// update is Store.Update.
+// update implements Store.Update.
 func (q *writeQueue) update(ctx context.Context, fn func(Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (q *writeQueue) enqueue(c *call) error {
 	}
 }
 
-// close refuses new updates and returns when those that wait are answered.
+// close refuses new updates and returns when all waiting ones are answered.
 func (q *writeQueue) close() error {
 	q.mu.Lock()
 	if q.closed {
@@ -170,7 +170,7 @@ func (q *writeQueue) close() error {
 	return nil
 }
 
-// fail breaks the queue because of err. Only the first call does something.
+// fail breaks the queue because of err. Only the first call has an effect.
 func (q *writeQueue) fail(err error) {
 	if q.broken.CompareAndSwap(false, true) {
 		q.failed <- err
@@ -202,8 +202,8 @@ func (q *writeQueue) serve() {
 	ended = true
 }
 
-// takeWaiting runs one update that waits. It reports false if there is none or
-// the group is full.
+// takeWaiting runs one waiting update. It returns false if there is none or the
+// group is full.
 func (q *writeQueue) takeWaiting() bool {
 	if q.closing || q.open != nil && q.open.full() {
 		return false
@@ -217,7 +217,7 @@ func (q *writeQueue) takeWaiting() bool {
 	}
 }
 
-// wait waits for another update or for the outcome of what is being stored.
+// wait waits for another update or for the outcome of the group being stored.
 func (q *writeQueue) wait() {
 	waiting := q.waiting
 	if q.closing || q.open != nil && q.open.full() {
@@ -231,7 +231,7 @@ func (q *writeQueue) wait() {
 	}
 }
 
-// settle ends the storing of a group. If it failed, so does the one on top of it.
+// settle ends the storing of a group. If that failed, the open group on top of it fails too.
 func (q *writeQueue) settle(err error) {
 	q.storing = nil
 	if err != nil && q.open != nil {
@@ -241,8 +241,8 @@ func (q *writeQueue) settle(err error) {
 	}
 }
 
-// take runs an update in the group that is open, or says that there will be no
-// more of them.
+// take runs an update in the open group. If ok is false, waiting is closed and no
+// update will come.
 func (q *writeQueue) take(c *call, ok bool) {
 	if !ok {
 		q.closing = true
@@ -251,7 +251,7 @@ func (q *writeQueue) take(c *call, ok bool) {
 	if !c.claim() {
 		return
 	}
-	if q.storing != nil && q.storing.failed.Load() { // one of its callers, who know, may have made this update
+	if q.storing != nil && q.storing.failed.Load() { // this caller may have seen that failure
 		q.settle(<-q.outcomes)
 	}
 	if q.open == nil {
@@ -267,12 +267,12 @@ func (q *writeQueue) take(c *call, ok bool) {
 	if c.run(own) {
 		g.writes.absorb(own)
 	}
-	if time.Since(began) > longTurn { // many such in a row would keep small requests waiting
+	if time.Since(began) > longTurn { // many of these in a row would delay small requests
 		runtime.Gosched()
 	}
 }
 
-// openGroup begins a group on top of what is being stored.
+// openGroup begins a group on top of the one being stored, if any.
 func (q *writeQueue) openGroup() error {
 	if q.broken.Load() {
 		return errFailed
@@ -290,9 +290,9 @@ func (q *writeQueue) openGroup() error {
 	return nil
 }
 
-// handOver has the open group stored. One of a single update is stored at
-// once if no other waits, since to wake the storer takes longer than to go
-// without the updates that might come meanwhile.
+// handOver has the open group stored. If it is a single update and no other
+// waits, the writer stores it itself: waking the storer takes longer than is saved
+// by running other updates meanwhile.
 func (q *writeQueue) handOver() {
 	g := q.open
 	q.open = nil
@@ -326,7 +326,7 @@ func (q *writeQueue) commit(g *group) error {
 	return q.judge(g.batch.commit(g.writes.changes()))
 }
 
-// judge breaks the queue if an error of the backend leaves the outcome unknown.
+// judge breaks the queue if a backend error leaves the outcome unknown.
 func (q *writeQueue) judge(err error) error {
 	if err != nil && !errors.Is(err, errUnavailable) {
 		q.fail(err)
@@ -336,7 +336,7 @@ func (q *writeQueue) judge(err error) error {
 }
 
 // A call is one Update on its way through the queue. The fields without a
-// comment are the writer's until done is closed.
+// comment belong to the writer until done is closed.
 type call struct {
 	fn       func(Tx) error
 	claimed  atomic.Bool // by the writer, or by a caller that gave up
@@ -345,7 +345,7 @@ type call struct {
 	panicked *fnPanic
 }
 
-// claim reports whether the call was still waiting. It is no more.
+// claim claims the call and reports whether nobody had claimed it before.
 func (c *call) claim() bool { return c.claimed.CompareAndSwap(false, true) }
 
 // run runs the function and reports whether it succeeded.
