@@ -7,10 +7,10 @@ import (
 
 // Records that are written often are kept in a compact form: fields in a
 // fixed order, without names. Whole numbers are varints (zig-zag where they
-// may be negative), texts are a length and UTF-8, ids are 16 bytes, after a
-// byte that says whether there is one where there may be none; a list is its
-// length and its elements. A record begins with a byte that tells its
-// version, so that a later sello can read what an earlier one wrote.
+// may be negative). Texts are a length and UTF-8. Ids are 16 bytes; an optional
+// id follows a byte that says whether it is there. A list is its length and its
+// elements. A record begins with a byte for its version, so that a later sello
+// can read what an earlier one wrote.
 
 // A writer appends fields to a record.
 type writer struct{ b []byte }
@@ -47,9 +47,9 @@ func (w *writer) uints(v []uint64) {
 var errRecord error = damagedError("a stored record cannot be read")
 
 // A reader takes fields off a record in the order they were written. After
-// a fault every field is zero and err is set; the caller looks once, at the
-// end. Texts are copied, so that they outlive the transaction: all of a record
-// at once, with what lies between them.
+// a fault every field is zero and err is set; the caller checks it once, at the
+// end. Texts outlive the transaction: the first text copies the rest of the
+// record, and each text is a part of that copy.
 type reader struct {
 	b     []byte
 	err   error
@@ -140,7 +140,7 @@ func (r *reader) len() int {
 
 func (r *reader) uints() []uint64 { return r.uintsInto(nil) }
 
-// uintsInto is uints that uses room if there is enough.
+// uintsInto is uints that reuses room if it is large enough.
 func (r *reader) uintsInto(room []uint64) []uint64 {
 	n := r.len()
 	if n == 0 {
@@ -161,14 +161,14 @@ func (r *reader) done() error {
 	return r.err
 }
 
-// A record is something kept in compact form.
+// A record is a value kept in compact form.
 type record[T any] interface {
 	*T
 	encode(*writer)
 	decode(*reader)
 }
 
-// recordReader reads what follows a record's version.
+// recordReader checks a record's version and returns a reader of the rest.
 func recordReader(value []byte) (reader, error) {
 	r := reader{b: value}
 	if r.byte() != recordVersion {

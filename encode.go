@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// encode writes a response's body: JSON as it reads best, with a line end.
+// encode returns a response's body: JSON without HTML escapes, with a newline at its end.
 func encode(v any) ([]byte, error) {
 	if a, ok := v.(jsonAppender); ok {
 		return append(a.appendJSON(make([]byte, 0, 640)), '\n'), nil
@@ -18,8 +18,8 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A jsonAppender appends to b what encode would write for it by reflection,
-// byte for byte. The answers that are asked for most do.
+// A jsonAppender appends its own JSON to b, byte for byte what encode would write
+// for it by reflection. The most frequent answers implement it.
 type jsonAppender interface {
 	appendJSON(b []byte) []byte
 }
@@ -53,8 +53,8 @@ func appendJSONText(b []byte, s *string) []byte {
 	return appendJSONString(b, *s)
 }
 
-// appendJSONString quotes a text as encoding/json does, which itself takes
-// care of those with anything to escape.
+// appendJSONString quotes a text as encoding/json does. A text with anything to
+// escape is left to encoding/json itself.
 func appendJSONString(b []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]

@@ -10,7 +10,7 @@ import (
 
 // What sello keeps, as keys of the store. Numbers in keys are fixed width,
 // most significant byte first, so that bytewise order is numeric order.
-// Sequences count from 1 without holes: the last one given is the total, and
+// Sequences count from 1 without holes: the last number given is the total, and
 // any page of a list is one seek.
 //
 // What belongs to one customer lies together under `c org cust`, so that a
@@ -66,19 +66,19 @@ const (
 	manyTables
 )
 
-// A trait is something that is to be known of a table beside its keys.
+// A trait is a property that a table has besides its keys.
 type trait uint8
 
 const (
-	primary trait = 1 << iota // lost means lost; the other tables follow from primary ones, and are written with them
-	dense                     // grows at the end of each organization's part alone, or nearly so
-	setting                   // of its letter, all are settings, which are kept between requests (cache.go)
+	primary trait = 1 << iota // cannot be rebuilt; every other table follows from primary ones and is written with them
+	dense                     // grows only at the end of each organization's part, or nearly so
+	setting                   // all tables of its letter are settings, which cache.go keeps between requests
 )
 
-// tables declares every table: the shape of its keys, whose parts are those of
-// keyWidths; its name, with which its row in docs/file-format.md begins; its
-// traits. Where a shape says org, the part of a key is that organization, but for
-// identities, which are looked up across organizations.
+// tables declares every table: the shape of its keys, with parts as in keyWidths;
+// its name, with which its row in docs/file-format.md begins; its traits. A key
+// whose shape says org belongs to that organization's part. Identities are the
+// exception: they are looked up across organizations.
 var tables = [manyTables]struct {
 	shape  string
 	name   string
@@ -94,14 +94,14 @@ var tables = [manyTables]struct {
 	tableProfiles:        {"c org cust 0", "customer", primary},
 	tableAccounts:        {"c org cust 1 prog", "account", 0},                              // balance, pending, lifetime, lots while they are few, chain of movements
 	tableLots:            {"c org cust 2 prog expiry seq", "available lot", 0},             // where the account has many; seq is its credit's
-	tablePending:         {"c org cust 3 prog from seq", "pending lot", 0},                 // the same, until from
-	tableExpiring:        {"c org cust 4 prog expiry", "sum of the available lots", 0},     // of that expiry, where the account has many
+	tablePending:         {"c org cust 3 prog from seq", "pending lot", 0},                 // where the account has many; available at from; seq is its credit's
+	tableExpiring:        {"c org cust 4 prog expiry", "sum of the available lots", 0},     // of the lots with that expiry, where the account has many
 	tableBases:           {"c org cust 5 prog day", "day of a rolling tier window", 0},     // earned, spent and purchases while a rolling window holds it, where the account has many
-	tableRuleUses:        {"c org cust 6 prog day rule", "use of a rule", 0},               // by its key, by a customer on a day; only of late
+	tableRuleUses:        {"c org cust 6 prog day rule", "use of a rule", 0},               // how often a customer used it on a recent day
 	tableRewardUses:      {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
 	tableIdentities:      {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
 	tableMovements:       {"m org seq", "movement", primary | dense},
-	tableDue:             {"d due org cust prog", "due account", 0}, // nothing; the account changes by itself at due
+	tableDue:             {"d due org cust prog", "due account", 0}, // empty; the account changes by itself at due
 	tableSales:           {"t org seq", "sale", primary | dense},
 	tableRedemptions:     {"r org seq", "redemption", primary | dense},
 	tableRewardCounts:    {"s org reward", "redemptions of a reward", 0},       // cancelled ones not counted
@@ -116,20 +116,20 @@ var tables = [manyTables]struct {
 	tableSalesByID:       {"T org id", "sale by id", 0},                        // seq
 	tableRedemptionsByID: {"R org id", "redemption by id", 0},                  // seq
 	tableCodes:           {"w org code", "redemption by code", 0},              // seq
-	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},      // nothing
+	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},      // empty
 	tableIndexed:         {"g org", "size of the search index", 0},             // how many customers are in it
 	tableSearch:          {"g org block gram", "search index", 0},              // where in the texts of the block's customers the gram occurs (grams.go)
 	tableSalesByTime:     {"h org time seq", "sale by time", dense},            // its kind, 'p' or 'r', and its customer's number (4)
 	tableSlots:           {"e org level slot", "slot of time", 0},              // how many purchases and returns were in it (salelog.go)
 	tableSaleLog:         {"j org part block", "log of sales", dense},          // their customers and moments, in blocks (salelog.go)
-	tableTotals:          {"f org part end [block]", "totals of sales", 0},     // how many customers had among the first so many (salelog.go)
+	tableTotals:          {"f org part end [block]", "totals of sales", 0},     // each customer's number of sales up to end, at the end of a chapter (salelog.go)
 	tableTallies:         {"y org prog day", "tally of a day", 0},              // stats.go
-	tableActive:          {"z org prog span day block", "active customers", 0}, // who bought on the day or in the month (stats.go)
+	tableActive:          {"z org prog span day block", "active customers", 0}, // customers who bought on the day or in the month (stats.go)
 	tableTiers:           {"b org prog tier", "customers in a tier", 0},        // how many (stats.go)
 }
 
-// keyWidths are how many bytes the parts of keys have; text, which has none, ends
-// with the key or before a zero. A part in brackets may be missing.
+// keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
+// with the key or before a zero byte. A part in brackets may be missing.
 var keyWidths = map[string]int{
 	"kind": 1, "level": 1, "part": 1, "span": 1,
 	"block": 4, "day": 4, "org": 4, "prog": 4,
@@ -146,7 +146,7 @@ type keyPart struct {
 	optional bool
 }
 
-// keyParts are what the shapes say.
+// keyParts are the shapes of tables, parsed.
 var keyParts = func() (all [manyTables][]keyPart) {
 	for t, declared := range tables {
 		for i, word := range strings.Fields(declared.shape) {
@@ -172,7 +172,7 @@ var keyParts = func() (all [manyTables][]keyPart) {
 	return all
 }()
 
-// lettersOf are the letters of the tables that have a trait.
+// lettersOf returns the letters of the tables that have a trait.
 func lettersOf(of trait) (letters string) {
 	for _, declared := range tables {
 		if letter := declared.shape[:1]; declared.traits&of != 0 && !strings.Contains(letters, letter) {
@@ -185,7 +185,7 @@ func lettersOf(of trait) (letters string) {
 // denseTables is for disk.Options.
 var denseTables = lettersOf(dense)
 
-// fixed is what all keys of the table begin with.
+// fixed returns the bytes that all keys of the table begin with.
 func (t table) fixed() (k key) {
 	for _, p := range keyParts[t] {
 		if p.name != "" {
@@ -196,8 +196,8 @@ func (t table) fixed() (k key) {
 	return k
 }
 
-// org is where the organization's number is in keys of the table: so many bytes
-// after their begin, or before their end where that is negative; 0: nowhere.
+// org returns the offset of the organization's number in keys of the table. A negative
+// offset counts from the end of the key; 0 means that the keys have no such number.
 func (t table) org() (at int) {
 	for i, p := range keyParts[t] {
 		switch {
@@ -211,8 +211,8 @@ func (t table) org() (at int) {
 	return 0
 }
 
-// in is what keys of the table begin with in an organization, whose number follows
-// their letter.
+// in returns what the table's keys in an organization begin with. The table is one
+// whose letter is followed by org.
 func (t table) in(org uint32) key {
 	k := orgKey(keyParts[t][0].fixed, org)
 	if p := keyParts[t]; len(p) > 2 && p[2].name == "" {
@@ -240,7 +240,7 @@ func (t table) has(k []byte) bool {
 	return len(k) == 0
 }
 
-// tableOf finds the table that a key belongs to.
+// tableOf returns the table that a key belongs to.
 func tableOf(k []byte) (table, bool) {
 	for t := range manyTables {
 		if t.has(k) {
@@ -258,13 +258,13 @@ func orgKey(table byte, org uint32) key { return newKey(table).u32(org) }
 func (k key) byte(v byte) key           { return append(k, v) }
 func (k key) u32(v uint32) key          { return binary.BigEndian.AppendUint32(k, v) }
 func (k key) u64(v uint64) key          { return binary.BigEndian.AppendUint64(k, v) }
-func (k key) instant(v instant) key     { return k.u64(uint64(v) ^ 1<<63) } // keeps the order of negative ones
+func (k key) instant(v instant) key     { return k.u64(uint64(v) ^ 1<<63) } // so that negative ones sort first
 func (k key) day(v day) key             { return k.u32(uint32(v) ^ 1<<31) }
 func (k key) id(v id) key               { return append(k, v[:]...) }
 func (k key) text(v string) key         { return append(k, v...) }
 
-// after is the end of the range of all keys that begin with k: the least key
-// above them all.
+// after returns the end of the range of all keys that begin with k: the least key
+// above them all. nil means that there is none.
 func (k key) after() []byte {
 	end := append(key(nil), k...)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -286,10 +286,10 @@ type recordError struct {
 	err error
 }
 
-// unreadable is errRecord for the record at k.
+// unreadable returns errRecord for the record at k.
 func unreadable(k []byte) error { return atKey(k, errRecord) }
 
-// atKey names the record at k, if there is an error, which came of reading it.
+// atKey adds the key k to an error of reading its record. nil stays nil.
 func atKey(k []byte, err error) error {
 	if err == nil {
 		return nil
@@ -307,8 +307,8 @@ func (e *recordError) Error() string {
 	return fmt.Sprintf("%v: %s %s", e.err, tables[t].name, t.inHex(e.key))
 }
 
-// inHex is a key of the table as errors show it: without text, which clients may
-// have sent.
+// inHex returns a key of the table as errors show it. It ends before any text,
+// which clients may have sent.
 func (t table) inHex(k []byte) string {
 	n := 0
 	for _, p := range keyParts[t] {
@@ -373,26 +373,26 @@ const (
 	partRewardUse
 )
 
-// counters are the last numbers given in each sequence of an organization,
-// and so the totals; and the latest moment that a write of it carries (latest.go).
+// counters hold the last number given in each sequence of an organization, which is
+// also its total, and the latest moment that any of its writes carries (latest.go).
 type counters struct {
 	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
 
-	Latest instant // 0: none that is known; never below
+	Latest instant // 0: unknown; never negative
 }
 
 func (c *counters) encode(w *writer) {
 	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest)})
 }
 
-// decode also reads records of earlier versions, which end sooner.
+// decode also reads records of earlier versions, which have fewer numbers.
 func (c *counters) decode(r *reader) {
 	v := append(r.uints(), make([]uint64, 8)...)
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
 	c.Latest = instant(v[7])
 }
 
-// organizationNumber finds an organization by its slug; 0 if there is none.
+// organizationNumber returns the number of the organization with a slug; 0 if there is none.
 func organizationNumber(tx Tx, slug string) (uint32, error) {
 	n, _, err := getUint(tx, newKey('o').byte('s').text(slug))
 	return uint32(n), err
@@ -409,10 +409,10 @@ type chain struct {
 	Path []uint64 // where record N is, then those of N with its set bits cleared one by one, lowest first; never changed in place
 }
 
-// A link is what one record of a chain holds of it. Zero means no record.
+// A link is the part of a chain that one of its records holds. Zero means no record.
 type link struct{ N, Prev, Jump uint64 }
 
-// last is where the newest record is; 0 in an empty chain.
+// last returns where the newest record is; 0 in an empty chain.
 func (c *chain) last() uint64 {
 	if len(c.Path) == 0 {
 		return 0
@@ -424,7 +424,7 @@ func (c *chain) last() uint64 {
 func (c *chain) append(seq uint64) link {
 	l := link{N: c.N + 1, Prev: c.last()}
 	keep := c.Path
-	for n := c.N; n&l.N != n; n &= n - 1 { // drop what N+1 no longer has among its cleared forms
+	for n := c.N; n&l.N != n; n &= n - 1 { // drop numbers that clearing bits of N+1 no longer gives
 		keep = keep[1:]
 	}
 	if len(keep) > 0 {
@@ -452,8 +452,8 @@ func (c *chain) seek(n uint64, linkAt func(seq uint64) (link, error)) (uint64, e
 	return seq, nil
 }
 
-// lastUntil returns where the newest record is that is not behind a place; 0 if
-// none is.
+// lastUntil returns where the newest record at or before until is; 0 if there is
+// none.
 func (c *chain) lastUntil(until uint64, linkAt func(seq uint64) (link, error)) (uint64, error) {
 	seq := c.last()
 	for seq > until {
@@ -488,8 +488,8 @@ func (p page) span(total uint64) (first, last uint64, ok bool) {
 	return first, first - min(first, p.limit) + 1, true
 }
 
-// skip is how many records lie on the pages before; beyond every total where
-// the product does not fit.
+// skip returns how many records lie on the pages before this one. Where the product
+// might not fit, it returns a number above every total.
 func (p page) skip() uint64 {
 	if p.number-1 > 1<<40 {
 		return 1 << 50

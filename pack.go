@@ -5,14 +5,13 @@ import (
 	"encoding/binary"
 )
 
-// Answers to POSTs are kept for a day, every one of them, so they are kept
-// packed: to about a third, byte for byte the same once unpacked, whatever
-// they are.
+// Every answer to a POST is kept for a day, packed to about a third of its
+// size. Unpacking gives the same bytes again, for any answer.
 //
 // The text is cut at its quotation marks. Each piece becomes one byte that
-// says what it is, and what else that takes:
+// says what kind it is, and what that kind needs:
 //
-//	packedText    → the piece: its length as a varint, and it
+//	packedText    → any other piece: its length as a varint, then its bytes
 //	packedID      → an id: 16 bytes
 //	packedMoment  → a moment: its 17 digits as a number, 8 bytes
 //	packedWord+n  → packedWords[n]
@@ -23,10 +22,10 @@ const (
 	packedWord
 )
 
-// packedWords are the pieces that answers are made of. They are kept by their
-// places: more may be added at the end, none moved or changed.
+// packedWords are the pieces that answers often contain. A piece is stored as its
+// index here: add pieces only at the end, and never move or change one.
 var packedWords = []string{
-	// Between quotation marks that are names and values.
+	// What stands between quoted names and values.
 	"{", ":", ",", "}\n", ":null,", ":true,", ":false,", ":null}\n", ":[],", ":[{", "}],", "},{", ":null},{", ":null}],", ":[]}\n", ":[]},{", ":{", "},",
 
 	"id", "customerId", "loyaltyProgramId", "currencyId", "type", "category", "amount", "comment", "availableFrom", "expiresAt",
@@ -50,7 +49,7 @@ var packedPlaces = func() map[string]byte {
 	return places
 }()
 
-// The words of one byte, half of all pieces, are found by it.
+// packedBytes finds the words of one byte, which are half of all pieces.
 var packedBytes = func() (places [256]byte) {
 	for n, word := range packedWords {
 		if len(word) == 1 {
@@ -133,7 +132,7 @@ func momentDigits(piece []byte) (digits uint64, ok bool) {
 	return digits, true
 }
 
-// appendMoment appends what momentDigits has read.
+// appendMoment appends the moment whose digits momentDigits read.
 func appendMoment(b []byte, digits uint64) []byte {
 	b = append(b, momentForm...)
 	s := b[len(b)-len(momentForm):]
