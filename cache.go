@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// Settings are API keys and configurations. Every request needs some and they
-// change now and then, so they are kept decoded for as long as no update
-// touches any: a request then reads nothing to know that they are current.
-// That is exact because one process has a file open at a time, and all its
-// updates go through one watchedStore. So are the names of retries that are known
+// Settings are API keys and configurations. Every request needs some, and they
+// change only now and then, so they are kept decoded until an update touches any:
+// a request then reads nothing to know that they are current. That is exact
+// because one process has a file open at a time, and all its updates go through
+// one watchedStore. The known names of retries are exact for the same reason
 // (replayfilter.go).
 
 // A watchedStore is a Store that counts the updates which write settings.
 type watchedStore struct {
 	Store
-	begun, ended atomic.Uint64 // how many, whatever came of them
+	begun, ended atomic.Uint64 // how many such updates, whatever their outcome
 	refusing     atomic.Bool   // whether the store took no write when it was last asked to
 	keys         keyIndex
 	slices       knownSlices // of replays
@@ -35,16 +35,16 @@ func watch(s Store) *watchedStore {
 // state ever gets an earlier one's name.
 type version uint64
 
-// unsettled is no version: an update of settings is under way.
+// unsettled stands for no version: an update of settings is under way.
 const unsettled version = 0
 
-// version returns that of the settings as they are. A View that begins later
-// sees this version unless another one is returned by then.
+// version returns the version of the current settings. A View that begins later
+// sees this version, unless version returns another one by then.
 func (s *watchedStore) version() version {
-	if s == nil { // a look at a file from outside, which keeps nothing
+	if s == nil { // an engine of verify, which keeps nothing
 		return unsettled
 	}
-	ended := s.ended.Load() // first, so that no update which is counted here is missing below
+	ended := s.ended.Load() // first: an update counted here is then counted in begun too
 	if begun := s.begun.Load(); begun == ended {
 		return version(begun + 1)
 	}
@@ -64,19 +64,19 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return err
 }
 
-// ViewLong is View, told to the store that it takes long if it can be told.
+// ViewLong calls the store's ViewLong, or its View if it has none.
 func (s *watchedStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
 	return longView(s.Store)(ctx, fn)
 }
 
-// tryWrite lets a store that refuses writes, for lack of space or the like, tell
-// whether it does still: nobody else may write to a server that is not ready. It
-// writes anew what is there.
+// tryWrite finds out whether a store that refuses writes, for lack of space or the
+// like, still does: it writes again what is there. While a server is not ready,
+// there may be no other writes.
 func (s *watchedStore) tryWrite(ctx context.Context) {
 	if !s.refusing.Load() {
 		return
 	}
-	s.Update(ctx, func(tx Tx) error { // which tells refusing
+	s.Update(ctx, func(tx Tx) error { // sets refusing
 		version, _, err := getUint(tx, newKey('v'))
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ type watchedUpdate struct {
 
 func (u *watchedUpdate) run(tx Tx) error { return u.fn(watchedTx{tx, u}) }
 
-// end is called when the outcome can be seen by Views.
+// end is called once Views can see the outcome.
 func (u *watchedUpdate) end() {
 	if u.touched.Load() {
 		u.store.ended.Add(1)
@@ -122,7 +122,7 @@ func (t watchedTx) absorb(p *overlay) bool {
 		return false
 	}
 	for key := range p.writes {
-		if isSetting(key) { // to be looked at one by one
+		if isSetting(key) { // Put and Delete look at each key
 			return false
 		}
 	}
@@ -138,7 +138,7 @@ func (t watchedTx) Delete(key []byte) error {
 
 var settingLetters = lettersOf(setting)
 
-// isSetting reports whether a key is of settings.
+// isSetting reports whether a key belongs to settings.
 func isSetting[S string | []byte](key S) bool {
 	return len(key) > 0 && strings.IndexByte(settingLetters, key[0]) >= 0
 }
@@ -161,8 +161,8 @@ type cache[K comparable, V any] struct {
 // cacheSize bounds a cache: when it is full it is emptied.
 const cacheSize = 4096
 
-// get returns the value of k at version v, and keeps it once it was read.
-// What read finds is of that version, or of none that can be asked for again.
+// get returns the value of k at version v, and keeps what read returns. That is a
+// value of v, or of a later version, after which v is not asked for again.
 func (c *cache[K, V]) get(k K, v version, read func() (V, error)) (V, error) {
 	c.mu.RLock()
 	value, ok := c.values[k]

@@ -9,8 +9,8 @@ import (
 // A day is a date by an organization's calendar, counted from 1 January 1970.
 type day int32
 
-// dayOn is the day of a date; what is beyond a month or year counts on into
-// the next, as time.Date has it.
+// dayOn returns the day of a date. As in time.Date, a day beyond its month or a
+// month beyond its year counts on into the next.
 func dayOn(year int, month time.Month, d int) day {
 	return day(time.Date(year, month, d, 0, 0, 0, 0, time.UTC).Unix() / 86400)
 }
@@ -20,20 +20,20 @@ func dayOf(i instant, zone *time.Location) day {
 	return dayOn(t.Date())
 }
 
-// date is the day as a moment of UTC, to calculate with.
+// date returns the start of the day in UTC, to calculate with.
 func (d day) date() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
 
 func (d day) String() string { return d.date().Format(time.DateOnly) }
 
-// start is the first moment of the day in zone. It is midnight, but where the
-// clocks change at midnight there may be none, or two of them.
+// start returns the first moment of the day in zone. That is midnight, unless the
+// clocks change at midnight: then there may be no midnight, or two.
 func (d day) start(zone *time.Location) instant {
 	date := d.date()
 	noon := time.Date(date.Year(), date.Month(), date.Day(), 12, 0, 0, 0, zone)
 	first := noon.Add(-time.Duration(noon.Hour()) * time.Hour)
 	if change, _ := noon.ZoneBounds(); !change.IsZero() && !change.Before(first) {
-		// The clocks changed since: midnight by what they showed before, if
-		// that was still the day before, or else the change itself.
+		// The clocks changed between midnight and noon. The day begins at midnight
+		// by the offset before the change, or at the change if that comes first.
 		_, offset := change.Add(-time.Nanosecond).Zone()
 		first = date.Add(-time.Duration(offset) * time.Second)
 		if first.After(change) {
@@ -43,7 +43,7 @@ func (d day) start(zone *time.Location) instant {
 	return instantOf(first)
 }
 
-// end is the last moment of the day in zone.
+// end returns the last moment of the day in zone.
 func (d day) end(zone *time.Location) instant { return (d + 1).start(zone) - 1 }
 
 // addMonths keeps the day of the month, or takes the month's last day where
@@ -63,9 +63,9 @@ var (
 
 // parseMoment reads a moment as clients write it (contract §1): RFC 3339, or
 // a local date-time without offset in zone, or a bare date. endOfDay says
-// whether a bare date means the last millisecond of that day in zone, as an
-// expiry does, or its first. Every date of the years 1 to 9999 is taken; where
-// zone takes it beyond them in UTC, it is the first or the last moment there.
+// whether a bare date means the last millisecond of that day in zone, as for an
+// expiry, or the first. Every date of the years 1 to 9999 is accepted. If its
+// moment in UTC is outside these years, the result is firstMoment or lastMoment.
 func parseMoment(s string, zone *time.Location, endOfDay bool) (at instant, ok bool) {
 	if date, err := time.Parse(time.DateOnly, s); err == nil && date.Year() > 0 {
 		d := dayOn(date.Date())
@@ -82,10 +82,10 @@ func parseMoment(s string, zone *time.Location, endOfDay bool) (at instant, ok b
 	return min(max(at, firstMoment), lastMoment), true
 }
 
-// timeForm is stricter than time.Parse, which takes an hour of one digit, a
-// comma for the point and offsets beyond a day; and looser: the seconds may be
-// missing, the T and the Z small and the offset without its colon. Its groups are
-// the date, the time to the minute, the seconds and what follows them.
+// timeForm is stricter than time.Parse, which accepts an hour of one digit, a
+// comma for the point and offsets beyond a day. It is also looser: the seconds and
+// the offset's colon may be missing, and T and Z may be lower case. Its groups are
+// date, hour and minute, seconds, Z, and hours and minutes of the offset.
 var timeForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-](?:[01]\d|2[0-3])):?([0-5]\d))?$`)
 
 func parseTime(s string, zone *time.Location) (instant, bool) {

@@ -132,8 +132,8 @@ func (u *id) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// parseID takes exactly the form that String writes; anything else is an id
-// that nothing has.
+// parseID accepts exactly the form that String writes, and not the zero id.
+// Nothing has an id of another form.
 func parseID[S string | []byte](s S) (id, bool) {
 	var u id
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
@@ -162,9 +162,9 @@ func lowerHex(c byte) (byte, bool) {
 	return 0, false
 }
 
-// derive is the id of something that belongs to another thing and needs no
-// record to have an id: the same parts always give the same one. It has the
-// form of a UUIDv7 and the time of the id it comes from.
+// derive returns the id of something that belongs to the owner of u. Such an id
+// needs no record: the same parts always give the same one. It has the form of
+// a UUIDv7 and the time of u.
 func (u id) derive(parts ...string) id {
 	var space [128]byte
 	text := append(space[:0], u[:]...)
@@ -201,8 +201,8 @@ type seed [32]byte
 func newMint(now instant, s seed) *mint { return &mint{now: now, seed: s} }
 
 // id returns a new UUIDv7 (RFC 9562 §5.7): 48 bits of milliseconds, 74 random.
-// Of these the first 26 count on from the operation's first id (§6.2, method 1),
-// so that what is made together, as by an import, lies together in order.
+// The first 26 of these count up from those of the operation's first id (§6.2,
+// method 1), so that ids made together, as by an import, lie together in order.
 func (m *mint) id() id {
 	var u id
 	m.bytes(u[6:])

@@ -49,9 +49,9 @@ func parseDecimal(s string) (decimal, error) {
 	if significant == "" {
 		return 0, nil
 	}
-	// The last significant digit counts 10 to the power of last. An exponent
-	// beyond 32 bits becomes the nearest that fits, and is refused all the same:
-	// it would take two billion digits to bring the value back into the range.
+	// The last significant digit stands for 10 to the power of last. An exponent
+	// beyond 32 bits becomes the nearest that fits. The number is refused all the
+	// same: it would take two billion digits to bring it back into the range.
 	last := int64(len(digits) - len(significant) - len(n.frac))
 	if n.exponent != "" {
 		exponent, _ := strconv.ParseInt(n.exponent, 10, 32)
@@ -119,8 +119,8 @@ func cutDigits(s string) (digits, rest string) {
 	return s[:i], s[i:]
 }
 
-// decimalOf returns the decimal of a whole number: a constant or a count, never
-// what a client sent, for it panics where n is beyond the range.
+// decimalOf returns the decimal of a whole number. It panics if n is beyond the
+// range, so n must be a constant or a count, never what a client sent.
 func decimalOf(n int) decimal {
 	if limit := int64(maxDecimal / decimalOne); int64(n) > limit || int64(n) < -limit {
 		panic(fmt.Sprintf("decimalOf(%d): %v", n, errTooLarge))
@@ -180,11 +180,11 @@ func (d *decimal) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// rat returns d for exact arithmetic, which roundRat ends.
+// rat returns d for exact arithmetic, whose result roundRat makes a decimal again.
 func (d decimal) rat() *big.Rat { return big.NewRat(int64(d), decimalOne) }
 
-// A rounding says which neighbour a number between two decimals becomes. The
-// words are those of the configuration (contract §9).
+// A rounding says to which of its neighbours a number between two decimals is
+// rounded. The words are those of the configuration (contract §9).
 type rounding string
 
 const (
@@ -203,9 +203,9 @@ func (m rounding) valid() bool {
 	return false
 }
 
-// roundRat returns r rounded to so many decimal places; ok is false, and the
-// decimal 0, where the result is beyond the range. It panics where places is
-// not 0 to 4 or mode is not valid, which configuration is checked for.
+// roundRat returns r rounded to places decimal places; ok is false, and the
+// decimal 0, where the result is beyond the range. It panics if places is not
+// 0 to 4 or mode is not valid; checked configurations have neither fault.
 func roundRat(r *big.Rat, places int, mode rounding) (d decimal, ok bool) {
 	step := roundingStep(places, mode)
 
@@ -226,7 +226,7 @@ func roundRat(r *big.Rat, places int, mode rounding) (d decimal, ok bool) {
 	return decimal(steps.Int64() * step), true
 }
 
-// roundingStep is the distance between two results of a rounding, in
+// roundingStep returns the distance between two results of a rounding, in
 // ten-thousandths.
 func roundingStep(places int, mode rounding) int64 {
 	if places < 0 || places > decimalPlaces || !mode.valid() {
@@ -239,9 +239,9 @@ func roundingStep(places int, mode rounding) int64 {
 	return step
 }
 
-// up tells whether a number between two results becomes the upper one: rest
-// says whether it lies above the lower one at all, half how it compares to
-// the middle, positive that it is above zero, odd that the lower one is odd.
+// up reports whether a number between two results becomes the upper one. rest
+// says whether it is above the lower one at all, half how it compares to the
+// middle, positive whether it is above zero, odd whether the lower one is odd.
 func (m rounding) up(rest bool, half int, positive, odd bool) bool {
 	switch m {
 	case roundCeil:

@@ -17,7 +17,7 @@ type errorCode struct {
 	message string // in Spanish
 }
 
-// These are all (contract §2; spec: Errors). The golden transcripts show each.
+// These are all errorCodes (contract §2; spec: Errors). The golden transcripts show each.
 var (
 	codeAPIKeyRequired           = newCode("api_key_required", http.StatusUnauthorized, "API key requerida")
 	codeAPIKeyInvalid            = newCode("api_key_invalid", http.StatusUnauthorized, "API key inválida")
@@ -74,7 +74,7 @@ var (
 	codeClockUnsafe              = newCode("clock_unsafe", http.StatusServiceUnavailable, "El reloj del servidor no es fiable")
 )
 
-// errorTable is every errorCode by its name.
+// errorTable holds every errorCode by its name.
 var errorTable = map[string]errorCode{}
 
 func newCode(name string, status int, message string) errorCode {
@@ -83,8 +83,8 @@ func newCode(name string, status int, message string) errorCode {
 	return c
 }
 
-// An apiError is an error in the client's words. Its text and context may be
-// shown to whoever holds the key; nothing of the operator's goes into it.
+// An apiError is an error in words for the client. Its text and context may be
+// shown to anyone who holds the key, so they tell nothing of the operator's.
 type apiError struct {
 	code    errorCode
 	message string
@@ -95,7 +95,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code.name }
 
-// errorBody is what every error looks like (contract §2).
+// errorBody is the body of every error response (contract §2).
 type errorBody struct {
 	StatusCode int            `json:"statusCode"`
 	Code       string         `json:"code"`
@@ -105,7 +105,7 @@ type errorBody struct {
 	Context    map[string]any `json:"context,omitempty"`
 }
 
-// Is makes two errors of the same code alike to errors.Is.
+// Is makes errors.Is treat two errors of the same code as equal.
 func (e *apiError) Is(target error) bool {
 	t, ok := target.(*apiError)
 	return ok && t.code == e.code
@@ -146,16 +146,16 @@ func (e *apiError) header(name, value string) *apiError {
 	return &c
 }
 
-// invalidField is 400 invalid_field with a text of its own.
+// invalidField returns 400 invalid_field with a text of its own.
 func invalidField(field, message string) *apiError {
 	e := newError(codeInvalidField)
 	e.field, e.message = field, message
 	return e
 }
 
-// An operatorError is why what an operator asked for is not done, in words for
-// whoever asked. field is what of it is at fault, as keyRequest and the like
-// call it; "" where nothing is, and it cannot be done as things are.
+// An operatorError says why an operator's request is refused, in words for the
+// operator. field is the field at fault, by its name in keyRequest and the like;
+// "" means that no field is, and the request cannot be met as things are.
 type operatorError struct{ field, message string }
 
 func (e *operatorError) Error() string { return e.message }
@@ -164,7 +164,7 @@ func operatorErrorf(field, format string, args ...any) error {
 	return &operatorError{field, fmt.Sprintf(format, args...)}
 }
 
-// publicError turns any error into the client's. What it does not know is
+// publicError returns the client's error for any error. An unknown one becomes
 // internal; the caller logs the cause.
 func publicError(err error) *apiError {
 	var e *apiError

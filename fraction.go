@@ -6,22 +6,22 @@ import (
 	"math/bits"
 )
 
-// A fraction is an exact number for what earning rules work out: amounts in
-// proportion, multiplied and shared out, before anything is rounded. It is a
-// value; the zero fraction is 0.
+// A fraction is an exact number for the arithmetic of earning rules, before
+// anything is rounded: amounts are multiplied and shared out in proportion. It
+// is a value; the zero fraction is 0.
 //
-// Nearly all of them fit two machine words. One that does not is a big.Rat,
-// so that no result is ever out of range or off.
+// Nearly all fractions fit in two machine words. One that does not is a big.Rat,
+// so that no result is ever out of range or inexact.
 type fraction struct {
 	num, den int64    // in lowest terms, den above zero; 0, 0 is 0
-	big      *big.Rat // not nil: the number, never changed; num and den say nothing
+	big      *big.Rat // if not nil, the number; it is never changed, and num and den mean nothing
 }
 
 func (d decimal) fraction() fraction { return reduced(int64(d), decimalOne) }
 
 func wholeFraction(n int) fraction { return fraction{num: int64(n), den: 1} }
 
-// words is the fraction as two numbers; ok is false where it does not fit.
+// words returns the fraction as two numbers; ok is false where they do not fit.
 func (f fraction) words() (num, den int64, ok bool) { return f.num, max(f.den, 1), f.big == nil }
 
 func (f fraction) rat() *big.Rat {
@@ -50,7 +50,7 @@ func (f fraction) plus(g fraction) fraction {
 	c, d, ok2 := g.words()
 	if ok1 && ok2 {
 		// a/b + c/d = (a·d' + c·b') / (b·d'), where b' and d' are b and d
-		// without what they share.
+		// divided by their greatest common divisor.
 		shared := gcd(b, d)
 		b1, d1 := b/shared, d/shared
 		left, ok1 := times(a, d1)
@@ -87,7 +87,7 @@ func (f fraction) quo(g fraction) fraction {
 	return fractionOf(new(big.Rat).Quo(f.rat(), g.rat()))
 }
 
-// round is roundRat.
+// round is roundRat, without big numbers where none are needed.
 func (f fraction) round(places int, mode rounding) (decimal, bool) {
 	step := roundingStep(places, mode)
 	num, den, ok1 := f.words()
@@ -108,13 +108,13 @@ func (f fraction) round(places int, mode rounding) (decimal, bool) {
 	return decimal(steps * step), true
 }
 
-// reduced is num/den in lowest terms; den is above zero.
+// reduced returns num/den in lowest terms; den must be above zero.
 func reduced(num, den int64) fraction {
 	shared := gcd(num, den)
 	return fraction{num: num / shared, den: den / shared}
 }
 
-// gcd is the greatest number that divides both; b is above zero.
+// gcd returns the greatest number that divides both; b must be above zero.
 func gcd(a, b int64) int64 {
 	if b == 1 {
 		return 1

@@ -6,35 +6,36 @@ import (
 	"time"
 )
 
-// The clock that sello goes by (contract §11). A wall clock that is wrong by
-// months would expire points for good, or give points that are gone soon, so
-// it is judged before anything is written:
+// The clock that sello uses (contract §11). A wall clock that is wrong by months
+// would expire points for good, or give points that expire too soon. So it is
+// judged before anything is written:
 //
 //	behind  more than an hour before latest, or before the program's own date
-//	ahead   it has run an hour more than the clock that also counts sleep, since
-//	        it was last found right; where that cannot be told (at the start, or
+//	ahead   since it was last found right it has run an hour more than the clock
+//	        that also counts sleep; where that cannot be told (at the start, or
 //	        without such a clock), more than 45 days after latest
-//	safe    neither, or the kernel says that it is synchronized
+//	safe    neither; or the kernel says that it is synchronized, and it is not
+//	        behind latest
 //
 // Latest is the latest moment that a committed write carries; it is kept in the
-// store (latest.go). While the clock is unsafe nothing is written but what an
-// operator asks for, and time goes on from the last moment that was right.
+// store (latest.go). While the clock is unsafe, only what an operator asks for is
+// written, and time goes on from the last moment that was right.
 
 const (
-	clockSlack   = time.Hour           // how much of a difference is believed
-	longestClose = 45 * 24 * time.Hour // for how long a server may have been off
+	clockSlack   = time.Hour           // how large a difference is accepted
+	longestClose = 45 * 24 * time.Hour // how long a server may have been off
 
-	// A look at the clock is good for this long, unless the clock jumps by more than
-	// two readings of it, taken one after the other, may differ.
+	// A look at the clock is good for lookInterval, unless the clock jumps by
+	// readingSlack or more. Two readings in a row may differ by less than that.
 	lookInterval = time.Second
 	readingSlack = 100 * time.Millisecond
 )
 
-// programDate is the program's own date, which no right clock is before: that of
-// the oldest Go that builds it, 2026-02-10.
+// programDate is the program's own date: that of the oldest Go that builds it,
+// 2026-02-10. No right clock is before it.
 const programDate instant = 1_770_681_600_000
 
-// A verdict is what is thought of the wall clock.
+// A verdict is a judgement on the wall clock.
 type verdict string
 
 const (
@@ -49,8 +50,8 @@ type clockFacts struct {
 	latest instant // 0: none
 	born   instant // the program's own date
 
-	// Since the clock was last found right, if that can be told: what it has run, and
-	// what has passed by the clock that also counts sleep.
+	// Since the clock was last found right, if compared: how long it has run, and how
+	// much time has passed by the clock that also counts sleep.
 	compared    bool
 	ran, passed time.Duration
 }
@@ -71,7 +72,7 @@ func (f clockFacts) judge() verdict {
 type machine interface {
 	read() reading
 
-	// awake is a clock that goes on evenly, also while the machine sleeps; ok is
+	// awake reads a clock that runs evenly, also while the machine sleeps; ok is
 	// false where there is none.
 	awake() (since time.Duration, ok bool)
 
@@ -87,12 +88,12 @@ type reading struct {
 	even time.Duration
 }
 
-// A wallClock tells the moment it is. It is safe for concurrent use, and takes no
+// A wallClock tells what moment it is. It is safe for concurrent use, and takes no
 // lock unless a look at the clock is due.
 type wallClock struct {
 	machine machine
 	trusted bool              // whatever the machine says is right
-	changed func(*clockState) // told when the verdict changes, unless nil
+	changed func(*clockState) // called when the verdict changes, unless nil
 
 	latest atomic.Int64 // instant
 	state  atomic.Pointer[clockState]
@@ -102,21 +103,21 @@ type wallClock struct {
 	right *clockState // what the clock is compared with; nil until it is found right
 }
 
-// A clockState is what was found by one look at the clock. It is never changed.
+// A clockState is the result of one look at the clock. It is never changed.
 type clockState struct {
 	reading
 	since time.Duration // by the clock that counts sleep, or by the even one
-	lead  time.Duration // of the moment over the wall clock
+	lead  time.Duration // how far the moment is ahead of the wall clock
 	verdict
 
-	// contradicted: the kernel says that the clock is right, and latest that it is
-	// behind. Then latest is wrong, and has to be lowered in the store first.
+	// contradicted: the kernel says that the clock is right, and latest says that it
+	// is behind. Then latest is wrong and has to be lowered in the store first.
 	contradicted bool
 }
 
 func newWallClock(m machine) *wallClock { return &wallClock{machine: m, born: programDate} }
 
-// heldClock is the clock of a caller that keeps time itself. It is believed,
+// heldClock returns the clock of a caller that keeps time itself. It is trusted,
 // wherever it goes.
 func heldClock(now func() time.Time) *wallClock {
 	return &wallClock{machine: heldMachine(now), trusted: true}
@@ -130,7 +131,7 @@ func (m heldMachine) synchronized() (yes, known bool) { return false, false }
 
 var trustedState = &clockState{verdict: clockSafe}
 
-// read reads the clock and what is thought of it now.
+// read reads the clock and returns its current state.
 func (c *wallClock) read() (reading, *clockState) {
 	r := c.machine.read()
 	if c.trusted {
@@ -142,27 +143,27 @@ func (c *wallClock) read() (reading, *clockState) {
 	return c.look()
 }
 
-// moment is the moment of a reading: that of the wall clock, unless it is unsafe
+// moment returns the moment of a reading: that of the wall clock, unless it is unsafe
 // or was set back.
 func (s *clockState) moment(r reading) time.Time { return r.wall.Add(s.lead) }
 
-// holds reports whether the clock need not be looked at again.
+// holds reports whether the state is still good for a reading, without another look.
 func (s *clockState) holds(r reading) bool {
 	ran := r.even - s.even
 	jump := time.Duration(r.wall.UnixNano()-s.wall.UnixNano()) - ran
 	return 0 <= ran && ran < lookInterval && -readingSlack < jump && jump < readingSlack
 }
 
-// now is the moment that answers are as of.
+// now returns the moment as of which requests are answered.
 func (c *wallClock) now() time.Time {
 	r, s := c.read()
 	return s.moment(r)
 }
 
-// errClockUnsafe refuses what would be written by a wrong clock.
+// errClockUnsafe refuses a write while the clock is unsafe.
 func errClockUnsafe() *apiError { return newError(codeClockUnsafe).header("Retry-After", "60") }
 
-// forWriting is the moment that a write carries, or clock_unsafe.
+// forWriting returns the moment that a write carries, or clock_unsafe.
 func (c *wallClock) forWriting() (instant, error) {
 	r, s := c.read()
 	if s.verdict != clockSafe {
@@ -177,7 +178,7 @@ func (c *wallClock) isSafe() bool {
 	return s.verdict == clockSafe
 }
 
-// wrote takes note of the moment of a committed write.
+// wrote notes the moment of a committed write.
 func (c *wallClock) wrote(at instant) {
 	for !c.trusted {
 		latest := c.latest.Load()
@@ -187,8 +188,8 @@ func (c *wallClock) wrote(at instant) {
 	}
 }
 
-// start begins with the store's latest moment, 0 if it has none. How long the
-// clock was not looked at is not known.
+// start begins with the store's latest moment, 0 if it has none. There is no earlier
+// look to compare the clock with.
 func (c *wallClock) start(latest instant) {
 	if c.trusted {
 		return
@@ -200,7 +201,7 @@ func (c *wallClock) start(latest instant) {
 	c.state.Store(nil)
 }
 
-// accept takes the wall clock for right, as of when latest was set to it.
+// accept takes the wall clock as right. at is the moment that latest was set to.
 func (c *wallClock) accept(at instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +211,7 @@ func (c *wallClock) accept(at instant) {
 	c.replace(c.machine.read())
 }
 
-// look looks at the clock, unless somebody has done so meanwhile.
+// look takes another look at the clock, unless another goroutine has just done so.
 func (c *wallClock) look() (reading, *clockState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +222,7 @@ func (c *wallClock) look() (reading, *clockState) {
 	return r, c.replace(r)
 }
 
-// replace makes the state anew from a reading. The caller holds mu.
+// replace judges a reading and stores the new state. The caller holds mu.
 func (c *wallClock) replace(r reading) *clockState {
 	before, after := c.state.Load(), c.judge(r)
 	c.state.Store(after)
@@ -235,7 +236,7 @@ func (c *wallClock) replace(r reading) *clockState {
 	return after
 }
 
-// judge is what is thought of a reading. The caller holds mu.
+// judge returns the state that a reading leads to. The caller holds mu.
 func (c *wallClock) judge(r reading) *clockState {
 	s := &clockState{reading: r, since: r.even}
 	since, evenAsleep := c.machine.awake()
@@ -260,16 +261,16 @@ func (c *wallClock) judge(r reading) *clockState {
 	s.lead = c.goesOn(s).sub(wall)
 	switch {
 	case s.verdict != clockSafe:
-	case wall > latest.add(-readingSlack): // forWriting sees to the rest
+	case wall > latest.add(-readingSlack): // forWriting never goes below latest
 		s.lead = 0
-	case s.lead > clockSlack: // it was set back by more, and nothing was written lately
+	case s.lead > clockSlack: // set back by more than an hour, and latest is older than the last look
 		s.lead = latest.sub(wall)
 	}
 	return s
 }
 
-// goesOn is the moment that it would be had the clock gone on evenly since the
-// last look: where there was none, since latest.
+// goesOn returns the moment that it would be if the clock had run evenly since the
+// last look. Without a last look, it is latest or born, whichever is later.
 func (c *wallClock) goesOn(s *clockState) instant {
 	latest := instant(c.latest.Load())
 	before := c.state.Load()
