@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// When a program's tiers change, every customer has to be counted anew: the
-// days of its rolling window and the tier it is counted in. That is done in
-// bounded transactions after the document has been applied; a customer who is
-// asked for before its turn is counted then. The place it has come to is kept,
-// so that a stop in between loses nothing:
+// When a program's tiers change, every customer is recounted: the days of its
+// rolling window and its tier. That is done in bounded transactions after the
+// document has been applied. A customer whose account is needed before its turn is
+// recounted then. The number of the next customer is kept, so that a stop in
+// between loses nothing:
 //
 //	q org → number of the next customer to count
 
-// recountBatch is how many customers one transaction counts.
+// recountBatch is how many customers one transaction recounts.
 const recountBatch = 64
 
-// needsRecount tells whether a new configuration puts customers elsewhere.
+// needsRecount reports whether a new configuration can change customers' tiers.
 func needsRecount(old, next *config) bool {
 	for _, p := range old.Programs {
 		if now := next.programNumber(p.Number); !reflect.DeepEqual(p.Tiers, now.Tiers) || p.TierBasis != now.TierBasis {
@@ -28,10 +28,10 @@ func needsRecount(old, next *config) bool {
 	return false
 }
 
-// startRecount has all customers of an organization counted anew.
+// startRecount starts a recount of all customers of an organization.
 func startRecount(tx Tx, org uint32) error { return putUint(tx, orgKey('q', org), 1) }
 
-// recountAll is startRecount where no document is the reason.
+// recountAll is startRecount without a new document. It marks the configuration itself.
 func recountAll(tx Tx, org uint32) error {
 	raw, _, err := tx.Get(newKey('o').byte('c').u32(org))
 	if err != nil {
@@ -48,15 +48,15 @@ func recountAll(tx Tx, org uint32) error {
 	return startRecount(tx, org)
 }
 
-// recount counts whatever customers of any organization have to be. While the clock is
-// unsafe it waits.
+// recount recounts all customers of any organization that are due. While the clock is
+// unsafe it does nothing.
 func (e *engine) recount(ctx context.Context) error {
 	return unlessUnsafe(e.recountBy(ctx, e.clock.forWriting))
 }
 
 func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) error {
 	if e.imports.underWay(instantOf(e.now())) {
-		return nil // it would bring accounts up to today as the sweep does
+		return nil // like the sweep it would bring accounts up to today
 	}
 	for {
 		now, err := moment()
@@ -93,7 +93,7 @@ func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) 
 	}
 }
 
-// recountSome counts the next customers, and says so when all are done.
+// recountSome recounts the next customers, and ends the recount after the last one.
 func (t *txn) recountSome() error {
 	place := orgKey('q', t.org)
 	number, ok, err := getUint(t.Tx, place)
@@ -130,7 +130,7 @@ func (t *txn) recountSome() error {
 	return t.Delete(place)
 }
 
-// recountNow counts an account whose customer's turn is still to come.
+// recountNow recounts an account whose customer's turn is still to come.
 func (t *txn) recountNow(a *account) error {
 	name := string(t.accountKey(a.customer, a.program))
 	if t.recounted[name] {
@@ -183,7 +183,7 @@ func (t *txn) recountAccount(a *account) error {
 	return t.saveAccount(a)
 }
 
-// A dayBases is what days count for an account's tier, in order.
+// A dayBases is what days count toward an account's tier, in order.
 type dayBases []dayBasis
 
 func (list *dayBases) add(d day, b basis) {
@@ -202,7 +202,7 @@ func (list *dayBases) addMovement(t *txn, m *movement) {
 }
 
 // addSale counts one of the customer's sales, for the account in its own program.
-// A return counts on the day of its purchase.
+// A linked return counts on the day of its purchase, which already contains it.
 func (list *dayBases) addSale(t *txn, s *sale) {
 	switch {
 	case s.Type == typePurchase:
@@ -216,7 +216,7 @@ func (list *dayBases) addSale(t *txn, s *sale) {
 	}
 }
 
-// basisDays is what each day counts for the account's tier, from its
+// basisDays returns what each day counts toward the account's tier, from its
 // movements and, in the customer's own program, its sales.
 func (t *txn) basisDays(a *account) (days dayBases, err error) {
 	for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {

@@ -10,21 +10,23 @@ import (
 // The schema is how everything is kept: the keys of model.go, the records and the
 // sizes of blocks. Its version is in the file:
 //
-//	v → schema version (8); while it is being migrated also from which (8), and how many organizations are (4)
+//	v → schema version (8); during a migration also the version it began from (8)
+//	    and the number of organizations done (4)
 //
 // A change of a key, a record or a size comes with a new version, a migration from
 // the one before, a file of it in testdata/files, and a new testdata/layout.txt,
-// which the tests hold against what is written.
+// which the tests compare with what is written.
 //
 //	1, 2  never released
-//	3     had three layouts: ids of movements changed, then sizes of sets; only a file of the third one, from 8e579cf on, is migrated
+//	3     had three layouts: ids of movements changed, then sizes of sets;
+//	      only a file of the third one, from 8e579cf on, is migrated
 //	4     counters know the latest moment of an organization's writes
 const schemaVersion = 4
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
 
-// A schemaError says that a file is not of this sello's schema.
+// A schemaError says that a file has another schema than this sello's.
 type schemaError struct {
 	version uint64
 	cause   string // why it cannot be migrated; "" if it can
@@ -38,15 +40,15 @@ func (e *schemaError) Error() string {
 	return text + ": conviértelo con sello migrate, o inicia sello serve, que lo convierte"
 }
 
-// A schemaState is what a store says of its schema.
+// A schemaState is what a store records about its schema.
 type schemaState struct {
 	version uint64 // 0: the store is new
-	from    uint64 // what a migration that is under way began from; 0: none is
-	done    uint32 // organizations that it is through with
+	from    uint64 // version that the current migration began from; 0: there is none
+	done    uint32 // organizations already migrated
 }
 
-// readSchema looks for nothing that may be absent: a damaged page tells of nothing
-// that it is, and a server is to read what can be read.
+// readSchema looks up only v, which every store has unless it is new. A damaged page
+// cannot show that a key is absent, and a server is to serve what can be read.
 func readSchema(tx Tx) (s schemaState, err error) {
 	value, ok, err := tx.Get(newKey('v'))
 	if err != nil || !ok {
@@ -76,9 +78,9 @@ func (s schemaState) check() error {
 	return &schemaError{version: cmp.Or(s.from, s.version)}
 }
 
-// open makes a new store ready for use and refuses, with a schemaError, one of
-// another version, in which it changes nothing. The latest moment in the store is what
-// the clock is judged by from here on.
+// open makes a new store ready for use. It refuses a store of another version with a
+// schemaError and changes nothing in it. From then on the clock is judged by the
+// store's latest moment.
 func (e *engine) open(ctx context.Context) error {
 	s, err := view(ctx, e.store, readSchema)
 	if err == nil {
@@ -91,32 +93,32 @@ func (e *engine) open(ctx context.Context) error {
 		return err
 	}
 	latest, err := view(ctx, e.store, latestWritten)
-	if err != nil && !errors.Is(err, errCorrupt) && !errors.Is(err, errRecord) { // a damaged file serves what can be read of it
+	if err != nil && !errors.Is(err, errCorrupt) && !errors.Is(err, errRecord) { // what can be read of a damaged file is served
 		return err
 	}
 	e.clock.start(latest)
 	return nil
 }
 
-// A migrated tells of a migration that was made.
+// A migrated describes a finished migration.
 type migrated struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	Copy string `json:"copy,omitempty"` // the file as it was; "" without
+	Copy string `json:"copy,omitempty"` // name of a copy of the file as it was; "" if there is none
 }
 
 // migrationStep is how many organizations are migrated in one transaction.
 const migrationStep = 256
 
 // migrate brings a store of an older schema to this one, or goes on where a kill
-// cut that off. It refuses, having changed nothing, a store whose layout is not what
-// its version says. keep, unless it is nil, makes a copy of the file before the first
-// change and returns its name.
+// interrupted it. It refuses a store whose layout is not that of its version, and
+// changes nothing in it. keep, unless it is nil, copies the file before the first
+// change and returns the copy's name.
 func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, error)) (*migrated, error) {
 	return e.migrateBy(ctx, migrationStep, keep)
 }
 
-// migrateBy is migrate with so many organizations in one transaction.
+// migrateBy is migrate with step organizations in each transaction.
 func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint64) (string, error)) (*migrated, error) {
 	s, err := view(ctx, e.store, readSchema)
 	if err != nil {
@@ -158,9 +160,9 @@ func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(next))
 }
 
-// latestMoments goes through a store of version 3. It returns the latest moment that
-// a record of each organization carries, or a schemaError if a record or a set has
-// a layout that this version had before 8e579cf.
+// latestMoments reads a store of version 3. It returns the latest moment that a
+// record of each organization carries. If a record or a set has one of the layouts
+// that this version had before 8e579cf, it returns a schemaError.
 func (e *engine) latestMoments(tx Tx) ([]instant, error) {
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
@@ -185,7 +187,7 @@ func (e *engine) latestMoments(tx Tx) ([]instant, error) {
 	return list, nil
 }
 
-// A layoutCheck looks at what an organization has. Its methods return errRecord
+// A layoutCheck reads what an organization has. Its methods return errRecord
 // where something has another layout.
 type layoutCheck struct {
 	*txn
@@ -198,8 +200,8 @@ func (c *layoutCheck) saw(at ...instant) {
 	}
 }
 
-// movements reads all of them. An account's first one has a hash that depends on
-// nothing else, which no other layout gives.
+// movements reads all movements. The hash of an account's first one depends on that
+// movement alone, and no other layout gives the same hash.
 func (c *layoutCheck) movements() error {
 	for e, err := range scan(c.Tx, orgKey('m', c.org), false) {
 		if err != nil {
@@ -257,8 +259,8 @@ func (c *layoutCheck) record(table byte, e Entry) error {
 	return nil
 }
 
-// sets reads all sets of who bought. Blocks were larger once: then some hold what no
-// block of today's can hold, or name customers who have bought nothing.
+// sets reads all sets of customers who bought. Blocks used to be larger: some of those
+// hold what no block of today can hold, or name customers who have bought nothing.
 func (c *layoutCheck) sets() error {
 	looked := 0
 	for e, err := range scan(c.Tx, orgKey('z', c.org), false) {
@@ -272,7 +274,7 @@ func (c *layoutCheck) sets() error {
 		block := uint32In(e.Key[len(e.Key)-4:])
 		set.join(block, e.Value)
 		for number := range set.numbers() {
-			if looked++; looked > 1000 { // enough: by chance, all bought
+			if looked++; looked > 1000 { // enough: in an old layout some would have bought nothing
 				break
 			}
 			if err := c.bought(number); err != nil {
@@ -283,7 +285,7 @@ func (c *layoutCheck) sets() error {
 	return nil
 }
 
-// bought returns errRecord unless there is a customer with a number, and a purchase.
+// bought returns errRecord unless the customer with a number exists and has a purchase.
 func (c *layoutCheck) bought(number uint64) error {
 	n, err := c.count()
 	if err != nil {
