@@ -10,18 +10,18 @@ import (
 	"sello/internal/parallel"
 )
 
-// verify recomputes everything that follows from something else (balances
+// verify recomputes everything that is derived from something else (balances
 // and lots from the movements; totals, counters, lists and indexes from the
-// records) and says what differs. It reads and changes nothing.
+// records) and reports what differs. It only reads.
 //
-// Each record is asked for what must be there because of it. What must be in a
-// table is added up, and so is what is in it (verify_tables.go): so tables are
-// read in the order of their keys, by several goroutines, and no entry is
-// looked up. Where the sums of a table differ, all is gone through once more,
-// and what must be in that table is looked up entry by entry, to say what is
-// missing or other than it should be.
+// Each record says which entries other tables must have because of it. The hashes
+// of these entries are summed up for each table, and so are the hashes of the
+// entries that the table has (verify_tables.go). So several goroutines read tables
+// in key order, and no entry is looked up. If the two sums of a table differ,
+// another pass goes through everything and looks up, one by one, the entries that
+// this table must have, to report those that are missing or different.
 
-// A verification is what was looked at and what was wrong.
+// A verification reports what was checked and what was wrong.
 type verification struct {
 	Organizations uint64   `json:"organizations"`
 	Customers     uint64   `json:"customers"`
@@ -33,21 +33,21 @@ type verification struct {
 	Ledgers []ledgerState `json:"ledgers"`
 }
 
-// mostVerifiers bounds the goroutines of a verification: the records that it
+// mostVerifiers bounds the goroutines of a verification. The records that it
 // gathers are shared out among them.
 const mostVerifiers = 8
 
-// How many bytes of records a verification gathers at a time, and how much
-// memory it has then, unless GOMEMLIMIT says otherwise. In a server others need
-// theirs.
+// A verification gathers gatherRoom bytes of records at a time. In a server it
+// gathers less, because requests need memory too. verifyMemory limits the memory
+// of the command, unless GOMEMLIMIT does.
 const (
 	gatherRoom         = 112 << 20
 	gatherRoomInServer = 24 << 20
 	verifyMemory       = 216 << 20
 )
 
-// verifyEffort is the effort of a verification that has the machine to itself; one
-// in a server takes half of the processors.
+// verifyEffort returns the effort of a verification that has the machine to itself.
+// One in a server takes half of the processors.
 func verifyEffort(inServer bool) effort {
 	n, room := min(runtime.NumCPU(), runtime.GOMAXPROCS(0), mostVerifiers), gatherRoom
 	if inServer {
@@ -56,7 +56,7 @@ func verifyEffort(inServer bool) effort {
 	return effort{workers: n, room: room}
 }
 
-// verify also checks that the ledgers go on from where they were earlier.
+// verify also checks that the ledgers continue the earlier ones.
 func verify(tx Tx, now instant, earlier []ledgerState) (*verification, error) {
 	return verifyWith(usualSizes(), tx, now, earlier)
 }
@@ -72,8 +72,9 @@ func verifyBy(most effort, s sizes, tx Tx, now instant, earlier []ledgerState) (
 		if err != nil || r.doubted == (tableSet{}) {
 			return report, err
 		}
-		// None of them was looked up in this pass, so this comes to an end. Another
-		// table may be doubted next: one that agreed with a table that was wrong.
+		// No doubted table was looked up in this pass, so each pass adds some to
+		// careful and the loop ends. A table that agreed with a wrong one may be
+		// doubted next.
 		r.careful.join(&r.doubted)
 		r.doubted = tableSet{}
 	}
@@ -89,7 +90,7 @@ func newVerifyRun(most effort, s sizes, tx Tx, now instant, earlier []ledgerStat
 	return r
 }
 
-// pass goes through everything once.
+// pass checks everything once.
 func (r *verifyRun) pass() (*verification, error) {
 	report := &verification{Problems: []string{}, Ledgers: []ledgerState{}}
 	n, _, err := getUint(r.txs[0], newKey('o').byte('n'))
@@ -126,7 +127,7 @@ func (report *verification) tell(f *findings) {
 	report.Problems = append(report.Problems, f.problems[:min(room, len(f.problems))]...)
 }
 
-// organization checks an organization and adds what it has to what all have.
+// organization checks an organization and adds its part of the shared tables to all.
 func (r *verifyRun) organization(org uint32, report *verification, all *verifier) error {
 	t, err := r.engine.inTxn(r.txs[0], org, r.now, seed{})
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	if err != nil {
 		return err
 	}
-	t.now = max(r.now, c.Latest) // the clock may have been set back since what is written
+	t.now = max(r.now, c.Latest) // the clock may have been set back since the last write
 	v := r.verifier(t, newFindings())
 	if _, v.recounting, err = getUint(v.Tx, orgKey('q', v.org)); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	}
 	v.compareCounters(n)
 	v.compareTables(tablesOfOne)
-	v.problems = append(v.problems, ledger.problems...) // last: they are of what was known before
+	v.problems = append(v.problems, ledger.problems...) // last: they compare with an earlier verification
 	report.Customers += n.Customers
 	report.Movements += n.Movements
 	report.Sales += n.Sales
@@ -181,8 +182,8 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	return nil
 }
 
-// orders reads the tables of an organization, each in the order of its keys. It
-// returns what was found of the ledger, and of the rest in a fixed order.
+// orders reads the tables of an organization, each in key order. It returns the
+// findings on the ledger, and those on the rest in a fixed order.
 func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex}
 	for _, t := range tablesOfOne {
@@ -198,8 +199,8 @@ func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 	return found[0], found[1:], nil
 }
 
-// inParallel calls fn for so many parts, each with a verifier of its own, and
-// adds up what they find. It returns what each of them has found.
+// inParallel calls fn for parts 0 to n-1, with one verifier for each goroutine, and
+// adds up their findings. It returns the findings of each part.
 func (v *verifier) inParallel(n int, fn func(w *verifier, part int) error) ([]*findings, error) {
 	found := make([]*findings, n)
 	free := make([]*verifier, v.run.workers)
@@ -339,20 +340,20 @@ func (v *verifier) apiKeys() error {
 	return nil
 }
 
-// A round is the customers that are gathered at a time, in several spans.
-type round []id // where spans begin, and where the last one ends
+// A round is a group of customers whose records are gathered together, in several spans.
+type round []id // where each span begins, and where the last one ends
 
-// partsOfRound is how many spans of customers there are for each goroutine.
+// partsOfRound is how many spans of customers a round has for each goroutine.
 const partsOfRound = 4
 
-// rounds divides the customers.
+// rounds divides the customers into rounds whose records should fit in the room.
 func (v *verifier) rounds() ([]round, error) {
 	n, err := v.count()
 	if err != nil {
 		return nil, err
 	}
 	bytes := n.Movements*gatherBytes[gatherMovements] + n.Sales*gatherBytes[gatherSales] + n.Redemptions*gatherBytes[gatherRedemptions]
-	const few = 256 // customers are not worth a span
+	const few = 256 // fewer customers are not worth a span
 	inRound := min(uint64(partsOfRound*v.run.workers), n.Customers/few+1)
 	spans := (min(bytes, 1<<36)/uint64(max(v.run.room, 1)) + 1) * inRound
 	begins := []id{{}}
@@ -361,7 +362,7 @@ func (v *verifier) rounds() ([]round, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(value) == 16 { // else the span before it is longer
+		if len(value) == 16 { // else the span before it becomes longer
 			begins = append(begins, id(value))
 		}
 	}
@@ -389,7 +390,7 @@ func (v *verifier) allCustomers() error {
 	}
 	v.gathered = &gather{parts: make([]gatherPart, v.run.workers), expected: v.run.room / v.run.workers * 2 / 3}
 	if len(rounds) == 1 {
-		v.gathered.expected = 0 // far less may do
+		v.gathered.expected = 0 // much less may be enough
 	}
 	for _, r := range rounds {
 		v.gathered.from, v.gathered.to = r[0], r[len(r)-1]
@@ -411,7 +412,7 @@ func (v *verifier) allCustomers() error {
 	return nil
 }
 
-// fill gathers one part of so many.
+// fill gathers the records of one part, until its room is full.
 func (v *verifier) fill(g *gather, part, of int) error {
 	p := &g.parts[part]
 	p.bytes, p.records = p.bytes[:0], p.records[:0]

@@ -9,7 +9,7 @@ import (
 	"sort"
 )
 
-// movements reads the movements of an account's chain, oldest first, as they are
+// movements returns the movements of an account's chain, oldest first, as they are
 // stored.
 func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMovement, error) {
 	list := v.replayer.stored[:0]
@@ -31,7 +31,7 @@ func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMo
 	return list, nil
 }
 
-// linkIn is where the movement before one is, of its account.
+// linkIn returns the seq of the movement before a record's, in the same account's chain.
 func linkIn(record []byte) (uint64, error) {
 	r, err := recordReader(record)
 	if err != nil {
@@ -54,7 +54,7 @@ func linkIn(record []byte) (uint64, error) {
 	return l.Prev, r.err
 }
 
-// account replays an account's movements and compares what they lead to.
+// account replays an account's movements and compares the result with what is stored.
 func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail) error {
 	stored, kept, err := v.Get(v.accountKey(c, p))
 	if err != nil {
@@ -73,7 +73,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 	if r.stored, err = v.movements(a, r.what, &known); err != nil {
 		return err
 	}
-	own := c.Program == p.Number // whose sales count for it
+	own := c.Program == p.Number // only then do the customer's sales count for it
 	if own {
 		r.earned = -h.unearned
 		v.countTier(a, r.what, kept)
@@ -107,8 +107,8 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 	return v.dueOf(a, r.what)
 }
 
-// countTier counts a customer in its tier, which its account in its own program
-// names.
+// countTier counts a customer in its tier, the one that the account in its own
+// program names.
 func (v *verifier) countTier(a *account, what subject, kept bool) {
 	if !kept {
 		v.problem("%v: falta", what)
@@ -120,7 +120,7 @@ func (v *verifier) countTier(a *account, what subject, kept bool) {
 	}
 }
 
-// dueOf compares when an account changes by itself.
+// dueOf checks the moment at which an account changes by itself.
 func (v *verifier) dueOf(a *account, what subject) error {
 	due, err := v.firstDue(a)
 	if err != nil {
@@ -135,8 +135,8 @@ func (v *verifier) dueOf(a *account, what subject) error {
 	return nil
 }
 
-// expiredWith is what a movement says has expired of lots: an Expiration, or
-// the debit of a redemption that was cancelled when it was too late for some.
+// expiredWith returns what expired with a movement: with an Expiration, or with the
+// debit of a redemption that was cancelled after some of its lots had expired.
 func (v *verifier) expiredWith(m *movement) ([]use, error) {
 	if m.Category == categoryExpiration {
 		return m.Uses, nil
@@ -175,7 +175,7 @@ func (h *saleHistory) countMovement(v *verifier, m *movement) {
 func (v *verifier) window(a *account, what subject, days dayBases) error {
 	var sum basis
 	last := day(math.MinInt32)
-	told := 0 // days that were compared
+	told := 0 // how many of days were compared
 	for kept, err := range v.txn.days(a) {
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 			should = days[told].Basis
 			told++
 		}
-		if kept.Basis != should && v.leaves(a, d) > v.now { // one that has left may wait for the sweep
+		if kept.Basis != should && v.leaves(a, d) > v.now { // a day that has left may still wait for the sweep
 			v.differs(what, fmt.Sprintf(": base del día %d", d), kept.Basis, should)
 		}
 		sum = sum.plus(kept.Basis)
@@ -215,7 +215,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 	return nil
 }
 
-// missingDay tells of a day that should be kept.
+// missingDay reports a day that should be kept and is not.
 func (v *verifier) missingDay(a *account, what subject, d dayBasis) {
 	if d.Basis != (basis{}) && v.leaves(a, d.Day) > v.now {
 		v.problem("%v: falta la base del día %d", what, d.Day)
@@ -229,7 +229,7 @@ func (v *verifier) atMost(account subject, what string, n, most int) {
 	}
 }
 
-// begin forgets another account.
+// begin starts on another account. It reuses the memory of the last one.
 func (r *replayer) begin(v *verifier, a *account) {
 	*r = replayer{
 		v: v, account: a, what: subject{"cuenta", a.customer.ID, a.program.Key}, lots: r.lots[:0], days: r.days[:0], stored: r.stored[:0],
@@ -237,7 +237,7 @@ func (r *replayer) begin(v *verifier, a *account) {
 	}
 }
 
-// lot is that of a credit; nil if there was none.
+// lot returns the lot of the credit at seq; nil if there is none.
 func (r *replayer) lot(seq uint64) *creditLot {
 	if i, found := r.findLot(seq); found {
 		return &r.lots[i]
@@ -249,7 +249,7 @@ func (r *replayer) findLot(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(r.lots, seq, func(l creditLot, seq uint64) int { return cmp.Compare(l.Seq, seq) })
 }
 
-// keep adds a lot.
+// keep adds a lot, or replaces the one of the same credit.
 func (r *replayer) keep(l creditLot) {
 	if i, found := r.findLot(l.Seq); found {
 		r.lots[i] = l
@@ -298,7 +298,8 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	return nil
 }
 
-// mature makes the next pending lot available; false if there is none.
+// mature makes available the next pending lot that may accepts. It reports whether
+// there was one.
 func (r *replayer) mature(may func(*lot) bool) bool {
 	var next *lot
 	for i := range r.lots {
@@ -321,8 +322,8 @@ func (r *replayer) mature(may func(*lot) bool) bool {
 	return true
 }
 
-// pendingBefore is what was pending before a movement, as it tells itself. Only
-// a return takes from what is pending.
+// pendingBefore returns what was pending before a movement, according to the movement
+// itself. Only a return takes from pending points.
 func (r *replayer) pendingBefore(m *movement) decimal {
 	before := m.Pending
 	if m.AvailFrom > 0 {
@@ -340,7 +341,7 @@ func (r *replayer) pendingBefore(m *movement) decimal {
 }
 
 func (r *replayer) play(m *movement) {
-	// Becoming available is no movement; what is pending tells that it was.
+	// No movement says that a lot became available; the pending points show it.
 	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
 	}
 	switch {
@@ -366,7 +367,7 @@ func (r *replayer) play(m *movement) {
 	}
 }
 
-// giveBack plays a refund to the lots that it names.
+// giveBack plays a refund to the lots that the refund names.
 func (r *replayer) giveBack(m *movement) {
 	for _, u := range m.Uses {
 		left := u.Amount - min(max(-r.balance, 0), u.Amount)
@@ -380,7 +381,7 @@ func (r *replayer) giveBack(m *movement) {
 	}
 }
 
-// takeFrom plays a debit of the lots that it names.
+// takeFrom plays a debit from the lots that the debit names.
 func (r *replayer) takeFrom(m *movement) {
 	rest := -m.Amount
 	for _, u := range m.Uses {
@@ -401,11 +402,11 @@ func (r *replayer) takeFrom(m *movement) {
 	}
 }
 
-// compare holds the replayed account against the kept one.
+// compare compares the replayed account with the stored one.
 func (r *replayer) compare(a *account) error {
 	v := r.v
-	// What became available since the last movement is known by its place. When that was
-	// is not asked: the clock may have been wrong.
+	// A lot that became available since the last movement is no longer stored as
+	// pending. When it did is not checked: the clock may have been wrong.
 	var pending map[uint64]bool
 	for l, err := range v.lots(a, partPending) {
 		if err != nil {
@@ -429,7 +430,7 @@ func (r *replayer) compare(a *account) error {
 	return r.compareSums(a)
 }
 
-// compareLots holds what is left in each lot against what is kept of it.
+// compareLots compares what is left in each lot with what is stored of it.
 func (r *replayer) compareLots(a *account) error {
 	v := r.v
 	var there [partPending + 1]int // lots with something left, by part
@@ -455,7 +456,7 @@ func (r *replayer) compareLots(a *account) error {
 			continue
 		}
 		if l.AvailFrom == 0 {
-			stored.AvailFrom = 0 // it no longer matters when it became available
+			stored.AvailFrom = 0 // when it became available no longer matters
 		}
 		if *stored != *l {
 			v.differs(r.what, fmt.Sprintf(": lote %d", l.Seq), *stored, *l)
@@ -469,7 +470,7 @@ func (r *replayer) compareLots(a *account) error {
 	return nil
 }
 
-// compareSums holds what expires at each moment against what is kept of that.
+// compareSums compares what expires at each moment with the sum that is stored.
 func (r *replayer) compareSums(a *account) error {
 	v, sums := r.v, map[instant]decimal{}
 	for i := range r.lots {
@@ -499,7 +500,8 @@ func (r *replayer) compareSums(a *account) error {
 	return nil
 }
 
-// ledgerOf goes through the organization's movements in the order of seq.
+// ledgerOf reads the organization's movements in the order of seq, and compares the
+// ledger with the earlier ones.
 func (v *verifier) ledgerOf() error {
 	now := ledgerState{Organization: v.cfg.Organization.Slug}
 	var before []ledgerState // of this organization
@@ -537,7 +539,7 @@ func (v *verifier) ledgerOf() error {
 	return nil
 }
 
-// redemptionOf is the redemption that a debit is of.
+// redemptionOf returns the redemption that a debit belongs to.
 func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 	own := &v.redeemed
 	if own.unread {
@@ -563,9 +565,8 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 	return v.redemption(debit.Redemption)
 }
 
-// redemptionBy finds the redemption of a debit without an index, as the gather
-// does: redemptions and their debits have the same order. It returns nil where
-// that is not so.
+// redemptionBy finds the redemption of a debit, like the gather without an index:
+// redemptions are in the same order as their debits. It returns nil where they are not.
 func (v *verifier) redemptionBy(debit *movement) *redemption {
 	n, err := v.count()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// customers checks the customers with ids from one on, before another; the zero id
-// is no end.
+// customers checks the customers with from <= id < to. Zero means no bound on
+// that side.
 func (v *verifier) customers(from, to id) error {
 	lo, hi := orgKey('c', v.org), orgKey('c', v.org).after()
 	if from != (id{}) {
@@ -42,7 +42,7 @@ func (v *verifier) customerRecord(e Entry) error {
 		c.ID = id(e.Key[5:21])
 		return v.oneCustomer(c)
 	case part == partRuleUse:
-		v.want[tableRecords].entries++ // follows from rules that may have changed since
+		v.want[tableRecords].entries++ // depends on rules that may have changed since
 	case part == partRewardUse && !v.run.careful[tableRewardUses]:
 		*count--
 		if len(e.Value) != 8 || uintIn(e.Value) == 0 {
@@ -92,7 +92,7 @@ func (v *verifier) oneCustomer(c *customer) error {
 	return nil
 }
 
-// readSales brings together the sales of a customer's chain.
+// readSales reads the sales of a customer's chain into v.history.
 func (v *verifier) readSales(c *customer) error {
 	h := &v.history
 	h.begin()
@@ -123,7 +123,7 @@ func (v *verifier) readSales(c *customer) error {
 	return nil
 }
 
-// sales adds up a customer's sales.
+// sales checks a customer's sales and adds them up.
 func (v *verifier) sales(c *customer) (*saleHistory, error) {
 	if err := v.readSales(c); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (v *verifier) sales(c *customer) (*saleHistory, error) {
 	return h, nil
 }
 
-// countReturn counts a return once more into its purchase.
+// countReturn counts a return again, in a copy of its purchase.
 func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
 	if purchase.again == nil {
 		purchase.again = purchase.unreturned()
@@ -177,7 +177,7 @@ func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
 	}
 }
 
-// unreturned is the purchase as it was before its returns.
+// unreturned returns the purchase as it was before its returns.
 func (s *sale) unreturned() *sale {
 	fresh := *s
 	fresh.Returned, fresh.ReturnedByAmount, fresh.Reversed, fresh.Unearned = 0, 0, 0, 0
@@ -188,7 +188,7 @@ func (s *sale) unreturned() *sale {
 	return &fresh
 }
 
-// compareReturned holds a purchase against its returns, counted again.
+// compareReturned compares a purchase with its returns, counted again.
 func (v *verifier) compareReturned(s *soldSale) {
 	if s.Type != typePurchase {
 		return
@@ -209,13 +209,12 @@ func (v *verifier) compareReturned(s *soldSale) {
 	}
 }
 
-// countActive puts a customer among those who bought on some days and in their
-// months.
+// countActive counts a customer as active on the days and in their months.
 func (v *verifier) countActive(c *customer, days []programDay) {
 	slices.SortFunc(days, func(a, b programDay) int {
 		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.day, b.day))
 	})
-	var last programDay // of the month before
+	var last programDay // the month counted last
 	for _, d := range slices.Compact(days) {
 		v.day(d).Active++
 		v.expectActive(v.activeKey(d.program, activeDay, d.day), c.Number)
@@ -234,7 +233,7 @@ func (v *verifier) expectActive(set key, number uint64) {
 	v.want[tableActive].sum += v.hashNumber(set, number)
 }
 
-// salePoints compares the points that a sale tells of with its movements.
+// salePoints compares the points that a sale records with its movements.
 func (v *verifier) salePoints(s *soldSale) {
 	what, moved := subject{kind: "venta", id: s.ID}, &s.moved
 	if moved.any {

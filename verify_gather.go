@@ -2,16 +2,15 @@ package main
 
 import "bytes"
 
-// Movements, sales and redemptions lie in the order in which they happened, and
-// are looked at customer by customer. So the customers are taken in several
-// rounds, by their ids: each round reads these tables from end to end and keeps
-// the records of its customers. That takes a bounded room, and reads the store in
-// the order of its keys, where following each account's chain would jump about
-// in it.
+// Movements, sales and redemptions are stored in the order in which they happened,
+// but checked customer by customer. So the customers are taken in several rounds,
+// by their ids. Each round reads these tables from end to end and keeps the records
+// of its customers. That takes bounded memory and reads the store in key order;
+// following each account's chain would jump about in the store.
 //
-// What a gather lacks (for there is no more room, or a record names another
-// customer than the one whose chain leads to it) is looked up: it changes
-// what a verification costs, and nothing that it finds.
+// A gather may lack a record: when there is no more room, or when the record names
+// another customer than the one whose chain leads to it. Such a record is looked
+// up. That changes what a verification costs, and nothing that it finds.
 
 // Kinds of records that are gathered.
 const (
@@ -21,39 +20,39 @@ const (
 	gatherKinds
 )
 
-// gatherBytes are about how many bytes of room a record of each kind takes.
+// gatherBytes is roughly how many bytes of room a record of each kind takes.
 var gatherBytes = [gatherKinds]uint64{200, 320, 240}
 
-// A gather is what was gathered of the customers in a span of ids.
+// A gather holds the records of the customers in a span of ids.
 type gather struct {
-	from, to id  // the last one is not in it, unless it is zero: then there is no end
+	from, to id  // to is excluded; a zero to means that there is no end
 	expected int // bytes of records, in each part
 	parts    []gatherPart
 }
 
-// A gatherPart is what one goroutine has gathered, of some records in a row.
-// Parts are in the order of these.
+// A gatherPart holds what one goroutine has gathered from records in a row. Parts
+// are in the order of these records.
 type gatherPart struct {
-	bytes   []byte // of the records, one behind the other
+	bytes   []byte // of the records, one after the other
 	records []gatheredRecord
-	newest  map[id][gatherKinds]int32 // a customer's last record of each kind, as its place in records from 1 on; 0: none
+	newest  map[id][gatherKinds]int32 // each customer's last record of each kind, as its place in records from 1 on; 0: none
 }
 
 type gatheredRecord struct {
 	seq    uint64
 	at     uint32 // in bytes
 	size   uint32
-	before int32 // the record before it of the same customer and kind, as in newest
+	before int32 // the previous record of the same customer and kind, as in newest
 }
 
-// recordSize is what a record takes beside its bytes: in records and, for some, in newest.
+// recordSize is the room that a record takes besides its bytes: in records and, for some, in newest.
 const recordSize = 64
 
 func (g *gather) has(cust id) bool {
 	return bytes.Compare(cust[:], g.from[:]) >= 0 && (g.to == (id{}) || bytes.Compare(cust[:], g.to[:]) < 0)
 }
 
-// customerIn is whose record it is.
+// customerIn returns the customer that a record belongs to.
 func customerIn(kind int, value []byte) (id, error) {
 	r, err := recordReader(value)
 	if err != nil {
@@ -82,7 +81,7 @@ type trail struct {
 	g    *gather
 	cust id
 	kind int
-	part int   // next to look into is the one before
+	part int   // the next part to look into is the one before
 	at   int32 // as in newest
 }
 
@@ -94,7 +93,7 @@ func (g *gather) trail(cust id, kind int) trail {
 	return t
 }
 
-// record is the one that the trail is at; nil at its end.
+// record returns the record that the trail is at; nil at its end.
 func (t *trail) record() *gatheredRecord {
 	for t.at == 0 {
 		if t.part == 0 {
@@ -112,8 +111,8 @@ func (t *trail) take(r *gatheredRecord) []byte {
 	return t.g.parts[t.part].bytes[r.at : r.at+r.size : r.at+r.size]
 }
 
-// find returns the record at seq, which comes before those that were found
-// earlier; nil if it was not gathered.
+// find returns the record at seq; nil if it was not gathered. Each call has to be
+// for an earlier record than the one before.
 func (t *trail) find(seq uint64) []byte {
 	for r := t.record(); r != nil && r.seq >= seq; r = t.record() {
 		if value := t.take(r); r.seq == seq {

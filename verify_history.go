@@ -16,7 +16,7 @@ type saleHistory struct {
 // A soldSale is one of a customer's sales.
 type soldSale struct {
 	*sale
-	again *sale // a purchase with its returns counted again; nil: none was met
+	again *sale // a purchase with its returns counted again; nil: it has none
 	moved saleMovements
 }
 
@@ -29,7 +29,7 @@ type saleMovements struct {
 	balance         decimal // after the last
 }
 
-// begin forgets another customer's sales.
+// begin starts on another customer. It reuses the memory of the last one.
 func (h *saleHistory) begin() {
 	all, at, bought := h.all[:0], h.at, h.bought[:0]
 	if len(h.all) > 0 {
@@ -39,7 +39,7 @@ func (h *saleHistory) begin() {
 	*h = saleHistory{all: all, at: at, bought: bought}
 }
 
-// find is a sale by its id; nil if it is none of the customer's.
+// find returns a sale by its id; nil if the customer has no such sale.
 func (h *saleHistory) find(saleID id) *soldSale {
 	if i, ok := h.at[saleID]; ok {
 		return &h.all[i]
@@ -47,7 +47,7 @@ func (h *saleHistory) find(saleID id) *soldSale {
 	return nil
 }
 
-// redeemed are a customer's redemptions, which are read when one is asked for.
+// redeemed holds a customer's redemptions, which are read when the first is asked for.
 type redeemed struct {
 	known  trail
 	unread bool

@@ -1,7 +1,7 @@
 package main
 
-// Beside tables of the store, a verification compares sums of the same kind over
-// something that two of its parts both see.
+// Besides tables of the store, a verification compares sums over data that two of
+// its parts both read.
 const (
 	tableRecords  = manyTables + iota // all that is kept under customers
 	tableSellers                      // the customer of each sale
@@ -9,7 +9,7 @@ const (
 	manySums
 )
 
-// comparisons are the tables that are compared, and how.
+// comparisons says which tables are compared, and how.
 var comparisons = [manySums]struct {
 	scanned bool // by scanTable; else its records are counted where they are read
 	untold  bool // no problem names it
@@ -45,7 +45,7 @@ var comparisons = [manySums]struct {
 	tableRedeemed:        {untold: true, compare: byContent},
 }
 
-// inWords is the name of what is compared.
+// inWords returns the name of what is compared.
 func (t table) inWords() string {
 	if t == tableRecords {
 		return "registros de clientes"
@@ -53,17 +53,17 @@ func (t table) inWords() string {
 	return tableWords[t]
 }
 
-// A comparison is how what is in a table is compared with what should be.
+// A comparison is how the entries of a table are compared with those it should have.
 type comparison int
 
 const (
-	bySum     comparison = iota // over its entries, each with its value
-	byContent                   // by a sum over what its entries say: several records make one
-	byEntry                     // each is looked up: there are few
-	byCount                     // of its entries, which are primary or compared where they are read
+	bySum     comparison = iota // by a sum over its entries, each with its value
+	byContent                   // by a sum over what its entries say: one entry may come from several records
+	byEntry                     // each entry is looked up: there are few
+	byCount                     // by the number of its entries, which are primary or compared where they are read
 )
 
-// Tables in the order in which they are told of.
+// Tables in the order in which problems are reported.
 var (
 	tablesOfAll = []table{tableIdentities, tableDue, tableAPIKeys, tableSlugs}
 	tablesOfOne = []table{
@@ -82,7 +82,7 @@ func (s *tableSet) join(o *tableSet) {
 	}
 }
 
-// alwaysCareful are the tables whose entries are looked up in any case.
+// alwaysCareful returns the tables whose entries are looked up in every pass.
 func alwaysCareful() (s tableSet) {
 	for t, c := range comparisons {
 		s[t] = c.compare == byEntry
@@ -91,8 +91,8 @@ func alwaysCareful() (s tableSet) {
 }
 
 // A tableSum is how many entries there are, and the sum of their hashes. Two
-// tables with the same sum have the same entries but for a chance of one in 2^64:
-// the hash has a new seed in each verification.
+// tables with the same sum have the same entries, except for a chance of one in
+// 2^64: the hash has a new seed in each verification.
 type tableSum struct{ entries, sum uint64 }
 
 func (s *tableSum) add(hash uint64) { s.entries++; s.sum += hash }

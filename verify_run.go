@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// maxProblems bounds the list; a file that has more is as wrong.
+// maxProblems bounds the list of problems: a file that has more is no worse.
 const maxProblems = 1000
 
-// An effort is what a verification may take of the machine.
+// An effort is how much of the machine a verification may use.
 type effort struct {
 	workers int // goroutines
 	room    int // bytes, for the records that are gathered at a time
@@ -26,25 +26,25 @@ type verifyRun struct {
 	earlier []ledgerState
 	txs     []Tx // one for each goroutine
 	seed    maphash.Seed
-	secret  [2]uint64 // as seed, for hashGram
-	careful tableSet  // whose entries are looked up one by one
-	doubted tableSet  // whose sums differ
+	secret  [2]uint64 // like seed, for hashGram
+	careful tableSet  // tables whose entries are looked up one by one
+	doubted tableSet  // tables whose sums differ
 }
 
 // findings are what a part of a verification has found.
 type findings struct {
 	problems   []string
 	want, have [manySums]tableSum
-	missed     [manySums]bool // an entry of it was told to be missing
+	missed     [manySums]bool // an entry of the table was reported as missing
 	doubted    tableSet
 
 	ledger  ledgerState
 	tallies map[programDay]*tally
 	tiers   map[programTier]uint64
-	given   map[id]uint64 // standing redemptions by reward
+	given   map[id]uint64 // redemptions that are not cancelled, by reward
 
-	// Where the tables that follow are looked up entry by entry.
-	givenTo map[id]map[id]uint64 // standing redemptions by reward and customer
+	// Filled only if the tables that follow from them are looked up entry by entry.
+	givenTo map[id]map[id]uint64 // redemptions that are not cancelled, by reward and customer
 	active  map[string]blockSet  // by the key of the set
 }
 
@@ -60,7 +60,7 @@ func newFindings() *findings {
 	}
 }
 
-// join adds what another part has found, but for its problems.
+// join adds what another part has found, except its problems.
 func (f *findings) join(o *findings) {
 	for t := range f.want {
 		f.want[t].join(o.want[t])
@@ -80,7 +80,7 @@ func (f *findings) join(o *findings) {
 		f.given[reward] += n
 	}
 	for reward, customers := range o.givenTo {
-		f.givenTo[reward] = customers // one part alone finds them
+		f.givenTo[reward] = customers // only one part finds them
 	}
 	for k, set := range o.active {
 		for block, bits := range set {
@@ -108,15 +108,15 @@ type verifier struct {
 	*txn
 	*findings
 	run        *verifyRun
-	recounting bool    // tiers are being counted anew: no telling yet what they should be
+	recounting bool    // a recount is under way: what the tiers should be is not known yet
 	inIndex    uint64  // customers whose texts are in the search index
-	gathered   *gather // records of the customers that are looked at; nil: none
+	gathered   *gather // records of the customers that are being checked; nil: none
 
 	history  saleHistory
 	redeemed redeemed
 	replayer replayer
 	grams    gramSum
-	space    []byte // of the last hash
+	space    []byte // buffer of hash
 }
 
 // txn returns a transaction of no organization.
@@ -130,7 +130,7 @@ func (r *verifyRun) verifier(t *txn, f *findings) *verifier {
 	return &verifier{txn: t, findings: f, run: r}
 }
 
-// with returns a verifier that works for another goroutine, on another part.
+// with returns a verifier for another goroutine, which works on another part.
 func (v *verifier) with(worker int) *verifier {
 	t := v.run.txn(v.run.txs[worker], v.now)
 	t.org, t.cfg = v.org, v.cfg
@@ -149,7 +149,7 @@ func (v *verifier) problem(format string, args ...any) {
 	}
 }
 
-// A subject is what a problem is told of. It is put into words only then.
+// A subject is what a problem is about. It is put into words only if there is a problem.
 type subject struct {
 	kind string
 	id   id     // none if it is zero
@@ -193,19 +193,19 @@ type replayer struct {
 	v                *verifier
 	account          *account
 	what             subject
-	rolling          bool // days are counted
+	rolling          bool // the tier window is a rolling one, so days are counted
 	balance, pending decimal
 	earned           decimal
 	chain            chain
 	last             ledgerHash
-	broken           bool        // the chain of hashes was told to be
+	broken           bool        // the chain of hashes was already reported as broken
 	lots             []creditLot // by sequence
 	days             dayBases    // of the tier window
 	stored           []storedMovement
 }
 
-// A creditLot is a lot with what its credit belongs to. AvailFrom is 0 once it is
-// available.
+// A creditLot is a lot with the sale that its credit belongs to. AvailFrom is 0 once
+// the lot is available.
 type creditLot struct {
 	lot
 	sale id // none if it is zero
@@ -224,7 +224,7 @@ type gramSum struct {
 	chars []gramAt // single characters
 }
 
-// recordAt returns a record of which the trail may know.
+// recordAt returns the record at seq: the trail's if it has it, else the store's.
 func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 	if value := t.find(seq); value != nil {
 		return value, nil
@@ -237,26 +237,27 @@ func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 	return value, err
 }
 
-// dayAt is the tally of a moment's day as the records make it.
+// dayAt returns the tally of a moment's day, as counted from the records.
 func (v *verifier) dayAt(program uint32, at instant) *tally {
 	return v.day(programDay{program, v.txn.dayOf(at)})
 }
 
-// hash is that of an entry.
+// hash returns the hash of an entry.
 func (v *verifier) hash(k, value []byte) uint64 {
 	b := binary.LittleEndian.AppendUint16(v.space[:0], uint16(len(k)))
 	v.space = append(append(b, k...), value...)
 	return maphash.Bytes(v.run.seed, v.space)
 }
 
-// hashNumber is hash of a key and a number.
+// hashNumber is hash with a number as the value.
 func (v *verifier) hashNumber(k []byte, n uint64) uint64 {
 	var value [8]byte
 	binary.LittleEndian.PutUint64(value[:], n)
 	return v.hash(k, value[:])
 }
 
-// has says that a table must have an entry.
+// has notes that a table must have an entry. If the table is careful or compared
+// byCount, it looks the entry up and reports one that is missing or different.
 func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	v.want[t].add(v.hash(k, value))
 	if !v.run.careful[t] && comparisons[t].compare != byCount {
@@ -273,5 +274,5 @@ func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	return nil
 }
 
-// doubt has what must be in a table looked up entry by entry.
+// doubt marks a table: the next pass looks up its entries one by one.
 func (v *verifier) doubt(t table) { v.doubted[t] = true }

@@ -74,14 +74,14 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	return v.has(tableExternalIDs, v.externalKey(s.ExternalID).u64(s.Seq), nil, what)
 }
 
-// A logCheck makes the tables of salelog.go anew.
+// A logCheck builds the tables of salelog.go anew.
 type logCheck struct {
 	*verifier
 	sales uint64 // all there are
 
 	customers uint64                // all there are
-	told      logPart               // the block of the log that sales were looked up in last
-	slots     map[string]*typeCount // where they are looked up entry by entry
+	told      logPart               // the block of the log that numberOf read last
+	slots     map[string]*typeCount // filled only if slots are looked up entry by entry
 	open      [][]byte              // packs, each as it was written last
 	part      logPart               // the block that is not full yet
 	zones     []byte                // of the group that is not full yet
@@ -98,7 +98,7 @@ func (v *verifier) newLogCheck() (*logCheck, error) {
 	return &logCheck{verifier: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}, open: make([][]byte, v.log.block/logPack)}, nil
 }
 
-// take counts a sale; they come in order.
+// take counts a sale. Sales come in order.
 func (l *logCheck) take(seq, number uint64, s *sale) error {
 	if number == 0 || number > l.customers {
 		l.noCustomer(number, s)
@@ -134,9 +134,9 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 	return nil
 }
 
-// numberOf is the number of a sale's customer. The log tells it in the order of the
-// sales, where customers would have to be looked up: that it tells the right one is
-// seen when they are gone through.
+// numberOf returns the number of a sale's customer, as the log has it: the log is in
+// the order of the sales, while customers would have to be looked up. The check of
+// customers finds out whether the number is right.
 func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	if l.run.careful[tableSellers] {
 		c, err := l.customer(s.Customer)
@@ -148,7 +148,7 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	if after := (seq - 1) / l.log.block * l.log.block; len(l.told.words) == 0 || l.told.after != after {
 		var err error
 		if l.told, err = l.logPart(after/l.log.block, false); errors.Is(err, errRecord) {
-			return 0, nil // and take doubts it
+			return 0, nil // take then doubts it
 		} else if err != nil {
 			return 0, err
 		}
@@ -162,7 +162,7 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	return number, nil
 }
 
-// noCustomer tells of a number that is no customer's.
+// noCustomer reports a number that no customer has.
 func (l *logCheck) noCustomer(number uint64, s *sale) {
 	if l.run.careful[tableSellers] {
 		l.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
@@ -206,7 +206,7 @@ func (l *logCheck) endBlock() error {
 	return nil
 }
 
-// endGroup checks the group of zones that a block is the last of.
+// endGroup checks the group of zones whose last block is given.
 func (l *logCheck) endGroup(block uint64) error {
 	err := l.has(tableSaleLog, l.logKey(logZones, block/zoneGroup), l.zones, subject{kind: "ventas"})
 	l.zones = l.zones[:0]
@@ -309,8 +309,8 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	return nil
 }
 
-// countRedeemed adds up a redemption that is as its debit says; one that is not,
-// or has another, will be missing.
+// countRedeemed adds up a redemption that agrees with its debit. Any other one is
+// then missing from the sum.
 func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 	if debit.Seq == x.Movement && -debit.Amount == x.Points && x.Customer == debit.Customer && x.Program == debit.Program &&
 		x.CreatedAt == debit.CreatedAt && (x.CancelledAt != 0 || x.Balance == debit.Balance) {
@@ -318,7 +318,7 @@ func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 	}
 }
 
-// expectRewardUse counts a standing redemption for its customer.
+// expectRewardUse counts, for its customer, a redemption that is not cancelled.
 func (v *verifier) expectRewardUse(x *redemption) {
 	if !v.run.careful[tableRewardUses] {
 		v.want[tableRewardUses].sum += v.hash(v.hotKey(x.Customer, partRewardUse).id(x.Reward), nil)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// toIndex is how many customers are in the search index as it is: 0 if there is
-// none, or it cannot be right.
+// toIndex returns how many customers are in the search index; 0 if there is no index,
+// or that number cannot be right.
 func (v *verifier) toIndex() (uint64, error) {
 	n, err := v.count()
 	if err != nil {
@@ -26,12 +26,12 @@ func (v *verifier) toIndex() (uint64, error) {
 	return done, nil
 }
 
-// searchIndex looks up what the index must have of each block.
+// searchIndex looks up the entries that the index must have for each block.
 func (v *verifier) searchIndex() error {
 	if v.inIndex == 0 {
 		return nil
 	}
-	v.want[tableSearch].entries++ // how many customers are in it
+	v.want[tableSearch].entries++ // the one that says how many customers are in the index
 	if !v.run.careful[tableSearch] {
 		return nil
 	}
@@ -63,8 +63,8 @@ func (v *verifier) searchIndex() error {
 	return nil
 }
 
-// hashGram is the hash of one occurrence of a gram in a block: the secrets are of
-// the verification.
+// hashGram returns the hash of one occurrence of a gram in a block. The secret is
+// the verification's own.
 func hashGram(secret [2]uint64, block uint64, g gramAt) uint64 {
 	hi, lo := bits.Mul64(uint64(g.gram)^secret[0], (block<<32|uint64(g.at))^secret[1])
 	hi, lo = bits.Mul64(hi^secret[1], lo^secret[0])
@@ -79,7 +79,7 @@ func (v *verifier) expectGrams(c *customer) {
 	s := &v.grams
 	s.list = appendGrams(s.list[:0], c.Number, c.searchTexts())
 	sum := &v.want[tableSearch].sum
-	chars := s.chars[:0] // a character is at the place of its text, wherever it is in there
+	chars := s.chars[:0] // a single character is at its text's place, so it counts once for each text
 	for _, g := range s.list {
 		if g.gram&(1<<42-1) != 0 {
 			*sum += hashGram(v.run.secret, c.Number/gramBlock, g)
@@ -91,11 +91,11 @@ func (v *verifier) expectGrams(c *customer) {
 	s.chars = chars
 }
 
-// addIndexed adds up what an entry of the index says. It reports false if it does
-// not say it as sello does.
+// addIndexed adds up what an entry of the index says. It reports whether the entry is
+// encoded as sello encodes it.
 func (v *verifier) addIndexed(e Entry) bool {
 	if len(e.Key) == 5 {
-		return true // how many customers are in it, which toIndex has read
+		return true // how many customers are in the index, which toIndex has read
 	}
 	if len(e.Key) < 9 {
 		return false

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// scanTable adds up what is in a table, of which the keys have a prefix.
+// scanTable adds up the entries of a table whose keys begin with prefix.
 func (v *verifier) scanTable(t table, prefix key) error {
 	for e, err := range scan(v.Tx, prefix, false) {
 		if err != nil {
@@ -28,8 +28,8 @@ func (v *verifier) scanTable(t table, prefix key) error {
 	return nil
 }
 
-// addContent adds up what an entry says. It reports false if that is not said as
-// sello says it.
+// addContent adds up what an entry says. It reports whether the entry is encoded as
+// sello encodes it.
 func (v *verifier) addContent(t table, e Entry) bool {
 	switch t {
 	case tableSlots:
@@ -55,9 +55,9 @@ func (v *verifier) addSlot(e Entry) bool {
 	return true
 }
 
-// addActive adds up the customers of a block of those who bought.
+// addActive adds up the customers in a block of a set of active customers.
 func (v *verifier) addActive(e Entry) bool {
-	end := len(e.Key) - 4 // of the set
+	end := len(e.Key) - 4 // of the set's key
 	if end < 5 {
 		return false
 	}
@@ -70,7 +70,7 @@ func (v *verifier) addActive(e Entry) bool {
 				*sum += v.hashNumber(set, first+uint64(8*i+bits.TrailingZeros8(b)))
 			}
 		}
-		return 2*members >= bitmapSize // else they are kept as offsets
+		return 2*members >= bitmapSize // a smaller set is kept as offsets
 	}
 	last := -1
 	for value := e.Value; len(value) >= 2; value = value[2:] {
@@ -84,14 +84,14 @@ func (v *verifier) addActive(e Entry) bool {
 	return len(e.Value) > 0 && len(e.Value) < bitmapSize && len(e.Value)%2 == 0
 }
 
-// compareTables compares what is in some tables with what should be. A
-// difference is told of where entries were looked up; else they will be.
+// compareTables compares the entries of some tables with those they should have. It
+// reports a difference where entries were looked up or counted, else it doubts the table.
 func (v *verifier) compareTables(list []table) {
 	for _, t := range list {
 		want, have := v.want[t], v.have[t]
 		careful, how := v.run.careful[t], comparisons[t].compare
 		switch {
-		case comparisons[t].untold && careful: // the records that made it doubtful were looked at one by one
+		case comparisons[t].untold && careful: // the records that raised the doubt were checked one by one
 		case how == byCount || careful && want.entries != have.entries:
 			equal(v, subject{kind: "entradas de " + t.inWords()}, "", have.entries, want.entries)
 		case careful && want.sum != have.sum && !v.missed[t]:
@@ -103,10 +103,10 @@ func (v *verifier) compareTables(list []table) {
 	}
 }
 
-// A keySpan is the keys from one on, before another.
+// A keySpan is the keys with from <= key < to.
 type keySpan struct{ from, to key }
 
-// knownSpans are where there may be entries when there are so many
+// knownSpans returns the spans that may have entries when there are so many
 // organizations, in order.
 func knownSpans(organizations uint32) (known []keySpan) {
 	for t := range manyTables {
@@ -114,7 +114,7 @@ func knownSpans(organizations uint32) (known []keySpan) {
 		switch {
 		case t.org() == len(k):
 			known = append(known, keySpan{slices.Clone(k).u32(1), slices.Clone(k).u32(organizations + 1)})
-		case len(k) == len(keyParts[t]): // it is a key
+		case len(k) == len(keyParts[t]): // fixed is a whole key
 			known = append(known, keySpan{k, slices.Clone(k).byte(0)})
 		default:
 			known = append(known, keySpan{k, k.after()})
@@ -124,8 +124,8 @@ func knownSpans(organizations uint32) (known []keySpan) {
 	return slices.CompactFunc(known, func(a, b keySpan) bool { return bytes.Equal(a.from, b.from) })
 }
 
-// strays looks for entries of a table or an organization that there is not. It
-// passes over the others.
+// strays reports entries of tables or organizations that do not exist. It passes over
+// all other entries.
 func (v *verifier) strays(organizations uint32) error {
 	from := key{0}
 	for _, span := range append(knownSpans(organizations), keySpan{}) {
@@ -142,7 +142,7 @@ func (v *verifier) strays(organizations uint32) error {
 
 func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", k) }
 
-// seller is the hash of a sale's customer.
+// seller returns the hash of a sale and its customer's number.
 func (v *verifier) seller(seq, number uint64) uint64 {
 	return v.hashNumber(v.hotOrgKey('t').u64(seq), number)
 }
