@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// The public API (spec.md and contract.md §7). Handlers read what the client
-// sent, in the order of the specification's tables, and return what is to be
-// done; request.go does the rest.
+// The public API (spec.md and contract.md §7). A handler reads the client's input in
+// the order of the specification's tables and returns the action to run in the
+// transaction; request.go does the rest.
 
 func (a *api) routes() []route {
 	return []route{
@@ -201,8 +201,8 @@ func listMovements(r *request) action {
 	}
 }
 
-// movementFields reads what adding and deducting have in common; program is
-// nil where none is named.
+// movementFields reads the fields that adding and deducting share. program is nil if
+// the request names none.
 func (r *request) movementFields(categories []string, usual string) (m *movement, program *id) {
 	m = &movement{Amount: r.above0("amount", codeAmountInvalid)}
 	m.Category = usual
@@ -219,7 +219,7 @@ func (r *request) movementFields(categories []string, usual string) (m *movement
 	return m, program
 }
 
-// checkCategory refuses a category that is none of those allowed.
+// checkCategory returns category_invalid unless category is one of allowed.
 func checkCategory(category string, allowed []string) error {
 	if slices.Contains(allowed, category) {
 		return nil
@@ -227,8 +227,8 @@ func checkCategory(category string, allowed []string) error {
 	return newError(codeCategoryInvalid).on("category").with("allowed", allowed)
 }
 
-// movePoints runs a change of a customer's points. An organization with more
-// than one program must be told which.
+// movePoints changes a customer's points with move. The request must name the program
+// if the organization has more than one.
 func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, *movement) error) (any, error) {
 	if program == nil && len(t.cfg.Programs) > 1 {
 		return nil, newError(codeProgramRequired).on("loyaltyProgramId")
@@ -484,8 +484,7 @@ func getOrganization(*request) action {
 
 // Statistics.
 
-// statsDays is the span of statistics where the caller names none: the last
-// 30 days.
+// statsDays is the default span of statistics: the 30 days that end with to.
 const statsDays = 30
 
 func getStatistics(r *request) action {
@@ -526,10 +525,10 @@ func getOpenAPI(*request) action {
 	return func(*txn) (any, error) { return compactOpenAPI(), nil }
 }
 
-// compactOpenAPI is openAPI without white space, which is for those who edit it.
+// compactOpenAPI is openAPI without its white space.
 var compactOpenAPI = sync.OnceValue(func() json.RawMessage {
 	var b bytes.Buffer
-	json.Compact(&b, openAPI) // a test holds it to be JSON
+	json.Compact(&b, openAPI) // a test checks that it is JSON
 	b.WriteByte('\n')
 	return b.Bytes()
 })
@@ -540,10 +539,10 @@ func isAlive(*request) action {
 	return func(*txn) (any, error) { return health{"ok"}, nil }
 }
 
-// isReady reads the store, and no longer than a second. A source that asks all
-// the time is told what was found last, which is a fraction of a second old. It
-// writes nothing: what came of the last write is known, and keepHouse tries one
-// now and then where that was refused.
+// isReady answers /readyz. It reads the store for a second at most. A source that has
+// spent its probes gets the result of the last probe, which is a fraction of a second
+// old. isReady writes nothing: the store remembers whether it refused the last write,
+// and after a refusal keepHouse tries one every so often.
 func (a *api) isReady(r *request) action {
 	return func(*txn) (any, error) {
 		ready := !a.unready.Load()
@@ -565,7 +564,7 @@ func (a *api) canRead(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	read := make(chan error, 1)
-	go func() { // a disk that hangs heeds no context
+	go func() { // a disk that hangs ignores the context
 		read <- a.engine.store.View(ctx, func(tx Tx) error {
 			_, _, err := tx.Get(newKey('v'))
 			return err

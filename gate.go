@@ -9,40 +9,40 @@ import (
 	"time"
 )
 
-// Bounds of connections, unless flags say otherwise. Behind one address there
-// may be every till of a chain, each with a few connections.
+// Default bounds of connections. One address may carry every till of a chain, each with
+// a few connections.
 const (
 	defaultMaxConns          = 4096
 	defaultMaxConnsPerSource = 512
 )
 
-// reservedFiles are kept for what is no connection within the bounds: the store,
-// whose failing to open a file would be its end, the socket, refusals.
+// reservedFiles are file descriptors kept for everything but bounded connections: the
+// store, which does not survive failing to open a file, the socket, and refusals.
 const reservedFiles = maxUshers + 64
 
-// loopback are the peers that are this machine's own: a proxy that carries
-// everybody, or the operator.
+// loopback are this machine's own addresses: those of a proxy that carries everybody,
+// or of the operator.
 var loopback = [...]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// A gate is a listener that bounds the connections which are open at a time, in
-// all and per source. It also keeps a source from having more than are still
-// free, so that a few of them cannot take all.
+// A gate is a listener that bounds how many connections are open, in all and per
+// source. No source may hold more than are still free, so that a few sources cannot
+// take all.
 type gate struct {
 	*net.TCPListener
 	most, mostPerSource int
-	carriers            []netip.Prefix // who brings others' requests and is bounded by most alone
+	carriers            []netip.Prefix // peers that bring others' requests; only most bounds them
 	log                 *slog.Logger
-	ushers              chan struct{} // one for each refusal that is being explained
+	ushers              chan struct{} // one element for each refusal being explained
 
 	mu       sync.Mutex
 	open     int
 	bySource map[netip.Addr]int // all above 0; a carrier's too
-	refused  int                // since that was logged
+	refused  int                // since the last log line
 	logged   time.Time
 }
 
-// Refusals that are explained at a time, how long each may take, and how often
-// the log tells how many there were.
+// How many refusals are explained at a time, how long each may take, and how often the
+// log says how many there were.
 const (
 	maxUshers       = 64
 	usherTime       = time.Second
@@ -70,9 +70,9 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection, if it may come in.
+// admit counts a connection that is within the bounds, and reports whether it is.
 func (g *gate) admit(peer net.Addr) (source netip.Addr, ok bool) {
-	if tcp, is := peer.(*net.TCPAddr); is { // else it has gone already
+	if tcp, is := peer.(*net.TCPAddr); is { // else the peer has gone already
 		source = plainAddr(tcp.AddrPort().Addr())
 	}
 	carrier := inNetworks(g.carriers, source)
@@ -96,8 +96,8 @@ func (g *gate) leave(source netip.Addr) {
 	}
 }
 
-// refuse ends a connection. So many at a time are told why; those beyond are
-// too many to be clients, and cost no more than the closing.
+// refuse ends a connection. It explains up to maxUshers refusals at a time. Beyond that
+// they are too many to be clients, and are only closed.
 func (g *gate) refuse(c *net.TCPConn) {
 	g.count()
 	select {
@@ -112,7 +112,7 @@ func (g *gate) refuse(c *net.TCPConn) {
 	}
 }
 
-// count keeps the log short, whatever happens.
+// count counts a refusal. It logs the count at most once every refusalsLogTime.
 func (g *gate) count() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,10 +124,10 @@ func (g *gate) count() {
 	g.refused, g.logged = 0, time.Now()
 }
 
-// usher answers the first request of a connection with 503, as any error is
-// answered, and closes it. It waits for the request, since many clients take an
-// answer that comes before it for a fault, and for the client to close, since
-// closing with something unread may take the answer away from it.
+// usher answers the first request of a connection with 503, like any other error, and
+// closes the connection. It waits for the request, since many clients take an earlier
+// answer for a fault. It then waits for the client to close, since closing with unread
+// bytes could make the client lose the answer.
 func usher(c *net.TCPConn) {
 	defer c.Close()
 	now := time.Now()

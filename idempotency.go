@@ -11,24 +11,23 @@ import (
 	"sync/atomic"
 )
 
-// A replay is the first answer to a POST, kept so that a retry gets it again,
-// byte for byte, and changes nothing (contract §6). It is written in the
-// transaction of what the POST did.
+// A replay is the first answer to a POST. It is kept so that a retry gets the same
+// bytes again and changes nothing (contract §6). It is written in the transaction of
+// the POST.
 //
-// An organization's replays are numbered as they come and lie in that order.
-// The names under which they are looked for are random, and have to be asked
-// for at every POST, to find nothing most of the time. So they lie in slices,
-// of some hours and some ten thousand names each: of these only the newest is
-// written to, which keeps what is written at one time together, and a slice that
-// is too old is dropped as a whole. That none of them has a name is told by
-// filters in most cases (replayfilter.go).
+// An organization's replays are numbered and stored in the order they come. Their names
+// are random. Every POST looks a name up, and most of the time there is none. So the
+// names lie in slices of some hours and some ten thousand names each. Only the newest
+// slice is written to, which keeps writes close together, and a slice that is too old
+// is dropped as a whole. Filters rule out most names without a look into the slices
+// (replayfilter.go).
 //
 //	i org number         → replay
 //	I org                → the slices
-//	I org first name(16) → number of the replay less first, as a varint; first, the slice's first number, is 8 bytes
+//	I org first name(16) → number minus first, as a varint; first(8) is the slice's first number
 type replay struct {
 	CreatedAt instant
-	Request   [16]byte // what must be the same for it to be a retry
+	Request   [16]byte // digest of the request, which a retry must match
 	Status    int
 	Body      []byte
 }
@@ -54,29 +53,29 @@ func (r *replay) decode(rd *reader) {
 const (
 	replayTime = 24 * 3600 * 1000 // milliseconds
 
-	// A slice takes what comes within sliceTime, until it holds sliceNames
-	// and a sixty-fourth of all that are kept.
+	// A slice takes the replays of sliceTime, but no more than sliceNames or a
+	// sixty-fourth of all that are kept, whichever is more.
 	sliceTime  = 6 * 3600 * 1000
 	sliceNames = 1 << 15
 )
 
-// isFresh tells whether a replay still answers. One from far ahead was
-// written while the clock was wrong.
+// isFresh reports whether a replay still answers. One from far ahead was written while
+// the clock was wrong.
 func isFresh(at, now instant) bool { return now-replayTime < at && at < now+replayTime }
 
-// A replaySlice is where the names of some replays are: those from the number
-// First up to the next slice's.
+// A replaySlice holds the names of the replays numbered from First up to the next
+// slice's First.
 type replaySlice struct {
 	First uint64
 	Began instant
 }
 
-// isOpen tells whether a moment falls into the time of the slice.
+// isOpen reports whether now falls into the time of the slice.
 func (s replaySlice) isOpen(now instant) bool {
 	return s.Began-sliceTime < now && now < s.Began+sliceTime
 }
 
-// isStale tells whether nothing in the slice can be fresh.
+// isStale reports whether nothing in the slice can be fresh.
 func (s replaySlice) isStale(now instant) bool {
 	return s.Began+sliceTime+replayTime <= now || now+sliceTime+replayTime <= s.Began
 }
@@ -87,7 +86,7 @@ func (t *txn) nameKey(s replaySlice, name [16]byte) key {
 
 func (t *txn) replayKey(number uint64) key { return t.hotOrgKey('i').u64(number) }
 
-// replaySlices are all there are, oldest first.
+// replaySlices are the slices of one organization, oldest first.
 type replaySlices struct{ List []replaySlice }
 
 func (l *replaySlices) encode(w *writer) {
@@ -105,7 +104,7 @@ func (l *replaySlices) decode(r *reader) {
 	}
 }
 
-// replaySlices gives the slices for reading and, by open, changing.
+// replaySlices returns the organization's slices. open may add to them.
 func (t *txn) replaySlices() (l *replaySlices, err error) {
 	if t.replays == nil {
 		t.replays, err = t.slices.of(t.Tx, t.org)
@@ -113,22 +112,22 @@ func (t *txn) replaySlices() (l *replaySlices, err error) {
 	return t.replays, err
 }
 
-// knownSlices are those of organizations as they were read last, since every POST
-// needs them, and few change them; and names of those that are being filled, for which
-// there must be one knownSlices for all updates of a store.
+// A knownSlices caches the slices of organizations, which every POST needs and few
+// change. It also has the names of slices that are being filled; for these, all updates
+// of a store must share one knownSlices.
 type knownSlices struct {
 	byOrg   sync.Map                                    // uint32 → readSlices
-	filling [fillingSlices]atomic.Pointer[fillingSlice] // by the last bits of the organization
+	filling [fillingSlices]atomic.Pointer[fillingSlice] // by organization modulo fillingSlices
 }
 
-// A readSlices is a record and what it says. Nobody changes it.
+// A readSlices is a record and its decoded list. Neither is changed.
 type readSlices struct {
 	record []byte
 	list   []replaySlice
 }
 
-// of returns an organization's slices: a list that can be added to, and of which
-// nothing is to be changed.
+// of returns an organization's slices. The caller may append to the list, but must not
+// change what is in it.
 func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
 	k := orgKey('I', org)
 	record, ok, err := tx.Get(k)
@@ -146,13 +145,13 @@ func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
 	return &replaySlices{slices.Clip(l.List)}, nil
 }
 
-// full is how many replays a slice takes before the next one.
+// full returns how many replays fill a slice.
 func (l *replaySlices) full(next uint64) uint64 {
 	return max(sliceNames, (next-l.List[0].First)/64)
 }
 
-// open returns the slice that takes the replay with the next number. If that
-// is a new one, it has become the last of the list.
+// open returns the slice that takes the replay numbered next. A new slice is appended
+// to the list.
 func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool) {
 	if n := len(l.List); n > 0 {
 		s = l.List[n-1]
@@ -165,8 +164,8 @@ func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool
 	return s, true
 }
 
-// A retryKey is under which name a replay is kept, what it answers to, and
-// the status of the answer if it is not the first one's.
+// A retryKey is the name that a replay is kept under, the request that it answers, and
+// the status of a repeated answer: 0 for that of the first.
 type retryKey struct {
 	name, request [16]byte
 	status        int
@@ -181,15 +180,15 @@ func idempotencyKey(header string, r *http.Request, body []byte) retryKey {
 	}
 }
 
-// externalRetryKey is the retryKey of a purchase sent again with the same
-// externalId and body. Another body makes another name, so that it is never
-// taken for a retry and never in the way of one.
+// externalRetryKey is the retryKey of a purchase sent again with the same externalId
+// and body. Another body makes another name, so it is never taken for a retry and never
+// hides one.
 func externalRetryKey(externalID string, body []byte) retryKey {
 	name := digest([]byte("sale"), []byte(externalID), body)
 	return retryKey{name: name, request: name, status: http.StatusOK}
 }
 
-// digest hashes parts so that no two lists of parts are alike.
+// digest hashes parts with their lengths, so that different lists hash differently.
 func digest(parts ...[]byte) [16]byte {
 	h := sha256.New()
 	for _, p := range parts {
@@ -199,8 +198,8 @@ func digest(parts ...[]byte) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-// replay returns the first answer of the last 24 hours under the key; nil if
-// there is none, idempotency_key_reused if it was to another request.
+// replay returns the answer of the last 24 hours kept under the key, nil if there is
+// none. It fails with idempotency_key_reused if that answer was to another request.
 func (t *txn) replay(k retryKey) (*replay, error) {
 	l, err := t.replaySlices()
 	if err != nil {
@@ -236,7 +235,7 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 	return nil, nil
 }
 
-// firstReplay finds the first of the keys that has a replay; nil if none has.
+// firstReplay returns the index of the first key that has a replay, and the replay or nil.
 func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 	for i, k := range keys {
 		if r, err := t.replay(k); r != nil || err != nil {
@@ -246,8 +245,8 @@ func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 	return 0, nil, nil
 }
 
-// keepReplay keeps an answer under the keys, of which at most the first may
-// ask for a request.
+// keepReplay keeps an answer under all keys. It stores the request of the first alone,
+// since no other key has a request to compare.
 func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 	if len(keys) == 0 {
 		return nil
@@ -283,14 +282,14 @@ func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 	return t.put(t.replayKey(n.Replays), &replay{t.now, keys[0].request, status, body})
 }
 
-// A staleSlice is one that no retry can reach any more.
+// A staleSlice is one that no retry can use any more.
 type staleSlice struct {
 	org   uint32
 	all   *replaySlices
-	place int // in all
+	place int // index in all
 }
 
-// findStaleSlice finds the first; nil if there is none.
+// findStaleSlice returns the first stale slice of all organizations, or nil.
 func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error) {
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
@@ -308,8 +307,8 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 	return nil, nil
 }
 
-// drop deletes up to limit entries of the slice, its names first, and the
-// slice itself when it has no more.
+// drop deletes up to limit entries of the slice, its names first, and then the slice
+// itself if no entries are left.
 func (s *staleSlice) drop(tx Tx, limit int) error {
 	first, end := s.all.List[s.place].First, orgKey('i', s.org).after()
 	if s.place+1 < len(s.all.List) {

@@ -8,10 +8,10 @@ import (
 	"sello/internal/contact"
 )
 
-// Readers of input that the API and imports share. Each reports a fault to the
-// input that it reads from, and the first fault is the answer.
+// Readers of input that the API and imports share. Each records a fault in the input
+// that it reads; the first fault is the one reported.
 
-// Lengths of texts, in characters, and of lists (contract §1).
+// Maximum lengths of texts, in characters, and of lists (contract §1).
 const (
 	maxName       = 100
 	maxComment    = 500
@@ -24,7 +24,7 @@ const (
 const (
 	defaultLimit = 20
 	maxLimit     = 100
-	maxPage      = 1<<53 - 1 // what JavaScript holds exactly; far beyond any list
+	maxPage      = 1<<53 - 1 // the largest integer JavaScript holds exactly; far beyond any list
 )
 
 // page reads page and limit. A limit above the maximum is served as the
@@ -37,7 +37,8 @@ func (r *request) page() page {
 		if !ok {
 			return
 		}
-		v, err := strconv.ParseInt(text, 10, 64) // one too large for an int64 becomes the largest
+		// A number too large for int64 becomes the largest int64.
+		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) || v < 1 {
 			r.query.fail(newError(code).on(name))
 			return
@@ -50,8 +51,8 @@ func (r *request) page() page {
 	return p
 }
 
-// choice is a field or parameter that must be one of a few words; the first
-// of them where it is absent. code is the fault's.
+// choice returns text if it is one of words, and the first of words if the field or
+// parameter is absent. Any other text is a fault with the given code.
 func choice(in input, text string, present bool, name string, code errorCode, words []string) string {
 	if !present {
 		return words[0]
@@ -68,7 +69,7 @@ func choice(in input, text string, present bool, name string, code errorCode, wo
 	return words[0]
 }
 
-// moment reads a parameter that is a moment; absent is otherwise.
+// moment reads a parameter that is a moment, or returns otherwise if it is absent.
 func (r *request) moment(name string, otherwise instant, endOfDay bool) instant {
 	text, present := r.query.text(name, 100)
 	if !present {
@@ -90,7 +91,7 @@ func (r *request) flag(name string) bool {
 	return text == "true"
 }
 
-// above reads a number above zero, which must be there.
+// above0 reads a required number above zero.
 func (r *request) above0(name string, code errorCode) decimal {
 	d, present := r.fields.number(name)
 	if r.fields.err == nil && (!present || d <= 0) {
@@ -104,8 +105,8 @@ func (r *request) comment() string {
 	return text
 }
 
-// requiredID reads an id of the body that must be there. Whether anything has
-// it shows later.
+// requiredID reads a required id of the body. The transaction checks that something has
+// that id.
 func (r *request) requiredID(name string, code errorCode) id {
 	u, present := r.fields.id(name)
 	if !present {
@@ -114,7 +115,7 @@ func (r *request) requiredID(name string, code errorCode) id {
 	return u
 }
 
-// email and phone normalize what was sent; "" if nothing was.
+// email and phone return the normalized text, "" if it is absent or invalid.
 
 func email(in input, text string, present bool, name string) string {
 	if !present {
@@ -138,7 +139,7 @@ func phone(in input, cfg *config, text string, present bool, name string) string
 	return number
 }
 
-// spelled reads a number as a file spells it.
+// spelled reads a number from the text of a file's cell.
 func spelled(in input, name, text string) decimal {
 	d, err := parseDecimal(trimBlanks(text))
 	switch {

@@ -11,17 +11,17 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the gate for what clients send: request bodies and queries are
-// taken apart here, strictly, and handlers read them field by field.
+// This file parses what clients send, strictly: request bodies and queries. Handlers
+// read the result field by field.
 
-// An object is the members of one JSON object, or the parameters of a query, in
-// the order they came and with different names. Names are unescaped. A value of
-// a JSON object is the text that spells it, which is valid JSON.
+// An object is the members of one JSON object, or the parameters of a query, in the
+// order they came and without duplicates. Names are unescaped. A value of a JSON object
+// is kept as its text, which is valid JSON.
 type object []pair
 
 type pair struct{ name, value string }
 
-// get returns the value of the member called name, in exactly that spelling.
+// get returns the value of the member called name, spelled exactly so.
 func (o object) get(name string) (value string, ok bool) {
 	for i := range o {
 		if o[i].name == name {
@@ -31,8 +31,8 @@ func (o object) get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// duplicate returns the place of the first member that has the name of one before
-// it, if there is one.
+// duplicate returns the index of the first member that has the name of an earlier one,
+// if there is one.
 func (o object) duplicate() (i int, found bool) {
 	const few = 16 // up to here, comparing all is cheaper than a set
 	if len(o) <= few {
@@ -56,9 +56,9 @@ func (o object) duplicate() (i int, found bool) {
 // outermost included.
 const maxDepth = 64
 
-// maxMembers is how many members and elements a body may have, all in all: more
-// than any request of ours needs. Without it one of 1 MiB could be a hundred
-// thousand, which take a hundred times as long as any other.
+// maxMembers is how many members and elements a body may have in all: more than any
+// request needs. Without it a body of 1 MiB could have a hundred thousand and take a
+// hundred times as long as any other.
 const maxMembers = 10_000
 
 // A jsonFault is the first fault of a JSON text.
@@ -75,16 +75,16 @@ const (
 	reasonNotUTF8   = "not_utf8"
 )
 
-// parseObject reads a request body (contract §1). The fault is nil only where body is
-// one JSON object (RFC 8259) with nothing but white space around it, valid
-// UTF-8, at most maxDepth deep, of at most maxMembers, in which no object has two members of the same
-// name and no \u escape is half of a surrogate pair. A body it accepts is valid
-// to encoding/json, which on its own is loose on all of these.
+// parseObject reads a request body (contract §1). The fault is nil only if body is
+// valid UTF-8 and one JSON object (RFC 8259), with only white space around it. It is at
+// most maxDepth deep and has at most maxMembers members; no object in it has two
+// members of the same name, and no \u escape is half of a surrogate pair. encoding/json
+// takes every body that parseObject accepts; alone, it is loose on all of these.
 //
 // The time is proportional to the length of body.
 func parseObject(body []byte) (object, *jsonFault) { return parseObjectOf(body, maxMembers) }
 
-// parseObjectOf is parseObject with another bound of members.
+// parseObjectOf is parseObject with another bound on members.
 func parseObjectOf(body []byte, most int) (object, *jsonFault) {
 	text := string(body)
 	p := splitter{stack: make(object, 0, 16), left: most}
@@ -94,11 +94,11 @@ func parseObjectOf(body []byte, most int) (object, *jsonFault) {
 	return p.stack, nil
 }
 
-// A splitter checks JSON text in one pass. Its cut functions read what their
-// argument begins with and return the rest.
+// A splitter checks JSON text in one pass. A cut function reads what its argument
+// begins with and returns the rest.
 //
-// On its stack lie the members read so far of every object that is still open,
-// the outermost first.
+// The stack holds the members read so far of every object that is still open, the
+// outermost first.
 type splitter struct {
 	stack  object
 	left   int    // how many members and elements more there may be
@@ -106,8 +106,8 @@ type splitter struct {
 	behind int    // bytes from that fault to the end of the text
 }
 
-// fail notes a fault where rest begins, unless there is one already, and returns
-// what a cut function does then.
+// fail records a fault at the start of rest, unless there is one already. It returns
+// the results of a cut function that fails.
 func (p *splitter) fail(reason, rest string) (string, bool) {
 	if p.reason == "" {
 		p.reason, p.behind = reason, len(rest)
@@ -154,9 +154,9 @@ func validLength(s string) int {
 	return len(s)
 }
 
-// cutMembers reads the object or array that s begins with and leaves its
-// members on the stack. Elements of an array are members without a name; only
-// those of an outermost one are kept.
+// cutMembers reads the object or array that s begins with and leaves its members on the
+// stack. Elements of an array are members without a name. Those of inner arrays are not
+// kept.
 func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 	if depth > maxDepth {
 		return p.fail(reasonSyntax, s)
@@ -201,8 +201,8 @@ func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 	return rest, true
 }
 
-// fromMember is the text of an object from one of its members on. The members before
-// that are valid.
+// fromMember returns the text of an object from one of its members on. The members
+// before that one are valid.
 func fromMember(object string, member, depth int) string {
 	p := splitter{left: len(object)}
 	s := skipSpace(object[1:])
@@ -243,15 +243,14 @@ func (p *splitter) cutValue(s string, depth int) (rest string, ok bool) {
 	return rest, true
 }
 
-// cutString reads the string literal that s begins with and returns the text
-// that it stands for. Where there is none, rest begins with the fault. s is valid
-// UTF-8.
+// cutString reads the string literal that s begins with and returns the text that it
+// stands for. If there is none, rest begins with the fault. s is valid UTF-8.
 func cutString(s string) (text, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, `"`)
 	if !ok {
 		return "", s, false
 	}
-	var unescaped []byte // the text before s, nil where it is s itself
+	var unescaped []byte // the text up to the last escape; nil if there was none
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '"':
@@ -314,7 +313,7 @@ func skipSpace(s string) string {
 	return s
 }
 
-// anyLength is the max of a text whose length something else judges.
+// anyLength is the max of a text whose length is checked elsewhere.
 const anyLength = math.MaxInt
 
 // An input is what fields and query have in common: named values, and the first
@@ -326,23 +325,22 @@ const anyLength = math.MaxInt
 type input struct {
 	*fault
 	object object
-	list   string // where the object is the element list[index], "" if it is none
+	list   string // set if the object is the element list[index], else ""
 	index  int
 }
 
 // A fault holds err, the first error given to fail, or nil.
 type fault struct{ err error }
 
-// fail records err, unless it is nil or not the first. Handlers call it for
-// what only they can judge.
+// fail records err, unless it is nil or not the first. Handlers call it for faults that
+// only they can find.
 func (f *fault) fail(err error) {
 	if f.err == nil {
 		f.err = err
 	}
 }
 
-// field returns the name by which errors call the member name: "price", or
-// "items[3].price".
+// field returns the name that errors have for a member: "price", or "items[3].price".
 func (in input) field(name string) string {
 	if in.list == "" {
 		return name
@@ -356,10 +354,10 @@ func (in input) invalid(name, why string) {
 	in.fail(invalidField(field, field+" "+why))
 }
 
-// clean returns a text of a client as it is kept (contract §1): without blanks,
-// tabs and newlines at its ends, at most max code points long and without other
-// control characters, which are refused at the ends too. A blank text is absent.
-// Too long a text is the error of code tooLong.
+// clean returns a client's text as it is stored (contract §1): without blanks, tabs and
+// newlines at its ends, at most max code points long and without other control
+// characters, which are refused at the ends too. A blank text is absent. A text that is
+// too long is the error with code tooLong.
 func (in input) clean(name, text string, max int, tooLong errorCode) (cleaned string, present bool) {
 	text = trimBlanks(text)
 	switch {
@@ -386,24 +384,23 @@ func forbidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r)
 }
 
-// trimBlanks drops white space from both ends of a text, but no control characters
-// beside newline and tab: those are not to be overlooked.
+// trimBlanks drops white space from both ends of a text. Control characters other than
+// newline and tab stay, so that they are refused.
 func trimBlanks(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) && !forbidden(r) })
 }
 
-// toID reads an identifier. One that is malformed becomes the zero id, which
-// nothing has, because to clients it is "not found" and never invalid
-// (contract §1).
+// toID reads an identifier. A malformed one becomes the zero id, which nothing has: for
+// clients it is "not found", never invalid (contract §1).
 func toID(text string) (u id, present bool) {
 	text = trimBlanks(text)
 	u, _ = parseID(text)
 	return u, text != ""
 }
 
-// fields reads the members of a JSON object. Names are matched in their exact
-// spelling, null is absent, and a value of another JSON type than the one asked
-// for is an invalid field. The elements of a list share the fault of the whole.
+// fields reads the members of a JSON object. Names must match exactly, null is absent,
+// and a value of the wrong JSON type is an invalid field. The elements of a list share
+// the fault of the whole body.
 type fields struct{ input }
 
 func newFields(o object) fields { return fields{input{fault: new(fault), object: o}} }
@@ -437,7 +434,7 @@ func (in fields) id(name string) (u id, present bool) {
 	return toID(text)
 }
 
-// rawText reads a string as it came.
+// rawText reads a string without cleaning it.
 func (in fields) rawText(name string) (text string, present bool) {
 	literal := in.literal(name)
 	if literal == "" {
@@ -450,8 +447,7 @@ func (in fields) rawText(name string) (text string, present bool) {
 	return text, ok
 }
 
-// number reads a decimal. One that a decimal cannot hold is too_precise or
-// too_large.
+// number reads a decimal. One that it cannot hold is too_precise or too_large.
 func (in fields) number(name string) (d decimal, present bool) {
 	literal := in.literal(name)
 	if literal == "" {
@@ -471,8 +467,8 @@ func (in fields) number(name string) (d decimal, present bool) {
 	return 0, false
 }
 
-// list reads an array of at most max objects. It is nil where the array is
-// absent or at fault, and not nil where it is empty.
+// list reads an array of at most max objects. It returns nil if the array is absent or
+// at fault, and an empty slice if it is empty.
 func (in fields) list(name string, max int) []fields {
 	literal := in.literal(name)
 	if literal == "" {
@@ -507,8 +503,8 @@ func (in fields) list(name string, max int) []fields {
 type query struct{ input }
 
 // parseQuery reads the part of a URL after the question mark. A semicolon, a bad
-// escape, text that is not UTF-8 and a parameter that comes twice are errors:
-// clients that send them mean something that others would read differently.
+// escape, text that is not UTF-8 and a parameter that comes twice are errors, because
+// other programs would read them differently from what the client means.
 func parseQuery(raw string) (query, error) {
 	bad := func() (query, error) { return query{}, invalidField("", "La consulta no es válida") }
 	if strings.Contains(raw, ";") {

@@ -10,11 +10,10 @@ import (
 
 // Request limits per API key (spec: Limits; contract §5).
 //
-// The minute is a sliding window: a request is accepted if fewer than the
-// limit were accepted in the 60 seconds before it, to the millisecond, which
-// is the grain of all of sello's times. Days and months are those of UTC;
-// their counts are written to the store once a second and read back at a
-// key's first request, so that a crash forgets at most the last second.
+// The minute is a sliding window: a request is accepted if fewer than the limit were
+// accepted in the 60 seconds before it, counted in milliseconds like all times here.
+// Days and months are those of UTC. Their counts are written to the store once a second
+// and read back at a key's first request, so a crash forgets at most the last second.
 
 const minuteMillis = 60_000
 
@@ -22,7 +21,7 @@ const minuteMillis = 60_000
 type limiter struct {
 	mu       sync.Mutex
 	keys     map[id]*usage
-	flushing sync.Mutex // one flush at a time, so that no older count is written last
+	flushing sync.Mutex // one flush at a time: an older count must not be written last
 }
 
 func newLimiter() *limiter { return &limiter{keys: map[id]*usage{}} }
@@ -36,7 +35,7 @@ type usage struct {
 	minute slidingMinute
 }
 
-// savedUsage is the part of usage that is kept.
+// savedUsage is the part of usage that the store keeps.
 type savedUsage struct {
 	LastUsed instant // to the minute
 	Day      int64   // since 1970, UTC
@@ -63,31 +62,31 @@ func (u *savedUsage) decode(r *reader) {
 
 func usageKey(keyID id) key { return newKey('u').id(keyID) }
 
-// A quota is how one window stands after a request.
+// A quota is the state of one window after a request.
 type quota struct {
 	name      string // minute, day or month
 	limit     uint64
 	used      uint64
 	seconds   int64   // length of the window
-	freeAgain instant // when at least one more request will be accepted, or the count falls
+	freeAgain instant // when the count next falls, and below the limit if it is used up
 }
 
-// quotaCodes are the errors of windows that are used up.
+// quotaCodes has the error of each window when it is used up.
 var quotaCodes = map[string]errorCode{"minute": codeRateLimitMinute, "day": codeRateLimitDay, "month": codeRateLimitMonth}
 
 func (q *quota) remaining() uint64 { return q.limit - min(q.used, q.limit) }
 
-// An allowance is how all windows of a key stand, with room for them and for
-// the headers that say so.
+// An allowance is the state of all windows of a key. It has room for them and for the
+// headers that report them.
 type allowance struct {
 	quotas  []quota // the minute's first
 	windows [3]quota
 	headers [5]string
 }
 
-// take counts a request of the key, or refuses it, which counts nothing. It
-// fills in how the key stands after it; a refusal has the error of the window
-// that frees up last.
+// take counts a request of the key and sets after to the state of the key's windows. If
+// a window is used up it counts nothing and returns the error of that window; of
+// several, the one that frees up last.
 func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, after *allowance) error {
 	l.mu.Lock()
 	u := l.keys[k.ID]
@@ -113,9 +112,9 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, aft
 }
 
 func (u *usage) take(k *apiKey, now instant, after *allowance) error {
-	// Windows only move forward, so that a clock set back and forward again
-	// gives no fresh day; but from one that lies far ahead, where the clock
-	// must have been wrong, they come back.
+	// Windows only move forward, so that a clock set back and forward again gives no
+	// fresh day. Only a window more than one ahead of now moves back: the clock must
+	// have been wrong.
 	if k.DailyLimit > 0 {
 		if day := now.time().Unix() / 86400; day > u.saved.Day || day < u.saved.Day-1 {
 			u.saved.Day, u.saved.InDay = day, 0
@@ -140,7 +139,7 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 		return rateLimited(quotaCodes[refused.name], refused.limit, refused.name, refused.freeAgain, now)
 	}
 	for i := range after.quotas {
-		after.quotas[i].used++ // which moves no window's end
+		after.quotas[i].used++ // freeAgain stays the same
 	}
 	u.minute.add(now)
 	if k.DailyLimit > 0 {
@@ -158,14 +157,14 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 	return nil
 }
 
-// rateLimited is 429 for who has used up what a window allows.
+// rateLimited returns the 429 for a window that is used up.
 func rateLimited(code errorCode, limit uint64, window string, freeAgain, now instant) *apiError {
 	return newError(code).
 		with("limit", limit).with("window", window).with("resetAt", freeAgain).
 		header("Retry-After", strconv.FormatInt(secondsUntil(freeAgain, now), 10))
 }
 
-// quotas appends the windows that limit the key.
+// quotas appends the windows that limit the key to list.
 func (u *usage) quotas(k *apiKey, now instant, list []quota) []quota {
 	list = append(list, quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit), now)})
 	if k.DailyLimit > 0 {
@@ -180,11 +179,11 @@ func (u *usage) quotas(k *apiKey, now instant, list []quota) []quota {
 	return list
 }
 
-// secondsUntil rounds up: once so many seconds have passed, it is then.
+// secondsUntil rounds up, to at least 1: a client that waits so long is not early.
 func secondsUntil(then, now instant) int64 { return max((int64(then-now)+999)/1000, 1) }
 
-// setHeaders tells the client how its limits stand: all of them, and the
-// one with the least left, of several the one that frees up last.
+// setHeaders sets the headers that report all limits and the tightest one: the window
+// with the least left, and among equals the one that frees up last.
 func (s *allowance) setHeaders(h http.Header, now instant) {
 	tightest := &s.quotas[0]
 	for i := range s.quotas {
@@ -193,8 +192,8 @@ func (s *allowance) setHeaders(h http.Header, now instant) {
 			tightest = q
 		}
 	}
-	// The values are written one after another and taken out of one string;
-	// each ends where the next begins.
+	// All values are parts of one string: the policy, the state of the tightest window
+	// (which contains what remains and the reset) and its limit.
 	var space [192]byte
 	b := space[:0]
 	for i := range s.quotas {
@@ -225,7 +224,7 @@ func (s *allowance) setHeaders(h http.Header, now instant) {
 	}
 }
 
-// flush writes what has changed of the keys' usage.
+// flush writes the usage of the keys that changed since the last flush.
 func (l *limiter) flush(ctx context.Context, s Store) error {
 	l.flushing.Lock()
 	defer l.flushing.Unlock()
@@ -263,8 +262,7 @@ func (l *limiter) flush(ctx context.Context, s Store) error {
 	return err
 }
 
-// lastUsed is when the key was last used, to the minute, as far as it was
-// flushed.
+// lastUsed returns when the key was last used, to the minute, as of the last flush.
 func lastUsed(tx Tx, keyID id) (instant, error) {
 	saved, err := get[savedUsage](tx, usageKey(keyID))
 	if err != nil || saved == nil {
@@ -273,10 +271,10 @@ func lastUsed(tx Tx, keyID id) (instant, error) {
 	return saved.LastUsed, nil
 }
 
-// A slidingMinute counts accepted requests over the last 60 seconds: a queue
-// of the milliseconds that had any, oldest first.
+// A slidingMinute counts the requests accepted in the last 60 seconds. It is a queue of
+// the milliseconds that had any, oldest first.
 type slidingMinute struct {
-	ticks []tick // from head on
+	ticks []tick // in use from head on
 	head  int
 	count int
 }
@@ -286,8 +284,8 @@ type tick struct {
 	requests int
 }
 
-// forget drops what is 60 seconds old, or lies more than that in the future:
-// then the clock was wrong before, and is no reason to refuse a key for long.
+// forget drops requests that are 60 seconds old. It drops all if the last lies more
+// than 60 seconds ahead: a clock that was wrong must not refuse a key for long.
 func (m *slidingMinute) forget(now instant) {
 	if last := len(m.ticks) - 1; last >= m.head && m.ticks[last].at > now+minuteMillis {
 		*m = slidingMinute{}
@@ -304,15 +302,16 @@ func (m *slidingMinute) forget(now instant) {
 
 func (m *slidingMinute) add(now instant) {
 	m.count++
-	if last := len(m.ticks) - 1; last >= m.head && m.ticks[last].at >= now { // a clock set back does not reorder
+	// A clock set back must not break the order.
+	if last := len(m.ticks) - 1; last >= m.head && m.ticks[last].at >= now {
 		m.ticks[last].requests++
 		return
 	}
 	m.ticks = append(m.ticks, tick{now, 1})
 }
 
-// freeAgain is when the count will have fallen below the limit, or, if it is
-// below it, when it falls next.
+// freeAgain returns when the count will have fallen below the limit. If it is below
+// already, it returns when the count falls next.
 func (m *slidingMinute) freeAgain(limit uint64, now instant) instant {
 	count := m.count
 	for _, t := range m.ticks[m.head:] {

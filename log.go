@@ -6,26 +6,24 @@ import (
 	"time"
 )
 
-// lineDelay is how long a line may wait for others, and lineSpace how many
-// bytes of them do.
+// A line waits for others for lineDelay at most, and at most lineSpace bytes wait.
 const (
 	lineDelay = 100 * time.Millisecond
 	lineSpace = 64 << 10
 )
 
-// A lineWriter spares a busy server a system call for each request. The line
-// of a request after a pause goes out at once; those that follow it wait for
-// one another. All else that is logged goes out at once, after them. So a
-// process that is killed loses lineDelay of lines of requests at most, and one
-// that fails or stops, none.
+// A lineWriter saves a busy server a system call per request. The first line of a
+// request after a pause is written at once; those that follow wait and are written
+// together. Any other line is written at once, after those that wait. A killed process
+// loses at most lineDelay of request lines. One that fails or stops loses none.
 type lineWriter struct {
 	out io.Writer
 
 	mu      sync.Mutex
-	lines   []byte      // that wait
+	lines   []byte      // waiting
 	timer   *time.Timer // nil before the first line
-	running bool        // timer
-	closed  bool        // nothing waits any more
+	running bool        // whether timer is running
+	closed  bool        // no line waits any more
 }
 
 // add takes the line of a request.
@@ -49,7 +47,7 @@ func (w *lineWriter) wait() {
 	}
 }
 
-// expire ends a pause, or a wait of lines.
+// expire ends the pause, or writes the lines that wait and begins another.
 func (w *lineWriter) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,12 +59,12 @@ func (w *lineWriter) expire() {
 
 func (w *lineWriter) writeOut() {
 	if len(w.lines) > 0 {
-		w.out.Write(w.lines) // there is nowhere to report that it failed
+		w.out.Write(w.lines) // a failure could be reported nowhere
 		w.lines = w.lines[:0]
 	}
 }
 
-// Write takes a line of anything else.
+// Write writes a line that is not of a request, after those that wait.
 func (w *lineWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +80,7 @@ func (w *lineWriter) flush() {
 	w.writeOut()
 }
 
-// close is flush, after which no line waits.
+// close writes the lines that wait. Later lines do not wait.
 func (w *lineWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

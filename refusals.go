@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// What is no HTTP request that net/http understands never reaches a handler:
-// net/http refuses it in words of its own, as plain text or with no body, at
-// times with a 5xx for what the client did wrong. Contract §2 wants every error
-// in one form. There is no hook for that but the connection: what net/http
-// writes there passes through here, and a refusal gives way to ours. Ours has
-// a new request id, since the headers were not read or are not to be trusted.
+// net/http answers what it does not understand as an HTTP request by itself, before any
+// handler: as plain text or without a body, and sometimes with a 5xx for a client's
+// fault. Contract §2 wants every error in one form. The only hook is the connection:
+// what net/http writes there passes through here, and our refusal replaces its own.
+// Ours has a new request id, since the headers were not read or cannot be trusted.
 //
 //	400 bad_request         malformed in any way; a version or Transfer-Encoding not known
 //	417 expectation_failed  an Expect other than 100-continue
 //	431 headers_too_large   request line and headers of more than maxHeader
 //
-// RFC 9110 has 505 for the version, and RFC 9112 501 for the Transfer-Encoding.
-// Both would tell clients to try again and operators that sello is at fault.
+// RFC 9110 asks for 505 for the version, and RFC 9112 for 501 for the
+// Transfer-Encoding. Both would tell clients to retry and operators that sello is at
+// fault.
 
-// refusing makes the connections of a listener refuse in our words.
+// refusing returns a listener whose connections refuse in our words.
 func (a *api) refusing(l net.Listener) net.Listener { return refusingListener{l, a} }
 
 type refusingListener struct {
@@ -43,11 +43,11 @@ func (l refusingListener) Accept() (net.Conn, error) {
 type refusingConn struct {
 	net.Conn
 	api     *api
-	refused bool // nothing more is written
+	refused bool // the refusal is written, and nothing more will be
 }
 
-// How long, and how many bytes, a refused client is still listened to. To close
-// at once while it sends would take the answer away from it.
+// How long a refused client is still read from, and how many bytes. Closing while the
+// client still sends could make it lose the answer.
 const (
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
@@ -64,8 +64,8 @@ func (c *refusingConn) Write(b []byte) (int, error) {
 	return len(b), lastWrite(c.Conn, c.api.refusal(b), time.Now().Add(lingerTime), lingerBytes)
 }
 
-// lastWrite writes what ends a connection, and then listens for a while to what
-// still comes, up to so many bytes. The caller closes it.
+// lastWrite writes the last answer of a connection, then reads and discards what still
+// comes: until a moment, or up to most bytes. The caller closes c.
 func lastWrite(c net.Conn, answer []byte, until time.Time, most int64) error {
 	if _, err := c.Write(answer); err != nil {
 		return err
@@ -76,7 +76,7 @@ func lastWrite(c net.Conn, answer []byte, until time.Time, most int64) error {
 	return nil
 }
 
-// lastAnswer spells a response after which the connection is closed. It adds the
+// lastAnswer returns the text of a response that closes the connection. It adds the
 // Date.
 func lastAnswer(status int, h http.Header, body []byte, now time.Time) []byte {
 	h.Set("Date", now.UTC().Format(http.TimeFormat))
@@ -88,7 +88,7 @@ func lastAnswer(status int, h http.Header, body []byte, now time.Time) []byte {
 	return b.Bytes()
 }
 
-// CloseWrite is that of a TCP connection, which net/http looks for.
+// CloseWrite is the method of a TCP connection that net/http looks for.
 func (c *refusingConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // closeWrite tells the other side that nothing more comes.
@@ -105,17 +105,16 @@ var (
 	requestIDHeader = []byte("\r\nX-Request-Id: ")
 )
 
-// isRefusal tells whether a write is an error that net/http answers by itself.
-// The head of any other response has a request id and is in its first write;
-// where a write begins within a body, that is JSON, which has no end of line.
+// isRefusal reports whether b is an error that net/http answers by itself. Any other
+// response has its whole head, with a request id, in its first write. A write that
+// begins within a body is JSON, which has no end of line.
 func isRefusal(b []byte) bool {
 	const code = len("HTTP/1.1 ")
 	return len(b) > code && (b[code] == '4' || b[code] == '5') && bytes.HasPrefix(b, statusLine) &&
 		bytes.Contains(b, endOfLine) && !bytes.Contains(b, requestIDHeader)
 }
 
-// refusal is the response that takes the place of net/http's, and its line in
-// the log.
+// refusal returns the response that replaces net/http's, and logs it.
 func (a *api) refusal(theirs []byte) []byte {
 	code := codeBadRequest
 	switch string(theirs[len("HTTP/1.1 "):][:3]) {
@@ -125,7 +124,7 @@ func (a *api) refusal(theirs []byte) []byte {
 		code = codeHeadersTooLarge
 	}
 	answer := &refusalWriter{header: http.Header{}}
-	nothing := new(http.Request) // is known of it
+	nothing := new(http.Request) // nothing is known of the request
 	x := a.newExchange(answer, nothing)
 	x.fail(newError(code))
 	x.finish(nothing)

@@ -8,42 +8,42 @@ import (
 	"sync/atomic"
 )
 
-// Most names that are looked for among the replays are new. A filter of an
-// organization's names tells that in one step, without a look into every slice. It
-// is never the truth: it is made from the store every second, of slices that are no
-// longer the last one and so get no more names. Where one slice
-// follows the other because they are full, the names of the newest are known too, from
-// the writer, which puts them in; else it is looked into.
+// Most names looked up among the replays are new. A Bloom filter of an organization's
+// names shows that in one step, without a look into every slice. It is only a cache:
+// once a second it is made from the store, out of slices that are no longer the last
+// and so get no more names. If the last slice began because the one before was full,
+// its names are filtered too: the writer adds them as it writes. Otherwise the last
+// slice is looked into.
 
-// A replayFilter knows the names of all slices that begin below until. One
-// with more names takes its place, in the same words as long as they do: a name too
-// many does no harm to who has the former one.
+// A replayFilter holds the names of all slices that begin below until. A filter with
+// more names replaces it and may use the same words: extra names do no harm to readers
+// of the old filter.
 type replayFilter struct {
 	until uint64
-	names int // in it, those that have been dropped since too
+	names int // names in it, including those dropped since
 	words nameSet
 }
 
-// A fillingSlice knows the names of a slice that began when the one before was
-// full. It is made before the first of them is written, and each is put in before it is
-// written; those of transactions that fail stay, and do no harm. Another organization
-// may take its place.
+// A fillingSlice holds the names of a slice that began when the one before was full. It
+// is made before the first name is written, and each name is added before it is
+// written. Names of failed transactions stay, and do no harm. Another organization's
+// slice may take its place.
 type fillingSlice struct {
 	org   uint32
 	first uint64 // the slice's
 	words nameSet
 }
 
-// A nameSet is a set of names, and of some that were not put into it: one of 200
-// or fewer while it has no more than namesPerWord for each word. The first half of a
-// name chooses a word, the second four bits of it.
+// A nameSet is a Bloom filter. Its false-positive rate is at most 1 in 200 while it has
+// at most namesPerWord names per word. The first half of a name chooses a word, the
+// second half four bits of it.
 type nameSet []atomic.Uint64
 
 const (
-	namesPerWord  = 4       // at most, where there is room; at 8 it has one of 40 that were not put in
+	namesPerWord  = 4       // at most, if there is room; at 8 the false-positive rate is 1 in 40
 	leastFilter   = 1 << 12 // words
 	maxFilters    = 1 << 22 // words, of all organizations: 32 MB
-	fillingSlices = 64      // at most, of 128 KB, and more for who has more than two million replays
+	fillingSlices = 64      // at most, of 128 KB each; more beyond two million replays
 	maxFilling    = 1 << 16 // words
 )
 
@@ -58,13 +58,13 @@ func (s nameSet) add(name []byte) {
 	word.Or(mask)
 }
 
-// lacks reports that the name was not put in.
+// lacks reports whether the name was certainly never added.
 func (s nameSet) lacks(name [16]byte) bool {
 	word, mask := s.place(name[:])
 	return word.Load()&mask != mask
 }
 
-// fillingNames returns the names of a slice that begins with the number; nil if they are
+// fillingNames returns the names of the slice that begins with first; nil if they are
 // not known.
 func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
 	if f := s.filling[org%fillingSlices].Load(); f != nil && f.org == org && f.first == first {
@@ -73,9 +73,9 @@ func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
 	return nil
 }
 
-// beginFilling begins with the names of a slice that takes so many replays, of one
-// or two names each, before any is written. What is known of a slice with that number is
-// of a transaction that failed, or of an earlier run of this one, and stays.
+// beginFilling makes the filter of a slice for so many replays, of one or two names
+// each, before any name is written. If the slice has a filter already, a failed
+// transaction or an earlier run of this one made it, and it stays.
 func (s *knownSlices) beginFilling(org uint32, first, replays uint64) {
 	if s.fillingNames(org, first) == nil {
 		words := min(1+2*replays/namesPerWord, maxFilling)
@@ -83,7 +83,7 @@ func (s *knownSlices) beginFilling(org uint32, first, replays uint64) {
 	}
 }
 
-// filterReplays makes the filters anew where there are slices to be added.
+// filterReplays adds to the filters the slices that are no longer the last.
 func (e *engine) filterReplays(ctx context.Context) error {
 	return e.store.View(ctx, func(tx Tx) error {
 		tx = &stoppableTx{Tx: tx, ctx: ctx}
@@ -111,9 +111,9 @@ func (e *engine) replayFilter(org uint32) *replayFilter {
 	return nil
 }
 
-// filterOf returns an organization's filter: the one it has, with what came since,
-// or one made from the beginning where that would be too full, or most of what is in
-// it has been dropped. It is nil where there is nothing to filter, or no room for it.
+// filterOf returns an organization's filter. It extends the one it had, or makes a new
+// one if that would be too full or most of its names have been dropped. It returns nil
+// if there is nothing to filter, or no room.
 func filterOf(tx Tx, known *knownSlices, org uint32, had *replayFilter, room int) (*replayFilter, error) {
 	l, err := known.of(tx, org)
 	if err != nil || len(l.List) < 2 {

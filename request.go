@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// The way of a request, in the order of contract §3:
+// The steps of a request, in the order of contract §3:
 //
-//	route → request id → key → limits → scope → the clock, of a write → media type
+//	route → request id → key → limits → scope → the clock, for a write → media type
 //	and size → JSON → fields (the handler's first half) → one transaction (its second
 //	half) → encode → write → one line in the log
 //
-// serve owns it all, so that a handler is a few lines: it reads its fields
-// and returns what is to be done in the transaction.
+// serve owns all of them. A handler is a few lines: it reads its fields and returns the
+// action to run in the transaction.
 
 // maxBody bounds a request's body, in bytes.
 const maxBody = 1 << 20
@@ -36,31 +36,31 @@ const maxBody = 1 << 20
 type api struct {
 	engine  *engine
 	limiter *limiter
-	refused sourceLimits   // requests, for their key
-	probes  sourceLimits   // of the store, for /readyz
-	unready atomic.Bool    // as the last of them found
+	refused sourceLimits   // requests refused for their key
+	probes  sourceLimits   // reads of the store by /readyz
+	unready atomic.Bool    // whether the last probe failed
 	trusted []netip.Prefix // proxies whose X-Forwarded-For is believed
 
 	reading, parsing, bodies, answers *room // for large requests
 
 	log   *slog.Logger
-	lines *lineWriter // for a line of each request; nil: nobody wants them
+	lines *lineWriter // one log line for each request; nil: none is written
 	mux   *http.ServeMux
 
 	requestIDs atomic.Uint64 // made so far
-	idPrefix   string        // of them all, random
+	idPrefix   string        // random start of every id
 }
 
 // A route is one endpoint.
 type route struct {
 	pattern string // as http.ServeMux takes it
-	scope   string // "" for what needs no key
+	scope   string // "" if no key is needed
 	handle  func(*request) action
 }
 
-// An action is what a request does once its fields are read: in a View for
-// GET, in an Update for POST. It returns the response's body, or a reply to
-// choose the status too; else GET answers 200 and POST 201.
+// An action is the work of a request after its fields are read: in a View for GET, in
+// an Update for POST. It returns the response's body, with status 200 for GET and 201
+// for POST, or a reply to choose another status.
 type action func(*txn) (any, error)
 
 type reply struct {
@@ -68,7 +68,7 @@ type reply struct {
 	body   any
 }
 
-// A request is what a handler sees of one.
+// A request is what a handler sees of an HTTP request.
 type request struct {
 	caller
 	*http.Request
@@ -76,36 +76,35 @@ type request struct {
 	body    []byte // of a POST
 	fields  fields // of the body
 	query   query
-	retries []retryKey // under which the answer to a POST is kept and looked for
+	retries []retryKey // keys that the answer to a POST is kept and looked up under
 	dryRun  bool       // of a POST: its action changes nothing
-	large   bool       // of a GET: its answer may be, or much has to be read for it
+	large   bool       // of a GET: the answer may be large, or take much reading
 }
 
-// pathID is an id in the path; the zero id, which nothing has, if it is none.
+// pathID returns an id of the path; the zero id, which nothing has, if it is malformed.
 func (r *request) pathID(name string) id {
 	u, _ := parseID(r.PathValue(name))
 	return u
 }
 
-// An exchange is one request on its way and the response to it.
+// An exchange is one request and its response.
 type exchange struct {
 	http.ResponseWriter
 	api     *api
 	started time.Time
 	request request
 
-	noQuery   fault     // of a request without parameters
-	requestID [1]string // as a header holds it
+	noQuery   fault     // of the query, if there is none in the URL
+	requestID [1]string // as a header value
 	allowance allowance
 	share     share
 	status    int
 
-	// For the log; "" what is not known.
+	// For the log; "" if unknown.
 	route, key, organization, code string
 }
 
-// Values of headers that are the same in many responses. They are shared, and
-// nobody changes them.
+// Header values shared by many responses. They must not be changed.
 var (
 	noStore  = []string{"no-store"}
 	jsonType = []string{"application/json"}
@@ -125,8 +124,8 @@ func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := a.newExchange(w, r)
-	// A body of unstated length is no basis for a next request. Neither is
-	// HTTP/1.0, of which net/http passes over a Transfer-Encoding without a word.
+	// After a body of unstated length, the start of the next request cannot be trusted.
+	// The same goes for HTTP/1.0, where net/http silently ignores a Transfer-Encoding.
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
 		w.Header().Set("Connection", "close")
 	}
@@ -142,8 +141,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(x, r)
 }
 
-// requestID is the caller's own, if it is 1 to 128 printable ASCII
-// characters, or a new one. New ones are different, not secret.
+// requestID returns the caller's own id if it is 1 to 128 printable ASCII characters,
+// else a new one. New ids are unique, not secret.
 func (a *api) requestID(r *http.Request) string {
 	if given := r.Header["X-Request-Id"]; len(given) > 0 && given[0] != "" && len(given[0]) <= 128 && isPrintable(given[0]) {
 		return given[0]
@@ -163,7 +162,7 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// finish answers for a panic and writes the log line.
+// finish gives back room, answers a request that panicked and writes the log line.
 func (x *exchange) finish(r *http.Request) {
 	x.giveBack()
 	if p := recover(); p != nil {
@@ -181,7 +180,7 @@ func (x *exchange) finish(r *http.Request) {
 	}
 }
 
-// knownMethod keeps what a client made up out of the log.
+// knownMethod returns m if it is a standard method, and "other" for an invented one.
 func knownMethod(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -191,15 +190,15 @@ func knownMethod(m string) string {
 	return "other"
 }
 
-// appendLogLine appends the line that a request leaves in the log: JSON as a
-// slog.JSONHandler writes it, without what is not known.
+// appendLogLine appends the log line of a request: JSON as slog.JSONHandler writes it,
+// without the values that are unknown.
 func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []byte {
 	b = ended.AppendFormat(append(b, `{"time":"`...), time.RFC3339Nano)
 	b = appendJSONString(append(b, `","level":"INFO","msg":"request","requestId":`...), x.requestID[0])
 	b = append(append(b, `,"method":"`...), knownMethod(r.Method)...)
 	b = strconv.AppendInt(append(b, `","status":`...), int64(x.status), 10)
 	b = decimal(ended.Sub(x.started).Microseconds() * (decimalOne / 1000)).append(append(b, `,"ms":`...))
-	for _, known := range [...]struct{ name, value string }{ // nothing in them has to be escaped
+	for _, known := range [...]struct{ name, value string }{ // no value needs escaping
 		{`,"route":"`, x.route}, {`,"key":"`, x.key}, {`,"organization":"`, x.organization}, {`,"code":"`, x.code},
 	} {
 		if known.value != "" {
@@ -209,7 +208,7 @@ func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []b
 	return append(b, '}', '\n')
 }
 
-// serve takes a request with a route all the way.
+// serve answers a request that has a route.
 func (x *exchange) serve(rt *route, r *http.Request) {
 	status, body, err := x.answer(rt, r)
 	if err != nil {
@@ -219,7 +218,7 @@ func (x *exchange) serve(rt *route, r *http.Request) {
 	x.write(status, body)
 }
 
-// answer is serve without the writing.
+// answer returns the response that serve writes.
 func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, err error) {
 	req := &x.request
 	req.Request = r
@@ -235,7 +234,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 		if err := x.readBody(req); err != nil {
 			return 0, nil, err
 		}
-		// A slow body took its time: what happens, happens now.
+		// A slow body takes its time. The request happens once the body is complete.
 		if req.now, err = x.api.engine.clock.forWriting(); err != nil {
 			return 0, nil, err
 		}
@@ -257,8 +256,8 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 		return 0, nil, err
 	}
 	if err != nil {
-		// The same request may have been answered before its fields went out
-		// of date; then that answer stands.
+		// The fields may have been valid when the same request came first, such as a
+		// moment that was still ahead. That answer stands.
 		fault := err
 		act = func(*txn) (any, error) { return nil, fault }
 	}
@@ -266,7 +265,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 	return x.commit(req, act)
 }
 
-// firstFault is the first fault of what a handler read, body before query.
+// firstFault returns the first fault in what a handler read, the body before the query.
 func firstFault(inputs ...input) error {
 	for _, in := range inputs {
 		if in.fault != nil && in.err != nil {
@@ -276,14 +275,14 @@ func firstFault(inputs ...input) error {
 	return nil
 }
 
-// context is what a request's work is done in. It is not that of the request,
-// which is for net/http to end when the client closes its side of the connection
-// (but see unwatched.go): such a client may well wait for its answer, and a write
-// once begun is finished even if it has gone.
+// context returns the context of a request's work. It is not the request's own, which
+// net/http ends when the client closes its side of the connection (but see
+// unwatched.go). Such a client may still wait for its answer, and a write once begun is
+// finished even if the client has gone.
 func (x *exchange) context() context.Context { return context.Background() }
 
-// admit does all that comes before a request's own content: its key, where it
-// comes from, its limits and its scope.
+// admit checks what precedes the content of a request: its key, its source, its limits
+// and its scope.
 func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	sent, fault := sentKey(r.Header)
 	if fault != nil {
@@ -313,8 +312,8 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	return c, nil
 }
 
-// refuse counts a 401 against the request's source. One that had too many gets
-// 429 in its place; a good key from there is none the worse for it.
+// refuse counts a 401 against the request's source. A source with too many gets 429
+// instead. Its requests with a good key are not affected.
 func (x *exchange) refuse(r *http.Request, err error) error {
 	if publicError(err).code.status != http.StatusUnauthorized {
 		return err
@@ -325,8 +324,8 @@ func (x *exchange) refuse(r *http.Request, err error) error {
 	return err
 }
 
-// readBody takes in the body of a POST and splits it into its members. A
-// POST that needs no body may come without one.
+// readBody reads the body of a POST and splits it into its members. A POST that takes
+// nothing from its body may come without one.
 func (x *exchange) readBody(req *request) error {
 	if req.ContentLength == 0 && req.bodyOptional() {
 		req.fields = newFields(nil)
@@ -335,7 +334,7 @@ func (x *exchange) readBody(req *request) error {
 	if !isJSON(req.Header) {
 		return newError(codeUnsupportedMediaType)
 	}
-	if req.ContentLength > maxBody { // told before the client is asked to go on
+	if req.ContentLength > maxBody { // refused before the client is told to continue
 		return newError(codeBodyTooLarge)
 	}
 	body, err := x.takeBody(req)
@@ -356,10 +355,10 @@ func (x *exchange) readBody(req *request) error {
 	return x.readRetryKey(req)
 }
 
-// bodyOptional tells whether the endpoint takes nothing from its body.
+// bodyOptional reports whether the endpoint takes nothing from its body.
 func (r *request) bodyOptional() bool { return strings.HasSuffix(r.Pattern, "/cancel") }
 
-// isJSON tells whether the body is declared as JSON in UTF-8, not compressed.
+// isJSON reports whether the body is declared as JSON in UTF-8, not compressed.
 func isJSON(h http.Header) bool {
 	types, encodings := h["Content-Type"], h["Content-Encoding"]
 	if len(types) != 1 || len(encodings) > 1 {
@@ -376,7 +375,7 @@ func isJSON(h http.Header) bool {
 	return err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
 }
 
-// readRetryKey takes the Idempotency-Key (contract §6).
+// readRetryKey reads the Idempotency-Key (contract §6).
 func (x *exchange) readRetryKey(req *request) error {
 	given := req.Header["Idempotency-Key"]
 	if len(given) == 0 {
@@ -406,14 +405,14 @@ func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 	return encodeReply(v, http.StatusOK, err)
 }
 
-// A share is what one request has of each room.
+// A share is what one request holds of each room.
 type share struct {
-	work         *room // one unit of it; nil: none
+	work         *room // where it holds one unit; nil: nowhere
 	body, answer int   // units
 }
 
-// beginWork waits for a processor; endWork, which may be called again, lets it
-// go.
+// beginWork waits for a processor. endWork gives it back; calling it again does
+// nothing.
 func (x *exchange) beginWork(r *room) error {
 	_, err := r.take(x.context(), 1, patience)
 	if err == nil {
@@ -435,8 +434,8 @@ func (x *exchange) giveBack() {
 	x.api.answers.give(x.share.answer)
 }
 
-// takeBody reads a body whole. Of a large one it first reads as much as a small
-// one has, so that a client that sends nothing takes no room from others.
+// takeBody reads a whole body. It takes room for a large one only after the first
+// smallBody bytes have come, so that a client that sends nothing holds no room.
 func (x *exchange) takeBody(req *request) ([]byte, error) {
 	from := http.MaxBytesReader(x.ResponseWriter, req.Body, maxBody)
 	if req.ContentLength >= 0 && req.ContentLength <= smallBody {
@@ -483,8 +482,8 @@ type answer struct {
 	replayed bool
 }
 
-// commit runs the action of a POST, or finds the answer that it was given
-// before. What is answered is on disk.
+// commit runs the action of a POST, or finds the answer that the request got before. An
+// answer it returns is on disk.
 func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	if req.dryRun {
 		return x.rehearse(req, act)
@@ -499,7 +498,8 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		}
 		if first != nil {
 			status := cmp.Or(req.retries[i].status, first.Status)
-			for _, other := range req.retries[:i] { // a retry of this one may know it by that key alone
+			// A retry of this request may carry that key alone.
+			for _, other := range req.retries[:i] {
 				if err := t.keepReplay([]retryKey{other}, status, first.Body); err != nil {
 					return answer{}, err
 				}
@@ -516,9 +516,8 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	return x.give(given, err)
 }
 
-// rehearse tells what a POST would answer, and writes nothing. An
-// Idempotency-Key says nothing here: it belongs to a request that says
-// nothing of a dry run.
+// rehearse returns what a POST would answer, and writes nothing. It ignores the
+// Idempotency-Key, which belongs to the request without dryRun.
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
 	given, err := rehearse(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
@@ -536,7 +535,7 @@ func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	return x.give(given, err)
 }
 
-// give says of an answer whether it is the one that was given before.
+// give returns an answer. It marks one that was replayed in the headers.
 func (x *exchange) give(a answer, err error) (int, []byte, error) {
 	if a.replayed {
 		x.Header()["Idempotency-Replayed"] = []string{"true"}
@@ -551,18 +550,18 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 	if r, ok := v.(reply); ok {
 		v, status = r.body, r.status
 	}
-	if text, ok := v.(json.RawMessage); ok { // shared by all who ask for it
+	if text, ok := v.(json.RawMessage); ok { // shared by all requests
 		return status, text, nil
 	}
 	body, err := encode(v)
 	return status, body, err
 }
 
-// WriteHeader and Write are called by ServeMux alone, where it finds no route:
-// with 404 or, the Allow header set, 405. Its text gives way to our own.
+// Only ServeMux calls WriteHeader and Write, when it finds no route: with 404, or with
+// 405 and the Allow header. Our error replaces its text.
 
 func (x *exchange) WriteHeader(status int) {
-	delete(x.Header(), "X-Content-Type-Options") // which came with the text
+	delete(x.Header(), "X-Content-Type-Options") // set for ServeMux's text
 	if status == http.StatusMethodNotAllowed {
 		x.fail(newError(codeMethodNotAllowed))
 	} else {
@@ -572,12 +571,12 @@ func (x *exchange) WriteHeader(status int) {
 
 func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 
-// fail answers with an error. Only what publicError lets through is told; the
-// cause of anything else is logged.
+// fail answers with an error. The client gets only what publicError lets through; the
+// cause of a 5xx is logged.
 func (x *exchange) fail(err error) {
 	e := publicError(err)
 	x.code = e.code.name
-	if e.code.status >= 500 && e.code != codeClockUnsafe { // of which one line tells for all
+	if e.code.status >= 500 && e.code != codeClockUnsafe { // the clock logs it once for all
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {
@@ -593,8 +592,8 @@ func (x *exchange) fail(err error) {
 	x.write(e.code.status, body)
 }
 
-// netHTTPBuffer is how many bytes of a body net/http keeps back: what is
-// shorter gets its Content-Length there.
+// netHTTPBuffer is how many bytes of a body net/http buffers. It sets the
+// Content-Length of a shorter body itself.
 const netHTTPBuffer = 2048
 
 func (x *exchange) write(status int, body []byte) {
@@ -605,5 +604,5 @@ func (x *exchange) write(status int, body []byte) {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	x.ResponseWriter.WriteHeader(status)
-	x.ResponseWriter.Write(body) // a client that has gone is no fault of ours
+	x.ResponseWriter.Write(body) // fails if the client has gone, which is no error here
 }

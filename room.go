@@ -7,40 +7,40 @@ import (
 	"time"
 )
 
-// Large requests, which are lists, statistics and POSTs with a large body,
-// share what room there is: for the bytes that they hold, so that those of many
-// connections do not add up, and for the processors, so that small requests and
-// /livez do not wait behind them. Who gets no room in time gets 503.
+// Large requests are lists, statistics and POSTs with a large body. They share rooms:
+// of memory, so that the bytes held for many connections do not add up, and of
+// processors, so that small requests and /livez do not wait behind large ones. A
+// request that gets no room in time is answered with 503.
 
 const (
-	// A body may be so large without any of this. What one of small members takes,
-	// when it has been taken apart, is bounded by their number: see maxMembers.
+	// Bodies up to smallBody need no room. Splitting a body into small members takes
+	// more memory than the body; maxMembers bounds that.
 	smallBody   = 4 << 10
-	largeBodies = 8 << 20 // bytes of all others that are held at a time
+	largeBodies = 8 << 20 // bytes of larger bodies held at a time
 
-	// So much of an answer the kernel holds for a slow reader.
+	// The kernel buffers this much of an answer for a slow reader.
 	smallAnswer  = 32 << 10
-	largeAnswers = 32 << 20 // bytes of all others
+	largeAnswers = 32 << 20 // bytes of larger answers held at a time
 
 	roomUnit = 16 << 10
-	patience = 2 * time.Second // for one kind of room
-	// Room for answers is what slow readers take. Who waits for it holds up others
-	// whose answers need none.
+	patience = 2 * time.Second // for each kind of room
+	// Slow readers hold the room for answers. A request that waits for it holds up
+	// others whose answers need none.
 	answerPatience = 100 * time.Millisecond
 )
 
 // A room is a number of units to be shared.
 type room struct {
-	turn  chan struct{} // held by who is taking units: nobody waits with half of what he needs
-	taken chan struct{} // one for each unit
+	turn  chan struct{} // held while taking units, so that nobody waits with half of what it needs
+	taken chan struct{} // one element for each unit in use
 }
 
 func newRoom(units int) *room {
 	return &room{make(chan struct{}, 1), make(chan struct{}, units)}
 }
 
-// processors is as many units as half of them. Reading and parsing have room of
-// their own: who waits to be read takes nothing from those who write.
+// processors is the size of a room of processors: half of them. Reading and parsing
+// have a room each, so that large reads take nothing from large writes.
 func processors() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
 
 // unitsOf is how many units n bytes take.
@@ -49,7 +49,7 @@ func unitsOf(n int) int { return (n + roomUnit - 1) / roomUnit }
 // take waits for units and returns how many it took: all or, with an error,
 // none.
 func (r *room) take(ctx context.Context, units int, patience time.Duration) (int, error) {
-	units = min(units, max(cap(r.taken), 1)) // what is larger has it for itself
+	units = min(units, max(cap(r.taken), 1)) // a larger request gets the whole room
 	if r.takeNow(units) {
 		return units, nil
 	}
@@ -72,8 +72,8 @@ func (r *room) take(ctx context.Context, units int, patience time.Duration) (int
 	return units, nil
 }
 
-// takeNow takes units, or none if that would mean to wait. To wait takes a
-// timer, which wakes another thread.
+// takeNow takes the units if that needs no waiting, and reports whether it did. Waiting
+// needs a timer, which wakes another thread.
 func (r *room) takeNow(units int) bool {
 	select {
 	case r.turn <- struct{}{}:

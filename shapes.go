@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// What clients get. Absent values are null (contract §1). The shapes that are
-// asked for most have the function that writes them beside them (encode.go).
+// What clients get. Absent values are null (contract §1). The shapes requested most are
+// encoded without reflection, by the appendJSON beside each (encode.go).
 
 // A list is the envelope of a paged list (spec: Pagination envelope).
 type list[T any] struct {
@@ -41,7 +41,7 @@ func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, erro
 	return l, nil
 }
 
-// An appendedList is a list that is written by hand.
+// An appendedList is a list encoded by appendJSON, without reflection.
 type appendedList[T jsonAppender] list[T]
 
 func newAppendedList[R any, T jsonAppender](records []R, total uint64, p page, shape func(R) (T, error)) (appendedList[T], error) {
@@ -72,7 +72,7 @@ func idOrNull(u id) *id {
 	return &u
 }
 
-// wholeOrNull is null for a number that stands for none.
+// wholeOrNull returns null for 0, which stands for no number.
 func wholeOrNull(n int) *int {
 	if n == 0 {
 		return nil
@@ -97,8 +97,8 @@ func (v customerItem) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// customerItems reads each customer with its account, and all of them in the order
-// of their keys: so they lie close together.
+// customerItems reads the customers and their accounts in key order, because
+// neighbouring keys lie close together in the store. The items keep the order of ids.
 func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 	inOrder := make([]int, len(ids))
 	for i := range inOrder {
@@ -223,7 +223,7 @@ type movementShape struct {
 	TransactionID    *id       `json:"transactionId"`
 	RedemptionID     *id       `json:"redemptionId"`
 	CreatedAt        instant   `json:"createdAt"`
-	Lots             []usedLot `json:"lots"` // which points a debit took, or a cancelled redemption gave back; null for any other credit
+	Lots             []usedLot `json:"lots"` // lots that a debit or a cancellation changed; else null
 }
 
 func (v movementShape) appendJSON(b []byte) []byte {
@@ -353,7 +353,8 @@ func newSaleShape(s *sale, c *customer) saleShape {
 	return shape
 }
 
-// saleShape is newSaleShape for a sale whose customer is not at hand.
+// saleShape is newSaleShape for a stored sale. It reads the customer, and how many of
+// the points are still pending.
 func (t *txn) saleShape(s *sale) (saleShape, error) {
 	c, err := t.customer(s.Customer)
 	if err != nil {
@@ -399,7 +400,7 @@ func (t *txn) rewardShape(r *reward) (rewardShape, error) {
 	return s, err
 }
 
-// rewardShapeFor adds whether the customer can have it now.
+// rewardShapeFor adds whether the customer can redeem the reward now, and why not.
 func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
 	s, err := t.rewardShape(r)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// How often one source may be refused for its key, whoever it is. Connections
-// are in gate.go, limits of keys in limits.go.
+// A bound on how often one source may be refused for its key. Connections are bounded
+// in gate.go, the use of keys in limits.go.
 
 // sourceOf is what counts as one source: an IPv4 address, or the /64 that one
 // subscriber of IPv6 has.
@@ -18,8 +18,8 @@ func sourceOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// A source may be refused so often at once, and then as often again in every
-// minute, as a key may be used by default.
+// A source may be refused maxRefusals times at once, and as many times again each
+// minute. That is the default limit of a key's requests.
 const (
 	maxRefusals  = defaultRateLimit
 	refusalEvery = minuteMillis / maxRefusals
@@ -28,15 +28,15 @@ const (
 // maxSources is how many sources a generation of sourceLimits holds.
 const maxSources = 8192
 
-// sourceLimits bounds how often each source does something: maxRefusals at
-// once, and one more every refusalEvery. Its memory is bounded: a source that
-// many others came after is forgotten, and begins anew.
+// sourceLimits is a token bucket for each source: maxRefusals tokens, and one more
+// every refusalEvery. Its memory is bounded: a source is forgotten after many others
+// have come, and then starts with a full bucket.
 type sourceLimits struct {
 	mu             sync.Mutex
-	recent, before map[netip.Addr]instant // when the source will have used up nothing
+	recent, before map[netip.Addr]instant // when the source's bucket will be full
 }
 
-// take counts one of a source, or says how long there will be none.
+// take spends one token of a source, or returns how long until the next.
 func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,8 @@ func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
 	if !ok {
 		unused = l.before[source]
 	}
-	if unused < now || unused > now+minuteMillis { // the clock was set back: that is no reason to refuse for long
+	// The bucket is full; or the clock was set back, which must not refuse for long.
+	if unused < now || unused > now+minuteMillis {
 		unused = now
 	}
 	if wait := unused + refusalEvery - minuteMillis - now; wait > 0 {
