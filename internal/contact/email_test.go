@@ -39,7 +39,7 @@ func TestEmail(t *testing.T) {
 // with a dotted domain.
 var htmlEmail = regexp.MustCompile("^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+$")
 
-// isEmail is the contract's definition in terms of that.
+// isEmail is the contract's definition in terms of htmlEmail.
 func isEmail(input string) bool {
 	address := strings.Trim(input, " \t\n\f\r")
 	local, domain, _ := strings.Cut(address, "@")
@@ -55,9 +55,8 @@ func TestIsEmail(t *testing.T) {
 	}
 }
 
-// FuzzEmail checks that what is accepted is what the HTML standard and the
-// contract make of an address, and that a stored one is already in its stored
-// form.
+// FuzzEmail checks that Email accepts what the HTML standard and the contract do, and
+// that a normal form is its own normal form.
 func FuzzEmail(f *testing.F) {
 	for _, seed := range []string{
 		"", "@", " Ana@Example.COM\r\n", "a.b@c.d", ".a@b.c", "a@b..c", "a@1.2", "a@b@c.d", "\xff@b.c",

@@ -136,8 +136,8 @@ func phoneText(input string) string {
 	return searchPhone(input)
 }
 
-// isPlainNumber tells whether the text is as most are: nothing but digits, with
-// a plus perhaps. In such a text searchPhone finds all of it.
+// isPlainNumber reports whether text is like most: digits alone, perhaps after a plus.
+// searchPhone finds all of such a text.
 func isPlainNumber(text string) bool {
 	digits := strings.TrimPrefix(text, "+")
 	return len(digits) > 2 && strings.Trim(digits, "0123456789") == ""

@@ -188,7 +188,7 @@ func BenchmarkPhone(b *testing.B) {
 	}
 }
 
-// TestPlainNumber holds the short cut for plain numbers against the search.
+// TestPlainNumber compares the short cut for plain numbers with the search.
 func TestPlainNumber(t *testing.T) {
 	for _, text := range []string{"", "+", "1", "12", "123", "+12", "+123", "++123", "1+23", "123 ", "12x", "１２３", strings.Repeat("7", 250), "+" + strings.Repeat("0", 249)} {
 		if isPlainNumber(text) && searchPhone(text) != text {

@@ -10,33 +10,32 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A checkpoint brings what a memtable holds into the file. While that goes on
-// the table is frozen: a new one takes the writes, and the journal's next
-// generation with it. The work is cut into steps, each a transaction of bbolt
-// over the next keys in order, so that no page is written twice and no flush
-// is long enough to hold up those of the journal. What the file holds between
-// two steps is no state that ever was; only with the frozen table over it, or
-// with the journal, is it one.
+// A checkpoint brings a memtable into the file. Meanwhile the memtable is frozen: a new
+// one takes the writes, and the journal's next generation with it. The work is cut into
+// steps. Each step is a transaction of bbolt over the next keys in order, so that no
+// page is written twice and no flush is long enough to hold up those of the journal.
+// Between steps the file alone is not a consistent state; together with the frozen
+// memtable or the journal it is.
 
 const (
 	DefaultMemSize = 64 << 20         // bytes
-	defaultMemAge  = 30 * time.Second // more would save few writes, and make the journal long
-	checkpointStep = 512              // entries, at least
-	checkpointCut  = 128              // steps, at most, but for those that the minimum makes
+	defaultMemAge  = 30 * time.Second // longer would save few writes, and make the journal long
+	checkpointStep = 512              // entries of a step, at least
+	checkpointCut  = 128              // steps of a large checkpoint, about
 	stepPause      = 20 * time.Millisecond
 	retryPause     = time.Second // when the disk is full
 	lookPause      = 250 * time.Millisecond
 )
 
-// How full bbolt makes the pages that it splits. Where keys come in ascending
-// order nothing will come between them; elsewhere there must be room.
+// How full bbolt makes the pages that it splits. Keys that come in ascending order get
+// no others in between; the pages of other keys need room.
 const (
 	fillDense  = 0.95
 	fillSparse = 0.7
 )
 
-// freeze ends the memtable that is written to. There must be no other one that
-// waits to be brought into the file. The caller holds both locks.
+// freeze ends the active memtable. No other memtable may be frozen. The caller holds
+// both locks.
 func (s *File) freeze() error {
 	if err := s.journal.next(s.tx.Load()); err != nil {
 		return commitError(err)
@@ -51,8 +50,8 @@ func (s *File) freeze() error {
 	return nil
 }
 
-// checkpoints makes a checkpoint when there is a frozen memtable or the one
-// that is written to is old.
+// checkpoints makes a checkpoint when there is a frozen memtable, or when the active
+// one is old.
 func (s *File) checkpoints() {
 	debug.SetPanicOnFault(true)
 	look := time.NewTicker(lookPause)
@@ -82,15 +81,15 @@ func (s *File) checkpoints() {
 
 // tryMarkJournal is markJournal unless something is being written.
 func (s *File) tryMarkJournal() {
-	if s.writing.TryLock() { // else there will be another time
+	if s.writing.TryLock() { // else later
 		defer s.writing.Unlock()
 		s.markJournal()
 	}
 }
 
-// markJournal marks what the journal holds, and how far the file has come. A full disk
-// does not matter; after another error the file has failed, though what was committed
-// is stored. The caller holds writing.
+// markJournal marks how many records the journal has and how far the file has come. A
+// full disk does not matter. After any other error the File has failed, though what was
+// committed is stored. The caller holds writing.
 func (s *File) markJournal() {
 	if s.journal == nil {
 		return
@@ -100,16 +99,16 @@ func (s *File) markJournal() {
 	}
 }
 
-// nextFrozen returns the frozen memtable, which it makes of the one that is
-// written to if that is old; nil if there is nothing to do.
+// nextFrozen returns the frozen memtable, nil if there is nothing to do. It freezes the
+// active memtable if that is old.
 func (s *File) nextFrozen() (*memtable, error) {
 	s.mu.Lock()
 	frozen, old := s.frozen, s.kept.old
 	s.mu.Unlock()
 	if old {
-		return nil, nil // until adopt
+		return nil, nil // adopt comes first
 	}
-	// Who has the lock writes, and may be waiting for this checkpoint.
+	// The holder of the lock is writing, and may wait for this checkpoint.
 	if frozen != nil || !s.writing.TryLock() {
 		return frozen, nil
 	}
@@ -117,17 +116,17 @@ func (s *File) nextFrozen() (*memtable, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen == nil && s.active.count > 0 && time.Since(s.since) >= s.opts.MemAge {
-		if err := s.freeze(); err != nil && !errors.Is(err, ErrUnavailable) { // else there will be another time
+		if err := s.freeze(); err != nil && !errors.Is(err, ErrUnavailable) { // else later
 			return nil, err
 		}
 	}
 	return s.frozen, nil
 }
 
-// pace waits before a step that begins when so many of a checkpoint's entries
-// are in the file: the checkpoint is to go on evenly until the next memtable
-// is nearly full. It reports false when the store is closed: Close will make the
-// checkpoint again, in haste.
+// pace waits before a step, for stepPause at most, while the checkpoint is too fast: it
+// should go on evenly until the next memtable is nearly full. done entries of all are in
+// the file. It reports false when the store is closed: Close then makes
+// the checkpoint again, in haste.
 func (s *File) pace(done, all int) bool {
 	for range 10 {
 		s.mu.Lock()
@@ -146,12 +145,12 @@ func (s *File) pace(done, all int) bool {
 	}
 }
 
-// inHaste is the pace of who can do nothing else meanwhile.
+// inHaste is a pace that never waits.
 func inHaste(done, all int) bool { return true }
 
-// checkpoint brings the frozen memtable into the file. It calls pace before
-// each step, and full where there is no space for one; they report whether to go
-// on. No error means that it is done or was stopped.
+// checkpoint brings the frozen memtable into the file. It calls pace before each step,
+// and full if there is no space for one; both report whether to go on. A nil error
+// means that the checkpoint is done or was stopped.
 func (s *File) checkpoint(frozen *memtable, pace func(done, all int) bool, full func(error) bool) error {
 	at := checkpointPlace{table: frozen, version: frozen.newest, dense: s.opts.Dense}
 	at.start()
@@ -185,8 +184,8 @@ func (s *File) checkpoint(frozen *memtable, pace func(done, all int) bool, full 
 	}
 }
 
-// awaitSpace lets writers know why the checkpoint does not go on, and waits a
-// while. It reports whether to try again: not when the store is closed.
+// awaitSpace tells writers why the checkpoint does not go on, and waits a while. It
+// reports whether to try again, which is false if the store is closed.
 func (s *File) awaitSpace(cause error) bool {
 	s.mu.Lock()
 	s.full = cause
@@ -200,10 +199,10 @@ func (s *File) awaitSpace(cause error) bool {
 	}
 }
 
-// step brings up to limit entries into the file and returns how many they were
-// and where the next step begins. After the last one the memtable is gone.
+// step brings up to limit entries into the file. It returns how many they were and
+// where the next step begins. After the last step the memtable is gone.
 func (s *File) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
-	alone := s.files.Load() <= 1 // nobody reads but from what is shared
+	alone := s.files.Load() <= 1 // only the shared fileTx is in use
 	found, kept := s.inventory.clone(), s.kept
 	if !kept.old {
 		kept.records, kept.least = s.journal.before, s.records.Load()
@@ -244,19 +243,19 @@ func (s *File) step(at checkpointPlace, limit int) (n int, next checkpointPlace,
 	if shared == nil {
 		s.state.Load().file.whole = err == nil && at.end()
 	}
-	if shared != nil && err == nil && at.end() { // what is shared still lacks it
+	if shared != nil && err == nil && at.end() { // the shared fileTx still lacks the memtable
 		s.frozen = at.table
 	}
 	return n, at, errors.Join(err, shared)
 }
 
-// bringIn sets key to value, nil for a deletion, in the bucket, of which before
-// is what was there, and in its inventory, if it has one. bbolt writes where its
-// pages lead it to; so they are looked at first.
+// bringIn sets key to value in the bucket, nil for a deletion, and updates the bucket's
+// inventory, if it has one. before is the bucket as it was. bbolt trusts the pages that
+// lead it to key, so they are validated first.
 func bringIn(bucket *bolt.Bucket, before *pageTree, at *pageFinger, v *inventory, key, value []byte) error {
 	old, ok, err := before.get(key, at)
 	if err == nil {
-		err = before.believe(&at.leaf) // a damaged page, written anew, would be believed
+		err = before.believe(&at.leaf) // a damaged page, written anew, would pass for good
 	}
 	if err != nil {
 		return err
@@ -292,12 +291,12 @@ func ends(bucket *bolt.Bucket) (first, last []byte) {
 	return first, last
 }
 
-// A checkpointPlace is how far a checkpoint has come: it passes over the table
-// once for the dense keys and once for the others, since pages are filled in
-// two ways.
+// A checkpointPlace is how far a checkpoint has come. A checkpoint goes through the
+// table once for the dense keys and once for the others, since their pages are filled
+// differently.
 type checkpointPlace struct {
 	table   *memtable
-	version uint32 // what was written later is passed over
+	version uint32 // later versions are passed over
 	dense   string
 	pass    int
 	entry   uint32
@@ -311,9 +310,8 @@ const (
 
 func (p *checkpointPlace) end() bool { return p.pass == passEnd }
 
-// bring puts up to limit entries, of one pass, into the file, of which before is
-// what was there, and into its inventory, if it has one, and returns how many they
-// were.
+// bring puts up to limit entries of one pass into the file, updates its inventory, if
+// it has one, and returns how many entries they were. before is the bucket as it was.
 func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inventory) (n int, err error) {
 	bucket := tx.Bucket([]byte(dataBucket))
 	bucket.FillPercent = fillSparse
@@ -348,7 +346,7 @@ func (p *checkpointPlace) advance() {
 	p.settle()
 }
 
-// settle moves on to the next entry that belongs to the pass.
+// settle moves on to the next entry that belongs to the pass, or to a later pass.
 func (p *checkpointPlace) settle() {
 	for !p.end() {
 		if p.entry == 0 {
@@ -369,8 +367,8 @@ func (p *checkpointPlace) settle() {
 	}
 }
 
-// writeWaiting is writeFile for a caller on which nobody waits who reads: where the
-// map is full it waits for the Views that are under way.
+// writeWaiting is writeFile for a caller that no reader waits for. If the map is full,
+// it waits for the Views under way.
 func (s *File) writeWaiting(fn func(*bolt.Tx) error) error {
 	err := s.writeFile(fn)
 	if !errors.Is(err, errMapFull) {

@@ -15,13 +15,13 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A backup is a store's file as it was at one moment, whole without a journal.
-// It is made under a temporary name, compared entry by entry with what it is a
-// copy of, made durable and then put in place: whatever stops it leaves what was
-// there before. To restore one is to copy it back.
+// A backup is a data file as it was at one moment, whole without a journal. It is made
+// under a temporary name, compared with its original entry by entry, made durable and
+// then put in place. If that is interrupted, what was there before stays. To restore a
+// backup, copy it back.
 //
-// What is not yet in the file is brought into the copy, so the store itself is
-// only read, and writes go on.
+// What is not yet in the file is brought into the copy. So the store itself is only
+// read, and writes go on.
 
 const (
 	backupFlush = 16 << 20 // bytes copied between flushes, so that none holds up the journal's for long
@@ -29,21 +29,21 @@ const (
 	compareStep = 32       // entries compared between looks at the context
 )
 
-// A Copy tells of a backup that was made.
+// A Copy describes a backup that was made.
 type Copy struct {
 	File    string
 	Bytes   int64
 	Entries int
 }
 
-// Backup puts a copy of the state that was committed last at path, or where the
-// symbolic link there leads. It replaces nothing but another data file that
-// is not in use. Errors begin with a path: the data file's if that is damaged, else path.
+// Backup puts a copy of the last committed state at path, or where the symbolic link
+// there leads. It replaces only another data file that is not in use. Errors begin with
+// the data file's path if that is damaged, else with path.
 func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) {
 	defer func() {
 		if errors.Is(err, ErrDamaged) {
 			err = fmt.Errorf("%s: %w", s.path, inFile(s.path, err))
-		} else if err != nil { // that it is about a temporary name is nobody's concern
+		} else if err != nil { // without the temporary name
 			err = fmt.Errorf("%s: %w", path, openError(err))
 		}
 	}()
@@ -77,7 +77,7 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return nil, err
 	}
-	if err := s.mayReplace(path); err != nil { // the copying may have taken long
+	if err := s.mayReplace(path); err != nil { // copying may have taken long
 		return nil, err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
@@ -92,7 +92,7 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 	return &Copy{path, info.Size(), entries}, nil
 }
 
-// mayReplace returns why a backup must not be put at path.
+// mayReplace returns an error if a backup must not be put at path.
 func (s *File) mayReplace(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,8 +123,7 @@ func (s *File) mayReplace(path string) error {
 	return nil
 }
 
-// copyTo writes the state that was committed last to f and returns how many
-// entries it has.
+// copyTo writes the last committed state to f and returns how many entries it has.
 func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catch(&err)
@@ -136,7 +135,7 @@ func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) 
 	defer state.release()
 	w := &flushingWriter{ctx: ctx, file: f}
 	if _, err := state.file.tx.WriteTo(w); err != nil {
-		return 0, cmp.Or(w.err, err) // of some, bbolt keeps only the text
+		return 0, cmp.Or(w.err, err) // bbolt keeps only the text of some errors
 	}
 	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{
 		PageSize: pageSize, FreelistType: bolt.FreelistArrayType, NoSync: true, NoStatistics: true,
@@ -150,13 +149,15 @@ func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) 
 	return entries, errors.Join(err, db.Close())
 }
 
-// bringAll brings into db what is above the file in the state.
+// bringAll brings the memtables of the state into db, and makes db a whole file of its
+// own.
 func (s *File) bringAll(ctx context.Context, state *fileState, db *bolt.DB) error {
 	var (
 		checked pageSet
 		found   = state.file.inventory.clone()
 	)
-	for range 2 { // bbolt has put the two headers in any order: both anew, so that they are neighbours
+	// bbolt wrote the two headers in any order. Write both anew, as neighbours.
+	for range 2 {
 		if err := db.Update(func(tx *bolt.Tx) error { return state.file.state.put(tx) }); err != nil {
 			return err
 		}
@@ -220,13 +221,13 @@ func compare(ctx context.Context, state *fileState, db *bolt.DB) (entries int, e
 	return entries, err
 }
 
-// A flushingWriter writes to a file at the disk's own speed: it leaves no great
-// amount to be flushed, which would hold up others' flushes.
+// A flushingWriter flushes its file as it writes. A large amount left to flush at the
+// end would hold up other flushes.
 type flushingWriter struct {
 	ctx     context.Context
 	file    *os.File
 	pending int
-	err     error // that has ended it
+	err     error // the error that ended it
 }
 
 func (w *flushingWriter) Write(b []byte) (n int, err error) {

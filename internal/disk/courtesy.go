@@ -10,16 +10,15 @@ import (
 	"sello/internal/ordered"
 )
 
-// A courtesy lets writes go first: who reads for long calls rest again and
-// again. While much is written, it works a seventh of the time, since both the
-// processors and the disk may be what writes wait for. Goroutines that use the
-// same one rest together.
+// A courtesy lets writes go before a long reader, which calls rest again and again.
+// While much is written, the reader works a seventh of the time, since writes may wait
+// for the processors or for the disk. Goroutines that share a courtesy rest together.
 type courtesy struct {
 	mu      sync.Mutex
-	written *atomic.Uint64 // entries, ever
-	before  uint64         // of them, at the last look
+	written *atomic.Uint64 // entries, since the File was opened
+	before  uint64         // entries at the last look
 	looked  time.Time
-	began   time.Time // this turn of work
+	began   time.Time // when this turn of work began
 	calls   int
 }
 
@@ -28,7 +27,7 @@ const (
 	turnWork    = 2 * time.Millisecond // at least, between two rests
 	restShare   = 6                    // times as long as the work before
 	longestRest = 250 * time.Millisecond
-	busyEvery   = time.Millisecond // an entry written more often than this is much
+	busyEvery   = time.Millisecond // much is written if entries come more often than this
 )
 
 func newCourtesy(written *atomic.Uint64) *courtesy {
@@ -36,7 +35,7 @@ func newCourtesy(written *atomic.Uint64) *courtesy {
 	return &courtesy{written: written, before: written.Load(), looked: now, began: now}
 }
 
-// rest sleeps when a turn of work is over and much was written since the last one.
+// rest sleeps if a turn of work is over and much was written since the last one.
 func (c *courtesy) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,8 +56,8 @@ func (c *courtesy) rest() {
 	}
 }
 
-// A courteousContext rests where it is asked whether it has ended: what may take
-// long asks that again and again.
+// A courteousContext rests whenever its Err is called. Long work calls that again and
+// again.
 type courteousContext struct {
 	context.Context
 	*courtesy
@@ -69,7 +68,7 @@ func (c courteousContext) Err() error {
 	return c.Context.Err()
 }
 
-// another is a courtesy to the same writes, for another goroutine; nil for none.
+// another returns a courtesy to the same writes for another goroutine; nil if c is nil.
 func (c *courtesy) another() *courtesy {
 	if c == nil {
 		return nil

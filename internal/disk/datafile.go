@@ -20,16 +20,16 @@ import (
 //	's' → | file, 16 | life, 16 | generation, 8 | records, 8 | least, 8 | transaction, 8 |
 //	'j' → | 0 |, while it is not whole without its journal
 //
-// The first is written by every transaction. A file of an earlier release has no 's',
-// and while it is not whole 'j' → | life, 16 | generation, 8 |. An earlier release that
-// comes upon our 'j' does not open the file; without it, it says which schema it knows.
+// Every transaction writes 's'. A file of an earlier release has no 's'; while it is
+// not whole it has 'j' → | life, 16 | generation, 8 |. An earlier release does not open
+// a file with our 'j'. Without a 'j' it says which schema it knows.
 type journalState struct {
-	journalID        // life is zero while no journal has been begun
-	first     uint64 // generation that the file lacks first; 0: it is whole alone
+	journalID        // life is zero before the first journal
+	first     uint64 // oldest generation that the file lacks; 0: it is whole alone
 	records   uint64 // of that generation, once the file has a part of it; else 0
-	least     uint64 // records of the newest generation, the one after first if records is not 0; since then there may be more
-	tx        uint64 // that wrote this
-	old       bool   // an earlier release wrote it
+	least     uint64 // records the newest generation had (first, or the next if records is not 0)
+	tx        uint64 // transaction that wrote this
+	old       bool   // written by an earlier release
 }
 
 const (
@@ -77,7 +77,7 @@ func (s journalState) put(tx *bolt.Tx) error {
 	return errors.Join(keep(tx, "s", b), keep(tx, "j", needs))
 }
 
-// newFileID is the identity of a file that is being made.
+// newFileID returns a random identity for a file that is being made.
 func newFileID() (file [16]byte) {
 	rand.Read(file[:])
 	return file
@@ -131,8 +131,9 @@ func keep(tx *bolt.Tx, key string, value []byte) error {
 	return bucket.Put([]byte(key), seal([]byte(key), value))
 }
 
-// catch makes ErrDamaged of a panic in bbolt, or of a fault on its memory map
-// on a goroutine that has called debug.SetPanicOnFault. It must be deferred.
+// catch turns a panic in bbolt into ErrDamaged. It does the same with a fault on
+// bbolt's memory map if the goroutine has called debug.SetPanicOnFault. It must be
+// deferred.
 func catch(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v", ErrDamaged, p)
@@ -146,7 +147,7 @@ func seal(key, value []byte) []byte {
 	return append(stored, value...)
 }
 
-// unseal returns the value under key of which stored is the stored form.
+// unseal returns the value under key from its stored form, after checking the checksum.
 func unseal(key, stored []byte) ([]byte, error) {
 	if len(stored) >= checksumSize {
 		value := stored[checksumSize:len(stored):len(stored)]
@@ -203,7 +204,7 @@ func initFile(path string) error {
 // syncDir makes the names in the directory durable.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // which cannot, and does not need to
+		return nil // Windows cannot, and does not need to
 	}
 	f, err := os.Open(dir)
 	if err != nil {
@@ -212,11 +213,11 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// checkHeader returns what is known of f if bbolt can open it without harm.
+// checkHeader returns f's FileInfo if bbolt can open the file without harm.
 //
-// bbolt writes its header in turn to the first and the second page, so that one
-// whole header remains when the writing of the other is cut off. All numbers are
-// in the byte order of the machine:
+// bbolt writes its header to the first and the second page in turn, so that one whole
+// header remains if the writing of the other is cut off. All numbers are in the byte
+// order of the machine:
 //
 //	offset  size
 //	     0    16  page header

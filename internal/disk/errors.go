@@ -16,8 +16,8 @@ var (
 	// From any call after Close or Leave.
 	ErrClosed = errors.New("store: closed")
 
-	// From Commit and Snapshot: nothing was stored, and a later Commit may do
-	// better. The disk is full, or another resource is used up.
+	// From Commit and Snapshot: nothing was stored, and a later Commit may succeed. The
+	// disk is full, or another resource is used up.
 	ErrUnavailable = errors.New("store: unavailable")
 
 	// The ErrUnavailable of a File that has failed (see Failed).
@@ -30,7 +30,7 @@ var (
 	ErrDamaged = errors.New("store: damaged value")
 )
 
-// What Failed tells of a name.
+// Errors of Failed about the file at its path.
 var (
 	ErrRemoved  = errors.New("the file was removed")
 	ErrReplaced = errors.New("the file was replaced") // also from Open
@@ -51,7 +51,7 @@ var (
 	// the journal beside it.
 	ErrHeaderOrJournal = errors.New("file damaged: one of its headers is not whole, and there is a journal")
 
-	// Beside what is wrong with a journal: the damaged header may have asked for none.
+	// Added to an error of the journal: the damaged header may have asked for none.
 	ErrOneHeader = errors.New("one of its two headers is damaged")
 )
 
@@ -66,7 +66,7 @@ var (
 	ErrFileOlder      = errors.New("the file is older than its journal")
 )
 
-// Errors of Backup. What was at the path is as it was, but for ErrNotSynced.
+// Errors of Backup. All but ErrNotSynced leave what was at the path as it was.
 var (
 	ErrDanglingLink = errors.New("is a symbolic link to nothing")
 	ErrNoDirectory  = errors.New("there is no such directory")
@@ -81,9 +81,9 @@ var (
 // not what was written. Error does not name the file.
 type DamageError struct {
 	File  string // its path
-	Page  int64  // -1: it is not known which
-	Table int    // first byte of the key whose value is damaged; -1: it is not known
-	Err   error  // is ErrDamaged
+	Page  int64  // -1: unknown
+	Table int    // first byte of the key whose value is damaged; -1: unknown
+	Err   error  // wraps ErrDamaged
 }
 
 func (e *DamageError) Error() string { return e.Err.Error() }
@@ -97,7 +97,7 @@ func damagedValue(key []byte) error {
 	return &DamageError{Page: -1, Table: int(key[0]), Err: fmt.Errorf("%w in table 0x%02x", ErrDamaged, key[0])}
 }
 
-// inFile makes of an error that says that a file is damaged a DamageError that names it.
+// inFile turns an error that wraps ErrDamaged into a DamageError that names the file.
 func inFile(path string, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
@@ -109,23 +109,23 @@ func inFile(path string, err error) error {
 	return named
 }
 
-// A TruncatedError says that a data file is shorter than what it holds.
+// A TruncatedError says that a data file is shorter than its header requires.
 type TruncatedError struct{ Size, Least int64 } // bytes
 
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("file truncated: %d bytes of at least %d", e.Size, e.Least)
 }
 
-// A MissingJournalError says that a file of the journal is not there, and that the
-// data file is not whole without it.
+// A MissingJournalError says that a file of the journal is missing and that the data
+// file is not whole without it.
 type MissingJournalError struct{ Name string } // without its directory
 
 func (e *MissingJournalError) Error() string {
 	return e.Name + " is missing, and the file is not whole without it"
 }
 
-// A LeftJournalError says that beside a data file that needs no journal lies one that
-// goes on from a later state of it.
+// A LeftJournalError says that a data file needs no journal, but that one beside it goes
+// on from a later state of the file.
 type LeftJournalError struct {
 	Name string // without its directory
 	Err  error
@@ -134,7 +134,7 @@ type LeftJournalError struct {
 func (e *LeftJournalError) Error() string { return e.Err.Error() + e.Advice() }
 func (e *LeftJournalError) Unwrap() error { return e.Err }
 
-// Advice is what Error says beyond what Err does.
+// Advice returns what Error adds to the text of Err.
 func (e *LeftJournalError) Advice() string {
 	return fmt.Sprintf(" (%s); if the file is a copy put there on purpose, remove that journal", e.Name)
 }
@@ -150,9 +150,9 @@ func openError(err error) error {
 	return err
 }
 
-// commitError wraps an error of bbolt's Commit, in ErrUnavailable if it says that
-// there is no space. Errors of a sync do not, whatever their number: after one
-// nobody knows what is on disk.
+// commitError wraps an error of bbolt's Commit. The result is ErrUnavailable if there
+// is no space. For an error of a sync it never is, whatever the errno: afterwards it is
+// unknown what is on disk.
 func commitError(err error) error {
 	if err == nil {
 		return nil
@@ -176,10 +176,9 @@ func commitError(err error) error {
 	return fmt.Errorf("store: commit: %w", err)
 }
 
-// beginError wraps an error of the opening of a new journal, in ErrUnavailable
-// if a file could not be opened for a reason that may pass: then nothing was
-// stored. After a sync that failed nobody knows which names are on the disk, and
-// to sync once more would not tell.
+// beginError wraps an error of beginning a journal. The result is ErrUnavailable if a
+// file could not be opened for a reason that may pass: then nothing was stored. After a
+// failed sync it is unknown which names are on disk, and another sync would not tell.
 func beginError(err error) error {
 	e, ok := errors.AsType[*fs.PathError](err)
 	if ok && e.Op == "open" && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EROFS) {

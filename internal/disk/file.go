@@ -22,18 +22,18 @@ import (
 
 // A File is an open data file with its journal.
 //
-// The data file has one bucket, dataBucket, with every key as it is and every value
+// The data file has two buckets. dataBucket has every key as it is and every value
 // behind a checksum:
 //
 //	| CRC-32C of key and value, 4 bytes, big-endian | value |
 //
-// and a bucket journalBucket, with entries of the same form: what the file
-// says of itself and of its journal (journalState), and an inventory.
+// journalBucket has entries of the same form: what the file says of itself and of its
+// journal (journalState), and an inventory.
 //
-// Two things are ours to do because bbolt does not: it never notices a flipped
-// bit, hence the checksum; and where pages contradict each other or the file is
-// shorter than they say it panics or faults on its memory map, hence checkHeader
-// before it sees a file and catch around each call.
+// bbolt leaves two things to us. It never notices a flipped bit; hence the checksum. It
+// panics, or faults on its memory map, if pages contradict each other or the file is
+// shorter than they say; hence checkHeader before bbolt sees a file, and catch around
+// each call.
 type File struct {
 	path    string
 	opts    Options
@@ -41,38 +41,38 @@ type File struct {
 	opened  *os.File                  // by db, which closes it
 	fileMap *fileMap                  // of db
 	state   atomic.Pointer[fileState] // what Views see; nil: closed
-	written atomic.Uint64             // entries that were stored
-	files   atomic.Int64              // fileTxs that someone reads, that of state among them
+	written atomic.Uint64             // entries stored
+	files   atomic.Int64              // fileTxs in use, that of state among them
 	closing atomic.Bool               // Close or Leave was called
-	begun   atomic.Int64              // Snapshots of the writer, who reads while it works out a batch
-	ended   atomic.Int64              // of them
+	begun   atomic.Int64              // Snapshots of the writer, which reads to fill a batch
+	ended   atomic.Int64              // how many of these were released
 	stop    chan struct{}             // closed to end the goroutines below
 	running sync.WaitGroup            // watch and checkpoints
-	checked pageSet                   // of the file; who opens a pageTree may change it
+	checked pageSet                   // validated pages of the file; openTree may replace it
 	tx      atomic.Uint64             // the file's last transaction
 	records atomic.Uint64             // of the journal's newest generation
-	wake    chan struct{}             // there is something for checkpoints to do
+	wake    chan struct{}             // signals that there is something for checkpoints to do
 
 	broken atomic.Bool
 	failed chan error // one error, when it breaks
 
-	inventory *inventory // of the file; nil if it has none; the checkpoint's own
+	inventory *inventory // of the file; nil if it has none; only the checkpoint changes it
 
-	// Who changes what the journal, the memtables and the state are holds both
-	// locks, writing first; to append to the journal and to write to the active
-	// memtable takes the first alone, to change or to read the others the second.
+	// Beginning a journal or a memtable takes both locks, writing first. Appending to
+	// the journal and writing to the active memtable takes writing alone. Changing
+	// these fields in other ways, or reading them, takes mu alone.
 	writing  sync.Mutex
 	journal  *journal  // nil before the first write
 	active   *memtable // what the journal's newest generation holds
 	since    time.Time // of active's first entry
 	mu       sync.Mutex
-	kept     journalState // what the file says; the checkpoint's own, but while none is under way
-	brought  int          // memtables that this process has brought into the file whole
+	kept     journalState // what the file says; during a checkpoint only that changes it
+	brought  int          // memtables that this process has brought into the file completely
 	fill     int          // size of active
 	frozen   *memtable    // what the generation before holds, while it is brought into the file; else nil
-	full     error        // why that cannot go on for now
-	draining bool         // it waits for Views to end, for a short time
-	lost     bool         // what the file holds can be shared no more: bbolt may hold its locks
+	full     error        // why that cannot go on for now; nil if it can
+	draining bool         // the checkpoint waits for Views that end soon
+	lost     bool         // Views can no longer read the file: bbolt may hold its locks
 	changed  *sync.Cond   // signals changes of these and of state
 }
 
@@ -101,9 +101,9 @@ type Options struct {
 	mapRule    mapRule                 // zero: mapRuleHere
 }
 
-// Open opens the data file at path, and takes up its journal. It makes the file if
-// there is none. It refuses, with an error of one line that begins with the path, a file
-// that is not whole.
+// Open opens the data file at path and replays its journal. It makes the file if there
+// is none, and refuses one that is not whole. An error is one line that begins with the
+// path.
 func Open(path string, opts Options) (*File, error) {
 	f, err := openFile(path, opts)
 	if err != nil {
@@ -116,7 +116,7 @@ func openFile(path string, opts Options) (s *File, err error) {
 	if err := findFile(path, opts.MustExist); err != nil {
 		return nil, err
 	}
-	defer catch(&err) // then bbolt keeps the file open and locked
+	defer catch(&err) // after a panic bbolt keeps the file open and locked
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
 	if opts.ShortMap {
@@ -148,8 +148,8 @@ func openFile(path string, opts Options) (s *File, err error) {
 	return s, nil
 }
 
-// findFile refuses a path that leads to no regular file. It makes the file if there
-// is none and none must be there.
+// findFile makes the file at path if there is none, unless it must exist. It refuses a
+// path that leads to no regular file.
 func findFile(path string, mustExist bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !mustExist {
@@ -166,12 +166,12 @@ func findFile(path string, mustExist bool) error {
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
 	}
-	// Also when the file is not new: who made it may have died before this.
+	// Also if the file is not new: its maker may have died before the sync.
 	return syncDir(filepath.Dir(path))
 }
 
-// openData opens the data file with bbolt, which gets it only once its headers are
-// checked. bbolt opens it again for each backup: that has to be the same file.
+// openData checks the headers of the data file and opens it with bbolt. bbolt opens it
+// again for each backup, and must find the same file.
 func openData(path string, opts Options) (mapped *fileMap, file *os.File, opened fs.FileInfo, err error) {
 	mapped, err = openMapped(path, opts.mapRule, bolt.Options{
 		Timeout:      cmp.Or(opts.lockWait, 2*time.Second),
@@ -182,14 +182,14 @@ func openData(path string, opts Options) (mapped *fileMap, file *os.File, opened
 		NoStatistics: true,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
-			if errors.Is(err, fs.ErrPermission) { // who can read it is surprised
+			if errors.Is(err, fs.ErrPermission) { // the user may be able to read it
 				return nil, ErrPermission
 			}
 			if err != nil {
 				return nil, err
 			}
 			found, err := checkHeader(f)
-			if err == nil && opened != nil && !os.SameFile(opened, found) { // a backup's reading
+			if err == nil && opened != nil && !os.SameFile(opened, found) { // for a backup
 				err = ErrReplaced // the caller names the path
 			}
 			if err != nil {
@@ -205,7 +205,7 @@ func openData(path string, opts Options) (mapped *fileMap, file *os.File, opened
 	return mapped, file, opened, err
 }
 
-// takeUpJournal takes up the journal if the file is not whole without it.
+// takeUpJournal replays the journal if the file is not whole without it.
 func (s *File) takeUpJournal() error {
 	if err := s.share(); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (s *File) takeUpJournal() error {
 		return s.checkBeside(file)
 	}
 	if err := s.replay(); err != nil {
-		if !file.headersWhole() { // the other one may have asked for no journal
+		if !file.headersWhole() { // the damaged one may have asked for no journal
 			err = fmt.Errorf("%w; %w", err, ErrOneHeader)
 		}
 		return err
@@ -244,7 +244,8 @@ func (s *File) takeUpJournal() error {
 	return nil
 }
 
-// checkBeside looks at what lies beside a file that says that it is whole.
+// checkBeside returns an error if a whole file may need the journal beside it after
+// all.
 func (s *File) checkBeside(file *fileTx) error {
 	if !s.kept.old {
 		return checkLeft(s.path, s.kept)
@@ -257,8 +258,8 @@ func (s *File) checkBeside(file *fileTx) error {
 	return nil
 }
 
-// replay takes up the journal that the file needs: its older generation becomes the
-// frozen memtable if there is a newer one, even one without records.
+// replay reads the journal that the file needs into memtables. Its older generation
+// becomes the frozen memtable if there is a newer one, even one without records.
 func (s *File) replay() (err error) {
 	first := s.kept.first
 	do := func(generation uint64, key string, value []byte) {
@@ -291,7 +292,7 @@ func (s *File) replay() (err error) {
 	return nil
 }
 
-// View runs fn on the state that was committed last.
+// View runs fn on the last committed state.
 func (s *File) View(ctx context.Context, fn func(*Snapshot) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -305,8 +306,8 @@ func (s *File) View(ctx context.Context, fn func(*Snapshot) error) error {
 	return fn(&Snapshot{fileState: state})
 }
 
-// ViewLong is View of a state that holds no memtable in memory, by a function
-// that lets writes go first. It may begin later.
+// ViewLong is View for a long fn. Its state keeps no memtable in memory, its reads let
+// writes go first, and it may begin later.
 func (s *File) ViewLong(ctx context.Context, fn func(*Snapshot) error) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	state, err := s.acquireInFile(ctx)
@@ -317,16 +318,16 @@ func (s *File) ViewLong(ctx context.Context, fn func(*Snapshot) error) error {
 	return fn(&Snapshot{fileState: state, courtesy: newCourtesy(&s.written)})
 }
 
-// Snapshot returns the state that was committed last, for the writer, who works out
-// from it what to commit next. It must be released, by whichever goroutine, before
-// Commit, which may wait for a checkpoint that waits for it. A damaged
-// file may make reads of it fault on the memory map: this goroutine's faults are panics
-// from now on, which Snapshot's methods catch.
+// Snapshot returns the last committed state for the writer, which works out the next
+// batch from it. It must be released before Commit, on any goroutine, since Commit may
+// wait for a checkpoint that waits for it. If the file is damaged, reading may fault on
+// the memory map. From now on such a fault is a panic on this goroutine, and the
+// methods of Snapshot catch it.
 func (s *File) Snapshot() (t *Snapshot, err error) {
 	defer s.judge(&err)
 	debug.SetPanicOnFault(true)
 	if s.fileMap.rule.grows {
-		// To write to the file may take a moment in which nobody reads; the snapshot will.
+		// Writing to the file may need a moment without readers. The snapshot is one.
 		s.writing.Lock()
 		err := s.startJournal()
 		s.writing.Unlock()
@@ -342,9 +343,9 @@ func (s *File) Snapshot() (t *Snapshot, err error) {
 	return &Snapshot{fileState: state, ended: &s.ended}, nil
 }
 
-// Commit makes changes, of different keys, durable and visible. There is one call at a
-// time. An error that is ErrUnavailable says that nothing was stored. After any other but
-// ErrClosed the outcome is unknown, and the File has failed.
+// Commit makes changes of different keys durable and visible. Only one call may run at
+// a time. After ErrUnavailable nothing was stored. After any other error but ErrClosed
+// the outcome is unknown, and the File has failed.
 func (s *File) Commit(changes []ordered.Change) (err error) {
 	defer s.judge(&err)
 	defer catch(&err)
@@ -358,32 +359,31 @@ func (s *File) Commit(changes []ordered.Change) (err error) {
 	return s.store(changes)
 }
 
-// judge has the file fail if an error leaves the outcome unknown.
+// judge fails the File if an error leaves the outcome unknown.
 func (s *File) judge(err *error) {
 	if *err != nil && !errors.Is(*err, ErrUnavailable) && !errors.Is(*err, ErrClosed) {
 		s.fail(*err)
 	}
 }
 
-// fail breaks the file because of err. Only the first call does something.
+// fail fails the File because of err. Only the first call has an effect.
 func (s *File) fail(err error) {
 	if s.broken.CompareAndSwap(false, true) {
 		s.failed <- err
 	}
 }
 
-// Failed yields one error when it can no longer be said what is on the disk:
-// after a commit that failed for another reason than lack of space, or when
-// the file's name no longer leads to the file. From then on Commit returns
-// ErrFailed. The process reports the error and exits, without Close, which may then
-// wait for ever.
+// Failed yields one error when it is no longer known what is on disk: after a commit
+// that failed for another reason than lack of space, or when the file's name no longer
+// leads to the file. From then on Commit returns ErrFailed. The process reports the
+// error and exits without Close, which might wait for ever.
 func (s *File) Failed() <-chan error { return s.failed }
 
 // Path is the path of the data file, as it was given to Open.
 func (s *File) Path() string { return s.path }
 
-// Close brings the journal into the file, which is then whole alone. Nobody commits any
-// more; Views that are under way are waited for.
+// Close brings the journal into the file, which is then whole alone. No commit may
+// follow or be under way. Close waits for Views under way.
 func (s *File) Close() error { return s.close(s.finish) }
 
 // Leave closes the file as it is, beside its journal.
@@ -391,9 +391,9 @@ func (s *File) Leave() error {
 	return s.close(func() (whole bool, err error) { return false, nil })
 }
 
-// close closes the file after finish, which reports whether it is whole without the
-// journal. The lock on the file goes last, with bbolt: who takes it next may begin
-// a journal of the same names.
+// close closes the file after finish, which reports whether the file is whole without
+// the journal. bbolt releases the lock on the file last: the next holder may begin a
+// journal with the same names.
 func (s *File) close(finish func() (whole bool, err error)) error {
 	if !s.closing.CompareAndSwap(false, true) {
 		return ErrClosed
@@ -447,9 +447,9 @@ func (s *File) store(changes []ordered.Change) error {
 	return nil
 }
 
-// makeRoom begins a new memtable if the one that is written to is full, or if a header
-// that was cut short may say how many records its generation has. The caller holds
-// writing.
+// makeRoom begins a new memtable if the active one is full. It also begins one if a
+// torn header of the next generation may already say how many records this one has. The
+// caller holds writing.
 func (s *File) makeRoom() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -459,7 +459,8 @@ func (s *File) makeRoom() error {
 			if err := s.freeze(); err != nil {
 				return err
 			}
-		case s.state.Load().file == nil || s.draining: // the checkpoint waits for what this holds
+		// The checkpoint waits for a Snapshot that waits for this write.
+		case s.state.Load().file == nil || s.draining:
 			return nil
 		case s.full != nil:
 			return s.full
@@ -470,8 +471,8 @@ func (s *File) makeRoom() error {
 	return nil
 }
 
-// startJournal makes a journal, if there is none yet, and the file one that is not
-// whole without it. The caller holds writing.
+// startJournal begins a journal if there is none yet, and marks the file as not whole
+// without it. The caller holds writing.
 func (s *File) startJournal() error {
 	if s.journal != nil {
 		return nil
@@ -498,9 +499,9 @@ func (s *File) startJournal() error {
 	return nil
 }
 
-// adopt makes of a file that an earlier release wrote one of today's: what its
-// journal holds is brought into it first. A kill at any time leaves one or the
-// other. The caller holds writing.
+// adopt converts a file of an earlier release to today's form. It first brings the
+// file's journal into it. A kill at any time leaves one form or the other. The caller
+// holds writing.
 func (s *File) adopt() error {
 	full := ErrClosed
 	for last := (*memtable)(nil); ; {
@@ -517,7 +518,7 @@ func (s *File) adopt() error {
 		if frozen == last {
 			return full
 		}
-		// What is in the file by then need not be brought there by the next write.
+		// On a full disk the next write goes on with the memtables that are left.
 		err := s.checkpoint(frozen, inHaste, func(cause error) bool { full = cause; return false })
 		if err != nil {
 			return err
@@ -526,7 +527,7 @@ func (s *File) adopt() error {
 	}
 	hadJournal := s.kept.first != 0
 	next := journalState{journalID: journalID{file: newFileID()}}
-	// Two transactions: the headers of a file of today are neighbours.
+	// Two transactions: in today's form the headers are of neighbouring ones.
 	for _, state := range []journalState{s.kept, next} {
 		if err := s.writeWaiting(func(tx *bolt.Tx) error { return state.put(tx) }); err != nil {
 			return err
@@ -558,7 +559,7 @@ func (s *File) writeMapped(fn func(*bolt.Tx) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // does something only if Commit is not reached, or panics
+	defer tx.Rollback() // has an effect only if Commit is not reached, or panics
 	if err := fn(tx); err != nil {
 		return commitError(err)
 	}
@@ -580,9 +581,8 @@ func (s *File) begin(writable bool) (tx *bolt.Tx, err error) {
 	return tx, err
 }
 
-// watch has the file fail when the file's name, or one of the journal's, no
-// longer leads to the file that was opened, or when the file becomes shorter,
-// which bbolt never makes it.
+// watch fails the File when its name, or one of the journal's, no longer leads to the
+// file that was opened, or when the file becomes shorter. bbolt never shortens it.
 func (s *File) watch(opened fs.FileInfo, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -615,8 +615,8 @@ func (s *File) watch(opened fs.FileInfo, every time.Duration) {
 	}
 }
 
-// look returns what there is now at path; nil if that cannot be told, and an
-// error if it is not what was opened.
+// look returns what is at path now, nil if that cannot be known, and an error if it is
+// not what was opened.
 func look(path string, opened fs.FileInfo) (fs.FileInfo, error) {
 	now, err := os.Stat(path)
 	switch {

@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// An inventory is what the bucket holds all in all. It is kept beside the
-// journal's state (see datafile.go), so that no page can be exchanged for what
-// it was earlier, or for a part of what it is, without notice. A file that an
-// earlier release made has none.
+// An inventory sums up what the bucket holds. It is kept beside the journal's state
+// (see datafile.go). So a page that is exchanged for its earlier content, or for a part
+// of its content, is noticed. A file that an earlier release made has none.
 type inventory struct {
 	entries uint64
 	sum     uint64    // of their checksums
@@ -31,7 +30,7 @@ func (v *inventory) clone() *inventory {
 	return &c
 }
 
-// holds tells whether the first and the last key are as they should be.
+// holds returns an error unless the first and the last key are those of the inventory.
 func (v *inventory) holds(t *pageTree) (err error) {
 	defer catch(&err)
 	if v == nil {
@@ -73,7 +72,7 @@ func (v *inventory) setEnds(first, last []byte) {
 // A pageSet is a set of pages that many may add to at once.
 type pageSet []atomic.Uint64
 
-// with returns the set with room for pages, a few more than there are.
+// with returns the set with room for so many pages, and some more if it has to grow.
 func (s pageSet) with(pages uint64) pageSet {
 	if uint64(len(s))*64 >= pages {
 		return s

@@ -14,13 +14,13 @@ import (
 	"sello/internal/ordered"
 )
 
-// A journal is where a write is made durable before it reaches the file: one
-// record per batch, one flush. It is two files that take turns, so that one
-// can be written while what the other holds is brought into the file. A
-// generation is what one of them holds at a time; they count from 1, the odd
-// ones in the first file, and the next one begins only when the one before the
-// last is in the file whole. Files are written over, not made anew: a flush
-// is then of data alone, which takes half the time.
+// A journal makes a write durable before it reaches the data file: one record per
+// batch, one flush. It has two files that take turns, so that one can be written while
+// the other is brought into the data file. What one file holds at a time is a
+// generation. Generations count from 1, the odd ones in the first file. The next one
+// begins only when the one before the last is completely in the data file. Files are
+// written over, not made anew: a flush then writes only data, which takes half the
+// time.
 //
 //	file:   header | header | mark | record | record | …, then what is left of older generations
 //
@@ -30,42 +30,40 @@ import (
 //	body:   entries: | length of the key × 2, + 1 if it was deleted | key | length of the value | value |
 //
 // Each header and the mark have a block of 4,096 bytes of their own. Numbers are
-// most significant byte first, lengths in a body varints. A CRC is the CRC-32C of
-// the journal's life and of the header, mark or record without the CRC and without
-// the zeros; since nobody outside knows the life, which is random, no value that a
-// client sends can be taken for a record.
+// big-endian, lengths in a body varints. A CRC is the CRC-32C of the journal's life and
+// of the header, mark or record without the CRC and without the zeros. The life is
+// random and unknown outside, so no value that a client sends can pass for a record.
 //
-// A generation's header is on the disk before the generation's first record, and
-// before the data file says that it lacks that generation. It takes the place of
-// the file's last header but one: a header that is torn by a power cut leaves the
-// one before it. So while the data file needs its journal both files have a header,
-// of two generations in a row, and both are of this data file and of this life
-// of its journal. A file with none, or with another one's, is not believed.
+// A generation's header is on disk before the generation's first record, and before the
+// data file says that it lacks the generation. It overwrites the older of its file's
+// two headers: if a power cut tears it, the newer of the two is left. So while the data
+// file needs its journal both files have a header, of two generations in a row, and
+// both are of this data file and of this life of its journal. A file without a header,
+// or with that of another journal, is refused.
 //
-// The transaction is that of the data file (bbolt's) at which the header, or the
-// mark, was written: a data file that has not come as far is an older one.
+// The transaction is the data file's (bbolt's) at which the header or the mark was
+// written. A data file that has not come so far is an older one.
 //
-// The mark is in the file that is not being written to, and is not flushed. It
-// says how many records there are, and so notices that the end of the journal
-// is gone. A power cut may take the mark, but not the records that it tells of.
+// The mark is in the file that is not being written to, and is not flushed. It says how
+// many records there are, so that a missing end of the journal is noticed. A power cut
+// may lose the mark, but not the records that it counts.
 //
-// A record is only begun when the one before it is on the disk. So where the
-// newest generation goes on with what is no record, the last batch was cut
-// off, and nobody was told that it was stored; but if a later record can be
-// found, or if an older generation is not whole, or if the mark knows of more,
-// the journal was damaged.
+// A record is begun only when the one before it is on disk. So if the newest generation
+// goes on with something that is no record, the last batch was cut off, and nobody was
+// told that it was stored. But if a later record is found, if an older generation is
+// not whole, or if the mark counts more, the journal was damaged.
 type journal struct {
 	journalID
-	files [2]journalFile // what opened tells of
+	files [2]journalFile // opened describes them
 	sync  bool
 
 	opened [2]fs.FileInfo
 
 	generation uint64
 	records    uint64    // of the generation
-	end        int64     // of the last of them
+	end        int64     // where the last of them ends
 	before     uint64    // records of the generation before
-	torn       bool      // part of the next generation's header may be there, which says how many records this one has
+	torn       bool      // the next header, with this one's number of records, may be there in part
 	marked     [3]uint64 // what the mark says
 
 	grown   [2]int64 // length of each file, as far as this process has written it
@@ -75,8 +73,8 @@ type journal struct {
 
 // A journalID says what a journal belongs to.
 type journalID struct {
-	file [16]byte // the data file; a backup of it is another one
-	life [16]byte // random, and another one whenever a journal is begun
+	file [16]byte // of the data file; a backup has another one
+	life [16]byte // random; new whenever a journal is begun
 }
 
 // A journalFile is what a journal needs of a file.
@@ -84,7 +82,7 @@ type journalFile interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	datasync() error // what was written is on the disk
+	datasync() error // returns when what was written is on disk
 }
 
 type osFile struct{ *os.File }
@@ -93,9 +91,9 @@ func (f osFile) datasync() error { return fdatasync(f.File) }
 
 const (
 	journalMagic  = "sello-j2"
-	journalBlock  = 4096             // as much as a disk may tear
-	journalMark   = 2 * journalBlock // where it is
-	journalStart  = 3 * journalBlock // of the records
+	journalBlock  = 4096             // the most that a disk may tear
+	journalMark   = 2 * journalBlock // its offset
+	journalStart  = 3 * journalBlock // offset of the first record
 	journalHeader = 68
 	recordHeader  = 24
 	journalGrowth = 64 << 10
@@ -106,12 +104,12 @@ func JournalNames(path string) [2]string {
 	return [2]string{path + "-journal1", path + "-journal2"}
 }
 
-// fileOf is the file that holds a generation.
+// fileOf returns the file that holds a generation.
 func (j *journal) fileOf(generation uint64) journalFile { return j.files[(generation+1)%2] }
 
-// beginJournal makes the files of a new journal for the store at path. They are
-// on the disk, with the headers of generations 0, which is empty, and 1, when it
-// returns. The data file says in transaction tx that it needs them.
+// beginJournal makes the files of a new journal for the store at path. When it returns
+// they are on disk, with the headers of generation 0, which is empty, and of generation
+// 1. The data file will say in transaction tx that it needs them.
 func beginJournal(path string, id journalID, tx uint64, sync bool) (*journal, error) {
 	j, err := openFiles(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -169,9 +167,9 @@ func (j *journal) close() error {
 	return errors.Join(errs...)
 }
 
-// append makes the changes of one batch durable. After an error of the write
-// nothing was stored, and the next batch takes its place; after any other the
-// outcome is unknown.
+// append makes the changes of one batch durable. After an error of the write nothing
+// was stored, and the next batch takes its place. After any other error the outcome is
+// unknown.
 func (j *journal) append(changes []ordered.Change) error {
 	b := append(j.buf[:0], make([]byte, recordHeader)...)
 	binary.BigEndian.PutUint64(b[8:], j.generation)
@@ -185,8 +183,8 @@ func (j *journal) append(changes []ordered.Change) error {
 	end := j.end + int64(len(b))
 	grown := &j.grown[(j.generation+1)%2]
 	if end > *grown && len(b) < journalGrowth/8 {
-		// The file grows by more than it has to: to write where it has been
-		// written before takes half the time.
+		// The file grows by more than it has to: writing where it was written before
+		// takes half the time.
 		b = append(b, make([]byte, journalGrowth)...)
 	}
 	j.buf = b
@@ -213,9 +211,9 @@ func (j *journal) flush(f journalFile) error {
 	return nil
 }
 
-// next begins the next generation, and with it the other file, when the data file
-// has come to transaction tx. Its errors are those of append. After one nothing is
-// appended before next has succeeded.
+// next begins the next generation, in the other file, at transaction tx of the data
+// file. Its errors are those of append. After an error, nothing may be appended until
+// next has succeeded.
 func (j *journal) next(tx uint64) error {
 	before := j.before
 	j.before, j.torn = j.records, true
@@ -232,8 +230,8 @@ func (j *journal) goOn() {
 	j.generation, j.before, j.records, j.end = j.generation+1, j.records, 0, journalStart
 }
 
-// putHeader makes the header of a generation durable. The whole block is written,
-// so that the disk has a place for it from the first time on.
+// putHeader makes the header of a generation durable. It writes the whole block, so
+// that the disk has room for the block from the first time on.
 func (j *journal) putHeader(generation, tx uint64) error {
 	b := append(make([]byte, 0, journalBlock), journalMagic...)
 	b = append(append(b, j.file[:]...), j.life[:]...)
@@ -248,8 +246,8 @@ func (j *journal) putHeader(generation, tx uint64) error {
 	return j.flush(f)
 }
 
-// mark writes the mark, when the data file has come to transaction tx. Nothing depends
-// on it, but the file that could not be written to is the next generation's.
+// mark writes the mark, at transaction tx of the data file. Nothing depends on the
+// mark. But an error means that the next generation's file cannot be written to.
 func (j *journal) mark(tx uint64) error {
 	now := [3]uint64{j.generation, j.records, tx}
 	if j.marked == now {
@@ -267,7 +265,7 @@ func (j *journal) mark(tx uint64) error {
 	return nil
 }
 
-// checkMarks returns an error if a mark knows of more than was found, or of a later
+// checkMarks returns an error if a mark counts more than was found, or is of a later
 // transaction than tx, the data file's.
 func (j *journal) checkMarks(tx uint64) error {
 	for _, f := range j.files {
@@ -356,9 +354,9 @@ func readChanges(body []byte, do func(key string, value []byte)) error {
 	return nil
 }
 
-// replay finds what the journal holds of what the data file lacks, oldest first: at
-// most two generations. It calls do with each change, and goes on with the last
-// generation where it ends.
+// replay reads what the data file lacks from the journal, oldest first: at most two
+// generations. It calls do with each change. The journal then goes on where its last
+// generation ends.
 func (j *journal) replay(file journalState, do func(generation uint64, key string, value []byte)) error {
 	j.generation = file.first
 	older, err := j.header(file.first, file.tx)
@@ -407,8 +405,8 @@ func (j *journal) replay(file journalState, do func(generation uint64, key strin
 	return j.flushAll()
 }
 
-// flushAll makes durable what was read: it may never have reached the disk, since
-// its writer may have been killed before the flush.
+// flushAll makes durable what was read: its writer may have been killed before the
+// flush.
 func (j *journal) flushAll() error { return errors.Join(j.flush(j.files[0]), j.flush(j.files[1])) }
 
 // A generationHeader is what the header of a generation says.
@@ -462,9 +460,8 @@ func readHeaders(f io.ReaderAt) (list []generationHeader, err error) {
 
 func contentOf(f journalFile) ([]byte, error) { return io.ReadAll(io.NewSectionReader(f, 0, 1<<62)) }
 
-// replayOne reads the records of the current generation, up to a number, from
-// its file. What follows that one was written when the disk was full, and was
-// not stored.
+// replayOne reads the records of the current generation from its file, up to number
+// last. A record after that one was written when the disk was full, and was not stored.
 func (j *journal) replayOne(last uint64, do func(generation uint64, key string, value []byte)) error {
 	file, err := contentOf(j.fileOf(j.generation))
 	if err != nil {
@@ -489,11 +486,10 @@ func (j *journal) replayOne(last uint64, do func(generation uint64, key string, 
 	return nil
 }
 
-// checkLeft returns an error if beside a data file that says that it is whole lies
-// a journal that goes on from a later state of that file: the data file is an
-// older one, or one of its two headers is damaged. What a stop that was cut off
-// has left is older than the file, and what a start that was cut off has left
-// holds nothing.
+// checkLeft returns an error if the data file says that it is whole and a journal
+// beside it goes on from a later state of it. Then the data file is an older one, or
+// one of its two headers is damaged. A journal left by an interrupted stop is older
+// than the file, and one left by an interrupted start holds nothing.
 func checkLeft(path string, file journalState) error {
 	for _, name := range JournalNames(path) {
 		f, err := os.Open(name)
@@ -532,8 +528,7 @@ func checkLeftFile(f journalFile, file journalState) error {
 	return nil
 }
 
-// holds tells whether there is a record of the generation in b whose number is
-// least or more.
+// holds reports whether b has a record of the generation whose number is least or more.
 func (j *journalID) holds(b []byte, generation, least uint64) bool {
 	for ; len(b) >= recordHeader; b = b[8:] {
 		if binary.BigEndian.Uint64(b[8:]) == generation && binary.BigEndian.Uint64(b[16:]) >= least && j.isRecord(b) {
@@ -560,8 +555,7 @@ func (j *journalID) isRecord(b []byte) bool {
 		binary.BigEndian.Uint32(b[4:]) == j.sum(b[:4], b[8:recordHeader+length])
 }
 
-// removeJournal removes, by remove, the files of a journal that holds nothing any
-// more.
+// removeJournal removes, with remove, the files of a journal that is no longer needed.
 func removeJournal(path string, remove func(name string) error) error {
 	for _, name := range JournalNames(path) {
 		if err := remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,19 +8,18 @@ import (
 	"os"
 )
 
-// An old journal is one of an earlier release, which left it with a file that was
-// not closed. It is only read; what it holds is brought into the file before a
-// journal of today's form is begun.
+// An old journal is one that an earlier release left with a file that was not closed.
+// It is only read. Its content is brought into the file before a journal of today's
+// form is begun.
 //
 //	file:   header | record | record | …
 //
 //	header: | "sello-j1" | life, 16 | generation, 8 | records of the generation before, 8 | 0, 4 | CRC, 4 | mark |
 //	mark:   | generation, 8 | records, 8 | CRC, 4 |
 //
-// Records are as they are today. The header is written together with its
-// generation's first record. So where nothing has been written since the last
-// checkpoint, the files hold the two generations before the one that the data
-// file lacks.
+// Records are as they are today. The header is written together with its generation's
+// first record. So if nothing has been written since the last checkpoint, the files
+// hold the two generations before the one that the data file lacks.
 const (
 	oldMagic  = "sello-j1"
 	oldMark   = 48
@@ -51,7 +50,7 @@ func (j *journal) replayOld(first uint64, do func(generation uint64, key string,
 	case older == first && newer == first+1:
 	case older == first && (newer == first-1 || first == 1 && newer == 0):
 		before = math.MaxUint64
-	case older == first-2 && newer == first-1: // 0 in a file that none was begun in
+	case older == first-2 && newer == first-1: // 0: the file never had a generation
 		return j.checkOldMarks()
 	default:
 		return ErrJournalForeign
@@ -72,8 +71,9 @@ func (j *journal) replayOld(first uint64, do func(generation uint64, key string,
 	return j.checkOldMarks()
 }
 
-// oldHeader reads the header of the file that a generation belongs in: which it
-// holds, 0 if the file is empty, and how many records the one before has.
+// oldHeader reads the header of the file that a generation belongs in. It returns the
+// generation that the file holds, 0 if it is empty, and how many records the one before
+// has.
 func (j *journal) oldHeader(generation uint64) (holds, before uint64, err error) {
 	var b [oldHeader]byte
 	switch _, err := j.fileOf(generation).ReadAt(b[:], 0); {
@@ -103,8 +103,8 @@ func (j *journal) checkOldMarks() error {
 	return nil
 }
 
-// anyJournal reports whether there is a journal with something in it, of whichever
-// store.
+// anyJournal reports whether a journal, of any store and not empty, lies beside the file
+// at path.
 func anyJournal(path string) bool {
 	for _, name := range JournalNames(path) {
 		b := make([]byte, len(oldMagic))

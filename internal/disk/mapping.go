@@ -17,11 +17,11 @@ import (
 // bbolt maps it anew, and it can do so only while no transaction reads. There
 // are two ways to live with that:
 //
-//   - Where a map may be longer than its file, it costs nothing but addresses.
+//   - Where a map may be longer than its file, a long map costs nothing but addresses.
 //     So it is made once, as long as the system allows, and the file may not
 //     grow past it: bbolt never maps anew.
 //   - Elsewhere (Windows) the file is as long as its map, so the map grows with
-//     the file. bbolt may not do that by itself (see fix): a step that needs
+//     the file. bbolt may not do that by itself (see fix). A step that needs
 //     more map fails, and stopReads finds a moment for it.
 
 // A mapRule says how bbolt is to map a file, in bytes.
@@ -45,8 +45,8 @@ func mapRuleHere() mapRule {
 	return mapRuleFor(strconv.IntSize, func(size int64) bool { return canReserve(int(size), int(size), mapsBeside) })
 }
 
-// mapRuleFor is the rule where an int has so many bits and reserve reports
-// whether there are addresses for two maps of a size and the rest of the process.
+// mapRuleFor returns the rule for ints of so many bits. reserve reports whether there
+// are addresses for two maps of a size and for the rest of the process.
 func mapRuleFor(bits int, reserve func(size int64) bool) mapRule {
 	largest := int64(largestMap)
 	if bits == 32 {
@@ -54,7 +54,7 @@ func mapRuleFor(bits int, reserve func(size int64) bool) mapRule {
 	}
 	for size := largest; size >= grownMap; size /= 2 {
 		if reserve(size) {
-			// The rest is for a copy into which memtables are brought.
+			// The rest is for the copy of a backup, which memtables are brought into.
 			return mapRule{first: size, most: size / 16 * 15}
 		}
 	}
@@ -152,15 +152,15 @@ func (m *fileMap) isFull(err error) bool {
 	return m.rule.grows && errors.Is(err, ErrFull) && m.bounded(math.MaxInt) > m.size
 }
 
-// makeSpace makes the file as long as its next map: where there is no space for it
-// the old map would be gone by the time bbolt noticed.
+// makeSpace makes the file as long as its next map. bbolt would notice a lack of space
+// only after dropping the old map.
 func (m *fileMap) makeSpace(path string) error { return lengthen(path, nextMap(m.size)) }
 
 // letGrow lets bbolt map the file anew in the next transaction, if that needs it.
 // Nobody may read until then, or bbolt would wait with its locks held.
 func (m *fileMap) letGrow() { m.db.MaxSize = m.bounded(nextMap(m.size)) }
 
-// nextMap is the size of the map that bbolt makes when one of a size is too small.
+// nextMap returns the size of the map that bbolt makes when one of size is too small.
 func nextMap(size int) int {
 	const step = 1 << 30
 	if size < step {
@@ -169,20 +169,19 @@ func nextMap(size int) int {
 	return min(size, math.MaxInt-step) + step
 }
 
-// Of stopReads.
+// Bounds of stopReads.
 const (
 	leastPatience = 5 * time.Millisecond
 	mostPatience  = 250 * time.Millisecond
-	drainTime     = 100 * time.Millisecond // after which a View is one that lasts
+	drainTime     = 100 * time.Millisecond // a View that takes longer lasts
 	drainLook     = time.Millisecond / 4
 )
 
-// stopReads makes Views wait until the next share, in a moment in which none is
-// under way, and lets the map grow until then. They wait no longer than
-// patience for those before them: where one of these lasts, they go on beside
-// it, and writes as far as there is room in memory. A batch that is being filled
-// reads too, but it always ends, and is waited for. It reports false when the store
-// is closed meanwhile.
+// stopReads finds a moment without Views under way, in which the map may grow. New
+// Views wait for it, and then until the next share. They wait for older ones no longer
+// than patience. If an older View lasts, they go on beside it, and so do writes as long
+// as there is room in memory. A batch that is being filled reads too, but it always
+// ends, so it is waited for. stopReads reports false if the store is closed meanwhile.
 func (s *File) stopReads() (stopped bool, err error) {
 	if err := s.fileMap.makeSpace(s.path); err != nil {
 		return false, err
@@ -192,7 +191,7 @@ func (s *File) stopReads() (stopped bool, err error) {
 	for patience := leastPatience; ; patience = min(2*patience, mostPatience) {
 		s.setDraining(true)
 		s.mu.Lock()
-		err := s.share() // so that Views of before and others are told apart
+		err := s.share() // so that older Views are counted apart from new ones
 		s.mu.Unlock()
 		batches := s.begun.Load()
 		if err != nil {
@@ -222,8 +221,9 @@ func (s *File) stopReads() (stopped bool, err error) {
 	}
 }
 
-// setDraining says whether the checkpoint waits for Views that will soon end, so that
-// the writer must not wait for the checkpoint. For one that lasts writes do not wait.
+// setDraining records whether the checkpoint waits for Views that end soon. Then the
+// writer must not wait for the checkpoint. If a View lasts, a write without room fails
+// with errMapFull instead of waiting.
 func (s *File) setDraining(draining bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

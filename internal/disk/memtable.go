@@ -7,16 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// A memtable is an ordered map of what was written lately. One goroutine
-// writes; any number read meanwhile, without locks. Each write carries the
-// number of its version, which never decreases, and a reader sees the table
-// as it was when the version that it asks for was complete. A deletion is
-// kept too, since it hides what lies below.
+// A memtable is an ordered map of what was written lately. One goroutine writes; any
+// number read meanwhile, without locks. Each write carries the number of its version,
+// which never decreases. A reader sees the table as of a version that is complete. A
+// deletion is stored too, since it hides what lies below.
 //
-// The entries are found by a hash and, in order, by a skip list. All of them
-// lie in blocks without pointers, so that the garbage collector has nothing
-// to do with them; they refer to one another by 32-bit references, of which 0
-// is none. Nothing is freed before the table as a whole.
+// The entries are found by a hash and, in order, by a skip list. All of them lie in
+// blocks without pointers, which the garbage collector need not scan. They refer to one
+// another by 32-bit references, of which 0 is none. Nothing is freed before the table
+// as a whole.
 //
 //	entry:   hash, next in the same bucket, newest version,
 //	         position and length of the key, its first 16 bytes,
@@ -85,8 +84,8 @@ func newMemtable() *memtable {
 // size is how much memory the entries take, in bytes.
 func (m *memtable) size() int { return m.words.used*4 + m.bytes.used }
 
-// get returns the value of key as of the version; nil if it was deleted. ok is
-// false where the table knows nothing of the key.
+// get returns the value of key as of the version; nil if it was deleted. ok is false if
+// the table knows nothing of the key.
 func (m *memtable) get(key []byte, version uint32) (value []byte, ok bool) {
 	if e := m.find(m.hash(key), key); e != 0 {
 		return m.value(e, version)
@@ -152,8 +151,8 @@ func (m *memtable) next(e uint32, level int) uint32 {
 	return atomic.LoadUint32(&m.words.from(e)[entryNext+level])
 }
 
-// A memKey is a key to compare others with. Most of them differ in the first 16
-// bytes, which an entry has at hand: to look at a whole key is to wait for memory.
+// A memKey is a key to compare entries with. Most keys differ in the first 16 bytes,
+// which lie in the entry: reading a whole key means waiting for memory.
 type memKey struct {
 	start [2]uint64
 	key   []byte
@@ -165,7 +164,7 @@ func newMemKey(key []byte) memKey {
 	return memKey{[2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}, key}
 }
 
-// before tells whether entry e, which may be none, lies before the key.
+// before reports whether entry e, which may be none, lies before the key.
 func (m *memtable) before(e uint32, k *memKey) bool {
 	if e == 0 || e == m.head {
 		return e != 0
@@ -269,7 +268,7 @@ func (m *memtable) insert(hash uint32, key []byte, version uint32) {
 	for level := range height {
 		w[entryNext+level] = m.next(prev[level], level)
 	}
-	// What a reader may come upon is whole by now.
+	// The entry is complete. From here on readers can find it.
 	word, bit := m.start(key)
 	atomic.StoreUint32(word, *word|bit)
 	atomic.StoreUint32(bucket, e)
@@ -326,7 +325,7 @@ func (m *memtable) advance(e uint32, level int, key *memKey) uint32 {
 	return e
 }
 
-// blocks are a growing array that never moves. A position is the number of a
+// blocks is a growing array whose elements never move. A position is the number of a
 // block and the place in it.
 type blocks[T any] struct {
 	list atomic.Pointer[[][]T]
@@ -336,8 +335,7 @@ type blocks[T any] struct {
 
 const blockLen = 1 << 16
 
-// take makes room for n elements side by side and returns their position. It
-// begins with what is zero.
+// take returns the position of n new elements side by side, all zero.
 func (b *blocks[T]) take(n int) uint32 {
 	if b.free < max(n, 1) {
 		b.grow(max(n, blockLen))

@@ -16,28 +16,26 @@ import (
 	"sello/internal/ordered"
 )
 
-// A pageTree reads a bucket of a bbolt file as one transaction sees it. It
-// takes bbolt's place in reading since bbolt believes its pages: where a bit of
-// one is flipped, entries that are there are not found, and nobody is told.
+// A pageTree reads a bucket of a bbolt file as one transaction sees it. It takes
+// bbolt's place in reading, because bbolt trusts its pages: after a bit flip it does
+// not find entries that are there, and reports nothing.
 //
-// What a pageTree says is absent is absent. It rests on this, of which the
-// first two are looked at when a page is first read, the others each time:
+// What a pageTree says is absent is absent. This rests on five things:
 //
-//   - Entries of a page lie behind their table without a gap, up to the page's
-//     end, in the order of their keys: so none can be cut off or passed over.
-//   - No page in use is on the list of free pages: so none is what the page was
-//     earlier.
-//   - A leaf's entries carry their checksums: so none has another key. Where one
-//     does not, its page is not clean, and tells of nothing that it is absent. That
-//     is looked at when a leaf is first asked for something that it has not.
-//   - A page begins with the key by which its parent knows it: so no key and no
-//     reference of a parent has changed. That is looked at for the page that is
-//     read and, where a key lies behind its end, for the one after it.
-//   - The first and the last key are those that the inventory names: so the
-//     root is the root.
+//   - Entries of a page lie behind their table without a gap, up to the page's end, in the
+//     order of their keys: none can be cut off or passed over.
+//   - No page in use is on the list of free pages: none has outdated entries.
+//   - A leaf's entries carry their checksums: none has another key. A leaf with a wrong
+//     checksum is not clean, and never shows that a key is absent.
+//   - A page begins with the key that its parent has for it: no key and no reference of a
+//     parent has changed. This is checked each time, for the page that is read and, if a
+//     key lies behind its end, for the page after it.
+//   - The first and the last key are those of the inventory: the root is the root. This is
+//     checked when the file is opened.
 //
-// A page that was looked at once is not looked at again, whatever this process
-// makes of it; and who looks up several keys of a page in a row comes to it once. All numbers are in the byte order of the machine:
+// The first three are checked once per page and process: for a branch when it is first
+// read, for a leaf when it first lacks a key. All numbers are in the byte order of the
+// machine:
 //
 //	page:   | id, 8 | kind, 2 | entries, 2 | further pages, 4 | table | keys and values |
 //	branch: | place of the key, 4 | its length, 4 | page, 8 |
@@ -52,10 +50,10 @@ type pageTree struct {
 	own     bool        // pages are read into memory of their own
 	free    []byte      // the list of free pages, ascending
 	root    rawPage     // of the bucket
-	shell   []pageSpan  // pages that hold neither what is in the bucket nor nothing
+	shell   []pageSpan  // pages in use outside the bucket: free list, root, other buckets
 	checked pageSet
 	state   journalState // what journalBucket says of the journal
-	proven  bool         // the values of pages in checked have their checksums, and need not be looked at again
+	proven  bool         // values on checked pages match their checksums
 }
 
 const (
@@ -87,8 +85,7 @@ func openTree(db *bolt.DB, tx *bolt.Tx, name string, checked pageSet) (t *pageTr
 	return newTree(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&start))), tx.Size()), id, name, checked)
 }
 
-// newTree is openTree for what the file holds and the transaction that wrote it
-// last.
+// newTree is openTree for the content of a file and the transaction that wrote it last.
 func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, error) {
 	header := headerOf(data, tx)
 	if header == nil {
@@ -104,9 +101,9 @@ func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, e
 	return t, t.checkHeaders(tx)
 }
 
-// checkHeaders reports an error if a header is older than it can be. bbolt writes
-// one of the two in turn, so the transactions of whole ones are neighbours; and the
-// pages that the newest leads to say which transaction they are of.
+// checkHeaders returns an error if a header is older than it can be. bbolt writes the
+// two in turn, so whole ones are of neighbouring transactions. The pages that the
+// newest leads to also say which transaction they are of.
 func (t *pageTree) checkHeaders(tx uint64) error {
 	if t.state.old { // a backup by an earlier release has other headers
 		return nil
@@ -123,7 +120,7 @@ func (t *pageTree) checkHeaders(tx uint64) error {
 	return nil
 }
 
-// headerOf is the header (see checkHeader) that a transaction has written.
+// headerOf returns the whole header (see checkHeader) that a transaction wrote, or nil.
 func headerOf(data []byte, tx uint64) []byte {
 	for page := range 2 {
 		if header := data[page*pageSize:][:pageSize]; u64(header[64:]) == tx && wholeHeader(header) {
@@ -139,8 +136,8 @@ func wholeHeader(header []byte) bool {
 	return u64(header[72:]) == sum.Sum64()
 }
 
-// headersWhole tells whether both headers are whole. Where one is not, the other
-// one's transaction may not be the last.
+// headersWhole reports whether both headers are whole. If one is not, the transaction
+// of the other may not be the last.
 func (t *pageTree) headersWhole() bool {
 	return wholeHeader(t.data) && wholeHeader(t.data[pageSize:])
 }
@@ -178,8 +175,7 @@ func (t *pageTree) isFree(id uint64) bool {
 	return found
 }
 
-// openRoot finds the bucket in the page with all of them. There are no others
-// than ours.
+// openRoot finds the bucket in the page of the buckets. There are no buckets but ours.
 func (t *pageTree) openRoot(id uint64, name string) error {
 	p, err := t.raw(id)
 	if err != nil {
@@ -235,7 +231,7 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 	return nil
 }
 
-// stateOn reads what journalBucket, a page, says of the journal.
+// stateOn reads the journalState from page, which holds journalBucket.
 func stateOn(page *rawPage) (s journalState, err error) {
 	for _, form := range []struct {
 		key    string
@@ -253,7 +249,7 @@ func stateOn(page *rawPage) (s journalState, err error) {
 	return decodeOldState(nil)
 }
 
-// raw returns a page that nothing is known of.
+// raw returns a page without validating it.
 func (t *pageTree) raw(id uint64) (rawPage, error) {
 	if id < 2 || id >= t.pages() {
 		return rawPage{}, damagedPage(id, "is referred to and cannot be")
@@ -267,9 +263,9 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 		switch {
 		case further >= t.pages()-id:
 			return rawPage{}, damagedPage(id, "is longer than the file")
-		case !list && further > mostFurther(b): // as much memory would be taken to read it
+		case !list && further > mostFurther(b): // reading it would take that much memory
 			return rawPage{}, damagedPage(id, "is longer than what it holds")
-		case list && t.own: // damage: the list of free pages is read through the map
+		case list && t.own: // damage: the list of free pages is only read through the map
 		default:
 			if b, err = t.bytes(id, further+1); err != nil {
 				return rawPage{}, err
@@ -281,9 +277,9 @@ func (t *pageTree) raw(id uint64) (rawPage, error) {
 	return p, nil
 }
 
-// mostFurther is how many pages a page of a bucket can go on over, by its first: they
-// hold what its last entry has. If that entry's place is not on the first page it is
-// at most as long as any value.
+// mostFurther returns how many further pages a page of a bucket can have, by its first:
+// they hold the last entry. If the table does not have that entry on the first page,
+// the entry is at most as long as any value.
 func mostFurther(first []byte) uint64 {
 	last := pageHeader + (int(u16(first[10:]))-1)*pageEntry
 	if last < pageHeader || last+pageEntry > pageSize {
@@ -296,7 +292,7 @@ func mostFurther(first []byte) uint64 {
 	return (uint64(last) + uint64(u32(entry[4:])) + uint64(u32(entry[8:])) + uint64(u32(entry[12:]))) / pageSize
 }
 
-// bytes are those of n pages of the file.
+// bytes returns n pages of the file.
 func (t *pageTree) bytes(id, n uint64) ([]byte, error) {
 	from, to := id*pageSize, (id+n)*pageSize
 	if !t.own {
@@ -309,9 +305,9 @@ func (t *pageTree) bytes(id, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// apart returns a tree of the same pages that are not read through the map of the
-// file but into memory of their own, each time: what is read of a large file
-// once does not stay, and to map a page anew costs more than to copy it.
+// apart returns a tree of the same pages that reads them into memory of their own each
+// time, not through the map of the file. So a large file that is read once does not
+// stay in memory. Copying a page costs less than mapping it anew.
 func (t *pageTree) apart() *pageTree {
 	c := *t
 	c.own = t.file != nil
@@ -337,16 +333,16 @@ func (t *pageTree) page(id uint64) (rawPage, error) {
 	return p, err
 }
 
-// believe returns an error if a page is not clean: what it has is not to be found
-// in it, nor what it lacks. A branch is believed whenever it is read; a leaf only
-// where it says that something is absent, since what is found has its own
-// checksum.
+// believe validates a page unless that was done before. It returns an error if the page
+// is not clean: then nothing can be concluded from what it has or lacks. A branch is
+// validated when it is read, a leaf only when it lacks a key, since an entry that is
+// found has its own checksum.
 func (t *pageTree) believe(p *rawPage) error {
 	if p.clean || t.checked.has(p.id) {
 		p.clean = true
 		return nil
 	}
-	if p.id != 0 { // else it lies in its parent's page, and was looked at with it
+	if p.id != 0 { // else it lies in its parent's page, and was validated there
 		if err := t.check(p); err != nil {
 			return err
 		}
@@ -366,7 +362,7 @@ func (t *pageTree) unseal(p *rawPage, key, stored []byte) ([]byte, error) {
 	return unseal(key, stored)
 }
 
-// checkPlace looks whether a page is the one that is referred to.
+// checkPlace returns an error if a page is not the one that is referred to, or is free.
 func (t *pageTree) checkPlace(p *rawPage) error {
 	if u64(p.b) != p.id {
 		return damagedPage(p.id, "is another one")
@@ -377,7 +373,7 @@ func (t *pageTree) checkPlace(p *rawPage) error {
 	return nil
 }
 
-// check looks at a page as if it had never been looked at.
+// check validates a page that may not have been validated before.
 func (t *pageTree) check(p *rawPage) error {
 	id := p.id
 	if err := t.checkPlace(p); err != nil {
@@ -393,7 +389,8 @@ func (t *pageTree) check(p *rawPage) error {
 	return nil
 }
 
-// child returns the page that an entry of a branch leads to.
+// child returns the page that an entry of a branch leads to, after checking its first
+// key.
 func (t *pageTree) child(p *rawPage, i int) (rawPage, error) {
 	id := u64(p.b[pageHeader+pageEntry*i+8:])
 	c, err := t.page(id)
@@ -403,16 +400,15 @@ func (t *pageTree) child(p *rawPage, i int) (rawPage, error) {
 	return c, err
 }
 
-// A pageFinger is where a key was looked up last: keys that are asked for one
-// after the other tend to lie together, or even to follow one another. It begins
-// nowhere.
+// A pageFinger is where a key was looked up last. Keys looked up one after the other
+// tend to lie together, or even to follow one another. The zero pageFinger is nowhere.
 type pageFinger struct {
 	branch, leaf rawPage
 	next         int // entry of leaf
 }
 
-// get returns what is stored under key. It descends from the root only where it
-// cannot know from the finger what that leads to.
+// get returns what is stored under key. It descends from the root unless the finger
+// shows where key belongs.
 func (t *pageTree) get(key []byte, at *pageFinger) (stored []byte, ok bool, err error) {
 	if i := at.next; i < at.leaf.n && bytes.Equal(at.leaf.key(i), key) {
 		at.next++

@@ -9,16 +9,17 @@ import (
 	"sello/internal/parallel"
 )
 
-// checkAll looks at every page anew, and compares what is there with the
-// inventory, if there is one. It returns a tree of the same pages that takes no
-// second checksum of their values.
+// checkAll validates every page anew, and compares what is there with the inventory, if
+// there is one. It returns a tree of the same pages that does not verify their values
+// again.
 func (t *pageTree) checkAll(ctx context.Context, want *inventory, workers int) (*pageTree, error) {
 	afresh := *t
-	afresh.checked = pageSet(nil).with(t.pages()) // nothing has been looked at
+	afresh.checked = pageSet(nil).with(t.pages()) // none is validated yet
 	afresh.proven = true
 	found, err := afresh.walkAll(ctx, workers)
 	if err != nil && workers > 1 && ctx.Err() == nil {
-		return t.checkAll(ctx, want, 1) // what is found first, and so told, must not depend on who was faster
+		// The error found first must not depend on which goroutine was faster.
+		return t.checkAll(ctx, want, 1)
 	}
 	if err == nil && want != nil && found != *want {
 		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", ErrDamaged, found.entries, want.entries)
@@ -26,7 +27,7 @@ func (t *pageTree) checkAll(ctx context.Context, want *inventory, workers int) (
 	return &afresh, err
 }
 
-// walkAll looks at every page of a tree of which none has been looked at.
+// walkAll validates every page of a tree in which none is validated yet.
 func (t *pageTree) walkAll(ctx context.Context, workers int) (found inventory, err error) {
 	defer catch(&err)
 	w := pageWalk{pageTree: t, ctx: ctx, seen: pageSet(nil).with(t.pages())}
@@ -88,15 +89,15 @@ type pageWalk struct {
 	found       inventory
 }
 
-// fewParts are too few parts of a tree to be shared out.
+// fewParts is too few parts of a tree to share out.
 const fewParts = 256
 
-// split returns the parts of the tree below a page, in the order of their keys:
-// many, if there are as many pages. What is above them has been looked at.
+// split returns the parts of the tree below a page, in the order of their keys: at
+// least fewParts if there are as many pages. The pages above them are validated.
 func (w *pageWalk) split(root rawPage) ([]*pageWalk, error) {
 	part := func(root rawPage, depth int) *pageWalk {
 		if w.own && root.id != 0 {
-			root.b = nil // there are many: each is read again where it is needed
+			root.b = nil // there are many: each is read again when needed
 		}
 		return &pageWalk{pageTree: w.pageTree, ctx: w.ctx, seen: w.seen, root: root, depth: depth}
 	}
@@ -133,8 +134,8 @@ func (w *pageWalk) open() (rawPage, error) {
 	return w.page(w.root.id)
 }
 
-// take returns the page that an entry of a branch leads to, which it has looked
-// at and marked.
+// take returns the page that an entry of a branch leads to, after validating and
+// marking it.
 func (w *pageWalk) take(p *rawPage, i int) (rawPage, error) {
 	c, err := w.child(p, i)
 	if err != nil {
@@ -186,9 +187,9 @@ func (w *pageWalk) walk(p rawPage, depth int) error {
 	return nil
 }
 
-// checkFree reports an error if a free page tells of a transaction that the file
-// does not know of: both of its headers are older than what was written to it. One
-// transaction more than newest, the last that was committed, may have been cut off.
+// checkFree returns an error if a free page is of a transaction that the file does not
+// know: then both of its headers are older than what was written to it. newest is the
+// last committed transaction; the one after it may have been cut off, and is allowed.
 func (t *pageTree) checkFree(ctx context.Context, newest *atomic.Uint64) (err error) {
 	defer catch(&err)
 	for i := range len(t.free) / 8 {
@@ -203,8 +204,7 @@ func (t *pageTree) checkFree(ctx context.Context, newest *atomic.Uint64) (err er
 	return nil
 }
 
-// rootOn reads the journalState of a page that may once have been that of the
-// buckets.
+// rootOn reads the journalState from a page that may once have held the buckets.
 func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
 	defer func() {
 		if recover() != nil { // it is being written to
@@ -212,7 +212,7 @@ func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
 		}
 	}()
 	b, err := t.bytes(id, 1)
-	if err != nil || u32(b[12:]) != 0 { // it is on one page
+	if err != nil || u32(b[12:]) != 0 { // the page of the buckets is a single one
 		return s, false
 	}
 	p := newRawPage(b)

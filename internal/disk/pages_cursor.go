@@ -39,8 +39,8 @@ func (c *pageCursor) descend(p rawPage, choose func(*rawPage) int) (err error) {
 func firstEntry(*rawPage) int  { return 0 }
 func lastEntry(p *rawPage) int { return p.n - 1 }
 
-// seek goes to the first entry that is not before key; that may be behind the
-// end of a leaf.
+// seek goes to the first entry that is not before key. That may be behind the end of a
+// leaf.
 func (c *pageCursor) seek(key []byte) error {
 	c.n = 0
 	err := c.descend(c.root, func(p *rawPage) int {
@@ -71,7 +71,7 @@ func (c *pageCursor) last() error {
 	return c.descend(c.root, lastEntry)
 }
 
-// entry is the one that the cursor is at; nil behind the end of a leaf.
+// entry returns the entry that the cursor is at; nil behind the end of a leaf.
 func (c *pageCursor) entry() (key, stored []byte) {
 	l := c.leaf()
 	if l.at < 0 || l.at >= l.page.n {
@@ -80,7 +80,7 @@ func (c *pageCursor) entry() (key, stored []byte) {
 	return l.page.key(l.at), l.page.value(l.at)
 }
 
-// behind tells whether the cursor is behind the end of a leaf.
+// behind reports whether the cursor is behind the end of a leaf.
 func (c *pageCursor) behind() bool { return c.leaf().at >= c.leaf().page.n }
 
 // next goes to the next entry, prev to the one before; past the last, or before
@@ -102,7 +102,7 @@ func (c *pageCursor) prev() error {
 	return c.turn(-1, lastEntry)
 }
 
-// turn goes on with the leaf on one side.
+// turn goes on with the neighbouring leaf on one side.
 func (c *pageCursor) turn(side int, choose func(*rawPage) int) error {
 	for level := c.n - 2; level >= 0; level-- {
 		above := &c.path[level]
@@ -120,8 +120,8 @@ func (c *pageCursor) turn(side int, choose func(*rawPage) int) error {
 	return nil
 }
 
-// checkAround looks at what a deletion of key may have bbolt merge with its
-// page.
+// checkAround validates the pages that bbolt may merge with key's page when it deletes
+// key.
 func (t *pageTree) checkAround(key []byte) error {
 	c := pageCursor{pageTree: t}
 	if err := c.seek(key); err != nil {

@@ -8,7 +8,7 @@ type rawPage struct {
 	n      int // entries
 	branch bool
 	id     uint64 // 0 in its parent's page
-	clean  bool   // its entries are what they should be
+	clean  bool   // its entries are valid
 }
 
 func newRawPage(b []byte) rawPage {
@@ -54,8 +54,8 @@ func (p *rawPage) search(key []byte) (i int, found bool) {
 	return lo, false
 }
 
-// covers tells whether key lies between two keys of the page, or is the former of
-// them: then no other page of its level leads to key, or has it.
+// covers reports whether key is the page's first or after it, and before its last. Then
+// no other page of its level has key or leads to it.
 func (p *rawPage) covers(key []byte) bool {
 	return p.n > 0 && bytes.Compare(p.key(0), key) <= 0 && bytes.Compare(key, p.key(p.n-1)) < 0
 }
@@ -69,9 +69,9 @@ func (p *rawPage) way(key []byte) int {
 	return i
 }
 
-// layout tells whether the entries lie one behind the other, and the page ends
-// with the last of them, but for what is left of a unit. Entries of a leaf are
-// marked as given.
+// layout returns an error unless the entries follow one another without a gap and the
+// page ends with the last of them, rounded up to a unit. Entries of a leaf must have
+// the mark.
 func (p *rawPage) layout(mark uint32, unit uint64) error {
 	if !p.branch && u16(p.b[8:]) != leafKind {
 		return ErrDamaged
@@ -103,7 +103,7 @@ func (p *rawPage) layout(mark uint32, unit uint64) error {
 	return nil
 }
 
-// sealed tells whether the keys are in order and the values have their checksums.
+// sealed reports whether the keys are in order and the values have their checksums.
 func (p *rawPage) sealed() bool {
 	var last []byte
 	for i := range p.n {

@@ -12,14 +12,14 @@ import (
 	"sello/internal/ordered"
 )
 
-// A fileState is one committed state: what the file held at some time, under
-// the memtables as of versions that are not older. It never changes.
+// A fileState is one committed state: the file as it was at some time, under the
+// memtables as of versions that are not older. It never changes.
 type fileState struct {
 	file   *fileTx
 	layers []memLayer // newest first
 }
 
-// acquire returns the state that was committed last. It must be released.
+// acquire returns the last committed state, which must be released.
 func (s *File) acquire() (*fileState, error) {
 	for {
 		state := s.state.Load()
@@ -36,10 +36,10 @@ func (s *File) acquire() (*fileState, error) {
 	}
 }
 
-// Check looks at every page of the file, on up to so many goroutines. The Snapshot that
-// it returns is of the same state; it takes no second checksum of what it reads from the
-// file, and holds no more of it in memory than is being read. It is good for as long
-// as the first one is.
+// Check validates every page of the file, on up to workers goroutines. It returns a
+// Snapshot of the same state that does not verify checksums of the file again, and that
+// holds no more of the file in memory than is being read. That Snapshot is valid as
+// long as t is.
 func (t *Snapshot) Check(ctx context.Context, workers int) (*Snapshot, error) {
 	if t.courtesy != nil {
 		ctx = courteousContext{ctx, t.courtesy.another()}
@@ -52,14 +52,15 @@ func (t *Snapshot) Check(ctx context.Context, workers int) (*Snapshot, error) {
 	if err != nil {
 		return nil, inFile(t.file.path, err)
 	}
-	file := &fileTx{pageTree: checked, inventory: t.file.inventory, tx: t.file.tx} // nobody holds it: t does
+	// It needs no holder: t has one.
+	file := &fileTx{pageTree: checked, inventory: t.file.inventory, tx: t.file.tx}
 	return &Snapshot{fileState: &fileState{file, t.layers}, courtesy: t.courtesy}, nil
 }
 
-// acquireInFile is acquire for who holds a state for long: it holds no memtable in
-// memory, since all of the state is in the file. That takes a checkpoint, for
-// which it waits; where there can be none, as on a full disk or of a file that an
-// earlier release wrote, it is acquire.
+// acquireInFile is acquire for a state that is held long. The state is all in the file,
+// so it holds no memtable in memory. For that, acquireInFile waits for checkpoints. If
+// there can be none, because the disk is full or an earlier release wrote the file, it
+// is acquire.
 func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -69,7 +70,7 @@ func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 	s.writing.Lock() // no write is under way: what was committed is in the memtables
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wanted := s.brought // checkpoints that have ended by the time all is in the file
+	wanted := s.brought // how many checkpoints have ended once all of it is in the file
 	if s.frozen != nil {
 		wanted++
 	}
@@ -103,8 +104,7 @@ func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 	}
 }
 
-// freezeNow freezes the memtable that is written to unless another one is frozen or
-// it is empty.
+// freezeNow freezes the active memtable, unless it is empty or another one is frozen.
 func (s *File) freezeNow() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -121,13 +121,13 @@ func (s *File) freezeNow() {
 	}
 }
 
-// Share returns another Snapshot of the same state, for another goroutine. It is good
-// for as long as the first one is.
+// Share returns another Snapshot of the same state, for another goroutine. It is valid
+// as long as t is.
 func (t *Snapshot) Share() *Snapshot {
 	return &Snapshot{fileState: t.fileState, courtesy: t.courtesy.another()}
 }
 
-// Release ends the use of what File.Snapshot has returned.
+// Release releases a Snapshot that File.Snapshot has returned.
 func (t *Snapshot) Release() {
 	t.release()
 	t.ended.Add(1)
@@ -149,8 +149,7 @@ func (s *File) awaitFile() bool {
 	return true
 }
 
-// publish makes file, under the memtables as they are, what Views see. The
-// caller holds mu.
+// publish makes file and the memtables as they are what Views see. The caller holds mu.
 func (s *File) publish(file *fileTx) {
 	state := &fileState{file: file}
 	if s.active.newest > 0 {
@@ -163,7 +162,7 @@ func (s *File) publish(file *fileTx) {
 	s.changed.Broadcast()
 }
 
-// share publishes what the file holds now. The caller holds mu.
+// share publishes the file as it is now. The caller holds mu.
 func (s *File) share() error {
 	tx, err := s.begin(false)
 	if err != nil {
@@ -183,30 +182,30 @@ func (s *File) share() error {
 	return nil
 }
 
-// unshare lets go of what was shared; Views that have it keep it.
+// unshare releases the shared fileTx. Views that hold it keep it.
 func (s *File) unshare() {
 	if state := s.state.Load(); state != nil && state.file != nil {
 		state.file.release()
 	}
 }
 
-// openTree returns a bucket as a transaction found it.
+// openTree returns a bucket as a transaction found it. It makes room in checked.
 func (s *File) openTree(tx *bolt.Tx, name string) (*pageTree, error) {
 	s.checked = s.checked.with(uint64(tx.Size()) / pageSize)
 	return openTree(s.db, tx, name, s.checked)
 }
 
-// A fileTx is what the file held at some time: a read transaction of bbolt.
-// Many Views share it, since to open one costs more than most of them do. The
-// transaction is closed when nobody holds it any more.
+// A fileTx is the file as it was at some time: a read transaction of bbolt. Many Views
+// share it, since opening one costs more than most Views do. The last holder to release
+// it closes the transaction.
 type fileTx struct {
 	*pageTree
 	inventory *inventory // nil if there is none
 	tx        *bolt.Tx
-	whole     bool // it is a state by itself, not one between two steps; guarded by the store's mu
+	whole     bool // the file alone is a state, not something between two steps; guarded by File.mu
 	holders   atomic.Int64
-	open      *atomic.Int64  // how many there are of the store
-	newest    *atomic.Uint64 // transaction that was committed last
+	open      *atomic.Int64  // fileTxs that the File has open
+	newest    *atomic.Uint64 // last transaction that was committed
 }
 
 // hold reports false if the transaction was closed already.
@@ -235,8 +234,8 @@ func (f *fileTx) release() {
 type Snapshot struct {
 	*fileState
 	at       pageFinger    // in the file
-	courtesy *courtesy     // of a View that takes long; else nil
-	ended    *atomic.Int64 // of the File whose Snapshot has returned it; else nil
+	courtesy *courtesy     // of a ViewLong; else nil
+	ended    *atomic.Int64 // counter of the File that returned it from Snapshot; else nil
 }
 
 // Get returns the value of key; ok is false where there is none. An error is
@@ -253,7 +252,7 @@ func (t *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
 			return value, value != nil, nil
 		}
 	}
-	if value, ok, err = t.find(key); err != nil { // perhaps of a page that key is not on
+	if value, ok, err = t.find(key); err != nil { // perhaps of the finger's page, not of key's
 		value, ok, err = t.find(key)
 	}
 	if err != nil {
@@ -336,7 +335,7 @@ func (c *pageCursor) step(lo, hi []byte, reverse bool) (e ordered.Entry, ok bool
 	return c.entryIn(lo, hi, err)
 }
 
-// entryIn is the entry that the cursor is at if its key is in [lo, hi).
+// entryIn returns the entry at the cursor if its key is in [lo, hi).
 func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e ordered.Entry, ok bool, err error) {
 	if fault != nil {
 		return ordered.Entry{}, false, fault
@@ -352,13 +351,13 @@ func (c *pageCursor) entryIn(lo, hi []byte, fault error) (e ordered.Entry, ok bo
 	return ordered.Entry{Key: key, Value: value}, err == nil, err
 }
 
-// A memLayer is what a memtable had as of a version.
+// A memLayer is a memtable as of a version.
 type memLayer struct {
 	table   *memtable
 	version uint32
 }
 
-// scan lays what it has over what was found below.
+// scan lays the entries of the layer over those of base.
 func (l memLayer) scan(base iter.Seq2[ordered.Entry, error], lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
 	if !l.table.mayHave(lo, hi) {
 		return base

@@ -48,8 +48,8 @@ func TestCloneRange(t *testing.T) {
 	}
 }
 
-// scanOf yields sorted entries of a map, in either order, and then an error unless
-// it is nil.
+// scanOf yields the entries of a map in key order or in reverse, and then err unless it
+// is nil.
 func scanOf(entries map[string]string, reverse bool, err error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		keys := slices.Sorted(maps.Keys(entries))

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Do calls fn for each task from 0 to n-1, begun in that order, on up to
-// so many goroutines, the caller's among them. Goroutines are numbered from 0.
+// Do calls fn for each task from 0 to n-1, on up to workers goroutines, the caller's
+// among them. Tasks are begun in that order. Goroutines are numbered from 0.
 //
-// After an error no further task is begun. The error that is returned is that
-// of the first task, by number, that had one: so it does not depend on who was
-// faster. A panic reaches the caller.
+// After an error no further task is begun. Do returns the error of the first task, by
+// number, that failed, so it does not depend on which goroutine was faster. A panic
+// reaches the caller.
 func Do(workers, n int, fn func(worker, task int) error) error {
 	var (
 		next   atomic.Int64 // task

@@ -27,8 +27,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestDoError: whoever is faster, the first task's error is returned, and
-// not all are begun after it.
+// TestDoError: the first task's error is returned whichever goroutine is faster, and
+// not all tasks are begun after it.
 func TestDoError(t *testing.T) {
 	second := make(chan struct{})
 	var begun atomic.Int64

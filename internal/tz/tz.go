@@ -1,6 +1,6 @@
-// Package tz holds the time zones of the world. The standard library would look
-// for them on the machine first, and another machine may know other rules; what
-// depends on a zone must come out the same everywhere.
+// Package tz holds the time zones of the world. The standard library would look for
+// them on the machine first, and machines know different rules. What depends on a zone
+// must come out the same everywhere.
 package tz
 
 import (
@@ -23,9 +23,8 @@ var zoneFiles = sync.OnceValues(func() (*zip.Reader, error) {
 	return zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 })
 
-// Load returns the time zone of an IANA name such as "America/Mexico_City".
-// Case counts. "" and "Local", which the standard library accepts, are no
-// names.
+// Load returns the time zone of an IANA name such as "America/Mexico_City". Case
+// counts. It refuses "" and "Local", which the standard library accepts.
 func Load(name string) (*time.Location, error) {
 	files, err := zoneFiles()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package orderedtest plays random operations on a transaction of an ordered map
-// and compares it with the obvious one. Tests use it.
+// Package orderedtest plays random operations on a transaction of an ordered map and
+// compares it with a Go map. Tests use it.
 package orderedtest
 
 import (
@@ -21,21 +21,21 @@ type Tx interface {
 	Scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error]
 }
 
-// A Model is the obvious Tx: a map. It plays random operations on a Tx and on
-// itself and compares.
+// A Model is the simplest Tx: a Go map. It plays random operations on a Tx and on
+// itself and compares the results.
 type Model struct {
 	Rng     *rand.Rand
 	Entries map[string]string
 	Key     func(*rand.Rand) string // chooses a key
 }
 
-// Clone returns a Model of its own entries, and of the same randomness.
+// Clone returns a Model with entries of its own and the same source of randomness.
 func (m Model) Clone() Model {
 	m.Entries = maps.Clone(m.Entries)
 	return m
 }
 
-// Play plays n operations. An error is one of tx, or tells where it differs.
+// Play plays n operations. The error is one of tx, or says where tx differs.
 func (m Model) Play(tx Tx, n int) error {
 	for range n {
 		key := m.Key(m.Rng)
