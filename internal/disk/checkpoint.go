@@ -125,8 +125,8 @@ func (s *File) nextFrozen() (*memtable, error) {
 
 // pace waits before a step, for stepPause at most, while the checkpoint is too fast: it
 // should go on evenly until the next memtable is nearly full. done entries of all are in
-// the file. It reports false when the store is closed: Close then makes
-// the checkpoint again, in haste.
+// the file. It reports false when the store is closed: Close then makes the checkpoint
+// again, in haste.
 func (s *File) pace(done, all int) bool {
 	for range 10 {
 		s.mu.Lock()

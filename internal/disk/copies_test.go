@@ -19,10 +19,10 @@ import (
 	"sello/internal/ordered/orderedtest"
 )
 
-// What people do with the files of a store: copy some of them, at different times,
-// put them together again, and open them while another process closes them.
+// What people do with the files of a store: copy some of them at different times, put
+// them together again, and open them while another process closes them.
 
-// A diary is a store that is written to, with what it held after each update.
+// A diary is a store with a record of its content after each update.
 type diary struct {
 	*store
 	model  orderedtest.Model
@@ -56,7 +56,7 @@ func (d *diary) write(t *testing.T, n int) {
 
 func (d *diary) last() int { return len(d.states) - 1 }
 
-// image is imageOf without what bbolt has put by for later.
+// image is imageOf without the pages at the end that were never used.
 func (d *diary) image(t *testing.T) [3][]byte {
 	t.Helper()
 	files, _ := imageOf(t, d.store)
@@ -64,8 +64,8 @@ func (d *diary) image(t *testing.T) [3][]byte {
 	return files
 }
 
-// open opens files, nil for one that is not there, and returns which state they
-// hold. An error says that they do not open, or do not pass for whole.
+// open opens files, of which nil is a missing one, and returns which state they hold.
+// An error says that they do not open, or that a check of them fails.
 func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store")
@@ -94,8 +94,8 @@ func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
 	return state, nil
 }
 
-// TestMixedCopies puts together files of different moments, and of two stores: they
-// do not open, or they hold all that was stored when the newest of them was copied.
+// TestMixedCopies puts together files of different moments and of two stores. They do
+// not open, or they hold all that was stored when the newest of them was copied.
 func TestMixedCopies(t *testing.T) {
 	type copied struct {
 		files [3][]byte
@@ -112,8 +112,8 @@ func TestMixedCopies(t *testing.T) {
 			d.write(t, 1+rng.IntN(60))
 			copies = append(copies, copied{d.image(t), d.last()})
 		}
-		// since is a state that was stored before a file became what it is in a copy:
-		// the data file may have been written just after the copy before.
+		// since returns a state that was stored before a file became what it is in a
+		// copy. The data file may have been written just after the copy before.
 		since := func(file, at int) int {
 			first := at
 			for first > 0 && bytes.Equal(copies[first-1].files[file], copies[at].files[file]) {
@@ -163,7 +163,7 @@ func TestMixedCopies(t *testing.T) {
 	t.Cleanup(func() { t.Logf("%d opened, %d did not", counts[true], counts[false]) })
 }
 
-// TestCopyWhileRunning copies the files, as cp does, while they are written to: the
+// TestCopyWhileRunning copies the files, as cp does, while they are written to. The
 // copy is refused, or holds all that was stored when the copying began.
 func TestCopyWhileRunning(t *testing.T) {
 	histories(t, 12, func(t *testing.T, rng *rand.Rand) {
@@ -185,7 +185,7 @@ func TestCopyWhileRunning(t *testing.T) {
 	})
 }
 
-// copyWhile copies a file in pieces, and writes to the store between them.
+// copyWhile copies a file in pieces and writes to the store between them.
 func (d *diary) copyWhile(t *testing.T, name string) (b []byte) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -206,8 +206,8 @@ func (d *diary) copyWhile(t *testing.T, name string) (b []byte) {
 	}
 }
 
-// TestCloseReleasesLast: while a store that is closed still removes its journal
-// nobody else can open the file, to begin a journal that would then be removed.
+// TestCloseReleasesLast: while a store is being closed and removes its journal, nobody
+// else can open the file. Otherwise the journal that they begin would be removed.
 func TestCloseReleasesLast(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	removed := 0
@@ -223,11 +223,11 @@ func TestCloseReleasesLast(t *testing.T) {
 	}})
 	mustPut(t, s, "k", "v")
 	waiting := make(chan error)
-	go func() { // one that waits for the file, and writes at once
+	go func() { // waits for the file and writes at once
 		other, err := openStore(path, Options{lockWait: forever})
 		if err == nil {
 			err = other.Update(context.Background(), func(tx Tx) error { return tx.Put([]byte("l"), []byte("w")) })
-			err = errors.Join(err, other.Leave()) // as a kill would Leave it
+			err = errors.Join(err, other.Leave()) // as after a kill
 		}
 		waiting <- err
 	}()

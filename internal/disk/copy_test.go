@@ -12,7 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestBackupCompares: a copy that differs in anything is noticed.
+// TestBackupCompares: any difference in a copy is noticed.
 func TestBackupCompares(t *testing.T) {
 	dir := t.TempDir()
 	s := testStore(t, filepath.Join(dir, "store"), Options{})
@@ -52,7 +52,7 @@ func TestBackupCompares(t *testing.T) {
 	}
 }
 
-// TestBackupReplaces nothing that it should not, and nothing before it is done.
+// TestBackupReplaces: a backup replaces only what it may, and only when it is done.
 func TestBackupReplaces(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// TestCourtesy works beside writes of several rates: it rests where there are many, a
-// bounded time, and not at all where there are few.
+// TestCourtesy works beside writes of several rates. It rests for a bounded time if
+// there are many, and not at all if there are few.
 func TestCourtesy(t *testing.T) {
 	for _, test := range []struct {
 		each   time.Duration // work between two looks at the clock
 		perMs  uint64        // entries written
-		want   int           // times as long as the work in all
+		want   int           // total time over work
 		reason string
 	}{
 		{time.Millisecond, 0, 1, "nothing is written"},

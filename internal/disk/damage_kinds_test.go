@@ -8,13 +8,13 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// TestDamageKinds damages the files of a store in each of the ways below: a damaged
-// store is refused, told by the check of the whole file, or holds what it should.
-// None passes for whole with an older state, but one that is an older copy in all
-// that it holds.
+// TestDamageKinds damages the files of a store in each of the ways below. Each time,
+// the store is refused, a check of the whole file finds the damage, or the store holds
+// what it should. A store with an older state never passes for whole, unless all of its
+// files are an older copy.
 
-// A victimStore is what is damaged: the files as they were left, and as they were at
-// some time before.
+// A victimStore is a store to be damaged: its files as they were left, and as they were
+// at some earlier time.
 type victimStore struct {
 	*diary
 	files  [3][]byte
@@ -24,8 +24,7 @@ type victimStore struct {
 	rng    *rand.Rand
 }
 
-// newVictimStore leaves a store closed, as it is while it runs, or in the middle of a
-// checkpoint.
+// newVictimStore leaves a store closed, running, or in the middle of a checkpoint.
 func newVictimStore(t *testing.T, rng *rand.Rand) *victimStore {
 	d := newDiary(t, rng)
 	d.write(t, 30+rng.IntN(150))
@@ -50,14 +49,14 @@ func newVictimStore(t *testing.T, rng *rand.Rand) *victimStore {
 	return v
 }
 
-// A damageKind damages files in one way. It reports false where there is nothing
-// of that kind to damage.
+// A damageKind damages files in one way. It reports false if there is nothing of that
+// kind to damage.
 type damageKind struct {
 	name string
 	do   func(v *victimStore, files *[3][]byte) bool
 }
 
-// anyPage is the place of a page of b for which is holds.
+// anyPage returns the offset of a random page of b that satisfies is.
 func (v *victimStore) anyPage(b []byte, is func(page []byte) bool) (at int, ok bool) {
 	n := len(b) / pageSize
 	for _, page := range v.rng.Perm(max(n-2, 0)) {
@@ -87,7 +86,7 @@ func (v *victimStore) flip(b []byte, from, to int) bool {
 	return true
 }
 
-// inPage does something to a page.
+// inPage applies do to a page that satisfies is.
 func inPage(is func([]byte) bool, do func(v *victimStore, page []byte)) func(*victimStore, *[3][]byte) bool {
 	return func(v *victimStore, files *[3][]byte) bool {
 		at, ok := v.anyPage(files[0], is)
@@ -100,7 +99,7 @@ func inPage(is func([]byte) bool, do func(v *victimStore, page []byte)) func(*vi
 
 func (v *victimStore) flipPage(page []byte) { v.flip(page, 0, len(page)) }
 
-// put puts what an older state had at a place in that of b.
+// putOlder copies bytes of an older state over those of b at the same offset.
 func putOlder(b, older []byte, at, size int) bool {
 	if at+size > len(b) || at+size > len(older) || bytes.Equal(b[at:][:size], older[at:][:size]) {
 		return false
@@ -109,7 +108,7 @@ func putOlder(b, older []byte, at, size int) bool {
 	return true
 }
 
-// inJournal does something to the content of a file of the journal.
+// inJournal applies do to the content of a file of the journal.
 func inJournal(do func(v *victimStore, b []byte) []byte) func(*victimStore, *[3][]byte) bool {
 	return func(v *victimStore, files *[3][]byte) bool {
 		b := &files[1+v.rng.IntN(2)]
@@ -121,7 +120,7 @@ func inJournal(do func(v *victimStore, b []byte) []byte) func(*victimStore, *[3]
 	}
 }
 
-// writtenTo is the end of what was written to a file of the journal.
+// writtenTo returns the end of what was written to a file of the journal.
 func writtenTo(b []byte) int { return max(len(bytes.TrimRight(b, "\x00")), 1) }
 
 var damageKinds = []damageKind{

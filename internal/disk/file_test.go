@@ -51,8 +51,8 @@ func TestFileReopen(t *testing.T) {
 	}
 }
 
-// TestFileCreateTwice checks that of two processes that make the file at the
-// same time neither replaces the other's.
+// TestFileCreateTwice: if two processes make the file at the same time, neither
+// replaces the other's.
 func TestFileCreateTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
@@ -71,7 +71,7 @@ func TestFileCreateTwice(t *testing.T) {
 
 // TestFileDamaged opens files that are not whole.
 func TestFileDamaged(t *testing.T) {
-	seal := func(header []byte) { // after a change
+	seal := func(header []byte) { // to be called after a change
 		copy(header[72:], binary.NativeEndian.AppendUint64(nil, disktest.HeaderSum(header)))
 	}
 	morePages := func(file, header []byte) []byte {
@@ -82,7 +82,7 @@ func TestFileDamaged(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		damage func(file []byte) []byte
-		want   string // after the path; "": opens, with all there was
+		want   string // after the path; "": the file opens with all its entries
 	}{
 		{"nothing", func(f []byte) []byte { return f }, ""},
 		{"empty", func(f []byte) []byte { return nil }, "the file is empty"},
@@ -149,7 +149,7 @@ func TestFileDamaged(t *testing.T) {
 	}
 }
 
-// TestFileForeign opens what is not a file that Open has made.
+// TestFileForeign opens files that Open has not made.
 func TestFileForeign(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	for _, test := range []struct {
@@ -202,9 +202,9 @@ func TestFileLocked(t *testing.T) {
 	}
 }
 
-// TestFileFlippedBits flips bits of one stored entry. Of a page where one is
-// damaged no other is said to be absent, and none are listed; what is found
-// there is there.
+// TestFileFlippedBits flips bits of one stored entry. No other entry of the damaged
+// page is then reported absent, and none is listed. An entry that is looked up and
+// found is right.
 func TestFileFlippedBits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
@@ -268,7 +268,7 @@ func TestFileFlippedBits(t *testing.T) {
 	writeFile(t, path, whole)
 }
 
-// TestFileGone checks that the store notices what happens to its file.
+// TestFileGone checks that the store notices what happens to its files.
 func TestFileGone(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -310,7 +310,7 @@ func TestFileGone(t *testing.T) {
 			if err := s.Update(t.Context(), func(Tx) error { return nil }); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("Update: %v, want %v", err, ErrUnavailable)
 			}
-			if test.name != "cut short" { // whose reads storeFault
+			if test.name != "cut short" { // where reads fault
 				if err := s.Close(); err != nil {
 					t.Errorf("Close: %v", err)
 				}
@@ -327,8 +327,7 @@ func TestFileGone(t *testing.T) {
 	}
 }
 
-// TestFileFull fills a file up to its bound: what was stored before there was
-// no more room stays stored.
+// TestFileFull fills a file up to its bound. What was stored before stays stored.
 func TestFileFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{maxSize: 256 << 10, MemSize: 64 << 10})
@@ -374,7 +373,7 @@ func TestFileFull(t *testing.T) {
 }
 
 // TestFileRemap makes a file outgrow its memory map while updates wait for the
-// checkpoint that does so, and Views read.
+// checkpoint that remaps it, and Views read.
 func TestFileRemap(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 1 << 20, mapRule: smallMap})
 	const updates, entries = 6, 10_000
@@ -428,8 +427,9 @@ func TestFileCommitError(t *testing.T) {
 	}
 }
 
-// TestOldJournalFull: on a full disk the first write to a file that an earlier release left is refused, and
-// the store can be closed. With space it is done, also with memtables smaller than what was left.
+// TestOldJournalFull: on a full disk the first write to a file of an earlier release is
+// refused, and the store can be closed. With space the write succeeds, also with
+// memtables smaller than the old journal.
 func TestOldJournalFull(t *testing.T) {
 	path := unpackFile(t, "schema3-killed")
 	info, err := os.Stat(path)
@@ -450,7 +450,8 @@ func TestOldJournalFull(t *testing.T) {
 	}
 }
 
-// TestOldJournalOfTwo generations, the newer of which fills a memtable.
+// TestOldJournalOfTwo has an old journal of two generations. The newer one fills a
+// memtable.
 func TestOldJournalOfTwo(t *testing.T) {
 	s := testStore(t, unpackFile(t, "schema3-killed"), Options{NoSync: true})
 	s.mu.Lock()

@@ -12,9 +12,9 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestForgetTaken writes what a file holds anew again and again, and looks how many
-// pages bbolt knows the taker of: many while someone reads what was there before, so that
-// pages can be taken again meanwhile; few when nobody does.
+// TestForgetTaken rewrites the entries of a file again and again, and counts the pages
+// whose taker bbolt knows: many while a View reads the earlier state, so that pages can
+// be taken again meanwhile; few while no View does.
 func TestForgetTaken(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 200_000, MemAge: time.Millisecond})
 	const keys, size = 4000, 200
@@ -36,7 +36,7 @@ func TestForgetTaken(t *testing.T) {
 			}
 		}
 	}
-	// taken writes little in the last transaction, whose pages are always known.
+	// taken writes little in the last transaction, since bbolt always knows its pages.
 	taken := func() (n int) {
 		settle(s)
 		mustPut(t, s, "0", "")

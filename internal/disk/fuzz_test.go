@@ -31,9 +31,10 @@ func memJournal(files [2]journalFile) *journal {
 	return &journal{journalID: journalID{life: [16]byte{1, 2, 3}}, files: files, generation: 1, end: journalStart, sync: true}
 }
 
-// journalFault writes a journal of some records, writes a patch over a part of
-// it and cuts it off, and reads it. What is read are the first of the records:
-// all that lie before the damage, and where it is not at the end, none or all.
+// journalFault writes a journal of some records, overwrites a part of it with a patch,
+// cuts it off and reads it. It must read the first records: all that lie before the
+// damage, and none or all if the damage is not at the end. The result says what is
+// wrong.
 func journalFault(replay func(*journal, func(uint64, string, []byte)) error, sizes []byte, at uint16, patch []byte, cut uint16) string {
 	if len(sizes) > 50 {
 		sizes = sizes[:50]
@@ -62,7 +63,7 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	if cut != 0 {
 		file.b = file.b[:len(file.b)-int(cut)%len(file.b)]
 	}
-	first := 0 // the first byte that is not as it was
+	first := 0 // the first changed byte
 	for first < last && first < len(file.b) && file.b[first] == whole[first] {
 		first++
 	}
@@ -124,8 +125,8 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// TestFuzzJournalControl: what FuzzJournal looks for is found in a journal whose
-// damage is taken for its end.
+// TestFuzzJournalControl: FuzzJournal finds faults in a reader that takes damage of a
+// journal for its end.
 func TestFuzzJournalControl(t *testing.T) {
 	journals := func(replay func(*journal, func(uint64, string, []byte)) error) (faults int) {
 		for at := range uint16(400) {

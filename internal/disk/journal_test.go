@@ -19,15 +19,15 @@ import (
 	"sello/internal/ordered/orderedtest"
 )
 
-// A crash is a store as a process that was killed at a random moment leaves
-// it, and what it should hold.
+// A crash is a store as a process killed at a random moment leaves it, with what the
+// store should hold.
 type crash struct {
 	dir     string
-	states  []map[string]string // after each update; the last one is what is stored
-	whole   int                 // the first of states that the file and the generations before the newest hold
+	states  []map[string]string // after each update; the last one is stored
+	whole   int                 // index of the last state before the newest generation
 	journal string              // name of the file with the newest generation
-	records uint64              // in it
-	end     int64               // of the last of them
+	records uint64              // in the newest generation
+	end     int64               // where the last of them ends
 }
 
 func (c *crash) path() string { return filepath.Join(c.dir, "store") }
@@ -68,17 +68,17 @@ func newCrash(t *testing.T, rng *rand.Rand) *crash {
 	return c
 }
 
-// storeFiles are the names of a store's files.
+// storeFiles returns the names of a store's files.
 func storeFiles(path string) []string {
 	journal := JournalNames(path)
 	return []string{path, journal[0], journal[1]}
 }
 
-// imageOf reads the files of a store between two steps of a checkpoint, and how far
-// its journal has come; nil for what there is not.
+// imageOf reads the files of a store between two steps of a checkpoint, and how far its
+// journal has come. What does not exist is nil.
 func imageOf(t *testing.T, s *store) (files [3][]byte, j *journal) {
 	t.Helper()
-	tx, err := s.db.Begin(true) // no step is under way then
+	tx, err := s.db.Begin(true) // now no step is under way
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func writeImage(t *testing.T, path string, files [3][]byte) {
 	}
 }
 
-// unmark takes away the marks.
+// unmark removes the marks.
 func (c *crash) unmark(t *testing.T) {
 	for _, name := range JournalNames(c.path()) {
 		b := readFile(t, name)
@@ -114,8 +114,7 @@ func (c *crash) unmark(t *testing.T) {
 	}
 }
 
-// open opens the store as it was left and returns the number of the state that
-// it holds.
+// open opens the store as it was left and returns the index of the state that it holds.
 func (c *crash) open(t *testing.T) (state int, err error) {
 	t.Helper()
 	s, err := openStore(c.path(), Options{NoSync: true})
@@ -137,8 +136,8 @@ func (c *crash) open(t *testing.T) (state int, err error) {
 	return 0, nil
 }
 
-// TestJournalCrash kills stores: all that was stored is there, also the second
-// time, and after the journal has gone.
+// TestJournalCrash kills stores. All that was stored is there, also when the store is
+// opened again without its journal.
 func TestJournalCrash(t *testing.T) {
 	histories(t, 10, func(t *testing.T, rng *rand.Rand) {
 		c := newCrash(t, rng)
@@ -153,8 +152,8 @@ func TestJournalCrash(t *testing.T) {
 	})
 }
 
-// TestJournalCut cuts off the newest journal at any place, and the mark, which a
-// power cut may take: the store holds what was stored before that.
+// TestJournalCut cuts off the newest journal at any place, and removes the mark, which
+// a power cut may lose. The store holds what was stored before the cut.
 func TestJournalCut(t *testing.T) {
 	histories(t, 25, func(t *testing.T, rng *rand.Rand) {
 		c := newCrash(t, rng)
@@ -166,7 +165,7 @@ func TestJournalCut(t *testing.T) {
 		c.unmark(t)
 		writeFile(t, c.journal, append(whole[:cut:cut], make([]byte, rng.IntN(100))...))
 		state, err := c.open(t)
-		if errors.Is(err, ErrJournalCut) { // the file knows of more: no power cut does that
+		if errors.Is(err, ErrJournalCut) { // the data file counts more: no power cut does that
 			return
 		}
 		if err != nil || state < c.whole || state == len(c.states)-1 && !maps.Equal(c.states[state], c.states[state-1]) && c.end-cut > 8 {
@@ -175,9 +174,8 @@ func TestJournalCut(t *testing.T) {
 	})
 }
 
-// TestJournalDamaged flips a bit of a journal. Where that is not told from a
-// batch that was cut off, because it hit the last one, that batch is missing;
-// else all is there or the store does not open.
+// TestJournalDamaged flips a bit of a journal. If it hits the last batch, that batch
+// may look cut off and be missing. Otherwise all is there or the store does not open.
 func TestJournalDamaged(t *testing.T) {
 	histories(t, 40, func(t *testing.T, rng *rand.Rand) {
 		c := newCrash(t, rng)
@@ -203,8 +201,8 @@ func TestJournalDamaged(t *testing.T) {
 	})
 }
 
-// TestJournalMissing opens a file without the journal that it needs, and with
-// that of another store.
+// TestJournalMissing opens a file without the journal that it needs, and a whole file
+// with the journal of another store.
 func TestJournalMissing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	c, other := newCrash(t, rng), newCrash(t, rng)
@@ -220,7 +218,7 @@ func TestJournalMissing(t *testing.T) {
 	if state, err := c.open(t); err != nil || state != len(c.states)-1 {
 		t.Errorf("state %d of %d, %v", state, len(c.states)-1, err)
 	}
-	// The file is whole by now: a journal that lies beside it means nothing.
+	// The file is whole by now: a journal beside it does not matter.
 	names := JournalNames(other.path())
 	for i, name := range JournalNames(c.path()) {
 		writeFile(t, name, readFile(t, names[i]))
@@ -230,9 +228,9 @@ func TestJournalMissing(t *testing.T) {
 	}
 }
 
-// TestJournalTornBeginning cuts off the first record of a generation while the
-// one before it is not in the file: that one stays the frozen one, so that its
-// journal is not written over.
+// TestJournalTornBeginning cuts off the first record of a generation while the one
+// before it is not in the file. That one stays frozen, so that its journal is not
+// overwritten.
 func TestJournalTornBeginning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
@@ -267,8 +265,8 @@ func TestJournalTornBeginning(t *testing.T) {
 	checkContents(t, s, map[string]string{"a": "1", "c": "3"})
 }
 
-// TestJournalFull has a record written whole that was answered as not stored,
-// since the disk was full behind it; then the next generation begins.
+// TestJournalFull writes a whole record that is reported as not stored, since the disk
+// was full after it. Then the next generation begins.
 func TestJournalFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	id := journalID{life: [16]byte{1}}
@@ -304,7 +302,7 @@ func TestJournalFull(t *testing.T) {
 	}
 }
 
-// A fullFile writes, and says that it has not.
+// A fullFile writes, and reports that the disk is full.
 type fullFile struct{ journalFile }
 
 func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
@@ -312,8 +310,8 @@ func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
 	return 0, syscall.ENOSPC
 }
 
-// TestJournalBeginError: where the journal of a file cannot be begun, the store
-// fails unless a later write may do better.
+// TestJournalBeginError: if the journal of a file cannot be begun, the store fails
+// unless a later write may succeed.
 func TestJournalBeginError(t *testing.T) {
 	for _, test := range []struct {
 		err     error
@@ -361,8 +359,8 @@ func TestJournalRecords(t *testing.T) {
 	}
 }
 
-// TestJournalMark damages the end of a journal: that is told if the mark knows
-// of it, and looks like a batch that was cut off if it does not.
+// TestJournalMark damages the end of a journal. If the mark counts what is lost, an
+// error says so. Without the mark the damage looks like a batch that was cut off.
 func TestJournalMark(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -403,8 +401,8 @@ func TestJournalMark(t *testing.T) {
 	}
 }
 
-// TestJournalHeader damages the header that says that there is a journal: the
-// other one says that the file is whole.
+// TestJournalHeader damages the data file's header that says that there is a journal.
+// The other header says that the file is whole.
 func TestJournalHeader(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
@@ -427,7 +425,7 @@ func TestJournalHeader(t *testing.T) {
 	checkContents(t, testStore(t, image, Options{}), map[string]string{})
 }
 
-// A shortFile has room for a part of what is written.
+// A shortFile has room for only a part of what is written.
 type shortFile struct{ journalFile }
 
 func (f shortFile) WriteAt(b []byte, at int64) (int, error) {
@@ -435,8 +433,9 @@ func (f shortFile) WriteAt(b []byte, at int64) (int, error) {
 	return n, &os.PathError{Op: "write", Path: "store-journal2", Err: syscall.ENOSPC}
 }
 
-// TestJournalHeaderFull: of the next generation's header there is room for as much as is read, and the
-// checkpoint gives up. What is written later is not passed over because of it.
+// TestJournalHeaderFull: the disk has room only for the part of the next generation's
+// header that is read, and the checkpoint gives up. Later writes are not lost because
+// of it.
 func TestJournalHeaderFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{NoSync: true})
@@ -472,8 +471,8 @@ func (f ailingFile) WriteAt(b []byte, at int64) (int, error) {
 	return 0, &os.PathError{Op: "write", Path: "store-journal2", Err: f.cause}
 }
 
-// TestMarkFails: where the mark cannot be written for lack of space, nothing comes of it; after another
-// error the file has failed, though what was committed is stored.
+// TestMarkFails: a lack of space for the mark has no consequence. After any other error
+// the file has failed, though what was committed is stored.
 func TestMarkFails(t *testing.T) {
 	for cause, fails := range map[error]bool{syscall.ENOSPC: false, syscall.EIO: true, syscall.EROFS: true} {
 		s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})

@@ -35,7 +35,7 @@ var (
 	powerSeed     = flag.Uint64("power.seed", 0, "seed of the tests of power cuts; 0: a random one")
 )
 
-// forever is how long nothing here takes.
+// forever is longer than anything here takes.
 const forever = 30 * time.Second
 
 type Tx = orderedtest.Tx
@@ -73,7 +73,7 @@ func (s *store) Update(_ context.Context, fn func(Tx) error) error {
 	}
 	tx := &writeTx{Snapshot: t, writes: map[string][]byte{}}
 	err = func() error {
-		defer t.Release() // before Commit, which may have to wait for those who read
+		defer t.Release() // before Commit, which may have to wait for readers
 		return fn(tx)
 	}()
 	if err != nil {
@@ -96,7 +96,7 @@ type readTx struct{ *Snapshot }
 func (readTx) Put(key, value []byte) error { return errReadOnly }
 func (readTx) Delete(key []byte) error     { return errReadOnly }
 
-// A writeTx lays what is written over a Snapshot.
+// A writeTx lays its writes over a Snapshot.
 type writeTx struct {
 	*Snapshot
 	writes map[string][]byte // nil: deleted
@@ -143,8 +143,8 @@ func (t *writeTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, err
 	}
 }
 
-// testStore opens the store at path. When the test is over it closes it, if the
-// test has not, and has bbolt check the whole file.
+// testStore opens the store at path. After the test it closes the store, if the test
+// has not, and checks the whole file with bbolt and with checkAll.
 func testStore(t testing.TB, path string, opts Options) *store {
 	t.Helper()
 	opts.ShortMap = opts.mapRule == (mapRule{}) // since a test may have hundreds of stores open
@@ -202,7 +202,7 @@ func mustPut(t testing.TB, s *store, keysAndValues ...string) {
 	}
 }
 
-// contents returns all that tx sees.
+// contents returns all entries that tx sees.
 func contents(t testing.TB, tx Tx) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -216,7 +216,7 @@ func contents(t testing.TB, tx Tx) map[string]string {
 	return all
 }
 
-// checkContents compares all that s holds.
+// checkContents compares all entries of s with want.
 func checkContents(t testing.TB, s *store, want map[string]string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx Tx) error {
@@ -237,7 +237,7 @@ func await(cond func() bool) {
 	}
 }
 
-// settle returns when all that was written is in the file.
+// settle returns when all writes are in the file.
 func settle(s *store) {
 	await(func() bool {
 		s.mu.Lock()
@@ -246,9 +246,8 @@ func settle(s *store) {
 	})
 }
 
-// histories runs fn with n sources of randomness, in blocks beside one
-// another. Each history has a number, which a failure tells, and which
-// -history runs again.
+// histories runs fn with n sources of randomness, in parallel blocks. Each history has
+// a number. A failure reports it, and -history runs that history again.
 func histories(t *testing.T, n int, fn func(t *testing.T, rng *rand.Rand)) {
 	const block = 100
 	run := func(t *testing.T, number uint64) {
@@ -274,7 +273,7 @@ func histories(t *testing.T, n int, fn func(t *testing.T, rng *rand.Rand)) {
 	}
 }
 
-// sameBytes tells nil from what is empty.
+// sameBytes reports whether a and b are equal. It tells nil from empty.
 func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 // listDir lists the directory of path.
@@ -307,7 +306,7 @@ func writeFile(t *testing.T, path string, b []byte) {
 	}
 }
 
-// unpackFile puts a file that a release has left, with its journals, into a new directory.
+// unpackFile puts a file of an earlier release and its journals into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {
 	t.Helper()
 	return filepath.Join(disktest.Unpack(t, filepath.Join("..", "..", "testdata", "files", name)), "sello.db")

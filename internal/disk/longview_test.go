@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLongView begins Views that last while a store is written to: each sees all that
-// was committed before it and holds no memtable, though little of that was in the file.
+// TestLongView begins long Views while a store is written to. Each sees all that was
+// committed before it and holds no memtable, though little of that was in the file.
 func TestLongView(t *testing.T) {
 	for name, opts := range map[string]Options{
 		"few checkpoints":  {NoSync: true},
@@ -55,7 +55,8 @@ func TestLongView(t *testing.T) {
 	}
 }
 
-// TestLongViewAnyway begins where the file cannot be written to, as on a full disk.
+// TestLongViewAnyway: a long View begins even if the file cannot be written to, as on a
+// full disk.
 func TestLongViewAnyway(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 64 << 10, mapRule: mapRule{first: 1 << 20, most: 1 << 20}})
 	if err := fillStore(t, s, "a", 4<<20); !errors.Is(err, ErrUnavailable) {

@@ -13,7 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// smallMap makes bbolt map as on systems where a file is as long as its map.
+// smallMap makes bbolt map as on a system where a file is as long as its map.
 var smallMap = mapRule{first: 1 << 20, grows: true}
 
 func TestMapRule(t *testing.T) {
@@ -39,8 +39,8 @@ func TestMapRule(t *testing.T) {
 	}
 }
 
-// TestMappedBytes: bbolt keeps the size of its map where it is looked for, and its
-// maps grow as nextMap says.
+// TestMappedBytes: mappedBytes finds the size of bbolt's map, and the map grows as
+// nextMap says.
 func TestMappedBytes(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "file"), 0o600, &bolt.Options{NoSync: true, NoGrowSync: true})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestMappedBytes(t *testing.T) {
 	}
 }
 
-// fillStore writes entries of some kilobytes, so many bytes in all, until one is
+// fillStore writes so many bytes in entries of some kilobytes, until an update is
 // refused.
 func fillStore(t *testing.T, s *store, prefix string, bytes int) error {
 	t.Helper()
@@ -92,8 +92,9 @@ func fillStore(t *testing.T, s *store, prefix string, bytes int) error {
 	return nil
 }
 
-// TestMapGrowsBeside a View that lasts: other Views go on while the file has
-// outgrown its map, writes as far as there is room in memory, and both when it has ended.
+// TestMapGrowsBeside has a View that lasts while the file outgrows its map. Other Views
+// go on, and so do writes as long as there is room in memory. After the View both go
+// on.
 func TestMapGrowsBeside(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 256 << 10, MemAge: time.Millisecond, mapRule: smallMap})
 	mustPut(t, s, "a", "1")
@@ -111,7 +112,7 @@ func TestMapGrowsBeside(t *testing.T) {
 		})
 	}()
 	<-began
-	hung := time.AfterFunc(time.Minute, func() { // without an end of the View nothing would go on
+	hung := time.AfterFunc(time.Minute, func() { // if the View did not end, nothing would go on
 		t.Error("Views or writes wait for the one that lasts")
 		close(end)
 	})
@@ -129,7 +130,7 @@ func TestMapGrowsBeside(t *testing.T) {
 	if err := <-read; err != nil {
 		t.Error(err)
 	}
-	for fillStore(t, s, "c", 4<<20) != nil { // until it has noticed that the View has ended
+	for fillStore(t, s, "c", 4<<20) != nil { // until the store notices that the View has ended
 		time.Sleep(time.Millisecond)
 	}
 	settle(s)
@@ -139,7 +140,7 @@ func TestMapGrowsBeside(t *testing.T) {
 	checkMapped(t, s)
 }
 
-// checkMapped holds what is known of the map against what bbolt has.
+// checkMapped compares what the store knows of the map with what bbolt has.
 func checkMapped(t *testing.T, s *store) {
 	t.Helper()
 	size, _ := mappedBytes(s.db)
@@ -149,8 +150,8 @@ func checkMapped(t *testing.T, s *store) {
 	}
 }
 
-// TestMapFull: where the file may not outgrow its map, writes are refused and reads go on; so
-// they do after another start, and on a file that came from a larger machine.
+// TestMapFull: if the file may not outgrow its map, writes are refused and reads go on.
+// The same holds after a restart, and for a file from a larger machine.
 func TestMapFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	opts := Options{NoSync: true, MemSize: 256 << 10, mapRule: mapRule{first: 4 << 20, most: 4 << 20}}
@@ -183,8 +184,9 @@ func TestMapFull(t *testing.T) {
 	}
 }
 
-// TestMapGrowsForOldFile: what an earlier release left in its journal needs more map than there is, while a
-// View lasts. It waits for the View, and then all is in the file.
+// TestMapGrowsForOldFile: bringing in an earlier release's journal needs more map than
+// there is, while a View lasts. The write waits for the View, and then all is in the
+// file.
 func TestMapGrowsForOldFile(t *testing.T) {
 	path := unpackFile(t, "schema3-killed")
 	s := testStore(t, path, Options{NoSync: true, mapRule: smallMap})
@@ -226,7 +228,8 @@ func TestMapGrowsForOldFile(t *testing.T) {
 	}
 }
 
-// TestMapGrowsForSlowUpdates: updates that take long, while nobody else reads, are not refused for lack of map.
+// TestMapGrowsForSlowUpdates: slow updates without other readers are not refused for
+// lack of map.
 func TestMapGrowsForSlowUpdates(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 1 << 20, mapRule: smallMap})
 	for i := range 6 {
@@ -245,7 +248,7 @@ func TestMapGrowsForSlowUpdates(t *testing.T) {
 	}
 }
 
-// TestWriteWaiting leaves nothing of having waited.
+// TestWriteWaiting: writeWaiting leaves no trace of having waited.
 func TestWriteWaiting(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, mapRule: smallMap})
 	mustPut(t, s, "a", "1")

@@ -103,8 +103,8 @@ func TestMemtable(t *testing.T) {
 	}
 }
 
-// TestMemtableReaders reads while another goroutine writes: whatever version
-// a reader asks for, it sees all of it and nothing else.
+// TestMemtableReaders reads while another goroutine writes. A reader sees the whole of
+// the version that it asks for and nothing else.
 func TestMemtableReaders(t *testing.T) {
 	const versions, perVersion = 300, 20
 	m := newMemtable()

@@ -20,16 +20,16 @@ import (
 	"sello/internal/ordered"
 )
 
-// A leafyFile is a file of many pages, small enough to be damaged often, and
-// what is in it.
+// A leafyFile is a file of many pages, small enough to be damaged often, and its
+// content.
 type leafyFile struct {
 	data []byte
 	want []ordered.Entry
 }
 
-// newLeafyFile makes one with several levels, free pages, pages of their own for
-// long values, and entries of one size side by side, which are mistaken for one
-// another first.
+// newLeafyFile makes a file with several levels, free pages, pages of their own for
+// long values, and entries of one size side by side, which are the first to be mistaken
+// for one another.
 func newLeafyFile(t testing.TB, rng *rand.Rand) *leafyFile {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store")
@@ -83,7 +83,7 @@ func newLeafyFile(t testing.TB, rng *rand.Rand) *leafyFile {
 	return f
 }
 
-// open opens it as Open does.
+// open opens the file as Open does.
 func (f *leafyFile) open() (file *fileTx, err error) {
 	defer catch(&err)
 	tx := max(u64(f.data[64:]), u64(f.data[pageSize+64:]))
@@ -113,8 +113,8 @@ func (f *leafyFile) open() (file *fileTx, err error) {
 // reader reads from the file alone.
 func (f *fileTx) reader() Tx { return readTx{&Snapshot{fileState: &fileState{file: f}}} }
 
-// order is one in which to ask for n entries: of some that lie side by side, one
-// after the other in either direction, and then of others.
+// order returns an order in which to ask for n entries. It takes runs of neighbours in
+// random order, each run forwards or backwards.
 func order(rng *rand.Rand, n int) (list []int) {
 	const together = 6
 	for _, first := range rng.Perm((n + together - 1) / together) {
@@ -130,9 +130,8 @@ func order(rng *rand.Rand, n int) (list []int) {
 	return list
 }
 
-// answers asks for every entry, in an order of its own, for what is between
-// them, and for ranges. It returns how many answers were errors, and the first
-// that was wrong.
+// answers asks for every entry, in a random order, for keys between them and for
+// ranges. It returns how many answers were errors, and the first that was wrong.
 func (f *leafyFile) answers(rng *rand.Rand, tx Tx) (failed int, wrong error) {
 	for _, i := range order(rng, len(f.want)) {
 		want := f.want[i]
@@ -183,9 +182,9 @@ func (f *leafyFile) answers(rng *rand.Rand, tx Tx) (failed int, wrong error) {
 // damage changes the file a little.
 func (f *leafyFile) damage(rng *rand.Rand) string { return disktest.DamageFile(f.data, rng) }
 
-// TestPagesDamaged damages a file in memory, thousands of times: whatever is read
-// from it is right or an error, and when something is not right, a look at the
-// whole file tells.
+// TestPagesDamaged damages a file in memory, thousands of times. Whatever is read from
+// it is right or an error. If an answer is an error, a check of the whole file finds
+// the damage.
 func TestPagesDamaged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*damageSeed, 0))
 	f := newLeafyFile(t, rng)
@@ -230,8 +229,7 @@ func TestPagesDamaged(t *testing.T) {
 		*damageSeed, n, refused, some, told, lost)
 }
 
-// TestPagesDamagedControl: the same damage makes bbolt's own reading lose what
-// is there.
+// TestPagesDamagedControl: with the same damage, bbolt's own reading loses entries.
 func TestPagesDamagedControl(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*damageSeed, 0))
 	f := newLeafyFile(t, rng)
@@ -250,7 +248,7 @@ func TestPagesDamagedControl(t *testing.T) {
 	t.Error("no damage was seen")
 }
 
-// trusting asks bbolt alone.
+// trusting asks bbolt alone for the answers.
 func (f *leafyFile) trusting(t *testing.T, rng *rand.Rand, path string) (wrong error) {
 	fault := func() (err error) {
 		defer catch(&err)
@@ -277,7 +275,7 @@ func (f *leafyFile) trusting(t *testing.T, rng *rand.Rand, path string) (wrong e
 	return wrong
 }
 
-// A trustingTx reads as bbolt does, and checks what it finds.
+// A trustingTx reads as bbolt does, and checks only what it finds.
 type trustingTx struct{ bucket *bolt.Bucket }
 
 func (t trustingTx) Put(key, value []byte) error { return errReadOnly }
@@ -297,12 +295,11 @@ func (t trustingTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, e
 	return func(yield func(ordered.Entry, error) bool) { yield(ordered.Entry{}, ErrDamaged) }
 }
 
-// TestPageSet: pages are added by many at once, and none is forgotten when the
-// set grows.
+// TestPageSet: no page is forgotten when the set grows.
 func TestPageSet(t *testing.T) {
 	s := pageSet{}.with(100)
 	s.add(99)
-	s.add(1 << 40) // beyond it: forgotten
+	s.add(1 << 40) // beyond the set: ignored
 	s = s.with(100_000)
 	s.add(64)
 	for id, want := range map[uint64]bool{99: true, 64: true, 0: false, 98: false, 1 << 40: false} {
@@ -312,7 +309,7 @@ func TestPageSet(t *testing.T) {
 	}
 }
 
-// TestInventoryTells: a look at the whole file tells of an entry that is missing
+// TestInventoryTells: a check of the whole file reports an entry that is missing,
 // though each page is as bbolt wrote it.
 func TestInventoryTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
@@ -352,8 +349,8 @@ func TestInventoryTells(t *testing.T) {
 	}
 }
 
-// TestPagesChecked: what a look at all of the file returns has the same entries,
-// and finds each of them.
+// TestPagesChecked: the Snapshot that Check returns has the same entries, and finds
+// each of them.
 func TestPagesChecked(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{MemSize: 1 << 14})
 	for i := range 20 {
@@ -442,8 +439,8 @@ func BenchmarkPagesGet(b *testing.B) {
 	b.ReportMetric(float64(took)/float64(bound), "×bbolt")
 }
 
-// TestPagesStayDamaged writes beside a damaged entry: its page is not written
-// anew, as one that would be believed.
+// TestPagesStayDamaged writes beside a damaged entry. Its page must not be written
+// anew, since it would then pass for a good one.
 func TestPagesStayDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	key := func(i int) string { return fmt.Sprintf("c%031d", i) }
@@ -466,7 +463,7 @@ func TestPagesStayDamaged(t *testing.T) {
 	for at := bytes.Index(raw, victim); at >= 0; at = bytes.Index(raw, victim) {
 		raw[at+len(victim)-1] ^= 0x40
 	}
-	damaged := filepath.Join(t.TempDir(), "store") // which no test checks at its end
+	damaged := filepath.Join(t.TempDir(), "store") // no test checks this one at its end
 	if err := os.WriteFile(damaged, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +471,7 @@ func TestPagesStayDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := range 50 {
-		s.Update(t.Context(), func(tx Tx) error { // may fail: the store stops where it must not write
+		s.Update(t.Context(), func(tx Tx) error { // may fail: the store stops if it must not write
 			for _, i := range []int{1045, 1055, 1300, 100} {
 				if err := tx.Put([]byte(key(i)), fmt.Append(nil, round)); err != nil {
 					return err
@@ -496,8 +493,8 @@ func TestPagesStayDamaged(t *testing.T) {
 	}
 }
 
-// TestFingerLeavesDamage: a transaction that has read from a damaged page still
-// reads all that lies on others.
+// TestFingerLeavesDamage: a transaction that has read from a damaged page still reads
+// all entries on other pages.
 func TestFingerLeavesDamage(t *testing.T) {
 	f := newLeafyFile(t, rand.New(rand.NewPCG(1, 2)))
 	file, err := f.open()
@@ -512,7 +509,7 @@ func TestFingerLeavesDamage(t *testing.T) {
 	last := at.leaf.key(at.leaf.n - 1)
 	healthy := slices.IndexFunc(f.want, func(e ordered.Entry) bool { return bytes.Equal(e.Key, last) }) + 1
 	first := bytes.Clone(at.leaf.key(0))
-	last[0] = 0xff // it seems to cover all that comes after it
+	last[0] = 0xff // the page seems to cover all keys after it
 	if file, err = f.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -527,7 +524,8 @@ func TestFingerLeavesDamage(t *testing.T) {
 	}
 }
 
-// TestMostFurther: no page of a tree is longer than its first one tells, and one that says it is is not read.
+// TestMostFurther: mostFurther says how long the pages of a tree are, by their first
+// page.
 func TestMostFurther(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
 	for i := range 40 {
@@ -558,7 +556,7 @@ func TestMostFurther(t *testing.T) {
 	}
 }
 
-// A countingReader counts the pages that are read of a file.
+// A countingReader records which pages of a file are read.
 type countingReader struct {
 	io.ReaderAt
 	pages map[int64]bool
@@ -571,8 +569,8 @@ func (r countingReader) ReadAt(b []byte, at int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, at)
 }
 
-// TestCheckApart: a check of the whole file reads no page of it through the map, where it would stay
-// in memory: neither those in use nor the free ones.
+// TestCheckApart: a check of the whole file reads no page through the map, where it
+// would stay in memory. That holds for pages in use and for free ones.
 func TestCheckApart(t *testing.T) {
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemAge: time.Millisecond})
 	for i := range 400 {

@@ -15,19 +15,19 @@ import (
 	"sello/internal/ordered"
 )
 
-// powerRandom returns a source that the log tells how to have again.
+// powerRandom returns a source of randomness and logs its seed.
 func powerRandom(t *testing.T) *rand.Rand {
 	s := cmp.Or(*powerSeed, rand.Uint64())
 	t.Logf("-power.seed=%d", s)
 	return rand.New(rand.NewPCG(s, 0))
 }
 
-// A recordedFile is a file of a journal, and keeps its history.
+// A recordedFile is a file of a journal that records its history.
 type recordedFile struct {
 	journalFile
 	clock *int
 	file  *disktest.DiskFile
-	lazy  bool // it says that it has synced, and has not
+	lazy  bool // it reports a sync without doing it
 }
 
 func (f *recordedFile) WriteAt(b []byte, at int64) (int, error) {
@@ -44,8 +44,8 @@ func (f *recordedFile) datasync() error {
 	return nil
 }
 
-// TestPowerJournal cuts the power of a journal: every batch that was told to be
-// stored is there, in order, and at most one more. The control's files do not
+// TestPowerJournal cuts the power of a journal. Every batch that was reported as stored
+// is there, in order, and at most one more. As a control it runs with files that do not
 // sync.
 func TestPowerJournal(t *testing.T) {
 	rng, dir := powerRandom(t), disktest.MemoryDir(t)
@@ -84,10 +84,10 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	if err := errors.Join(j.putHeader(0, 1), j.putHeader(1, 1)); err != nil {
 		t.Fatal(err)
 	}
-	started := clock             // the data file says that it needs the journal
+	started := clock             // from here on the data file says that it needs the journal
 	acknowledged := []int{clock} // lines
-	first := []int{0, 1}         // batch of each generation
-	begun := []int{0, clock}     // when each was
+	first := []int{0, 1}         // first batch of each generation
+	begun := []int{0, clock}     // when each generation was begun
 	for n := 1; n < 5+rng.IntN(20); n++ {
 		if rng.IntN(5) == 0 && j.records > 0 {
 			begun = append(begun, clock)
@@ -118,8 +118,8 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	for told+1 < len(acknowledged) && acknowledged[told+1] <= cut {
 		told++
 	}
-	// The file holds what came before the generation that the last one to be
-	// begun had before it.
+	// The data file holds everything before the generation that precedes the last one
+	// begun.
 	oldest := uint64(1)
 	for g := generation; g > 1; g-- {
 		if begun[g] < cut {

@@ -1,6 +1,6 @@
-// Package disktest has what tests do to the files of a disk.File: it damages them,
-// cuts them, and makes of their history what a power cut may leave. It shares no
-// code with the package that it tests: the form of the files is written here once more.
+// Package disktest has what tests do to the files of a disk.File. It damages them, cuts
+// them, and makes from their history what a power cut may leave. It shares no code with
+// the package that it tests, so the form of the files is written here once more.
 package disktest
 
 import (
@@ -15,13 +15,13 @@ import (
 // PageSize is the size of the data file's pages, in bytes.
 const PageSize = 4096
 
-// branchPage is the kind of the pages that refer to others.
+// branchPage is the kind of the pages that refer to other pages.
 const branchPage = 0x01
 
-// NewerHeader is the header of a data file that was written last.
+// NewerHeader returns the header of a data file that was written last.
 func NewerHeader(file []byte) []byte { newer, _ := headers(file); return newer }
 
-// OlderHeader is the other one.
+// OlderHeader returns the other header.
 func OlderHeader(file []byte) []byte { _, older := headers(file); return older }
 
 func headers(file []byte) (newer, older []byte) {
@@ -32,7 +32,7 @@ func headers(file []byte) (newer, older []byte) {
 	return second, first
 }
 
-// HeaderSum is the checksum of a header.
+// HeaderSum returns the checksum of a header.
 func HeaderSum(header []byte) uint64 {
 	sum := uint64(14695981039346656037)
 	for _, b := range header[16:72] {
@@ -41,12 +41,12 @@ func HeaderSum(header []byte) uint64 {
 	return sum
 }
 
-// UsedPages is a data file without the pages at its end that were never used.
+// UsedPages returns a data file without the pages at its end that were never used.
 func UsedPages(file []byte) []byte {
 	return file[:binary.NativeEndian.Uint64(NewerHeader(file)[56:])*PageSize]
 }
 
-// DamageFile changes a data file, mostly where it says how it is made. The length
+// DamageFile changes a data file, mostly in headers and tables of pages. The length
 // stays. It returns what it did.
 func DamageFile(data []byte, rng *rand.Rand) string {
 	pages := len(data) / PageSize
@@ -68,7 +68,7 @@ func DamageFile(data []byte, rng *rand.Rand) string {
 		case 1: // in a branch, of which there are few
 			for range 200 {
 				p := page()
-				if rng.IntN(8) == 0 { // or one of the other few
+				if rng.IntN(8) == 0 { // or in one of the first pages
 					p = data[rng.IntN(min(pages, 8))*PageSize:]
 				} else if binary.NativeEndian.Uint16(p[8:]) != branchPage {
 					continue
@@ -85,7 +85,7 @@ func DamageFile(data []byte, rng *rand.Rand) string {
 	return said
 }
 
-// Places in a file of a journal, in bytes.
+// Offsets in a file of a journal, in bytes.
 const (
 	journalBlock  = 4096
 	journalMark   = 2 * journalBlock
@@ -95,15 +95,15 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Generation is the newest one of a journal.
+// A Generation is the newest generation of a journal.
 type Generation struct {
-	Name   string // of the file that holds it
+	Name   string // of its file
 	Number uint64 // 0: there is no journal
 	life   []byte
 	file   []byte
 }
 
-// NewestGeneration finds it in a journal's two files.
+// NewestGeneration finds the newest generation in the two files of a journal.
 func NewestGeneration(names [2]string) (newest Generation, err error) {
 	for _, name := range names {
 		file, err := os.ReadFile(name)
@@ -132,8 +132,8 @@ func (g *Generation) sum(parts ...[]byte) uint32 {
 	return sum
 }
 
-// CutRecords takes the last records off a journal, and the marks that may know of
-// them, as if they had never been written.
+// CutRecords removes the last records from a journal, and the marks, which may count
+// them, as if those records had never been written.
 func CutRecords(names [2]string, records int) error {
 	g, err := NewestGeneration(names)
 	if err != nil {
@@ -164,7 +164,7 @@ func CutRecords(names [2]string, records int) error {
 	return Unmark(names)
 }
 
-// Unmark takes away the marks of a journal.
+// Unmark removes the marks of a journal.
 func Unmark(names [2]string) error {
 	for _, name := range names {
 		b, err := os.ReadFile(name)

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// A power cut loses what was written and not flushed: any part of it, in any
-// order, by sectors. A kill does not. So tests keep a record of what is done to
-// files, make of it the files as a power cut may have left them, and open these.
+// A power cut loses what was written and not flushed: any part of it, in any order, by
+// sectors. A kill does not. So tests record what is done to files, make from the record
+// the files that a power cut may have left, and open these.
 
-// MemoryDir is a directory in memory if there is such a thing, since what these
-// tests write need not be on any disk, and they sync much.
+// MemoryDir returns a directory in memory if the system has one. These tests write and
+// sync much, and need no disk for it.
 func MemoryDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "disk")
 	if err != nil {
@@ -25,8 +25,8 @@ func MemoryDir(t testing.TB) string {
 	return dir
 }
 
-// A Span is the time that an operation took: lines of a log. It took effect
-// somewhere in it.
+// A Span is the time that an operation took, in lines of a log. The operation took
+// effect at some line in it.
 type Span struct{ Start, End int }
 
 // A FileChange is what a write or a truncation does to a file.
@@ -38,25 +38,25 @@ type FileChange struct {
 
 // A DiskFile is a file with its history.
 type DiskFile struct {
-	Base    Sparse // before it, on the disk
+	Base    Sparse // before the history, on disk
 	Changes []FileChange
 	Syncs   []Span
 }
 
-// A NameChange is what became of names, all or nothing.
+// A NameChange is a change of names, all or nothing.
 type NameChange struct {
 	Span
-	Names map[string]*DiskFile // nil: it leads nowhere
+	Names map[string]*DiskFile // nil: the name is gone
 }
 
 // A Disk is the history of a directory.
 type Disk struct {
-	Base  map[string]*DiskFile // on the disk
+	Base  map[string]*DiskFile // before the history, on disk
 	Names []NameChange
 	Syncs []Span // of the directory
 }
 
-// flushed is the line before which everything was on the disk at a cut.
+// flushed returns the line before which everything was on disk at a cut.
 func flushed(syncs []Span, cut int) (before int) {
 	for _, s := range syncs {
 		if s.End < cut {
@@ -66,16 +66,16 @@ func flushed(syncs []Span, cut int) (before int) {
 	return before
 }
 
-// A Tearing is how a power cut deals with what was not flushed.
+// A Tearing is how a power cut treats what was not flushed.
 type Tearing struct {
 	*rand.Rand
 	unit    int64   // bytes that are written whole or not at all
-	share   float64 // of them that is written
+	share   float64 // of such units that is written
 	inOrder bool    // names change in order
-	garbage bool    // what the file has grown by holds anything where it was not written
+	garbage bool    // where the file has grown and was not written, it holds random bytes
 }
 
-// NewTearing chooses one at random.
+// NewTearing chooses a Tearing at random.
 func NewTearing(rng *rand.Rand) Tearing {
 	return Tearing{
 		rng, []int64{512, 4096}[rng.IntN(2)], []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)],
@@ -83,8 +83,8 @@ func NewTearing(rng *rand.Rand) Tearing {
 	}
 }
 
-// At is the file as a power cut at a line may have left it. torn tells that
-// something was not flushed.
+// At returns the file as a power cut at a line may have left it, and whether something
+// was not flushed.
 func (f *DiskFile) At(cut int, how Tearing) (s Sparse, torn bool) {
 	s = f.Base.Clone()
 	before := flushed(f.Syncs, cut)
@@ -145,7 +145,8 @@ func (how Tearing) write(s *Sparse, c FileChange) {
 	}
 }
 
-// NamesAt is where the names may lead after a power cut at a line.
+// NamesAt returns where the names may lead after a power cut at a line, and whether a
+// change was not flushed.
 func (d *Disk) NamesAt(cut int, how Tearing) (names map[string]*DiskFile, torn bool) {
 	names = maps.Clone(d.Base)
 	before := flushed(d.Syncs, cut)
@@ -171,14 +172,14 @@ func (d *Disk) NamesAt(cut int, how Tearing) (names map[string]*DiskFile, torn b
 	return names, torn
 }
 
-// A Sparse is what a file holds, by pages. Those that are missing hold zeros.
+// A Sparse is the content of a file by pages. Missing pages hold zeros.
 type Sparse struct {
 	Pages map[int64]*[4096]byte
 	own   map[int64]bool // pages that no clone shares
 	Size  int64
 }
 
-// Clone returns a copy, which shares pages until they are written to.
+// Clone returns a copy. The two share pages until one of them writes to them.
 func (s *Sparse) Clone() Sparse {
 	s.own = nil
 	return Sparse{maps.Clone(s.Pages), nil, s.Size}
@@ -239,7 +240,7 @@ func (s *Sparse) truncate(size int64) {
 	s.Size = size
 }
 
-// Read returns n bytes from an offset on; zeros behind the end.
+// Read returns n bytes from offset at on, zeros past the end.
 func (s *Sparse) Read(at int64, n int) []byte {
 	b := make([]byte, 0, n)
 	for len(b) < n {
@@ -253,7 +254,7 @@ func (s *Sparse) Read(at int64, n int) []byte {
 	return b
 }
 
-// Save makes it a file, which must not be there yet.
+// Save writes the content to a new file.
 func (s *Sparse) Save(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

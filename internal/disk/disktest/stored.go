@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Unpack puts the gzipped files of a directory into a new one, under their names
+// Unpack puts the gzipped files of a directory into a new directory, under their names
 // without .gz.
 func Unpack(t testing.TB, from string) (dir string) {
 	t.Helper()
