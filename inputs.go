@@ -82,7 +82,7 @@ func (r *request) moment(name string, otherwise instant, endOfDay bool) instant 
 	return at
 }
 
-// flag reads a parameter that is true or false; absent is false.
+// flag reads a parameter that is true or false. An absent one is false.
 func (r *request) flag(name string) bool {
 	text, _ := r.query.text(name, 10)
 	if text != "" && text != "true" && text != "false" {

@@ -273,7 +273,7 @@ func cutString(s string) (text, rest string, ok bool) {
 }
 
 // readEscape returns the character that the backslash escape at the start of s
-// stands for and the escape's length, which is 0 where it is none. The two
+// stands for and the escape's length, which is 0 if it is none. The two
 // halves of a surrogate pair are one escape; a half alone is none.
 func readEscape(s string) (r rune, length int) {
 	if len(s) < 2 {
@@ -405,7 +405,7 @@ type fields struct{ input }
 
 func newFields(o object) fields { return fields{input{fault: new(fault), object: o}} }
 
-// literal returns the JSON text of a member, "" where it is absent or null.
+// literal returns the JSON text of a member, "" if it is absent or null.
 func (in fields) literal(name string) string {
 	literal, _ := in.object.get(name)
 	if literal == "null" {

@@ -76,8 +76,7 @@ func lastWrite(c net.Conn, answer []byte, until time.Time, most int64) error {
 	return nil
 }
 
-// lastAnswer returns the text of a response that closes the connection. It adds the
-// Date.
+// lastAnswer returns the bytes of a response, with a Date, that closes the connection.
 func lastAnswer(status int, h http.Header, body []byte, now time.Time) []byte {
 	h.Set("Date", now.UTC().Format(http.TimeFormat))
 	var b bytes.Buffer

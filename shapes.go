@@ -223,7 +223,7 @@ type movementShape struct {
 	TransactionID    *id       `json:"transactionId"`
 	RedemptionID     *id       `json:"redemptionId"`
 	CreatedAt        instant   `json:"createdAt"`
-	Lots             []usedLot `json:"lots"` // lots that a debit or a cancellation changed; else null
+	Lots             []usedLot `json:"lots"` // lots that a debit or cancellation changed; else null
 }
 
 func (v movementShape) appendJSON(b []byte) []byte {

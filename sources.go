@@ -25,7 +25,7 @@ const (
 	refusalEvery = minuteMillis / maxRefusals
 )
 
-// maxSources is how many sources a generation of sourceLimits holds.
+// maxSources is how many sources each of the two maps of sourceLimits holds.
 const maxSources = 8192
 
 // sourceLimits is a token bucket for each source: maxRefusals tokens, and one more

@@ -74,7 +74,7 @@ func mexicanNumber(national string, coded bool) string {
 	return national
 }
 
-// maxPhoneInput is how many bytes of text may hold a number.
+// maxPhoneInput is how long a text that holds a number may be, in bytes.
 const maxPhoneInput = 250
 
 // The parts of the expressions below. A number is digits of any script among
@@ -89,7 +89,7 @@ const (
 		`~\x{2053}\x{223C}\x{FF5E}*x`
 
 	// An extension follows ";ext=", a word, a sign, or commas that make a phone
-	// pause; the vaguer the mark, the fewer digits are believed.
+	// pause; the vaguer the mark, the fewer digits are accepted.
 	phoneExtGap   = `[ \x{A0}\t]*`
 	phoneExtStart = `[ \x{A0}\t,]*`
 	phoneExtSep   = `[:.\x{FF0E}]?[ \x{A0}\t,\-]*`
@@ -235,8 +235,8 @@ type phonePlan struct {
 	trunk   lazyRegexp // what may be dialled before a national number
 	becomes string     // the rewriting of a trunk prefix whose last group matched
 	leading lazyRegexp // first digits that tell the region from others of the code
-	plan    lazyRegexp // all national numbers, roughly; what prefixes are judged by
-	numbers lazyRegexp // the valid national numbers, as far as plan matches too
+	plan    lazyRegexp // all national numbers, roughly; decides whether to drop a prefix
+	numbers lazyRegexp // the valid national numbers; plan must match them too
 	lengths lengthSet  // of national numbers
 	local   lengthSet  // of numbers dialled without area code
 }

@@ -26,7 +26,7 @@ var (
 	// The cause of an ErrUnavailable: the file may not become longer on this system.
 	ErrFull = berrors.ErrMaxSizeReached
 
-	// In every error that says that the data file is damaged; see DamageError.
+	// Wrapped by every error that says that the data file is damaged; see DamageError.
 	ErrDamaged = errors.New("store: damaged value")
 )
 
@@ -37,7 +37,7 @@ var (
 	ErrCutShort = errors.New("the file was cut short")
 )
 
-// Errors of Open. The data file is as it was.
+// Errors of Open. They leave the data file as it was.
 var (
 	ErrDirectory  = errors.New("is a directory")
 	ErrNotRegular = errors.New("not a regular file")

@@ -43,7 +43,7 @@ func (v *inventory) holds(t *pageTree) (err error) {
 	return err
 }
 
-// withEnds looks up the first and the last key.
+// withEnds returns v with the ends of t.
 func (v inventory) withEnds(t *pageTree) (inventory, error) {
 	v.ends = [2]uint32{}
 	if t.root.n == 0 {
@@ -69,7 +69,7 @@ func (v *inventory) setEnds(first, last []byte) {
 	}
 }
 
-// A pageSet is a set of pages that many may add to at once.
+// A pageSet is a set of pages that several goroutines may add to at once.
 type pageSet []atomic.Uint64
 
 // with returns the set with room for so many pages, and some more if it has to grow.

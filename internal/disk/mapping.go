@@ -13,8 +13,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// bbolt reads the file through a memory map. Where the file outgrows the map,
-// bbolt maps it anew, and it can do so only while no transaction reads. There
+// bbolt reads the file through a memory map. If the file outgrows the map, bbolt
+// maps it anew, and it can do so only while no transaction reads. There
 // are two ways to live with that:
 //
 //   - Where a map may be longer than its file, a long map costs nothing but addresses.
@@ -24,11 +24,11 @@ import (
 //     the file. bbolt may not do that by itself (see fix). A step that needs
 //     more map fails, and stopReads finds a moment for it.
 
-// A mapRule says how bbolt is to map a file, in bytes.
+// A mapRule says how bbolt maps a file, in bytes.
 type mapRule struct {
 	first int64 // mapped when the file is opened, if the file is not longer
 	most  int64 // of the file; 0: as many as the disk has
-	grows bool  // past first
+	grows bool  // the map may grow past first
 }
 
 const (
@@ -39,7 +39,7 @@ const (
 	mapsBeside = 256 << 20
 )
 
-// mapRuleHere is the rule for this process. A backup maps its copy beside the
+// mapRuleHere returns the rule for this process. A backup maps its copy beside the
 // file, and the heap needs addresses too.
 func mapRuleHere() mapRule {
 	return mapRuleFor(strconv.IntSize, func(size int64) bool { return canReserve(int(size), int(size), mapsBeside) })
@@ -115,8 +115,8 @@ func lengthen(path string, size int) error {
 	return nil
 }
 
-// mappedBytes is where bbolt keeps how much it has mapped; ok is false where
-// the bbolt of go.mod has it elsewhere.
+// mappedBytes returns where bbolt keeps the size of its map. ok is false if this bbolt
+// keeps it elsewhere.
 func mappedBytes(db *bolt.DB) (size *int, ok bool) {
 	v := reflect.ValueOf(db).Elem().FieldByName("datasz")
 	if v.Kind() != reflect.Int {
@@ -125,9 +125,9 @@ func mappedBytes(db *bolt.DB) (size *int, ok bool) {
 	return (*int)(unsafe.Pointer(v.UnsafeAddr())), true
 }
 
-// fix keeps bbolt from mapping the file anew. bbolt refuses what goes past
-// MaxSize, but it maps anew one page before that, for a page that the map has.
-// So its map is said to be one page longer. No transaction may be writing.
+// fix keeps bbolt from mapping the file anew. bbolt refuses to go past MaxSize, but it
+// maps anew one page before that, for a page that the map has. So fix tells bbolt that
+// its map is one page longer. No transaction may be writing.
 func (m *fileMap) fix() {
 	size, ok := mappedBytes(m.db)
 	if !m.rule.grows || !ok {

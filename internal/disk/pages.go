@@ -62,7 +62,7 @@ const (
 	freeKind     = 0x10
 	pageHeader   = 16
 	pageEntry    = 16 // bytes of the table
-	bucketHeader = 16 // before the page of a bucket that lies in its parent's
+	bucketHeader = 16 // in front of a bucket that lies in its parent's page
 	maxLevels    = 16 // of a tree; bbolt's have at most 6
 	manyFree     = 1<<16 - 1
 )
@@ -314,7 +314,7 @@ func (t *pageTree) apart() *pageTree {
 	return &c
 }
 
-// page returns a page of the bucket.
+// page returns a page of the bucket. It validates a branch, but only the place of a leaf.
 func (t *pageTree) page(id uint64) (rawPage, error) {
 	p, err := t.raw(id)
 	if err != nil {
@@ -414,8 +414,8 @@ func (t *pageTree) get(key []byte, at *pageFinger) (stored []byte, ok bool, err 
 		at.next++
 		return at.leaf.value(i), true, nil
 	}
-	var above rawPage // the lowest branch that goes on behind key
-	var after int     // with this entry
+	var above rawPage // the lowest branch with an entry after key's
+	var after int     // that entry
 	if !at.leaf.covers(key) {
 		p := t.root
 		if at.branch.covers(key) {

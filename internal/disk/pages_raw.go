@@ -36,8 +36,8 @@ func (p *rawPage) value(i int) []byte {
 	return p.b[at:end:end]
 }
 
-// search returns the place of the first entry that is not before key, and
-// whether it is that of key.
+// search returns the index of the first entry that is not before key, and whether it
+// is the entry of key.
 func (p *rawPage) search(key []byte) (i int, found bool) {
 	lo, hi := 0, p.n
 	for lo < hi {

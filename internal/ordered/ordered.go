@@ -11,8 +11,8 @@ import (
 // An Entry is one key and its value.
 type Entry struct{ Key, Value []byte }
 
-// A Change is what became of one key. A nil Value means that the key was deleted;
-// an empty one that is not nil is a value.
+// A Change is a change of one key. A nil Value deletes the key; an empty one that is not
+// nil is a value.
 type Change struct {
 	Key   string
 	Value []byte

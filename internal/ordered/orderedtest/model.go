@@ -76,7 +76,7 @@ func (m Model) Play(tx Tx, n int) error {
 	return nil
 }
 
-// Scan compares the first limit entries of a scan.
+// Scan compares the first limit entries of a scan with those of the Model.
 func (m Model) Scan(tx Tx, lo, hi string, reverse bool, limit int) error {
 	var want, got []string
 	for _, key := range slices.Sorted(maps.Keys(m.Entries)) {
