@@ -24,24 +24,19 @@ import (
 type memtable struct {
 	seed    maphash.Seed
 	buckets [memBuckets]uint32
-	starts  [memStarts / 32]uint32 // bits, by the hash of the first 16 bytes of each key
 	words   blocks[uint32]
 	bytes   blocks[byte]
 	head    uint32 // an entry without a key, before all others
 
 	// The writer's own.
-	newest  uint32         // version
-	count   int            // entries
-	fingers [256]memFinger // by the first byte of a key: where it was put last
-	random  uint64         // state of the generator of heights
+	newest uint32 // version
+	count  int    // entries
+	random uint64 // state of the generator of heights
 }
 
 const (
 	memBuckets = 1 << 18
-	memStarts  = 1 << 21
-	memStart   = 16        // bytes
 	memLevels  = 10        // enough for 4^10 entries
-	memNear    = 4         // levels on which a finger is tried
 	memDeleted = 1<<32 - 1 // as the length of a value
 )
 
@@ -66,18 +61,10 @@ const (
 	versionWords
 )
 
-// A memFinger holds the last entry on each level before the place of a key.
-type memFinger [memLevels]uint32
-
 func newMemtable() *memtable {
 	m := &memtable{seed: maphash.MakeSeed(), random: 0x9E3779B97F4A7C15}
 	m.words.take(1) // so that 0 is no entry
 	m.head = m.words.take(entryNext + memLevels)
-	for i := range m.fingers {
-		for level := range memLevels {
-			m.fingers[i][level] = m.head
-		}
-	}
 	return m
 }
 
@@ -91,23 +78,6 @@ func (m *memtable) get(key []byte, version uint32) (value []byte, ok bool) {
 		return m.value(e, version)
 	}
 	return nil, false
-}
-
-// mayHave reports false if the table has nothing with lo <= key < hi. It knows
-// that only of a range whose bounds begin with the same 16 bytes, such as what
-// shares a long prefix: so most scans need not search a large table.
-func (m *memtable) mayHave(lo, hi []byte) bool {
-	if len(lo) < memStart || len(hi) < memStart || [memStart]byte(lo) != [memStart]byte(hi) {
-		return true
-	}
-	word, bit := m.start(lo)
-	return atomic.LoadUint32(word)&bit != 0
-}
-
-// start returns where the bit for keys that begin like key is.
-func (m *memtable) start(key []byte) (word *uint32, bit uint32) {
-	h := m.hash(key[:min(len(key), memStart)]) % memStarts
-	return &m.starts[h/32], 1 << (h % 32)
 }
 
 func (m *memtable) hash(key []byte) uint32 { return uint32(maphash.Bytes(m.seed, key)) }
@@ -255,7 +225,7 @@ func (m *memtable) copy(b []byte) (pos uint32) {
 func (m *memtable) insert(hash uint32, key []byte, version uint32) {
 	height := m.newHeight()
 	k := newMemKey(key)
-	prev := m.seek(&k, height)
+	prev := m.seek(&k)
 	e := m.words.take(entryNext + height)
 	w := m.words.from(e)
 	bucket := &m.buckets[hash%memBuckets]
@@ -269,15 +239,12 @@ func (m *memtable) insert(hash uint32, key []byte, version uint32) {
 		w[entryNext+level] = m.next(prev[level], level)
 	}
 	// The entry is complete. From here on readers can find it.
-	word, bit := m.start(key)
-	atomic.StoreUint32(word, *word|bit)
 	atomic.StoreUint32(bucket, e)
 	if next := w[entryNext]; next != 0 {
 		atomic.StoreUint32(&m.words.from(next)[entryPrev], e)
 	}
 	for level := range height {
 		atomic.StoreUint32(&m.words.from(prev[level])[entryNext+level], e)
-		prev[level] = e
 	}
 	m.count++
 }
@@ -294,28 +261,14 @@ func (m *memtable) newHeight() int {
 	return height
 }
 
-// seek moves the finger for keys like key to it: on the levels below height,
-// if not on others, it then points at the last entry before key. It starts
-// from where the finger was if that is near, since keys with one first byte tend
-// to come in order. On each level the finger is never after where it is on the one below.
-func (m *memtable) seek(key *memKey, height int) *memFinger {
-	f := &m.fingers[key.key[0]]
-	level := 0
-	for level < memNear && !(m.before(f[level], key) && !m.before(m.next(f[level], level), key)) {
-		level++
+// seek returns, for each level, the last entry before key.
+func (m *memtable) seek(key *memKey) (before [memLevels]uint32) {
+	e := m.head
+	for level := memLevels - 1; level >= 0; level-- {
+		e = m.advance(e, level, key)
+		before[level] = e
 	}
-	e := f[level]
-	if level == memNear {
-		level, e = memLevels-1, m.head
-	}
-	for l := level; l >= 0; l-- {
-		e = m.advance(e, l, key)
-		f[l] = e
-	}
-	for l := level + 1; l < height; l++ {
-		f[l] = m.advance(f[l], l, key)
-	}
-	return f
+	return before
 }
 
 func (m *memtable) advance(e uint32, level int, key *memKey) uint32 {

@@ -359,9 +359,6 @@ type memLayer struct {
 
 // scan lays the entries of the layer over those of base.
 func (l memLayer) scan(base iter.Seq2[ordered.Entry, error], lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
-	if !l.table.mayHave(lo, hi) {
-		return base
-	}
 	return func(yield func(ordered.Entry, error) bool) {
 		m := l.table
 		var at uint32
