@@ -175,7 +175,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 			if before != nil && !before.isIn(n) {
 				return nil, errPartBefore
 			}
-			outcomes, err := t.importRows(batch, kind, rows)
+			outcomes, err := t.importRows(kind, rows)
 			if err != nil {
 				return nil, err
 			}
@@ -196,12 +196,12 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 // manyHeld is how many tallies an import holds back before it writes them.
 const manyHeld = 64
 
-// importRows imports rows. The batch is the transaction's own overlay, on which the
-// writes of a row that fails are taken back.
-func (t *txn) importRows(batch *overlay, kind string, rows []importRow) ([]importOutcome, error) {
+// importRows imports rows, each on an overlay of its own: that of a row that fails is
+// dropped.
+func (t *txn) importRows(kind string, rows []importRow) ([]importOutcome, error) {
 	t.importing = true
 	outcomes := make([]importOutcome, len(rows))
-	now := t.now
+	batch, now := t.Tx, t.now
 	var before held
 	for i, row := range rows {
 		if len(t.tallies) > manyHeld {
@@ -210,15 +210,17 @@ func (t *txn) importRows(batch *overlay, kind string, rows []importRow) ([]impor
 			}
 			t.held = held{}
 		}
-		batch.remember()
 		before.copyFrom(&t.held)
-		t.now, t.recounted = now, nil
+		attempt := newOverlay(batch)
+		t.Tx, t.now, t.recounted = attempt, now, nil
 		added, err := t.importRow(kind, row)
+		t.Tx = batch
 		outcomes[i].Added = added
 		if fault, ok := errors.AsType[*apiError](err); ok {
-			outcomes[i].Reason = fault.message
-			err = batch.takeBack()
+			outcomes[i].Reason, err = fault.message, nil
 			t.held, before = before, held{}
+		} else if err == nil {
+			err = attempt.flush(batch)
 		}
 		if err != nil {
 			return nil, err

@@ -20,15 +20,6 @@ type overlay struct {
 
 	runs  [][]string // keys of writes in sorted runs, except fresh
 	fresh []string   // keys first written since the last scan, in any order
-
-	remembers bool     // since remember was called
-	before    []before // what was there before each write since then
-}
-
-// A before is what an overlay had of a key before it was written.
-type before struct {
-	ordered.Change
-	own bool // of the overlay's own; else the base has what was there
 }
 
 func newOverlay(base Tx) *overlay { return &overlay{base: base} }
@@ -58,36 +49,11 @@ func (o *overlay) write(key, value []byte) error {
 		o.writes, o.fresh = make(map[string][]byte), make([]string, 0, 8)
 	}
 	kept := string(key)
-	old, again := o.writes[kept]
-	if !again {
+	if _, again := o.writes[kept]; !again {
 		o.fresh = append(o.fresh, kept)
-	}
-	if o.remembers {
-		o.before = append(o.before, before{ordered.Change{Key: kept, Value: old}, again})
 	}
 	o.writes[kept] = value
 	o.size += len(key) + len(value)
-	return nil
-}
-
-// remember begins to remember what is there before each write, for takeBack.
-func (o *overlay) remember() { o.remembers, o.before = true, o.before[:0] }
-
-// takeBack makes everything what it was when remember was called last.
-func (o *overlay) takeBack() error {
-	for _, b := range slices.Backward(o.before) {
-		if !b.own { // the key stays among the written ones
-			value, ok, err := o.base.Get([]byte(b.Key))
-			if err != nil {
-				return err
-			}
-			if ok {
-				b.Value = append(make([]byte, 0, len(value)), value...)
-			}
-		}
-		o.writes[b.Key] = b.Value
-	}
-	o.before = o.before[:0]
 	return nil
 }
 
