@@ -7,24 +7,25 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// forgetTaken makes bbolt forget which transaction took which page from the list of
-// free pages. bbolt remembers that of each page until it is freed: in time, of
-// most pages of the file, at 20 to 40 bytes each.
+// forgetTaken makes bbolt forget which transaction took which page from its free list.
+// bbolt remembers that until the page is freed, at 25 to 38 bytes a page. In time it
+// remembers most pages of the file: 100 to 150 MB for a file of 18 GB, where a server has
+// 240 MB for everything.
 //
-// It needs that for one thing: to take again, while an old transaction is still being read, what
-// was both taken and freed since that began. A page of which it does not know who took it waits
-// until nobody reads what is older than its freeing. So to forget is always safe; and where
-// nobody reads what is older than the last commit, nothing waits longer for it.
+// bbolt needs it for one thing: while an old transaction is still being read, it may reuse
+// a page that was both taken and freed since that transaction began. A page whose taker it
+// does not know waits until all readers are newer than its freeing. So forgetting is
+// always safe, and if nobody reads an older state than the last commit no page waits longer.
 //
-// The caller is in the transaction that writes, which has taken no pages yet: Commit takes them.
+// The caller is in the write transaction, which has taken no pages yet: Commit takes them.
 func forgetTaken(db *bolt.DB) {
 	if taken, ok := takenPages(db); ok {
 		taken.Set(reflect.MakeMap(taken.Type())) // Clear would keep its memory
 	}
 }
 
-// takenPages returns the map from pages to transactions in which bbolt remembers that;
-// ok is false where there is none where the bbolt of go.mod has it.
+// takenPages returns bbolt's map from pages to the transactions that took them. ok is
+// false if bbolt has no such map where the release of go.mod has it.
 func takenPages(db *bolt.DB) (taken reflect.Value, ok bool) {
 	v := reflect.ValueOf(db)
 	for _, name := range []string{"freelist", "shared", "allocs"} {
