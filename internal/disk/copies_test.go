@@ -97,20 +97,17 @@ func (d *diary) open(t *testing.T, files [3][]byte) (state int, err error) {
 // TestMixedCopies puts together files of different moments and of two stores. They do
 // not open, or they hold all that was stored when the newest of them was copied.
 func TestMixedCopies(t *testing.T) {
-	type copied struct {
-		files [3][]byte
-		state int
-	}
+	t.Parallel()
 	counts := map[bool]int{} // by whether they open
 	var mu sync.Mutex        // guards counts
 	histories(t, 6, func(t *testing.T, rng *rand.Rand) {
 		d, other := newDiary(t, rng), newDiary(t, rng)
 		other.write(t, 20)
 		foreign := other.image(t)
-		var copies []copied
+		var copies []copiedFiles
 		for range 8 {
 			d.write(t, 1+rng.IntN(60))
-			copies = append(copies, copied{d.image(t), d.last()})
+			copies = append(copies, copiedFiles{d.image(t), d.last()})
 		}
 		// since returns a state that was stored before a file became what it is in a
 		// copy. The data file may have been written just after the copy before.
@@ -125,35 +122,13 @@ func TestMixedCopies(t *testing.T) {
 			return copies[first].state
 		}
 		for range 40 {
-			var files [3][]byte
-			least, said, strange := 0, "", false
-			together := rng.IntN(len(copies))
-			for i := range files {
-				at := together
-				if rng.IntN(2) == 0 {
-					at = rng.IntN(len(copies))
-				}
-				switch files[i] = copies[at].files[i]; rng.IntN(12) {
-				case 0:
-					files[i], strange = foreign[i], true
-					said += " foreign"
-				case 1:
-					files[i], strange = nil, true
-					said += " none"
-				case 2:
-					files[i], strange = []byte{}, true
-					said += " empty"
-				default:
-					least = max(least, since(i, at))
-					said += fmt.Sprint(" ", copies[at].state)
-				}
-			}
-			if files[0] == nil || bytes.Equal(files[0], foreign[0]) {
+			m := mixFiles(rng, copies, foreign, since)
+			if m.files[0] == nil || bytes.Equal(m.files[0], foreign[0]) {
 				continue
 			}
-			state, err := d.open(t, files)
-			if err == nil && (state < least || strange) {
-				t.Errorf("file and journals of%s: opened with state %d, want %d at least", said, state, least)
+			state, err := d.open(t, m.files)
+			if err == nil && (state < m.least || m.strange) {
+				t.Errorf("file and journals of%s: opened with state %d, want %d at least", m.said, state, m.least)
 			}
 			mu.Lock()
 			counts[err == nil]++
@@ -163,9 +138,50 @@ func TestMixedCopies(t *testing.T) {
 	t.Cleanup(func() { t.Logf("%d opened, %d did not", counts[true], counts[false]) })
 }
 
+// A copiedFiles is a copy of a store's files, and the state that they held.
+type copiedFiles struct {
+	files [3][]byte
+	state int
+}
+
+// A mixedFiles is a store's files from copies of different moments.
+type mixedFiles struct {
+	files   [3][]byte
+	least   int    // the state that they have at least
+	strange bool   // one of them is not of the store
+	said    string // where they are from
+}
+
+// mixFiles puts together files of copies, of another store, empty ones and none.
+func mixFiles(rng *rand.Rand, copies []copiedFiles, foreign [3][]byte, since func(file, at int) int) (m mixedFiles) {
+	together := rng.IntN(len(copies))
+	for i := range m.files {
+		at := together
+		if rng.IntN(2) == 0 {
+			at = rng.IntN(len(copies))
+		}
+		switch m.files[i] = copies[at].files[i]; rng.IntN(12) {
+		case 0:
+			m.files[i], m.strange = foreign[i], true
+			m.said += " foreign"
+		case 1:
+			m.files[i], m.strange = nil, true
+			m.said += " none"
+		case 2:
+			m.files[i], m.strange = []byte{}, true
+			m.said += " empty"
+		default:
+			m.least = max(m.least, since(i, at))
+			m.said += fmt.Sprint(" ", copies[at].state)
+		}
+	}
+	return m
+}
+
 // TestCopyWhileRunning copies the files, as cp does, while they are written to. The
 // copy is refused, or holds all that was stored when the copying began.
 func TestCopyWhileRunning(t *testing.T) {
+	t.Parallel()
 	histories(t, 12, func(t *testing.T, rng *rand.Rand) {
 		d := newDiary(t, rng)
 		d.write(t, 1+rng.IntN(200))
@@ -209,6 +225,7 @@ func (d *diary) copyWhile(t *testing.T, name string) (b []byte) {
 // TestCloseReleasesLast: while a store is being closed and removes its journal, nobody
 // else can open the file. Otherwise the journal that they begin would be removed.
 func TestCloseReleasesLast(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	removed := 0
 	s := testStore(t, path, Options{remove: func(name string) error {

@@ -14,6 +14,7 @@ import (
 
 // TestBackupCompares: any difference in a copy is noticed.
 func TestBackupCompares(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := testStore(t, filepath.Join(dir, "store"), Options{})
 	mustPut(t, s, "a", "1", "b", "2", "c", "3")
@@ -54,6 +55,7 @@ func TestBackupCompares(t *testing.T) {
 
 // TestBackupReplaces: a backup replaces only what it may, and only when it is done.
 func TestBackupReplaces(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	s := testStore(t, in("store"), Options{})

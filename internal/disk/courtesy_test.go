@@ -10,6 +10,7 @@ import (
 // TestCourtesy works beside writes of several rates. It rests for a bounded time if
 // there are many, and not at all if there are few.
 func TestCourtesy(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		each   time.Duration // work between two looks at the clock
 		perMs  uint64        // entries written

@@ -232,6 +232,7 @@ var damageKinds = []damageKind{
 }
 
 func TestDamageKinds(t *testing.T) {
+	t.Parallel()
 	n := *damageN
 	if n == 0 {
 		n = 6 // of each kind

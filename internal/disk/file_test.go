@@ -23,6 +23,7 @@ import (
 )
 
 func TestFileReopen(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	if _, err := openStore(path, Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that must exist and does not: %v", err)
@@ -54,6 +55,7 @@ func TestFileReopen(t *testing.T) {
 // TestFileCreateTwice: if two processes make the file at the same time, neither
 // replaces the other's.
 func TestFileCreateTwice(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
 	mustPut(t, s, "k", "v")
@@ -71,6 +73,7 @@ func TestFileCreateTwice(t *testing.T) {
 
 // TestFileDamaged opens files that are not whole.
 func TestFileDamaged(t *testing.T) {
+	t.Parallel()
 	seal := func(header []byte) { // to be called after a change
 		copy(header[72:], binary.NativeEndian.AppendUint64(nil, disktest.HeaderSum(header)))
 	}
@@ -122,35 +125,43 @@ func TestFileDamaged(t *testing.T) {
 		}, "store: damaged value: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "store")
-			s, err := openStore(path, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustPut(t, s, "k", "v")
-			mustPut(t, s, "k", "w")
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			writeFile(t, path, test.damage(readFile(t, path)))
-			s, err = openStore(path, Options{})
-			if err == nil {
-				defer s.Close()
-				checkContents(t, s, map[string]string{"k": "w"})
-				if test.want != "" {
-					t.Errorf("opened; want error %q", test.want)
-				}
-				return
-			}
-			if got, ok := strings.CutPrefix(err.Error(), path+": "); !ok || test.want == "" || !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
-				t.Errorf("error %q, want %q", err, test.want)
-			}
+			t.Parallel()
+			openDamaged(t, test.damage, test.want)
 		})
+	}
+}
+
+// openDamaged damages a new file, and compares the error with which it does not open.
+func openDamaged(t *testing.T, damage func(file []byte) []byte, want string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	s, err := openStore(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "k", "v")
+	mustPut(t, s, "k", "w")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, damage(readFile(t, path)))
+	s, err = openStore(path, Options{})
+	if err == nil {
+		defer s.Close()
+		checkContents(t, s, map[string]string{"k": "w"})
+		if want != "" {
+			t.Errorf("opened; want error %q", want)
+		}
+		return
+	}
+	if got, ok := strings.CutPrefix(err.Error(), path+": "); !ok || want == "" || !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+		t.Errorf("error %q, want %q", err, want)
 	}
 }
 
 // TestFileForeign opens files that Open has not made.
 func TestFileForeign(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	for _, test := range []struct {
 		name string
@@ -194,6 +205,7 @@ func TestFileForeign(t *testing.T) {
 }
 
 func TestFileLocked(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	testStore(t, path, Options{})
 	_, err := openStore(path, Options{lockWait: time.Nanosecond})
@@ -206,6 +218,7 @@ func TestFileLocked(t *testing.T) {
 // page is then reported absent, and none is listed. An entry that is looked up and
 // found is right.
 func TestFileFlippedBits(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
 	mustPut(t, s, "a", "before", "m:key", "value to find", "z", "after")
@@ -234,42 +247,49 @@ func TestFileFlippedBits(t *testing.T) {
 				damaged[c[0]+test.at] ^= 1 << bit
 			}
 			writeFile(t, path, damaged)
-			s, err := openStore(path, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = s.View(t.Context(), func(tx Tx) error {
-				value, ok, err := tx.Get([]byte("m:key"))
-				if value != nil || ok || !errors.Is(err, ErrDamaged) {
-					t.Errorf("%s, bit %d: Get = %q, %v, %v", test.name, bit, value, ok, err)
-				}
-				var got []string
-				for e, err := range tx.Scan(nil, nil, false) {
-					if err != nil {
-						got = append(got, err.Error())
-						continue
-					}
-					got = append(got, string(e.Value))
-				}
-				if want := []string{"store: damaged value in table 0x61"}; !slices.Equal(got, want) {
-					t.Errorf("%s, bit %d: Scan yields %q, want %q", test.name, bit, got, want)
-				}
-				if value, _, err := tx.Get([]byte("z")); string(value) != "after" || err != nil {
-					t.Errorf("%s, bit %d: another entry is read as %q, %v", test.name, bit, value, err)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			s.Close()
+			readFlipped(t, path, fmt.Sprintf("%s, bit %d", test.name, bit))
 		}
 	}
 	writeFile(t, path, whole)
 }
 
+// readFlipped reads from a file of which the entry m:key is damaged, and a and z are not.
+func readFlipped(t *testing.T, path, said string) {
+	t.Helper()
+	s, err := openStore(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.View(t.Context(), func(tx Tx) error {
+		value, ok, err := tx.Get([]byte("m:key"))
+		if value != nil || ok || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Get = %q, %v, %v", said, value, ok, err)
+		}
+		var got []string
+		for e, err := range tx.Scan(nil, nil, false) {
+			if err != nil {
+				got = append(got, err.Error())
+				continue
+			}
+			got = append(got, string(e.Value))
+		}
+		if want := []string{"store: damaged value in table 0x61"}; !slices.Equal(got, want) {
+			t.Errorf("%s: Scan yields %q, want %q", said, got, want)
+		}
+		if value, _, err := tx.Get([]byte("z")); string(value) != "after" || err != nil {
+			t.Errorf("%s: another entry is read as %q, %v", said, value, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFileGone checks that the store notices what happens to its files.
 func TestFileGone(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		change func(path string) error
@@ -329,6 +349,7 @@ func TestFileGone(t *testing.T) {
 
 // TestFileFull fills a file up to its bound. What was stored before stays stored.
 func TestFileFull(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{maxSize: 256 << 10, MemSize: 64 << 10})
 	want := map[string]string{}
@@ -375,6 +396,7 @@ func TestFileFull(t *testing.T) {
 // TestFileRemap makes a file outgrow its memory map while updates wait for the
 // checkpoint that remaps it, and Views read.
 func TestFileRemap(t *testing.T) {
+	t.Parallel()
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 1 << 20, mapRule: smallMap})
 	const updates, entries = 6, 10_000
 	for i := range updates {
@@ -401,6 +423,7 @@ func TestFileRemap(t *testing.T) {
 }
 
 func TestFileCommitError(t *testing.T) {
+	t.Parallel()
 	write := func(err error) error { return &fs.PathError{Op: "write", Path: "store", Err: err} }
 	for _, test := range []struct {
 		err     error
@@ -431,6 +454,7 @@ func TestFileCommitError(t *testing.T) {
 // refused, and the store can be closed. With space the write succeeds, also with
 // memtables smaller than the old journal.
 func TestOldJournalFull(t *testing.T) {
+	t.Parallel()
 	path := unpackFile(t, "schema3-killed")
 	info, err := os.Stat(path)
 	if err != nil {
@@ -453,6 +477,7 @@ func TestOldJournalFull(t *testing.T) {
 // TestOldJournalOfTwo has an old journal of two generations. The newer one fills a
 // memtable.
 func TestOldJournalOfTwo(t *testing.T) {
+	t.Parallel()
 	s := testStore(t, unpackFile(t, "schema3-killed"), Options{NoSync: true})
 	s.mu.Lock()
 	s.frozen, s.active = s.active, newMemtable()

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -16,26 +15,9 @@ import (
 // whose taker bbolt knows: many while a View reads the earlier state, so that pages can
 // be taken again meanwhile; few while no View does.
 func TestForgetTaken(t *testing.T) {
-	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 200_000, MemAge: time.Millisecond})
-	const keys, size = 4000, 200
+	t.Parallel()
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 200_000})
 	rng := rand.New(rand.NewPCG(1, 1))
-	write := func() {
-		for range 400 {
-			err := s.Update(t.Context(), func(tx Tx) error {
-				for range 50 {
-					value := strings.Repeat(strconv.Itoa(rng.IntN(10)), size)
-					if err := tx.Put([]byte(strconv.Itoa(rng.IntN(keys))), []byte(value)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	}
 	// taken writes little in the last transaction, since bbolt always knows its pages.
 	taken := func() (n int) {
 		settle(s)
@@ -55,7 +37,7 @@ func TestForgetTaken(t *testing.T) {
 		}
 		return n
 	}
-	write()
+	overwrite(t, s, rng)
 
 	began, end, read := make(chan bool), make(chan bool), make(chan error)
 	go func() {
@@ -72,7 +54,7 @@ func TestForgetTaken(t *testing.T) {
 		read <- err
 	}()
 	if <-began {
-		write()
+		overwrite(t, s, rng)
 		if n := taken(); n < 50 {
 			t.Errorf("bbolt knows who took %d pages, which cannot be taken again before a view ends", n)
 		}
@@ -81,8 +63,29 @@ func TestForgetTaken(t *testing.T) {
 	if err := <-read; err != nil {
 		t.Error(err)
 	}
-	write()
+	overwrite(t, s, rng)
 	if n := taken(); n > 20 {
 		t.Errorf("bbolt knows who took %d pages", n)
+	}
+}
+
+// overwrite writes keys of a file anew, at random.
+func overwrite(t *testing.T, s *store, rng *rand.Rand) {
+	t.Helper()
+	const updates, each, keys, size = 400, 50, 4000, 200
+	for range updates {
+		err := s.Update(t.Context(), func(tx Tx) error {
+			for range each {
+				value := strings.Repeat(strconv.Itoa(rng.IntN(10)), size)
+				if err := tx.Put([]byte(strconv.Itoa(rng.IntN(keys))), []byte(value)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
 	}
 }

@@ -128,6 +128,7 @@ func FuzzJournal(f *testing.F) {
 // TestFuzzJournalControl: FuzzJournal finds faults in a reader that takes damage of a
 // journal for its end.
 func TestFuzzJournalControl(t *testing.T) {
+	t.Parallel()
 	journals := func(replay func(*journal, func(uint64, string, []byte)) error) (faults int) {
 		for at := range uint16(400) {
 			if journalFault(replay, []byte{9, 9, 9}, journalStart+at, []byte{0xaa}, 0) != "" {

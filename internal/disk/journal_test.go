@@ -139,6 +139,7 @@ func (c *crash) open(t *testing.T) (state int, err error) {
 // TestJournalCrash kills stores. All that was stored is there, also when the store is
 // opened again without its journal.
 func TestJournalCrash(t *testing.T) {
+	t.Parallel()
 	histories(t, 10, func(t *testing.T, rng *rand.Rand) {
 		c := newCrash(t, rng)
 		for range 2 {
@@ -155,6 +156,7 @@ func TestJournalCrash(t *testing.T) {
 // TestJournalCut cuts off the newest journal at any place, and removes the mark, which
 // a power cut may lose. The store holds what was stored before the cut.
 func TestJournalCut(t *testing.T) {
+	t.Parallel()
 	histories(t, 25, func(t *testing.T, rng *rand.Rand) {
 		c := newCrash(t, rng)
 		if c.end == 0 {
@@ -177,6 +179,7 @@ func TestJournalCut(t *testing.T) {
 // TestJournalDamaged flips a bit of a journal. If it hits the last batch, that batch
 // may look cut off and be missing. Otherwise all is there or the store does not open.
 func TestJournalDamaged(t *testing.T) {
+	t.Parallel()
 	histories(t, 40, func(t *testing.T, rng *rand.Rand) {
 		c := newCrash(t, rng)
 		names := JournalNames(c.path())
@@ -204,6 +207,7 @@ func TestJournalDamaged(t *testing.T) {
 // TestJournalMissing opens a file without the journal that it needs, and a whole file
 // with the journal of another store.
 func TestJournalMissing(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))
 	c, other := newCrash(t, rng), newCrash(t, rng)
 	for i, name := range JournalNames(c.path()) {
@@ -232,6 +236,7 @@ func TestJournalMissing(t *testing.T) {
 // before it is not in the file. That one stays frozen, so that its journal is not
 // overwritten.
 func TestJournalTornBeginning(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
 	mustPut(t, s, "a", "1")
@@ -268,6 +273,7 @@ func TestJournalTornBeginning(t *testing.T) {
 // TestJournalFull writes a whole record that is reported as not stored, since the disk
 // was full after it. Then the next generation begins.
 func TestJournalFull(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	id := journalID{life: [16]byte{1}}
 	j, err := beginJournal(path, id, 1, true)
@@ -313,6 +319,7 @@ func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
 // TestJournalBeginError: if the journal of a file cannot be begun, the store fails
 // unless a later write may succeed.
 func TestJournalBeginError(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		err     error
 		passing bool
@@ -335,6 +342,7 @@ func TestJournalBeginError(t *testing.T) {
 
 // TestJournalRecords writes and reads one of each kind of change.
 func TestJournalRecords(t *testing.T) {
+	t.Parallel()
 	changes := []ordered.Change{
 		{Key: "k", Value: []byte("v")}, {Key: "empty", Value: []byte{}}, {Key: "gone"},
 		{Key: strings.Repeat("k", ordered.MaxKey), Value: bytes.Repeat([]byte("v"), ordered.MaxValue)},
@@ -362,6 +370,7 @@ func TestJournalRecords(t *testing.T) {
 // TestJournalMark damages the end of a journal. If the mark counts what is lost, an
 // error says so. Without the mark the damage looks like a batch that was cut off.
 func TestJournalMark(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		marked bool
@@ -404,6 +413,7 @@ func TestJournalMark(t *testing.T) {
 // TestJournalHeader damages the data file's header that says that there is a journal.
 // The other header says that the file is whole.
 func TestJournalHeader(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
 	mustPut(t, s, "a", "1")
@@ -437,6 +447,7 @@ func (f shortFile) WriteAt(b []byte, at int64) (int, error) {
 // header that is read, and the checkpoint gives up. Later writes are not lost because
 // of it.
 func TestJournalHeaderFull(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{NoSync: true})
 	mustPut(t, s, "a", "1")
@@ -474,6 +485,7 @@ func (f ailingFile) WriteAt(b []byte, at int64) (int, error) {
 // TestMarkFails: a lack of space for the mark has no consequence. After any other error
 // the file has failed, though what was committed is stored.
 func TestMarkFails(t *testing.T) {
+	t.Parallel()
 	for cause, fails := range map[error]bool{syscall.ENOSPC: false, syscall.EIO: true, syscall.EROFS: true} {
 		s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
 		mustPut(t, s, "a", "1")

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,7 @@ import (
 var (
 	replayHistory = flag.Uint64("history", 0, "run only the random history with this number")
 	moreHistories = flag.Int("histories", 1, "run so many times the usual number of random histories")
-	damageN       = flag.Int("damage.n", 0, "damaged files to try; 0: as many as a normal run has time for")
+	damageN       = flag.Int("damage.n", 0, "damaged files to try; 0: a few")
 	damageSeed    = flag.Uint64("damage.seed", 1, "what damage is chosen by")
 	powerImages   = flag.Int("power.n", 0, "number of images after power cuts to open; 0: a few")
 	powerSeed     = flag.Uint64("power.seed", 0, "seed of the tests of power cuts; 0: a random one")
@@ -233,13 +232,14 @@ func checkContents(t testing.TB, s *store, want map[string]string) {
 // await returns when cond holds. The test's own deadline ends it otherwise.
 func await(cond func() bool) {
 	for !cond() {
-		runtime.Gosched()
+		time.Sleep(100 * time.Microsecond)
 	}
 }
 
 // settle returns when all writes are in the file.
 func settle(s *store) {
 	await(func() bool {
+		s.freezeNow() // else this would wait until the memtable is old
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.frozen == nil && s.fill == 0

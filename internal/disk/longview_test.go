@@ -12,6 +12,7 @@ import (
 // TestLongView begins long Views while a store is written to. Each sees all that was
 // committed before it and holds no memtable, though little of that was in the file.
 func TestLongView(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string]Options{
 		"few checkpoints":  {NoSync: true},
 		"many checkpoints": {NoSync: true, MemSize: 20_000},
@@ -22,19 +23,10 @@ func TestLongView(t *testing.T) {
 			stop := make(chan struct{})
 			for w := range 4 {
 				readers.Go(func() {
-					for n := range 20 {
+					for n := range 4 * *moreHistories {
 						key := strconv.Itoa(w)
 						mustPut(t, s, key, strconv.Itoa(n))
-						state, err := s.acquireInFile(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						value, _, err := (&Snapshot{fileState: state}).Get([]byte(key))
-						if err != nil || string(value) != strconv.Itoa(n) || len(state.layers) > 0 {
-							t.Errorf("key %s is %q, want %d, with %d memtables: %v", key, value, n, len(state.layers), err)
-						}
-						state.release()
+						lookInFile(t, s, key, strconv.Itoa(n))
 					}
 				})
 				writers.Go(func() {
@@ -43,7 +35,8 @@ func TestLongView(t *testing.T) {
 						case <-stop:
 							return
 						default:
-							mustPut(t, s, "w"+strconv.Itoa(w)+strconv.Itoa(n%1000), "some value")
+							i := strconv.Itoa(n)
+							mustPut(t, s, "a"+strconv.Itoa(w), i, "w"+strconv.Itoa(w)+strconv.Itoa(n%1000), "some value", "z"+strconv.Itoa(w), i)
 						}
 					}
 				})
@@ -55,9 +48,34 @@ func TestLongView(t *testing.T) {
 	}
 }
 
+// lookInFile looks at the state that a View that lasts sees. It has a value under key, and
+// both parts of each batch: a checkpoint brings one into the file first and the other last.
+func lookInFile(t *testing.T, s *store, key, want string) {
+	t.Helper()
+	state, err := s.acquireInFile(t.Context())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer state.release()
+	tx := &Snapshot{fileState: state}
+	value, _, err := tx.Get([]byte(key))
+	if err != nil || string(value) != want || len(state.layers) > 0 {
+		t.Errorf("key %s is %q, want %s, with %d memtables: %v", key, value, want, len(state.layers), err)
+	}
+	for w := range 4 {
+		first, _, err := tx.Get([]byte("a" + strconv.Itoa(w)))
+		last, _, lastErr := tx.Get([]byte("z" + strconv.Itoa(w)))
+		if err := errors.Join(err, lastErr); err != nil || string(first) != string(last) {
+			t.Errorf("of one batch the first key is %q, the last %q: %v", first, last, err)
+		}
+	}
+}
+
 // TestLongViewAnyway: a long View begins even if the file cannot be written to, as on a
 // full disk.
 func TestLongViewAnyway(t *testing.T) {
+	t.Parallel()
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 64 << 10, mapRule: mapRule{first: 1 << 20, most: 1 << 20}})
 	if err := fillStore(t, s, "a", 4<<20); !errors.Is(err, ErrUnavailable) {
 		t.Fatal(err)

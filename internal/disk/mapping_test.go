@@ -17,6 +17,7 @@ import (
 var smallMap = mapRule{first: 1 << 20, grows: true}
 
 func TestMapRule(t *testing.T) {
+	t.Parallel()
 	const kib, gib = 1 << 10, 1 << 30
 	for _, test := range []struct {
 		bits   int
@@ -42,6 +43,7 @@ func TestMapRule(t *testing.T) {
 // TestMappedBytes: mappedBytes finds the size of bbolt's map, and the map grows as
 // nextMap says.
 func TestMappedBytes(t *testing.T) {
+	t.Parallel()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "file"), 0o600, &bolt.Options{NoSync: true, NoGrowSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +98,7 @@ func fillStore(t *testing.T, s *store, prefix string, bytes int) error {
 // go on, and so do writes as long as there is room in memory. After the View both go
 // on.
 func TestMapGrowsBeside(t *testing.T) {
+	t.Parallel()
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 256 << 10, MemAge: time.Millisecond, mapRule: smallMap})
 	mustPut(t, s, "a", "1")
 	began, end := make(chan bool), make(chan bool)
@@ -153,6 +156,7 @@ func checkMapped(t *testing.T, s *store) {
 // TestMapFull: if the file may not outgrow its map, writes are refused and reads go on.
 // The same holds after a restart, and for a file from a larger machine.
 func TestMapFull(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	opts := Options{NoSync: true, MemSize: 256 << 10, mapRule: mapRule{first: 4 << 20, most: 4 << 20}}
 	for range 2 {
@@ -188,6 +192,7 @@ func TestMapFull(t *testing.T) {
 // there is, while a View lasts. The write waits for the View, and then all is in the
 // file.
 func TestMapGrowsForOldFile(t *testing.T) {
+	t.Parallel()
 	path := unpackFile(t, "schema3-killed")
 	s := testStore(t, path, Options{NoSync: true, mapRule: smallMap})
 	began, end, read := make(chan bool), make(chan bool), make(chan error)
@@ -231,6 +236,7 @@ func TestMapGrowsForOldFile(t *testing.T) {
 // TestMapGrowsForSlowUpdates: slow updates without other readers are not refused for
 // lack of map.
 func TestMapGrowsForSlowUpdates(t *testing.T) {
+	t.Parallel()
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 1 << 20, mapRule: smallMap})
 	for i := range 6 {
 		err := s.Update(t.Context(), func(tx Tx) error {
@@ -250,6 +256,7 @@ func TestMapGrowsForSlowUpdates(t *testing.T) {
 
 // TestWriteWaiting: writeWaiting leaves no trace of having waited.
 func TestWriteWaiting(t *testing.T) {
+	t.Parallel()
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, mapRule: smallMap})
 	mustPut(t, s, "a", "1")
 	tries := 0

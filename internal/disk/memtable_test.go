@@ -15,34 +15,11 @@ import (
 
 // TestMemtable compares every version of a table with a map.
 func TestMemtable(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	m := newMemtable()
-	versions := []map[string][]byte{{}} // nil: deleted
-	for version := range uint32(60) {
-		state := maps.Clone(versions[len(versions)-1])
-		run := rng.IntN(1000)
-		for i := range rng.IntN(200) {
-			key := fmt.Sprint(rng.IntN(1000))
-			if rng.IntN(3) == 0 {
-				key = fmt.Sprintf("%c%06d", 'a'+rng.IntN(2), run+i) // in order
-			}
-			var value []byte
-			switch rng.IntN(6) {
-			case 0:
-			case 1:
-				value = []byte{}
-			case 2:
-				value = bytes.Repeat([]byte("long"), rng.IntN(20_000))
-			default:
-				value = fmt.Append(nil, rng.Uint64())
-			}
-			m.put(key, value, version+1)
-			state[key] = value
-		}
-		versions = append(versions, state)
-	}
+	m, versions := randomMemtable(rng)
 	for version, want := range versions {
 		got := map[string][]byte{}
 		last := ""
@@ -66,7 +43,42 @@ func TestMemtable(t *testing.T) {
 			}
 		}
 	}
-	keys := slices.Sorted(maps.Keys(versions[len(versions)-1]))
+	checkOrder(t, rng, m, slices.Sorted(maps.Keys(versions[len(versions)-1])))
+}
+
+// randomMemtable returns a table and what each of its versions has.
+func randomMemtable(rng *rand.Rand) (m *memtable, versions []map[string][]byte) {
+	m = newMemtable()
+	versions = []map[string][]byte{{}} // nil: deleted
+	for version := range uint32(60) {
+		state := maps.Clone(versions[len(versions)-1])
+		run := rng.IntN(1000)
+		for i := range rng.IntN(200) {
+			key := fmt.Sprint(rng.IntN(1000))
+			if rng.IntN(3) == 0 {
+				key = fmt.Sprintf("%c%06d", 'a'+rng.IntN(2), run+i) // in order
+			}
+			var value []byte
+			switch rng.IntN(6) {
+			case 0:
+			case 1:
+				value = []byte{}
+			case 2:
+				value = bytes.Repeat([]byte("long"), rng.IntN(20_000))
+			default:
+				value = fmt.Append(nil, rng.Uint64())
+			}
+			m.put(key, value, version+1)
+			state[key] = value
+		}
+		versions = append(versions, state)
+	}
+	return m, versions
+}
+
+// checkOrder compares the order of a table's keys, from any place and in both directions.
+func checkOrder(t *testing.T, rng *rand.Rand, m *memtable, keys []string) {
+	t.Helper()
 	if m.count != len(keys) {
 		t.Errorf("count %d, want %d", m.count, len(keys))
 	}
@@ -106,6 +118,7 @@ func TestMemtable(t *testing.T) {
 // TestMemtableReaders reads while another goroutine writes. A reader sees the whole of
 // the version that it asks for and nothing else.
 func TestMemtableReaders(t *testing.T) {
+	t.Parallel()
 	const versions, perVersion = 300, 20
 	m := newMemtable()
 	var complete atomic.Uint32

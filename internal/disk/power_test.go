@@ -48,6 +48,7 @@ func (f *recordedFile) datasync() error {
 // is there, in order, and at most one more. As a control it runs with files that do not
 // sync.
 func TestPowerJournal(t *testing.T) {
+	t.Parallel()
 	rng, dir := powerRandom(t), disktest.MemoryDir(t)
 	images := max(400, *powerImages)
 	for i := range images {
@@ -66,6 +67,47 @@ func TestPowerJournal(t *testing.T) {
 
 func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	path := filepath.Join(dir, "store")
+	r := recordJournal(t, path, rng, lazy)
+	cut := r.clock - rng.IntN(min(r.clock-r.started+1, 12))
+	how := disktest.NewTearing(rng)
+	for i, name := range JournalNames(path) {
+		os.Remove(name)
+		s, _ := r.files[i].At(cut, how)
+		if err := s.Save(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := 0
+	for told+1 < len(r.acknowledged) && r.acknowledged[told+1] <= cut {
+		told++
+	}
+	// The data file holds everything before the generation that precedes the last one
+	// begun.
+	oldest := uint64(1)
+	for g := r.generation; g > 1; g-- {
+		if r.begun[g] < cut {
+			oldest = g - 1
+			break
+		}
+	}
+	return r.compare(path, oldest, told)
+}
+
+// A journalRecord is the history of a journal, in which batch n has the key n. Times are
+// lines of the log.
+type journalRecord struct {
+	id           journalID
+	files        [2]*disktest.DiskFile
+	clock        int
+	started      int   // from here on the data file says that it needs the journal
+	acknowledged []int // when each batch was stored
+	first        []int // first batch of each generation
+	begun        []int // when each generation was begun
+	generation   uint64
+}
+
+// recordJournal writes some batches to a new journal.
+func recordJournal(t *testing.T, path string, rng *rand.Rand, lazy bool) *journalRecord {
 	for _, name := range JournalNames(path) {
 		os.Remove(name)
 	}
@@ -73,65 +115,46 @@ func powerJournal(t *testing.T, dir string, rng *rand.Rand, lazy bool) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := journalID{life: [16]byte{1}}
-	j.journalID, j.sync, j.generation, j.end = id, true, 1, journalStart
-	var clock int
-	var files [2]*disktest.DiskFile
+	r := &journalRecord{id: journalID{life: [16]byte{1}}}
+	j.journalID, j.sync, j.generation, j.end = r.id, true, 1, journalStart
 	for i, f := range j.files {
-		files[i] = new(disktest.DiskFile)
-		j.files[i] = &recordedFile{f, &clock, files[i], lazy}
+		r.files[i] = new(disktest.DiskFile)
+		j.files[i] = &recordedFile{f, &r.clock, r.files[i], lazy}
 	}
 	if err := errors.Join(j.putHeader(0, 1), j.putHeader(1, 1)); err != nil {
 		t.Fatal(err)
 	}
-	started := clock             // from here on the data file says that it needs the journal
-	acknowledged := []int{clock} // lines
-	first := []int{0, 1}         // first batch of each generation
-	begun := []int{0, clock}     // when each generation was begun
+	r.started, r.acknowledged = r.clock, []int{r.clock}
+	r.first, r.begun = []int{0, 1}, []int{0, r.clock}
 	for n := 1; n < 5+rng.IntN(20); n++ {
 		if rng.IntN(5) == 0 && j.records > 0 {
-			begun = append(begun, clock)
+			r.begun = append(r.begun, r.clock)
 			if err := j.next(1); err != nil {
 				t.Fatal(err)
 			}
-			first = append(first, n)
+			r.first = append(r.first, n)
 		}
 		if err := j.append([]ordered.Change{{Key: strconv.Itoa(n), Value: make([]byte, rng.IntN(10)*rng.IntN(1000))}}); err != nil {
 			t.Fatal(err)
 		}
-		acknowledged = append(acknowledged, clock)
+		r.acknowledged = append(r.acknowledged, r.clock)
 	}
-	generation := j.generation
+	r.generation = j.generation
 	if err := j.close(); err != nil {
 		t.Fatal(err)
 	}
-	cut := clock - rng.IntN(min(clock-started+1, 12))
-	how := disktest.NewTearing(rng)
-	for i, name := range JournalNames(path) {
-		os.Remove(name)
-		s, _ := files[i].At(cut, how)
-		if err := s.Save(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told := 0
-	for told+1 < len(acknowledged) && acknowledged[told+1] <= cut {
-		told++
-	}
-	// The data file holds everything before the generation that precedes the last one
-	// begun.
-	oldest := uint64(1)
-	for g := generation; g > 1; g-- {
-		if begun[g] < cut {
-			oldest = g - 1
-			break
-		}
-	}
-	if j, err = openJournal(path, id); err != nil {
+	return r
+}
+
+// compare reads the journal at path from a generation on. There must be the batches up to
+// told, and at most one more.
+func (r *journalRecord) compare(path string, oldest uint64, told int) error {
+	j, err := openJournal(path, r.id)
+	if err != nil {
 		return err
 	}
 	defer j.close()
-	want := first[oldest]
+	want := r.first[oldest]
 	stray := ""
 	err = j.replay(journalState{first: oldest, tx: 1}, func(_ uint64, key string, _ []byte) {
 		if key != strconv.Itoa(want) {
