@@ -286,7 +286,9 @@ func bringIn(bucket *bolt.Bucket, before *pageTree, at *pageFinger, v *inventory
 // ends returns the first and the last key.
 func ends(bucket *bolt.Bucket) (first, last []byte) {
 	c := bucket.Cursor()
-	first, _ = c.First()
+	if first, _ = c.First(); first == nil {
+		return nil, nil // bbolt's Last never returns once a transaction has emptied several pages
+	}
 	last, _ = c.Last()
 	return first, last
 }

@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,4 +18,31 @@ func TestCheckpointByAge(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.brought > 0
 	})
+}
+
+// TestCheckpointEmpties: one step of a checkpoint deletes all that is on several pages.
+func TestCheckpointEmpties(t *testing.T) {
+	t.Parallel()
+	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
+	const entries = 100
+	for i := range entries {
+		mustPut(t, s, fmt.Sprint(i), strings.Repeat("v", 1000))
+	}
+	settle(s)
+	err := s.Update(t.Context(), func(tx Tx) error {
+		for i := range entries {
+			if err := tx.Delete([]byte(fmt.Sprint(i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(s)
+	checkContents(t, s, map[string]string{})
+	mustPut(t, s, "k", "v")
+	settle(s)
+	checkContents(t, s, map[string]string{"k": "v"})
 }
