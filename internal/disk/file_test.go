@@ -450,6 +450,38 @@ func TestFileCommitError(t *testing.T) {
 	}
 }
 
+// TestFileBare opens a file of before there were journals: it has no bucket for one.
+func TestFileBare(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store")
+	db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: pageSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		b, err := tx.CreateBucket([]byte(dataBucket))
+		return errors.Join(err, b.Put([]byte("a"), seal([]byte("a"), []byte("1"))))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(path, Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	checkContents(t, s, map[string]string{"a": "1"})
+	mustPut(t, s, "b", "2")
+	if err := s.Close(); err != nil || s.kept.old {
+		t.Errorf("after a write it is still an old file: %t, %v", s.kept.old, err)
+	}
+	if s, err = openStore(path, Options{NoSync: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	checkContents(t, s, map[string]string{"a": "1", "b": "2"})
+}
+
 // TestOldJournalFull: on a full disk the first write to a file of an earlier release is
 // refused, and the store can be closed. With space the write succeeds, also with
 // memtables smaller than the old journal.

@@ -195,6 +195,7 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 		}
 		return ErrForeign
 	}
+	t.state.old = true // unless the journal's bucket says otherwise
 	for i, each := range names {
 		value := p.value(i)
 		if len(value) < bucketHeader {
