@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"testing"
 
@@ -233,10 +234,7 @@ var damageKinds = []damageKind{
 
 func TestDamageKinds(t *testing.T) {
 	t.Parallel()
-	n := *damageN
-	if n == 0 {
-		n = 6 // of each kind
-	}
+	n := cmp.Or(*damageN, smaller(6, 2)) // of each kind
 	counts := map[string]int{}
 	rng := rand.New(rand.NewPCG(*damageSeed, 0))
 	var v *victimStore

@@ -45,6 +45,10 @@
 // Four things reach into bbolt, which exports nothing for them. Each says what guards
 // it; go.mod pins the release that they were written for.
 //
+// TestBboltRelease fails when another release is linked. TestBboltShapes and
+// TestBboltHistories fail when our reader refuses a file that bbolt's own check accepts,
+// or reads it differently.
+//
 //   - pages.go reads the pages through bbolt's memory map without bbolt, because bbolt
 //     trusts its pages: after a bit flip it does not find entries that are there. The map's
 //     address comes from DB.Info. Tests damage thousands of files and compare every answer

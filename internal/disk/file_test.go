@@ -241,7 +241,7 @@ func TestFileFlippedBits(t *testing.T) {
 		{"first byte of the value", value},
 		{"last byte of the value", value + len("value to find") - 1},
 	} {
-		for bit := range 8 {
+		for bit := 0; bit < 8; bit += smaller(1, 4) {
 			damaged := bytes.Clone(whole)
 			for _, c := range copies {
 				damaged[c[0]+test.at] ^= 1 << bit

@@ -72,7 +72,7 @@ func TestForgetTaken(t *testing.T) {
 // overwrite writes keys of a file anew, at random.
 func overwrite(t *testing.T, s *store, rng *rand.Rand) {
 	t.Helper()
-	const updates, each, keys, size = 400, 50, 4000, 200
+	const updates, each, keys, size = 120, 50, 4000, 200
 	for range updates {
 		err := s.Update(t.Context(), func(tx Tx) error {
 			for range each {

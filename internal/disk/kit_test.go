@@ -246,10 +246,18 @@ func settle(s *store) {
 	})
 }
 
+// smaller returns n, or with -short a few.
+func smaller(n, few int) int {
+	if testing.Short() {
+		return few
+	}
+	return n
+}
+
 // histories runs fn with n sources of randomness, in parallel blocks. Each history has
 // a number. A failure reports it, and -history runs that history again.
 func histories(t *testing.T, n int, fn func(t *testing.T, rng *rand.Rand)) {
-	const block = 100
+	const block = 10
 	run := func(t *testing.T, number uint64) {
 		defer func() {
 			if t.Failed() {
@@ -262,7 +270,7 @@ func histories(t *testing.T, n int, fn func(t *testing.T, rng *rand.Rand)) {
 		run(t, *replayHistory)
 		return
 	}
-	last := uint64(n * *moreHistories)
+	last := uint64(smaller(n, (n+4)/5) * *moreHistories)
 	for first := uint64(1); first <= last; first += block {
 		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,7 @@ func TestLongView(t *testing.T) {
 			stop := make(chan struct{})
 			for w := range 4 {
 				readers.Go(func() {
-					for n := range 4 * *moreHistories {
+					for n := range smaller(3, 1) * *moreHistories {
 						key := strconv.Itoa(w)
 						mustPut(t, s, key, strconv.Itoa(n))
 						lookInFile(t, s, key, strconv.Itoa(n))
@@ -36,7 +36,7 @@ func TestLongView(t *testing.T) {
 							return
 						default:
 							i := strconv.Itoa(n)
-							mustPut(t, s, "a"+strconv.Itoa(w), i, "w"+strconv.Itoa(w)+strconv.Itoa(n%1000), "some value", "z"+strconv.Itoa(w), i)
+							mustPut(t, s, "a"+strconv.Itoa(w), i, "w"+strconv.Itoa(w)+strconv.Itoa(n%300), "some value", "z"+strconv.Itoa(w), i)
 						}
 					}
 				})

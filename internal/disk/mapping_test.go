@@ -238,7 +238,7 @@ func TestMapGrowsForOldFile(t *testing.T) {
 func TestMapGrowsForSlowUpdates(t *testing.T) {
 	t.Parallel()
 	s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true, MemSize: 1 << 20, mapRule: smallMap})
-	for i := range 6 {
+	for i := range smaller(6, 2) {
 		err := s.Update(t.Context(), func(tx Tx) error {
 			time.Sleep(drainTime + drainTime/2)
 			for n := range 10_000 {

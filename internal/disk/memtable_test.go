@@ -50,7 +50,7 @@ func TestMemtable(t *testing.T) {
 func randomMemtable(rng *rand.Rand) (m *memtable, versions []map[string][]byte) {
 	m = newMemtable()
 	versions = []map[string][]byte{{}} // nil: deleted
-	for version := range uint32(60) {
+	for version := range uint32(smaller(60, 20)) {
 		state := maps.Clone(versions[len(versions)-1])
 		run := rng.IntN(1000)
 		for i := range rng.IntN(200) {

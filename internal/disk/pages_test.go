@@ -195,10 +195,7 @@ func TestPagesDamaged(t *testing.T) {
 	} else if failed, err := f.answers(rng, file.reader()); failed > 0 || err != nil {
 		t.Fatalf("undamaged: %d errors, %v", failed, err)
 	}
-	n := cmp.Or(*damageN, 60)
-	if *damageN == 0 && testing.Short() {
-		n = 20
-	}
+	n := cmp.Or(*damageN, smaller(60, 20))
 	var refused, some, told, lost int
 	for i := range n {
 		rng := rand.New(rand.NewPCG(*damageSeed, uint64(i)+1))

@@ -50,7 +50,7 @@ func (f *recordedFile) datasync() error {
 func TestPowerJournal(t *testing.T) {
 	t.Parallel()
 	rng, dir := powerRandom(t), disktest.MemoryDir(t)
-	images := max(400, *powerImages)
+	images := max(smaller(400, 100), *powerImages)
 	for i := range images {
 		if err := powerJournal(t, dir, rng, false); err != nil {
 			t.Fatalf("image %d: %v", i+1, err)
