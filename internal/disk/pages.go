@@ -63,7 +63,7 @@ const (
 	pageHeader   = 16
 	pageEntry    = 16 // bytes of the table
 	bucketHeader = 16 // in front of a bucket that lies in its parent's page
-	maxLevels    = 16 // of a tree; bbolt's have at most 6
+	maxLevels    = 32 // of a tree: a branch page has at least two entries, and there are fewer than 2³² pages
 	manyFree     = 1<<16 - 1
 )
 
