@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,8 +61,8 @@ import (
 //	store FAULT            let the store fail from here on, as faultyStore says
 //
 // testdata/world/world.txt is run before each transcript; after it the whole
-// store is verified. New ids and keys depend on the step alone, not on those
-// before it.
+// store is verified. New ids and keys depend on what the step does, not on the
+// steps before it.
 
 // A step is one paragraph of a transcript.
 type step struct {
@@ -114,4 +115,10 @@ func newStep(paragraph string) step {
 	}
 	s.text, s.body = strings.Join(before, "\n"), strings.Join(body, "\n")
 	return s
+}
+
+// deed is what a step does, without its comments. Its new ids and keys depend
+// on it, so that they stay when a comment changes.
+func (s step) deed() string {
+	return strings.Join(slices.Concat(s.directives, []string{s.method, s.target, s.key}, s.headers, []string{s.body}), "\n")
 }

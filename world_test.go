@@ -43,9 +43,9 @@ type world struct {
 	conn   net.Conn // nil: to be opened
 	reader *bufio.Reader
 
-	seed  string         // of the step's ids and keys: its text and how often that occurred
+	seed  string         // of the step's ids and keys: what it does and how often that occurred
 	seeds int            // made in the step
-	texts map[string]int // how often each step's text occurred
+	deeds map[string]int // how often each step occurred
 
 	as         string
 	lets       []string
@@ -58,7 +58,7 @@ type world struct {
 func newWorld(t *testing.T, s Store) *world {
 	w := &world{
 		T: t, store: &faultyStore{Store: s}, clock: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
-		texts: map[string]int{}, names: map[string]string{}, keys: map[string]id{},
+		deeds: map[string]int{}, names: map[string]string{}, keys: map[string]id{},
 	}
 	w.start()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,8 +143,9 @@ func (w *world) play(file string, update bool) {
 
 // step runs one step and returns its response as transcripts show it.
 func (w *world) step(s step) (shown string) {
-	w.texts[s.text]++
-	w.seed, w.seeds = fmt.Sprint(s.text, w.texts[s.text]), 0
+	deed := s.deed()
+	w.deeds[deed]++
+	w.seed, w.seeds = fmt.Sprint(deed, w.deeds[deed]), 0
 	w.lets, w.repeat = nil, 1
 	for _, d := range s.directives {
 		w.direct(d)
