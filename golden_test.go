@@ -3,19 +3,26 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
 
 	"sello/internal/disk"
 )
 
 var updateGolden = flag.Bool("update", false, "rewrite the responses in testdata/golden that changed")
 
+// TestGolden plays every transcript on every backend. What the transcripts
+// leave out is checked as well: openapi.json describes each whole response, and
+// all backends give the same.
 func TestGolden(t *testing.T) {
 	backends := []struct {
 		name string
@@ -31,6 +38,8 @@ func TestGolden(t *testing.T) {
 		}},
 		{"twice", func(*testing.T) Store { return runTwice(newMemStore()) }},
 	}
+	described := readAPIDoc(t)
+	all := agreement{first: map[string][]string{}}
 	for _, file := range goldenFiles(t) {
 		for i, backend := range backends {
 			if t.Failed() && *updateGolden {
@@ -41,12 +50,44 @@ func TestGolden(t *testing.T) {
 					t.Parallel()
 				}
 				w := newWorld(t, backend.open(t))
+				var responses []string
+				doc := apiDoc{Paths: described.Paths, Components: described.Components, used: map[string]bool{}}
+				w.watch = func(s step, o outcome, body []byte) {
+					responses = append(responses, fmt.Sprintln(s.text, o.status, o.headers, o.body))
+					if i > 0 {
+						return
+					}
+					if err := doc.describes(w.route(s), s.method, o.status, body); err != nil {
+						t.Errorf("%s:\n%s\n%v", file, s.text, err)
+					}
+				}
 				w.play(filepath.Join("testdata", "world", "world.txt"), *updateGolden && i == 0)
 				w.play(file, *updateGolden && i == 0)
 				w.verify()
+				if d := all.differs(file, responses); d != "" {
+					t.Errorf("%s: not what another backend answers:\n%s", file, d)
+				}
 			})
 		}
 	}
+}
+
+// An agreement holds the whole responses of the backends against each other.
+type agreement struct {
+	mu    sync.Mutex
+	first map[string][]string // by transcript, those of the backend that was first
+}
+
+func (a *agreement) differs(file string, responses []string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first, ok := a.first[file]
+	if !ok {
+		a.first[file] = responses
+	} else if !slices.Equal(first, responses) {
+		return diff.Diff(first, responses)
+	}
+	return ""
 }
 
 func goldenFiles(t *testing.T) []string {
@@ -63,12 +104,11 @@ func goldenResponses(t *testing.T) iter.Seq2[step, errorBody] {
 	return func(yield func(step, errorBody) bool) {
 		for _, file := range goldenFiles(t) {
 			for _, s := range readSteps(t, file) {
-				status, rest, _ := strings.Cut(strings.TrimPrefix(s.want, "=> "), "\n")
-				var e errorBody
-				if i := strings.Index("\n"+rest, "\n{"); i >= 0 {
-					json.Unmarshal([]byte(rest[i:]), &e)
+				status, body := s.outcome()
+				e := errorBody{StatusCode: status}
+				if status >= 400 {
+					json.Unmarshal([]byte(body), &e)
 				}
-				e.StatusCode, _ = strconv.Atoi(status)
 				if s.want != "" && !yield(s, e) {
 					return
 				}
@@ -107,8 +147,8 @@ func TestGoldenErrors(t *testing.T) {
 	}
 }
 
-// TestGoldenRoutes finds every route in the transcripts, once with success
-// and once refused for the scope it needs.
+// TestGoldenRoutes finds every route in the transcripts: with success, with a
+// success that is shown whole, and refused for the scope it needs.
 func TestGoldenRoutes(t *testing.T) {
 	a := newAPI(nil, nil, nil)
 	seen := map[string]bool{}
@@ -119,7 +159,9 @@ func TestGoldenRoutes(t *testing.T) {
 		}
 		_, pattern := a.mux.Handler(&http.Request{Method: s.method, URL: target})
 		if e.StatusCode < 300 {
+			_, body := s.outcome()
 			seen[pattern] = true
+			seen[pattern+" whole"] = seen[pattern+" whole"] || isWhole(body)
 		} else if e.Code == "scope_required" {
 			seen[pattern+" without "+strings.TrimPrefix(e.Message, errorTable[e.Code].message)] = true
 		}
@@ -128,8 +170,49 @@ func TestGoldenRoutes(t *testing.T) {
 		if !seen[r.pattern] {
 			t.Errorf("no transcript shows success of %s", r.pattern)
 		}
+		// The transcripts have only the HEAD of the document; TestOpenAPIServed reads it.
+		if !seen[r.pattern+" whole"] && r.pattern != "GET /api/v1/openapi.json" {
+			t.Errorf("no transcript shows a whole response of %s", r.pattern)
+		}
 		if r.scope != "" && !seen[r.pattern+" without "+r.scope] {
 			t.Errorf("no transcript shows that %s needs %s", r.pattern, r.scope)
+		}
+	}
+}
+
+// isWhole reports whether a body shows a shape with all its members. JSON has
+// no …, and an empty list shows no shape.
+func isWhole(body string) bool {
+	var v any
+	if json.Unmarshal([]byte(body), &v) != nil {
+		return false
+	}
+	if members, ok := v.(map[string]any); ok && members["data"] != nil {
+		v = members["data"]
+	}
+	list, ok := v.([]any)
+	return v != nil && (!ok || len(list) > 0)
+}
+
+// TestPart leaves members out, and marks where.
+func TestPart(t *testing.T) {
+	for _, test := range []struct{ reason, body, names, want string }{
+		{"some of an object", `{"a":1,"b":"{,\"}","c":null}`, "c b", `{"b":"{,\"}","c":null,…}`},
+		{"all of it", `{"a":1,"b":2}`, "a b", `{"a":1,"b":2}`},
+		{"none of it", `{"a":1}`, "b", `{…}`},
+		{"deeper, with what encloses it", `{"a":{"b":{"c":1,"d":2}},"e":[3]}`, "c", `{"a":{"b":{"c":1,…}},…}`},
+		{"the whole of a named object", `{"a":{"b":1},"c":[{"b":2}]}`, "a", `{"a":{"b":1},…}`},
+		{"each element of a list", `[{"a":1,"b":2},{"b":3}]`, "a", `[{"a":1,…},{…}]`},
+		{"the rows of a list, always", `{"data":[{"a":1}],"meta":{"total":1}}`, "b", `{"data":[{…}],…}`},
+		{"no rows", `{"data":[],"meta":{"total":0}}`, "total", `{"data":[],"meta":{"total":0}}`},
+		{"what is not an object", `null`, "a", `null`},
+	} {
+		got, _ := part(test.body, func(name string) bool { return slices.Contains(strings.Fields(test.names), name) })
+		if got != test.want {
+			t.Errorf("%s: %s, not %s", test.reason, got, test.want)
+		}
+		if whole := got == test.body && test.body != "null" && !strings.Contains(test.body, "[]"); isWhole(got) != whole {
+			t.Errorf("%s: is %s whole? %v", test.reason, got, !whole)
 		}
 	}
 }

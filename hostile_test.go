@@ -267,25 +267,13 @@ func answerFaults(words []string, res *http.Response, body []byte, method string
 		}
 	}
 	require(res.StatusCode < 500, "a fault of ours: %d", res.StatusCode)
-	require(strconv.Itoa(res.StatusCode) == words[0], "want %s, got %d", words[0], res.StatusCode)
-	var code, field, allow, id string
-	for _, word := range words[1:] {
-		name, value, named := strings.Cut(word, "=")
-		switch {
-		case named && name == "field":
-			field = value
-		case named && name == "allow":
-			allow = strings.ReplaceAll(value, ",", ", ")
-		case strings.HasPrefix(word, "id="):
-			id = value
-		default:
-			code = word
-		}
-	}
+	want := readAnswerWords(words)
+	require(strconv.Itoa(res.StatusCode) == want.status, "want %s, got %d", want.status, res.StatusCode)
+	allow := strings.ReplaceAll(want.named["allow"], ",", ", ")
 	require(res.Header.Get("Allow") == allow, "want Allow: %s", allow)
 	require((res.Header.Get("WWW-Authenticate") != "") == (res.StatusCode == 401), "WWW-Authenticate")
 	given := res.Header.Get("X-Request-Id")
-	switch id {
+	switch id := want.named["id"]; id {
 	case "", "new":
 		require(madeRequestID.MatchString(given) || res.StatusCode == 100, "the request id is %s", given)
 	default:
@@ -299,8 +287,8 @@ func answerFaults(words []string, res *http.Response, body []byte, method string
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	require(d.Decode(&e) == nil, "no error body")
-	require(e.Code == code, "want %s, got %s", code, e.Code)
-	require(e.Field == field, "want field %q, got %q", field, e.Field)
+	require(e.Code == want.code, "want %s, got %s", want.code, e.Code)
+	require(e.Field == want.named["field"], "want field %q, got %q", want.named["field"], e.Field)
 	row := errorTable[e.Code]
 	require(e.StatusCode == row.status && res.StatusCode == row.status, "status of the table: %d", row.status)
 	switch e.Code {

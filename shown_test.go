@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,14 +17,15 @@ var (
 	shownHeaders  = []string{"Allow", "Idempotency-Replayed", "Retry-After", "WWW-Authenticate"}
 	limitHeaders  = []string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 	madeRequestID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
-	// What is refused before it counts has no limits to tell of.
+	// Errors of requests that are refused before they count against a limit.
 	beforeLimits = []string{
 		"bad_request", "expectation_failed", "headers_too_large", "route_not_found", "method_not_allowed",
 		"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed", "rate_limit_source",
 	}
 )
 
-// faultsOf says what is wrong with a response that no response may have wrong.
+// faultsOf returns what is wrong with a response by the rules that hold for
+// every response.
 func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults []string) {
 	require := func(ok bool, fault string) {
 		if !ok {
@@ -41,6 +43,7 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 	for name, value := range fixedHeaders {
 		require(res.Header.Get(name) == value, name)
 	}
+	require((res.Header.Get("WWW-Authenticate") == "Bearer") == (res.StatusCode == http.StatusUnauthorized), "WWW-Authenticate")
 	id := res.Header.Get("X-Request-Id")
 	require(id == requestID || madeRequestID.MatchString(id), "X-Request-Id")
 	if s.method == "HEAD" {
@@ -53,7 +56,9 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 	require(string(body) == compact.String()+"\n", "not compact JSON and a newline")
 	var e errorBody
 	if res.StatusCode >= 400 {
-		require(json.Unmarshal(body, &e) == nil && e.StatusCode == res.StatusCode && e.RequestID == id && e.Message != "", "error body")
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		require(d.Decode(&e) == nil && e.StatusCode == res.StatusCode && e.RequestID == id && e.Message != "", "error body")
 	}
 	if !slices.Contains([]string{"internal", "unavailable"}, e.Code) {
 		limited := strings.Contains(s.target, "/api/") && s.target != "/api/v1/openapi.json" && !slices.Contains(beforeLimits, e.Code)
@@ -62,33 +67,131 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 	return faults
 }
 
-// show is a response as transcripts show it.
-func (w *world) show(res *http.Response, body []byte) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "=> %d\n", res.StatusCode)
+// An outcome is a response with names in the place of values.
+type outcome struct {
+	status  int
+	headers []string // as lines
+	body    string   // compact
+}
+
+func (w *world) outcome(res *http.Response, body []byte) outcome {
+	o := outcome{status: res.StatusCode}
 	shown := shownHeaders
 	if w.showLimits {
 		shown = slices.Concat(shownHeaders, limitHeaders)
 	}
 	for _, name := range shown {
 		if value := res.Header.Get(name); value != "" {
-			fmt.Fprintf(&b, "%s: %s\n", name, value)
+			o.headers = append(o.headers, name+": "+value)
 		}
 	}
 	if res.Close {
-		fmt.Fprintf(&b, "Connection: close\n")
+		o.headers = append(o.headers, "Connection: close")
 	}
-	// Names in the place of values; where two have one value, the first.
+	// Where two names have one value, the first.
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(w.names)) {
 		pairs = append(pairs, w.names[name], "$"+name)
 	}
 	if id := res.Header.Get("X-Request-Id"); madeRequestID.MatchString(id) {
-		fmt.Fprintf(&b, "X-Request-Id: <new>\n")
+		o.headers = append(o.headers, "X-Request-Id: <new>")
 		pairs = append(pairs, id, "<new>")
 	}
-	layout(&b, strings.NewReplacer(pairs...).Replace(strings.TrimSpace(string(body))), "")
+	o.body = strings.NewReplacer(pairs...).Replace(strings.TrimSpace(string(body)))
+	return o
+}
+
+// text is a response as a step shows it.
+func (o outcome) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "=> %d\n", o.status)
+	for _, line := range o.headers {
+		b.WriteString(line + "\n")
+	}
+	layout(&b, o.body, "")
 	return strings.TrimSpace(b.String())
+}
+
+// row is a response as a row of a table shows it. WWW-Authenticate is left out:
+// it follows from the status, which faultsOf checks.
+func (o outcome) row() string {
+	words, rest := []string{strconv.Itoa(o.status)}, []string{o.body}
+	if o.status >= 400 && o.body != "" {
+		var e struct {
+			errorBody
+			Context json.RawMessage `json:"context"`
+		}
+		json.Unmarshal([]byte(o.body), &e)
+		words, rest = append(words, e.Code), []string{e.Message}
+		if e.Field != "" {
+			words = append(words, "field="+e.Field)
+		}
+		if e.Context != nil {
+			rest = append(rest, string(e.Context))
+		}
+	}
+	for _, line := range o.headers {
+		switch name, value, _ := strings.Cut(line, ": "); name {
+		case "WWW-Authenticate":
+		case "Connection":
+			words = append(words, "close")
+		case "X-Request-Id":
+			words = append(words, "id=new")
+		default:
+			words = append(words, strings.ToLower(name)+"="+strings.ReplaceAll(value, " ", ""))
+		}
+	}
+	return strings.TrimSuffix(strings.Join(slices.Concat([]string{strings.Join(words, " ")}, rest), " | "), " | ")
+}
+
+// shown leaves out of a success what no directive asks to see.
+func (w *world) shown(o outcome) outcome {
+	if w.members == nil || w.whole || o.status >= 300 || o.body == "" {
+		return o
+	}
+	o.body, _ = part(o.body, func(name string) bool {
+		_, always := w.members[name]
+		_, also := w.also[name]
+		if always {
+			w.members[name] = true
+		}
+		if also {
+			w.also[name] = true
+		}
+		return always || also
+	})
+	return o
+}
+
+// part leaves out of compact JSON the members that are not named and hold none
+// that is. It reports whether any is left.
+func part(value string, named func(string) bool) (left string, found bool) {
+	var kept []string
+	switch value[0] {
+	case '{':
+		all := true
+		for _, member := range elements(value) {
+			name, inner, _ := strings.Cut(member[1:], `":`)
+			if named(name) {
+				kept, found = append(kept, member), true
+			} else if inner, ok := part(inner, named); ok || name == "data" {
+				kept, found = append(kept, `"`+name+`":`+inner), true
+			} else {
+				all = false
+			}
+		}
+		if !all {
+			kept = append(kept, "…")
+		}
+		return "{" + strings.Join(kept, ",") + "}", found
+	case '[':
+		for _, element := range elements(value) {
+			inner, ok := part(element, named)
+			kept, found = append(kept, inner), found || ok
+		}
+		return "[" + strings.Join(kept, ",") + "]", found
+	}
+	return value, false
 }
 
 // layout writes compact JSON for people: a value that fits into the line as it
@@ -100,6 +203,23 @@ func layout(b *strings.Builder, value, indent string) {
 		return
 	}
 	b.WriteString(value[:1])
+	for i, element := range elements(value) {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString("\n" + indent + "  ")
+		if end := strings.Index(element, `":`) + 2; value[0] == '{' && element[0] == '"' {
+			b.WriteString(element[:end] + " ")
+			element = element[end:]
+		}
+		layout(b, element, indent+"  ")
+	}
+	b.WriteString("\n" + indent + value[len(value)-1:])
+}
+
+// elements are the members of an object, or the elements of a list, in compact
+// JSON.
+func elements(value string) (list []string) {
 	depth, start, quoted := 0, 1, false
 	for i := 1; i < len(value); i++ {
 		switch c := value[i]; {
@@ -113,17 +233,11 @@ func layout(b *strings.Builder, value, indent string) {
 		case depth > 0 && (c == '}' || c == ']'):
 			depth--
 		case depth == 0 && (c == ',' || c == '}' || c == ']'):
-			b.WriteString("\n" + indent + "  ")
-			member := value[start:i]
-			if end := strings.Index(member, `":`) + 2; value[0] == '{' {
-				b.WriteString(member[:end] + " ")
-				member = member[end:]
+			if start < i {
+				list = append(list, value[start:i])
 			}
-			layout(b, member, indent+"  ")
-			if start = i + 1; c == ',' {
-				b.WriteString(",")
-			}
+			start = i + 1
 		}
 	}
-	b.WriteString("\n" + indent + value[len(value)-1:])
+	return list
 }

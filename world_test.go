@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,9 +27,8 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 )
 
-// A world is a server with its store and its clock, and what is known of it.
-// Everything in it happens in turn: a request is answered before the next
-// step begins.
+// A world is a server with its store and its clock, and what the test knows of
+// it. Its steps happen in turn: a request is answered before the next step begins.
 type world struct {
 	*testing.T
 	store  *faultyStore
@@ -47,12 +47,19 @@ type world struct {
 	seeds int            // made in the step
 	deeds map[string]int // how often each step occurred
 
-	as         string
-	lets       []string
-	repeat     int
+	as     string
+	lets   []string
+	repeat int
+	names  map[string]string // what $name stands for; $key.luna is the text of an API key
+	keys   map[string]id
+
+	// What responses show. A member is true once a response had it.
 	showLimits bool
-	names      map[string]string // what $name stands for; $key.luna is the text of an API key
-	keys       map[string]id
+	members    map[string]bool // of `show`; nil if all are shown
+	also       map[string]bool // of `also`
+	whole      bool
+
+	watch func(s step, o outcome, body []byte) // sees every response whole; may be nil
 }
 
 func newWorld(t *testing.T, s Store) *world {
@@ -79,7 +86,7 @@ func newWorld(t *testing.T, s Store) *world {
 	return w
 }
 
-// start makes a server that knows nothing but what is in the store.
+// start makes a new server, which knows only what is in the store.
 func (w *world) start() {
 	w.engine = newEngineBy(newWallClock(worldMachine{w}), w.store, func() seed {
 		w.seeds++
@@ -112,7 +119,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// verify proves the store whole.
+// verify fails the test for every problem that `sello verify` finds.
 func (w *world) verify() {
 	w.store.fault = ""
 	report, err := w.admin.verify(w.Context(), verifyRequest{})
@@ -124,11 +131,12 @@ func (w *world) verify() {
 
 // play runs the steps of a file and compares, or updates, the responses.
 func (w *world) play(file string, update bool) {
-	var text []string
+	var text strings.Builder
 	changed := false
+	w.members, w.showLimits = nil, false
 	for _, s := range readSteps(w.T, file) {
 		got := w.step(s)
-		text = append(text, strings.TrimSpace(s.text+"\n"+got))
+		text.WriteString(s.before + got)
 		if got == s.want {
 			continue
 		}
@@ -136,17 +144,18 @@ func (w *world) play(file string, update bool) {
 			w.Errorf("%s:\n%s\n(-want +got)\n%s", file, s.text, diff.Diff(strings.Split(s.want, "\n"), strings.Split(got, "\n")))
 		}
 	}
+	w.allSeen("show", w.members)
 	if changed && update && !w.Failed() {
-		w.must(os.WriteFile(file, []byte(strings.Join(text, "\n\n")+"\n"), 0o644))
+		w.must(os.WriteFile(file, []byte(strings.TrimSpace(text.String())+"\n"), 0o644))
 	}
 }
 
-// step runs one step and returns its response as transcripts show it.
+// step runs one step and returns its response as the transcript shows it.
 func (w *world) step(s step) (shown string) {
 	deed := s.deed()
 	w.deeds[deed]++
 	w.seed, w.seeds = fmt.Sprint(deed, w.deeds[deed]), 0
-	w.lets, w.repeat = nil, 1
+	w.lets, w.repeat, w.also, w.whole = nil, 1, map[string]bool{}, false
 	for _, d := range s.directives {
 		w.direct(d)
 	}
@@ -161,17 +170,45 @@ func (w *world) step(s step) (shown string) {
 			name, member, _ := strings.Cut(let, " = ")
 			w.name(name, fmt.Sprint(members[member]))
 		}
-		if shown = w.show(res, body); n+1 < w.repeat && res.StatusCode >= 300 {
-			w.Errorf("%s\nrequest %d:\n%s", s.text, n+1, shown)
+		o := w.outcome(res, body)
+		if w.watch != nil {
+			w.watch(s, o, body)
+		}
+		if n+1 < w.repeat && res.StatusCode >= 300 {
+			w.Errorf("%s\nrequest %d:\n%s", s.text, n+1, o.text())
+		}
+		if o = w.shown(o); s.isRow {
+			shown = o.row()
+		} else {
+			shown = o.text()
 		}
 	}
+	w.allSeen("also", w.also)
 	return shown
+}
+
+// allSeen requires that every member that a directive names was in a response,
+// so that none is misspelt.
+func (w *world) allSeen(directive string, members map[string]bool) {
+	w.Helper()
+	for name, seen := range members {
+		if !seen {
+			w.Errorf("%s %s: no response has this member", directive, name)
+		}
+	}
 }
 
 // direct follows one directive.
 func (w *world) direct(line string) {
 	verb, rest, _ := strings.Cut(w.expand(line), " ")
-	args := strings.SplitN(rest, " ", 3)
+	if !w.prepare(verb, rest) && !w.setClocks(verb, rest) && !w.administer(verb, rest) {
+		w.Fatalf("unknown directive: %s", line)
+	}
+}
+
+// prepare follows a directive about the next request, or about what is shown of
+// responses. It reports whether verb is one.
+func (w *world) prepare(verb, rest string) bool {
 	switch verb {
 	case "as":
 		w.as = rest
@@ -180,7 +217,34 @@ func (w *world) direct(line string) {
 	case "repeat":
 		w.repeat, _ = strconv.Atoi(rest)
 	case "show":
+		w.allSeen(verb, w.members)
+		w.members = map[string]bool{}
+		switch rest {
+		case "all":
+			w.members = nil
+		case "nothing":
+		default:
+			for name := range strings.FieldsSeq(rest) {
+				w.members[name] = false
+			}
+		}
+	case "also":
+		for name := range strings.FieldsSeq(rest) {
+			w.also[name] = false
+		}
+	case "whole":
+		w.whole = true
+	case "headers":
 		w.showLimits = true
+	default:
+		return false
+	}
+	return true
+}
+
+// setClocks follows a directive about the time. It reports whether verb is one.
+func (w *world) setClocks(verb, rest string) bool {
+	switch verb {
 	case "clock":
 		w.clock = w.moved(w.clock, rest)
 		w.must(w.engine.correctClock(w.Context())) // as the server does every second
@@ -190,11 +254,22 @@ func (w *world) direct(line string) {
 		before := w.clock
 		w.clock = w.moved(before, rest)
 		w.slept += w.clock.Sub(before)
-	case "verify":
-		w.verify()
 	case "accept":
 		_, err := w.admin.acceptClock(w.Context(), struct{}{})
 		w.must(err)
+	default:
+		return false
+	}
+	return true
+}
+
+// administer follows a directive for the server's operator, or about the store.
+// It reports whether verb is one.
+func (w *world) administer(verb, rest string) bool {
+	args := strings.SplitN(rest, " ", 3)
+	switch verb {
+	case "verify":
+		w.verify()
 	case "apply":
 		raw, err := os.ReadFile(filepath.Join("testdata", "world", rest))
 		w.must(err)
@@ -219,18 +294,7 @@ func (w *world) direct(line string) {
 		_, err := w.admin.revokeKey(w.Context(), revokeRequest{"cafe-luna", w.keys[rest].String()})
 		w.must(err)
 	case "status":
-		org, err := w.admin.organization(w.Context(), args[0])
-		w.must(err)
-		_, err = write(w.Context(), w.engine, org, instantOf(w.clock), func(t *txn) (any, error) {
-			cust, _ := parseID(args[1])
-			c, err := t.customer(cust)
-			if err != nil {
-				return nil, err
-			}
-			c.Status = args[2]
-			return nil, t.saveCustomer(c)
-		})
-		w.must(err)
+		w.setStatus(args[0], args[1], args[2])
 	case "refuse":
 		source := netip.MustParseAddr(rest)
 		for w.api.refused.take(source, instantOf(w.clock)) == 0 {
@@ -243,11 +307,28 @@ func (w *world) direct(line string) {
 	case "store":
 		w.store.fault = rest
 	default:
-		w.Fatalf("unknown directive: %s", line)
+		return false
 	}
+	return true
 }
 
-// moved is what `clock` makes of a clock.
+// setStatus makes a customer active or inactive.
+func (w *world) setStatus(slug, customer, status string) {
+	org, err := w.admin.organization(w.Context(), slug)
+	w.must(err)
+	_, err = write(w.Context(), w.engine, org, instantOf(w.clock), func(t *txn) (any, error) {
+		cust, _ := parseID(customer)
+		c, err := t.customer(cust)
+		if err != nil {
+			return nil, err
+		}
+		c.Status = status
+		return nil, t.saveCustomer(c)
+	})
+	w.must(err)
+}
+
+// moved returns a clock as a directive sets it: at a time, or later by a duration.
 func (w *world) moved(clock time.Time, to string) time.Time {
 	by, relative := strings.CutPrefix(to, "+")
 	if days, ok := strings.CutSuffix(by, "d"); ok && relative {
@@ -342,7 +423,7 @@ var (
 	nameForm  = regexp.MustCompile(`\$[a-zA-Z][\w-]*(\.[a-z][\w-]*)*`)
 )
 
-// expand puts in what $ stands for.
+// expand replaces each $ by what it stands for.
 func (w *world) expand(text string) string {
 	text = filler.ReplaceAllStringFunc(text, func(m string) string {
 		part := filler.FindStringSubmatch(m)
@@ -362,7 +443,7 @@ func (w *world) expand(text string) string {
 	})
 }
 
-// name gives a value its name, for good.
+// name gives a value its name. A name keeps its value.
 func (w *world) name(name, value string) {
 	if old, ok := w.names[name]; ok && old != value {
 		w.Fatalf("$%s is %s and cannot be %s", name, old, value)
@@ -370,7 +451,7 @@ func (w *world) name(name, value string) {
 	w.names[name] = value
 }
 
-// send makes one request, to the byte as the step says.
+// send makes the request of a step, byte for byte, and checks the response.
 func (w *world) send(s step) (*http.Response, []byte) {
 	var b bytes.Buffer
 	given := http.Header{}
@@ -425,6 +506,17 @@ func (w *world) send(s step) (*http.Response, []byte) {
 	return res, answer
 }
 
+// route is the pattern of the route that a step's request takes, or "".
+func (w *world) route(s step) string {
+	target, _, _ := strings.Cut(s.target, "?")
+	r, err := http.NewRequest(s.method, target, nil)
+	if err != nil || path.Clean(target) != target {
+		return ""
+	}
+	_, pattern := w.api.mux.Handler(r)
+	return pattern
+}
+
 func (w *world) hangUp() {
 	if w.conn != nil {
 		w.conn.Close()
@@ -436,8 +528,8 @@ func (w *world) hangUp() {
 //
 //	unavailable  it answers nothing
 //	full         it takes no writes
-//	unsure       it takes writes and says that it may not have
-//	broken       it fails in a way that nobody has thought of
+//	unsure       it takes writes and reports that it may not have
+//	broken       it fails with an unknown error
 //	panicking    its writes panic
 type faultyStore struct {
 	Store
