@@ -179,40 +179,21 @@ func (h *target) check(c hostileCase) (faults []string) {
 		}
 	}()
 
-	method, rest, _ := strings.Cut(raw, " ")
-	path, _, _ := strings.Cut(rest, " ")
 	reader := bufio.NewReader(conn)
 	answers := strings.Split(h.expand(c.answer), ", ")
-	created, end := false, "open"
-	for i, answer := range answers {
-		words := strings.Fields(answer)
-		if last := words[len(words)-1]; i == len(answers)-1 && slices.Contains([]string{"close", "gone", "none"}, last) {
-			words, end = words[:len(words)-1], last
-		}
-		if end == "none" {
-			break
-		}
-		created = created || words[0] == "201"
-		res, body, err := readAnswer(reader, method)
-		if err != nil {
-			require(false, "answer %d: %v", i+1, err)
-			return faults
-		}
-		if res.StatusCode != 100 {
-			for _, fault := range faultsOf(step{method: method, target: path}, res, body, res.Header.Get("X-Request-Id")) {
-				require(false, "answer %d: %s: %v %s", i+1, fault, res.Header, body)
-			}
-		}
-		for _, fault := range answerFaults(words, res, body, method) {
-			require(false, "answer %d: %s: %v %s", i+1, fault, res.Header, body)
-		}
-		if res.Close != (i == len(answers)-1 && end == "close") {
-			require(false, "answer %d: the client is told %v of the connection's end", i+1, res.Close)
-			conn.(*net.TCPConn).CloseWrite()
-			io.Copy(io.Discard, reader) // else what follows would be carried out during the next case
-			return faults
-		}
-		method, path = "POST", "/api/" // of what follows the first
+	words := strings.Fields(answers[len(answers)-1])
+	end := words[len(words)-1]
+	switch end {
+	case "none":
+		answers = answers[:len(answers)-1]
+	case "close", "gone":
+		answers[len(answers)-1] = strings.Join(words[:len(words)-1], " ")
+	default:
+		end = "open"
+	}
+	faults, created, goesOn := h.checkAnswers(raw, answers, end == "close", conn, reader)
+	if !goesOn {
+		return faults
 	}
 	if end == "open" {
 		// On the same connection: nothing is left of the request.
@@ -225,6 +206,42 @@ func (h *target) check(c hostileCase) (faults []string) {
 	after := h.digest()
 	require((before != after) == created, "the store has changed: %v", before != after)
 	return faults
+}
+
+// checkAnswers reads the answers to a request and says what is wrong with them.
+// created reports whether one is to be a 201, goesOn whether the answers ended
+// where they should.
+func (h *target) checkAnswers(raw string, answers []string, closes bool, conn net.Conn, reader *bufio.Reader) (faults []string, created, goesOn bool) {
+	method, rest, _ := strings.Cut(raw, " ")
+	path, _, _ := strings.Cut(rest, " ")
+	for i, answer := range answers {
+		fault := func(what string, args ...any) {
+			faults = append(faults, fmt.Sprintf("answer %d: ", i+1)+fmt.Sprintf(what, args...))
+		}
+		words := strings.Fields(answer)
+		created = created || words[0] == "201"
+		res, body, err := readAnswer(reader, method)
+		if err != nil {
+			fault("%v", err)
+			return faults, created, false
+		}
+		if res.StatusCode != 100 {
+			for _, f := range faultsOf(step{method: method, target: path}, res, body, res.Header.Get("X-Request-Id")) {
+				fault("%s: %v %s", f, res.Header, body)
+			}
+		}
+		for _, f := range answerFaults(words, res, body, method) {
+			fault("%s: %v %s", f, res.Header, body)
+		}
+		if res.Close != (closes && i == len(answers)-1) {
+			fault("the client is told %v of the connection's end", res.Close)
+			conn.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, reader) // else what follows would be carried out during the next case
+			return faults, created, false
+		}
+		method, path = "POST", "/api/" // of what follows the first
+	}
+	return faults, created, true
 }
 
 var answerHead = regexp.MustCompile(`^HTTP/1\.[01] [1-5][0-9]{2} [A-Z][A-Za-z -]*\r\n([A-Z][A-Za-z-]*: [ -~]*\r\n)*\r\n$`)
