@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -95,55 +93,6 @@ func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
 		t.Errorf("after %d: %v", least, err)
 	}
 	return count
-}
-
-// TestRestore copies a backup back after a kill -9, the dead server's journal
-// and socket still there.
-func TestRestore(t *testing.T) {
-	s := newTill(t)
-	s.ok("apply -", string(demoDocument))
-	file, saved := s.env["SELLO_DB"], filepath.Join(s.dir, "saved.db")
-	key, _ := s.key("-name POS")
-	p := serveProcess(t, file)
-	r := &running{till: s, base: p.base}
-	add := func(r *running, email string) {
-		t.Helper()
-		if status, body := r.send(http.MethodPost, "/customers", key, `{"email":"`+email+`"}`); status != http.StatusCreated {
-			t.Fatalf("%d %s", status, body)
-		}
-	}
-	list := func(r *running) string {
-		t.Helper()
-		_, body := r.get("/customers", key)
-		return body
-	}
-	add(r, "ana@example.com")
-	s.ok("backup " + saved)
-	then, ledger := list(r), s.file("ledger.json", s.ok("verify -json"))
-	add(r, "eva@example.com")
-	s.ok("verify -since " + ledger)
-	p.kill()
-
-	raw, err := os.ReadFile(saved)
-	if err == nil {
-		err = os.WriteFile(file, raw, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	p = serveProcess(t, file)
-	r = &running{till: s, base: p.base}
-	if now := list(r); now != then {
-		t.Errorf("restored:\n%s\nwant\n%s", now, then)
-	}
-	add(r, "rosa@example.com")
-	if out := s.ok("verify -since " + ledger); !strings.Contains(out, "1 organización, 2 clientes, 2 movimientos") {
-		t.Error(out)
-	}
-	if code := p.stop(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, p.log)
-	}
-	s.ok("verify")
 }
 
 // TestBackupPlan lets two days pass.

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sello/internal/disk"
+	"sello/internal/processtest"
 )
 
 // What many clients at once may not do: get out more than is there. Each rush
@@ -30,7 +31,7 @@ import (
 const rushConnections = 64
 
 func rushSize() int {
-	if raceDetector {
+	if processtest.RaceDetector {
 		return 200
 	}
 	return 1000

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sello/internal/processtest"
 )
 
 // A checker of linearizability, and what one customer and one reward's stock
@@ -630,11 +632,12 @@ type killable struct {
 	*recorder
 	till   *till
 	key    string
-	server *process
+	server *processtest.Process
 	wires  *wires
 }
 
 func newKillable(t *testing.T) *killable {
+	t.Helper()
 	k := &killable{till: newTill(t)}
 	k.till.ok("apply -", string(rushShop.document()))
 	k.key, _ = k.till.key("-name prisa -rate-limit 10000000")
@@ -654,13 +657,17 @@ func newKillable(t *testing.T) *killable {
 func (k *killable) file() string { return k.till.env["SELLO_DB"] }
 
 func (k *killable) start() {
-	k.server = serveProcess(k.till, k.file())
-	addr := strings.TrimSuffix(strings.TrimPrefix(k.server.base, "http://"), "/api/v1")
+	k.till.Helper()
+	var err error
+	if k.server, err = processtest.Start(k.till, selloCommand(k.till, "serve", "-db", k.file())); err != nil {
+		k.till.Fatal(err)
+	}
+	addr := strings.TrimSuffix(strings.TrimPrefix(k.server.Base, "http://"), "/api/v1")
 	k.wires = newWires(addr, k.key, linearClients)
 }
 
 func (k *killable) kill() {
-	k.server.kill()
+	k.server.Kill()
 	k.wires.close()
 	k.died()
 }
@@ -697,8 +704,8 @@ func (k *killable) playAcrossKills(rnd *rand.Rand) error {
 	}
 	k.play(k.wires, rnd, linearEach/3)
 	k.settle(k.wires)
-	if code := k.server.stop(); code != 0 {
-		k.till.Errorf("exit code %d\n%s", code, k.server.log)
+	if code := k.server.Stop(); code != 0 {
+		k.till.Errorf("exit code %d\n%s", code, k.server.Log)
 	}
 	k.wires.close()
 	k.till.ok("verify")

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"sello/internal/disk/disktest"
+	"sello/internal/processtest"
 )
 
 // recordedCalls are those that change files, make names durable or tell the
@@ -73,11 +74,11 @@ func (r *recording) run(t *testing.T, l powerLoad) {
 	if killed := strings.HasPrefix(fmt.Sprint(err), "signal: killed"); killed != (l.end == "kill") || err != nil && !killed {
 		t.Fatalf("%s: %v\n%s", cmd, err, out.Bytes())
 	}
-	list, next, _ := traceFile(t, log, r.lines)
+	calls, next, _ := processtest.ReadTrace(t, log, r.lines)
 	os.Remove(log)
 	r.lines = next
 	r.sessions++
-	if err := r.take(list, l.end == "kill"); err != nil {
+	if err := r.take(calls, l.end == "kill"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -89,104 +90,108 @@ type handle struct {
 }
 
 // take takes up what a process did.
-func (r *recording) take(list []*syscallEntry, killed bool) error {
-	when := func(e *syscallEntry) int {
-		switch {
-		case e.call == "openat" && e.end != unending:
-			return e.end // the number is another's before it
-		default:
-			return e.start
+func (r *recording) take(calls []*processtest.Syscall, killed bool) error {
+	when := func(s *processtest.Syscall) int {
+		if s.Call == "openat" && s.End != processtest.Unending {
+			return s.End // the number is another's before it
 		}
+		return s.Start
 	}
-	slices.SortStableFunc(list, func(a, b *syscallEntry) int { return when(a) - when(b) })
+	slices.SortStableFunc(calls, func(a, b *processtest.Syscall) int { return when(a) - when(b) })
 	handles := map[int64]handle{}
-	for _, e := range list {
-		if e.failed() {
+	for _, s := range calls {
+		if s.Failed() {
 			continue
 		}
-		during := disktest.Span{Start: e.start, End: e.end}
-		if e.end == unending {
-			during.End = r.lines // the kill; what was begun is over then
-		}
-		fd, _ := e.number(0)
-		h, ours := handles[fd]
-		switch e.call {
-		case "openat":
-			if e.end == unending {
-				continue
-			}
-			fd, err := e.number(-1)
-			if err != nil {
-				return err
-			}
-			delete(handles, fd)
-			if err := r.open(e, during, fd, handles); err != nil {
-				return err
-			}
-		case "close":
-			delete(handles, fd)
-		case "write":
-			if ours {
-				return fmt.Errorf("write to %s", h.name)
-			}
-			if err := r.acknowledge(e); err != nil {
-				return err
-			}
-		case "pwrite64":
-			if !ours {
-				continue
-			}
-			text, err := e.text(1)
-			at, err2 := e.number(3)
-			if err := errors.Join(err, err2); err != nil {
-				return err
-			}
-			n := int64(len(text))
-			if e.end != unending {
-				if n, err = e.number(-1); err != nil {
-					return err
-				}
-			}
-			h.file.Changes = append(h.file.Changes, disktest.FileChange{Span: during, At: at, Data: []byte(text[:n])})
-			if at == 0 || !strings.Contains(h.name, "-journal") {
-				r.marks = append(r.marks, e.start)
-			}
-		case "ftruncate":
-			if !ours {
-				continue
-			}
-			size, err := e.number(1)
-			if err != nil {
-				return err
-			}
-			h.file.Changes = append(h.file.Changes, disktest.FileChange{Span: during, At: size, Data: nil})
-			r.marks = append(r.marks, e.start)
-		case "fsync", "fdatasync":
-			switch {
-			case !ours || e.end == unending:
-			case h.file == nil:
-				r.Syncs = append(r.Syncs, during)
-				r.marks = append(r.marks, e.start)
-			default:
-				h.file.Syncs = append(h.file.Syncs, during)
-			}
-		case "linkat", "unlinkat":
-			if err := r.rename(e, during); err != nil {
-				return err
-			}
-		case "rename", "renameat", "renameat2", "link", "unlink", "open", "creat", "truncate":
-			if strings.Contains(fmt.Sprint(e.args), hexText(r.dir)) {
-				return fmt.Errorf("what does %s%q do?", e.call, e.args)
-			}
-		default:
-			for i := range e.args {
-				if n, err := e.number(i); err == nil && handles[n].name != "" {
-					return fmt.Errorf("what does %s%q do?", e.call, e.args)
-				}
-			}
+		if err := r.takeCall(s, handles); err != nil {
+			return err
 		}
 	}
 	return r.settle(killed)
+}
+
+func (r *recording) takeCall(s *processtest.Syscall, handles map[int64]handle) error {
+	during := disktest.Span{Start: s.Start, End: s.End}
+	if s.End == processtest.Unending {
+		during.End = r.lines // the kill; what was begun is over then
+	}
+	fd, _ := s.Number(0)
+	h, ours := handles[fd]
+	switch s.Call {
+	case "openat":
+		if s.End == processtest.Unending {
+			return nil
+		}
+		fd, err := s.Number(-1)
+		if err != nil {
+			return err
+		}
+		delete(handles, fd)
+		return r.open(s, during, fd, handles)
+	case "close":
+		delete(handles, fd)
+	case "write":
+		if ours {
+			return fmt.Errorf("write to %s", h.name)
+		}
+		return r.acknowledge(s)
+	case "pwrite64", "ftruncate", "fsync", "fdatasync":
+		if ours {
+			return r.change(s, during, h)
+		}
+	case "linkat", "unlinkat":
+		return r.rename(s, during)
+	case "rename", "renameat", "renameat2", "link", "unlink", "open", "creat", "truncate":
+		if strings.Contains(fmt.Sprint(s.Args), hexText(r.dir)) {
+			return fmt.Errorf("what does %s%q do?", s.Call, s.Args)
+		}
+	default:
+		for i := range s.Args {
+			if n, err := s.Number(i); err == nil && handles[n].name != "" {
+				return fmt.Errorf("what does %s%q do?", s.Call, s.Args)
+			}
+		}
+	}
+	return nil
+}
+
+// change takes up a call on a file of ours, or on the directory.
+func (r *recording) change(s *processtest.Syscall, during disktest.Span, h handle) error {
+	switch s.Call {
+	case "pwrite64":
+		text, err := s.Text(1)
+		at, err2 := s.Number(3)
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		n := int64(len(text))
+		if s.End != processtest.Unending {
+			if n, err = s.Number(-1); err != nil {
+				return err
+			}
+		}
+		h.file.Changes = append(h.file.Changes, disktest.FileChange{Span: during, At: at, Data: []byte(text[:n])})
+		if at == 0 || !strings.Contains(h.name, "-journal") {
+			r.marks = append(r.marks, s.Start)
+		}
+	case "ftruncate":
+		size, err := s.Number(1)
+		if err != nil {
+			return err
+		}
+		h.file.Changes = append(h.file.Changes, disktest.FileChange{Span: during, At: size, Data: nil})
+		r.marks = append(r.marks, s.Start)
+	case "fsync", "fdatasync":
+		switch {
+		case s.End == processtest.Unending:
+		case h.file == nil:
+			r.Syncs = append(r.Syncs, during)
+			r.marks = append(r.marks, s.Start)
+		default:
+			h.file.Syncs = append(h.file.Syncs, during)
+		}
+	}
+	return nil
 }
 
 func hexText(s string) string {
@@ -198,8 +203,8 @@ func hexText(s string) string {
 }
 
 // inDir returns the name of a path in the directory; "." is the directory.
-func (r *recording) inDir(e *syscallEntry, arg int) (string, error) {
-	path, err := e.text(arg)
+func (r *recording) inDir(s *processtest.Syscall, arg int) (string, error) {
+	path, err := s.Text(arg)
 	if err != nil {
 		return "", err
 	}
@@ -210,8 +215,8 @@ func (r *recording) inDir(e *syscallEntry, arg int) (string, error) {
 	return name, nil
 }
 
-func (r *recording) open(e *syscallEntry, during disktest.Span, fd int64, handles map[int64]handle) error {
-	name, err := r.inDir(e, 1)
+func (r *recording) open(s *processtest.Syscall, during disktest.Span, fd int64, handles map[int64]handle) error {
+	name, err := r.inDir(s, 1)
 	switch {
 	case err != nil || name == "":
 		return err
@@ -219,29 +224,29 @@ func (r *recording) open(e *syscallEntry, during disktest.Span, fd int64, handle
 		handles[fd] = handle{nil, name}
 		return nil
 	case r.live[name] == nil:
-		if !strings.Contains(e.args[2], "O_CREAT") {
+		if !strings.Contains(s.Args[2], "O_CREAT") {
 			return fmt.Errorf("%s: opened before it was made", name)
 		}
 		r.name(during, map[string]*disktest.DiskFile{name: new(disktest.DiskFile)})
 	}
 	f := r.live[name]
-	if strings.Contains(e.args[2], "O_TRUNC") {
+	if strings.Contains(s.Args[2], "O_TRUNC") {
 		f.Changes = append(f.Changes, disktest.FileChange{Span: during, At: 0, Data: nil})
 	}
 	handles[fd] = handle{f, name}
 	return nil
 }
 
-func (r *recording) rename(e *syscallEntry, during disktest.Span) error {
-	name, err := r.inDir(e, 1)
+func (r *recording) rename(s *processtest.Syscall, during disktest.Span) error {
+	name, err := r.inDir(s, 1)
 	if err != nil || name == "" {
 		return err
 	}
-	if e.call == "unlinkat" {
+	if s.Call == "unlinkat" {
 		r.name(during, map[string]*disktest.DiskFile{name: nil})
 		return nil
 	}
-	to, err := r.inDir(e, 3)
+	to, err := r.inDir(s, 3)
 	if err != nil {
 		return err
 	}
@@ -261,8 +266,8 @@ func (r *recording) name(during disktest.Span, names map[string]*disktest.DiskFi
 }
 
 // acknowledge takes up an acknowledgement if it is one.
-func (r *recording) acknowledge(e *syscallEntry) error {
-	text, err := e.text(1)
+func (r *recording) acknowledge(s *processtest.Syscall) error {
+	text, err := s.Text(1)
 	if err != nil {
 		return err
 	}
@@ -272,7 +277,7 @@ func (r *recording) acknowledge(e *syscallEntry) error {
 		if err != nil {
 			return err
 		}
-		r.acks = append(r.acks, powerAck{e.start, seq, name})
+		r.acks = append(r.acks, powerAck{s.Start, seq, name})
 	}
 	return nil
 }
@@ -513,8 +518,11 @@ func (p *powerRun) proceed(r *recording) soldList {
 // checkpoints, stops and starts after a kill or another cut. Every image of its
 // files must open, pass the audit, and hold every sale that was acknowledged.
 func TestPower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records processes")
+	}
 	t.Parallel()
-	needStrace(t)
+	processtest.NeedStrace(t)
 	rng := powerRandom(t)
 	images, each, shards := 100, 50, 1
 	if *powerImages > 0 {
@@ -568,8 +576,11 @@ func (p *powerRun) recordAndOpen(images, each int) {
 // TestPowerControl cuts the power where something is not synced: then images
 // must be found that are not as they should be.
 func TestPowerControl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records processes")
+	}
 	t.Parallel()
-	needStrace(t)
+	processtest.NeedStrace(t)
 	rng := powerRandom(t)
 	forget := func(part string) func(*recording) {
 		return func(r *recording) {

@@ -9,15 +9,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 var (
@@ -75,27 +73,6 @@ func ranPowerLoad() bool {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	return true
-}
-
-// ranSmallServer runs `sello serve -db FILE -addr ADDRESS` with small memtables
-// if this process is there for nothing else.
-func ranSmallServer() bool {
-	size, err := strconv.Atoi(os.Getenv("SELLO_MEMTABLE"))
-	if err != nil {
-		return false
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	c := &invocation{
-		maxConns: defaultMaxConns, maxConnsPerSource: defaultMaxConnsPerSource,
-		environment: environment{os.Getenv, os.Stdin, os.Stdout, os.Stderr},
-		db:          os.Args[3], addr: os.Args[5], memSize: size,
-	}
-	if err := runServe(ctx, c); err != nil {
-		fmt.Fprintf(os.Stderr, "sello: %s\n", inWords(err))
 		os.Exit(1)
 	}
 	return true
@@ -243,7 +220,7 @@ func powerCheck(ctx context.Context, path string, told soldList, thorough bool) 
 			return sold, err
 		}
 	}
-	return sold, boltFaults(path)
+	return sold, disktest.BoltFaults(path)
 }
 
 func powerAudit(ctx context.Context, s *boltStore, told soldList) (soldList, error) {

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -285,16 +284,14 @@ func (u updating) Update(ctx context.Context, fn func(Tx) error) error {
 	return u.Store.Update(ctx, fn)
 }
 
-// TestSchemaKilled kills the real binary while it migrates, at any moment, until it
-// is done.
+// TestSchemaKilled kills sello while it migrates, at any moment, until it is done.
 func TestSchemaKilled(t *testing.T) {
-	binary := builtBinary(t, ".")
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	killed := 0
 	for range 3 * *moreHistories {
 		path := unpackFile(t, "schema3-killed")
 		for wait := 1; ; wait++ {
-			cmd := exec.Command(binary, "migrate", "-db", path)
+			cmd := selloCommand(t, "migrate", "-db", path)
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Start(); err != nil {

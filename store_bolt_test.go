@@ -11,11 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	bolt "go.etcd.io/bbolt"
 
 	"sello/internal/disk"
+	"sello/internal/disk/disktest"
 )
 
 func TestBoltStore(t *testing.T) {
@@ -42,26 +40,11 @@ func testBolt(t testing.TB, path string, opts disk.Options) *boltStore {
 		if err := s.Close(); err != nil && err != errClosed {
 			t.Error(err)
 		}
-		if err := errors.Join(boltFaults(path), diskFaults(path)); err != nil {
+		if err := errors.Join(disktest.BoltFaults(path), diskFaults(path)); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
-}
-
-// boltFaults has bbolt check the whole file.
-func boltFaults(path string) error {
-	db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Second})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.View(func(tx *bolt.Tx) (err error) {
-		for fault := range tx.Check() {
-			err = errors.Join(err, fault)
-		}
-		return err
-	})
 }
 
 // diskFaults has the whole file checked against its inventory.

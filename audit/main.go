@@ -7,7 +7,7 @@
 //	audit check -url http://127.0.0.1:8080/api/v1 -key sello_… -log FILE
 //
 // It knows only the server's API, and must not share code with the server.
-// `go test -run Crash` runs it.
+// `go test ./audit -run Crash` runs it.
 package main
 
 import (

@@ -10,6 +10,9 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
 )
 
 // PageSize is the size of the data file's pages, in bytes.
@@ -44,6 +47,21 @@ func HeaderSum(header []byte) uint64 {
 // UsedPages returns a data file without the pages at its end that were never used.
 func UsedPages(file []byte) []byte {
 	return file[:binary.NativeEndian.Uint64(NewerHeader(file)[56:])*PageSize]
+}
+
+// BoltFaults has bbolt check a whole data file.
+func BoltFaults(path string) error {
+	db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.View(func(tx *bolt.Tx) (err error) {
+		for fault := range tx.Check() {
+			err = errors.Join(err, fault)
+		}
+		return err
+	})
 }
 
 // DamageFile changes a data file, mostly in headers and tables of pages. The length

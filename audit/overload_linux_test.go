@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sello/internal/processtest"
 )
 
 var longOverload = flag.Bool("overload", false, "run TestOverloadLong, which takes minutes and wants the machine for itself")
@@ -36,8 +38,16 @@ const (
 	goodClientPause = 5 * time.Millisecond
 )
 
-// TestOverloadLong gives the real binary far more than it can do, and clients
-// that never come to an end.
+// The server's own limits, as inputs.go, request.go, json.go and room.go have them.
+const (
+	maxItems   = 500
+	maxBody    = 1 << 20
+	maxMembers = 10_000
+	patience   = 2 * time.Second
+)
+
+// TestOverloadLong gives the binary far more than it can do, and clients that never come
+// to an end.
 func TestOverloadLong(t *testing.T) {
 	if !*longOverload {
 		t.Skip("only with -overload")
@@ -62,28 +72,23 @@ func TestOverloadLong(t *testing.T) {
 // An overloaded server is a process that serves one customer.
 type overloaded struct {
 	*testing.T
-	*process
+	*processtest.Process
 	host, key, customer string
 }
 
 func newOverloaded(t *testing.T) *overloaded {
+	t.Helper()
 	till := newTill(t)
-	till.ok("apply -", string(demoDocument))
-	key, _ := till.key("-name load -rate-limit 1000000000")
+	till.ok("apply -", demoDocument(t))
+	key := till.newKey("cafe-luna", "-name load -rate-limit 1000000000")
 	// Before whatever else the machine has to do, where that is allowed.
-	p, err := startProcess(t, exec.Command("nice", "-n", "-10", builtBinary(t, "."), "serve", "-db", till.env["SELLO_DB"]))
+	p, err := processtest.Start(t, exec.Command("nice", "-n", "-10", till.binary, "serve", "-db", till.db))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &overloaded{t, p, strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), "/api/v1"), key, ""}
+	s := &overloaded{t, p, strings.TrimSuffix(strings.TrimPrefix(p.Base, "http://"), "/api/v1"), key, enrol(t, p.Base, key, "ana@example.com")}
 	c := s.dial()
 	defer c.Close()
-	var made struct{ ID string }
-	status, body := c.ask(s.post("/customers", `{"email":"ana@example.com","firstName":"Ana"}`))
-	if json.Unmarshal(body, &made); status != http.StatusCreated {
-		t.Fatalf("%d %s", status, body)
-	}
-	s.customer = made.ID
 	for range 20 { // so that a list is large
 		if status, body := c.ask(s.sale(maxItems)); status != http.StatusCreated {
 			t.Fatalf("%d %s", status, body)
@@ -135,22 +140,22 @@ func (s *overloaded) members() string {
 	return s.post("/points/customers/"+s.customer+"/add", b.String()+"}")
 }
 
-// A client is one connection.
-type client struct {
+// A connection is a client's.
+type connection struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func (s *overloaded) dial() *client {
+func (s *overloaded) dial() *connection {
 	conn, err := net.Dial("tcp", s.host)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return &client{conn, bufio.NewReader(conn)}
+	return &connection{conn, bufio.NewReader(conn)}
 }
 
 // ask sends a request and returns the answer; status 0 if there is none.
-func (c *client) ask(request string) (status int, body []byte) {
+func (c *connection) ask(request string) (status int, body []byte) {
 	c.SetDeadline(time.Now().Add(time.Minute))
 	go io.WriteString(c, request) // it may be refused before it is read whole
 	res, err := http.ReadResponse(c.r, nil)
@@ -161,8 +166,8 @@ func (c *client) ask(request string) (status int, body []byte) {
 	return res.StatusCode, body
 }
 
-// often asks again and again until done is closed, on a new connection where
-// one was ended, and tells how long each answer took.
+// often asks again and again until done is closed, on a new connection where one was
+// ended. answered gets how long each answer took.
 func (s *overloaded) often(done <-chan struct{}, pause time.Duration, request string, answered func(status int, took time.Duration)) {
 	c := s.dial()
 	for {
@@ -213,9 +218,9 @@ func (l *latencies) String() string {
 
 var anonymous = regexp.MustCompile(`(?m)^RssAnon:\s*(\d+) kB$`)
 
-// memory is how much of a process's memory is in use that is no file's.
+// memory is how many bytes of the server's resident memory are not pages of files.
 func (s *overloaded) memory() int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.Process.Pid))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -227,8 +232,8 @@ func (s *overloaded) memory() int {
 	return n << 10
 }
 
-// overload sends the requests in turn on ten times as many connections as
-// usual, from another process, and watches the server's health, memory and
+// overload sends the requests in turn on ten times as many connections as usual, from
+// another process. Meanwhile it watches the server's health and memory, and afterwards its
 // recovery.
 func (s *overloaded) overload(requests []string) {
 	load := s.mob(mob{Host: s.host, Clients: normalClients * overloadFactor, Requests: requests})
@@ -264,8 +269,7 @@ func (s *overloaded) overload(requests []string) {
 	}
 }
 
-// bystand tells how late somebody gets a processor who has nothing to do with
-// the server: so busy is the machine.
+// bystand measures how busy the machine is: how late a server that does nothing answers.
 func (s *overloaded) bystand(done <-chan struct{}, late func(int, time.Duration)) {
 	noop, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -292,8 +296,7 @@ func (s *overloaded) mostMemory(done <-chan struct{}) (most int) {
 	}
 }
 
-// recovery is how long it takes until ten writes in a row are answered as if
-// nothing had been.
+// recovery is how long it takes until ten writes in a row are answered as before.
 func (s *overloaded) recovery() time.Duration {
 	began := time.Now()
 	c := s.dial()
@@ -319,8 +322,9 @@ func (s *overloaded) slow() {
 	}
 }
 
-// compare holds what good clients get against what they get beside three thousand
-// that are slow in sending headers, in sending bodies and in reading answers.
+// compare measures good clients alone, and beside three thousand that are slow in sending
+// headers, in sending bodies and in reading answers. It returns how many times slower the
+// good ones become.
 func (s *overloaded) compare() float64 {
 	alone := s.good()
 	body := s.padded(1 << 19)
@@ -359,8 +363,8 @@ func (s *overloaded) good() *latencies {
 	return l
 }
 
-// A mob is what another process does to the server until its input ends. It
-// tells how many answers of each status it got.
+// A mob is what another process does to the server until its standard input ends. Then it
+// writes how many answers of each status it got.
 type mob struct {
 	Host     string
 	Clients  int
@@ -378,8 +382,8 @@ type runningMob struct {
 // mobVariable is set in the process that is a mob.
 const mobVariable = "SELLO_TEST_MOB"
 
-// mob starts one, which leaves the processors to the server where both want
-// them: real ones bring their own.
+// mob starts one. The server goes before it where both want a processor, since real clients
+// have their own.
 func (s *overloaded) mob(c mob) *runningMob {
 	s.Helper()
 	r := &runningMob{s.T, exec.Command("nice", "-n", "10", os.Args[0], "-test.run", "^TestMob$"), nil, new(bytes.Buffer)}
@@ -410,7 +414,7 @@ func (r *runningMob) end() (answers map[int]int) {
 	return answers
 }
 
-// TestMob is no test but what the process of a mob runs.
+// TestMob is no test: it is what the process of a mob runs.
 func TestMob(t *testing.T) {
 	if os.Getenv(mobVariable) == "" {
 		t.Skip("not a mob")
@@ -440,8 +444,8 @@ func TestMob(t *testing.T) {
 	os.Exit(0)
 }
 
-// slowly sends a request by a byte a second, or what comes after its header, or
-// reads its answer so. Who is cut off comes again.
+// slowly sends a request by a byte a second, of kind 1 only what follows its header, and
+// reads as slowly, which is all that is slow of kind 2. Where it is cut off it begins again.
 func (s *overloaded) slowly(done <-chan struct{}, kind int, request string, answered func(int, time.Duration)) {
 	for {
 		began := time.Now()

@@ -12,17 +12,20 @@ import (
 	"time"
 )
 
-// longestStop is how long a stop may take whatever clients do.
-const longestStop = 10 * time.Second
+const (
+	// longestStop is how long a stop may take whatever clients do.
+	longestStop = 10 * time.Second
+	// stopTimeout is how long the server waits for clients, as serve.go has it.
+	stopTimeout = 8 * time.Second
+)
 
-// TestSIGTERM stops the real binary while clients write: what was answered is
-// stored, and the exit code is 0 soon; a second signal does not wait for them.
+// TestSIGTERM stops the binary while clients write: what was answered is stored, and the
+// exit code is 0 soon. A second signal does not wait for the clients.
 func TestSIGTERM(t *testing.T) {
-	t.Parallel()
 	seed := newCrashSeed(t)
-	binary := builtBinary(t, ".")
-
-	endHanging := stopHanging(t, seed) // takes its time
+	binary := builtBinary(t)
+	endHanging := stopHanging(t, seed) // which takes most of stopTimeout, beside other tests
+	t.Parallel()
 	t.Run("under load", func(t *testing.T) {
 		v := newVictim(t, seed, binary)
 		for range 2 {
@@ -51,10 +54,10 @@ func TestSIGTERM(t *testing.T) {
 			t.Fatal(err, out)
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- v.server.wait() }()
+		go func() { ended <- v.server.Wait() }()
 		select {
 		case <-ended:
-			t.Fatalf("it did not wait for the client, so the second signal shows nothing\n%s", tail(v.server.log.String()))
+			t.Fatalf("it did not wait for the client, so the second signal shows nothing\n%s", tail(v.server.Log.String()))
 		case <-time.After(500 * time.Millisecond):
 		}
 		began := time.Now()
@@ -74,17 +77,17 @@ func TestSIGTERM(t *testing.T) {
 	t.Run("while a client hangs", endHanging)
 }
 
-// stopHanging stops a server of which one client hangs. The returned test
-// waits for its end.
+// stopHanging stops a server one of whose clients hangs. The returned test waits for its
+// end.
 func stopHanging(t *testing.T, seed uint64) func(*testing.T) {
-	v := newVictim(t, seed, builtBinary(t, "."))
+	v := newVictim(t, seed, builtBinary(t))
 	load := v.load()
 	answered := hang(t, v)
 	began := time.Now()
 	v.server.Process.Signal(syscall.SIGTERM)
 	took := make(chan time.Duration, 1)
 	go func() {
-		v.server.wait()
+		v.server.Wait()
 		took <- time.Since(began)
 	}()
 	return func(t *testing.T) {
@@ -94,7 +97,7 @@ func stopHanging(t *testing.T, seed uint64) func(*testing.T) {
 		}
 		v.wantStopped() // as it has by now
 		if text := answered(); text != "" {
-			t.Errorf("who never sent its request got an answer: %s", text)
+			t.Errorf("a request that was never sent whole got an answer: %s", text)
 		}
 		if out, err := load(); err != nil {
 			t.Fatal(err, out)
@@ -104,11 +107,11 @@ func stopHanging(t *testing.T, seed uint64) func(*testing.T) {
 	}
 }
 
-// hang sends a part of a request and no more. The returned function tells what
-// came back until the connection ended.
+// hang sends a part of a request and no more. The returned function returns what came
+// back until the connection ended.
 func hang(t *testing.T, v *victim) (answered func() string) {
 	t.Helper()
-	base, err := url.Parse(v.server.base)
+	base, err := url.Parse(v.server.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +120,7 @@ func hang(t *testing.T, v *victim) (answered func() string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	// The server has begun with it once it asks for the body.
+	// The server has begun with the request once it asks for the body.
 	fmt.Fprintf(conn, "POST %s/customers HTTP/1.1\r\nHost: %s\r\nX-API-Key: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", base.Path, base.Host, v.key)
 	goOn := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
 	if _, err := io.ReadFull(conn, goOn); err != nil || !strings.HasPrefix(string(goOn), "HTTP/1.1 100 ") {

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Crashes: the binary is killed while clients write to it, started again and audited, on
+// one file over many cycles. The auditor sends the writes and judges, in a process of its
+// own.
+//
+// kill -9 takes the process, not the machine: what the operating system was given
+// survives, synced or not. So these tests show what is lost between an answer and the
+// write, and whether a file is understood in any state that its writer left. They say
+// nothing about fsync.
+//
+// A seed repeats each moment, kind of end and request, not how the machine interleaves
+// them: a failure may take some tries to come again.
+
+var (
+	crashCycles  = flag.Int("crash.n", 0, "kill the server so many `times`; 0: a few")
+	crashSeed    = flag.Uint64("crash.seed", 0, "seed of the tests that kill the server; 0: a new one")
+	crashMutants = flag.Bool("crash.mutants", false, "also kill servers that were made to lose and to double writes")
+)
+
+const (
+	// fewCrashes are what TestCrash makes without -crash.n, and more while they show too
+	// little, up to enoughCrashes.
+	fewCrashes, enoughCrashes = 12, 20
+	// crashesOnOneFile is how many cycles share a file, so that audits do not become ever
+	// longer.
+	crashesOnOneFile = 25
+)
+
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	seed := newCrashSeed(t)
+	ordinary, often := builtBinary(t), oftenBinary(t)
+	left, enough := *crashCycles, *crashCycles
+	if left == 0 {
+		left, enough = fewCrashes, enoughCrashes
+	}
+	var sum crashFigures
+	for i := uint64(0); left > 0; i, left = i+1, left-crashesOnOneFile {
+		n := min(left, crashesOnOneFile)
+		ok := t.Run(fmt.Sprintf("file%d", i+1), func(t *testing.T) {
+			v := newVictim(t, seed+i, ordinary, often)
+			defer func() {
+				if t.Failed() {
+					t.Logf("again: go test ./audit -run '^TestCrash$' -crash.n=%d -crash.seed=%d", max(n, v.figures.crashes()), seed+i)
+				}
+			}()
+			for v.figures.crashes() < n || v.figures.tame() && *crashCycles == 0 && v.figures.crashes() < enough {
+				v.cycle()
+			}
+			v.audit("-all")
+			v.wantStopped()
+			sum.add(v.figures)
+		})
+		if !ok {
+			break
+		}
+	}
+	t.Logf("-crash.seed=%d: %+v", seed, sum)
+	if !t.Failed() && sum.crashes() >= enoughCrashes && sum.tame() {
+		t.Error("the moments were too tame to show anything")
+	}
+}
+
+// newCrashSeed returns the seed of a test that kills the binary.
+func newCrashSeed(t *testing.T) uint64 {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals here")
+	}
+	needBinary(t)
+	seed := *crashSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1_000_000_000) + 1
+	}
+	t.Logf("-crash.seed=%d", seed)
+	return seed
+}
+
+// crashMutations make a sello that loses or doubles writes, which only a kill at the wrong
+// moment shows. want is what the auditor says of it.
+var crashMutations = []struct {
+	name    string
+	changes []alteration
+	want    string
+}{
+	{"it answers one batch before that is written", []alteration{
+		{"internal/disk/journal.go", "\tsync  bool\n", "\tsync  bool\n\theld  []ordered.Change\n"},
+		{"internal/disk/journal.go", "\tb := append(j.buf[:0], make([]byte, recordHeader)...)\n", `
+			changes, j.held = j.held, append([]ordered.Change(nil), changes...)
+			for i, c := range j.held {
+				if c.Value != nil {
+					j.held[i].Value = append([]byte{}, c.Value...)
+				}
+			}
+			b := append(j.buf[:0], make([]byte, recordHeader)...)
+		`},
+	}, "and is there 0 times"},
+	{"it keeps the answer in another transaction than the effect", []alteration{
+		{"request.go", "return answer{status, body, false}, t.keepReplay(req.retries, status, body)\n\t})\n", `return answer{status, body, false}, nil
+			})
+			if err == nil && !given.replayed {
+				_, err = write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+					return given, t.keepReplay(req.retries, given.status, given.body)
+				})
+			}
+		`},
+	}, "a retry says that it is a replay: false"},
+}
+
+func TestCrashMutants(t *testing.T) {
+	if !*crashMutants {
+		t.Skip("without -crash.mutants")
+	}
+	seed := newCrashSeed(t)
+	for _, mutant := range crashMutations {
+		t.Run(mutant.name, func(t *testing.T) {
+			v := newVictim(t, seed, alteredBinary(t, mutant.changes...))
+			for kills := 1; ; kills++ {
+				load := v.load()
+				time.Sleep(time.Duration(v.rng.Int64N(int64(100 * time.Millisecond))))
+				v.server.Kill()
+				if out, err := load(); err != nil {
+					t.Fatal(err, out)
+				}
+				v.start()
+				out, err := v.auditor("check").CombinedOutput()
+				if err != nil && strings.Contains(string(out), mutant.want) {
+					t.Logf("found after %d kills:\n%s", kills, out)
+					return
+				}
+				if kills == 20 {
+					t.Fatalf("not found by %d kills: %v\n%s", kills, err, out)
+				}
+			}
+		})
+	}
+}
+
+// TestCrashMutations: the source still has what the mutants change.
+func TestCrashMutations(t *testing.T) {
+	for _, mutant := range crashMutations {
+		if err := writeOverlay(filepath.Join(t.TempDir(), "overlay"), mutant.changes); err != nil {
+			t.Errorf("%s: %v", mutant.name, err)
+		}
+	}
+}
