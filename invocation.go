@@ -59,7 +59,7 @@ type invocation struct {
 	ips    string
 
 	noCopy  bool // migrate without a copy of the file
-	memSize int  // for tests, as in disk.Options
+	memSize int  // size of the memtables, as in disk.Options
 }
 
 // parse parses flags, which may stand before, between or after the arguments. A

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +70,7 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 // serve opens the file and serves the API on it until ctx ends. It calls ready, if
 // not nil, once the API answers.
 func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
-	c.memSize = cmp.Or(c.memSize, setCollector(c.memory))
+	c.memSize = setCollector(c.memory)
 	setProcessors()
 	trusted, err := c.checkServing()
 	if err != nil {
