@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-var leaksFull = flag.Bool("leaks", false, "look for leaks with ten times as many requests")
+var leaksFull = flag.Bool("leaks", false, "look for leaks with many more requests")
 
 // TestLeaks: after many requests and many connections that break, at whatever
 // stage, the server has as many goroutines and descriptors as before.
 func TestLeaks(t *testing.T) {
-	requests, broken := 10_000, 1_000
+	requests, broken := 2_000, 500
 	if *leaksFull {
 		requests, broken = 100_000, 10_000
 	}
@@ -85,7 +85,7 @@ func TestLeaksControl(t *testing.T) {
 			before := settledUse()
 			leaking.Store(true)
 			l.breakOff(t, 60)
-			if after, ok := comesBackTo(before, 300*time.Millisecond); ok {
+			if after, ok := comesBackTo(before, 100*time.Millisecond); ok {
 				t.Errorf("not caught: before: %s; after: %s", before, after)
 			}
 		})
@@ -108,7 +108,7 @@ func inUse() resources {
 func settledUse() resources {
 	least := inUse()
 	for calm := 0; calm < 15; calm++ {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 		if now := inUse(); now.goroutines < least.goroutines || now.descriptors < least.descriptors {
 			least, calm = resources{min(now.goroutines, least.goroutines), min(now.descriptors, least.descriptors)}, 0
 		}

@@ -347,6 +347,7 @@ func TestKeyStates(t *testing.T) {
 // effect on the next request, it stops when told to, and the data are there
 // when it starts again.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	before, _ := s.key("-name antes")
