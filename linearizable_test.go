@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -67,98 +68,116 @@ func (o *observation) String() string {
 	return s
 }
 
-// maxVisits bounds the search. What is not found by then counts as not there.
+// maxVisits bounds the search. An order that is not found by then counts as missing.
 const maxVisits = 1_000_000
 
-// linearizable returns nil if a history is linearizable that begins in the
-// state start. step carries out an operation: it returns the state after it,
-// and whether the answer is the right one, which of an unknown operation it
-// is.
+// linearizable returns nil if a history is linearizable that begins in the state start.
+// step carries out an operation: it returns the state after it, and whether the answer is
+// the right one, which of an unknown operation it is.
 //
-// It tries the orders that the times permit, depth first, and never goes on
-// twice from the same state with the same operations done: Wing and Gong's
-// search with Lowe's memory.
+// It tries the orders that the times permit, depth first, and never goes on twice from the
+// same state with the same operations done: Wing and Gong's search with Lowe's memory.
 func linearizable[S comparable](history []*observation, start S, step func(S, *observation) (S, bool)) error {
-	history = slices.SortedFunc(slices.Values(history), func(a, b *observation) int { return cmp.Compare(a.called, b.called) })
-	type visit struct {
-		done  string
-		state S
+	o := &orders[S]{
+		history: slices.SortedFunc(slices.Values(history), func(a, b *observation) int { return cmp.Compare(a.called, b.called) }),
+		step:    step, visited: map[visit[S]]bool{}, done: make([]byte, len(history)), after: start,
 	}
-	var (
-		visited = map[visit]bool{}
-		done    = make([]byte, len(history)) // 1 where the operation is
-		order   []*observation
-		longest []*observation
-		after   = start // longest
-		search  func(state S) bool
-	)
-	search = func(state S) bool {
-		if len(order) > len(longest) {
-			longest, after = slices.Clone(order), state
-		}
-		// What is next was called before anything that must still be done
-		// had returned; and nothing was called yet after it had returned
-		// itself, or, of unknown outcome, it is too late for it.
-		deadline, latest, left := int64(notOver), int64(-1), false
-		for i, o := range history {
-			switch {
-			case done[i] == 1:
-				latest = max(latest, o.called)
-			case !o.unknown:
-				deadline, left = min(deadline, o.returned), true
-			}
-		}
-		if !left {
-			return true
-		}
-		v := visit{string(done), state}
-		if visited[v] || len(visited) > maxVisits {
-			return false
-		}
-		visited[v] = true
-		// What was answered first: that something was done without an answer
-		// has to be needed for an answer.
-		for _, unknown := range []bool{false, true} {
-			for i, o := range history {
-				if o.called > deadline {
-					break
-				}
-				if done[i] == 1 || o.unknown != unknown || o.returned < latest {
-					continue
-				}
-				next, ok := step(state, o)
-				if !ok {
-					continue
-				}
-				done[i] = 1
-				order = append(order, o)
-				if search(next) {
-					return true
-				}
-				done[i] = 0
-				order = order[:len(order)-1]
-			}
-		}
-		return false
-	}
-	if search(start) {
+	if o.search(start) {
 		return nil
 	}
-	var text strings.Builder
-	if len(visited) > maxVisits {
-		fmt.Fprintln(&text, "there are too many orders to try them all.")
+	return o.failure(start)
+}
+
+// orders are the search for an order of a history.
+type orders[S comparable] struct {
+	history []*observation // by when they were called
+	step    func(S, *observation) (S, bool)
+	visited map[visit[S]]bool
+	done    []byte         // 1 for each operation of history that is in order
+	order   []*observation // the one that is tried
+	longest []*observation // of those that were tried
+	after   S              // longest
+}
+
+type visit[S comparable] struct {
+	done  string
+	state S
+}
+
+// search reports whether there is an order for what is not done, from a state on.
+func (o *orders[S]) search(state S) bool {
+	if len(o.order) > len(o.longest) {
+		o.longest, o.after = slices.Clone(o.order), state
 	}
-	fmt.Fprintf(&text, "no order was found that explains the answers. From %+v it gets as far as %+v by\n", start, after)
-	for _, o := range longest {
-		fmt.Fprintln(&text, o)
+	deadline, latest, left := o.bounds()
+	if !left {
+		return true
 	}
-	fmt.Fprintln(&text, "which leaves")
-	for _, o := range history {
-		if !slices.Contains(longest, o) {
-			fmt.Fprintln(&text, o)
+	v := visit[S]{string(o.done), state}
+	if o.visited[v] || len(o.visited) > maxVisits {
+		return false
+	}
+	o.visited[v] = true
+	// What was answered comes first, so that an unknown operation is done only where an
+	// answer needs it.
+	for _, unknown := range []bool{false, true} {
+		for i, next := range o.history {
+			if next.called > deadline {
+				break
+			}
+			if o.done[i] == 1 || next.unknown != unknown || next.returned < latest {
+				continue
+			}
+			after, ok := o.step(state, next)
+			if !ok {
+				continue
+			}
+			o.done[i] = 1
+			o.order = append(o.order, next)
+			if o.search(after) {
+				return true
+			}
+			o.done[i] = 0
+			o.order = o.order[:len(o.order)-1]
 		}
 	}
-	return fmt.Errorf("%s", text.String())
+	return false
+}
+
+// bounds returns between which times the next operation lies. It was called by deadline:
+// before anything returned that must still be done. It returned at latest or after: not
+// before anything was called that is done. left reports whether something must still be
+// done.
+func (o *orders[S]) bounds() (deadline, latest int64, left bool) {
+	deadline, latest = notOver, -1
+	for i, each := range o.history {
+		switch {
+		case o.done[i] == 1:
+			latest = max(latest, each.called)
+		case !each.unknown:
+			deadline, left = min(deadline, each.returned), true
+		}
+	}
+	return deadline, latest, left
+}
+
+// failure tells the longest order that was found, and what it leaves.
+func (o *orders[S]) failure(start S) error {
+	var text strings.Builder
+	if len(o.visited) > maxVisits {
+		fmt.Fprintln(&text, "there are too many orders to try them all.")
+	}
+	fmt.Fprintf(&text, "no order was found that explains the answers. From %+v it gets as far as %+v by\n", start, o.after)
+	for _, each := range o.longest {
+		fmt.Fprintln(&text, each)
+	}
+	fmt.Fprintln(&text, "which leaves")
+	for _, each := range o.history {
+		if !slices.Contains(o.longest, each) {
+			fmt.Fprintln(&text, each)
+		}
+	}
+	return errors.New(text.String())
 }
 
 // An accountState is a customer's account, as far as the operations go.

@@ -13,8 +13,8 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// TestNotAFile: what is no file of sello's, or cannot be opened, is told in one
-// line by each command, and is not touched.
+// TestNotAFile: each command says in one line that something is no file of sello's, or
+// cannot be opened, and does not touch it.
 func TestNotAFile(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
@@ -57,35 +57,43 @@ func TestNotAFile(t *testing.T) {
 			if err := test.make(path); err != nil {
 				t.Skip(err) // links on Windows
 			}
-			before, _ := os.ReadFile(path)
-			for _, line := range []string{
-				"serve -addr 127.0.0.1:0", "demo -addr 127.0.0.1:0 -db " + path, "verify", "verify -json", "export -org cafe-luna", "export customers",
-				"apply " + document, "apply -dry-run " + document, "key list -org cafe-luna", "key create -org cafe-luna -name x",
-				"key revoke -org cafe-luna 01a1f94d-3553-7001-b786-2a39172ca160", "import customers " + customers,
-			} {
-				code, out, errs := s.run(line)
-				if strings.HasSuffix(line, "-json") {
-					var told unverified
-					if err := json.Unmarshal([]byte(out), &told); err != nil || errs != "sello: "+told.Error+"\n" {
-						t.Errorf("sello %s: %q, %q, %v", line, out, errs, err)
-					}
-					out = ""
-				}
-				if code != 1 || out != "" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
-					t.Errorf("sello %s: %s: exit %d, %q, %q", line, faultIn(code, errs), code, out, errs)
-				}
-			}
-			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-				t.Error("it was changed")
-			}
-			if left, _ := filepath.Glob(path + "?*"); left != nil {
-				t.Errorf("there is now %s", left)
-			}
+			s.refusesFile(document, customers, test.want)
 		})
 	}
 }
 
-// holdingBytes makes a file with some bytes.
+// refusesFile runs every command on the till's file. Each must fail with what is wanted and
+// leave the file as it is.
+func (s *till) refusesFile(document, customers, want string) {
+	s.Helper()
+	path := s.env["SELLO_DB"]
+	before, _ := os.ReadFile(path)
+	for _, line := range []string{
+		"serve -addr 127.0.0.1:0", "demo -addr 127.0.0.1:0 -db " + path, "verify", "verify -json", "export -org cafe-luna", "export customers",
+		"apply " + document, "apply -dry-run " + document, "key list -org cafe-luna", "key create -org cafe-luna -name x",
+		"key revoke -org cafe-luna 01a1f94d-3553-7001-b786-2a39172ca160", "import customers " + customers,
+	} {
+		code, out, errs := s.run(line)
+		if strings.HasSuffix(line, "-json") {
+			var told unverified
+			if err := json.Unmarshal([]byte(out), &told); err != nil || errs != "sello: "+told.Error+"\n" {
+				s.Errorf("sello %s: %q, %q, %v", line, out, errs, err)
+			}
+			out = ""
+		}
+		if code != 1 || out != "" || !strings.Contains(errs, want) || faultIn(code, errs) != "" {
+			s.Errorf("sello %s: %s: exit %d, %q, %q", line, faultIn(code, errs), code, out, errs)
+		}
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		s.Error("it was changed")
+	}
+	if left, _ := filepath.Glob(path + "?*"); left != nil {
+		s.Errorf("there is now %s", left)
+	}
+}
+
+// holdingBytes returns a function that makes a file of some bytes.
 func holdingBytes(b []byte) func(string) error {
 	return func(path string) error { return os.WriteFile(path, b, 0o600) }
 }

@@ -22,9 +22,9 @@ import (
 // TestRetriesDoNotCreditTwice have parallel twins, audit's TestTwinsAcrossKills has them
 // across kill -9, and testdata/golden/idempotency.txt has what a client sees.
 
-// TestAnswerAndEffectAreOne fails each kind of write once before it is stored
-// and once after: the effect and the answer that is kept for retries are then
-// both there or both not, and a retry settles it.
+// TestAnswerAndEffectAreOne fails each kind of write once before it is stored and once
+// after. Then the effect and the answer that is kept for retries are both there or both
+// not, and a retry settles it.
 func TestAnswerAndEffectAreOne(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -36,66 +36,14 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 				if test.split && fault == failAfter {
 					continue // of the second transaction: all is there
 				}
-				var mu sync.Mutex
-				var next []storeFault // of the Updates to come
-				flaky := newFlaky(newMemStore(), func() storeFault {
-					mu.Lock()
-					defer mu.Unlock()
-					if len(next) == 0 {
-						return noFault
-					}
-					f := next[0]
-					next = next[1:]
-					return f
-				})
-				store := flaky
-				if test.split {
-					store = &splitStore{flaky}
-				}
-				w := newWorld(t, flaky)
-				w.play(filepath.Join("testdata", "world", "world.txt"), false)
-				clock := w.clock
-				handler := newAPI(newEngine(store, func() time.Time { return clock }, cryptoSeed), nil, slog.New(slog.DiscardHandler))
-				for i, kind := range everyWrite {
-					path, body := w.expand(kind.path), w.expand(kind.body)
-					key := fmt.Sprintf("k-%d-%d", fault, i)
-					before := tablesOf(t, flaky)
-					mu.Lock()
-					if next = []storeFault{fault}; test.split {
-						next = []storeFault{noFault, fault}
-					}
-					mu.Unlock()
+				r := newRetries(t, fault, test.split)
+				for _, kind := range everyWrite {
 					faults++
-					first := send(handler, w.expand("$key.luna"), key, path, body)
-					if first.Code != http.StatusServiceUnavailable || first.Header().Get("Retry-After") == "" {
-						t.Errorf("%s: %d %s", kind.name, first.Code, first.Body)
-					}
-					after := tablesOf(t, flaky)
-					stored, effect := whatChanged(before, after)
-					if want := fault == failAfter; stored != want || effect != want && !test.split {
-						t.Errorf("%s, fault %d: the answer is there: %t, the effect: %t", kind.name, fault, stored, effect)
-					}
-					if stored != effect {
+					if !r.atOnce(kind) {
 						wrong++
 					}
-					retry := send(handler, w.expand("$key.luna"), key, path, body)
-					if retry.Code >= 300 && !test.split || (retry.Header().Get("Idempotency-Replayed") == "true") != stored {
-						t.Errorf("%s, fault %d: a retry gets %d %s", kind.name, fault, retry.Code, retry.Body)
-					}
-					kind.learn(w, retry)
-					if test.split {
-						continue
-					}
-					settled := tablesOf(t, flaky)
-					again := send(handler, w.expand("$key.luna"), key, path, body)
-					if again.Code != retry.Code || again.Body.String() != retry.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
-						t.Errorf("%s: one more retry gets %d %s", kind.name, again.Code, again.Body)
-					}
-					if !maps.Equal(tablesOf(t, flaky), settled) {
-						t.Errorf("%s: one more retry has changed something", kind.name)
-					}
 				}
-				w.verify()
+				r.verify()
 			}
 			if want := map[bool]int{false: 0, true: faults}[test.split]; wrong != want {
 				t.Errorf("of %d faults %d left an effect without its answer, want %d", faults, wrong, want)
@@ -104,12 +52,89 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 	}
 }
 
-// everyWrite is one of each kind of write that a client can make; learn names
-// what the next ones need.
-var everyWrite = []struct {
+// retries are of writes to a store that fails.
+type retries struct {
+	*world
+	flaky   Store
+	handler http.Handler
+	fault   storeFault
+	split   bool
+
+	mu   sync.Mutex
+	next []storeFault // of the Updates to come
+}
+
+func newRetries(t *testing.T, fault storeFault, split bool) *retries {
+	t.Helper()
+	r := &retries{fault: fault, split: split}
+	r.flaky = newFlaky(newMemStore(), func() storeFault {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.next) == 0 {
+			return noFault
+		}
+		f := r.next[0]
+		r.next = r.next[1:]
+		return f
+	})
+	store := r.flaky
+	if split {
+		store = &splitStore{r.flaky}
+	}
+	r.world = newWorld(t, r.flaky)
+	r.play(filepath.Join("testdata", "world", "world.txt"), false)
+	clock := r.clock
+	r.handler = newAPI(newEngine(store, func() time.Time { return clock }, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	return r
+}
+
+// atOnce makes a write of which an Update fails, and retries it. It reports whether the
+// answer was there when the effect was.
+func (r *retries) atOnce(kind writeKind) bool {
+	r.Helper()
+	path, body := r.expand(kind.path), r.expand(kind.body)
+	key := fmt.Sprintf("k-%d-%s", r.fault, kind.name)
+	before := tablesOf(r.T, r.flaky)
+	r.mu.Lock()
+	if r.next = []storeFault{r.fault}; r.split {
+		r.next = []storeFault{noFault, r.fault}
+	}
+	r.mu.Unlock()
+	first := send(r.handler, r.expand("$key.luna"), key, path, body)
+	if first.Code != http.StatusServiceUnavailable || first.Header().Get("Retry-After") == "" {
+		r.Errorf("%s: %d %s", kind.name, first.Code, first.Body)
+	}
+	stored, effect := whatChanged(before, tablesOf(r.T, r.flaky))
+	if want := r.fault == failAfter; stored != want || effect != want && !r.split {
+		r.Errorf("%s, fault %d: the answer is there: %t, the effect: %t", kind.name, r.fault, stored, effect)
+	}
+	retry := send(r.handler, r.expand("$key.luna"), key, path, body)
+	if retry.Code >= 300 && !r.split || (retry.Header().Get("Idempotency-Replayed") == "true") != stored {
+		r.Errorf("%s, fault %d: a retry gets %d %s", kind.name, r.fault, retry.Code, retry.Body)
+	}
+	kind.learn(r.world, retry)
+	if r.split {
+		return stored == effect
+	}
+	settled := tablesOf(r.T, r.flaky)
+	again := send(r.handler, r.expand("$key.luna"), key, path, body)
+	if again.Code != retry.Code || again.Body.String() != retry.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
+		r.Errorf("%s: one more retry gets %d %s", kind.name, again.Code, again.Body)
+	}
+	if !maps.Equal(tablesOf(r.T, r.flaky), settled) {
+		r.Errorf("%s: one more retry has changed something", kind.name)
+	}
+	return stored == effect
+}
+
+// A writeKind is a write that a client can make; learn names what the next ones need.
+type writeKind struct {
 	name, path, body string
 	learn            func(*world, *httptest.ResponseRecorder)
-}{
+}
+
+// everyWrite is one of each kind.
+var everyWrite = []writeKind{
 	{"enrol", "/api/v1/customers", `{"email":"eva@example.com"}`, nothing},
 	{"add", "/api/v1/points/customers/$maria/add", `{"amount":300}`, nothing},
 	{"deduct", "/api/v1/points/customers/$maria/deduct", `{"amount":20}`, nothing},
