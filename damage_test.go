@@ -25,11 +25,11 @@ var (
 	damageSeed = flag.Uint64("damage.seed", 1, "what damage is chosen by")
 )
 
-// helperDir names, in the environment, the directory of the helper.
+// helperDir is the variable that names the helper's directory.
 const helperDir = "SELLO_DAMAGE_DIR"
 
-// TestDamageHelper is the other process: it reads which specimen and which image,
-// and writes what became of it.
+// TestDamageHelper is no test: it is what the helper runs. It reads the numbers of
+// images and writes a trial for each.
 func TestDamageHelper(t *testing.T) {
 	dir := os.Getenv(helperDir)
 	if dir == "" {
@@ -53,7 +53,7 @@ func TestDamageHelper(t *testing.T) {
 	}
 }
 
-// A helper is the other process.
+// A helper is the process that tries images.
 type helper struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -94,7 +94,7 @@ func startHelper(t *testing.T, dir string) *helper {
 	return h
 }
 
-// try has one image tried; an error says that the process died or hangs.
+// try has one image tried. An error says that the process died or hangs.
 func (h *helper) try(image int) (result trial, err error) {
 	h.done++
 	fmt.Fprintln(h.in, image)
@@ -121,8 +121,8 @@ func (h *helper) stop() {
 	h.cmd.Wait()
 }
 
-// helperLife is how many images a helper tries: a store that has failed is
-// never closed.
+// helperLife is how many images a helper tries. A store that has failed is never closed,
+// so a helper does not live for ever.
 const helperLife = 100
 
 // fewDamages are as many files as TestDamage tries without -damage.n.
@@ -184,8 +184,8 @@ func TestDamage(t *testing.T) {
 	t.Logf("seed %d, %d damaged files: %v", *damageSeed, n, counts)
 }
 
-// TestDamageControl: the trials tell of a balance that is wrong, of an entry that
-// is gone, and of words that are no words.
+// TestDamageControl: the trials find a wrong balance, a missing entry, and messages that
+// do not keep to the rules.
 func TestDamageControl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes and serves many files")

@@ -23,7 +23,7 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// A specimen is a file before its damage, and what is asked of it.
+// A specimen is a file before its damage, with the right answers.
 type specimen struct {
 	Name      string
 	Files     map[string][]byte // by what follows the file's name
@@ -33,7 +33,7 @@ type specimen struct {
 	Answers   map[string]string // by path
 }
 
-// asked is what is asked of a specimen of each customer.
+// asked are the paths that are asked for each customer.
 var asked = []string{"/points/customers/%s/balance", "/points/customers/%s/movements?limit=100", "/customers/%s", "/transactions?customerId=%s"}
 
 // specimens are made once for all tests.
@@ -110,7 +110,7 @@ type specimenShop struct {
 	sales  int
 }
 
-// days has every customer come so many times.
+// days lets every customer come so many times.
 func (s *specimenShop) days(n int) {
 	s.Helper()
 	for i := range n {
@@ -142,7 +142,7 @@ func (s *specimenShop) post(path, body string) {
 	}
 }
 
-// learn asks a server with the whole file.
+// learn takes the right answers from a server on the undamaged file.
 func (v *specimen) learn(r *running) {
 	v.Answers, v.Balances = map[string]string{}, map[string]string{}
 	for _, path := range v.paths() {
@@ -173,7 +173,7 @@ var (
 	errorForm = regexp.MustCompile(`^\{"statusCode":50[03],"code":"(internal|unavailable)","message":"[^"]+","requestId":"[^"]+"\}\n$`)
 )
 
-// timeless is an answer without the moment that it was given at.
+// timeless removes from an answer when it was given.
 func timeless(body string) string { return asOf.ReplaceAllString(body, "") }
 
 func balanceIn(body string) string {
@@ -196,7 +196,7 @@ type trial struct {
 	Wrong    []string // what must not be
 }
 
-// damaged damages the files of a specimen as the rng says.
+// damaged returns the files of a specimen with random damage, and says which.
 func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string) {
 	files = map[string][]byte{}
 	for name, b := range v.Files {
@@ -254,7 +254,7 @@ func (d *damageRun) wrong(format string, args ...any) {
 	}
 }
 
-// forever is how long nothing here takes.
+// forever is longer than anything here takes.
 const forever = 30 * time.Second
 
 // command runs a command that ends by itself.
@@ -267,15 +267,15 @@ func (d *damageRun) command(line string) (code int, stdout string) {
 
 func noEnv(string) string { return "" }
 
-// checkWords checks what a command has said of a failure.
+// checkWords checks what a command wrote about a failure.
 func (d *damageRun) checkWords(line string, code int, errs string) {
 	if fault := faultIn(code, errs); fault != "" {
 		d.wrong("sello %s: %s: exit %d, %q", line, fault, code, errs)
 	}
 }
 
-// faultIn is what is wrong with how a command failed: it is to say so in one
-// line, in Spanish.
+// faultIn says what is wrong with how a command failed, or "". It must say why in one
+// line of Spanish.
 func faultIn(code int, errs string) string {
 	switch {
 	case code == 0 && errs == "":
@@ -294,7 +294,7 @@ func faultIn(code int, errs string) string {
 
 var englishWords = regexp.MustCompile(`(?i)\b(the|is|are|not|damaged|file|cannot|record|store|page|invalid|too many)\b`)
 
-// all runs all of it.
+// all runs the commands of a trial.
 func (d *damageRun) all() {
 	code, out := d.command("verify")
 	if d.trial.Verified = code == 0; d.trial.Verified != strings.Contains(out, "todo cuadra") {
@@ -405,7 +405,7 @@ func (d *damageRun) serve(ask func(*damagedServer)) {
 	}
 }
 
-// send returns "" if the answer was an error that may be.
+// send returns "" if the answer was an error that damage may cause.
 func (r *damagedServer) send(method, path, body string) (status int, answer string) {
 	req, err := http.NewRequest(method, r.base+path, strings.NewReader(body))
 	if err != nil {
@@ -441,7 +441,7 @@ func (r *damagedServer) askBalance(c string, may []string) {
 	}
 }
 
-// change adds 7 points, takes away 3, and returns what the balance may be then.
+// change adds 7 points and takes away 3. It returns the balances that are possible then.
 func (r *damagedServer) change(c string, may []string) []string {
 	for _, step := range []struct {
 		path, body string
@@ -464,7 +464,7 @@ func (r *damagedServer) change(c string, may []string) []string {
 	return may
 }
 
-// try runs everything on one damaged file.
+// try damages a file and runs the commands on it.
 func (v *specimen) try(dir string, seed uint64, image int) trial {
 	rng := rand.New(rand.NewPCG(seed, uint64(image)))
 	files, said := v.damaged(rng)

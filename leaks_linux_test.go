@@ -18,8 +18,8 @@ import (
 
 var leaksFull = flag.Bool("leaks", false, "look for leaks with many more requests")
 
-// TestLeaks: after many requests and many connections that break, at whatever
-// stage, the server has as many goroutines and descriptors as before.
+// TestLeaks: after many requests, and many connections that break at any stage, the
+// server has as many goroutines and descriptors as before.
 func TestLeaks(t *testing.T) {
 	requests, broken := 2_000, 500
 	if *leaksFull {
@@ -104,7 +104,7 @@ func inUse() resources {
 	return resources{runtime.NumGoroutine(), len(files)}
 }
 
-// settledUse is what is in use when nothing ends any more.
+// settledUse is what is in use once it no longer falls.
 func settledUse() resources {
 	least := inUse()
 	for calm := 0; calm < 15; calm++ {
@@ -116,7 +116,8 @@ func settledUse() resources {
 	return least
 }
 
-// comesBackTo waits until no more is in use than before.
+// comesBackTo waits until no more is in use than before, up to a limit. ok reports
+// whether it came to that.
 func comesBackTo(before resources, limit time.Duration) (now resources, ok bool) {
 	for until := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		now = inUse()
@@ -127,7 +128,7 @@ func comesBackTo(before resources, limit time.Duration) (now resources, ok bool)
 	}
 }
 
-// stacks is where the goroutines are.
+// stacks are those of all goroutines.
 func stacks() string {
 	b := make([]byte, 64<<10)
 	return string(b[:runtime.Stack(b, true)])
@@ -139,7 +140,7 @@ func between(s, before, after string) string {
 	return s
 }
 
-// A leakLoad is clients of a server.
+// A leakLoad is the clients of a server.
 type leakLoad struct {
 	addr, head, customer string
 	answered             atomic.Int64
@@ -147,8 +148,8 @@ type leakLoad struct {
 
 const leakClients = 8
 
-// request is one of each kind: those that are answered, and those that are not
-// even looked at.
+// request returns a request of one of the kinds: with an answer, with an error, without
+// a key.
 func (l *leakLoad) request(i int) string {
 	get := func(path string) string { return "GET /api/v1" + path + " HTTP/1.1\r\n" + l.head + "\r\n" }
 	switch i % 50 {

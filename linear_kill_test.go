@@ -61,8 +61,7 @@ func (k *killable) kill() {
 	k.died()
 }
 
-// playUntilKilled plays until the server is killed as so many operations have
-// been sent.
+// playUntilKilled plays, and kills the server once so many operations have been sent.
 func (k *killable) playUntilKilled(rnd *rand.Rand, after int64) {
 	var sent atomic.Int64
 	k.beforeSend = func() {
@@ -75,8 +74,8 @@ func (k *killable) playUntilKilled(rnd *rand.Rand, after int64) {
 	k.kill()
 }
 
-// TestLinearKill: histories go on across kill -9. What was answered is there
-// afterwards, what was not was done once or not at all, and never later.
+// TestLinearKill: histories go on across kill -9. What was answered is there afterwards.
+// What was not answered was done once or not at all, and never later.
 func TestLinearKill(t *testing.T) {
 	linearSeeds(t, max(*linearMany/12, 1), 1, func(t *testing.T) func(*rand.Rand) error {
 		return newKillable(t).playAcrossKills
@@ -105,8 +104,8 @@ func (k *killable) playAcrossKills(rnd *rand.Rand) error {
 	return k.check()
 }
 
-// TestLinearKillControl: it is noticed if, after a kill, a change is made
-// again, or the file is set back to what it was before.
+// TestLinearKillControl: histories show a change that is made again after a kill, and a
+// file that is replaced by an earlier copy.
 func TestLinearKillControl(t *testing.T) {
 	t.Run("again", func(t *testing.T) {
 		k := newKillable(t)
@@ -150,7 +149,7 @@ func TestLinearKillControl(t *testing.T) {
 	})
 }
 
-// copyFiles reads a file and those beside it whose names go on from its own.
+// copyFiles reads a file and all whose names begin with its name.
 func copyFiles(t *testing.T, path string) map[string][]byte {
 	names, err := filepath.Glob(path + "*")
 	if err != nil {

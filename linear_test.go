@@ -20,9 +20,8 @@ var (
 	linearMany = flag.Int("linear.n", 12, "random concurrent histories on each store; one in twelve of them across kill -9")
 )
 
-// linearSeeds plays a history for each of n seeds, so many of them, each, on
-// what open returns. The same seed gives the same clients; whose turn it is
-// the machine decides anew.
+// linearSeeds plays a history for each of n seeds, and calls open anew after so many of
+// them. A seed repeats what the clients send, not how they take turns.
 func linearSeeds(t *testing.T, n, each int, open func(t *testing.T) (play func(rnd *rand.Rand) error)) {
 	first := *linearSeed
 	if first == 0 {
@@ -41,8 +40,8 @@ func linearSeeds(t *testing.T, n, each int, open func(t *testing.T) (play func(r
 	t.Logf("seeds from %d, %d of them", first, n)
 }
 
-// The size of a random history. Each customer begins with what rushShop gives
-// and is part of some forty operations.
+// The size of a random history. Each customer begins with the points that rushShop
+// gives, and has some forty operations.
 const (
 	linearClients   = 8
 	linearCustomers = 3
@@ -51,7 +50,7 @@ const (
 	linearCost      = 40
 )
 
-// A recorder writes down what its clients see.
+// A recorder sends operations and keeps what its clients see.
 type recorder struct {
 	reward     string
 	customers  []string
@@ -79,7 +78,7 @@ func newRecorder(reward string) *recorder {
 	return &recorder{reward: reward, accounts: map[int][]*observation{}, redemptions: map[int][]string{}}
 }
 
-// random makes up an operation.
+// random returns a random operation.
 func (h *recorder) random(rnd *rand.Rand) *attempt {
 	c := rnd.IntN(linearCustomers)
 	h.mu.Lock()
@@ -98,7 +97,7 @@ func (h *recorder) random(rnd *rand.Rand) *attempt {
 	return a
 }
 
-// attempt is an operation about to be sent. The caller holds mu.
+// attempt returns an operation to be sent. The caller holds mu.
 func (h *recorder) attempt(kind string, c, amount, redemption int) *attempt {
 	points := "/points/customers/" + h.customers[c] + "/"
 	a := &attempt{observation: &observation{kind: kind, amount: amount, redemption: redemption}, customer: c}
@@ -121,8 +120,8 @@ func (h *recorder) attempt(kind string, c, amount, redemption int) *attempt {
 	return a
 }
 
-// send carries out an operation, or tries again to, and writes it down. It is
-// false if there was no answer.
+// send sends an operation, for the first time or again, and records it. It reports
+// whether there was an answer.
 func (h *recorder) send(w *wires, a *attempt) bool {
 	first := a.called == 0
 	if first {
@@ -177,8 +176,8 @@ func (h *recorder) send(w *wires, a *attempt) bool {
 	return true
 }
 
-// play lets the clients send so many random operations each, or as many as
-// are answered.
+// play lets each client send so many random operations. A client that gets no answer
+// ends.
 func (h *recorder) play(w *wires, rnd *rand.Rand, each int) {
 	var wait sync.WaitGroup
 	for range linearClients {
@@ -194,8 +193,8 @@ func (h *recorder) play(w *wires, rnd *rand.Rand, each int) {
 	wait.Wait()
 }
 
-// retry sends some of what was not answered again, all at once: what has a
-// key, so that it is done once.
+// retry sends again, all at once, some of what was not answered. It sends only what has
+// a key, and so is done once.
 func (h *recorder) retry(w *wires, rnd *rand.Rand) {
 	lost := h.unanswered
 	h.unanswered = nil
@@ -208,8 +207,7 @@ func (h *recorder) retry(w *wires, rnd *rand.Rand) {
 	wait.Wait()
 }
 
-// died says that the server does not live any more: what it has not done, it
-// will not do.
+// died records that the server has ended: what it has not done by now it will never do.
 func (h *recorder) died() {
 	now := h.clock.Add(1)
 	for _, a := range h.unanswered {
@@ -217,8 +215,8 @@ func (h *recorder) died() {
 	}
 }
 
-// settle looks at everything, one thing after another. It cancels every
-// redemption, so that the next history begins with all of the stock.
+// settle reads everything, one after the other. It cancels every redemption, so that the
+// next history begins with the whole stock.
 func (h *recorder) settle(w *wires) {
 	settle := func(kind string, c, redemption int) { h.send(w, h.attempt(kind, c, 1, redemption)) }
 	for c := range h.customers {
@@ -232,7 +230,7 @@ func (h *recorder) settle(w *wires) {
 	settle("stock", 0, 0)
 }
 
-// check judges what was written down.
+// check judges what was recorded.
 func (h *recorder) check() error {
 	for c, history := range h.accounts {
 		if err := linearizable(history, accountState{Balance: 50, Movements: 1}, accountState.step); err != nil {
@@ -259,7 +257,7 @@ func (r *rush) record(rnd *rand.Rand, resend string) error {
 	return h.check()
 }
 
-// TestLinear: what clients see at once could have happened one by one.
+// TestLinear: what concurrent clients see could have happened one by one.
 func TestLinear(t *testing.T) {
 	for name, open := range rushStores {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +273,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestLinearControl: histories show what is wrong with a store or a client.
+// TestLinearControl: histories show the flaw of a store or a client.
 func TestLinearControl(t *testing.T) {
 	for _, flaw := range []struct {
 		reason string
@@ -301,8 +299,7 @@ func TestLinearControl(t *testing.T) {
 	}
 }
 
-// A staleStore, once armed, shows to a View what was there before the last
-// Update, for good.
+// A staleStore, once armed, shows each View the state before the last Update.
 type staleStore struct {
 	*memStore
 	old atomic.Pointer[memTx] // nil: not armed

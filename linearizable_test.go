@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// A checker of linearizability, and what one customer and one reward's stock
-// are to it.
+// A checker of linearizability, and the models of a customer and of a reward's stock.
 //
 // A history is what clients saw: of each operation when it was called, when it
 // was answered, and the answer. It is linearizable if every operation can be
 // given one moment between its call and its answer so that, carried out at
 // these moments one by one, all of them are answered as they were.
 //
-// Customers do not depend on one another, so each one's history is judged for
-// itself, and so is a reward's stock. A redemption is part of both: that there
-// was no stock is no news to the customer's balance, and the other way round.
+// Customers do not depend on one another, so the history of each is judged by itself,
+// and so is that of a reward's stock. A redemption is part of both. Where it fails for
+// lack of stock it says nothing about the customer's balance, and the other way round.
 
 // An observation is an operation, as its client saw it.
 type observation struct {
@@ -220,9 +219,8 @@ func (s accountState) step(o *observation) (accountState, bool) {
 	return next, strings.HasPrefix(code, "409") || o.balance == next.Balance
 }
 
-// stepStock is the part of an operation that a reward's stock has in it. It
-// knows no customers: of cancellations without an answer, two of the same
-// redemption may both count.
+// stepStock is the stock's part of an operation. It does not know customers: of
+// cancellations without an answer, two of the same redemption may both count.
 func stepStock(stock int, o *observation) (int, bool) {
 	switch {
 	case o.kind == "stock":
@@ -239,9 +237,8 @@ func stepStock(stock int, o *observation) (int, bool) {
 	return stock, true
 }
 
-// TestLinearizable holds the checker against small histories that can be
-// judged by eye. Each is of one customer who begins with 100 points, or of a
-// stock that begins with 1.
+// TestLinearizable checks small histories that can be judged by eye. Each is of one
+// customer who begins with 100 points, or of a stock that begins with 1.
 func TestLinearizable(t *testing.T) {
 	type history = []*observation
 	// op is an operation from..to with what it told.

@@ -18,13 +18,13 @@ import (
 	"sello/internal/processtest"
 )
 
-// recordedCalls are those that change files, make names durable or tell the
-// world; strace takes those with a question mark where they exist.
+// recordedCalls are the system calls that change files, flush them, or acknowledge.
+// strace ignores those with a question mark where they do not exist.
 const recordedCalls = "openat,close,write,pwrite64,ftruncate,fsync,fdatasync,linkat,unlinkat,?rename,renameat,?renameat2,?link,?unlink," +
 	"?open,?creat,?truncate,writev,pwritev,pwritev2,fallocate,sync_file_range,msync,copy_file_range,sendfile"
 
-// A recording is what processes, one after another, did to the files in a
-// directory, and what they acknowledged.
+// A recording is what processes did to the files in a directory, one process after
+// another, and what they acknowledged.
 type recording struct {
 	disktest.Disk
 	dir  string
@@ -43,8 +43,7 @@ type powerAck struct {
 	name string
 }
 
-// newRecording begins one with the files that are in a directory, which are on
-// the disk.
+// newRecording begins a recording. The files that the directory has are on the disk.
 func newRecording(dir string, told soldList) (*recording, error) {
 	r := &recording{Disk: disktest.Disk{Base: map[string]*disktest.DiskFile{}}, dir: dir, told: told, lines: 1}
 	files, err := os.ReadDir(dir)
@@ -62,7 +61,7 @@ func newRecording(dir string, told soldList) (*recording, error) {
 	return r, nil
 }
 
-// run records a process with a load.
+// run records a process that runs a load.
 func (r *recording) run(t *testing.T, l powerLoad) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "trace")
@@ -89,7 +88,7 @@ type handle struct {
 	name string
 }
 
-// take takes up what a process did.
+// take adds what a process did.
 func (r *recording) take(calls []*processtest.Syscall, killed bool) error {
 	when := func(s *processtest.Syscall) int {
 		if s.Call == "openat" && s.End != processtest.Unending {
@@ -155,7 +154,7 @@ func (r *recording) takeCall(s *processtest.Syscall, handles map[int64]handle) e
 	return nil
 }
 
-// change takes up a call on a file of ours, or on the directory.
+// change adds a call on a recorded file, or on the directory.
 func (r *recording) change(s *processtest.Syscall, during disktest.Span, h handle) error {
 	switch s.Call {
 	case "pwrite64":
@@ -265,7 +264,7 @@ func (r *recording) name(during disktest.Span, names map[string]*disktest.DiskFi
 	}
 }
 
-// acknowledge takes up an acknowledgement if it is one.
+// acknowledge adds what a write acknowledges, if anything.
 func (r *recording) acknowledge(s *processtest.Syscall) error {
 	text, err := s.Text(1)
 	if err != nil {
@@ -282,10 +281,9 @@ func (r *recording) acknowledge(s *processtest.Syscall) error {
 	return nil
 }
 
-// settle finds out how much of the writes that a kill cut off came to be, and
-// holds what was recorded to the files that there are. A write that was under
-// way when the process was killed may be missing in the log: it is made up for,
-// unless there is more than one.
+// settle finds out how much was done of the writes that a kill cut off, and compares the
+// recording with the files. A write that was under way at the kill may be missing from
+// the log: settle adds it, unless more than one is missing.
 func (r *recording) settle(killed bool) error {
 	missing := 0
 	files, err := os.ReadDir(r.dir)
@@ -332,7 +330,7 @@ func (r *recording) settle(killed bool) error {
 	return nil
 }
 
-// difference is what makes a what b is.
+// difference returns the changes that turn a into b.
 func difference(a, b disktest.Sparse, during disktest.Span) (list []disktest.FileChange) {
 	for n := range (max(a.Size, b.Size) + 4095) / 4096 {
 		if a.Pages[n] == nil && b.Pages[n] == nil {
@@ -349,7 +347,7 @@ func difference(a, b disktest.Sparse, during disktest.Span) (list []disktest.Fil
 	return list
 }
 
-// toldAt lists the sales that were acknowledged at a line.
+// toldAt lists the sales that were acknowledged before a line.
 func (r *recording) toldAt(line int) soldList {
 	list := slices.Clone(r.told)
 	for _, a := range r.acks {
@@ -363,8 +361,8 @@ func (r *recording) toldAt(line int) soldList {
 	return list
 }
 
-// cut is a line at which the power is cut: half of them where something rare
-// happens, and half of these where a name changes.
+// cut returns a line at which the power is cut. Half of the lines are where something
+// rare happens, half of these where a name changes.
 func (r *recording) cut(rng *rand.Rand) int {
 	soon := rng.IntN(8)
 	switch n := rng.IntN(4); {
@@ -411,8 +409,8 @@ func (r *recording) image(dir string, cut int, how disktest.Tearing) (kinds []st
 	return kinds, nil
 }
 
-// A powerRun makes recordings, each on what a power cut has left of the one
-// before, or from nothing, and opens images of them.
+// A powerRun makes recordings and opens images of them. A recording begins with what a
+// power cut left of the one before, or with nothing.
 type powerRun struct {
 	*testing.T
 	rng     *rand.Rand
@@ -454,7 +452,7 @@ func (p *powerRun) record(told soldList, processes int) *recording {
 	return r
 }
 
-// open opens images of a recording, until one is not as it should be.
+// open opens images of a recording. A control ends with the first bad image.
 func (p *powerRun) open(r *recording, images int) {
 	p.Helper()
 	for i := range images {
@@ -491,8 +489,8 @@ func (p *powerRun) open(r *recording, images int) {
 	}
 }
 
-// proceed leaves in the live directory what a power cut makes of a recording,
-// and returns what is told of it.
+// proceed puts into the live directory what a power cut leaves of a recording, and
+// returns the sales that it holds.
 func (p *powerRun) proceed(r *recording) soldList {
 	p.Helper()
 	live := filepath.Join(p.dir, "live")
@@ -555,8 +553,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// recordAndOpen opens so many images, of recordings of which every fourth begins
-// with nothing.
+// recordAndOpen opens so many images. Every fourth recording begins with nothing.
 func (p *powerRun) recordAndOpen(images, each int) {
 	var told soldList
 	for n := 0; p.images < images; n++ {
@@ -573,8 +570,8 @@ func (p *powerRun) recordAndOpen(images, each int) {
 	}
 }
 
-// TestPowerControl cuts the power where something is not synced: then images
-// must be found that are not as they should be.
+// TestPowerControl cuts the power where something is not synced. Then there must be bad
+// images.
 func TestPowerControl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("records processes")

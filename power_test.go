@@ -23,17 +23,17 @@ var (
 	powerSeed   = flag.Uint64("power.seed", 0, "seed of the tests of power cuts; 0: a random one")
 )
 
-// powerRandom returns a source that the log tells how to have again.
+// powerRandom returns a random source, and logs its seed.
 func powerRandom(t *testing.T) *rand.Rand {
 	s := cmp.Or(*powerSeed, rand.Uint64())
 	t.Logf("-power.seed=%d", s)
 	return rand.New(rand.NewPCG(s, 0))
 }
 
-// What is stored until the power is cut: sales of a few customers, each of
-// whose tills goes on after the last one.
+// What is stored until the power is cut: sales of a few tills, each with one customer. A
+// till's sales are numbered.
 
-// A powerLoad is a process's part of that.
+// A powerLoad is what one process stores.
 type powerLoad struct {
 	path  string
 	seed  uint64
@@ -51,7 +51,7 @@ func (l powerLoad) options() disk.Options {
 	}
 }
 
-// environ passes the load to a process; powerLoadIn is its other end.
+// environ is the environment that passes the load to a process. powerLoadIn reads it.
 func (l powerLoad) environ() []string {
 	return append(os.Environ(), fmt.Sprintf("SELLO_POWER=%d %d %s %t %s", l.seed, l.sales, l.end, l.lazy, l.path))
 }
@@ -61,7 +61,7 @@ func powerLoadIn(environ string) (l powerLoad, err error) {
 	return l, err
 }
 
-// ranPowerLoad runs a load if this process is there for nothing else.
+// ranPowerLoad runs a load if the environment has one, and reports whether it did.
 func ranPowerLoad() bool {
 	environ := os.Getenv("SELLO_POWER")
 	if environ == "" {
@@ -80,8 +80,7 @@ func ranPowerLoad() bool {
 
 func powerEngine(s Store) *engine { return newEngine(s, time.Now, cryptoSeed) }
 
-// run makes sales and writes a line "ack TILL-NUMBER SEQ" for each, when it is
-// stored.
+// run makes sales. It writes a line "ack TILL-NUMBER SEQ" for each that is stored.
 func (l powerLoad) run(ctx context.Context, acks io.Writer) error {
 	s, err := openBolt(l.path, l.options())
 	if err != nil {
@@ -127,8 +126,8 @@ func (l powerLoad) run(ctx context.Context, acks io.Writer) error {
 	return errors.Join(errors.Join(errs...), s.Close())
 }
 
-// powerSale makes one sale, a debit with every third, and many customers with
-// every twentieth.
+// powerSale makes one sale. Every third comes with a debit, every twentieth with many
+// new customers.
 func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) error {
 	name := fmt.Sprintf("%d-%d", till, n)
 	seq, err := write(ctx, e, 1, instantOf(e.now()), func(t *txn) (uint64, error) {
@@ -202,9 +201,9 @@ func soldIn(ctx context.Context, e *engine) (soldList, error) {
 	})
 }
 
-// powerCheck opens a store that a power cut has left, audits it, and holds it to
-// what was acknowledged. thorough also closes it, has bbolt check its file and
-// goes on with it.
+// powerCheck opens a store that a power cut has left, verifies it, and compares it with
+// what was acknowledged. If thorough, it also makes a sale, opens the store again, and
+// has bbolt check the file.
 func powerCheck(ctx context.Context, path string, told soldList, thorough bool) (sold soldList, err error) {
 	for again := range 2 {
 		s, err := openBolt(path, disk.Options{NoSync: true, Dense: denseTables, MemSize: 64 << 10, MustExist: len(told) > 0})

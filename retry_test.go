@@ -52,7 +52,7 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 	}
 }
 
-// retries are of writes to a store that fails.
+// retries are writes to a store that fails, sent again.
 type retries struct {
 	*world
 	flaky   Store
@@ -160,7 +160,7 @@ func send(h http.Handler, apiKey, key, path, body string) *httptest.ResponseReco
 	return w
 }
 
-// tablesOf is all that the store holds but for use of API keys.
+// tablesOf returns all that the store holds, without the usage of API keys.
 func tablesOf(t *testing.T, s Store) (all map[string]string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx Tx) error {
@@ -175,7 +175,7 @@ func tablesOf(t *testing.T, s Store) (all map[string]string) {
 }
 
 // whatChanged reports whether an answer was kept between two states, and whether
-// anything else has changed but the totals, which count answers too.
+// anything else changed. Totals are left out, since they count answers too.
 func whatChanged(before, after map[string]string) (answer, effect bool) {
 	for k, v := range after {
 		if old, ok := before[k]; ok && old == v {
@@ -197,8 +197,7 @@ func whatChanged(before, after map[string]string) (answer, effect bool) {
 	return answer, effect
 }
 
-// A splitStore stores what is kept for retries after the rest, in a
-// transaction of its own.
+// A splitStore stores the answers that are kept for retries in a second transaction.
 type splitStore struct{ Store }
 
 func (s *splitStore) Update(ctx context.Context, fn func(Tx) error) error {

@@ -21,13 +21,13 @@ import (
 	"sello/internal/processtest"
 )
 
-// A disk that fails: every call that writes or syncs gets an error once, or for a while,
-// and what the process says is held to what it stores.
+// A disk that fails: every call that writes or syncs gets an error once, or for a while.
+// What the process answers is compared with what it stores.
 
 var diskAll = flag.Bool("disk.all", false, "let every write and sync fail with every error")
 
-// A counter is a shop's file with a customer, and what a client knows who adds points: the
-// n-th time n of them, by a request with a key of its own.
+// A counter is a shop's file with a customer, and what a client knows that adds points.
+// The n-th addition is of n points and has its own Idempotency-Key.
 type counter struct {
 	*till
 	key      string
@@ -65,7 +65,7 @@ func (c *counter) must(err error) {
 	}
 }
 
-// copy is the same, with a file of its own.
+// copy returns a counter with a copy of the file.
 func (c *counter) copy(t *testing.T) *counter {
 	t.Helper()
 	n, s := *c, *c.till
@@ -99,8 +99,8 @@ func (c *counter) send(r *http.Request) (res *http.Response, body string, err er
 	return res, string(raw), err
 }
 
-// add asks a server for the n-th addition until it is stored, as long as the server is
-// there. Whenever it is refused, reads must go on.
+// add asks a server for the n-th addition until it is stored. Whenever it is refused,
+// reads must go on. An error says that the server is gone.
 func (c *counter) add(base string, n int, patience time.Duration) (stored bool, err error) {
 	c.asked = max(c.asked, n)
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -208,7 +208,7 @@ type diskFault struct {
 
 func (f diskFault) String() string { return f.call + " " + f.errno + " " + f.when }
 
-// fatal reports whether nobody knows what is stored after it.
+// fatal reports whether the fault leaves open what is stored.
 func (f diskFault) fatal() bool {
 	return f.call == "fsync" || f.call == "fdatasync" || f.errno == "EIO" || f.errno == "EROFS"
 }
@@ -226,8 +226,7 @@ type diskRun struct {
 	log      string
 }
 
-// judge says what is wrong with what became of a server that got the fault; ""
-// if nothing is.
+// judge says what a server did wrong that got the fault, or "".
 func (f diskFault) judge(run diskRun) string {
 	failures := strings.Count(run.log, `"msg":"store failed"`)
 	said := strings.HasPrefix(run.log, "sello: ") || strings.Contains(run.log, "\nsello: ")
@@ -547,8 +546,8 @@ func TestDiskLimit(t *testing.T) {
 	c.settled()
 }
 
-// TestDiskControl: an addition that is not there though it was answered, and one
-// that is there twice, are noticed.
+// TestDiskControl: settle finds an addition that was answered and is not there, and one
+// that is there twice.
 func TestDiskControl(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -578,8 +577,8 @@ func TestDiskControl(t *testing.T) {
 	c.settled()
 }
 
-// TestDiskBackupName: where a backup is in place and only its name may be lost, the
-// command says so.
+// TestDiskBackupName: if a backup is in place and only its name may be lost, the command
+// says so.
 func TestDiskBackupName(t *testing.T) {
 	t.Parallel()
 	processtest.NeedStrace(t)

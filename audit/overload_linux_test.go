@@ -24,7 +24,7 @@ import (
 
 var longOverload = flag.Bool("overload", false, "run TestOverloadLong, which takes minutes and wants the machine for itself")
 
-// What the long form holds the binary to.
+// What the long form expects of the binary.
 const (
 	normalClients   = 64
 	overloadFactor  = 10
@@ -125,12 +125,12 @@ func (s *overloaded) sale(items int) string {
 	return s.post("/transactions", fmt.Sprintf(`{"customerId":%q,"totalAmount":1500,"items":[%s]}`, s.customer, strings.Repeat(item+",", items-1)+item))
 }
 
-// padded is a body that is large and says little.
+// padded is a request with a large body that says little.
 func (s *overloaded) padded(size int) string {
 	return s.post("/points/customers/"+s.customer+"/add", fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", size)))
 }
 
-// members is a body that takes as long to be taken apart as one can.
+// members is a request with a body that takes as long to parse as any.
 func (s *overloaded) members() string {
 	var b strings.Builder
 	b.WriteString(`{"amount":1`)
@@ -349,7 +349,7 @@ func (s *overloaded) compare() float64 {
 	return float64(beside.percentile(99)) / float64(alone.percentile(99))
 }
 
-// good is what clients get that ask now and then.
+// good measures clients that ask now and then.
 func (s *overloaded) good() *latencies {
 	l := new(latencies)
 	done := make(chan struct{})
