@@ -1,15 +1,9 @@
 package main
 
 import (
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
 // contractErrors is the table of errors of the contract, §2, as it stands
@@ -91,49 +85,4 @@ func TestErrorTable(t *testing.T) {
 			t.Errorf("%s is not in the contract", code)
 		}
 	}
-}
-
-// TestTwins sends a request many times at once: it is applied once, and all
-// get the same answer.
-func TestTwins(t *testing.T) {
-	w := newWorld(t, newMemStore())
-	w.play(filepath.Join("testdata", "world", "world.txt"), false)
-	clock := w.clock
-	a := newAPI(newEngine(w.store, func() time.Time { return clock }, cryptoSeed), nil, slog.New(slog.DiscardHandler))
-	for _, test := range []struct {
-		reason, target, header, body string
-		again                        int // status of a replay
-	}{
-		{"the same Idempotency-Key", "/api/v1/points/customers/$maria/add", "k-1", `{"amount": 10}`, http.StatusCreated},
-		{"the same externalId", "/api/v1/transactions", "", `{"customerId": "$maria", "totalAmount": 100, "externalId": "P"}`, http.StatusOK},
-	} {
-		answers := make([]*httptest.ResponseRecorder, 50)
-		var wg sync.WaitGroup
-		for i := range answers {
-			answers[i] = httptest.NewRecorder()
-			r := httptest.NewRequest("POST", w.expand(test.target), strings.NewReader(w.expand(test.body)))
-			r.Header.Set("X-API-Key", w.expand("$key.luna"))
-			r.Header.Set("Content-Type", "application/json")
-			if test.header != "" {
-				r.Header.Set("Idempotency-Key", test.header)
-			}
-			wg.Go(func() { a.ServeHTTP(answers[i], r) })
-		}
-		wg.Wait()
-		first := 0
-		for _, answer := range answers {
-			want := test.again
-			if answer.Header().Get("Idempotency-Replayed") == "" {
-				first++
-				want = http.StatusCreated
-			}
-			if answer.Code != want || answer.Body.String() != answers[0].Body.String() {
-				t.Errorf("%s: %d %s", test.reason, answer.Code, answer.Body)
-			}
-		}
-		if first != 1 {
-			t.Errorf("%s: applied %d times", test.reason, first)
-		}
-	}
-	w.verify()
 }

@@ -1,240 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-// everything is a document in which each field is used once or more.
-const everything = `{
-"organization":{"slug":"cafe-luna","name":"Café Luna","plan":{"name":"Pro","apiAccess":true},
-	"profile":{"country":"MX","industry":"Cafetería","logoUrl":"https://luna.example/logo.png","primaryColor":"#5B3A29"},
-	"settings":{"timezone":"America/Mexico_City","currency":"MXN","language":"es"}},
-"programs":[
-	{"key":"club","name":"Club Luna","default":true,"currency":"Lunas","pointsDecimals":1,"rounding":"Floor","expiry":{"months":12,"endOf":"Month"},
-		"returns":"Reverse","negativeBalance":"Clamp","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":6},
-		"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":1000,"multiplier":1.25}],
-		"rules":[
-			{"key":"base","name":"Base","per":{"amount":10,"points":1},"minAmount":5,"skus":["A*"],"tiers":["Plata"],"segments":["vip"],"days":["Monday"],
-				"hours":{"from":"08:00","to":"10:30"},"from":"2026-01-01","until":"2026-12-31","firstPurchase":true,"maxPerCustomerPerDay":3},
-			{"key":"doble","name":"Doble","multiplier":2},
-			{"key":"grano","name":"Grano","perItem":5,"pendingDays":7,"expiresInDays":90},
-			{"key":"hola","name":"Hola","on":"Signup","points":50}]},
-	{"key":"otro","name":"Otro","expiry":{"days":30}}],
-"rewards":[{"key":"taza","program":"club","name":"Taza","description":"Una taza","imageUrl":"https://luna.example/taza.png","status":"Active",
-	"pointsCost":80,"stock":10,"limitPerCustomer":2,"tiers":["Plata"],"segments":["vip"],"validFrom":"2026-02-01","validTo":"2026-11-30"}],
-"segments":[{"key":"vip","name":"VIP","description":"Gasto alto","priority":10,"isActive":true,"rule":{"all":[
-	{"any":[{"field":"totalSpent","op":">=","value":5000},{"not":{"field":"tier","op":"=","value":"Bronce"}}]},{"field":"email","op":"=","value":true}]}}]}`
-
-// TestReadDocument shows every fault of a document with the path it is told
-// by. Each row replaces a part of the document that uses everything.
-func TestReadDocument(t *testing.T) {
-	long := strings.Repeat("x", 101)
-	for _, test := range []struct {
-		reason   string
-		old, new string
-		paths    string // of the problems, in order
-	}{
-		{"as it is", `"slug"`, `"slug"`, ""},
-
-		// Form.
-		{"not JSON", `{
-"organization"`, `{organization`, "línea 1, columna 2"},
-		{"a key twice", `"name":"Café Luna"`, `"name":"a","name":"b"`, "línea 2, columna 47"},
-		{"a field that is none", `"slug"`, `"x":1,"slug"`, "organization.x"},
-		{"a field in another letter case", `"slug"`, `"Slug"`, "organization.Slug"},
-		{"a field of a list that is none", `"key":"doble"`, `"x":1,"key":"doble"`, "programs[0].rules[1].x"},
-		{"a field of an embedded thing that is none", `"months":12`, `"years":1`, "programs[0].expiry.years"},
-		{"an id, which documents do not have", `"key":"taza"`, `"id":"x","key":"taza"`, "rewards[0].id"},
-		{"a number for a text", `"name":"Café Luna"`, `"name":5`, "organization.name"},
-		{"a text for a number", `"amount":10`, `"amount":"10"`, "programs[0].rules[0].per.amount"},
-		{"five decimals", `"amount":10`, `"amount":10.00001`, "programs[0].rules[0].per.amount"},
-		{"a number beyond all", `"threshold":1000`, `"threshold":1e12`, "programs[0].tiers[1].threshold"},
-		{"a fraction for a whole number", `"stock":10`, `"stock":1.5`, "rewards[0].stock"},
-		{"a text for a flag", `"default":true`, `"default":"true"`, "programs[0].default"},
-		{"an object for a list", `"skus":["A*"]`, `"skus":{}`, "programs[0].rules[0].skus"},
-		{"a list for an object", `"expiry":{"days":30}`, `"expiry":[]`, "programs[1].expiry"},
-		{"several", `"name":"Doble"`, `"name":1,"a":2,"b":3`, "programs[0].rules[1].a programs[0].rules[1].b programs[0].rules[1].name"},
-
-		// Organization.
-		{"no slug", `"slug":"cafe-luna"`, `"slug":""`, "organization.slug"},
-		{"a slug in upper case", `cafe-luna`, `Cafe-luna`, "organization.slug"},
-		{"a slug that ends with a hyphen", `cafe-luna`, `cafe-`, "organization.slug"},
-		{"a slug too long", `cafe-luna`, strings.Repeat("x", 51), "organization.slug"},
-		{"no name", `"name":"Café Luna"`, `"name":""`, "organization.name"},
-		{"a name too long", `"name":"Café Luna"`, `"name":"` + long + `"`, "organization.name"},
-		{"a name with spaces around", `"name":"Café Luna"`, `"name":" Café Luna"`, "organization.name"},
-		{"a name with a bell in it", `"name":"Café Luna"`, `"name":"Café\u0007Luna"`, "organization.name"},
-		{"a name with a vertical tab after it", `"name":"Taza"`, `"name":"Taza\u000b"`, "rewards[0].name"},
-		{"no plan", `"plan":{"name":"Pro","apiAccess":true},`, ``, "organization.plan.name"},
-		{"a country that is none", `"MX"`, `"México"`, "organization.profile.country"},
-		{"a logo that is no URL", `https://luna.example/logo.png`, `javascript:alert(1)`, "organization.profile.logoUrl"},
-		{"a colour that is none", `#5B3A29`, `brown`, "organization.profile.primaryColor"},
-		{"a time zone that is none", `America/Mexico_City`, `America/Luna`, "organization.settings.timezone"},
-		{"the machine's time zone", `America/Mexico_City`, `Local`, "organization.settings.timezone"},
-		{"no time zone", `America/Mexico_City`, ``, "organization.settings.timezone"},
-		{"a time zone that leads elsewhere", `America/Mexico_City`, `../America/Mexico_City`, "organization.settings.timezone"},
-		{"a currency that is none", `"MXN"`, `"peso"`, "organization.settings.currency"},
-		{"a language that is none", `"language":"es"`, `"language":"Spanish"`, "organization.settings.language"},
-
-		// Programs.
-		{"a key that is none", `"key":"otro"`, `"key":"Otro"`, "programs[1].key"},
-		{"a key twice", `"key":"otro"`, `"key":"club"`, "programs[1].key"},
-		{"no name", `"name":"Club Luna"`, `"name":""`, "programs[0].name"},
-		{"a currency too long", `"Lunas"`, `"` + long + `"`, "programs[0].currency"},
-		{"none by default", `"default":true`, `"default":false`, "programs"},
-		{"two by default", `"key":"otro"`, `"default":true,"key":"otro"`, "programs"},
-		{"five decimals of points", `"pointsDecimals":1`, `"pointsDecimals":5`, "programs[0].pointsDecimals"},
-		{"less than none", `"pointsDecimals":1`, `"pointsDecimals":-1`, "programs[0].pointsDecimals"},
-		{"another rounding", `"Floor"`, `"floor"`, "programs[0].rounding"},
-		{"another return policy", `"Reverse"`, `"Refund"`, "programs[0].returns"},
-		{"another negative balance", `"Clamp"`, `"Allow"`, "programs[0].negativeBalance"},
-		{"an expiry of nothing", `{"days":30}`, `{}`, "programs[1].expiry"},
-		{"an expiry of days and months", `{"days":30}`, `{"days":30,"months":1}`, "programs[1].expiry"},
-		{"an expiry of less than nothing", `{"days":30}`, `{"days":-30}`, "programs[1].expiry"},
-		{"an expiry of more than a century", `{"days":30}`, `{"months":1201}`, "programs[1].expiry"},
-		{"an expiry at the end of the year", `"endOf":"Month"`, `"endOf":"Year"`, "programs[0].expiry.endOf"},
-		{"another metric", `"PointsEarned"`, `"Points"`, "programs[0].tierBasis.metric"},
-		{"another window", `"Rolling"`, `"Yearly"`, "programs[0].tierBasis.window programs[0].tierBasis.months"},
-		{"a rolling window of no months", `"Rolling","months":6`, `"Rolling"`, "programs[0].tierBasis.months"},
-		{"a lifetime of months", `"Rolling"`, `"Lifetime"`, "programs[0].tierBasis.months"},
-		{"a tier that goes by another name", `"name":"Plata"`, `"name":"Oro"`, "programs[0].rules[0].tiers[0] rewards[0].tiers[0]"},
-		{"a tier without a name", `"name":"Plata"`, `"name":""`, "programs[0].tiers[1].name"},
-		{"two tiers of a name", `"name":"Bronce"`, `"name":"Plata"`, "programs[0].tiers[1].name"},
-		{"a lowest tier above 0", `"threshold":0`, `"threshold":1`, "programs[0].tiers[0].threshold"},
-		{"tiers out of order", `"threshold":1000`, `"threshold":0`, "programs[0].tiers[1].threshold"},
-		{"a tier that gives less", `"multiplier":1.25`, `"multiplier":0.9999`, "programs[0].tiers[1].multiplier"},
-
-		// Rules.
-		{"a key that is none", `"key":"doble"`, `"key":""`, "programs[0].rules[1].key"},
-		{"a key twice", `"key":"doble"`, `"key":"base"`, "programs[0].rules[1].key"},
-		{"no name", `"name":"Doble"`, `"name":""`, "programs[0].rules[1].name"},
-		{"another occasion", `"on":"Signup"`, `"on":"Birthday"`, "programs[0].rules[3].on"},
-		{"no effect", `,"multiplier":2`, ``, "programs[0].rules[1]"},
-		{"two effects", `"multiplier":2`, `"multiplier":2,"points":1`, "programs[0].rules[1]"},
-		{"per no amount", `"amount":10`, `"amount":0`, "programs[0].rules[0].per.amount"},
-		{"per an amount no points", `"points":1}`, `"points":-1}`, "programs[0].rules[0].per.points"},
-		{"no points per item", `"perItem":5`, `"perItem":0`, "programs[0].rules[2].perItem"},
-		{"less than no points", `"points":50`, `"points":-50`, "programs[0].rules[3].points"},
-		{"a multiplier that gives less", `"multiplier":2`, `"multiplier":0.5`, "programs[0].rules[1].multiplier"},
-		{"signing up with a multiplier", `"on":"Signup","points":50`, `"on":"Signup","multiplier":2`, "programs[0].rules[3]"},
-		{"signing up on a day", `"on":"Signup"`, `"on":"Signup","days":["Monday"]`, "programs[0].rules[3]"},
-		{"signing up for points that there are not", `"points":50`, `"points":50.05`, "programs[0].rules[3].points"},
-		{"no least amount", `"minAmount":5`, `"minAmount":0`, "programs[0].rules[0].minAmount"},
-		{"an empty sku", `"A*"`, `"A*",""`, "programs[0].rules[0].skus[1]"},
-		{"a sku too long", `"A*"`, `"` + long + `"`, "programs[0].rules[0].skus[0]"},
-		{"a tier that is none", `"tiers":["Plata"],"segments":["vip"],"days"`, `"tiers":["Oro"],"segments":["vip"],"days"`, "programs[0].rules[0].tiers[0]"},
-		{"a segment that is none", `"segments":["vip"],"days"`, `"segments":["vip","x"],"days"`, "programs[0].rules[0].segments[1]"},
-		{"a day that is none", `"Monday"`, `"Lunes"`, "programs[0].rules[0].days[0]"},
-		{"an hour that is none", `"08:00"`, `"8:00"`, "programs[0].rules[0].hours.from"},
-		{"an hour of another day", `"10:30"`, `"24:00"`, "programs[0].rules[0].hours.to"},
-		{"no hours at all", `"10:30"`, `"08:00"`, "programs[0].rules[0].hours.to"},
-		{"a date that is none", `"2026-01-01"`, `"01/01/2026"`, "programs[0].rules[0].from"},
-		{"a last date that is none", `"2026-12-31"`, `"2026-12-32"`, "programs[0].rules[0].until"},
-		{"dates the wrong way round", `"2026-12-31"`, `"2025-12-31"`, "programs[0].rules[0].until"},
-		{"less than no uses", `"maxPerCustomerPerDay":3`, `"maxPerCustomerPerDay":-3`, "programs[0].rules[0].maxPerCustomerPerDay"},
-		{"days of the past", `"pendingDays":7`, `"pendingDays":-7`, "programs[0].rules[2].pendingDays"},
-		{"days without end", `"pendingDays":7,"expiresInDays":90`, `"pendingDays":36526`, "programs[0].rules[2].pendingDays programs[0].rules[2].pendingDays"},
-		{"expiry in the past", `"expiresInDays":90`, `"expiresInDays":-1`, "programs[0].rules[2].expiresInDays programs[0].rules[2].expiresInDays"},
-		{"points that expire when they come", `"expiresInDays":90`, `"expiresInDays":7`, "programs[0].rules[2].expiresInDays"},
-		{"points that the program lets expire before they come", `"pendingDays":7,"expiresInDays":90`, `"pendingDays":400`, "programs[0].rules[2].pendingDays"},
-
-		// Rewards.
-		{"a key that is none", `"key":"taza"`, `"key":"taza!"`, "rewards[0].key"},
-		{"no name", `"name":"Taza"`, `"name":""`, "rewards[0].name"},
-		{"a program that is none", `"program":"club"`, `"program":"x"`, "rewards[0].program"},
-		{"an image that is no URL", `https://luna.example/taza.png`, `ftp://luna.example/taza.png`, "rewards[0].imageUrl"},
-		{"another status", `"status":"Active"`, `"status":"Draft"`, "rewards[0].status"},
-		{"a gift", `"pointsCost":80`, `"pointsCost":0`, "rewards[0].pointsCost"},
-		{"less than none", `"stock":10`, `"stock":-1`, "rewards[0].stock"},
-		{"nothing for anybody", `"limitPerCustomer":2`, `"limitPerCustomer":0`, "rewards[0].limitPerCustomer"},
-		{"a tier of another program", `"tiers":["Plata"],"segments":["vip"],"validFrom"`, `"tiers":["Oro"],"segments":["vip"],"validFrom"`, "rewards[0].tiers[0]"},
-		{"a segment that is none", `"segments":["vip"],"validFrom"`, `"segments":["x"],"validFrom"`, "rewards[0].segments[0]"},
-		{"a date that is none", `"2026-02-01"`, `"soon"`, "rewards[0].validFrom"},
-		{"a last date that is none", `"2026-11-30"`, `"2026-11-31"`, "rewards[0].validTo"},
-		{"dates the wrong way round", `"2026-11-30"`, `"2026-01-31"`, "rewards[0].validTo"},
-
-		// Segments.
-		{"a key that is none", `"segments":[{"key":"vip"`, `"segments":[{"key":"-vip"`, "segments[0].key"},
-		{"a segment that has another key", `"segments":[{"key":"vip"`, `"segments":[{"key":"vap"`, "programs[0].rules[0].segments[0] rewards[0].segments[0]"},
-		{"no name", `"name":"VIP"`, `"name":""`, "segments[0].name"},
-		{"no rule", `"not":{"field":"tier","op":"=","value":"Bronce"}`, ``, "segments[0].rule.all[0].any[1]"},
-		{"two rules in one", `"field":"email"`, `"any":[{"field":"phone","op":"=","value":true}],"field":"email"`, "segments[0].rule.all[1]"},
-		{"all of nothing", `"rule":{"all":[`, `"rule":{"not":{"all":[]},"all":[`, "segments[0].rule segments[0].rule.not.all"},
-		{"any of nothing", `"any":[{"field":"totalSpent","op":">=","value":5000},{"not":{"field":"tier","op":"=","value":"Bronce"}}]`, `"any":[]`, "segments[0].rule.all[0].any"},
-		{"a field that is none", `"totalSpent"`, `"spent"`, "segments[0].rule.all[0].any[0].field"},
-		{"an operator that is none", `">="`, `"=>"`, "segments[0].rule.all[0].any[0].op"},
-		{"an operator that texts do not have", `"tier","op":"="`, `"tier","op":">"`, "segments[0].rule.all[0].any[1].not.op"},
-		{"a text for a number", `"value":5000`, `"value":"5000"`, "segments[0].rule.all[0].any[0].value"},
-		{"a number for a text", `"value":"Bronce"`, `"value":1`, "segments[0].rule.all[0].any[1].not.value"},
-		{"a number for a flag", `"op":"=","value":true`, `"op":"=","value":1`, "segments[0].rule.all[1].value"},
-		{"no value", `"op":"=","value":true`, `"op":"="`, "segments[0].rule.all[1].value"},
-		{"an operator without a field", `"field":"email","op":"="`, `"op":"="`, "segments[0].rule.all[1] segments[0].rule.all[1]"},
-		{"too deep", `{"field":"email","op":"=","value":true}`,
-			strings.Repeat(`{"not":`, 11) + `{"field":"email","op":"=","value":true}` + strings.Repeat("}", 11),
-			"segments[0].rule.all[1]" + strings.Repeat(".not", 10)},
-	} {
-		t.Run(test.reason, func(t *testing.T) {
-			if !strings.Contains(everything, test.old) {
-				t.Fatalf("%s is not in the document", test.old)
-			}
-			raw := []byte(strings.Replace(everything, test.old, test.new, 1))
-			s := newEmptyShop(t, "2026-03-02T10:00:00Z")
-			before := s.entries()
-			_, err := s.admin().apply(t.Context(), applyRequest{Document: raw})
-			var paths []string
-			if err != nil {
-				_, problems, ok := strings.Cut(err.Error(), "el documento no es válido:")
-				if !ok {
-					t.Fatal(err)
-				}
-				for line := range strings.SplitSeq(strings.TrimSpace(problems), "\n") {
-					path, _, _ := strings.Cut(strings.TrimSpace(line), ": ")
-					paths = append(paths, path)
-				}
-			}
-			if got := strings.Join(paths, " "); got != test.paths {
-				t.Errorf("got %q, want %q\n%v", got, test.paths, err)
-			}
-			if err != nil {
-				same(t, "what is in the store after a fault", s.entries(), before)
-			}
-		})
-	}
-}
-
-// TestDocumentWords: what is said of a fault fits what is wrong.
-func TestDocumentWords(t *testing.T) {
-	for _, test := range []struct {
-		old, new string
-		want     string
-	}{
-		{`"slug":"cafe-luna",`, ``, "organization.slug: falta"},
-		{`"slug":"cafe-luna"`, `"slug":""`, "organization.slug: falta"},
-		{`cafe-luna`, `Luna`, "organization.slug: debe tener de 1 a 50 letras minúsculas, cifras y guiones"},
-		{`"Rolling","months":6`, `"Rolling"`, "programs[0].tierBasis.months: debe estar entre 1 y 1200"},
-		{`"months":6`, `"months":1201`, "programs[0].tierBasis.months: debe estar entre 1 y 1200"},
-		{`"Rolling"`, `"Lifetime"`, "programs[0].tierBasis.months: solo va con window: Rolling"},
-		{`"threshold":1000`, `"threshold":0`, "programs[0].tiers[1].threshold: debe ser mayor al del nivel anterior"},
-		{`"pendingDays":7,"expiresInDays":90`, `"pendingDays":400`, "programs[0].rules[2].pendingDays: debe ser menor a los 365 días en que los puntos del programa pueden vencer"},
-		{`"expiresInDays":90`, `"expiresInDays":7`, "programs[0].rules[2].expiresInDays: debe ser mayor a pendingDays"},
-		{`"value":5000`, `"value":"5000"`, "segments[0].rule.all[0].any[0].value: debe ser un número con 4 decimales como máximo"},
-		{`"value":5000`, `"value":0.00001`, "segments[0].rule.all[0].any[0].value: debe ser un número con 4 decimales como máximo"},
-		{`"value":"Bronce"`, `"value":1`, "segments[0].rule.all[0].any[1].not.value: debe ser un texto"},
-		{`"value":true`, `"value":1`, "segments[0].rule.all[1].value: debe ser true o false"},
-		{`"op":"=","value":true`, `"op":"="`, "segments[0].rule.all[1].value: debe ser true o false"},
-	} {
-		_, problems := readDocument([]byte(strings.Replace(everything, test.old, test.new, 1)))
-		if len(problems) != 1 || problems[0] != test.want {
-			t.Errorf("%s: %q, want %q", test.new, problems, test.want)
-		}
-	}
-}
 
 // TestApplyAgain shows that applying, exporting and applying what was exported
 // changes nothing, and that a dry run tells what would change.
@@ -282,57 +54,67 @@ func (s *shop) exportedDocument() []byte {
 	return raw
 }
 
+// identities are those of the organization and of what it has.
+func (s *shop) identities() map[string]id {
+	s.Helper()
+	cfg := s.config()
+	all := map[string]id{"organization": cfg.ID}
+	for _, p := range cfg.Programs {
+		all["program "+p.Key] = p.ID
+	}
+	for _, r := range cfg.Rewards {
+		all["reward "+r.Key] = r.ID
+	}
+	for _, g := range cfg.Segments {
+		all["segment "+g.Key] = g.ID
+	}
+	return all
+}
+
+// edited applies the document everything a day later, with texts replaced, and tells
+// the changes.
+func (s *shop) edited(pairs ...string) (told []string) {
+	s.Helper()
+	s.pass(oneDay)
+	for _, c := range s.apply([]byte(strings.NewReplacer(pairs...).Replace(everything))).Changes {
+		told = append(told, fmt.Sprintf("%s: %v → %v", c.Path, c.From, c.To))
+	}
+	return told
+}
+
 // TestApplyChanges shows what is told of a change, and that things keep their
 // identity by their key.
 func TestApplyChanges(t *testing.T) {
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply([]byte(everything))
-	ids := func() map[string]id {
-		return ask(s, func(t *txn) (map[string]id, error) {
-			all := map[string]id{"organization": t.cfg.ID}
-			for _, p := range t.cfg.Programs {
-				all["program "+p.Key] = p.ID
-			}
-			for _, r := range t.cfg.Rewards {
-				all["reward "+r.Key] = r.ID
-			}
-			for _, g := range t.cfg.Segments {
-				all["segment "+g.Key] = g.ID
-			}
-			return all, nil
-		})
-	}
-	before := ids()
-	edit := func(pairs ...string) []string {
-		t.Helper()
-		s.pass(oneDay)
-		var told []string
-		for _, c := range s.apply([]byte(strings.NewReplacer(pairs...).Replace(everything))).Changes {
-			told = append(told, fmt.Sprintf("%s: %v → %v", c.Path, c.From, c.To))
-		}
-		return told
-	}
-
-	same(t, "values that changed", edit(`"name":"Club Luna"`, `"name":"Club Sol"`, `"amount":10`, `"amount":12.5`, `"stock":10`, `"stock":null`), []string{
+	before := s.identities()
+	same(t, "values that changed", s.edited(`"name":"Club Luna"`, `"name":"Club Sol"`, `"amount":10`, `"amount":12.5`, `"stock":10`, `"stock":null`), []string{
 		"programs[club].name: Club Luna → Club Sol",
 		"programs[club].rules[base].per.amount: 10 → 12.5",
 		"rewards[taza].stock: 10 → <nil>",
 	})
-	same(t, "identities after values changed", ids(), before)
-	same(t, "what was taken back", edit(), []string{
+	same(t, "identities after values changed", s.identities(), before)
+	same(t, "what was taken back", s.edited(), []string{
 		"programs[club].name: Club Sol → Club Luna",
 		"programs[club].rules[base].per.amount: 12.5 → 10",
 		"rewards[taza].stock: <nil> → 10",
 	})
-	same(t, "a rule that was taken out", edit(`{"key":"doble","name":"Doble","multiplier":2},`, ""), []string{
+	same(t, "a rule that was taken out", s.edited(`{"key":"doble","name":"Doble","multiplier":2},`, ""), []string{
 		"programs[club].rules[doble].key: doble → <nil>",
 		"programs[club].rules[doble].multiplier: 2 → <nil>",
 		"programs[club].rules[doble].name: Doble → <nil>",
 		"programs[club].rules[doble].on: Purchase → <nil>",
 	})
-	edit()
+	s.edited()
+	same(t, "identities after a rule was taken out and put back", s.identities(), before)
+	s.verified()
+}
 
-	// Lists that are left out stay; lists that are there are whole.
+// TestApplyLists: a list that is left out stays as it was; one that is there is whole.
+func TestApplyLists(t *testing.T) {
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.apply([]byte(everything))
+	before := s.identities()
 	var parts map[string]json.RawMessage
 	s.ok(json.Unmarshal([]byte(everything), &parts))
 	alone, err := json.Marshal(map[string]json.RawMessage{"organization": parts["organization"]})
@@ -344,23 +126,11 @@ func TestApplyChanges(t *testing.T) {
 	without, err := json.Marshal(parts)
 	s.ok(err)
 	s.apply(without)
-	if _, ok := ids()["reward taza"]; ok {
+	if _, ok := s.identities()["reward taza"]; ok {
 		t.Error("an empty list of rewards leaves one")
 	}
 	s.apply([]byte(everything))
-	same(t, "identities after a reward was taken out and put back", ids(), before)
-
-	// A reward tells when it was changed, and only then.
-	times := func() string {
-		return ask(s, func(t *txn) (string, error) {
-			r := t.cfg.Rewards[0]
-			return fmt.Sprint(r.CreatedAt < r.UpdatedAt, " ", r.UpdatedAt == s.clock), nil
-		})
-	}
-	edit(`"name":"Taza"`, `"name":"Tazón"`)
-	same(t, "created before it was updated, updated now", times(), "true true")
-	edit(`"name":"Taza"`, `"name":"Tazón"`, `"name":"Grano"`, `"name":"Granos"`)
-	same(t, "created before it was updated, updated now: another thing changed", times(), "true false")
+	same(t, "identities after a reward was taken out and put back", s.identities(), before)
 
 	// What cannot be changed.
 	parts["programs"] = json.RawMessage(`[{"key":"otro","name":"Otro","expiry":{"days":30}}]`)
@@ -369,6 +139,31 @@ func TestApplyChanges(t *testing.T) {
 	if _, err := s.admin().apply(t.Context(), applyRequest{Document: removed}); err == nil || !strings.Contains(err.Error(), `programs: falta "club"`) {
 		t.Errorf("a program was taken out: %v", err)
 	}
+	s.verified()
+}
+
+// TestApplyTimes: a reward tells when it was changed, and only then.
+func TestApplyTimes(t *testing.T) {
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.apply([]byte(everything))
+	times := func() string {
+		return ask(s, func(t *txn) (string, error) {
+			r := t.cfg.Rewards[0]
+			return fmt.Sprint(r.CreatedAt < r.UpdatedAt, " ", r.UpdatedAt == s.clock), nil
+		})
+	}
+	s.edited(`"name":"Taza"`, `"name":"Tazón"`)
+	same(t, "created before it was updated, updated now", times(), "true true")
+	s.edited(`"name":"Taza"`, `"name":"Tazón"`, `"name":"Grano"`, `"name":"Granos"`)
+	same(t, "created before it was updated, updated now: another thing changed", times(), "true false")
+	s.verified()
+}
+
+// TestApplyZone: the time zone stays once there are customers, since their days are
+// counted in it.
+func TestApplyZone(t *testing.T) {
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.apply([]byte(everything))
 	moved := strings.Replace(everything, "America/Mexico_City", "America/Bogota", 1)
 	s.apply([]byte(moved))
 	s.apply([]byte(everything))
@@ -397,60 +192,6 @@ func TestApplyKeepsCustomers(t *testing.T) {
 	s.wantTier(ana, "Bronce", "the threshold is higher now")
 }
 
-// FuzzDocument applies whatever comes, over the document that uses everything
-// or on an empty store. Nothing may panic, and what is accepted must come out
-// again as it is.
-func FuzzDocument(f *testing.F) {
-	f.Add([]byte(everything))
-	f.Add(demoDocument)
-	f.Add(setup{}.document())
-	f.Add([]byte(`{"organization":null,"programs":[null],"rewards":[{}],"segments":[{"rule":{"all":[{}]}}]}`))
-	f.Add([]byte(strings.Replace(everything, "1000", "1e3", 1)))
-	f.Add([]byte(strings.Replace(everything, `"value":5000`, `"value":{"a":[1e999]}`, 1)))
-	f.Add(bytes.ReplaceAll([]byte(everything), []byte("cafe-luna"), []byte("x")))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		readDocument(raw)
-		for _, before := range [][]byte{nil, []byte(everything)} {
-			tx := newOverlay(memTx{})
-			if before != nil {
-				if _, err := applyDocument(tx, before, newMint(1, seed{}), false); err != nil {
-					t.Fatal(err)
-				}
-			}
-			done, err := applyDocument(tx, raw, newMint(2, seed{1}), false)
-			if err != nil {
-				continue
-			}
-			number, err := organizationNumber(tx, done.Organization)
-			if err != nil || number == 0 {
-				t.Fatalf("organization %q was applied and is number %d (%v)", done.Organization, number, err)
-			}
-			cfg, err := new(engine).config(unsettled, tx, number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			exported, err := json.Marshal(cfg.document())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, again := range [][]byte{raw, exported} {
-				switch done, err := applyDocument(tx, again, newMint(3, seed{2}), false); {
-				case err != nil:
-					t.Fatalf("%s is refused: %v", again, err)
-				case len(done.Changes) > 0:
-					t.Fatalf("%s changes %v", again, done.Changes)
-				}
-			}
-			if report, err := verify(tx, 4, nil); err != nil || len(report.Problems) > 0 {
-				t.Fatalf("verify: %v %v", report, err)
-			}
-			if !slices.ContainsFunc(cfg.Programs, func(p *program) bool { return p.Default }) {
-				t.Fatal("no program is the default")
-			}
-		}
-	})
-}
-
 // TestApplyLarge applies a document with more members than a request may have.
 func TestApplyLarge(t *testing.T) {
 	skus := make([]string, maxMembers)
@@ -460,5 +201,83 @@ func TestApplyLarge(t *testing.T) {
 	s := newShop(t, setup{program: `"rules":[{"key":"many","name":"Many","perItem":1,"skus":[` + strings.Join(skus, ",") + `]}]`})
 	if got := len(ask(s, func(t *txn) ([]string, error) { return t.cfg.Programs[0].Rules[0].SKUs, nil })); got != len(skus) {
 		t.Errorf("%d skus", got)
+	}
+}
+
+// TestApplyOrder shows that another order of the same things is a change, and
+// that a document that has been applied is none.
+func TestApplyOrder(t *testing.T) {
+	with := func(rules, rewards, segments string) []byte {
+		rule, reward, segment := map[string]string{}, map[string]string{}, map[string]string{}
+		for _, k := range []string{"a", "b", "c"} {
+			rule[k] = fmt.Sprintf(`{"key":%q,"name":"R","points":1}`, k)
+			reward[k] = fmt.Sprintf(`{"key":%q,"name":"P","program":"club","pointsCost":1}`, k)
+			segment[k] = fmt.Sprintf(`{"key":%q,"name":"S","rule":{"field":"balance","op":">","value": 1.0}}`, k)
+		}
+		list := func(of map[string]string, keys string) string {
+			var parts []string
+			for _, k := range strings.Fields(keys) {
+				parts = append(parts, of[k])
+			}
+			return "[" + strings.Join(parts, ",") + "]"
+		}
+		return setup{program: `"rules":` + list(rule, rules), also: `"rewards":` + list(reward, rewards) + `,"segments":` + list(segment, segments)}.document()
+	}
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.apply(with("a b", "a b", "a b"))
+	for _, test := range []struct {
+		rules, rewards, segments string
+		want                     string
+	}{
+		{"a b", "a b", "a b", "[]"},
+		{"b a", "a b", "a b", "[{programs[club].rules.order a, b b, a}]"},
+		{"b a", "a b", "a b", "[]"},
+		{"b a", "b a", "b a", "[{rewards.order a, b b, a} {segments.order a, b b, a}]"},
+		{"b a", "b a", "b a", "[]"},
+	} {
+		done := s.apply(with(test.rules, test.rewards, test.segments))
+		if got := fmt.Sprint(done.Changes); got != test.want {
+			t.Errorf("%+v: changes are %s", test, got)
+		}
+		var got []string
+		for _, r := range s.config().Programs[0].Rules {
+			got = append(got, r.Key)
+		}
+		if strings.Join(got, " ") != test.rules {
+			t.Errorf("rules are in the order %s, want %s", got, test.rules)
+		}
+	}
+	for _, c := range s.apply(with("b c a", "b a", "b a")).Changes {
+		if strings.Contains(c.Path, "order") {
+			t.Errorf("a rule between two is told as %v", c)
+		}
+	}
+}
+
+func (s *shop) config() *config {
+	return ask(s, func(t *txn) (*config, error) { return t.cfg, nil })
+}
+
+// TestApplyPutBack shows that a reward and a segment that are taken out and
+// put back are the same ones.
+func TestApplyPutBack(t *testing.T) {
+	const (
+		rewards  = `"rewards":[{"key":"cafe","name":"Café","program":"club","pointsCost":1,"stock":1}]`
+		segments = `"segments":[{"key":"rich","name":"Ricos","rule":{"field":"balance","op":">","value":1}}]`
+	)
+	s := newShop(t, setup{also: rewards + "," + segments})
+	before := s.config()
+	s.apply(setup{also: `"rewards":[],"segments":[]`}.document())
+	if gone := s.config(); len(gone.Rewards)+len(gone.Segments) != 0 {
+		t.Fatal("nothing was taken out")
+	}
+	s.pass(oneDay)
+	s.apply(setup{also: rewards + "," + segments}.document())
+	after := s.config()
+	if before.Rewards[0].ID != after.Rewards[0].ID || before.Segments[0].ID != after.Segments[0].ID {
+		t.Error("what was put back has another id")
+	}
+	if after.Rewards[0].ID == after.Segments[0].ID {
+		t.Error("a reward and a segment have the same id")
 	}
 }

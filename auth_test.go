@@ -196,23 +196,6 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// newKey makes an API key and returns its text.
-func (s *shop) newKey(in keyRequest) (*apiKey, string) {
-	s.Helper()
-	in.Name = "test"
-	type created struct {
-		key  *apiKey
-		text string
-	}
-	c := must(s, func(t *txn) (created, error) {
-		k, text, err := t.createKey(in)
-		return created{k, text}, err
-	})
-	return c.key, c.text
-}
-
-func from(source netip.Addr) func() netip.Addr { return func() netip.Addr { return source } }
-
 // TestAuthenticate shows what a key is refused for, and in which order.
 func TestAuthenticate(t *testing.T) {
 	home, away := netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("198.51.100.7")

@@ -3,11 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,74 +47,26 @@ func TestPartialRefundsReverseNoMoreThanWasEarned(t *testing.T) {
 }
 
 func TestRetriesDoNotCreditTwice(t *testing.T) {
-	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
+	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`}).served()
 	ana := s.customer("ana")
-	text := must(s, func(t *txn) (string, error) {
-		_, text, err := t.createKey(keyRequest{Name: "test", RateLimit: 10_000})
-		return text, err
-	})
-	handler := newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
-	post := func(path, retryKey, body string) (int, string, bool) {
-		r := httptest.NewRequest(http.MethodPost, "/api/v1"+path, strings.NewReader(body))
-		r.Header.Set("Authorization", "Bearer "+text)
-		r.Header.Set("Content-Type", "application/json")
-		if retryKey != "" {
-			r.Header.Set("Idempotency-Key", retryKey)
-		}
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		answer, _ := io.ReadAll(w.Result().Body)
-		return w.Code, string(answer), w.Header().Get("Idempotency-Replayed") == "true"
-	}
-
-	add := "/points/customers/" + ana.String() + "/add"
+	add := "/api/v1/points/customers/" + ana.String() + "/add"
 	sale := fmt.Sprintf(`{"customerId":%q,"totalAmount":100,"externalId":"T-1"}`, ana)
 	for _, test := range []struct {
 		name, path, retryKey, body string
 		retryStatus                int
 	}{
 		{"points", add, "k1", `{"amount":100}`, http.StatusCreated},
-		{"sale with a key", "/transactions", "k2", fmt.Sprintf(`{"customerId":%q,"totalAmount":100}`, ana), http.StatusCreated},
-		{"sale with an externalId", "/transactions", "", sale, http.StatusOK},
+		{"sale with a key", "/api/v1/transactions", "k2", fmt.Sprintf(`{"customerId":%q,"totalAmount":100}`, ana), http.StatusCreated},
+		{"sale with an externalId", "/api/v1/transactions", "", sale, http.StatusOK},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := s.standing(ana).Balance
-			type answer struct {
-				status   int
-				body     string
-				replayed bool
-			}
-			const twins = 20
-			answers := make([]answer, twins)
-			var wait sync.WaitGroup
-			for i := range answers {
-				wait.Go(func() {
-					status, body, replayed := post(test.path, test.retryKey, test.body)
-					answers[i] = answer{status, body, replayed}
-				})
-			}
-			wait.Wait()
-			first := 0
-			for _, a := range answers {
-				if !a.replayed {
-					first++
-				}
-				want := test.retryStatus
-				if !a.replayed {
-					want = http.StatusCreated
-				}
-				if a.status != want || a.body != answers[0].body {
-					t.Errorf("got %d %s", a.status, a.body)
-				}
-			}
-			if first != 1 {
-				t.Errorf("%d of %d twins were carried out", first, twins)
-			}
+			wantOneApplied(t, 20, test.retryStatus, func() *httptest.ResponseRecorder { return s.post(test.path, test.retryKey, test.body) })
 			if got := s.standing(ana).Balance - before; got != dec("100") {
 				t.Errorf("credited %s in all, want 100", got)
 			}
 			s.pass(replayTime*time.Millisecond - time.Millisecond)
-			if _, _, replayed := post(test.path, test.retryKey, test.body); !replayed {
+			if w := s.post(test.path, test.retryKey, test.body); !replayed(w) {
 				t.Error("a retry within 24 hours was carried out")
 			}
 		})

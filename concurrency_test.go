@@ -423,47 +423,6 @@ func TestRushControl(t *testing.T) {
 	}
 }
 
-// A pairedStore, once armed, runs its updates two by two on the same state, as
-// racyStore does.
-type pairedStore struct {
-	Store
-	armed    atomic.Bool
-	patience time.Duration // of one that waits for another
-
-	mu   sync.Mutex
-	half *sync.WaitGroup // of one that waits; nil: there is none
-}
-
-func (s *pairedStore) arm(on bool) { s.armed.Store(on) }
-
-func (s *pairedStore) Update(ctx context.Context, fn func(Tx) error) error {
-	if !s.armed.Load() {
-		return s.Store.Update(ctx, fn)
-	}
-	return racyStore{s.Store, s.pair()}.Update(ctx, fn)
-}
-
-func (s *pairedStore) pair() *sync.WaitGroup {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if both := s.half; both != nil {
-		s.half = nil
-		return both
-	}
-	both := new(sync.WaitGroup)
-	both.Add(2)
-	s.half = both
-	time.AfterFunc(s.patience, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.half == both {
-			s.half = nil
-			both.Done()
-		}
-	})
-	return both
-}
-
 // wires are connections to an API that many clients share. Unlike net/http's
 // they never send a request again by themselves.
 type wires struct {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -295,7 +294,7 @@ func BenchmarkPost(b *testing.B) {
 		_, text, err := t.createKey(keyRequest{Name: "bench", RateLimit: 1 << 30})
 		return text, err
 	})
-	handler := newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
+	handler := newAPIOf(s.engine)
 	for _, test := range []struct{ name, path, body string }{
 		{"add", "/api/v1/points/customers/CUSTOMER/add", `{"amount":100}`},
 		{"sale", "/api/v1/transactions", `{"customerId":"CUSTOMER","totalAmount":385.5,"items":[{"sku":"CAFE-250","price":92.5,"quantity":1},

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -165,240 +165,25 @@ func TestRetryKeys(t *testing.T) {
 	}
 }
 
-// TestSweepBatches settles more accounts than one transaction of the sweep
-// takes, of two organizations, and leaves nothing due.
-func TestSweepBatches(t *testing.T) {
-	s := newShop(t, setup{program: `"expiry":{"days":1}`})
-	s.apply(bytes.Replace(setup{program: `"expiry":{"days":1}`}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
-	var customers []id
-	for i := range 3 * sweepBatch {
-		s.org = 1 + uint32(i%2)
-		cust := s.customer(fmt.Sprint("c", i))
-		s.add(cust, "10", 0)
-		customers = append(customers, cust)
-	}
-	s.pass(oneDay)
-	s.swept()
-	for i, cust := range customers {
-		s.org = 1 + uint32(i%2)
-		if ledger := s.ledger(cust); len(ledger) != 2 || ledger[1].Category != categoryExpiration || ledger[1].CreatedAt != s.clock {
-			t.Fatalf("customer %d has %d movements", i, len(ledger))
-		}
-	}
-	for _, e := range s.entries() {
-		if e.Key[0] == 'd' {
-			t.Fatalf("still due: %x", e.Key)
-		}
-	}
-	before := s.entries()
-	s.swept()
-	same(t, "what is in the store after another sweep", s.entries(), before)
-}
-
-// TestReplayFilter keeps names in slice after slice: the filter, made after
-// each, lacks none that is kept and nearly all others, and the
-// look-up goes by it.
-func TestReplayFilter(t *testing.T) {
-	s := newShop(t, setup{})
-	rnd := rand.New(rand.NewPCG(1, 2))
-	find := func(name [16]byte) bool {
-		return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
-	}
-	var names [][16]byte
-	for slice := range 4 {
-		s.pass((sliceTime + 1) * time.Millisecond)
-		for range 500 {
-			names = append(names, randomName(rnd))
-		}
-		must(s, func(t *txn) (any, error) {
-			for _, name := range names[500*slice:] {
-				k := retryKey{name: name, request: name}
-				if err := t.keepReplay([]retryKey{k}, 201, []byte("{}")); err != nil {
-					return nil, err
-				}
-			}
-			return nil, nil
+// TestTwins sends a request many times at once: it is applied once, and all
+// get the same answer.
+func TestTwins(t *testing.T) {
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	clock := w.clock
+	a := newAPIOf(newEngine(w.store, func() time.Time { return clock }, cryptoSeed))
+	for _, test := range []struct {
+		reason, target, retryKey, body string
+		again                          int // status of a replay
+	}{
+		{"the same Idempotency-Key", "/api/v1/points/customers/$maria/add", "k-1", `{"amount": 10}`, http.StatusCreated},
+		{"the same externalId", "/api/v1/transactions", "", `{"customerId": "$maria", "totalAmount": 100, "externalId": "P"}`, http.StatusOK},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			wantOneApplied(t, 50, test.again, func() *httptest.ResponseRecorder {
+				return answerTo(a, newPost(w.expand(test.target), w.expand("$key.luna"), test.retryKey, w.expand(test.body)))
+			})
 		})
-		if err := s.engine.filterReplays(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		f := s.engine.replayFilter(s.org)
-		if slice == 0 {
-			if f != nil {
-				t.Error("a filter of a slice that gets more")
-			}
-			continue
-		}
-		if f == nil || f.names != 500*slice {
-			t.Fatalf("after %d slices: %+v", slice, f)
-		}
-		for i, name := range names {
-			if i < 500*slice && f.words.lacks(name) {
-				t.Fatalf("the filter lacks name %d", i)
-			}
-		}
 	}
-	if !find(names[0]) || !find(names[1999]) || find(randomName(rnd)) {
-		t.Error("kept names are not found, or others are")
-	}
-	s.engine.filters.Store(&map[uint32]*replayFilter{s.org: {until: lastSlice(s), words: make(nameSet, leastFilter)}})
-	if find(names[0]) || !find(names[1999]) {
-		t.Error("an empty filter changes nothing: it is not asked, or for names that it does not know of")
-	}
-
-	// As full as it becomes before it is made anew.
-	f := &replayFilter{words: make(nameSet, 1000)}
-	for range namesPerWord * len(f.words) {
-		name := randomName(rnd)
-		f.words.add(name[:])
-	}
-	wrong := 0
-	for range 100_000 {
-		if !f.words.lacks(randomName(rnd)) {
-			wrong++
-		}
-	}
-	if wrong > 1000 {
-		t.Errorf("a full filter has %d of 100000 names that were not put in", wrong)
-	}
-}
-
-// TestReplayFilterFull: where there is no room for a filter as large as it should
-// be, one that is too full does its best, until most of its names are dropped.
-func TestReplayFilterFull(t *testing.T) {
-	s := newShop(t, setup{})
-	rnd := rand.New(rand.NewPCG(3, 4))
-	var had *replayFilter
-	var list []replaySlice
-	const each = 7_500 // names of a slice
-	var names [][16]byte
-	for slice := range 5 {
-		if slice == 4 {
-			list = list[3:]
-		}
-		list = append(list, replaySlice{uint64(1 + slice*each), s.clock})
-		for range each {
-			names = append(names, randomName(rnd))
-		}
-		must(s, func(t *txn) (any, error) {
-			for _, name := range names[slice*each:] {
-				if err := t.Put(t.nameKey(list[len(list)-1], name), []byte{0}); err != nil {
-					return nil, err
-				}
-			}
-			return nil, t.put(orgKey('I', t.org), &replaySlices{list})
-		})
-		f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, had, leastFilter) })
-		if slice == 0 {
-			continue
-		}
-		from, wrong := 0, 0
-		if slice == 4 {
-			from = 3 * each
-		}
-		for _, name := range names[from : slice*each] {
-			if f.words.lacks(name) {
-				t.Fatalf("after %d slices the filter lacks a name", slice)
-			}
-		}
-		for _, name := range names[slice*each:] {
-			if !f.words.lacks(name) {
-				wrong++
-			}
-		}
-		want := []int{0, each, 2 * each, 3 * each, each}[slice]
-		if f.names != want || len(f.words) != leastFilter || wrong > each/8 {
-			t.Errorf("after %d slices: %d names in %d words, %d of %d others", slice, f.names, len(f.words), wrong, each)
-		}
-		had = f
-	}
-	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, nil, leastFilter-1) }); f != nil {
-		t.Error("a filter where there is no room for the least")
-	}
-}
-
-// TestFillingSlice: what is known of the names of a slice that is being filled is
-// all of them, whatever became of the transaction that began it and of others.
-func TestFillingSlice(t *testing.T) {
-	s := newShop(t, setup{})
-	rnd := rand.New(rand.NewPCG(5, 6))
-	failed := errors.New("failed")
-	keep := func(result error, names ...[16]byte) {
-		t.Helper()
-		_, err := write(t.Context(), s.engine, s.org, s.clock, func(t *txn) (any, error) {
-			for _, name := range names {
-				if err := t.keepReplay([]retryKey{{name: name, request: name}}, 201, []byte("{}")); err != nil {
-					return nil, err
-				}
-			}
-			return nil, result
-		})
-		if err != result {
-			t.Fatal(err)
-		}
-	}
-	has := func(name [16]byte) bool {
-		return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
-	}
-	some := func(n int) (names [][16]byte) {
-		for range n {
-			names = append(names, randomName(rnd))
-		}
-		return names
-	}
-	known := func() nameSet { return s.engine.slices.fillingNames(s.org, lastSlice(s)) }
-
-	names := some(sliceNames)
-	keep(nil, names...)
-	if known() != nil {
-		t.Error("the first slice of all has names that are known")
-	}
-	lost := some(3)
-	keep(failed, lost...) // the first of them begins a slice, which is then none
-	more := some(100)
-	for _, name := range more {
-		keep(nil, name)
-	}
-	keep(failed, some(1)...)
-	set := known()
-	if set == nil {
-		t.Fatal("a slice that follows a full one has no names that are known")
-	}
-	for _, name := range append(names[:100:100], more...) {
-		if !has(name) {
-			t.Fatal("a name is not found")
-		}
-	}
-	for _, name := range append(some(100), lost...) {
-		if has(name) {
-			t.Fatal("a name that was not kept is found")
-		}
-	}
-	if set.lacks(more[0]) || !set.lacks(some(1)[0]) {
-		t.Error("the set does not tell names that it has from others")
-	}
-	// It is what the look-up goes by.
-	clear(set)
-	if has(more[0]) || !has(names[0]) {
-		t.Error("the set is not asked, or for names of another slice")
-	}
-	// Another organization may take its place.
-	s.engine.slices.beginFilling(s.org+fillingSlices, lastSlice(s), sliceNames)
-	last := some(1)
-	keep(nil, last...)
-	if known() != nil || !has(more[0]) || !has(last[0]) {
-		t.Error("names of one organization are known of another")
-	}
-}
-
-func randomName(rnd *rand.Rand) (name [16]byte) {
-	binary.LittleEndian.PutUint64(name[:], rnd.Uint64())
-	binary.LittleEndian.PutUint64(name[8:], rnd.Uint64())
-	return name
-}
-
-// lastSlice is the first number of the last slice.
-func lastSlice(s *shop) uint64 {
-	l := ask(s, func(t *txn) (*replaySlices, error) { return t.replaySlices() })
-	return l.List[len(l.List)-1].First
+	w.verify()
 }

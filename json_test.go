@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,117 +15,124 @@ import (
 	"unicode/utf8"
 )
 
+// deepObject nests a value n deep between open and end.
+func deepObject(n int, open, end string) string {
+	return `{"a":` + strings.Repeat(open, n-1) + "1" + strings.Repeat(end, n-1) + "}"
+}
+
+// manyMembers is an object with n members and one more, whose name is last.
+func manyMembers(n int, last string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"k%d":0,`, i)
+	}
+	return "{" + b.String() + `"` + last + `":0}`
+}
+
+// objectCases are bodies, and whether parseObject takes them.
+var objectCases = []struct {
+	reason string
+	body   string
+	ok     bool
+}{
+	{"empty object", `{}`, true},
+	{"white space everywhere", " \t\r\n{ \"a\" :\n1 ,\t\"b\" : [ 1 , 2 ] , \"c\" : { } }\r\n", true},
+	{"all kinds of value", `{"a":null,"b":true,"c":false,"d":-1.5e3,"e":"x","f":[],"g":{}}`, true},
+	{"names that differ in letter case", `{"amount":1,"Amount":2}`, true},
+	{"an empty name", `{"":1}`, true},
+	{"same name in different objects", `{"a":{"a":[{"a":1},{"a":2}]},"b":{"a":1}}`, true},
+	{"all short escapes", `{"a":"\"\\\/\b\f\n\r\t"}`, true},
+	{"a surrogate pair", `{"a":"\ud83D\uDE00"}`, true},
+	{"an escaped U+FFFD", `{"a":"\ufffd"}`, true},
+	{"an escaped null character is valid JSON", `{"a":"\u0000"}`, true},
+	{"DEL may stand in JSON as it is", "{\"a\":\"\x7f\"}", true},
+	{"UTF-8 of every length", `{"a":"é€😀"}`, true},
+	{"arrays as deep as allowed", deepObject(maxDepth, "[", "]"), true},
+	{"objects as deep as allowed", deepObject(maxDepth, `{"a":`, "}"), true},
+	{"as many members as allowed", manyMembers(maxMembers-1, "last"), true},
+	{"as many elements as allowed", `{"a":[1` + strings.Repeat(",1", maxMembers-2) + "]}", true},
+	{"more members than are compared one by one", manyMembers(100, "last"), true},
+
+	{"nothing", ``, false},
+	{"only white space", " \n", false},
+	{"null", `null`, false},
+	{"an array", `[{"a":1}]`, false},
+	{"a string", `"{}"`, false},
+	{"a number", `1`, false},
+	{"byte order mark", "\ufeff{}", false},
+	{"UTF-16", "{\x00}\x00", false},
+	{"trailing object", `{}{}`, false},
+	{"trailing comma", `{},`, false},
+	{"trailing null byte", "{}\x00", false},
+	{"white space of Unicode", "{}\u00a0", false},
+	{"vertical tab", "{\v}", false},
+	{"comment", `{/* */}`, false},
+
+	{"unclosed", `{`, false},
+	{"name alone", `{"a"`, false},
+	{"name and colon", `{"a":`, false},
+	{"no colon", `{"a" 1}`, false},
+	{"no value", `{"a":}`, false},
+	{"unclosed after a value", `{"a":1`, false},
+	{"unclosed after a comma", `{"a":1,`, false},
+	{"comma before the end", `{"a":1,}`, false},
+	{"comma alone", `{,}`, false},
+	{"no comma", `{"a":1 "b":2}`, false},
+	{"wrong end", `{"a":1]`, false},
+	{"name without quotes", `{a:1}`, false},
+	{"single quotes", `{'a':1}`, false},
+	{"name that is a number", `{1:1}`, false},
+	{"comma before the end of an array", `{"a":[1,]}`, false},
+	{"wrong end of an array", `{"a":[1}}`, false},
+	{"colon in an array", `{"a":["b":1]}`, false},
+	{"unclosed array", `{"a":[1`, false},
+	{"literal in capitals", `{"a":True}`, false},
+	{"literal cut short", `{"a":tru}`, false},
+	{"literal with more", `{"a":nullx}`, false},
+	{"leading zero", `{"a":01}`, false},
+	{"plus sign", `{"a":+1}`, false},
+	{"NaN", `{"a":NaN}`, false},
+
+	{"unclosed string", `{"a":"x}`, false},
+	{"newline in a string", "{\"a\":\"x\ny\"}", false},
+	{"null character in a string", "{\"a\":\"x\x00y\"}", false},
+	{"unknown escape", `{"a":"\x41"}`, false},
+	{"escape cut short", `{"a":"\u12"}`, false},
+	{"escape with a sign", `{"a":"\u+123"}`, false},
+	{"escape at the end", `{"a":"\`, false},
+	{"high surrogate alone", `{"a":"\ud800"}`, false},
+	{"high surrogate before another character", `{"a":"\ud800x"}`, false},
+	{"high surrogate before another escape", `{"a":"\ud800\u0041"}`, false},
+	{"two high surrogates", `{"a":"\ud800\ud800"}`, false},
+	{"low surrogate alone", `{"a":"\udc00"}`, false},
+	{"surrogates in the wrong order", `{"a":"\udc00\ud800"}`, false},
+	{"surrogate in a name", `{"\ud800":1}`, false},
+	{"surrogate in a member that nobody reads", `{"a":[{"b":"\ud800"}]}`, false},
+
+	{"a byte that is not UTF-8", "{\"a\":\"\xff\"}", false},
+	{"overlong UTF-8", "{\"a\":\"\xc0\xaf\"}", false},
+	{"a surrogate in UTF-8", "{\"a\":\"\xed\xa0\x80\"}", false},
+	{"UTF-8 cut short", "{\"a\":\"\xe2\x82\"}", false},
+
+	{"duplicate", `{"a":1,"a":1}`, false},
+	{"duplicate, not neighbours", `{"a":1,"b":2,"a":null}`, false},
+	{"duplicate once unescaped", `{"amount":1,"\u0061mount":2}`, false},
+	{"duplicate of the empty name", `{"":1,"":2}`, false},
+	{"duplicate in a nested object", `{"a":{"b":1,"b":2}}`, false},
+	{"duplicate in an element", `{"a":[{},{"b":1,"b":2}]}`, false},
+	{"duplicate after a nested object", `{"a":1,"b":{"a":2},"a":3}`, false},
+	{"duplicate among many", manyMembers(100, "k7"), false},
+
+	{"too many members", manyMembers(maxMembers, "last"), false},
+	{"too many elements", `{"a":[1` + strings.Repeat(",1", maxMembers-1) + "]}", false},
+	{"too many in several", `{"a":[1` + strings.Repeat(",1", maxMembers/2) + `],"b":[1` + strings.Repeat(",1", maxMembers/2) + "]}", false},
+	{"arrays too deep", deepObject(maxDepth+1, "[", "]"), false},
+	{"objects too deep", deepObject(maxDepth+1, `{"a":`, "}"), false},
+	{"very deep", strings.Repeat(`{"a":`, 1<<17), false},
+}
+
 func TestParseObject(t *testing.T) {
-	deep := func(n int, open, end string) string {
-		return `{"a":` + strings.Repeat(open, n-1) + "1" + strings.Repeat(end, n-1) + "}"
-	}
-	many := func(n int, last string) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, `"k%d":0,`, i)
-		}
-		return "{" + b.String() + `"` + last + `":0}`
-	}
-	for _, c := range []struct {
-		reason string
-		body   string
-		ok     bool
-	}{
-		{"empty object", `{}`, true},
-		{"white space everywhere", " \t\r\n{ \"a\" :\n1 ,\t\"b\" : [ 1 , 2 ] , \"c\" : { } }\r\n", true},
-		{"all kinds of value", `{"a":null,"b":true,"c":false,"d":-1.5e3,"e":"x","f":[],"g":{}}`, true},
-		{"names that differ in letter case", `{"amount":1,"Amount":2}`, true},
-		{"an empty name", `{"":1}`, true},
-		{"same name in different objects", `{"a":{"a":[{"a":1},{"a":2}]},"b":{"a":1}}`, true},
-		{"all short escapes", `{"a":"\"\\\/\b\f\n\r\t"}`, true},
-		{"a surrogate pair", `{"a":"\ud83D\uDE00"}`, true},
-		{"an escaped U+FFFD", `{"a":"\ufffd"}`, true},
-		{"an escaped null character is valid JSON", `{"a":"\u0000"}`, true},
-		{"DEL may stand in JSON as it is", "{\"a\":\"\x7f\"}", true},
-		{"UTF-8 of every length", `{"a":"é€😀"}`, true},
-		{"arrays as deep as allowed", deep(maxDepth, "[", "]"), true},
-		{"objects as deep as allowed", deep(maxDepth, `{"a":`, "}"), true},
-		{"as many members as allowed", many(maxMembers-1, "last"), true},
-		{"as many elements as allowed", `{"a":[1` + strings.Repeat(",1", maxMembers-2) + "]}", true},
-		{"more members than are compared one by one", many(100, "last"), true},
-
-		{"nothing", ``, false},
-		{"only white space", " \n", false},
-		{"null", `null`, false},
-		{"an array", `[{"a":1}]`, false},
-		{"a string", `"{}"`, false},
-		{"a number", `1`, false},
-		{"byte order mark", "\ufeff{}", false},
-		{"UTF-16", "{\x00}\x00", false},
-		{"trailing object", `{}{}`, false},
-		{"trailing comma", `{},`, false},
-		{"trailing null byte", "{}\x00", false},
-		{"white space of Unicode", "{}\u00a0", false},
-		{"vertical tab", "{\v}", false},
-		{"comment", `{/* */}`, false},
-
-		{"unclosed", `{`, false},
-		{"name alone", `{"a"`, false},
-		{"name and colon", `{"a":`, false},
-		{"no colon", `{"a" 1}`, false},
-		{"no value", `{"a":}`, false},
-		{"unclosed after a value", `{"a":1`, false},
-		{"unclosed after a comma", `{"a":1,`, false},
-		{"comma before the end", `{"a":1,}`, false},
-		{"comma alone", `{,}`, false},
-		{"no comma", `{"a":1 "b":2}`, false},
-		{"wrong end", `{"a":1]`, false},
-		{"name without quotes", `{a:1}`, false},
-		{"single quotes", `{'a':1}`, false},
-		{"name that is a number", `{1:1}`, false},
-		{"comma before the end of an array", `{"a":[1,]}`, false},
-		{"wrong end of an array", `{"a":[1}}`, false},
-		{"colon in an array", `{"a":["b":1]}`, false},
-		{"unclosed array", `{"a":[1`, false},
-		{"literal in capitals", `{"a":True}`, false},
-		{"literal cut short", `{"a":tru}`, false},
-		{"literal with more", `{"a":nullx}`, false},
-		{"leading zero", `{"a":01}`, false},
-		{"plus sign", `{"a":+1}`, false},
-		{"NaN", `{"a":NaN}`, false},
-
-		{"unclosed string", `{"a":"x}`, false},
-		{"newline in a string", "{\"a\":\"x\ny\"}", false},
-		{"null character in a string", "{\"a\":\"x\x00y\"}", false},
-		{"unknown escape", `{"a":"\x41"}`, false},
-		{"escape cut short", `{"a":"\u12"}`, false},
-		{"escape with a sign", `{"a":"\u+123"}`, false},
-		{"escape at the end", `{"a":"\`, false},
-		{"high surrogate alone", `{"a":"\ud800"}`, false},
-		{"high surrogate before another character", `{"a":"\ud800x"}`, false},
-		{"high surrogate before another escape", `{"a":"\ud800\u0041"}`, false},
-		{"two high surrogates", `{"a":"\ud800\ud800"}`, false},
-		{"low surrogate alone", `{"a":"\udc00"}`, false},
-		{"surrogates in the wrong order", `{"a":"\udc00\ud800"}`, false},
-		{"surrogate in a name", `{"\ud800":1}`, false},
-		{"surrogate in a member that nobody reads", `{"a":[{"b":"\ud800"}]}`, false},
-
-		{"a byte that is not UTF-8", "{\"a\":\"\xff\"}", false},
-		{"overlong UTF-8", "{\"a\":\"\xc0\xaf\"}", false},
-		{"a surrogate in UTF-8", "{\"a\":\"\xed\xa0\x80\"}", false},
-		{"UTF-8 cut short", "{\"a\":\"\xe2\x82\"}", false},
-
-		{"duplicate", `{"a":1,"a":1}`, false},
-		{"duplicate, not neighbours", `{"a":1,"b":2,"a":null}`, false},
-		{"duplicate once unescaped", `{"amount":1,"\u0061mount":2}`, false},
-		{"duplicate of the empty name", `{"":1,"":2}`, false},
-		{"duplicate in a nested object", `{"a":{"b":1,"b":2}}`, false},
-		{"duplicate in an element", `{"a":[{},{"b":1,"b":2}]}`, false},
-		{"duplicate after a nested object", `{"a":1,"b":{"a":2},"a":3}`, false},
-		{"duplicate among many", many(100, "k7"), false},
-
-		{"too many members", many(maxMembers, "last"), false},
-		{"too many elements", `{"a":[1` + strings.Repeat(",1", maxMembers-1) + "]}", false},
-		{"too many in several", `{"a":[1` + strings.Repeat(",1", maxMembers/2) + `],"b":[1` + strings.Repeat(",1", maxMembers/2) + "]}", false},
-		{"arrays too deep", deep(maxDepth+1, "[", "]"), false},
-		{"objects too deep", deep(maxDepth+1, `{"a":`, "}"), false},
-		{"very deep", strings.Repeat(`{"a":`, 1<<17), false},
-	} {
+	for _, c := range objectCases {
 		o, fault := parseObject([]byte(c.body))
 		if ok := fault == nil; ok != c.ok {
 			t.Errorf("%s: parseObject(%.200q) = %v, want %v", c.reason, c.body, ok, c.ok)
@@ -247,230 +253,6 @@ func TestParseObjectHostile(t *testing.T) {
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: took %v", c.reason, took)
 		}
-	}
-}
-
-// describe writes an error for comparison: "code field", and the message too
-// where this file writes it.
-func describe(t *testing.T, err error) string {
-	t.Helper()
-	if err == nil {
-		return ""
-	}
-	var e *apiError
-	if !errors.As(err, &e) {
-		t.Fatalf("error %T is not an apiError: %v", err, err)
-	}
-	if e.code == codeInvalidField {
-		return "invalid_field " + e.field + ": " + e.message
-	}
-	return e.code.name + " " + e.field
-}
-
-func TestFields(t *testing.T) {
-	text := func(name string, max int) func(in fields) any {
-		return func(in fields) any { v, ok := in.text(name, max); return fmt.Sprintf("%q %v", v, ok) }
-	}
-	number := func(in fields) any { v, ok := in.number("amount"); return fmt.Sprint(v, ok) }
-	identity := func(in fields) any { v, ok := in.id("customerId"); return fmt.Sprintf("%v %v", v, ok) }
-	comment := func(in fields) any {
-		v, ok := in.textOr("comment", 500, codeCommentTooLong)
-		return fmt.Sprint(utf8.RuneCountInString(v), ok)
-	}
-	items := func(in fields) any {
-		list := in.list("items", 3)
-		sum := decimal(0)
-		for _, item := range list {
-			price, _ := item.number("price")
-			sum, _ = sum.add(price)
-		}
-		return fmt.Sprint(len(list), list != nil, sum)
-	}
-	for _, c := range []struct {
-		reason string
-		body   string
-		read   func(fields) any
-		want   string
-		fault  string
-	}{
-		{"text", `{"name":"Ana"}`, text("name", 100), `"Ana" true`, ""},
-		{"absent text", `{}`, text("name", 100), `"" false`, ""},
-		{"null text", `{"name":null}`, text("name", 100), `"" false`, ""},
-		{"names are case-sensitive", `{"Name":"Ana"}`, text("name", 100), `"" false`, ""},
-		{"blank text", `{"name":" \t\u00a0\u3000"}`, text("name", 100), `"" false`, ""},
-		{"trimmed", `{"name":"\t\n Ana María\u2003"}`, text("name", 100), `"Ana María" true`, ""},
-		{"a control character at the end", `{"name":" Ana\u000b "}`, text("name", 100), `"" false`, "invalid_field name: name contiene caracteres no permitidos"},
-		{"unescaped", `{"name":"\u0041\"\ud83d\ude00\/é"}`, text("name", 100), `"A\"😀/é" true`, ""},
-		{"the text null", `{"name":"null"}`, text("name", 100), `"null" true`, ""},
-		{"newline and tab inside", `{"name":"a\n\tb"}`, text("name", 100), `"a\n\tb" true`, ""},
-		{"line separators are no controls", `{"name":"a\u2028\u2029b"}`, text("name", 100), `"a\u2028\u2029b" true`, ""},
-		{"code points count, not bytes", `{"name":"ñññ"}`, text("name", 3), `"ñññ" true`, ""},
-		{"white space at the ends does not count", `{"name":"  abc  "}`, text("name", 3), `"abc" true`, ""},
-		{"one code point too many", `{"firstName":"ñññ "}`, text("firstName", 2), `"" false`,
-			"invalid_field firstName: firstName no puede superar los 2 caracteres"},
-		{"null character", `{"name":"a\u0000"}`, text("name", 100), `"" false`,
-			"invalid_field name: name contiene caracteres no permitidos"},
-		{"carriage return inside", `{"name":"a\r\nb"}`, text("name", 100), `"" false`,
-			"invalid_field name: name contiene caracteres no permitidos"},
-		{"DEL", "{\"name\":\"a\x7fb\"}", text("name", 100), `"" false`,
-			"invalid_field name: name contiene caracteres no permitidos"},
-		{"C1 control", `{"name":"a\u009bb"}`, text("name", 100), `"" false`,
-			"invalid_field name: name contiene caracteres no permitidos"},
-		{"noncharacter", `{"name":"a\uffffb"}`, text("name", 100), `"" false`,
-			"invalid_field name: name contiene caracteres no permitidos"},
-		{"number for text", `{"name":5}`, text("name", 100), `"" false`, "invalid_field name: name debe ser un texto"},
-		{"false for text", `{"name":false}`, text("name", 100), `"" false`, "invalid_field name: name debe ser un texto"},
-		{"list for text", `{"name":["a"]}`, text("name", 100), `"" false`, "invalid_field name: name debe ser un texto"},
-
-		{"comment as long as allowed", `{"comment":"` + strings.Repeat("é", 500) + `"}`, comment, "500 true", ""},
-		{"comment too long has its own code", `{"comment":"` + strings.Repeat("é", 501) + `"}`, comment, "0 false",
-			"comment_too_long comment"},
-		{"comment of a wrong type", `{"comment":{}}`, comment, "0 false", "invalid_field comment: comment debe ser un texto"},
-
-		{"number", `{"amount":12.50}`, number, "12.5 true", ""},
-		{"exponent", `{"amount":1e2}`, number, "100 true", ""},
-		{"zero is present", `{"amount":0}`, number, "0 true", ""},
-		{"null number", `{"amount":null}`, number, "0 false", ""},
-		{"number in a string", `{"amount":"5"}`, number, "0 false", "invalid_field amount: amount debe ser un número"},
-		{"empty string for a number", `{"amount":""}`, number, "0 false", "invalid_field amount: amount debe ser un número"},
-		{"list for a number", `{"amount":[1]}`, number, "0 false", "invalid_field amount: amount debe ser un número"},
-		{"too precise", `{"amount":1.00001}`, number, "0 false", "too_precise amount"},
-		{"too large", `{"amount":-1e300}`, number, "0 false", "too_large amount"},
-
-		{"id", `{"customerId":" 01890a5d-ac96-774b-bcce-b302099a8057"}`, identity, "01890a5d-ac96-774b-bcce-b302099a8057 true", ""},
-		{"a malformed id is present and nothing has it", `{"customerId":"x\u0000"}`, identity, id{}.String() + " true", ""},
-		{"a long id too", `{"customerId":"` + strings.Repeat("x", 5000) + `"}`, identity, id{}.String() + " true", ""},
-		{"blank id", `{"customerId":" "}`, identity, id{}.String() + " false", ""},
-		{"number for an id", `{"customerId":1}`, identity, id{}.String() + " false",
-			"invalid_field customerId: customerId debe ser un texto"},
-
-		{"list", `{"items":[{"price":1},{"price":2.5}]}`, items, "2 true 3.5", ""},
-		{"empty list", `{"items":[]}`, items, "0 true 0", ""},
-		{"absent list", `{}`, items, "0 false 0", ""},
-		{"null list", `{"items":null}`, items, "0 false 0", ""},
-		{"list as long as allowed", `{"items":[{},{},{}]}`, items, "3 true 0", ""},
-		{"list too long", `{"items":[{},{},{},1]}`, items, "0 false 0",
-			"invalid_field items: items no puede superar los 3 elementos"},
-		{"object for a list", `{"items":{}}`, items, "0 false 0", "invalid_field items: items debe ser una lista"},
-		{"string for a list", `{"items":"[]"}`, items, "0 false 0", "invalid_field items: items debe ser una lista"},
-		{"number in a list of objects", `{"items":[{"price":1},7]}`, items, "0 false 0",
-			"invalid_field items[1]: items[1] debe ser un objeto"},
-		{"null in a list of objects", `{"items":[null]}`, items, "0 false 0",
-			"invalid_field items[0]: items[0] debe ser un objeto"},
-		{"fault in an element", `{"items":[{"price":1},{"price":"2"}]}`, items, "2 true 1",
-			"invalid_field items[1].price: items[1].price debe ser un número"},
-		{"coded fault in an element", `{"items":[{},{},{"price":0.12345}]}`, items, "3 true 0", "too_precise items[2].price"},
-	} {
-		o, bad := parseObject([]byte(c.body))
-		if bad != nil {
-			t.Fatalf("%s: bad row %q", c.reason, c.body)
-		}
-		in := newFields(o)
-		got := c.read(in)
-		if fault := describe(t, in.err); got != c.want || fault != c.fault {
-			t.Errorf("%s: got %v, fault %q; want %v, fault %q", c.reason, got, fault, c.want, c.fault)
-		}
-	}
-}
-
-// TestFieldsFirstFault checks that the order of reading decides, not that of the
-// body, and that what a handler finds takes its turn.
-func TestFieldsFirstFault(t *testing.T) {
-	o, bad := parseObject([]byte(`{"items":[{"list":[{"deep":true}]}],"name":5,"amount":0,"comment":7}`))
-	if bad != nil {
-		t.Fatal("bad body")
-	}
-	in := newFields(o)
-	in.fail(nil)
-	if amount, _ := in.number("amount"); amount <= 0 {
-		in.fail(newError(codeAmountInvalid).on("amount"))
-	}
-	in.text("comment", 9)
-	if got := describe(t, in.err); got != "amount_invalid amount" {
-		t.Errorf("the handler's fault came first, got %q", got)
-	}
-
-	in = newFields(o)
-	in.list("items", 9)[0].list("list", 9)[0].text("deep", 9)
-	in.text("name", 9)
-	if got, want := describe(t, in.err), "invalid_field items[0].list[0].deep: items[0].list[0].deep debe ser un texto"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestQuery(t *testing.T) {
-	text := func(q query) any { v, ok := q.text("search", 5); return fmt.Sprintf("%q %v", v, ok) }
-	phone := func(q query) any { v, ok := q.phone("phone"); return fmt.Sprintf("%q %v", v, ok) }
-	identity := func(q query) any { v, ok := q.id("customerId"); return fmt.Sprintf("%v %v", v, ok) }
-	const invalid = "invalid_field : La consulta no es válida"
-	for _, c := range []struct {
-		reason string
-		raw    string
-		read   func(query) any
-		want   string
-		fault  string
-	}{
-		{"empty query", "", text, `"" false`, ""},
-		{"text", "page=1&search=ana", text, `"ana" true`, ""},
-		{"empty parts are nothing", "&&search=ana&", text, `"ana" true`, ""},
-		{"only the first = divides", "search=a=b", text, `"a=b" true`, ""},
-		{"escapes and plus", "s%65arch=+%C3%B1+%26+", text, `"ñ &" true`, ""},
-		{"no value", "search", text, `"" false`, ""},
-		{"empty value", "search=", text, `"" false`, ""},
-		{"blank value", "search=+%20", text, `"" false`, ""},
-		{"names are case-sensitive", "Search=ana", text, `"" false`, ""},
-		{"as long as allowed", "search=%C3%B1%C3%B1%C3%B1%C3%B1%C3%B1", text, `"ñññññ" true`, ""},
-		{"too long", "search=abcdef", text, `"" false`,
-			"invalid_field search: search no puede superar los 5 caracteres"},
-		{"control character", "search=a%00", text, `"" false`,
-			"invalid_field search: search contiene caracteres no permitidos"},
-		{"escaped semicolon", "search=a%3Bb", text, `"a;b" true`, ""},
-
-		{"semicolon", "search=a;page=2", text, "", invalid},
-		{"bad escape in a value", "search=%zz", text, "", invalid},
-		{"escape cut short", "search=%4", text, "", invalid},
-		{"bad escape in a name", "%=a", text, "", invalid},
-		{"bad escape in a parameter that nobody reads", "search=a&x=%", text, "", invalid},
-		{"not UTF-8", "search=%ff", text, "", invalid},
-		{"not UTF-8, without an escape", "search=\xff", text, "", invalid},
-		{"not UTF-8 in a name", "%ff=a", text, "", invalid},
-		{"duplicate", "search=a&search=a", text, "", "invalid_field search: search no puede repetirse"},
-		{"duplicate once unescaped", "search=a&s%65arch=b", text, "", "invalid_field search: search no puede repetirse"},
-		{"duplicate without a value", "search&search", text, "", "invalid_field search: search no puede repetirse"},
-
-		{"phone with an escaped plus", "phone=%2B525512345678", phone, `"+525512345678" true`, ""},
-		{"phone with an unescaped plus", "phone=+525512345678", phone, `"+525512345678" true`, ""},
-		{"phone with several spaces", "phone=++%2052+55", phone, `"+52 55" true`, ""},
-		{"phone with a space and a plus", "phone=%20%2B52", phone, `"+52" true`, ""},
-		{"phone without plus", "phone=5512345678+", phone, `"5512345678" true`, ""},
-		{"blank phone", "phone=+", phone, `"" false`, ""},
-		{"absent phone", "", phone, `"" false`, ""},
-		{"control character in a phone", "phone=55%0712", phone, `"" false`,
-			"invalid_field phone: phone contiene caracteres no permitidos"},
-
-		{"id", "customerId=01890a5d-ac96-774b-bcce-b302099a8057", identity, "01890a5d-ac96-774b-bcce-b302099a8057 true", ""},
-		{"a malformed id is present and nothing has it", "customerId=7%00", identity, id{}.String() + " true", ""},
-		{"absent id", "customerId=", identity, id{}.String() + " false", ""},
-	} {
-		q, err := parseQuery(c.raw)
-		var got any = ""
-		if err == nil {
-			got = c.read(q)
-			err = q.err
-		}
-		if fault := describe(t, err); got != c.want || fault != c.fault {
-			t.Errorf("%s: %q: got %v, fault %q; want %v, fault %q", c.reason, c.raw, got, fault, c.want, c.fault)
-		}
-	}
-
-	q, err := parseQuery("a=%01&b=%02")
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.text("b", 9)
-	q.text("a", 9)
-	if got := describe(t, q.err); !strings.HasPrefix(got, "invalid_field b:") {
-		t.Errorf("the first fault read is b, got %q", got)
 	}
 }
 
@@ -598,47 +380,6 @@ func isStrictObject(body []byte) bool {
 			return false
 		}
 	}
-}
-
-// FuzzQuery checks parseQuery against net/url on what it accepts, and that a
-// query written by net/url is accepted.
-func FuzzQuery(f *testing.F) {
-	for _, seed := range []string{
-		"", "a=1&b=2", "a=1&a=2", "a;b", "a=%zz", "a=%ff", "phone=+52", "a=%00", "&&", "=", "a=b=c", "%61=1&a=2", "a+b=c+d",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		values, err := url.ParseQuery(raw)
-		strict := err == nil
-		for name, all := range values {
-			strict = strict && len(all) == 1 && utf8.ValidString(name) && utf8.ValidString(all[0])
-		}
-		q, err := parseQuery(raw)
-		if (err == nil) != strict {
-			t.Fatalf("parseQuery(%q): %v, want accepted %v", raw, err, strict)
-		}
-		if err != nil {
-			describe(t, err)
-			return
-		}
-		if len(q.object) != len(values) {
-			t.Fatalf("parseQuery(%q) has %d parameters, want %d", raw, len(q.object), len(values))
-		}
-		for name := range values {
-			if got, ok := q.object.get(name); !ok || got != values.Get(name) {
-				t.Fatalf("parseQuery(%q): %q is %q, want %q", raw, name, got, values.Get(name))
-			}
-			if text, ok := q.text(name, 3); ok != (text != "") || strings.TrimSpace(text) != text {
-				t.Fatalf("parseQuery(%q): %q cleaned to %q", raw, name, text)
-			}
-			q.phone(name)
-			q.id(name)
-		}
-		if again, err := parseQuery(values.Encode()); err != nil || len(again.object) != len(q.object) {
-			t.Fatalf("parseQuery(%q): %v", values.Encode(), err)
-		}
-	})
 }
 
 // BenchmarkObject reads a typical body the way a handler does. Its bound is

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -81,39 +80,49 @@ func TestLimits(t *testing.T) {
 			case 2, 3, 4:
 				flush()
 			}
-			want := naive.allows(now)
-			var after allowance
-			err := l.take(ctx, store, k, now, &after)
-			if (err == nil) != want {
-				t.Fatalf("at %s: %v, want accepted %t", now, err, want)
-			}
-			if err == nil {
-				naive.sinceRun = append(naive.sinceRun, now)
-				naive.kept = append(naive.kept, now)
-				more := true
-				for _, q := range after.quotas {
-					more = more && q.remaining() > 0
-				}
-				if more != naive.allows(now) {
-					t.Fatalf("at %s: one more is possible: %t by the quotas", now, more)
-				}
-				continue
-			}
-			var e *apiError
-			errors.As(err, &e)
-			reset := e.context["resetAt"].(instant)
-			if !naive.allows(reset) || naive.allows(reset-1) {
-				t.Fatalf("at %s: %s resets at %s, which is not when a request succeeds again", now, e.code.name, reset)
-			}
-			wait, _ := strconv.ParseInt(e.headers.Get("Retry-After"), 10, 64)
-			if after := now + instant(wait*1000); after < reset || after >= reset+1000 {
-				t.Fatalf("at %s: Retry-After %d, resets at %s", now, wait, reset)
-			}
-			if rnd.IntN(2) == 0 {
-				now = pick(rnd, reset-1, reset, now+instant(wait*1000))
+			reset, retry, refused := naive.take(t, l, store, now)
+			if refused && rnd.IntN(2) == 0 {
+				now = pick(rnd, reset-1, reset, retry)
 			}
 		}
 	})
+}
+
+// take has a limiter take a request, and fails the test unless it is accepted as a
+// count of all accepted requests says. Of a refusal it returns when it says that a
+// request succeeds again, by resetAt and by Retry-After.
+func (n *naiveLimits) take(t *testing.T, l *limiter, store Store, now instant) (reset, retry instant, refused bool) {
+	t.Helper()
+	want := n.allows(now)
+	var after allowance
+	err := l.take(t.Context(), store, n.key, now, &after)
+	if (err == nil) != want {
+		t.Fatalf("at %s: %v, want accepted %t", now, err, want)
+	}
+	if err == nil {
+		n.sinceRun = append(n.sinceRun, now)
+		n.kept = append(n.kept, now)
+		more := true
+		for _, q := range after.quotas {
+			more = more && q.remaining() > 0
+		}
+		if more != n.allows(now) {
+			t.Fatalf("at %s: one more is possible: %t by the quotas", now, more)
+		}
+		return 0, 0, false
+	}
+	var e *apiError
+	errors.As(err, &e)
+	reset = e.context["resetAt"].(instant)
+	if !n.allows(reset) || n.allows(reset-1) {
+		t.Fatalf("at %s: %s resets at %s, which is not when a request succeeds again", now, e.code.name, reset)
+	}
+	wait, _ := strconv.ParseInt(e.headers.Get("Retry-After"), 10, 64)
+	retry = now + instant(wait*1000)
+	if retry < reset || retry >= reset+1000 {
+		t.Fatalf("at %s: Retry-After %d, resets at %s", now, wait, reset)
+	}
+	return reset, retry, true
 }
 
 // TestLimitWindows shows the boundaries of each window.
@@ -233,13 +242,13 @@ func TestLimitRefusals(t *testing.T) {
 func TestLimitWrites(t *testing.T) {
 	for _, test := range []struct {
 		key  apiKey
-		want int
+		want int64
 	}{
 		{apiKey{RateLimit: 1000}, 10},
 		{apiKey{RateLimit: 1000, DailyLimit: 100_000}, 600},
 		{apiKey{RateLimit: 1000, MonthlyLimit: 100_000}, 600},
 	} {
-		store := &countingStore{Store: newMemStore()}
+		store := &countedStore{Store: newMemStore()}
 		defer store.Close()
 		l := newLimiter()
 		now := instantOf(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
@@ -259,8 +268,8 @@ func TestLimitWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if store.updates != test.want {
-			t.Errorf("%+v: %d writes in ten minutes, want %d", test.key, store.updates, test.want)
+		if n := store.updates.Load(); n != test.want {
+			t.Errorf("%+v: %d writes in ten minutes, want %d", test.key, n, test.want)
 		}
 		used, err := view(t.Context(), store, func(tx Tx) (instant, error) { return lastUsed(tx, test.key.ID) })
 		if err != nil || used != now-minuteMillis {
@@ -293,15 +302,4 @@ func TestLimitFlushFails(t *testing.T) {
 	if err := newLimiter().take(t.Context(), store, k, now, new(allowance)); codeOf(err) != "rate_limit_day" {
 		t.Errorf("got %v, want rate_limit_day", err)
 	}
-}
-
-// A countingStore counts updates.
-type countingStore struct {
-	Store
-	updates int
-}
-
-func (s *countingStore) Update(ctx context.Context, fn func(Tx) error) error {
-	s.updates++
-	return s.Store.Update(ctx, fn)
 }

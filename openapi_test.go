@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -437,7 +436,7 @@ func (d *apiDoc) describes(route, method string, status int, body []byte) error 
 func TestOpenAPIServed(t *testing.T) {
 	s := newMemStore()
 	defer s.Close()
-	a := newAPI(newEngine(s, time.Now, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	a := newAPIOf(newEngine(s, time.Now, cryptoSeed))
 	w := httptest.NewRecorder()
 	a.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/openapi.json", nil)) // no key
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {

@@ -70,10 +70,10 @@ func TestManyLotsExpire(t *testing.T) {
 		s.pass(2 * oneDay)
 		var n int
 		ask(s, func(x *txn) (any, error) {
-			counted := &countingTx{Tx: newOverlay(x.Tx)}
+			counted := &countedTx{Tx: newOverlay(x.Tx)}
 			x.Tx, x.readOnly = counted, false
 			_, a, err := x.accountOf(c)
-			n = counted.keys
+			n = counted.keys()
 			if err == nil && a.Balance != 0 {
 				t.Errorf("balance %s after all has expired", a.Balance)
 			}

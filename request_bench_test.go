@@ -77,7 +77,7 @@ func newHotServer(b *testing.B) *hotServer {
 	must(err)
 	k, err := a.createKey(b.Context(), keyRequest{Org: "cafe-luna", Name: "hot", RateLimit: 1e9})
 	must(err)
-	public := newAPI(e, nil, slog.New(slog.DiscardHandler))
+	public := newAPIOf(e)
 	public.lines = &lineWriter{out: log}
 	s := &hotServer{engine: e, handler: public, key: k.Key}
 	s.customer, err = write(b.Context(), e, 1, instantOf(time.Now()), func(t *txn) (id, error) {
@@ -303,7 +303,7 @@ func BenchmarkEncodeBalance(b *testing.B) {
 }
 
 func BenchmarkLogLine(b *testing.B) {
-	a := newAPI(newEngine(newMemStore(), time.Now, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
 	a.lines = &lineWriter{out: io.Discard}
 	x := &exchange{
 		api: a, started: time.Now(), status: 200, route: "/api/v1/points/customers/{customerId}/balance",

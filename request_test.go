@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,17 +28,16 @@ func TestSlowBody(t *testing.T) {
 	w := newWorld(t, newMemStore())
 	w.play(filepath.Join("testdata", "world", "world.txt"), false)
 	body := strings.NewReader(`{"amount": 10}`)
-	r := httptest.NewRequest("POST", w.expand("/api/v1/points/customers/$maria/add"), readerFunc(func(p []byte) (int, error) {
+	r := newRequest("POST", w.expand("/api/v1/points/customers/$maria/add"), w.expand("$key.luna"), "{}")
+	r.ContentLength = -1
+	r.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
 		if body.Len() > 0 {
 			w.clock = w.clock.Add(5 * time.Second)
 		}
 		return body.Read(p[:min(len(p), 7)])
 	}))
-	r.Header.Set("X-API-Key", w.expand("$key.luna"))
-	r.Header.Set("Content-Type", "application/json")
-	answer := httptest.NewRecorder()
 	want := fmt.Sprintf(`"createdAt":"%s"`, instantOf(w.clock.Add(10*time.Second)))
-	w.api.ServeHTTP(answer, r)
+	answer := answerTo(w.api, r)
 	if answer.Code != http.StatusCreated || !strings.Contains(answer.Body.String(), want) {
 		t.Errorf("got %d %s, want %s", answer.Code, answer.Body, want)
 	}
@@ -68,7 +66,7 @@ func TestLogMethod(t *testing.T) {
 	var log bytes.Buffer
 	lines := &lineWriter{out: &log}
 	defer lines.close()
-	a := newAPI(newEngine(newMemStore(), time.Now, cryptoSeed), nil, slog.New(slog.DiscardHandler))
+	a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
 	a.lines = lines
 	for _, method := range []string{"DELETE", "SECRETO"} {
 		a.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/livez", nil))
@@ -83,11 +81,10 @@ func TestLogMethod(t *testing.T) {
 func TestHungStore(t *testing.T) {
 	hung := hungStore{newMemStore(), make(chan struct{})}
 	defer close(hung.release)
-	a := newAPI(newEngine(hung, time.Now, cryptoSeed), nil, slog.New(slog.DiscardHandler))
-	answer := httptest.NewRecorder()
+	a := newAPIOf(newEngine(hung, time.Now, cryptoSeed))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	a.ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil).WithContext(ctx))
+	answer := answerTo(a, newRequest("GET", "/readyz", "", "").WithContext(ctx))
 	if answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
@@ -99,20 +96,22 @@ func TestReadyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := newMemStore()
 		defer mem.Close()
-		full := &fillingStore{Store: mem}
+		var fault atomic.Pointer[error] // of writes; nil: they are stored
+		full := guardedStore{mem, func() error {
+			if err := fault.Load(); err != nil {
+				return *err
+			}
+			return nil
+		}}
 		e := newEngine(full, time.Now, cryptoSeed)
 		if err := e.open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		a := newAPI(e, nil, slog.New(slog.DiscardHandler))
+		a := newAPIOf(e)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go a.keepHouse(ctx)
-		ready := func() int {
-			answer := httptest.NewRecorder()
-			a.ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
-			return answer.Code
-		}
+		ready := func() int { return answerTo(a, newRequest("GET", "/readyz", "", "")).Code }
 		write := func() error { return e.store.Update(ctx, func(tx Tx) error { return tx.Put([]byte("x"), nil) }) }
 		nothing := func() error { return e.store.Update(ctx, func(tx Tx) error { return nil }) }
 		want := func(status int, reason string) {
@@ -123,7 +122,7 @@ func TestReadyAgain(t *testing.T) {
 		}
 
 		want(http.StatusOK, "a new server")
-		full.fault.Store(&errUnavailable)
+		fault.Store(&errUnavailable)
 		want(http.StatusOK, "nobody has written")
 		if write() == nil {
 			t.Fatal("the store is not full")
@@ -131,34 +130,21 @@ func TestReadyAgain(t *testing.T) {
 		want(http.StatusServiceUnavailable, "a write was refused")
 		time.Sleep(3 * flushInterval)
 		want(http.StatusServiceUnavailable, "it is full still")
-		full.fault.Store(nil)
+		fault.Store(nil)
 		nothing()
 		want(http.StatusServiceUnavailable, "who writes nothing tells nothing")
-		before := content(t, mem)
+		before := stored(t, mem)
 		time.Sleep(flushInterval + time.Millisecond)
 		want(http.StatusOK, "there is space again")
-		same(t, "what is in the store", content(t, mem), before)
+		same(t, "what is in the store", stored(t, mem), before)
 		e.store.Update(ctx, func(tx Tx) error { return newError(codeCustomerNotFound) })
 		want(http.StatusOK, "an update failed for another reason")
-		full.fault.Store(&errBusy)
+		fault.Store(&errBusy)
 		if write() == nil {
 			t.Fatal("the store is not busy")
 		}
 		want(http.StatusOK, "too many are waiting")
 	})
-}
-
-// A fillingStore takes no writes while it has a fault.
-type fillingStore struct {
-	Store
-	fault atomic.Pointer[error]
-}
-
-func (s *fillingStore) Update(ctx context.Context, fn func(Tx) error) error {
-	if err := s.fault.Load(); err != nil {
-		return *err
-	}
-	return s.Store.Update(ctx, fn)
 }
 
 type hungStore struct {
@@ -187,11 +173,8 @@ func TestHalfClosed(t *testing.T) {
 		"POST /api/v1/transactions?dryRun=true":    http.StatusOK,
 	} {
 		method, target, _ := strings.Cut(w.expand(request), " ")
-		r := httptest.NewRequestWithContext(closed, method, target, strings.NewReader(w.expand(`{"amount":1,"customerId":"$maria","totalAmount":1}`)))
-		r.Header.Set("X-Api-Key", w.expand("$key.luna"))
-		r.Header.Set("Content-Type", "application/json")
-		answer := httptest.NewRecorder()
-		w.api.ServeHTTP(answer, r)
+		r := newRequest(method, target, w.expand("$key.luna"), w.expand(`{"amount":1,"customerId":"$maria","totalAmount":1}`))
+		answer := answerTo(w.api, r.WithContext(closed))
 		if answer.Code != want {
 			t.Errorf("%s: %d %s", request, answer.Code, answer.Body)
 		}

@@ -13,103 +13,131 @@ func smallLog() logSizes {
 	return logSizes{block: 64, chapter: 128, perBlock: 64, every: 16, customers: 64, follow: 5}
 }
 
+// A soldShop is a shop whose sales are found in several ways.
+type soldShop struct {
+	*shop
+	rnd       *rand.Rand
+	customers []id
+	names     map[id]string
+	all       []*sale // at the end the newest first
+}
+
 // TestSalesOfMany finds the sales of customers in the ways there are, whatever
 // the number of customers, and compares with all sales in turn. Some customers
-// come late, some sales with dates of long ago.
+// come late, and some sales have dates of long ago.
 func TestSalesOfMany(t *testing.T) {
 	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
-		s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
-		s.engine.sizes.log = smallLog()
-		var (
-			customers []id
-			all       []*sale
-			names     = map[id]string{}
-		)
-		enrol := func(n int) {
-			for range n {
-				name := fmt.Sprint(pick(rnd, "ana", "ana", "ana", "noe", "eva"), len(customers))
-				customers = append(customers, s.customer(name))
-				names[customers[len(customers)-1]] = name
-			}
-		}
-		enrol(1 + rnd.IntN(100))
-		most := pick(rnd, 40, 300, 1500)
-		late := rnd.IntN(3) == 0
-		for len(all) < most {
-			if rnd.IntN(30) == 0 && len(customers) < 200 {
-				enrol(1 + rnd.IntN(10))
-			}
-			s.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Second, time.Minute, 10*time.Hour)))))
-			from := rnd.IntN(len(customers))
-			if rnd.IntN(3) > 0 { // few buy most
-				from = rnd.IntN(1 + from/10)
-			}
-			at := s.clock
-			if late && rnd.IntN(100) == 0 {
-				s.clock -= instant(rnd.Int64N(int64(s.clock - began(all, s.clock) + 1)))
-			}
-			sold, err := s.sell(newSale{Customer: customers[from], Total: dec("5"), Type: pick(rnd, typePurchase, typePurchase, typeReturn)})
-			s.clock = at
-			if err == nil {
-				all = append(all, sold)
-			}
-		}
-		slices.Reverse(all)
+		h := &soldShop{shop: newShop(t, setup{program: `"rules":[` + onePer1 + `]`}), rnd: rnd, names: map[id]string{}}
+		h.engine.sizes.log = smallLog()
+		h.fill()
 		for range 40 {
-			f := saleFilter{saleType: pick(rnd, "", typePurchase, typeReturn), to: never}
-			if rnd.IntN(3) > 0 {
-				f.from, f.to = pick(rnd, all...).CreatedAt-instant(rnd.IntN(2)), pick(rnd, all...).CreatedAt+instant(rnd.IntN(2))
-				if f.to < f.from && rnd.IntN(10) > 0 {
-					f.from, f.to = f.to, f.from
-				}
-			}
-			f.search = pick(rnd, "ana", "noe", "eva", "a", "e", "@", "1", "17", "nobody", names[pick(rnd, customers...)])
-			p := page{1 + rnd.Uint64N(pick(rnd, uint64(1), 4, 30)), 1 + rnd.Uint64N(20)}
-			ways := map[string]func(*txn, customerSet) ([]*sale, uint64, error){
-				"few": func(t *txn, set customerSet) ([]*sale, uint64, error) {
-					list, err := t.customersIn(set)
-					if err != nil {
-						return nil, 0, err
-					}
-					return t.salesOfFew(list, f, p)
-				},
-				"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.salesOfMany(set, f, p) },
-				"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.findSales(f, p) },
-			}
-			if rnd.IntN(10) == 0 { // one customer's
-				f.customer = &pick(rnd, all...).Customer
-				ways = map[string]func(*txn, customerSet) ([]*sale, uint64, error){"chosen": ways["chosen"]}
-			}
-			want, total := []uint64{}, uint64(0)
-			for _, sold := range all {
-				if !f.keeps(sold) || !newNeedle(f.search).in([]string{names[sold.Customer], names[sold.Customer] + "@example.com", ""}) {
-					continue
-				}
-				if total >= p.skip() && uint64(len(want)) < p.limit {
-					want = append(want, sold.Seq)
-				}
-				total++
-			}
-			for way, find := range ways {
-				got := ask(s, func(t *txn) ([]uint64, error) {
-					set, _, err := t.searchAll(f.search)
-					if err != nil {
-						return nil, err
-					}
-					list, n, err := find(t, set)
-					if n != total {
-						err = fmt.Errorf("%s: total of %+v is %d, want %d", way, f, n, total)
-					}
-					seqs := []uint64{}
-					for _, sold := range list {
-						seqs = append(seqs, sold.Seq)
-					}
-					return seqs, err
-				})
-				same(t, fmt.Sprintf("%s: filter %+v, page %+v", way, f, p), got, want)
-			}
+			h.find(h.filter(), page{1 + rnd.Uint64N(pick(rnd, uint64(1), 4, 30)), 1 + rnd.Uint64N(20)})
 		}
 	})
+}
+
+func (h *soldShop) enrol(n int) {
+	for range n {
+		name := fmt.Sprint(pick(h.rnd, "ana", "ana", "ana", "noe", "eva"), len(h.customers))
+		cust := h.customer(name)
+		h.customers, h.names[cust] = append(h.customers, cust), name
+	}
+}
+
+// fill sells something until there are many sales.
+func (h *soldShop) fill() {
+	rnd := h.rnd
+	h.enrol(1 + rnd.IntN(100))
+	most := pick(rnd, 40, 300, 1500)
+	late := rnd.IntN(3) == 0
+	for len(h.all) < most {
+		if rnd.IntN(30) == 0 && len(h.customers) < 200 {
+			h.enrol(1 + rnd.IntN(10))
+		}
+		h.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Second, time.Minute, 10*time.Hour)))))
+		from := rnd.IntN(len(h.customers))
+		if rnd.IntN(3) > 0 { // few buy most
+			from = rnd.IntN(1 + from/10)
+		}
+		at := h.clock
+		if late && rnd.IntN(100) == 0 {
+			h.clock -= instant(rnd.Int64N(int64(h.clock - began(h.all, h.clock) + 1)))
+		}
+		sold, err := h.sell(newSale{Customer: h.customers[from], Total: dec("5"), Type: pick(rnd, typePurchase, typePurchase, typeReturn)})
+		h.clock = at
+		if err == nil {
+			h.all = append(h.all, sold)
+		}
+	}
+	slices.Reverse(h.all)
+}
+
+func (h *soldShop) filter() saleFilter {
+	rnd := h.rnd
+	f := saleFilter{saleType: pick(rnd, "", typePurchase, typeReturn), to: never}
+	if rnd.IntN(3) > 0 {
+		f.from, f.to = pick(rnd, h.all...).CreatedAt-instant(rnd.IntN(2)), pick(rnd, h.all...).CreatedAt+instant(rnd.IntN(2))
+		if f.to < f.from && rnd.IntN(10) > 0 {
+			f.from, f.to = f.to, f.from
+		}
+	}
+	f.search = pick(rnd, "ana", "noe", "eva", "a", "e", "@", "1", "17", "nobody", h.names[pick(rnd, h.customers...)])
+	return f
+}
+
+// find compares what each way finds with what the filter keeps of all sales.
+func (h *soldShop) find(f saleFilter, p page) {
+	type way func(*txn, customerSet) ([]*sale, uint64, error)
+	ways := map[string]way{
+		"few": func(t *txn, set customerSet) ([]*sale, uint64, error) {
+			list, err := t.customersIn(set)
+			if err != nil {
+				return nil, 0, err
+			}
+			return t.salesOfFew(list, f, p)
+		},
+		"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.salesOfMany(set, f, p) },
+		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.findSales(f, p) },
+	}
+	if h.rnd.IntN(10) == 0 { // one customer's
+		f.customer = &pick(h.rnd, h.all...).Customer
+		ways = map[string]way{"chosen": ways["chosen"]}
+	}
+	want, total := h.kept(f, p)
+	for name, find := range ways {
+		got := ask(h.shop, func(t *txn) ([]uint64, error) {
+			set, _, err := t.searchAll(f.search)
+			if err != nil {
+				return nil, err
+			}
+			list, n, err := find(t, set)
+			if n != total {
+				err = fmt.Errorf("%s: total of %+v is %d, want %d", name, f, n, total)
+			}
+			seqs := []uint64{}
+			for _, sold := range list {
+				seqs = append(seqs, sold.Seq)
+			}
+			return seqs, err
+		})
+		same(h, fmt.Sprintf("%s: filter %+v, page %+v", name, f, p), got, want)
+	}
+}
+
+// kept puts the filter to every sale in turn.
+func (h *soldShop) kept(f saleFilter, p page) (want []uint64, total uint64) {
+	want = []uint64{}
+	for _, sold := range h.all {
+		name := h.names[sold.Customer]
+		if !f.keeps(sold) || !newNeedle(f.search).in([]string{name, name + "@example.com", ""}) {
+			continue
+		}
+		if total >= p.skip() && uint64(len(want)) < p.limit {
+			want = append(want, sold.Seq)
+		}
+		total++
+	}
+	return want, total
 }
 
 // began is when the first sale was.
@@ -162,4 +190,76 @@ func TestTotals(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFindSales compares pages of filtered sales with the same filter put to
+// every sale in turn.
+func TestFindSales(t *testing.T) {
+	histories(t, 30, func(t *testing.T, rnd *rand.Rand) {
+		s := newShop(t, setup{at: "2026-04-03T20:00:00Z", zone: "America/Santiago", program: `"rules":[` + onePer1 + `]`})
+		customers := []id{s.customer("ana"), s.customer("anabel"), s.customer("noé")}
+		var all []*sale
+		for range rnd.IntN(60) {
+			s.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Second, 10*time.Hour, 3*oneDay)))))
+			in := newSale{Customer: pick(rnd, customers...), Total: dec("5"), ExternalID: pick(rnd, "", "T-1", "T-2"), Type: pick(rnd, typePurchase, typeReturn)}
+			if sold, err := s.sell(in); err == nil {
+				all = append(all, sold)
+			}
+		}
+		slices.Reverse(all)
+		moment := func() instant {
+			at := s.clock.add(-time.Duration(rnd.Int64N(int64(30 * oneDay))))
+			if len(all) > 0 && rnd.IntN(2) == 0 {
+				at = pick(rnd, all...).CreatedAt
+			}
+			zone, _ := time.LoadLocation("America/Santiago")
+			return pick(rnd, at, at-1, at+1, dayOf(at, zone).start(zone), dayOf(at, zone).start(zone)-1)
+		}
+		for range 40 {
+			f := randomFilter(rnd, customers, moment)
+			p := page{1 + rnd.Uint64N(5), 1 + rnd.Uint64N(20)}
+			want := []id{}
+			total := uint64(0)
+			for _, sold := range all {
+				c := ask(s, func(t *txn) (*customer, error) { return t.customer(sold.Customer) })
+				if !f.keeps(sold) || f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
+					continue
+				}
+				if total >= p.skip() && uint64(len(want)) < p.limit {
+					want = append(want, sold.ID)
+				}
+				total++
+			}
+			var gotTotal uint64
+			got := ask(s, func(t *txn) ([]id, error) {
+				list, n, err := t.findSales(f, p)
+				gotTotal = n
+				ids := []id{}
+				for _, sold := range list {
+					ids = append(ids, sold.ID)
+				}
+				return ids, err
+			})
+			same(t, fmt.Sprintf("filter %+v, page %+v", f, p), got, want)
+			same(t, fmt.Sprintf("total of filter %+v", f), gotTotal, total)
+		}
+	})
+}
+
+// randomFilter is a filter by anything, or by nothing.
+func randomFilter(rnd *rand.Rand, customers []id, moment func() instant) saleFilter {
+	f := saleFilter{
+		search: pick(rnd, "", "", "", "ana", "NOE", "example", "nobody"), saleType: pick(rnd, "", typePurchase, typeReturn),
+		externalID: pick(rnd, "", "", "", "T-1", "T-3"), to: never,
+	}
+	if rnd.IntN(4) == 0 {
+		f.customer = ptr(pick(rnd, customers...))
+	}
+	if rnd.IntN(3) == 0 {
+		f.from = moment()
+	}
+	if rnd.IntN(3) == 0 {
+		f.to = moment()
+	}
+	return f
 }

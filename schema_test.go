@@ -242,7 +242,7 @@ func TestSchemaSteps(t *testing.T) {
 	for stops := 0; ; stops++ {
 		copies := 0
 		steps := 0
-		e.store.Store = updating{s, func() error {
+		e.store.Store = guardedStore{s, func() error {
 			if steps++; steps > 1 {
 				return stopped
 			}
@@ -269,19 +269,6 @@ func TestSchemaSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFileHolds(t, path, "schema3-killed")
-}
-
-// updating is a store that asks before each Update.
-type updating struct {
-	Store
-	before func() error
-}
-
-func (u updating) Update(ctx context.Context, fn func(Tx) error) error {
-	if err := u.before(); err != nil {
-		return err
-	}
-	return u.Store.Update(ctx, fn)
 }
 
 // TestSchemaKilled kills sello while it migrates, at any moment, until it is done.

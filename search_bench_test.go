@@ -254,26 +254,3 @@ func BenchmarkCustomersPage(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkImportCustomers imports into a new file; the search index is part of
-// it.
-func BenchmarkImportCustomers(b *testing.B) {
-	for b.Loop() {
-		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
-		of := newCrowd()
-		s.importing(importCustomers, *benchCustomers, of.customer)
-	}
-	b.ReportMetric(float64(b.N)*float64(*benchCustomers)/b.Elapsed().Seconds(), "rows/s")
-}
-
-func BenchmarkImportSales(b *testing.B) {
-	for b.Loop() {
-		b.StopTimer()
-		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
-		of := newCrowd()
-		s.importing(importCustomers, *benchCustomers, of.customer)
-		b.StartTimer()
-		s.importing(importSales, *benchSales, of.sale)
-	}
-	b.ReportMetric(float64(b.N)*float64(*benchSales)/b.Elapsed().Seconds(), "rows/s")
-}

@@ -1,23 +1,44 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/disk/disktest"
+	"sello/internal/ordered/orderedtest"
 )
 
-// What the tests of the domain share: a shop to act in, and random histories.
+// What most tests share: a shop to act in, and its API to ask.
+
+// What is shared with the tests of the libraries, under short names.
+var (
+	histories     = orderedtest.Histories
+	moreHistories = orderedtest.MoreHistories
+	mustPut       = orderedtest.MustPut[Tx]
+	contents      = orderedtest.Contents
+	stored        = orderedtest.Stored[Tx]
+	checkContents = orderedtest.CheckContents[Tx]
+	readFile      = disktest.ReadFile
+	writeFile     = disktest.WriteFile
+	listDir       = disktest.ListDir
+)
 
 // A shop is an engine on a store in memory with one organization, and the
 // clock that the test holds. When the test ends, everything in it is verified.
@@ -66,10 +87,15 @@ func newShop(t testing.TB, with setup) *shop {
 
 // newEmptyShop is a shop without an organization.
 func newEmptyShop(t testing.TB, at string) *shop {
-	s := &shop{TB: t, org: 1}
-	s.setClock(at)
 	store := runTwice(newMemStore()) // so that it shows if an Update does something else the second time
 	t.Cleanup(func() { store.Close() })
+	return newShopOn(t, store, at)
+}
+
+// newShopOn is a shop on a store, with the organization that is there, if any.
+func newShopOn(t testing.TB, store Store, at string) *shop {
+	s := &shop{TB: t, org: 1}
+	s.setClock(at)
 	s.engine = newEngine(store, func() time.Time { return s.clock.time() }, func() seed {
 		var random seed
 		binary.BigEndian.PutUint64(random[:], s.ids.Add(1))
@@ -330,39 +356,57 @@ func dec(s string) decimal {
 
 func ptr[T any](v T) *T { return &v }
 
-// Random histories.
+// newAPIOf is the API of an engine, without a log.
+func newAPIOf(e *engine) *api { return newAPI(e, nil, slog.New(slog.DiscardHandler)) }
 
-var (
-	replayHistory = flag.Uint64("history", 0, "run only the random history with this number")
-	moreHistories = flag.Int("histories", 1, "run so many times the usual number of random histories")
-)
+// A servedShop is a shop with its API, and a key to ask it with.
+type servedShop struct {
+	*shop
+	api *api
+	key string
+}
 
-// histories runs fn with n sources of randomness, in blocks beside one
-// another. Each history has a number, which a failure tells, and which
-// -history runs again.
-func histories(t *testing.T, n int, fn func(t *testing.T, rnd *rand.Rand)) {
-	const block = 100
-	run := func(t *testing.T, number uint64) {
-		defer func() {
-			if t.Failed() {
-				t.Logf("this was history %d: go test -run '^%s$' -history %[1]d", number, strings.Split(t.Name(), "/")[0])
-			}
-		}()
-		fn(t, rand.New(rand.NewPCG(number, 0)))
+func (s *shop) served() *servedShop {
+	s.Helper()
+	_, key := s.newKey(keyRequest{RateLimit: 10_000})
+	return &servedShop{s, newAPIOf(s.engine), key}
+}
+
+func (s *servedShop) get(path string) *httptest.ResponseRecorder {
+	return answerTo(s.api, newRequest("GET", path, s.key, ""))
+}
+
+func (s *servedShop) post(path, retryKey, body string) *httptest.ResponseRecorder {
+	return answerTo(s.api, newPost(path, s.key, retryKey, body))
+}
+
+// newRequest is a request with an API key, unless that is "", and a body of JSON,
+// unless that is "".
+func newRequest(method, target, key, body string) *http.Request {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if key != "" {
+		r.Header.Set("X-API-Key", key)
 	}
-	if *replayHistory != 0 {
-		run(t, *replayHistory)
-		return
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
 	}
-	last := uint64(n * *moreHistories)
-	for first := uint64(1); first <= last; first += block {
-		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
-			t.Parallel()
-			for number := first; number < first+block && number <= last && !t.Failed(); number++ {
-				run(t, number)
-			}
-		})
+	return r
+}
+
+// newPost is a POST with an Idempotency-Key, unless that is "".
+func newPost(target, key, retryKey, body string) *http.Request {
+	r := newRequest("POST", target, key, body)
+	if retryKey != "" {
+		r.Header.Set("Idempotency-Key", retryKey)
 	}
+	return r
+}
+
+// answerTo is what a handler answers.
+func answerTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
 }
 
 // pick is one of the choices.
@@ -374,4 +418,67 @@ func same(t testing.TB, what string, got, want any) {
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%s: (-got +want)\n%s", what, cmp.Diff(got, want))
 	}
+}
+
+// entries are all that is in the shop's store, in order.
+func (s *shop) entries() memTx {
+	all, err := view(s.Context(), s.store, func(tx Tx) (memTx, error) {
+		var all memTx
+		for e, err := range tx.Scan([]byte{0}, nil, false) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
+		}
+		return all, nil
+	})
+	s.ok(err)
+	return all
+}
+
+// newKey makes an API key and returns its text.
+func (s *shop) newKey(in keyRequest) (*apiKey, string) {
+	s.Helper()
+	in.Name = "test"
+	type created struct {
+		key  *apiKey
+		text string
+	}
+	c := must(s, func(t *txn) (created, error) {
+		k, text, err := t.createKey(in)
+		return created{k, text}, err
+	})
+	return c.key, c.text
+}
+
+func from(source netip.Addr) func() netip.Addr { return func() netip.Addr { return source } }
+
+// wantOneApplied sends a request n times at once. One is applied, with 201; all get
+// its answer, the others as a replay with the status again.
+func wantOneApplied(t *testing.T, n, again int, send func() *httptest.ResponseRecorder) {
+	t.Helper()
+	answers := make([]*httptest.ResponseRecorder, n)
+	var wait sync.WaitGroup
+	for i := range answers {
+		wait.Go(func() { answers[i] = send() })
+	}
+	wait.Wait()
+	first := 0
+	for _, answer := range answers {
+		want := again
+		if !replayed(answer) {
+			first++
+			want = http.StatusCreated
+		}
+		if answer.Code != want || answer.Body.String() != answers[0].Body.String() {
+			t.Errorf("got %d %s", answer.Code, answer.Body)
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d of %d twins were carried out", first, n)
+	}
+}
+
+func replayed(w *httptest.ResponseRecorder) bool {
+	return w.Header().Get("Idempotency-Replayed") == "true"
 }

@@ -1,13 +1,124 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"sello/internal/disk"
 )
+
+// TestStatistics compares answers for random spans with a plain count over
+// all records.
+func TestStatistics(t *testing.T) {
+	s := newRetailShop(t)
+	s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	s.importFile(t, importSales, "testdata/retail/sales.csv")
+	ctx := context.Background()
+	last := dayOf(s.clock, time.UTC)
+	for _, span := range []struct {
+		from, to day
+		groupBy  string
+	}{
+		{last - 40, last, groupDay}, {last - 3, last - 3, groupDay}, {last - 3, last - 2, groupWeek}, {last - 60, last + 60, groupMonth},
+		{last - 2, last - 1, groupDay}, {last + 5, last + 9, groupWeek},
+	} {
+		t.Run(fmt.Sprint(span), func(t *testing.T) {
+			_, err := read(ctx, s.engine, s.org, s.clock, func(x *txn) (any, error) {
+				got, err := x.statistics(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
+				if err != nil {
+					return nil, err
+				}
+				next := span.from
+				for _, p := range append(slices.Clone(got.periods), got.total) {
+					if p.from != got.total.from || len(got.periods) == 1 || p.to != got.total.to {
+						if p.from != next && p != got.total {
+							t.Errorf("a period begins on %v, want %v", p.from, next)
+						}
+						next = p.to + 1
+					}
+					want, err := x.naive(p.from, p.to)
+					if err != nil {
+						return nil, err
+					}
+					if want != p {
+						t.Errorf("%v–%v:\n got %+v\nwant %+v", p.from, p.to, p, want)
+					}
+				}
+				return nil, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// naive counts a period by reading everything.
+func (t *txn) naive(from, to day) (period, error) {
+	p := period{from: from, to: to}
+	n, err := t.count()
+	if err != nil {
+		return p, err
+	}
+	in := func(at instant) bool { d := dayOf(at, t.cfg.zone); return from <= d && d <= to }
+	upTo := func(at instant) bool { return dayOf(at, t.cfg.zone) <= to }
+	for i := range n.Customers {
+		c, err := t.customerAt(i + 1)
+		if err != nil {
+			return p, err
+		}
+		if in(c.CreatedAt) {
+			p.tally.NewCustomers++
+		}
+		if upTo(c.CreatedAt) {
+			p.customers++
+		}
+	}
+	active := map[id]bool{}
+	for i := range n.Sales {
+		s, err := t.saleAt(i + 1)
+		if err != nil {
+			return p, err
+		}
+		switch {
+		case !in(s.CreatedAt):
+		case s.Type == typePurchase:
+			p.tally.Purchases++
+			p.tally.SalesAmount += s.Total
+			active[s.Customer] = true
+		default:
+			p.tally.Returns++
+			p.tally.ReturnsAmount += s.Total
+		}
+	}
+	p.active = uint64(len(active))
+	for i := range n.Movements {
+		m, err := t.movement(i + 1)
+		if err != nil {
+			return p, err
+		}
+		if upTo(m.CreatedAt) {
+			p.outstanding += m.Amount
+		}
+		switch {
+		case !in(m.CreatedAt):
+		case m.Category == categoryReturn:
+			p.tally.PointsReversed -= m.Amount
+		case m.Category == categoryExpiration:
+			p.tally.PointsExpired -= m.Amount
+		case m.Amount > 0:
+			p.tally.PointsIssued += m.Amount
+		default:
+			p.tally.PointsRedeemed -= m.Amount
+		}
+	}
+	return p, nil
+}
 
 // BenchmarkStatisticsYear asks for a year by day after ten million sales to a
 // million customers, 27,400 of whom bought on each day, and by month. It
@@ -89,31 +200,4 @@ func timeOf(b *testing.B, n int, fn func()) time.Duration {
 		fn()
 	}
 	return time.Since(start) / time.Duration(n)
-}
-
-// TestChangeBlock puts numbers into a block and takes them out, all of them
-// and again, and compares with the bitmap.
-func TestChangeBlock(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 1))
-	var value []byte
-	var bits [bitmapSize]byte
-	for _, likely := range []float64{0.9, 0.1, 0.6, 0} { // that a number is to be in
-		for range 5000 {
-			offset, member := rnd.Uint64N(setBlock), rnd.Float64() < likely
-			if likely == 0.6 {
-				offset %= 420 // about the size at which the form changes
-			}
-			had := bits[offset/8]&(1<<(offset%8)) != 0
-			var changed bool
-			if value, changed = changeBlock(value, offset, member); changed != (had != member) {
-				t.Fatalf("%d in is %t, was %t: changed is %t", offset, member, had, changed)
-			}
-			if changed {
-				bits[offset/8] ^= 1 << (offset % 8)
-			}
-			if string(value) != string(fromBitmap(&bits)) {
-				t.Fatalf("after %d: %x, want %x", offset, value, fromBitmap(&bits))
-			}
-		}
-	}
 }

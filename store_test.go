@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sello/internal/ordered"
 	"sello/internal/ordered/orderedtest"
 	"sello/internal/parallel"
 )
@@ -99,35 +98,7 @@ func testAbsent(t *testing.T, s Store) {
 func testBounds(t *testing.T, s Store) {
 	keys := []string{"\x00", "a", "a\x00", "aa", "b", "b\xff", "c", "\xff", "\xff\xff"}
 	bounds := append([]string{"", "\x00\x00", "a\xff", "bb", "\xff\xff\xff"}, keys...)
-	check := func(tx Tx) error {
-		for _, lo := range bounds {
-			for _, hi := range bounds {
-				var want []string
-				for _, key := range keys {
-					if key >= lo && (hi == "" || key < hi) {
-						want = append(want, key)
-					}
-				}
-				for _, reverse := range []bool{false, true} {
-					var got []string
-					for e, err := range tx.Scan([]byte(lo), []byte(hi), reverse) {
-						if err != nil {
-							return err
-						}
-						if string(e.Value) != "value of "+string(e.Key) {
-							t.Errorf("Scan yields %q with %q", e.Key, e.Value)
-						}
-						got = append(got, string(e.Key))
-					}
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Errorf("Scan(%q, %q, %v): (-want +got)\n%s", lo, hi, reverse, diff)
-					}
-					slices.Reverse(want)
-				}
-			}
-		}
-		return nil
-	}
+	check := func(tx Tx) error { return checkBounds(t, tx, keys, bounds) }
 	fill := func(tx Tx, remainder int) error {
 		for i, key := range keys {
 			if i%2 == remainder {
@@ -158,6 +129,37 @@ func testBounds(t *testing.T, s Store) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// checkBounds scans between all bounds, both ways. keys are all that tx holds, in order.
+func checkBounds(t *testing.T, tx Tx, keys, bounds []string) error {
+	for _, lo := range bounds {
+		for _, hi := range bounds {
+			var want []string
+			for _, key := range keys {
+				if key >= lo && (hi == "" || key < hi) {
+					want = append(want, key)
+				}
+			}
+			for _, reverse := range []bool{false, true} {
+				var got []string
+				for e, err := range tx.Scan([]byte(lo), []byte(hi), reverse) {
+					if err != nil {
+						return err
+					}
+					if string(e.Value) != "value of "+string(e.Key) {
+						t.Errorf("Scan yields %q with %q", e.Key, e.Value)
+					}
+					got = append(got, string(e.Key))
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("Scan(%q, %q, %v): (-want +got)\n%s", lo, hi, reverse, diff)
+				}
+				slices.Reverse(want)
+			}
+		}
+	}
+	return nil
 }
 
 func testSizes(t *testing.T, s Store) {
@@ -401,29 +403,6 @@ func checkNumber(t *testing.T, s Store, want uint64) {
 	if n, err := view(t.Context(), s, getNumber); n != want || err != nil {
 		t.Errorf("there is %d, want %d; %v", n, want, err)
 	}
-}
-
-// A racyStore runs two functions on the same state, then commits both: what
-// checkIncrements must notice.
-type racyStore struct {
-	Store
-	both *sync.WaitGroup
-}
-
-func (s racyStore) Update(ctx context.Context, fn func(Tx) error) error {
-	writes := make(map[string][]byte)
-	err := s.View(ctx, func(tx Tx) error {
-		o := newOverlay(tx)
-		err := fn(o)
-		maps.Copy(writes, o.writes)
-		return err
-	})
-	s.both.Done()
-	s.both.Wait()
-	if err != nil {
-		return err
-	}
-	return s.Store.Update(ctx, func(tx Tx) error { return (&overlay{writes: writes}).flush(tx) })
 }
 
 func TestIncrementsControl(t *testing.T) {
@@ -710,431 +689,7 @@ func testClose(t *testing.T, s Store) {
 	}
 }
 
-// TestQueueErrors checks what a writeQueue makes of the errors of a backend.
-func TestQueueErrors(t *testing.T) {
-	full := fmt.Errorf("%w: disk full", errUnavailable)
-	for _, test := range []struct {
-		name    string
-		backend brokenBatch
-		breaks  bool
-	}{
-		{"no space to begin", brokenBatch{begin: full}, false},
-		{"no space to commit", brokenBatch{end: full}, false},
-		{"cannot begin", brokenBatch{begin: errTest}, true},
-		{"unknown outcome", brokenBatch{end: errTest}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			backend := test.backend
-			rolledBack := 0
-			backend.rolledBack = &rolledBack
-			s := newMemStore().(*memStore)
-			defer s.Close()
-			// The writer reads begin after it has taken an update.
-			var once sync.Once
-			good, begun, gate := s.queue.begin, make(chan bool), make(chan bool)
-			s.queue.begin = func() (batch, error) {
-				once.Do(func() { close(begun) })
-				<-gate
-				return backend, backend.begin
-			}
-			write := func(tx Tx) error { return tx.Put([]byte("k"), []byte("v")) }
-			calls := []<-chan error{startUpdate(t.Context(), s, func(Tx) error { return errTest })}
-			<-begun
-			calls = append(calls,
-				submitUpdate(t, s, func(Tx) error { return nil }),
-				submitUpdate(t, s, write),
-				submitUpdate(t, s, write),
-			)
-			close(gate)
-			for i, c := range calls {
-				if err := <-c; !errors.Is(err, errUnavailable) {
-					t.Errorf("update %d: %v, want %v", i+1, err, errUnavailable)
-				}
-			}
-			if rolledBack > 0 {
-				t.Errorf("rolled back %d times", rolledBack)
-			}
-			s.queue.begin = good
-			err := s.Update(t.Context(), write)
-			select {
-			case cause := <-s.queue.failed:
-				if !test.breaks || !errors.Is(cause, errTest) || !errors.Is(err, errUnavailable) {
-					t.Errorf("the queue broke because of %v, and Update returned %v", cause, err)
-				}
-			default:
-				if test.breaks || err != nil {
-					t.Errorf("the queue did not break, and Update returned %v", err)
-				}
-			}
-			if err := s.View(t.Context(), func(Tx) error { return nil }); err != nil {
-				t.Errorf("View: %v", err)
-			}
-		})
-	}
-}
-
-// A brokenBatch fails to begin or to commit.
-type brokenBatch struct {
-	memTx
-	begin, end error
-	rolledBack *int
-}
-
-func (b brokenBatch) commit([]ordered.Change) error { return b.end }
-func (b brokenBatch) rollback()                     { *b.rolledBack++ }
-
-// storingTwo returns a store while it commits a group of two updates, which add one
-// each. It does so when it is told the outcome.
-func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<- error) {
-	t.Helper()
-	s = newMemStore().(*memStore)
-	committing, told := make(chan bool), make(chan error)
-	good := s.queue.begin
-	first := 0
-	s.queue.begin = func() (batch, error) {
-		b, err := good()
-		if first++; first == 1 {
-			b = slowBatch{b.(memBatch), committing, told}
-		}
-		return b, err
-	}
-	started, end := make(chan bool), make(chan bool)
-	calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
-		close(started)
-		<-end
-		return addOne(tx)
-	}))
-	<-started
-	calls = append(calls, submitUpdate(t, s, addOne))
-	close(end)
-	<-committing
-	return s, calls, told
-}
-
-// TestQueueFailedCommit fails a commit while the next group is filled on top of
-// what it would have stored: that group fails too, and the one after it does
-// not see either.
-func TestQueueFailedCommit(t *testing.T) {
-	for _, fails := range []bool{true, false} {
-		s, calls, outcome := storingTwo(t)
-		saw := make(chan uint64, 1)
-		calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
-			n, err := getNumber(tx)
-			saw <- n
-			return errors.Join(err, addOne(tx))
-		}))
-		if n := <-saw; n != 2 {
-			t.Errorf("the third update saw %d", n)
-		}
-		want, n := error(nil), uint64(3)
-		if fails {
-			want, n = errUnavailable, 0
-		}
-		outcome <- want
-		for i, c := range calls {
-			if err := <-c; !errors.Is(err, want) {
-				t.Errorf("update %d: %v, want %v", i+1, err, want)
-			}
-		}
-		checkNumber(t, s, n)
-		if err := s.Update(t.Context(), addOne); err != nil {
-			t.Error(err)
-		}
-		checkNumber(t, s, n+1)
-		s.Close()
-	}
-}
-
-// TestQueueAfterFailedCommit makes an update when a failed commit was answered, but the
-// writer has not heard of it: the group that it fills fails, and that update does not.
-func TestQueueAfterFailedCommit(t *testing.T) {
-	s, calls, outcome := storingTwo(t)
-	defer s.Close()
-	started, end := make(chan bool), make(chan bool)
-	next := startUpdate(t.Context(), s, func(tx Tx) error {
-		close(started)
-		<-end
-		return addOne(tx)
-	})
-	<-started
-	outcome <- errUnavailable
-	for i, c := range calls {
-		if err := <-c; !errors.Is(err, errUnavailable) {
-			t.Errorf("update %d: %v", i+1, err)
-		}
-	}
-	after := submitUpdate(t, s, addOne)
-	close(end)
-	if err := <-next; !errors.Is(err, errUnavailable) {
-		t.Errorf("the update on top of them: %v", err)
-	}
-	if err := <-after; err != nil {
-		t.Errorf("the one after they were answered: %v", err)
-	}
-	checkNumber(t, s, 1)
-}
-
-// A slowBatch says when it is to be committed and is told the outcome.
-type slowBatch struct {
-	memBatch
-	committing chan bool
-	outcome    chan error
-}
-
-func (b slowBatch) commit(changes []ordered.Change) error {
-	close(b.committing)
-	if err := <-b.outcome; err != nil {
-		return err
-	}
-	return b.memBatch.commit(changes)
-}
-
-// TestQueueReadsOnly checks that a batch without writes is not committed.
-func TestQueueReadsOnly(t *testing.T) {
-	s := newMemStore().(*memStore)
-	defer s.Close()
-	rolledBack := 0
-	s.queue.begin = func() (batch, error) { return brokenBatch{end: errTest, rolledBack: &rolledBack}, nil }
-	if err := s.Update(t.Context(), func(Tx) error { return nil }); err != nil || rolledBack != 1 {
-		t.Errorf("error %v, rolled back %d times", err, rolledBack)
-	}
-}
-
-// runTwice returns a store that runs the function of every Update twice, and
-// commits what its second run wrote. It panics if the runs differ in what they
-// write or in their error.
-func runTwice(s Store) Store { return twiceStore{s} }
-
-type twiceStore struct{ Store }
-
-func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
-	return s.Store.Update(ctx, func(tx Tx) error {
-		first, second := newOverlay(tx), newOverlay(tx)
-		err1, err2 := fn(first), fn(second)
-		if fmt.Sprint(err1) != fmt.Sprint(err2) {
-			panic(fmt.Sprintf("an Update function returned %v, then %v", err1, err2))
-		}
-		same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
-		if !maps.EqualFunc(first.writes, second.writes, same) {
-			panic(fmt.Sprintf("an Update function wrote different things: (-first +second)\n%s", cmp.Diff(first.writes, second.writes)))
-		}
-		if err2 != nil {
-			return err2
-		}
-		return second.flush(tx)
-	})
-}
-
-func TestRunTwiceControl(t *testing.T) {
-	s := runTwice(newMemStore())
-	defer s.Close()
-	n := byte(0)
-	err := <-startUpdate(t.Context(), s, func(tx Tx) error {
-		n++
-		return tx.Put([]byte("k"), []byte{n})
-	})
-	if !errors.Is(err, errPanicked) {
-		t.Errorf("a function with a memory: %v, want %v", err, errPanicked)
-	}
-}
-
-// A storeFault is what a flaky store does with one Update.
-type storeFault int
-
-const (
-	noFault    storeFault = iota
-	failBefore            // does not run the function
-	failAfter             // commits, and reports that it did not
-)
-
-// newFlaky returns a store over s whose Updates fail as decide says, with
-// errUnavailable. It calls decide for one Update at a time.
-func newFlaky(s Store, decide func() storeFault) Store { return &flakyStore{Store: s, decide: decide} }
-
-// randomFaults returns a decide of newFlaky: of 100 Updates about before and
-// after fail in that way, always the same ones for the same seed.
-func randomFaults(seed uint64, before, after int) func() storeFault {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	return func() storeFault {
-		switch n := rng.IntN(100); {
-		case n < before:
-			return failBefore
-		case n < before+after:
-			return failAfter
-		}
-		return noFault
-	}
-}
-
-type flakyStore struct {
-	Store
-	mu     sync.Mutex
-	decide func() storeFault
-}
-
-func (s *flakyStore) Update(ctx context.Context, fn func(Tx) error) error {
-	s.mu.Lock()
-	f := s.decide()
-	s.mu.Unlock()
-	if f == failBefore {
-		return fmt.Errorf("%w: injected, not applied", errUnavailable)
-	}
-	err := s.Store.Update(ctx, fn)
-	if f == failAfter && err == nil {
-		return fmt.Errorf("%w: injected, applied", errUnavailable)
-	}
-	return err
-}
-
-func TestFlaky(t *testing.T) {
-	faults := []storeFault{noFault, failBefore, failAfter}
-	s := newFlaky(newMemStore(), func() storeFault {
-		f := faults[0]
-		faults = faults[1:]
-		return f
-	})
-	defer s.Close()
-	mustPut(t, s, "a", "")
-	for _, key := range []string{"b", "c"} {
-		err := s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte(key), nil) })
-		if !errors.Is(err, errUnavailable) {
-			t.Errorf("%s: %v", key, err)
-		}
-	}
-	checkContents(t, s, map[string]string{"a": "", "c": ""})
-
-	count := map[storeFault]int{}
-	decide := randomFaults(1, 10, 20)
-	for range 1000 {
-		count[decide()]++
-	}
-	if count[failBefore] < 50 || count[failAfter] < 150 || count[noFault] < 600 {
-		t.Errorf("faults are spread badly: %v", count)
-	}
-}
-
 var (
 	errTest     = errors.New("error of a test's function")
 	errPanicked = errors.New("panicked")
 )
-
-// mustPut commits keys and values, given in turn.
-func mustPut(t testing.TB, s Store, keysAndValues ...string) {
-	t.Helper()
-	err := s.Update(t.Context(), func(tx Tx) error {
-		for kv := range slices.Chunk(keysAndValues, 2) {
-			if err := tx.Put([]byte(kv[0]), []byte(kv[1])); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// contents returns all that tx sees.
-func contents(t testing.TB, tx Tx) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for e, err := range tx.Scan(nil, nil, false) {
-		if err != nil {
-			t.Error(err)
-			break
-		}
-		all[string(e.Key)] = string(e.Value)
-	}
-	return all
-}
-
-// checkContents compares all that s holds.
-func checkContents(t testing.TB, s Store, want map[string]string) {
-	t.Helper()
-	err := s.View(t.Context(), func(tx Tx) error {
-		if got := contents(t, tx); !maps.Equal(got, want) {
-			t.Errorf("the store's contents: (-want +got)\n%s", cmp.Diff(want, got))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// occupy keeps the writer of s busy until release is called.
-func occupy(t testing.TB, s Store) (release func()) {
-	t.Helper()
-	started, end := make(chan bool), make(chan bool)
-	var once sync.Once
-	done := make(chan error)
-	go func() {
-		done <- s.Update(context.Background(), func(Tx) error {
-			once.Do(func() { close(started) })
-			<-end
-			return nil
-		})
-	}()
-	<-started
-	return func() {
-		t.Helper()
-		close(end)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// startUpdate calls Update on a goroutine. A panic becomes errPanicked.
-func startUpdate(ctx context.Context, s Store, fn func(Tx) error) <-chan error {
-	result := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				result <- fmt.Errorf("%w: %v", errPanicked, p)
-			}
-		}()
-		result <- s.Update(ctx, fn)
-	}()
-	return result
-}
-
-// submitUpdate is startUpdate, but returns when the update waits for its turn behind
-// another one that keeps the writer busy.
-func submitUpdate(t testing.TB, s Store, fn func(Tx) error) <-chan error {
-	t.Helper()
-	return submitUpdateContext(t.Context(), t, s, fn)
-}
-
-func submitUpdateContext(ctx context.Context, t testing.TB, s Store, fn func(Tx) error) <-chan error {
-	t.Helper()
-	q := queueOf(t, s)
-	before := len(q.waiting)
-	result := startUpdate(ctx, s, fn)
-	await(func() bool { return len(q.waiting) > before })
-	return result
-}
-
-// await returns when cond holds. The test's own deadline ends it otherwise.
-func await(cond func() bool) {
-	for !cond() {
-		runtime.Gosched()
-	}
-}
-
-// queueOf returns the queue of the backend below s.
-func queueOf(t testing.TB, s Store) *writeQueue {
-	t.Helper()
-	switch s := s.(type) {
-	case *memStore:
-		return s.queue
-	case *boltStore:
-		return s.queue
-	case twiceStore:
-		return queueOf(t, s.Store)
-	case *flakyStore:
-		return queueOf(t, s.Store)
-	}
-	t.Fatalf("unknown store %T", s)
-	return nil
-}

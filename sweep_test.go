@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -66,4 +67,34 @@ func TestSweepStrays(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("another sweep says %s", &log)
 	}
+}
+
+// TestSweepBatches settles more accounts than one transaction of the sweep
+// takes, of two organizations, and leaves nothing due.
+func TestSweepBatches(t *testing.T) {
+	s := newShop(t, setup{program: `"expiry":{"days":1}`})
+	s.apply(bytes.Replace(setup{program: `"expiry":{"days":1}`}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
+	var customers []id
+	for i := range 3 * sweepBatch {
+		s.org = 1 + uint32(i%2)
+		cust := s.customer(fmt.Sprint("c", i))
+		s.add(cust, "10", 0)
+		customers = append(customers, cust)
+	}
+	s.pass(oneDay)
+	s.swept()
+	for i, cust := range customers {
+		s.org = 1 + uint32(i%2)
+		if ledger := s.ledger(cust); len(ledger) != 2 || ledger[1].Category != categoryExpiration || ledger[1].CreatedAt != s.clock {
+			t.Fatalf("customer %d has %d movements", i, len(ledger))
+		}
+	}
+	for _, e := range s.entries() {
+		if e.Key[0] == 'd' {
+			t.Fatalf("still due: %x", e.Key)
+		}
+	}
+	before := s.entries()
+	s.swept()
+	same(t, "what is in the store after another sweep", s.entries(), before)
 }

@@ -72,7 +72,13 @@ func newRichShop(t *testing.T) *shop {
 	for range logPack { // more than a block of the log
 		s.buy(rosa, "2")
 	}
+	s.useKey()
+	return s
+}
 
+// useKey keeps an answer to a retry, and counts a request of a new key.
+func (s *shop) useKey() {
+	s.Helper()
 	k := must(s, func(t *txn) (*apiKey, error) {
 		if err := t.keepReplay([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
 			return nil, err
@@ -81,26 +87,9 @@ func newRichShop(t *testing.T) *shop {
 		return k, err
 	})
 	l := newLimiter()
-	err = l.take(t.Context(), s.store, k, s.clock, new(allowance))
+	err := l.take(s.Context(), s.store, k, s.clock, new(allowance))
 	s.ok(err)
-	s.ok(l.flush(t.Context(), s.store))
-	return s
-}
-
-// entries are all that is in the shop's store, in order.
-func (s *shop) entries() memTx {
-	all, err := view(s.Context(), s.store, func(tx Tx) (memTx, error) {
-		var all memTx
-		for e, err := range tx.Scan([]byte{0}, nil, false) {
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
-		}
-		return all, nil
-	})
-	s.ok(err)
-	return all
+	s.ok(l.flush(s.Context(), s.store))
 }
 
 // seen tells whether verify finds something wrong with the entries.

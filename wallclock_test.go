@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
-	"iter"
-	"log/slog"
+	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
 	"path/filepath"
@@ -79,94 +77,106 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A clockEvent is something that happens to a machine, and what a write carries then.
+type clockEvent struct {
+	what func(*testMachine, *wallClock)
+	want string // the moment of a write; after -, of a read, since nothing may be written
+}
+
+func passes(d time.Duration) func(*testMachine, *wallClock) {
+	return func(m *testMachine, _ *wallClock) { m.pass(d) }
+}
+
+func steps(d time.Duration) func(*testMachine, *wallClock) {
+	return func(m *testMachine, _ *wallClock) { m.wall = m.wall.Add(d) }
+}
+
+func sleeps(d time.Duration) func(*testMachine, *wallClock) {
+	return func(m *testMachine, _ *wallClock) { m.sleep(d) }
+}
+
+func isSynced(yes bool) func(*testMachine, *wallClock) {
+	return func(m *testMachine, _ *wallClock) { m.synced = yes; m.pass(time.Second) }
+}
+
+func isAccepted(m *testMachine, c *wallClock) { c.accept(instantOf(m.wall)) }
+
+func countsNoSleep(m *testMachine, _ *wallClock) { m.notAwake = true }
+
+const oneYear = 8766 * time.Hour
+
+// clockStories begin at noon on 2027-03-01, when the last write was an hour old.
+var clockStories = []struct {
+	name   string
+	events []clockEvent
+}{
+	{"nothing is wrong", []clockEvent{{passes(0), "2027-03-01 12:00:00"}, {passes(time.Hour), "2027-03-01 13:00:00"}}},
+	{"2036 and back", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(9 * oneYear), "-2027-03-01 12:00:00"}, {passes(time.Hour), "-2027-03-01 13:00:00"},
+		{steps(-9 * oneYear), "2027-03-01 13:00:00"},
+	}},
+	{"1970 and back", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(-57 * oneYear), "-2027-03-01 12:00:00"}, {passes(time.Minute), "-2027-03-01 12:01:00"},
+		{steps(57 * oneYear), "2027-03-01 12:01:00"},
+	}},
+	{"1970 from the start", []clockEvent{
+		{steps(-57 * oneYear), "-2027-03-01 11:00:00"}, {passes(time.Minute), "-2027-03-01 11:01:00"}, {steps(57 * oneYear), "2027-03-01 12:01:00"},
+		{steps(61 * time.Minute), "-2027-03-01 12:01:00"},
+	}},
+	{"half an hour on and back", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(30 * time.Minute), "2027-03-01 12:30:00"}, {steps(-30 * time.Minute), "2027-03-01 12:30:00"},
+		{passes(10 * time.Minute), "2027-03-01 12:40:00"}, {steps(30 * time.Minute), "2027-03-01 12:40:00"}, {passes(time.Minute), "2027-03-01 12:41:00"},
+	}},
+	{"an hour back, and a second more", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(-time.Hour), "2027-03-01 12:00:00"}, {steps(-time.Second), "-2027-03-01 12:00:00"},
+	}},
+	{"jumps of less than a look would find", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(-50 * time.Millisecond), "2027-03-01 12:00:00"}, {passes(time.Second), "2027-03-01 12:00:00.95"},
+	}},
+	{"a night's suspend", []clockEvent{{passes(0), "2027-03-01 12:00:00"}, {sleeps(9 * time.Hour), "2027-03-01 21:00:00"}}},
+	{"a jump in a suspend", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {sleeps(9 * time.Hour), "2027-03-01 21:00:00"}, {steps(2 * time.Hour), "-2027-03-01 21:00:00"},
+		{sleeps(time.Hour), "-2027-03-01 22:00:00"},
+	}},
+	{"two hours on, in two steps", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(time.Hour), "2027-03-01 13:00:00"}, {steps(time.Hour), "-2027-03-01 13:00:00"},
+	}},
+	{"closed for six weeks", []clockEvent{{steps(42 * 24 * time.Hour), "2027-04-12 12:00:00"}}},
+	{"closed for 46 days, and accepted", []clockEvent{
+		{steps(46 * 24 * time.Hour), "-2027-03-01 11:00:00"}, {passes(time.Hour), "-2027-03-01 12:00:00"}, {isAccepted, "2027-04-16 13:00:00"},
+		{steps(9 * oneYear), "-2027-04-16 13:00:00"},
+	}},
+	{"closed for 46 days, and synchronized", []clockEvent{
+		{steps(46 * 24 * time.Hour), "-2027-03-01 11:00:00"}, {isSynced(true), "2027-04-16 12:00:01"}, {isSynced(false), "2027-04-16 12:00:02"},
+	}},
+	{"set back and accepted", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {steps(-24 * time.Hour), "-2027-03-01 12:00:00"}, {isAccepted, "2027-02-28 12:00:00"},
+		{steps(24 * time.Hour), "-2027-02-28 12:00:00"},
+	}},
+	{"1970, accepted", []clockEvent{{steps(-57 * oneYear), "-2027-03-01 11:00:00"}, {isAccepted, "1970-03-01 06:00:00"}, {passes(time.Hour), "1970-03-01 07:00:00"}}},
+	{"synchronized in 2036", []clockEvent{{passes(0), "2027-03-01 12:00:00"}, {isSynced(true), "2027-03-01 12:00:01"}, {steps(9 * oneYear), "2036-02-29 18:00:01"}}},
+	{"synchronized, and behind: latest has to be lowered first", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"}, {isSynced(true), "2027-03-01 12:00:01"}, {steps(-24 * time.Hour), "-2027-03-01 12:00:01"}, {isAccepted, "2027-02-28 12:00:01"},
+	}},
+	{"set back by three hours to just before the last write", []clockEvent{
+		{passes(0), "2027-03-01 12:00:00"},
+		{func(m *testMachine, c *wallClock) {
+			m.pass(3 * time.Hour)
+			c.now()
+			m.wall = m.wall.Add(-190 * time.Minute)
+		}, "2027-03-01 12:00:00"},
+		{passes(5 * time.Minute), "2027-03-01 12:05:00"},
+	}},
+	{"no clock counts sleep", []clockEvent{
+		{countsNoSleep, "2027-03-01 12:00:00"}, {sleeps(44 * 24 * time.Hour), "2027-04-14 12:00:00"}, {steps(46 * 24 * time.Hour), "-2027-04-14 12:00:00"},
+	}},
+}
+
 // TestWallClock tells a clock's story: what happens to the machine, whether
 // anything may be written then, and at what moment. The clock starts at noon on
 // 2027-03-01, when the last write was an hour old.
 func TestWallClock(t *testing.T) {
-	type event struct {
-		what func(*testMachine, *wallClock)
-		want string // moment of a write, with - before it one of a read, since nothing may be written
-	}
-	pass := func(d time.Duration) func(*testMachine, *wallClock) {
-		return func(m *testMachine, _ *wallClock) { m.pass(d) }
-	}
-	step := func(d time.Duration) func(*testMachine, *wallClock) {
-		return func(m *testMachine, _ *wallClock) { m.wall = m.wall.Add(d) }
-	}
-	sleep := func(d time.Duration) func(*testMachine, *wallClock) {
-		return func(m *testMachine, _ *wallClock) { m.sleep(d) }
-	}
-	synced := func(yes bool) func(*testMachine, *wallClock) {
-		return func(m *testMachine, _ *wallClock) { m.synced = yes; m.pass(time.Second) }
-	}
-	accept := func(m *testMachine, c *wallClock) { c.accept(instantOf(m.wall)) }
-	without := func(m *testMachine, _ *wallClock) { m.notAwake = true }
-	const year = 8766 * time.Hour
-	for _, story := range []struct {
-		name   string
-		events []event
-	}{
-		{"nothing is wrong", []event{{pass(0), "2027-03-01 12:00:00"}, {pass(time.Hour), "2027-03-01 13:00:00"}}},
-		{"2036 and back", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(9 * year), "-2027-03-01 12:00:00"}, {pass(time.Hour), "-2027-03-01 13:00:00"},
-			{step(-9 * year), "2027-03-01 13:00:00"},
-		}},
-		{"1970 and back", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(-57 * year), "-2027-03-01 12:00:00"}, {pass(time.Minute), "-2027-03-01 12:01:00"},
-			{step(57 * year), "2027-03-01 12:01:00"},
-		}},
-		{"1970 from the start", []event{
-			{step(-57 * year), "-2027-03-01 11:00:00"}, {pass(time.Minute), "-2027-03-01 11:01:00"}, {step(57 * year), "2027-03-01 12:01:00"},
-			{step(61 * time.Minute), "-2027-03-01 12:01:00"},
-		}},
-		{"half an hour on and back", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(30 * time.Minute), "2027-03-01 12:30:00"}, {step(-30 * time.Minute), "2027-03-01 12:30:00"},
-			{pass(10 * time.Minute), "2027-03-01 12:40:00"}, {step(30 * time.Minute), "2027-03-01 12:40:00"}, {pass(time.Minute), "2027-03-01 12:41:00"},
-		}},
-		{"an hour back, and a second more", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(-time.Hour), "2027-03-01 12:00:00"}, {step(-time.Second), "-2027-03-01 12:00:00"},
-		}},
-		{"jumps of less than a look would find", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(-50 * time.Millisecond), "2027-03-01 12:00:00"}, {pass(time.Second), "2027-03-01 12:00:00.95"},
-		}},
-		{"a night's suspend", []event{{pass(0), "2027-03-01 12:00:00"}, {sleep(9 * time.Hour), "2027-03-01 21:00:00"}}},
-		{"a jump in a suspend", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {sleep(9 * time.Hour), "2027-03-01 21:00:00"}, {step(2 * time.Hour), "-2027-03-01 21:00:00"},
-			{sleep(time.Hour), "-2027-03-01 22:00:00"},
-		}},
-		{"two hours on, in two steps", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(time.Hour), "2027-03-01 13:00:00"}, {step(time.Hour), "-2027-03-01 13:00:00"},
-		}},
-		{"closed for six weeks", []event{{step(42 * 24 * time.Hour), "2027-04-12 12:00:00"}}},
-		{"closed for 46 days, and accepted", []event{
-			{step(46 * 24 * time.Hour), "-2027-03-01 11:00:00"}, {pass(time.Hour), "-2027-03-01 12:00:00"}, {accept, "2027-04-16 13:00:00"},
-			{step(9 * year), "-2027-04-16 13:00:00"},
-		}},
-		{"closed for 46 days, and synchronized", []event{
-			{step(46 * 24 * time.Hour), "-2027-03-01 11:00:00"}, {synced(true), "2027-04-16 12:00:01"}, {synced(false), "2027-04-16 12:00:02"},
-		}},
-		{"set back and accepted", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {step(-24 * time.Hour), "-2027-03-01 12:00:00"}, {accept, "2027-02-28 12:00:00"},
-			{step(24 * time.Hour), "-2027-02-28 12:00:00"},
-		}},
-		{"1970, accepted", []event{{step(-57 * year), "-2027-03-01 11:00:00"}, {accept, "1970-03-01 06:00:00"}, {pass(time.Hour), "1970-03-01 07:00:00"}}},
-		{"synchronized in 2036", []event{{pass(0), "2027-03-01 12:00:00"}, {synced(true), "2027-03-01 12:00:01"}, {step(9 * year), "2036-02-29 18:00:01"}}},
-		{"synchronized, and behind: latest has to be lowered first", []event{
-			{pass(0), "2027-03-01 12:00:00"}, {synced(true), "2027-03-01 12:00:01"}, {step(-24 * time.Hour), "-2027-03-01 12:00:01"}, {accept, "2027-02-28 12:00:01"},
-		}},
-		{"set back by three hours to just before the last write", []event{
-			{pass(0), "2027-03-01 12:00:00"},
-			{func(m *testMachine, c *wallClock) {
-				m.pass(3 * time.Hour)
-				c.now()
-				m.wall = m.wall.Add(-190 * time.Minute)
-			}, "2027-03-01 12:00:00"},
-			{pass(5 * time.Minute), "2027-03-01 12:05:00"},
-		}},
-		{"no clock counts sleep", []event{
-			{without, "2027-03-01 12:00:00"}, {sleep(44 * 24 * time.Hour), "2027-04-14 12:00:00"}, {step(46 * 24 * time.Hour), "-2027-04-14 12:00:00"},
-		}},
-	} {
+	for _, story := range clockStories {
 		t.Run(story.name, func(t *testing.T) {
 			m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z")}
 			c := newWallClock(m)
@@ -329,12 +339,12 @@ func TestUnsafeWaits(t *testing.T) {
 	s.ok(s.open(t.Context()))
 	m.pass(time.Minute)
 	s.now()
-	before := content(t, s.store)
+	before := stored(t, s.store)
 	m.wall = m.wall.AddDate(9, 0, 0)
 	s.swept()
 	s.ok(s.recount(t.Context()))
 	s.ok(s.correctClock(t.Context()))
-	same(t, "the store", content(t, s.store), before)
+	same(t, "the store", stored(t, s.store), before)
 
 	k, err := s.admin().createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "till"})
 	s.ok(err)
@@ -349,24 +359,15 @@ func TestUnsafeWaits(t *testing.T) {
 // TestDamagedLatest: a file whose latest moment cannot be read is served.
 func TestDamagedLatest(t *testing.T) {
 	s := newShop(t, setup{})
-	damaged := damagedCounters{s.store}
+	damaged := wrappedStore{Store: s.store, view: func(tx Tx) Tx {
+		return brokenTx{Tx: tx, scan: func(lo []byte) error {
+			if lo[0] == 'n' { // counters
+				return errCorrupt
+			}
+			return nil
+		}}
+	}}
 	s.ok(newEngineBy(newWallClock(&testMachine{wall: s.clock.time()}), damaged, s.seed).open(t.Context()))
-}
-
-// damagedCounters is a store whose counters cannot be read.
-type damagedCounters struct{ Store }
-
-func (s damagedCounters) View(ctx context.Context, fn func(Tx) error) error {
-	return s.Store.View(ctx, func(tx Tx) error { return fn(damagedCountersTx{tx}) })
-}
-
-type damagedCountersTx struct{ Tx }
-
-func (t damagedCountersTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	if lo[0] != 'n' {
-		return t.Tx.Scan(lo, hi, reverse)
-	}
-	return func(yield func(Entry, error) bool) { yield(Entry{}, errCorrupt) }
 }
 
 // BenchmarkClock measures what judging the clock costs a request: the handler with a
@@ -398,7 +399,7 @@ func BenchmarkClock(b *testing.B) {
 					_, text, err := t.createKey(keyRequest{Name: "bench", RateLimit: 1 << 30})
 					return text, err
 				})
-				handler := newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
+				handler := newAPIOf(s.engine)
 				path := strings.Replace(test.path, "CUSTOMER", cust.String(), 1)
 				b.ReportAllocs()
 				for b.Loop() {
@@ -428,4 +429,129 @@ func BenchmarkClock(b *testing.B) {
 			c.now()
 		}
 	})
+}
+
+// TestClockHistories plays random histories of customers with a clock that jumps
+// anywhere and back. Whatever was done then, the store is whole, asked at any moment.
+func TestClockHistories(t *testing.T) {
+	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
+		doc := randomProgram(rnd)
+		s := newShop(t, setup{zone: pick(rnd, "America/Mexico_City", "UTC"), at: "2027-03-01T12:00:00Z", program: programMembers(doc),
+			also: `"rewards":[{"key":"small","program":"club","name":"Small","pointsCost":3}]`})
+		m := &testMachine{wall: s.clock.time(), notAwake: rnd.IntN(4) == 0}
+		store, newSeed := s.store, s.seed
+		restart := func() {
+			s.engine = newEngineBy(newWallClock(m), store, newSeed)
+			if rnd.IntN(2) == 0 {
+				s.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+			}
+			s.ok(s.open(s.Context()))
+		}
+		restart()
+		few := s.sizes.few
+		h := &clockHistory{shop: s, machine: m, rnd: rnd, cust: []id{}}
+		for range 60 {
+			h.act()
+			if rnd.IntN(15) == 0 {
+				restart()
+				s.sizes.few = few
+			}
+		}
+		for range 5 {
+			s.clock = instantOf(time.Date(1970+rnd.IntN(120), 1, 1, 0, 0, 0, 0, time.UTC))
+			if rnd.IntN(2) == 0 {
+				s.clock = instantOf(m.wall.Add(randomSpan(rnd)).Add(-randomSpan(rnd)))
+			}
+			s.verified()
+		}
+		if t.Failed() {
+			for i, did := range h.did {
+				t.Log(i, did)
+			}
+		}
+	})
+}
+
+type clockHistory struct {
+	*shop
+	machine     *testMachine
+	rnd         *rand.Rand
+	cust        []id
+	sales       []*sale
+	redemptions []id
+	did         []string
+}
+
+// act does something to the clock, and, as far as that lets it, to a customer.
+func (h *clockHistory) act() {
+	rnd := h.rnd
+	h.machine.meddle(rnd)
+	if rnd.IntN(3) == 0 {
+		h.ok(h.correctClock(h.Context()))
+	}
+	now, err := h.engine.clock.forWriting()
+	if err != nil && rnd.IntN(2) == 0 {
+		now, err = h.commandTime()
+	}
+	if err != nil && rnd.IntN(2) == 0 {
+		_, err = h.admin().acceptClock(h.Context(), struct{}{})
+		h.ok(err)
+		h.did = append(h.did, fmt.Sprint("accept ", h.machine.wall))
+		now, err = h.engine.clock.forWriting()
+	}
+	if err != nil {
+		return
+	}
+	h.clock = now
+	kind := pick(rnd, "enrol", "add", "add", "deduct", "buy", "buy", "return", "redeem", "cancel", "sweep", "recount")
+	h.did = append(h.did, fmt.Sprint(kind, " ", now))
+	if len(h.cust) == 0 {
+		kind = "enrol"
+	}
+	h.do(kind)
+}
+
+func (h *clockHistory) do(kind string) {
+	rnd, points := h.rnd, decimalOf(1+h.rnd.IntN(30))
+	var cust id
+	if len(h.cust) > 0 {
+		cust = pick(rnd, h.cust...)
+	}
+	switch kind {
+	case "enrol":
+		h.cust = append(h.cust, h.customer(fmt.Sprint("c", len(h.cust))))
+	case "add":
+		given := &movement{Category: pick(rnd, addCategories...), Amount: points}
+		if rnd.IntN(3) == 0 {
+			given.AvailFrom = h.clock.add(randomSpan(rnd))
+		}
+		if rnd.IntN(2) == 0 {
+			given.Expires = max(given.AvailFrom, h.clock).add(time.Second + randomSpan(rnd))
+		}
+		h.move(cust, given)
+	case "deduct":
+		h.move(cust, &movement{Category: categoryAdjustment, Amount: -points})
+	case "buy":
+		if sold, err := h.sell(newSale{Customer: cust, Total: points}); err == nil {
+			h.sales = append(h.sales, sold)
+		}
+	case "return":
+		if len(h.sales) > 0 {
+			h.tryBring(pick(rnd, h.sales...), points.String())
+		}
+	case "redeem":
+		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(cust, t.cfg.Rewards[0].ID, "") })
+		if err == nil {
+			h.redemptions = append(h.redemptions, x.ID)
+		}
+	case "cancel":
+		if len(h.redemptions) > 0 {
+			x := pick(rnd, h.redemptions...)
+			do(h.shop, func(t *txn) (*redemption, error) { return t.cancel(x) })
+		}
+	case "sweep":
+		h.swept()
+	case "recount":
+		h.ok(h.recount(h.Context()))
+	}
 }

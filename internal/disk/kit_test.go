@@ -5,19 +5,14 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"iter"
 	"maps"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	bolt "go.etcd.io/bbolt"
 
 	"sello/internal/disk/disktest"
@@ -26,18 +21,29 @@ import (
 )
 
 var (
-	replayHistory = flag.Uint64("history", 0, "run only the random history with this number")
-	moreHistories = flag.Int("histories", 1, "run so many times the usual number of random histories")
-	damageN       = flag.Int("damage.n", 0, "damaged files to try; 0: a few")
-	damageSeed    = flag.Uint64("damage.seed", 1, "what damage is chosen by")
-	powerImages   = flag.Int("power.n", 0, "number of images after power cuts to open; 0: a few")
-	powerSeed     = flag.Uint64("power.seed", 0, "seed of the tests of power cuts; 0: a random one")
+	damageN     = flag.Int("damage.n", 0, "damaged files to try; 0: a few")
+	damageSeed  = flag.Uint64("damage.seed", 1, "what damage is chosen by")
+	powerImages = flag.Int("power.n", 0, "number of images after power cuts to open; 0: a few")
+	powerSeed   = flag.Uint64("power.seed", 0, "seed of the tests of power cuts; 0: a random one")
 )
 
 // forever is longer than anything here takes.
 const forever = 30 * time.Second
 
 type Tx = orderedtest.Tx
+
+// What these tests share with others, under short names.
+var (
+	histories     = orderedtest.Histories
+	replayHistory = orderedtest.ReplayHistory
+	moreHistories = orderedtest.MoreHistories
+	mustPut       = orderedtest.MustPut[Tx]
+	contents      = orderedtest.Contents
+	checkContents = orderedtest.CheckContents[Tx]
+	readFile      = disktest.ReadFile
+	writeFile     = disktest.WriteFile
+	listDir       = disktest.ListDir
+)
 
 // A store is a File with transactions.
 type store struct {
@@ -185,50 +191,6 @@ func checkBolt(t testing.TB, path string) {
 	})
 }
 
-// mustPut commits keys and values, given in turn.
-func mustPut(t testing.TB, s *store, keysAndValues ...string) {
-	t.Helper()
-	err := s.Update(t.Context(), func(tx Tx) error {
-		for kv := range slices.Chunk(keysAndValues, 2) {
-			if err := tx.Put([]byte(kv[0]), []byte(kv[1])); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// contents returns all entries that tx sees.
-func contents(t testing.TB, tx Tx) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for e, err := range tx.Scan(nil, nil, false) {
-		if err != nil {
-			t.Error(err)
-			break
-		}
-		all[string(e.Key)] = string(e.Value)
-	}
-	return all
-}
-
-// checkContents compares all entries of s with want.
-func checkContents(t testing.TB, s *store, want map[string]string) {
-	t.Helper()
-	err := s.View(t.Context(), func(tx Tx) error {
-		if got := contents(t, tx); !maps.Equal(got, want) {
-			t.Errorf("the store's contents: (-want +got)\n%s", cmp.Diff(want, got))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 // await returns when cond holds. The test's own deadline ends it otherwise.
 func await(cond func() bool) {
 	for !cond() {
@@ -254,67 +216,10 @@ func smaller(n, few int) int {
 	return n
 }
 
-// histories runs fn with n sources of randomness, in parallel blocks. Each history has
-// a number. A failure reports it, and -history runs that history again.
-func histories(t *testing.T, n int, fn func(t *testing.T, rng *rand.Rand)) {
-	const block = 10
-	run := func(t *testing.T, number uint64) {
-		defer func() {
-			if t.Failed() {
-				t.Logf("this was history %d: go test -run '^%s$' -history %[1]d", number, strings.Split(t.Name(), "/")[0])
-			}
-		}()
-		fn(t, rand.New(rand.NewPCG(number, 0)))
-	}
-	if *replayHistory != 0 {
-		run(t, *replayHistory)
-		return
-	}
-	last := uint64(smaller(n, (n+4)/5) * *moreHistories)
-	for first := uint64(1); first <= last; first += block {
-		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
-			t.Parallel()
-			for number := first; number < first+block && number <= last && !t.Failed(); number++ {
-				run(t, number)
-			}
-		})
-	}
-}
-
 // sameBytes reports whether a and b are equal. It tells nil from empty.
 func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
-// listDir lists the directory of path.
-func listDir(t *testing.T, path string) string {
-	t.Helper()
-	files, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, f := range files {
-		names = append(names, f.Name())
-	}
-	return strings.Join(names, " ")
-}
-
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func writeFile(t *testing.T, path string, b []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// unpackFile puts a file of an earlier release and its journals into a new directory.
+// unpackFile puts a file that a release has left, with its journals, into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {
 	t.Helper()
 	return filepath.Join(disktest.Unpack(t, filepath.Join("..", "..", "testdata", "files", name)), "sello.db")

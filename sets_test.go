@@ -1,0 +1,33 @@
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestChangeBlock puts numbers into a block and takes them out, all of them
+// and again, and compares with the bitmap.
+func TestChangeBlock(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var value []byte
+	var bits [bitmapSize]byte
+	for _, likely := range []float64{0.9, 0.1, 0.6, 0} { // that a number is to be in
+		for range 5000 {
+			offset, member := rnd.Uint64N(setBlock), rnd.Float64() < likely
+			if likely == 0.6 {
+				offset %= 420 // about the size at which the form changes
+			}
+			had := bits[offset/8]&(1<<(offset%8)) != 0
+			var changed bool
+			if value, changed = changeBlock(value, offset, member); changed != (had != member) {
+				t.Fatalf("%d in is %t, was %t: changed is %t", offset, member, had, changed)
+			}
+			if changed {
+				bits[offset/8] ^= 1 << (offset % 8)
+			}
+			if string(value) != string(fromBitmap(&bits)) {
+				t.Fatalf("after %d: %x, want %x", offset, value, fromBitmap(&bits))
+			}
+		}
+	}
+}

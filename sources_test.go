@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSourceLimits shows when a source has to wait and that the memory of
+// sources is bounded.
+func TestSourceLimits(t *testing.T) {
+	now := instantOf(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	home, away := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2")
+	var l sourceLimits
+	takes := func(source netip.Addr, at instant) (n int, wait instant) {
+		for n < 10_000 {
+			if wait = l.take(source, at); wait > 0 {
+				break
+			}
+			n++
+		}
+		return n, wait
+	}
+	for _, test := range []struct {
+		reason string
+		source netip.Addr
+		after  instant
+		want   int
+	}{
+		{"a new one", home, 0, maxRefusals},
+		{"at once", home, 0, 0},
+		{"another", away, 0, maxRefusals},
+		{"a moment before the next", home, refusalEvery - 1, 0},
+		{"the next", home, 1, 1},
+		{"five in a second", home, 1000, 5},
+		{"a minute", home, minuteMillis, maxRefusals},
+		{"no more than that is saved up", home, 10 * minuteMillis, maxRefusals},
+		{"the clock was set back by an hour", home, -60 * minuteMillis, maxRefusals},
+	} {
+		now += test.after
+		if n, wait := takes(test.source, now); n != test.want || wait < 1 || wait > refusalEvery {
+			t.Errorf("%s: %d, then wait %d ms; want %d", test.reason, n, wait, test.want)
+		}
+	}
+	for i := range uint32(5 * maxSources) {
+		l.take(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
+		if n := len(l.recent) + len(l.before); n > 2*maxSources {
+			t.Fatalf("%d sources are remembered", n)
+		}
+	}
+	if n, _ := takes(netip.AddrFrom4([4]byte{10, byte((5*maxSources - 1) >> 16), byte((5*maxSources - 1) >> 8 & 255), byte((5*maxSources - 1) & 255)}), now); n != maxRefusals-1 {
+		t.Errorf("the last one may %d more", n)
+	}
+}
+
+// A floodedShop is a shop that counts what reaches its store.
+type floodedShop struct {
+	*servedShop
+	reached *countedStore
+	made    byte // keys that nobody has
+}
+
+func newFloodedShop(t *testing.T) *floodedShop {
+	store := &countedStore{Store: newMemStore()}
+	t.Cleanup(func() { store.Close() })
+	s := newShopOn(t, store, "2026-11-20T10:00:00Z")
+	s.apply(demoDocument)
+	return &floodedShop{servedShop: s.served(), reached: store}
+}
+
+func (s *floodedShop) accesses() int64 { return s.reached.views.Load() + s.reached.updates.Load() }
+
+func (s *floodedShop) ask(peer, path, key string) *httptest.ResponseRecorder {
+	r := newRequest("GET", path, key, "")
+	r.RemoteAddr = peer + ":1"
+	return answerTo(s.api, r)
+}
+
+// flood sends a thousand requests from one source, each with another key. It counts
+// the answers by status, and the accesses to the store.
+func (s *floodedShop) flood(peer, path string, key func() string) (statuses map[int]int, accesses int64) {
+	statuses = map[int]int{}
+	before := s.accesses()
+	for range 1000 {
+		w := s.ask(peer, path, key())
+		statuses[w.Code]++
+		if w.Code == http.StatusTooManyRequests && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"rate_limit_source"`)) {
+			s.Fatalf("%v %s", w.Header(), w.Body)
+		}
+	}
+	return statuses, s.accesses() - before
+}
+
+// nobodys is a key that is well formed and nobody's.
+func (s *floodedShop) nobodys() string {
+	s.made++
+	return newAPIKey([32]byte{2, s.made})
+}
+
+// TestFloods sends a thousand requests of every kind that shows no good key,
+// from one source. None of them reaches the store, all but a few are 429, and
+// neither a good key from there nor another source notices.
+func TestFloods(t *testing.T) {
+	const home, away, path = "203.0.113.1", "203.0.113.2", "/api/v1/segments"
+	s := newFloodedShop(t)
+	s.ask(away, path, newAPIKey([32]byte{1})) // so that all keys are known
+	for _, test := range []struct {
+		reason string
+		path   string
+		key    func() string
+		want   map[int]int
+	}{
+		{"no key", path, func() string { return "" }, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
+		{"no form", path, func() string { return "sello_x" }, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
+		{"nobody's", path, s.nobodys, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
+		{"no route", "/api/v1/none", s.nobodys, map[int]int{404: 1000}},
+	} {
+		s.api.refused = sourceLimits{}
+		statuses, accesses := s.flood(home, test.path, test.key)
+		if fmt.Sprint(statuses) != fmt.Sprint(test.want) || accesses != 0 {
+			t.Errorf("%s: %v and %d accesses to the store, want %v and none", test.reason, statuses, accesses, test.want)
+		}
+	}
+	s.flood(home, path, s.nobodys)
+	for range 400 {
+		if w := s.ask(home, path, s.key); w.Code != http.StatusOK {
+			t.Fatalf("a good key from the source of the flood: %d", w.Code)
+		}
+	}
+	_, later := s.newKey(keyRequest{})
+	if w := s.ask(home, path, later); w.Code != http.StatusOK {
+		t.Errorf("a key that was made meanwhile: %d", w.Code)
+	}
+	if w := s.ask(away, path, ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("another source: %d", w.Code)
+	}
+	if statuses, accesses := s.flood(home, "/readyz", func() string { return "" }); statuses[200] != 1000 || accesses != maxRefusals {
+		t.Errorf("/readyz: %v and %d accesses, want %d", statuses, accesses, maxRefusals)
+	}
+
+	// Control: without the index and without the limits every request is seen.
+	forgetful := func() string {
+		keys := &s.engine.store.keys
+		keys.mu.Lock()
+		keys.whole = false
+		keys.mu.Unlock()
+		s.api.refused = sourceLimits{}
+		return s.nobodys()
+	}
+	if statuses, accesses := s.flood(home, path, forgetful); statuses[401] != 1000 || accesses != 1000 {
+		t.Errorf("control: %v and %d accesses", statuses, accesses)
+	}
+}
+
+// TestKeyIndexDamaged cannot read all keys: those that can be read are good.
+func TestKeyIndexDamaged(t *testing.T) {
+	s := newShop(t, setup{})
+	_, text := s.newKey(keyRequest{})
+	noLists := func(tx Tx) Tx { return brokenTx{Tx: tx, scan: func([]byte) error { return errOnFire }} }
+	damaged := newEngine(wrappedStore{Store: s.store.Store, view: noLists}, s.now, s.seed)
+	_, err := damaged.authenticate(t.Context(), text, nil, s.clock)
+	s.want(err, "")
+	_, err = damaged.authenticate(t.Context(), newAPIKey([32]byte{1}), nil, s.clock)
+	s.want(err, "api_key_invalid")
+}

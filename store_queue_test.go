@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"sello/internal/ordered"
+)
+
+var errNoSpace = fmt.Errorf("%w: disk full", errUnavailable)
+
+// queueErrorCases are ways in which a backend fails, and whether the queue is broken then.
+var queueErrorCases = []struct {
+	name    string
+	backend brokenBatch
+	breaks  bool
+}{
+	{"no space to begin", brokenBatch{begin: errNoSpace}, false},
+	{"no space to commit", brokenBatch{end: errNoSpace}, false},
+	{"cannot begin", brokenBatch{begin: errTest}, true},
+	{"unknown outcome", brokenBatch{end: errTest}, true},
+}
+
+// TestQueueErrors checks what a writeQueue makes of the errors of a backend.
+func TestQueueErrors(t *testing.T) {
+	for _, test := range queueErrorCases {
+		t.Run(test.name, func(t *testing.T) {
+			backend := test.backend
+			rolledBack := 0
+			backend.rolledBack = &rolledBack
+			s := newMemStore().(*memStore)
+			defer s.Close()
+			// The writer reads begin after it has taken an update.
+			var once sync.Once
+			good, begun, gate := s.queue.begin, make(chan bool), make(chan bool)
+			s.queue.begin = func() (batch, error) {
+				once.Do(func() { close(begun) })
+				<-gate
+				return backend, backend.begin
+			}
+			write := func(tx Tx) error { return tx.Put([]byte("k"), []byte("v")) }
+			calls := []<-chan error{startUpdate(t.Context(), s, func(Tx) error { return errTest })}
+			<-begun
+			calls = append(calls,
+				submitUpdate(t, s, func(Tx) error { return nil }),
+				submitUpdate(t, s, write),
+				submitUpdate(t, s, write),
+			)
+			close(gate)
+			for i, c := range calls {
+				if err := <-c; !errors.Is(err, errUnavailable) {
+					t.Errorf("update %d: %v, want %v", i+1, err, errUnavailable)
+				}
+			}
+			if rolledBack > 0 {
+				t.Errorf("rolled back %d times", rolledBack)
+			}
+			s.queue.begin = good
+			err := s.Update(t.Context(), write)
+			select {
+			case cause := <-s.queue.failed:
+				if !test.breaks || !errors.Is(cause, errTest) || !errors.Is(err, errUnavailable) {
+					t.Errorf("the queue broke because of %v, and Update returned %v", cause, err)
+				}
+			default:
+				if test.breaks || err != nil {
+					t.Errorf("the queue did not break, and Update returned %v", err)
+				}
+			}
+			if err := s.View(t.Context(), func(Tx) error { return nil }); err != nil {
+				t.Errorf("View: %v", err)
+			}
+		})
+	}
+}
+
+// A brokenBatch fails to begin or to commit.
+type brokenBatch struct {
+	memTx
+	begin, end error
+	rolledBack *int
+}
+
+func (b brokenBatch) commit([]ordered.Change) error { return b.end }
+
+func (b brokenBatch) rollback() { *b.rolledBack++ }
+
+// storingTwo returns a store while it commits a group of two updates, which add one
+// each. It does so when it is told the outcome.
+func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<- error) {
+	t.Helper()
+	s = newMemStore().(*memStore)
+	committing, told := make(chan bool), make(chan error)
+	good := s.queue.begin
+	first := 0
+	s.queue.begin = func() (batch, error) {
+		b, err := good()
+		if first++; first == 1 {
+			b = slowBatch{b.(memBatch), committing, told}
+		}
+		return b, err
+	}
+	started, end := make(chan bool), make(chan bool)
+	calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
+		close(started)
+		<-end
+		return addOne(tx)
+	}))
+	<-started
+	calls = append(calls, submitUpdate(t, s, addOne))
+	close(end)
+	<-committing
+	return s, calls, told
+}
+
+// TestQueueFailedCommit fails a commit while the next group is filled on top of
+// what it would have stored: that group fails too, and the one after it does
+// not see either.
+func TestQueueFailedCommit(t *testing.T) {
+	for _, fails := range []bool{true, false} {
+		s, calls, outcome := storingTwo(t)
+		saw := make(chan uint64, 1)
+		calls = append(calls, startUpdate(t.Context(), s, func(tx Tx) error {
+			n, err := getNumber(tx)
+			saw <- n
+			return errors.Join(err, addOne(tx))
+		}))
+		if n := <-saw; n != 2 {
+			t.Errorf("the third update saw %d", n)
+		}
+		want, n := error(nil), uint64(3)
+		if fails {
+			want, n = errUnavailable, 0
+		}
+		outcome <- want
+		for i, c := range calls {
+			if err := <-c; !errors.Is(err, want) {
+				t.Errorf("update %d: %v, want %v", i+1, err, want)
+			}
+		}
+		checkNumber(t, s, n)
+		if err := s.Update(t.Context(), addOne); err != nil {
+			t.Error(err)
+		}
+		checkNumber(t, s, n+1)
+		s.Close()
+	}
+}
+
+// TestQueueAfterFailedCommit makes an update when a failed commit was answered, but the
+// writer has not heard of it: the group that it fills fails, and that update does not.
+func TestQueueAfterFailedCommit(t *testing.T) {
+	s, calls, outcome := storingTwo(t)
+	defer s.Close()
+	started, end := make(chan bool), make(chan bool)
+	next := startUpdate(t.Context(), s, func(tx Tx) error {
+		close(started)
+		<-end
+		return addOne(tx)
+	})
+	<-started
+	outcome <- errUnavailable
+	for i, c := range calls {
+		if err := <-c; !errors.Is(err, errUnavailable) {
+			t.Errorf("update %d: %v", i+1, err)
+		}
+	}
+	after := submitUpdate(t, s, addOne)
+	close(end)
+	if err := <-next; !errors.Is(err, errUnavailable) {
+		t.Errorf("the update on top of them: %v", err)
+	}
+	if err := <-after; err != nil {
+		t.Errorf("the one after they were answered: %v", err)
+	}
+	checkNumber(t, s, 1)
+}
+
+// A slowBatch says when it is to be committed and is told the outcome.
+type slowBatch struct {
+	memBatch
+	committing chan bool
+	outcome    chan error
+}
+
+func (b slowBatch) commit(changes []ordered.Change) error {
+	close(b.committing)
+	if err := <-b.outcome; err != nil {
+		return err
+	}
+	return b.memBatch.commit(changes)
+}
+
+// TestQueueReadsOnly checks that a batch without writes is not committed.
+func TestQueueReadsOnly(t *testing.T) {
+	s := newMemStore().(*memStore)
+	defer s.Close()
+	rolledBack := 0
+	s.queue.begin = func() (batch, error) { return brokenBatch{end: errTest, rolledBack: &rolledBack}, nil }
+	if err := s.Update(t.Context(), func(Tx) error { return nil }); err != nil || rolledBack != 1 {
+		t.Errorf("error %v, rolled back %d times", err, rolledBack)
+	}
+}
+
+// occupy keeps the writer of s busy until release is called.
+func occupy(t testing.TB, s Store) (release func()) {
+	t.Helper()
+	started, end := make(chan bool), make(chan bool)
+	var once sync.Once
+	done := make(chan error)
+	go func() {
+		done <- s.Update(context.Background(), func(Tx) error {
+			once.Do(func() { close(started) })
+			<-end
+			return nil
+		})
+	}()
+	<-started
+	return func() {
+		t.Helper()
+		close(end)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// startUpdate calls Update on a goroutine. A panic becomes errPanicked.
+func startUpdate(ctx context.Context, s Store, fn func(Tx) error) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				result <- fmt.Errorf("%w: %v", errPanicked, p)
+			}
+		}()
+		result <- s.Update(ctx, fn)
+	}()
+	return result
+}
+
+// submitUpdate is startUpdate, but returns when the update waits for its turn behind
+// another one that keeps the writer busy.
+func submitUpdate(t testing.TB, s Store, fn func(Tx) error) <-chan error {
+	t.Helper()
+	return submitUpdateContext(t.Context(), t, s, fn)
+}
+
+func submitUpdateContext(ctx context.Context, t testing.TB, s Store, fn func(Tx) error) <-chan error {
+	t.Helper()
+	q := queueOf(t, s)
+	before := len(q.waiting)
+	result := startUpdate(ctx, s, fn)
+	await(func() bool { return len(q.waiting) > before })
+	return result
+}
+
+// queueOf returns the queue of the backend below s.
+func queueOf(t testing.TB, s Store) *writeQueue {
+	t.Helper()
+	switch s := s.(type) {
+	case *memStore:
+		return s.queue
+	case *boltStore:
+		return s.queue
+	case twiceStore:
+		return queueOf(t, s.Store)
+	case *flakyStore:
+		return queueOf(t, s.Store)
+	}
+	t.Fatalf("unknown store %T", s)
+	return nil
+}
+
+// await returns when cond holds. The test's own deadline ends it otherwise.
+func await(cond func() bool) {
+	for !cond() {
+		time.Sleep(100 * time.Microsecond)
+	}
+}

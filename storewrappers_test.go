@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Stores over a store: they run functions twice, fail, count, or let writers
+// overlook one another. A test takes the one that shows its fault.
+
+// runTwice returns a store that runs the function of every Update twice, and
+// commits what its second run wrote. It panics if the runs differ in what they
+// write or in their error.
+func runTwice(s Store) Store { return twiceStore{s} }
+
+type twiceStore struct{ Store }
+
+func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.Update(ctx, func(tx Tx) error {
+		first, second := newOverlay(tx), newOverlay(tx)
+		err1, err2 := fn(first), fn(second)
+		if fmt.Sprint(err1) != fmt.Sprint(err2) {
+			panic(fmt.Sprintf("an Update function returned %v, then %v", err1, err2))
+		}
+		same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+		if !maps.EqualFunc(first.writes, second.writes, same) {
+			panic(fmt.Sprintf("an Update function wrote different things: (-first +second)\n%s", cmp.Diff(first.writes, second.writes)))
+		}
+		if err2 != nil {
+			return err2
+		}
+		return second.flush(tx)
+	})
+}
+
+func TestRunTwiceControl(t *testing.T) {
+	s := runTwice(newMemStore())
+	defer s.Close()
+	n := byte(0)
+	err := <-startUpdate(t.Context(), s, func(tx Tx) error {
+		n++
+		return tx.Put([]byte("k"), []byte{n})
+	})
+	if !errors.Is(err, errPanicked) {
+		t.Errorf("a function with a memory: %v, want %v", err, errPanicked)
+	}
+}
+
+// A storeFault is what a flaky store does with one Update.
+type storeFault int
+
+const (
+	noFault    storeFault = iota
+	failBefore            // does not run the function
+	failAfter             // commits, and reports that it did not
+)
+
+// newFlaky returns a store over s whose Updates fail as decide says, with
+// errUnavailable. It calls decide for one Update at a time.
+func newFlaky(s Store, decide func() storeFault) Store { return &flakyStore{Store: s, decide: decide} }
+
+// randomFaults returns a decide function for newFlaky. Of 100 Updates, about
+// before and after fail in that way. The same seed gives the same faults.
+func randomFaults(seed uint64, before, after int) func() storeFault {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	return func() storeFault {
+		switch n := rng.IntN(100); {
+		case n < before:
+			return failBefore
+		case n < before+after:
+			return failAfter
+		}
+		return noFault
+	}
+}
+
+type flakyStore struct {
+	Store
+	mu     sync.Mutex
+	decide func() storeFault
+}
+
+func (s *flakyStore) Update(ctx context.Context, fn func(Tx) error) error {
+	s.mu.Lock()
+	f := s.decide()
+	s.mu.Unlock()
+	if f == failBefore {
+		return fmt.Errorf("%w: injected, not applied", errUnavailable)
+	}
+	err := s.Store.Update(ctx, fn)
+	if f == failAfter && err == nil {
+		return fmt.Errorf("%w: injected, applied", errUnavailable)
+	}
+	return err
+}
+
+func TestFlaky(t *testing.T) {
+	faults := []storeFault{noFault, failBefore, failAfter}
+	s := newFlaky(newMemStore(), func() storeFault {
+		f := faults[0]
+		faults = faults[1:]
+		return f
+	})
+	defer s.Close()
+	mustPut(t, s, "a", "")
+	for _, key := range []string{"b", "c"} {
+		err := s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte(key), nil) })
+		if !errors.Is(err, errUnavailable) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	checkContents(t, s, map[string]string{"a": "", "c": ""})
+
+	count := map[storeFault]int{}
+	decide := randomFaults(1, 10, 20)
+	for range 1000 {
+		count[decide()]++
+	}
+	if count[failBefore] < 50 || count[failAfter] < 150 || count[noFault] < 600 {
+		t.Errorf("faults are spread badly: %v", count)
+	}
+}
+
+// A guardedStore calls before ahead of each Update. If that returns an error, so
+// does the Update, and nothing is written.
+type guardedStore struct {
+	Store
+	before func() error
+}
+
+func (s guardedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	if err := s.before(); err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, fn)
+}
+
+// A wrappedStore gives functions another transaction: the one that view or update
+// makes of its own. A nil function changes nothing.
+type wrappedStore struct {
+	Store
+	view, update func(Tx) Tx
+}
+
+func (s wrappedStore) View(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.View(ctx, wrapTx(s.view, fn))
+}
+
+func (s wrappedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.Update(ctx, wrapTx(s.update, fn))
+}
+
+func wrapTx(wrap func(Tx) Tx, fn func(Tx) error) func(Tx) error {
+	if wrap == nil {
+		return fn
+	}
+	return func(tx Tx) error { return fn(wrap(tx)) }
+}
+
+// A brokenTx fails to read what get or scan returns an error for. A nil function
+// lets everything be read.
+type brokenTx struct {
+	Tx
+	get  func(key []byte) error
+	scan func(lo []byte) error
+}
+
+func (t brokenTx) Get(key []byte) ([]byte, bool, error) {
+	if t.get != nil {
+		if err := t.get(key); err != nil {
+			return nil, false, err
+		}
+	}
+	return t.Tx.Get(key)
+}
+
+func (t brokenTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	if t.scan != nil {
+		if err := t.scan(lo); err != nil {
+			return func(yield func(Entry, error) bool) { yield(Entry{}, err) }
+		}
+	}
+	return t.Tx.Scan(lo, hi, reverse)
+}
+
+// A countedStore counts its Views and Updates.
+type countedStore struct {
+	Store
+	views, updates atomic.Int64
+}
+
+func (s *countedStore) View(ctx context.Context, fn func(Tx) error) error {
+	s.views.Add(1)
+	return s.Store.View(ctx, fn)
+}
+
+func (s *countedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	s.updates.Add(1)
+	return s.Store.Update(ctx, fn)
+}
+
+// A countedTx counts what it is asked for: Gets by the first byte of the key,
+// writes, and Scans with the entries that they yield.
+type countedTx struct {
+	Tx
+	gets          [256]int
+	puts, scanned int
+}
+
+// keys is how many keys were read, written or scanned over.
+func (c *countedTx) keys() (n int) {
+	for _, gets := range c.gets {
+		n += gets
+	}
+	return n + c.puts + c.scanned
+}
+
+func (c *countedTx) Get(key []byte) ([]byte, bool, error) {
+	c.gets[key[0]]++
+	return c.Tx.Get(key)
+}
+
+func (c *countedTx) Put(key, value []byte) error {
+	c.puts++
+	return c.Tx.Put(key, value)
+}
+
+func (c *countedTx) Delete(key []byte) error {
+	c.puts++
+	return c.Tx.Delete(key)
+}
+
+func (c *countedTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		c.scanned++
+		for e, err := range c.Tx.Scan(lo, hi, reverse) {
+			c.scanned++
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A racyStore runs two Updates on the same state and commits both. This is the
+// fault that checkIncrements and every rush must notice.
+type racyStore struct {
+	Store
+	both *sync.WaitGroup
+}
+
+func (s racyStore) Update(ctx context.Context, fn func(Tx) error) error {
+	writes := make(map[string][]byte)
+	err := s.View(ctx, func(tx Tx) error {
+		o := newOverlay(tx)
+		err := fn(o)
+		maps.Copy(writes, o.writes)
+		return err
+	})
+	s.both.Done()
+	s.both.Wait()
+	if err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, func(tx Tx) error { return (&overlay{writes: writes}).flush(tx) })
+}
+
+// A pairedStore, once armed, runs its Updates two by two, each pair as racyStore
+// does.
+type pairedStore struct {
+	Store
+	armed    atomic.Bool
+	patience time.Duration // how long an Update waits for another
+
+	mu   sync.Mutex
+	half *sync.WaitGroup // of an Update that waits; nil: there is none
+}
+
+func (s *pairedStore) arm(on bool) { s.armed.Store(on) }
+
+func (s *pairedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	if !s.armed.Load() {
+		return s.Store.Update(ctx, fn)
+	}
+	return racyStore{s.Store, s.pair()}.Update(ctx, fn)
+}
+
+func (s *pairedStore) pair() *sync.WaitGroup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if both := s.half; both != nil {
+		s.half = nil
+		return both
+	}
+	both := new(sync.WaitGroup)
+	both.Add(2)
+	s.half = both
+	time.AfterFunc(s.patience, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.half == both {
+			s.half = nil
+			both.Done()
+		}
+	})
+	return both
+}
