@@ -316,3 +316,27 @@ func (s *pairedStore) pair() *sync.WaitGroup {
 	})
 	return both
 }
+
+// A pastStore is a store in memory that a test can set back to an earlier state.
+// It takes one transaction at a time.
+type pastStore struct{ state atomic.Pointer[memTx] }
+
+func (s *pastStore) View(_ context.Context, fn func(Tx) error) error { return fn(*s.state.Load()) }
+
+func (s *pastStore) Update(_ context.Context, fn func(Tx) error) error {
+	after := newOverlay(*s.state.Load())
+	if err := fn(after); err != nil {
+		return err
+	}
+	next := make(memTx, 0, len(*s.state.Load())+len(after.writes))
+	for e, err := range after.Scan(nil, nil, false) {
+		if err != nil {
+			return err
+		}
+		next = append(next, e)
+	}
+	s.state.Store(&next)
+	return nil
+}
+
+func (s *pastStore) Close() error { return nil }

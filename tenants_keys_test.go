@@ -1,0 +1,297 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// keyChecks are what a key can be refused for, in the order of contract §3.
+var keyChecks = []string{
+	"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed", "rate_limit_minute", "scope_required",
+}
+
+// A testKey is sent in headers of its own and refused for the first of its
+// faults; for lacking a scope only where another one is needed.
+type testKey struct {
+	name    string
+	headers []string
+	faults  []string // of keyChecks, but the last
+	scopes  []string // none: all
+	id      id       // if it has one
+}
+
+// refused is what the key is refused for on a route; "" if it is not.
+func (k *testKey) refused(scope string) string {
+	if scope == "" {
+		return "" // the route needs no key
+	}
+	for _, code := range keyChecks {
+		if slices.Contains(k.faults, code) || code == "scope_required" && len(k.scopes) > 0 && !slices.Contains(k.scopes, scope) {
+			return code
+		}
+	}
+	return ""
+}
+
+// testKeys makes a key of every kind: with each set of faults, with each scope
+// alone and each scope missing, and texts that are no key.
+func (s *street) testKeys() (list []*testKey) {
+	s.past.state.Store(&s.begin)
+	s.seed, s.seeds = "keys", 0
+	for set := range 1 << 5 {
+		var faults []string
+		for i, code := range keyChecks[1:6] {
+			if set>>i&1 == 1 {
+				faults = append(faults, code)
+			}
+		}
+		list = append(list,
+			s.testKey(fmt.Sprint(faults), faults, nil),
+			s.testKey(fmt.Sprint(faults, " and scope"), faults, []string{"organization:read"}),
+			s.testKey(fmt.Sprint(faults, " and another scope"), faults, []string{"segments:read"}))
+	}
+	for _, scope := range scopes {
+		others := slices.DeleteFunc(slices.Clone(scopes), func(other string) bool { return other == scope })
+		list = append(list, s.testKey(scope, nil, []string{scope}), s.testKey("all but "+scope, nil, others))
+	}
+	s.direct("change " + planOff + " organization.plan.apiAccess = false")
+	s.clock = s.clock.Add(2 * time.Second)
+	s.begin = *s.past.state.Load()
+	return append(list, s.otherTexts(list[0].id.String())...)
+}
+
+// testKey makes a key with those faults and scopes. What its client says of its
+// source is not believed.
+func (s *street) testKey(name string, faults, scopes []string) *testKey {
+	in := keyRequest{Org: here, Name: "test", Scopes: scopes}
+	if slices.Contains(faults, "plan_without_api") {
+		in.Org = planOff
+	}
+	if slices.Contains(faults, "api_key_expired") {
+		in.Expires = instantOf(s.clock.Add(time.Second)).String()
+	}
+	if slices.Contains(faults, "ip_not_allowed") {
+		in.IPWhitelist = []string{"192.0.2.1", "2001:db8::/32"}
+	}
+	if slices.Contains(faults, "rate_limit_minute") {
+		in.RateLimit = 1
+	}
+	k, err := s.admin.createKey(s.Context(), in)
+	s.must(err)
+	if slices.Contains(faults, "api_key_invalid") {
+		_, err := s.admin.revokeKey(s.Context(), revokeRequest{in.Org, k.ID.String()})
+		s.must(err)
+	}
+	return &testKey{name, []string{"Authorization: Bearer " + k.Key, "X-Forwarded-For: 192.0.2.1"}, faults, scopes, k.ID}
+}
+
+// otherTexts are headers without a key, with what is no key, and with a good key
+// sent in other ways.
+func (s *street) otherTexts(keyID string) (list []*testKey) {
+	text := s.names["key."+here]
+	digits := text[len(keyPrefix):]
+	sum := digits[keyRandom:]
+	other := byte('0')
+	if sum[0] == other {
+		other++
+	}
+	for name, headers := range map[string][]string{
+		"no key":            nil,
+		"an empty key":      {"X-API-Key: "},
+		"another scheme":    {"Authorization: Basic " + text},
+		"a scheme alone":    {"Authorization: Bearer"},
+		"no scheme":         {"Authorization: " + text},
+		"a cookie":          {"Cookie: api_key=" + text},
+		"a header of a kin": {"X-Auth-Token: " + text, "Api-Key: " + text, "Proxy-Authorization: Bearer " + text},
+	} {
+		list = append(list, &testKey{name: name, headers: headers, faults: keyChecks[:1]})
+	}
+	for name, sent := range map[string]string{
+		"unknown":          newAPIKey([32]byte{1}),
+		"a wrong sum":      keyPrefix + digits[:keyRandom] + string(other) + sum[1:],
+		"a wrong digit":    keyPrefix + "!" + digits[1:],
+		"too short":        text[:len(text)-1],
+		"too long":         text + "0",
+		"without a sum":    text[:len(text)-keyChecksum],
+		"without a prefix": digits,
+		"another prefix":   "luna_" + digits,
+		"upper case":       strings.ToUpper(text),
+		"twice":            text + "," + text,
+		"two":              text + " " + text,
+		"the key's id":     keyID,
+		"an organization":  s.names[here],
+		"a slug":           here,
+		"a hash":           fmt.Sprintf("%x", keyHash(text)),
+		"long":             strings.Repeat(text, 100),
+		"not ASCII":        strings.Replace(text, "_", "＿", 1),
+	} {
+		list = append(list,
+			&testKey{name: name, headers: []string{"Authorization: Bearer " + sent}, faults: keyChecks[1:2]},
+			&testKey{name: name + ", X-API-Key", headers: []string{"X-API-Key: " + sent}, faults: keyChecks[1:2]})
+	}
+	theirs := s.names["key."+there]
+	return append(list,
+		&testKey{name: "two organizations' keys", headers: []string{"Authorization: Bearer " + text, "X-API-Key: " + theirs}, faults: keyChecks[1:2]},
+		&testKey{name: "X-API-Key", headers: []string{"X-API-Key: " + text}},
+		&testKey{name: "in both headers", headers: []string{"Authorization: bearer " + text, "X-API-Key: " + text}})
+}
+
+// TestTenantKeys sends a row of each route under every key, with the caller's own, the
+// other organization's, unknown and malformed ids, and so that all is wrong
+// that comes after the key. A key that is refused gets the same refusal whatever it
+// asks for, for the reason that contract §3 has first.
+func TestTenantKeys(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t)
+	keys := s.testKeys()
+	list := map[string]int{} // the row of each route that has the most places
+	for i := range rows {
+		pattern := s.routeOf(i).pattern
+		if other, ok := list[pattern]; !ok || len(rows[i].places()) > len(rows[other].places()) {
+			list[pattern] = i
+		}
+	}
+	few := slices.Sorted(maps.Values(list))
+	m := s.newMatrix()
+	for _, i := range few {
+		m.keyRow(i, keys, "")
+	}
+	m.report()
+	t.Logf("%d routes, %d keys", len(few), len(keys))
+	t.Run("control", func(t *testing.T) { s.keyControls(t, keys, few) })
+}
+
+// keyControls puts faults into the server that each key's cells must show.
+func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
+	for _, code := range keyChecks {
+		// The server overlooks what it should refuse the key for.
+		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, pattern := s.api.mux.Handler(r)
+			if s.sending.refused(s.scopeOf(pattern)) == code {
+				r.Header.Del("X-Api-Key")
+				r.Header.Set("Authorization", "Bearer "+s.names["key."+here])
+			}
+			s.api.ServeHTTP(w, r)
+		})
+		s.wantKeyFlaws("overlooking "+code, keys, few, "own", func(refused string) bool { return refused == code })
+	}
+
+	// The server looks for what is asked for before it looks at the key.
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.foreign(r) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		s.api.ServeHTTP(w, r)
+	})
+	var named []int
+	for _, i := range few {
+		if len(rows[i].places()) > 0 {
+			named = append(named, i)
+		}
+	}
+	s.wantKeyFlaws("existence first", keys, named, there, func(refused string) bool { return refused != "" })
+
+	// Another organization's key opens what is its own.
+	s.handler = s.api
+	stranger := &testKey{name: "stranger", headers: []string{"Authorization: Bearer " + s.names["key."+there]}}
+	m := s.newMatrix()
+	for _, i := range named {
+		m.keyRow(i, []*testKey{stranger}, there)
+		if cell := keyCell(i, stranger, there); notFound[rows[i].places()[0].kind] != "" && !m.has(cell) {
+			t.Error("a stranger's key: nothing was found in ", cell)
+		}
+	}
+}
+
+// wantKeyFlaws fails the test where the matrix finds nothing in a cell of a key
+// that is refused for what counts.
+func (s *street) wantKeyFlaws(fault string, keys []*testKey, rows []int, variant string, counts func(refused string) bool) {
+	s.Helper()
+	m, n := s.newMatrix(), 0
+	for _, i := range rows {
+		scope := s.routeOf(i).scope
+		refused := slices.DeleteFunc(slices.Clone(keys), func(k *testKey) bool { return !counts(k.refused(scope)) })
+		m.keyRow(i, refused, variant)
+		for _, k := range refused {
+			n++
+			if cell := keyCell(i, k, variant); !m.has(cell) {
+				s.Errorf("%s: nothing was found in %s", fault, cell)
+			}
+		}
+	}
+	if n == 0 {
+		s.Errorf("%s: nothing was looked at", fault)
+	}
+}
+
+func keyCell(row int, k *testKey, variant string) string {
+	return fmt.Sprintf("%s\n%s, key: %s", rows[row].text, variant, k.name)
+}
+
+// keyRow sends a row under each of the keys, in all variants or the one that is
+// named.
+func (m *matrix) keyRow(i int, keys []*testKey, only string) {
+	scope := m.routeOf(i).scope
+	variants := map[string]step{"own": rows[i].fill(m.values(i, all(here)))}
+	if len(rows[i].places()) > 0 {
+		for _, org := range []string{there, nowhere} {
+			variants[org] = rows[i].fill(m.values(i, all(org)))
+		}
+		malformed := m.values(i, all(here))
+		for n, p := range rows[i].places() {
+			if notFound[p.kind] != "" {
+				malformed[n] = "x"
+			}
+		}
+		variants["malformed"] = rows[i].fill(malformed)
+	}
+	if strings.HasPrefix(rows[i].text, "POST") {
+		wrong := variants[there]
+		wrong.headers, wrong.body = []string{"Content-Type: text/plain", "Idempotency-Key: "}, "{"
+		variants["wrong"] = wrong
+	}
+	for variant, q := range variants {
+		if only != "" && variant != only {
+			continue
+		}
+		m.sending = new(testKey)
+		base := m.ask(q)
+		for _, k := range keys {
+			want := base
+			switch code := k.refused(scope); code {
+			case "":
+			case "scope_required":
+				want = m.refusal(code, scope)
+			case "rate_limit_minute":
+				want = m.limited()
+			default:
+				want = m.refusal(code, "")
+			}
+			q := q
+			q.key, q.headers = "nobody", slices.Concat(q.headers, k.headers)
+			m.sending = k
+			if slices.Contains(k.faults, "rate_limit_minute") {
+				m.spent = k.id
+			}
+			m.cell(keyCell(i, k, variant), q, want, m.ask(q))
+			m.spent = id{}
+		}
+	}
+}
+
+// limited is the answer to a key of one request a minute that has just used it.
+func (s *street) limited() result {
+	want := s.refusal("rate_limit_minute", "")
+	want.body = strings.Replace(want.body, "}", fmt.Sprintf(`,"context":{"limit":1,"resetAt":%q,"window":"minute"}}`, instantOf(s.clock.Add(time.Minute))), 1)
+	maps.Copy(want.header, http.Header{
+		"Ratelimit-Policy": {`"minute";q=1;w=60`}, "Ratelimit": {`"minute";r=0;t=60`}, "X-Ratelimit-Limit": {"1"},
+		"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"60"}, "Retry-After": {"60"},
+	})
+	return want
+}

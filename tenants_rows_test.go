@@ -1,0 +1,284 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A row is a request that the API knows, as transcripts have it. {kind} is a
+// place: what stands there is something of the caller's.
+type row struct {
+	text string
+	want int    // status, where all is the caller's own
+	code string // of that, if it is an error
+
+	// Where the caller's own is refused for a field, nothing is looked for:
+	// contract §3 has fields before existence.
+	fields bool
+	once   bool // a second time it would be answered otherwise
+}
+
+var rows = []row{
+	{text: `GET /api/v1/customers`, want: 200},
+	{text: `GET /api/v1/customers?search={name}`, want: 200},
+	{text: `GET /api/v1/customers?search={email}&limit=1`, want: 200},
+	{text: `GET /api/v1/customers?search={phone}`, want: 200},
+	{text: `GET /api/v1/customers/lookup?email={email}`, want: 200},
+	{text: `GET /api/v1/customers/lookup?phone={phone}`, want: 200},
+	{text: `GET /api/v1/customers/lookup?email={email}&phone={phone2}`, want: 200},
+	{text: `GET /api/v1/customers/{customer}`, want: 200},
+	{text: `GET /api/v1/customers/{inactive}`, want: 200},
+	{text: `POST /api/v1/customers
+Idempotency-Key: {retry}
+{"email": "{email}"}`, want: 200},
+	{text: `POST /api/v1/customers
+Idempotency-Key: {retry}
+{"phoneNumber": "{phone}", "firstName": "Eva"}`, want: 200},
+	{text: `POST /api/v1/customers
+Idempotency-Key: {retry}
+{"email": "{email}", "phoneNumber": "{phone}", "lastName": "Luz"}`, want: 200},
+	{text: `POST /api/v1/customers
+{"email": "{email}", "phoneNumber": "{phone2}"}`, want: 409, code: "identity_conflict"},
+
+	{text: `GET /api/v1/points/customers/{customer}/balance`, want: 200},
+	{text: `GET /api/v1/points/customers/{customer}/balance?loyaltyProgramId={sellos}`, want: 200},
+	{text: `GET /api/v1/points/customers/{customer}/movements`, want: 200},
+	{text: `GET /api/v1/points/customers/{customer}/movements?loyaltyProgramId={club}&type=Credit`, want: 200},
+	{text: `POST /api/v1/points/customers/{customer}/add
+Idempotency-Key: {retry}
+{"amount": 5, "loyaltyProgramId": "{club}"}`, want: 201},
+	{text: `POST /api/v1/points/customers/{customer}/add
+{"amount": 5}`, want: 400, code: "program_required", fields: true},
+	{text: `POST /api/v1/points/customers/{inactive}/add
+{"amount": 5, "loyaltyProgramId": "{club}"}`, want: 400, code: "customer_inactive"},
+	{text: `POST /api/v1/points/customers/{customer}/deduct
+Idempotency-Key: {retry}
+{"amount": 5, "loyaltyProgramId": "{club}"}`, want: 201},
+	{text: `POST /api/v1/points/customers/{customer}/deduct
+{"amount": 99999, "loyaltyProgramId": "{club}"}`, want: 400, code: "insufficient_balance"},
+
+	{text: `GET /api/v1/transactions`, want: 200},
+	{text: `GET /api/v1/transactions?customerId={customer}`, want: 200},
+	{text: `GET /api/v1/transactions?customerId={customer}&externalId={external}`, want: 200},
+	{text: `GET /api/v1/transactions?customerId={customer}&search={name}`, want: 200},
+	{text: `GET /api/v1/transactions?externalId={external}`, want: 200},
+	{text: `GET /api/v1/transactions?search={email}`, want: 200},
+	{text: `GET /api/v1/transactions?search={name}&type=Purchase&from=2026-11-01`, want: 200},
+	{text: `GET /api/v1/transactions/{sale}`, want: 200},
+	{text: `GET /api/v1/transactions/{return}`, want: 200},
+	{text: `POST /api/v1/transactions
+Idempotency-Key: {retry}
+{"customerId": "{customer}", "totalAmount": 20, "items": [{"sku": "A", "price": 10, "quantity": 2}]}`, want: 201},
+	{text: `POST /api/v1/transactions
+Idempotency-Key: {retry}
+{"customerId": "{customer}", "totalAmount": 30, "externalId": "{external}"}`, want: 200}, // again: the same sale (contract §6)
+	{text: `POST /api/v1/transactions
+Idempotency-Key: {retry}
+{"customerId": "{customer}", "totalAmount": 1, "type": "Return", "originalTransactionId": "{sale}"}`, want: 201},
+	{text: `POST /api/v1/transactions
+Idempotency-Key: {retry}
+{"customerId": "{customer}", "totalAmount": 1, "type": "Return", "externalId": "{external}"}`, want: 201},
+	{text: `POST /api/v1/transactions
+{"customerId": "{customer}", "totalAmount": 99999, "type": "Return", "originalTransactionId": "{sale}"}`, want: 400, code: "return_exceeds_purchase"},
+	{text: `POST /api/v1/transactions
+{"customerId": "{inactive}", "totalAmount": 1}`, want: 400, code: "customer_inactive"},
+	{text: `POST /api/v1/transactions?dryRun=true
+{"customerId": "{customer}", "totalAmount": 1, "type": "Return", "originalTransactionId": "{sale}"}`, want: 200},
+
+	{text: `GET /api/v1/rewards`, want: 200},
+	{text: `GET /api/v1/rewards?customerId={customer}`, want: 200},
+	{text: `GET /api/v1/rewards?search={name}`, want: 200},
+	{text: `GET /api/v1/rewards/{espresso}`, want: 200},
+	{text: `POST /api/v1/rewards/redeem
+Idempotency-Key: {retry}
+{"customerId": "{customer}", "productId": "{espresso}"}`, want: 201},
+	{text: `POST /api/v1/rewards/redeem
+{"customerId": "{customer}", "productId": "{termo}"}`, want: 409, code: "reward_out_of_stock"},
+	{text: `POST /api/v1/rewards/redeem
+{"customerId": "{customer}", "productId": "{yate}"}`, want: 400, code: "insufficient_balance"},
+	{text: `POST /api/v1/rewards/redeem
+{"customerId": "{inactive}", "productId": "{espresso}"}`, want: 400, code: "customer_inactive"},
+	{text: `GET /api/v1/redemptions`, want: 200},
+	{text: `GET /api/v1/redemptions/{redemption}`, want: 200},
+	{text: `POST /api/v1/redemptions/{redemption}/cancel
+Idempotency-Key: {retry}`, want: 200, once: true},
+	{text: `POST /api/v1/redemptions/{cancelled}/cancel
+Idempotency-Key: {retry}`, want: 409, code: "redemption_not_cancellable"},
+
+	{text: `GET /api/v1/segments`, want: 200},
+	{text: `GET /api/v1/segments/{vip}`, want: 200},
+	{text: `GET /api/v1/loyalty/programs`, want: 200},
+	{text: `GET /api/v1/loyalty/programs/{club}`, want: 200},
+	{text: `GET /api/v1/statistics`, want: 200},
+	{text: `GET /api/v1/statistics?loyaltyProgramId={sellos}`, want: 200},
+	{text: `GET /api/v1/organization`, want: 200},
+	{text: `GET /api/v1/openapi.json`, want: 200},
+	{text: `GET /livez`, want: 200},
+	{text: `GET /readyz`, want: 200},
+}
+
+// notFound is what is said of an id that is nobody's, by the kind of its place.
+// The other kinds are no ids: they find something or nothing.
+var notFound = map[string]string{
+	"customer": "customer_not_found", "inactive": "customer_not_found", "solo": "customer_not_found", "pair": "customer_not_found",
+	"sale": "transaction_not_found", "return": "transaction_not_found",
+	"redemption": "redemption_not_found", "cancelled": "redemption_not_found",
+	"espresso": "reward_not_found", "termo": "reward_not_found", "yate": "reward_not_found",
+	"vip": "segment_not_found", "club": "program_not_found", "sellos": "program_not_found",
+}
+
+// A place is where a request names something.
+type place struct {
+	kind   string
+	inPath bool
+}
+
+var placeForm = regexp.MustCompile(`\{(\w+)\}`)
+
+func (r *row) places() (list []place) {
+	query := strings.IndexAny(r.text+"?\n", "?\n")
+	for _, at := range placeForm.FindAllStringSubmatchIndex(r.text, -1) {
+		list = append(list, place{r.text[at[2]:at[3]], at[0] < query})
+	}
+	return list
+}
+
+// fill makes the request with a value in each place.
+func (r *row) fill(values []string) step {
+	head, rest, more := strings.Cut(r.text, "\n")
+	next := func(string) string {
+		v := values[0]
+		values = values[1:]
+		return v
+	}
+	head = placeForm.ReplaceAllStringFunc(head, func(m string) string {
+		return strings.ReplaceAll(url.QueryEscape(next(m)), "+", "%20")
+	})
+	rest = placeForm.ReplaceAllStringFunc(rest, func(m string) string {
+		literal, _ := json.Marshal(next(m))
+		return string(literal[1 : len(literal)-1])
+	})
+	if more {
+		head += "\n" + rest
+	}
+	return newStep(head)
+}
+
+// TestTenantRows finds every route in the rows, and in a place everything that
+// the API takes to find something by.
+func TestTenantRows(t *testing.T) {
+	for _, missing := range missingRows(newAPI(nil, nil, nil).routes(), rows) {
+		t.Error("no row has ", missing)
+	}
+
+	t.Run("control", func(t *testing.T) {
+		routes := newAPI(nil, nil, nil).routes()
+		also := append(slices.Clone(routes), route{pattern: "GET /api/v1/new/{newId}"})
+		if got := missingRows(also, rows); !slices.Contains(got, "GET /api/v1/new/{newId}") {
+			t.Error("a route without a row was not missed")
+		}
+		for _, gone := range []string{"{sale}", "{retry}", "customerId={", `"productId": "{`, "email={", "search={"} {
+			less := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return strings.Contains(r.text, gone) })
+			if len(missingRows(routes, less)) == 0 {
+				t.Errorf("without %s nothing was missed", gone)
+			}
+		}
+	})
+}
+
+func missingRows(routes []route, rows []row) (missing []string) {
+	a := newAPI(nil, nil, nil)
+	byPattern := map[string][]string{}
+	for _, r := range rows {
+		head, _, _ := strings.Cut(placeForm.ReplaceAllString(r.text, "x"), "\n")
+		method, target, _ := strings.Cut(head, " ")
+		u, _ := url.Parse(target)
+		_, pattern := a.mux.Handler(&http.Request{Method: method, URL: u})
+		byPattern[pattern] = append(byPattern[pattern], r.text)
+	}
+	names := func(text, name string) bool {
+		return strings.Contains(text, name+"={") || strings.Contains(text, `"`+name+`": "{`) || strings.Contains(text, name+": {")
+	}
+	for _, r := range routes {
+		texts := byPattern[r.pattern]
+		if len(texts) == 0 {
+			missing = append(missing, r.pattern)
+			continue
+		}
+		inPath := strings.Count(r.pattern, "{")
+		if !slices.ContainsFunc(texts, func(text string) bool {
+			path, _, _ := strings.Cut(strings.SplitN(text, "\n", 2)[0], "?")
+			return strings.Count(path, "{") == inPath
+		}) {
+			missing = append(missing, r.pattern+", its path")
+		}
+		for _, input := range inputsOf(r.pattern) {
+			if !slices.ContainsFunc(texts, func(text string) bool { return names(text, input) }) {
+				missing = append(missing, r.pattern+", "+input)
+			}
+		}
+	}
+	return missing
+}
+
+// inputsOf are the parameters and fields of a route by which something is
+// found, as openapi.json has them.
+func inputsOf(pattern string) (list []string) {
+	for _, in := range documentedInputs()[pattern] {
+		if in == "email" || in == "phone" || in == "phoneNumber" || in == "search" || in == "Idempotency-Key" || strings.HasSuffix(in, "Id") {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
+// documentedInputs are all parameters, but those of the path, and fields, by
+// route.
+var documentedInputs = sync.OnceValue(func() map[string][]string {
+	type parameter struct {
+		Ref      string `json:"$ref"`
+		Name, In string
+	}
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters  []parameter
+			RequestBody struct {
+				Content map[string]struct{ Schema docSchema }
+			}
+		}
+		Components struct {
+			Parameters map[string]parameter
+			Schemas    map[string]*docSchema
+		}
+	}
+	if err := json.Unmarshal(openAPI, &doc); err != nil {
+		panic(err)
+	}
+	inputs := map[string][]string{}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			var list []string
+			for _, p := range op.Parameters {
+				if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
+					p = doc.Components.Parameters[name]
+				}
+				if p.In != "path" && p.Name != "X-Request-Id" {
+					list = append(list, p.Name)
+				}
+			}
+			schema := op.RequestBody.Content["application/json"].Schema
+			if name, ok := strings.CutPrefix(schema.Ref, "#/components/schemas/"); ok {
+				schema = *doc.Components.Schemas[name]
+			}
+			inputs[strings.ToUpper(method)+" "+path] = append(list, slices.Sorted(maps.Keys(schema.Properties))...)
+		}
+	}
+	return inputs
+})
