@@ -13,74 +13,77 @@ import (
 	"time"
 )
 
+// decimalCases are texts, and the decimals that they spell.
+var decimalCases = []struct {
+	reason string
+	in     string
+	want   decimal
+	err    error
+}{
+	{"zero", "0", 0, nil},
+	{"minus zero is zero", "-0", 0, nil},
+	{"minus zero with places", "-0.0000000", 0, nil},
+	{"whole number", "100", 100_0000, nil},
+	{"places", "12.5", 12_5000, nil},
+	{"smallest", "0.0001", 1, nil},
+	{"smallest below zero", "-0.0001", -1, nil},
+	{"zeros at the end are not precision", "1.00000", 1_0000, nil},
+	{"zeros inside are digits", "10203.0405", 10203_0405, nil},
+	{"largest", "99999999999.9999", maxDecimal, nil},
+	{"most negative", "-99999999999.9999", -maxDecimal, nil},
+	{"largest with a zero more", "99999999999.99990", maxDecimal, nil},
+
+	{"exponent", "1e2", 100_0000, nil},
+	{"capital E and plus", "1E+2", 100_0000, nil},
+	{"exponent of zero", "7e0", 7_0000, nil},
+	{"zeros in the exponent", "1e-0004", 1, nil},
+	{"fraction moved left", "1.2345e4", 12345_0000, nil},
+	{"zeros moved right", "100000e-9", 1, nil},
+	{"many places, few after the exponent", "0.00000000123e9", 1_2300, nil},
+	{"largest, from an exponent", "999999999999999e-4", maxDecimal, nil},
+	{"zero whatever the exponent", "0e999999999", 0, nil},
+	{"zero whatever the exponent's size", "-0.0e-99999999999999999999999", 0, nil},
+
+	{"five places", "0.00001", 0, errTooPrecise},
+	{"five places, from an exponent", "1e-5", 0, errTooPrecise},
+	{"one place too many beside zeros", "1.000010", 0, errTooPrecise},
+	{"tiny", "1e-400000000", 0, errTooPrecise},
+	{"exponent below int64", "1e-99999999999999999999999", 0, errTooPrecise},
+	{"too precise wins over too large", "100000000000.00001", 0, errTooPrecise},
+
+	{"first beyond the range", "100000000000", 0, errTooLarge},
+	{"first below the range", "-100000000000", 0, errTooLarge},
+	{"beyond, from an exponent", "1e11", 0, errTooLarge},
+	{"what wraps int64 when scaled", "1844674407370955.1617", 0, errTooLarge},
+	{"huge", "1e400000000", 0, errTooLarge},
+	{"exponent above int64", "1e99999999999999999999999", 0, errTooLarge},
+
+	{"empty", "", 0, errNotNumber},
+	{"sign alone", "-", 0, errNotNumber},
+	{"plus sign", "+1", 0, errNotNumber},
+	{"leading zero", "01", 0, errNotNumber},
+	{"leading zero, negative", "-01", 0, errNotNumber},
+	{"no digit before the point", ".5", 0, errNotNumber},
+	{"no digit after the point", "1.", 0, errNotNumber},
+	{"no digit between point and exponent", "1.e1", 0, errNotNumber},
+	{"exponent without digits", "1e", 0, errNotNumber},
+	{"exponent with only a sign", "1e+", 0, errNotNumber},
+	{"two exponents", "1e1e1", 0, errNotNumber},
+	{"two points", "1.0.0", 0, errNotNumber},
+	{"space before", " 1", 0, errNotNumber},
+	{"space after", "1 ", 0, errNotNumber},
+	{"grouping", "1_000", 0, errNotNumber},
+	{"decimal comma", "1,5", 0, errNotNumber},
+	{"hexadecimal", "0x10", 0, errNotNumber},
+	{"not a number", "NaN", 0, errNotNumber},
+	{"infinity", "-Infinity", 0, errNotNumber},
+	{"a number in a string", `"5"`, 0, errNotNumber},
+	{"digits of another script", "١", 0, errNotNumber},
+	{"null", "null", 0, errNotNumber},
+}
+
 func TestParseDecimal(t *testing.T) {
-	for _, c := range []struct {
-		reason string
-		in     string
-		want   decimal
-		err    error
-	}{
-		{"zero", "0", 0, nil},
-		{"minus zero is zero", "-0", 0, nil},
-		{"minus zero with places", "-0.0000000", 0, nil},
-		{"whole number", "100", 100_0000, nil},
-		{"places", "12.5", 12_5000, nil},
-		{"smallest", "0.0001", 1, nil},
-		{"smallest below zero", "-0.0001", -1, nil},
-		{"zeros at the end are not precision", "1.00000", 1_0000, nil},
-		{"zeros inside are digits", "10203.0405", 10203_0405, nil},
-		{"largest", "99999999999.9999", maxDecimal, nil},
-		{"most negative", "-99999999999.9999", -maxDecimal, nil},
-		{"largest with a zero more", "99999999999.99990", maxDecimal, nil},
-
-		{"exponent", "1e2", 100_0000, nil},
-		{"capital E and plus", "1E+2", 100_0000, nil},
-		{"exponent of zero", "7e0", 7_0000, nil},
-		{"zeros in the exponent", "1e-0004", 1, nil},
-		{"fraction moved left", "1.2345e4", 12345_0000, nil},
-		{"zeros moved right", "100000e-9", 1, nil},
-		{"many places, few after the exponent", "0.00000000123e9", 1_2300, nil},
-		{"largest, from an exponent", "999999999999999e-4", maxDecimal, nil},
-		{"zero whatever the exponent", "0e999999999", 0, nil},
-		{"zero whatever the exponent's size", "-0.0e-99999999999999999999999", 0, nil},
-
-		{"five places", "0.00001", 0, errTooPrecise},
-		{"five places, from an exponent", "1e-5", 0, errTooPrecise},
-		{"one place too many beside zeros", "1.000010", 0, errTooPrecise},
-		{"tiny", "1e-400000000", 0, errTooPrecise},
-		{"exponent below int64", "1e-99999999999999999999999", 0, errTooPrecise},
-		{"too precise wins over too large", "100000000000.00001", 0, errTooPrecise},
-
-		{"first beyond the range", "100000000000", 0, errTooLarge},
-		{"first below the range", "-100000000000", 0, errTooLarge},
-		{"beyond, from an exponent", "1e11", 0, errTooLarge},
-		{"what wraps int64 when scaled", "1844674407370955.1617", 0, errTooLarge},
-		{"huge", "1e400000000", 0, errTooLarge},
-		{"exponent above int64", "1e99999999999999999999999", 0, errTooLarge},
-
-		{"empty", "", 0, errNotNumber},
-		{"sign alone", "-", 0, errNotNumber},
-		{"plus sign", "+1", 0, errNotNumber},
-		{"leading zero", "01", 0, errNotNumber},
-		{"leading zero, negative", "-01", 0, errNotNumber},
-		{"no digit before the point", ".5", 0, errNotNumber},
-		{"no digit after the point", "1.", 0, errNotNumber},
-		{"no digit between point and exponent", "1.e1", 0, errNotNumber},
-		{"exponent without digits", "1e", 0, errNotNumber},
-		{"exponent with only a sign", "1e+", 0, errNotNumber},
-		{"two exponents", "1e1e1", 0, errNotNumber},
-		{"two points", "1.0.0", 0, errNotNumber},
-		{"space before", " 1", 0, errNotNumber},
-		{"space after", "1 ", 0, errNotNumber},
-		{"grouping", "1_000", 0, errNotNumber},
-		{"decimal comma", "1,5", 0, errNotNumber},
-		{"hexadecimal", "0x10", 0, errNotNumber},
-		{"not a number", "NaN", 0, errNotNumber},
-		{"infinity", "-Infinity", 0, errNotNumber},
-		{"a number in a string", `"5"`, 0, errNotNumber},
-		{"digits of another script", "١", 0, errNotNumber},
-		{"null", "null", 0, errNotNumber},
-	} {
+	for _, c := range decimalCases {
 		if got, err := parseDecimal(c.in); got != c.want || err != c.err {
 			t.Errorf("%s: parseDecimal(%q) = %d, %v; want %d, %v", c.reason, c.in, got, err, c.want, c.err)
 		}

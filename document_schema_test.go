@@ -64,9 +64,7 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 		}
 		return fmt.Sprintf("%s: %v: %s %v", path, v, keyword, at[keyword])
 	}
-	number, isNumber := v.(float64)
-	text, isText := v.(string)
-	list, isList := v.([]any)
+	list, _ := v.([]any)
 	object, isObject := v.(map[string]any)
 	want := at[keyword]
 	switch keyword {
@@ -75,29 +73,11 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 	case "$ref":
 		return s.fault(s.follow(at), path, v)
 	case "type":
-		kinds, several := want.([]any)
-		if !several {
-			kinds = []any{want}
-		}
-		return wrong(slices.ContainsFunc(kinds, func(kind any) bool {
-			return kind == "integer" && number == float64(int(number)) && isNumber || kind == kindOf(v)
-		}))
+		return wrong(hasType(want, v))
 	case "enum":
 		return wrong(slices.Contains(want.([]any), v))
-	case "minimum":
-		return wrong(!isNumber || number >= want.(float64))
-	case "maximum":
-		return wrong(!isNumber || number <= want.(float64))
-	case "exclusiveMinimum":
-		return wrong(!isNumber || number > want.(float64))
-	case "minLength":
-		return wrong(!isText || float64(utf8.RuneCountInString(text)) >= want.(float64))
-	case "maxLength":
-		return wrong(!isText || float64(utf8.RuneCountInString(text)) <= want.(float64))
-	case "pattern":
-		return wrong(!isText || regexp.MustCompile(want.(string)).MatchString(text))
-	case "minItems":
-		return wrong(!isList || float64(len(list)) >= want.(float64))
+	case "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "minItems":
+		return wrong(withinLimit(keyword, want, v))
 	case "items":
 		for i, element := range list {
 			if fault := s.fault(want.(map[string]any), fmt.Sprintf("%s[%d]", path, i), element); fault != "" {
@@ -106,10 +86,10 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 		}
 		return ""
 	case "required":
-		return wrong(!isObject || !slices.ContainsFunc(want.([]any), func(name any) bool { _, ok := object[name.(string)]; return !ok }))
+		return wrong(!isObject || hasAll(object, want))
 	case "dependentRequired":
 		for name, others := range want.(map[string]any) {
-			if _, ok := object[name]; ok && slices.ContainsFunc(others.([]any), func(other any) bool { _, ok := object[other.(string)]; return !ok }) {
+			if _, ok := object[name]; ok && !hasAll(object, others) {
 				return wrong(false)
 			}
 		}
@@ -140,6 +120,48 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 		return wrong(fits == 1)
 	}
 	return "keyword " + keyword + " is not known to this test"
+}
+
+// hasType reports whether a value has the type of the keyword "type", or one of them.
+func hasType(want, v any) bool {
+	kinds, several := want.([]any)
+	if !several {
+		kinds = []any{want}
+	}
+	number, isNumber := v.(float64)
+	return slices.ContainsFunc(kinds, func(kind any) bool {
+		return kind == "integer" && number == float64(int(number)) && isNumber || kind == kindOf(v)
+	})
+}
+
+// hasAll reports whether an object has all members of those names.
+func hasAll(object map[string]any, names any) bool {
+	return !slices.ContainsFunc(names.([]any), func(name any) bool { _, ok := object[name.(string)]; return !ok })
+}
+
+// withinLimit reports whether a value keeps to a keyword that bounds it. Values of other
+// types do.
+func withinLimit(keyword string, want, v any) bool {
+	number, isNumber := v.(float64)
+	text, isText := v.(string)
+	list, isList := v.([]any)
+	switch keyword {
+	case "minimum":
+		return !isNumber || number >= want.(float64)
+	case "maximum":
+		return !isNumber || number <= want.(float64)
+	case "exclusiveMinimum":
+		return !isNumber || number > want.(float64)
+	case "minLength":
+		return !isText || float64(utf8.RuneCountInString(text)) >= want.(float64)
+	case "maxLength":
+		return !isText || float64(utf8.RuneCountInString(text)) <= want.(float64)
+	case "pattern":
+		return !isText || regexp.MustCompile(want.(string)).MatchString(text)
+	case "minItems":
+		return !isList || float64(len(list)) >= want.(float64)
+	}
+	panic(keyword)
 }
 
 func kindOf(v any) string {
@@ -356,69 +378,76 @@ func countKeyword(v any, keyword string, narrowing bool) (n int) {
 	return n
 }
 
+// letters are n characters of two bytes each.
+func letters(n int) string { return strings.Repeat("é", n) }
+
+func slugOfLength(n int) string { return strings.Repeat("a", n) }
+
+// limitCases are for each limit of the schema the last value within it and the first one
+// beyond.
+var limitCases = []struct {
+	path    string
+	in, out any
+	why     string
+}{
+	{"organization.slug", slugOfLength(50), slugOfLength(51), "maxLength"},
+	{"organization.slug", "a-1", "a--1", "pattern"},
+	{"organization.name", letters(100), letters(101), "maxLength"},
+	{"organization.name", "é", "", "minLength"},
+	{"organization.plan.name", letters(100), letters(101), "maxLength"},
+	{"organization.profile.country", "ES", "es", "pattern"},
+	{"organization.profile.logoUrl", "https://" + slugOfLength(1992), "https://" + slugOfLength(1993), "maxLength"},
+	{"organization.profile.primaryColor", "#0aF123", "#0aF12", "pattern"},
+	{"organization.settings.timezone", "UTC", "", "minLength"},
+	{"organization.settings.currency", "EUR", "Eur", "pattern"},
+	{"organization.settings.language", "es-ES", "es-es", "pattern"},
+	{"programs[1].key", slugOfLength(50), slugOfLength(51), "pattern"},
+	{"programs[0].name", letters(100), letters(101), "maxLength"},
+	{"programs[0].currency", letters(100), letters(101), "maxLength"},
+	{"programs[0].pointsDecimals", 4, 5, "maximum"},
+	{"programs[0].pointsDecimals", 0, -1, "minimum"},
+	{"programs[1].expiry.days", 36_525, 36_526, "maximum"},
+	{"programs[1].expiry.days", 1, 0, "minimum"},
+	{"programs[0].expiry.months", 1200, 1201, "maximum"},
+	{"programs[0].expiry.months", 1, 0, "minimum"},
+	{"programs[0].tierBasis.months", 1200, 1201, "maximum"},
+	{"programs[0].tierBasis.months", 1, 0, "minimum"},
+	{"programs[0].tiers[0].name", letters(100), letters(101), "maxLength"},
+	{"programs[0].tiers[0].threshold", 0, -1, "minimum"},
+	{"programs[0].tiers[1].threshold", 99999999999.9999, 1e11, "maximum"},
+	{"programs[0].tiers[1].multiplier", 1, 0.9999, "minimum"},
+	{"programs[0].rules[1].key", slugOfLength(50), slugOfLength(51), "pattern"},
+	{"programs[0].rules[1].name", letters(100), letters(101), "maxLength"},
+	{"programs[0].rules[1].multiplier", 1, 0.9999, "minimum"},
+	{"programs[0].rules[1].multiplier", 99999999999.9999, 1e11, "maximum"},
+	{"programs[0].rules[0].minAmount", 0.0001, 0, "exclusiveMinimum"},
+	{"programs[0].rules[0].skus[0]", letters(100), letters(101), "maxLength"},
+	{"programs[0].rules[0].skus[0]", "*", "", "minLength"},
+	{"programs[0].rules[0].hours.from", "23:59", "24:00", "pattern"},
+	{"programs[0].rules[0].hours.to", "00:00", "0:00", "pattern"},
+	{"programs[0].rules[0].maxPerCustomerPerDay", 0, -1, "minimum"},
+	{"programs[0].rules[0].per.amount", 0.0001, 0, "exclusiveMinimum"},
+	{"programs[0].rules[0].per.points", 99999999999.9999, 1e11, "maximum"},
+	{"programs[0].rules[2].perItem", 0.0001, 0, "exclusiveMinimum"},
+	{"programs[0].rules[3].points", 0.1, 0, "exclusiveMinimum"},
+	{"programs[0].rules[2].pendingDays", 0, -1, "minimum"},
+	{"programs[0].rules[2].expiresInDays", 36_525, 36_526, "maximum"},
+	{"rewards[0].key", slugOfLength(50), slugOfLength(51), "pattern"},
+	{"rewards[0].name", letters(100), letters(101), "maxLength"},
+	{"rewards[0].imageUrl", "https://" + slugOfLength(1992), "https://" + slugOfLength(1993), "maxLength"},
+	{"rewards[0].pointsCost", 0.0001, 0, "exclusiveMinimum"},
+	{"rewards[0].stock", 0, -1, "minimum"},
+	{"rewards[0].limitPerCustomer", 1, 0, "minimum"},
+	{"segments[0].key", "vip", "Vip", "pattern"},
+	{"segments[0].name", letters(100), letters(101), "maxLength"},
+	{"segments[0].rule.all", []any{map[string]any{"field": "phone", "op": "=", "value": true}}, []any{}, "minItems"},
+}
+
 // TestSchemaLimits: a value at the edge of what the schema takes is one that the code
 // takes, and the next one is refused by both.
 func TestSchemaLimits(t *testing.T) {
 	schema := readDocumentSchema(t)
-	text := func(n int) string { return strings.Repeat("é", n) }
-	slug := func(n int) string { return strings.Repeat("a", n) }
-	for _, test := range []struct {
-		path    string
-		in, out any
-		why     string
-	}{
-		{"organization.slug", slug(50), slug(51), "maxLength"},
-		{"organization.slug", "a-1", "a--1", "pattern"},
-		{"organization.name", text(100), text(101), "maxLength"},
-		{"organization.name", "é", "", "minLength"},
-		{"organization.plan.name", text(100), text(101), "maxLength"},
-		{"organization.profile.country", "ES", "es", "pattern"},
-		{"organization.profile.logoUrl", "https://" + slug(1992), "https://" + slug(1993), "maxLength"},
-		{"organization.profile.primaryColor", "#0aF123", "#0aF12", "pattern"},
-		{"organization.settings.timezone", "UTC", "", "minLength"},
-		{"organization.settings.currency", "EUR", "Eur", "pattern"},
-		{"organization.settings.language", "es-ES", "es-es", "pattern"},
-		{"programs[1].key", slug(50), slug(51), "pattern"},
-		{"programs[0].name", text(100), text(101), "maxLength"},
-		{"programs[0].currency", text(100), text(101), "maxLength"},
-		{"programs[0].pointsDecimals", 4, 5, "maximum"},
-		{"programs[0].pointsDecimals", 0, -1, "minimum"},
-		{"programs[1].expiry.days", 36_525, 36_526, "maximum"},
-		{"programs[1].expiry.days", 1, 0, "minimum"},
-		{"programs[0].expiry.months", 1200, 1201, "maximum"},
-		{"programs[0].expiry.months", 1, 0, "minimum"},
-		{"programs[0].tierBasis.months", 1200, 1201, "maximum"},
-		{"programs[0].tierBasis.months", 1, 0, "minimum"},
-		{"programs[0].tiers[0].name", text(100), text(101), "maxLength"},
-		{"programs[0].tiers[0].threshold", 0, -1, "minimum"},
-		{"programs[0].tiers[1].threshold", 99999999999.9999, 1e11, "maximum"},
-		{"programs[0].tiers[1].multiplier", 1, 0.9999, "minimum"},
-		{"programs[0].rules[1].key", slug(50), slug(51), "pattern"},
-		{"programs[0].rules[1].name", text(100), text(101), "maxLength"},
-		{"programs[0].rules[1].multiplier", 1, 0.9999, "minimum"},
-		{"programs[0].rules[1].multiplier", 99999999999.9999, 1e11, "maximum"},
-		{"programs[0].rules[0].minAmount", 0.0001, 0, "exclusiveMinimum"},
-		{"programs[0].rules[0].skus[0]", text(100), text(101), "maxLength"},
-		{"programs[0].rules[0].skus[0]", "*", "", "minLength"},
-		{"programs[0].rules[0].hours.from", "23:59", "24:00", "pattern"},
-		{"programs[0].rules[0].hours.to", "00:00", "0:00", "pattern"},
-		{"programs[0].rules[0].maxPerCustomerPerDay", 0, -1, "minimum"},
-		{"programs[0].rules[0].per.amount", 0.0001, 0, "exclusiveMinimum"},
-		{"programs[0].rules[0].per.points", 99999999999.9999, 1e11, "maximum"},
-		{"programs[0].rules[2].perItem", 0.0001, 0, "exclusiveMinimum"},
-		{"programs[0].rules[3].points", 0.1, 0, "exclusiveMinimum"},
-		{"programs[0].rules[2].pendingDays", 0, -1, "minimum"},
-		{"programs[0].rules[2].expiresInDays", 36_525, 36_526, "maximum"},
-		{"rewards[0].key", slug(50), slug(51), "pattern"},
-		{"rewards[0].name", text(100), text(101), "maxLength"},
-		{"rewards[0].imageUrl", "https://" + slug(1992), "https://" + slug(1993), "maxLength"},
-		{"rewards[0].pointsCost", 0.0001, 0, "exclusiveMinimum"},
-		{"rewards[0].stock", 0, -1, "minimum"},
-		{"rewards[0].limitPerCustomer", 1, 0, "minimum"},
-		{"segments[0].key", "vip", "Vip", "pattern"},
-		{"segments[0].name", text(100), text(101), "maxLength"},
-		{"segments[0].rule.all", []any{map[string]any{"field": "phone", "op": "=", "value": true}}, []any{}, "minItems"},
-	} {
+	for _, test := range limitCases {
 		raw := newDocumentAt(t).with(t, test.path, test.in)
 		_, problems := readDocument(raw)
 		if err := schema.describes(raw); err != nil || problems != nil {

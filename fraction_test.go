@@ -7,26 +7,30 @@ import (
 	"testing"
 )
 
+// randomInt is any number, often one at which something overflows.
+func randomInt(rnd *rand.Rand) int64 {
+	n := pick(rnd, 0, 1, 2, 10, 10_000, math.MaxInt64, math.MaxInt64-1, math.MinInt64, math.MinInt64+1, 1<<31, 1<<32, 1<<62,
+		int64(maxDecimal), rnd.Int64N(100), rnd.Int64N(1_000_000), rnd.Int64()>>rnd.IntN(40))
+	return pick(rnd, n, -n)
+}
+
+func randomRat(rnd *rand.Rand) *big.Rat {
+	den := randomInt(rnd)
+	for den == 0 {
+		den = randomInt(rnd)
+	}
+	r := new(big.Rat).SetFrac(big.NewInt(randomInt(rnd)), big.NewInt(den))
+	if rnd.IntN(8) == 0 {
+		r.Mul(r, r)
+	}
+	return r
+}
+
 // TestFraction compares fractions with math/big on random numbers of all
 // sizes, those at the ends of the machine's range among them.
 func TestFraction(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	number := func() int64 {
-		n := pick(rnd, 0, 1, 2, 10, 10_000, math.MaxInt64, math.MaxInt64-1, math.MinInt64, math.MinInt64+1, 1<<31, 1<<32, 1<<62,
-			int64(maxDecimal), rnd.Int64N(100), rnd.Int64N(1_000_000), rnd.Int64()>>rnd.IntN(40))
-		return pick(rnd, n, -n)
-	}
-	random := func() *big.Rat {
-		den := number()
-		for den == 0 {
-			den = number()
-		}
-		r := new(big.Rat).SetFrac(big.NewInt(number()), big.NewInt(den))
-		if rnd.IntN(8) == 0 {
-			r.Mul(r, r)
-		}
-		return r
-	}
+	random := func() *big.Rat { return randomRat(rnd) }
 	equal := func(what string, f fraction, want *big.Rat, of ...*big.Rat) {
 		t.Helper()
 		if f.rat().Cmp(want) != 0 || f.sign() != want.Sign() {

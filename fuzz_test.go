@@ -471,71 +471,33 @@ func TestFuzzFindsFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moments := func(parse func(string, *time.Location, bool) (instant, bool)) (faults int) {
-		for _, s := range momentSeeds {
-			if momentFault(parse, s, zone, false) != "" {
-				faults++
-			}
-		}
-		return faults
+	moments := func(parse func(string, *time.Location, bool) (instant, bool)) int {
+		return countFaults(momentSeeds, func(s string) string { return momentFault(parse, s, zone, false) })
 	}
-	standard := func(s string, zone *time.Location, endOfDay bool) (instant, bool) { // without the stricter form
-		if at, err := time.Parse(time.RFC3339, s); err == nil {
-			return instantOf(at), true
-		}
-		return parseMoment(s, zone, endOfDay)
+	ids := func(parse func(string) (id, bool)) int {
+		return countFaults(idSeeds, func(s string) string { return idFault(parse, s) })
 	}
-	midnight := func(s string, zone *time.Location, endOfDay bool) (instant, bool) { // of UTC, whatever the zone
-		return parseMoment(s, time.UTC, endOfDay)
+	keys := func(wellFormed func(string) bool) int {
+		return countFaults([]string{"x"}, func(s string) string { return keyFault(wellFormed, []byte(s), 10, 1, "", "a") })
 	}
-	ids := func(parse func(string) (id, bool)) (faults int) {
-		for _, s := range idSeeds {
-			if idFault(parse, s) != "" {
-				faults++
-			}
-		}
-		return faults
+	networks := func(parse func(string) (netip.Prefix, error)) int {
+		return countFaults([]string{"::ffff:10.0.0.0/104", "10.0.0.1/8"}, func(s string) string {
+			return networkFault(parse, s, netip.MustParseAddr("10.0.0.9"))
+		})
 	}
-	keys := func(wellFormed func(string) bool) (faults int) {
-		if keyFault(wellFormed, []byte("x"), 10, 1, "", "a") != "" {
-			faults++
-		}
-		return faults
-	}
-	networks := func(parse func(string) (netip.Prefix, error)) (faults int) {
-		for _, s := range []string{"::ffff:10.0.0.0/104", "10.0.0.1/8"} {
-			if networkFault(parse, s, netip.MustParseAddr("10.0.0.9")) != "" {
-				faults++
-			}
-		}
-		return faults
-	}
-	lines := func(next func(*lineReader) (csvLine, error)) (faults int) {
-		for _, s := range csvSeeds {
-			if linesFault(next, s) != "" {
-				faults++
-			}
-		}
-		return faults
-	}
-	byLine := func(l *lineReader) (csvLine, error) { // no field goes on in the next line
-		text, err := l.peek(0)
-		if err != nil {
-			return csvLine{}, err
-		}
-		l.use(1)
-		return csvLine{number: l.number, fields: strings.Split(strings.TrimRight(text, "\r\n"), ",")}, nil
+	lines := func(next func(*lineReader) (csvLine, error)) int {
+		return countFaults(csvSeeds, func(s string) string { return linesFault(next, s) })
 	}
 	for _, test := range []struct {
 		name          string
 		sound, broken int // faults found
 	}{
-		{"time.Parse", moments(parseMoment), moments(standard)},
-		{"the zone", moments(parseMoment), moments(midnight)},
+		{"time.Parse", moments(parseMoment), moments(standardMoment)},
+		{"the zone", moments(parseMoment), moments(utcMoment)},
 		{"upper case ids", ids(parseID[string]), ids(func(s string) (id, bool) { return parseID(strings.ToLower(s)) })},
 		{"a key's checksum", keys(wellFormedKey), keys(func(s string) bool { return len(s) == 55 && strings.HasPrefix(s, keyPrefix) })},
 		{"IPv4 in IPv6", networks(parseNetwork), networks(netip.ParsePrefix)},
-		{"CSV by line", lines((*lineReader).record), lines(byLine)},
+		{"CSV by line", lines((*lineReader).record), lines(recordByLine)},
 	} {
 		if test.sound > 0 || test.broken == 0 {
 			t.Errorf("%s: %d faults, %d where there are some", test.name, test.sound, test.broken)
@@ -552,6 +514,39 @@ func TestFuzzFindsFaults(t *testing.T) {
 	if len(records) != 16 || !slices.Contains(slices.Collect(maps.Keys(records)), "sale") {
 		t.Error("records")
 	}
+}
+
+// standardMoment is parseMoment without its stricter form.
+func standardMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return instantOf(at), true
+	}
+	return parseMoment(s, zone, endOfDay)
+}
+
+// utcMoment takes every zone for UTC.
+func utcMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
+	return parseMoment(s, time.UTC, endOfDay)
+}
+
+// recordByLine reads lines in which no field goes on in the next one.
+func recordByLine(l *lineReader) (csvLine, error) {
+	text, err := l.peek(0)
+	if err != nil {
+		return csvLine{}, err
+	}
+	l.use(1)
+	return csvLine{number: l.number, fields: strings.Split(strings.TrimRight(text, "\r\n"), ",")}, nil
+}
+
+// countFaults counts the seeds that have a fault.
+func countFaults(seeds []string, fault func(string) string) (n int) {
+	for _, s := range seeds {
+		if fault(s) != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // A forgetful record does not write what it has read.

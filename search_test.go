@@ -37,116 +37,143 @@ func naiveMatch(c *customer, needle string) bool {
 		digits != "" && !other && strings.Contains(c.Phone, digits)
 }
 
+// A searchHistory is a shop whose customers are searched for.
+type searchHistory struct {
+	*shop
+	rnd *rand.Rand
+}
+
 // TestSearch searches random customers for needles of all lengths, cut out of
 // their texts or not, and compares with looking at every customer in turn,
 // before and after texts are filled in.
 func TestSearch(t *testing.T) {
-	letters := []rune("aabbcáÁéñÑüøZ19 @.-")
-	text := func(rnd *rand.Rand, most int) string {
-		runes := make([]rune, rnd.IntN(most+1))
-		for i := range runes {
-			runes[i] = pick(rnd, letters...)
-		}
-		s := strings.TrimSpace(string(runes))
-		if rnd.IntN(6) == 0 {
-			s += "n\u0303" // a letter and its mark apart
-		}
-		return s
-	}
 	histories(t, 25, func(t *testing.T, rnd *rand.Rand) {
-		s := newShop(t, setup{})
-		phone := func() string { return fmt.Sprintf("+5255%08d", rnd.IntN(100_000_000)) }
+		h := &searchHistory{newShop(t, setup{}), rnd}
 		for range 1 + rnd.IntN(30) {
-			e := enrolment{FirstName: text(rnd, 6), LastName: text(rnd, 6)}
-			if rnd.IntN(3) > 0 {
-				e.Email = fmt.Sprintf("%s%d@b.mx", pick(rnd, "a", "ab", "ñ", "b-a"), rnd.IntN(1000))
-			}
-			if e.Email == "" || rnd.IntN(2) == 0 {
-				e.Phone = phone()
-			}
-			waiting := rnd.Uint64N(20)
-			must(s, func(t *txn) (any, error) {
-				c, _, err := t.enrol(e)
-				if err == nil && c.Number > waiting {
-					err = t.indexUntil(c.Number - waiting)
-				}
-				return nil, err
-			})
+			h.enrol()
 		}
-		customers := func() []*customer {
-			return ask(s, func(t *txn) (all []*customer, err error) {
-				n, err := t.count()
-				if err != nil {
-					return nil, err
-				}
-				for number := range n.Customers {
-					c, err := t.customerAt(number + 1)
-					if err != nil {
-						return nil, err
-					}
-					all = append(all, c)
-				}
-				return all, nil
-			})
-		}
-		check := func() {
-			all := customers()
-			needles := []string{"a", "+", "+52", "(55)", "5 5", "@b.mx", "nobody", "ã", "ñ", "Ñ", "\u0301", "55-", "--"}
-			for range 40 {
-				c := pick(rnd, all...)
-				from := []rune(pick(rnd, c.FirstName+" "+c.LastName, c.Email, c.Phone, text(rnd, 8)))
-				if len(from) == 0 {
-					continue
-				}
-				at := rnd.IntN(len(from))
-				needles = append(needles, string(from[at:min(len(from), at+1+rnd.IntN(8))]))
-			}
-			for _, needle := range needles {
-				var want []uint64
-				for _, c := range slices.Backward(all) {
-					if naiveMatch(c, needle) {
-						want = append(want, c.Number)
-					}
-				}
-				p := page{1 + rnd.Uint64N(3), 1 + rnd.Uint64N(10)}
-				var total uint64
-				got := ask(s, func(t *txn) (numbers []uint64, err error) {
-					list, n, err := t.searchCustomers(needle, p)
-					for _, cust := range list {
-						c, err := t.customer(cust)
-						if err != nil {
-							return nil, err
-						}
-						numbers = append(numbers, c.Number)
-					}
-					total = n
-					return numbers, err
-				})
-				from := min(p.skip(), uint64(len(want)))
-				if part := want[from:min(from+p.limit, uint64(len(want)))]; !slices.Equal(got, part) || total != uint64(len(want)) {
-					t.Fatalf("%q, page %+v: found %v of %d, want %v of %d", needle, p, got, total, part, len(want))
-				}
-			}
-		}
-		check()
-		for _, c := range customers() {
+		h.searchAll()
+		for _, c := range h.customers() {
 			if rnd.IntN(2) == 0 {
-				continue
+				h.change(c)
 			}
-			e := enrolment{FirstName: text(rnd, 6), LastName: text(rnd, 6), Email: c.Email, Phone: c.Phone}
-			if e.Phone == "" {
-				e.Phone = phone()
-			}
-			must(s, func(t *txn) (any, error) {
-				_, created, err := t.enrol(e)
-				if created {
-					return nil, fmt.Errorf("%+v was enrolled anew", e)
-				}
-				return nil, err
-			})
 		}
-		check()
+		h.searchAll()
 	})
+}
+
+func (h *searchHistory) phone() string { return fmt.Sprintf("+5255%08d", h.rnd.IntN(100_000_000)) }
+
+// text is at most so many characters of few letters, so that much is alike.
+func (h *searchHistory) text(most int) string {
+	letters := []rune("aabbcáÁéñÑüøZ19 @.-")
+	runes := make([]rune, h.rnd.IntN(most+1))
+	for i := range runes {
+		runes[i] = pick(h.rnd, letters...)
+	}
+	s := strings.TrimSpace(string(runes))
+	if h.rnd.IntN(6) == 0 {
+		s += "n\u0303" // a letter and its mark apart
+	}
+	return s
+}
+
+// enrol enrols somebody, and leaves some of the customers for the index to come.
+func (h *searchHistory) enrol() {
+	rnd := h.rnd
+	e := enrolment{FirstName: h.text(6), LastName: h.text(6)}
+	if rnd.IntN(3) > 0 {
+		e.Email = fmt.Sprintf("%s%d@b.mx", pick(rnd, "a", "ab", "ñ", "b-a"), rnd.IntN(1000))
+	}
+	if e.Email == "" || rnd.IntN(2) == 0 {
+		e.Phone = h.phone()
+	}
+	waiting := rnd.Uint64N(20)
+	must(h.shop, func(t *txn) (any, error) {
+		c, _, err := t.enrol(e)
+		if err == nil && c.Number > waiting {
+			err = t.indexUntil(c.Number - waiting)
+		}
+		return nil, err
+	})
+}
+
+// change gives a customer another name, and a phone if there is none.
+func (h *searchHistory) change(c *customer) {
+	e := enrolment{FirstName: h.text(6), LastName: h.text(6), Email: c.Email, Phone: c.Phone}
+	if e.Phone == "" {
+		e.Phone = h.phone()
+	}
+	must(h.shop, func(t *txn) (any, error) {
+		_, created, err := t.enrol(e)
+		if created {
+			return nil, fmt.Errorf("%+v was enrolled anew", e)
+		}
+		return nil, err
+	})
+}
+
+// customers are all that there are, by number.
+func (h *searchHistory) customers() []*customer {
+	return ask(h.shop, func(t *txn) (all []*customer, err error) {
+		n, err := t.count()
+		if err != nil {
+			return nil, err
+		}
+		for number := range n.Customers {
+			c, err := t.customerAt(number + 1)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, c)
+		}
+		return all, nil
+	})
+}
+
+// searchAll searches for parts of what customers are called, and for what nobody is.
+func (h *searchHistory) searchAll() {
+	rnd, all := h.rnd, h.customers()
+	needles := []string{"a", "+", "+52", "(55)", "5 5", "@b.mx", "nobody", "ã", "ñ", "Ñ", "\u0301", "55-", "--"}
+	for range 40 {
+		c := pick(rnd, all...)
+		from := []rune(pick(rnd, c.FirstName+" "+c.LastName, c.Email, c.Phone, h.text(8)))
+		if len(from) == 0 {
+			continue
+		}
+		at := rnd.IntN(len(from))
+		needles = append(needles, string(from[at:min(len(from), at+1+rnd.IntN(8))]))
+	}
+	for _, needle := range needles {
+		h.search(needle, all, page{1 + rnd.Uint64N(3), 1 + rnd.Uint64N(10)})
+	}
+}
+
+// search compares a page of what is found with looking at every customer.
+func (h *searchHistory) search(needle string, all []*customer, p page) {
+	var want []uint64
+	for _, c := range slices.Backward(all) {
+		if naiveMatch(c, needle) {
+			want = append(want, c.Number)
+		}
+	}
+	var total uint64
+	got := ask(h.shop, func(t *txn) (numbers []uint64, err error) {
+		list, n, err := t.searchCustomers(needle, p)
+		for _, cust := range list {
+			c, err := t.customer(cust)
+			if err != nil {
+				return nil, err
+			}
+			numbers = append(numbers, c.Number)
+		}
+		total = n
+		return numbers, err
+	})
+	from := min(p.skip(), uint64(len(want)))
+	if part := want[from:min(from+p.limit, uint64(len(want)))]; !slices.Equal(got, part) || total != uint64(len(want)) {
+		h.Fatalf("%q, page %+v: found %v of %d, want %v of %d", needle, p, got, total, part, len(want))
+	}
 }
 
 // TestSearchBlocks compares with looking at every customer where there are

@@ -8,6 +8,52 @@ import (
 	"time"
 )
 
+// Rules that hold for everybody and for nobody.
+const (
+	ruleYes = `{"field":"balance","op":">=","value":-99999999999}`
+	ruleNo  = `{"field":"balance","op":">","value":99999999999}`
+)
+
+// segmentCases are rules of segments, and which of two customers each holds for.
+var segmentCases = []struct {
+	rule     string
+	ana      bool
+	stranger bool // with a phone and nothing else
+}{
+	{`{"field":"totalSpent","op":"=","value":100}`, true, false},
+	{`{"field":"totalSpent","op":"!=","value":100}`, false, true},
+	{`{"field":"totalSpent","op":"<","value":100}`, false, true},
+	{`{"field":"totalSpent","op":"<=","value":100}`, true, true},
+	{`{"field":"totalSpent","op":">","value":100}`, false, false},
+	{`{"field":"totalSpent","op":">","value":99.9999}`, true, false},
+	{`{"field":"totalSpent","op":">=","value":100}`, true, false},
+	{`{"field":"totalSpent","op":">=","value":100.0001}`, false, false},
+	{`{"field":"transactionsCount","op":"=","value":1}`, true, false},
+	{`{"field":"transactionsCount","op":"=","value":0}`, false, true},
+	{`{"field":"balance","op":"=","value":60}`, true, false},
+	{`{"field":"lifetimePoints","op":"=","value":100}`, true, false},
+	{`{"field":"createdAt","op":"=","value":10}`, true, false},
+	{`{"field":"createdAt","op":"<","value":10}`, false, true},
+	{`{"field":"lastTransactionAt","op":"<=","value":5.5}`, true, false},
+	{`{"field":"lastTransactionAt","op":"<","value":5.5}`, false, false},
+	{`{"field":"lastTransactionAt","op":">","value":36500}`, false, true}, // never is longer ago than anything
+	{`{"field":"tier","op":"=","value":"Plata"}`, true, false},
+	{`{"field":"tier","op":"!=","value":"Plata"}`, false, true},
+	{`{"field":"tier","op":"=","value":"plata"}`, false, false},
+	{`{"field":"email","op":"=","value":true}`, true, false},
+	{`{"field":"email","op":"!=","value":true}`, false, true},
+	{`{"field":"email","op":"=","value":false}`, false, true},
+	{`{"field":"phone","op":"=","value":true}`, false, true},
+	{`{"all":[` + ruleYes + `]}`, true, true},
+	{`{"all":[` + ruleYes + `,` + ruleYes + `]}`, true, true},
+	{`{"all":[` + ruleYes + `,` + ruleNo + `]}`, false, false},
+	{`{"any":[` + ruleNo + `,` + ruleYes + `]}`, true, true},
+	{`{"any":[` + ruleNo + `,` + ruleNo + `]}`, false, false},
+	{`{"not":` + ruleNo + `}`, true, true},
+	{`{"not":{"not":` + ruleNo + `}}`, false, false},
+	{`{"all":[{"any":[` + ruleNo + `,{"field":"email","op":"=","value":true}]},{"not":` + ruleNo + `}]}`, true, false},
+}
+
 // TestSegmentRules shows every field and operator of a segment's rule, and how
 // rules combine. The customer has an e-mail and no phone, was enrolled ten
 // days ago, and five and a half days ago bought for 100, which earned 100
@@ -27,45 +73,7 @@ func TestSegmentRules(t *testing.T) {
 		}
 		return c.ID, nil
 	})
-	const yes, no = `{"field":"balance","op":">=","value":-99999999999}`, `{"field":"balance","op":">","value":99999999999}`
-	for _, test := range []struct {
-		rule     string
-		ana      bool
-		stranger bool // with a phone and nothing else
-	}{
-		{`{"field":"totalSpent","op":"=","value":100}`, true, false},
-		{`{"field":"totalSpent","op":"!=","value":100}`, false, true},
-		{`{"field":"totalSpent","op":"<","value":100}`, false, true},
-		{`{"field":"totalSpent","op":"<=","value":100}`, true, true},
-		{`{"field":"totalSpent","op":">","value":100}`, false, false},
-		{`{"field":"totalSpent","op":">","value":99.9999}`, true, false},
-		{`{"field":"totalSpent","op":">=","value":100}`, true, false},
-		{`{"field":"totalSpent","op":">=","value":100.0001}`, false, false},
-		{`{"field":"transactionsCount","op":"=","value":1}`, true, false},
-		{`{"field":"transactionsCount","op":"=","value":0}`, false, true},
-		{`{"field":"balance","op":"=","value":60}`, true, false},
-		{`{"field":"lifetimePoints","op":"=","value":100}`, true, false},
-		{`{"field":"createdAt","op":"=","value":10}`, true, false},
-		{`{"field":"createdAt","op":"<","value":10}`, false, true},
-		{`{"field":"lastTransactionAt","op":"<=","value":5.5}`, true, false},
-		{`{"field":"lastTransactionAt","op":"<","value":5.5}`, false, false},
-		{`{"field":"lastTransactionAt","op":">","value":36500}`, false, true}, // never is longer ago than anything
-		{`{"field":"tier","op":"=","value":"Plata"}`, true, false},
-		{`{"field":"tier","op":"!=","value":"Plata"}`, false, true},
-		{`{"field":"tier","op":"=","value":"plata"}`, false, false},
-		{`{"field":"email","op":"=","value":true}`, true, false},
-		{`{"field":"email","op":"!=","value":true}`, false, true},
-		{`{"field":"email","op":"=","value":false}`, false, true},
-		{`{"field":"phone","op":"=","value":true}`, false, true},
-		{`{"all":[` + yes + `]}`, true, true},
-		{`{"all":[` + yes + `,` + yes + `]}`, true, true},
-		{`{"all":[` + yes + `,` + no + `]}`, false, false},
-		{`{"any":[` + no + `,` + yes + `]}`, true, true},
-		{`{"any":[` + no + `,` + no + `]}`, false, false},
-		{`{"not":` + no + `}`, true, true},
-		{`{"not":{"not":` + no + `}}`, false, false},
-		{`{"all":[{"any":[` + no + `,{"field":"email","op":"=","value":true}]},{"not":` + no + `}]}`, true, false},
-	} {
+	for _, test := range segmentCases {
 		var rule segmentRule
 		if err := json.Unmarshal([]byte(test.rule), &rule); err != nil {
 			t.Fatal(err)
