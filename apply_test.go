@@ -11,6 +11,7 @@ import (
 // TestApplyAgain shows that applying, exporting and applying what was exported
 // changes nothing, and that a dry run tells what would change.
 func TestApplyAgain(t *testing.T) {
+	t.Parallel()
 	for name, document := range map[string][]byte{"everything": []byte(everything), "demo": demoDocument, "little": setup{}.document()} {
 		t.Run(name, func(t *testing.T) {
 			s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -85,6 +86,7 @@ func (s *shop) edited(pairs ...string) (told []string) {
 // TestApplyChanges shows what is told of a change, and that things keep their
 // identity by their key.
 func TestApplyChanges(t *testing.T) {
+	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply([]byte(everything))
 	before := s.identities()
@@ -112,6 +114,7 @@ func TestApplyChanges(t *testing.T) {
 
 // TestApplyLists: a list that is left out stays as it was; one that is there is whole.
 func TestApplyLists(t *testing.T) {
+	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply([]byte(everything))
 	before := s.identities()
@@ -144,6 +147,7 @@ func TestApplyLists(t *testing.T) {
 
 // TestApplyTimes: a reward tells when it was changed, and only then.
 func TestApplyTimes(t *testing.T) {
+	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply([]byte(everything))
 	times := func() string {
@@ -162,6 +166,7 @@ func TestApplyTimes(t *testing.T) {
 // TestApplyZone: the time zone stays once there are customers, since their days are
 // counted in it.
 func TestApplyZone(t *testing.T) {
+	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply([]byte(everything))
 	moved := strings.Replace(everything, "America/Mexico_City", "America/Bogota", 1)
@@ -177,6 +182,7 @@ func TestApplyZone(t *testing.T) {
 // TestApplyKeepsCustomers changes everything about a program that customers
 // have points in, and finds every figure in its place.
 func TestApplyKeepsCustomers(t *testing.T) {
+	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	t.Cleanup(s.verified)
 	s.apply([]byte(everything))
@@ -194,6 +200,7 @@ func TestApplyKeepsCustomers(t *testing.T) {
 
 // TestApplyLarge applies a document with more members than a request may have.
 func TestApplyLarge(t *testing.T) {
+	t.Parallel()
 	skus := make([]string, maxMembers)
 	for i := range skus {
 		skus[i] = strconv.Quote(fmt.Sprintf("SKU-%d", i))
@@ -207,6 +214,7 @@ func TestApplyLarge(t *testing.T) {
 // TestApplyOrder shows that another order of the same things is a change, and
 // that a document that has been applied is none.
 func TestApplyOrder(t *testing.T) {
+	t.Parallel()
 	with := func(rules, rewards, segments string) []byte {
 		rule, reward, segment := map[string]string{}, map[string]string{}, map[string]string{}
 		for _, k := range []string{"a", "b", "c"} {
@@ -261,6 +269,7 @@ func (s *shop) config() *config {
 // TestApplyPutBack shows that a reward and a segment that are taken out and
 // put back are the same ones.
 func TestApplyPutBack(t *testing.T) {
+	t.Parallel()
 	const (
 		rewards  = `"rewards":[{"key":"cafe","name":"Café","program":"club","pointsCost":1,"stock":1}]`
 		segments = `"segments":[{"key":"rich","name":"Ricos","rule":{"field":"balance","op":">","value":1}}]`

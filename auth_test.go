@@ -16,6 +16,7 @@ import (
 // TestKeyForm shows how keys are spelled, and that a typo is told without a
 // look-up.
 func TestKeyForm(t *testing.T) {
+	t.Parallel()
 	form := regexp.MustCompile(`^sello_[0-9A-Za-z]{49}$`)
 	ones, some := [32]byte{}, [32]byte{}
 	for i := range ones {
@@ -58,6 +59,7 @@ func TestKeyForm(t *testing.T) {
 
 // TestSentKey shows where a request may carry its key.
 func TestSentKey(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		reason  string
 		headers string // name: value, one a line
@@ -98,6 +100,7 @@ func TestSentKey(t *testing.T) {
 
 // TestSourceAddress shows whose address counts.
 func TestSourceAddress(t *testing.T) {
+	t.Parallel()
 	const proxies = "10.0.0.0/8, 192.0.2.1, fd00::/8"
 	for _, test := range []struct {
 		reason    string
@@ -152,6 +155,7 @@ func TestSourceAddress(t *testing.T) {
 
 // TestNetworks shows which sources a whitelist lets in.
 func TestNetworks(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		network string
 		in, out []string
@@ -198,6 +202,7 @@ func TestNetworks(t *testing.T) {
 
 // TestAuthenticate shows what a key is refused for, and in which order.
 func TestAuthenticate(t *testing.T) {
+	t.Parallel()
 	home, away := netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("198.51.100.7")
 	for _, test := range []struct {
 		reason  string
@@ -245,6 +250,7 @@ func TestAuthenticate(t *testing.T) {
 // TestKeysAreNeverStale changes keys and configurations behind the caches of
 // two engines on one store.
 func TestKeysAreNeverStale(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	other := newEngine(s.store, s.now, s.seed)
 	k, text := s.newKey(keyRequest{})
@@ -302,6 +308,7 @@ func TestKeysAreNeverStale(t *testing.T) {
 
 // TestCreateKey shows what keys cannot be.
 func TestCreateKey(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	for _, test := range []struct {
 		reason string

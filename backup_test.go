@@ -19,8 +19,9 @@ import (
 // TestBackup takes copies while a store is written to, of its file and what
 // lies above it: each is one state that was committed, whole without a journal.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	s := testBolt(t, filepath.Join(dir, "store"), disk.Options{MemSize: 20_000, Dense: "n"})
+	s := testBolt(t, filepath.Join(dir, "store"), disk.Options{MemSize: 20_000, Dense: "n", NoSync: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	begun := make(chan struct{})
@@ -47,7 +48,7 @@ func TestBackup(t *testing.T) {
 	defer cancel()
 	<-begun
 	path := filepath.Join(dir, "copy.db")
-	for last := uint64(0); last < 3000 && !t.Failed(); {
+	for last := uint64(0); last < 1500 && !t.Failed(); {
 		made, err := s.backup(ctx, path)
 		if err != nil {
 			t.Fatal(err)
@@ -97,6 +98,7 @@ func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
 
 // TestBackupPlan lets two days pass.
 func TestBackupPlan(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "[copias]")
 	if err := os.MkdirAll(filepath.Join(dir, "sello-20200101T000000Z.db"), 0o700); err != nil { // no backup
 		t.Fatal(err)

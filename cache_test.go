@@ -11,6 +11,7 @@ import (
 // TestConfigRolledBack reads a configuration in the transaction that makes it
 // and then fails: nobody may see it afterwards, nor after the next change.
 func TestConfigRolledBack(t *testing.T) {
+	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	named := func(name string) []byte {
 		return []byte(strings.Replace(string(demoDocument), `"Café Luna"`, `"`+name+`"`, 1))
@@ -49,6 +50,7 @@ func TestConfigRolledBack(t *testing.T) {
 
 // TestVersions shows what makes a new version of settings, and when.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	s := watch(newMemStore())
 	defer s.Close()
 	last := s.version()
@@ -82,6 +84,7 @@ func TestVersions(t *testing.T) {
 // TestConfigOfView changes the configuration while a View is under way, which
 // sees the old one.
 func TestConfigOfView(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	name := func() string { return ask(s, func(t *txn) (string, error) { return t.cfg.Organization.Name, nil }) }
 	name() // into the cache
@@ -108,6 +111,7 @@ func TestConfigOfView(t *testing.T) {
 // TestKeysAmongChanges reads a key all the time while it changes: nobody sees
 // an older state than the last one that was acknowledged.
 func TestKeysAmongChanges(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	k, text := s.newKey(keyRequest{RateLimit: 1})
 	var acknowledged atomic.Int64

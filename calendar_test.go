@@ -28,6 +28,7 @@ func instantAt(t *testing.T, s string) instant {
 // TestExpiry shows when points given at a moment expire, by the calendar of
 // the organization.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		reason string
 		zone   string
@@ -85,6 +86,7 @@ var zonesOfDays = []string{
 // TestDays checks that every date begins where it does and holds what lies in
 // it.
 func TestDays(t *testing.T) {
+	t.Parallel()
 	for _, name := range zonesOfDays {
 		zone := zoneOf(t, name)
 		for d := dayOn(2008, 1, 1); d < dayOn(2027, 1, 1); d++ {
@@ -178,6 +180,7 @@ var momentCases = []struct {
 
 // TestParseMoment shows what clients may write for a moment.
 func TestParseMoment(t *testing.T) {
+	t.Parallel()
 	for _, test := range momentCases {
 		t.Run(test.reason, func(t *testing.T) {
 			got, ok := parseMoment(test.text, zoneOf(t, test.zone), test.endOfDay)

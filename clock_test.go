@@ -8,6 +8,7 @@ import (
 // The ids of one operation are UUIDv7 of its moment that ascend, and the same
 // ones for the same moment and seed; another seed gives others.
 func TestMint(t *testing.T) {
+	t.Parallel()
 	const moment, many = instant(0x0190_1234_5678), 5000
 	for n := range byte(20) {
 		m, again := newMint(moment, seed{n}), newMint(moment, seed{n})

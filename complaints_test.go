@@ -14,6 +14,7 @@ import (
 // after year. None may happen here.
 
 func TestReturnedGoodsDoNotKeepPoints(t *testing.T) {
+	t.Parallel()
 	for _, negative := range []string{negativeClamp, negativeDebt} {
 		s := newShop(t, setup{program: `"negativeBalance":"` + negative + `","rules":[` + onePer1 + `,
 			{"key":"f","name":"f","points":7},{"key":"i","name":"i","perItem":3,"pendingDays":5},{"key":"x","name":"x","multiplier":2}]`})
@@ -30,6 +31,7 @@ func TestReturnedGoodsDoNotKeepPoints(t *testing.T) {
 }
 
 func TestPartialRefundsReverseNoMoreThanWasEarned(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + tenth + `]`})
 	ana := s.customer("ana")
 	purchase := s.buy(ana, "199") // 19 points
@@ -47,6 +49,7 @@ func TestPartialRefundsReverseNoMoreThanWasEarned(t *testing.T) {
 }
 
 func TestRetriesDoNotCreditTwice(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`}).served()
 	ana := s.customer("ana")
 	add := "/api/v1/points/customers/" + ana.String() + "/add"
@@ -74,6 +77,7 @@ func TestRetriesDoNotCreditTwice(t *testing.T) {
 }
 
 func TestNoDoubleSpend(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":60}]`})
 	ana := s.customer("ana")
 	s.add(ana, "40", s.clock.add(oneDay))
@@ -106,6 +110,7 @@ func TestNoDoubleSpend(t *testing.T) {
 }
 
 func TestExpiryDoesNotEatPointsAlreadySpent(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
 	tomorrow := s.clock.add(oneDay)
@@ -133,6 +138,7 @@ func TestExpiryDoesNotEatPointsAlreadySpent(t *testing.T) {
 }
 
 func TestTierDoesNotDropBecausePointsWereSpent(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: threeTiers})
 	ana := s.customer("ana")
 	s.buy(ana, "100")
@@ -144,6 +150,7 @@ func TestTierDoesNotDropBecausePointsWereSpent(t *testing.T) {
 }
 
 func TestTierAtItsThreshold(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"pointsDecimals":4,` + threeTiers})
 	ana := s.customer("ana")
 	s.buy(ana, "99.9999")
@@ -155,6 +162,7 @@ func TestTierAtItsThreshold(t *testing.T) {
 }
 
 func TestNoFloatNoiseInTotals(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"pointsDecimals":2,"rules":[` + onePer1 + `]`})
 	ana := s.customer("ana")
 	s.buy(ana, "0.1")
@@ -184,6 +192,7 @@ func TestNoFloatNoiseInTotals(t *testing.T) {
 }
 
 func TestDeductThatSucceedsTakesThePoints(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[{"key":"p","name":"p","points":50,"pendingDays":1}]`})
 	ana := s.customer("ana")
 	for _, amount := range []string{"10", "0.0001", "25.5"} {

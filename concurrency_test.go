@@ -31,7 +31,7 @@ import (
 const rushConnections = 64
 
 func rushSize() int {
-	if processtest.RaceDetector {
+	if processtest.RaceDetector || testing.Short() {
 		return 200
 	}
 	return 1000
@@ -375,6 +375,7 @@ func (a answers) twins() error {
 
 // TestRush: nothing is given more often than there is.
 func TestRush(t *testing.T) {
+	t.Parallel()
 	for name, open := range rushStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -406,6 +407,7 @@ const (
 
 // TestRushControl: every rush succeeds as it is, and not with its flaw.
 func TestRushControl(t *testing.T) {
+	t.Parallel()
 	const size = 20
 	for _, rushed := range rushes {
 		if err := rushed.run(newRush(t, newMemStore(), size, 1)); err != nil {

@@ -19,6 +19,7 @@ import (
 
 // TestExportImportsAgain moves an organization to another store by its files.
 func TestExportImportsAgain(t *testing.T) {
+	t.Parallel()
 	from, to := newRetailShop(t), newRetailShop(t)
 	from.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	from.importFile(t, importSales, "testdata/retail/sales.csv")
@@ -71,6 +72,7 @@ func (s *shop) links(sales uint64) string {
 // TestExportLinksReturns shows that returns are linked again in another store
 // as they were here, by whatever they were linked.
 func TestExportLinksReturns(t *testing.T) {
+	t.Parallel()
 	with := setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`}
 	from, to := newShop(t, with), newShop(t, with)
 	ana := from.customer("ana")
@@ -125,6 +127,7 @@ var hostileTexts = []string{
 // TestExportFormulas: a spreadsheet finds nothing to run in an export, and what is
 // imported again is to the byte what was exported. Raw, the texts are as they are.
 func TestExportFormulas(t *testing.T) {
+	t.Parallel()
 	from, to, raw := newTill(t), newTill(t), newTill(t)
 	for _, s := range []*till{from, to, raw} {
 		s.ok("apply " + s.file("org.json", string(setup{}.document())))
@@ -176,6 +179,7 @@ func TestExportFormulas(t *testing.T) {
 
 // TestRejectedFormulas: nor does it in a file of errors.
 func TestRejectedFormulas(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply " + s.file("org.json", string(setup{}.document())))
 	for _, cell := range []string{"=1+1", "'=1+1"} {
@@ -190,6 +194,7 @@ func TestRejectedFormulas(t *testing.T) {
 
 // TestGuard: for all texts, guarded ones are no formulas, and what is guarded comes back.
 func TestGuard(t *testing.T) {
+	t.Parallel()
 	histories(t, 2000, func(t *testing.T, rnd *rand.Rand) {
 		var text []rune
 		for range rnd.IntN(6) {

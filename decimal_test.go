@@ -83,6 +83,7 @@ var decimalCases = []struct {
 }
 
 func TestParseDecimal(t *testing.T) {
+	t.Parallel()
 	for _, c := range decimalCases {
 		if got, err := parseDecimal(c.in); got != c.want || err != c.err {
 			t.Errorf("%s: parseDecimal(%q) = %d, %v; want %d, %v", c.reason, c.in, got, err, c.want, c.err)
@@ -122,6 +123,7 @@ func TestParseDecimalLong(t *testing.T) {
 }
 
 func TestDecimalString(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		in   decimal
 		want string
@@ -148,6 +150,7 @@ func TestDecimalString(t *testing.T) {
 }
 
 func TestDecimalJSON(t *testing.T) {
+	t.Parallel()
 	type record struct {
 		A decimal
 		B *decimal
@@ -182,6 +185,7 @@ func TestDecimalJSON(t *testing.T) {
 }
 
 func TestDecimalArithmetic(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		reason    string
 		d, e      decimal
@@ -227,6 +231,7 @@ func mustPanic(t *testing.T, reason string, f func()) {
 }
 
 func TestRoundRat(t *testing.T) {
+	t.Parallel()
 	// One row gives the four modes in the order of their declaration.
 	for _, c := range []struct {
 		reason                string
@@ -286,6 +291,7 @@ func TestRoundRat(t *testing.T) {
 
 // TestRoundRatProperties checks what defines each mode on random fractions.
 func TestRoundRatProperties(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		r := big.NewRat(rnd.Int64N(2_000_001)-1_000_000, 1+rnd.Int64N(400))

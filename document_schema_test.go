@@ -195,6 +195,7 @@ func (s jsonSchema) describes(raw []byte) error {
 // TestSchemaDocuments: the documents that there are, and what is exported of them, are as
 // the schema says.
 func TestSchemaDocuments(t *testing.T) {
+	t.Parallel()
 	schema := readDocumentSchema(t)
 	documents := map[string][]byte{"everything": []byte(everything), "demo.json": demoDocument, "little": setup{}.document()}
 	files, err := filepath.Glob("testdata/world/*.json")
@@ -225,6 +226,7 @@ func TestSchemaDocuments(t *testing.T) {
 // TestSchemaFields: the schema has the fields that a document has, of the same types, and
 // no others.
 func TestSchemaFields(t *testing.T) {
+	t.Parallel()
 	schema := readDocumentSchema(t)
 	seen := map[reflect.Type]bool{}
 	var matches func(path string, at jsonSchema, typ reflect.Type)
@@ -328,6 +330,7 @@ func (d documentAt) with(t *testing.T, path string, v any) []byte {
 
 // TestSchemaWords: where the code takes one of a few words, the schema has the same ones.
 func TestSchemaWords(t *testing.T) {
+	t.Parallel()
 	schema := readDocumentSchema(t)
 	of := map[string]string{
 		"programs[0].rounding":                 "$defs.program.properties.rounding",
@@ -446,6 +449,7 @@ var limitCases = []struct {
 // TestSchemaLimits: a value at the edge of what the schema takes is one that the code
 // takes, and the next one is refused by both.
 func TestSchemaLimits(t *testing.T) {
+	t.Parallel()
 	schema := readDocumentSchema(t)
 	for _, test := range limitCases {
 		raw := newDocumentAt(t).with(t, test.path, test.in)
@@ -464,6 +468,7 @@ func TestSchemaLimits(t *testing.T) {
 // TestSchemaDefaults: what the schema tells of fields that are left out is what they are
 // filled in with.
 func TestSchemaDefaults(t *testing.T) {
+	t.Parallel()
 	schema := readDocumentSchema(t)
 	raw := setup{
 		program: `"tiers":[{"name":"Uno"}],"rules":[{"key":"a","name":"A","points":1}]`,
@@ -505,6 +510,7 @@ func TestSchemaDefaults(t *testing.T) {
 
 // TestSchemaRefuses: what the code refuses for its form is refused by the schema.
 func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
 	schema := readDocumentSchema(t)
 	for _, test := range []struct {
 		path  string
@@ -544,6 +550,7 @@ func TestSchemaRefuses(t *testing.T) {
 
 // TestSchemaOfDocument: a document may name its schema, which changes nothing.
 func TestSchemaOfDocument(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	if out := s.ok("apply -schema"); out != string(documentSchema) {
 		t.Errorf("apply -schema prints\n%s", out)

@@ -181,6 +181,7 @@ var documentChanges = []struct {
 // TestReadDocument shows every fault of a document with the path it is told
 // by. Each row replaces a part of the document that uses everything.
 func TestReadDocument(t *testing.T) {
+	t.Parallel()
 	for _, test := range documentChanges {
 		t.Run(test.reason, func(t *testing.T) {
 			if !strings.Contains(everything, test.old) {
@@ -213,6 +214,7 @@ func TestReadDocument(t *testing.T) {
 
 // TestDocumentWords: what is said of a fault fits what is wrong.
 func TestDocumentWords(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		old, new string
 		want     string
@@ -242,6 +244,7 @@ func TestDocumentWords(t *testing.T) {
 // TestApplyRules shows what a document is refused for that its rules and its
 // program say only together.
 func TestApplyRules(t *testing.T) {
+	t.Parallel()
 	const told = "programs[0].rules[0]."
 	for _, test := range []struct {
 		program, rule string

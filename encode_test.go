@@ -25,6 +25,7 @@ func byReflection(t *testing.T, v any) string {
 
 // TestAppendJSON holds what is written by hand against encoding/json.
 func TestAppendJSON(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewSource(1))
 	for _, empty := range []jsonAppender{balance{}, movementShape{}, saleShape{}, expiring{}, usedLot{}, item{}, ruleShare{}, customerItem{}, appendedList[customerItem]{}} {
 		check := func(v any) {
@@ -35,7 +36,7 @@ func TestAppendJSON(t *testing.T) {
 			}
 		}
 		check(empty)
-		for range 2000 {
+		for range 500 * *moreHistories {
 			v, ok := quick.Value(reflect.TypeOf(empty), rnd)
 			if !ok {
 				t.Fatalf("no value of %T", empty)
@@ -48,6 +49,7 @@ func TestAppendJSON(t *testing.T) {
 // TestAppendJSONString quotes every character of the first plane, alone and
 // in between, and bytes that are no text.
 func TestAppendJSONString(t *testing.T) {
+	t.Parallel()
 	check := func(s string) {
 		if got, want := string(appendJSONString([]byte("x"), s))+"\n", "x"+byReflection(t, s); got != want {
 			t.Errorf("%q: got %s, want %s", s, got, want)
@@ -64,6 +66,7 @@ func TestAppendJSONString(t *testing.T) {
 
 // TestTextForms holds how times and ids are written against their definition.
 func TestTextForms(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewSource(1))
 	for i := range 20_000 {
 		at := instant(rnd.Int63n(1<<49) - 1<<47) // from before year -2490 to after 15000

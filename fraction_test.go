@@ -29,6 +29,7 @@ func randomRat(rnd *rand.Rand) *big.Rat {
 // TestFraction compares fractions with math/big on random numbers of all
 // sizes, those at the ends of the machine's range among them.
 func TestFraction(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
 	random := func() *big.Rat { return randomRat(rnd) }
 	equal := func(what string, f fraction, want *big.Rat, of ...*big.Rat) {
@@ -40,7 +41,7 @@ func TestFraction(t *testing.T) {
 			t.Fatalf("%s of %v is %d/%d, not in lowest terms", what, of, f.num, f.den)
 		}
 	}
-	for range 50_000 {
+	for range 10_000 * *moreHistories {
 		a, b := random(), random()
 		f, g := fractionOf(a), fractionOf(b)
 		equal("the same", f, a, a)
@@ -61,7 +62,7 @@ func TestFraction(t *testing.T) {
 			t.Fatalf("%v to %d places, %s: %v, %t, want %v, %t", a, places, mode, got, ok1, want, ok2)
 		}
 	}
-	for range 20_000 { // halves and their neighbours
+	for range 5_000 * *moreHistories { // halves and their neighbours
 		f := fraction{}.plus(reduced(rnd.Int64N(4001)-2000, 1+rnd.Int64N(400)))
 		for _, mode := range []rounding{roundFloor, roundCeil, roundHalfUp, roundHalfEven} {
 			got, _ := f.round(0, mode)

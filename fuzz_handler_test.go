@@ -282,6 +282,7 @@ func FuzzHandler(f *testing.F) {
 
 // TestHandlerFaults: what FuzzHandler looks for, it finds.
 func TestHandlerFaults(t *testing.T) {
+	t.Parallel()
 	im := newImage(t)
 	get := im.compose(1, "GET", "/api/v1/customers/$maria", "X-Request-Id: r", "")
 	post := im.compose(1, "POST", "/api/v1/points/customers/$maria/deduct", "X-Request-Id: r\nIdempotency-Key: k", `{"amount":1}`)
@@ -480,6 +481,7 @@ func (im *image) wireFaults(raw string, answers []byte, after memTx) (faults []s
 
 // TestWireFaults: what FuzzWire looks for, it finds.
 func TestWireFaults(t *testing.T) {
+	t.Parallel()
 	im := newImage(t)
 	raw := im.expand.Replace("GET /livez HTTP/1.1\r\nHost: h\r\n\r\nGET /api/v1/customers HTTP/1.1\r\nHost: h\r\nX-API-Key: $key.luna\r\n\r\n")
 	for _, test := range []struct {

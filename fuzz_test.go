@@ -467,6 +467,7 @@ func FuzzImport(f *testing.F) {
 // TestFuzzFindsFaults gives each property what is broken: a looser reader, as
 // the standard library has them, or one that leaves a check out.
 func TestFuzzFindsFaults(t *testing.T) {
+	t.Parallel()
 	zone, err := tz.Load("America/Sao_Paulo")
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 // TestGate fills a server with connections: those within the bounds are
 // served, the next one is told why not, and one that ends makes room.
 func TestGate(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name                string
 		most, mostPerSource int
@@ -108,6 +109,7 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 // TestGateFlood makes more connections than can be refused with words: they
 // are closed, and nobody else notices.
 func TestGateFlood(t *testing.T) {
+	t.Parallel()
 	g := serveGate(t, 100, 1, nil)
 	good, _ := askNew(t, g.Addr().String())
 	var silent []net.Conn
@@ -144,6 +146,7 @@ func TestGateFlood(t *testing.T) {
 // TestGateShares lets sources come and go at random and holds what is let in
 // against the bounds. At the end nothing is left of them.
 func TestGateShares(t *testing.T) {
+	t.Parallel()
 	const most, mostPerSource = 60, 20
 	type faults struct{ most, source, newcomer int }
 	play := func(g *gate, rnd *rand.Rand) (f faults) {
@@ -202,6 +205,7 @@ func TestGateShares(t *testing.T) {
 // TestServeBounds finds the flags in effect: the loopback is bounded in all,
 // not as one source.
 func TestServeBounds(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	for _, flags := range []string{"-max-conns 0", "-max-conns-per-source -1"} {
 		if code, _, errs := s.run("serve " + flags); code != 2 || !strings.Contains(errs, "mayores a 0") {

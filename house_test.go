@@ -30,6 +30,7 @@ import (
 // TestHouseOrder fails where a file names what a later one of doc.go's list
 // defines. The files of the domain may name each other.
 func TestHouseOrder(t *testing.T) {
+	t.Parallel()
 	order, domain := houseFiles(t)
 	place := map[string]int{}
 	for i, unit := range order {
@@ -65,6 +66,7 @@ func TestHouseOrder(t *testing.T) {
 // TestHouseLibraries fails where something under internal/ speaks of the
 // product, and where something else than internal/disk or a test imports bbolt.
 func TestHouseLibraries(t *testing.T) {
+	t.Parallel()
 	var importers []string
 	err := fs.WalkDir(os.DirFS("."), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -114,6 +116,7 @@ const (
 // TestHouseSizes fails where a file of the product or of a library, or a function
 // in one, is too long to be read in one go. Tests may be longer.
 func TestHouseSizes(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // each is found for 24 hours and no longer, whether or not the sweep has run,
 // and only by its own organization.
 func TestReplays(t *testing.T) {
+	t.Parallel()
 	histories(t, 40, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{})
 		s.apply(bytes.Replace(setup{}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
@@ -72,6 +73,7 @@ func TestReplays(t *testing.T) {
 // TestReplaySlices numbers replays for a day and counts the slices: they fill
 // up, and grow so that there are never many.
 func TestReplaySlices(t *testing.T) {
+	t.Parallel()
 	l := new(replaySlices)
 	const step = 1 << 13
 	for n := uint64(1); n < 1<<27; n += step {
@@ -94,6 +96,7 @@ func TestReplaySlices(t *testing.T) {
 
 // TestDropReplays drops a slice some entries at a time, and nothing else.
 func TestDropReplays(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	keep := func(n byte) {
 		must(s, func(t *txn) (any, error) {
@@ -137,6 +140,7 @@ func TestDropReplays(t *testing.T) {
 
 // TestRetryKeys shows which requests are the same to a retry.
 func TestRetryKeys(t *testing.T) {
+	t.Parallel()
 	of := func(header, method, target, body string) retryKey {
 		return idempotencyKey(header, httptest.NewRequest(method, target, nil), []byte(body))
 	}
@@ -168,6 +172,7 @@ func TestRetryKeys(t *testing.T) {
 // TestTwins sends a request many times at once: it is applied once, and all
 // get the same answer.
 func TestTwins(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, newMemStore())
 	w.play(filepath.Join("testdata", "world", "world.txt"), false)
 	clock := w.clock

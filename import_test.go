@@ -68,6 +68,7 @@ func TestImportBroken(t *testing.T) {
 
 // TestImportIndexes imports more customers than may wait for the search index.
 func TestImportIndexes(t *testing.T) {
+	t.Parallel()
 	s := newRetailShop(t)
 	indexed := func() uint64 {
 		return ask(s, func(t *txn) (uint64, error) { return t.indexed() })
@@ -125,6 +126,7 @@ func (s *shop) importText(t *testing.T, lines ...string) string {
 
 // TestImportRows shows which rows are one sale.
 func TestImportRows(t *testing.T) {
+	t.Parallel()
 	const (
 		a1    = "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,10,X,1,5,"
 		a2    = "A,2026-01-05T10:01:00Z,ana@example.com,,Purchase,10,Y,1,5,"
@@ -172,6 +174,7 @@ func TestImportRows(t *testing.T) {
 
 // TestImportConflict shows that a sale that is there is not overwritten.
 func TestImportConflict(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	s.customer("ana")
 	s.importText(t, "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,10,X,1,5,")
@@ -183,6 +186,7 @@ func TestImportConflict(t *testing.T) {
 
 // TestImportOfToldSale shows that what the till has told the API counts once.
 func TestImportOfToldSale(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-03T04:00:00Z", program: `"rules":[` + onePer1 + `]`}) // still 2 March there
 	ana := s.customer("ana")
 	_, err := s.sell(newSale{Customer: ana, Total: dec("10"), ExternalID: "A", Source: sourceAPI})
@@ -203,6 +207,7 @@ func TestImportOfToldSale(t *testing.T) {
 // TestImportSettles shows that sales of long ago find the tier of their time,
 // and that the account is as of today once the import is done.
 func TestImportSettles(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"expiry":{"days":30},
 		"tierBasis":{"metric":"AmountSpent","window":"Rolling","months":1},
 		"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100,"multiplier":2}],"rules":[` + onePer1 + `]`})
@@ -224,6 +229,7 @@ func TestImportSettles(t *testing.T) {
 // TestImportDailyMaximum shows that a rule's limit holds for the day of the
 // sale, also where sales of two days come in turns.
 func TestImportDailyMaximum(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T18:00:00Z", program: `"rules":[{"key":"a","name":"a","points":1,"maxPerCustomerPerDay":1}]`})
 	ana := s.customer("ana")
 	s.buy(ana, "1")
@@ -248,6 +254,7 @@ func TestImportDailyMaximum(t *testing.T) {
 // stored either, though they were begun before that was known. A return would go
 // in without its purchase, and stay so.
 func TestImportPartFails(t *testing.T) {
+	t.Parallel()
 	for name, broken := range map[string]func(key []byte) error{
 		"nothing fails": nil,
 		"error":         func([]byte) error { return errCorrupt },
@@ -300,6 +307,7 @@ func TestImportPartFails(t *testing.T) {
 
 // TestImportColumns: no column is dropped unless the command line says so.
 func TestImportColumns(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply " + s.file("org.json", string(setup{}.document())))
 	customers, sales := strings.Join(exportColumns[importCustomers], ","), strings.Join(exportColumns[importSales], ",")
@@ -339,6 +347,7 @@ func TestImportColumns(t *testing.T) {
 
 // TestImportMended imports the file of errors of another import, once it is mended.
 func TestImportMended(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply " + s.file("org.json", string(setup{}.document())))
 	file := s.file("file.csv", "email,phoneNumber,puntos,firstName\nana@example.com,,5,Ana\neva,,7,Eva\n")

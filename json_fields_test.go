@@ -129,6 +129,7 @@ var fieldCases = []struct {
 }
 
 func TestFields(t *testing.T) {
+	t.Parallel()
 	for _, c := range fieldCases {
 		o, bad := parseObject([]byte(c.body))
 		if bad != nil {
@@ -145,6 +146,7 @@ func TestFields(t *testing.T) {
 // TestFieldsFirstFault checks that the order of reading decides, not that of the
 // body, and that what a handler finds takes its turn.
 func TestFieldsFirstFault(t *testing.T) {
+	t.Parallel()
 	o, bad := parseObject([]byte(`{"items":[{"list":[{"deep":true}]}],"name":5,"amount":0,"comment":7}`))
 	if bad != nil {
 		t.Fatal("bad body")
@@ -227,6 +229,7 @@ var queryCases = []struct {
 }
 
 func TestQuery(t *testing.T) {
+	t.Parallel()
 	for _, c := range queryCases {
 		q, err := parseQuery(c.raw)
 		var got any = ""

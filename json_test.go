@@ -132,6 +132,7 @@ var objectCases = []struct {
 }
 
 func TestParseObject(t *testing.T) {
+	t.Parallel()
 	for _, c := range objectCases {
 		o, fault := parseObject([]byte(c.body))
 		if ok := fault == nil; ok != c.ok {
@@ -145,6 +146,7 @@ func TestParseObject(t *testing.T) {
 
 // TestJSONFault: a fault is named by what is wrong and by where that begins.
 func TestJSONFault(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		reason string
 		body   string
@@ -190,6 +192,7 @@ func TestJSONFault(t *testing.T) {
 }
 
 func TestObjectMembers(t *testing.T) {
+	t.Parallel()
 	o, fault := parseObject([]byte(` { "\u0061" : [ 1, {"x": 2} ] , "b":{"a":"c"},"d" : -1e2 ,"e":"\n" } `))
 	want := object{{"a", `[ 1, {"x": 2} ]`}, {"b", `{"a":"c"}`}, {"d", "-1e2"}, {"e", `"\n"`}}
 	if fault != nil || !slices.Equal(o, want) {

@@ -56,6 +56,7 @@ func allRecords() []anyRecord {
 
 // TestLayoutRecords: the layout has every type of the source that is kept as a record.
 func TestLayoutRecords(t *testing.T) {
+	t.Parallel()
 	var have, want []string
 	for _, v := range allRecords() {
 		have = append(have, reflect.TypeOf(v).Elem().Name())

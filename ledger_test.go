@@ -10,6 +10,7 @@ import (
 // TestLedgerBroken edits each movement of a shop in turn, in ways that leave all
 // sums right: verify names the first that is not as it was written.
 func TestLedgerBroken(t *testing.T) {
+	t.Parallel()
 	s := newRichShop(t)
 	all := s.entries()
 	honest, err := verifyWith(s.engine.sizes, all, s.clock, nil)
@@ -100,6 +101,7 @@ func problems(t *testing.T, s *shop, all memTx, earlier []ledgerState) []string 
 // TestLedgerSince: a ledger that goes on is a continuation; one that was put back
 // to an earlier state is not, though nothing in it contradicts itself.
 func TestLedgerSince(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
 	state := func() (memTx, []ledgerState) {

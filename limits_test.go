@@ -46,6 +46,7 @@ func (n *naiveLimits) allows(now instant) bool {
 // so, which includes that no 60 seconds hold more than the limit and that who
 // stays below it is never refused. After Retry-After a request succeeds.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {
 		ctx := t.Context()
 		store := newMemStore()
@@ -127,6 +128,7 @@ func (n *naiveLimits) take(t *testing.T, l *limiter, store Store, now instant) (
 
 // TestLimitWindows shows the boundaries of each window.
 func TestLimitWindows(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		reason string
 		key    apiKey
@@ -178,6 +180,7 @@ func TestLimitWindows(t *testing.T) {
 // TestLimitRefusals shows which window a refusal names: the one that frees up
 // last.
 func TestLimitRefusals(t *testing.T) {
+	t.Parallel()
 	now := instantOf(time.Date(2026, 3, 2, 23, 59, 30, 500e6, time.UTC))
 	for _, test := range []struct {
 		reason  string
@@ -240,6 +243,7 @@ func TestLimitRefusals(t *testing.T) {
 // TestLimitWrites counts what the limits cost the store: once a minute a key's
 // last use, and more only for keys with a limit by day or month.
 func TestLimitWrites(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		key  apiKey
 		want int64
@@ -281,6 +285,7 @@ func TestLimitWrites(t *testing.T) {
 // TestLimitFlushFails shows that counts that could not be written are written
 // later.
 func TestLimitFlushFails(t *testing.T) {
+	t.Parallel()
 	fault := failBefore
 	store := newFlaky(newMemStore(), func() storeFault { return fault })
 	defer store.Close()

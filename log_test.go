@@ -14,6 +14,7 @@ import (
 
 // TestLogLine holds the line of a request against what slog writes.
 func TestLogLine(t *testing.T) {
+	t.Parallel()
 	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {
 		x := &exchange{
 			status: 100 + rnd.IntN(500), route: pick(rnd, "", "/livez", "/api/v1/customers/{customerId}"), key: pick(rnd, "", id{1}.String()),
@@ -54,6 +55,7 @@ func TestLogLine(t *testing.T) {
 
 // TestLineWriter shows which lines wait, and for how long.
 func TestLineWriter(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		w := &lineWriter{out: &out}

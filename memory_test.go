@@ -10,6 +10,7 @@ import (
 
 // TestMemory: what a machine says of its memory, and what follows from it.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	const mib = 1 << 20
 	for _, test := range []struct {
 		files   string // name=content, by line
@@ -49,6 +50,7 @@ func TestMemory(t *testing.T) {
 
 // TestMemoriesFit: two memtables in use and one that a View still holds leave room beside them, at every limit.
 func TestMemoriesFit(t *testing.T) {
+	t.Parallel()
 	for limit := int64(leastMemory); limit < 2<<30; limit += 1 << 20 {
 		if size := int64(memSizeFor(limit)); 3*size+besideMemtables > limit || size > disk.DefaultMemSize || size < leastMemSize {
 			t.Fatalf("within %d: memtables of %d", limit, size)
@@ -57,6 +59,7 @@ func TestMemoriesFit(t *testing.T) {
 }
 
 func TestParseMemory(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int64{
 		"96MB": 96e6, "256MB": 256e6, "256MiB": 256 << 20, "1GB": 1e9, "2GiB": 2 << 30,
 		"": 0, "256": 0, "95MB": 0, "0GB": 0, "-1GB": 0, "+1GB": 0, "1.5GB": 0, "256mb": 0, "256 MB": 0, "1TB": 0, "99999999999999GB": 0, "MB": 0, "1_000MB": 0,

@@ -12,6 +12,7 @@ import (
 
 // TestTables: tables of one letter are alike where they are told by it alone.
 func TestTables(t *testing.T) {
+	t.Parallel()
 	for at, declared := range tables {
 		for _, other := range tables[at+1:] {
 			if declared.name == other.name {
@@ -30,6 +31,7 @@ func TestTables(t *testing.T) {
 // TestUnreadable: an error names the table and the key of a record that cannot be
 // read, without text that clients sent.
 func TestUnreadable(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		key         key
 		want, words string // after what they all say
@@ -52,6 +54,7 @@ func TestUnreadable(t *testing.T) {
 
 // TestUnreadableRecords: verify names the record.
 func TestUnreadableRecords(t *testing.T) {
+	t.Parallel()
 	s := newRichShop(t)
 	all := s.entries()
 	for i, e := range all {
@@ -71,6 +74,7 @@ func TestUnreadableRecords(t *testing.T) {
 // TestChain appends to a chain and to a slice, and seeks every record of it:
 // in at most the square of log₂ steps, where a list would take them all.
 func TestChain(t *testing.T) {
+	t.Parallel()
 	var (
 		c     chain
 		seqs  []uint64 // where record n is, at n-1
@@ -147,6 +151,7 @@ func wantReadAgain(t *testing.T, c chain, seq uint64) {
 // TestPages shows which records a page of a list holds, counted from the
 // oldest.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		page        page
 		total       uint64

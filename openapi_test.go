@@ -234,6 +234,7 @@ func (d *apiDoc) accepts(s *docSchema, v any) error {
 }
 
 func TestOpenAPIRoutes(t *testing.T) {
+	t.Parallel()
 	described, served := map[string]string{}, map[string]string{}
 	for name, op := range readAPIDoc(t).operations {
 		for _, alternative := range op.Security {
@@ -256,6 +257,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 }
 
 func TestOpenAPIShapes(t *testing.T) {
+	t.Parallel()
 	d := readAPIDoc(t)
 	shapes := map[string]any{
 		"GET /api/v1/customers":                               list[customerItem]{},
@@ -310,6 +312,7 @@ func TestOpenAPIShapes(t *testing.T) {
 }
 
 func TestOpenAPIErrors(t *testing.T) {
+	t.Parallel()
 	d := readAPIDoc(t)
 	inTable := slices.Sorted(maps.Keys(errorTable))
 	var described []string
@@ -351,6 +354,7 @@ func TestOpenAPIErrors(t *testing.T) {
 }
 
 func TestOpenAPIWords(t *testing.T) {
+	t.Parallel()
 	d := readAPIDoc(t)
 	words := func(schema, property string) []any {
 		s := d.Components.Schemas[schema].Properties[property]
@@ -381,6 +385,7 @@ func TestOpenAPIWords(t *testing.T) {
 }
 
 func TestOpenAPIExamples(t *testing.T) {
+	t.Parallel()
 	d := readAPIDoc(t)
 	check := func(at string, c *docContent) {
 		media := d.response(c).Content["application/json"]
@@ -434,6 +439,7 @@ func (d *apiDoc) describes(route, method string, status int, body []byte) error 
 }
 
 func TestOpenAPIServed(t *testing.T) {
+	t.Parallel()
 	s := newMemStore()
 	defer s.Close()
 	a := newAPIOf(newEngine(s, time.Now, cryptoSeed))

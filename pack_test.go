@@ -10,6 +10,7 @@ import (
 // TestPack packs every answer of the transcripts, and texts made to mislead,
 // and gets each back as it was.
 func TestPack(t *testing.T) {
+	t.Parallel()
 	texts := [][]byte{
 		nil, []byte(`"`), []byte(`""`), []byte(`{}`), []byte("{\"comment\":\"dijo \\\"sí\\\"\"}\n"),
 		[]byte(`"0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"`), // an id

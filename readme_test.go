@@ -29,6 +29,7 @@ func readText(t *testing.T, name string) string {
 // from it, and to the manual that it points to. The files that the manual lists
 // are TestHouse's matter.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	readme := readText(t, "README.md")
 	if len(readme) > 8192 {
 		t.Errorf("README.md has %d bytes, and 8,192 are enough", len(readme))
@@ -50,6 +51,7 @@ func section(text, title string) string {
 // TestOperations: docs/operations.md tells of every command, and under "Flags" of
 // every flag; the guide tells of every command.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	operations, guide := readText(t, "docs/operations.md"), readText(t, "docs/es/guia.md")
 	flags := section(operations, "Flags")
 	for _, cmd := range commands() {
@@ -75,6 +77,7 @@ func TestOperations(t *testing.T) {
 // TestConfiguration: docs/configuration.md names every field of a document, in the
 // section of what it belongs to.
 func TestConfiguration(t *testing.T) {
+	t.Parallel()
 	text := readText(t, "docs/configuration.md")
 	for _, part := range []struct {
 		title string
@@ -98,6 +101,7 @@ var keyLetter = regexp.MustCompile(`[kK]ey\('(\w)'`)
 // TestFileFormat: docs/file-format.md has a row for every table, in order, and no other. The source
 // makes keys of all their letters and of no other.
 func TestFileFormat(t *testing.T) {
+	t.Parallel()
 	text := readText(t, "docs/file-format.md")
 	if !strings.Contains(text, fmt.Sprintf("Schema version %d.", schemaVersion)) {
 		t.Errorf("docs/file-format.md is not of schema %d", schemaVersion)
@@ -142,6 +146,7 @@ var markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 // TestLinks: what the documents link to is there, and so is the heading.
 func TestLinks(t *testing.T) {
+	t.Parallel()
 	var documents []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(pattern)
@@ -191,6 +196,7 @@ func headings(text string) (list []string) {
 
 // TestIgnored: what sello makes beside its source is left out of the repository.
 func TestIgnored(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(".gitignore")
 	if err != nil {
 		t.Fatal(err)

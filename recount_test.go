@@ -9,6 +9,7 @@ import (
 // recount has come to anyone: a customer who is asked for is counted then,
 // and a sale uses the right tier.
 func TestRecountOnTouch(t *testing.T) {
+	t.Parallel()
 	const program = `"tierBasis":{"metric":"PointsEarned","window":%q%s},
 		"tiers":[{"name":"B","threshold":0},{"name":"P","threshold":100,"multiplier":2}],
 		"rules":[{"key":"base","name":"Base","per":{"amount":1,"points":1}}]`
@@ -51,6 +52,7 @@ func TestRecountOnTouch(t *testing.T) {
 // with work in proportion to their number: twice the lots, no more than some
 // twice the calls of the store.
 func TestManyLotsExpire(t *testing.T) {
+	t.Parallel()
 	calls := func(lots int) int {
 		s := newShop(t, setup{})
 		c := s.customer("ana")

@@ -49,6 +49,7 @@ func newWire(t *testing.T, unread string) (*wireTap, *refusingConn) {
 // pieces it comes; then what the client still sends is read, so that the answer
 // is not lost.
 func TestRefusal(t *testing.T) {
+	t.Parallel()
 	const plain = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 	for theirs, want := range map[string]string{
 		"HTTP/1.1 400 Bad Request" + plain + "400 Bad Request":                                         "400 bad_request",
@@ -121,6 +122,7 @@ func (discarding) Write(b []byte) (int, error) { return len(b), nil }
 // TestRefusalServed: `sello serve` refuses so, and each refusal leaves a line in
 // the log like any request, with nothing in it that came from the client.
 func TestRefusalServed(t *testing.T) {
+	t.Parallel()
 	server, _ := newTill(t).start("serve")
 	addr := strings.TrimSuffix(strings.TrimPrefix(server.base, "http://"), "/api/v1")
 	var want, got []string

@@ -12,6 +12,7 @@ import (
 // each, lacks none that is kept and nearly all others, and the
 // look-up goes by it.
 func TestReplayFilter(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	rnd := rand.New(rand.NewPCG(1, 2))
 	find := s.hasName
@@ -53,6 +54,7 @@ func TestReplayFilter(t *testing.T) {
 // TestNameSetFull fills a set until it would be made anew: it has few names that were
 // not put in.
 func TestNameSetFull(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	words := make(nameSet, 1000)
 	for range namesPerWord * len(words) {
@@ -73,6 +75,7 @@ func TestNameSetFull(t *testing.T) {
 // TestReplayFilterFull: where there is no room for a filter as large as it should
 // be, one that is too full does its best, until most of its names are dropped.
 func TestReplayFilterFull(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var had *replayFilter
@@ -127,6 +130,7 @@ func TestReplayFilterFull(t *testing.T) {
 // TestFillingSlice: what is known of the names of a slice that is being filled is
 // all of them, whatever became of the transaction that began it and of others.
 func TestFillingSlice(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	rnd := rand.New(rand.NewPCG(5, 6))
 	failed := errors.New("failed")
@@ -143,7 +147,6 @@ func TestFillingSlice(t *testing.T) {
 		return names
 	}
 	known := func() nameSet { return s.engine.slices.fillingNames(s.org, lastSlice(s)) }
-
 	names := some(sliceNames)
 	keep(nil, names...)
 	if known() != nil {
@@ -151,7 +154,7 @@ func TestFillingSlice(t *testing.T) {
 	}
 	lost := some(3)
 	keep(failed, lost...) // the first of them begins a slice, which is then none
-	more := some(100)
+	more := some(30)
 	for _, name := range more {
 		keep(nil, name)
 	}

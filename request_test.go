@@ -25,6 +25,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // TestSlowBody sends a body that takes ten seconds: what it asks for happens
 // when it has come, not when the request began.
 func TestSlowBody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, newMemStore())
 	w.play(filepath.Join("testdata", "world", "world.txt"), false)
 	body := strings.NewReader(`{"amount": 10}`)
@@ -47,6 +48,7 @@ func TestSlowBody(t *testing.T) {
 // TestExpectContinue refuses a body that is said to be too large before the
 // client is told to send it.
 func TestExpectContinue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, newMemStore())
 	w.play(filepath.Join("testdata", "world", "world.txt"), false)
 	for size, want := range map[int]string{maxBody + 1: "HTTP/1.1 413 ", maxBody: "HTTP/1.1 100 "} {
@@ -63,6 +65,7 @@ func TestExpectContinue(t *testing.T) {
 
 // TestLogMethod keeps a method that nobody knows out of the log.
 func TestLogMethod(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	lines := &lineWriter{out: &log}
 	defer lines.close()
@@ -79,6 +82,7 @@ func TestLogMethod(t *testing.T) {
 
 // TestHungStore asks whether a server is ready whose disk never answers.
 func TestHungStore(t *testing.T) {
+	t.Parallel()
 	hung := hungStore{newMemStore(), make(chan struct{})}
 	defer close(hung.release)
 	a := newAPIOf(newEngine(hung, time.Now, cryptoSeed))
@@ -93,6 +97,7 @@ func TestHungStore(t *testing.T) {
 // TestReadyAgain: a server that is not ready, since its store refused a write,
 // looks by itself whether it does still, and asks the store for no other write.
 func TestReadyAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mem := newMemStore()
 		defer mem.Close()
@@ -160,6 +165,7 @@ func (s hungStore) View(context.Context, func(Tx) error) error {
 // TestHalfClosed: a client that has closed its side of the connection, which
 // ends the request's context, gets its answer all the same.
 func TestHalfClosed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, newMemStore())
 	w.play(filepath.Join("testdata", "world", "world.txt"), false)
 	closed, cancel := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 
 // TestReturnLinks shows which purchase a return belongs to.
 func TestReturnLinks(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
 	ana, eva := s.customer("ana"), s.customer("eva")
 	sell := func(cust id, total, externalID string) *sale {
@@ -114,6 +115,7 @@ var returnCases = []struct {
 // TestReturnPolicies shows what a return takes, from where, and what becomes
 // of points that are not there.
 func TestReturnPolicies(t *testing.T) {
+	t.Parallel()
 	for _, test := range returnCases {
 		t.Run(test.reason, func(t *testing.T) {
 			s := newShop(t, setup{program: test.program})
@@ -160,6 +162,7 @@ func TestReturnPolicies(t *testing.T) {
 
 // TestReturnsByItem shows what returned items take back.
 func TestReturnsByItem(t *testing.T) {
+	t.Parallel()
 	bean := func(quantity string) item { return item{"GRANO-1", dec("100"), dec(quantity)} }
 	mug := func(quantity string) item { return item{"MUG", dec("50"), dec(quantity)} }
 	type step struct {
@@ -270,7 +273,8 @@ func (s *shop) bringPieces(purchase *sale, pieces []piece, some, decimals int) (
 // ten-thousandth at every step, does not depend on the order, and is in the
 // end what was earned, no more and no less.
 func TestPartialReturns(t *testing.T) {
-	histories(t, 500, func(t *testing.T, rnd *rand.Rand) {
+	t.Parallel()
+	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
 		doc := randomProgram(rnd)
 		doc.Returns, doc.Rules = returnsReverse, doc.Rules[:1]
 		doc.Rules = append(doc.Rules, rule{Key: "a", Name: "a", SKUs: []string{"A"}, PerItem: ptr(dec("0.7"))})
@@ -310,6 +314,7 @@ func floorShare(points, part, whole decimal, decimals int) decimal {
 
 // TestReturnTotals shows how a customer's totals fall.
 func TestReturnTotals(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
 	ana := s.customer("ana")
 	wantTotals := func(want, reason string) {

@@ -45,6 +45,7 @@ func atOnce(n int, fn func(i int) error) map[string]int {
 
 // TestRedeemAtOnce shows that stock and limits hold whatever happens at once.
 func TestRedeemAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[
 		{"key":"few","program":"club","name":"Few","pointsCost":10,"stock":10},
 		{"key":"once","program":"club","name":"Once","pointsCost":10,"limitPerCustomer":3}]`})
@@ -95,6 +96,7 @@ func TestRedeemAtOnce(t *testing.T) {
 // redeeming it answers. The clock stands at 2026-03-02 10:00 UTC; the customer
 // has 50 points and is in the lower tier.
 func TestUnavailable(t *testing.T) {
+	t.Parallel()
 	const vip = `"segments":[{"key":"vip","name":"VIP","isActive":true,"rule":{"field":"balance","op":">=","value":60}},
 		{"key":"all","name":"All","isActive":true,"rule":{"field":"balance","op":">=","value":0}}]`
 	for _, test := range []struct {
@@ -147,6 +149,7 @@ func TestUnavailable(t *testing.T) {
 // TestRedeemLimits shows the limits of one customer and of the stock, and how
 // a cancellation gives both back.
 func TestRedeemLimits(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":10,"stock":3,"limitPerCustomer":2}]`})
 	ana, eva, noe := s.customer("ana"), s.customer("eva"), s.customer("noe")
 	for _, cust := range []id{ana, eva, noe} {
@@ -182,6 +185,7 @@ func TestRedeemLimits(t *testing.T) {
 
 // TestCancelGivesBack shows that points go back to the lots they came from.
 func TestCancelGivesBack(t *testing.T) {
+	t.Parallel()
 	const reward = `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":60}]`
 	s := newShop(t, setup{also: reward})
 	ana := s.customer("ana")
@@ -233,6 +237,7 @@ func TestCancelGivesBack(t *testing.T) {
 // TestCancelOfExpired shows a cancellation of which nothing is left to give
 // back: it gives back the stock alone.
 func TestCancelOfExpired(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":60,"stock":1}]`})
 	ana := s.customer("ana")
 	s.add(ana, "60", s.clock.add(oneDay))
@@ -249,6 +254,7 @@ func TestCancelOfExpired(t *testing.T) {
 
 // TestCancelPaysDebt shows that what comes back pays a debt first.
 func TestCancelPaysDebt(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"negativeBalance":"Debt","expiry":{"days":30},"rules":[` + onePer1 + `]`,
 		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":80}]`})
 	ana := s.customer("ana")
@@ -269,6 +275,7 @@ func TestCancelPaysDebt(t *testing.T) {
 
 // TestInactiveCustomer shows that an inactive customer's points stand still.
 func TestInactiveCustomer(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`, also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":10}]`})
 	ana := s.customer("ana")
 	purchase := s.buy(ana, "100")
@@ -300,6 +307,7 @@ func TestInactiveCustomer(t *testing.T) {
 // TestCodes shows the form of redemption codes, and that a code that is taken
 // is not given again.
 func TestCodes(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	form := regexp.MustCompile(`^[ACDEFGHJKMNPQRTUWXY34679]{4}-[ACDEFGHJKMNPQRTUWXY34679]{4}$`)
 	letters := map[rune]int{}
@@ -342,6 +350,7 @@ func TestCodes(t *testing.T) {
 
 // TestRedemptionList shows pages of redemptions, newest first.
 func TestRedemptionList(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":1}]`})
 	ana := s.customer("ana")
 	s.add(ana, "100", 0)

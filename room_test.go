@@ -16,6 +16,7 @@ import (
 // room for, the others are refused in time, and those that are small, or send
 // nothing, have nothing to do with it.
 func TestRoom(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		reason    string
 		units     int
@@ -96,6 +97,7 @@ func (b *stuckBody) Read(p []byte) (int, error) {
 // TestRoomForReads has no room for large requests: lists are refused in time,
 // and small requests are not. Answers wait for room as well.
 func TestRoomForReads(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRoomShop(t)
 		for range 100 {

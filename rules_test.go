@@ -120,6 +120,7 @@ var ruleCases = []struct {
 // made in a new shop at 2026-03-02 10:00 UTC, a Monday and 04:00 in Mexico
 // City, and should give what is listed, rule by rule.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	for _, test := range ruleCases {
 		t.Run(test.reason, func(t *testing.T) {
 			program := `"rules":[` + test.rules + `],"tiers":[` + test.tiers + `]`
@@ -147,6 +148,7 @@ func TestRules(t *testing.T) {
 
 // TestRounding shows the four ways to round, at every number of decimals.
 func TestRounding(t *testing.T) {
+	t.Parallel()
 	const third = `"rules":[{"key":"a","name":"a","per":{"amount":3,"points":1}}]`
 	const half = `"rules":[{"key":"a","name":"a","per":{"amount":2,"points":1}}]`
 	for _, test := range []struct {
@@ -182,6 +184,7 @@ func TestRounding(t *testing.T) {
 // TestEarnParts checks that whatever the rules, the parts of rules and of
 // items add up to what was earned, which is the exact sum rounded once.
 func TestEarnParts(t *testing.T) {
+	t.Parallel()
 	histories(t, 2000, func(t *testing.T, rnd *rand.Rand) {
 		p := new(program)
 		p.PointsDecimals, p.Rounding = rnd.IntN(5), pick(rnd, roundFloor, roundCeil, roundHalfUp, roundHalfEven)
@@ -218,8 +221,7 @@ func TestEarnParts(t *testing.T) {
 			f.tier = &tier{Multiplier: ptr(decimalOf(1) + *amount(1))}
 			factor.Mul(factor, f.tier.Multiplier.rat())
 		}
-		exact := perTotal.Mul(perTotal, factor)
-		want, _ := roundRat(exact.Add(exact, flat), p.PointsDecimals, p.Rounding)
+		want, _ := roundRat(flat.Add(flat, perTotal.Mul(perTotal, factor)), p.PointsDecimals, p.Rounding)
 
 		e, ok := p.earn(f)
 		if !ok || e.total() != want {
@@ -244,6 +246,7 @@ func TestEarnParts(t *testing.T) {
 
 // TestDailyMaximum shows when a rule's uses are counted anew.
 func TestDailyMaximum(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T06:00:00Z", // midnight in Mexico City
 		program: `"rules":[{"key":"a","name":"a","points":1,"maxPerCustomerPerDay":1},{"key":"b","name":"b","points":10,"maxPerCustomerPerDay":2}]`})
 	ana, eva := s.customer("ana"), s.customer("eva")
@@ -267,6 +270,7 @@ func TestDailyMaximum(t *testing.T) {
 
 // TestSignup shows what enrolling gives.
 func TestSignup(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-01-31T18:00:00Z", program: `"rules":[
 		{"key":"hello","name":"Bienvenida","on":"Signup","points":50,"expiresInDays":90},
 		{"key":"later","name":"Más tarde","on":"Signup","points":5,"pendingDays":2},

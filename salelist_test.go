@@ -26,6 +26,7 @@ type soldShop struct {
 // the number of customers, and compares with all sales in turn. Some customers
 // come late, and some sales have dates of long ago.
 func TestSalesOfMany(t *testing.T) {
+	t.Parallel()
 	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
 		h := &soldShop{shop: newShop(t, setup{program: `"rules":[` + onePer1 + `]`}), rnd: rnd, names: map[id]string{}}
 		h.engine.sizes.log = smallLog()
@@ -48,7 +49,7 @@ func (h *soldShop) enrol(n int) {
 func (h *soldShop) fill() {
 	rnd := h.rnd
 	h.enrol(1 + rnd.IntN(100))
-	most := pick(rnd, 40, 300, 1500)
+	most := pick(rnd, 40, 300, 800)
 	late := rnd.IntN(3) == 0
 	for len(h.all) < most {
 		if rnd.IntN(30) == 0 && len(h.customers) < 200 {
@@ -150,6 +151,7 @@ func began(all []*sale, now instant) instant {
 
 // TestTotals adds up counts as they were stored, whatever they are.
 func TestTotals(t *testing.T) {
+	t.Parallel()
 	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
 		const customers = 1 << 9
 		counts := make(totals, 2*customers)
@@ -195,6 +197,7 @@ func TestTotals(t *testing.T) {
 // TestFindSales compares pages of filtered sales with the same filter put to
 // every sale in turn.
 func TestFindSales(t *testing.T) {
+	t.Parallel()
 	histories(t, 30, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{at: "2026-04-03T20:00:00Z", zone: "America/Santiago", program: `"rules":[` + onePer1 + `]`})
 		customers := []id{s.customer("ana"), s.customer("anabel"), s.customer("noé")}

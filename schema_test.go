@@ -98,6 +98,7 @@ func checkFileHolds(t *testing.T, path, name string) {
 
 // TestSchemaFiles opens a file of each schema.
 func TestSchemaFiles(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		from int
@@ -142,6 +143,7 @@ func TestSchemaFiles(t *testing.T) {
 // TestSchemaServe has a server migrate a file, keep the copy of an earlier time, and
 // tell of it in the log.
 func TestSchemaServe(t *testing.T) {
+	t.Parallel()
 	path := unpackFile(t, "schema3-killed")
 	writeFile(t, path+".schema3", []byte("of another time"))
 	s := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
@@ -161,6 +163,7 @@ func TestSchemaServe(t *testing.T) {
 // TestSchemaRefused has every command refuse files of other schemas, and of layouts that
 // carry the number of one, in one line, and change nothing.
 func TestSchemaRefused(t *testing.T) {
+	t.Parallel()
 	numbered := func(version uint64) func(Tx) error {
 		return func(tx Tx) error { return putUint(tx, newKey('v'), version) }
 	}
@@ -236,6 +239,7 @@ func oldSet(value []byte) func(Tx) error {
 // TestSchemaSteps migrates one organization at a time and stops after each; whoever
 // comes next goes on, without another copy, and the file is migrated once.
 func TestSchemaSteps(t *testing.T) {
+	t.Parallel()
 	path := unpackFile(t, "schema3-killed")
 	e, s := heldEngine(t, path)
 	stopped := errors.New("stopped")
@@ -273,6 +277,7 @@ func TestSchemaSteps(t *testing.T) {
 
 // TestSchemaKilled kills sello while it migrates, at any moment, until it is done.
 func TestSchemaKilled(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	killed := 0
 	for range 3 * *moreHistories {

@@ -59,6 +59,7 @@ var segmentCases = []struct {
 // days ago, and five and a half days ago bought for 100, which earned 100
 // points, of which 40 are spent.
 func TestSegmentRules(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]`})
 	ana := s.customer("ana")
 	s.pass(4*oneDay + 12*time.Hour)
@@ -97,6 +98,7 @@ func TestSegmentRules(t *testing.T) {
 // TestSegmentOrder shows that a customer's segments come highest priority
 // first, without those that are not active.
 func TestSegmentOrder(t *testing.T) {
+	t.Parallel()
 	const all = `"rule":{"field":"email","op":"=","value":true}}`
 	s := newShop(t, setup{also: `"segments":[
 		{"key":"low","name":"Low","priority":-1,"isActive":true,` + all + `,

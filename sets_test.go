@@ -8,6 +8,7 @@ import (
 // TestChangeBlock puts numbers into a block and takes them out, all of them
 // and again, and compares with the bitmap.
 func TestChangeBlock(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var value []byte
 	var bits [bitmapSize]byte

@@ -409,6 +409,13 @@ func answerTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
+// skipShort leaves out what takes long if the tests are to be short.
+func skipShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short")
+	}
+}
+
 // pick is one of the choices.
 func pick[T any](rnd *rand.Rand, choices ...T) T { return choices[rnd.IntN(len(choices))] }
 

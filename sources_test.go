@@ -13,6 +13,7 @@ import (
 // TestSourceLimits shows when a source has to wait and that the memory of
 // sources is bounded.
 func TestSourceLimits(t *testing.T) {
+	t.Parallel()
 	now := instantOf(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	home, away := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2")
 	var l sourceLimits
@@ -105,6 +106,7 @@ func (s *floodedShop) nobodys() string {
 // from one source. None of them reaches the store, all but a few are 429, and
 // neither a good key from there nor another source notices.
 func TestFloods(t *testing.T) {
+	t.Parallel()
 	const home, away, path = "203.0.113.1", "203.0.113.2", "/api/v1/segments"
 	s := newFloodedShop(t)
 	s.ask(away, path, newAPIKey([32]byte{1})) // so that all keys are known
@@ -158,6 +160,7 @@ func TestFloods(t *testing.T) {
 
 // TestKeyIndexDamaged cannot read all keys: those that can be read are good.
 func TestKeyIndexDamaged(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	_, text := s.newKey(keyRequest{})
 	noLists := func(tx Tx) Tx { return brokenTx{Tx: tx, scan: func([]byte) error { return errOnFire }} }

@@ -17,9 +17,10 @@ import (
 )
 
 func TestBoltStore(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string]disk.Options{
-		"OneMemtable":   {},
-		"ManyMemtables": {MemSize: 1, Dense: "am5"},
+		"OneMemtable":   {NoSync: testing.Short()},
+		"ManyMemtables": {MemSize: 1, Dense: "am5", NoSync: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testStore(t, func(t *testing.T) Store { return testBolt(t, filepath.Join(t.TempDir(), "store"), opts) })
@@ -63,6 +64,7 @@ func diskFaults(path string) error {
 // TestBoltErrors: what goes wrong below the seam is told in the seam's words, and
 // damage names the file.
 func TestBoltErrors(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
 	s, err := openBolt(path, disk.Options{})
 	if err != nil {
@@ -135,6 +137,7 @@ func (s *toldStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
 
 // TestLongViewOfEngine: an engine's verification is told to the store as one that takes long.
 func TestLongViewOfEngine(t *testing.T) {
+	t.Parallel()
 	s := &toldStore{boltStore: testBolt(t, filepath.Join(t.TempDir(), "store"), disk.Options{NoSync: true})}
 	mustPut(t, s, "a", "1")
 	value, err := viewLong(t.Context(), watch(s), func(tx Tx) (string, error) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"sello/internal/ordered"
 )
@@ -27,6 +27,7 @@ var queueErrorCases = []struct {
 
 // TestQueueErrors checks what a writeQueue makes of the errors of a backend.
 func TestQueueErrors(t *testing.T) {
+	t.Parallel()
 	for _, test := range queueErrorCases {
 		t.Run(test.name, func(t *testing.T) {
 			backend := test.backend
@@ -121,6 +122,7 @@ func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<-
 // what it would have stored: that group fails too, and the one after it does
 // not see either.
 func TestQueueFailedCommit(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{true, false} {
 		s, calls, outcome := storingTwo(t)
 		saw := make(chan uint64, 1)
@@ -154,6 +156,7 @@ func TestQueueFailedCommit(t *testing.T) {
 // TestQueueAfterFailedCommit makes an update when a failed commit was answered, but the
 // writer has not heard of it: the group that it fills fails, and that update does not.
 func TestQueueAfterFailedCommit(t *testing.T) {
+	t.Parallel()
 	s, calls, outcome := storingTwo(t)
 	defer s.Close()
 	started, end := make(chan bool), make(chan bool)
@@ -197,6 +200,7 @@ func (b slowBatch) commit(changes []ordered.Change) error {
 
 // TestQueueReadsOnly checks that a batch without writes is not committed.
 func TestQueueReadsOnly(t *testing.T) {
+	t.Parallel()
 	s := newMemStore().(*memStore)
 	defer s.Close()
 	rolledBack := 0
@@ -279,6 +283,6 @@ func queueOf(t testing.TB, s Store) *writeQueue {
 // await returns when cond holds. The test's own deadline ends it otherwise.
 func await(cond func() bool) {
 	for !cond() {
-		time.Sleep(100 * time.Microsecond)
+		runtime.Gosched()
 	}
 }

@@ -22,10 +22,12 @@ import (
 )
 
 func TestMemStore(t *testing.T) {
+	t.Parallel()
 	testStore(t, func(*testing.T) Store { return newMemStore() })
 }
 
 func TestRunTwice(t *testing.T) {
+	t.Parallel()
 	testStore(t, func(*testing.T) Store { return runTwice(newMemStore()) })
 }
 
@@ -406,6 +408,7 @@ func checkNumber(t *testing.T, s Store, want uint64) {
 }
 
 func TestIncrementsControl(t *testing.T) {
+	t.Parallel()
 	s := racyStore{newMemStore(), new(sync.WaitGroup)}
 	defer s.Close()
 	s.both.Add(2)

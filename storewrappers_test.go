@@ -45,6 +45,7 @@ func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 func TestRunTwiceControl(t *testing.T) {
+	t.Parallel()
 	s := runTwice(newMemStore())
 	defer s.Close()
 	n := byte(0)
@@ -106,6 +107,7 @@ func (s *flakyStore) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 func TestFlaky(t *testing.T) {
+	t.Parallel()
 	faults := []storeFault{noFault, failBefore, failAfter}
 	s := newFlaky(newMemStore(), func() storeFault {
 		f := faults[0]

@@ -12,6 +12,7 @@ import (
 // TestSweepStrays puts entries among what is due that no account has: verify tells
 // of each, and the sweep removes them, says so once and settles all the rest.
 func TestSweepStrays(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"expiry":{"days":30}`})
 	var log bytes.Buffer
 	s.engine.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -72,6 +73,7 @@ func TestSweepStrays(t *testing.T) {
 // TestSweepBatches settles more accounts than one transaction of the sweep
 // takes, of two organizations, and leaves nothing due.
 func TestSweepBatches(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"expiry":{"days":1}`})
 	s.apply(bytes.Replace(setup{program: `"expiry":{"days":1}`}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
 	var customers []id

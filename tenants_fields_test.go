@@ -108,6 +108,7 @@ func TestMassAssignment(t *testing.T) {
 	s.otherWays(slices.Concat(spellings("customerId"), spellings("search"), spellings("dryRun"))).report()
 
 	t.Run("control", func(t *testing.T) {
+		skipShort(t)
 		defer func() { s.handler = s.api }()
 		s.ownNames(t)
 		s.looseReader(t)

@@ -37,6 +37,7 @@ func TestForeignIDs(t *testing.T) {
 // foreignControls puts one fault after the other into the server. Each must show in
 // every place in which something of the other organization is named.
 func (s *street) foreignControls(t *testing.T) {
+	skipShort(t)
 	spoil := s.spoil
 	for _, fault := range []struct {
 		name  string

@@ -168,6 +168,7 @@ func TestTenantKeys(t *testing.T) {
 
 // keyControls puts faults into the server that each key's cells must show.
 func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
+	skipShort(t)
 	for _, code := range keyChecks {
 		// The server overlooks what it should refuse the key for.
 		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -59,6 +59,7 @@ var afterwards = []string{
 // TestKnownElsewhere enrols somebody whom the other organization knows and
 // somebody whom nobody knows. All answers from then on are the same.
 func TestKnownElsewhere(t *testing.T) {
+	t.Parallel()
 	s := newStreet(t)
 	s.knownElsewhere().report()
 	s.verify()

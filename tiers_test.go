@@ -11,6 +11,7 @@ const threeTiers = `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","th
 // TestTierThresholds shows that a tier begins exactly at its threshold, by
 // each of the three metrics, and that the sale itself tells of the change.
 func TestTierThresholds(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		reason string
 		metric string
@@ -64,6 +65,7 @@ func TestTierThresholds(t *testing.T) {
 
 // TestTierNeverFallsForSpending spends all points in every way there is.
 func TestTierNeverFallsForSpending(t *testing.T) {
+	t.Parallel()
 	for _, window := range []string{`"window":"Lifetime"`, `"window":"Rolling","months":12`} {
 		s := newShop(t, setup{
 			program: `"expiry":{"days":10},"tierBasis":{"metric":"PointsEarned",` + window + `},` + threeTiers,
@@ -94,6 +96,7 @@ func TestTierNeverFallsForSpending(t *testing.T) {
 // TestTierWindow shows how a rolling window moves, and that the sweep lets the
 // record and the count of its tier follow what is seen without it.
 func TestTierWindow(t *testing.T) {
+	t.Parallel()
 	const rolling = `"tierBasis":{"metric":"PointsEarned","window":"Rolling","months":1},` + threeTiers
 	counts := func(s *shop) string {
 		n := ask(s, func(t *txn) (list []uint64, err error) {
@@ -155,6 +158,7 @@ func TestTierWindow(t *testing.T) {
 // TestTierOfReturn shows that a return takes a tier back, on the day of its
 // purchase.
 func TestTierOfReturn(t *testing.T) {
+	t.Parallel()
 	for _, metric := range []string{metricPoints, metricSpent} {
 		s := newShop(t, setup{program: `"tierBasis":{"metric":"` + metric + `","window":"Rolling","months":1},` + threeTiers})
 		ana := s.customer("ana")
@@ -177,6 +181,7 @@ func TestTierOfReturn(t *testing.T) {
 // TestTiersChanged shows that a document that changes tiers or their basis
 // puts every customer where the new ones say.
 func TestTiersChanged(t *testing.T) {
+	t.Parallel()
 	with := func(basis, tiers string) setup {
 		return setup{program: `"tierBasis":` + basis + `,"tiers":[` + tiers + `],"rules":[` + tenth + `]`}
 	}

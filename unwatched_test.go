@@ -125,6 +125,7 @@ func TestUnwatchedTimeouts(t *testing.T) {
 // TestUnwatchedRequests: requests are read as they come, in whatever pieces, with
 // one read each and hardly a deadline.
 func TestUnwatchedRequests(t *testing.T) {
+	t.Parallel()
 	request := func(text string) string {
 		return "POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nText: " + text + "\r\n\r\nabc"
 	}

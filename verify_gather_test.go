@@ -30,21 +30,21 @@ func TestVerifyEfforts(t *testing.T) {
 		}
 		return fmt.Sprintf("%+v", *report)
 	}
+	step, others := max(1, 12 / *moreHistories), efforts[1:]
+	if testing.Short() {
+		step, others = 60, efforts[4:]
+	}
 	compare := func(name string, state memTx) {
 		t.Helper()
 		want := told(state, efforts[0])
-		for _, most := range efforts[1:] {
+		for _, most := range others {
 			if got := told(state, most); got != want {
 				t.Fatalf("%s: %+v\n%s", name, most, cmp.Diff(want, got))
 			}
 		}
 	}
 	compare("whole", all)
-	step := 4
-	if testing.Short() {
-		step = 20
-	}
-	for i := 0; i < len(all); i += step {
+	for _, i := range someEntries(all, step) {
 		compare(fmt.Sprintf("without %x", all[i].Key), slices.Delete(slices.Clone(all), i, i+1))
 		changed := slices.Clone(all)
 		changed[i].Value = append(slices.Clone(all[i].Value[:max(len(all[i].Value)-1, 0)]), 77)
@@ -67,7 +67,8 @@ func TestVerifyNames(t *testing.T) {
 		"z": "clientes activos", "g": "índice de búsqueda", "c7": "registros de clientes",
 	}
 	left := maps.Clone(names)
-	for i, e := range all {
+	for _, i := range someEntries(all, entryStep()) {
+		e := all[i]
 		name, ok := names[tableName(e.Key)]
 		if !ok || e.Key[0] == 'g' && len(e.Key) == 5 {
 			continue
@@ -280,6 +281,7 @@ func TestGatherRoom(t *testing.T) {
 
 // TestVerifyStops: a verification that is interrupted ends with its context.
 func TestVerifyStops(t *testing.T) {
+	t.Parallel()
 	s := crowdedShop(t, 300)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -46,6 +46,7 @@ func moment(t testing.TB, s string) time.Time {
 }
 
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	const at, hour, day = instant(1_800_000_000_000), instant(3_600_000), instant(86_400_000)
 	since := func(ran, passed time.Duration) clockFacts {
 		return clockFacts{wall: at, latest: at, compared: true, ran: ran, passed: passed}
@@ -176,6 +177,7 @@ var clockStories = []struct {
 // anything may be written then, and at what moment. The clock starts at noon on
 // 2027-03-01, when the last write was an hour old.
 func TestWallClock(t *testing.T) {
+	t.Parallel()
 	for _, story := range clockStories {
 		t.Run(story.name, func(t *testing.T) {
 			m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z")}
@@ -202,6 +204,7 @@ func TestWallClock(t *testing.T) {
 // TestWallClockRandom: while a clock is safe the moments of writes never step back,
 // but where latest was lowered; and a safe one is near to the wall clock.
 func TestWallClockRandom(t *testing.T) {
+	t.Parallel()
 	histories(t, 1000, func(t *testing.T, rnd *rand.Rand) {
 		m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z"), notAwake: rnd.IntN(4) == 0}
 		c := newWallClock(m)
@@ -265,6 +268,7 @@ func (m *testMachine) meddle(rnd *rand.Rand) {
 // TestWallClockCheap: the kernel is not asked whether it is synchronized while all
 // is well, and no look is made for each request.
 func TestWallClockCheap(t *testing.T) {
+	t.Parallel()
 	m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z")}
 	c := newWallClock(m)
 	c.now()
@@ -291,6 +295,7 @@ func TestWallClockCheap(t *testing.T) {
 // TestTwoServers: of two servers on one store, whose clocks differ, neither writes before
 // what the other has written; by more than an hour, the one behind refuses.
 func TestTwoServers(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2027-03-01T12:00:00Z"})
 	ana := s.customer("ana")
 	m := &testMachine{wall: s.clock.time()}
@@ -331,6 +336,7 @@ func TestTwoServers(t *testing.T) {
 // TestUnsafeWaits: while the clock is unsafe, nothing is written by itself, and what an
 // operator asks for is done.
 func TestUnsafeWaits(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2027-03-01T12:00:00Z", program: `"expiry":{"days":30}`})
 	ana := s.customer("ana")
 	s.add(ana, "50", 0)
@@ -358,6 +364,7 @@ func TestUnsafeWaits(t *testing.T) {
 
 // TestDamagedLatest: a file whose latest moment cannot be read is served.
 func TestDamagedLatest(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	damaged := wrappedStore{Store: s.store, view: func(tx Tx) Tx {
 		return brokenTx{Tx: tx, scan: func(lo []byte) error {
@@ -434,7 +441,8 @@ func BenchmarkClock(b *testing.B) {
 // TestClockHistories plays random histories of customers with a clock that jumps
 // anywhere and back. Whatever was done then, the store is whole, asked at any moment.
 func TestClockHistories(t *testing.T) {
-	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
+	t.Parallel()
+	histories(t, 100, func(t *testing.T, rnd *rand.Rand) {
 		doc := randomProgram(rnd)
 		s := newShop(t, setup{zone: pick(rnd, "America/Mexico_City", "UTC"), at: "2027-03-01T12:00:00Z", program: programMembers(doc),
 			also: `"rewards":[{"key":"small","program":"club","name":"Small","pointsCost":3}]`})

@@ -16,6 +16,7 @@ import (
 // TestDiskInWords: what the file's library says in English is said in Spanish, with its
 // names and figures.
 func TestDiskInWords(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		err  error
 		want string
@@ -56,6 +57,7 @@ func TestDiskInWords(t *testing.T) {
 
 // TestDamagedInWords: commands name in Spanish what the library finds in real files.
 func TestDamagedInWords(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	path := s.env["SELLO_DB"]
