@@ -69,11 +69,14 @@ func TestForgetTaken(t *testing.T) {
 	}
 }
 
-// overwrite writes keys of a file anew, at random.
+// overwrite writes keys of a file anew, at random, in several checkpoints.
 func overwrite(t *testing.T, s *store, rng *rand.Rand) {
 	t.Helper()
 	const updates, each, keys, size = 120, 50, 4000, 200
-	for range updates {
+	for i := range updates {
+		if i%10 == 9 {
+			settle(s)
+		}
 		err := s.Update(t.Context(), func(tx Tx) error {
 			for range each {
 				value := strings.Repeat(strconv.Itoa(rng.IntN(10)), size)
