@@ -651,6 +651,7 @@ func giveUnearned(t *testing.T, path string) {
 // TestVerifyUnreadable: verify -json tells in JSON of each kind of damage for which a file
 // is not even opened.
 func TestVerifyUnreadable(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	path := s.env["SELLO_DB"]

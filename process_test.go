@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -22,7 +23,8 @@ func TestMain(m *testing.M) {
 	case ranPowerLoad():
 		return
 	}
-	debug.SetGCPercent(400) // a third of the time went to collecting garbage
+	debug.SetGCPercent(400)        // a third of the time went to collecting garbage
+	flag.Set("test.parallel", "8") // many tests wait more than they compute
 	os.Exit(m.Run())
 }
 

@@ -243,6 +243,7 @@ func holding(t *testing.T, files []string, text string) (names []string) {
 }
 
 func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	old, _ := s.key("-name antes -rate-limit 1000000") // this one comes into the file
