@@ -133,7 +133,7 @@ func TestReadyAgain(t *testing.T) {
 			t.Fatal("the store is not full")
 		}
 		want(http.StatusServiceUnavailable, "a write was refused")
-		time.Sleep(3 * flushInterval)
+		time.Sleep(7 * flushInterval / 2) // between two looks, so that none comes beside what follows
 		want(http.StatusServiceUnavailable, "it is full still")
 		fault.Store(nil)
 		nothing()
