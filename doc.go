@@ -34,6 +34,20 @@
 //     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
 //     current; today all rely on one process having a file open at a time.
 //
+// # What a handler may touch
+//
+// A handler of the API touches its request and returns an action; the action touches the
+// txn that it is given, by the methods of the domain. Neither touches a key of the store
+// (api.go).
+//
+// # When the disk fails
+//
+// After an I/O error of a flush nobody knows what is stored. internal/disk marks its file
+// as failed (File.fail), the writeQueue breaks (judge in store_queue.go), every client that
+// waits for a write, and each later one, gets 503 unavailable, and the process logs "store
+// failed" and exits with 1 (service.wait in serve.go). A full disk is different: writes get 503
+// until there is room, and nothing ends.
+//
 // # The order of the files
 //
 // A file uses only package-level names and methods that files above it in this

@@ -17,7 +17,9 @@ type errorCode struct {
 	message string // in Spanish
 }
 
-// These are all errorCodes (contract §2; spec: Errors). The golden transcripts show each.
+// These are all errorCodes (contract §2; spec: Errors). Three tests want a new one to be
+// whole: TestErrorTable its text, TestGoldenErrors a transcript that shows it, and
+// TestOpenAPIErrors its row in openapi.json.
 var (
 	codeAPIKeyRequired           = newCode("api_key_required", http.StatusUnauthorized, "API key requerida")
 	codeAPIKeyInvalid            = newCode("api_key_invalid", http.StatusUnauthorized, "API key inválida")
