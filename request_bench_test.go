@@ -25,21 +25,21 @@ import (
 	"sello/internal/disk"
 )
 
-// Benchmarks of what every request passes through, and of the hottest ones
-// over real HTTP on loopback, beside a handler that does nothing but answer
-// with a body of the same size.
+// Benchmarks of the steps of every request. The most frequent requests are also
+// measured over HTTP on loopback, beside a no-op: a handler that only answers with a
+// body of the same size.
 
-// BenchmarkGetBalance reports, beside the time of one request at 64
-// connections, how many allocations the server makes beyond the no-op's, and
-// its CPU time as a multiple of the no-op's.
+// BenchmarkGetBalance measures one request at 64 connections. It also reports how many
+// allocations the server makes beyond the no-op's, and its CPU time as a multiple of the
+// no-op's.
 func BenchmarkGetBalance(b *testing.B) {
 	s := newHotServer(b)
 	s.versusNoop(b, fmt.Sprintf("GET /api/v1/points/customers/%s/balance HTTP/1.1\r\n"+
 		"Host: localhost\r\nAuthorization: Bearer %s\r\n\r\n", s.customer, s.key), http.StatusOK)
 }
 
-// BenchmarkAddPoints is the same for points/add of one customer, on a store
-// that does not flush, so that the disk plays no part.
+// BenchmarkAddPoints does the same for points/add of one customer. Its store does not
+// sync, so the disk plays no part.
 func BenchmarkAddPoints(b *testing.B) {
 	s := newHotServer(b)
 	body := `{"amount":10,"category":"Bonus","comment":"gracias"}`
@@ -91,7 +91,8 @@ func newHotServer(b *testing.B) *hotServer {
 	return s
 }
 
-// versusNoop sends a request over and over, in turn to s and to the no-op.
+// versusNoop sends a request b.N times to s and as often to the no-op, in alternating
+// rounds.
 func (s *hotServer) versusNoop(b *testing.B, request string, status int) {
 	body := s.once(b, request, status)
 	noop := http.NewServeMux() // routes as the API does
@@ -117,7 +118,7 @@ func (s *hotServer) versusNoop(b *testing.B, request string, status int) {
 	b.ReportMetric(float64(bound.wall)/float64(own.wall), "noop-throughput")
 }
 
-// once returns the body of the answer to a request.
+// once sends a request and returns the body of the answer.
 func (s *hotServer) once(b *testing.B, request string, status int) []byte {
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(request)))
 	if err != nil {
@@ -131,8 +132,8 @@ func (s *hotServer) once(b *testing.B, request string, status int) []byte {
 	return answer.Body.Bytes()
 }
 
-// A hotLoad sends one request to one handler, from a process of its own, so
-// that all the CPU time of this one is the server's.
+// A hotLoad sends one request to one handler many times. Its client is another process,
+// so all CPU time of this process is the server's.
 type hotLoad struct {
 	in     io.Writer
 	out    *bufio.Reader
@@ -200,8 +201,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestHotClient is the client of a hotLoad: for each number it reads it sends
-// so many requests, over 64 connections.
+// TestHotClient is the client process of a hotLoad. For each number n that it reads, it
+// sends n requests over 64 connections.
 func TestHotClient(t *testing.T) {
 	addr, request := os.Getenv("HOT_ADDR"), []byte(os.Getenv("HOT_REQUEST"))
 	if addr == "" {
@@ -239,7 +240,8 @@ func TestHotClient(t *testing.T) {
 	}
 }
 
-// exchangeBytes sends a request and reads the answer, as long as it says it is.
+// exchangeBytes sends a request and reads the answer, whose end it knows from
+// Content-Length.
 func exchangeBytes(conn net.Conn, request, buf []byte) {
 	if _, err := conn.Write(request); err != nil {
 		panic(err)
@@ -281,7 +283,7 @@ func BenchmarkLimiterTake(b *testing.B) {
 	h := http.Header{}
 	b.ReportAllocs()
 	for i := instant(0); b.Loop(); i++ {
-		at := now + i/30 // thirty in a millisecond
+		at := now + i/30 // thirty a millisecond
 		if err := l.take(b.Context(), s.engine.store, k, at, &a); err != nil {
 			b.Fatal(err)
 		}
@@ -317,7 +319,7 @@ func BenchmarkLogLine(b *testing.B) {
 	}
 }
 
-// BenchmarkServeBalance is a GET of a balance without net/http's share.
+// BenchmarkServeBalance measures a GET of a balance without net/http's share.
 func BenchmarkServeBalance(b *testing.B) {
 	s := newHotServer(b)
 	r := httptest.NewRequest("GET", fmt.Sprintf("/api/v1/points/customers/%s/balance", s.customer), nil)
@@ -328,7 +330,7 @@ func BenchmarkServeBalance(b *testing.B) {
 	}
 }
 
-// BenchmarkServeAdd is a POST of points/add, with an Idempotency-Key, without
+// BenchmarkServeAdd measures a POST of points/add, with an Idempotency-Key, without
 // net/http's share.
 func BenchmarkServeAdd(b *testing.B) {
 	s := newHotServer(b)
@@ -343,7 +345,7 @@ func BenchmarkServeAdd(b *testing.B) {
 	}
 }
 
-// discard is a response that nobody reads.
+// discard is a ResponseWriter that drops the body.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }

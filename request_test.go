@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// A readerFunc is a body that does something when it is read.
+// A readerFunc is a function that serves as an io.Reader.
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestSlowBody sends a body that takes ten seconds: what it asks for happens
-// when it has come, not when the request began.
+// TestSlowBody sends a body that takes ten seconds. The points are added at the moment
+// when the body is complete, not when the request began.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newMemStore())
@@ -45,8 +45,8 @@ func TestSlowBody(t *testing.T) {
 	w.verify()
 }
 
-// TestExpectContinue refuses a body that is said to be too large before the
-// client is told to send it.
+// TestExpectContinue checks that a request whose Content-Length is too large is refused
+// before the client is told to send the body.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newMemStore())
@@ -63,7 +63,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// TestLogMethod keeps a method that nobody knows out of the log.
+// TestLogMethod checks that the log calls an unknown method "other".
 func TestLogMethod(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -80,7 +80,7 @@ func TestLogMethod(t *testing.T) {
 	}
 }
 
-// TestHungStore asks whether a server is ready whose disk never answers.
+// TestHungStore checks that a server is not ready while its disk does not answer.
 func TestHungStore(t *testing.T) {
 	t.Parallel()
 	hung := hungStore{newMemStore(), make(chan struct{})}
@@ -94,14 +94,14 @@ func TestHungStore(t *testing.T) {
 	}
 }
 
-// TestReadyAgain: a server that is not ready, since its store refused a write,
-// looks by itself whether it does still, and asks the store for no other write.
+// TestReadyAgain checks that a server is not ready after its store refused a write. It
+// tries by itself whether writes succeed again, and stores nothing by that.
 func TestReadyAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mem := newMemStore()
 		defer mem.Close()
-		var fault atomic.Pointer[error] // of writes; nil: they are stored
+		var fault atomic.Pointer[error] // of writes; nil: they succeed
 		full := guardedStore{mem, func() error {
 			if err := fault.Load(); err != nil {
 				return *err
@@ -133,7 +133,7 @@ func TestReadyAgain(t *testing.T) {
 			t.Fatal("the store is not full")
 		}
 		want(http.StatusServiceUnavailable, "a write was refused")
-		time.Sleep(7 * flushInterval / 2) // between two looks, so that none comes beside what follows
+		time.Sleep(7 * flushInterval / 2) // between two tries, so that none runs beside the next steps
 		want(http.StatusServiceUnavailable, "it is full still")
 		fault.Store(nil)
 		nothing()
@@ -162,8 +162,8 @@ func (s hungStore) View(context.Context, func(Tx) error) error {
 	return io.EOF
 }
 
-// TestHalfClosed: a client that has closed its side of the connection, which
-// ends the request's context, gets its answer all the same.
+// TestHalfClosed checks that a client that has closed its side of the connection still
+// gets its answer. Closing it ends the request's context.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newMemStore())

@@ -62,12 +62,11 @@ func TestReturnLinks(t *testing.T) {
 	wantPrevious(other, "exactly what is left")(bring("50", "", &other.ID))
 }
 
-// late is a rule whose points come a week later.
+// late is a rule whose points become available a week later.
 const late = `{"key":"late","name":"late","points":30,"pendingDays":7}`
 
-// returnCases are purchases and what returns take. Each step is "what figures": figures
-// are those of wantStanding after the step; after ! is what the step reversed and its
-// shortfall.
+// returnCases are purchases and returns. Each step is "action → figures", with the
+// figures of wantStanding after it. A return adds " ! reversed shortfall".
 var returnCases = []struct {
 	reason  string
 	program string
@@ -112,8 +111,8 @@ var returnCases = []struct {
 		[]string{"buy 1000 → 100 0 100", "deduct 95 → 5 0 100", "unlinked 100 → -5 0 90 ! 10 0"}},
 }
 
-// TestReturnPolicies shows what a return takes, from where, and what becomes
-// of points that are not there.
+// TestReturnPolicies shows how many points a return takes, from where, and what happens
+// if there are too few.
 func TestReturnPolicies(t *testing.T) {
 	t.Parallel()
 	for _, test := range returnCases {
@@ -210,13 +209,14 @@ func TestReturnsByItem(t *testing.T) {
 	}
 }
 
-// A piece of a purchase is what one return brings back.
+// A piece is the part of a purchase that one return brings back.
 type piece struct {
 	total decimal
 	items []item
 }
 
-// cutUp cuts a purchase into pieces at random: its total, and its items or none.
+// cutUp cuts a purchase's total into random pieces, and half of the time its items as
+// well.
 func cutUp(rnd *rand.Rand, total decimal, items []item) (pieces []piece) {
 	for left := total; left > 0; {
 		n := min(left, 1+decimal(rnd.Int64N(int64(total/2+1))))
@@ -236,8 +236,9 @@ func cutUp(rnd *rand.Rand, total decimal, items []item) (pieces []piece) {
 	return pieces
 }
 
-// bringPieces returns a customer's only purchase in pieces, and holds what each
-// takes against a share of what was earned. It tells what some of them took.
+// bringPieces returns a customer's only purchase in pieces, and compares the points that
+// each takes with its share of those earned. afterSome is how many the first some pieces
+// took.
 func (s *shop) bringPieces(purchase *sale, pieces []piece, some, decimals int) (afterSome decimal) {
 	s.Helper()
 	earned := s.standing(purchase.Customer).Lifetime
@@ -268,10 +269,9 @@ func (s *shop) bringPieces(purchase *sale, pieces []piece, some, decimals int) (
 	return afterSome
 }
 
-// TestPartialReturns returns random purchases piece by piece, by amount, by
-// item or both, in random order. What is taken back is right to the
-// ten-thousandth at every step, does not depend on the order, and is in the
-// end what was earned, no more and no less.
+// TestPartialReturns returns random purchases piece by piece, by amount, by item or both,
+// in random order. The points taken back are right to the ten-thousandth at every step,
+// do not depend on the order, and are in the end exactly those earned.
 func TestPartialReturns(t *testing.T) {
 	t.Parallel()
 	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
@@ -301,7 +301,7 @@ func TestPartialReturns(t *testing.T) {
 	})
 }
 
-// floorShare is points × part/whole, rounded down to so many decimals.
+// floorShare returns points × part/whole, rounded down to a number of decimals.
 func floorShare(points, part, whole decimal, decimals int) decimal {
 	n := new(big.Int).Mul(big.NewInt(int64(points)), big.NewInt(int64(part)))
 	n.Div(n, big.NewInt(int64(whole)))
@@ -312,7 +312,7 @@ func floorShare(points, part, whole decimal, decimals int) decimal {
 	return decimal(n.Int64() / step * step)
 }
 
-// TestReturnTotals shows how a customer's totals fall.
+// TestReturnTotals shows how returns lower a customer's totals.
 func TestReturnTotals(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})

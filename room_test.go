@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestRoom posts bodies that get stuck half-way: as many are held as there is
-// room for, the others are refused in time, and those that are small, or send
-// nothing, have nothing to do with it.
+// TestRoom posts bodies that get stuck half-way. As many are held as there is room for;
+// the others are refused in time. A small body, and one of which little has come, needs
+// no room.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -69,7 +69,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A stuckBody sends so many bytes and waits for release before it sends the rest.
+// A stuckBody sends sendsOnly bytes, then waits for release before it sends the rest.
 type stuckBody struct {
 	body            *strings.Reader
 	sendsOnly, sent int
@@ -94,8 +94,8 @@ func (b *stuckBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestRoomForReads has no room for large requests: lists are refused in time,
-// and small requests are not. Answers wait for room as well.
+// TestRoomForReads leaves no room for large answers, then none for lists. Those are
+// refused in time. Small requests are answered.
 func TestRoomForReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,14 +141,14 @@ func newRoomShop(t *testing.T) *roomShop {
 	return s
 }
 
-// addPoints sends a body of some size that adds points.
+// addPoints posts a body of size bytes that adds points.
 func (s *roomShop) addPoints(size int, body io.Reader) *httptest.ResponseRecorder {
 	r := newRequest("POST", "/api/v1/points/customers/"+s.ana.String()+"/add", s.key, "{}")
 	r.Body, r.ContentLength = io.NopCloser(body), int64(size)
 	return answerTo(s.api, r)
 }
 
-// empty holds that nobody has kept any room.
+// empty checks that all room was given back.
 func (s *roomShop) empty() {
 	s.Helper()
 	for _, r := range []*room{s.api.reading, s.api.parsing, s.api.bodies, s.api.answers} {

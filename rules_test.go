@@ -15,13 +15,13 @@ const (
 	onePer1 = `{"key":"base","name":"base","per":{"amount":1,"points":1}}`
 )
 
-// ruleCases are sales, and what each rule gives for them.
+// ruleCases are sales and the points that each rule gives for them.
 var ruleCases = []struct {
 	reason string
 	rules  string
 	tiers  string
 	also   string
-	at     string   // in place of Monday
+	at     string   // when; empty: Monday 10:00 UTC
 	before []string // totals of sales already made
 	total  string
 	items  []item
@@ -116,9 +116,9 @@ var ruleCases = []struct {
 	{reason: "a rule for signing up gives nothing for a sale", rules: `{"key":"a","name":"a","on":"Signup","points":1}`, total: "10", want: ""},
 }
 
-// TestRules shows every condition and every effect of a rule. Each sale is
-// made in a new shop at 2026-03-02 10:00 UTC, a Monday and 04:00 in Mexico
-// City, and should give what is listed, rule by rule.
+// TestRules shows every condition and every effect of a rule. Each sale is made in a new
+// shop. Unless the case says otherwise it is 2026-03-02 10:00 UTC, a Monday, 04:00 in
+// Mexico City. want lists the points rule by rule.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, test := range ruleCases {
@@ -181,8 +181,8 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestEarnParts checks that whatever the rules, the parts of rules and of
-// items add up to what was earned, which is the exact sum rounded once.
+// TestEarnParts checks random rules. The parts by rule and those by item each add up to
+// the points earned, which are the exact sum rounded once.
 func TestEarnParts(t *testing.T) {
 	t.Parallel()
 	histories(t, 2000, func(t *testing.T, rnd *rand.Rand) {
@@ -244,7 +244,7 @@ func TestEarnParts(t *testing.T) {
 	})
 }
 
-// TestDailyMaximum shows when a rule's uses are counted anew.
+// TestDailyMaximum shows when the count of a rule's uses begins again.
 func TestDailyMaximum(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T06:00:00Z", // midnight in Mexico City

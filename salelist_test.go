@@ -13,18 +13,18 @@ func smallLog() logSizes {
 	return logSizes{block: 64, chapter: 128, perBlock: 64, every: 16, customers: 64, follow: 5}
 }
 
-// A soldShop is a shop whose sales are found in several ways.
+// A soldShop is a shop with many sales, which a test finds in several ways.
 type soldShop struct {
 	*shop
 	rnd       *rand.Rand
 	customers []id
 	names     map[id]string
-	all       []*sale // at the end the newest first
+	all       []*sale // newest first once fill has returned
 }
 
-// TestSalesOfMany finds the sales of customers in the ways there are, whatever
-// the number of customers, and compares with all sales in turn. Some customers
-// come late, and some sales have dates of long ago.
+// TestSalesOfMany finds sales by a search for customers in each way there is, and
+// compares with the filter applied to every sale. Some customers are enrolled late, and
+// some sales are dated long ago.
 func TestSalesOfMany(t *testing.T) {
 	t.Parallel()
 	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
@@ -45,7 +45,7 @@ func (h *soldShop) enrol(n int) {
 	}
 }
 
-// fill sells something until there are many sales.
+// fill enrols customers and sells to them until there are many sales.
 func (h *soldShop) fill() {
 	rnd := h.rnd
 	h.enrol(1 + rnd.IntN(100))
@@ -86,7 +86,7 @@ func (h *soldShop) filter() saleFilter {
 	return f
 }
 
-// find compares what each way finds with what the filter keeps of all sales.
+// find compares the sales that each way finds with those that the filter keeps of all.
 func (h *soldShop) find(f saleFilter, p page) {
 	type way func(*txn, customerSet) ([]*sale, uint64, error)
 	ways := map[string]way{
@@ -100,7 +100,7 @@ func (h *soldShop) find(f saleFilter, p page) {
 		"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.salesOfMany(set, f, p) },
 		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.findSales(f, p) },
 	}
-	if h.rnd.IntN(10) == 0 { // one customer's
+	if h.rnd.IntN(10) == 0 { // of one customer
 		f.customer = &pick(h.rnd, h.all...).Customer
 		ways = map[string]way{"chosen": ways["chosen"]}
 	}
@@ -125,7 +125,7 @@ func (h *soldShop) find(f saleFilter, p page) {
 	}
 }
 
-// kept puts the filter to every sale in turn.
+// kept applies the filter to every sale. It returns the page and the total.
 func (h *soldShop) kept(f saleFilter, p page) (want []uint64, total uint64) {
 	want = []uint64{}
 	for _, sold := range h.all {
@@ -141,7 +141,7 @@ func (h *soldShop) kept(f saleFilter, p page) (want []uint64, total uint64) {
 	return want, total
 }
 
-// began is when the first sale was.
+// began returns the moment of the first sale, or now if there is none.
 func began(all []*sale, now instant) instant {
 	if len(all) == 0 {
 		return now
@@ -149,7 +149,7 @@ func began(all []*sale, now instant) instant {
 	return all[0].CreatedAt
 }
 
-// TestTotals adds up counts as they were stored, whatever they are.
+// TestTotals encodes random totals, and reads them back one by one and added up.
 func TestTotals(t *testing.T) {
 	t.Parallel()
 	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
@@ -188,14 +188,14 @@ func TestTotals(t *testing.T) {
 		}
 		for cut := range kept {
 			if len(kept) > 0 && cut > 0 {
-				kept[:cut].whole(customers) // whatever it says, it does not panic
+				kept[:cut].whole(customers) // must not panic, whatever it returns
 			}
 		}
 	})
 }
 
-// TestFindSales compares pages of filtered sales with the same filter put to
-// every sale in turn.
+// TestFindSales compares pages of filtered sales with the same filter applied to every
+// sale.
 func TestFindSales(t *testing.T) {
 	t.Parallel()
 	histories(t, 30, func(t *testing.T, rnd *rand.Rand) {
@@ -249,7 +249,7 @@ func TestFindSales(t *testing.T) {
 	})
 }
 
-// randomFilter is a filter by anything, or by nothing.
+// randomFilter returns a filter by some fields at random, or by none.
 func randomFilter(rnd *rand.Rand, customers []id, moment func() instant) saleFilter {
 	f := saleFilter{
 		search: pick(rnd, "", "", "", "ana", "NOE", "example", "nobody"), saleType: pick(rnd, "", typePurchase, typeReturn),

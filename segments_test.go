@@ -14,7 +14,7 @@ const (
 	ruleNo  = `{"field":"balance","op":">","value":99999999999}`
 )
 
-// segmentCases are rules of segments, and which of two customers each holds for.
+// segmentCases are rules of segments, and for which of two customers each holds.
 var segmentCases = []struct {
 	rule     string
 	ana      bool
@@ -54,10 +54,9 @@ var segmentCases = []struct {
 	{`{"all":[{"any":[` + ruleNo + `,{"field":"email","op":"=","value":true}]},{"not":` + ruleNo + `}]}`, true, false},
 }
 
-// TestSegmentRules shows every field and operator of a segment's rule, and how
-// rules combine. The customer has an e-mail and no phone, was enrolled ten
-// days ago, and five and a half days ago bought for 100, which earned 100
-// points, of which 40 are spent.
+// TestSegmentRules shows every field and operator of a segment's rule, and how rules
+// combine. Ana has an e-mail and no phone, and was enrolled ten days ago. Five and a half
+// days ago she bought for 100. That earned 100 points, of which 40 are spent.
 func TestSegmentRules(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]`})
@@ -95,8 +94,8 @@ func TestSegmentRules(t *testing.T) {
 	}
 }
 
-// TestSegmentOrder shows that a customer's segments come highest priority
-// first, without those that are not active.
+// TestSegmentOrder shows that a customer's segments come highest priority first, without
+// inactive ones.
 func TestSegmentOrder(t *testing.T) {
 	t.Parallel()
 	const all = `"rule":{"field":"email","op":"=","value":true}}`

@@ -28,14 +28,14 @@ func serveLocally(t *testing.T, h http.HandlerFunc) (server *http.Server, addr s
 	return server, listener.Addr().String()
 }
 
-// TestStopUnread stops a server one of whose clients sends and never reads:
-// it is cut off, and that is no failure.
+// TestStopUnread stops a server with a client that does not read its answer. The client
+// is cut off when the timeout is over.
 func TestStopUnread(t *testing.T) {
 	var log bytes.Buffer
 	writing := make(chan struct{})
 	server, addr := serveLocally(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(writing)
-		for err := error(nil); err == nil; { // more than anybody keeps for a client
+		for err := error(nil); err == nil; { // more than any buffer holds
 			_, err = w.Write(make([]byte, 1<<20))
 		}
 	})
@@ -56,8 +56,8 @@ func TestStopUnread(t *testing.T) {
 	}
 }
 
-// TestSocketNames finds the server of a file by every name of the file, and
-// where the name is long.
+// TestSocketNames finds the socket of a server by each name of its file, for a short path
+// and for one too long for a socket.
 func TestSocketNames(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("making a link needs a right")
@@ -78,7 +78,7 @@ func TestSocketNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{file, link} {
-			s.ok("export -org cafe-luna -db " + name) // else another process has the file open
+			s.ok("export -org cafe-luna -db " + name) // fails if it does not reach the server
 		}
 		socket, err := socketPath(file)
 		if err != nil {
@@ -95,7 +95,7 @@ func TestSocketNames(t *testing.T) {
 	}
 }
 
-// TestServeNowhere leaves no file behind where it cannot listen.
+// TestServeNowhere checks that a server that cannot listen creates no file.
 func TestServeNowhere(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,8 +111,8 @@ func TestServeNowhere(t *testing.T) {
 	}
 }
 
-// TestDemoLeavesAlone starts the demo on the file of a shop that has the same
-// slug: it changes nothing but that there is a key more.
+// TestDemoLeavesAlone starts the demo on the file of a shop with the same slug. The demo
+// adds a key and changes nothing else.
 func TestDemoLeavesAlone(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", strings.Replace(string(demoDocument), `"Café Luna"`, `"Café Sol"`, 1))

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestChangeBlock puts numbers into a block and takes them out, all of them
-// and again, and compares with the bitmap.
+// TestChangeBlock puts numbers into a block and takes them out, until it is nearly full,
+// then nearly empty, and compares with a bitmap.
 func TestChangeBlock(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var value []byte
 	var bits [bitmapSize]byte
-	for _, likely := range []float64{0.9, 0.1, 0.6, 0} { // that a number is to be in
+	for _, likely := range []float64{0.9, 0.1, 0.6, 0} { // the share of numbers put in; the others are taken out
 		for range 5000 {
 			offset, member := rnd.Uint64N(setBlock), rnd.Float64() < likely
 			if likely == 0.6 {

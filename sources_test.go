@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestSourceLimits shows when a source has to wait and that the memory of
-// sources is bounded.
+// TestSourceLimits shows when a source has to wait, and that the memory for sources is
+// bounded.
 func TestSourceLimits(t *testing.T) {
 	t.Parallel()
 	now := instantOf(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
@@ -58,11 +58,11 @@ func TestSourceLimits(t *testing.T) {
 	}
 }
 
-// A floodedShop is a shop that counts what reaches its store.
+// A floodedShop is a shop that counts the accesses to its store.
 type floodedShop struct {
 	*servedShop
 	reached *countedStore
-	made    byte // keys that nobody has
+	made    byte // how many keys nobodys has returned
 }
 
 func newFloodedShop(t *testing.T) *floodedShop {
@@ -81,8 +81,8 @@ func (s *floodedShop) ask(peer, path, key string) *httptest.ResponseRecorder {
 	return answerTo(s.api, r)
 }
 
-// flood sends a thousand requests from one source, each with another key. It counts
-// the answers by status, and the accesses to the store.
+// flood sends a thousand requests from one source, each with an API key that the function
+// key returns. It counts the answers by status, and the accesses to the store.
 func (s *floodedShop) flood(peer, path string, key func() string) (statuses map[int]int, accesses int64) {
 	statuses = map[int]int{}
 	before := s.accesses()
@@ -96,20 +96,20 @@ func (s *floodedShop) flood(peer, path string, key func() string) (statuses map[
 	return statuses, s.accesses() - before
 }
 
-// nobodys is a key that is well formed and nobody's.
+// nobodys returns another well-formed key that was never created.
 func (s *floodedShop) nobodys() string {
 	s.made++
 	return newAPIKey([32]byte{2, s.made})
 }
 
-// TestFloods sends a thousand requests of every kind that shows no good key,
-// from one source. None of them reaches the store, all but a few are 429, and
-// neither a good key from there nor another source notices.
+// TestFloods sends a thousand requests without a good key from one source. None reaches
+// the store. Those to a route get 429 after the first few. A good key from the same
+// source is not affected, nor is another source.
 func TestFloods(t *testing.T) {
 	t.Parallel()
 	const home, away, path = "203.0.113.1", "203.0.113.2", "/api/v1/segments"
 	s := newFloodedShop(t)
-	s.ask(away, path, newAPIKey([32]byte{1})) // so that all keys are known
+	s.ask(away, path, newAPIKey([32]byte{1})) // loads the index of keys
 	for _, test := range []struct {
 		reason string
 		path   string
@@ -144,7 +144,7 @@ func TestFloods(t *testing.T) {
 		t.Errorf("/readyz: %v and %d accesses, want %d", statuses, accesses, maxRefusals)
 	}
 
-	// Control: without the index and without the limits every request is seen.
+	// Control: without the index and the limits every request reaches the store.
 	forgetful := func() string {
 		keys := &s.engine.store.keys
 		keys.mu.Lock()
@@ -158,7 +158,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestKeyIndexDamaged cannot read all keys: those that can be read are good.
+// TestKeyIndexDamaged uses a store that cannot list its keys. A key that exists is found
+// all the same, and one that does not is refused.
 func TestKeyIndexDamaged(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

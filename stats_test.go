@@ -59,7 +59,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// naive counts a period by reading everything.
+// naive counts a period by reading every record.
 func (t *txn) naive(from, to day) (period, error) {
 	p := period{from: from, to: to}
 	n, err := t.count()
@@ -121,9 +121,9 @@ func (t *txn) naive(from, to day) (period, error) {
 	return p, nil
 }
 
-// BenchmarkStatisticsYear asks for a year by day after ten million sales to a
-// million customers, 27,400 of whom bought on each day, and by month. It
-// reports how many times as long as reading one customer that takes.
+// BenchmarkStatisticsYear asks for a year by day, month and week. There are 27,400 sales
+// a day, ten million in all, to random customers out of a million. It reports the time as
+// a multiple of the time to read one customer.
 func BenchmarkStatisticsYear(b *testing.B) {
 	const customers, daily = 1_000_000, 27_400
 	store, err := openBolt(filepath.Join(b.TempDir(), "year.db"), disk.Options{NoSync: true})
@@ -193,7 +193,7 @@ func (t *txn) putSet(prefix key, set blockSet) error {
 	return nil
 }
 
-// timeOf is how long fn takes, of n runs.
+// timeOf returns the mean time of n runs of fn.
 func timeOf(b *testing.B, n int, fn func()) time.Duration {
 	b.Helper()
 	start := time.Now()
