@@ -25,9 +25,9 @@ import (
 	"sello/internal/ordered/orderedtest"
 )
 
-// What most tests share: a shop to act in, and its API to ask.
+// What most tests share: a shop and its API.
 
-// What is shared with the tests of the libraries, under short names.
+// Helpers of the tests of the libraries, under short names.
 var (
 	histories     = orderedtest.Histories
 	moreHistories = orderedtest.MoreHistories
@@ -40,17 +40,17 @@ var (
 	listDir       = disktest.ListDir
 )
 
-// A shop is an engine on a store in memory with one organization, and the
-// clock that the test holds. When the test ends, everything in it is verified.
+// A shop is an engine on a store in memory, with one organization and a clock that the
+// test sets. When the test ends, the whole store is verified.
 type shop struct {
 	testing.TB
 	*engine
 	org   uint32
 	clock instant
-	ids   atomic.Uint64 // makes each operation's seed another one
+	ids   atomic.Uint64 // counts seeds, so that no two are equal
 }
 
-// A setup is what the organization of a shop is like.
+// A setup describes the organization of a shop.
 type setup struct {
 	zone    string // America/Mexico_City if it is empty
 	at      string // when the shop opens, like 2026-03-02T10:00:00Z, which is a Monday
@@ -58,7 +58,7 @@ type setup struct {
 	also    string // members of the document beside organization and programs
 }
 
-// document is the setup as `sello apply` takes it.
+// document returns the setup as a document for `sello apply`.
 func (s setup) document() []byte {
 	zone := s.zone
 	if zone == "" {
@@ -85,14 +85,14 @@ func newShop(t testing.TB, with setup) *shop {
 	return s
 }
 
-// newEmptyShop is a shop without an organization.
+// newEmptyShop returns a shop without an organization.
 func newEmptyShop(t testing.TB, at string) *shop {
-	store := runTwice(newMemStore()) // so that it shows if an Update does something else the second time
+	store := runTwice(newMemStore()) // finds an Update that does something else when run again
 	t.Cleanup(func() { store.Close() })
 	return newShopOn(t, store, at)
 }
 
-// newShopOn is a shop on a store, with the organization that is there, if any.
+// newShopOn returns a shop on a store, with the organization that the store has, if any.
 func newShopOn(t testing.TB, store Store, at string) *shop {
 	s := &shop{TB: t, org: 1}
 	s.setClock(at)
@@ -121,7 +121,7 @@ func (s *shop) want(err error, code string) {
 	}
 }
 
-// codeOf is the code of a client's error, and the text of any other.
+// codeOf returns the code of an apiError, and the text of any other error.
 func codeOf(err error) string {
 	var e *apiError
 	switch {
@@ -133,7 +133,7 @@ func codeOf(err error) string {
 	return err.Error()
 }
 
-// setClock holds the clock at a moment in RFC 3339.
+// setClock sets the clock to a moment in RFC 3339.
 func (s *shop) setClock(at string) {
 	t, err := time.Parse(time.RFC3339, at)
 	s.ok(err)
@@ -155,8 +155,7 @@ func (s *shop) apply(document []byte) *applied {
 	return done
 }
 
-// do runs fn in a transaction of the organization that writes, ask in one
-// that reads.
+// do runs fn in a writing transaction of the organization, ask in a reading one.
 
 func do[T any](s *shop, fn func(*txn) (T, error)) (T, error) {
 	return write(s.Context(), s.engine, s.org, s.clock, fn)
@@ -169,7 +168,7 @@ func ask[T any](s *shop, fn func(*txn) (T, error)) T {
 	return v
 }
 
-// must is do for what cannot fail.
+// must is do for an fn that has to succeed.
 func must[T any](s *shop, fn func(*txn) (T, error)) T {
 	s.Helper()
 	v, err := do(s, fn)
@@ -177,13 +176,13 @@ func must[T any](s *shop, fn func(*txn) (T, error)) T {
 	return v
 }
 
-// swept writes down what is due.
+// swept runs the sweep, which writes down what is due.
 func (s *shop) swept() {
 	s.Helper()
 	s.ok(s.engine.sweep(s.Context()))
 }
 
-// verified fails the test if `sello verify` would.
+// verified fails the test if `sello verify` would report a problem.
 func (s *shop) verified() {
 	s.Helper()
 	report, err := s.verify()
@@ -197,7 +196,7 @@ func (s *shop) verify() (*verification, error) {
 	return view(context.Background(), s.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.sizes, tx, s.clock, nil) })
 }
 
-// customer enrols somebody by name.
+// customer enrols a customer with a name.
 func (s *shop) customer(name string) id {
 	s.Helper()
 	return must(s, func(t *txn) (id, error) {
@@ -209,11 +208,11 @@ func (s *shop) customer(name string) id {
 	})
 }
 
-// A standing is all that can be asked of a customer's account in its program.
+// A standing is the state of a customer's account in its program.
 type standing struct {
 	Balance, Pending, Lifetime decimal
 	Expiring                   []expiring
-	Figure                     decimal // that decides the tier
+	Figure                     decimal // the one that decides the tier
 	Tier                       string
 }
 
@@ -241,7 +240,7 @@ func (s *shop) standing(cust id) standing {
 	return now
 }
 
-// accountOf is a customer with its account in its own program.
+// accountOf returns a customer with its account in its own program.
 func (t *txn) accountOf(cust id) (*customer, *account, error) {
 	c, err := t.customer(cust)
 	if err != nil {
@@ -251,8 +250,7 @@ func (t *txn) accountOf(cust id) (*customer, *account, error) {
 	return c, a, err
 }
 
-// wantStanding compares those figures of a standing that are given, as
-// "balance pending lifetime".
+// wantStanding compares a customer's standing with figures: "balance pending lifetime".
 func (s *shop) wantStanding(cust id, figures, reason string) {
 	s.Helper()
 	now := s.standing(cust)
@@ -300,7 +298,7 @@ func (s *shop) move(cust id, m *movement) (movementShape, error) {
 	})
 }
 
-// sell registers a purchase, or a return if that is what in says.
+// sell registers a sale: a purchase, unless in.Type says that it is a return.
 func (s *shop) sell(in newSale) (*sale, error) {
 	if in.Type == "" {
 		in.Type = typePurchase
@@ -318,7 +316,7 @@ func (s *shop) buy(cust id, total string, items ...item) *sale {
 	return sold
 }
 
-// bring returns so much of a purchase.
+// bring returns a part of a purchase, worth total.
 func (s *shop) bring(purchase *sale, total string, items ...item) *sale {
 	s.Helper()
 	brought, err := s.tryBring(purchase, total, items...)
@@ -345,7 +343,7 @@ func (s *shop) ledger(cust id) []*movement {
 	return list
 }
 
-// dec is the decimal that s spells.
+// dec parses a decimal.
 func dec(s string) decimal {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -356,10 +354,10 @@ func dec(s string) decimal {
 
 func ptr[T any](v T) *T { return &v }
 
-// newAPIOf is the API of an engine, without a log.
+// newAPIOf returns the API of an engine, without a log.
 func newAPIOf(e *engine) *api { return newAPI(e, nil, slog.New(slog.DiscardHandler)) }
 
-// A servedShop is a shop with its API, and a key to ask it with.
+// A servedShop is a shop with its API and a key for it.
 type servedShop struct {
 	*shop
 	api *api
@@ -380,8 +378,8 @@ func (s *servedShop) post(path, retryKey, body string) *httptest.ResponseRecorde
 	return answerTo(s.api, newPost(path, s.key, retryKey, body))
 }
 
-// newRequest is a request with an API key, unless that is "", and a body of JSON,
-// unless that is "".
+// newRequest returns a request with an API key and a JSON body. Either is left out if it
+// is "".
 func newRequest(method, target, key, body string) *http.Request {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if key != "" {
@@ -393,7 +391,7 @@ func newRequest(method, target, key, body string) *http.Request {
 	return r
 }
 
-// newPost is a POST with an Idempotency-Key, unless that is "".
+// newPost returns a POST with an Idempotency-Key, unless that is "".
 func newPost(target, key, retryKey, body string) *http.Request {
 	r := newRequest("POST", target, key, body)
 	if retryKey != "" {
@@ -402,24 +400,24 @@ func newPost(target, key, retryKey, body string) *http.Request {
 	return r
 }
 
-// answerTo is what a handler answers.
+// answerTo returns a handler's answer to a request.
 func answerTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
 }
 
-// skipShort leaves out what takes long if the tests are to be short.
+// skipShort skips a test that takes long if -short is set.
 func skipShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short")
 	}
 }
 
-// pick is one of the choices.
+// pick returns one of the choices at random.
 func pick[T any](rnd *rand.Rand, choices ...T) T { return choices[rnd.IntN(len(choices))] }
 
-// same fails the test where two values differ; what says when.
+// same ends the test if two values differ. what names them.
 func same(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -427,7 +425,7 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-// entries are all that is in the shop's store, in order.
+// entries returns all entries of the shop's store, in order.
 func (s *shop) entries() memTx {
 	all, err := view(s.Context(), s.store, func(tx Tx) (memTx, error) {
 		var all memTx
@@ -460,8 +458,8 @@ func (s *shop) newKey(in keyRequest) (*apiKey, string) {
 
 func from(source netip.Addr) func() netip.Addr { return func() netip.Addr { return source } }
 
-// wantOneApplied sends a request n times at once. One is applied, with 201; all get
-// its answer, the others as a replay with the status again.
+// wantOneApplied sends a request n times at once. One is applied, with 201. The others
+// are replays of its answer, with the status again.
 func wantOneApplied(t *testing.T, n, again int, send func() *httptest.ResponseRecorder) {
 	t.Helper()
 	answers := make([]*httptest.ResponseRecorder, n)

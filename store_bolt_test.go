@@ -28,8 +28,8 @@ func TestBoltStore(t *testing.T) {
 	}
 }
 
-// testBolt opens the store at path. When the test is over it closes it, if the
-// test has not, and has the whole file checked.
+// testBolt opens the store at path. At the end of the test it closes the store, if the
+// test has not, and checks the whole file.
 func testBolt(t testing.TB, path string, opts disk.Options) *boltStore {
 	t.Helper()
 	opts.ShortMap = true // a test may have hundreds of stores open
@@ -48,7 +48,7 @@ func testBolt(t testing.TB, path string, opts disk.Options) *boltStore {
 	return s
 }
 
-// diskFaults has the whole file checked against its inventory.
+// diskFaults checks the whole file against its inventory.
 func diskFaults(path string) error {
 	f, err := disk.Open(path, disk.Options{MustExist: true, NoSync: true})
 	if err != nil {
@@ -61,8 +61,8 @@ func diskFaults(path string) error {
 	return errors.Join(err, f.Leave())
 }
 
-// TestBoltErrors: what goes wrong below the seam is told in the seam's words, and
-// damage names the file.
+// TestBoltErrors checks that errors of the file become the errors that Store promises,
+// and that damage names the file.
 func TestBoltErrors(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store")
@@ -92,7 +92,7 @@ func TestBoltErrors(t *testing.T) {
 		run  func(context.Context, func(Tx) error) error
 		fn   func(Tx) error
 		is   error
-		want string // after the path
+		want string // the text after the path
 	}{
 		{"a damaged value", s.View, read, errCorrupt, ": store: damaged value in table 0x6d"},
 		{"the same to the writer", s.Update, read, errCorrupt, ": store: damaged value in table 0x6d"},
@@ -109,7 +109,7 @@ func TestBoltErrors(t *testing.T) {
 		t.Errorf("damage: %+v", e)
 	}
 
-	// The file fails, though nothing is written.
+	// The store notices that its file is gone, though nothing is written.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestBoltErrors(t *testing.T) {
 	}
 }
 
-// A toldStore counts the Views that it was told of as long.
+// A toldStore counts the calls of ViewLong.
 type toldStore struct {
 	*boltStore
 	long int
@@ -135,7 +135,8 @@ func (s *toldStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
 	return s.boltStore.ViewLong(ctx, fn)
 }
 
-// TestLongViewOfEngine: an engine's verification is told to the store as one that takes long.
+// TestLongViewOfEngine checks that viewLong reaches ViewLong of the backend through an
+// engine's store.
 func TestLongViewOfEngine(t *testing.T) {
 	t.Parallel()
 	s := &toldStore{boltStore: testBolt(t, filepath.Join(t.TempDir(), "store"), disk.Options{NoSync: true})}
@@ -149,7 +150,7 @@ func TestLongViewOfEngine(t *testing.T) {
 	}
 }
 
-// BenchmarkUpdate adds points to accounts from 1 and from many goroutines.
+// BenchmarkUpdate adds points to accounts from 1 goroutine and from many.
 func BenchmarkUpdate(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 1024} {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
@@ -186,7 +187,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// addMovement reads and writes a small record of account and adds a movement.
+// addMovement increments a counter in the small record of an account and adds a movement.
 func addMovement(s Store, account uint32, movement uint64) error {
 	return s.Update(context.Background(), func(tx Tx) error {
 		key := binary.BigEndian.AppendUint32([]byte("a"), account)

@@ -13,7 +13,7 @@ import (
 
 var errNoSpace = fmt.Errorf("%w: disk full", errUnavailable)
 
-// queueErrorCases are ways in which a backend fails, and whether the queue is broken then.
+// queueErrorCases are failures of a backend, and whether each breaks the queue.
 var queueErrorCases = []struct {
 	name    string
 	backend brokenBatch
@@ -25,7 +25,7 @@ var queueErrorCases = []struct {
 	{"unknown outcome", brokenBatch{end: errTest}, true},
 }
 
-// TestQueueErrors checks what a writeQueue makes of the errors of a backend.
+// TestQueueErrors checks what a writeQueue does when its backend fails.
 func TestQueueErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range queueErrorCases {
@@ -35,7 +35,7 @@ func TestQueueErrors(t *testing.T) {
 			backend.rolledBack = &rolledBack
 			s := newMemStore().(*memStore)
 			defer s.Close()
-			// The writer reads begin after it has taken an update.
+			// No data race: the writer reads begin only after it has taken an update.
 			var once sync.Once
 			good, begun, gate := s.queue.begin, make(chan bool), make(chan bool)
 			s.queue.begin = func() (batch, error) {
@@ -90,8 +90,8 @@ func (b brokenBatch) commit([]ordered.Change) error { return b.end }
 
 func (b brokenBatch) rollback() { *b.rolledBack++ }
 
-// storingTwo returns a store while it commits a group of two updates, which add one
-// each. It does so when it is told the outcome.
+// storingTwo returns a store that is committing a group of two updates, each of which
+// adds one. The commit waits for its outcome: an error, or nil to go on.
 func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<- error) {
 	t.Helper()
 	s = newMemStore().(*memStore)
@@ -118,9 +118,8 @@ func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<-
 	return s, calls, told
 }
 
-// TestQueueFailedCommit fails a commit while the next group is filled on top of
-// what it would have stored: that group fails too, and the one after it does
-// not see either.
+// TestQueueFailedCommit fails a commit while the next group is filled on top of it. That
+// group fails too, and the update after it sees the writes of neither.
 func TestQueueFailedCommit(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{true, false} {
@@ -153,8 +152,9 @@ func TestQueueFailedCommit(t *testing.T) {
 	}
 }
 
-// TestQueueAfterFailedCommit makes an update when a failed commit was answered, but the
-// writer has not heard of it: the group that it fills fails, and that update does not.
+// TestQueueAfterFailedCommit makes an update after a failed commit was answered, but
+// before the writer knows of it. The group being filled fails, and the new update
+// succeeds.
 func TestQueueAfterFailedCommit(t *testing.T) {
 	t.Parallel()
 	s, calls, outcome := storingTwo(t)
@@ -183,7 +183,7 @@ func TestQueueAfterFailedCommit(t *testing.T) {
 	checkNumber(t, s, 1)
 }
 
-// A slowBatch says when it is to be committed and is told the outcome.
+// A slowBatch closes committing when its commit begins, and then waits for the outcome.
 type slowBatch struct {
 	memBatch
 	committing chan bool
@@ -233,7 +233,7 @@ func occupy(t testing.TB, s Store) (release func()) {
 	}
 }
 
-// startUpdate calls Update on a goroutine. A panic becomes errPanicked.
+// startUpdate calls Update in a goroutine. A panic becomes errPanicked.
 func startUpdate(ctx context.Context, s Store, fn func(Tx) error) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -247,8 +247,8 @@ func startUpdate(ctx context.Context, s Store, fn func(Tx) error) <-chan error {
 	return result
 }
 
-// submitUpdate is startUpdate, but returns when the update waits for its turn behind
-// another one that keeps the writer busy.
+// submitUpdate is startUpdate for a store whose writer is busy. It returns when the
+// update waits in the queue.
 func submitUpdate(t testing.TB, s Store, fn func(Tx) error) <-chan error {
 	t.Helper()
 	return submitUpdateContext(t.Context(), t, s, fn)
@@ -280,7 +280,7 @@ func queueOf(t testing.TB, s Store) *writeQueue {
 	return nil
 }
 
-// await returns when cond holds. The test's own deadline ends it otherwise.
+// await returns when cond holds. If it never does, the test runs into its deadline.
 func await(cond func() bool) {
 	for !cond() {
 		runtime.Gosched()

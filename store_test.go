@@ -31,8 +31,8 @@ func TestRunTwice(t *testing.T) {
 	testStore(t, func(*testing.T) Store { return runTwice(newMemStore()) })
 }
 
-// testStore checks that what open returns keeps every promise of Store and Tx.
-// Each test gets a store of its own, empty.
+// testStore checks that a store keeps every promise of Store and Tx. open returns a new,
+// empty store for each test.
 func testStore(t *testing.T, open func(t *testing.T) Store) {
 	for _, test := range []struct {
 		name string
@@ -111,7 +111,7 @@ func testBounds(t *testing.T, s Store) {
 		}
 		return nil
 	}
-	// Half of the entries are committed, half of them are the transaction's own.
+	// Half of the entries are committed, half are the transaction's own writes.
 	if err := s.Update(t.Context(), func(tx Tx) error { return fill(tx, 0) }); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func testBounds(t *testing.T, s Store) {
 	if err := s.View(t.Context(), check); err != nil {
 		t.Fatal(err)
 	}
-	// A scan ends where its loop does.
+	// A loop may end before its scan does.
 	err := s.View(t.Context(), func(tx Tx) error {
 		for range tx.Scan(nil, nil, true) {
 			break
@@ -133,7 +133,8 @@ func testBounds(t *testing.T, s Store) {
 	}
 }
 
-// checkBounds scans between all bounds, both ways. keys are all that tx holds, in order.
+// checkBounds scans between each two bounds, forward and in reverse. keys are all keys in
+// tx, in order.
 func checkBounds(t *testing.T, tx Tx, keys, bounds []string) error {
 	for _, lo := range bounds {
 		for _, hi := range bounds {
@@ -220,8 +221,7 @@ func testReadOnly(t *testing.T, s Store) {
 	checkContents(t, s, map[string]string{"k": "v"})
 }
 
-// testCopies checks that arguments belong to the caller again when a call
-// returns.
+// testCopies checks that a caller may change its arguments once a call has returned.
 func testCopies(t *testing.T, s Store) {
 	err := s.Update(t.Context(), func(tx Tx) error {
 		buf := make([]byte, 1, 8)
@@ -269,12 +269,12 @@ func testModel(t *testing.T, s Store) {
 	committed := map[string]string{}
 	for round := range uint64(60) {
 		after, err := update(t.Context(), s, func(tx Tx) (map[string]string, error) {
-			rng := rand.New(rand.NewPCG(seed, round)) // here: the function may run again
+			rng := rand.New(rand.NewPCG(seed, round)) // in here, since the function may run again
 			m := orderedtest.Model{Rng: rng, Entries: maps.Clone(committed), Key: smallKey}
 			if err := m.Play(tx, 40); err != nil {
 				t.Error(err)
 			}
-			// An overlay on top, dropped or not.
+			// An overlay on top, which is flushed or dropped.
 			o, drop := newOverlay(tx), m.Clone()
 			if err := drop.Play(o, 20); err != nil {
 				t.Errorf("in an overlay: %v", err)
@@ -307,7 +307,8 @@ func testModel(t *testing.T, s Store) {
 	}
 }
 
-// smallKey returns one of few keys, with all that can go wrong in an order.
+// smallKey returns one of a few keys. Their bytes test the order: the lowest, the highest
+// and letters.
 func smallKey(rng *rand.Rand) string {
 	key := make([]byte, 1+rng.IntN(3))
 	for i := range key {
@@ -341,9 +342,9 @@ func testIncrements(t *testing.T, s Store) {
 	}
 }
 
-// checkIncrements has some goroutines increment one number some times each. It
-// returns an error unless every Update saw those that returned before it began,
-// and none was lost.
+// checkIncrements increments one number in several goroutines, times times in each. It
+// returns an error if an increment was lost, or if a transaction missed one that had
+// returned before it began.
 func checkIncrements(ctx context.Context, s Store, goroutines, times int) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, goroutines)
@@ -445,7 +446,8 @@ func testIsolation(t *testing.T, s Store) {
 	checkContents(t, s, map[string]string{"a": "2", "c": "1", "d": ""})
 }
 
-// testShared reads one state on several goroutines, while it is written over.
+// testShared reads one state in several goroutines while another transaction overwrites
+// it.
 func testShared(t *testing.T, s Store) {
 	const keys = 500
 	for round := range 3 {
@@ -483,7 +485,7 @@ func testShared(t *testing.T, s Store) {
 	}
 }
 
-// writeAll sets so many keys to a value, in one transaction.
+// writeAll sets a number of keys to a value, in one transaction.
 func writeAll(ctx context.Context, s Store, keys int, value string) error {
 	return s.Update(ctx, func(tx Tx) error {
 		for i := range keys {
@@ -495,7 +497,8 @@ func writeAll(ctx context.Context, s Store, keys int, value string) error {
 	})
 }
 
-// testDryRun checks that an overlay runs a rule inside a View without a trace.
+// testDryRun checks that writes to an overlay inside a View are read back from it, and
+// not stored.
 func testDryRun(t *testing.T, s Store) {
 	mustPut(t, s, "a", "1", "b", "1")
 	err := s.View(t.Context(), func(tx Tx) error {
@@ -512,8 +515,8 @@ func testDryRun(t *testing.T, s Store) {
 	checkContents(t, s, map[string]string{"a": "1", "b": "1"})
 }
 
-// testSharedBatch checks that functions that are committed together see one
-// another's writes in turn, except for those of the failing ones.
+// testSharedBatch checks that functions committed together each see the writes of the
+// earlier ones, except for those that failed.
 func testSharedBatch(t *testing.T, s Store) {
 	mustPut(t, s, "log", "", "gone", "")
 	add := func(word string, result error) func(Tx) error {
@@ -568,8 +571,8 @@ func testPanic(t *testing.T, s Store) {
 
 func panicForTest() { panic(errTest) }
 
-// testGoexit checks that a function may end its goroutine, as t.Fatal does,
-// which ends the caller's.
+// testGoexit checks that a function may end its goroutine, as t.Fatal does. That ends the
+// caller's goroutine.
 func testGoexit(t *testing.T, s Store) {
 	ended := make(chan bool)
 	go func() {
@@ -599,7 +602,7 @@ func testContext(t *testing.T, s Store) {
 		}
 	}
 
-	// A caller that waits for its turn gives up.
+	// A caller gives up while it waits for its turn.
 	ctx, cancel := context.WithCancel(t.Context())
 	release := occupy(t, s)
 	waiting := submitUpdateContext(ctx, t, s, func(Tx) error { t.Error("a function ran after its caller had given up"); return nil })
@@ -613,7 +616,7 @@ func testContext(t *testing.T, s Store) {
 		t.Error(err)
 	}
 
-	// A function that has begun is waited for.
+	// Update waits for a function that has begun, even if its context ends.
 	ctx, cancel = context.WithCancel(t.Context())
 	err := s.Update(ctx, func(tx Tx) error {
 		cancel()

@@ -16,12 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Stores over a store: they run functions twice, fail, count, or let writers
-// overlook one another. A test takes the one that shows its fault.
+// Stores that wrap another one. They run functions twice, fail, count, or let writers
+// overwrite each other.
 
-// runTwice returns a store that runs the function of every Update twice, and
-// commits what its second run wrote. It panics if the runs differ in what they
-// write or in their error.
+// runTwice returns a store that runs the function of every Update twice, and commits what
+// the second run wrote. It panics if the runs differ in their writes or their error.
 func runTwice(s Store) Store { return twiceStore{s} }
 
 type twiceStore struct{ Store }
@@ -71,8 +70,8 @@ const (
 // errUnavailable. It calls decide for one Update at a time.
 func newFlaky(s Store, decide func() storeFault) Store { return &flakyStore{Store: s, decide: decide} }
 
-// randomFaults returns a decide function for newFlaky. Of 100 Updates, about
-// before and after fail in that way. The same seed gives the same faults.
+// randomFaults returns a decide function for newFlaky. Of 100 Updates about before have
+// failBefore, and about after have failAfter. The same seed gives the same faults.
 func randomFaults(seed uint64, before, after int) func() storeFault {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	return func() storeFault {
@@ -148,8 +147,8 @@ func (s guardedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// A wrappedStore gives functions another transaction: the one that view or update
-// makes of its own. A nil function changes nothing.
+// A wrappedStore passes each transaction through view or update before a function gets
+// it. A nil view or update changes nothing.
 type wrappedStore struct {
 	Store
 	view, update func(Tx) Tx
@@ -170,8 +169,8 @@ func wrapTx(wrap func(Tx) Tx, fn func(Tx) error) func(Tx) error {
 	return func(tx Tx) error { return fn(wrap(tx)) }
 }
 
-// A brokenTx fails to read what get or scan returns an error for. A nil function
-// lets everything be read.
+// A brokenTx fails a Get or Scan for which get or scan returns an error. A nil get or
+// scan never fails.
 type brokenTx struct {
 	Tx
 	get  func(key []byte) error
@@ -212,15 +211,15 @@ func (s *countedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// A countedTx counts what it is asked for: Gets by the first byte of the key,
-// writes, and Scans with the entries that they yield.
+// A countedTx counts Gets by the first byte of the key, writes, and Scans together with
+// the entries that they yield.
 type countedTx struct {
 	Tx
 	gets          [256]int
 	puts, scanned int
 }
 
-// keys is how many keys were read, written or scanned over.
+// keys returns how many keys were read, written or scanned over.
 func (c *countedTx) keys() (n int) {
 	for _, gets := range c.gets {
 		n += gets
@@ -278,15 +277,14 @@ func (s racyStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.Store.Update(ctx, func(tx Tx) error { return (&overlay{writes: writes}).flush(tx) })
 }
 
-// A pairedStore, once armed, runs its Updates two by two, each pair as racyStore
-// does.
+// A pairedStore that is armed runs its Updates two by two, each pair as racyStore does.
 type pairedStore struct {
 	Store
 	armed    atomic.Bool
 	patience time.Duration // how long an Update waits for another
 
 	mu   sync.Mutex
-	half *sync.WaitGroup // of an Update that waits; nil: there is none
+	half *sync.WaitGroup // of an Update that waits for another; nil: none
 }
 
 func (s *pairedStore) arm(on bool) { s.armed.Store(on) }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSweepStrays puts entries among what is due that no account has: verify tells
-// of each, and the sweep removes them, says so once and settles all the rest.
+// TestSweepStrays adds due entries that belong to no account. verify reports each. The
+// sweep removes them, logs them once and settles all other accounts.
 func TestSweepStrays(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"expiry":{"days":30}`})
@@ -21,7 +21,7 @@ func TestSweepStrays(t *testing.T) {
 	s.pass(oneDay)
 	s.add(eva, "7", 0)
 
-	due := func() key { return newKey('d').instant(s.clock) } // all that the shop has is due later
+	due := func() key { return newKey('d').instant(s.clock) } // before any of the shop's own entries
 	strays := []key{
 		due().u32(77).id(ana).u32(1), due().u32(0).id(ana).u32(1), due().u32(s.org).id(id{1}).u32(1), due().u32(s.org).id(ana).u32(77),
 		due(), newKey('d'), due().u32(s.org).id(ana).u32(1).byte(0),
@@ -70,8 +70,8 @@ func TestSweepStrays(t *testing.T) {
 	}
 }
 
-// TestSweepBatches settles more accounts than one transaction of the sweep
-// takes, of two organizations, and leaves nothing due.
+// TestSweepBatches has more accounts due, of two organizations, than one transaction of
+// the sweep takes. The sweep settles all and leaves nothing due.
 func TestSweepBatches(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"expiry":{"days":1}`})

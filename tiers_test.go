@@ -8,8 +8,8 @@ import (
 
 const threeTiers = `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100},{"name":"Oro","threshold":500}],"rules":[` + onePer1 + `]`
 
-// TestTierThresholds shows that a tier begins exactly at its threshold, by
-// each of the three metrics, and that the sale itself tells of the change.
+// TestTierThresholds shows that a tier begins exactly at its threshold, for each of the
+// three metrics, and that the sale reports the change of tier.
 func TestTierThresholds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -63,7 +63,8 @@ func TestTierThresholds(t *testing.T) {
 	s.wantTier(ana, "Bronce", "it is wholly returned")
 }
 
-// TestTierNeverFallsForSpending spends all points in every way there is.
+// TestTierNeverFallsForSpending spends points in every way there is, and lets the rest
+// expire. The tier stays.
 func TestTierNeverFallsForSpending(t *testing.T) {
 	t.Parallel()
 	for _, window := range []string{`"window":"Lifetime"`, `"window":"Rolling","months":12`} {
@@ -93,8 +94,8 @@ func TestTierNeverFallsForSpending(t *testing.T) {
 	}
 }
 
-// TestTierWindow shows how a rolling window moves, and that the sweep lets the
-// record and the count of its tier follow what is seen without it.
+// TestTierWindow shows how a rolling window moves. A customer's tier is right without the
+// sweep; the sweep brings the counts of customers by tier up to date.
 func TestTierWindow(t *testing.T) {
 	t.Parallel()
 	const rolling = `"tierBasis":{"metric":"PointsEarned","window":"Rolling","months":1},` + threeTiers
@@ -113,9 +114,9 @@ func TestTierWindow(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason  string
-		bought  string // when for 100 points, in Mexico City's winter: UTC less 6 hours
+		bought  string // when the customer buys for 100 points; Mexico City is at UTC-6
 		last    string // the last moment at which they count
-		besides string // when for 400 more, which count then
+		besides string // when for 400 more, which still count after last; empty: never
 	}{
 		{"the same date a month later counts whole", "2026-03-02T18:00:00Z", "2026-04-03T05:59:59.999Z", ""},
 		{"from the first moment of the date", "2026-03-02T06:00:00Z", "2026-04-03T05:59:59.999Z", ""},
@@ -155,7 +156,7 @@ func TestTierWindow(t *testing.T) {
 	}
 }
 
-// TestTierOfReturn shows that a return takes a tier back, on the day of its
+// TestTierOfReturn shows that a return lowers the tier's figure as of the day of its
 // purchase.
 func TestTierOfReturn(t *testing.T) {
 	t.Parallel()
@@ -178,8 +179,8 @@ func TestTierOfReturn(t *testing.T) {
 	}
 }
 
-// TestTiersChanged shows that a document that changes tiers or their basis
-// puts every customer where the new ones say.
+// TestTiersChanged shows that applying a document with other tiers or another basis gives
+// every customer the tier that it now belongs to.
 func TestTiersChanged(t *testing.T) {
 	t.Parallel()
 	with := func(basis, tiers string) setup {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A countedPipe is the server's side of a connection in memory.
+// A countedPipe is the server's side of a connection in memory. It counts reads, reads of
+// one byte, and deadlines that are set.
 type countedPipe struct {
 	net.Conn
 	reads, ofOne, deadlines atomic.Int64
@@ -38,8 +39,9 @@ func (c *countedPipe) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// served runs fn in a bubble with a connection to the public API's server; its
-// handler reads the body and answers with as many bytes as the path says.
+// served runs fn in a synctest bubble, with a connection to a server like that of the
+// public API. The handler reads the body and answers with the Text header, padded to as
+// many bytes as the path says.
 func served(t *testing.T, wrap func(net.Listener) net.Listener, fn func(net.Conn, *countedPipe)) {
 	synctest.Test(t, func(t *testing.T) {
 		client, inner := net.Pipe()
@@ -53,7 +55,7 @@ func served(t *testing.T, wrap func(net.Listener) net.Listener, fn func(net.Conn
 			var size int
 			fmt.Sscanf(r.URL.Path, "/%d", &size)
 			if r.Header.Get("Text") != "at once" {
-				time.Sleep(time.Millisecond) // so that a watch of the connection begins
+				time.Sleep(time.Millisecond) // so that net/http's background read begins
 			}
 			fmt.Fprintf(w, "%*s", size, r.Header.Get("Text"))
 		}), slog.New(slog.DiscardHandler))
@@ -67,13 +69,13 @@ func served(t *testing.T, wrap func(net.Listener) net.Listener, fn func(net.Conn
 func watchedListener(l net.Listener) net.Listener   { return l }
 func unwatchedListener(l net.Listener) net.Listener { return unwatched{l} }
 
-// TestUnwatchedTimeouts: whoever is too slow is cut off as without unwatched, or a
-// little earlier.
+// TestUnwatchedTimeouts checks that a client that is too slow is cut off when it would be
+// without unwatched, or a little earlier.
 func TestUnwatchedTimeouts(t *testing.T) {
 	const get = "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, c := range map[string]struct {
-		answered int    // requests, a second apart, before
-		sent     string // then
+		answered int    // requests answered at first, a second apart
+		sent     string // after those
 		unread   bool
 	}{
 		"nothing":                {},
@@ -122,8 +124,8 @@ func TestUnwatchedTimeouts(t *testing.T) {
 	}
 }
 
-// TestUnwatchedRequests: requests are read as they come, in whatever pieces, with
-// one read each and hardly a deadline.
+// TestUnwatchedRequests checks that requests are read in whatever pieces they come, and
+// that each takes one read and hardly ever a deadline.
 func TestUnwatchedRequests(t *testing.T) {
 	t.Parallel()
 	request := func(text string) string {
@@ -149,7 +151,7 @@ func TestUnwatchedRequests(t *testing.T) {
 				answers(text)
 			}
 			reads, deadlines = counted.reads.Load(), counted.deadlines.Load()
-			go io.WriteString(conn, request("one")+request("two")) // at once
+			go io.WriteString(conn, request("one")+request("two")) // pipelined
 			answers("one", "two")
 			go func() {
 				for _, b := range []byte(request("slow")) {
@@ -160,7 +162,7 @@ func TestUnwatchedRequests(t *testing.T) {
 			text = strings.Repeat("x", 5000)
 			go func() {
 				all := request(text)
-				most := strings.Index(all, "Text:") + 4095 // one byte less than net/http's buffer holds of a line
+				most := strings.Index(all, "Text:") + 4095 // of the line, one byte less than net/http's buffer holds
 				io.WriteString(conn, all[:most])
 				io.WriteString(conn, all[most:])
 			}()
