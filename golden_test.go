@@ -20,9 +20,9 @@ import (
 
 var updateGolden = flag.Bool("update", false, "rewrite the responses in testdata/golden that changed")
 
-// TestGolden plays every transcript on every backend. What the transcripts
-// leave out is checked as well: openapi.json describes each whole response, and
-// all backends give the same.
+// TestGolden plays every transcript on every backend. It also checks what the transcripts
+// leave out: openapi.json describes each whole response, and all backends give the same
+// one.
 func TestGolden(t *testing.T) {
 	backends := []struct {
 		name string
@@ -72,10 +72,10 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// An agreement holds the whole responses of the backends against each other.
+// An agreement compares the whole responses of the backends.
 type agreement struct {
 	mu    sync.Mutex
-	first map[string][]string // by transcript, those of the backend that was first
+	first map[string][]string // by transcript: the responses of the first backend
 }
 
 func (a *agreement) differs(file string, responses []string) string {
@@ -98,8 +98,8 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// goldenResponses yields every step of every transcript that has a response,
-// with its status and, of an error, its body.
+// goldenResponses yields every step of every transcript that has a response, with its
+// status and, for an error, its body.
 func goldenResponses(t *testing.T) iter.Seq2[step, errorBody] {
 	return func(yield func(step, errorBody) bool) {
 		for _, file := range goldenFiles(t) {
@@ -117,8 +117,8 @@ func goldenResponses(t *testing.T) iter.Seq2[step, errorBody] {
 	}
 }
 
-// TestGoldenErrors holds the transcripts against errorTable: they show every
-// row of it, and no error that differs from its row.
+// TestGoldenErrors compares the transcripts with errorTable. They show every row of it,
+// and no error that differs from its row.
 func TestGoldenErrors(t *testing.T) {
 	seen := map[string]bool{}
 	for s, e := range goldenResponses(t) {
@@ -147,8 +147,8 @@ func TestGoldenErrors(t *testing.T) {
 	}
 }
 
-// TestGoldenRoutes finds every route in the transcripts: with success, with a
-// success that is shown whole, and refused for the scope it needs.
+// TestGoldenRoutes checks that the transcripts show every route: with a success, with a
+// whole response, and refused for lack of its scope.
 func TestGoldenRoutes(t *testing.T) {
 	a := newAPI(nil, nil, nil)
 	seen := map[string]bool{}
@@ -180,8 +180,8 @@ func TestGoldenRoutes(t *testing.T) {
 	}
 }
 
-// isWhole reports whether a body shows a shape with all its members. JSON has
-// no …, and an empty list shows no shape.
+// isWhole reports whether a body shows a shape with all its members. A body with … is not
+// JSON, and an empty list shows no shape.
 func isWhole(body string) bool {
 	var v any
 	if json.Unmarshal([]byte(body), &v) != nil {
@@ -194,7 +194,7 @@ func isWhole(body string) bool {
 	return v != nil && (!ok || len(list) > 0)
 }
 
-// TestPart leaves members out, and marks where.
+// TestPart checks which members part leaves out, and that … stands in their place.
 func TestPart(t *testing.T) {
 	for _, test := range []struct{ reason, body, names, want string }{
 		{"some of an object", `{"a":1,"b":"{,\"}","c":null}`, "c b", `{"b":"{,\"}","c":null,…}`},

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestForeignIDs asks for what is the other organization's, unknown or malformed.
-// It does so in every place of every row, one place at a time and all at once.
+// TestForeignIDs fills the places of every row with values that are the other
+// organization's, unknown or malformed. It fills one place at a time, and all at once.
 func TestForeignIDs(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t)
@@ -34,14 +34,14 @@ func TestForeignIDs(t *testing.T) {
 	t.Run("control", s.foreignControls)
 }
 
-// foreignControls puts one fault after the other into the server. Each must show in
-// every place in which something of the other organization is named.
+// foreignControls puts one fault after the other into the server. foreignIDs must find
+// each, in every place that names something of the other organization.
 func (s *street) foreignControls(t *testing.T) {
 	skipShort(t)
 	spoil := s.spoil
 	for _, fault := range []struct {
 		name  string
-		flaws []string // one of these is found
+		flaws []string // one of these must be found; nil: any
 		ids   bool     // only in places for ids
 		wrong http.Handler
 	}{
@@ -73,7 +73,7 @@ func (s *street) foreignControls(t *testing.T) {
 		}
 	}
 
-	// Records that turn up under the keys of another organization.
+	// The store finds the other organization's records under the caller's keys.
 	s.handler = newAPIOf(s.leaky())
 	m := s.foreignIDs(false)
 	for _, text := range []string{
@@ -92,7 +92,8 @@ func cellName(row, n int, p place, what string) string {
 	return fmt.Sprintf("%s\nplace %d {%s}: %s", rows[row].text, n+1, p.kind, what)
 }
 
-// foreignIDs checks all rows; with malformed ids and HEAD too, if thorough.
+// foreignIDs checks all rows. If thorough, it also tries other ids, malformed ones and
+// HEAD.
 func (s *street) foreignIDs(thorough bool) *matrix {
 	m := s.newMatrix()
 	for i := range rows {
@@ -104,21 +105,22 @@ func (s *street) foreignIDs(thorough bool) *matrix {
 	return m
 }
 
-// A foreignRow is a row that is asked with things of others.
+// A foreignRow sends one row with values of others in its places.
 type foreignRow struct {
 	*matrix
 	row    int
 	method string // in place of the row's own, unless it is ""
 }
 
-// send asks the row with a value in each place.
+// send sends the row with a value in each place.
 func (f *foreignRow) send(values []string) (step, result) {
 	q := rows[f.row].fill(values)
 	q.method = cmp.Or(f.method, q.method)
 	return q, f.ask(q)
 }
 
-// sendOf asks the row with things of the organizations that of names.
+// sendOf is send with values of organizations; of returns the organization for each
+// place.
 func (f *foreignRow) sendOf(of func(int, place) string) (step, result) {
 	return f.send(f.values(f.row, of))
 }
@@ -144,8 +146,8 @@ func (f *foreignRow) check(thorough bool) {
 	f.everywhere()
 }
 
-// place asks for something unknown and for something of the other organization, in
-// one place. It returns what the answer should be.
+// place puts an unknown value and one of the other organization into one place. It
+// returns the expected answer.
 func (f *foreignRow) place(n int, p place, own result) (want result) {
 	code := notFound[p.kind]
 	q, unknown := f.sendOf(only(n, nowhere))
@@ -169,7 +171,7 @@ func (f *foreignRow) place(n int, p place, own result) (want result) {
 	return want
 }
 
-// with asks with a value in one place; what names the cell.
+// with sends the row with a value in one place. what names the cell.
 func (f *foreignRow) with(n int, p place, what, value string, want result) {
 	values := f.values(f.row, all(here))
 	values[n] = value
@@ -177,7 +179,8 @@ func (f *foreignRow) with(n int, p place, what, value string, want result) {
 	f.foreignCell(cellName(f.row, n, p, what+f.method), q, want, got)
 }
 
-// otherIDs asks for ids of other kinds, and for ids that differ in one bit.
+// otherIDs tries the other organization's ids of every kind, own ids of other kinds, and
+// ids that differ in one bit.
 func (f *foreignRow) otherIDs(n int, p place, want result) {
 	for kind, theirs := range notFound {
 		f.with(n, p, there+"'s "+kind, f.value(there, kind), want)
@@ -208,7 +211,7 @@ func (f *foreignRow) malformed(n int, p place, want result) {
 	}
 }
 
-// everywhere asks with unknown and with foreign things in all places at once.
+// everywhere fills all places at once, first with unknown values, then with foreign ones.
 func (f *foreignRow) everywhere() {
 	r, places := &rows[f.row], rows[f.row].places()
 	if len(places) == 0 {
@@ -229,8 +232,8 @@ func (f *foreignRow) everywhere() {
 	f.foreignCell(name+there, q, unknown, foreign)
 }
 
-// renamed is an answer that repeats what it was asked for, as it would be if
-// that had been nobody's.
+// renamed returns an answer as it would be for an unknown value: it replaces the other
+// organization's value, which an answer may repeat.
 func (s *street) renamed(got result, kind string) result {
 	if kind != "retry" {
 		got.body = strings.ReplaceAll(got.body, s.value(there, kind), s.value(nowhere, kind))
@@ -238,7 +241,7 @@ func (s *street) renamed(got result, kind string) result {
 	return got
 }
 
-// malformations are spellings that are nobody's id (contract §1).
+// malformations are spellings that no id has (contract §1).
 var malformations = []struct {
 	name    string
 	noRoute bool // in a path it leads to no route
@@ -267,7 +270,7 @@ var malformations = []struct {
 	{name: "a slash behind", noRoute: true, spell: func(u string) string { return u + "/" }},
 }
 
-// foreign tells whether a request names something of the other organization.
+// foreign reports whether a request names something of the other organization.
 func (s *street) foreign(r *http.Request) bool {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -281,7 +284,8 @@ func (s *street) foreign(r *http.Request) bool {
 	return strings.Contains(asked, there) || strings.Contains(asked, s.value(there, "phone")[1:]) || strings.Contains(asked, s.value(there, "phone2")[1:])
 }
 
-// swap serves a request for the organization whose things it names.
+// swap returns a faulty server: it serves a request that names something of the other
+// organization as that organization's own.
 func (s *street) swap() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.foreign(r) {
@@ -291,7 +295,8 @@ func (s *street) swap() http.Handler {
 	})
 }
 
-// spoil changes the answer to what names something of the other organization.
+// spoil returns a faulty server: it changes the answer to a request that names something
+// of the other organization.
 func (s *street) spoil(change func(*httptest.ResponseRecorder)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		spoilt := httptest.NewRecorder()
@@ -306,7 +311,7 @@ func (s *street) spoil(change func(*httptest.ResponseRecorder)) http.Handler {
 	})
 }
 
-// touch writes one byte more to an organization's counters.
+// touch appends a byte to an organization's counters.
 func (s *street) touch(org uint32) {
 	s.must(s.past.Update(s.Context(), func(tx Tx) error {
 		value, _, err := tx.Get(orgKey('n', org))
@@ -317,8 +322,7 @@ func (s *street) touch(org uint32) {
 	}))
 }
 
-// A leakyTx finds for the first organization what the second has, where the first
-// has nothing itself.
+// A leakyTx returns the second organization's value for a key of the first that has none.
 type leakyTx struct{ Tx }
 
 func (t leakyTx) Get(k []byte) ([]byte, bool, error) {
@@ -335,7 +339,7 @@ func (t leakyTx) Get(k []byte) ([]byte, bool, error) {
 	return value, ok, err
 }
 
-// leaky is an engine on a store that mixes up whose records are whose.
+// leaky returns an engine on a store whose transactions are leakyTx.
 func (s *street) leaky() *engine {
 	leak := func(tx Tx) Tx { return leakyTx{tx} }
 	return newEngine(wrappedStore{s.past, leak, leak}, func() time.Time { return s.clock }, func() seed {

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// A row is a request that the API knows, as transcripts have it. {kind} is a
-// place: what stands there is something of the caller's.
+// A row is a request to the API, written as in transcripts. Each {kind} is a place, to be
+// filled with a value of that kind.
 type row struct {
 	text string
-	want int    // status, where all is the caller's own
-	code string // of that, if it is an error
+	want int    // status, if every place has a value of the caller's own
+	code string // of that answer, if it is an error
 
-	// Where the caller's own is refused for a field, nothing is looked for:
-	// contract §3 has fields before existence.
+	// The request is refused for a field, so no id is looked up: contract §3
+	// checks fields before existence.
 	fields bool
-	once   bool // a second time it would be answered otherwise
+	once   bool // a second request gets another answer
 }
 
 var rows = []row{
@@ -124,8 +124,8 @@ Idempotency-Key: {retry}`, want: 409, code: "redemption_not_cancellable"},
 	{text: `GET /readyz`, want: 200},
 }
 
-// notFound is what is said of an id that is nobody's, by the kind of its place.
-// The other kinds are no ids: they find something or nothing.
+// notFound is the error for an id that does not exist, by the kind of its place. The
+// other kinds are not ids: they find something or nothing.
 var notFound = map[string]string{
 	"customer": "customer_not_found", "inactive": "customer_not_found", "solo": "customer_not_found", "pair": "customer_not_found",
 	"sale": "transaction_not_found", "return": "transaction_not_found",
@@ -134,7 +134,7 @@ var notFound = map[string]string{
 	"vip": "segment_not_found", "club": "program_not_found", "sellos": "program_not_found",
 }
 
-// A place is where a request names something.
+// A place is a part of a request that names something.
 type place struct {
 	kind   string
 	inPath bool
@@ -150,7 +150,7 @@ func (r *row) places() (list []place) {
 	return list
 }
 
-// fill makes the request with a value in each place.
+// fill returns the request with a value in each place.
 func (r *row) fill(values []string) step {
 	head, rest, more := strings.Cut(r.text, "\n")
 	next := func(string) string {
@@ -171,8 +171,8 @@ func (r *row) fill(values []string) step {
 	return newStep(head)
 }
 
-// TestTenantRows finds every route in the rows, and in a place everything that
-// the API takes to find something by.
+// TestTenantRows checks that the rows have every route, and a place for every input by
+// which the route finds something.
 func TestTenantRows(t *testing.T) {
 	t.Parallel()
 	for _, missing := range missingRows(newAPI(nil, nil, nil).routes(), rows) {
@@ -229,8 +229,8 @@ func missingRows(routes []route, rows []row) (missing []string) {
 	return missing
 }
 
-// inputsOf are the parameters and fields of a route by which something is
-// found, as openapi.json has them.
+// inputsOf returns the parameters and fields by which a route finds something, as
+// openapi.json has them.
 func inputsOf(pattern string) (list []string) {
 	for _, in := range documentedInputs()[pattern] {
 		if in == "email" || in == "phone" || in == "phoneNumber" || in == "search" || in == "Idempotency-Key" || strings.HasSuffix(in, "Id") {
@@ -240,8 +240,8 @@ func inputsOf(pattern string) (list []string) {
 	return list
 }
 
-// documentedInputs are all parameters, but those of the path, and fields, by
-// route.
+// documentedInputs returns the parameters and fields of each route, without those of the
+// path and X-Request-Id.
 var documentedInputs = sync.OnceValue(func() map[string][]string {
 	type parameter struct {
 		Ref      string `json:"$ref"`

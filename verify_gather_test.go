@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// efforts are ways to verify that must find the same: by one goroutine or more, with
-// room for all records, for some, for none.
+// efforts are ways to verify that must find the same problems: with one goroutine or
+// more, and room for all records, some or none.
 var efforts = []effort{{1, gatherRoom}, {1, 2000}, {2, gatherRoom}, {3, 4000}, {5, 0}}
 
-// TestVerifyEfforts damages a shop in many ways. What verify tells of it, in its
-// order, does not depend on how many goroutines there are nor on their room.
+// TestVerifyEfforts damages a shop in many ways. The problems that verify reports, and
+// their order, depend neither on the number of goroutines nor on their room.
 func TestVerifyEfforts(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -55,8 +55,8 @@ func TestVerifyEfforts(t *testing.T) {
 	compare("no index", slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return strings.IndexByte("lTRwxhez", e.Key[0]) >= 0 }))
 }
 
-// TestVerifyNames takes away an entry of each table that is compared by a sum:
-// what is missing is named, with what it is missing of.
+// TestVerifyNames removes entries of each table that verify compares by a sum. verify
+// names the record that misses its entry, and the table's wrong count.
 func TestVerifyNames(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -86,7 +86,8 @@ func TestVerifyNames(t *testing.T) {
 	}
 }
 
-// TestVerifyOnePass: nothing is doubted, and so looked up, where all is right.
+// TestVerifyOnePass checks that verify doubts no table of a sound store, and so needs one
+// pass.
 func TestVerifyOnePass(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -105,8 +106,8 @@ func TestVerifyOnePass(t *testing.T) {
 	}
 }
 
-// TestVerifySellers: what agrees with something wrong is told too. The log of sales and the list by time agree on another
-// customer than a sale's own.
+// TestVerifySellers makes the log of sales and the list by time agree on a customer that
+// is not the sale's own. verify reports both.
 func TestVerifySellers(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -122,7 +123,7 @@ func TestVerifySellers(t *testing.T) {
 		block, place := (seq-1)/log.block, (seq-1)%log.block
 		at, ok := all.find((&txn{org: 1}).logKey(logWords, block))
 		if !ok {
-			continue // of the open block
+			continue // the block is still open
 		}
 		words := slices.Clone(all[at].Value)
 		binary.LittleEndian.PutUint32(words[place*logWord:], number<<1|binary.LittleEndian.Uint32(words[place*logWord:])&1)
@@ -140,8 +141,8 @@ func TestVerifySellers(t *testing.T) {
 	}
 }
 
-// TestVerifySpelling: entries of tables that are compared by what they say have to
-// say it as sello does.
+// TestVerifySpelling writes entries with the same content in another encoding than
+// sello's. verify reports each, although it compares their tables by content.
 func TestVerifySpelling(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -179,8 +180,8 @@ func TestVerifySpelling(t *testing.T) {
 	}
 }
 
-// crowdedShop is a shop with so many customers that they are gathered in several
-// spans, each with two movements and a sale, all in another order than they came.
+// crowdedShop returns a shop with many customers. Each has two movements and a sale, in
+// another order than the customers came.
 func crowdedShop(t *testing.T, customers int) *shop {
 	s := newShop(t, setup{})
 	made := must(s, func(x *txn) ([]id, error) {
@@ -214,8 +215,8 @@ func crowdedShop(t *testing.T, customers int) *shop {
 	return s
 }
 
-// TestVerifyRounds verifies customers that are gathered in several rounds. With
-// room for them no movement and no sale is looked up.
+// TestVerifyRounds verifies customers in one round of gathering or more. The records have
+// room, so no movement and no sale is looked up.
 func TestVerifyRounds(t *testing.T) {
 	t.Parallel()
 	s := crowdedShop(t, 1100)
@@ -250,8 +251,8 @@ func TestVerifyRounds(t *testing.T) {
 	}
 }
 
-// TestGatherRoom: a gather takes no more than its room, and what is lacking is
-// looked up.
+// TestGatherRoom checks that a gather takes no more than its room, and that the records
+// found in it are those of the store.
 func TestGatherRoom(t *testing.T) {
 	t.Parallel()
 	s := crowdedShop(t, 300)
@@ -268,7 +269,7 @@ func TestGatherRoom(t *testing.T) {
 		t.Errorf("%d bytes were gathered in a room of %d", size, room)
 	}
 	first := g.trail(id(all[slices.IndexFunc(all, func(e Entry) bool { return tableName(e.Key) == "c0" })].Key[5:21]), gatherMovements)
-	for seq := uint64(1000); seq > 0; seq-- { // a trail leads back, and may lack any
+	for seq := uint64(1000); seq > 0; seq-- { // a trail goes from the newest to the oldest, and any may be missing
 		if value := first.find(seq); value != nil {
 			stored, _, err := all.Get(orgKey('m', 1).u64(seq))
 			s.ok(err)
@@ -279,7 +280,7 @@ func TestGatherRoom(t *testing.T) {
 	}
 }
 
-// TestVerifyStops: a verification that is interrupted ends with its context.
+// TestVerifyStops checks that a verification ends with its context.
 func TestVerifyStops(t *testing.T) {
 	t.Parallel()
 	s := crowdedShop(t, 300)

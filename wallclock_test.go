@@ -12,13 +12,13 @@ import (
 	"sello/internal/disk"
 )
 
-// A testMachine is a machine whose clocks a test holds.
+// A testMachine is a machine whose clocks the test sets.
 type testMachine struct {
 	wall        time.Time
-	up, slept   time.Duration // since it was started
-	notAwake    bool          // it has no clock that counts sleep
+	up, slept   time.Duration // since the machine was started
+	notAwake    bool          // no clock counts sleep
 	synced      bool
-	unsure      bool // its kernel does not say whether it is
+	unsure      bool // the kernel does not say whether the clock is synchronized
 	syncedAsked int
 }
 
@@ -31,11 +31,11 @@ func (m *testMachine) synchronized() (yes, known bool) {
 	return m.synced, !m.unsure
 }
 
-// pass lets time go on, sleep likewise while the machine is suspended.
+// pass lets time go on while the machine is awake, sleep while it is suspended.
 func (m *testMachine) pass(d time.Duration)  { m.wall, m.up = m.wall.Add(d), m.up+d }
 func (m *testMachine) sleep(d time.Duration) { m.wall, m.slept = m.wall.Add(d), m.slept+d }
 
-// moment is the moment that s spells.
+// moment parses a moment in RFC 3339.
 func moment(t testing.TB, s string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, s)
@@ -78,10 +78,11 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A clockEvent is something that happens to a machine, and what a write carries then.
+// A clockEvent is something that happens to a machine, and the moment that a write then
+// carries.
 type clockEvent struct {
 	what func(*testMachine, *wallClock)
-	want string // the moment of a write; after -, of a read, since nothing may be written
+	want string // the moment; if nothing may be written, - and the moment of a read
 }
 
 func passes(d time.Duration) func(*testMachine, *wallClock) {
@@ -173,9 +174,8 @@ var clockStories = []struct {
 	}},
 }
 
-// TestWallClock tells a clock's story: what happens to the machine, whether
-// anything may be written then, and at what moment. The clock starts at noon on
-// 2027-03-01, when the last write was an hour old.
+// TestWallClock plays the stories. After each event it checks whether anything may be
+// written, and which moment the write carries.
 func TestWallClock(t *testing.T) {
 	t.Parallel()
 	for _, story := range clockStories {
@@ -201,8 +201,9 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// TestWallClockRandom: while a clock is safe the moments of writes never step back,
-// but where latest was lowered; and a safe one is near to the wall clock.
+// TestWallClockRandom checks that the moments of writes never step back unless latest was
+// lowered, and that a safe clock is never behind the wall clock, nor ahead by more than
+// clockSlack.
 func TestWallClockRandom(t *testing.T) {
 	t.Parallel()
 	histories(t, 1000, func(t *testing.T, rnd *rand.Rand) {
@@ -240,13 +241,13 @@ func TestWallClockRandom(t *testing.T) {
 	})
 }
 
-// randomSpan is a span of time of any order of magnitude.
+// randomSpan returns a span of time of any order of magnitude.
 func randomSpan(rnd *rand.Rand) time.Duration {
 	longest := pick(rnd, 10*time.Millisecond, time.Second, time.Hour, 3*oneDay, 100*oneDay, 20*365*oneDay)
 	return time.Duration(rnd.Int64N(int64(longest)))
 }
 
-// meddle does something to the machine's clocks.
+// meddle changes the machine's clocks at random.
 func (m *testMachine) meddle(rnd *rand.Rand) {
 	switch rnd.IntN(6) {
 	case 0:
@@ -260,13 +261,13 @@ func (m *testMachine) meddle(rnd *rand.Rand) {
 	default:
 		m.pass(randomSpan(rnd))
 	}
-	if y := m.wall.Year(); y < 1970 || y > 2090 { // as the kernel has it
+	if y := m.wall.Year(); y < 1970 || y > 2090 { // keep to years that a kernel accepts
 		m.wall = time.Date(1970+rnd.IntN(120), 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 }
 
-// TestWallClockCheap: the kernel is not asked whether it is synchronized while all
-// is well, and no look is made for each request.
+// TestWallClockCheap checks that the clock is looked at once a second, not for each
+// request, and that the kernel is not asked whether a safe clock is synchronized.
 func TestWallClockCheap(t *testing.T) {
 	t.Parallel()
 	m := &testMachine{wall: moment(t, "2027-03-01T12:00:00Z")}
@@ -292,8 +293,9 @@ func TestWallClockCheap(t *testing.T) {
 	}
 }
 
-// TestTwoServers: of two servers on one store, whose clocks differ, neither writes before
-// what the other has written; by more than an hour, the one behind refuses.
+// TestTwoServers runs two servers with different clocks on one store. Neither writes at a
+// moment before the other's last write. A server that is more than an hour behind
+// refuses.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2027-03-01T12:00:00Z"})
@@ -333,8 +335,8 @@ func TestTwoServers(t *testing.T) {
 	s.want(err, "clock_unsafe")
 }
 
-// TestUnsafeWaits: while the clock is unsafe, nothing is written by itself, and what an
-// operator asks for is done.
+// TestUnsafeWaits checks that no background task writes while the clock is unsafe, and
+// that commands of an operator do.
 func TestUnsafeWaits(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2027-03-01T12:00:00Z", program: `"expiry":{"days":30}`})
@@ -362,7 +364,7 @@ func TestUnsafeWaits(t *testing.T) {
 	s.wantStanding(ana, "50 0 50", "nothing has expired")
 }
 
-// TestDamagedLatest: a file whose latest moment cannot be read is served.
+// TestDamagedLatest checks that a store whose latest moment cannot be read is opened.
 func TestDamagedLatest(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -377,8 +379,8 @@ func TestDamagedLatest(t *testing.T) {
 	s.ok(newEngineBy(newWallClock(&testMachine{wall: s.clock.time()}), damaged, s.seed).open(t.Context()))
 }
 
-// BenchmarkClock measures what judging the clock costs a request: the handler with a
-// clock that is judged, and with one that is believed.
+// BenchmarkClock measures what judging the clock costs a request. It compares a handler
+// with a clock that is judged and one with a clock that is believed.
 func BenchmarkClock(b *testing.B) {
 	for _, test := range []struct{ name, method, path, body string }{
 		{"get", "GET", "/api/v1/points/customers/CUSTOMER/balance", ""},
@@ -438,8 +440,8 @@ func BenchmarkClock(b *testing.B) {
 	})
 }
 
-// TestClockHistories plays random histories of customers with a clock that jumps
-// anywhere and back. Whatever was done then, the store is whole, asked at any moment.
+// TestClockHistories plays random histories of customers while the clock jumps anywhere
+// and back. Then verify finds no problem, as of any moment.
 func TestClockHistories(t *testing.T) {
 	t.Parallel()
 	histories(t, 100, func(t *testing.T, rnd *rand.Rand) {
@@ -490,7 +492,8 @@ type clockHistory struct {
 	did         []string
 }
 
-// act does something to the clock, and, as far as that lets it, to a customer.
+// act changes the machine's clock. Then, if it gets a moment for a write, it does
+// something to a customer.
 func (h *clockHistory) act() {
 	rnd := h.rnd
 	h.machine.meddle(rnd)

@@ -13,8 +13,8 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// TestDiskInWords: what the file's library says in English is said in Spanish, with its
-// names and figures.
+// TestDiskInWords checks the Spanish text of the disk library's errors, with their names
+// and figures.
 func TestDiskInWords(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -55,7 +55,7 @@ func TestDiskInWords(t *testing.T) {
 	}
 }
 
-// TestDamagedInWords: commands name in Spanish what the library finds in real files.
+// TestDamagedInWords checks that commands describe the damage of real files in Spanish.
 func TestDamagedInWords(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
