@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestReplays keeps answers at random moments and looks for them at others:
-// each is found for 24 hours and no longer, whether or not the sweep has run,
+// TestReplays keeps answers at random moments and looks for them at others. An
+// answer is found for 24 hours and no longer, whether or not the sweep has run,
 // and only by its own organization.
 func TestReplays(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestReplays(t *testing.T) {
 		var all []kept
 		for n := range 60 {
 			s.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Minute, 7*time.Hour, 30*time.Hour)))))
-			if len(all) > 0 && rnd.IntN(3) == 0 { // just before or after one runs out
+			if len(all) > 0 && rnd.IntN(3) == 0 { // 1 ms before, at or after the end of an answer
 				s.clock = max(s.clock, pick(rnd, all...).at+24*3600*1000+instant(rnd.IntN(3)-1))
 			}
 			if rnd.IntN(5) == 0 {
@@ -70,8 +70,8 @@ func TestReplays(t *testing.T) {
 	})
 }
 
-// TestReplaySlices numbers replays for a day and counts the slices: they fill
-// up, and grow so that there are never many.
+// TestReplaySlices opens slices for 2²⁷ replays within five hours. Slices fill
+// up, and grow so that there are never more than 350.
 func TestReplaySlices(t *testing.T) {
 	t.Parallel()
 	l := new(replaySlices)
@@ -94,7 +94,8 @@ func TestReplaySlices(t *testing.T) {
 	}
 }
 
-// TestDropReplays drops a slice some entries at a time, and nothing else.
+// TestDropReplays drops a stale slice seven entries at a time. The other slice
+// stays whole.
 func TestDropReplays(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -138,7 +139,7 @@ func TestDropReplays(t *testing.T) {
 	}
 }
 
-// TestRetryKeys shows which requests are the same to a retry.
+// TestRetryKeys shows which requests get the same name, and which the same digest.
 func TestRetryKeys(t *testing.T) {
 	t.Parallel()
 	of := func(header, method, target, body string) retryKey {
@@ -169,7 +170,7 @@ func TestRetryKeys(t *testing.T) {
 	}
 }
 
-// TestTwins sends a request many times at once: it is applied once, and all
+// TestTwins sends a request many times at once. It is applied once, and all
 // get the same answer.
 func TestTwins(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// describe writes an error for comparison: "code field", and the message too
-// where this file writes it.
+// describe returns an error as text for comparison: "code field", and for
+// invalid_field also the message.
 func describe(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
@@ -51,7 +51,7 @@ func itemsOf(in fields) any {
 	return fmt.Sprint(len(list), list != nil, sum)
 }
 
-// fieldCases are bodies and how a field of them is read: what comes of it, or the fault.
+// fieldCases are bodies, each with how a field is read, its value and its fault.
 var fieldCases = []struct {
 	reason string
 	body   string
@@ -143,8 +143,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestFieldsFirstFault checks that the order of reading decides, not that of the
-// body, and that what a handler finds takes its turn.
+// TestFieldsFirstFault checks that the fault reported is the first in the order of
+// reading, not of the body. Faults that a handler finds count in that order too.
 func TestFieldsFirstFault(t *testing.T) {
 	t.Parallel()
 	o, bad := parseObject([]byte(`{"items":[{"list":[{"deep":true}]}],"name":5,"amount":0,"comment":7}`))
@@ -177,7 +177,7 @@ func idIn(q query) any     { v, ok := q.id("customerId"); return fmt.Sprintf("%v
 
 const invalidQuery = "invalid_field : La consulta no es válida"
 
-// queryCases are queries and how a parameter of them is read.
+// queryCases are queries, each with how a parameter is read, its value and its fault.
 var queryCases = []struct {
 	reason string
 	raw    string
@@ -253,8 +253,8 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// FuzzQuery checks parseQuery against net/url on what it accepts, and that a
-// query written by net/url is accepted.
+// FuzzQuery checks that parseQuery reads what net/url reads, but refuses names
+// given twice and bytes that are not UTF-8. It must accept what net/url writes.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "a=1&b=2", "a=1&a=2", "a;b", "a=%zz", "a=%ff", "phone=+52", "a=%00", "&&", "=", "a=b=c", "%61=1&a=2", "a+b=c+d",

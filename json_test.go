@@ -15,12 +15,13 @@ import (
 	"unicode/utf8"
 )
 
-// deepObject nests a value n deep between open and end.
+// deepObject returns an object n levels deep. Each inner level begins with open and
+// ends with end.
 func deepObject(n int, open, end string) string {
 	return `{"a":` + strings.Repeat(open, n-1) + "1" + strings.Repeat(end, n-1) + "}"
 }
 
-// manyMembers is an object with n members and one more, whose name is last.
+// manyMembers returns an object with n members and one more, whose name is last.
 func manyMembers(n int, last string) string {
 	var b strings.Builder
 	for i := range n {
@@ -29,7 +30,7 @@ func manyMembers(n int, last string) string {
 	return "{" + b.String() + `"` + last + `":0}`
 }
 
-// objectCases are bodies, and whether parseObject takes them.
+// objectCases are bodies, and whether parseObject accepts them.
 var objectCases = []struct {
 	reason string
 	body   string
@@ -144,7 +145,7 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// TestJSONFault: a fault is named by what is wrong and by where that begins.
+// TestJSONFault checks the reason of a fault, and the line and column where it begins.
 func TestJSONFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -206,8 +207,8 @@ func TestObjectMembers(t *testing.T) {
 	}
 }
 
-// TestParseObjectHostile checks that bodies of the largest size, made to be
-// slow, are not.
+// TestParseObjectHostile checks that bodies of the largest size that are made to
+// be slow are read within 2 seconds.
 func TestParseObjectHostile(t *testing.T) {
 	const size = 1 << 20
 	filled := func(start, end string, part func(i int) string) []byte {
@@ -259,8 +260,8 @@ func TestParseObjectHostile(t *testing.T) {
 	}
 }
 
-// FuzzObject checks parseObject against encoding/json and looser tools: it
-// accepts exactly what they make of its definition, and reads the same values.
+// FuzzObject checks that parseObject accepts exactly what isStrictObject accepts,
+// and reads the same values as encoding/json.
 func FuzzObject(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, ` {"a":1} `, `{"a":{"b":[1,2,{"c":null}]},"d":true,"e":false,"f":"\u00e9\n"}`, `{"a":1,"a":2}`,
@@ -307,7 +308,7 @@ func FuzzObject(f *testing.F) {
 	})
 }
 
-// readAll reads one member in all ways and compares with encoding/json.
+// readAll reads a member as each type, and compares its text with encoding/json's.
 func readAll(t *testing.T, in fields, name string, value json.RawMessage) {
 	var want string
 	isText := json.Unmarshal(value, &want) == nil && string(value) != "null"
@@ -328,25 +329,25 @@ func readAll(t *testing.T, in fields, name string, value json.RawMessage) {
 
 var jsonEscape = regexp.MustCompile(`(?i)\\u(d[89ab]..)\\u(d[c-f]..)|\\u(d[89a-f]..)|\\.`)
 
-// isStrictObject is the definition of what parseObject accepts, in terms of
+// isStrictObject reports whether parseObject should accept a body. It relies on
 // encoding/json.
 func isStrictObject(body []byte) bool {
 	if !json.Valid(body) || !utf8.Valid(body) || bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
 		return false
 	}
-	// Only strings hold backslashes. A half of a pair is an escape that has not
-	// been taken together with its other half.
+	// Only strings contain backslashes. The third group matches half of a surrogate
+	// pair that stands alone.
 	for _, m := range jsonEscape.FindAllSubmatch(body, -1) {
 		if m[3] != nil {
 			return false
 		}
 	}
-	// Every open object has a set of names; an open array has a nil one.
+	// One for each open object or array: the object's names, or nil for an array.
 	var open []map[string]bool
 	isName := false
 	members := 0
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber() // not all of them are a float64
+	d.UseNumber() // not every number fits a float64
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -385,8 +386,8 @@ func isStrictObject(body []byte) bool {
 	}
 }
 
-// BenchmarkObject reads a typical body the way a handler does. Its bound is
-// encoding/json on the same body, without any of the checks.
+// BenchmarkObject reads a typical body as a handler does. It reports the time as a
+// multiple of encoding/json's on the same body, which makes none of the checks.
 func BenchmarkObject(b *testing.B) {
 	body := []byte(`{"amount": 150.5, "category": "Bonus", "comment": "Compra en tienda física", "expiresAt": "2027-01-31", "extra": true}`)
 	read := func() error {

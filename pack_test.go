@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestPack packs every answer of the transcripts, and texts made to mislead,
-// and gets each back as it was.
+// TestPack packs every transcript, and texts made to mislead, and unpacks each to
+// the same bytes.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	texts := [][]byte{
 		nil, []byte(`"`), []byte(`""`), []byte(`{}`), []byte("{\"comment\":\"dijo \\\"sí\\\"\"}\n"),
 		[]byte(`"0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"`), // an id
-		[]byte(`"0190A1B2-C3D4-7E5F-8A9B-0C1D2E3F4A5B"`), // none
+		[]byte(`"0190A1B2-C3D4-7E5F-8A9B-0C1D2E3F4A5B"`), // capitals: not an id
 		[]byte(`"00000000-0000-0000-0000-000000000000"`),
 		[]byte(`"2026-13-45T99:99:99.999Z"`), []byte(`"2026-01-01t00:00:00.000Z"`), []byte(`"9999-99-99T99:99:99.999Z"`),
 		{0, 1, 2, 3, '"', 4, 255, '"'}, bytes.Repeat([]byte("x"), 1000),
@@ -62,8 +62,8 @@ func BenchmarkPack(b *testing.B) {
 	b.ReportMetric(float64(len(packed)), "packed-B")
 }
 
-// FuzzPack packs any text and gets it back, and reads any packed text: a
-// damaged one is an error or a text.
+// FuzzPack packs any text and unpacks it to the same bytes. It also unpacks any
+// bytes, which gives an error or a text that can be packed in turn.
 func FuzzPack(f *testing.F) {
 	f.Add([]byte{packedID, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, packedText, 1, 'x', packedMoment, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add([]byte("{\"id\":\"0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b\",\"createdAt\":\"2026-01-01T00:00:00.000Z\",\"comment\":null}\n"))

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// TestReplayFilter keeps names in slice after slice: the filter, made after
-// each, lacks none that is kept and nearly all others, and the
-// look-up goes by it.
+// TestReplayFilter keeps names in slice after slice and makes the filter after each.
+// It must have every name of the slices before the last, and look-ups must use it.
 func TestReplayFilter(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -51,8 +50,8 @@ func TestReplayFilter(t *testing.T) {
 	}
 }
 
-// TestNameSetFull fills a set until it would be made anew: it has few names that were
-// not put in.
+// TestNameSetFull fills a set with as many names as it should take. Its false-positive
+// rate must be at most 1 in 100.
 func TestNameSetFull(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -72,8 +71,9 @@ func TestNameSetFull(t *testing.T) {
 	}
 }
 
-// TestReplayFilterFull: where there is no room for a filter as large as it should
-// be, one that is too full does its best, until most of its names are dropped.
+// TestReplayFilterFull leaves no room for a filter as large as it should be. The
+// filter gets too full but stays in use, and is made anew when most of its names
+// are dropped.
 func TestReplayFilterFull(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -127,8 +127,8 @@ func TestReplayFilterFull(t *testing.T) {
 	}
 }
 
-// TestFillingSlice: what is known of the names of a slice that is being filled is
-// all of them, whatever became of the transaction that began it and of others.
+// TestFillingSlice checks that the filter of a slice that is being filled has all of
+// its names, even if the transaction that began the slice, or another, failed.
 func TestFillingSlice(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -153,7 +153,7 @@ func TestFillingSlice(t *testing.T) {
 		t.Error("the first slice of all has names that are known")
 	}
 	lost := some(3)
-	keep(failed, lost...) // the first of them begins a slice, which is then none
+	keep(failed, lost...) // the first of them begins a slice, which is rolled back
 	more := some(30)
 	for _, name := range more {
 		keep(nil, name)
@@ -176,12 +176,12 @@ func TestFillingSlice(t *testing.T) {
 	if set.lacks(more[0]) || !set.lacks(some(1)[0]) {
 		t.Error("the set does not tell names that it has from others")
 	}
-	// It is what the look-up goes by.
+	// Look-ups use the set: once emptied it hides its names, and no others.
 	clear(set)
 	if s.hasName(more[0]) || !s.hasName(names[0]) {
 		t.Error("the set is not asked, or for names of another slice")
 	}
-	// Another organization may take its place.
+	// The slice of another organization may take its place.
 	s.engine.slices.beginFilling(s.org+fillingSlices, lastSlice(s), sliceNames)
 	last := some(1)
 	keep(nil, last...)
@@ -190,7 +190,7 @@ func TestFillingSlice(t *testing.T) {
 	}
 }
 
-// keepNames keeps an answer under each name, in a transaction with that result.
+// keepNames keeps an answer under each name, in a transaction that returns result.
 func (s *shop) keepNames(result error, names ...[16]byte) error {
 	_, err := do(s, func(t *txn) (any, error) {
 		for _, name := range names {
@@ -203,7 +203,7 @@ func (s *shop) keepNames(result error, names ...[16]byte) error {
 	return err
 }
 
-// hasName tells whether a retry of that name gets an answer.
+// hasName reports whether a retry with that name gets an answer.
 func (s *shop) hasName(name [16]byte) bool {
 	s.Helper()
 	return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
@@ -215,7 +215,7 @@ func randomName(rnd *rand.Rand) (name [16]byte) {
 	return name
 }
 
-// lastSlice is the first number of the last slice.
+// lastSlice returns the first number of the last slice.
 func lastSlice(s *shop) uint64 {
 	l := ask(s, func(t *txn) (*replaySlices, error) { return t.replaySlices() })
 	return l.List[len(l.List)-1].First
