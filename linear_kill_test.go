@@ -16,7 +16,7 @@ import (
 
 // Random histories that go on across kill -9.
 
-// A killable is a recorder whose server is a process.
+// A killable is a recorder with a server process that can be killed.
 type killable struct {
 	*recorder
 	till   *till
@@ -61,7 +61,7 @@ func (k *killable) kill() {
 	k.died()
 }
 
-// playUntilKilled plays, and kills the server once so many operations have been sent.
+// playUntilKilled plays, and kills the server just before the operation numbered after.
 func (k *killable) playUntilKilled(rnd *rand.Rand, after int64) {
 	var sent atomic.Int64
 	k.beforeSend = func() {
@@ -74,8 +74,9 @@ func (k *killable) playUntilKilled(rnd *rand.Rand, after int64) {
 	k.kill()
 }
 
-// TestLinearKill: histories go on across kill -9. What was answered is there afterwards.
-// What was not answered was done once or not at all, and never later.
+// TestLinearKill plays histories across kill -9. An answered operation survives. An
+// unanswered one was done once or not at all, and takes no effect after the kill unless
+// it is sent again.
 func TestLinearKill(t *testing.T) {
 	linearSeeds(t, max(*linearMany/12, 1), 1, func(t *testing.T) func(*rand.Rand) error {
 		return newKillable(t).playAcrossKills
@@ -104,8 +105,8 @@ func (k *killable) playAcrossKills(rnd *rand.Rand) error {
 	return k.check()
 }
 
-// TestLinearKillControl: histories show a change that is made again after a kill, and a
-// file that is replaced by an earlier copy.
+// TestLinearKillControl checks that histories notice a change that is made again after a
+// kill, and a file that is replaced by an earlier copy.
 func TestLinearKillControl(t *testing.T) {
 	t.Run("again", func(t *testing.T) {
 		k := newKillable(t)
@@ -149,7 +150,7 @@ func TestLinearKillControl(t *testing.T) {
 	})
 }
 
-// copyFiles reads a file and all whose names begin with its name.
+// copyFiles reads a file and its two journals, whose names begin with its name.
 func copyFiles(t *testing.T, path string) map[string][]byte {
 	names, err := filepath.Glob(path + "*")
 	if err != nil {

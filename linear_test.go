@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// Random histories of clients at once, which must be linearizable.
+// Random histories of concurrent clients, which must be linearizable.
 
 var (
 	linearSeed = flag.Uint64("linear.seed", 0, "seed of the first random concurrent history; 0: any")
 	linearMany = flag.Int("linear.n", 12, "random concurrent histories on each store; one in twelve of them across kill -9")
 )
 
-// linearSeeds plays a history for each of n seeds, and calls open anew after so many of
-// them. A seed repeats what the clients send, not how they take turns.
+// linearSeeds plays a history for each of n seeds. It calls open once for every group of
+// seeds; each is the size of a group. A seed fixes what the clients send, not how their
+// operations interleave.
 func linearSeeds(t *testing.T, n, each int, open func(t *testing.T) (play func(rnd *rand.Rand) error)) {
 	first := *linearSeed
 	if first == 0 {
@@ -41,7 +42,7 @@ func linearSeeds(t *testing.T, n, each int, open func(t *testing.T) (play func(r
 }
 
 // The size of a random history. Each customer begins with the points that rushShop
-// gives, and has some forty operations.
+// gives, and gets some forty operations.
 const (
 	linearClients   = 8
 	linearCustomers = 3
@@ -64,7 +65,7 @@ type recorder struct {
 	redemptions map[int][]string // by customer
 	unanswered  []*attempt
 
-	again, replayed int // answered after they had been sent again; of these, done before that
+	again, replayed int // operations answered when sent again; those of them already done before
 }
 
 // An attempt is an operation that may be sent again.
@@ -176,8 +177,8 @@ func (h *recorder) send(w *wires, a *attempt) bool {
 	return true
 }
 
-// play lets each client send so many random operations. A client that gets no answer
-// ends.
+// play runs all clients at once. A client ends after so many random operations, or when
+// it gets no answer.
 func (h *recorder) play(w *wires, rnd *rand.Rand, each int) {
 	var wait sync.WaitGroup
 	for range linearClients {
@@ -193,8 +194,8 @@ func (h *recorder) play(w *wires, rnd *rand.Rand, each int) {
 	wait.Wait()
 }
 
-// retry sends again, all at once, some of what was not answered. It sends only what has
-// a key, and so is done once.
+// retry sends some unanswered operations again, all at once. It takes only those with an
+// Idempotency-Key, which are not done twice.
 func (h *recorder) retry(w *wires, rnd *rand.Rand) {
 	lost := h.unanswered
 	h.unanswered = nil
@@ -207,7 +208,7 @@ func (h *recorder) retry(w *wires, rnd *rand.Rand) {
 	wait.Wait()
 }
 
-// died records that the server has ended: what it has not done by now it will never do.
+// died records that the server has ended: no unanswered operation takes effect later.
 func (h *recorder) died() {
 	now := h.clock.Add(1)
 	for _, a := range h.unanswered {
@@ -215,8 +216,8 @@ func (h *recorder) died() {
 	}
 }
 
-// settle reads everything, one after the other. It cancels every redemption, so that the
-// next history begins with the whole stock.
+// settle reads everything, one request after another. It cancels every redemption, so
+// that the next history begins with the whole stock.
 func (h *recorder) settle(w *wires) {
 	settle := func(kind string, c, redemption int) { h.send(w, h.attempt(kind, c, 1, redemption)) }
 	for c := range h.customers {
@@ -230,7 +231,7 @@ func (h *recorder) settle(w *wires) {
 	settle("stock", 0, 0)
 }
 
-// check judges what was recorded.
+// check returns an error unless the recorded histories are linearizable.
 func (h *recorder) check() error {
 	for c, history := range h.accounts {
 		if err := linearizable(history, accountState{Balance: 50, Movements: 1}, accountState.step); err != nil {
@@ -243,7 +244,7 @@ func (h *recorder) check() error {
 	return nil
 }
 
-// record plays one history on an API and judges it.
+// record plays one history on an API and checks it.
 func (r *rush) record(rnd *rand.Rand, resend string) error {
 	h := newRecorder(r.rewards["cara"])
 	h.resend = resend
@@ -257,7 +258,8 @@ func (r *rush) record(rnd *rand.Rand, resend string) error {
 	return h.check()
 }
 
-// TestLinear: what concurrent clients see could have happened one by one.
+// TestLinear checks that operations of concurrent clients are answered as if they had
+// been done one by one.
 func TestLinear(t *testing.T) {
 	for name, open := range rushStores {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +275,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestLinearControl: histories show the flaw of a store or a client.
+// TestLinearControl checks that histories notice a flawed store and a flawed client.
 func TestLinearControl(t *testing.T) {
 	for _, flaw := range []struct {
 		reason string
@@ -284,7 +286,7 @@ func TestLinearControl(t *testing.T) {
 		{"reads are one write behind", "", func() Store { return &staleStore{memStore: newMemStore().(*memStore)} }},
 		{"what is sent twice is done twice", "without", newMemStore},
 	} {
-		// Whether two writes meet is up to the machine.
+		// Two writes overlap only by chance.
 		linear := 0
 		for seed := uint64(1); ; seed++ {
 			r := newRush(t, flaw.open(), 0, 1)

@@ -12,32 +12,33 @@ import (
 
 // A checker of linearizability, and the models of a customer and of a reward's stock.
 //
-// A history is what clients saw: of each operation when it was called, when it
-// was answered, and the answer. It is linearizable if every operation can be
-// given one moment between its call and its answer so that, carried out at
-// these moments one by one, all of them are answered as they were.
+// A history is what clients saw of each operation: when it was called, when it
+// was answered, and the answer. It is linearizable if each operation can be given
+// a moment between its call and its answer so that all get the same answers when
+// they are carried out one by one at these moments.
 //
-// Customers do not depend on one another, so the history of each is judged by itself,
-// and so is that of a reward's stock. A redemption is part of both. Where it fails for
-// lack of stock it says nothing about the customer's balance, and the other way round.
+// Customers do not depend on one another, so the history of each is checked by itself,
+// and so is that of a reward's stock. A redemption is part of both. One that fails for
+// lack of stock says nothing about the balance. One that fails for lack of points says
+// that there was stock.
 
 // An observation is an operation, as its client saw it.
 type observation struct {
 	kind       string // add, deduct, balance, movements, redeem, cancel or stock
-	amount     int    // of points; of a redemption, or the cancellation of one, what the reward costs
-	redemption int    // which one of the customer's is cancelled
+	amount     int    // points; for redeem and cancel, what the reward costs
+	redemption int    // which of the customer's redemptions cancel is about
 
-	called, returned int64 // on one clock for all
-	// Nobody knows whether it was carried out: it may have been, once, between
-	// called and returned, or not at all.
+	called, returned int64 // on one clock for all operations
+	// The outcome is unknown: it was carried out once between called and returned, or
+	// not at all.
 	unknown bool
 
 	code    string // 201, or "400 insufficient_balance"
-	balance int    // of the customer, where the answer tells
-	count   int    // of movements, or what is left in stock
+	balance int    // the customer's, if the answer contains it
+	count   int    // of movements, or of what is left in stock
 }
 
-// notOver is when an operation returns whose effect may come at any time.
+// notOver stands in returned for an operation that may still take effect at any time.
 const notOver = math.MaxInt64
 
 func (o *observation) String() string {
@@ -70,12 +71,12 @@ func (o *observation) String() string {
 // maxVisits bounds the search. An order that is not found by then counts as missing.
 const maxVisits = 1_000_000
 
-// linearizable returns nil if a history is linearizable that begins in the state start.
-// step carries out an operation: it returns the state after it, and whether the answer is
-// the right one, which of an unknown operation it is.
+// linearizable returns nil if a history that begins in the state start is linearizable.
+// step carries out an operation: it returns the state after it, and whether the operation
+// fits there. One with an answer fits if the answer is right.
 //
-// It tries the orders that the times permit, depth first, and never goes on twice from the
-// same state with the same operations done: Wing and Gong's search with Lowe's memory.
+// It is Wing and Gong's search with Lowe's memory: depth first through the orders that the
+// times permit, and never twice from the same state with the same operations done.
 func linearizable[S comparable](history []*observation, start S, step func(S, *observation) (S, bool)) error {
 	o := &orders[S]{
 		history: slices.SortedFunc(slices.Values(history), func(a, b *observation) int { return cmp.Compare(a.called, b.called) }),
@@ -87,15 +88,15 @@ func linearizable[S comparable](history []*observation, start S, step func(S, *o
 	return o.failure(start)
 }
 
-// orders are the search for an order of a history.
+// orders is a search for an order of a history.
 type orders[S comparable] struct {
-	history []*observation // by when they were called
+	history []*observation // sorted by called
 	step    func(S, *observation) (S, bool)
 	visited map[visit[S]]bool
-	done    []byte         // 1 for each operation of history that is in order
-	order   []*observation // the one that is tried
-	longest []*observation // of those that were tried
-	after   S              // longest
+	done    []byte         // 1 for each operation of history that is part of order
+	order   []*observation // the order being tried
+	longest []*observation // the longest order tried
+	after   S              // the state after longest
 }
 
 type visit[S comparable] struct {
@@ -103,7 +104,7 @@ type visit[S comparable] struct {
 	state S
 }
 
-// search reports whether there is an order for what is not done, from a state on.
+// search reports whether there is an order for the operations not done, from state on.
 func (o *orders[S]) search(state S) bool {
 	if len(o.order) > len(o.longest) {
 		o.longest, o.after = slices.Clone(o.order), state
@@ -117,7 +118,7 @@ func (o *orders[S]) search(state S) bool {
 		return false
 	}
 	o.visited[v] = true
-	// What was answered comes first, so that an unknown operation is done only where an
+	// Answered operations come first, so that an unknown one is done only where an
 	// answer needs it.
 	for _, unknown := range []bool{false, true} {
 		for i, next := range o.history {
@@ -143,10 +144,10 @@ func (o *orders[S]) search(state S) bool {
 	return false
 }
 
-// bounds returns between which times the next operation lies. It was called by deadline:
-// before anything returned that must still be done. It returned at latest or after: not
-// before anything was called that is done. left reports whether something must still be
-// done.
+// bounds returns the bounds of the next operation. It was called by deadline, the first
+// return of all operations that must still be done. It returned no earlier than latest,
+// the last call of all operations that are done. left reports whether an operation must
+// still be done.
 func (o *orders[S]) bounds() (deadline, latest int64, left bool) {
 	deadline, latest = notOver, -1
 	for i, each := range o.history {
@@ -160,7 +161,7 @@ func (o *orders[S]) bounds() (deadline, latest int64, left bool) {
 	return deadline, latest, left
 }
 
-// failure tells the longest order that was found, and what it leaves.
+// failure describes the longest order that was found, and the operations not in it.
 func (o *orders[S]) failure(start S) error {
 	var text strings.Builder
 	if len(o.visited) > maxVisits {
@@ -179,13 +180,13 @@ func (o *orders[S]) failure(start S) error {
 	return errors.New(text.String())
 }
 
-// An accountState is a customer's account, as far as the operations go.
+// An accountState is a customer's account, as far as the operations see it.
 type accountState struct {
 	Balance, Movements int
 	Cancelled          uint64 // a bit for each redemption
 }
 
-// step is the account's part of an operation.
+// step carries out an operation on the account.
 func (s accountState) step(o *observation) (accountState, bool) {
 	code, next := "200", s
 	switch o.kind {
@@ -219,8 +220,8 @@ func (s accountState) step(o *observation) (accountState, bool) {
 	return next, strings.HasPrefix(code, "409") || o.balance == next.Balance
 }
 
-// stepStock is the stock's part of an operation. It does not know customers: of
-// cancellations without an answer, two of the same redemption may both count.
+// stepStock carries out an operation on the stock. It does not tell redemptions apart:
+// two unanswered cancellations of the same redemption may both count.
 func stepStock(stock int, o *observation) (int, bool) {
 	switch {
 	case o.kind == "stock":
@@ -229,7 +230,7 @@ func stepStock(stock int, o *observation) (int, bool) {
 		return stock - 1, stock > 0
 	case o.kind == "redeem" && o.code == "409 reward_out_of_stock":
 		return stock, stock == 0
-	case o.kind == "redeem": // stock is looked at before the balance
+	case o.kind == "redeem": // the stock is checked before the balance
 		return stock, stock > 0
 	case o.kind == "cancel" && (o.unknown || o.code == "200"):
 		return stock + 1, true
@@ -241,7 +242,7 @@ func stepStock(stock int, o *observation) (int, bool) {
 // customer who begins with 100 points, or of a stock that begins with 1.
 func TestLinearizable(t *testing.T) {
 	type history = []*observation
-	// op is an operation from..to with what it told.
+	// op returns an answered operation, called at from and returned at to.
 	op := func(kind string, amount int, from, to int64, code string, balance int) *observation {
 		return &observation{kind: kind, amount: amount, called: from, returned: to, code: code, balance: balance}
 	}

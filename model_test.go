@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestTables: tables of one letter are alike where they are told by it alone.
+// TestTables checks that no two tables have the same name or Spanish words, and that
+// tables of one letter agree on the traits that are looked up by letter alone.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	for at, declared := range tables {
@@ -28,13 +29,13 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestUnreadable: an error names the table and the key of a record that cannot be
-// read, without text that clients sent.
+// TestUnreadable checks that the error for a record that cannot be read names its
+// table and key, without text that clients sent.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		key         key
-		want, words string // after what they all say
+		want, words string // what follows the text common to all
 	}{
 		{orgKey('m', 1).u64(7), ": movement 6d000000010000000000000007", `, tabla "movimientos", clave 6d000000010000000000000007`},
 		{identityKey(kindEmail, "ana@example.com").u32(1), ": identity 7065…", `, tabla "identidades", clave 7065…`},
@@ -52,7 +53,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecords: verify names the record.
+// TestUnreadableRecords checks that verify names a record that cannot be read.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -71,13 +72,13 @@ func TestUnreadableRecords(t *testing.T) {
 	}
 }
 
-// TestChain appends to a chain and to a slice, and seeks every record of it:
-// in at most the square of log₂ steps, where a list would take them all.
+// TestChain appends to a chain and to a slice, and compares where they have each
+// record. In a chain of n, finding one takes at most the square of log₂ n steps.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	var (
 		c     chain
-		seqs  []uint64 // where record n is, at n-1
+		seqs  []uint64 // record n is at seqs[n-1]
 		links = map[uint64]link{}
 		rnd   = rand.New(rand.NewPCG(1, 0))
 		seq   uint64
@@ -131,7 +132,7 @@ func TestChain(t *testing.T) {
 	wantReadAgain(t, c, seq)
 }
 
-// wantReadAgain writes a chain that ends at seq, reads it, and lets it go on.
+// wantReadAgain encodes a chain that ends at seq, decodes it, and appends to both.
 func wantReadAgain(t *testing.T, c chain, seq uint64) {
 	t.Helper()
 	w := new(writer)
@@ -168,7 +169,7 @@ func TestPages(t *testing.T) {
 		{page{45, 1}, 45, 1, 1, true},
 		{page{46, 1}, 45, 0, 0, false},
 		{page{1 << 40, 100}, 45, 0, 0, false},
-		{page{1 << 62, 100}, 45, 0, 0, false}, // the product does not fit
+		{page{1 << 62, 100}, 45, 0, 0, false}, // the product overflows
 		{page{1<<63 - 1, 100}, 1 << 40, 0, 0, false},
 	} {
 		first, last, ok := test.page.span(test.total)

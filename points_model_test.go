@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The model of an account: what was done to it, in order. Whatever is asked
-// is answered by playing all of that from the beginning on a slice of lots.
+// A model of an account is the list of what was done to it, in order. Every
+// question is answered by playing the whole list on a slice of lots.
 type model struct {
 	program *program
 	zone    *time.Location
@@ -25,12 +25,12 @@ type deed struct {
 	expires  instant // of an add
 	from     instant // of an add: when it is available
 	earning  bool    // an add that counts for lifetime points
-	of       int     // which deed a cancel or return undoes
-	lateFrom instant // of a buy: the second lot
-	lateEnd  instant
+	of       int     // index of the deed that a cancel or return undoes
+	lateFrom instant // of a buy: when the second lot is available
+	lateEnd  instant // of a buy: when the second lot expires
 }
 
-// A played model is what the deeds have led to at one moment.
+// A played is the state that the deeds of a model have led to at one moment.
 type played struct {
 	*model
 	now      instant
@@ -40,16 +40,16 @@ type played struct {
 	taken    map[int][]taken // by deed
 	bought   map[int]*modelPurchase
 	days     map[date]*basis
-	moved    tally  // what statistics tell
-	err      string // of the last deed
+	moved    tally  // as the statistics should count it
+	err      string // code of the last deed's error
 }
 
 type modelLot struct {
 	deed          int
 	from, expires instant
 	left          decimal
-	gone          decimal // redeemed, and given back when it had expired
-	paid          bool    // a debt was paid from it once it was available
+	gone          decimal // redeemed, and given back after the lot had expired
+	paid          bool    // it has become available, and has paid what was owed then
 }
 
 type taken struct {
@@ -73,8 +73,8 @@ func (m *model) play(now instant) *played {
 	return p
 }
 
-// pass lets time go on: lots that have become available pay what is owed, in
-// the order in which they did.
+// pass moves the time on to now. Lots that have become available pay what is
+// owed, in the order in which they became available.
 func (p *played) pass(now instant) {
 	p.now = now
 	var ready []*modelLot
@@ -157,7 +157,7 @@ func (p *played) buy(i int, d deed) {
 	p.bought[i] = &modelPurchase{date: p.today(), total: d.amount, earned: all}
 }
 
-// round is numerator/divisor ten-thousandths, rounded as the program does.
+// round returns numerator/divisor ten-thousandths, rounded as the program does.
 func (p *played) round(numerator, divisor decimal) decimal {
 	step := divisor
 	for range decimalPlaces - p.program.PointsDecimals {
@@ -231,7 +231,7 @@ func (p *played) reverse(b *modelPurchase, amount decimal) {
 	p.moved.PointsReversed += amount
 }
 
-// available are the lots that can be spent, those that expire first first.
+// available returns the lots that can be spent, sorted by expiry.
 func (p *played) available() []*modelLot {
 	var list []*modelLot
 	for _, l := range p.lots {
@@ -262,7 +262,7 @@ func (p *played) balance() decimal {
 	return sum
 }
 
-// expired is what was left in lots when they expired.
+// expired returns what was left in lots when they expired.
 func (p *played) expired() (sum decimal) {
 	for _, l := range p.lots {
 		if l.expires <= p.now {
@@ -287,8 +287,8 @@ func (p *played) day(d date) *basis {
 	return p.days[d]
 }
 
-// monthsLater is the same date so many months later, or the last one of that
-// month.
+// monthsLater returns the same day n months later, or the last day of that month
+// if it has no such day.
 func (d date) monthsLater(n int) date {
 	months := d[0]*12 + d[1] - 1 + n
 	year, month := months/12, months%12+1
@@ -299,8 +299,8 @@ func (d date) monthsLater(n int) date {
 	return date{year, month, min(d[2], length)}
 }
 
-// figure adds up the days that still count: in a rolling window those whose
-// date so many months later is not over.
+// figure adds up the days that still count. In a rolling window a day counts up
+// to and including its date Months later.
 func (p *played) figure() decimal {
 	var sum basis
 	tb, today := p.program.TierBasis, p.today()
@@ -319,7 +319,7 @@ func (p *played) figure() decimal {
 	return sum.Points
 }
 
-// standing is what the account's customer should see.
+// standing returns what the account's customer should see.
 func (p *played) standing() standing {
 	s := standing{Balance: p.balance(), Lifetime: p.lifetime, Expiring: []expiring{}, Figure: p.figure()}
 	for _, l := range p.lots {
@@ -345,7 +345,7 @@ func (p *played) standing() standing {
 	return s
 }
 
-// randomProgram is a program with points of so many decimals, as a document.
+// randomProgram returns a random program, as a document.
 func randomProgram(rnd *rand.Rand) *programDoc {
 	p := &programDoc{
 		Key: "club", Name: "Club", Default: true, Currency: "Puntos",
@@ -382,7 +382,7 @@ func randomProgram(rnd *rand.Rand) *programDoc {
 	return p
 }
 
-// programMembers is a program as a setup takes it.
+// programMembers returns a program as a setup takes it.
 func programMembers(p *programDoc) string {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -395,14 +395,15 @@ func programMembers(p *programDoc) string {
 	return members
 }
 
-// randomPoints is a number of points above zero that the program can give.
+// randomPoints returns a number of points, above zero and up to most, that the
+// program can give.
 func randomPoints(rnd *rand.Rand, p *programDoc, most int) decimal {
 	step := decimal(1)
 	for range decimalPlaces - p.PointsDecimals {
 		step *= 10
 	}
 	if rnd.IntN(6) == 0 {
-		return step // the least there is
+		return step // the smallest amount
 	}
 	return step * decimal(1+rnd.IntN(int(decimalOf(most)/step)))
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestAccounts plays random histories on an account and on its model. After
-// each step all that can be asked must be the same, without the sweep having
-// run; the sweep may change nothing but the ledger.
+// TestAccounts plays random histories on an account and on its model. After each
+// step both must have the same standing, whether or not the sweep has run. The
+// sweep may change nothing but the ledger.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	histories(t, 1000, func(t *testing.T, rnd *rand.Rand) {
@@ -32,7 +32,7 @@ func TestAccounts(t *testing.T) {
 	})
 }
 
-// A history acts on a shop's customer and on its model alike.
+// A history does the same deeds to a shop's customer and to a model.
 type history struct {
 	*model
 	t    *testing.T
@@ -54,7 +54,7 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 		also: `"rewards":[{"key":"small","program":"club","name":"Small","pointsCost":3},
 			{"key":"large","program":"club","name":"Large","pointsCost":60}]`,
 	})
-	if rnd.IntN(2) == 0 { // else no account has so many that they lie apart
+	if rnd.IntN(2) == 0 { // with the usual sizes no account has enough lots to store them apart
 		s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
 	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), sales: map[int]*sale{}, redemptions: map[int]id{}}
@@ -64,8 +64,8 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 	return h
 }
 
-// wait lets time go on, often to just before, at or after a moment at which
-// something changes by itself.
+// wait moves the clock on, often to 1 ms before, at or after a moment at which a
+// lot becomes available or expires.
 func (h *history) wait() {
 	var moments []instant
 	for _, l := range h.play(h.shop.clock).lots {
@@ -83,7 +83,7 @@ func (h *history) wait() {
 	h.shop.pass(time.Duration(h.rnd.Int64N(int64(longest) + 1)))
 }
 
-// act does one thing to the account and the model.
+// act does one deed to the account and the model.
 func (h *history) act() {
 	kinds := map[string]func(*deed) error{
 		"add": h.add, "deduct": h.deduct, "redeem": h.redeem, "cancel": h.cancel, "buy": h.buy, "return": h.bring,
@@ -96,7 +96,8 @@ func (h *history) act() {
 	}
 }
 
-// Each kind of deed is done to the account; d is told what the model has to do.
+// Each method below does one kind of deed to the account, and sets in d what the
+// model has to do.
 
 func (h *history) add(d *deed) error {
 	category := pick(h.rnd, addCategories...)
@@ -128,7 +129,7 @@ func (h *history) redeem(d *deed) error {
 	reward := h.rnd.IntN(2)
 	x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(h.cust, t.cfg.Rewards[reward].ID, "") })
 	if err != nil {
-		d.amount = maxDecimal // whichever it was, it was more than is there
+		d.amount = maxDecimal // more than any balance: the model must refuse it too
 		return err
 	}
 	d.amount = x.Points
@@ -187,8 +188,8 @@ func (h *history) compare(when string) {
 	same(h.t, fmt.Sprintf("%s (step %d, %s)", when, len(h.done), h.shop.clock), h.shop.standing(h.cust), h.play(h.shop.clock).standing())
 }
 
-// checkLedger holds the ledger, with all written down that is due, against
-// the model.
+// checkLedger compares the ledger with the model. The sweep has written down all
+// that is due.
 func (h *history) checkLedger() {
 	var sum, expired decimal
 	for _, m := range h.shop.ledger(h.cust) {
@@ -225,7 +226,7 @@ func (h *history) checkLedger() {
 	same(h.t, "points in the statistics", counted, p.moved)
 }
 
-// lotOperations are what is done with an account. Each touches so many keys at most.
+// lotOperations are operations on an account. Each touches at most `most` keys.
 // A page far back is found in at most the square of log₂ 10,000 steps.
 var lotOperations = []struct {
 	name string
@@ -260,8 +261,8 @@ var lotOperations = []struct {
 	}},
 }
 
-// TestManyLots shows that an account with 10,000 lots costs no more than one
-// with one: what is read and written of the store does not grow with them.
+// TestManyLots shows that the number of keys that an operation reads and writes
+// does not grow with the account's lots. It compares 10,000 lots with one.
 func TestManyLots(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"expiry":{"days":30}`})
