@@ -18,8 +18,8 @@ import (
 
 var leaksFull = flag.Bool("leaks", false, "look for leaks with many more requests")
 
-// TestLeaks: after many requests, and many connections that break at any stage, the
-// server has as many goroutines and descriptors as before.
+// TestLeaks checks that many requests, and many connections that break at each stage,
+// leave the server with no more goroutines and descriptors than before.
 func TestLeaks(t *testing.T) {
 	requests, broken := 2_000, 500
 	if *leaksFull {
@@ -36,7 +36,7 @@ func TestLeaks(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	l := &leakLoad{addr: addr, head: "Host: x\r\nX-API-Key: " + key + "\r\n", customer: ana}
-	l.ask(t, 200) // what is made once is there by now
+	l.ask(t, 200) // makes what the server makes only once
 	l.breakOff(t, 50)
 	http.DefaultClient.CloseIdleConnections()
 	before := settledUse()
@@ -57,8 +57,8 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestLeaksControl: a handler that leaks, on some of the connections that break
-// off, is caught.
+// TestLeaksControl has a handler leak on some of the connections that break. The
+// leak must be noticed.
 func TestLeaksControl(t *testing.T) {
 	for name, leak := range map[string]func(release chan struct{}){
 		"goroutine": func(release chan struct{}) { go func() { <-release }() },
@@ -104,7 +104,7 @@ func inUse() resources {
 	return resources{runtime.NumGoroutine(), len(files)}
 }
 
-// settledUse is what is in use once it no longer falls.
+// settledUse returns what is in use once that has not fallen for 150 ms.
 func settledUse() resources {
 	least := inUse()
 	for calm := 0; calm < 15; calm++ {
@@ -116,8 +116,8 @@ func settledUse() resources {
 	return least
 }
 
-// comesBackTo waits until no more is in use than before, up to a limit. ok reports
-// whether it came to that.
+// comesBackTo waits until no more is in use than before, but no longer than limit. ok
+// reports whether that was reached.
 func comesBackTo(before resources, limit time.Duration) (now resources, ok bool) {
 	for until := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		now = inUse()
@@ -128,7 +128,7 @@ func comesBackTo(before resources, limit time.Duration) (now resources, ok bool)
 	}
 }
 
-// stacks are those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() string {
 	b := make([]byte, 64<<10)
 	return string(b[:runtime.Stack(b, true)])
@@ -140,7 +140,7 @@ func between(s, before, after string) string {
 	return s
 }
 
-// A leakLoad is the clients of a server.
+// A leakLoad is the load that clients put on a server.
 type leakLoad struct {
 	addr, head, customer string
 	answered             atomic.Int64
@@ -148,8 +148,8 @@ type leakLoad struct {
 
 const leakClients = 8
 
-// request returns a request of one of the kinds: with an answer, with an error, without
-// a key.
+// request returns the request numbered i. Of fifty, 46 read a balance or search, one
+// adds points, and three are refused.
 func (l *leakLoad) request(i int) string {
 	get := func(path string) string { return "GET /api/v1" + path + " HTTP/1.1\r\n" + l.head + "\r\n" }
 	switch i % 50 {
@@ -172,7 +172,7 @@ func (l *leakLoad) post() string {
 	return fmt.Sprintf("POST /api/v1/points/customers/%s/add HTTP/1.1\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", l.customer, l.head, len(body), body)
 }
 
-// ask sends n requests and reads the answers, on few connections.
+// ask sends n requests over leakClients connections and reads the answers.
 func (l *leakLoad) ask(t *testing.T, n int) {
 	var wait sync.WaitGroup
 	for c := range leakClients {
@@ -215,7 +215,7 @@ func (l *leakLoad) dial() (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// breakOff makes n connections and breaks them at one stage or another.
+// breakOff opens n connections and breaks each at one of the stages.
 func (l *leakLoad) breakOff(t *testing.T, n int) {
 	get, post := l.request(5), l.post()
 	stages := []func(*net.TCPConn){
@@ -225,7 +225,7 @@ func (l *leakLoad) breakOff(t *testing.T, n int) {
 		func(c *net.TCPConn) { io.WriteString(c, post[:len(post)-9]) },
 		func(c *net.TCPConn) { io.WriteString(c, post[:len(post)-9]); c.SetLinger(0) },
 		func(c *net.TCPConn) { io.WriteString(c, post); c.SetLinger(0) },
-		func(c *net.TCPConn) { io.WriteString(c, strings.Repeat(get, 20)) }, // and reads nothing
+		func(c *net.TCPConn) { io.WriteString(c, strings.Repeat(get, 20)) }, // reads no answer
 		func(c *net.TCPConn) { io.WriteString(c, get); readWhole(bufio.NewReader(c)) },
 		func(c *net.TCPConn) { io.WriteString(c, get); readWhole(bufio.NewReader(c)); c.SetLinger(0) },
 		func(c *net.TCPConn) { io.WriteString(c, get); c.Read(make([]byte, 10)) },

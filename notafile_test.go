@@ -13,8 +13,8 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// TestNotAFile: each command says in one line that something is no file of sello's, or
-// cannot be opened, and does not touch it.
+// TestNotAFile checks that commands refuse what is no file of sello's, or cannot be
+// opened. They say so in one line and do not touch it.
 func TestNotAFile(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
@@ -55,15 +55,15 @@ func TestNotAFile(t *testing.T) {
 			s := newTill(t)
 			path := s.env["SELLO_DB"]
 			if err := test.make(path); err != nil {
-				t.Skip(err) // links on Windows
+				t.Skip(err) // Windows may refuse to make links
 			}
 			s.refusesFile(document, customers, test.want)
 		})
 	}
 }
 
-// refusesFile runs every command on the till's file. Each must fail with what is wanted and
-// leave the file as it is.
+// refusesFile runs commands on the till's file. Each must fail with an error that contains
+// want, and leave the file as it is.
 func (s *till) refusesFile(document, customers, want string) {
 	s.Helper()
 	path := s.env["SELLO_DB"]

@@ -18,8 +18,8 @@ import (
 	"sello/internal/processtest"
 )
 
-// recordedCalls are the system calls that change files, flush them, or acknowledge.
-// strace ignores those with a question mark where they do not exist.
+// recordedCalls are the system calls that change or flush files, or acknowledge sales.
+// strace ignores a call with a question mark if the system does not have it.
 const recordedCalls = "openat,close,write,pwrite64,ftruncate,fsync,fdatasync,linkat,unlinkat,?rename,renameat,?renameat2,?link,?unlink," +
 	"?open,?creat,?truncate,writev,pwritev,pwritev2,fallocate,sync_file_range,msync,copy_file_range,sendfile"
 
@@ -28,12 +28,12 @@ const recordedCalls = "openat,close,write,pwrite64,ftruncate,fsync,fdatasync,lin
 type recording struct {
 	disktest.Disk
 	dir  string
-	live map[string]*disktest.DiskFile // where the names lead at the end
+	live map[string]*disktest.DiskFile // the files by name, at the end
 	acks []powerAck
-	told soldList // before it
+	told soldList // acknowledged before the recording
 
 	lines    int
-	marks    []int // lines where something rare happens
+	marks    []int // lines of rare calls, after which cut often cuts
 	sessions int
 }
 
@@ -43,7 +43,7 @@ type powerAck struct {
 	name string
 }
 
-// newRecording begins a recording. The files that the directory has are on the disk.
+// newRecording begins a recording. The files in the directory count as flushed.
 func newRecording(dir string, told soldList) (*recording, error) {
 	r := &recording{Disk: disktest.Disk{Base: map[string]*disktest.DiskFile{}}, dir: dir, told: told, lines: 1}
 	files, err := os.ReadDir(dir)
@@ -82,17 +82,17 @@ func (r *recording) run(t *testing.T, l powerLoad) {
 	}
 }
 
-// A handle is what a file descriptor leads to.
+// A handle is what a file descriptor refers to.
 type handle struct {
 	file *disktest.DiskFile // nil: the directory
 	name string
 }
 
-// take adds what a process did.
+// take adds the calls of a process.
 func (r *recording) take(calls []*processtest.Syscall, killed bool) error {
 	when := func(s *processtest.Syscall) int {
 		if s.Call == "openat" && s.End != processtest.Unending {
-			return s.End // the number is another's before it
+			return s.End // before that, the descriptor refers to another file
 		}
 		return s.Start
 	}
@@ -112,7 +112,7 @@ func (r *recording) take(calls []*processtest.Syscall, killed bool) error {
 func (r *recording) takeCall(s *processtest.Syscall, handles map[int64]handle) error {
 	during := disktest.Span{Start: s.Start, End: s.End}
 	if s.End == processtest.Unending {
-		during.End = r.lines // the kill; what was begun is over then
+		during.End = r.lines // the kill ended the call
 	}
 	fd, _ := s.Number(0)
 	h, ours := handles[fd]
@@ -154,7 +154,7 @@ func (r *recording) takeCall(s *processtest.Syscall, handles map[int64]handle) e
 	return nil
 }
 
-// change adds a call on a recorded file, or on the directory.
+// change adds a call on a file of the directory, or on the directory itself.
 func (r *recording) change(s *processtest.Syscall, during disktest.Span, h handle) error {
 	switch s.Call {
 	case "pwrite64":
@@ -201,7 +201,8 @@ func hexText(s string) string {
 	return b.String()
 }
 
-// inDir returns the name of a path in the directory; "." is the directory.
+// inDir returns the name of a path in the directory: "." is the directory itself, ""
+// is a path outside it.
 func (r *recording) inDir(s *processtest.Syscall, arg int) (string, error) {
 	path, err := s.Text(arg)
 	if err != nil {
@@ -281,9 +282,9 @@ func (r *recording) acknowledge(s *processtest.Syscall) error {
 	return nil
 }
 
-// settle finds out how much was done of the writes that a kill cut off, and compares the
-// recording with the files. A write that was under way at the kill may be missing from
-// the log: settle adds it, unless more than one is missing.
+// settle reads from the files how far the calls got that a kill cut off, and compares the
+// recording with the files. After a kill the log may lack a write that was under way:
+// settle adds it. It fails if more than one file differs, or any after a stop.
 func (r *recording) settle(killed bool) error {
 	missing := 0
 	files, err := os.ReadDir(r.dir)
@@ -361,8 +362,8 @@ func (r *recording) toldAt(line int) soldList {
 	return list
 }
 
-// cut returns a line at which the power is cut. Half of the lines are where something
-// rare happens, half of these where a name changes.
+// cut returns a line at which the power is cut. A quarter of the cuts come shortly after a
+// change of names, a quarter shortly after any mark, and half anywhere.
 func (r *recording) cut(rng *rand.Rand) int {
 	soon := rng.IntN(8)
 	switch n := rng.IntN(4); {
@@ -374,7 +375,8 @@ func (r *recording) cut(rng *rand.Rand) int {
 	return 1 + rng.IntN(r.lines)
 }
 
-// image makes the files that a power cut may have left, in a new directory.
+// image makes the files that a power cut may have left, in a new directory. It returns
+// what was not flushed: "names", "journal", "file".
 func (r *recording) image(dir string, cut int, how disktest.Tearing) (kinds []string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -416,11 +418,11 @@ type powerRun struct {
 	rng     *rand.Rand
 	dir     string
 	lazy    bool
-	forget  func(*recording) // syncs, for controls
+	forget  func(*recording) // removes syncs, for controls
 	images  int
 	kinds   map[string]int
-	failure error // the first
-	lost    int
+	failure error // of the first bad image
+	lost    int   // images that are not as they should be
 }
 
 func newPowerRun(t *testing.T, rng *rand.Rand) *powerRun {
@@ -512,9 +514,9 @@ func (p *powerRun) proceed(r *recording) soldList {
 	return sold
 }
 
-// TestPower cuts the power of the store: first starts, the growth of its files,
-// checkpoints, stops and starts after a kill or another cut. Every image of its
-// files must open, pass the audit, and hold every sale that was acknowledged.
+// TestPower cuts the power of the store at first starts, while its files grow, at
+// checkpoints and stops, and at starts after a kill or another cut. Every image of
+// its files must open, pass the audit, and have every sale that was acknowledged.
 func TestPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("records processes")
@@ -553,7 +555,8 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// recordAndOpen opens so many images. Every fourth recording begins with nothing.
+// recordAndOpen opens images, at most each of one recording. Every fourth recording
+// begins with nothing.
 func (p *powerRun) recordAndOpen(images, each int) {
 	var told soldList
 	for n := 0; p.images < images; n++ {
@@ -570,8 +573,7 @@ func (p *powerRun) recordAndOpen(images, each int) {
 	}
 }
 
-// TestPowerControl cuts the power where something is not synced. Then there must be bad
-// images.
+// TestPowerControl cuts the power where syncs are left out. It must find a bad image.
 func TestPowerControl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("records processes")

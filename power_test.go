@@ -30,15 +30,15 @@ func powerRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(s, 0))
 }
 
-// What is stored until the power is cut: sales of a few tills, each with one customer. A
-// till's sales are numbered.
+// Until the power is cut, a process stores the sales of a few tills. Each till has one
+// customer and numbers its sales.
 
 // A powerLoad is what one process stores.
 type powerLoad struct {
 	path  string
 	seed  uint64
 	sales int    // in all
-	end   string // kill, stop
+	end   string // kill or stop
 	lazy  bool   // nothing is synced
 }
 
@@ -51,7 +51,7 @@ func (l powerLoad) options() disk.Options {
 	}
 }
 
-// environ is the environment that passes the load to a process. powerLoadIn reads it.
+// environ returns the environment that passes the load to a process. powerLoadIn reads it.
 func (l powerLoad) environ() []string {
 	return append(os.Environ(), fmt.Sprintf("SELLO_POWER=%d %d %s %t %s", l.seed, l.sales, l.end, l.lazy, l.path))
 }
@@ -126,8 +126,8 @@ func (l powerLoad) run(ctx context.Context, acks io.Writer) error {
 	return errors.Join(errors.Join(errs...), s.Close())
 }
 
-// powerSale makes one sale. Every third comes with a debit, every twentieth with many
-// new customers.
+// powerSale makes one sale. Every third comes with a debit, every twentieth with 15 new
+// customers.
 func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) error {
 	name := fmt.Sprintf("%d-%d", till, n)
 	seq, err := write(ctx, e, 1, instantOf(e.now()), func(t *txn) (uint64, error) {
@@ -166,7 +166,7 @@ func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) erro
 // A soldList names the sales that a store holds, in order.
 type soldList []string
 
-// last is the number of a till's last sale.
+// last returns the number of a till's last sale, or 0.
 func (l soldList) last(till int) (n int) {
 	for _, name := range l {
 		var of, number int
@@ -201,8 +201,8 @@ func soldIn(ctx context.Context, e *engine) (soldList, error) {
 	})
 }
 
-// powerCheck opens a store that a power cut has left, verifies it, and compares it with
-// what was acknowledged. If thorough, it also makes a sale, opens the store again, and
+// powerCheck opens a store that a power cut has left, verifies it, and checks that it has
+// every acknowledged sale. If thorough, it also makes a sale, opens the store again, and
 // has bbolt check the file.
 func powerCheck(ctx context.Context, path string, told soldList, thorough bool) (sold soldList, err error) {
 	for again := range 2 {

@@ -10,10 +10,10 @@ import (
 	"sello/internal/processtest"
 )
 
-// Some tests kill sello, or record what it writes. They run this test binary again, and
-// TestMain makes it something else than the tests.
+// Some tests kill sello, or record what it writes. They run this test binary as another
+// process, in which TestMain runs sello or a powerLoad instead of the tests.
 
-// runsSello is the variable of a process that is sello.
+// runsSello is the environment variable that makes this binary run as sello.
 const runsSello = "SELLO_TEST_RUNS_SELLO"
 
 func TestMain(m *testing.M) {
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// selloCommand returns a command of a process that is sello. With -short and under the race
-// detector it skips the test.
+// selloCommand returns a command that runs sello as a process. With -short and under the
+// race detector it skips the test.
 func selloCommand(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	if testing.Short() || processtest.RaceDetector {

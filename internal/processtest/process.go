@@ -1,5 +1,5 @@
-// Package processtest has what tests do with a server that is a process of its own:
-// they start it, wait until it serves, end it, and read what strace recorded of it.
+// Package processtest runs a server as a process for tests. It starts the server,
+// waits until it serves, ends it, and reads what strace recorded of it.
 package processtest
 
 import (
@@ -17,7 +17,7 @@ import (
 // A Process is a running `sello serve`.
 type Process struct {
 	*exec.Cmd
-	Base string        // of the API's URLs
+	Base string        // what the API's URLs begin with
 	Log  *bytes.Buffer // standard error; complete after Wait
 
 	drained chan struct{}
@@ -27,9 +27,9 @@ type Process struct {
 
 var addrLogged = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 
-// Start runs a command on a free port until it logs that it serves. The command's
-// arguments lack the address. The process ends with the test, if not before. If it
-// ends before it serves, the error holds what it wrote.
+// Start starts a server on a free port and waits until it logs that it serves. It adds
+// -addr to the command's arguments. The process is killed when the test ends, if it
+// still runs. If it ends before it serves, the error contains its log.
 func Start(t testing.TB, cmd *exec.Cmd) (*Process, error) {
 	t.Helper()
 	cmd.Args = append(cmd.Args, "-addr", "127.0.0.1:0")

@@ -2,6 +2,6 @@
 
 package processtest
 
-// RaceDetector tells whether the race detector is on. It makes the test many times
-// slower, and does not watch binaries that were built without it.
+// RaceDetector reports whether the race detector is on. The detector makes a test many
+// times slower, and does not watch binaries that were built without it.
 const RaceDetector = true

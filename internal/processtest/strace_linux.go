@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// NeedStrace skips the test where strace is missing or may not trace.
+// NeedStrace skips the test if strace is missing or not permitted to trace.
 func NeedStrace(t testing.TB) {
 	t.Helper()
 	path, err := exec.LookPath("strace")
@@ -29,8 +29,8 @@ func NeedStrace(t testing.TB) {
 	}
 }
 
-// A Syscall is a system call in the log of `strace -f -xx`. It took effect between two
-// lines of the log.
+// A Syscall is a system call in the log of `strace -f -xx`. It took effect between the
+// lines Start and End.
 type Syscall struct {
 	Start, End int     // lines; End is Unending if the call did not return
 	At         float64 // seconds, with -ttt
@@ -38,7 +38,7 @@ type Syscall struct {
 	Args       []string
 	Result     string // what follows " = "; "" if the call did not return
 
-	begun string // the first line of a call that is written on two
+	begun string // the first line, if the log has the call on two
 }
 
 // Unending is the end of a call that did not return.
@@ -50,7 +50,7 @@ func (s *Syscall) Failed() bool { return strings.HasPrefix(s.Result, "-1 ") }
 // Injected reports whether strace made up the call's result.
 func (s *Syscall) Injected() bool { return strings.HasSuffix(s.Result, "(INJECTED)") }
 
-// Text returns a string among the arguments.
+// Text returns an argument that is a string.
 func (s *Syscall) Text(arg int) (string, error) {
 	if arg >= len(s.Args) {
 		return "", fmt.Errorf("strace: %s%q", s.Call, s.Args)
@@ -66,7 +66,7 @@ func (s *Syscall) Text(arg int) (string, error) {
 	return string(b), nil
 }
 
-// Number returns a number among the arguments, or the result if arg is -1.
+// Number returns an argument that is a number, or the result if arg is -1.
 func (s *Syscall) Number(arg int) (int64, error) {
 	text := s.Result
 	if arg >= 0 && arg < len(s.Args) {
@@ -82,9 +82,9 @@ var (
 	traceBegun  = regexp.MustCompile(`^(\w+)\((.*)$`)
 )
 
-// ReadTrace reads the log in a file. The log's first line has the number first. It
-// returns the calls in the order in which they began, the number after the last line,
-// and, with -ttt, when the last thread ended.
+// ReadTrace reads the log in a file and numbers its lines from first on. It returns the
+// calls in the order in which they began, the number after the last line's, and, with
+// -ttt, when the last thread ended.
 func ReadTrace(t testing.TB, path string, first int) (calls []*Syscall, next int, ended float64) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -142,7 +142,7 @@ func readTrace(r io.Reader, first int) (calls []*Syscall, next int, ended float6
 	return calls, next, ended, lines.Err()
 }
 
-// beginCall reads the first of the two lines of a call. The caller sets when it began.
+// beginCall reads the first of a call's two lines. The caller sets Start and At.
 func beginCall(text string) (*Syscall, error) {
 	m := traceBegun.FindStringSubmatch(text)
 	if m == nil {
@@ -151,7 +151,7 @@ func beginCall(text string) (*Syscall, error) {
 	return &Syscall{End: Unending, Call: m[1], Args: strings.Split(m[2], ", "), begun: text}, nil
 }
 
-// end reads the whole text of a call that ended at a line.
+// end reads the whole text of a call, which ended at the given line.
 func (s *Syscall) end(line int, text string) error {
 	m := traceCall.FindStringSubmatch(text)
 	if m == nil {
