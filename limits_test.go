@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// naiveLimits keeps every accepted request and counts them each time.
+// naiveLimits is a simple limiter: it keeps every accepted request and counts them
+// each time.
 type naiveLimits struct {
 	key      *apiKey
-	sinceRun []instant // accepted since the process began: what the minute counts
-	kept     []instant // accepted and not forgotten in a crash: what day and month count
-	flushed  int       // how many of kept were written
+	sinceRun []instant // accepted since the last restart; these count for the minute
+	kept     []instant // accepted and not lost in a crash; these count for day and month
+	flushed  int       // how many of kept are in the store
 }
 
-// allows tells whether a request at now should be accepted.
+// allows reports whether a request at now should be accepted.
 func (n *naiveLimits) allows(now instant) bool {
 	minute, day, month := 0, 0, 0
 	for _, at := range n.sinceRun {
@@ -42,9 +43,9 @@ func (n *naiveLimits) allows(now instant) bool {
 }
 
 // TestLimits sends requests at random moments, with restarts and crashes in
-// between. Each is accepted if and only if a count of all accepted ones says
-// so, which includes that no 60 seconds hold more than the limit and that who
-// stays below it is never refused. After Retry-After a request succeeds.
+// between. Each is accepted if and only if naiveLimits allows it: no 60 seconds
+// have more than the limit, and a client that stays below it is never refused.
+// After Retry-After a request succeeds.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {
@@ -89,9 +90,9 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// take has a limiter take a request, and fails the test unless it is accepted as a
-// count of all accepted requests says. Of a refusal it returns when it says that a
-// request succeeds again, by resetAt and by Retry-After.
+// take sends a request to a limiter, and fails the test unless the limiter accepts
+// exactly what n allows. From a refusal it returns the two moments at which a request
+// should succeed again: resetAt, and the one that Retry-After gives.
 func (n *naiveLimits) take(t *testing.T, l *limiter, store Store, now instant) (reset, retry instant, refused bool) {
 	t.Helper()
 	want := n.allows(now)
@@ -132,7 +133,7 @@ func TestLimitWindows(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		key    apiKey
-		steps  string // moments, each with + if accepted, - if not, R after a restart
+		steps  string // moments, with + if accepted, - if refused; R is a restart
 	}{
 		{"60 seconds later, to the millisecond", apiKey{RateLimit: 1},
 			"2026-03-02T10:00:00Z+ 2026-03-02T10:00:59.999Z- 2026-03-02T10:01:00Z+ 2026-03-02T10:01:59.999Z- 2026-03-02T10:02:00Z+"},
@@ -229,7 +230,7 @@ func TestLimitRefusals(t *testing.T) {
 			h := http.Header{}
 			after.setHeaders(h, now)
 			var values []any
-			for _, name := range limitHeaders { // which are sent as the draft spells them
+			for _, name := range limitHeaders { // spelled as in the draft, which h.Get does not find
 				values = append(values, h[name][0])
 			}
 			got := fmt.Sprintf("%s | %s | %s %s %s", values...)
@@ -240,8 +241,8 @@ func TestLimitRefusals(t *testing.T) {
 	}
 }
 
-// TestLimitWrites counts what the limits cost the store: once a minute a key's
-// last use, and more only for keys with a limit by day or month.
+// TestLimitWrites counts the writes to the store in ten minutes: one a minute for
+// a key's last use, and one a second if the key has a limit by day or month.
 func TestLimitWrites(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -267,7 +268,7 @@ func TestLimitWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 10 { // nothing new
+		for range 10 { // nothing new to write
 			if err := l.flush(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
@@ -282,8 +283,8 @@ func TestLimitWrites(t *testing.T) {
 	}
 }
 
-// TestLimitFlushFails shows that counts that could not be written are written
-// later.
+// TestLimitFlushFails shows that the next flush writes the counts of one that
+// failed.
 func TestLimitFlushFails(t *testing.T) {
 	t.Parallel()
 	fault := failBefore

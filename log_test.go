@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestLogLine holds the line of a request against what slog writes.
+// TestLogLine compares the line of a request with what slog writes.
 func TestLogLine(t *testing.T) {
 	t.Parallel()
 	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {

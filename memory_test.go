@@ -8,12 +8,13 @@ import (
 	"sello/internal/disk"
 )
 
-// TestMemory: what a machine says of its memory, and what follows from it.
+// TestMemory checks the memory read from a machine's files, and the memory limit and
+// memtable size chosen for it.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	for _, test := range []struct {
-		files   string // name=content, by line
+		files   string // a NAME=CONTENT per line; | ends a line of CONTENT
 		machine int64  // MiB
 		limit   int64  // MiB
 		memSize int64  // MiB
@@ -48,7 +49,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoriesFit: two memtables in use and one that a View still holds leave room beside them, at every limit.
+// TestMemoriesFit checks that at every limit two memtables in use, and one that a View
+// still holds, leave besideMemtables free.
 func TestMemoriesFit(t *testing.T) {
 	t.Parallel()
 	for limit := int64(leastMemory); limit < 2<<30; limit += 1 << 20 {

@@ -25,9 +25,9 @@ func readText(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// TestReadme holds README.md to its length, to the command that .ci/run takes
-// from it, and to the manual that it points to. The files that the manual lists
-// are TestHouse's matter.
+// TestReadme checks the length of README.md, the demo command, the test command,
+// which .ci/run takes from it, and that it names doc.go, the manual. The TestHouse
+// tests check the files that the manual lists.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme := readText(t, "README.md")
@@ -41,15 +41,15 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// section is what a document says under a heading.
+// section returns the text of a document under a heading.
 func section(text, title string) string {
 	_, text, _ = strings.Cut(text, "\n## "+title+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	return text
 }
 
-// TestOperations: docs/operations.md tells of every command, and under "Flags" of
-// every flag; the guide tells of every command.
+// TestOperations checks that docs/operations.md and the guide name every command, and
+// that docs/operations.md names every flag under "Flags".
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	operations, guide := readText(t, "docs/operations.md"), readText(t, "docs/es/guia.md")
@@ -74,8 +74,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestConfiguration: docs/configuration.md names every field of a document, in the
-// section of what it belongs to.
+// TestConfiguration checks that docs/configuration.md names every field of a document,
+// in the section on the part of the document that has the field.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	text := readText(t, "docs/configuration.md")
@@ -98,8 +98,8 @@ func TestConfiguration(t *testing.T) {
 
 var keyLetter = regexp.MustCompile(`[kK]ey\('(\w)'`)
 
-// TestFileFormat: docs/file-format.md has a row for every table, in order, and no other. The source
-// makes keys of all their letters and of no other.
+// TestFileFormat checks that docs/file-format.md has one row for each table, in order.
+// The source must make keys with the letters of these tables and with no others.
 func TestFileFormat(t *testing.T) {
 	t.Parallel()
 	text := readText(t, "docs/file-format.md")
@@ -144,7 +144,7 @@ func TestFileFormat(t *testing.T) {
 
 var markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// TestLinks: what the documents link to is there, and so is the heading.
+// TestLinks checks that the files and headings that the documents link to exist.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var documents []string
@@ -176,7 +176,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// headings are the names by which the headings of a document are linked to.
+// headings returns the names by which links refer to the headings of a document.
 func headings(text string) (list []string) {
 	for line := range strings.Lines(text) {
 		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
@@ -194,7 +194,7 @@ func headings(text string) (list []string) {
 	return list
 }
 
-// TestIgnored: what sello makes beside its source is left out of the repository.
+// TestIgnored checks that .gitignore names the files that sello makes and its binary.
 func TestIgnored(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(".gitignore")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A wireTap is a connection that notes what is done with it.
+// A wireTap is a connection that records the calls of its methods.
 type wireTap struct {
 	net.Conn
 	written bytes.Buffer
@@ -45,9 +45,9 @@ func newWire(t *testing.T, unread string) (*wireTap, *refusingConn) {
 	return w, &refusingConn{Conn: w, api: newWorld(t, newMemStore()).api}
 }
 
-// TestRefusal: of what net/http says by itself nothing arrives, in however many
-// pieces it comes; then what the client still sends is read, so that the answer
-// is not lost.
+// TestRefusal checks that our refusal replaces net/http's, in however many pieces
+// that is written. Then what the client still sends is read, so that the answer is
+// not lost.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	const plain = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
@@ -86,15 +86,15 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestNoRefusal: what is ours, or the middle of it, goes through as it is and
-// costs nothing.
+// TestNoRefusal checks that our own answers, or parts of them, pass unchanged and
+// without an allocation.
 func TestNoRefusal(t *testing.T) {
 	for _, ours := range []string{
 		"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
 		"HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
 		"HTTP/1.0 503 Service Unavailable\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
 		"HTTP/1.1 100 Continue\r\n\r\n",
-		`HTTP/1.1 400 Bad Request\r\n\r\n","comment":"`, // a customer's name, where a write begins
+		`HTTP/1.1 400 Bad Request\r\n\r\n","comment":"`, // a client's text at the start of a write; JSON has no line ends
 		"HTTP/1.1 417 Expectation Failed\n",
 		"HTTP/1.1 4", "", "4",
 	} {
@@ -110,7 +110,7 @@ func TestNoRefusal(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { c.Write(answer) }); n != 0 {
 		t.Errorf("a write costs %v allocations", n)
 	}
-	if err := c.CloseWrite(); err != nil { // a connection that has none
+	if err := c.CloseWrite(); err != nil { // the connection has no CloseWrite of its own
 		t.Error(err)
 	}
 }
@@ -119,8 +119,8 @@ type discarding struct{ net.Conn }
 
 func (discarding) Write(b []byte) (int, error) { return len(b), nil }
 
-// TestRefusalServed: `sello serve` refuses so, and each refusal leaves a line in
-// the log like any request, with nothing in it that came from the client.
+// TestRefusalServed checks that `sello serve` refuses in this way, and logs each
+// refusal like any request, without text that the client sent.
 func TestRefusalServed(t *testing.T) {
 	t.Parallel()
 	server, _ := newTill(t).start("serve")
