@@ -24,11 +24,11 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// The negative controls of the auditor: each server here breaks its word in one way, and
-// the auditor has to say so.
+// Negative controls of the auditor: each server here is wrong in one way, and the auditor
+// must report it.
 
-// TestAuditorSharesNothing: the auditor has no fault in common with the server, since it
-// shares no code with it.
+// TestAuditorSharesNothing checks that the auditor shares no code with the server, and so
+// none of its faults.
 func TestAuditorSharesNothing(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -57,8 +57,8 @@ func TestAuditorSharesNothing(t *testing.T) {
 	}
 }
 
-// wantFault audits with another base, unless it is "", and another diary. One of the
-// faults has to contain a text.
+// wantFault audits with another diary, and at another base unless that is "". One of the
+// reported faults must contain text.
 func (v *victim) wantFault(t *testing.T, base, diary, text string) {
 	t.Helper()
 	cmd := v.auditor("check", "-all")
@@ -82,7 +82,8 @@ type filter func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 // A spoiler changes the body of a response.
 type spoiler func(r *http.Response, body []byte) []byte
 
-// proxy stands before the server and returns its own base. Either function may be nil.
+// proxy starts a proxy before the server and returns the proxy's base. Either function may
+// be nil.
 func (v *victim) proxy(t *testing.T, before filter, spoil spoiler) (base string) {
 	t.Helper()
 	target, err := url.Parse(strings.TrimSuffix(v.server.Base, "/api/v1"))
@@ -113,8 +114,8 @@ func (v *victim) proxy(t *testing.T, before filter, spoil spoiler) (base string)
 	return server.URL + "/api/v1"
 }
 
-// TestAuditorSeesWhatIsThere: on the way to the auditor one thing is changed in what the
-// server has, a tenth of a point or a single record.
+// TestAuditorSeesWhatIsThere changes one thing in the server's answers on their way to
+// the auditor: a tenth of a point, or a single record.
 func TestAuditorSeesWhatIsThere(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, newCrashSeed(t), builtBinary(t))
@@ -123,7 +124,7 @@ func TestAuditorSeesWhatIsThere(t *testing.T) {
 	}
 	before := filepath.Join(v.dir, "before.jsonl")
 	copyFile(t, before, v.diary)
-	v.audit("-all") // and now it is clean
+	v.audit("-all") // the server itself has no fault
 	t.Run("lies", func(t *testing.T) {
 		for _, lie := range lies {
 			t.Run(lie.name, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestAuditorSeesWhatIsThere(t *testing.T) {
 	})
 }
 
-// lies are what is changed, and what the auditor says of it.
+// lies are the changes, and what the auditor must say of each.
 var lies = []struct {
 	name  string
 	spoil func(t *testing.T) spoiler
@@ -179,8 +180,9 @@ var lies = []struct {
 	}, "and a retry with"},
 }
 
-// inList changes the first page of one list whose path ends so, and its total. change
-// returns nil where the page lacks what it is to change.
+// inList changes the first page of one list whose path ends in path, and its total. It
+// takes the first list of three items or more that change accepts. change returns nil for
+// a page without the item that it changes.
 func inList(path string, change func(data []any) []any) func(t *testing.T) spoiler {
 	return func(t *testing.T) spoiler {
 		var mu sync.Mutex
@@ -213,14 +215,14 @@ func inList(path string, change func(data []any) []any) func(t *testing.T) spoil
 	}
 }
 
-// set changes a member of the first item that has it for this purpose.
+// set changes a member of the first item in which the auditor can notice the change.
 func set(name string, to func(old any) any) func([]any) []any {
 	return func(l []any) []any {
 		for _, e := range l {
 			m := e.(map[string]any)
 			comment, _ := m["comment"].(string)
 			if (name == "comment" || name == "id") && (m["transactionId"] != nil || m["redemptionId"] != nil || !strings.HasPrefix(comment, "w-")) {
-				continue // no answer told it
+				continue // no client knows this item's id or comment
 			}
 			if name == "lots" && m["type"] != "Debit" {
 				continue
@@ -237,12 +239,12 @@ func more(old any) any {
 	return json.Number(strconv.FormatFloat(f+0.1, 'f', 4, 64))
 }
 
-// otherID is an id that the server has given nobody.
+// otherID is an id that the server has not given to anything.
 const otherID = "01a1ffb9-f5c3-791c-87d4-9d25e318a835"
 
 func other(any) any { return otherID }
 
-// again repeats the newest item.
+// again repeats the newest item, with the same id or another.
 func again(newID bool) func([]any) []any {
 	return func(l []any) []any {
 		twin := maps.Clone(l[0].(map[string]any))
@@ -253,7 +255,7 @@ func again(newID bool) func([]any) []any {
 	}
 }
 
-// withoutNewest takes away the newest item.
+// withoutNewest removes the newest item.
 func withoutNewest(l []any) []any { return l[1:] }
 
 func swapped(l []any) []any {
@@ -261,7 +263,7 @@ func swapped(l []any) []any {
 	return l
 }
 
-// figure puts a 7 before the figures of this name in what a path returns.
+// figure puts the digit 7 before each number called name in the answers to a path.
 func figure(path, name string) func(*testing.T) spoiler {
 	return func(*testing.T) spoiler {
 		return func(r *http.Response, body []byte) []byte {
@@ -273,8 +275,8 @@ func figure(path, name string) func(*testing.T) spoiler {
 	}
 }
 
-// TestAuditorSeesWhatIsDone: something before the server applies writes twice, forgets
-// their keys, or answers what is not so.
+// TestAuditorSeesWhatIsDone puts a proxy before the server that sends writes twice, drops
+// their keys, or gives false answers.
 func TestAuditorSeesWhatIsDone(t *testing.T) {
 	t.Parallel()
 	seed := newCrashSeed(t)
@@ -315,7 +317,7 @@ func TestAuditorSeesWhatIsDone(t *testing.T) {
 	}
 }
 
-// addTwice sends each credit on twice, with two keys.
+// addTwice passes each credit on twice, with two keys.
 func addTwice(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
 	body, _ := io.ReadAll(r.Body)
 	if strings.HasSuffix(r.URL.Path, "/add") {
@@ -328,8 +330,8 @@ func addTwice(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
 	return true
 }
 
-// loseKeys sends on all writes without their keys. One credit is never answered, however
-// often it is sent.
+// loseKeys passes all writes on without their keys. One credit never gets an answer,
+// however often it is sent.
 func loseKeys() filter {
 	var adds atomic.Int64
 	var lost atomic.Value // its key
@@ -347,7 +349,7 @@ func loseKeys() filter {
 	}
 }
 
-// TestAuditorSeesWhatIsLost: after a kill the file is what it was some writes ago.
+// TestAuditorSeesWhatIsLost removes the last writes from the file after a kill.
 func TestAuditorSeesWhatIsLost(t *testing.T) {
 	t.Parallel()
 	seed := newCrashSeed(t)
@@ -361,7 +363,7 @@ func TestAuditorSeesWhatIsLost(t *testing.T) {
 			}
 		}},
 		{"the journal's tail is cut off", func(v *victim, _ map[string][]byte) {
-			// The last of them need not be a client's: usage is counted too.
+			// More than one, since the last record may hold only the usage of keys.
 			if err := disktest.CutRecords(disk.JournalNames(v.db), 3); err != nil {
 				v.Fatal(err)
 			}

@@ -14,9 +14,9 @@ import (
 	"sello/internal/processtest"
 )
 
-// What a wrong clock does to a binary whose wall clock a test can set.
+// Tests of a wrong clock, with a binary whose wall clock a test can set.
 
-// A clockTill runs commands and a server by a clock of its own.
+// A clockTill runs commands and a server whose wall clock the test sets.
 type clockTill struct {
 	*till
 	key    string
@@ -34,7 +34,7 @@ func newClockTill(t *testing.T, build func(testing.TB) string) *clockTill {
 	return s
 }
 
-// set sets by how much the machine's clock is ahead, and what its kernel says.
+// set sets how far the wall clock is ahead, and whether the kernel calls it synchronized.
 func (s *clockTill) set(offset time.Duration, synchronized bool) {
 	s.Helper()
 	file := s.setting()
@@ -79,7 +79,7 @@ func (s *clockTill) send(method, path, body, want string) object {
 	return answer
 }
 
-// wantReady waits until /readyz says so.
+// wantReady waits until /readyz answers 200.
 func (s *clockTill) wantReady() {
 	s.Helper()
 	for range 600 {
@@ -96,7 +96,7 @@ func (s *clockTill) wantReady() {
 	s.Fatalf("not ready\n%s", s.server.Log)
 }
 
-// wantClock checks what `sello clock` thinks.
+// wantClock checks the state that `sello clock` reports.
 func (s *clockTill) wantClock(want string) {
 	s.Helper()
 	report, err := parseObject([]byte(s.ok("clock -json")))
@@ -131,7 +131,7 @@ func TestWrongClock(t *testing.T) {
 		t.Helper()
 		s.wantAccount(points, balance, movements)
 	}
-	want(50, 1) // of the welcome, for 90 days
+	want(50, 1) // the welcome points, which last 90 days
 
 	s.set(10*year, false)
 	s.send("POST", points+"/add", `{"amount":10}`, unsafe)
@@ -157,7 +157,7 @@ func TestWrongClock(t *testing.T) {
 		s.stop()
 	}
 
-	s.set(46*24*time.Hour, false) // closed for so long
+	s.set(46*24*time.Hour, false) // the shop was closed for 46 days
 	s.start()
 	s.send("POST", points+"/add", `{"amount":1}`, unsafe)
 	s.ok("clock accept")
@@ -165,7 +165,7 @@ func TestWrongClock(t *testing.T) {
 	s.stop()
 	s.ok("verify")
 
-	s.set(0, false) // that was wrong after all
+	s.set(0, false) // the accepted clock was wrong after all
 	s.start()
 	s.send("POST", points+"/add", `{"amount":1}`, unsafe)
 	s.set(0, true)
@@ -176,7 +176,7 @@ func TestWrongClock(t *testing.T) {
 	s.ok("verify")
 }
 
-// TestOrdinaryClock: the ordinary binary has no clock but the machine's.
+// TestOrdinaryClock checks that the ordinary binary uses only the machine's clock.
 func TestOrdinaryClock(t *testing.T) {
 	t.Parallel()
 	s := newClockTill(t, builtBinary)

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// Crashes: the binary is killed while clients write to it, started again and audited, on
-// one file over many cycles. The auditor sends the writes and judges, in a process of its
-// own.
+// Tests of crashes: the binary is killed while clients write to it, started again and
+// audited, on one file over many cycles. The auditor sends the writes and checks the data,
+// in a process of its own.
 //
-// kill -9 takes the process, not the machine: what the operating system was given
-// survives, synced or not. So these tests show what is lost between an answer and the
-// write, and whether a file is understood in any state that its writer left. They say
-// nothing about fsync.
+// kill -9 ends the process, not the machine: all that was written to files survives,
+// synced or not. So these tests find writes that are answered before they are written, and
+// files that cannot be read after a kill at some moment. They say nothing about fsync.
 //
-// A seed repeats each moment, kind of end and request, not how the machine interleaves
-// them: a failure may take some tries to come again.
+// A seed repeats the moments, the kinds of end and the requests, but not how the machine
+// interleaves them. A failure may take several runs to come again.
 
 var (
 	crashCycles  = flag.Int("crash.n", 0, "kill the server so many `times`; 0: a few")
@@ -30,11 +29,10 @@ var (
 )
 
 const (
-	// fewCrashes are what TestCrash makes without -crash.n, and more while they show too
-	// little, up to enoughCrashes.
+	// fewCrashes is how many crashes TestCrash makes without -crash.n. While they are tame
+	// it makes more, up to enoughCrashes.
 	fewCrashes, enoughCrashes = 12, 20
-	// crashesOnOneFile is how many cycles share a file, so that audits do not become ever
-	// longer.
+	// crashesOnOneFile bounds the cycles on one file, since audits take longer as it grows.
 	crashesOnOneFile = 25
 )
 
@@ -88,8 +86,8 @@ func newCrashSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// crashMutations make a sello that loses or doubles writes, which only a kill at the wrong
-// moment shows. want is what the auditor says of it.
+// crashMutations change the source so that a kill at the wrong moment loses or doubles
+// writes. want is what the auditor must say.
 var crashMutations = []struct {
 	name    string
 	changes []alteration
@@ -148,7 +146,7 @@ func TestCrashMutants(t *testing.T) {
 	}
 }
 
-// TestCrashMutations: the source still has what the mutants change.
+// TestCrashMutations checks that the source still has the texts that the mutants replace.
 func TestCrashMutations(t *testing.T) {
 	for _, mutant := range crashMutations {
 		if err := writeOverlay(filepath.Join(t.TempDir(), "overlay"), mutant.changes); err != nil {

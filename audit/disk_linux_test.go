@@ -21,22 +21,22 @@ import (
 	"sello/internal/processtest"
 )
 
-// A disk that fails: every call that writes or syncs gets an error once, or for a while.
-// What the process answers is compared with what it stores.
+// Tests of a disk that fails: calls that write or sync get an error once, or for a while.
+// The server's answers are compared with what it has stored.
 
 var diskAll = flag.Bool("disk.all", false, "let every write and sync fail with every error")
 
-// A counter is a shop's file with a customer, and what a client knows that adds points.
+// A counter is a shop's file with one customer, and the state of a client that adds points.
 // The n-th addition is of n points and has its own Idempotency-Key.
 type counter struct {
 	*till
 	key      string
 	customer string
 
-	asked  int
-	stored map[int]string // answers
+	asked  int            // additions that were sent
+	stored map[int]string // the answers 201, by addition
 	refuse int            // answers 503
-	reads  int            // that went on after one
+	reads  int            // reads that succeeded after a 503
 }
 
 // newCounter makes the file.
@@ -53,7 +53,7 @@ func newCounter(t *testing.T) *counter {
 	if code := p.Stop(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, p.Log)
 	}
-	// So that it must grow soon.
+	// Without unused pages at its end the file must grow soon.
 	c.must(os.Truncate(c.db, int64(len(disktest.UsedPages(readFile(t, c.db))))))
 	return c
 }
@@ -99,8 +99,8 @@ func (c *counter) send(r *http.Request) (res *http.Response, body string, err er
 	return res, string(raw), err
 }
 
-// add asks a server for the n-th addition until it is stored. Whenever it is refused,
-// reads must go on. An error says that the server is gone.
+// add sends the n-th addition until it is stored or patience is over. After each refusal a
+// read must succeed. An error means that the server is gone.
 func (c *counter) add(base string, n int, patience time.Duration) (stored bool, err error) {
 	c.asked = max(c.asked, n)
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -142,9 +142,9 @@ func (c *counter) read(base string) error {
 	return err
 }
 
-// settle serves the file without faults. What was stored is there once, what was refused
-// or cut off at most once, and after a retry of everything everything is there once. Then
-// the file passes verify and bbolt's own check. It returns what is otherwise.
+// settle serves the file without disk faults and returns what is wrong. A stored addition
+// must be there once, and one that was refused or cut off at most once. After all are sent
+// again each must be there once. Then the file must pass verify and bbolt's own check.
 func (c *counter) settle() (faults []string) {
 	c.Helper()
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
@@ -199,34 +199,34 @@ func (c *counter) settled() {
 	}
 }
 
-// A diskFault is an error that a call of a process gets.
+// A diskFault is an error that system calls of a process get.
 type diskFault struct {
 	call  string
 	errno string
-	when  string // which of a thread's calls, as strace has it
+	when  string // which of a thread's calls, in strace's notation
 }
 
 func (f diskFault) String() string { return f.call + " " + f.errno + " " + f.when }
 
-// fatal reports whether the fault leaves open what is stored.
+// fatal reports whether the fault leaves it unknown what is stored.
 func (f diskFault) fatal() bool {
 	return f.call == "fsync" || f.call == "fdatasync" || f.errno == "EIO" || f.errno == "EROFS"
 }
 
-// A diskRun is what became of a server whose calls failed.
+// A diskRun is the result of running a server whose calls failed.
 type diskRun struct {
-	places []string      // where it was hit
-	first  float64       // when, in seconds
-	took   time.Duration // from there to the end
+	places []string      // what the failed calls were for; see placeOf
+	first  float64       // when the first of them failed, in Unix seconds
+	took   time.Duration // from then to the server's end
 
 	served   bool
-	stopped  float64 // when it was asked to, in seconds
-	unbidden bool    // it had ended by then
-	code     int     // of its exit
+	stopped  float64 // when it was told to stop, in Unix seconds
+	unbidden bool    // it had ended by itself by then
+	code     int     // its exit code
 	log      string
 }
 
-// judge says what a server did wrong that got the fault, or "".
+// judge returns what the server did wrong after the fault, or "" if nothing.
 func (f diskFault) judge(run diskRun) string {
 	failures := strings.Count(run.log, `"msg":"store failed"`)
 	said := strings.HasPrefix(run.log, "sello: ") || strings.Contains(run.log, "\nsello: ")
@@ -255,8 +255,8 @@ func (f diskFault) judge(run diskRun) string {
 	return ""
 }
 
-// serveFaulty runs a server that gets a fault; often makes it a sello that is almost always
-// in a checkpoint. hits reads what was hit, after the server's end.
+// serveFaulty runs a server whose calls get the fault. With often it runs oftenBinary.
+// After the server's end, hits reads which calls failed.
 func (c *counter) serveFaulty(f diskFault, often bool) (p *processtest.Process, hits func(*diskRun), err error) {
 	c.Helper()
 	log := filepath.Join(filepath.Dir(c.db), "trace")
@@ -264,7 +264,7 @@ func (c *counter) serveFaulty(f diskFault, often bool) (p *processtest.Process, 
 	if often {
 		binary = oftenBinary(c)
 	}
-	// With -D the process is the server, and not strace.
+	// With -D the process that is started is the server, not strace.
 	args := []string{"-D", "-f", "-q", "-ttt", "-y", "-s", "0", "-o", log, "-e", "trace=" + f.call, "-e", "inject=" + f.call + ":error=" + f.errno + ":when=" + f.when}
 	for _, path := range []string{c.db, c.db + "-journal1", c.db + "-journal2", filepath.Dir(c.db)} {
 		args = append(args, "-P", path)
@@ -285,7 +285,7 @@ func (c *counter) serveFaulty(f diskFault, often bool) (p *processtest.Process, 
 	}, err
 }
 
-// placeOf says what a call does for the store.
+// placeOf names a call and what it is on, such as a header or a page of the file.
 func placeOf(s *processtest.Syscall, db string) string {
 	what := s.Args[0]
 	if s.Call == "openat" {
@@ -317,7 +317,7 @@ func placeOf(s *processtest.Syscall, db string) string {
 	return place
 }
 
-// run lets a fault meet a server and a client who adds so many times.
+// run makes additions with a server whose calls get the fault.
 func (c *counter) run(f diskFault, often bool, additions int) (run diskRun) {
 	c.Helper()
 	p, hits, err := c.serveFaulty(f, often)
@@ -330,7 +330,7 @@ func (c *counter) run(f diskFault, often bool, additions int) (run diskRun) {
 				break
 			}
 		}
-		if !run.unbidden && f.fatal() { // it may have been hit when the client had its last answer
+		if !run.unbidden && f.fatal() { // the fault may have come after the last answer
 			time.Sleep(20 * time.Millisecond)
 			res, err := http.Get(p.Base + "/livez")
 			if run.unbidden = err != nil; err == nil {
@@ -356,14 +356,14 @@ func (c *counter) run(f diskFault, often bool, additions int) (run diskRun) {
 	return run
 }
 
-// A diskSum is what many runs have shown.
+// A diskSum sums up many runs.
 type diskSum struct {
-	hits    map[string]int // by place and error
-	longest time.Duration  // to exit
+	hits    map[string]int // failed calls, by place and error
+	longest time.Duration  // from a fatal fault to the exit
 	refused int            // answers 503
 }
 
-// try runs a fault on a copy of a counter's file, judges, and settles.
+// try runs a fault on a copy of a counter's file, judges the run and settles the file.
 func (sum *diskSum) try(t *testing.T, from *counter, f diskFault, often bool, additions int) diskRun {
 	t.Helper()
 	c := from.copy(t)
@@ -389,13 +389,11 @@ func (sum *diskSum) log(t *testing.T) {
 	}
 }
 
-// How many additions a server gets in a run, so that one that is often in a checkpoint has
-// been in one.
+// How many additions a run makes. After manyAdditions oftenBinary has been in a checkpoint.
 const someAdditions, manyAdditions = 20, 60
 
-// TestDiskErrors lets calls fail. After an error that leaves open what is stored the
-// process exits by itself. Where there is no space it goes on reading, and writes again
-// when there is.
+// TestDiskErrors lets calls fail. After a fatal error the process must exit by itself.
+// Without space it must go on serving reads, and write again when there is space.
 func TestDiskErrors(t *testing.T) {
 	t.Parallel()
 	processtest.NeedStrace(t)
@@ -434,7 +432,7 @@ func TestDiskErrors(t *testing.T) {
 			continue
 		}
 		judged++
-		// The control: what is right after one fault is wrong after another.
+		// The control: the same run must be wrong for a fault of the other kind.
 		other := diskFault{test.fault.call, "EIO", ""}
 		if test.fault.fatal() {
 			other = diskFault{"pwrite64", "ENOSPC", ""}
@@ -486,8 +484,9 @@ func limitFiles(t *testing.T, p *processtest.Process, bytes uint64) {
 	}
 }
 
-// fill adds from the n-th addition on, until one is refused or, where none may be, n is a
-// multiple of ten. It returns the number of the next addition.
+// fill makes additions from the n-th on and returns the number of the next. With refused it
+// stops at the first that is refused. Otherwise none may be refused, and it stops after a
+// multiple of ten.
 func (c *counter) fill(p *processtest.Process, n int, refused bool) (next int) {
 	c.Helper()
 	for range 200 {
@@ -509,8 +508,8 @@ func (c *counter) fill(p *processtest.Process, n int, refused bool) (next int) {
 	return n
 }
 
-// TestDiskLimit lowers and raises how large a file the server may write, which cuts writes
-// short. It needs no strace.
+// TestDiskLimit lowers and raises the limit on the size of the server's files. The limit
+// cuts writes short. The test needs no strace.
 func TestDiskLimit(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -530,7 +529,7 @@ func TestDiskLimit(t *testing.T) {
 		}
 		limitFiles(t, p, 1<<64-1)
 		if i%2 == 0 {
-			for !ready() { // without a write of a client's
+			for !ready() { // no write of a client is needed
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
@@ -546,8 +545,8 @@ func TestDiskLimit(t *testing.T) {
 	c.settled()
 }
 
-// TestDiskControl: settle finds an addition that was answered and is not there, and one
-// that is there twice.
+// TestDiskControl checks that settle finds an addition that was answered but is missing,
+// and one that is there twice.
 func TestDiskControl(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -577,8 +576,8 @@ func TestDiskControl(t *testing.T) {
 	c.settled()
 }
 
-// TestDiskBackupName: if a backup is in place and only its name may be lost, the command
-// says so.
+// TestDiskBackupName checks what the command says if a backup is written but the sync of its
+// directory fails, so that its name may be lost.
 func TestDiskBackupName(t *testing.T) {
 	t.Parallel()
 	processtest.NeedStrace(t)

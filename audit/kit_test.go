@@ -17,13 +17,13 @@ import (
 )
 
 // The tests of this package run sello's binary: they kill it, make its disk fail, set its
-// clock, load it beyond what it can do. They learn what it holds over HTTP and from its
-// commands.
+// clock, and send it more load than it can carry. They read its data over HTTP and with
+// its commands.
 
 // root is the module's folder.
 const root = ".."
 
-// runsAuditor is the variable of a process that is the auditor.
+// runsAuditor is the environment variable that makes this test binary run the auditor.
 const runsAuditor = "SELLO_TEST_RUNS_AUDITOR"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	os.RemoveAll(binaries.dir) // "" is no folder
+	os.RemoveAll(binaries.dir) // does nothing for ""
 	os.Exit(code)
 }
 
@@ -51,20 +51,20 @@ func needBinary(t testing.TB) {
 var binaries struct {
 	sync.Mutex
 	dir   string
-	built map[string]func() (path string, err error) // by what they are built from
+	built map[string]func() (path string, err error) // by key of buildOnce
 }
 
-// builtBinary returns the path of sello.
+// builtBinary returns the path of the ordinary binary.
 func builtBinary(t testing.TB) string {
 	t.Helper()
 	return buildOnce(t, "as it is", func(path string) error { return build(path) })
 }
 
-// An alteration replaces a text that a source file has once.
+// An alteration replaces a text that occurs once in a source file.
 type alteration struct{ file, old, new string }
 
-// alteredBinary returns the path of a sello with changes to its source, whose wall clock a
-// test can set (machine_clocktest.go). The source stays as it is.
+// alteredBinary returns the path of a binary built from changed source. A test can set its
+// wall clock (machine_clocktest.go). The source files themselves are not changed.
 func alteredBinary(t testing.TB, changes ...alteration) string {
 	t.Helper()
 	return buildOnce(t, fmt.Sprint(changes), func(path string) error {
@@ -76,8 +76,9 @@ func alteredBinary(t testing.TB, changes ...alteration) string {
 	})
 }
 
-// oftenBinary returns the path of a sello that is almost always in a checkpoint, and keeps
-// few retries in a slice. In the ordinary one both take half a minute to come.
+// oftenBinary returns the path of a binary that is almost always in a checkpoint and keeps
+// few retries in a slice. The ordinary binary needs half a minute to reach a checkpoint or
+// the end of a slice.
 func oftenBinary(t testing.TB) string {
 	t.Helper()
 	return alteredBinary(t, oftenCheckpoints...)
@@ -91,7 +92,7 @@ var oftenCheckpoints = []alteration{
 	{"idempotency.go", "sliceNames = 1 << 15", "sliceNames = 1 << 5"},
 }
 
-// buildOnce returns the path where the first caller with this key has built a binary.
+// buildOnce returns the path of the binary for a key. The first caller with the key builds it.
 func buildOnce(t testing.TB, key string, build func(path string) error) string {
 	t.Helper()
 	b := &binaries
@@ -160,12 +161,12 @@ func writeOverlay(name string, changes []alteration) error {
 	return os.WriteFile(name, raw, 0o600)
 }
 
-// A till is a file of sello's in a folder, and the binary that commands on it run.
+// A till is a data file in a folder, and the binary that runs commands on it.
 type till struct {
 	*testing.T
 	binary  string
 	dir, db string
-	env     []string // for commands, beside the test's own
+	env     []string // for commands, after the test's own
 }
 
 func newTill(t *testing.T) *till {
@@ -215,7 +216,7 @@ func (s *till) serve() *processtest.Process {
 	return p
 }
 
-// demoDocument is the organization of `sello demo`.
+// demoDocument returns the document of `sello demo`.
 func demoDocument(t testing.TB) string {
 	t.Helper()
 	return string(readFile(t, filepath.Join(root, "demo.json")))
@@ -242,7 +243,7 @@ func ask(t testing.TB, method, url, key, body string) (status int, text string) 
 	return res.StatusCode, string(raw)
 }
 
-// enrol makes a customer and returns its id.
+// enrol creates a customer and returns its id.
 func enrol(t testing.TB, base, key, email string) string {
 	t.Helper()
 	status, text := ask(t, http.MethodPost, base+"/customers", key, `{"email":"`+email+`"}`)

@@ -24,12 +24,12 @@ import (
 
 var longOverload = flag.Bool("overload", false, "run TestOverloadLong, which takes minutes and wants the machine for itself")
 
-// What the long form expects of the binary.
+// What TestOverloadLong expects of the binary.
 const (
 	normalClients   = 64
 	overloadFactor  = 10
 	maxHealth       = 50 * time.Millisecond // at the 99th percentile
-	maxAnonymous    = 256 << 20             // bytes; pages of files, which the kernel takes back as it likes, are none
+	maxAnonymous    = 256 << 20             // bytes; not pages of files, which the kernel can take back
 	maxRecovery     = 5 * time.Second
 	slowOfEachKind  = 1000
 	maxSlowdown     = 2
@@ -38,7 +38,7 @@ const (
 	goodClientPause = 5 * time.Millisecond
 )
 
-// The server's own limits, as inputs.go, request.go, json.go and room.go have them.
+// The server's own limits: copies of those in inputs.go, request.go, json.go and room.go.
 const (
 	maxItems   = 500
 	maxBody    = 1 << 20
@@ -46,8 +46,8 @@ const (
 	patience   = 2 * time.Second
 )
 
-// TestOverloadLong gives the binary far more than it can do, and clients that never come
-// to an end.
+// TestOverloadLong sends the binary far more requests than it can answer, and then runs
+// thousands of slow clients.
 func TestOverloadLong(t *testing.T) {
 	if !*longOverload {
 		t.Skip("only with -overload")
@@ -81,7 +81,7 @@ func newOverloaded(t *testing.T) *overloaded {
 	till := newTill(t)
 	till.ok("apply -", demoDocument(t))
 	key := till.newKey("cafe-luna", "-name load -rate-limit 1000000000")
-	// Before whatever else the machine has to do, where that is allowed.
+	// With a higher priority than other processes, where that is allowed.
 	p, err := processtest.Start(t, exec.Command("nice", "-n", "-10", till.binary, "serve", "-db", till.db))
 	if err != nil {
 		t.Fatal(err)
@@ -125,12 +125,12 @@ func (s *overloaded) sale(items int) string {
 	return s.post("/transactions", fmt.Sprintf(`{"customerId":%q,"totalAmount":1500,"items":[%s]}`, s.customer, strings.Repeat(item+",", items-1)+item))
 }
 
-// padded is a request with a large body that says little.
+// padded returns a request whose body is a little larger than size, nearly all one string.
 func (s *overloaded) padded(size int) string {
 	return s.post("/points/customers/"+s.customer+"/add", fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", size)))
 }
 
-// members is a request with a body that takes as long to parse as any.
+// members returns the request that takes longest to parse: it has maxMembers members.
 func (s *overloaded) members() string {
 	var b strings.Builder
 	b.WriteString(`{"amount":1`)
@@ -140,7 +140,7 @@ func (s *overloaded) members() string {
 	return s.post("/points/customers/"+s.customer+"/add", b.String()+"}")
 }
 
-// A connection is a client's.
+// A connection is a client's connection to a server.
 type connection struct {
 	net.Conn
 	r *bufio.Reader
@@ -157,7 +157,7 @@ func (s *overloaded) dial() *connection {
 // ask sends a request and returns the answer; status 0 if there is none.
 func (c *connection) ask(request string) (status int, body []byte) {
 	c.SetDeadline(time.Now().Add(time.Minute))
-	go io.WriteString(c, request) // it may be refused before it is read whole
+	go io.WriteString(c, request) // the server may refuse before it has read all
 	res, err := http.ReadResponse(c.r, nil)
 	if err != nil {
 		return 0, nil
@@ -166,8 +166,8 @@ func (c *connection) ask(request string) (status int, body []byte) {
 	return res.StatusCode, body
 }
 
-// often asks again and again until done is closed, on a new connection where one was
-// ended. answered gets how long each answer took.
+// often sends a request again and again until done is closed, with a pause after each. After
+// a 503 or no answer it takes a new connection. It calls answered for each answer.
 func (s *overloaded) often(done <-chan struct{}, pause time.Duration, request string, answered func(status int, took time.Duration)) {
 	c := s.dial()
 	for {
@@ -188,7 +188,7 @@ func (s *overloaded) often(done <-chan struct{}, pause time.Duration, request st
 	}
 }
 
-// latencies of answers.
+// latencies are the times that answers took, and how many there are of each status.
 type latencies struct {
 	sync.Mutex
 	all    []time.Duration
@@ -218,7 +218,7 @@ func (l *latencies) String() string {
 
 var anonymous = regexp.MustCompile(`(?m)^RssAnon:\s*(\d+) kB$`)
 
-// memory is how many bytes of the server's resident memory are not pages of files.
+// memory returns how many bytes of the server's resident memory are not pages of files.
 func (s *overloaded) memory() int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.Process.Pid))
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *overloaded) overload(requests []string) {
 	answers := load.end()
 	recovery := s.recovery()
 	s.Logf("load: %v\nlivez: %s\nreadyz: %s\nmemory: %d MiB\nrecovery: %s\nbystander: %s", answers, &live, &ready, most>>20, recovery, &idle)
-	allowed := maxHealth + idle.percentile(99) // the second is the machine's
+	allowed := maxHealth + idle.percentile(99) // idle is the machine's own delay
 	for _, l := range []*latencies{&live, &ready} {
 		if l.percentile(99) > allowed || len(l.status) != 1 || l.status[200] == 0 {
 			s.Errorf("health: %s", l)
@@ -269,7 +269,7 @@ func (s *overloaded) overload(requests []string) {
 	}
 }
 
-// bystand measures how busy the machine is: how late a server that does nothing answers.
+// bystand measures how busy the machine is: how late a server without work answers.
 func (s *overloaded) bystand(done <-chan struct{}, late func(int, time.Duration)) {
 	noop, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -284,7 +284,7 @@ func (s *overloaded) bystand(done <-chan struct{}, late func(int, time.Duration)
 	other.often(done, 20*time.Millisecond, s.get("/livez"), late)
 }
 
-// mostMemory is the most that was seen until done was closed.
+// mostMemory measures memory until done is closed and returns the most that it saw.
 func (s *overloaded) mostMemory(done <-chan struct{}) (most int) {
 	for {
 		select {
@@ -296,7 +296,7 @@ func (s *overloaded) mostMemory(done <-chan struct{}) (most int) {
 	}
 }
 
-// recovery is how long it takes until ten writes in a row are answered as before.
+// recovery returns how long it takes until ten writes in a row succeed, each in maxHealth.
 func (s *overloaded) recovery() time.Duration {
 	began := time.Now()
 	c := s.dial()
@@ -310,7 +310,7 @@ func (s *overloaded) recovery() time.Duration {
 	return time.Since(began)
 }
 
-// slow makes three comparisons and judges by the middle one.
+// slow makes three comparisons and checks the median.
 func (s *overloaded) slow() {
 	var times []float64
 	for range 3 {
@@ -349,7 +349,7 @@ func (s *overloaded) compare() float64 {
 	return float64(beside.percentile(99)) / float64(alone.percentile(99))
 }
 
-// good measures clients that ask now and then.
+// good measures clients that pause between requests.
 func (s *overloaded) good() *latencies {
 	l := new(latencies)
 	done := make(chan struct{})
@@ -363,12 +363,12 @@ func (s *overloaded) good() *latencies {
 	return l
 }
 
-// A mob is what another process does to the server until its standard input ends. Then it
-// writes how many answers of each status it got.
+// A mob is the load that another process puts on the server until the process's standard
+// input ends. Then the process writes how many answers of each status it got.
 type mob struct {
 	Host     string
 	Clients  int
-	Requests []string // each client's in turn; of slow ones, Clients for each
+	Requests []string // dealt to the clients in turn; if Slow, each has Clients clients
 	Slow     bool
 }
 
@@ -379,11 +379,11 @@ type runningMob struct {
 	out   *bytes.Buffer
 }
 
-// mobVariable is set in the process that is a mob.
+// mobVariable is the environment variable that makes this test binary a mob.
 const mobVariable = "SELLO_TEST_MOB"
 
-// mob starts one. The server goes before it where both want a processor, since real clients
-// have their own.
+// mob starts the process of a mob. It has a lower priority than the server, since real
+// clients have processors of their own.
 func (s *overloaded) mob(c mob) *runningMob {
 	s.Helper()
 	r := &runningMob{s.T, exec.Command("nice", "-n", "10", os.Args[0], "-test.run", "^TestMob$"), nil, new(bytes.Buffer)}
@@ -414,7 +414,7 @@ func (r *runningMob) end() (answers map[int]int) {
 	return answers
 }
 
-// TestMob is no test: it is what the process of a mob runs.
+// TestMob is not a test: it is what the process of a mob runs.
 func TestMob(t *testing.T) {
 	if os.Getenv(mobVariable) == "" {
 		t.Skip("not a mob")
@@ -444,8 +444,9 @@ func TestMob(t *testing.T) {
 	os.Exit(0)
 }
 
-// slowly sends a request by a byte a second, of kind 1 only what follows its header, and
-// reads as slowly, which is all that is slow of kind 2. Where it is cut off it begins again.
+// slowly sends and reads slowly, and begins again when it is cut off. Kind 0 sends the
+// header a byte a second. Kind 1 sends the header at once, then a byte of the body a second.
+// Kind 2 sends all at once. All read 16 bytes a second.
 func (s *overloaded) slowly(done <-chan struct{}, kind int, request string, answered func(int, time.Duration)) {
 	for {
 		began := time.Now()

@@ -10,7 +10,8 @@ import (
 	"sello/internal/processtest"
 )
 
-// TestProcess: the binary serves, and ends as it should.
+// TestProcess checks that the binary serves, stops with exit code 0, and does not serve a
+// directory.
 func TestProcess(t *testing.T) {
 	binary := builtBinary(t)
 	p, err := processtest.Start(t, exec.Command(binary, "serve", "-db", filepath.Join(t.TempDir(), "sello.db")))

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// longestStop is how long a stop may take whatever clients do.
+	// longestStop is how long a stop may take, whatever clients do.
 	longestStop = 10 * time.Second
-	// stopTimeout is how long the server waits for clients, as serve.go has it.
+	// stopTimeout is how long the server waits for clients: a copy of that in serve.go.
 	stopTimeout = 8 * time.Second
 )
 
-// TestSIGTERM stops the binary while clients write: what was answered is stored, and the
-// exit code is 0 soon. A second signal does not wait for the clients.
+// TestSIGTERM stops the binary while clients write. What was answered must be stored, and
+// the exit code must be 0 within longestStop. A second signal must end it without waiting.
 func TestSIGTERM(t *testing.T) {
 	seed := newCrashSeed(t)
 	binary := builtBinary(t)
-	endHanging := stopHanging(t, seed) // which takes most of stopTimeout, beside other tests
+	endHanging := stopHanging(t, seed) // takes most of stopTimeout, while other tests run
 	t.Parallel()
 	t.Run("under load", func(t *testing.T) {
 		v := newVictim(t, seed, binary)
@@ -50,7 +50,7 @@ func TestSIGTERM(t *testing.T) {
 		load := v.load()
 		hang(t, v)
 		v.server.Process.Signal(syscall.SIGTERM)
-		if out, err := load(); err != nil { // refused or cut off by now
+		if out, err := load(); err != nil { // the load was refused or cut off by now
 			t.Fatal(err, out)
 		}
 		ended := make(chan error, 1)
@@ -77,8 +77,8 @@ func TestSIGTERM(t *testing.T) {
 	t.Run("while a client hangs", endHanging)
 }
 
-// stopHanging stops a server one of whose clients hangs. The returned test waits for its
-// end.
+// stopHanging tells a server to stop while a client hangs. The returned test waits for the
+// server's end.
 func stopHanging(t *testing.T, seed uint64) func(*testing.T) {
 	v := newVictim(t, seed, builtBinary(t))
 	load := v.load()
@@ -95,7 +95,7 @@ func stopHanging(t *testing.T, seed uint64) func(*testing.T) {
 		if took := <-took; took > longestStop || took < stopTimeout/2 {
 			t.Errorf("it took %v to stop; at most %v is allowed, and if something hangs it takes %v", took, longestStop, stopTimeout)
 		}
-		v.wantStopped() // as it has by now
+		v.wantStopped() // the server has ended by now
 		if text := answered(); text != "" {
 			t.Errorf("a request that was never sent whole got an answer: %s", text)
 		}
@@ -107,8 +107,8 @@ func stopHanging(t *testing.T, seed uint64) func(*testing.T) {
 	}
 }
 
-// hang sends a part of a request and no more. The returned function returns what came
-// back until the connection ended.
+// hang sends a part of a request and no more. The returned function reads until the
+// connection ends and returns what came.
 func hang(t *testing.T, v *victim) (answered func() string) {
 	t.Helper()
 	base, err := url.Parse(v.server.Base)

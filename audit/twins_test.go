@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestTwinsAcrossKills sends the same requests with the same key many times at once, in
-// two organizations, kills the server meanwhile and sends them again to the next. Each
-// organization carries them out once, and all its answers are one, byte for byte.
+// TestTwinsAcrossKills sends the same requests with the same key many times at once, in two
+// organizations. It kills the server meanwhile and sends them again to the next. Each
+// organization must carry each request out once and answer all its twins with the same bytes.
 func TestTwinsAcrossKills(t *testing.T) {
 	t.Parallel()
 	seed := newCrashSeed(t)
@@ -42,7 +42,7 @@ func TestTwinsAcrossKills(t *testing.T) {
 }
 
 const (
-	twins    = 200 // in each organization, before the kill and as many after it
+	twins    = 200 // in each organization, before the kill and again after it
 	twinBody = `{"amount":7.5}`
 )
 
@@ -67,7 +67,7 @@ func (shops twinShops) round(t *testing.T, round int) {
 		s.adds, s.enrolments = nil, nil
 	}
 	server := v.server
-	last := 1 + v.rng.Int64N(twins) // the answer that comes when it is killed
+	last := 1 + v.rng.Int64N(twins) // the server is killed at this answer
 	var answered atomic.Int64
 	shops.all(round, func() {
 		if answered.Add(1) == last {
@@ -93,8 +93,8 @@ func (shops twinShops) round(t *testing.T, round int) {
 	}
 }
 
-// all sends the twins of a round. Both organizations enrol by the same bytes: but for
-// whose key it is, it is one request.
+// all sends the twins of a round. The enrolments of the two organizations differ only in
+// the API key.
 func (shops twinShops) all(round int, whenAnswered func()) {
 	key, newcomer := fmt.Sprint("round ", round), fmt.Sprintf(`{"email":"new%d@example.com"}`, round)
 	var wait sync.WaitGroup
@@ -109,7 +109,7 @@ func (shops twinShops) all(round int, whenAnswered func()) {
 
 func (s *twinShop) addPath() string { return "/points/customers/" + s.customer + "/add" }
 
-// entries is how long the customer's ledger is.
+// entries returns how many entries the customer's ledger has.
 func (s *twinShop) entries() int {
 	s.Helper()
 	n, err := newClient(s.server.Base, s.apiKey, 1).total("/points/customers/" + s.customer + "/movements")
@@ -119,7 +119,7 @@ func (s *twinShop) entries() int {
 	return n
 }
 
-// A twinAnswer is what one of many twins got; err if it got nothing.
+// A twinAnswer is the answer to one twin, or err if there was none.
 type twinAnswer struct {
 	status   int
 	body     string
@@ -167,8 +167,8 @@ func askTwin(client *http.Client, req *http.Request) (a twinAnswer) {
 	return twinAnswer{res.StatusCode, string(text), res.Header.Get("Idempotency-Replayed") == "true", err}
 }
 
-// oneAnswer is nil if all who got an answer got the same, and at most one of them got it
-// first. 503 is no answer.
+// oneAnswer returns an error unless all answers are the same 201 and at most one of them is
+// no replay. Errors and 503s do not count as answers, but there must be an answer.
 func oneAnswer(answers []twinAnswer) error {
 	var first *twinAnswer
 	fresh := 0

@@ -28,19 +28,19 @@ import (
 type victim struct {
 	*till
 	rng      *rand.Rand
-	binaries []string // each start takes one of them
+	binaries []string // each start takes one at random
 	key      string
-	diary    string               // of the auditor
-	server   *processtest.Process // the one that runs
+	diary    string               // the auditor's file
+	server   *processtest.Process // the newest
 	starting time.Duration        // how long the last start took
 	figures  crashFigures
 }
 
 // crashFigures count what was seen.
 type crashFigures struct {
-	Kills, InStop, InStart, Stops int // ends: under load, in a stop, in a start; and stops without a kill
+	Kills, InStop, InStart, Stops int // kills under load, in a stop, in a start; stops without a kill
 	InCheckpoint                  int // kills that left a checkpoint half done
-	Writes, Unknown, Applied      int // sent; of them without an answer; of these carried out nevertheless
+	Writes, Unknown, Applied      int // writes sent; those without an answer; those of them that were applied
 	Refused, Retried              int
 }
 
@@ -59,11 +59,12 @@ func (f *crashFigures) add(g crashFigures) {
 
 func (f *crashFigures) crashes() int { return f.Kills + f.InStop }
 
-// tame reports whether the crashes met nothing that a crash can break.
+// tame reports whether the crashes missed one of: a checkpoint, a write without an answer,
+// such a write that was applied.
 func (f *crashFigures) tame() bool { return f.InCheckpoint == 0 || f.Unknown == 0 || f.Applied == 0 }
 
-// victimDocument is a shop in which every kind of write moves points: by fractions, at
-// once, and by tiers that change under way.
+// victimDocument is a shop in which every kind of write moves points: enrolments too, by
+// fractions of a point, and with tiers that customers change on the way.
 const victimDocument = `{"organization":{"slug":"cafe-luna","name":"Café Luna","plan":{"name":"Pro","apiAccess":true},
 	"profile":{"country":"MX"},"settings":{"timezone":"America/Mexico_City","currency":"MXN"}},
 	"programs":[{"key":"club","name":"Club Luna","default":true,"pointsDecimals":2,
@@ -101,7 +102,7 @@ func (v *victim) start() {
 	v.starting = time.Since(began)
 }
 
-// cycle loads the server, ends it in one way or another, and audits the next.
+// cycle puts load on the server, ends it in a random way, and audits the next.
 func (v *victim) cycle() {
 	v.Helper()
 	load := v.load()
@@ -118,8 +119,8 @@ func (v *victim) cycle() {
 	v.audit()
 }
 
-// load begins to write and returns once a first answer has come. The returned function
-// waits until the load has ended, with the server or by itself.
+// load starts to write and returns after the first answer. The returned function waits
+// until the load has ended, with the server or by itself.
 func (v *victim) load(args ...string) (wait func() (out string, err error)) {
 	v.Helper()
 	cmd := v.auditor("load", append([]string{"-seed", fmt.Sprint(v.rng.Uint64())}, args...)...)
@@ -145,7 +146,7 @@ func (v *victim) load(args ...string) (wait func() (out string, err error)) {
 	return wait
 }
 
-// auditor returns a command of a process that is the auditor.
+// auditor returns a command that runs the auditor.
 func (v *victim) auditor(role string, args ...string) *exec.Cmd {
 	v.Helper()
 	path, err := os.Executable()
@@ -165,11 +166,11 @@ func (v *victim) end() {
 		v.figures.Kills++
 		v.server.Kill()
 		v.look()
-	case n < 9: // in a stop, when it brings the journal into the file
+	case n < 9: // kill it in a stop, while it writes the journal into the file
 		v.server.Process.Signal(syscall.SIGTERM)
 		time.Sleep(time.Duration(v.rng.Int64N(int64(30 * time.Millisecond))))
 		if v.server.Kill(); v.server.ProcessState.ExitCode() == 0 {
-			v.figures.Stops++ // too late
+			v.figures.Stops++ // it had stopped before the kill
 			return
 		}
 		v.figures.InStop++
@@ -179,8 +180,8 @@ func (v *victim) end() {
 	}
 }
 
-// look counts whether the kill came in a checkpoint: then both files of the journal hold
-// what the data file lacks, or has only a part of.
+// look counts a kill that came in a checkpoint. Then the data file lacks more than one
+// generation of the journal, or has only a part of one.
 func (v *victim) look() {
 	v.Helper()
 	db, err := bolt.Open(v.db, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
@@ -190,7 +191,7 @@ func (v *victim) look() {
 	defer db.Close()
 	var first uint64
 	err = db.View(func(tx *bolt.Tx) error {
-		// Checksum, 4 bytes, file, 16, life, 16, then the first generation that the file lacks.
+		// | checksum, 4 | file, 16 | life, 16 | first generation that the file lacks, 8 | …
 		state := tx.Bucket([]byte("journal")).Get([]byte("s"))
 		first = binary.BigEndian.Uint64(state[36:])
 		return nil
@@ -208,8 +209,7 @@ func (v *victim) look() {
 	}
 }
 
-// wantStopped stops the server, which must leave a file that is whole without journals
-// and adds up.
+// wantStopped stops the server. It must leave no journal, and a file that verify accepts.
 func (v *victim) wantStopped() {
 	v.Helper()
 	v.figures.Stops++
@@ -239,12 +239,12 @@ func (v *victim) killStarting() {
 	cmd.Wait()
 }
 
-// audit has the auditor check the server, in which it must find no fault.
+// audit runs the auditor's check of the server, which must find no fault.
 func (v *victim) audit(args ...string) {
 	v.Helper()
 	out, err := v.auditor("check", args...).CombinedOutput()
 	if err != nil {
-		v.server.Kill() // its log is complete then
+		v.server.Kill() // so that its log is complete
 		v.Fatalf("the audit: %v\n%s\nthe server:\n%s", err, out, tail(v.server.Log.String()))
 	}
 	var all int
@@ -255,5 +255,5 @@ func (v *victim) audit(args ...string) {
 	v.figures.add(f)
 }
 
-// tail is the end of a log.
+// tail returns the last 2,000 bytes of a log.
 func tail(log string) string { return log[max(0, len(log)-2000):] }
