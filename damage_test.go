@@ -25,11 +25,11 @@ var (
 	damageSeed = flag.Uint64("damage.seed", 1, "what damage is chosen by")
 )
 
-// helperDir is the variable that names the helper's directory.
+// helperDir is the environment variable that names the helper's directory.
 const helperDir = "SELLO_DAMAGE_DIR"
 
-// TestDamageHelper is no test: it is what the helper runs. It reads the numbers of
-// images and writes a trial for each.
+// TestDamageHelper is not a test: it is what the helper runs. It reads the numbers of
+// images, which are damaged files, and writes a trial for each.
 func TestDamageHelper(t *testing.T) {
 	dir := os.Getenv(helperDir)
 	if dir == "" {
@@ -53,7 +53,7 @@ func TestDamageHelper(t *testing.T) {
 	}
 }
 
-// A helper is the process that tries images.
+// A helper is a process that tries images.
 type helper struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -94,7 +94,7 @@ func startHelper(t *testing.T, dir string) *helper {
 	return h
 }
 
-// try has one image tried. An error says that the process died or hangs.
+// try lets the helper try one image. An error means that the process died or hangs.
 func (h *helper) try(image int) (result trial, err error) {
 	h.done++
 	fmt.Fprintln(h.in, image)
@@ -107,7 +107,7 @@ func (h *helper) try(image int) (result trial, err error) {
 		err := json.Unmarshal([]byte(line), &result)
 		return result, err
 	case <-time.After(forever):
-		h.cmd.Process.Signal(syscall.SIGQUIT) // it says where
+		h.cmd.Process.Signal(syscall.SIGQUIT) // it prints its stacks
 		h.cmd.Wait()
 		return trial{}, fmt.Errorf("it hangs:\n%.9000s", h.errs.String())
 	}
@@ -121,19 +121,19 @@ func (h *helper) stop() {
 	h.cmd.Wait()
 }
 
-// helperLife is how many images a helper tries. A store that has failed is never closed,
-// so a helper does not live for ever.
+// helperLife is how many images a helper tries before a new one takes its place. A store
+// that has failed is never closed, so a helper leaks.
 const helperLife = 100
 
-// fewDamages are as many files as TestDamage tries without -damage.n.
+// fewDamages is how many files TestDamage tries without -damage.n.
 const fewDamages = 12
 
-// TestDamage damages files in every way that a disk or a person may, and runs the commands
-// on them. Each command says in one line that it cannot, or answers what is right. There
-// must never be a wrong balance, a stack trace, or a command that does not end.
+// TestDamage damages files as a disk or a person may, and runs the commands on them. Each
+// command must give the right answer, or say in one line that it cannot. There must never
+// be a wrong balance, a stack trace, or a command that does not end.
 //
-// Since a fault may take its process with it, another process does all that: this test
-// binary again, as TestDamageHelper.
+// A fault may kill its process, so another process runs the commands: this test binary
+// again, with TestDamageHelper.
 func TestDamage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes and serves many files")
@@ -184,8 +184,8 @@ func TestDamage(t *testing.T) {
 	t.Logf("seed %d, %d damaged files: %v", *damageSeed, n, counts)
 }
 
-// TestDamageControl: the trials find a wrong balance, a missing entry, and messages that
-// do not keep to the rules.
+// TestDamageControl checks that trials find a wrong balance, a missing account, a missing
+// customer, and messages that break the rules.
 func TestDamageControl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes and serves many files")

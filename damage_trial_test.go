@@ -23,17 +23,17 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// A specimen is a file before its damage, with the right answers.
+// A specimen is a store before its damage, with the right answers.
 type specimen struct {
 	Name      string
-	Files     map[string][]byte // by what follows the file's name
+	Files     map[string][]byte // by suffix of the name; "" is the data file
 	Key       string
 	Customers []string
 	Balances  map[string]string // balance by customer
 	Answers   map[string]string // by path
 }
 
-// asked are the paths that are asked for each customer.
+// asked are the paths that are read for each customer.
 var asked = []string{"/points/customers/%s/balance", "/points/customers/%s/movements?limit=100", "/customers/%s", "/transactions?customerId=%s"}
 
 // specimens are made once for all tests.
@@ -42,8 +42,8 @@ var specimens struct {
 	list []*specimen
 }
 
-// someSpecimens returns two files: one that was closed, and one as it is left when its
-// server is killed.
+// someSpecimens returns two stores: one that was closed, and one that a killed server
+// left behind.
 func someSpecimens(t *testing.T) []*specimen {
 	t.Helper()
 	specimens.Do(func() { specimens.list = newSpecimens(t) })
@@ -93,7 +93,7 @@ func newSpecimens(t *testing.T) []*specimen {
 	v.learn(shop.running)
 	shop.days(2)
 	killed.learn(shop.running)
-	time.Sleep(time.Second) // so that the journal is told of what is in it
+	time.Sleep(time.Second) // so that the journal's mark counts the records
 	killed.Files[""] = disktest.UsedPages(readFile(t, db))
 	for i, name := range disk.JournalNames("") {
 		killed.Files[name] = readFile(t, disk.JournalNames(db)[i])
@@ -101,7 +101,7 @@ func newSpecimens(t *testing.T) []*specimen {
 	return []*specimen{v, &killed}
 }
 
-// A specimenShop fills a specimen.
+// A specimenShop is a running server that fills a specimen.
 type specimenShop struct {
 	*running
 	*specimen
@@ -110,7 +110,7 @@ type specimenShop struct {
 	sales  int
 }
 
-// days lets every customer come so many times.
+// days lets every customer visit the shop n times.
 func (s *specimenShop) days(n int) {
 	s.Helper()
 	for i := range n {
@@ -142,7 +142,7 @@ func (s *specimenShop) post(path, body string) {
 	}
 }
 
-// learn takes the right answers from a server on the undamaged file.
+// learn takes the right answers from a server on the undamaged store.
 func (v *specimen) learn(r *running) {
 	v.Answers, v.Balances = map[string]string{}, map[string]string{}
 	for _, path := range v.paths() {
@@ -173,7 +173,7 @@ var (
 	errorForm = regexp.MustCompile(`^\{"statusCode":50[03],"code":"(internal|unavailable)","message":"[^"]+","requestId":"[^"]+"\}\n$`)
 )
 
-// timeless removes from an answer when it was given.
+// timeless removes asOf, the moment of the answer, from an answer.
 func timeless(body string) string { return asOf.ReplaceAllString(body, "") }
 
 func balanceIn(body string) string {
@@ -183,20 +183,20 @@ func balanceIn(body string) string {
 	return body
 }
 
-// plus adds to a balance.
+// plus adds points to a balance.
 func plus(balance string, points int) string {
 	return (dec(balance) + decimalOf(points)).String()
 }
 
-// A trial is what became of one damaged file.
+// A trial is the outcome of running the commands on one damaged store.
 type trial struct {
 	Damage   string
 	Verdict  string   // "right", "errors" or "refused"
 	Verified bool     // whether verify found nothing
-	Wrong    []string // what must not be
+	Wrong    []string // faults of the commands
 }
 
-// damaged returns the files of a specimen with random damage, and says which.
+// damaged returns the files of a specimen with random damage, and describes the damage.
 func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string) {
 	files = map[string][]byte{}
 	for name, b := range v.Files {
@@ -207,7 +207,7 @@ func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string
 	if rng.IntN(3) == 0 {
 		name = names[rng.IntN(len(names))]
 	}
-	if len(files[name]) == 0 { // a journal that nothing was written to
+	if len(files[name]) == 0 { // an empty journal
 		name = ""
 	}
 	b := files[name]
@@ -229,7 +229,7 @@ func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string
 		clear(b[at:min(at+disktest.PageSize, len(b))])
 		said = fmt.Sprintf("zeros at %d", at)
 	default:
-		used := len(bytes.TrimRight(b, "\x00")) // behind it nothing was written yet
+		used := len(bytes.TrimRight(b, "\x00")) // nothing was written after it yet
 		said = "flipped"
 		for range 1 + rng.IntN(8) {
 			at := rng.IntN(max(used, 1))
@@ -241,7 +241,7 @@ func (v *specimen) damaged(rng *rand.Rand) (files map[string][]byte, said string
 	return files, fmt.Sprintf("%s, sello.db%s: %s", v.Name, name, said)
 }
 
-// A damageRun runs commands on one damaged file.
+// A damageRun runs commands on one damaged store.
 type damageRun struct {
 	specimen *specimen
 	path     string
@@ -274,8 +274,8 @@ func (d *damageRun) checkWords(line string, code int, errs string) {
 	}
 }
 
-// faultIn says what is wrong with how a command failed, or "". It must say why in one
-// line of Spanish.
+// faultIn returns what is wrong with how a command failed, or "" if nothing. A command
+// must say why it failed in one line of Spanish.
 func faultIn(code int, errs string) string {
 	switch {
 	case code == 0 && errs == "":
@@ -312,7 +312,7 @@ func (d *damageRun) all() {
 		return
 	}
 	before := d.trial.Verdict
-	expected := map[string][]string{} // balances that may be
+	expected := map[string][]string{} // possible balances, by customer
 	d.serve(func(r *damagedServer) {
 		for _, c := range d.specimen.Customers {
 			expected[c] = r.change(c, []string{d.specimen.Balances[c]})
@@ -321,7 +321,7 @@ func (d *damageRun) all() {
 			r.askBalance(c, expected[c])
 		}
 	})
-	d.serve(func(r *damagedServer) { // what has come into the file
+	d.serve(func(r *damagedServer) { // the changes must have come into the file
 		for _, c := range d.specimen.Customers {
 			if expected[c] != nil {
 				r.askBalance(c, expected[c])
@@ -336,7 +336,7 @@ func (d *damageRun) all() {
 	}
 }
 
-// A damagedServer is a server on a damaged file.
+// A damagedServer is a server on a damaged store.
 type damagedServer struct {
 	*damageRun
 	base   string
@@ -344,7 +344,7 @@ type damagedServer struct {
 	failed bool // an answer was an error
 }
 
-// serve runs a server, asks it, and stops it.
+// serve runs a server, calls ask if the server has started, and stops it.
 func (d *damageRun) serve(ask func(*damagedServer)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -405,7 +405,7 @@ func (d *damageRun) serve(ask func(*damagedServer)) {
 	}
 }
 
-// send returns "" if the answer was an error that damage may cause.
+// send returns no answer if there was none, or an error that damage may cause.
 func (r *damagedServer) send(method, path, body string) (status int, answer string) {
 	req, err := http.NewRequest(method, r.base+path, strings.NewReader(body))
 	if err != nil {
@@ -441,7 +441,8 @@ func (r *damagedServer) askBalance(c string, may []string) {
 	}
 }
 
-// change adds 7 points and takes away 3. It returns the balances that are possible then.
+// change adds 7 points and deducts 3. Given the possible balances before, it returns
+// those after.
 func (r *damagedServer) change(c string, may []string) []string {
 	for _, step := range []struct {
 		path, body string
@@ -464,7 +465,7 @@ func (r *damagedServer) change(c string, may []string) []string {
 	return may
 }
 
-// try damages a file and runs the commands on it.
+// try damages the specimen as seed and image say, and runs the commands on it.
 func (v *specimen) try(dir string, seed uint64, image int) trial {
 	rng := rand.New(rand.NewPCG(seed, uint64(image)))
 	files, said := v.damaged(rng)

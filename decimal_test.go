@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// decimalCases are texts, and the decimals that they spell.
+// decimalCases are texts, and the decimals or errors that they give.
 var decimalCases = []struct {
 	reason string
 	in     string
@@ -91,7 +91,7 @@ func TestParseDecimal(t *testing.T) {
 	}
 }
 
-// TestParseDecimalLong checks that a body's worth of digits costs little.
+// TestParseDecimalLong checks that a text as long as a body takes less than a second.
 func TestParseDecimalLong(t *testing.T) {
 	const n = 1 << 20
 	zeros, nines := strings.Repeat("0", n), strings.Repeat("9", n)
@@ -211,7 +211,7 @@ func TestDecimalArithmetic(t *testing.T) {
 	if got := decimalOf(-99_999); got != -99_999_0000 {
 		t.Errorf("decimalOf gave %v", got)
 	}
-	if beyond := int64(maxDecimal/decimalOne) + 1; strconv.IntSize == 64 { // a smaller int cannot hold what is beyond
+	if beyond := int64(maxDecimal/decimalOne) + 1; strconv.IntSize == 64 { // an int of 32 bits is always in range
 		if got := decimalOf(int(1 - beyond)); got.String() != "-99999999999" {
 			t.Errorf("decimalOf gave %v", got)
 		}
@@ -232,7 +232,8 @@ func mustPanic(t *testing.T, reason string, f func()) {
 
 func TestRoundRat(t *testing.T) {
 	t.Parallel()
-	// One row gives the four modes in the order of their declaration.
+	// Each row has the results of the four modes in the order of their declaration;
+	// "" is a result out of range.
 	for _, c := range []struct {
 		reason                string
 		in                    string
@@ -289,7 +290,7 @@ func TestRoundRat(t *testing.T) {
 	}
 }
 
-// TestRoundRatProperties checks what defines each mode on random fractions.
+// TestRoundRatProperties checks the definition of each mode on random fractions.
 func TestRoundRatProperties(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -331,8 +332,8 @@ func TestRoundRatProperties(t *testing.T) {
 	}
 }
 
-// FuzzDecimal compares parseDecimal with encoding/json on what is a number and
-// with math/big on its value.
+// FuzzDecimal compares parseDecimal with encoding/json on whether a text is a number
+// and with math/big on the number's value.
 func FuzzDecimal(f *testing.F) {
 	for _, seed := range []string{
 		"0", "-0", "1e2", "1.00000", "12.5", "-0.0001", "99999999999.9999", "100000000000", "1e-5", "0e999",
@@ -355,7 +356,7 @@ func FuzzDecimal(f *testing.F) {
 			}
 		}
 		if _, exponent, _ := strings.Cut(strings.ToLower(s), "e"); !isNumber || len(exponent) > 4 {
-			return // math/big would write out what the exponent says
+			return // math/big would compute the power, however large
 		}
 		want, ok := new(big.Rat).SetString(s)
 		if !ok {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// byReflection is what encoding/json makes of a value.
+// byReflection returns a value as encoding/json encodes it.
 func byReflection(t *testing.T, v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -23,7 +23,7 @@ func byReflection(t *testing.T, v any) string {
 	return b.String()
 }
 
-// TestAppendJSON holds what is written by hand against encoding/json.
+// TestAppendJSON compares the handwritten encoders with encoding/json on random values.
 func TestAppendJSON(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewSource(1))
@@ -46,8 +46,8 @@ func TestAppendJSON(t *testing.T) {
 	}
 }
 
-// TestAppendJSONString quotes every character of the first plane, alone and
-// in between, and bytes that are no text.
+// TestAppendJSONString quotes every character up to U+FFFF, alone and between
+// others, and bytes that are not UTF-8.
 func TestAppendJSONString(t *testing.T) {
 	t.Parallel()
 	check := func(s string) {
@@ -64,14 +64,14 @@ func TestAppendJSONString(t *testing.T) {
 	}
 }
 
-// TestTextForms holds how times and ids are written against their definition.
+// TestTextForms compares the texts of times and ids with those of the standard library.
 func TestTextForms(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewSource(1))
 	for i := range 20_000 {
 		at := instant(rnd.Int63n(1<<49) - 1<<47) // from before year -2490 to after 15000
 		if i%2 == 0 {
-			at = instant(rnd.Int63n(4_102_444_800_000)) // this century and before
+			at = instant(rnd.Int63n(4_102_444_800_000)) // from 1970 to 2100
 		}
 		if got, want := at.String(), time.UnixMilli(int64(at)).UTC().Format(layoutMillis); got != want {
 			t.Fatalf("%d is written %s, want %s", at, got, want)

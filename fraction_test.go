@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// randomInt is any number, often one at which something overflows.
+// randomInt returns a random number, often one at which something overflows.
 func randomInt(rnd *rand.Rand) int64 {
 	n := pick(rnd, 0, 1, 2, 10, 10_000, math.MaxInt64, math.MaxInt64-1, math.MinInt64, math.MinInt64+1, 1<<31, 1<<32, 1<<62,
 		int64(maxDecimal), rnd.Int64N(100), rnd.Int64N(1_000_000), rnd.Int64()>>rnd.IntN(40))
@@ -26,8 +26,8 @@ func randomRat(rnd *rand.Rand) *big.Rat {
 	return r
 }
 
-// TestFraction compares fractions with math/big on random numbers of all
-// sizes, those at the ends of the machine's range among them.
+// TestFraction compares fractions with math/big on random numbers of all sizes,
+// up to both ends of int64.
 func TestFraction(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))

@@ -29,7 +29,7 @@ const (
 	normalClients   = 64
 	overloadFactor  = 10
 	maxHealth       = 50 * time.Millisecond // at the 99th percentile
-	maxAnonymous    = 256 << 20             // bytes; not pages of files, which the kernel can take back
+	maxAnonymous    = 256 << 20             // bytes; pages of files do not count
 	maxRecovery     = 5 * time.Second
 	slowOfEachKind  = 1000
 	maxSlowdown     = 2

@@ -40,7 +40,7 @@ type victim struct {
 type crashFigures struct {
 	Kills, InStop, InStart, Stops int // kills under load, in a stop, in a start; stops without a kill
 	InCheckpoint                  int // kills that left a checkpoint half done
-	Writes, Unknown, Applied      int // writes sent; those without an answer; those of them that were applied
+	Writes, Unknown, Applied      int // sent; those without an answer; those of them applied
 	Refused, Retried              int
 }
 
