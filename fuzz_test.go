@@ -25,17 +25,17 @@ import (
 	"sello/internal/tz"
 )
 
-// Fuzz targets of what reads moments, ids, keys, addresses, stored records,
-// the journal and CSV. Each compares with something that shares no code with
-// what it tests: a function that returns the fault, "" for none, and that
-// TestFuzzFindsFaults gives what is broken.
+// Fuzz targets for the readers of moments, ids, keys, addresses, stored records and
+// CSV. Each compares a reader with code that shares nothing with it. The comparison
+// is a function that returns the fault, or "". TestFuzzFindsFaults also gives it
+// broken readers.
 
 var fuzzZones = []string{"UTC", "America/Mexico_City", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Chatham", "Africa/Cairo"}
 
 var momentParts = regexp.MustCompile(`^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?([Zz]|[+-]\d\d:?\d\d)?)?$`)
 
-// plainMoment reads a moment with arithmetic alone; of a bare date it returns
-// the date's numbers and no moment.
+// plainMoment reads a moment with a pattern and arithmetic. For a bare date it
+// returns the date's midnight in UTC, and bare.
 func plainMoment(s string, zone *time.Location) (at time.Time, bare, ok bool) {
 	m := momentParts.FindStringSubmatch(s)
 	if m == nil {
@@ -72,7 +72,7 @@ func plainMoment(s string, zone *time.Location) (at time.Time, bare, ok bool) {
 }
 
 func momentFault(parse func(string, *time.Location, bool) (instant, bool), s string, zone *time.Location, endOfDay bool) string {
-	const first, last = instant(-62135596800000), instant(253402300799999) // of the years 1 to 9999 of UTC
+	const first, last = instant(-62135596800000), instant(253402300799999) // of years 1 to 9999
 	got, ok := parse(s, zone, endOfDay)
 	want, bare, wantOK := plainMoment(s, zone)
 	switch {
@@ -110,7 +110,7 @@ var momentSeeds = []string{
 	"2026-11-20t07:08z", "2026-11-20T07:08+0530", "2026-11-20T07:08:09.5-0600", "2026-11-20T07:08-06", "9999-12-31T23:00", "0001-01-01", "0000-12-31T23:59:59-23:59",
 }
 
-// FuzzMoment compares parseMoment with arithmetic on what a pattern finds.
+// FuzzMoment compares parseMoment with plainMoment.
 func FuzzMoment(f *testing.F) {
 	for i, s := range momentSeeds {
 		f.Add(s, uint8(i), i%2 == 0)
@@ -160,7 +160,8 @@ func FuzzID(f *testing.F) {
 	})
 }
 
-// keyFault makes a key, changes it, and sends it with another header.
+// keyFault checks wellFormed with a new key and with changed ones, and sentKey with
+// the two headers that may have a key.
 func keyFault(wellFormed func(string) bool, random []byte, at, change uint8, authorization, direct string) string {
 	var bits [32]byte
 	copy(bits[:], random)
@@ -199,8 +200,8 @@ func keyFault(wellFormed func(string) bool, random []byte, at, change uint8, aut
 	return ""
 }
 
-// FuzzKey: a new key is well formed, none with a wrong character is, and what
-// is sent is what the headers have.
+// FuzzKey checks that a new key is well formed, that no key with a wrong character
+// is, and that sentKey returns the key of the headers.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte{}, uint8(0), uint8(1), "Bearer a", "a")
 	f.Add(bytes.Repeat([]byte{255}, 32), uint8(54), uint8(32), "bearer  a ", "")
@@ -214,12 +215,12 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// networkFault compares what a whitelist's entry holds with package net.
+// networkFault compares with package net which addresses a whitelist's entry contains.
 func networkFault(parse func(string) (netip.Prefix, error), s string, source netip.Addr) string {
 	n, err := parse(s)
 	text := strings.TrimSpace(s)
-	if !strings.Contains(text, "/") { // an address is the block that holds it alone
-		text, _, _ = strings.Cut(text, "%") // of any interface
+	if !strings.Contains(text, "/") { // an address is a network of one address
+		text, _, _ = strings.Cut(text, "%") // without the zone
 		if a := net.ParseIP(text); a == nil {
 			text = ""
 		} else if strings.Contains(text, ":") {
@@ -229,7 +230,7 @@ func networkFault(parse func(string) (netip.Prefix, error), s string, source net
 		}
 	}
 	if _, bits, _ := strings.Cut(text, "/"); len(bits) > 1 && bits[0] == '0' {
-		text = "" // net is looser
+		text = "" // net accepts zeros before the number
 	}
 	_, want, wantErr := net.ParseCIDR(text)
 	if err != nil || wantErr != nil {
@@ -246,8 +247,8 @@ func networkFault(parse func(string) (netip.Prefix, error), s string, source net
 	return ""
 }
 
-// FuzzSource compares networks with package net, and where a request comes
-// from with a walk over what the proxies wrote.
+// FuzzSource compares networks with package net. It also checks that sourceAddress
+// believes trusted proxies only, and not what a client put before their addresses.
 func FuzzSource(f *testing.F) {
 	for _, s := range []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "2001:db8::/32", "::/0", "0.0.0.0/0", "::ffff:0:0/90", "010.0.0.1", "fe80::1%eth0", "10.0.0.0/33", "::/00", " 10.0.0.1 "} {
 		f.Add(s, []byte{10, 0, 0, 1}, "10.0.0.1:80", "192.0.2.1, 10.0.0.2")
@@ -276,8 +277,8 @@ func FuzzSource(f *testing.F) {
 			}
 			return
 		}
-		// What a client makes up comes first: it counts for nothing where a
-		// proxy has noted an address.
+		// A client can put made-up addresses first. They must not count if a
+		// proxy has added an address.
 		r.Header["X-Forwarded-For"] = []string{"10.9.9.9, 203.0.113.9, " + forwarded}
 		if behind := sourceAddress(r, []netip.Prefix{trusted}); got.IsValid() && !trusted.Contains(got) && behind != got {
 			t.Errorf("%q %q: %s, but %s with an address in front", peer, forwarded, got, behind)
@@ -285,7 +286,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// records are all kinds of stored records.
+// records are the recordFaults of all kinds of stored records.
 var records = map[string]func([]byte) string{
 	"customer": recordFault[customer], "identity": recordFault[identity], "replay": recordFault[replay], "replaySlices": recordFault[replaySlices],
 	"usage": recordFault[savedUsage], "counters": recordFault[counters], "chain": recordFault[chain], "link": recordFault[link],
@@ -300,8 +301,8 @@ func encodeRecord[T any, P record[T]](v P) []byte {
 	return w.b
 }
 
-// recordFault reads a record: what is accepted can be written and is then read
-// as the same, and nothing shorter or longer is that record too.
+// recordFault reads a record. If it is accepted, it must be the same after it is
+// written and read again, and must be refused with a byte more.
 func recordFault[T any, P record[T]](raw []byte) string {
 	v, err := decodeRecord[T, P](raw)
 	if err != nil {
@@ -339,7 +340,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// linesFault compares the line reader with encoding/csv on what that can read.
+// linesFault compares the line reader with encoding/csv on texts that the latter accepts.
 func linesFault(next func(*lineReader) (csvLine, error), text string) string {
 	var got [][]string
 	wrong, number := 0, 0
@@ -366,7 +367,7 @@ func linesFault(next func(*lineReader) (csvLine, error), text string) string {
 	if err != nil || strings.Count(text, "\n") >= maxFieldLines {
 		return ""
 	}
-	want = slices.DeleteFunc(want, func(fields []string) bool { // blank lines are passed over
+	want = slices.DeleteFunc(want, func(fields []string) bool { // the line reader skips blank lines
 		return len(fields) == 1 && strings.TrimSpace(fields[0]) == ""
 	})
 	got = slices.DeleteFunc(got, func(fields []string) bool { return len(fields) == 1 && strings.TrimSpace(fields[0]) == "" })
@@ -380,7 +381,7 @@ var csvSeeds = []string{
 	"", "\ufeffemail,phoneNumber\na@b.c,\n", "a,b\r\n\r\n\"x\ny\",z\n", "a,b\n\"open,c\nd,e\n", "a\n\"q\"\"q\"\n", "a,\"b\"c\n", " \n\t\na\n", "a,b", "\"", "a\r", "\"\r\n\"\n",
 }
 
-// importFaults imports a file into a new shop, twice.
+// importFaults imports a file into a new shop, twice, and returns what is wrong.
 func importFaults(t *testing.T, kind, text string) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	s := newShop(t, setup{program: `"default":true,"currency":"P","rules":[{"key":"base","name":"b","per":{"amount":1,"points":1}}]`})
@@ -432,9 +433,9 @@ func importFaults(t *testing.T, kind, text string) (faults []string) {
 	return faults
 }
 
-// FuzzImport reads any text as a file of customers or sales, and imports it
-// twice. Nothing is added the second time, the report adds up, and so does
-// the store.
+// FuzzImport imports any text as a file of customers or sales, twice. The report
+// must add up and count the customers that are new. The second import may add
+// nothing, except sales if the first refused some rows.
 func FuzzImport(f *testing.F) {
 	for _, s := range csvSeeds {
 		f.Add(false, s)
@@ -464,8 +465,8 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// TestFuzzFindsFaults gives each property what is broken: a looser reader, as
-// the standard library has them, or one that leaves a check out.
+// TestFuzzFindsFaults gives each comparison a broken reader: a looser one, such as
+// the standard library's, or one that leaves a check out.
 func TestFuzzFindsFaults(t *testing.T) {
 	t.Parallel()
 	zone, err := tz.Load("America/Sao_Paulo")
@@ -517,7 +518,7 @@ func TestFuzzFindsFaults(t *testing.T) {
 	}
 }
 
-// standardMoment is parseMoment without its stricter form.
+// standardMoment accepts what parseMoment accepts and what time.Parse does.
 func standardMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return instantOf(at), true
@@ -525,12 +526,12 @@ func standardMoment(s string, zone *time.Location, endOfDay bool) (instant, bool
 	return parseMoment(s, zone, endOfDay)
 }
 
-// utcMoment takes every zone for UTC.
+// utcMoment is parseMoment with UTC in place of the zone.
 func utcMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
 	return parseMoment(s, time.UTC, endOfDay)
 }
 
-// recordByLine reads lines in which no field goes on in the next one.
+// recordByLine reads each line as a record, even if a field goes on in the next line.
 func recordByLine(l *lineReader) (csvLine, error) {
 	text, err := l.peek(0)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// Load that the server cannot carry, from clients that mean well and others.
-// What it costs in time and memory is measured by TestOverloadLong.
+// Tests of more connections than the server accepts. TestOverloadLong measures
+// what overload costs in time and memory.
 
-// TestGate fills a server with connections: those within the bounds are
-// served, the next one is told why not, and one that ends makes room.
+// TestGate fills a server with connections. Those within the bounds must be served
+// and the next refused with a reason. A connection that ends must make room.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -29,9 +29,9 @@ func TestGate(t *testing.T) {
 		want                int // connections that are served, of 12
 	}{
 		{"per source", 100, 5, nil, 5},
-		{"in all", 10, 100, nil, 5}, // half: no source has more than are free
+		{"in all", 10, 100, nil, 5}, // half: a source gets no more than are left free
 		{"a carrier", 8, 2, loopback[:], 8},
-		{"without bounds", 1000, 1000, nil, 12}, // control: it is the bounds that refuse
+		{"without bounds", 1000, 1000, nil, 12}, // the control: only the bounds refuse
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestGate(t *testing.T) {
 				t.Fatalf("%d were served and %d refused, want %d served", len(open), refused, test.want)
 			}
 			open[0].Close()
-			for status := 0; status != http.StatusOK; { // until it has noticed
+			for status := 0; status != http.StatusOK; { // until the server has noticed
 				conn, res := askNew(t, g.Addr().String())
 				if status = res.StatusCode; status != http.StatusOK {
 					conn.Close()
@@ -63,7 +63,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// serveGate serves a handler that is content, behind a gate.
+// serveGate serves a handler that answers 200, behind a gate.
 func serveGate(t *testing.T, most, mostPerSource int, carriers []netip.Prefix) *gate {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -78,7 +78,7 @@ func serveGate(t *testing.T, most, mostPerSource int, carriers []netip.Prefix) *
 	return g
 }
 
-// askNew makes a request on a new connection, and checks a refusal.
+// askNew makes a request on a new connection. If it is refused, askNew checks how.
 func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 	t.Helper()
 	conn, err := net.Dial("tcp", host)
@@ -106,8 +106,8 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 	return conn, res
 }
 
-// TestGateFlood makes more connections than can be refused with words: they
-// are closed, and nobody else notices.
+// TestGateFlood makes more connections than can be refused with an answer. They
+// must be closed, and an earlier connection must still be served.
 func TestGateFlood(t *testing.T) {
 	t.Parallel()
 	g := serveGate(t, 100, 1, nil)
@@ -116,7 +116,7 @@ func TestGateFlood(t *testing.T) {
 	for range maxUshers + 20 {
 		conn, err := net.Dial("tcp", g.Addr().String())
 		if err != nil {
-			continue // it was closed sooner than that
+			continue // it was closed before Dial returned
 		}
 		defer conn.Close()
 		silent = append(silent, conn)
@@ -143,8 +143,8 @@ func TestGateFlood(t *testing.T) {
 	}
 }
 
-// TestGateShares lets sources come and go at random and holds what is let in
-// against the bounds. At the end nothing is left of them.
+// TestGateShares lets sources come and go at random and checks that the bounds
+// hold. After all have left, the gate must count none.
 func TestGateShares(t *testing.T) {
 	t.Parallel()
 	const most, mostPerSource = 60, 20
@@ -202,8 +202,8 @@ func TestGateShares(t *testing.T) {
 	}
 }
 
-// TestServeBounds finds the flags in effect: the loopback is bounded in all,
-// not as one source.
+// TestServeBounds checks that the flags take effect. Connections from the loopback
+// are bounded in total, not per source.
 func TestServeBounds(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)

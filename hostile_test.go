@@ -22,28 +22,31 @@ import (
 	"time"
 )
 
-// Hostile requests: testdata/hostile/*.txt says of each what it is answered,
-// by the contract and RFC 9112, and TestHostile sends it, byte for byte, to a
-// server such as `sello serve` runs. A case is
+// Hostile requests: testdata/hostile/*.txt has requests, each with the answer that the
+// contract and RFC 9112 ask for. TestHostile sends them, byte for byte, to a server
+// like that of `sello serve`. A case is
 //
 //	NAME | ANSWER
 //	> GET /livez HTTP/1.1
 //	> Host: sello.test
 //	>
 //
-// where each line ends in CRLF on the wire, unless it ends in a backslash. Cases
-// that differ in one place are a table: the word each, a request with $case in
+// Each line of the request ends in CRLF on the wire, unless it ends in a backslash.
+// Cases that differ in one place are a table: the word each, a request with $case in
 // it, and lines
 //
 //	NAME | CASE | ANSWER
 //
 // $maria, $(a*9) and $(ff) are as in the transcripts, ⏎ is a CRLF and $length the
-// length of the body. A line < says that the client then closes its side.
+// length of the body. A line < means that the client then closes its side.
 //
-// An ANSWER is a status, the code of an error, field=, allow= and id= (of the
-// request, or new), of several responses with a comma between; 100 is an interim
-// one. At the end close says that the connection ends and the client is told,
-// and gone that it ends. Else it goes on. none is no response, and the end.
+// An ANSWER is a status, the code of an error, field=, allow= and id= (the id of the
+// request, or new). There is a comma between several responses; 100 is an interim
+// one. The last word may say what becomes of the connection, which otherwise goes on:
+//
+//	close   it ends, and the response says so
+//	gone    it ends, and no response says so
+//	none    it ends without a further response
 
 type hostileCase struct {
 	group, name, request, answer string
@@ -103,13 +106,13 @@ func hostileCases(t *testing.T) (cases []hostileCase) {
 type target struct {
 	*world
 	addr string
-	// A connection on which it says that it is alive.
+	// The connection on which alive asks; nil before the first time.
 	probe  net.Conn
 	reader *bufio.Reader
 }
 
-// newTarget serves a world. wrap stands between it and the server, and may be
-// nil; loose is a server without refusals.go.
+// newTarget serves a world. wrap, if not nil, wraps the world's handler. A loose
+// server is without refusals.go.
 func newTarget(w *world, wrap func(http.Handler) http.Handler, loose bool) *target {
 	var handler http.Handler = w.api
 	if wrap != nil {
@@ -132,7 +135,7 @@ func newTarget(w *world, wrap func(http.Handler) http.Handler, loose bool) *targ
 	return h
 }
 
-// newHostileWorld is the world of the transcripts with the keys that the cases
+// newHostileWorld returns the world of the transcripts with the keys that the cases
 // use.
 func newHostileWorld(t *testing.T) *world {
 	w := newWorld(t, newMemStore())
@@ -146,7 +149,7 @@ func newHostileWorld(t *testing.T) *world {
 	return w
 }
 
-// bytesOf is a request as it goes over the wire.
+// bytesOf returns a request as it goes over the wire.
 func (w *world) bytesOf(request string) string {
 	const length = "⏎length" // in no request
 	raw := w.expand(strings.ReplaceAll(request, "$length", length))
@@ -155,10 +158,10 @@ func (w *world) bytesOf(request string) string {
 	return strings.ReplaceAll(raw, "⏎", "\r\n")
 }
 
-// ioTimeout ends what hangs.
+// ioTimeout bounds how long a case may wait for the server.
 const ioTimeout = 20 * time.Second
 
-// check sends one case and says what is wrong with what comes of it.
+// check sends one case and returns what is wrong with the outcome.
 func (h *target) check(c hostileCase) (faults []string) {
 	h.Helper()
 	require := func(ok bool, format string, args ...any) {
@@ -196,7 +199,7 @@ func (h *target) check(c hostileCase) (faults []string) {
 		return faults
 	}
 	if end == "open" {
-		// On the same connection: nothing is left of the request.
+		// The connection answers another request, so nothing of this one is left in it.
 		require(askAlive(conn, reader) == nil, "the connection does not go on")
 	} else {
 		left, err := io.ReadAll(reader)
@@ -208,9 +211,9 @@ func (h *target) check(c hostileCase) (faults []string) {
 	return faults
 }
 
-// checkAnswers reads the answers to a request and says what is wrong with them.
-// created reports whether one is to be a 201, goesOn whether the answers ended
-// where they should.
+// checkAnswers reads the answers to a request and returns what is wrong with them.
+// created reports whether a 201 was expected, goesOn whether the connection is as
+// expected after each answer.
 func (h *target) checkAnswers(raw string, answers []string, closes bool, conn net.Conn, reader *bufio.Reader) (faults []string, created, goesOn bool) {
 	method, rest, _ := strings.Cut(raw, " ")
 	path, _, _ := strings.Cut(rest, " ")
@@ -236,10 +239,10 @@ func (h *target) checkAnswers(raw string, answers []string, closes bool, conn ne
 		if res.Close != (closes && i == len(answers)-1) {
 			fault("the client is told %v of the connection's end", res.Close)
 			conn.(*net.TCPConn).CloseWrite()
-			io.Copy(io.Discard, reader) // else what follows would be carried out during the next case
+			io.Copy(io.Discard, reader) // or the rest would be carried out during the next case
 			return faults, created, false
 		}
-		method, path = "POST", "/api/" // of what follows the first
+		method, path = "POST", "/api/" // of the requests after the first
 	}
 	return faults, created, true
 }
@@ -263,7 +266,7 @@ func readAnswer(r *bufio.Reader, method string) (*http.Response, []byte, error) 
 		return res, nil, err
 	}
 	if res.Close {
-		res.Header.Del("Connection") // http.ReadResponse leaves it in where it is HTTP/1.0
+		res.Header.Del("Connection") // http.ReadResponse leaves it in for HTTP/1.0
 	}
 	if method == "HEAD" {
 		return res, nil, nil
@@ -276,7 +279,7 @@ func readAnswer(r *bufio.Reader, method string) (*http.Response, []byte, error) 
 	return res, body, err
 }
 
-// answerFaults holds a response against the words of an answer.
+// answerFaults returns how a response differs from the words of an answer.
 func answerFaults(words []string, res *http.Response, body []byte, method string) (faults []string) {
 	require := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -299,7 +302,7 @@ func answerFaults(words []string, res *http.Response, body []byte, method string
 	if res.StatusCode < 400 || method == "HEAD" {
 		return faults
 	}
-	// Exactly the members of an error, and what the table says of it.
+	// The body has only members of an error, and the status and text of errorTable.
 	var e errorBody
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -323,7 +326,7 @@ func answerFaults(words []string, res *http.Response, body []byte, method string
 
 const aliveRequest = "GET /livez HTTP/1.1\r\nHost: sello.test\r\nX-Request-Id: alive\r\n\r\n"
 
-// askAlive asks on a connection whether the server lives.
+// askAlive asks on a connection whether the server is alive.
 func askAlive(conn net.Conn, r *bufio.Reader) error {
 	if _, err := io.WriteString(conn, aliveRequest); err != nil {
 		return err
@@ -338,7 +341,8 @@ func askAlive(conn net.Conn, r *bufio.Reader) error {
 	return nil
 }
 
-// alive asks on the connection kept for that, or a new one.
+// alive reports whether the server is alive. It asks on h.probe, or on a new
+// connection if that fails.
 func (h *target) alive() bool {
 	for range 2 {
 		if h.probe != nil {
@@ -355,7 +359,7 @@ func (h *target) alive() bool {
 	return false
 }
 
-// digest is of all that the store holds but how much keys were used.
+// digest returns a hash of the store, without the usage of keys.
 func (h *target) digest() (sum [sha256.Size]byte) {
 	hash := sha256.New()
 	h.must(h.store.Store.View(context.Background(), func(tx Tx) error {
@@ -393,7 +397,8 @@ func TestHostile(t *testing.T) {
 	w.verify()
 }
 
-// An answerer lets something be done before an answer's head is written.
+// An answerer calls before when the handler writes a status. before may change the
+// headers and returns the status to write.
 type answerer struct {
 	http.ResponseWriter
 	before func(h http.Header, status int) int
@@ -403,11 +408,11 @@ func (a answerer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(a.before(a.Header(), status))
 }
 
-// TestHostileNotices holds the check against servers that are loose in one way
-// each: it finds fault with every case that such a server gets wrong.
+// TestHostileNotices runs check on servers that are each loose in one way. It must
+// find a fault in every case that such a server gets wrong.
 func TestHostileNotices(t *testing.T) {
 	w := newHostileWorld(t)
-	// A change of the request, or of the response.
+	// on changes the request, after the response.
 	on := func(change func(*http.Request)) func(http.Handler) http.Handler {
 		return func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -425,8 +430,8 @@ func TestHostileNotices(t *testing.T) {
 	for _, loose := range []struct {
 		name  string
 		wrap  func(http.Handler) http.Handler
-		cases []string // nil: all that net/http refuses
-		all   bool     // of its answers are wrong
+		cases []string // nil: those that net/http refuses
+		all   bool     // all answers of the server are wrong
 	}{
 		{"net/http refuses by itself", nil, nil, false},
 		{"encoding/json", on(func(r *http.Request) {

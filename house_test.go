@@ -20,15 +20,15 @@ import (
 	"testing"
 )
 
-// The order of the files that doc.go lists, what internal/ may know, and how long
+// Tests of the order of files in doc.go, of what internal/ may know, and of how long
 // files and functions may be.
 //
-// testdata/house.txt lists what does not keep to them yet, one arrow a line:
-// `a.go -> b.go: names`. The list may only shrink: what is not in it fails,
-// and so does a line of it that no longer holds.
+// testdata/house.txt lists the violations that are left, one arrow a line:
+// `a.go -> b.go: names`. The list may only shrink. A violation that is not listed
+// fails, and so does a line that no longer holds.
 
-// TestHouseOrder fails where a file names what a later one of doc.go's list
-// defines. The files of the domain may name each other.
+// TestHouseOrder fails where a file uses a name that a later file of doc.go's list
+// defines. The files of the domain may use each other's names.
 func TestHouseOrder(t *testing.T) {
 	t.Parallel()
 	order, domain := houseFiles(t)
@@ -63,8 +63,8 @@ func TestHouseOrder(t *testing.T) {
 	compareHouse(t, found, func(line string) bool { return !strings.HasSuffix(line, bboltPath) })
 }
 
-// TestHouseLibraries fails where something under internal/ speaks of the
-// product, and where something else than internal/disk or a test imports bbolt.
+// TestHouseLibraries fails where a file under internal/ has a word of the product,
+// and where a file that is no test imports bbolt outside internal/disk.
 func TestHouseLibraries(t *testing.T) {
 	t.Parallel()
 	var importers []string
@@ -161,8 +161,8 @@ const bboltPath = "go.etcd.io/bbolt"
 
 var productWords = regexp.MustCompile(`(?i)loyalty|customer|reward|redemption`)
 
-// compareHouse compares what was found with those lines of the list that are
-// of its kind.
+// compareHouse compares the violations found with the lines of the list for which
+// kind returns true.
 func compareHouse(t *testing.T, found []string, kind func(line string) bool) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/house.txt")
@@ -223,15 +223,15 @@ func houseFiles(t *testing.T) (order []string, domain map[string]bool) {
 
 var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)
 
-// houseUnit is the name under which a file counts: those that differ by system
-// or build tag are one.
+// houseUnit returns the name under which a file counts. The variants of a file for
+// systems or build tags count as one file.
 func houseUnit(file string) string {
 	return houseVariant.ReplaceAllString(file, ".go")
 }
 
 var houseVariant = regexp.MustCompile(`_(linux|darwin|windows|unix|other|clocktest)\.go$`)
 
-// houseBuilds are the systems and tags between which the files differ.
+// houseBuilds are the builds that together have every file.
 var houseBuilds = []build.Context{
 	{GOOS: "linux", GOARCH: "amd64", Compiler: "gc"},
 	{GOOS: "linux", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"clocktest"}},
@@ -239,9 +239,9 @@ var houseBuilds = []build.Context{
 	{GOOS: "windows", GOARCH: "amd64", Compiler: "gc"},
 }
 
-// houseArrows returns, for each file of the package, what it names of which
-// other file. Other packages are not loaded: what has a type of theirs is not
-// resolved, and does not count.
+// houseArrows returns, for each file of the package, the other files whose names it
+// uses, and those names. Other packages are not loaded: a name that depends on a type
+// of theirs is not resolved, and does not count.
 func houseArrows(t *testing.T) map[string]map[string]map[string]bool {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -323,8 +323,8 @@ func withoutBodies(file *ast.File) *ast.File {
 	return &bare
 }
 
-// houseObject is what an identifier names, if that is a method or stands at the
-// level of the package.
+// houseObject returns the method or package-level object of pkg that an identifier
+// uses, or nil.
 func houseObject(pkg *types.Package, info *types.Info, id *ast.Ident) types.Object {
 	used := info.Uses[id]
 	if f, ok := used.(*types.Func); ok {
@@ -339,7 +339,7 @@ func houseObject(pkg *types.Package, info *types.Info, id *ast.Ident) types.Obje
 	return used
 }
 
-// houseName is the name of an object, with its type if it is a method.
+// houseName returns the name of an object, after its type's if it is a method.
 func houseName(o types.Object) string {
 	if f, ok := o.(*types.Func); ok {
 		if recv := f.Signature().Recv(); recv != nil {
