@@ -397,8 +397,8 @@ func TestHostile(t *testing.T) {
 	w.verify()
 }
 
-// An answerer calls before when the handler writes a status. before may change the
-// headers and returns the status to write.
+// An answerer passes each status that the handler writes through before, which may
+// also change the headers.
 type answerer struct {
 	http.ResponseWriter
 	before func(h http.Header, status int) int

@@ -296,7 +296,7 @@ func (s *overloaded) mostMemory(done <-chan struct{}) (most int) {
 	}
 }
 
-// recovery returns how long it takes until ten writes in a row succeed, each in maxHealth.
+// recovery returns how long it takes until ten writes in a row succeed, each within maxHealth.
 func (s *overloaded) recovery() time.Duration {
 	began := time.Now()
 	c := s.dial()
