@@ -32,9 +32,8 @@ type recording struct {
 	acks []powerAck
 	told soldList // acknowledged before the recording
 
-	lines    int
-	marks    []int // lines of rare calls, after which cut often cuts
-	sessions int
+	lines int
+	marks []int // lines of rare calls, after which cut often cuts
 }
 
 type powerAck struct {
@@ -76,7 +75,6 @@ func (r *recording) run(t *testing.T, l powerLoad) {
 	calls, next, _ := processtest.ReadTrace(t, log, r.lines)
 	os.Remove(log)
 	r.lines = next
-	r.sessions++
 	if err := r.take(calls, l.end == "kill"); err != nil {
 		t.Fatal(err)
 	}

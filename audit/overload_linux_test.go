@@ -451,10 +451,11 @@ func (s *overloaded) slowly(done <-chan struct{}, kind int, request string, answ
 	for {
 		began := time.Now()
 		c := s.dial()
+		slow := request // what is sent a byte a second
 		if kind > 0 {
 			c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 			io.WriteString(c, request)
-			request = strings.Repeat(" ", 1000)
+			slow = strings.Repeat(" ", 1000)
 		}
 		gone := make(chan struct{})
 		go func() {
@@ -466,15 +467,15 @@ func (s *overloaded) slowly(done <-chan struct{}, kind int, request string, answ
 				time.Sleep(time.Second)
 			}
 		}()
-		for at := 0; at < len(request)-1; at++ {
+		for at := 0; at < len(slow)-1; at++ {
 			select {
 			case <-done:
 				return
 			case <-gone:
-				at = len(request)
+				at = len(slow)
 			case <-time.After(time.Second):
 				if kind < 2 {
-					io.WriteString(c, request[at:at+1])
+					io.WriteString(c, slow[at:at+1])
 				}
 			}
 		}
