@@ -37,16 +37,17 @@
 // # What a handler may touch
 //
 // A handler of the API touches its request and returns an action; the action touches the
-// txn that it is given, by the methods of the domain. Neither touches a key of the store
-// (api.go).
+// txn that it is given, by the methods of the domain, and may run twice. Neither touches a
+// key of the store, asks for the time or makes an id (api.go).
 //
 // # When the disk fails
 //
 // After an I/O error of a flush nobody knows what is stored. internal/disk marks its file
-// as failed (File.fail), the writeQueue breaks (judge in store_queue.go), every client that
-// waits for a write, and each later one, gets 503 unavailable, and the process logs "store
-// failed" and exits with 1 (service.wait in serve.go). A full disk is different: writes get 503
-// until there is room, and nothing ends.
+// as failed (File.fail), the writeQueue breaks (judge in store_queue.go), and the process
+// logs "store failed" and exits with 1, without waiting for anybody (service.wait in
+// serve.go). A client that waits for a write gets 503 unavailable or is cut off; its write
+// may be stored. A full disk is different: writes get 503 until there is room, reads go on,
+// and nothing ends.
 //
 // # The order of the files
 //
