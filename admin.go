@@ -21,6 +21,20 @@ type admin struct {
 	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store's file
 }
 
+// operatorKey is the key of a context's operator.
+type operatorKey struct{}
+
+// withOperator names the system's user who runs a command.
+func withOperator(ctx context.Context, user string) context.Context {
+	return context.WithValue(ctx, operatorKey{}, user)
+}
+
+// operatorOf returns the user who runs a command; "" if it is not known.
+func operatorOf(ctx context.Context) string {
+	user, _ := ctx.Value(operatorKey{}).(string)
+	return user
+}
+
 type applyRequest struct {
 	Document json.RawMessage `json:"document"`
 	DryRun   bool            `json:"dryRun"`

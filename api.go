@@ -347,11 +347,11 @@ func registerTransaction(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		shape := newSaleShape(s, c)
+		shape, err := t.newSaleShape(s, c)
 		if r.dryRun {
 			shape.ID = nil
 		}
-		return shape, nil
+		return shape, err
 	}
 }
 
@@ -400,7 +400,7 @@ func redeemReward(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return newRedemptionShape(x)
+		return t.redemptionShape(x)
 	}
 }
 
@@ -411,7 +411,7 @@ func listRedemptions(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return newList(found, total, p, newRedemptionShape)
+		return newList(found, total, p, t.redemptionShape)
 	}
 }
 
@@ -421,7 +421,7 @@ func getRedemption(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return newRedemptionShape(x)
+		return t.redemptionShape(x)
 	}
 }
 
@@ -431,7 +431,7 @@ func cancelRedemption(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := newRedemptionShape(x)
+		shape, err := t.redemptionShape(x)
 		return reply{http.StatusOK, shape}, err
 	}
 }

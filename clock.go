@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"strconv"
@@ -224,4 +225,11 @@ func (m *mint) bytes(b []byte) {
 		m.src = rand.NewChaCha8(m.seed)
 	}
 	m.src.Read(b)
+}
+
+// secret returns bytes that nothing kept tells: they depend on the seed, which is not
+// kept, on their purpose and on a number.
+func (m *mint) secret(purpose string, number uint64) [sha256.Size]byte {
+	text := append(append(make([]byte, 0, 64), m.seed[:]...), purpose...)
+	return sha256.Sum256(binary.BigEndian.AppendUint64(text, number))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 )
 
@@ -151,6 +152,25 @@ func (r *reader) uintsInto(room []uint64) []uint64 {
 		v[i] = r.uint()
 	}
 	return v
+}
+
+// optional yields the tags of the fields that a record may lack, up to its last
+// rest bytes. Such fields follow the others, each after its tag, in the order of their tags. One that
+// is absent is zero: so a field can be added and records that lack it stay as they are.
+func (r *reader) optional(rest int) iter.Seq[byte] {
+	return func(yield func(byte) bool) {
+		for last := byte(0); len(r.b) > rest; {
+			tag := r.byte()
+			if tag <= last {
+				r.fail()
+				return
+			}
+			last = tag
+			if !yield(tag) {
+				return
+			}
+		}
+	}
 }
 
 // done checks that the record was read whole.

@@ -100,6 +100,7 @@ func populate(ctx context.Context, e *engine, org uint32) error {
 		{"Ana", "López", "", "+523312345678"},
 	}
 	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
+		t.by = creator{Type: byCommand, Actor: thisUser()}
 		for i, p := range people {
 			c, _, err := t.enrol(p)
 			if err != nil {

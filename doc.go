@@ -113,6 +113,7 @@
 //	document_changes.go  how two documents differ
 //	apply.go             how a document becomes the configuration
 //	auth.go              API keys
+//	creator.go           who made a record
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new
 //	customers.go         customers, and how they are identified
@@ -121,6 +122,7 @@
 //	accounts.go          a customer's points in one program, and when time changes them
 //	lots.go              what is left of each credit
 //	movements.go         the lines of the ledger
+//	comments.go          the comments of movements, which can be erased
 //	points.go            credits, debits and expiry: the heart
 //	tiers.go             the levels that customers reach
 //	segments.go          the groups that they belong to

@@ -56,6 +56,9 @@ type txn struct {
 	ids       mint
 	org       uint32
 	cfg       *config
+	by        creator         // of what it writes
+	byName    string          // of by, if that is a key
+	keyNames  map[id]string   // of other keys, looked up so far
 	held                      // written back by commit
 	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for
@@ -98,6 +101,7 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 	if err := e.begin(t, e.store.version(), tx, org, now, s); err != nil {
 		return nil, err
 	}
+	t.by = creator{Type: bySystem} // unless the caller names another
 	if e.clock == nil || e.clock.trusted {
 		return t, nil
 	}

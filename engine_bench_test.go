@@ -174,7 +174,7 @@ func (s *busyShop) sellOn(t *txn, cust id, k *retryKey) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newSaleShape(x, c), nil
+		return t.newSaleShape(x, c)
 	})
 }
 

@@ -168,6 +168,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 			if err != nil {
 				return nil, err
 			}
+			t.by = creator{Type: byImport, Actor: operatorOf(ctx)}
 			n, err := t.count()
 			if err != nil {
 				return nil, err
@@ -610,6 +611,9 @@ func (t *txn) exportName(s *sale) (string, error) {
 
 func (t *txn) movementRow(number uint64) ([][]string, error) {
 	m, err := t.movement(number)
+	if err == nil {
+		err = t.readComment(m)
+	}
 	if err != nil {
 		return nil, err
 	}

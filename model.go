@@ -38,6 +38,7 @@ const (
 	tableRewardUses
 	tableIdentities
 	tableMovements
+	tableComments
 	tableDue
 	tableSales
 	tableRedemptions
@@ -101,7 +102,8 @@ var tables = [manyTables]struct {
 	tableRewardUses:      {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
 	tableIdentities:      {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
 	tableMovements:       {"m org seq", "movement", primary | dense},
-	tableDue:             {"d due org cust prog", "due account", 0}, // empty; the account changes by itself at due
+	tableComments:        {"C org seq", "comment of a movement", primary | dense}, // its hash, salt and text (comments.go)
+	tableDue:             {"d due org cust prog", "due account", 0},               // empty; the account changes by itself at due
 	tableSales:           {"t org seq", "sale", primary | dense},
 	tableRedemptions:     {"r org seq", "redemption", primary | dense},
 	tableRewardCounts:    {"s org reward", "redemptions of a reward", 0},       // cancelled ones not counted

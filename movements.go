@@ -22,7 +22,7 @@ type movement struct {
 	Amount      decimal // above zero: a credit; below: a debit
 	Balance     decimal // after it
 	Pending     decimal // after it
-	Comment     string
+	Comment     string  // kept apart (comments.go); up to schema 4 in the record
 	AvailFrom   instant // of a credit that was pending; else 0
 	Expires     instant // of a credit; never if it does not expire
 	Transaction id      // zero if not of a sale
@@ -30,8 +30,16 @@ type movement struct {
 	CreatedAt   instant
 	Link        link       // the account's chain
 	Uses        []use      // lots that a debit took from, or that a refund gave back to
+	By          creator    // zero up to schema 4
+	CommentHash ledgerHash // of a comment that is kept apart; else zero
 	Hash        ledgerHash // of the fields above and the movement before (ledger.go)
 }
+
+// Tags of a movement's optional fields.
+const (
+	movementBy      = 1
+	movementComment = 2
+)
 
 func (m *movement) encode(w *writer) {
 	m.encodeUnhashed(w)
@@ -45,7 +53,11 @@ func (m *movement) encodeUnhashed(w *writer) {
 	w.decimal(m.Amount)
 	w.decimal(m.Balance)
 	w.decimal(m.Pending)
-	w.text(m.Comment)
+	if m.CommentHash == (ledgerHash{}) {
+		w.text(m.Comment)
+	} else {
+		w.text("")
+	}
 	w.instant(m.AvailFrom)
 	w.instant(m.Expires)
 	w.idOrNone(m.Transaction)
@@ -57,6 +69,14 @@ func (m *movement) encodeUnhashed(w *writer) {
 		w.uint(u.Seq)
 		w.decimal(u.Amount)
 		w.instant(u.Expires)
+	}
+	if m.By != (creator{}) {
+		w.byte(movementBy)
+		m.By.encode(w)
+	}
+	if m.CommentHash != (ledgerHash{}) {
+		w.byte(movementComment)
+		w.hash(m.CommentHash)
 	}
 }
 
@@ -79,6 +99,16 @@ func (m *movement) decode(r *reader) {
 	}
 	for i := range m.Uses {
 		m.Uses[i] = use{r.uint(), r.decimal(), r.instant()}
+	}
+	for tag := range r.optional(len(m.Hash)) {
+		switch tag {
+		case movementBy:
+			m.By.decode(r)
+		case movementComment:
+			m.CommentHash = r.hash()
+		default:
+			r.fail()
+		}
 	}
 	m.Hash = r.hash()
 }
@@ -143,6 +173,12 @@ func (t *txn) record(a *account, m *movement) error {
 		return err
 	}
 	s.countMovement(m)
+	if m.By = t.by; m.Category == categoryExpiration {
+		m.By = creator{Type: bySystem} // whoever came upon it
+	}
+	if err := t.keepComment(m); err != nil {
+		return err
+	}
 	w := &t.buf
 	w.b = append(w.b[:0], recordVersion)
 	m.encodeUnhashed(w)

@@ -36,7 +36,10 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	if file != nil {
 		a.makeBackup = file.backup
 	}
-	return errors.Join(fn(a.direct), store.Close())
+	direct := func(ctx context.Context, name string, in, out any) error {
+		return a.direct(withOperator(ctx, thisUser()), name, in, out)
+	}
+	return errors.Join(fn(direct), store.Close())
 }
 
 // onlyOrg returns the organization of -org, or the only one in the file.

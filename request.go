@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The steps of a request, in the order of contract §3:
@@ -77,6 +79,7 @@ type request struct {
 	fields  fields // of the body
 	query   query
 	retries []retryKey // keys that the answer to a POST is kept and looked up under
+	actor   string     // of X-Actor; "" without
 	dryRun  bool       // of a POST: its action changes nothing
 	large   bool       // of a GET: the answer may be large, or take much reading
 }
@@ -227,11 +230,14 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 			return 0, nil, err
 		}
 	}
-	if r.Method == http.MethodPost {
+	if writes(r.Method) {
 		if _, err := x.api.engine.clock.forWriting(); err != nil {
 			return 0, nil, err
 		}
 		if err := x.readBody(req); err != nil {
+			return 0, nil, err
+		}
+		if err := req.readActor(); err != nil {
 			return 0, nil, err
 		}
 		// A slow body takes its time. The request happens once the body is complete.
@@ -246,7 +252,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 	}
 	act := rt.handle(req)
 	err = firstFault(req.fields.input, req.query.input)
-	if r.Method != http.MethodPost {
+	if !writes(r.Method) {
 		if err != nil {
 			return 0, nil, err
 		}
@@ -264,6 +270,9 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 	x.endWork()
 	return x.commit(req, act)
 }
+
+// writes reports whether requests of a method write: all but GET and HEAD do.
+func writes(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
 // firstFault returns the first fault in what a handler read, the body before the query.
 func firstFault(inputs ...input) error {
@@ -388,6 +397,24 @@ func (x *exchange) readRetryKey(req *request) error {
 	return nil
 }
 
+// readActor takes X-Actor: who uses the key (contract §16).
+func (r *request) readActor() error {
+	given := r.Header["X-Actor"]
+	if len(given) == 0 {
+		return nil
+	}
+	r.actor = trimBlanks(given[0])
+	if len(given) > 1 || !utf8.ValidString(r.actor) || utf8.RuneCountInString(r.actor) > maxActor || strings.ContainsFunc(r.actor, unicode.IsControl) {
+		return invalidField("X-Actor", "X-Actor debe tener como máximo 100 caracteres UTF-8, sin caracteres de control")
+	}
+	return nil
+}
+
+// writesAs names the caller as who makes what the transaction writes.
+func (r *request) writesAs(t *txn) {
+	t.by, t.byName = creator{byKey, r.key.ID, r.actor}, r.key.Name
+}
+
 // read runs the action of a GET.
 func (x *exchange) read(req *request, act action) (int, []byte, error) {
 	if req.key == nil { // a route without a key has no organization to read
@@ -489,6 +516,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		return x.rehearse(req, act)
 	}
 	given, err := write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+		req.writesAs(t)
 		if err := t.inTime(); err != nil {
 			return answer{}, err
 		}
@@ -521,6 +549,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
 	given, err := rehearse(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+		req.writesAs(t)
 		_, first, err := t.firstReplay(retries)
 		if err != nil {
 			return answer{}, err

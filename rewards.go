@@ -21,7 +21,11 @@ type redemption struct {
 	Movement    uint64 // Seq of the debit
 	CreatedAt   instant
 	CancelledAt instant // 0 unless cancelled
+	By          creator // zero up to schema 4
 }
+
+// Tags of a redemption's optional fields.
+const redemptionBy = 1
 
 func (x *redemption) encode(w *writer) {
 	w.id(x.ID)
@@ -36,6 +40,10 @@ func (x *redemption) encode(w *writer) {
 	w.uint(x.Movement)
 	w.instant(x.CreatedAt)
 	w.instant(x.CancelledAt)
+	if x.By != (creator{}) {
+		w.byte(redemptionBy)
+		x.By.encode(w)
+	}
 }
 
 func (x *redemption) decode(r *reader) {
@@ -51,6 +59,14 @@ func (x *redemption) decode(r *reader) {
 	x.Movement = r.uint()
 	x.CreatedAt = r.instant()
 	x.CancelledAt = r.instant()
+	for tag := range r.optional(0) {
+		switch tag {
+		case redemptionBy:
+			x.By.decode(r)
+		default:
+			r.fail()
+		}
+	}
 }
 
 const (
@@ -172,7 +188,7 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	}
 	x := &redemption{
 		ID: t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
-		Points: r.PointsCost, Comment: comment, CreatedAt: t.now,
+		Points: r.PointsCost, Comment: comment, CreatedAt: t.now, By: t.by,
 	}
 	m := &movement{Category: categoryRedemption, Amount: r.PointsCost, Comment: comment, Redemption: x.ID}
 	if err := t.debit(a, m); err != nil {

@@ -53,7 +53,12 @@ type sale struct {
 	Returned         decimal
 	ReturnedByAmount decimal
 	Lines            []line
+
+	By creator // zero up to schema 4
 }
+
+// Tags of a sale's optional fields.
+const saleBy = 1
 
 // A line is what a purchase keeps about one of its items, for returns.
 type line struct {
@@ -137,6 +142,10 @@ func (s *sale) encode(w *writer) {
 		w.decimal(l.Points)
 		w.decimal(l.Returned)
 	}
+	if s.By != (creator{}) {
+		w.byte(saleBy)
+		s.By.encode(w)
+	}
 }
 
 func (s *sale) decode(r *reader) {
@@ -190,6 +199,14 @@ func (s *sale) decodeRest(r *reader) {
 	}
 	for i := range s.Lines {
 		s.Lines[i] = line{r.decimal(), r.decimal()}
+	}
+	for tag := range r.optional(0) {
+		switch tag {
+		case saleBy:
+			s.By.decode(r)
+		default:
+			r.fail()
+		}
 	}
 }
 
@@ -287,7 +304,7 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 	}
 	s := &sale{
 		ID: t.id(), Customer: c.ID, Program: c.Program, Type: in.Type, Source: in.Source, Total: in.Total,
-		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: t.now, Items: in.Items,
+		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: t.now, Items: in.Items, By: t.by,
 	}
 	before, _ := a.tier()
 	if in.Type == typeReturn {

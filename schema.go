@@ -21,7 +21,8 @@ import (
 //	3     had three layouts: ids of movements changed, then sizes of sets;
 //	      only a file of the third one, from 8e579cf on, is migrated
 //	4     counters know the latest moment of an organization's writes
-const schemaVersion = 4
+//	5     comments of movements lie beside the ledger; records say who made them
+const schemaVersion = 5
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
@@ -126,7 +127,10 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	}
 	begun := s.from != 0
 	s.from = cmp.Or(s.from, s.version)
-	latest, err := view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
+	var latest []instant // of each organization: what a store of version 3 does not know
+	if s.from == 3 {
+		latest, err = view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
+	}
 	if err != nil {
 		return nil, err
 	}

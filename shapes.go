@@ -223,6 +223,7 @@ type movementShape struct {
 	TransactionID    *id       `json:"transactionId"`
 	RedemptionID     *id       `json:"redemptionId"`
 	CreatedAt        instant   `json:"createdAt"`
+	CreatedBy        createdBy `json:"createdBy"`
 	Lots             []usedLot `json:"lots"` // lots that a debit or cancellation changed; else null
 }
 
@@ -241,6 +242,7 @@ func (v movementShape) appendJSON(b []byte) []byte {
 	b = appendJSONID(append(b, `,"transactionId":`...), v.TransactionID)
 	b = appendJSONID(append(b, `,"redemptionId":`...), v.RedemptionID)
 	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
+	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
 	b = appendJSONList(append(b, `,"lots":`...), v.Lots)
 	return append(b, '}')
 }
@@ -260,11 +262,18 @@ func (v usedLot) appendJSON(b []byte) []byte {
 
 func (t *txn) movementShape(m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
+	by, err := t.createdBy(m.By)
+	if err == nil {
+		err = t.readComment(m)
+	}
+	if err != nil {
+		return movementShape{}, err
+	}
 	s := movementShape{
 		ID: m.id(), CustomerID: m.Customer, LoyaltyProgramID: p.ID, CurrencyID: p.currencyID(),
 		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
 		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
-		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt,
+		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt, CreatedBy: by,
 	}
 	if s.Type == typeDebit {
 		s.Lots = []usedLot{}
@@ -296,6 +305,7 @@ type saleShape struct {
 	AppliedRules          []ruleShare `json:"appliedRules"`
 	TierChange            *tierChange `json:"tierChange"`
 	OriginalTransactionID *id         `json:"originalTransactionId"`
+	CreatedBy             createdBy   `json:"createdBy"`
 }
 
 type tierChange struct {
@@ -331,15 +341,22 @@ func (v saleShape) appendJSON(b []byte) []byte {
 		b = append(b, '}')
 	}
 	b = appendJSONID(append(b, `,"originalTransactionId":`...), v.OriginalTransactionID)
+	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
 	return append(b, '}')
 }
 
-func newSaleShape(s *sale, c *customer) saleShape {
+// newSaleShape shows a sale of a customer as it was registered.
+func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
+	by, err := t.createdBy(s.By)
+	if err != nil {
+		return saleShape{}, err
+	}
 	shape := saleShape{
 		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
 		CreatedAt: s.CreatedAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
 		Items: s.Items, PointsEarned: s.Earned, PointsReversed: s.Reversed, PointsPending: s.Pending, PointsShortfall: s.Shortfall,
 		Balance: s.Balance, AppliedRules: s.Rules, OriginalTransactionID: idOrNull(s.Previous),
+		CreatedBy: by,
 	}
 	if shape.Items == nil {
 		shape.Items = []item{}
@@ -350,7 +367,7 @@ func newSaleShape(s *sale, c *customer) saleShape {
 	if s.TierFrom != s.TierTo {
 		shape.TierChange = &tierChange{orNull(s.TierFrom), orNull(s.TierTo)}
 	}
-	return shape
+	return shape, nil
 }
 
 // saleShape is newSaleShape for a stored sale. It reads the customer, and how many of
@@ -360,7 +377,10 @@ func (t *txn) saleShape(s *sale) (saleShape, error) {
 	if err != nil {
 		return saleShape{}, err
 	}
-	shape := newSaleShape(s, c)
+	shape, err := t.newSaleShape(s, c)
+	if err != nil {
+		return saleShape{}, err
+	}
 	shape.PointsPending, err = t.stillPending(s)
 	return shape, err
 }
@@ -423,25 +443,27 @@ func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
 }
 
 type redemptionShape struct {
-	ID          id      `json:"id"`
-	Code        string  `json:"code"`
-	CustomerID  id      `json:"customerId"`
-	ProductID   id      `json:"productId"`
-	RewardName  string  `json:"rewardName"`
-	PointsSpent decimal `json:"pointsSpent"`
-	Balance     decimal `json:"balance"`
-	Status      string  `json:"status"`
-	Comment     *string `json:"comment"`
-	MovementID  id      `json:"movementId"`
-	CreatedAt   instant `json:"createdAt"`
-	CancelledAt instant `json:"cancelledAt"`
+	ID          id        `json:"id"`
+	Code        string    `json:"code"`
+	CustomerID  id        `json:"customerId"`
+	ProductID   id        `json:"productId"`
+	RewardName  string    `json:"rewardName"`
+	PointsSpent decimal   `json:"pointsSpent"`
+	Balance     decimal   `json:"balance"`
+	Status      string    `json:"status"`
+	Comment     *string   `json:"comment"`
+	MovementID  id        `json:"movementId"`
+	CreatedAt   instant   `json:"createdAt"`
+	CreatedBy   createdBy `json:"createdBy"`
+	CancelledAt instant   `json:"cancelledAt"`
 }
 
-func newRedemptionShape(x *redemption) (redemptionShape, error) {
+func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
+	by, err := t.createdBy(x.By)
 	return redemptionShape{
 		x.ID, x.Code, x.Customer, x.Reward, x.RewardName, x.Points, x.Balance, x.status(), orNull(x.Comment), movementID(x.Customer, x.Movement),
-		x.CreatedAt, x.CancelledAt,
-	}, nil
+		x.CreatedAt, by, x.CancelledAt,
+	}, err
 }
 
 type segmentShape struct {

@@ -14,7 +14,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -125,7 +127,7 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 			return
 		}
 		var answer adminReply
-		result, err := run(r.Context(), raw)
+		result, err := run(withOperator(r.Context(), r.Header.Get("X-Actor")), raw)
 		if err == nil {
 			answer.Result, err = encode(result)
 		}
@@ -189,6 +191,15 @@ func (a *admin) direct(ctx context.Context, name string, in, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
+// thisUser returns the name of the user who runs the command, or else the user's
+// number.
+func thisUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
+}
+
 // overSocket returns a caller of operations in the server that has the file open.
 // ok is false if no server accepts on the socket.
 func overSocket(file string) (call adminCaller, ok bool) {
@@ -214,6 +225,7 @@ func overSocket(file string) (call adminCaller, ok bool) {
 		if err != nil {
 			return err
 		}
+		req.Header.Set("X-Actor", thisUser())
 		res, err := client.Do(req)
 		if err != nil {
 			return cmp.Or(ctx.Err(), adminErrorf("el servidor terminó antes de responder"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -274,6 +275,9 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 		r.broken = true
 	}
 	r.last = m.Hash
+	if err := v.expectComment(m); err != nil {
+		return err
+	}
 	r.play(m)
 	if m.Transaction != (id{}) {
 		h.countMovement(v, m)
@@ -295,6 +299,28 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if r.rolling {
 		r.days.addMovement(v.txn, m)
 	}
+	return nil
+}
+
+// expectComment expects the comment that a movement has, or what its erasure left.
+func (v *verifier) expectComment(m *movement) error {
+	if m.CommentHash == (ledgerHash{}) {
+		return nil
+	}
+	k := v.commentKey(m.Seq)
+	v.want[tableComments].add(v.hash(k, m.CommentHash[:]))
+	if !v.run.careful[tableComments] {
+		return nil
+	}
+	value, _, err := v.Get(k)
+	if err != nil {
+		return err
+	}
+	if _, ok := commentIn(value); ok && bytes.HasPrefix(value, m.CommentHash[:]) {
+		return nil
+	}
+	v.missed[tableComments] = true
+	v.problem("movimiento %s: su comentario falta o no es el que se escribió", m.id())
 	return nil
 }
 

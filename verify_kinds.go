@@ -20,6 +20,7 @@ var comparisons = [manySums]struct {
 	tableDue:             {},
 	tableAPIKeys:         {compare: byCount},
 	tableMovements:       {compare: byCount},
+	tableComments:        {scanned: true, compare: byContent}, // by the hashes that movements hold
 	tableSales:           {compare: byCount},
 	tableRedemptions:     {compare: byCount},
 	tableCustomers:       {scanned: true},
@@ -67,7 +68,7 @@ const (
 var (
 	tablesOfAll = []table{tableIdentities, tableDue, tableAPIKeys, tableSlugs}
 	tablesOfOne = []table{
-		tableMovements, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
+		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed,

@@ -16,9 +16,9 @@ func (v *verifier) scanTable(t table, prefix key) error {
 		switch {
 		case comparisons[t].compare == byCount:
 			v.have[t].entries++
-		case comparisons[t].compare == byContent && !v.run.careful[t]:
+		case t == tableComments || comparisons[t].compare == byContent && !v.run.careful[t]:
 			v.have[t].entries++
-			if !v.addContent(t, e) {
+			if !v.addContent(t, e) && !v.run.careful[t] {
 				v.doubt(t)
 			}
 		default:
@@ -36,6 +36,8 @@ func (v *verifier) addContent(t table, e Entry) bool {
 		return v.addSlot(e)
 	case tableActive:
 		return v.addActive(e)
+	case tableComments:
+		return v.addComment(e)
 	default:
 		return v.addIndexed(e)
 	}
@@ -82,6 +84,15 @@ func (v *verifier) addActive(e Entry) bool {
 		*sum += v.hashNumber(set, first+uint64(offset))
 	}
 	return len(e.Value) > 0 && len(e.Value) < bitmapSize && len(e.Value)%2 == 0
+}
+
+// addComment adds up the hash of a movement's comment.
+func (v *verifier) addComment(e Entry) bool {
+	if _, ok := commentIn(e.Value); !ok {
+		return false
+	}
+	v.have[tableComments].sum += v.hash(e.Key, e.Value[:len(ledgerHash{})])
+	return true
 }
 
 // compareTables compares the entries of some tables with those they should have. It

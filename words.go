@@ -141,6 +141,7 @@ var tableWords = [manyTables]string{
 	tableRewardUses:      "canjes de clientes por recompensa",
 	tableIdentities:      "identidades",
 	tableMovements:       "movimientos",
+	tableComments:        "comentarios de movimientos",
 	tableDue:             "cambios por venir",
 	tableSales:           "ventas de clientes",
 	tableRedemptions:     "canjes",
