@@ -28,11 +28,15 @@ func TestLedgerBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Seq = uintIn(e.Key[5:])
-		m.Comment += "!"
+		m.By.Actor += "!" // of a sale or a redemption that itself names another, two problems are told
+		told := 1
+		if m.Transaction != (id{}) || m.Redemption != (id{}) && m.Amount < 0 {
+			told = 2
+		}
 		named := m.id().String()
 		with := slices.Clone(all)
 		with[i].Value = recordOf(m)
-		if got := problems(t, s, with, nil); len(got) != 1 || !strings.Contains(got[0], named) {
+		if got := problems(t, s, with, nil); len(got) != told || !anyContains(got, named) {
 			t.Errorf("movement %s was edited: %q", named, got)
 		}
 
@@ -42,17 +46,21 @@ func TestLedgerBroken(t *testing.T) {
 		m.encodeUnhashed(&w)
 		m.Hash = hashMovement(previous, uint32In(e.Key[1:]), uintIn(e.Key[5:]), w.b)
 		with[i].Value = recordOf(m)
-		if got := problems(t, s, with, nil); len(got) != 1 || !strings.Contains(got[0], a) {
+		if got := problems(t, s, with, nil); len(got) != told || !anyContains(got, a) {
 			t.Errorf("movement %s was edited and hashed: %q, want something of %s", named, got, a)
 		}
 		// What was told of the ledger before tells even where all hashes are made anew.
-		if got := problems(t, s, with, honest.Ledgers); len(got) != 2 || !strings.Contains(got[1], "no es la continuación") {
+		if got := problems(t, s, with, honest.Ledgers); len(got) != told+1 || !strings.Contains(got[told], "no es la continuación") {
 			t.Errorf("movement %s was edited and hashed, since the ledger was known: %q", named, got)
 		}
 	}
 	if edited < 10 {
 		t.Errorf("only %d movements", edited)
 	}
+}
+
+func anyContains(texts []string, part string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
 }
 
 // recordOf is the stored form of a movement.

@@ -208,23 +208,55 @@ func (v balance) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+type createdBy struct {
+	Type  string  `json:"type"`
+	ID    *id     `json:"id"`
+	Name  *string `json:"name"` // that the API key has now
+	Actor *string `json:"actor"`
+}
+
+func (v *createdBy) appendJSON(b []byte) []byte {
+	if v == nil {
+		return append(b, "null"...)
+	}
+	b = appendJSONString(append(b, `{"type":`...), v.Type)
+	b = appendJSONID(append(b, `,"id":`...), v.ID)
+	b = appendJSONText(append(b, `,"name":`...), v.Name)
+	b = appendJSONText(append(b, `,"actor":`...), v.Actor)
+	return append(b, '}')
+}
+
+// createdBy is nil for a record that does not say.
+func (t *txn) createdBy(c creator) (*createdBy, error) {
+	if c == (creator{}) {
+		return nil, nil
+	}
+	v := &createdBy{Type: c.Type, ID: idOrNull(c.ID), Actor: orNull(c.Actor)}
+	if c.Type != byKey {
+		return v, nil
+	}
+	name, err := t.keyName(c.ID)
+	v.Name = orNull(name)
+	return v, err
+}
+
 type movementShape struct {
-	ID               id        `json:"id"`
-	CustomerID       id        `json:"customerId"`
-	LoyaltyProgramID id        `json:"loyaltyProgramId"`
-	CurrencyID       id        `json:"currencyId"`
-	Type             string    `json:"type"`
-	Category         string    `json:"category"`
-	Amount           decimal   `json:"amount"`
-	Comment          *string   `json:"comment"`
-	AvailableFrom    instant   `json:"availableFrom"` // null: at once
-	ExpiresAt        instant   `json:"expiresAt"`
-	Balance          decimal   `json:"balance"`
-	TransactionID    *id       `json:"transactionId"`
-	RedemptionID     *id       `json:"redemptionId"`
-	CreatedAt        instant   `json:"createdAt"`
-	CreatedBy        createdBy `json:"createdBy"`
-	Lots             []usedLot `json:"lots"` // lots that a debit or cancellation changed; else null
+	ID               id         `json:"id"`
+	CustomerID       id         `json:"customerId"`
+	LoyaltyProgramID id         `json:"loyaltyProgramId"`
+	CurrencyID       id         `json:"currencyId"`
+	Type             string     `json:"type"`
+	Category         string     `json:"category"`
+	Amount           decimal    `json:"amount"`
+	Comment          *string    `json:"comment"`
+	AvailableFrom    instant    `json:"availableFrom"` // null: at once
+	ExpiresAt        instant    `json:"expiresAt"`
+	Balance          decimal    `json:"balance"`
+	TransactionID    *id        `json:"transactionId"`
+	RedemptionID     *id        `json:"redemptionId"`
+	CreatedAt        instant    `json:"createdAt"`
+	CreatedBy        *createdBy `json:"createdBy"`
+	Lots             []usedLot  `json:"lots"` // lots that a debit or cancellation changed; else null
 }
 
 func (v movementShape) appendJSON(b []byte) []byte {
@@ -305,7 +337,7 @@ type saleShape struct {
 	AppliedRules          []ruleShare `json:"appliedRules"`
 	TierChange            *tierChange `json:"tierChange"`
 	OriginalTransactionID *id         `json:"originalTransactionId"`
-	CreatedBy             createdBy   `json:"createdBy"`
+	CreatedBy             *createdBy  `json:"createdBy"`
 }
 
 type tierChange struct {
@@ -443,19 +475,19 @@ func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
 }
 
 type redemptionShape struct {
-	ID          id        `json:"id"`
-	Code        string    `json:"code"`
-	CustomerID  id        `json:"customerId"`
-	ProductID   id        `json:"productId"`
-	RewardName  string    `json:"rewardName"`
-	PointsSpent decimal   `json:"pointsSpent"`
-	Balance     decimal   `json:"balance"`
-	Status      string    `json:"status"`
-	Comment     *string   `json:"comment"`
-	MovementID  id        `json:"movementId"`
-	CreatedAt   instant   `json:"createdAt"`
-	CreatedBy   createdBy `json:"createdBy"`
-	CancelledAt instant   `json:"cancelledAt"`
+	ID          id         `json:"id"`
+	Code        string     `json:"code"`
+	CustomerID  id         `json:"customerId"`
+	ProductID   id         `json:"productId"`
+	RewardName  string     `json:"rewardName"`
+	PointsSpent decimal    `json:"pointsSpent"`
+	Balance     decimal    `json:"balance"`
+	Status      string     `json:"status"`
+	Comment     *string    `json:"comment"`
+	MovementID  id         `json:"movementId"`
+	CreatedAt   instant    `json:"createdAt"`
+	CreatedBy   *createdBy `json:"createdBy"`
+	CancelledAt instant    `json:"cancelledAt"`
 }
 
 func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {

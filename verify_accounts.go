@@ -162,6 +162,9 @@ func (h *saleHistory) countMovement(v *verifier, m *movement) {
 		v.problem("movimiento %s: su venta %s no es del cliente", m.id(), m.Transaction)
 		return
 	}
+	if m.By != s.By {
+		v.differs(subject{kind: "venta", id: s.ID}, ": quién la registró", s.By, m.By)
+	}
 	moved := &s.moved
 	moved.any, moved.balance = true, m.Balance
 	moved.points += m.Amount

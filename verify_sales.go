@@ -300,7 +300,7 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	}
 	equal(v, what, ": puntos", -debit.Amount, x.Points)
 	equal(v, what, ": movimiento", debit.Redemption, x.ID)
-	if x.Customer != debit.Customer || x.Program != debit.Program || x.CreatedAt != debit.CreatedAt {
+	if x.Customer != debit.Customer || x.Program != debit.Program || x.CreatedAt != debit.CreatedAt || x.By != debit.By {
 		v.problem("%v: difiere de su movimiento", what)
 	}
 	if x.CancelledAt == 0 {
@@ -313,7 +313,7 @@ func (v *verifier) oneRedemption(x *redemption) error {
 // then missing from the sum.
 func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 	if debit.Seq == x.Movement && -debit.Amount == x.Points && x.Customer == debit.Customer && x.Program == debit.Program &&
-		x.CreatedAt == debit.CreatedAt && (x.CancelledAt != 0 || x.Balance == debit.Balance) {
+		x.CreatedAt == debit.CreatedAt && x.By == debit.By && (x.CancelledAt != 0 || x.Balance == debit.Balance) {
 		v.want[tableRedeemed].add(v.hashNumber(nil, x.Seq))
 	}
 }
