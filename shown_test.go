@@ -164,7 +164,7 @@ func (w *world) shown(o outcome) outcome {
 }
 
 // part leaves out of compact JSON the members that are not named and hold none
-// that is. It reports whether any is left.
+// that is. Who made a record has members called as others are: it is shown if it is named. It reports whether any is left.
 func part(value string, named func(string) bool) (left string, found bool) {
 	var kept []string
 	switch value[0] {
@@ -174,7 +174,7 @@ func part(value string, named func(string) bool) (left string, found bool) {
 			name, inner, _ := strings.Cut(member[1:], `":`)
 			if named(name) {
 				kept, found = append(kept, member), true
-			} else if inner, ok := part(inner, named); ok || name == "data" {
+			} else if inner, ok := part(inner, named); name != "createdBy" && ok || name == "data" {
 				kept, found = append(kept, `"`+name+`":`+inner), true
 			} else {
 				all = false
