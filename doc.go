@@ -112,7 +112,8 @@
 //	document_check.go    errors in a document
 //	document_changes.go  how two documents differ
 //	apply.go             how a document becomes the configuration
-//	auth.go              API keys
+//	auth.go              API keys, and what they let in
+//	keys.go              how API keys are made and revoked
 //	creator.go           who made a record
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new
