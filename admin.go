@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The operations behind the commands. A server that has the file open runs them for
@@ -34,6 +35,9 @@ func operatorOf(ctx context.Context) string {
 	user, _ := ctx.Value(operatorKey{}).(string)
 	return user
 }
+
+// byOperator is the creator of what a command writes.
+func byOperator(ctx context.Context) creator { return creator{Type: byCommand, Actor: operatorOf(ctx)} }
 
 type applyRequest struct {
 	Document json.RawMessage `json:"document"`
@@ -128,32 +132,44 @@ type listedKey struct {
 	ExpiresAt    instant  `json:"expiresAt"`
 	RevokedAt    instant  `json:"revokedAt"`
 	LastUsedAt   instant  `json:"lastUsedAt"`
+
+	MaxPointsPerOperation *decimal `json:"maxPointsPerOperation"`
+	MaxPointsPerDay       *decimal `json:"maxPointsPerDay"`
 }
 
 func newListedKey(k *apiKey, lastUsed instant) listedKey {
-	limit := func(n int) *int {
-		if n == 0 {
+	points := func(d decimal) *decimal {
+		if d == 0 {
 			return nil
 		}
-		return &n
+		return &d
 	}
 	return listedKey{
-		k.ID, k.Name, k.Last4, append([]string{}, k.Scopes...), k.RateLimit, limit(k.DailyLimit), limit(k.MonthlyLimit),
+		k.ID, k.Name, k.Last4, append([]string{}, k.Scopes...), k.RateLimit, wholeOrNull(k.DailyLimit), wholeOrNull(k.MonthlyLimit),
 		append([]string{}, k.IPWhitelist...), k.CreatedAt, k.ExpiresAt, k.RevokedAt, lastUsed,
+		points(k.MaxPointsPerOperation), points(k.MaxPointsPerDay),
 	}
 }
 
 func (a *admin) createKey(ctx context.Context, in keyRequest) (createdKey, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return createdKey{}, err
-	}
-	return write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (createdKey, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (createdKey, error) {
 		k, text, err := t.createKey(in)
 		if err != nil {
 			return createdKey{}, err
 		}
 		return createdKey{newListedKey(k, 0), text}, nil
+	})
+}
+
+// operate runs what a command writes of an organization.
+func operate[T any](ctx context.Context, a *admin, slug string, fn func(*txn) (T, error)) (result T, err error) {
+	org, err := a.organization(ctx, slug)
+	if err != nil {
+		return result, err
+	}
+	return write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (T, error) {
+		t.by = byOperator(ctx)
+		return fn(t)
 	})
 }
 
@@ -172,11 +188,11 @@ func (a *admin) listKeys(ctx context.Context, in orgRequest) ([]listedKey, error
 		}
 		list := []listedKey{}
 		for _, k := range keys {
-			used, err := lastUsed(t.Tx, k.ID)
+			listed, err := t.listedKey(k)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, newListedKey(k, used))
+			list = append(list, listed)
 		}
 		return list, nil
 	})
@@ -188,17 +204,51 @@ type revokeRequest struct {
 }
 
 func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return listedKey{}, err
-	}
-	return write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (listedKey, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (listedKey, error) {
 		k, err := t.revokeKey(in.ID)
 		if err != nil {
 			return listedKey{}, err
 		}
-		used, err := lastUsed(t.Tx, k.ID)
-		return newListedKey(k, used), err
+		return t.listedKey(k)
+	})
+}
+
+func (a *admin) changeKey(ctx context.Context, in keyChange) (listedKey, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (listedKey, error) {
+		k, err := t.changeKey(in)
+		if err != nil {
+			return listedKey{}, err
+		}
+		return t.listedKey(k)
+	})
+}
+
+// listedKey shows a key with its last use.
+func (t *txn) listedKey(k *apiKey) (listedKey, error) {
+	used, err := lastUsed(t.Tx, k.ID)
+	return newListedKey(k, used), err
+}
+
+type rotateRequest struct {
+	Org     string        `json:"org"`
+	ID      string        `json:"id"`
+	Overlap time.Duration `json:"overlap"`
+}
+
+// A rotatedKey is a new key with the one that it takes the place of.
+type rotatedKey struct {
+	createdKey
+	Previous listedKey `json:"previous"`
+}
+
+func (a *admin) rotateKey(ctx context.Context, in rotateRequest) (rotatedKey, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (rotatedKey, error) {
+		k, text, old, err := t.rotateKey(in.ID, in.Overlap)
+		if err != nil {
+			return rotatedKey{}, err
+		}
+		previous, err := t.listedKey(old)
+		return rotatedKey{createdKey{newListedKey(k, 0), text}, previous}, err
 	})
 }
 

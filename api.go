@@ -273,7 +273,18 @@ func addPoints(r *request) action {
 		}
 		m.Expires = at
 	}
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.credit) }
+	return func(t *txn) (any, error) {
+		give := t.credit
+		if r.key.isBounded() {
+			give = func(a *account, m *movement) error {
+				if err := t.spend(r.key, m.Amount); err != nil {
+					return err
+				}
+				return t.credit(a, m)
+			}
+		}
+		return t.movePoints(r.pathID("customerId"), program, m, give)
+	}
 }
 
 func deductPoints(r *request) action {

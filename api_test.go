@@ -59,8 +59,10 @@ func TestErrorTable(t *testing.T) {
 	rows := map[string]bool{
 		"too_precise": true, "too_large": true, // contract §1
 		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // refusals.go
-		"clock_unsafe":      true, // contract §11
-		"rate_limit_source": true, // of what comes before a key's own limits
+		"clock_unsafe": true, // contract §11
+
+		"points_budget_exceeded": true, // contract §16
+		"rate_limit_source":      true, // of what comes before a key's own limits
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")

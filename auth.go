@@ -42,6 +42,10 @@ type apiKey struct {
 	ExpiresAt    instant  `json:"expiresAt"`
 	RevokedAt    instant  `json:"revokedAt"`
 
+	MaxPointsPerOperation decimal `json:"maxPointsPerOperation,omitzero"` // that one add gives; 0: any number
+	MaxPointsPerDay       decimal `json:"maxPointsPerDay,omitzero"`       // that its adds give on a UTC day; 0: any number
+	Purse                 id      `json:"purse,omitzero"`                 // of the key that it was rotated from; none: its own
+
 	networks []netip.Prefix // IPWhitelist, parsed
 	idText   string         // ID as text
 }

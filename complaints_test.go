@@ -233,3 +233,27 @@ func TestDeductThatSucceedsTakesThePoints(t *testing.T) {
 	s.pass(time.Hour)
 	refused("what was there has expired")
 }
+
+// TestStaffRaisesOwnPoints: who gives points by hand gives no more than the purse of the
+// key has, is named in what is given, and cannot widen the purse.
+func TestStaffRaisesOwnPoints(t *testing.T) {
+	s := newShop(t, setup{})
+	c := s.counter()
+	luis := s.customer("luis")
+	k, text := s.newKey(keyRequest{Scopes: []string{"points:read", "points:write"}, MaxPointsPerOperation: dec("100"), MaxPointsPerDay: dec("150")})
+	add := func(amount, actor string) (int, map[string]any) {
+		return c.ask(text, "POST", "/points/customers/"+luis.String()+"/add", `{"amount":`+amount+`,"category":"AdminBonus"}`, "X-Actor", actor)
+	}
+	if status, answer := add("800", "caja-2/Luis"); status != http.StatusForbidden || answer["code"] != "points_budget_exceeded" {
+		t.Errorf("800 points at once: %d %v", status, answer)
+	}
+	status, answer := add("100", "caja-2/Luis")
+	by, _ := answer["createdBy"].(map[string]any)
+	if status != http.StatusCreated || by["type"] != "Key" || by["id"] != k.ID.String() || by["actor"] != "caja-2/Luis" {
+		t.Errorf("100 points: %d %v", status, answer)
+	}
+	for range 20 { // bit by bit
+		add("7.5", "caja-2/otro")
+	}
+	s.wantStanding(luis, "145 0 145", "no bit more than the day's 150 allow")
+}

@@ -251,6 +251,18 @@ var rushes = []struct {
 			got.want(map[string]int{"200": 1, "409 redemption_not_cancellable": r.size - 1}),
 			expect("balance", r.balance(ana), 100))
 	}},
+	{"purse", racyWrites, func(r *rush) error {
+		ana, eva := r.customer(50), r.customer(50)
+		key := r.key(keyRequest{MaxPointsPerDay: dec("100")})
+		got := r.all(func(i int) response {
+			return r.wires.exchange(key, "POST", "/points/customers/"+[]string{ana, eva}[i%2]+"/add", "", `{"amount":9}`)
+		})
+		last := r.wires.exchange(key, "POST", "/points/customers/"+ana+"/add", "", `{"amount":1.0001}`)
+		return errors.Join(
+			got.want(map[string]int{"201": 11, "403 points_budget_exceeded": r.size - 11}),
+			expect("one ten-thousandth more than is left", last.code(), "403 points_budget_exceeded"),
+			expect("points given", r.balance(ana)+r.balance(eva), 50+50+99))
+	}},
 	// What a limit refuses uses up nothing of the others, which are half as
 	// large again: half of what the limit lets through is left to them.
 	{"minute", twoCounters, func(r *rush) error {

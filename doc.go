@@ -9,7 +9,7 @@
 //	sello apply            apply the configuration of an organization
 //	sello export           show that configuration, or write customers, sales or movements as CSV
 //	sello import           import customers or sales from CSV
-//	sello key              create, list or revoke API keys
+//	sello key              create, list, change, rotate or revoke API keys
 //	sello backup           copy the file, also while it is served, and check the copy
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
@@ -112,8 +112,9 @@
 //	document_check.go    errors in a document
 //	document_changes.go  how two documents differ
 //	apply.go             how a document becomes the configuration
-//	auth.go              API keys, and what they let in
-//	keys.go              how API keys are made and revoked
+//	auth.go              API keys
+//	keys.go              how API keys are made, changed, rotated and revoked
+//	purses.go            how many points a key may give
 //	creator.go           who made a record
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new

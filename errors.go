@@ -27,6 +27,7 @@ var (
 	codePlanWithoutAPI           = newCode("plan_without_api", http.StatusForbidden, "El acceso a la API no está incluido en tu plan")
 	codeIPNotAllowed             = newCode("ip_not_allowed", http.StatusForbidden, "IP no autorizada")
 	codeScopeRequired            = newCode("scope_required", http.StatusForbidden, "Scope requerido: ") // the missing scope follows
+	codePointsBudgetExceeded     = newCode("points_budget_exceeded", http.StatusForbidden, "La clave superó su límite de puntos")
 	codeRateLimitMinute          = newCode("rate_limit_minute", http.StatusTooManyRequests, "Límite de solicitudes excedido")
 	codeRateLimitDay             = newCode("rate_limit_day", http.StatusTooManyRequests, "Límite de solicitudes excedido")
 	codeRateLimitMonth           = newCode("rate_limit_month", http.StatusTooManyRequests, "Límite de solicitudes excedido")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // An environment is what a command uses of the process that it runs in.
@@ -57,6 +58,8 @@ type invocation struct {
 	key    keyRequest
 	scopes string
 	ips    string
+
+	overlap time.Duration // of a rotated key
 
 	noCopy  bool // migrate without a copy of the file
 	memSize int  // size of the memtables, as in disk.Options

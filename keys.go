@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -18,59 +20,130 @@ type keyRequest struct {
 	MonthlyLimit int      `json:"monthlyLimit,omitempty"`
 	IPWhitelist  []string `json:"ipWhitelist,omitempty"`
 	Expires      string   `json:"expires,omitempty"`
+
+	MaxPointsPerOperation decimal `json:"maxPointsPerOperation,omitzero"`
+	MaxPointsPerDay       decimal `json:"maxPointsPerDay,omitzero"`
+}
+
+// A keyChange says what becomes of a key in the fields of keyRequest that are given. A
+// field that is given and zero is cleared.
+type keyChange struct {
+	keyRequest
+	ID    string   `json:"id"`
+	Given []string `json:"given"`
+}
+
+// keyFields are the fields of a keyRequest that say what a key is like.
+var keyFields = []string{
+	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay",
 }
 
 // createKey makes an API key and returns it with its text. The text is not stored
 // and cannot be shown again.
 func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
-	k := &apiKey{
-		ID: t.id(), Org: t.org, Name: trimBlanks(in.Name), Scopes: in.Scopes, CreatedAt: t.now,
-		RateLimit: cmp.Or(in.RateLimit, defaultRateLimit), DailyLimit: in.DailyLimit, MonthlyLimit: in.MonthlyLimit,
-		IPWhitelist: in.IPWhitelist,
+	if err := t.planHasKeys(); err != nil {
+		return nil, "", err
 	}
-	switch {
-	case !t.cfg.Organization.Plan.APIAccess:
-		return nil, "", operatorErrorf("", "%s", codePlanWithoutAPI.message)
-	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden):
-		return nil, "", operatorErrorf("name", "la API key necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
-	}
-	for _, limit := range [...]struct {
-		field string
-		n     int
-	}{{"rateLimit", k.RateLimit}, {"dailyLimit", k.DailyLimit}, {"monthlyLimit", k.MonthlyLimit}} {
-		if limit.n < 0 {
-			return nil, "", operatorErrorf(limit.field, "los límites deben ser mayores a 0")
+	k := &apiKey{ID: t.id(), Org: t.org, CreatedAt: t.now}
+	for _, field := range keyFields {
+		if err := t.setKey(k, field, &in); err != nil {
+			return nil, "", err
 		}
 	}
-	for _, s := range k.Scopes {
-		if !slices.Contains(scopes, s) {
-			return nil, "", operatorErrorf("scopes", "scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
-		}
+	text, err := t.issueKey(k)
+	if err != nil {
+		return nil, "", err
 	}
-	for _, s := range k.IPWhitelist {
-		if _, err := parseNetwork(s); err != nil {
-			return nil, "", operatorErrorf("ipWhitelist", "dirección o bloque CIDR no válido: %q", s)
-		}
+	return k, text, nil
+}
+
+// planHasKeys refuses a new key where the organization's plan has none.
+func (t *txn) planHasKeys() error {
+	if !t.cfg.Organization.Plan.APIAccess {
+		return operatorErrorf("", "%s", codePlanWithoutAPI.message)
 	}
-	if in.Expires != "" {
-		at, ok := parseMoment(in.Expires, t.cfg.zone, true)
-		if !ok {
-			return nil, "", operatorErrorf("expires", "la expiración no es una fecha como 2027-01-01: %q", in.Expires)
+	return nil
+}
+
+// setKey sets one field of a key to what a request says, unless the key cannot have it.
+func (t *txn) setKey(k *apiKey, field string, in *keyRequest) (err error) {
+	switch field {
+	case "name":
+		k.Name = trimBlanks(in.Name)
+		if k.Name == "" || utf8.RuneCountInString(k.Name) > 100 || strings.ContainsFunc(k.Name, forbidden) {
+			return operatorErrorf(field, "la API key necesita un nombre de 1 a 100 caracteres, sin caracteres de control")
 		}
-		if at <= t.now {
-			return nil, "", operatorErrorf("expires", "la fecha de expiración debe ser futura: %q", in.Expires)
+	case "rateLimit":
+		k.RateLimit = cmp.Or(in.RateLimit, defaultRateLimit)
+		return notNegative(field, k.RateLimit)
+	case "dailyLimit":
+		k.DailyLimit = in.DailyLimit
+		return notNegative(field, k.DailyLimit)
+	case "monthlyLimit":
+		k.MonthlyLimit = in.MonthlyLimit
+		return notNegative(field, k.MonthlyLimit)
+	case "maxPointsPerOperation":
+		k.MaxPointsPerOperation = in.MaxPointsPerOperation
+		return notNegative(field, k.MaxPointsPerOperation)
+	case "maxPointsPerDay":
+		k.MaxPointsPerDay = in.MaxPointsPerDay
+		return notNegative(field, k.MaxPointsPerDay)
+	case "scopes":
+		k.Scopes = in.Scopes
+		for _, s := range k.Scopes {
+			if !slices.Contains(scopes, s) {
+				return operatorErrorf(field, "scope desconocido: %q (hay: %s)", s, strings.Join(scopes, ", "))
+			}
 		}
-		k.ExpiresAt = at
+	case "ipWhitelist":
+		k.IPWhitelist = in.IPWhitelist
+		for _, s := range k.IPWhitelist {
+			if _, err := parseNetwork(s); err != nil {
+				return operatorErrorf(field, "dirección o bloque CIDR no válido: %q", s)
+			}
+		}
+	case "expires":
+		k.ExpiresAt, err = t.expiryOf(in.Expires)
+	default:
+		return operatorErrorf(field, "una API key no tiene %q", field)
 	}
+	return err
+}
+
+func notNegative[N int | decimal](field string, limit N) error {
+	if limit < 0 {
+		return operatorErrorf(field, "los límites deben ser mayores a 0")
+	}
+	return nil
+}
+
+// expiryOf returns the moment when a key ends that is to expire on a date; 0 without
+// one.
+func (t *txn) expiryOf(date string) (instant, error) {
+	if date == "" {
+		return 0, nil
+	}
+	at, ok := parseMoment(date, t.cfg.zone, true)
+	if !ok {
+		return 0, operatorErrorf("expires", "la expiración no es una fecha como 2027-01-01: %q", date)
+	}
+	if at <= t.now {
+		return 0, operatorErrorf("expires", "la fecha de expiración debe ser futura: %q", date)
+	}
+	return at, nil
+}
+
+// issueKey makes the text of a new key and stores the key.
+func (t *txn) issueKey(k *apiKey) (text string, err error) {
 	var random [32]byte
 	t.bytes(random[:])
-	text := newAPIKey(random)
+	text = newAPIKey(random)
 	k.Last4 = text[len(text)-4:]
 	hash := keyHash(text)
 	if err := t.Put(orgKey('k', t.org).id(k.ID), hash[:]); err != nil {
-		return nil, "", err
+		return "", err
 	}
-	return k, text, t.saveKey(hash, k)
+	return text, t.saveKey(hash, k)
 }
 
 func (t *txn) saveKey(hash [32]byte, k *apiKey) error {
@@ -100,27 +173,86 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 	return keys, nil
 }
 
-// revokeKey ends a key for good. Revoking one again changes nothing.
-func (t *txn) revokeKey(given string) (*apiKey, error) {
-	keyID, ok := parseID(given)
+// ownKey finds a key of this organization by the id that an operator gives for what is
+// done to it.
+func (t *txn) ownKey(given, done string) (k *apiKey, hash [32]byte, err error) {
 	if strings.Contains(given, keyPrefix) { // the key itself, a secret: no error may repeat it
-		return nil, operatorErrorf("", "una API key se revoca por su id, que muestra sello key list, no por su texto")
+		return nil, hash, operatorErrorf("", "una API key se %s por su id, que muestra sello key list, no por su texto", done)
 	}
-	if !ok {
-		return nil, operatorErrorf("", "no hay ninguna API key %q", given)
-	}
+	keyID, _ := parseID(given)
 	value, ok, err := t.Get(orgKey('k', t.org).id(keyID))
 	if err != nil {
-		return nil, err
+		return nil, hash, err
 	}
 	if !ok {
-		return nil, operatorErrorf("", "no hay ninguna API key %q", given)
+		return nil, hash, operatorErrorf("", "no hay ninguna API key %q", given)
 	}
-	hash := [32]byte(value)
-	k, err := keyByHash(t.Tx, hash)
+	hash = [32]byte(value)
+	k, err = keyByHash(t.Tx, hash)
 	if err == nil && k == nil {
 		err = unreadable(keyHashKey(hash))
 	}
+	return k, hash, err
+}
+
+// liveKey is ownKey for a key that was not revoked.
+func (t *txn) liveKey(given, done string) (*apiKey, [32]byte, error) {
+	k, hash, err := t.ownKey(given, done)
+	if err == nil && k.RevokedAt != 0 {
+		err = operatorErrorf("", "la API key %s está revocada: no se %s", k.ID, done)
+	}
+	return k, hash, err
+}
+
+// changeKey changes what is given of a key. From the next request on the key is as
+// changed.
+func (t *txn) changeKey(in keyChange) (*apiKey, error) {
+	k, hash, err := t.liveKey(in.ID, "cambia")
+	if err != nil {
+		return nil, err
+	}
+	before := *k
+	for _, field := range in.Given {
+		if err := t.setKey(k, field, &in.keyRequest); err != nil {
+			return nil, err
+		}
+	}
+	if reflect.DeepEqual(&before, k) {
+		return k, nil
+	}
+	return k, t.saveKey(hash, k)
+}
+
+// rotateKey makes a key like another one, which expires after overlap, if it does not
+// expire before. The two share a purse.
+func (t *txn) rotateKey(given string, overlap time.Duration) (k *apiKey, text string, old *apiKey, err error) {
+	old, hash, err := t.liveKey(given, "rota")
+	if err == nil {
+		err = t.planHasKeys()
+	}
+	if err == nil && old.ExpiresAt != 0 && old.ExpiresAt <= t.now {
+		err = operatorErrorf("", "la API key %s ya expiró: sello key create hace una nueva", old.ID)
+	}
+	if err == nil && overlap < 0 {
+		err = operatorErrorf("overlap", "el tiempo que la clave anterior sigue valiendo no puede ser negativo")
+	}
+	if err != nil {
+		return nil, "", nil, err
+	}
+	next := *old
+	next.ID, next.CreatedAt, next.Purse = t.id(), t.now, old.purse()
+	if text, err = t.issueKey(&next); err != nil {
+		return nil, "", nil, err
+	}
+	if end := t.now.add(overlap); old.ExpiresAt == 0 || end < old.ExpiresAt {
+		old.ExpiresAt = end
+	}
+	return &next, text, old, t.saveKey(hash, old)
+}
+
+// revokeKey ends a key for good. Revoking one again changes nothing.
+func (t *txn) revokeKey(given string) (*apiKey, error) {
+	k, hash, err := t.ownKey(given, "revoca")
 	if err != nil || k.RevokedAt != 0 {
 		return k, err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +35,9 @@ func TestCreateKey(t *testing.T) {
 		{"a date that is over", keyRequest{Name: "POS", Expires: "2026-03-01"}, "expires"},
 		{"now", keyRequest{Name: "POS", Expires: "2026-03-02T10:00:00Z"}, "expires"},
 		{"a date that is none", keyRequest{Name: "POS", Expires: "soon"}, "expires"},
+		{"a purse", keyRequest{Name: "POS", MaxPointsPerOperation: 1, MaxPointsPerDay: 1}, ""},
+		{"a purse of less than nothing", keyRequest{Name: "POS", MaxPointsPerDay: -1}, "maxPointsPerDay"},
+		{"an operation below zero", keyRequest{Name: "POS", MaxPointsPerOperation: -1}, "maxPointsPerOperation"},
 	} {
 		_, err := do(s, func(t *txn) (any, error) {
 			_, _, err := t.createKey(test.in)
@@ -44,8 +49,8 @@ func TestCreateKey(t *testing.T) {
 		}
 	}
 	keys := ask(s, func(t *txn) ([]*apiKey, error) { return t.listKeys() })
-	if len(keys) != 4 || !slices.IsSortedFunc(keys, func(a, b *apiKey) int { return strings.Compare(a.ID.String(), b.ID.String()) }) {
-		t.Errorf("%d keys are listed, want 4, oldest first", len(keys))
+	if len(keys) != 5 || !slices.IsSortedFunc(keys, func(a, b *apiKey) int { return strings.Compare(a.ID.String(), b.ID.String()) }) {
+		t.Errorf("%d keys are listed, want 5, oldest first", len(keys))
 	}
 
 	k, text := s.newKey(keyRequest{})
@@ -66,5 +71,138 @@ func TestCreateKey(t *testing.T) {
 		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.revokeKey(none) }); err == nil {
 			t.Errorf("revoked %q", none)
 		}
+	}
+}
+
+// TestChangeKey: a change is of the fields that are given, holds from the next request
+// on, and is whole or not at all.
+func TestChangeKey(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+	k, text := s.newKey(keyRequest{Scopes: []string{"points:read"}, DailyLimit: 5, IPWhitelist: []string{"10.0.0.0/8"}, MaxPointsPerDay: dec("7.5")})
+	change := func(in keyRequest, given ...string) (*apiKey, error) {
+		return do(s, func(t *txn) (*apiKey, error) {
+			return t.changeKey(keyChange{keyRequest: in, ID: k.ID.String(), Given: given})
+		})
+	}
+	seen := func() *apiKey {
+		c, err := s.authenticate(t.Context(), text, from(netip.MustParseAddr("10.1.2.3")), s.clock)
+		s.ok(err)
+		return c.key
+	}
+	seen() // so that it is kept
+	for _, test := range []struct {
+		reason string
+		in     keyRequest
+		given  string
+		want   func(k *apiKey)
+	}{
+		{"a limit", keyRequest{DailyLimit: 9}, "dailyLimit", func(k *apiKey) { k.DailyLimit = 9 }},
+		{"what is not given stays", keyRequest{Name: "x", RateLimit: 1}, "rateLimit", func(k *apiKey) { k.RateLimit = 1 }},
+		{"cleared", keyRequest{}, "rateLimit dailyLimit scopes maxPointsPerDay", func(k *apiKey) {
+			k.RateLimit, k.DailyLimit, k.Scopes, k.MaxPointsPerDay = defaultRateLimit, 0, nil, 0
+		}},
+		{"a purse", keyRequest{MaxPointsPerOperation: 3}, "maxPointsPerOperation", func(k *apiKey) { k.MaxPointsPerOperation = 3 }},
+		{"name and end", keyRequest{Name: " Caja 2 ", Expires: "2026-03-03T00:00:00Z"}, "name expires", func(k *apiKey) {
+			k.Name, k.ExpiresAt = "Caja 2", s.clock.add(14*time.Hour)
+		}},
+		{"without end", keyRequest{}, "expires", func(k *apiKey) { k.ExpiresAt = 0 }},
+		{"nothing else", keyRequest{}, "expires", func(*apiKey) {}},
+	} {
+		want := *seen()
+		test.want(&want)
+		_, err := change(test.in, strings.Fields(test.given)...)
+		s.ok(err)
+		if got := seen(); !reflect.DeepEqual(got, &want) {
+			t.Errorf("%s: %+v, want %+v", test.reason, got, &want)
+		}
+	}
+
+	before := s.entries()
+	for reason, in := range map[string]keyChange{
+		"nobody's":         {ID: (id{1}).String(), Given: []string{"dailyLimit"}},
+		"its text":         {ID: text, Given: []string{"dailyLimit"}},
+		"a bad field":      {keyRequest: keyRequest{DailyLimit: 4, Scopes: []string{"todo"}}, ID: k.ID.String(), Given: []string{"dailyLimit", "scopes"}},
+		"no name":          {ID: k.ID.String(), Given: []string{"name"}},
+		"no field":         {ID: k.ID.String(), Given: []string{"purse"}},
+		"a date in past":   {keyRequest: keyRequest{Expires: "2026-03-01"}, ID: k.ID.String(), Given: []string{"expires"}},
+		"a limit below 0":  {keyRequest: keyRequest{RateLimit: -1}, ID: k.ID.String(), Given: []string{"rateLimit"}},
+		"a source that is": {keyRequest: keyRequest{IPWhitelist: []string{"casa"}}, ID: k.ID.String(), Given: []string{"ipWhitelist"}},
+	} {
+		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.changeKey(in) }); err == nil || strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	same(t, "refused changes", s.entries(), before)
+	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+	if _, err := change(keyRequest{DailyLimit: 1}, "dailyLimit"); err == nil {
+		t.Error("a revoked key was changed")
+	}
+}
+
+// TestRotateKey: the new key is like the old one, which ends after the overlap.
+func TestRotateKey(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+	source := from(netip.MustParseAddr("203.0.113.5"))
+	works := func(text string) bool {
+		_, err := s.authenticate(t.Context(), text, source, s.clock)
+		return err == nil
+	}
+	type rotated struct {
+		k, old *apiKey
+		text   string
+	}
+	rotate := func(given id, overlap time.Duration) (rotated, error) {
+		return do(s, func(t *txn) (r rotated, err error) {
+			r.k, r.text, r.old, err = t.rotateKey(given.String(), overlap)
+			return r, err
+		})
+	}
+	k, text := s.newKey(keyRequest{Scopes: []string{"points:write"}, RateLimit: 7, MaxPointsPerDay: 5, Expires: "2026-03-10"})
+	first, err := rotate(k.ID, 24*time.Hour)
+	s.ok(err)
+	want := *k
+	want.ID, want.Last4, want.CreatedAt, want.Purse = first.k.ID, first.text[len(first.text)-4:], s.clock, k.ID
+	want.idText, first.k.idText = "", ""
+	want.networks, first.k.networks = nil, nil
+	if !reflect.DeepEqual(first.k, &want) || first.k.ID == k.ID {
+		t.Errorf("%+v, want %+v", first.k, &want)
+	}
+	if !works(text) || !works(first.text) || text == first.text {
+		t.Error("both work for a while")
+	}
+	second, err := rotate(first.k.ID, 30*oneDay)
+	s.ok(err)
+	if second.k.Purse != k.ID || second.old.ExpiresAt != k.ExpiresAt {
+		t.Errorf("purse %v, want that of the first key; ends %v, want no later than it would have", second.k.Purse, second.old.ExpiresAt)
+	}
+	s.pass(24*time.Hour - time.Millisecond)
+	if !works(text) {
+		t.Error("it ended before the overlap was over")
+	}
+	s.pass(time.Millisecond)
+	if works(text) || !works(first.text) {
+		t.Error("the overlap is over, of the first one alone")
+	}
+	before := s.entries()
+	if _, err := rotate(k.ID, time.Hour); err == nil {
+		t.Error("a key that has expired was rotated")
+	}
+	if _, err := rotate(second.k.ID, -1); err == nil {
+		t.Error("an overlap below zero")
+	}
+	same(t, "refused rotations", s.entries(), before)
+	third, err := rotate(second.k.ID, 0)
+	s.ok(err)
+	if works(second.text) || !works(third.text) {
+		t.Error("without an overlap the old key ends at once")
+	}
+	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(third.k.ID.String()) })
+	if _, err := rotate(third.k.ID, time.Hour); err == nil {
+		t.Error("a revoked key was rotated")
+	}
+	free, _ := s.newKey(keyRequest{})
+	s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
+	if _, err := rotate(free.ID, time.Hour); err == nil {
+		t.Error("rotated where the plan has no keys")
 	}
 }

@@ -33,6 +33,8 @@ func commands() []command {
 		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
 		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
+		{"key change", "ID", "cambia lo que se indica de una API key; none lo quita", runKeyChange, keyChangeFlags},
+		{"key rotate", "ID", "crea una API key igual a otra; la otra expira después", runKeyRotate, keyRotateFlags},
 		{"key revoke", "ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},

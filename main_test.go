@@ -187,7 +187,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
 		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
 		{"--version", 0, "esquema 5", "", "as other programs have it"},
-		{"key", 2, "", "sello key create, sello key list, sello key revoke", "the first of two words"},
+		{"key", 2, "", "sello key create, sello key list, sello key change, sello key rotate, sello key revoke", "the first of two words"},
 		{"key -h", 0, "key revoke ID", "", "what there is of it"},
 		{"import --help", 0, "import sales ARCHIVO.csv", "", ""},
 		{"help key", 0, "key list", "", ""},
@@ -240,6 +240,23 @@ func TestCommandLine(t *testing.T) {
 		{"key create -org cafe-luna -name " + strings.Repeat("é", 101), 2, "", "de 1 a 100 caracteres", ""},
 		{"key create -org cafe-luna -name a\x1b[2Jb", 2, "", "sin caracteres de control", "a list of keys is shown on terminals"},
 		{"key list", 0, "300/min 5/día 9/mes", "", ""},
+		{"key create -h", 0, "Scopes: customers:read, customers:write, ", "", "which there are"},
+		{"key create -name POS -max-points-per-day 0", 2, "", `valor no válido para -max-points-per-day: "0"`, ""},
+		{"key create -name POS -max-points-per-day 0.00001", 2, "", `valor no válido para -max-points-per-day: "0.00001"`, "more decimals than points have"},
+		{"key create -name POS -max-points-per-operation mil", 2, "", `"mil" (puntos que puede dar un solo add`, ""},
+		{"key create -name Bolsa -max-points-per-day 12.5 -max-points-per-operation 5 -daily-limit none", 0, "Guárdala ahora", "", ""},
+		{"key list", 0, "300/min 5 puntos/add 12.5 puntos/día", "", ""},
+		{"key change -daily-limit 5", 2, "", "uso: sello key change [opciones] ID", "no key"},
+		{"key change nada", 2, "", "falta decir qué cambia", ""},
+		{"key change -json nada", 2, "", "falta decir qué cambia", "this is no change"},
+		{"key change -daily-limit 5 nada", 1, "", `no hay ninguna API key "nada"`, ""},
+		{"key change -daily-limit 5 sello_dBKzuQ", 1, "", "se cambia por su id", "its text is a secret"},
+		{"key change -daily-limit 0 nada", 2, "", "-daily-limit debe ser mayor a 0", "none is the way to say without limit"},
+		{"key change -scopes= nada", 2, "", "-scopes está vacía", ""},
+		{"key change -name none nada", 2, "", "necesita un nombre", ""},
+		{"key rotate nada", 1, "", `no hay ninguna API key "nada"`, ""},
+		{"key rotate -overlap 1d nada", 2, "", `valor no válido para -overlap: "1d"`, "Go has no days"},
+		{"key rotate sello_dBKzuQ", 1, "", "se rota por su id", "its text is a secret"},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna API key "nada"`, ""},
 		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
 		{"key revoke -org cafe-luna", 2, "", "uso: sello key revoke [opciones] ID", ""},
@@ -294,6 +311,7 @@ func TestOnlyOrganization(t *testing.T) {
 	s := newTill(t)
 	lines := []string{
 		"export", "key create -name POS", "key list", "key revoke 01a1f94d-3553-7001-b786-2a39172ca160", "export customers",
+		"key change -daily-limit 5 01a1f94d-3553-7001-b786-2a39172ca160", "key rotate 01a1f94d-3553-7001-b786-2a39172ca160",
 		"import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"),
 	}
 	check := func(why string, code int, want string) {
@@ -340,6 +358,54 @@ func TestKeyStates(t *testing.T) {
 		if got := test.key.stateText(now); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.key, got, test.want)
 		}
+	}
+}
+
+// TestKeysBesideServer changes and rotates keys of a running server: all holds from the
+// next request on.
+func TestKeysBesideServer(t *testing.T) {
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	server, _ := s.start("serve")
+	text, keyID := s.key("-name caja -scopes customers:read,customers:write,points:write")
+	status, body := server.send(http.MethodPost, "/customers", text, `{"email":"ana@example.com"}`)
+	var ana struct{ ID string }
+	if err := json.Unmarshal([]byte(body), &ana); err != nil || status != 201 {
+		t.Fatal(status, body, err)
+	}
+	add := func(key, amount string, want int) {
+		t.Helper()
+		if status, body := server.send(http.MethodPost, "/points/customers/"+ana.ID+"/add", key, `{"amount":`+amount+`}`); status != want {
+			t.Errorf("%s points: %d %s, want %d", amount, status, body, want)
+		}
+	}
+	add(text, "1000", 201)
+	if out := s.ok("key change -max-points-per-day 100 -max-points-per-operation 60 " + keyID); !strings.Contains(out, "(caja) cambiada") {
+		t.Error(out)
+	}
+	add(text, "61", 403)
+	add(text, "60", 201)
+	var next rotatedKey
+	if err := json.Unmarshal([]byte(s.ok("key rotate -json -overlap 1h "+keyID)), &next); err != nil {
+		t.Fatal(err)
+	}
+	add(next.Key, "41", 403)
+	add(next.Key, "40", 201)
+	add(text, "1", 403)
+	s.ok("key change -max-points-per-day none -json " + keyID)
+	add(text, "50", 201)
+	s.ok("key change -scopes customers:read " + keyID)
+	add(text, "50", 403)
+	s.ok("key change -scopes none -ip 192.0.2.1 " + keyID)
+	server.wantStatus(403, "/customers", text, "another address")
+	s.ok("key change -ip none -expires 2099-01-01 " + keyID)
+	server.wantStatus(200, "/organization", text, "full access")
+	if out := s.ok("key rotate -overlap 0s " + keyID); !strings.Contains(out, "La anterior, "+keyID+", expira 20") {
+		t.Error(out)
+	}
+	server.wantStatus(401, "/organization", text, "it was replaced at once")
+	if out := s.ok("verify"); !strings.Contains(out, "todo cuadra") {
+		t.Error(out)
 	}
 }
 

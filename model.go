@@ -28,6 +28,7 @@ const (
 	tableAPIKeys
 	tableKeyList
 	tableUsage
+	tablePurses
 	tableProfiles
 	tableAccounts
 	tableLots
@@ -92,6 +93,7 @@ var tables = [manyTables]struct {
 	tableAPIKeys:         {"a hash(32)", "API key", primary | setting}, // JSON, by the SHA-256 of the key
 	tableKeyList:         {"k org keyID", "API key by id", 0},          // its hash
 	tableUsage:           {"u keyID", "usage of a key", primary},       // day, month, last used
+	tablePurses:          {"P org purse", "purse of a key", primary},   // what adds gave on a day (purses.go)
 	tableProfiles:        {"c org cust 0", "customer", primary},
 	tableAccounts:        {"c org cust 1 prog", "account", 0},                              // balance, pending, lifetime, lots while they are few, chain of movements
 	tableLots:            {"c org cust 2 prog expiry seq", "available lot", 0},             // where the account has many; seq is its credit's
@@ -136,7 +138,7 @@ var keyWidths = map[string]int{
 	"kind": 1, "level": 1, "part": 1, "span": 1,
 	"block": 4, "day": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
-	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "reward": 16, "hash(32)": 32,
+	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,
 	"code": 0, "gram": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 

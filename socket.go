@@ -29,6 +29,8 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"key/create":    operation(a.createKey),
 		"key/list":      operation(a.listKeys),
 		"key/revoke":    operation(a.revokeKey),
+		"key/change":    operation(a.changeKey),
+		"key/rotate":    operation(a.rotateKey),
 		"verify":        operation(a.verify),
 		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),

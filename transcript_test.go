@@ -78,6 +78,8 @@ import (
 //	change ORG PATH = JSON apply ORG's document with this change; PATH consists of
 //	                       names, keys and places in lists; + appends
 //	key NAME ORG {...}     make an API key with these settings
+//	rekey NAME {...}       change these settings of an API key of Café Luna
+//	rotate NAME NEW +24h   make NEW in the place of NAME, which ends so much later
 //	revoke NAME            revoke an API key of Café Luna
 //	status ORG ID STATUS   make a customer Active or Inactive
 //	refuse ADDRESS         refuse keys from an address until it may not try another

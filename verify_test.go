@@ -83,7 +83,10 @@ func (s *shop) useKey() {
 		if err := t.keepReplay([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
 			return nil, err
 		}
-		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10})
+		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10, MaxPointsPerDay: dec("5")})
+		if err == nil {
+			err = t.spend(k, dec("2"))
+		}
 		return k, err
 	})
 	l := newLimiter()
@@ -127,6 +130,7 @@ var unseen = map[string]string{
 	"I":  "what was answered is told nowhere else",
 	"I1": "what was answered is told nowhere else",
 	"u":  "requests are counted nowhere else",
+	"P":  "what a purse gave is counted nowhere else",
 	"c6": "follows from rules that may have changed since",
 	"q":  "is there while customers are counted anew",
 }
@@ -262,6 +266,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"c0": mutations[customer], "c1": mutations[account], "c2": mutations[lot], "c3": mutations[lot], "c5": mutations[basis], "c6": mutations[ruleUse],
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
+		"P": mutations[purse],
 	}
 	caught := map[string]bool{} // by field: was any change of it seen?
 	for i, e := range all {

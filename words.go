@@ -131,6 +131,7 @@ var tableWords = [manyTables]string{
 	tableAPIKeys:         "API keys",
 	tableKeyList:         "lista de API keys",
 	tableUsage:           "uso de API keys",
+	tablePurses:          "puntos dados por API keys",
 	tableProfiles:        "datos de clientes",
 	tableAccounts:        "cuentas",
 	tableLots:            "lotes disponibles",

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -281,18 +282,6 @@ func (w *world) administer(verb, rest string) bool {
 		w.must(err)
 		path, value, _ := strings.Cut(args[1]+" "+args[2], " = ")
 		w.apply(with(raw, strings.Split(path, "."), json.RawMessage(value)))
-	case "key":
-		in := keyRequest{Org: args[1], Name: args[0]}
-		if len(args) == 3 {
-			w.must(json.Unmarshal([]byte(args[2]), &in))
-		}
-		k, err := w.admin.createKey(w.Context(), in)
-		w.must(err)
-		w.keys[args[0]] = k.ID
-		w.name("key."+args[0], k.Key)
-	case "revoke":
-		_, err := w.admin.revokeKey(w.Context(), revokeRequest{"cafe-luna", w.keys[rest].String()})
-		w.must(err)
 	case "status":
 		w.setStatus(args[0], args[1], args[2])
 	case "refuse":
@@ -306,6 +295,44 @@ func (w *world) administer(verb, rest string) bool {
 		w.start()
 	case "store":
 		w.store.fault = rest
+	default:
+		return w.manageKeys(verb, rest, args)
+	}
+	return true
+}
+
+// manageKeys follows a directive about API keys. It reports whether verb is one.
+func (w *world) manageKeys(verb, rest string, args []string) bool {
+	ctx := withOperator(w.Context(), "luis")
+	switch verb {
+	case "key":
+		in := keyRequest{Org: args[1], Name: args[0]}
+		if len(args) == 3 {
+			w.must(json.Unmarshal([]byte(args[2]), &in))
+		}
+		k, err := w.admin.createKey(w.Context(), in)
+		w.must(err)
+		w.keys[args[0]] = k.ID
+		w.name("key."+args[0], k.Key)
+	case "rekey":
+		var given map[string]any
+		in := keyChange{ID: w.keys[args[0]].String()}
+		settings := []byte(strings.TrimPrefix(rest, args[0]))
+		w.must(json.Unmarshal(settings, &given))
+		w.must(json.Unmarshal(settings, &in))
+		in.Org, in.Given = "cafe-luna", slices.Sorted(maps.Keys(given))
+		_, err := w.admin.changeKey(ctx, in)
+		w.must(err)
+	case "rotate":
+		overlap, err := time.ParseDuration(args[2][1:])
+		w.must(err)
+		k, err := w.admin.rotateKey(ctx, rotateRequest{"cafe-luna", w.keys[args[0]].String(), overlap})
+		w.must(err)
+		w.keys[args[1]] = k.ID
+		w.name("key."+args[1], k.Key)
+	case "revoke":
+		_, err := w.admin.revokeKey(w.Context(), revokeRequest{"cafe-luna", w.keys[rest].String()})
+		w.must(err)
 	default:
 		return false
 	}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A counter is where the shop's API is asked.
+type shopCounter struct {
+	*shop
+	handler http.Handler
+}
+
+func (s *shop) counter() *shopCounter {
+	return &shopCounter{s, newAPI(s.engine, nil, slog.New(slog.DiscardHandler))}
+}
+
+// ask sends a request with a key. Headers are names and values.
+func (c *shopCounter) ask(key, method, path, body string, headers ...string) (status int, answer map[string]any) {
+	c.Helper()
+	r := httptest.NewRequest(method, "/api/v1"+path, strings.NewReader(body))
+	r.Header.Set("X-API-Key", key)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	c.ok(json.Unmarshal(w.Body.Bytes(), &answer))
+	return w.Code, answer
+}
+
+// TestPurse: what a purse counts, and until when.
+func TestPurse(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-02T23:59:59Z", program: `"default":true,"rules":[` + onePer1 + `]},{"key":"two","name":"Two"`})
+	c := s.counter()
+	ana := s.customer("ana").String()
+	programs := ask(s, func(t *txn) ([2]id, error) { return [2]id{t.cfg.Programs[0].ID, t.cfg.Programs[1].ID}, nil })
+	k, text := s.newKey(keyRequest{MaxPointsPerOperation: dec("60"), MaxPointsPerDay: dec("100")})
+	_, free := s.newKey(keyRequest{})
+	give := func(key string, program int, amount string, headers ...string) string {
+		t.Helper()
+		status, answer := c.ask(key, "POST", "/points/customers/"+ana+"/add", fmt.Sprintf(`{"amount":%s,"loyaltyProgramId":%q}`, amount, programs[program]), headers...)
+		if status == http.StatusCreated {
+			return "given"
+		}
+		context, _ := answer["context"].(map[string]any)
+		return fmt.Sprint(status, " ", answer["code"], " ", context["limit"], " ", context["used"], " ", context["resetAt"])
+	}
+	const over = "403 points_budget_exceeded "
+	for _, step := range []struct {
+		reason string
+		do     func() string
+		want   string
+	}{
+		{"more than one add may give", func() string { return give(text, 0, "60.0001") }, over + "60 0 <nil>"},
+		{"just that", func() string { return give(text, 0, "60", "Idempotency-Key", "k") }, "given"},
+		{"again, which gives nothing", func() string { return give(text, 0, "60", "Idempotency-Key", "k") }, "given"},
+		{"more than is left, in another program", func() string { return give(text, 1, "40.0001") }, over + "100 60 2026-03-03T00:00:00.000Z"},
+		{"a sale does not count", func() string {
+			status, _ := c.ask(text, "POST", "/transactions", `{"customerId":"`+ana+`","totalAmount":500}`)
+			return fmt.Sprint(status)
+		}, "201"},
+		{"what is refused does not count", func() string { return give(text, 1, "39.9999") }, "given"},
+		{"the last ten-thousandth", func() string { return give(text, 0, "0.0001") }, "given"},
+		{"nothing is left", func() string { return give(text, 0, "0.0001") }, over + "100 100 2026-03-03T00:00:00.000Z"},
+		{"a deduction is not bounded", func() string {
+			status, _ := c.ask(text, "POST", "/points/customers/"+ana+"/deduct", fmt.Sprintf(`{"amount":500,"loyaltyProgramId":%q}`, programs[0]))
+			return fmt.Sprint(status)
+		}, "201"},
+		{"another key has no purse", func() string { return give(free, 0, "5000") }, "given"},
+		{"a rotated key has the same purse", func() string {
+			old := k.ID.String()
+			k = must(s, func(t *txn) (k *apiKey, err error) {
+				k, text, _, err = t.rotateKey(old, time.Hour)
+				return k, err
+			})
+			return give(text, 0, "1")
+		}, over + "100 100 2026-03-03T00:00:00.000Z"},
+		{"a customer who is not there comes first", func() string {
+			status, answer := c.ask(text, "POST", "/points/customers/x/add", fmt.Sprintf(`{"amount":1,"loyaltyProgramId":%q}`, programs[0]))
+			return fmt.Sprint(status, answer["code"])
+		}, "404customer_not_found"},
+		{"the last millisecond of the day", func() string { s.pass(999 * time.Millisecond); return give(text, 0, "1") }, over + "100 100 2026-03-03T00:00:00.000Z"},
+		{"another day", func() string { s.pass(time.Millisecond); return give(text, 0, "60") }, "given"},
+		{"a lower limit than was given", func() string {
+			must(s, func(t *txn) (*apiKey, error) {
+				return t.changeKey(keyChange{keyRequest: keyRequest{MaxPointsPerDay: dec("50")}, ID: k.ID.String(), Given: []string{"maxPointsPerDay"}})
+			})
+			return give(text, 0, "1")
+		}, over + "50 60 2026-03-04T00:00:00.000Z"},
+	} {
+		if got := step.do(); got != step.want {
+			t.Fatalf("%s: %s, want %s", step.reason, got, step.want)
+		}
+	}
+}
+
+// TestPurseHistories holds purses against a tiny model of them.
+func TestPurseHistories(t *testing.T) {
+	histories(t, 60, func(t *testing.T, rnd *rand.Rand) {
+		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+		c := s.counter()
+		ana := s.customer("ana").String()
+		type model struct {
+			id        id
+			text      string
+			each, day int64 // limits in ten-thousandths; 0: none
+			purse     int
+		}
+		var keys []*model
+		given := map[int]map[int64]int64{} // by purse and day
+		amount := func() int64 { return pick(rnd, rnd.Int64N(20)+1, (rnd.Int64N(9)+1)*10_000, rnd.Int64N(50_000)+1) }
+		limit := func() int64 { return pick(rnd, 0, amount(), 4*amount()) }
+		for range 80 {
+			today := int64(s.clock) / 86_400_000
+			switch kind := rnd.IntN(10); {
+			case kind == 0 || len(keys) == 0:
+				m := &model{each: limit(), day: limit(), purse: len(keys)}
+				k, text := s.newKey(keyRequest{MaxPointsPerOperation: decimal(m.each), MaxPointsPerDay: decimal(m.day)})
+				m.id, m.text = k.ID, text
+				keys, given[m.purse] = append(keys, m), map[int64]int64{}
+			case kind == 1:
+				old := pick(rnd, keys...)
+				next := *old
+				next.id = must(s, func(t *txn) (id, error) {
+					k, text, _, err := t.rotateKey(old.id.String(), 1000*time.Hour)
+					next.text = text
+					return k.ID, err
+				})
+				keys = append(keys, &next)
+			case kind == 2:
+				m := pick(rnd, keys...)
+				m.each, m.day = limit(), limit()
+				must(s, func(t *txn) (*apiKey, error) {
+					return t.changeKey(keyChange{
+						keyRequest{MaxPointsPerOperation: decimal(m.each), MaxPointsPerDay: decimal(m.day)}, m.id.String(),
+						[]string{"maxPointsPerOperation", "maxPointsPerDay"},
+					})
+				})
+			case kind == 3:
+				s.pass(pick(rnd, time.Second, time.Hour, 7*time.Hour))
+			default:
+				m, points := pick(rnd, keys...), amount()
+				may := (m.each == 0 || points <= m.each) && (m.day == 0 || given[m.purse][today]+points <= m.day)
+				status, answer := c.ask(m.text, "POST", "/points/customers/"+ana+"/add", `{"amount":`+decimal(points).String()+`}`)
+				if may != (status == http.StatusCreated) || !may && answer["code"] != "points_budget_exceeded" {
+					t.Fatalf("%v of %+v, with %d given today: %d %v", decimal(points), *m, given[m.purse][today], status, answer)
+				}
+				if may && m.day != 0 { // without a limit nothing is counted
+					given[m.purse][today] += points
+				}
+			}
+		}
+	})
+}
+
+// TestNoPurseNoWrite: an add of a key without a purse, or with a limit for each add
+// alone, writes nothing more.
+func TestNoPurseNoWrite(t *testing.T) {
+	s := newShop(t, setup{})
+	c := s.counter()
+	ana := s.customer("ana").String()
+	for _, in := range []keyRequest{{}, {MaxPointsPerOperation: dec("5")}} {
+		_, text := s.newKey(in)
+		if status, answer := c.ask(text, "POST", "/points/customers/"+ana+"/add", `{"amount":5}`); status != http.StatusCreated {
+			t.Fatal(status, answer)
+		}
+	}
+	for _, e := range s.entries() {
+		if e.Key[0] == 'P' {
+			t.Errorf("entry %x", e.Key)
+		}
+	}
+}
