@@ -47,7 +47,7 @@ type applyRequest struct {
 func (a *admin) apply(ctx context.Context, in applyRequest) (*applied, error) {
 	now, s := instantOf(a.engine.now()), a.engine.seed()
 	done, err := update(ctx, a.engine.store, func(tx Tx) (*applied, error) {
-		return applyDocument(tx, in.Document, newMint(now, s), in.DryRun)
+		return applyDocument(tx, in.Document, newMint(now, s), byOperator(ctx), in.DryRun)
 	})
 	if err != nil {
 		return nil, err
@@ -252,6 +252,56 @@ func (a *admin) rotateKey(ctx context.Context, in rotateRequest) (rotatedKey, er
 	})
 }
 
+// An auditRequest chooses entries of the audit log, newest first.
+type auditRequest struct {
+	Org     string `json:"org"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	Actor   string `json:"actor,omitempty"`
+	Action  string `json:"action,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Before  uint64 `json:"before,omitempty"` // entries before this one; 0: all
+	Limit   int    `json:"limit"`
+}
+
+// An auditPage is some of the entries that a request chooses.
+type auditPage struct {
+	Data  []auditShape `json:"data"`
+	Total uint64       `json:"total"` // that are chosen
+}
+
+func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return auditPage{}, err
+	}
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (auditPage, error) {
+		f := auditFilter{0, never, trimBlanks(in.Actor), trimBlanks(in.Action), trimBlanks(in.Subject), in.Before}
+		var ok bool
+		if in.From != "" {
+			if f.from, ok = parseMoment(in.From, t.cfg.zone, false); !ok {
+				return auditPage{}, operatorErrorf("from", "-from no es una fecha como 2027-01-01: %q", in.From)
+			}
+		}
+		if in.To != "" {
+			if f.to, ok = parseMoment(in.To, t.cfg.zone, true); !ok {
+				return auditPage{}, operatorErrorf("to", "-to no es una fecha como 2027-01-01: %q", in.To)
+			}
+		}
+		found, total, err := t.auditEntries(f, page{1, uint64(min(max(in.Limit, 1), maxLimit))})
+		if err != nil {
+			return auditPage{}, err
+		}
+		list := auditPage{make([]auditShape, len(found)), total}
+		for i, e := range found {
+			if list.Data[i], err = t.auditShape(e); err != nil {
+				return auditPage{}, err
+			}
+		}
+		return list, nil
+	})
+}
+
 type verifyRequest struct {
 	Since []ledgerState `json:"since"` // from the output of an earlier verification
 }
@@ -317,7 +367,7 @@ func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
 }
 
 func (a *admin) acceptClock(ctx context.Context, in struct{}) (*clockReport, error) {
-	if err := a.engine.acceptClock(ctx); err != nil {
+	if err := a.engine.acceptClock(ctx, byOperator(ctx)); err != nil {
 		return nil, err
 	}
 	if err := a.engine.recountBy(ctx, a.engine.commandTime); err != nil {

@@ -46,6 +46,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/loyalty/programs/{programId}", "loyalty:read", getProgram},
 		{"GET /api/v1/statistics", "statistics:read", getStatistics},
 		{"GET /api/v1/organization", "organization:read", getOrganization},
+		{"GET /api/v1/audit", "audit:read", listAudit},
 		{"GET /api/v1/openapi.json", "", getOpenAPI},
 		{"GET /livez", "", isAlive},
 		{"GET /readyz", "", a.isReady},
@@ -492,6 +493,25 @@ func getOrganization(*request) action {
 	return func(t *txn) (any, error) {
 		o := t.cfg.Organization
 		return organizationShape{t.cfg.ID, o.Name, o.Slug, o.Profile, o.Settings}, nil
+	}
+}
+
+// The audit log.
+
+func listAudit(r *request) action {
+	p := r.page()
+	var f auditFilter
+	f.from = r.moment("from", 0, false)
+	f.to = r.moment("to", never, true)
+	f.actor, _ = r.query.text("actor", maxActor)
+	f.action, _ = r.query.text("action", maxAction)
+	f.subject, _ = r.query.text("subject", maxSubject)
+	return func(t *txn) (any, error) {
+		found, total, err := t.auditEntries(f, p)
+		if err != nil {
+			return nil, err
+		}
+		return newList(found, total, p, t.auditShape)
 	}
 }
 

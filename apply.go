@@ -17,8 +17,8 @@ type applied struct {
 
 // applyDocument makes the organization's configuration what the document says.
 // A wrong document changes nothing; the error lists each problem with its path.
-// Applying the same document again changes nothing.
-func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
+// Applying the same document again changes nothing. by is who applies it.
+func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applied, error) {
 	doc, problems := readDocument(raw)
 	if len(problems) > 0 {
 		return nil, invalidDocument(problems)
@@ -63,10 +63,14 @@ func applyDocument(tx Tx, raw []byte, m *mint, dryRun bool) (*applied, error) {
 			return nil, err
 		}
 	}
-	if err := noteLatest(tx, next.Number, m.now); err != nil {
+	if err := saveConfig(tx, next); err != nil {
 		return nil, err
 	}
-	return result, saveConfig(tx, next)
+	t := bareTxn(tx, next.Number, m, by)
+	if err := t.audited(auditConfigurationApplied, next.ID.String(), result.Changes); err != nil {
+		return nil, err
+	}
+	return result, t.commit()
 }
 
 // configBefore returns the configuration of an organization, or an empty one for

@@ -54,6 +54,7 @@ type apiKey struct {
 var scopes = []string{
 	"customers:read", "customers:write", "points:read", "points:write", "transactions:read", "transactions:write",
 	"rewards:read", "rewards:write", "segments:read", "loyalty:read", "statistics:read", "organization:read",
+	"customers:erase", "audit:read",
 }
 
 // defaultRateLimit is in requests per minute (spec: Limits).

@@ -284,7 +284,7 @@ func TestKeysAreNeverStale(t *testing.T) {
 		document := bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte(name), 1)
 		undone := fmt.Errorf("undone")
 		err := s.store.Update(t.Context(), func(tx Tx) error {
-			if _, err := applyDocument(tx, document, newMint(s.clock, seed{}), false); err != nil {
+			if _, err := applyDocument(tx, document, newMint(s.clock, seed{}), creator{}, false); err != nil {
 				return err
 			}
 			if _, err := s.engine.config(s.store.version(), tx, s.org); err != nil {

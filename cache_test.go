@@ -20,7 +20,7 @@ func TestConfigRolledBack(t *testing.T) {
 		t.Helper()
 		now, ids := s.clock, s.engine.seed()
 		err := s.engine.store.Update(t.Context(), func(tx Tx) error {
-			if _, err := applyDocument(tx, named(name), newMint(now, ids), false); err != nil {
+			if _, err := applyDocument(tx, named(name), newMint(now, ids), creator{}, false); err != nil {
 				return err
 			}
 			cfg, err := s.engine.config(s.store.version(), tx, 1)

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"text/tabwriter"
 
 	"sello/internal/disk"
 )
@@ -127,6 +128,9 @@ func runVerify(ctx context.Context, c *invocation) error {
 		}, ", "))
 		for _, l := range out.Ledgers {
 			fmt.Fprintf(w, "libro de %s: %s, huella %x\n", l.Organization, plural(int(l.Movements), "movimiento", "movimientos"), l.Digest)
+			if l.AuditEntries > 0 {
+				fmt.Fprintf(w, "auditoría de %s: %s, huella %x\n", l.Organization, plural(int(l.AuditEntries), "entrada", "entradas"), l.AuditDigest)
+			}
 		}
 		if len(out.Problems) == 0 {
 			fmt.Fprintln(w, "todo cuadra")
@@ -196,6 +200,92 @@ func runMigrate(ctx context.Context, c *invocation) error {
 			fmt.Fprintf(w, "%s: convertido del esquema %d al %d; el de antes está en %s\n", c.db, done.From, done.To, done.Copy)
 		}
 	})
+}
+
+func auditFlags(c *invocation) {
+	orgJSONFlags(c)
+	c.set.StringVar(&c.audit.From, "from", "", "`fecha` desde la que se muestra, como 2027-01-01 o 2027-01-01T18:00")
+	c.set.StringVar(&c.audit.To, "to", "", "`fecha` hasta la que se muestra, incluida")
+	c.set.StringVar(&c.audit.Actor, "actor", "", "`quién`: id de una API key, lo que dijo X-Actor o usuario del sistema")
+	c.set.StringVar(&c.audit.Action, "action", "", "`acción`, como key.created, key.changed, configuration.applied o customer.updated")
+	c.set.StringVar(&c.audit.Subject, "subject", "", "`id` de lo que cambió: cliente, API key, canje u organización")
+	c.set.IntVar(&c.limit, "limit", 100, "`entradas` que se muestran como máximo, las últimas")
+}
+
+func runAudit(ctx context.Context, c *invocation) error {
+	if c.limit <= 0 {
+		return &usageError{"-limit debe ser mayor a 0"}
+	}
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		out := auditPage{Data: []auditShape{}}
+		in := c.audit
+		in.Org = org
+		for len(out.Data) < c.limit {
+			var part auditPage
+			in.Limit = c.limit - len(out.Data)
+			if err := call(ctx, "audit", in, &part); err != nil {
+				return err
+			}
+			if out.Data = append(out.Data, part.Data...); in.Before == 0 {
+				out.Total = part.Total
+			}
+			if uint64(len(part.Data)) == part.Total {
+				break
+			}
+			in.Before = part.Data[len(part.Data)-1].Seq
+		}
+		return c.print(out, func(w io.Writer) {
+			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tab, "N.º\tFECHA\tQUIÉN\tVÍA\tACCIÓN\tSUJETO\tCAMBIOS")
+			for _, e := range out.Data {
+				fmt.Fprintf(tab, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.At, e.actorText(), cmp.Or(auditSourceWords[e.Source], e.Source), e.Action, textOr(e.Subject, "–"), e.changesText())
+			}
+			tab.Flush()
+			if rest := out.Total - uint64(len(out.Data)); rest > 0 {
+				fmt.Fprintf(w, "y %d más, de antes: con -limit se muestran\n", rest)
+			}
+		})
+	})
+}
+
+var auditSourceWords = map[string]string{"Api": "API", "Command": "comando", "System": "sistema"}
+
+func textOr(s *string, otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return *s
+}
+
+// actorText names who made an entry.
+func (e *auditShape) actorText() string {
+	by := e.Actor
+	if by.ID == nil {
+		return textOr(by.Actor, by.Type)
+	}
+	name := textOr(by.Name, by.ID.String())
+	if by.Actor != nil {
+		name += " (" + *by.Actor + ")"
+	}
+	return name
+}
+
+// changesText is what fits into a line of the table.
+func (e *auditShape) changesText() string {
+	const most = 8
+	var list []string
+	for i, c := range e.Changes {
+		if i == most {
+			list = append(list, fmt.Sprintf("y %d más", len(e.Changes)-most))
+			break
+		}
+		text := c.Field
+		if c.Before != "" || c.After != "" {
+			text = fmt.Sprintf("%s: %s → %s", c.Field, cmp.Or(c.Before, "–"), cmp.Or(c.After, "–"))
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
 }
 
 // A buildInfo describes how the binary was built.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -256,4 +257,14 @@ func TestStaffRaisesOwnPoints(t *testing.T) {
 		add("7.5", "caja-2/otro")
 	}
 	s.wantStanding(luis, "145 0 145", "no bit more than the day's 150 allow")
+	if status, _ := c.ask(text, "GET", "/audit", ""); status != http.StatusForbidden {
+		t.Errorf("the audit log for a key without its scope: %d", status)
+	}
+	must(s, func(t *txn) (*apiKey, error) {
+		t.by = creator{Type: byCommand, Actor: "root"}
+		return t.changeKey(keyChange{keyRequest{}, k.ID.String(), []string{"maxPointsPerDay"}})
+	})
+	if got := s.audited(auditFilter{subject: k.ID.String(), actor: "root"}); len(got) != 1 || !strings.Contains(got[0], `"maxPointsPerDay","before":150,"after":null`) {
+		t.Errorf("a wider purse leaves a trace: %s", got)
+	}
 }

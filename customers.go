@@ -234,7 +234,8 @@ func (t *txn) fillIn(c *customer, e enrolment) error {
 	c.LastName = cmp.Or(c.LastName, e.LastName)
 	c.Email = cmp.Or(c.Email, e.Email)
 	c.Phone = cmp.Or(c.Phone, e.Phone)
-	if c.FirstName == before.FirstName && c.LastName == before.LastName && c.Email == before.Email && c.Phone == before.Phone {
+	filled := before.contactChanges(c)
+	if len(filled) == 0 {
 		return nil
 	}
 	c.UpdatedAt = t.now
@@ -244,7 +245,24 @@ func (t *txn) fillIn(c *customer, e enrolment) error {
 	if err := t.reindex(before.Number, before.searchTexts(), c.searchTexts()); err != nil {
 		return err
 	}
+	if err := t.audited(auditCustomerUpdated, c.ID.String(), unsaid(filled...)); err != nil {
+		return err
+	}
 	return t.saveCustomer(c)
+}
+
+// contactChanges names the fields of contact data in which two states of a customer
+// differ, as clients call them.
+func (c *customer) contactChanges(after *customer) (fields []string) {
+	for _, f := range [...]struct{ name, before, after string }{
+		{"firstName", c.FirstName, after.FirstName}, {"lastName", c.LastName, after.LastName},
+		{"email", c.Email, after.Email}, {"phoneNumber", c.Phone, after.Phone},
+	} {
+		if f.before != f.after {
+			fields = append(fields, f.name)
+		}
+	}
+	return fields
 }
 
 func (t *txn) newCustomer(e enrolment) (*customer, error) {

@@ -26,6 +26,7 @@ const demoKeyDays = 7
 // runDemo serves a sample organization. Each start prints a new key, since keys
 // are stored only as hashes. Earlier keys work until they expire.
 func runDemo(ctx context.Context, c *invocation) error {
+	ctx = withOperator(ctx, thisUser())
 	return c.serve(ctx, func(e *engine, addr net.Addr) error {
 		a := &admin{engine: e}
 		const slug = "cafe-luna"
@@ -100,7 +101,7 @@ func populate(ctx context.Context, e *engine, org uint32) error {
 		{"Ana", "López", "", "+523312345678"},
 	}
 	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
-		t.by = creator{Type: byCommand, Actor: thisUser()}
+		t.by = byOperator(ctx)
 		for i, p := range people {
 			c, _, err := t.enrol(p)
 			if err != nil {

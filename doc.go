@@ -10,6 +10,7 @@
 //	sello export           show that configuration, or write customers, sales or movements as CSV
 //	sello import           import customers or sales from CSV
 //	sello key              create, list, change, rotate or revoke API keys
+//	sello audit            show who changed what
 //	sello backup           copy the file, also while it is served, and check the copy
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
@@ -116,6 +117,8 @@
 //	keys.go              how API keys are made, changed, rotated and revoked
 //	purses.go            how many points a key may give
 //	creator.go           who made a record
+//	audit.go             who changed what
+//	auditlist.go         lists of that
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new
 //	customers.go         customers, and how they are identified
@@ -166,6 +169,7 @@
 //	verify_tables.go     tables and what they hold; strays
 //	verify_sales.go      lists, indexes and the log of sales; redemptions
 //	verify_accounts.go   movements replayed
+//	verify_audit.go      the audit log
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands

@@ -289,11 +289,11 @@ func FuzzDocument(f *testing.F) {
 		for _, before := range [][]byte{nil, []byte(everything)} {
 			tx := newOverlay(memTx{})
 			if before != nil {
-				if _, err := applyDocument(tx, before, newMint(1, seed{}), false); err != nil {
+				if _, err := applyDocument(tx, before, newMint(1, seed{}), creator{}, false); err != nil {
 					t.Fatal(err)
 				}
 			}
-			done, err := applyDocument(tx, raw, newMint(2, seed{1}), false)
+			done, err := applyDocument(tx, raw, newMint(2, seed{1}), creator{}, false)
 			if err != nil {
 				continue
 			}
@@ -310,7 +310,7 @@ func FuzzDocument(f *testing.F) {
 				t.Fatal(err)
 			}
 			for _, again := range [][]byte{raw, exported} {
-				switch done, err := applyDocument(tx, again, newMint(3, seed{2}), false); {
+				switch done, err := applyDocument(tx, again, newMint(3, seed{2}), creator{}, false); {
 				case err != nil:
 					t.Fatalf("%s is refused: %v", again, err)
 				case len(done.Changes) > 0:

@@ -59,6 +59,7 @@ type txn struct {
 	by        creator         // of what it writes
 	byName    string          // of by, if that is a key
 	keyNames  map[id]string   // of other keys, looked up so far
+	requestID string          // of the request that writes; "" without
 	held                      // written back by commit
 	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for
@@ -106,6 +107,14 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 		return t, nil
 	}
 	return t, t.stepOn()
+}
+
+// bareTxn makes a txn of an organization without its configuration, which may not be
+// written yet. It takes its moment from m.
+func bareTxn(tx Tx, org uint32, m *mint, by creator) *txn {
+	t := &txn{Tx: tx, ids: *m, org: org, by: by, began: m.now}
+	t.mint = &t.ids
+	return t
 }
 
 // begin makes t a transaction. The caller took v before tx began.

@@ -60,6 +60,8 @@ type invocation struct {
 	ips    string
 
 	overlap time.Duration // of a rotated key
+	audit   auditRequest
+	limit   int // entries of the audit log
 
 	noCopy  bool // migrate without a copy of the file
 	memSize int  // size of the memtables, as in disk.Options

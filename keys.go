@@ -54,7 +54,7 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return k, text, nil
+	return k, text, t.audited(auditKeyCreated, k.ID.String(), keyChanges(new(apiKey), k))
 }
 
 // planHasKeys refuses a new key where the organization's plan has none.
@@ -217,10 +217,14 @@ func (t *txn) changeKey(in keyChange) (*apiKey, error) {
 			return nil, err
 		}
 	}
-	if reflect.DeepEqual(&before, k) {
+	changes := keyChanges(&before, k)
+	if len(changes) == 0 {
 		return k, nil
 	}
-	return k, t.saveKey(hash, k)
+	if err := t.saveKey(hash, k); err != nil {
+		return nil, err
+	}
+	return k, t.audited(auditKeyChanged, k.ID.String(), changes)
 }
 
 // rotateKey makes a key like another one, which expires after overlap, if it does not
@@ -244,10 +248,19 @@ func (t *txn) rotateKey(given string, overlap time.Duration) (k *apiKey, text st
 	if text, err = t.issueKey(&next); err != nil {
 		return nil, "", nil, err
 	}
+	before := *old
 	if end := t.now.add(overlap); old.ExpiresAt == 0 || end < old.ExpiresAt {
 		old.ExpiresAt = end
 	}
-	return &next, text, old, t.saveKey(hash, old)
+	if err := t.saveKey(hash, old); err != nil {
+		return nil, "", nil, err
+	}
+	ended := append(keyChanges(&before, old), change{"rotatedTo", nil, next.ID})
+	if err := t.audited(auditKeyRotated, old.ID.String(), ended); err != nil {
+		return nil, "", nil, err
+	}
+	made := append(keyChanges(new(apiKey), &next), change{"rotatedFrom", nil, old.ID})
+	return &next, text, old, t.audited(auditKeyCreated, next.ID.String(), made)
 }
 
 // revokeKey ends a key for good. Revoking one again changes nothing.
@@ -256,6 +269,52 @@ func (t *txn) revokeKey(given string) (*apiKey, error) {
 	if err != nil || k.RevokedAt != 0 {
 		return k, err
 	}
+	before := *k
 	k.RevokedAt = t.now
-	return k, t.saveKey(hash, k)
+	if err := t.saveKey(hash, k); err != nil {
+		return nil, err
+	}
+	return k, t.audited(auditKeyRevoked, k.ID.String(), keyChanges(&before, k))
+}
+
+// keyChanges lists what differs between two states of a key, without what is secret.
+func keyChanges(before, after *apiKey) (changes []change) {
+	was := before.settings()
+	for i, is := range after.settings() {
+		if !reflect.DeepEqual(was[i].To, is.To) {
+			changes = append(changes, change{is.Path, was[i].To, is.To})
+		}
+	}
+	return changes
+}
+
+// settings lists the fields of a key that an operator sets, as clients see them.
+func (k *apiKey) settings() []change {
+	return []change{
+		{"name", nil, stated(k.Name)},
+		{"scopes", nil, statedList(k.Scopes)},
+		{"rateLimit", nil, stated(k.RateLimit)},
+		{"dailyLimit", nil, stated(k.DailyLimit)},
+		{"monthlyLimit", nil, stated(k.MonthlyLimit)},
+		{"ipWhitelist", nil, statedList(k.IPWhitelist)},
+		{"expiresAt", nil, stated(k.ExpiresAt)},
+		{"maxPointsPerOperation", nil, stated(k.MaxPointsPerOperation)},
+		{"maxPointsPerDay", nil, stated(k.MaxPointsPerDay)},
+		{"revokedAt", nil, stated(k.RevokedAt)},
+	}
+}
+
+// stated is nil for the zero value, which stands for none.
+func stated[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
+}
+
+func statedList(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }

@@ -71,21 +71,27 @@ func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 
 // setLatest sets the latest moment of every organization. Where that lowers it, time
 // has stepped back, and customers are counted anew: days may have left a rolling tier
-// window too early.
-func setLatest(tx Tx, now instant) error {
+// window too early. by is who accepted the clock.
+func setLatest(tx Tx, now instant, by creator) error {
 	organizations, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return err
 	}
 	for org := uint32(1); org <= uint32(organizations); org++ {
-		err := changeCounters(tx, org, func(n *counters) (err error) {
-			if n.Latest > now {
-				err = recountAll(tx, org)
-			}
-			n.Latest = now
-			return err
-		})
+		t := bareTxn(tx, org, &mint{now: now}, by)
+		n, err := t.count()
+		if err == nil && n.Latest > now {
+			err = recountAll(tx, org)
+		}
 		if err != nil {
+			return err
+		}
+		before := n.Latest
+		n.Latest = now
+		if err := t.audited(auditClockAccepted, "", []change{{"latest", before, now}}); err != nil {
+			return err
+		}
+		if err := t.commit(); err != nil {
 			return err
 		}
 	}
@@ -105,11 +111,12 @@ func unlessUnsafe(err error) error {
 	return err
 }
 
-// acceptClock accepts the wall clock as right, even if it was found unsafe.
-func (e *engine) acceptClock(ctx context.Context) error {
+// acceptClock accepts the wall clock as right, even if it was found unsafe. by is who
+// says so.
+func (e *engine) acceptClock(ctx context.Context, by creator) error {
 	r, _ := e.clock.read()
 	at := max(instantOf(r.wall), 1) // 0 means that there is none
-	if err := e.store.Update(ctx, func(tx Tx) error { return setLatest(tx, at) }); err != nil {
+	if err := e.store.Update(ctx, func(tx Tx) error { return setLatest(tx, at, by) }); err != nil {
 		return err
 	}
 	e.clock.accept(at)
@@ -121,5 +128,5 @@ func (e *engine) correctClock(ctx context.Context) error {
 	if _, s := e.clock.read(); !s.contradicted {
 		return nil
 	}
-	return e.acceptClock(ctx)
+	return e.acceptClock(ctx, creator{Type: bySystem})
 }

@@ -49,7 +49,7 @@ type anyRecord interface {
 
 func allRecords() []anyRecord {
 	return []anyRecord{
-		new(account), new(accountHead), new(basis), new(chain), new(counters), new(creator), new(customer), new(identity), new(link), new(lot),
+		new(account), new(accountHead), new(auditEntry), new(basis), new(chain), new(counters), new(creator), new(customer), new(identity), new(link), new(lot),
 		new(movement), new(purse),
 		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(savedUsage), new(tally), new(typeCount),
 	}

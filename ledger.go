@@ -19,7 +19,8 @@ import (
 // of all movements in the order of seq, each hashed with the digest of those before.
 type ledgerHash [sha256.Size]byte
 
-// hashMovement is the hash of a movement, from its place and its record.
+// hashMovement is the hash of a movement, from its place and its record. Entries of the
+// audit log have theirs in the same way.
 func hashMovement(before ledgerHash, org uint32, seq uint64, record []byte) ledgerHash {
 	var space [512]byte
 	b := key(append(space[:0], before[:]...)).u32(org).u64(seq)
@@ -43,11 +44,14 @@ func (h *ledgerHash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A ledgerState is how far an organization's ledger had come at some time.
+// A ledgerState is how far an organization's ledger and its audit log had come at some
+// time.
 type ledgerState struct {
 	Organization string     `json:"organization"`
 	Movements    uint64     `json:"movements"`
 	Digest       ledgerHash `json:"digest"`
+	AuditEntries uint64     `json:"auditEntries"`
+	AuditDigest  ledgerHash `json:"auditDigest"` // the hash of the last entry
 }
 
 func (w *writer) hash(v ledgerHash) { w.b = append(w.b, v[:]...) }

@@ -135,8 +135,8 @@ func TestLedgerSince(t *testing.T) {
 		{"two since both", two, slices.Concat(none, first, second), ""},
 		{"one since two", one, second, "el libro tenía 2 movimientos y ahora tiene 1"},
 		{"none since one", empty, first, "el libro tenía 1 movimientos y ahora tiene 0"},
-		{"another", two, []ledgerState{{first[0].Organization, 1, second[0].Digest}}, "no es la continuación"},
-		{"not of this organization", one, []ledgerState{{"other", 9, first[0].Digest}}, "other: la organización no está"},
+		{"another", two, []ledgerState{{Organization: first[0].Organization, Movements: 1, Digest: second[0].Digest}}, "no es la continuación"},
+		{"not of this organization", one, []ledgerState{{Organization: "other", Movements: 9, Digest: first[0].Digest}}, "other: la organización no está"},
 	} {
 		got := problems(t, s, c.now, c.since)
 		if (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0], c.want) {

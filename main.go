@@ -36,6 +36,7 @@ func commands() []command {
 		{"key change", "ID", "cambia lo que se indica de una API key; none lo quita", runKeyChange, keyChangeFlags},
 		{"key rotate", "ID", "crea una API key igual a otra; la otra expira después", runKeyRotate, keyRotateFlags},
 		{"key revoke", "ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
+		{"audit", "", "muestra quién cambió qué: configuración, claves, clientes, canjes", runAudit, auditFlags},
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
 		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},

@@ -257,6 +257,13 @@ func TestCommandLine(t *testing.T) {
 		{"key rotate nada", 1, "", `no hay ninguna API key "nada"`, ""},
 		{"key rotate -overlap 1d nada", 2, "", `valor no válido para -overlap: "1d"`, "Go has no days"},
 		{"key rotate sello_dBKzuQ", 1, "", "se rota por su id", "its text is a secret"},
+		{"audit -limit 0", 2, "", "-limit debe ser mayor a 0", ""},
+		{"audit -from ayer", 2, "", `-from no es una fecha como 2027-01-01: "ayer"`, ""},
+		{"audit -to ayer", 2, "", `-to no es una fecha como 2027-01-01: "ayer"`, ""},
+		{"audit -action configuration.applied", 0, "comando  configuration.applied", "", "who made the organization"},
+		{"audit -action key.created -limit 1", 0, `name: – → "Bolsa", rateLimit: – → 300, maxPointsPerOperation: – → 5, maxPointsPerDay: – → 12.5`, "", "the newest"},
+		{"audit -limit 1", 0, "más, de antes: con -limit se muestran", "", ""},
+		{"audit -json -subject nada", 0, `"data": [],`, "", ""},
 		{"key revoke -org cafe-luna nada", 1, "", `no hay ninguna API key "nada"`, ""},
 		{"key revoke -org cafe-luna sello_dBKzuQ", 1, "", "se revoca por su id", "its text is a secret, which is not repeated"},
 		{"key revoke -org cafe-luna", 2, "", "uso: sello key revoke [opciones] ID", ""},
@@ -268,6 +275,7 @@ func TestCommandLine(t *testing.T) {
 		{"export movements", 0, "Credit,Bonus,50,50", "", ""},
 		{"export sales", 0, "externalId,createdAt", "", ""},
 		{"verify", 0, "1 organización, 1 cliente, 1 movimiento, 0 ventas, 0 canjes\nlibro de cafe-luna: 1 movimiento, huella ", "", ""},
+		{"verify", 0, "\nauditoría de cafe-luna: ", "", ""},
 		{"verify", 0, "\ntodo cuadra", "", ""},
 		{"verify -since " + customers, 1, "", "no es lo que escribe sello verify -json", "no earlier verification"},
 		{"backup -h", 0, "una copia anterior, que se reemplaza", "", "what it may overwrite"},
@@ -310,7 +318,7 @@ func TestCommandLine(t *testing.T) {
 func TestOnlyOrganization(t *testing.T) {
 	s := newTill(t)
 	lines := []string{
-		"export", "key create -name POS", "key list", "key revoke 01a1f94d-3553-7001-b786-2a39172ca160", "export customers",
+		"export", "key create -name POS", "key list", "key revoke 01a1f94d-3553-7001-b786-2a39172ca160", "export customers", "audit",
 		"key change -daily-limit 5 01a1f94d-3553-7001-b786-2a39172ca160", "key rotate 01a1f94d-3553-7001-b786-2a39172ca160",
 		"import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"),
 	}
@@ -361,8 +369,8 @@ func TestKeyStates(t *testing.T) {
 	}
 }
 
-// TestKeysBesideServer changes and rotates keys of a running server: all holds from the
-// next request on.
+// TestKeysBesideServer changes and rotates keys of a running server, and reads its audit
+// log: all holds from the next request on.
 func TestKeysBesideServer(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
@@ -404,6 +412,30 @@ func TestKeysBesideServer(t *testing.T) {
 		t.Error(out)
 	}
 	server.wantStatus(401, "/organization", text, "it was replaced at once")
+
+	var list auditPage
+	if err := json.Unmarshal([]byte(s.ok("audit -json -subject "+keyID)), &list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range list.Data {
+		if e.Source != "Command" || e.Actor.Type != "Command" || textOr(e.Actor.Actor, "") != thisUser() {
+			t.Errorf("%+v was done by a command", e)
+		}
+		got = append(got, e.Action+" "+e.changesText())
+	}
+	want := []string{"key.rotated", "key.changed", "key.changed ipWhitelist: – → [\"192.0.2.1\"]", "key.changed", "key.changed maxPointsPerDay: 100 → –", "key.rotated", "key.changed", "key.created"}
+	if len(got) != 8 || list.Total != 8 {
+		t.Fatalf("%d entries: %q", list.Total, got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) && !strings.Contains(got[i], "ipWhitelist") {
+			t.Errorf("entry %d is %s, want %s", i, got[i], want[i])
+		}
+	}
+	if out := s.ok("audit -limit 3 -subject " + keyID); strings.Count(out, "\n") != 5 || !strings.Contains(out, "y 5 más") {
+		t.Errorf("three of eight:\n%s", out)
+	}
 	if out := s.ok("verify"); !strings.Contains(out, "todo cuadra") {
 		t.Error(out)
 	}

@@ -48,6 +48,8 @@ const (
 	tableReplaySlices
 	tableReplayNames
 	tableRecounts
+	tableAudit
+	tableAuditIndex
 	tableCounters
 	tableCustomers
 	tablePurchases
@@ -108,34 +110,36 @@ var tables = [manyTables]struct {
 	tableDue:             {"d due org cust prog", "due account", 0},               // empty; the account changes by itself at due
 	tableSales:           {"t org seq", "sale", primary | dense},
 	tableRedemptions:     {"r org seq", "redemption", primary | dense},
-	tableRewardCounts:    {"s org reward", "redemptions of a reward", 0},       // cancelled ones not counted
-	tableReplays:         {"i org number", "replay", primary | dense},          // the answer to a POST (idempotency.go)
-	tableReplaySlices:    {"I org", "slices of replays", primary},              // where replays are, by name
-	tableReplayNames:     {"I org slice name", "name of a replay", primary},    // its number
-	tableRecounts:        {"q org", "next customer to recount", primary},       // by number (recount.go)
-	tableCounters:        {"n org", "counters", 0},                             // the last of each sequence; the latest moment written, which is primary
-	tableCustomers:       {"l org 'c' n", "list of customers", dense},          // cust, in the order they came
-	tablePurchases:       {"l org 'p' n", "list of purchases", dense},          // seq of the sale
-	tableReturns:         {"l org 'r' n", "list of returns", dense},            // seq of the sale
-	tableSalesByID:       {"T org id", "sale by id", 0},                        // seq
-	tableRedemptionsByID: {"R org id", "redemption by id", 0},                  // seq
-	tableCodes:           {"w org code", "redemption by code", 0},              // seq
-	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},      // empty
-	tableIndexed:         {"g org", "size of the search index", 0},             // how many customers are in it
-	tableSearch:          {"g org block gram", "search index", 0},              // where in the texts of the block's customers the gram occurs (grams.go)
-	tableSalesByTime:     {"h org time seq", "sale by time", dense},            // its kind, 'p' or 'r', and its customer's number (4)
-	tableSlots:           {"e org level slot", "slot of time", 0},              // how many purchases and returns were in it (salelog.go)
-	tableSaleLog:         {"j org part block", "log of sales", dense},          // their customers and moments, in blocks (salelog.go)
-	tableTotals:          {"f org part end [block]", "totals of sales", 0},     // each customer's number of sales up to end, at the end of a chapter (salelog.go)
-	tableTallies:         {"y org prog day", "tally of a day", 0},              // stats.go
-	tableActive:          {"z org prog span day block", "active customers", 0}, // customers who bought on the day or in the month (stats.go)
-	tableTiers:           {"b org prog tier", "customers in a tier", 0},        // how many (stats.go)
+	tableRewardCounts:    {"s org reward", "redemptions of a reward", 0},              // cancelled ones not counted
+	tableReplays:         {"i org number", "replay", primary | dense},                 // the answer to a POST (idempotency.go)
+	tableReplaySlices:    {"I org", "slices of replays", primary},                     // where replays are, by name
+	tableReplayNames:     {"I org slice name", "name of a replay", primary},           // its number
+	tableRecounts:        {"q org", "next customer to recount", primary},              // by number (recount.go)
+	tableAudit:           {"A org seq", "audit log", primary | dense},                 // who changed what (audit.go)
+	tableAuditIndex:      {"B org field hash(16) block", "index of the audit log", 0}, // which of the block's entries have the value in the field
+	tableCounters:        {"n org", "counters", 0},                                    // the last of each sequence; the latest moment written, which is primary
+	tableCustomers:       {"l org 'c' n", "list of customers", dense},                 // cust, in the order they came
+	tablePurchases:       {"l org 'p' n", "list of purchases", dense},                 // seq of the sale
+	tableReturns:         {"l org 'r' n", "list of returns", dense},                   // seq of the sale
+	tableSalesByID:       {"T org id", "sale by id", 0},                               // seq
+	tableRedemptionsByID: {"R org id", "redemption by id", 0},                         // seq
+	tableCodes:           {"w org code", "redemption by code", 0},                     // seq
+	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},             // empty
+	tableIndexed:         {"g org", "size of the search index", 0},                    // how many customers are in it
+	tableSearch:          {"g org block gram", "search index", 0},                     // where in the texts of the block's customers the gram occurs (grams.go)
+	tableSalesByTime:     {"h org time seq", "sale by time", dense},                   // its kind, 'p' or 'r', and its customer's number (4)
+	tableSlots:           {"e org level slot", "slot of time", 0},                     // how many purchases and returns were in it (salelog.go)
+	tableSaleLog:         {"j org part block", "log of sales", dense},                 // their customers and moments, in blocks (salelog.go)
+	tableTotals:          {"f org part end [block]", "totals of sales", 0},            // each customer's number of sales up to end, at the end of a chapter (salelog.go)
+	tableTallies:         {"y org prog day", "tally of a day", 0},                     // stats.go
+	tableActive:          {"z org prog span day block", "active customers", 0},        // customers who bought on the day or in the month (stats.go)
+	tableTiers:           {"b org prog tier", "customers in a tier", 0},               // how many (stats.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
 // with the key or before a zero byte. A part in brackets may be missing.
 var keyWidths = map[string]int{
-	"kind": 1, "level": 1, "part": 1, "span": 1,
+	"field": 1, "kind": 1, "level": 1, "part": 1, "span": 1,
 	"block": 4, "day": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,
@@ -383,17 +387,18 @@ type counters struct {
 	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
 
 	Latest instant // 0: unknown; never negative
+	Audit  uint64  // entries of the audit log
 }
 
 func (c *counters) encode(w *writer) {
-	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest)})
+	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest), c.Audit})
 }
 
 // decode also reads records of earlier versions, which have fewer numbers.
 func (c *counters) decode(r *reader) {
-	v := append(r.uints(), make([]uint64, 8)...)
+	v := append(r.uints(), make([]uint64, 9)...)
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
-	c.Latest = instant(v[7])
+	c.Latest, c.Audit = instant(v[7]), v[8]
 }
 
 // organizationNumber returns the number of the organization with a slug; 0 if there is none.

@@ -24,7 +24,7 @@ func TestRecountOnTouch(t *testing.T) {
 	}
 	now, made := s.clock, s.seed()
 	if err := s.store.Update(t.Context(), func(tx Tx) error {
-		_, err := applyDocument(tx, rolling.document(), newMint(now, made), false)
+		_, err := applyDocument(tx, rolling.document(), newMint(now, made), creator{}, false)
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -411,8 +411,9 @@ func (r *request) readActor() error {
 }
 
 // writesAs names the caller as who makes what the transaction writes.
-func (r *request) writesAs(t *txn) {
-	t.by, t.byName = creator{byKey, r.key.ID, r.actor}, r.key.Name
+func (x *exchange) writesAs(t *txn) {
+	r := &x.request
+	t.by, t.byName, t.requestID = creator{byKey, r.key.ID, r.actor}, r.key.Name, x.requestID[0]
 }
 
 // read runs the action of a GET.
@@ -516,7 +517,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		return x.rehearse(req, act)
 	}
 	given, err := write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
-		req.writesAs(t)
+		x.writesAs(t)
 		if err := t.inTime(); err != nil {
 			return answer{}, err
 		}
@@ -549,7 +550,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
 	given, err := rehearse(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
-		req.writesAs(t)
+		x.writesAs(t)
 		_, first, err := t.firstReplay(retries)
 		if err != nil {
 			return answer{}, err

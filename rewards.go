@@ -348,8 +348,12 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if err := t.countRedemption(x.Customer, x.Reward, -1); err != nil {
 		return nil, err
 	}
+	before := x.status()
 	x.CancelledAt, x.Balance = t.now, a.Balance
 	if err := t.saveAccount(a); err != nil {
+		return nil, err
+	}
+	if err := t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status()}}); err != nil {
 		return nil, err
 	}
 	return x, t.put(t.redemptionKey(x.Seq), x)

@@ -617,6 +617,24 @@ type organizationShape struct {
 	Settings any    `json:"settings"`
 }
 
+type auditShape struct {
+	Seq       uint64        `json:"seq"`
+	At        instant       `json:"at"`
+	Actor     *createdBy    `json:"actor"`
+	Source    string        `json:"source"`
+	Action    string        `json:"action"`
+	Subject   *string       `json:"subject"`
+	Changes   []auditChange `json:"changes"`
+	RequestID *string       `json:"requestId"`
+}
+
+func (t *txn) auditShape(e *auditEntry) (auditShape, error) {
+	by, err := t.createdBy(e.By)
+	return auditShape{
+		e.Seq, e.At, by, auditSources[e.By.Type], e.Action, orNull(e.Subject), append([]auditChange{}, e.Changes...), orNull(e.RequestID),
+	}, err
+}
+
 type statisticsShape struct {
 	From             string        `json:"from"`
 	To               string        `json:"to"`

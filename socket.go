@@ -31,6 +31,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"key/revoke":    operation(a.revokeKey),
 		"key/change":    operation(a.changeKey),
 		"key/rotate":    operation(a.rotateKey),
+		"audit":         operation(a.audit),
 		"verify":        operation(a.verify),
 		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),

@@ -150,6 +150,8 @@ func (s *street) value(org, kind string) string {
 		return "+52551234001" + last
 	case "external":
 		return "T-" + org
+	case "subject": // of an entry of the audit log; it is not looked for elsewhere
+		kind = "cancelled"
 	}
 	if org == nowhere {
 		return s.unknown(kind)

@@ -185,7 +185,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 // orders reads the tables of an organization, each in key order. It returns the
 // findings on the ledger, and those on the rest in a fixed order.
 func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
-	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex}
+	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).auditLog, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex}
 	for _, t := range tablesOfOne {
 		if comparisons[t].scanned {
 			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, t.in(w.org)) })
@@ -196,6 +196,7 @@ func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 		return nil, nil, err
 	}
 	v.ledger = found[0].ledger
+	v.ledger.AuditEntries, v.ledger.AuditDigest = found[1].ledger.AuditEntries, found[1].ledger.AuditDigest
 	return found[0], found[1:], nil
 }
 
@@ -263,6 +264,7 @@ func (v *verifier) compareCounters(n *counters) {
 		{"compras", n.Purchases, tablePurchases},
 		{"devoluciones", n.Returns, tableReturns},
 		{"canjes", n.Redemptions, tableRedemptions},
+		{"auditoría", n.Audit, tableAudit},
 	} {
 		equal(v, subject{kind: "contador de " + c.name}, "", c.kept, v.want[c.of].entries)
 	}
@@ -296,10 +298,11 @@ func (v *verifier) statistics() error {
 			return err
 		}
 	}
-	for _, prefix := range slices.Sorted(maps.Keys(v.active)) {
-		set := v.active[prefix]
+	for _, prefix := range slices.Sorted(maps.Keys(v.members)) {
+		set := v.members[prefix]
+		of, _ := tableOf(key(prefix).u32(0))
 		for _, block := range slices.Sorted(maps.Keys(set)) {
-			if err := v.has(tableActive, key(prefix).u32(block), fromBitmap(set[block]), subject{kind: "clientes activos"}); err != nil {
+			if err := v.has(of, key(prefix).u32(block), fromBitmap(set[block]), subject{kind: of.inWords()}); err != nil {
 				return err
 			}
 		}

@@ -533,12 +533,7 @@ func (r *replayer) compareSums(a *account) error {
 // ledger with the earlier ones.
 func (v *verifier) ledgerOf() error {
 	now := ledgerState{Organization: v.cfg.Organization.Slug}
-	var before []ledgerState // of this organization
-	for _, s := range v.run.earlier {
-		if s.Organization == now.Organization {
-			before = append(before, s)
-		}
-	}
+	before := v.earlierStates()
 	meet := func() {
 		for _, s := range before {
 			if s.Movements == now.Movements && s.Digest != now.Digest {
@@ -566,6 +561,16 @@ func (v *verifier) ledgerOf() error {
 	v.ledger = now
 	v.have[tableMovements].entries = now.Movements
 	return nil
+}
+
+// earlierStates are those of this organization that the ledger was in earlier.
+func (v *verifier) earlierStates() (list []ledgerState) {
+	for _, s := range v.run.earlier {
+		if s.Organization == v.cfg.Organization.Slug {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // redemptionOf returns the redemption that a debit belongs to.

@@ -40,6 +40,8 @@ var comparisons = [manySums]struct {
 	tableTallies:         {scanned: true, compare: byEntry},
 	tableActive:          {scanned: true, compare: byContent},
 	tableTiers:           {scanned: true, compare: byEntry},
+	tableAudit:           {compare: byCount},
+	tableAuditIndex:      {scanned: true, compare: byContent},
 	tableRecords:         {compare: byCount},
 	tableRewardUses:      {untold: true, compare: byContent},
 	tableSellers:         {untold: true, compare: byContent},
@@ -70,7 +72,7 @@ var (
 	tablesOfOne = []table{
 		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
-		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableRecords,
+		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableAudit, tableAuditIndex, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed,
 	}
 )

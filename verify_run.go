@@ -45,7 +45,7 @@ type findings struct {
 
 	// Filled only if the tables that follow from them are looked up entry by entry.
 	givenTo map[id]map[id]uint64 // redemptions that are not cancelled, by reward and customer
-	active  map[string]blockSet  // by the key of the set
+	members map[string]blockSet  // numbers in sets, by the key of the set
 }
 
 type programTier struct {
@@ -56,7 +56,7 @@ type programTier struct {
 func newFindings() *findings {
 	return &findings{
 		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{},
-		givenTo: map[id]map[id]uint64{}, active: map[string]blockSet{},
+		givenTo: map[id]map[id]uint64{}, members: map[string]blockSet{},
 	}
 }
 
@@ -82,9 +82,9 @@ func (f *findings) join(o *findings) {
 	for reward, customers := range o.givenTo {
 		f.givenTo[reward] = customers // only one part finds them
 	}
-	for k, set := range o.active {
+	for k, set := range o.members {
 		for block, bits := range set {
-			f.activeSet(k).join(block, bits[:])
+			f.membersOf(k).join(block, bits[:])
 		}
 	}
 }
@@ -96,11 +96,11 @@ func (f *findings) day(d programDay) *tally {
 	return f.tallies[d]
 }
 
-func (f *findings) activeSet(k string) blockSet {
-	if f.active[k] == nil {
-		f.active[k] = blockSet{}
+func (f *findings) membersOf(k string) blockSet {
+	if f.members[k] == nil {
+		f.members[k] = blockSet{}
 	}
-	return f.active[k]
+	return f.members[k]
 }
 
 // A verifier works on a part of a verification, on one goroutine.
@@ -272,6 +272,15 @@ func (v *verifier) has(t table, k key, value []byte, what subject) error {
 		v.problem("%v: falta o difiere en %s", what, t.inWords())
 	}
 	return nil
+}
+
+// expectMember says that a set of a table must have a number.
+func (v *verifier) expectMember(t table, set key, number uint64) {
+	if v.run.careful[t] {
+		v.membersOf(string(set)).add(number)
+		return
+	}
+	v.want[t].sum += v.hashNumber(set, number)
 }
 
 // doubt marks a table: the next pass looks up its entries one by one.

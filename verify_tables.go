@@ -34,8 +34,8 @@ func (v *verifier) addContent(t table, e Entry) bool {
 	switch t {
 	case tableSlots:
 		return v.addSlot(e)
-	case tableActive:
-		return v.addActive(e)
+	case tableActive, tableAuditIndex:
+		return v.addMembers(t, e)
 	case tableComments:
 		return v.addComment(e)
 	default:
@@ -57,14 +57,14 @@ func (v *verifier) addSlot(e Entry) bool {
 	return true
 }
 
-// addActive adds up the customers in a block of a set of active customers.
-func (v *verifier) addActive(e Entry) bool {
+// addMembers adds up the numbers in a block of a set.
+func (v *verifier) addMembers(t table, e Entry) bool {
 	end := len(e.Key) - 4 // of the set's key
 	if end < 5 {
 		return false
 	}
 	set, first := e.Key[:end], uint64(uint32In(e.Key[end:]))*setBlock
-	sum := &v.have[tableActive].sum
+	sum := &v.have[t].sum
 	if len(e.Value) == bitmapSize {
 		members := 0
 		for i, b := range e.Value {

@@ -266,7 +266,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"c0": mutations[customer], "c1": mutations[account], "c2": mutations[lot], "c3": mutations[lot], "c5": mutations[basis], "c6": mutations[ruleUse],
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
-		"P": mutations[purse],
+		"A": mutations[auditEntry], "P": mutations[purse],
 	}
 	caught := map[string]bool{} // by field: was any change of it seen?
 	for i, e := range all {

@@ -151,6 +151,8 @@ var tableWords = [manyTables]string{
 	tableReplaySlices:    "tramos de respuestas guardadas",
 	tableReplayNames:     "nombres de respuestas guardadas",
 	tableRecounts:        "recuentos",
+	tableAudit:           "auditoría",
+	tableAuditIndex:      "índice de la auditoría",
 	tableCounters:        "contadores",
 	tableCustomers:       "clientes",
 	tablePurchases:       "compras",

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"iter"
+)
+
+// The audit log says who changed what of an organization: its configuration and keys,
+// its customers' data, what was cancelled (contract §16). An entry is written in the
+// transaction of the change. Entries are a hash chain as an account's movements are
+// (ledger.go), all of an organization's in one chain.
+//
+//	A org seq                  → entry
+//	B org field value(16) block → set of the entries that have a value in a field, by seq (sets.go)
+//
+// No entry holds a secret or a customer's data. Of a field with such data a change has
+// the name only.
+
+// An auditEntry is one entry of the audit log.
+type auditEntry struct {
+	Seq uint64 // from the key
+
+	At        instant // never before the entry before it, unless the clock was accepted here
+	By        creator
+	Action    string
+	Subject   string // the id of what was changed; "" without
+	Changes   []auditChange
+	RequestID string     // "" without
+	Hash      ledgerHash // of the fields above and the entry before
+}
+
+// An auditChange is a field with its value before and after, both null
+// where the values are a customer's data.
+type auditChange struct {
+	Field  string   `json:"field"`
+	Before jsonText `json:"before"`
+	After  jsonText `json:"after"`
+}
+
+// A jsonText is a JSON value as text; "" is null.
+type jsonText string
+
+func (v jsonText) MarshalJSON() ([]byte, error) {
+	if v == "" {
+		return []byte("null"), nil
+	}
+	return []byte(v), nil
+}
+
+func (v *jsonText) UnmarshalJSON(b []byte) error {
+	if *v = jsonText(b); *v == "null" {
+		*v = ""
+	}
+	return nil
+}
+
+func jsonTextOf(v any) (jsonText, error) {
+	b, err := encode(v)
+	if err != nil {
+		return "", err
+	}
+	var text jsonText
+	return text, text.UnmarshalJSON(bytes.TrimSpace(b))
+}
+
+// What entries are about.
+const (
+	auditConfigurationApplied = "configuration.applied"
+	auditKeyCreated           = "key.created"
+	auditKeyChanged           = "key.changed"
+	auditKeyRotated           = "key.rotated"
+	auditKeyRevoked           = "key.revoked"
+	auditCustomerUpdated      = "customer.updated"
+	auditRedemptionCancelled  = "redemption.cancelled"
+	auditClockAccepted        = "clock.accepted"
+)
+
+// auditSources are where those came from who made an entry, by their type. What is done
+// for the operator comes from a command.
+var auditSources = map[string]string{byKey: "Api", byImport: "Command", byCommand: "Command", bySystem: "System"}
+
+// Fields that entries are found by.
+const (
+	auditActor   = 'a' // the id of a key or user, or what the creator says of its actor
+	auditAction  = 'c'
+	auditSubject = 's'
+)
+
+// A change of much is written as several entries, each of at most so many changes and
+// about so many bytes, so that a page of the list stays bounded.
+const (
+	maxAuditChanges = 100
+	maxAuditBytes   = 32 << 10
+)
+
+func (e *auditEntry) encode(w *writer) {
+	e.encodeUnhashed(w)
+	w.hash(e.Hash)
+}
+
+func (e *auditEntry) encodeUnhashed(w *writer) {
+	w.instant(e.At)
+	e.By.encode(w)
+	w.text(e.Action)
+	w.text(e.Subject)
+	w.uint(uint64(len(e.Changes)))
+	for _, c := range e.Changes {
+		w.text(c.Field)
+		w.text(string(c.Before))
+		w.text(string(c.After))
+	}
+	w.text(e.RequestID)
+}
+
+func (e *auditEntry) decode(r *reader) {
+	e.At = r.instant()
+	e.By.decode(r)
+	e.Action = r.text()
+	e.Subject = r.text()
+	if n := r.len(); n > 0 {
+		e.Changes = make([]auditChange, n)
+	}
+	for i := range e.Changes {
+		e.Changes[i] = auditChange{r.text(), jsonText(r.text()), jsonText(r.text())}
+	}
+	e.RequestID = r.text()
+	e.Hash = r.hash()
+}
+
+// audited writes to the audit log that the transaction's creator did something to a
+// subject. A change that names its field only is of customers' data; see unsaid.
+func (t *txn) audited(action, subject string, changes []change) error {
+	e := &auditEntry{At: t.began, By: t.by, Action: action, Subject: subject, RequestID: t.requestID}
+	size := 0
+	for _, c := range changes {
+		var said auditChange
+		var err error
+		if said.Field = c.Path; c.From != nil || c.To != nil {
+			if said.Before, err = jsonTextOf(c.From); err == nil {
+				said.After, err = jsonTextOf(c.To)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		length := len(said.Field) + len(said.Before) + len(said.After)
+		if n := len(e.Changes); n == maxAuditChanges || n > 0 && size+length > maxAuditBytes {
+			if err := t.addToAudit(e); err != nil {
+				return err
+			}
+			e.Changes, size = nil, 0
+		}
+		e.Changes, size = append(e.Changes, said), size+length
+	}
+	return t.addToAudit(e)
+}
+
+// unsaid are changes of customers' data, of which the audit log has the fields' names.
+func unsaid(fields ...string) (changes []change) {
+	for _, f := range fields {
+		changes = append(changes, change{Path: f})
+	}
+	return changes
+}
+
+// addToAudit appends an entry to the chain. An entry is not before the last one; only
+// whoever accepts a clock sets time back.
+func (t *txn) addToAudit(e *auditEntry) error {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	var before ledgerHash
+	if n.Audit > 0 {
+		last, err := t.auditEntry(n.Audit)
+		if err != nil {
+			return err
+		}
+		if before = last.Hash; e.Action != auditClockAccepted {
+			e.At = max(e.At, last.At)
+		}
+	}
+	n.Audit++
+	e.Seq = n.Audit
+	w := writer{b: append(make([]byte, 0, 256), recordVersion)}
+	e.encodeUnhashed(&w)
+	e.Hash = hashMovement(before, t.org, e.Seq, w.b)
+	w.hash(e.Hash)
+	if err := t.Put(t.auditKey(e.Seq), w.b); err != nil {
+		return err
+	}
+	for set := range e.sets(t.org) {
+		if _, err := putInSet(t, set, e.Seq, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *txn) auditKey(seq uint64) key { return orgKey('A', t.org).u64(seq) }
+
+// auditSet is the prefix of the set of entries with a value in a field.
+func auditSet(org uint32, field byte, value string) key {
+	h := sha256.Sum256([]byte(value))
+	return append(orgKey('B', org).byte(field), h[:16]...)
+}
+
+// sets yields the sets that an entry is in, each once.
+func (e *auditEntry) sets(org uint32) iter.Seq[key] {
+	return func(yield func(key) bool) {
+		keyID := ""
+		if e.By.ID != (id{}) {
+			keyID = e.By.ID.String()
+		}
+		actor := e.By.Actor
+		if actor == keyID {
+			actor = ""
+		}
+		for _, by := range [...]struct {
+			field byte
+			value string
+		}{{auditActor, keyID}, {auditActor, actor}, {auditAction, e.Action}, {auditSubject, e.Subject}} {
+			if by.value != "" && !yield(auditSet(org, by.field, by.value)) {
+				return
+			}
+		}
+	}
+}
+
+func (t *txn) auditEntry(seq uint64) (*auditEntry, error) {
+	k := t.auditKey(seq)
+	e, err := get[auditEntry](t.Tx, k)
+	if err == nil && e == nil {
+		err = unreadable(k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.Seq = seq
+	return e, nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// Lengths in characters of what is looked for.
+const (
+	maxAction  = 100
+	maxSubject = 255
+)
+
+// An auditFilter chooses entries. An empty field does not restrict.
+type auditFilter struct {
+	from, to               instant // both included; 0 and never mean open
+	actor, action, subject string
+	before                 uint64 // entries before this one; 0: all
+}
+
+// auditEntries returns a page of the entries that a filter chooses, newest first, and
+// how many there are.
+func (t *txn) auditEntries(f auditFilter, p page) (list []*auditEntry, total uint64, err error) {
+	spans, err := t.auditSpans(&f)
+	if err != nil {
+		return nil, 0, err
+	}
+	cut := seqCutter{page: p}
+	for _, s := range spans {
+		if err := t.cutAudit(&cut, s, f.sets(t.org)); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, seq := range cut.found {
+		e, err := t.auditEntry(seq)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, e)
+	}
+	return list, cut.total, nil
+}
+
+// sets are those that the filter's entries are in, the one that is likely to be the
+// smallest first.
+func (f *auditFilter) sets(org uint32) (sets []key) {
+	for _, by := range [...]struct {
+		field byte
+		value string
+	}{{auditSubject, f.subject}, {auditActor, f.actor}, {auditAction, f.action}} {
+		if by.value != "" {
+			sets = append(sets, auditSet(org, by.field, by.value))
+		}
+	}
+	return sets
+}
+
+// A seqSpan is a row of entries, both ends included.
+type seqSpan struct{ first, last uint64 }
+
+// auditSpans returns the entries of the filter's span of time, newest first. Between
+// two acceptances of a clock time only goes on, so that each such row has one span.
+func (t *txn) auditSpans(f *auditFilter) (spans []seqSpan, err error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	last := n.Audit
+	if f.before > 0 {
+		last = min(last, f.before-1)
+	}
+	begins := []uint64{1}
+	if f.from != 0 || f.to != never {
+		var accepted seqCutter
+		accepted.page = page{1, last}
+		if err := t.cutAudit(&accepted, seqSpan{1, last}, []key{auditSet(t.org, auditAction, auditClockAccepted)}); err != nil {
+			return nil, err
+		}
+		slices.Reverse(accepted.found)
+		begins = append(begins, accepted.found...)
+	}
+	for _, first := range slices.Backward(begins) {
+		s := seqSpan{first, last}
+		if f.from != 0 {
+			s.first, err = t.auditSince(s, f.from)
+		}
+		if f.to != never && err == nil {
+			s.last, err = t.auditSince(s, f.to+1)
+			s.last--
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.first <= s.last {
+			spans = append(spans, s)
+		}
+		last = first - 1
+	}
+	return spans, nil
+}
+
+// auditSince returns the first entry of a row that is not before a moment; the one
+// behind it if there is none. The row's entries are in the order of time.
+func (t *txn) auditSince(s seqSpan, at instant) (seq uint64, err error) {
+	length := int(s.last + 1 - s.first)
+	n := sort.Search(length, func(i int) bool {
+		if err != nil {
+			return true
+		}
+		var e *auditEntry
+		e, err = t.auditEntry(s.first + uint64(i))
+		return err != nil || e.At >= at
+	})
+	return s.first + uint64(n), err
+}
+
+// A seqCutter cuts a page out of entries that it is told of from the last to the first.
+type seqCutter struct {
+	page
+	found []uint64
+	total uint64
+}
+
+// cutAudit takes those entries of a row that are in all of some sets; without sets, all.
+func (t *txn) cutAudit(cut *seqCutter, s seqSpan, sets []key) error {
+	if len(sets) == 0 {
+		cut.row(s)
+		return nil
+	}
+	if s.first > s.last {
+		return nil
+	}
+	prefix := sets[0]
+	from, to := slices.Clone(prefix).u32(uint32(s.first/setBlock)), slices.Clone(prefix).u32(uint32(s.last/setBlock)).after()
+	for e, err := range t.Scan(from, to, true) {
+		if err != nil {
+			return err
+		}
+		block := uint32In(e.Key[len(prefix):])
+		members := toBitmap(e.Value)
+		for _, other := range sets[1:] {
+			value, _, err := t.Get(slices.Clone(other).u32(block))
+			if err != nil {
+				return err
+			}
+			for i, b := range toBitmap(value) {
+				members[i] &= b
+			}
+		}
+		cut.block(uint64(block)*setBlock, members, s)
+	}
+	return nil
+}
+
+// row takes all entries of a row.
+func (c *seqCutter) row(s seqSpan) {
+	if s.first > s.last {
+		return
+	}
+	n := s.last - s.first + 1
+	for i := max(c.skip(), c.total) - c.total; i < n && uint64(len(c.found)) < c.limit; i++ {
+		c.found = append(c.found, s.last-i)
+	}
+	c.total += n
+}
+
+// block takes the entries of a block that are in a row.
+func (c *seqCutter) block(begin uint64, members *[bitmapSize]byte, s seqSpan) {
+	for i := range members {
+		for bit := range uint64(8) {
+			if seq := begin + uint64(8*i) + bit; seq < s.first || seq > s.last {
+				members[i] &^= 1 << bit
+			}
+		}
+	}
+	count := uint64(0)
+	for i := 0; i < bitmapSize; i += 8 {
+		count += uint64(bits.OnesCount64(binary.NativeEndian.Uint64(members[i:])))
+	}
+	if c.total+count <= c.skip() || uint64(len(c.found)) == c.limit {
+		c.total += count
+		return
+	}
+	for at := setBlock - 1; at >= 0; at-- {
+		if members[at/8]&(1<<(at%8)) == 0 {
+			continue
+		}
+		if c.total++; c.total > c.skip() && uint64(len(c.found)) < c.limit {
+			c.found = append(c.found, begin+uint64(at))
+		}
+	}
+}
