@@ -146,6 +146,7 @@
 //
 //	limits.go            limits of API keys
 //	shapes.go            the shapes of answers
+//	shapes_customers.go  those of customers
 //	room.go              room for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused
@@ -155,7 +156,8 @@
 //	unwatched.go         connections without net/http's background read
 //	gate.go              how many connections there may be
 //	inputs.go            readers of input that the API and imports share
-//	api.go               routes and handlers
+//	api_customers.go     handlers of customers
+//	api.go               routes, and the other handlers
 //
 // # Administration
 //

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"math/big"
 	"slices"
 	"strconv"
@@ -78,111 +77,6 @@ func wholeOrNull(n int) *int {
 		return nil
 	}
 	return &n
-}
-
-type customerItem struct {
-	ID               id      `json:"id"`
-	Name             string  `json:"name"`
-	Status           string  `json:"status"`
-	LoyaltyProgramID id      `json:"loyaltyProgramId"`
-	TierName         *string `json:"tierName"`
-}
-
-func (v customerItem) appendJSON(b []byte) []byte {
-	b = v.ID.appendJSON(append(b, `{"id":`...))
-	b = appendJSONString(append(b, `,"name":`...), v.Name)
-	b = appendJSONString(append(b, `,"status":`...), v.Status)
-	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
-	b = appendJSONText(append(b, `,"tierName":`...), v.TierName)
-	return append(b, '}')
-}
-
-// customerItems reads the customers and their accounts in key order, because
-// neighbouring keys lie close together in the store. The items keep the order of ids.
-func (t *txn) customerItems(ids []id) ([]customerItem, error) {
-	inOrder := make([]int, len(ids))
-	for i := range inOrder {
-		inOrder[i] = i
-	}
-	slices.SortFunc(inOrder, func(i, j int) int { return bytes.Compare(ids[i][:], ids[j][:]) })
-	items := make([]customerItem, len(ids))
-	var (
-		c    customer
-		turn pacer
-	)
-	for _, i := range inOrder {
-		err := t.readCustomer(ids[i], &c)
-		if err == nil {
-			items[i], err = t.customerItem(&c)
-		}
-		if err != nil {
-			return nil, err
-		}
-		turn.pause()
-	}
-	return items, nil
-}
-
-func (t *txn) customerItem(c *customer) (customerItem, error) {
-	current, err := t.ownTier(c)
-	if err != nil {
-		return customerItem{}, err
-	}
-	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, current.nameOrNull()}, nil
-}
-
-type customerDetail struct {
-	ID                id         `json:"id"`
-	Name              string     `json:"name"`
-	FirstName         *string    `json:"firstName"`
-	LastName          *string    `json:"lastName"`
-	Email             *string    `json:"email"`
-	PhoneNumber       *string    `json:"phoneNumber"`
-	Status            string     `json:"status"`
-	LoyaltyProgramID  id         `json:"loyaltyProgramId"`
-	TierName          *string    `json:"tierName"`
-	NextTierName      *string    `json:"nextTierName"`
-	PointsToNextTier  *decimal   `json:"pointsToNextTier"`
-	CurrencyID        id         `json:"currencyId"`
-	Balance           decimal    `json:"balance"`
-	PendingBalance    decimal    `json:"pendingBalance"`
-	LifetimePoints    decimal    `json:"lifetimePoints"`
-	ExpiringPoints    []expiring `json:"expiringPoints"`
-	SegmentIDs        []id       `json:"segmentIds"`
-	TotalSpent        decimal    `json:"totalSpent"`
-	TransactionsCount uint64     `json:"transactionsCount"`
-	LastTransactionAt instant    `json:"lastTransactionAt"`
-	CreatedAt         instant    `json:"createdAt"`
-	UpdatedAt         instant    `json:"updatedAt"`
-}
-
-func (t *txn) customerDetail(c *customer) (customerDetail, error) {
-	p := t.cfg.programNumber(c.Program)
-	a, err := t.account(c, p)
-	if err != nil {
-		return customerDetail{}, err
-	}
-	expiring, err := t.expiring(a)
-	if err != nil {
-		return customerDetail{}, err
-	}
-	current, next := a.tier()
-	d := customerDetail{
-		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
-		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), Status: c.Status,
-		LoyaltyProgramID: p.ID, TierName: current.nameOrNull(), NextTierName: next.nameOrNull(), CurrencyID: p.currencyID(),
-		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
-		SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
-		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
-	}
-	if next != nil && p.TierBasis.Metric == metricPoints {
-		missing := next.Threshold - a.figure()
-		d.PointsToNextTier = &missing
-	}
-	for _, s := range t.segmentsOf(a) {
-		d.SegmentIDs = append(d.SegmentIDs, s.ID)
-	}
-	return d, nil
 }
 
 type balance struct {
