@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -181,7 +182,29 @@ type rewardDoc struct {
 	Segments         []string `json:"segments,omitempty"` // keys
 	ValidFrom        string   `json:"validFrom,omitempty"`
 	ValidTo          string   `json:"validTo,omitempty"`
+
+	Fulfilment string     `json:"fulfilment"` // Immediate or Voucher
+	ValidDays  *int       `json:"validDays,omitempty"`
+	Effect     *effectDoc `json:"effect,omitempty"`
 }
+
+// An effectDoc is what a till takes off for a redemption: what its type says,
+// and only that.
+type effectDoc struct {
+	Type    string   `json:"type"` // Amount, Percent or Product
+	Amount  *decimal `json:"amount,omitempty"`
+	Percent *decimal `json:"percent,omitempty"`
+	SKU     *string  `json:"sku,omitempty"`
+}
+
+const (
+	fulfilImmediate = "Immediate"
+	fulfilVoucher   = "Voucher"
+
+	effectAmount  = "Amount"
+	effectPercent = "Percent"
+	effectProduct = "Product"
+)
 
 type segment struct {
 	ID        id      `json:"id"`
@@ -220,6 +243,9 @@ func parseConfig(raw []byte) (*config, error) {
 	}
 	for _, p := range c.Programs {
 		p.deriveIDs()
+	}
+	for _, r := range c.Rewards {
+		r.Fulfilment = cmp.Or(r.Fulfilment, fulfilImmediate) // "" up to schema 4
 	}
 	return c, nil
 }

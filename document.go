@@ -169,5 +169,6 @@ func (d *document) fillIn() {
 	}
 	for i := range d.Rewards {
 		setDefault(&d.Rewards[i].Status, statusActive)
+		setDefault(&d.Rewards[i].Fulfilment, fulfilImmediate)
 	}
 }

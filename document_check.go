@@ -97,14 +97,7 @@ func (ck *checker) document(d *document) {
 
 	ck.keys("rewards", len(d.Rewards), func(i int) string { return d.Rewards[i].Key })
 	for i := range d.Rewards {
-		r, path := &d.Rewards[i], fmt.Sprintf("rewards[%d]", i)
-		ck.name(path+".name", r.Name)
-		ck.url(path+".imageUrl", r.ImageURL)
-		ck.oneOf(path+".status", r.Status, statusActive, statusInactive)
-		ck.require(r.PointsCost > 0, path+".pointsCost", "debe ser mayor a 0")
-		ck.require(r.Stock == nil || *r.Stock >= 0, path+".stock", "debe ser mayor o igual a 0, o null")
-		ck.require(r.LimitPerCustomer == nil || *r.LimitPerCustomer > 0, path+".limitPerCustomer", "debe ser mayor a 0")
-		ck.dates(path, "validFrom", r.ValidFrom, "validTo", r.ValidTo, zone)
+		ck.reward(fmt.Sprintf("rewards[%d]", i), &d.Rewards[i], zone)
 	}
 
 	ck.keys("segments", len(d.Segments), func(i int) string { return d.Segments[i].Key })
@@ -112,6 +105,45 @@ func (ck *checker) document(d *document) {
 		s, path := &d.Segments[i], fmt.Sprintf("segments[%d]", i)
 		ck.name(path+".name", s.Name)
 		ck.segmentRule(path+".rule", &s.Rule, 0)
+	}
+}
+
+func (ck *checker) reward(path string, r *rewardDoc, zone *time.Location) {
+	ck.name(path+".name", r.Name)
+	ck.url(path+".imageUrl", r.ImageURL)
+	ck.oneOf(path+".status", r.Status, statusActive, statusInactive)
+	ck.require(r.PointsCost > 0, path+".pointsCost", "debe ser mayor a 0")
+	ck.require(r.Stock == nil || *r.Stock >= 0, path+".stock", "debe ser mayor o igual a 0, o null")
+	ck.require(r.LimitPerCustomer == nil || *r.LimitPerCustomer > 0, path+".limitPerCustomer", "debe ser mayor a 0")
+	ck.dates(path, "validFrom", r.ValidFrom, "validTo", r.ValidTo, zone)
+	ck.oneOf(path+".fulfilment", r.Fulfilment, fulfilImmediate, fulfilVoucher)
+	if days := r.ValidDays; days != nil {
+		ck.require(r.Fulfilment == fulfilVoucher, path+".validDays", "solo va con fulfilment: Voucher")
+		ck.require(*days >= 0 && *days <= maxDays, path+".validDays", "debe estar entre 0 y %d, o null", maxDays)
+	}
+	if r.Effect != nil {
+		ck.effect(path+".effect", r.Effect)
+	}
+}
+
+func (ck *checker) effect(path string, e *effectDoc) {
+	ck.oneOf(path+".type", e.Type, effectAmount, effectPercent, effectProduct)
+	for _, member := range []struct {
+		name, of string
+		there    bool
+	}{{"amount", effectAmount, e.Amount != nil}, {"percent", effectPercent, e.Percent != nil}, {"sku", effectProduct, e.SKU != nil}} {
+		if e.Type == member.of {
+			ck.require(member.there, path+"."+member.name, "falta")
+		} else {
+			ck.require(!member.there, path+"."+member.name, "solo va con type: %s", member.of)
+		}
+	}
+	ck.require(e.Amount == nil || *e.Amount > 0, path+".amount", "debe ser mayor a 0")
+	ck.require(e.Percent == nil || *e.Percent > 0 && *e.Percent <= decimalOf(100), path+".percent", "debe ser mayor a 0, hasta 100")
+	if e.SKU != nil {
+		n := len([]rune(*e.SKU))
+		ck.require(n >= 1 && n <= 100 && trimBlanks(*e.SKU) == *e.SKU, path+".sku", "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
+		ck.require(!strings.ContainsFunc(*e.SKU, forbidden), path+".sku", "contiene caracteres no permitidos")
 	}
 }
 

@@ -25,7 +25,8 @@ const everything = `{
 			{"key":"hola","name":"Hola","on":"Signup","points":50}]},
 	{"key":"otro","name":"Otro","expiry":{"days":30}}],
 "rewards":[{"key":"taza","program":"club","name":"Taza","description":"Una taza","imageUrl":"https://luna.example/taza.png","status":"Active",
-	"pointsCost":80,"stock":10,"limitPerCustomer":2,"tiers":["Plata"],"segments":["vip"],"validFrom":"2026-02-01","validTo":"2026-11-30"}],
+	"pointsCost":80,"stock":10,"limitPerCustomer":2,"tiers":["Plata"],"segments":["vip"],"validFrom":"2026-02-01","validTo":"2026-11-30",
+	"fulfilment":"Voucher","validDays":30,"effect":{"type":"Percent","percent":10}}],
 "segments":[{"key":"vip","name":"VIP","description":"Gasto alto","priority":10,"isActive":true,"rule":{"all":[
 	{"any":[{"field":"totalSpent","op":">=","value":5000},{"not":{"field":"tier","op":"=","value":"Bronce"}}]},{"field":"email","op":"=","value":true}]}}]}`
 
@@ -156,6 +157,19 @@ var documentChanges = []struct {
 	{"a date that is none", `"2026-02-01"`, `"soon"`, "rewards[0].validFrom"},
 	{"a last date that is none", `"2026-11-30"`, `"2026-11-31"`, "rewards[0].validTo"},
 	{"dates the wrong way round", `"2026-11-30"`, `"2026-01-31"`, "rewards[0].validTo"},
+	{"another way to get it", `"fulfilment":"Voucher"`, `"fulfilment":"Mail"`, "rewards[0].fulfilment rewards[0].validDays"},
+	{"valid days of what is given at once", `"fulfilment":"Voucher",`, ``, "rewards[0].validDays"},
+	{"valid until yesterday", `"validDays":30`, `"validDays":-1`, "rewards[0].validDays"},
+	{"valid for more than a century", `"validDays":30`, `"validDays":36526`, "rewards[0].validDays"},
+	{"another effect", `"type":"Percent"`, `"type":"Gift"`, "rewards[0].effect.type rewards[0].effect.percent"},
+	{"an effect of no type", `"type":"Percent",`, ``, "rewards[0].effect.type rewards[0].effect.percent"},
+	{"an effect with another's member", `"percent":10}`, `"percent":10,"amount":5}`, "rewards[0].effect.amount"},
+	{"an effect without its own", `{"type":"Percent","percent":10}`, `{"type":"Amount"}`, "rewards[0].effect.amount"},
+	{"an effect of nothing", `{"type":"Percent","percent":10}`, `{"type":"Amount","amount":0}`, "rewards[0].effect.amount"},
+	{"more than all", `"percent":10`, `"percent":100.0001`, "rewards[0].effect.percent"},
+	{"a product without a name", `{"type":"Percent","percent":10}`, `{"type":"Product","sku":""}`, "rewards[0].effect.sku"},
+	{"a product with a blank after it", `{"type":"Percent","percent":10}`, `{"type":"Product","sku":"A "}`, "rewards[0].effect.sku"},
+	{"a member of an effect that is none", `"percent":10`, `"percent":10,"x":1`, "rewards[0].effect.x"},
 
 	// Segments.
 	{"a key that is none", `"segments":[{"key":"vip"`, `"segments":[{"key":"-vip"`, "segments[0].key"},
