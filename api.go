@@ -39,6 +39,7 @@ func (a *api) routes() []route {
 		{"POST /api/v1/rewards/redeem", "rewards:write", redeemReward},
 		{"GET /api/v1/redemptions", "rewards:read", listRedemptions},
 		{"GET /api/v1/redemptions/{redemptionId}", "rewards:read", getRedemption},
+		{"POST /api/v1/redemptions/use", "rewards:write", useRedemption},
 		{"POST /api/v1/redemptions/{redemptionId}/cancel", "rewards:write", cancelRedemption},
 		{"GET /api/v1/segments", "segments:read", listSegments},
 		{"GET /api/v1/segments/{segmentId}", "segments:read", getSegment},
@@ -338,8 +339,22 @@ func redeemReward(r *request) action {
 
 func listRedemptions(r *request) action {
 	p := r.page()
+	var f redemptionFilter
+	if text, given := r.query.text("code", anyLength); given {
+		f.code = &text
+	}
+	if u, given := r.query.id("customerId"); given {
+		f.customer = &u
+	}
+	if u, given := r.query.id("productId"); given {
+		f.reward = &u
+	}
+	text, present := r.query.text("status", 20)
+	f.status = choice(r.query.input, text, present, "status", codeInvalidField, append([]string{""}, redemptionStatuses...))
+	f.from = r.moment("from", 0, false)
+	f.to = r.moment("to", never, true)
 	return func(t *txn) (any, error) {
-		found, total, err := t.listRedemptions(p)
+		found, total, err := t.findRedemptions(f, p)
 		if err != nil {
 			return nil, err
 		}
@@ -354,6 +369,25 @@ func getRedemption(r *request) action {
 			return nil, err
 		}
 		return t.redemptionShape(x)
+	}
+}
+
+func useRedemption(r *request) action {
+	code, present := r.fields.text("code", anyLength)
+	if !present {
+		r.fields.invalid("code", "es requerido")
+	}
+	var sale *id
+	if u, given := r.fields.id("transactionId"); given {
+		sale = &u
+	}
+	return func(t *txn) (any, error) {
+		x, err := t.useCode(code, sale)
+		if err != nil {
+			return nil, err
+		}
+		shape, err := t.redemptionShape(x)
+		return reply{http.StatusOK, shape}, err
 	}
 }
 

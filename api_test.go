@@ -48,6 +48,9 @@ const contractErrors = `
 | 409 | reward_out_of_stock | Recompensa agotada |
 | 409 | redemption_limit_reached | Límite de canjes alcanzado |
 | 409 | redemption_not_cancellable | El canje no se puede cancelar |
+| 409 | redemption_already_used | El canje ya se usó |
+| 409 | redemption_cancelled | El canje está cancelado |
+| 400 | redemption_expired | El canje está vencido |
 | 413 | body_too_large | El cuerpo de la solicitud es demasiado grande (over 1 MiB) |
 | 415 | unsupported_media_type | Content-Type debe ser application/json |
 | 422 | idempotency_key_reused | La Idempotency-Key ya se usó con otra solicitud |

@@ -58,7 +58,8 @@ var rushShop = setup{
 		{"key":"bienvenida","name":"bienvenida","on":"Signup","points":50}]`,
 	also: `"rewards":[{"key":"pocas","program":"club","name":"Pocas","pointsCost":1,"stock":10},
 		{"key":"tres","program":"club","name":"Tres","pointsCost":1,"limitPerCustomer":3},
-		{"key":"cara","program":"club","name":"Cara","pointsCost":40,"stock":5}]`,
+		{"key":"cara","program":"club","name":"Cara","pointsCost":40,"stock":5},
+		{"key":"vale","program":"club","name":"Vale","pointsCost":40,"fulfilment":"Voucher"}]`,
 }
 
 // newRush serves a store. With two apis, each request goes to another one than
@@ -262,6 +263,16 @@ var rushes = []struct {
 			got.want(map[string]int{"201": 11, "403 points_budget_exceeded": r.size - 11}),
 			expect("one ten-thousandth more than is left", last.code(), "403 points_budget_exceeded"),
 			expect("points given", r.balance(ana)+r.balance(eva), 50+50+99))
+	}},
+	{"reward code used at two tills", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		code := r.redeem(ana, r.rewards["vale"]).told().Code
+		spelled := []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", " ")}
+		got := r.all(func(i int) response { return r.post("/redemptions/use", `{"code":"`+spelled[i%3]+`"}`) })
+		return errors.Join(
+			got.want(map[string]int{"200": 1, "409 redemption_already_used": r.size - 1}),
+			expect("used ones listed", len(r.get("/redemptions?status=Used&customerId="+ana).told().Data), 1),
+			expect("balance", r.balance(ana), 60))
 	}},
 	// What a limit refuses uses up nothing of the others, which are half as
 	// large again: half of what the limit lets through is left to them.

@@ -138,6 +138,7 @@
 //	salesearch.go        sales of the customers that a search finds
 //	salelog.go           the log that counts the sales in both
 //	rewards.go           rewards and redemptions
+//	redemptions.go       vouchers, and redemptions by customer, reward, status and time
 //	stats.go             statistics
 //	sweep.go             changes that become due with time
 //	recount.go           recounting customers after a change of configuration

@@ -259,6 +259,7 @@ func FuzzHandler(f *testing.F) {
 	f.Add(uint8(1), "POST", "/api/v1/transactions", "Idempotency-Key: k", `{"customerId":"$maria","totalAmount":1e2,"type":"Return","originalTransactionId":"$sale"}`)
 	f.Add(uint8(1), "POST", "/api/v1/transactions", "Idempotency-Key: k", `{"customerId":"$maria","totalAmount":10,"externalId":"T-2"}`)
 	f.Add(uint8(1), "POST", "/api/v1/redemptions/$canje/cancel", "Idempotency-Key: k", "")
+	f.Add(uint8(1), "POST", "/api/v1/redemptions/use", "Idempotency-Key: k", `{"code":"aaaa aaaa","transactionId":"$sale"}`)
 	f.Add(uint8(1), "GET", "/api/v1/transactions/$sale", "", "")
 	f.Add(uint8(2), "GET", "/api/v1/transactions/$sale", "", "")
 	var im *image

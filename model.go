@@ -57,6 +57,11 @@ const (
 	tableSalesByID
 	tableRedemptionsByID
 	tableCodes
+	tableRedemptionsOf
+	tableRedemptionState
+	tableRedeemedRewards
+	tableVoucherExpiries
+	tableRedemptionTimes
 	tableExternalIDs
 	tableIndexed
 	tableSearch
@@ -124,6 +129,11 @@ var tables = [manyTables]struct {
 	tableSalesByID:       {"T org id", "sale by id", 0},                               // seq
 	tableRedemptionsByID: {"R org id", "redemption by id", 0},                         // seq
 	tableCodes:           {"w org code", "redemption by code", 0},                     // seq
+	tableRedemptionsOf:   {"c org cust 9 block", "customer's redemptions", 0},         // seq of each, as a set, like the next three (redemptions.go)
+	tableRedemptionState: {"G org 's' state block", "redemptions by state", 0},        // an Issued one stays there when it expires
+	tableRedeemedRewards: {"G org 'p' reward block", "redeemed rewards", 0},           // cancelled ones counted
+	tableVoucherExpiries: {"G org 'x' block expiry", "vouchers by expiry", 0},         // of Issued ones that expire
+	tableRedemptionTimes: {"G org 't' block", "times of redemptions", 0},              // the first and the last in the block
 	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},             // empty
 	tableIndexed:         {"g org", "size of the search index", 0},                    // how many customers are in it
 	tableSearch:          {"g org block gram", "search index", 0},                     // where in the texts of the block's customers the gram occurs (grams.go)
@@ -139,7 +149,7 @@ var tables = [manyTables]struct {
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
 // with the key or before a zero byte. A part in brackets may be missing.
 var keyWidths = map[string]int{
-	"field": 1, "kind": 1, "level": 1, "part": 1, "span": 1,
+	"field": 1, "kind": 1, "level": 1, "part": 1, "span": 1, "state": 1,
 	"block": 4, "day": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,
@@ -227,6 +237,18 @@ func (t table) in(org uint32) key {
 		k = k.byte(p[2].fixed)
 	}
 	return k
+}
+
+// block is the number of a block in a key of the table.
+func (t table) block(k []byte) uint64 {
+	at := 0
+	for _, p := range keyParts[t] {
+		if p.name == "block" {
+			return uint64(uint32In(k[at:]))
+		}
+		at += p.width
+	}
+	return 0
 }
 
 // has reports whether k has the shape of the table's keys.
@@ -379,6 +401,7 @@ const (
 	partBasis
 	partRuleUse
 	partRewardUse
+	partRedemptions = 9
 )
 
 // counters hold the last number given in each sequence of an organization, which is

@@ -280,6 +280,7 @@ func TestOpenAPIShapes(t *testing.T) {
 		"POST /api/v1/rewards/redeem":                         redemptionShape{},
 		"GET /api/v1/redemptions":                             list[redemptionShape]{},
 		"GET /api/v1/redemptions/{redemptionId}":              redemptionShape{},
+		"POST /api/v1/redemptions/use":                        redemptionShape{},
 		"POST /api/v1/redemptions/{redemptionId}/cancel":      redemptionShape{},
 		"GET /api/v1/segments":                                []segmentShape{},
 		"GET /api/v1/segments/{segmentId}":                    segmentShape{},
@@ -375,6 +376,7 @@ func TestOpenAPIWords(t *testing.T) {
 		{"AddInput", "category", addCategories},
 		{"DeductInput", "category", deductCategories},
 		{"Movement", "category", allCategories},
+		{"Redemption", "status", redemptionStatuses},
 		{"Reward", "unavailabilityReasons", []string{
 			reasonCustomer, reasonInactive, reasonNotYet, reasonOver, reasonTier, reasonSegment, reasonNoStock, reasonLimit, reasonNoBalance,
 		}},

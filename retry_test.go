@@ -83,6 +83,7 @@ func newRetries(t *testing.T, fault storeFault, split bool) *retries {
 	}
 	r.world = newWorld(t, r.flaky)
 	r.play(filepath.Join("testdata", "world", "world.txt"), false)
+	r.direct(`change cafe-luna rewards.+ = {"key": "vale", "program": "club", "name": "Vale", "pointsCost": 1, "fulfilment": "Voucher"}`)
 	clock := r.clock
 	r.handler = newAPI(newEngine(store, func() time.Time { return clock }, cryptoSeed), nil, slog.New(slog.DiscardHandler))
 	return r
@@ -146,6 +147,12 @@ var everyWrite = []writeKind{
 		w.name("redemption", made.ID)
 	}},
 	{"cancel", "/api/v1/redemptions/$redemption/cancel", `{}`, nothing},
+	{"redeem a voucher", "/api/v1/rewards/redeem", `{"customerId":"$maria","productId":"$vale"}`, func(w *world, r *httptest.ResponseRecorder) {
+		var made struct{ Code string }
+		json.Unmarshal(r.Body.Bytes(), &made)
+		w.name("code", made.Code)
+	}},
+	{"use", "/api/v1/redemptions/use", `{"code":"$code"}`, nothing},
 }
 
 func nothing(*world, *httptest.ResponseRecorder) {}

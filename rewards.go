@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // A redemption is a reward given for points.
@@ -22,10 +23,29 @@ type redemption struct {
 	CreatedAt   instant
 	CancelledAt instant // 0 unless cancelled
 	By          creator // zero up to schema 4
+
+	Expires instant // of a voucher, never if it does not; 0: it is none
+	UsedAt  instant // of a voucher; 0 unless used
+	UsedBy  creator
+	Sale    id // in which it was used; zero: not known
+	Effect  effect
+}
+
+// An effect is what a till takes off; without a Type it is none.
+type effect struct {
+	Type    string  `json:"type"`
+	Amount  decimal `json:"amount,omitempty"`
+	Percent decimal `json:"percent,omitempty"`
+	SKU     string  `json:"sku,omitempty"`
 }
 
 // Tags of a redemption's optional fields.
-const redemptionBy = 1
+const (
+	redemptionBy      = 1
+	redemptionVoucher = 2
+	redemptionUse     = 3
+	redemptionEffect  = 4
+)
 
 func (x *redemption) encode(w *writer) {
 	w.id(x.ID)
@@ -43,6 +63,23 @@ func (x *redemption) encode(w *writer) {
 	if x.By != (creator{}) {
 		w.byte(redemptionBy)
 		x.By.encode(w)
+	}
+	if x.Expires != 0 {
+		w.byte(redemptionVoucher)
+		w.instant(x.Expires)
+	}
+	if x.UsedAt != 0 {
+		w.byte(redemptionUse)
+		w.instant(x.UsedAt)
+		x.UsedBy.encode(w)
+		w.idOrNone(x.Sale)
+	}
+	if e := x.Effect; e != (effect{}) {
+		w.byte(redemptionEffect)
+		w.text(e.Type)
+		w.decimal(e.Amount)
+		w.decimal(e.Percent)
+		w.text(e.SKU)
 	}
 }
 
@@ -63,6 +100,14 @@ func (x *redemption) decode(r *reader) {
 		switch tag {
 		case redemptionBy:
 			x.By.decode(r)
+		case redemptionVoucher:
+			x.Expires = r.instant()
+		case redemptionUse:
+			x.UsedAt = r.instant()
+			x.UsedBy.decode(r)
+			x.Sale = r.idOrNone()
+		case redemptionEffect:
+			x.Effect = effect{r.text(), r.decimal(), r.decimal(), r.text()}
 		default:
 			r.fail()
 		}
@@ -70,13 +115,31 @@ func (x *redemption) decode(r *reader) {
 }
 
 const (
-	redemptionCompleted = "Completed"
+	redemptionIssued    = "Issued" // a voucher that can be used
+	redemptionUsed      = "Used"
 	redemptionCancelled = "Cancelled"
+	redemptionExpired   = "Expired"
+	redemptionCompleted = "Completed" // no voucher: the reward was given at once
 )
 
-func (x *redemption) status() string {
-	if x.CancelledAt != 0 {
+// status is what the redemption is at a moment.
+func (x *redemption) status(at instant) string {
+	s := x.recorded()
+	if s == redemptionIssued && x.Expires <= at {
+		return redemptionExpired
+	}
+	return s
+}
+
+// recorded is the status as far as the record says: Issued for an expired voucher.
+func (x *redemption) recorded() string {
+	switch {
+	case x.CancelledAt != 0:
 		return redemptionCancelled
+	case x.UsedAt != 0:
+		return redemptionUsed
+	case x.Expires != 0:
+		return redemptionIssued
 	}
 	return redemptionCompleted
 }
@@ -189,6 +252,7 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	x := &redemption{
 		ID: t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
 		Points: r.PointsCost, Comment: comment, CreatedAt: t.now, By: t.by,
+		Expires: r.voucherExpiry(t.now, t.cfg.zone), Effect: r.Effect.effect(),
 	}
 	m := &movement{Category: categoryRedemption, Amount: r.PointsCost, Comment: comment, Redemption: x.ID}
 	if err := t.debit(a, m); err != nil {
@@ -218,8 +282,36 @@ func refusedRedemption(reasons []string) error {
 	return newError(codeRewardUnavailable).with("reasons", reasons)
 }
 
-// numberRedemption gives a new redemption its number, writes its entries by id and
-// by code, and counts it.
+// voucherExpiry is when a voucher expires that is issued at a moment; never if it does
+// not; 0 if redeeming gives no voucher.
+func (r *reward) voucherExpiry(at instant, zone *time.Location) instant {
+	switch {
+	case r.Fulfilment != fulfilVoucher:
+		return 0
+	case r.ValidDays == nil:
+		return never
+	}
+	return (dayOf(at, zone) + day(*r.ValidDays)).end(zone)
+}
+
+func (e *effectDoc) effect() (v effect) {
+	if e == nil {
+		return v
+	}
+	v.Type = e.Type
+	switch e.Type {
+	case effectAmount:
+		v.Amount = *e.Amount
+	case effectPercent:
+		v.Percent = *e.Percent
+	case effectProduct:
+		v.SKU = *e.SKU
+	}
+	return v
+}
+
+// numberRedemption gives a new redemption its number, writes its entries by id, by
+// code and in the sets of redemptions.go, and counts it.
 func (t *txn) numberRedemption(x *redemption) error {
 	n, err := t.count()
 	if err != nil {
@@ -231,6 +323,9 @@ func (t *txn) numberRedemption(x *redemption) error {
 		return err
 	}
 	if err := t.putUint(orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
+		return err
+	}
+	if err := t.fileRedemption(x); err != nil {
 		return err
 	}
 	return t.countRedemption(x.Customer, x.Reward, +1)
@@ -327,7 +422,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.CancelledAt != 0 {
+	if s := x.status(t.now); s != redemptionIssued && s != redemptionCompleted {
 		return nil, newError(codeRedemptionNotCancellable)
 	}
 	c, err := t.activeCustomer(x.Customer)
@@ -348,37 +443,14 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if err := t.countRedemption(x.Customer, x.Reward, -1); err != nil {
 		return nil, err
 	}
-	before := x.status()
-	x.CancelledAt, x.Balance = t.now, a.Balance
 	if err := t.saveAccount(a); err != nil {
 		return nil, err
 	}
-	if err := t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status()}}); err != nil {
+	before := x.status(t.now)
+	if err := t.changeRedemption(x, func() { x.CancelledAt, x.Balance = t.now, a.Balance }); err != nil {
 		return nil, err
 	}
-	return x, t.put(t.redemptionKey(x.Seq), x)
-}
-
-// listRedemptions returns a page of all redemptions, newest first, and how many
-// there are.
-func (t *txn) listRedemptions(p page) ([]*redemption, uint64, error) {
-	n, err := t.count()
-	if err != nil {
-		return nil, 0, err
-	}
-	first, last, ok := p.span(n.Redemptions)
-	if !ok {
-		return nil, n.Redemptions, nil
-	}
-	var list []*redemption
-	for seq := first; seq >= last; seq-- {
-		x, err := t.redemptionAt(seq)
-		if err != nil {
-			return nil, 0, err
-		}
-		list = append(list, x)
-	}
-	return list, n.Redemptions, nil
+	return x, t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})
 }
 
 // byCost lists the rewards, cheapest first, then by name.

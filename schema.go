@@ -111,6 +111,9 @@ type migrated struct {
 // migrationStep is how many organizations are migrated in one transaction.
 const migrationStep = 256
 
+// blocksStep is how many blocks of redemptions are filed in one transaction.
+const blocksStep = 16
+
 // migrate brings a store of an older schema to this one, or goes on where a kill
 // interrupted it. It refuses a store whose layout is not that of its version, and
 // changes nothing in it. keep, unless it is nil, copies the file before the first
@@ -140,6 +143,14 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
+	if !begun {
+		if err := e.store.Update(ctx, s.begin); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.fileOldRedemptions(ctx); err != nil {
+		return nil, err
+	}
 	for ended := false; !ended; {
 		next := min(s.done+step, uint32(len(latest)))
 		ended = next == uint32(len(latest))
@@ -149,6 +160,46 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 		s.done = next
 	}
 	return result, nil
+}
+
+// begin marks a migration as begun: from then on an earlier sello refuses the store.
+func (s schemaState) begin(tx Tx) error {
+	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(s.done))
+}
+
+// fileOldRedemptions fills the tables of redemptions.go, which a store of version 4
+// lacks, some blocks in each transaction. It goes on after the last block that is filed.
+func (e *engine) fileOldRedemptions(ctx context.Context) error {
+	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+		n, _, err := getUint(tx, newKey('o').byte('n'))
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	for org := uint32(1); org <= uint32(organizations); org++ {
+		for {
+			more, err := view(ctx, e.store, func(tx Tx) (bool, error) {
+				return runTxn(e, tx, org, 0, seed{}, func(t *txn) (bool, error) {
+					_, more, err := t.unfiledRedemptions()
+					return more, err
+				})
+			})
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+			_, err = update(ctx, e.store, func(tx Tx) (any, error) {
+				return runTxn(e, tx, org, 0, seed{}, func(t *txn) (any, error) { return nil, t.fileNextRedemptions(blocksStep) })
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // migrateTo migrates the organizations up to number next.

@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// Sets of customers' numbers are kept in blocks of 1,024, so that adding a customer
-// changes only a short value:
+// Sets of numbers, of customers or of redemptions, are kept in blocks of 1,024, so
+// that adding a number changes only a short value:
 //
 //	set block(4) → the numbers in the block, as offsets: 2 bytes each in
 //	               order, up to 63 of them; from then on a bitmap of 128 bytes
@@ -19,10 +19,14 @@ const (
 	bitmapSize = setBlock / 8
 )
 
-// putInSet puts a customer's number into the set whose blocks lie under a
-// key, or takes it out, and reports whether that changed the set.
+// putInSet puts a number into the set whose blocks lie under a key, or takes it
+// out, and reports whether that changed the set.
 func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err error) {
-	k := set.u32(uint32(number / setBlock))
+	return putInBlock(tx, set.u32(uint32(number/setBlock)), number, member)
+}
+
+// putInBlock is putInSet for the number's block, which is at k.
+func putInBlock(tx Tx, k key, number uint64, member bool) (changed bool, err error) {
 	value, _, err := tx.Get(k)
 	if err != nil {
 		return false, err
@@ -71,7 +75,7 @@ func findOffset(value []byte, offset uint64) (place int, found bool) {
 	return 2 * i, i < n && at(i) == offset
 }
 
-// A blockSet is a set of customers' numbers in memory, by block.
+// A blockSet is a set of numbers in memory, by block.
 type blockSet map[uint32]*[bitmapSize]byte
 
 // at is the bitmap of a block, made if there is none.

@@ -325,6 +325,9 @@ type rewardShape struct {
 	SegmentIDs       []id     `json:"segmentIds"`
 	ValidFrom        instant  `json:"validFrom"`
 	ValidTo          instant  `json:"validTo"`
+	Fulfilment       string   `json:"fulfilment"`
+	ValidDays        *int     `json:"validDays"`
+	Effect           *effect  `json:"effect"`
 	CreatedAt        instant  `json:"createdAt"`
 	UpdatedAt        instant  `json:"updatedAt"`
 
@@ -337,7 +340,8 @@ func (t *txn) rewardShape(r *reward) (rewardShape, error) {
 	s := rewardShape{
 		ID: r.ID, Name: r.Name, Description: r.Description, ImageURL: r.ImageURL, Status: r.Status, PointsCost: r.PointsCost,
 		LoyaltyProgramID: t.cfg.programKey(r.Program).ID, LimitPerCustomer: r.LimitPerCustomer,
-		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments),
+		Fulfilment: r.Fulfilment, ValidDays: r.ValidDays, Effect: effectOrNull(r.Effect.effect()), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
 	s.ValidTo, _ = parseMoment(r.ValidTo, t.cfg.zone, true)
@@ -368,27 +372,46 @@ func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
 	return s, nil
 }
 
-type redemptionShape struct {
-	ID          id         `json:"id"`
-	Code        string     `json:"code"`
-	CustomerID  id         `json:"customerId"`
-	ProductID   id         `json:"productId"`
-	RewardName  string     `json:"rewardName"`
-	PointsSpent decimal    `json:"pointsSpent"`
-	Balance     decimal    `json:"balance"`
-	Status      string     `json:"status"`
-	Comment     *string    `json:"comment"`
-	MovementID  id         `json:"movementId"`
-	CreatedAt   instant    `json:"createdAt"`
-	CreatedBy   *createdBy `json:"createdBy"`
-	CancelledAt instant    `json:"cancelledAt"`
+func effectOrNull(e effect) *effect {
+	if e == (effect{}) {
+		return nil
+	}
+	return &e
 }
 
+type redemptionShape struct {
+	ID            id         `json:"id"`
+	Code          string     `json:"code"`
+	CustomerID    id         `json:"customerId"`
+	ProductID     id         `json:"productId"`
+	RewardName    string     `json:"rewardName"`
+	PointsSpent   decimal    `json:"pointsSpent"`
+	Balance       decimal    `json:"balance"`
+	Status        string     `json:"status"`
+	Effect        *effect    `json:"effect"`
+	Comment       *string    `json:"comment"`
+	MovementID    id         `json:"movementId"`
+	CreatedAt     instant    `json:"createdAt"`
+	CreatedBy     *createdBy `json:"createdBy"`
+	ExpiresAt     instant    `json:"expiresAt"`
+	UsedAt        instant    `json:"usedAt"`
+	UsedBy        *createdBy `json:"usedBy"`
+	TransactionID *id        `json:"transactionId"`
+	CancelledAt   instant    `json:"cancelledAt"`
+}
+
+// redemptionShape shows a redemption as it is now.
 func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
 	by, err := t.createdBy(x.By)
+	if err != nil {
+		return redemptionShape{}, err
+	}
+	usedBy, err := t.createdBy(x.UsedBy)
 	return redemptionShape{
-		x.ID, x.Code, x.Customer, x.Reward, x.RewardName, x.Points, x.Balance, x.status(), orNull(x.Comment), movementID(x.Customer, x.Movement),
-		x.CreatedAt, by, x.CancelledAt,
+		ID: x.ID, Code: x.Code, CustomerID: x.Customer, ProductID: x.Reward, RewardName: x.RewardName, PointsSpent: x.Points, Balance: x.Balance,
+		Status: x.status(t.now), Effect: effectOrNull(x.Effect), Comment: orNull(x.Comment), MovementID: movementID(x.Customer, x.Movement),
+		CreatedAt: x.CreatedAt, CreatedBy: by, ExpiresAt: x.Expires, UsedAt: x.UsedAt, UsedBy: usedBy, TransactionID: idOrNull(x.Sale),
+		CancelledAt: x.CancelledAt,
 	}, err
 }
 

@@ -29,6 +29,8 @@ var bases = []row{
 {"customerId": "{customer}", "totalAmount": 100, "type": "Return", "items": [{"sku": "A", "price": 100, "quantity": 1}], "comment": "c", "originalTransactionId": "{sale}"}`},
 	{text: `POST /api/v1/rewards/redeem
 {"customerId": "{customer}", "productId": "{espresso}", "comment": "c"}`},
+	{text: `POST /api/v1/redemptions/use
+{"code": "{code}", "transactionId": "{sale}"}`},
 	{text: `POST /api/v1/redemptions/{redemption}/cancel
 {}`},
 }
@@ -41,7 +43,7 @@ func (s *street) hostile(field string) string {
 		"amount": `7`, "category": `"Adjustment"`, "comment": `"h"`, "loyaltyProgramId": id("sellos"), "expiresAt": `"2028-01-01"`,
 		"customerId": id("solo"), "totalAmount": `7`, "type": `"Return"`, "items": `[{"sku": "H", "price": 1, "quantity": 1}]`,
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
-		"sku": `"H"`, "price": `7`, "quantity": `1.5`,
+		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "code": id("spare"), "transactionId": id("return"),
 	}
 	if values[field] == "" {
 		s.Fatalf("no hostile value of %s", field)

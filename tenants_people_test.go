@@ -52,6 +52,7 @@ var afterwards = []string{
 	`GET /api/v1/transactions?search={email}`,
 	`GET /api/v1/transactions?search={phone}`,
 	`GET /api/v1/redemptions`,
+	`GET /api/v1/redemptions?customerId={new}`,
 	`GET /api/v1/rewards?customerId={new}`,
 	`GET /api/v1/statistics`,
 }

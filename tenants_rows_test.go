@@ -106,7 +106,15 @@ Idempotency-Key: {retry}
 	{text: `POST /api/v1/rewards/redeem
 {"customerId": "{inactive}", "productId": "{espresso}"}`, want: 400, code: "customer_inactive"},
 	{text: `GET /api/v1/redemptions`, want: 200},
+	{text: `GET /api/v1/redemptions?customerId={customer}&productId={espresso}`, want: 200},
+	{text: `GET /api/v1/redemptions?productId={vale}&status=Issued&from=2026-11-01`, want: 200},
+	{text: `GET /api/v1/redemptions?code={code}`, want: 200},
 	{text: `GET /api/v1/redemptions/{redemption}`, want: 200},
+	{text: `POST /api/v1/redemptions/use
+Idempotency-Key: {retry}
+{"code": "{code}", "transactionId": "{sale}"}`, want: 200, once: true},
+	{text: `POST /api/v1/redemptions/use
+{"code": "{done}"}`, want: 409, code: "redemption_already_used"},
 	{text: `POST /api/v1/redemptions/{redemption}/cancel
 Idempotency-Key: {retry}`, want: 200, once: true},
 	{text: `POST /api/v1/redemptions/{cancelled}/cancel
@@ -133,7 +141,7 @@ var notFound = map[string]string{
 	"customer": "customer_not_found", "inactive": "customer_not_found", "solo": "customer_not_found", "pair": "customer_not_found",
 	"sale": "transaction_not_found", "return": "transaction_not_found",
 	"redemption": "redemption_not_found", "cancelled": "redemption_not_found",
-	"espresso": "reward_not_found", "termo": "reward_not_found", "yate": "reward_not_found",
+	"espresso": "reward_not_found", "termo": "reward_not_found", "yate": "reward_not_found", "vale": "reward_not_found",
 	"vip": "segment_not_found", "club": "program_not_found", "sellos": "program_not_found",
 }
 

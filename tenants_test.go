@@ -54,7 +54,8 @@ const streetDocument = `{"organization": {"slug": "%[1]s", "name": "Café Gemelo
 	{"key": "espresso", "program": "club", "name": "Espresso", "pointsCost": 1},
 	{"key": "termo", "program": "club", "name": "Termo", "pointsCost": 1, "stock": 0},
 	{"key": "yate", "program": "club", "name": "Yate", "pointsCost": 99999},
-	{"key": "gorra", "program": "club", "name": "Gorra %[1]s", "pointsCost": 5}],
+	{"key": "gorra", "program": "club", "name": "Gorra %[1]s", "pointsCost": 5},
+	{"key": "vale", "program": "club", "name": "Vale", "pointsCost": 2, "fulfilment": "Voucher", "validDays": 30, "effect": {"type": "Amount", "amount": 50}}],
 "segments": [{"key": "vip", "name": "VIP", "priority": 1, "isActive": true, "rule": {"field": "totalSpent", "op": ">", "value": 100}}]}`
 
 const streetLife = `
@@ -89,8 +90,17 @@ POST /api/v1/transactions
 {"customerId": "$ORG.solo", "totalAmount": 70, "externalId": "S-ORG"}
 
 let ORG.redemption = id
+let ORG.done = code
 POST /api/v1/rewards/redeem
 {"customerId": "$ORG.customer", "productId": "$ORG.espresso", "comment": "ORG"}
+
+let ORG.code = code
+POST /api/v1/rewards/redeem
+{"customerId": "$ORG.customer", "productId": "$ORG.vale"}
+
+let ORG.spare = code
+POST /api/v1/rewards/redeem
+{"customerId": "$ORG.customer", "productId": "$ORG.vale"}
 
 let ORG.cancelled = id
 POST /api/v1/rewards/redeem

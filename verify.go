@@ -249,7 +249,25 @@ func (v *verifier) follows() error {
 	if err := v.statistics(); err != nil {
 		return err
 	}
+	if err := v.sets(); err != nil {
+		return err
+	}
 	return v.apiKeys()
+}
+
+// sets checks the sets whose blocks are looked up one by one.
+func (v *verifier) sets() error {
+	for _, k := range slices.Sorted(maps.Keys(v.blocks)) {
+		t, _ := tableOf([]byte(k))
+		what := subject{kind: t.inWords()}
+		if t == tableRedemptionsOf {
+			t = tableRecords
+		}
+		if err := v.has(t, key(k), fromBitmap(v.blocks[k]), what); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (v *verifier) compareCounters(n *counters) {
@@ -296,15 +314,6 @@ func (v *verifier) statistics() error {
 		v.tallies[d].encode(&w)
 		if err := v.has(tableTallies, v.tallyKey(d), w.b, subject{kind: "día " + d.day.String()}); err != nil {
 			return err
-		}
-	}
-	for _, prefix := range slices.Sorted(maps.Keys(v.members)) {
-		set := v.members[prefix]
-		of, _ := tableOf(key(prefix).u32(0))
-		for _, block := range slices.Sorted(maps.Keys(set)) {
-			if err := v.has(of, key(prefix).u32(block), fromBitmap(set[block]), subject{kind: of.inWords()}); err != nil {
-				return err
-			}
 		}
 	}
 	tiers := slices.SortedFunc(maps.Keys(v.tiers), func(a, b programTier) int {

@@ -138,7 +138,7 @@ func (v *verifier) dueOf(a *account, what subject) error {
 
 // expiredWith returns what expired with a movement: with an Expiration, or with the
 // debit of a redemption that was cancelled after some of its lots had expired.
-func (v *verifier) expiredWith(m *movement) ([]use, error) {
+func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 	if m.Category == categoryExpiration {
 		return m.Uses, nil
 	}
@@ -150,6 +150,9 @@ func (v *verifier) expiredWith(m *movement) ([]use, error) {
 		return nil, err
 	}
 	v.countRedeemed(x, m)
+	if x.Sale != (id{}) && h.find(x.Sale) == nil {
+		v.problem("canje %s: su venta %s no es del cliente", x.ID, x.Sale)
+	}
 	if x.CancelledAt == 0 {
 		return nil, nil
 	}
@@ -285,7 +288,7 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if m.Transaction != (id{}) {
 		h.countMovement(v, m)
 	}
-	gone, err := v.expiredWith(m)
+	gone, err := v.expiredWith(m, h)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,11 @@ var comparisons = [manySums]struct {
 	tableSalesByID:       {scanned: true},
 	tableRedemptionsByID: {scanned: true},
 	tableCodes:           {scanned: true},
+	tableRedemptionsOf:   {untold: true, compare: byContent},
+	tableRedemptionState: {scanned: true, compare: byContent},
+	tableRedeemedRewards: {scanned: true, compare: byContent},
+	tableVoucherExpiries: {scanned: true, compare: byContent},
+	tableRedemptionTimes: {scanned: true},
 	tableExternalIDs:     {scanned: true},
 	tableRewardCounts:    {scanned: true, compare: byEntry},
 	tableSearch:          {scanned: true, compare: byContent}, // with tableIndexed
@@ -71,7 +76,8 @@ var (
 	tablesOfAll = []table{tableIdentities, tableDue, tableAPIKeys, tableSlugs}
 	tablesOfOne = []table{
 		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
-		tableRedemptionsByID, tableCodes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
+		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
+		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableAudit, tableAuditIndex, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed,
 	}

@@ -44,8 +44,8 @@ type findings struct {
 	given   map[id]uint64 // redemptions that are not cancelled, by reward
 
 	// Filled only if the tables that follow from them are looked up entry by entry.
-	givenTo map[id]map[id]uint64 // redemptions that are not cancelled, by reward and customer
-	members map[string]blockSet  // numbers in sets, by the key of the set
+	givenTo map[id]map[id]uint64         // redemptions that are not cancelled, by reward and customer
+	blocks  map[string]*[bitmapSize]byte // blocks of sets, by their keys
 }
 
 type programTier struct {
@@ -56,7 +56,7 @@ type programTier struct {
 func newFindings() *findings {
 	return &findings{
 		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{},
-		givenTo: map[id]map[id]uint64{}, members: map[string]blockSet{},
+		givenTo: map[id]map[id]uint64{}, blocks: map[string]*[bitmapSize]byte{},
 	}
 }
 
@@ -82,9 +82,10 @@ func (f *findings) join(o *findings) {
 	for reward, customers := range o.givenTo {
 		f.givenTo[reward] = customers // only one part finds them
 	}
-	for k, set := range o.members {
-		for block, bits := range set {
-			f.membersOf(k).join(block, bits[:])
+	for k, bits := range o.blocks {
+		kept := f.block(k)
+		for i, b := range bits {
+			kept[i] |= b
 		}
 	}
 }
@@ -96,11 +97,12 @@ func (f *findings) day(d programDay) *tally {
 	return f.tallies[d]
 }
 
-func (f *findings) membersOf(k string) blockSet {
-	if f.members[k] == nil {
-		f.members[k] = blockSet{}
+// block is the block of a set that should be at k.
+func (f *findings) block(k string) *[bitmapSize]byte {
+	if f.blocks[k] == nil {
+		f.blocks[k] = new([bitmapSize]byte)
 	}
-	return f.members[k]
+	return f.blocks[k]
 }
 
 // A verifier works on a part of a verification, on one goroutine.
@@ -274,13 +276,18 @@ func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	return nil
 }
 
-// expectMember says that a set of a table must have a number.
-func (v *verifier) expectMember(t table, set key, number uint64) {
+// inSet says that a number must be in a set of a table.
+func (v *verifier) inSet(t table, set key, number uint64) {
+	v.inBlock(t, set.u32(uint32(number/setBlock)), number)
+}
+
+// inBlock says that a number must be in a set, in the block at k.
+func (v *verifier) inBlock(t table, k key, number uint64) {
 	if v.run.careful[t] {
-		v.membersOf(string(set)).add(number)
+		v.block(string(k))[number%setBlock/8] |= 1 << (number % 8)
 		return
 	}
-	v.want[t].sum += v.hashNumber(set, number)
+	v.want[t].sum += v.hashNumber(k, number)
 }
 
 // doubt marks a table: the next pass looks up its entries one by one.

@@ -256,6 +256,8 @@ func (l *logCheck) end() error {
 
 // redemptions checks the indexes of redemptions, and counts them.
 func (v *verifier) redemptions() error {
+	var times span // of the block so far
+	var last uint64
 	for e, err := range scan(v.Tx, orgKey('r', v.org), false) {
 		if err != nil {
 			return err
@@ -273,8 +275,26 @@ func (v *verifier) redemptions() error {
 		if err := v.oneRedemption(x); err != nil {
 			return err
 		}
+		if last > 0 && x.Seq/setBlock == last/setBlock {
+			times = times.with(x.CreatedAt)
+		} else {
+			if err := v.redeemedWithin(last, times); err != nil {
+				return err
+			}
+			times = span{x.CreatedAt, x.CreatedAt}
+		}
+		last = x.Seq
 	}
-	return nil
+	return v.redeemedWithin(last, times)
+}
+
+// redeemedWithin expects the times of the block of redemptions that ends with one; 0:
+// there is none.
+func (v *verifier) redeemedWithin(last uint64, times span) error {
+	if last == 0 {
+		return nil
+	}
+	return v.has(tableRedemptionTimes, v.redemptionTimesKey(last/setBlock), times.value(), subject{kind: "canjes"})
 }
 
 func (v *verifier) oneRedemption(x *redemption) error {
@@ -285,6 +305,12 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	}
 	if err := v.has(tableCodes, v.hotOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
 		return err
+	}
+	for t, k := range v.setsOf(x) {
+		v.inBlock(t, k, x.Seq)
+	}
+	if x.UsedAt != 0 && (x.UsedAt >= x.Expires || x.CancelledAt != 0) {
+		v.problem("%v: se usó vencido, cancelado o sin ser un vale", what)
 	}
 	if x.CancelledAt == 0 {
 		v.given[x.Reward]++

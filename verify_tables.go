@@ -34,8 +34,8 @@ func (v *verifier) addContent(t table, e Entry) bool {
 	switch t {
 	case tableSlots:
 		return v.addSlot(e)
-	case tableActive, tableAuditIndex:
-		return v.addMembers(t, e)
+	case tableActive, tableAuditIndex, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries:
+		return t.has(e.Key) && v.addBlock(t, e)
 	case tableComments:
 		return v.addComment(e)
 	default:
@@ -57,19 +57,14 @@ func (v *verifier) addSlot(e Entry) bool {
 	return true
 }
 
-// addMembers adds up the numbers in a block of a set.
-func (v *verifier) addMembers(t table, e Entry) bool {
-	end := len(e.Key) - 4 // of the set's key
-	if end < 5 {
-		return false
-	}
-	set, first := e.Key[:end], uint64(uint32In(e.Key[end:]))*setBlock
-	sum := &v.have[t].sum
+// addBlock adds up the numbers in a block of a set.
+func (v *verifier) addBlock(t table, e Entry) bool {
+	first, sum := t.block(e.Key)*setBlock, &v.have[t].sum
 	if len(e.Value) == bitmapSize {
 		members := 0
 		for i, b := range e.Value {
 			for members += bits.OnesCount8(b); b != 0; b &= b - 1 {
-				*sum += v.hashNumber(set, first+uint64(8*i+bits.TrailingZeros8(b)))
+				*sum += v.hashNumber(e.Key, first+uint64(8*i+bits.TrailingZeros8(b)))
 			}
 		}
 		return 2*members >= bitmapSize // a smaller set is kept as offsets
@@ -81,7 +76,7 @@ func (v *verifier) addMembers(t table, e Entry) bool {
 			return false
 		}
 		last = offset
-		*sum += v.hashNumber(set, first+uint64(offset))
+		*sum += v.hashNumber(e.Key, first+uint64(offset))
 	}
 	return len(e.Value) > 0 && len(e.Value) < bitmapSize && len(e.Value)%2 == 0
 }

@@ -24,7 +24,8 @@ func newRichShop(t *testing.T) *shop {
 			"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],
 			"rules":[` + onePer1 + `,{"key":"late","name":"late","perItem":5,"pendingDays":20,"maxPerCustomerPerDay":3},
 			{"key":"hello","name":"hello","on":"Signup","points":10}]},{"key":"two","name":"Two"`,
-		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9}],
+		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9},
+			{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":300,"effect":{"type":"Percent","percent":10}}],
 			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}]`,
 	})
 	s.engine.sizes.log = logSizes{block: logPack, chapter: 16, perBlock: 16, every: 8, customers: 64}
@@ -56,6 +57,12 @@ func newRichShop(t *testing.T) *shop {
 		_, err := t.movePoints(redeemed.Customer, &two, &movement{Amount: dec("25"), Category: categoryBonus}, t.credit)
 		return nil, err
 	})
+	for i := range 3 { // one that is used, one that is used in a sale, one that is open
+		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[1].ID, "") })
+		if i < 2 {
+			must(s, func(t *txn) (*redemption, error) { return t.useCode(x.Code, []*id{nil, &first.ID}[i]) })
+		}
+	}
 	s.pass(61 * oneDay)
 	s.swept()
 	s.buy(ana, "70", bag)
@@ -105,9 +112,9 @@ func (s *shop) seen(all memTx) bool {
 // tells it from others of that letter.
 func tableName(k []byte) string {
 	switch k[0] {
-	case 'o', 'l':
+	case 'o', 'l', 'G':
 		i := 1
-		if k[0] == 'l' {
+		if k[0] != 'o' {
 			i = 5
 		}
 		return fmt.Sprintf("%c%c", k[0], k[i])
@@ -246,6 +253,13 @@ var told = map[string]string{
 	"n.Replays":         "what was answered is told nowhere else",
 	"r.Comment":         "told once",
 	"r.RewardName":      "the reward may have another name by now",
+	"r.UsedBy.Type":     "told once",
+	"r.UsedBy.ID":       "told once",
+	"r.UsedBy.Actor":    "told once",
+	"r.Effect.Type":     "told once; the reward may have another by now",
+	"r.Effect.Amount":   "told once; the reward may have another by now",
+	"r.Effect.Percent":  "told once; the reward may have another by now",
+	"r.Effect.SKU":      "told once; the reward may have another by now",
 	"t.Comment":         "told once",
 	"t.Source":          "told once",
 	"t.Items.Price":     "told once; the total need not be the sum of the items",

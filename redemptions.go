@@ -1,0 +1,474 @@
+package main
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Lists of redemptions combine sets of their sequences (sets.go), block by block, newest
+// first:
+//
+//	c org cust 9 block     → the customer's
+//	G org 'p' reward block → those of a reward
+//	G org 's' state block  → those whose record says so; state is an index of redemptionStatuses
+//	G org 'x' block expiry → Issued vouchers that expire at that moment
+//	G org 't' block        → the earliest (8) and the latest (8) createdAt in the block
+//
+// Times mostly ascend with the sequence. Where requests overtook each other or the clock
+// was set back, they do not, and blocks overlap in time. So a filter by dates takes a
+// block that lies inside them as it is, skips one that lies outside, and reads the
+// records of the others.
+
+// redemptionStatuses lists every status of a redemption. The file depends on their order.
+var redemptionStatuses = []string{redemptionIssued, redemptionUsed, redemptionCancelled, redemptionExpired, redemptionCompleted}
+
+func (t *txn) redemptionsOfKey(cust id) key    { return customerKey(t.org, cust, partRedemptions) }
+func (t *txn) redeemedRewardKey(reward id) key { return orgKey('G', t.org).byte('p').id(reward) }
+func (t *txn) redemptionTimesKey(block uint64) key {
+	return orgKey('G', t.org).byte('t').u32(uint32(block))
+}
+func (t *txn) expiriesKey(block uint64) key { return orgKey('G', t.org).byte('x').u32(uint32(block)) }
+
+func (t *txn) redemptionStateKey(status string) key {
+	return orgKey('G', t.org).byte('s').byte(byte(slices.Index(redemptionStatuses, status)))
+}
+
+// setsOf yields the key of the redemption's block in each set that it is in, with the
+// set's table.
+func (t *txn) setsOf(x *redemption) iter.Seq2[table, key] {
+	return func(yield func(table, key) bool) {
+		block := x.Seq / setBlock
+		status := x.recorded()
+		_ = yield(tableRedemptionsOf, t.redemptionsOfKey(x.Customer).u32(uint32(block))) &&
+			yield(tableRedeemedRewards, t.redeemedRewardKey(x.Reward).u32(uint32(block))) &&
+			yield(tableRedemptionState, t.redemptionStateKey(status).u32(uint32(block))) &&
+			(status != redemptionIssued || x.Expires == never || yield(tableVoucherExpiries, t.expiriesKey(block).instant(x.Expires)))
+	}
+}
+
+// fileRedemption puts a redemption into its sets and its time into its block's. A second
+// call changes nothing.
+func (t *txn) fileRedemption(x *redemption) error {
+	for _, k := range t.setsOf(x) {
+		if _, err := putInBlock(t, k, x.Seq, true); err != nil {
+			return err
+		}
+	}
+	k := t.redemptionTimesKey(x.Seq / setBlock)
+	value, ok, err := t.Get(k)
+	if err != nil {
+		return err
+	}
+	s := span{x.CreatedAt, x.CreatedAt}
+	if ok {
+		if s, ok = spanIn(value); !ok {
+			return unreadable(k)
+		}
+	}
+	return t.Put(k, s.with(x.CreatedAt).value())
+}
+
+// Redemptions up to schema 4 are filed block by block when a store is migrated.
+
+// unfiledRedemptions returns the first block whose redemptions are not filed. ok is false
+// if all are.
+func (t *txn) unfiledRedemptions() (block uint64, ok bool, err error) {
+	n, err := t.count()
+	if err != nil || n.Redemptions == 0 {
+		return 0, false, err
+	}
+	for e, err := range scan(t.Tx, tableRedemptionTimes.in(t.org), true) {
+		if err != nil {
+			return 0, false, err
+		}
+		block = tableRedemptionTimes.block(e.Key) + 1
+		break
+	}
+	return block, block <= n.Redemptions/setBlock, nil
+}
+
+// fileNextRedemptions files the redemptions of the next so many blocks.
+func (t *txn) fileNextRedemptions(blocks int) error {
+	for range blocks {
+		block, ok, err := t.unfiledRedemptions()
+		if err != nil || !ok {
+			return err
+		}
+		from, filed := orgKey('r', t.org), false
+		for e, err := range t.Scan(slices.Clone(from).u64(block*setBlock), slices.Clone(from).u64((block+1)*setBlock), false) {
+			if err != nil {
+				return err
+			}
+			x, err := decodeEntry[redemption](e)
+			if err != nil {
+				return err
+			}
+			x.Seq, filed = uintIn(e.Key[len(from):]), true
+			if err := t.fileRedemption(x); err != nil {
+				return err
+			}
+		}
+		if !filed {
+			return unreadable(from.u64(block * setBlock))
+		}
+	}
+	return nil
+}
+
+// changeRedemption applies a change to a redemption, except of createdAt, and writes its
+// record and its sets.
+func (t *txn) changeRedemption(x *redemption, change func()) error {
+	for _, k := range t.setsOf(x) {
+		if _, err := putInBlock(t, k, x.Seq, false); err != nil {
+			return err
+		}
+	}
+	change()
+	for _, k := range t.setsOf(x) {
+		if _, err := putInBlock(t, k, x.Seq, true); err != nil {
+			return err
+		}
+	}
+	return t.put(t.redemptionKey(x.Seq), x)
+}
+
+// A span is from one moment to another, both included.
+type span struct{ from, to instant }
+
+func spanIn(value []byte) (span, bool) {
+	if len(value) != 16 {
+		return span{}, false
+	}
+	s := span{instant(uintIn(value)), instant(uintIn(value[8:]))}
+	return s, s.from <= s.to
+}
+
+func (s span) value() []byte { return key(nil).u64(uint64(s.from)).u64(uint64(s.to)) }
+
+func (s span) with(at instant) span { return span{min(s.from, at), max(s.to, at)} }
+func (s span) has(at instant) bool  { return s.from <= at && at <= s.to }
+func (s span) within(o span) bool   { return o.from <= s.from && s.to <= o.to }
+func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
+
+// useCode marks a voucher as used (contract §15). sale, if there is one, is the sale
+// that it was used in, of the voucher's customer.
+func (t *txn) useCode(code string, sale *id) (*redemption, error) {
+	x, err := t.redemptionCalled(code)
+	if err != nil {
+		return nil, err
+	}
+	if x == nil {
+		return nil, newError(codeRedemptionNotFound)
+	}
+	var used id
+	if sale != nil {
+		s, err := t.sale(*sale)
+		if err != nil {
+			return nil, err
+		}
+		if s.Customer != x.Customer {
+			return nil, newError(codeTransactionNotFound)
+		}
+		used = s.ID
+	}
+	switch x.status(t.now) {
+	case redemptionUsed:
+		return nil, newError(codeRedemptionAlreadyUsed).with("usedAt", x.UsedAt)
+	case redemptionCompleted: // it was given when it was redeemed
+		return nil, newError(codeRedemptionAlreadyUsed).with("usedAt", x.CreatedAt)
+	case redemptionCancelled:
+		return nil, newError(codeRedemptionCancelled).with("cancelledAt", x.CancelledAt)
+	case redemptionExpired:
+		return nil, newError(codeRedemptionExpired).with("expiresAt", x.Expires)
+	}
+	return x, t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = t.now, t.by, used })
+}
+
+// redemptionCalled finds a redemption by its code as people write it; nil if there
+// is none.
+func (t *txn) redemptionCalled(code string) (*redemption, error) {
+	seq, ok, err := getUint(t.Tx, orgKey('w', t.org).text(spelledCode(code)))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return t.redemptionAt(seq)
+}
+
+// spelledCode returns a code as newCode spells it. text may have any letter case, dashes
+// and blanks. The result is "" if text cannot be a code.
+func spelledCode(text string) string {
+	letters := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) || r == '\u2212' { // minus
+			return -1
+		}
+		return unicode.ToUpper(r)
+	}, text)
+	if len(letters) != 8 {
+		return ""
+	}
+	return letters[:4] + "-" + letters[4:]
+}
+
+// A redemptionFilter chooses redemptions. An empty field does not restrict.
+type redemptionFilter struct {
+	code             *string
+	customer, reward *id
+	status           string
+	from, to         instant // both included; 0 and never mean open
+}
+
+func (f *redemptionFilter) dated() bool { return f.from != 0 || f.to != never }
+
+func (f *redemptionFilter) keeps(x *redemption, now instant) bool {
+	return (f.customer == nil || *f.customer == x.Customer) && (f.reward == nil || *f.reward == x.Reward) &&
+		(f.status == "" || f.status == x.status(now)) && f.from <= x.CreatedAt && x.CreatedAt <= f.to
+}
+
+// findRedemptions returns a page of the redemptions that a filter chooses, newest
+// first, and how many there are.
+func (t *txn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64, error) {
+	if f.customer != nil {
+		if _, err := t.customer(*f.customer); err != nil {
+			return nil, 0, err
+		}
+	}
+	if f.reward != nil {
+		if err := t.knownReward(*f.reward); err != nil {
+			return nil, 0, err
+		}
+	}
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
+	c := redemptionCutter{txn: t, filter: f, page: p, last: n.Redemptions}
+	switch {
+	case f.code != nil:
+		x, err := t.redemptionCalled(*f.code)
+		if err != nil {
+			return nil, 0, err
+		}
+		if x != nil && f.keeps(x, t.now) {
+			c.take(x.Seq)
+		}
+	case f.customer == nil && f.reward == nil && f.status == "" && !f.dated():
+		c.total = n.Redemptions
+		if first, last, ok := p.span(n.Redemptions); ok {
+			for seq := first; seq >= last; seq-- {
+				c.found = append(c.found, seq)
+			}
+		}
+	default:
+		if err := c.pass(); err != nil {
+			return nil, 0, err
+		}
+	}
+	list := make([]*redemption, len(c.found))
+	for i, seq := range c.found {
+		if list[i], err = t.redemptionAt(seq); err != nil {
+			return nil, 0, err
+		}
+	}
+	return list, c.total, nil
+}
+
+// knownReward returns reward_not_found unless this organization has the reward, or
+// had it and it was redeemed.
+func (t *txn) knownReward(rid id) error {
+	if t.cfg.reward(rid) != nil {
+		return nil
+	}
+	for _, err := range scan(t.Tx, t.redeemedRewardKey(rid), false) {
+		return err
+	}
+	return newError(codeRewardNotFound)
+}
+
+// A redemptionCutter counts the redemptions that a filter chooses and collects a page.
+type redemptionCutter struct {
+	*txn
+	filter redemptionFilter
+	page
+	last  uint64 // the newest redemption
+	found []uint64
+	total uint64
+}
+
+func (c *redemptionCutter) take(seq uint64) {
+	if c.total >= c.skip() && uint64(len(c.found)) < c.limit {
+		c.found = append(c.found, seq)
+	}
+	c.total++
+}
+
+// sets returns the sets that the filter asks for, usually the smallest first.
+func (c *redemptionCutter) sets() (list []key) {
+	if c.filter.customer != nil {
+		list = append(list, c.redemptionsOfKey(*c.filter.customer))
+	}
+	if c.filter.reward != nil {
+		list = append(list, c.redeemedRewardKey(*c.filter.reward))
+	}
+	switch c.filter.status {
+	case "":
+	case redemptionExpired:
+		list = append(list, c.redemptionStateKey(redemptionIssued))
+	default:
+		list = append(list, c.redemptionStateKey(c.filter.status))
+	}
+	return list
+}
+
+// pass goes through the blocks of the first set, newest first; if there are only dates,
+// through all blocks.
+func (c *redemptionCutter) pass() error {
+	sets := c.sets()
+	blocks := c.redemptionTimesKey(0)
+	blocks = blocks[:len(blocks)-4]
+	if len(sets) > 0 {
+		blocks = sets[0]
+	}
+	var turn pacer
+	for e, err := range scan(c.Tx, blocks, true) {
+		if err != nil {
+			return err
+		}
+		block := uint64(uint32In(e.Key[len(blocks):]))
+		var members *[bitmapSize]byte
+		if len(sets) == 0 {
+			members = c.wholeBlock(block)
+		} else {
+			members = toBitmap(e.Value)
+			if err := c.keepSets(block, members, sets[1:]); err != nil {
+				return err
+			}
+		}
+		if err := c.keepStatus(block, members); err != nil {
+			return err
+		}
+		if err := c.keepTimes(block, members); err != nil {
+			return err
+		}
+		c.takeBlock(block, members)
+		turn.pause()
+	}
+	return nil
+}
+
+// wholeBlock returns all redemptions of a block.
+func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
+	members := new([bitmapSize]byte)
+	for seq := max(block*setBlock, 1); seq <= min(block*setBlock+setBlock-1, c.last); seq++ {
+		members[seq%setBlock/8] |= 1 << (seq % 8)
+	}
+	return members
+}
+
+// keepSets drops the members that are not in all of the sets.
+func (c *redemptionCutter) keepSets(block uint64, members *[bitmapSize]byte, sets []key) error {
+	for _, set := range sets {
+		value, _, err := c.Get(set.u32(uint32(block)))
+		if err != nil {
+			return err
+		}
+		other := toBitmap(value)
+		for i := range members {
+			members[i] &= other[i]
+		}
+	}
+	return nil
+}
+
+// keepStatus drops the vouchers that have expired if the filter asks for Issued, and all
+// others if it asks for Expired.
+func (c *redemptionCutter) keepStatus(block uint64, members *[bitmapSize]byte) error {
+	status := c.filter.status
+	if status != redemptionIssued && status != redemptionExpired || *members == ([bitmapSize]byte{}) {
+		return nil
+	}
+	expired := new([bitmapSize]byte)
+	from := c.expiriesKey(block)
+	for e, err := range c.Scan(from, slices.Clone(from).instant(c.now+1), false) {
+		if err != nil {
+			return err
+		}
+		for i, b := range toBitmap(e.Value) {
+			expired[i] |= b
+		}
+	}
+	for i := range members {
+		if status == redemptionExpired {
+			members[i] &= expired[i]
+		} else {
+			members[i] &^= expired[i]
+		}
+	}
+	return nil
+}
+
+// keepTimes drops the members whose createdAt is not within the dates.
+func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) error {
+	if !c.filter.dated() || *members == ([bitmapSize]byte{}) {
+		return nil
+	}
+	k := c.redemptionTimesKey(block)
+	value, _, err := c.Get(k)
+	if err != nil {
+		return err
+	}
+	dates := span{c.filter.from, c.filter.to}
+	times, ok := spanIn(value)
+	switch {
+	case !ok:
+		return unreadable(k)
+	case times.within(dates):
+		return nil
+	case !times.overlaps(dates):
+		*members = [bitmapSize]byte{}
+		return nil
+	}
+	for seq := range newestIn(block, members) {
+		x, err := c.redemptionAt(seq)
+		if err != nil {
+			return err
+		}
+		if !dates.has(x.CreatedAt) {
+			members[seq%setBlock/8] &^= 1 << (seq % 8)
+		}
+	}
+	return nil
+}
+
+// takeBlock takes the members of a block, newest first.
+func (c *redemptionCutter) takeBlock(block uint64, members *[bitmapSize]byte) {
+	var n uint64
+	for _, b := range members {
+		n += uint64(bits.OnesCount8(b))
+	}
+	if uint64(len(c.found)) == c.limit || c.total+n <= c.skip() {
+		c.total += n
+		return
+	}
+	for seq := range newestIn(block, members) {
+		c.take(seq)
+	}
+}
+
+// newestIn yields the members of a block, newest first. The loop may drop the member that
+// it was given.
+func newestIn(block uint64, members *[bitmapSize]byte) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i := len(members) - 1; i >= 0; i-- {
+			for b := members[i]; b != 0; {
+				bit := bits.Len8(b) - 1
+				b &^= 1 << bit
+				if !yield(block*setBlock + uint64(8*i+bit)) {
+					return
+				}
+			}
+		}
+	}
+}
