@@ -27,6 +27,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/customers/lookup", "customers:read", lookupCustomer},
 		{"GET /api/v1/customers/{customerId}", "customers:read", getCustomer},
 		{"POST /api/v1/customers", "customers:write", createCustomer},
+		{"PATCH /api/v1/customers/{customerId}", "customers:write", patchCustomer},
 		{"GET /api/v1/points/customers/{customerId}/balance", "points:read", getBalance},
 		{"GET /api/v1/points/customers/{customerId}/movements", "points:read", listMovements},
 		{"POST /api/v1/points/customers/{customerId}/add", "points:write", addPoints},
@@ -167,8 +168,8 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 			return nil, err
 		}
 	}
-	if c.Status != statusActive {
-		return nil, newError(codeCustomerInactive)
+	if err := c.mustBeActive(); err != nil {
+		return nil, err
 	}
 	a, err := t.account(c, p)
 	if err != nil {

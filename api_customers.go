@@ -7,6 +7,8 @@ import "net/http"
 func listCustomers(r *request) action {
 	p := r.page()
 	search, searching := r.query.text("search", maxSearch)
+	text, present := r.query.text("status", 20)
+	filter := statusFilterOf(choice(r.query.input, text, present, "status", codeInvalidField, []string{"", statusActive, statusInactive}))
 	return func(t *txn) (any, error) {
 		var (
 			found []id
@@ -14,9 +16,9 @@ func listCustomers(r *request) action {
 			err   error
 		)
 		if searching {
-			found, total, err = t.searchCustomers(search, p)
+			found, total, err = t.searchCustomers(search, filter, p)
 		} else {
-			found, total, err = t.listCustomers(p)
+			found, total, err = t.listCustomers(filter, p)
 		}
 		if err != nil {
 			return nil, err
@@ -31,15 +33,21 @@ func lookupCustomer(r *request) action {
 	address := email(r.query.input, text, present, "email")
 	text, present = r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
-	if address == "" && number == "" {
+	externalID, _ := r.query.text("externalId", maxExternalID)
+	if address == "" && number == "" && externalID == "" {
 		r.query.fail(newError(codeEmailOrPhoneRequired))
 	}
 	return func(t *txn) (any, error) {
-		kind, value := byte(kindEmail), address
-		if address == "" {
-			kind, value = kindPhone, number
+		var c *customer
+		var err error
+		switch {
+		case address != "":
+			c, err = t.identify(kindEmail, address)
+		case number != "":
+			c, err = t.identify(kindPhone, number)
+		default:
+			c, err = t.identifyExternal(externalID)
 		}
-		c, err := t.identify(kind, value)
 		if err != nil || c == nil {
 			return nil, err
 		}
@@ -53,8 +61,14 @@ func getCustomer(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.customerDetail(c)
+		return t.taggedDetail(c)
 	}
+}
+
+// taggedDetail is a customer's detail with its ETag.
+func (t *txn) taggedDetail(c *customer) (tagged, error) {
+	d, err := t.customerDetail(c)
+	return tagged{d, c.etag()}, err
 }
 
 func createCustomer(r *request) action {
@@ -68,6 +82,11 @@ func createCustomer(r *request) action {
 	}
 	e.FirstName, _ = r.fields.text("firstName", maxName)
 	e.LastName, _ = r.fields.text("lastName", maxName)
+	e.ExternalID, _ = r.fields.text("externalId", maxExternalID)
+	text, present := r.fields.text("birthDate", anyLength)
+	e.BirthDate = parsedBirthDate(r.fields.input, text, present, "birthDate", dayOf(r.now, r.cfg.zone))
+	e.Attributes = mergeAttributes(nil, r.attributes())
+	r.fields.fail(checkAttributes(e.Attributes))
 	return func(t *txn) (any, error) {
 		c, created, err := t.enrol(e)
 		if err != nil {
@@ -79,5 +98,34 @@ func createCustomer(r *request) action {
 		}
 		d, err := t.customerDetail(c)
 		return reply{status, d}, err
+	}
+}
+
+func patchCustomer(r *request) action {
+	var p customerPatch
+	if p.Email = r.fields.patched("email", anyLength); p.Email != nil {
+		*p.Email = email(r.fields.input, *p.Email, *p.Email != "", "email")
+	}
+	if p.Phone = r.fields.patched("phoneNumber", anyLength); p.Phone != nil {
+		*p.Phone = phone(r.fields.input, r.cfg, *p.Phone, *p.Phone != "", "phoneNumber")
+	}
+	p.FirstName = r.fields.patched("firstName", maxName)
+	p.LastName = r.fields.patched("lastName", maxName)
+	if p.Status = r.fields.patched("status", 20); p.Status != nil { // which cannot be cleared
+		choice(r.fields.input, *p.Status, true, "status", codeInvalidField, []string{statusActive, statusInactive})
+	}
+	p.ExternalID = r.fields.patched("externalId", maxExternalID)
+	if text := r.fields.patched("birthDate", anyLength); text != nil {
+		p.BirthDate = new(parsedBirthDate(r.fields.input, *text, *text != "", "birthDate", dayOf(r.now, r.cfg.zone)))
+	}
+	p.ClearAttributes = r.fields.given("attributes") && r.fields.literal("attributes") == ""
+	p.Attributes = r.attributes()
+	holds := ifMatch(r.Header)
+	return func(t *txn) (any, error) {
+		c, err := t.patchCustomer(r.pathID("customerId"), p, holds)
+		if err != nil {
+			return nil, err
+		}
+		return t.taggedDetail(c)
 	}
 }

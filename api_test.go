@@ -64,8 +64,9 @@ func TestErrorTable(t *testing.T) {
 		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // refusals.go
 		"clock_unsafe": true, // contract §11
 
-		"points_budget_exceeded": true, // contract §16
-		"rate_limit_source":      true, // of what comes before a key's own limits
+		"points_budget_exceeded": true,                                                                                      // contract §16
+		"external_id_taken":      true, "birth_date_invalid": true, "attributes_invalid": true, "precondition_failed": true, // contract §12
+		"rate_limit_source": true, // of what comes before a key's own limits
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")

@@ -326,3 +326,28 @@ func TestAuditChain(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestAuditOfPatch: a correction of a customer is one entry, which names the fields that
+// changed and tells of the status alone what it was and is.
+func TestAuditOfPatch(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	for range 2 { // the second changes nothing
+		must(s, func(t *txn) (*customer, error) {
+			return t.patchCustomer(ana, customerPatch{
+				Phone: new("+525512345678"), LastName: new("Luna"), Status: new(statusInactive), ExternalID: new("A-1"),
+				BirthDate: new(birthDate(19900314)), Attributes: []attribute{{"size", `"M"`}},
+			}, nil)
+		})
+	}
+	got := s.audited(auditFilter{subject: ana.String()})
+	want := `System  customer.updated [`
+	for _, field := range []string{"lastName", "phoneNumber", "externalId", "birthDate", "attributes"} {
+		want += `{"field":"` + field + `","before":null,"after":null},`
+	}
+	want += `{"field":"status","before":"Active","after":"Inactive"}]`
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("got %s, want one entry %s", got, want)
+	}
+}

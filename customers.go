@@ -20,7 +20,7 @@ type customer struct {
 
 	FirstName, LastName string
 	Email, Phone        string // normalized; at least one is set
-	Status              string // Active or Inactive
+	Status              string
 	CreatedAt           instant
 	UpdatedAt           instant
 
@@ -30,11 +30,30 @@ type customer struct {
 
 	Sales          chain  // all sales, returns included
 	PurchasesTotal uint64 // how many of Sales are purchases
+
+	ExternalID string // "" without; no other customer of the organization has it
+	BirthDate  birthDate
+	Attributes []attribute
+	MergedInto id // the customer that a Merged one became part of
 }
 
+// Statuses of customers. Merged and Erased customers are hidden: only their id finds
+// them.
 const (
 	statusActive   = "Active"
 	statusInactive = "Inactive"
+	statusMerged   = "Merged"
+	statusErased   = "Erased"
+)
+
+func (c *customer) hidden() bool { return c.Status == statusMerged || c.Status == statusErased }
+
+// Tags of a customer's optional fields.
+const (
+	customerExternalID = 1
+	customerBirthDate  = 2
+	customerAttributes = 5
+	customerMergedInto = 6
 )
 
 func (c *customer) encode(w *writer) {
@@ -53,6 +72,22 @@ func (c *customer) encode(w *writer) {
 	w.instant(c.LastSaleAt)
 	c.Sales.encode(w)
 	w.uint(c.PurchasesTotal)
+	if c.ExternalID != "" {
+		w.byte(customerExternalID)
+		w.text(c.ExternalID)
+	}
+	if c.BirthDate != 0 {
+		w.byte(customerBirthDate)
+		w.uint(uint64(c.BirthDate))
+	}
+	if len(c.Attributes) > 0 {
+		w.byte(customerAttributes)
+		encodeAttributes(w, c.Attributes)
+	}
+	if c.MergedInto != (id{}) {
+		w.byte(customerMergedInto)
+		w.id(c.MergedInto)
+	}
 }
 
 func (c *customer) decode(r *reader) {
@@ -72,6 +107,21 @@ func (c *customer) decode(r *reader) {
 	c.Sales.Path = c.path[:0]
 	c.Sales.decode(r)
 	c.PurchasesTotal = r.uint()
+	c.ExternalID, c.BirthDate, c.Attributes, c.MergedInto = "", 0, nil, id{}
+	for tag := range r.optional(0) {
+		switch tag {
+		case customerExternalID:
+			c.ExternalID = r.text()
+		case customerBirthDate:
+			c.BirthDate = birthDate(r.uint())
+		case customerAttributes:
+			c.Attributes = decodeAttributes(r)
+		case customerMergedInto:
+			c.MergedInto = r.id()
+		default:
+			r.fail()
+		}
+	}
 }
 
 // salesCount is how many sales the customer had.
@@ -97,10 +147,19 @@ func (t *txn) customer(cust id) (*customer, error) {
 // activeCustomer finds a customer as customer does, and refuses an inactive one.
 func (t *txn) activeCustomer(cust id) (*customer, error) {
 	c, err := t.customer(cust)
-	if err == nil && c.Status != statusActive {
-		err = newError(codeCustomerInactive)
+	if err == nil {
+		err = c.mustBeActive()
 	}
 	return c, err
+}
+
+// mustBeActive returns customer_inactive unless points, sales and redemptions of the
+// customer may be written.
+func (c *customer) mustBeActive() error {
+	if c.Status != statusActive {
+		return newError(codeCustomerInactive)
+	}
+	return nil
 }
 
 // customerByID finds a customer of this organization; nil if there is none.
@@ -176,31 +235,37 @@ func (t *txn) personOf(kind byte, value string) (id, bool, error) {
 	return id{}, false, nil
 }
 
-// saveIdentity records the customer under its e-mail and its phone.
-func (t *txn) saveIdentity(c *customer) error {
-	i := &identity{c.ID, c.Person}
-	for kind, value := range c.identities() {
-		if err := t.put(identityKey(kind, value).u32(t.org), i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// identities yields the customer's e-mail and phone, without those it lacks.
+// identities yields the customer's e-mail and phone, without those it lacks. A
+// hidden customer has none.
 func (c *customer) identities() func(yield func(byte, string) bool) {
 	return func(yield func(byte, string) bool) {
-		if c.Email != "" && !yield(kindEmail, c.Email) {
-			return
-		}
-		if c.Phone != "" {
-			yield(kindPhone, c.Phone)
+		for _, kind := range []byte{kindEmail, kindPhone} {
+			if value := c.identity(kind); value != "" && !yield(kind, value) {
+				return
+			}
 		}
 	}
+}
+
+// identity is the customer's e-mail or phone; "" if it has none or is hidden.
+func (c *customer) identity(kind byte) string {
+	switch {
+	case c.hidden():
+		return ""
+	case kind == kindEmail:
+		return c.Email
+	}
+	return c.Phone
 }
 
 // An enrolment is what a caller says about a customer. Its texts are normalized.
-type enrolment struct{ FirstName, LastName, Email, Phone string }
+type enrolment struct {
+	FirstName, LastName, Email, Phone string
+
+	ExternalID string
+	BirthDate  birthDate
+	Attributes []attribute
+}
 
 // enrol makes a customer of this organization, or finds the existing one and
 // fills in what it lacks. If another organization knows the person, the new
@@ -215,13 +280,22 @@ func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	switch {
-	case byEmail != nil && byPhone != nil && byEmail.ID != byPhone.ID:
+	if byEmail != nil && byPhone != nil && byEmail.ID != byPhone.ID {
 		return nil, false, newError(codeIdentityConflict)
-	case byEmail != nil:
-		return byEmail, false, t.fillIn(byEmail, e)
-	case byPhone != nil:
-		return byPhone, false, t.fillIn(byPhone, e)
+	}
+	if c = byEmail; c == nil {
+		c = byPhone
+	}
+	var known id
+	if c != nil {
+		known = c.ID
+	}
+	if err := t.externalIDFree(e.ExternalID, known); err != nil {
+		return nil, false, err
+	}
+	if c != nil {
+		err := t.fillIn(c, e)
+		return c, false, err
 	}
 	c, err = t.newCustomer(e)
 	return c, true, err
@@ -229,40 +303,20 @@ func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 
 // fillIn adds what the customer lacks. It overwrites nothing.
 func (t *txn) fillIn(c *customer, e enrolment) error {
-	before := *c
-	c.FirstName = cmp.Or(c.FirstName, e.FirstName)
-	c.LastName = cmp.Or(c.LastName, e.LastName)
-	c.Email = cmp.Or(c.Email, e.Email)
-	c.Phone = cmp.Or(c.Phone, e.Phone)
-	filled := before.contactChanges(c)
-	if len(filled) == 0 {
-		return nil
-	}
-	c.UpdatedAt = t.now
-	if err := t.saveIdentity(c); err != nil {
+	after := *c
+	after.FirstName = cmp.Or(c.FirstName, e.FirstName)
+	after.LastName = cmp.Or(c.LastName, e.LastName)
+	after.Email = cmp.Or(c.Email, e.Email)
+	after.Phone = cmp.Or(c.Phone, e.Phone)
+	after.ExternalID = cmp.Or(c.ExternalID, e.ExternalID)
+	after.BirthDate = cmp.Or(c.BirthDate, e.BirthDate)
+	after.Attributes = mergeAttributes(e.Attributes, c.Attributes)
+	if err := checkAttributes(after.Attributes); err != nil {
 		return err
 	}
-	if err := t.reindex(before.Number, before.searchTexts(), c.searchTexts()); err != nil {
-		return err
-	}
-	if err := t.audited(auditCustomerUpdated, c.ID.String(), unsaid(filled...)); err != nil {
-		return err
-	}
-	return t.saveCustomer(c)
-}
-
-// contactChanges names the fields of contact data in which two states of a customer
-// differ, as clients call them.
-func (c *customer) contactChanges(after *customer) (fields []string) {
-	for _, f := range [...]struct{ name, before, after string }{
-		{"firstName", c.FirstName, after.FirstName}, {"lastName", c.LastName, after.LastName},
-		{"email", c.Email, after.Email}, {"phoneNumber", c.Phone, after.Phone},
-	} {
-		if f.before != f.after {
-			fields = append(fields, f.name)
-		}
-	}
-	return fields
+	err := t.changeCustomer(c, &after)
+	*c = after
+	return err
 }
 
 func (t *txn) newCustomer(e enrolment) (*customer, error) {
@@ -276,6 +330,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		ID: t.id(), Number: n.Customers, Program: p.Number,
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
 		Status: statusActive, CreatedAt: t.now, UpdatedAt: t.now,
+		ExternalID: e.ExternalID, BirthDate: e.BirthDate, Attributes: e.Attributes,
 	}
 	person, known, err := t.knownPerson(e)
 	if err != nil {
@@ -285,7 +340,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 	if known {
 		c.Person = person
 	}
-	if err := t.saveIdentity(c); err != nil {
+	if err := t.moveIndexes(new(customer), c); err != nil {
 		return nil, err
 	}
 	if err := t.Put(orgKey('l', t.org).byte('c').u64(c.Number), c.ID[:]); err != nil {
@@ -386,41 +441,4 @@ func (t *txn) customerIDs(first, last uint64, reverse bool) iter.Seq2[id, error]
 			}
 		}
 	}
-}
-
-// listCustomers returns a page of all customers, newest first, and how many
-// there are.
-func (t *txn) listCustomers(p page) ([]id, uint64, error) {
-	n, err := t.count()
-	if err != nil {
-		return nil, 0, err
-	}
-	first, last, ok := p.span(n.Customers)
-	if !ok {
-		return nil, n.Customers, nil
-	}
-	page := make([]id, 0, first-last+1)
-	for cust, err := range t.customerIDs(last, first, true) {
-		if err != nil {
-			return nil, 0, err
-		}
-		page = append(page, cust)
-	}
-	return page, n.Customers, nil
-}
-
-// searchCustomers returns a page of the customers that a search finds, newest
-// first, and how many there are.
-func (t *txn) searchCustomers(needle string, p page) ([]id, uint64, error) {
-	found, total, err := t.search(needle, p)
-	if err != nil {
-		return nil, 0, err
-	}
-	page := make([]id, len(found))
-	for i, number := range found {
-		if page[i], err = t.customerIDAt(number); err != nil {
-			return nil, 0, err
-		}
-	}
-	return page, total, nil
 }

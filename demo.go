@@ -96,9 +96,9 @@ type demoStarted struct {
 // populate gives a new sample organization a few customers and sales.
 func populate(ctx context.Context, e *engine, org uint32) error {
 	people := []enrolment{
-		{"María", "García", "maria@example.com", "+525512345678"},
-		{"José", "Núñez", "jose@example.com", ""},
-		{"Ana", "López", "", "+523312345678"},
+		{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"},
+		{FirstName: "José", LastName: "Núñez", Email: "jose@example.com"},
+		{FirstName: "Ana", LastName: "López", Phone: "+523312345678"},
 	}
 	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
 		t.by = byOperator(ctx)

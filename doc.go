@@ -122,6 +122,9 @@
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new
 //	customers.go         customers, and how they are identified
+//	attributes.go        their attributes and dates of birth
+//	changes.go           changes of them, and the indexes that follow
+//	statuses.go          lists of them, by status
 //	search.go            the search for customers
 //	grams.go             its n-gram index
 //	accounts.go          a customer's points in one program, and when time changes them
@@ -148,6 +151,7 @@
 //	limits.go            limits of API keys
 //	shapes.go            the shapes of answers
 //	shapes_customers.go  those of customers
+//	etag.go              ETag and If-Match
 //	room.go              room for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused

@@ -162,7 +162,7 @@ func (im *image) faults(d *dealing) (faults []string) {
 		if json.Unmarshal(d.body, &e); len(d.body) > 0 && (errorTable[e.Code].status != status || !strings.Contains(e.Message, errorTable[e.Code].message)) {
 			fault("%d is not the status or %q not the text of %q", status, e.Message, e.Code)
 		}
-	case changed && d.request.Method != "POST":
+	case changed && d.request.Method != "POST" && d.request.Method != "PATCH":
 		fault("a %s has changed the store", d.request.Method)
 	case changed && d.response.Header.Get("Idempotency-Replayed") != "" && len(d.after)-len(d.before) > 3:
 		fault("a replay has written more than under which key it is known, too")
@@ -209,6 +209,7 @@ func twinFaults(first, second *dealing) (faults []string) {
 	case one >= 400 && two != one:
 		faults = append(faults, fmt.Sprintf("%d, and then %d", one, two))
 	case one >= 400:
+	case first.request.Header.Get("If-Match") != "" && two == http.StatusPreconditionFailed: // it has changed by then
 	case first.request.Method != "POST" && !bytes.Equal(first.body, second.body):
 		faults = append(faults, "a read gives something else the second time")
 	case first.request.Method != "POST" || !kept:

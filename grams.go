@@ -228,6 +228,9 @@ func byPlace(list []gramAt) []gramAt {
 
 // reindex updates the index for a customer whose texts changed, if it is indexed.
 func (t *txn) reindex(number uint64, before, after []string) error {
+	if slices.Equal(before, after) {
+		return nil
+	}
 	done, err := t.indexed()
 	if err != nil || number > done {
 		return err

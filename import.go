@@ -544,7 +544,7 @@ func (t *txn) exportRows(kind string, after uint64) (*exportPage, error) {
 
 func (t *txn) customerRow(number uint64) ([][]string, error) {
 	c, err := t.customerAt(number)
-	if err != nil {
+	if err != nil || c.hidden() {
 		return nil, err
 	}
 	return [][]string{{c.FirstName, c.LastName, c.Email, c.Phone}}, nil

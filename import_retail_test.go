@@ -108,7 +108,7 @@ func (s *shop) wantRetailStatistics(customers map[string]retailCustomer) {
 func (s *shop) customerDetails() []customerDetail {
 	s.Helper()
 	return ask(s, func(t *txn) ([]customerDetail, error) {
-		found, _, err := t.listCustomers(page{1, 1000})
+		found, _, err := t.listCustomers(notHidden, page{1, 1000})
 		if err != nil {
 			return nil, err
 		}

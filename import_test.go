@@ -87,7 +87,7 @@ func TestImportIndexes(t *testing.T) {
 		}
 		s.verified()
 		total := ask(s, func(t *txn) (uint64, error) {
-			_, total, err := t.search("ana", page{1, 1})
+			_, total, err := t.search("ana", notHidden, page{1, 1})
 			return total, err
 		})
 		if total != uint64(row) {

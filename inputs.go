@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"sello/internal/contact"
 )
@@ -137,6 +139,65 @@ func phone(in input, cfg *config, text string, present bool, name string) string
 		in.fail(newError(codePhoneInvalid).on(name))
 	}
 	return number
+}
+
+// parsedBirthDate reads a date of birth; 0 if nothing was sent.
+func parsedBirthDate(in input, text string, present bool, name string, today day) birthDate {
+	if !present {
+		return 0
+	}
+	b, ok := parseBirthDate(text)
+	if !ok || b.day() > today {
+		in.fail(newError(codeBirthDateInvalid).on(name))
+		return 0
+	}
+	return b
+}
+
+// attributes reads the attributes of a customer. One that is null or blank has no value.
+func (r *request) attributes() []attribute {
+	members, ok := r.fields.members("attributes")
+	list := make([]attribute, len(members))
+	for i, m := range members {
+		var valid bool
+		list[i], valid = readAttribute(m)
+		ok = ok && valid
+	}
+	if !ok {
+		r.fields.fail(newError(codeAttributesInvalid).on("attributes"))
+		return nil
+	}
+	return list
+}
+
+// readAttribute reads a member of attributes. A name with blanks at its ends is refused.
+func readAttribute(m pair) (a attribute, ok bool) {
+	a.Name = m.name
+	length := utf8.RuneCountInString(m.name)
+	if length == 0 || length > maxAttributeName || trimBlanks(m.name) != m.name || strings.ContainsFunc(m.name, forbidden) {
+		return a, false
+	}
+	switch m.value {
+	case "null":
+		return a, true
+	case "true", "false":
+		a.Value = m.value
+		return a, true
+	}
+	text, _, isText := cutString(m.value)
+	if !isText {
+		d, err := parseDecimal(m.value)
+		a.Value = d.String()
+		return a, err == nil
+	}
+	text = trimBlanks(text)
+	if utf8.RuneCountInString(text) > maxAttributeText || strings.ContainsFunc(text, forbidden) {
+		return a, false
+	}
+	if text != "" {
+		a.Value = string(appendJSONString(nil, text))
+	}
+	return a, true
 }
 
 // spelled reads a number from the text of a file's cell.

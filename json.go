@@ -428,6 +428,36 @@ func (in fields) textOr(name string, max int, tooLong errorCode) (text string, p
 	return in.clean(name, text, max, tooLong)
 }
 
+// given reports whether a member is there, be it null.
+func (in fields) given(name string) bool {
+	_, ok := in.object.get(name)
+	return ok
+}
+
+// patched reads a text of a PATCH: nil where it is absent, "" where it is null or blank,
+// which clears the field (contract §11).
+func (in fields) patched(name string, max int) *string {
+	if !in.given(name) {
+		return nil
+	}
+	text, _ := in.text(name, max)
+	return &text
+}
+
+// members reads an object: nil if it is absent. ok is false if the value is no object.
+func (in fields) members(name string) (o object, ok bool) {
+	literal := in.literal(name)
+	if literal == "" {
+		return nil, true
+	}
+	if literal[0] != '{' {
+		return nil, false
+	}
+	p := splitter{stack: object{}, left: maxMembers}
+	p.cutMembers(literal, 1) // parseObject has found the object valid
+	return p.stack, true
+}
+
 // id reads an identifier, as toID does.
 func (in fields) id(name string) (u id, present bool) {
 	text, _ := in.rawText(name)

@@ -41,6 +41,9 @@ const (
 	tableMovements
 	tableComments
 	tableDue
+	tableCustomersByExternalID
+	tableStatuses
+	tableStatusCounts
 	tableSales
 	tableRedemptions
 	tableRewardCounts
@@ -93,64 +96,67 @@ var tables = [manyTables]struct {
 	name   string
 	traits trait
 }{
-	tableVersion:         {"v", "schema version", primary}, // schema.go
-	tableOrganizations:   {"o 'n'", "number of organizations", primary | setting},
-	tableConfigurations:  {"o 'c' org", "configuration", primary | setting}, // JSON
-	tableSlugs:           {"o 's' slug", "organization by slug", setting},
-	tableAPIKeys:         {"a hash(32)", "API key", primary | setting}, // JSON, by the SHA-256 of the key
-	tableKeyList:         {"k org keyID", "API key by id", 0},          // its hash
-	tableUsage:           {"u keyID", "usage of a key", primary},       // day, month, last used
-	tablePurses:          {"P org purse", "purse of a key", primary},   // what adds gave on a day (purses.go)
-	tableProfiles:        {"c org cust 0", "customer", primary},
-	tableAccounts:        {"c org cust 1 prog", "account", 0},                              // balance, pending, lifetime, lots while they are few, chain of movements
-	tableLots:            {"c org cust 2 prog expiry seq", "available lot", 0},             // where the account has many; seq is its credit's
-	tablePending:         {"c org cust 3 prog from seq", "pending lot", 0},                 // where the account has many; available at from; seq is its credit's
-	tableExpiring:        {"c org cust 4 prog expiry", "sum of the available lots", 0},     // of the lots with that expiry, where the account has many
-	tableBases:           {"c org cust 5 prog day", "day of a rolling tier window", 0},     // earned, spent and purchases while a rolling window holds it, where the account has many
-	tableRuleUses:        {"c org cust 6 prog day rule", "use of a rule", 0},               // how often a customer used it on a recent day
-	tableRewardUses:      {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
-	tableIdentities:      {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
-	tableMovements:       {"m org seq", "movement", primary | dense},
-	tableComments:        {"C org seq", "comment of a movement", primary | dense}, // its hash, salt and text (comments.go)
-	tableDue:             {"d due org cust prog", "due account", 0},               // empty; the account changes by itself at due
-	tableSales:           {"t org seq", "sale", primary | dense},
-	tableRedemptions:     {"r org seq", "redemption", primary | dense},
-	tableRewardCounts:    {"s org reward", "redemptions of a reward", 0},              // cancelled ones not counted
-	tableReplays:         {"i org number", "replay", primary | dense},                 // the answer to a POST (idempotency.go)
-	tableReplaySlices:    {"I org", "slices of replays", primary},                     // where replays are, by name
-	tableReplayNames:     {"I org slice name", "name of a replay", primary},           // its number
-	tableRecounts:        {"q org", "next customer to recount", primary},              // by number (recount.go)
-	tableAudit:           {"A org seq", "audit log", primary | dense},                 // who changed what (audit.go)
-	tableAuditIndex:      {"B org field hash(16) block", "index of the audit log", 0}, // which of the block's entries have the value in the field
-	tableCounters:        {"n org", "counters", 0},                                    // the last of each sequence; the latest moment written, which is primary
-	tableCustomers:       {"l org 'c' n", "list of customers", dense},                 // cust, in the order they came
-	tablePurchases:       {"l org 'p' n", "list of purchases", dense},                 // seq of the sale
-	tableReturns:         {"l org 'r' n", "list of returns", dense},                   // seq of the sale
-	tableSalesByID:       {"T org id", "sale by id", 0},                               // seq
-	tableRedemptionsByID: {"R org id", "redemption by id", 0},                         // seq
-	tableCodes:           {"w org code", "redemption by code", 0},                     // seq
-	tableRedemptionsOf:   {"c org cust 9 block", "customer's redemptions", 0},         // seq of each, as a set, like the next three (redemptions.go)
-	tableRedemptionState: {"G org 's' state block", "redemptions by state", 0},        // an Issued one stays there when it expires
-	tableRedeemedRewards: {"G org 'p' reward block", "redeemed rewards", 0},           // cancelled ones counted
-	tableVoucherExpiries: {"G org 'x' block expiry", "vouchers by expiry", 0},         // of Issued ones that expire
-	tableRedemptionTimes: {"G org 't' block", "times of redemptions", 0},              // the first and the last in the block
-	tableExternalIDs:     {"x org hash(16) seq", "sale by externalId", 0},             // empty
-	tableIndexed:         {"g org", "size of the search index", 0},                    // how many customers are in it
-	tableSearch:          {"g org block gram", "search index", 0},                     // where in the texts of the block's customers the gram occurs (grams.go)
-	tableSalesByTime:     {"h org time seq", "sale by time", dense},                   // its kind, 'p' or 'r', and its customer's number (4)
-	tableSlots:           {"e org level slot", "slot of time", 0},                     // how many purchases and returns were in it (salelog.go)
-	tableSaleLog:         {"j org part block", "log of sales", dense},                 // their customers and moments, in blocks (salelog.go)
-	tableTotals:          {"f org part end [block]", "totals of sales", 0},            // each customer's number of sales up to end, at the end of a chapter (salelog.go)
-	tableTallies:         {"y org prog day", "tally of a day", 0},                     // stats.go
-	tableActive:          {"z org prog span day block", "active customers", 0},        // customers who bought on the day or in the month (stats.go)
-	tableTiers:           {"b org prog tier", "customers in a tier", 0},               // how many (stats.go)
+	tableVersion:               {"v", "schema version", primary}, // schema.go
+	tableOrganizations:         {"o 'n'", "number of organizations", primary | setting},
+	tableConfigurations:        {"o 'c' org", "configuration", primary | setting}, // JSON
+	tableSlugs:                 {"o 's' slug", "organization by slug", setting},
+	tableAPIKeys:               {"a hash(32)", "API key", primary | setting}, // JSON, by the SHA-256 of the key
+	tableKeyList:               {"k org keyID", "API key by id", 0},          // its hash
+	tableUsage:                 {"u keyID", "usage of a key", primary},       // day, month, last used
+	tablePurses:                {"P org purse", "purse of a key", primary},   // what adds gave on a day (purses.go)
+	tableProfiles:              {"c org cust 0", "customer", primary},
+	tableAccounts:              {"c org cust 1 prog", "account", 0},                              // balance, pending, lifetime, lots while they are few, chain of movements
+	tableLots:                  {"c org cust 2 prog expiry seq", "available lot", 0},             // where the account has many; seq is its credit's
+	tablePending:               {"c org cust 3 prog from seq", "pending lot", 0},                 // where the account has many; available at from; seq is its credit's
+	tableExpiring:              {"c org cust 4 prog expiry", "sum of the available lots", 0},     // of the lots with that expiry, where the account has many
+	tableBases:                 {"c org cust 5 prog day", "day of a rolling tier window", 0},     // earned, spent and purchases while a rolling window holds it, where the account has many
+	tableRuleUses:              {"c org cust 6 prog day rule", "use of a rule", 0},               // how often a customer used it on a recent day
+	tableRewardUses:            {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
+	tableIdentities:            {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
+	tableMovements:             {"m org seq", "movement", primary | dense},
+	tableComments:              {"C org seq", "comment of a movement", primary | dense}, // its hash, salt and text (comments.go)
+	tableDue:                   {"d due org cust prog", "due account", 0},               // empty; the account changes by itself at due
+	tableCustomersByExternalID: {"E org hash(16)", "customer by externalId", 0},         // cust
+	tableStatuses:              {"K org 0 status block", "customers by status", 0},      // sets of their numbers, but for Active ones (statuses.go)
+	tableStatusCounts:          {"K org 1 status group", "customers of a status", 0},    // how many of a group of 65,536
+	tableSales:                 {"t org seq", "sale", primary | dense},
+	tableRedemptions:           {"r org seq", "redemption", primary | dense},
+	tableRewardCounts:          {"s org reward", "redemptions of a reward", 0},              // cancelled ones not counted
+	tableReplays:               {"i org number", "replay", primary | dense},                 // the answer to a POST (idempotency.go)
+	tableReplaySlices:          {"I org", "slices of replays", primary},                     // where replays are, by name
+	tableReplayNames:           {"I org slice name", "name of a replay", primary},           // its number
+	tableRecounts:              {"q org", "next customer to recount", primary},              // by number (recount.go)
+	tableAudit:                 {"A org seq", "audit log", primary | dense},                 // who changed what (audit.go)
+	tableAuditIndex:            {"B org field hash(16) block", "index of the audit log", 0}, // which of the block's entries have the value in the field
+	tableCounters:              {"n org", "counters", 0},                                    // the last of each sequence; the latest moment written, which is primary
+	tableCustomers:             {"l org 'c' n", "list of customers", dense},                 // cust, in the order they came
+	tablePurchases:             {"l org 'p' n", "list of purchases", dense},                 // seq of the sale
+	tableReturns:               {"l org 'r' n", "list of returns", dense},                   // seq of the sale
+	tableSalesByID:             {"T org id", "sale by id", 0},                               // seq
+	tableRedemptionsByID:       {"R org id", "redemption by id", 0},                         // seq
+	tableCodes:                 {"w org code", "redemption by code", 0},                     // seq
+	tableRedemptionsOf:         {"c org cust 9 block", "customer's redemptions", 0},         // seq of each, as a set, like the next three (redemptions.go)
+	tableRedemptionState:       {"G org 's' state block", "redemptions by state", 0},        // an Issued one stays there when it expires
+	tableRedeemedRewards:       {"G org 'p' reward block", "redeemed rewards", 0},           // cancelled ones counted
+	tableVoucherExpiries:       {"G org 'x' block expiry", "vouchers by expiry", 0},         // of Issued ones that expire
+	tableRedemptionTimes:       {"G org 't' block", "times of redemptions", 0},              // the first and the last in the block
+	tableExternalIDs:           {"x org hash(16) seq", "sale by externalId", 0},             // empty
+	tableIndexed:               {"g org", "size of the search index", 0},                    // how many customers are in it
+	tableSearch:                {"g org block gram", "search index", 0},                     // where in the texts of the block's customers the gram occurs (grams.go)
+	tableSalesByTime:           {"h org time seq", "sale by time", dense},                   // its kind, 'p' or 'r', and its customer's number (4)
+	tableSlots:                 {"e org level slot", "slot of time", 0},                     // how many purchases and returns were in it (salelog.go)
+	tableSaleLog:               {"j org part block", "log of sales", dense},                 // their customers and moments, in blocks (salelog.go)
+	tableTotals:                {"f org part end [block]", "totals of sales", 0},            // each customer's number of sales up to end, at the end of a chapter (salelog.go)
+	tableTallies:               {"y org prog day", "tally of a day", 0},                     // stats.go
+	tableActive:                {"z org prog span day block", "active customers", 0},        // customers who bought on the day or in the month (stats.go)
+	tableTiers:                 {"b org prog tier", "customers in a tier", 0},               // how many (stats.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
 // with the key or before a zero byte. A part in brackets may be missing.
 var keyWidths = map[string]int{
-	"field": 1, "kind": 1, "level": 1, "part": 1, "span": 1, "state": 1,
-	"block": 4, "day": 4, "org": 4, "prog": 4,
+	"field": 1, "kind": 1, "level": 1, "part": 1, "span": 1, "state": 1, "status": 1,
+	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,
 	"code": 0, "gram": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,

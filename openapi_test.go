@@ -268,6 +268,7 @@ func TestOpenAPIShapes(t *testing.T) {
 		"GET /api/v1/customers/lookup":                        new(customerDetail),
 		"GET /api/v1/customers/{customerId}":                  customerDetail{},
 		"POST /api/v1/customers":                              customerDetail{},
+		"PATCH /api/v1/customers/{customerId}":                customerDetail{},
 		"GET /api/v1/points/customers/{customerId}/balance":   balance{},
 		"GET /api/v1/points/customers/{customerId}/movements": list[movementShape]{},
 		"POST /api/v1/points/customers/{customerId}/add":      movementShape{},

@@ -235,13 +235,8 @@ func TestUseOfInactive(t *testing.T) {
 	s.add(ana, "10", 0)
 	x, err := s.redeem(ana, "ever")
 	s.ok(err)
-	must(s, func(t *txn) (any, error) {
-		c, err := t.customer(ana)
-		if err != nil {
-			return nil, err
-		}
-		c.Status = statusInactive
-		return nil, t.saveCustomer(c)
+	must(s, func(t *txn) (*customer, error) {
+		return t.patchCustomer(ana, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	_, err = s.use(x.Code)
 	s.ok(err)

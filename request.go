@@ -387,7 +387,7 @@ func isJSON(h http.Header) bool {
 // readRetryKey reads the Idempotency-Key (contract §6).
 func (x *exchange) readRetryKey(req *request) error {
 	given := req.Header["Idempotency-Key"]
-	if len(given) == 0 {
+	if len(given) == 0 || req.Method != http.MethodPost {
 		return nil
 	}
 	if len(given) > 1 || given[0] == "" || len(given[0]) > 255 || !isPrintable(given[0]) {
@@ -430,6 +430,9 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 
 func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 	v, err := read(x.context(), x.api.engine, req.key.Org, x.request.now, act)
+	if err == nil {
+		x.setTag(tagOf(v))
+	}
 	return encodeReply(v, http.StatusOK, err)
 }
 
@@ -508,6 +511,7 @@ type answer struct {
 	status   int
 	body     []byte
 	replayed bool
+	etag     string // "" without
 }
 
 // commit runs the action of a POST, or finds the answer that the request got before. An
@@ -533,14 +537,14 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 					return answer{}, err
 				}
 			}
-			return answer{status, first.Body, true}, nil
+			return answer{status, first.Body, true, ""}, nil
 		}
 		v, err := act(t)
 		status, body, err := encodeReply(v, http.StatusCreated, err)
 		if err != nil {
 			return answer{}, err
 		}
-		return answer{status, body, false}, t.keepReplay(req.retries, status, body)
+		return answer{status, body, false, tagOf(v)}, t.keepReplay(req.retries, status, body)
 	})
 	return x.give(given, err)
 }
@@ -556,11 +560,11 @@ func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 			return answer{}, err
 		}
 		if first != nil {
-			return answer{http.StatusOK, first.Body, true}, nil
+			return answer{http.StatusOK, first.Body, true, ""}, nil
 		}
 		v, err := act(t)
 		status, body, err := encodeReply(v, http.StatusOK, err)
-		return answer{status, body, false}, err
+		return answer{status, body, false, tagOf(v)}, err
 	})
 	return x.give(given, err)
 }
@@ -570,15 +574,27 @@ func (x *exchange) give(a answer, err error) (int, []byte, error) {
 	if a.replayed {
 		x.Header()["Idempotency-Replayed"] = []string{"true"}
 	}
+	if err == nil {
+		x.setTag(a.etag)
+	}
 	return a.status, a.body, err
+}
+
+func (x *exchange) setTag(etag string) {
+	if etag != "" {
+		x.Header()["Etag"] = []string{etag}
+	}
 }
 
 func encodeReply(v any, status int, err error) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if r, ok := v.(reply); ok {
+	switch r := v.(type) {
+	case reply:
 		v, status = r.body, r.status
+	case tagged:
+		v, status = r.body, http.StatusOK
 	}
 	if text, ok := v.(json.RawMessage); ok { // shared by all requests
 		return status, text, nil

@@ -235,8 +235,8 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	if err != nil {
 		return nil, err
 	}
-	if c.Status != statusActive {
-		return nil, newError(codeCustomerInactive)
+	if err := c.mustBeActive(); err != nil {
+		return nil, err
 	}
 	a, err := t.account(c, t.cfg.programKey(r.Program))
 	if err != nil {

@@ -281,13 +281,8 @@ func TestInactiveCustomer(t *testing.T) {
 	purchase := s.buy(ana, "100")
 	redeemed, err := s.redeem(ana, "r")
 	s.ok(err)
-	must(s, func(t *txn) (any, error) {
-		c, err := t.customer(ana)
-		if err != nil {
-			return nil, err
-		}
-		c.Status = statusInactive
-		return nil, t.saveCustomer(c)
+	must(s, func(t *txn) (*customer, error) {
+		return t.patchCustomer(ana, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	for name, try := range map[string]func() error{
 		"add":      func() error { _, err := s.move(ana, &movement{Amount: dec("1"), Category: categoryBonus}); return err },

@@ -295,8 +295,8 @@ func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
 
 // registerSaleOf is registerSale for a customer that is already read.
 func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) {
-	if c.Status != statusActive {
-		return nil, nil, newError(codeCustomerInactive)
+	if err := c.mustBeActive(); err != nil {
+		return nil, nil, err
 	}
 	a, err := t.account(c, t.cfg.programNumber(c.Program))
 	if err != nil {

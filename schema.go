@@ -114,6 +114,10 @@ const migrationStep = 256
 // blocksStep is how many blocks of redemptions are filed in one transaction.
 const blocksStep = 16
 
+// statusesStep is how many customers are put into the sets of their statuses in one
+// transaction.
+const statusesStep = 4096
+
 // migrate brings a store of an older schema to this one, or goes on where a kill
 // interrupted it. It refuses a store whose layout is not that of its version, and
 // changes nothing in it. keep, unless it is nil, copies the file before the first
@@ -148,7 +152,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
-	if err := e.fileOldRedemptions(ctx); err != nil {
+	if err := e.fileOld(ctx); err != nil {
 		return nil, err
 	}
 	for ended := false; !ended; {
@@ -167,9 +171,9 @@ func (s schemaState) begin(tx Tx) error {
 	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(s.done))
 }
 
-// fileOldRedemptions fills the tables of redemptions.go, which a store of version 4
-// lacks, some blocks in each transaction. It goes on after the last block that is filed.
-func (e *engine) fileOldRedemptions(ctx context.Context) error {
+// fileOld fills the tables that a store of version 4 lacks, of each organization in steps.
+// It goes on where a kill interrupted it.
+func (e *engine) fileOld(ctx context.Context) error {
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		return n, err
@@ -178,28 +182,63 @@ func (e *engine) fileOldRedemptions(ctx context.Context) error {
 		return err
 	}
 	for org := uint32(1); org <= uint32(organizations); org++ {
-		for {
-			more, err := view(ctx, e.store, func(tx Tx) (bool, error) {
-				return runTxn(e, tx, org, 0, seed{}, func(t *txn) (bool, error) {
-					_, more, err := t.unfiledRedemptions()
-					return more, err
-				})
-			})
-			if err != nil {
-				return err
-			}
-			if !more {
-				break
-			}
-			_, err = update(ctx, e.store, func(tx Tx) (any, error) {
-				return runTxn(e, tx, org, 0, seed{}, func(t *txn) (any, error) { return nil, t.fileNextRedemptions(blocksStep) })
-			})
-			if err != nil {
-				return err
-			}
+		if err := e.fileOldRedemptions(ctx, org); err != nil {
+			return err
+		}
+		if err := e.indexOldStatuses(ctx, org); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// fileOldRedemptions fills the tables of redemptions.go, some blocks in each transaction.
+// It goes on after the last block that is filed.
+func (e *engine) fileOldRedemptions(ctx context.Context, org uint32) error {
+	for {
+		more, err := view(ctx, e.store, func(tx Tx) (bool, error) {
+			return runTxn(e, tx, org, 0, seed{}, func(t *txn) (bool, error) {
+				_, more, err := t.unfiledRedemptions()
+				return more, err
+			})
+		})
+		if err != nil || !more {
+			return err
+		}
+		_, err = update(ctx, e.store, func(tx Tx) (any, error) {
+			return runTxn(e, tx, org, 0, seed{}, func(t *txn) (any, error) { return nil, t.fileNextRedemptions(blocksStep) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// indexOldStatuses makes the sets of customers by status, for some customers in each
+// transaction. It writes where one is missing from its set alone.
+func (e *engine) indexOldStatuses(ctx context.Context, org uint32) error {
+	n, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+		return runTxn(e, tx, org, 0, seed{}, func(t *txn) (uint64, error) {
+			n, err := t.count()
+			if err != nil {
+				return 0, err
+			}
+			return n.Customers, nil
+		})
+	})
+	for first := uint64(1); err == nil && first <= n; first += statusesStep {
+		last := min(n, first+statusesStep-1)
+		var missing bool
+		missing, err = view(ctx, e.store, func(tx Tx) (bool, error) {
+			return runTxn(e, tx, org, 0, seed{}, func(t *txn) (bool, error) { return t.statusesMissing(first, last) })
+		})
+		if err == nil && missing {
+			_, err = update(ctx, e.store, func(tx Tx) (any, error) {
+				return runTxn(e, tx, org, 0, seed{}, func(t *txn) (any, error) { return nil, t.indexStatuses(first, last) })
+			})
+		}
+	}
+	return err
 }
 
 // migrateTo migrates the organizations up to number next.

@@ -14,8 +14,11 @@ import (
 // §7). Its index is in grams.go.
 
 // searchTexts are the folded texts by which the customer is found: name, e-mail
-// and phone.
+// and phone. A hidden customer is not found.
 func (c *customer) searchTexts() []string {
+	if c.hidden() {
+		return make([]string, 3)
+	}
 	return []string{fold(strings.TrimSpace(c.FirstName + " " + c.LastName)), fold(c.Email), c.Phone}
 }
 
@@ -105,23 +108,15 @@ func (f *foundSet) count() (n uint64) {
 }
 
 // backward yields the offsets, highest first.
-func (f *foundSet) backward() iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for i := len(f) - 1; i >= 0; i-- {
-			for word := f[i]; word != 0; {
-				bit := 63 - bits.LeadingZeros64(word)
-				if word &^= 1 << bit; !yield(uint64(64*i + bit)) {
-					return
-				}
-			}
-		}
-	}
-}
+func (f *foundSet) backward() iter.Seq[uint64] { return customerSet(f[:]).backward() }
 
-// search returns a page of the numbers of the customers that match the needle,
-// highest first, and how many there are.
-func (t *txn) search(needle string, p page) (numbers []uint64, total uint64, err error) {
+// search returns a page of the numbers of the customers that match the needle and pass
+// a filter, highest first, and how many there are.
+func (t *txn) search(needle string, f statusFilter, p page) (numbers []uint64, total uint64, err error) {
 	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
+		if err := t.keep(f, block, found); err != nil {
+			return err
+		}
 		before := total
 		if total += found.count(); total <= p.skip() || uint64(len(numbers)) == p.limit {
 			return nil
@@ -209,6 +204,20 @@ func (t *txn) searchAll(needle string) (set customerSet, n uint64, err error) {
 func (s customerSet) has(number uint64) bool {
 	word := number / 64
 	return word < uint64(len(s)) && s[word]&(1<<(number%64)) != 0
+}
+
+// backward yields the numbers in the set, highest first.
+func (s customerSet) backward() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i, word := range slices.Backward(s) {
+			for word != 0 {
+				bit := 63 - bits.LeadingZeros64(word)
+				if word &^= 1 << bit; !yield(uint64(64*i + bit)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (s customerSet) add(number uint64) { s[number/64] |= 1 << (number % 64) }

@@ -164,7 +164,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			var total uint64
 			s.measured(b, func(t *txn) (err error) {
-				_, total, err = t.searchCustomers(test.needle, page{1, 20})
+				_, total, err = t.searchCustomers(test.needle, notHidden, page{1, 20})
 				return err
 			})
 			b.ReportMetric(float64(total), "found")
@@ -238,7 +238,7 @@ func BenchmarkCustomersPage(b *testing.B) {
 		b.Run(fmt.Sprint(number), func(b *testing.B) {
 			var items []customerItem
 			s.measured(b, func(t *txn) error {
-				list, _, err := t.listCustomers(page{number, 20})
+				list, _, err := t.listCustomers(notHidden, page{number, 20})
 				if err == nil {
 					items, err = t.customerItems(list)
 				}

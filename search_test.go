@@ -160,7 +160,7 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 	}
 	var total uint64
 	got := ask(h.shop, func(t *txn) (numbers []uint64, err error) {
-		list, n, err := t.searchCustomers(needle, p)
+		list, n, err := t.searchCustomers(needle, notHidden, p)
 		for _, cust := range list {
 			c, err := t.customer(cust)
 			if err != nil {
@@ -223,7 +223,7 @@ func TestSearchBlocks(t *testing.T) {
 			}
 		}
 		for _, p := range []page{{1, 20}, {3, 7}, {2, 20_000}, {1, 1 << 20}} {
-			got, total, err := tx.search(needle, p)
+			got, total, err := tx.search(needle, notHidden, p)
 			ok(err)
 			from := min(p.skip(), uint64(len(want)))
 			if part := want[from:min(from+p.limit, uint64(len(want)))]; !slices.Equal(got, part) || total != uint64(len(want)) {
@@ -278,7 +278,7 @@ func TestSearchDamaged(t *testing.T) {
 		s.customer("ana" + fmt.Sprint(len(gram)) + gram[:1])
 		for what, fn := range map[string]func(*txn) error{
 			"a search": func(t *txn) error {
-				_, _, err := t.searchCustomers(gram[:min(len(gram), 2)], page{1, 20})
+				_, _, err := t.searchCustomers(gram[:min(len(gram), 2)], notHidden, page{1, 20})
 				return err
 			},
 			"more customers": func(t *txn) error {

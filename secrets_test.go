@@ -94,6 +94,10 @@ func (m *smuggler) everything() {
 		m.send("GET", customers+"?"+name+"="+m.mark(), "", "X-Nobody: 1")
 	}
 	m.send("POST", customers, fmt.Sprintf(`{"email":"%s@example.com","phoneNumber":"+525587650001","firstName":"%s","lastName":"%s"}`, m.mark(), m.mark(), m.mark()))
+	m.send("PATCH", customers+"/"+m.customer, fmt.Sprintf(`{"lastName":"%s","externalId":"%s","attributes":{"%s":"%s"}}`, m.mark(), m.mark(), m.mark(), m.mark()), key, "If-Match: *")
+	m.send("PATCH", customers+"/"+m.customer, fmt.Sprintf(`{"birthDate":"%s","attributes":{"a":["%s"]}}`, m.mark(), m.mark()))
+	m.send("PATCH", customers+"/"+m.customer, `{}`, key, "If-Match: "+m.mark())
+	m.send("GET", customers+"/lookup?externalId="+m.mark(), "")
 	m.marks = append(m.marks, "5587650001", "5587650002")
 	m.send("GET", customers+"/lookup?phoneNumber=%2B525587650001", "")
 	m.send("GET", customers+"/lookup?phoneNumber=%2B525587650002"+"&email="+m.mark()+"@example.com", "")

@@ -59,28 +59,61 @@ func (t *txn) customerItem(c *customer) (customerItem, error) {
 }
 
 type customerDetail struct {
-	ID                id         `json:"id"`
-	Name              string     `json:"name"`
-	FirstName         *string    `json:"firstName"`
-	LastName          *string    `json:"lastName"`
-	Email             *string    `json:"email"`
-	PhoneNumber       *string    `json:"phoneNumber"`
-	Status            string     `json:"status"`
-	LoyaltyProgramID  id         `json:"loyaltyProgramId"`
-	TierName          *string    `json:"tierName"`
-	NextTierName      *string    `json:"nextTierName"`
-	PointsToNextTier  *decimal   `json:"pointsToNextTier"`
-	CurrencyID        id         `json:"currencyId"`
-	Balance           decimal    `json:"balance"`
-	PendingBalance    decimal    `json:"pendingBalance"`
-	LifetimePoints    decimal    `json:"lifetimePoints"`
-	ExpiringPoints    []expiring `json:"expiringPoints"`
-	SegmentIDs        []id       `json:"segmentIds"`
-	TotalSpent        decimal    `json:"totalSpent"`
-	TransactionsCount uint64     `json:"transactionsCount"`
-	LastTransactionAt instant    `json:"lastTransactionAt"`
-	CreatedAt         instant    `json:"createdAt"`
-	UpdatedAt         instant    `json:"updatedAt"`
+	ID                id                `json:"id"`
+	Name              string            `json:"name"`
+	FirstName         *string           `json:"firstName"`
+	LastName          *string           `json:"lastName"`
+	Email             *string           `json:"email"`
+	PhoneNumber       *string           `json:"phoneNumber"`
+	ExternalID        *string           `json:"externalId"`
+	BirthDate         *string           `json:"birthDate"`
+	Attributes        attributesShape   `json:"attributes"`
+	Status            string            `json:"status"`
+	MergedInto        *id               `json:"mergedInto"`
+	LoyaltyProgramID  id                `json:"loyaltyProgramId"`
+	TierName          *string           `json:"tierName"`
+	NextTierName      *string           `json:"nextTierName"`
+	PointsToNextTier  *decimal          `json:"pointsToNextTier"`
+	CurrencyID        id                `json:"currencyId"`
+	Balance           decimal           `json:"balance"`
+	PendingBalance    decimal           `json:"pendingBalance"`
+	LifetimePoints    decimal           `json:"lifetimePoints"`
+	ExpiringPoints    []expiring        `json:"expiringPoints"`
+	Programs          []customerProgram `json:"programs"` // the customer's own first
+	SegmentIDs        []id              `json:"segmentIds"`
+	TotalSpent        decimal           `json:"totalSpent"`
+	TransactionsCount uint64            `json:"transactionsCount"`
+	LastTransactionAt instant           `json:"lastTransactionAt"`
+	CreatedAt         instant           `json:"createdAt"`
+	UpdatedAt         instant           `json:"updatedAt"`
+}
+
+// A customerProgram is what a customer has in one program.
+type customerProgram struct {
+	LoyaltyProgramID id      `json:"loyaltyProgramId"`
+	TierName         *string `json:"tierName"`
+	Balance          decimal `json:"balance"`
+	PendingBalance   decimal `json:"pendingBalance"`
+	LifetimePoints   decimal `json:"lifetimePoints"`
+}
+
+func newCustomerProgram(a *account) customerProgram {
+	current, _ := a.tier()
+	return customerProgram{a.program.ID, current.nameOrNull(), a.Balance, a.Pending, a.Lifetime}
+}
+
+// An attributesShape is attributes as an object.
+type attributesShape struct{ list []attribute }
+
+func (v attributesShape) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, a := range v.list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(appendJSONString(b, a.Name), ':'), a.Value...)
+	}
+	return append(b, '}'), nil
 }
 
 func (t *txn) customerDetail(c *customer) (customerDetail, error) {
@@ -96,10 +129,11 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 	current, next := a.tier()
 	d := customerDetail{
 		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
-		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), Status: c.Status,
+		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), BirthDate: orNull(c.BirthDate.String()),
+		Attributes: attributesShape{c.Attributes}, Status: c.Status, MergedInto: idOrNull(c.MergedInto),
 		LoyaltyProgramID: p.ID, TierName: current.nameOrNull(), NextTierName: next.nameOrNull(), CurrencyID: p.currencyID(),
 		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
-		SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
+		Programs: []customerProgram{newCustomerProgram(a)}, SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
 		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
 	}
 	if next != nil && p.TierBasis.Metric == metricPoints {
@@ -108,6 +142,23 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 	}
 	for _, s := range t.segmentsOf(a) {
 		d.SegmentIDs = append(d.SegmentIDs, s.ID)
+	}
+	for _, other := range t.cfg.Programs {
+		if other == p {
+			continue
+		}
+		_, written, err := t.Get(t.accountKey(c, other))
+		if err != nil {
+			return d, err
+		}
+		if !written {
+			continue
+		}
+		a, err := t.account(c, other)
+		if err != nil {
+			return d, err
+		}
+		d.Programs = append(d.Programs, newCustomerProgram(a))
 	}
 	return d, nil
 }

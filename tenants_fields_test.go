@@ -18,7 +18,9 @@ import (
 // bases are requests with every field that their routes take.
 var bases = []row{
 	{text: `POST /api/v1/customers
-{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz"}`},
+{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "externalId": "E", "birthDate": "1990-03-14", "attributes": {"a": 1}}`},
+	{text: `PATCH /api/v1/customers/{customer}
+{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "status": "Active", "externalId": "E", "birthDate": "1990-03-14", "attributes": {"a": 1}}`},
 	{text: `POST /api/v1/points/customers/{customer}/add
 {"amount": 5, "category": "Campaign", "comment": "c", "loyaltyProgramId": "{club}", "expiresAt": "2027-01-01"}`},
 	{text: `POST /api/v1/points/customers/{customer}/deduct
@@ -43,7 +45,8 @@ func (s *street) hostile(field string) string {
 		"amount": `7`, "category": `"Adjustment"`, "comment": `"h"`, "loyaltyProgramId": id("sellos"), "expiresAt": `"2028-01-01"`,
 		"customerId": id("solo"), "totalAmount": `7`, "type": `"Return"`, "items": `[{"sku": "H", "price": 1, "quantity": 1}]`,
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
-		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "code": id("spare"), "transactionId": id("return"),
+		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
+		"code": id("spare"), "transactionId": id("return"),
 	}
 	if values[field] == "" {
 		s.Fatalf("no hostile value of %s", field)
@@ -131,7 +134,7 @@ func (s *street) wantAllFields() {
 		covered[pattern] = append(covered[pattern], members...)
 	}
 	for _, r := range s.routes {
-		if !strings.HasPrefix(r.pattern, "POST") {
+		if !strings.HasPrefix(r.pattern, "POST") && !strings.HasPrefix(r.pattern, "PATCH") {
 			continue
 		}
 		members, ok := covered[r.pattern]
@@ -139,7 +142,7 @@ func (s *street) wantAllFields() {
 			s.Error("no request for ", r.pattern)
 		}
 		for _, name := range documentedInputs()[r.pattern] {
-			if _, ok := members.get(name); !ok && name != "Idempotency-Key" && name != "X-Actor" && name != "dryRun" {
+			if _, ok := members.get(name); !ok && !slices.Contains([]string{"Idempotency-Key", "If-Match", "X-Actor", "dryRun"}, name) {
 				s.Errorf("no request for %s has %s", r.pattern, name)
 			}
 		}

@@ -252,7 +252,7 @@ func (m *matrix) keyRow(i int, keys []*testKey, only string) {
 		}
 		variants["malformed"] = rows[i].fill(malformed)
 	}
-	if strings.HasPrefix(rows[i].text, "POST") {
+	if strings.HasPrefix(rows[i].text, "POST") || strings.HasPrefix(rows[i].text, "PATCH") {
 		wrong := variants[there]
 		wrong.headers, wrong.body = []string{"Content-Type: text/plain", "Idempotency-Key: "}, "{"
 		variants["wrong"] = wrong

@@ -33,6 +33,9 @@ var afterwards = []string{
 	`GET /api/v1/customers/lookup?phone={phone}`,
 	`GET /api/v1/customers/lookup?phone={phone2}`,
 	`GET /api/v1/customers/{new}`,
+	`PATCH /api/v1/customers/{new}
+{"phoneNumber": "{phone2}"}`,
+	`GET /api/v1/customers/{new}`,
 	`GET /api/v1/customers`,
 	`GET /api/v1/customers?search={email}`,
 	`GET /api/v1/customers?search={phone}`,
@@ -110,6 +113,9 @@ func (s *street) knownElsewhere() *matrix {
 		for n, got := range s.enrolled(body, there) {
 			for _, kind := range []string{"email", "phone", "phone2", "name"} {
 				got.result.body = strings.ReplaceAll(got.result.body, s.value(there, kind), s.value(nowhere, kind))
+			}
+			for _, r := range []result{wanted[n].result, got.result} {
+				maskTag(r.header)
 			}
 			m.cells++
 			name := body + "\n" + got.name

@@ -46,6 +46,24 @@ Idempotency-Key: {retry}
 {"email": "{email}", "phoneNumber": "{phone}", "lastName": "Luz"}`, want: 200},
 	{text: `POST /api/v1/customers
 {"email": "{email}", "phoneNumber": "{phone2}"}`, want: 409, code: "identity_conflict"},
+	{text: `POST /api/v1/customers
+{"email": "neu@example.com", "externalId": "{member}"}`, want: 409, code: "external_id_taken"},
+	{text: `GET /api/v1/customers?status=Inactive`, want: 200},
+	{text: `GET /api/v1/customers?search={name}&status=Active`, want: 200},
+	{text: `GET /api/v1/customers/lookup?externalId={member}`, want: 200},
+	{text: `PATCH /api/v1/customers/{customer}
+{"firstName": "Eva", "birthDate": "1990-02-28", "attributes": {"a": 1}}`, want: 200},
+	{text: `PATCH /api/v1/customers/{inactive}
+{"status": "Active"}`, want: 200},
+	{text: `PATCH /api/v1/customers/{customer}
+{"email": "{email}"}`, want: 409, code: "identity_conflict"},
+	{text: `PATCH /api/v1/customers/{customer}
+{"phoneNumber": "{phone}"}`, want: 409, code: "identity_conflict"},
+	{text: `PATCH /api/v1/customers/{customer}
+{"externalId": "{member}"}`, want: 409, code: "external_id_taken"},
+	{text: `PATCH /api/v1/customers/{customer}
+If-Match: "0"
+{"firstName": "Eva"}`, want: 412, code: "precondition_failed"},
 
 	{text: `GET /api/v1/points/customers/{customer}/balance`, want: 200},
 	{text: `GET /api/v1/points/customers/{customer}/balance?loyaltyProgramId={sellos}`, want: 200},

@@ -57,7 +57,7 @@ import (
 // Directives:
 //
 //	as KEY                 send this key from here on
-//	let NAME = MEMBER      name a member of the next response
+//	let NAME = MEMBER      name a member of the next response, or its ETag
 //	repeat N               send the next request N times; all but the last must succeed
 //	show MEMBER…           from here on show only these members; `show all` shows
 //	                       all again, `show nothing` none
@@ -81,7 +81,7 @@ import (
 //	rekey NAME {...}       change these settings of an API key of Café Luna
 //	rotate NAME NEW +24h   make NEW in the place of NAME, which ends so much later
 //	revoke NAME            revoke an API key of Café Luna
-//	status ORG ID STATUS   make a customer Active or Inactive
+//	status ORG ID STATUS   give a customer a status
 //	refuse ADDRESS         refuse keys from an address until it may not try another
 //	sweep                  run the sweep
 //	restart                start the server anew on the same store

@@ -252,6 +252,9 @@ func (v *verifier) follows() error {
 	if err := v.sets(); err != nil {
 		return err
 	}
+	if err := v.statuses(); err != nil {
+		return err
+	}
 	return v.apiKeys()
 }
 
@@ -325,6 +328,26 @@ func (v *verifier) statistics() error {
 		}
 		if err := v.has(tableTiers, v.tierCountKey(t.program, t.tier), numberValue(v.tiers[t]), subject{kind: "nivel " + t.tier}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// statuses looks up the sets of customers by status, and their counts.
+func (v *verifier) statuses() error {
+	what := subject{kind: "clientes por estado"}
+	for _, letter := range slices.Sorted(maps.Keys(v.status)) {
+		set, counts := v.status[letter], map[uint32]uint64{}
+		for _, block := range slices.Sorted(maps.Keys(set)) {
+			if err := v.has(tableStatuses, v.statusKey(letter).u32(block), fromBitmap(set[block]), what); err != nil {
+				return err
+			}
+			counts[block*setBlock/statusGroup] += blockSet{block: set[block]}.count()
+		}
+		for _, group := range slices.Sorted(maps.Keys(counts)) {
+			if err := v.has(tableStatusCounts, v.statusCountKey(letter, group), numberValue(counts[group]), what); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

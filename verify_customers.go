@@ -73,6 +73,14 @@ func (v *verifier) oneCustomer(c *customer) error {
 			return err
 		}
 	}
+	if k := v.customerExternalKey(c); k != nil {
+		if err := v.has(tableCustomersByExternalID, k, c.ID[:], what); err != nil {
+			return err
+		}
+	}
+	if letter := statusLetter(c.Status); letter != 0 {
+		v.statusSet(letter).add(c.Number)
+	}
 	v.expectGrams(c)
 	v.dayAt(c.Program, c.CreatedAt).NewCustomers++
 	h, err := v.sales(c)

@@ -41,7 +41,8 @@ type findings struct {
 	ledger  ledgerState
 	tallies map[programDay]*tally
 	tiers   map[programTier]uint64
-	given   map[id]uint64 // redemptions that are not cancelled, by reward
+	given   map[id]uint64     // redemptions that are not cancelled, by reward
+	status  map[byte]blockSet // customers by the letter of their status
 
 	// Filled only if the tables that follow from them are looked up entry by entry.
 	givenTo map[id]map[id]uint64         // redemptions that are not cancelled, by reward and customer
@@ -55,7 +56,7 @@ type programTier struct {
 
 func newFindings() *findings {
 	return &findings{
-		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{},
+		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{}, status: map[byte]blockSet{},
 		givenTo: map[id]map[id]uint64{}, blocks: map[string]*[bitmapSize]byte{},
 	}
 }
@@ -82,6 +83,11 @@ func (f *findings) join(o *findings) {
 	for reward, customers := range o.givenTo {
 		f.givenTo[reward] = customers // only one part finds them
 	}
+	for letter, set := range o.status {
+		for block, bits := range set {
+			f.statusSet(letter).join(block, bits[:])
+		}
+	}
 	for k, bits := range o.blocks {
 		kept := f.block(k)
 		for i, b := range bits {
@@ -95,6 +101,13 @@ func (f *findings) day(d programDay) *tally {
 		f.tallies[d] = new(tally)
 	}
 	return f.tallies[d]
+}
+
+func (f *findings) statusSet(letter byte) blockSet {
+	if f.status[letter] == nil {
+		f.status[letter] = blockSet{}
+	}
+	return f.status[letter]
 }
 
 // block is the block of a set that should be at k.

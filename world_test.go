@@ -168,6 +168,7 @@ func (w *world) step(s step) (shown string) {
 		for _, let := range w.lets {
 			var members map[string]any
 			w.must(json.Unmarshal(body, &members))
+			members["ETag"] = res.Header.Get("ETag")
 			name, member, _ := strings.Cut(let, " = ")
 			w.name(name, fmt.Sprint(members[member]))
 		}
@@ -339,7 +340,7 @@ func (w *world) manageKeys(verb, rest string, args []string) bool {
 	return true
 }
 
-// setStatus makes a customer active or inactive.
+// setStatus gives a customer a status.
 func (w *world) setStatus(slug, customer, status string) {
 	org, err := w.admin.organization(w.Context(), slug)
 	w.must(err)
@@ -349,8 +350,9 @@ func (w *world) setStatus(slug, customer, status string) {
 		if err != nil {
 			return nil, err
 		}
-		c.Status = status
-		return nil, t.saveCustomer(c)
+		after := *c
+		after.Status = status
+		return nil, t.changeCustomer(c, &after)
 	})
 	w.must(err)
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Attributes and birth dates of customers (contract §12).
+
+// An attribute is a value under a name of the shop's own.
+type attribute struct {
+	Name  string
+	Value string // as JSON: a text, a number, true or false; "" in a change that drops the name
+}
+
+// Bounds of attributes; lengths are in characters.
+const (
+	maxAttributes    = 20
+	maxAttributeName = 40
+	maxAttributeText = 200
+)
+
+func encodeAttributes(w *writer, list []attribute) {
+	w.uint(uint64(len(list)))
+	for _, a := range list {
+		w.text(a.Name)
+		w.text(a.Value)
+	}
+}
+
+func decodeAttributes(r *reader) []attribute {
+	list := make([]attribute, r.len())
+	for i := range list {
+		list[i] = attribute{r.text(), r.text()}
+	}
+	return list
+}
+
+// mergeAttributes returns a list with changes applied, sorted by name. It modifies
+// neither list.
+func mergeAttributes(list, changes []attribute) []attribute {
+	merged := slices.DeleteFunc(slices.Clone(list), func(a attribute) bool {
+		return slices.ContainsFunc(changes, func(c attribute) bool { return c.Name == a.Name })
+	})
+	merged = slices.DeleteFunc(append(merged, changes...), func(a attribute) bool { return a.Value == "" })
+	slices.SortFunc(merged, func(a, b attribute) int { return cmp.Compare(a.Name, b.Name) })
+	return merged
+}
+
+// checkAttributes returns attributes_invalid if there are too many.
+func checkAttributes(list []attribute) error {
+	if len(list) > maxAttributes {
+		return newError(codeAttributesInvalid).on("attributes")
+	}
+	return nil
+}
+
+// A birthDate is a date as the number of its digits: 19900229. Zero is none.
+type birthDate uint32
+
+// parseBirthDate reads a date as contract §12 has it: AAAA-MM-DD, a real day.
+func parseBirthDate(text string) (birthDate, bool) {
+	date, err := time.Parse(time.DateOnly, text)
+	if err != nil || date.Year() < 1 {
+		return 0, false
+	}
+	year, month, d := date.Date()
+	return birthDate(year*10000 + int(month)*100 + d), true
+}
+
+// String is "" for none.
+func (b birthDate) String() string {
+	if b == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%04d-%02d-%02d", b.year(), b.month(), b.dayOfMonth())
+}
+
+func (b birthDate) year() int         { return int(b / 10000) }
+func (b birthDate) month() time.Month { return time.Month(b / 100 % 100) }
+func (b birthDate) dayOfMonth() int   { return int(b % 100) }
+
+// day is the date itself.
+func (b birthDate) day() day { return dayOn(b.year(), b.month(), b.dayOfMonth()) }

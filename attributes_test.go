@@ -1,0 +1,67 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestBirthDate(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		want  birthDate
+		valid bool
+	}{
+		{"1990-02-28", 19900228, true},
+		{"2000-02-29", 20000229, true},
+		{"0001-01-01", 10101, true},
+		{"9999-12-31", 99991231, true},
+		{text: ""},
+		{text: "1900-02-29"},
+		{text: "2023-02-29"},
+		{text: "0000-01-01"},
+		{text: "1990-13-01"},
+		{text: "1990-00-01"},
+		{text: "1990-01-00"},
+		{text: "1990-1-1"},
+		{text: "19900101"},
+		{text: "90-01-01"},
+		{text: "+1990-01-01"},
+		{text: "1990-01-01T00:00"},
+		{text: "1990-01-01 "},
+		{text: "１９９０-01-01"},
+	} {
+		got, valid := parseBirthDate(test.text)
+		if got != test.want || valid != test.valid {
+			t.Errorf("%q: %d, %t", test.text, got, valid)
+		}
+		if valid && (got.String() != test.text || got.day().String() != test.text) {
+			t.Errorf("%q is written %s and is day %s", test.text, got, got.day())
+		}
+	}
+}
+
+func TestMergeAttributes(t *testing.T) {
+	list := func(text string) (list []attribute) {
+		for pair := range strings.FieldsSeq(text) {
+			name, value, _ := strings.Cut(pair, "=")
+			list = append(list, attribute{name, value})
+		}
+		return list
+	}
+	for _, test := range []struct{ list, changes, want string }{
+		{"", "", ""},
+		{"a=1 b=2", "", "a=1 b=2"},
+		{"", "b=2 a=1", "a=1 b=2"},
+		{"a=1 c=3", "b=2 a=4", "a=4 b=2 c=3"},
+		{"a=1 b=2", "a= c=", "b=2"},
+	} {
+		before, changes := list(test.list), list(test.changes)
+		if got, want := mergeAttributes(before, changes), list(test.want); !slices.Equal(got, want) {
+			t.Errorf("%q with %q is %v", test.list, test.changes, got)
+		}
+		if !slices.Equal(before, list(test.list)) || !slices.Equal(changes, list(test.changes)) {
+			t.Errorf("%q with %q: one was changed", test.list, test.changes)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+)
+
+// Changes of customers (contract §12). A change updates all index entries of the customer
+// in the same transaction.
+
+// A customerPatch is a change of a customer. A nil field stays as it is; "" and 0 clear a
+// field. Texts are normalized.
+type customerPatch struct {
+	Email, Phone, FirstName, LastName, Status, ExternalID *string
+
+	BirthDate       *birthDate
+	Attributes      []attribute // added by name; one without a value drops the name
+	ClearAttributes bool
+}
+
+// patchCustomer changes a customer and returns it. If holds is not nil and false for the
+// customer's ETag, the error is precondition_failed.
+func (t *txn) patchCustomer(cust id, p customerPatch, holds func(etag string) bool) (*customer, error) {
+	c, err := t.customer(cust)
+	if err != nil {
+		return nil, err
+	}
+	if holds != nil && !holds(c.etag()) {
+		return nil, newError(codePreconditionFailed)
+	}
+	after := p.of(c)
+	if err := t.checkChange(c, after); err != nil {
+		return nil, err
+	}
+	return after, t.changeCustomer(c, after)
+}
+
+// of returns the customer as the patch makes it.
+func (p *customerPatch) of(c *customer) *customer {
+	after := *c
+	for _, f := range []struct{ to, from *string }{
+		{&after.Email, p.Email}, {&after.Phone, p.Phone}, {&after.FirstName, p.FirstName}, {&after.LastName, p.LastName},
+		{&after.Status, p.Status}, {&after.ExternalID, p.ExternalID},
+	} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	if p.BirthDate != nil {
+		after.BirthDate = *p.BirthDate
+	}
+	if p.ClearAttributes {
+		after.Attributes = nil
+	}
+	after.Attributes = mergeAttributes(after.Attributes, p.Attributes)
+	return &after
+}
+
+// checkChange returns an error if the customer may not become what after is.
+func (t *txn) checkChange(before, after *customer) error {
+	if after.Email == "" && after.Phone == "" {
+		return newError(codeEmailOrPhoneRequired)
+	}
+	for kind, value := range after.identities() {
+		if value == before.identity(kind) {
+			continue
+		}
+		other, err := t.identify(kind, value)
+		if err != nil {
+			return err
+		}
+		if other != nil && other.ID != after.ID {
+			field := map[byte]string{kindEmail: "email", kindPhone: "phoneNumber"}[kind]
+			return newError(codeIdentityConflict).on(field).with("customerId", other.ID)
+		}
+	}
+	if err := t.externalIDFree(after.ExternalID, after.ID); err != nil {
+		return err
+	}
+	return checkAttributes(after.Attributes)
+}
+
+// encodeProfile writes the fields that a PATCH can change.
+func (c *customer) encodeProfile(w *writer) {
+	for _, text := range []string{c.Email, c.Phone, c.FirstName, c.LastName, c.Status, c.ExternalID} {
+		w.text(text)
+	}
+	w.uint(uint64(c.BirthDate))
+	encodeAttributes(w, c.Attributes)
+}
+
+// etag is a hash of the fields that a PATCH can change.
+func (c *customer) etag() string {
+	var w writer
+	w.id(c.ID)
+	c.encodeProfile(&w)
+	sum := sha256.Sum256(w.b)
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
+}
+
+// changeCustomer writes a changed customer and its index entries. It writes nothing if the
+// fields that a PATCH can change are the same.
+func (t *txn) changeCustomer(before, after *customer) error {
+	var was, is writer
+	before.encodeProfile(&was)
+	after.encodeProfile(&is)
+	if bytes.Equal(was.b, is.b) {
+		return nil
+	}
+	after.UpdatedAt = t.now
+	if err := t.moveIndexes(before, after); err != nil {
+		return err
+	}
+	if err := t.reindex(after.Number, before.searchTexts(), after.searchTexts()); err != nil {
+		return err
+	}
+	if err := t.audited(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
+		return err
+	}
+	return t.saveCustomer(after)
+}
+
+// auditChanges are the differences of two states of a customer, of all but the status the
+// fields' names alone, as clients call them.
+func (c *customer) auditChanges(after *customer) []change {
+	var names []string
+	for _, f := range [...]struct {
+		name    string
+		changed bool
+	}{
+		{"firstName", c.FirstName != after.FirstName}, {"lastName", c.LastName != after.LastName},
+		{"email", c.Email != after.Email}, {"phoneNumber", c.Phone != after.Phone},
+		{"externalId", c.ExternalID != after.ExternalID}, {"birthDate", c.BirthDate != after.BirthDate},
+		{"attributes", !slices.Equal(c.Attributes, after.Attributes)},
+	} {
+		if f.changed {
+			names = append(names, f.name)
+		}
+	}
+	changes := unsaid(names...)
+	if c.Status != after.Status {
+		changes = append(changes, change{"status", c.Status, after.Status})
+	}
+	return changes
+}
+
+// moveIndexes replaces the index entries of a customer, except those of the search index.
+// Before is empty for a new customer.
+func (t *txn) moveIndexes(before, after *customer) error {
+	w := writer{b: []byte{recordVersion}}
+	(&identity{after.ID, after.Person}).encode(&w)
+	for _, kind := range []byte{kindEmail, kindPhone} {
+		if err := t.rekey(t.identityKey(before, kind), t.identityKey(after, kind), w.b); err != nil {
+			return err
+		}
+	}
+	if err := t.rekey(t.customerExternalKey(before), t.customerExternalKey(after), after.ID[:]); err != nil {
+		return err
+	}
+	return t.moveStatus(after.Number, before.Status, after.Status)
+}
+
+// rekey moves an index entry from one key to another. A nil key stands for no entry.
+func (t *txn) rekey(from, to key, value []byte) error {
+	if bytes.Equal(from, to) {
+		return nil
+	}
+	if from != nil {
+		if err := t.Delete(from); err != nil {
+			return err
+		}
+	}
+	if to == nil {
+		return nil
+	}
+	return t.Put(to, value)
+}
+
+func (t *txn) identityKey(c *customer, kind byte) key {
+	value := c.identity(kind)
+	if value == "" {
+		return nil
+	}
+	return identityKey(kind, value).u32(t.org)
+}
+
+// Customers by externalId. The key holds a hash, since an externalId may be longer than a
+// key.
+//
+//	E org hash(16) → cust
+
+// customerExternalKey is nil for a customer without an entry.
+func (t *txn) customerExternalKey(c *customer) key {
+	if c.ExternalID == "" || c.hidden() {
+		return nil
+	}
+	return t.externalIDKey(c.ExternalID)
+}
+
+func (t *txn) externalIDKey(externalID string) key {
+	sum := sha256.Sum256([]byte(externalID))
+	return append(orgKey('E', t.org), sum[:16]...)
+}
+
+// identifyExternal finds this organization's customer by its externalId; nil if that
+// is empty or unknown.
+func (t *txn) identifyExternal(externalID string) (*customer, error) {
+	if externalID == "" {
+		return nil, nil
+	}
+	k := t.externalIDKey(externalID)
+	value, ok, err := t.Get(k)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if len(value) != 16 {
+		return nil, unreadable(k)
+	}
+	c, err := t.customerByID(id(value))
+	if err != nil || c == nil || c.ExternalID != externalID {
+		return nil, err
+	}
+	return c, nil
+}
+
+// externalIDFree returns external_id_taken if a customer other than cust has the
+// externalId.
+func (t *txn) externalIDFree(externalID string, cust id) error {
+	other, err := t.identifyExternal(externalID)
+	if err == nil && other != nil && other.ID != cust {
+		err = newError(codeExternalIDTaken).on("externalId").with("customerId", other.ID)
+	}
+	return err
+}

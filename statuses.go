@@ -1,0 +1,290 @@
+package main
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Customers by status. For each status other than Active there is a set of customers'
+// numbers (sets.go), with a count for each group of 65,536 customers. All other customers
+// are Active. A page of a list by status costs a scan of the counts and of a few groups.
+//
+//	K org 0 status block → set of customers
+//	K org 1 status group → how many there are in the group
+
+const statusGroup = 1 << 16
+
+// statusLetter stands for a status in keys; 0 for one without a set.
+func statusLetter(status string) byte {
+	switch status {
+	case statusInactive, statusMerged, statusErased:
+		return status[0]
+	}
+	return 0
+}
+
+func (t *txn) statusKey(letter byte) key { return orgKey('K', t.org).byte(0).byte(letter) }
+
+func (t *txn) statusCountKey(letter byte, group uint32) key {
+	return orgKey('K', t.org).byte(1).byte(letter).u32(group)
+}
+
+// moveStatus moves a customer from one status's set to another's.
+func (t *txn) moveStatus(number uint64, from, to string) error {
+	if from == to {
+		return nil
+	}
+	if err := t.putStatus(statusLetter(from), number, false); err != nil {
+		return err
+	}
+	return t.putStatus(statusLetter(to), number, true)
+}
+
+func (t *txn) putStatus(letter byte, number uint64, member bool) error {
+	if letter == 0 {
+		return nil
+	}
+	changed, err := putInSet(t, t.statusKey(letter), number, member)
+	if err != nil || !changed {
+		return err
+	}
+	k := t.statusCountKey(letter, uint32(number/statusGroup))
+	n, _, err := getUint(t.Tx, k)
+	if err != nil {
+		return err
+	}
+	if member {
+		return t.putUint(k, n+1)
+	}
+	if n <= 1 {
+		return t.Delete(k)
+	}
+	return t.putUint(k, n-1)
+}
+
+// A statusFilter selects customers: those in the sets of its letters or, if others is
+// set, those in none of them.
+type statusFilter struct {
+	letters string
+	others  bool
+}
+
+// The filters of lists.
+var (
+	notHidden    = statusFilter{"ME", true}
+	onlyActive   = statusFilter{"IME", true}
+	onlyInactive = statusFilter{"I", false}
+)
+
+// statusFilterOf is the filter of a status; "" stands for all that are not hidden.
+func statusFilterOf(status string) statusFilter {
+	switch status {
+	case statusActive:
+		return onlyActive
+	case statusInactive:
+		return onlyInactive
+	}
+	return notHidden
+}
+
+// groupSizes returns how many of the first n customers pass a filter, by group. It is nil
+// if all do.
+func (t *txn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
+	var sizes []uint64
+	begin := func() {
+		sizes = make([]uint64, n/statusGroup+1)
+		for group := range sizes {
+			if first := uint64(group) * statusGroup; f.others {
+				sizes[group] = min(n+1, first+statusGroup) - max(first, 1)
+			}
+		}
+	}
+	if !f.others {
+		begin()
+	}
+	prefix := orgKey('K', t.org).byte(1)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Key) != len(prefix)+5 || len(e.Value) != 8 {
+			return nil, unreadable(e.Key)
+		}
+		letter, group := e.Key[len(prefix)], uint64(uint32In(e.Key[len(prefix)+1:]))
+		if !slices.Contains([]byte(f.letters), letter) || group > n/statusGroup {
+			continue
+		}
+		if sizes == nil {
+			begin()
+		}
+		if f.others {
+			sizes[group] -= min(uintIn(e.Value), sizes[group])
+		} else {
+			sizes[group] += uintIn(e.Value)
+		}
+	}
+	return sizes, nil
+}
+
+// filtered returns which of the n customers from first on pass a filter. In the set they
+// count from 0. Both first and n are multiples of setBlock.
+func (t *txn) filtered(f statusFilter, first, n uint64) (customerSet, error) {
+	set := make(customerSet, n/64)
+	for _, letter := range []byte(f.letters) {
+		sets := t.statusKey(letter)
+		lo, hi := slices.Clone(sets).u32(uint32(first/setBlock)), slices.Clone(sets).u32(uint32((first+n)/setBlock))
+		for e, err := range t.Scan(lo, hi, false) {
+			if err != nil {
+				return nil, err
+			}
+			if len(e.Key) != len(lo) || !isBlock(e.Value) {
+				return nil, unreadable(e.Key)
+			}
+			bits := toBitmap(e.Value)
+			words := set[(uint64(uint32In(e.Key[len(sets):]))*setBlock-first)/64:]
+			for i := range setBlock / 64 {
+				words[i] |= binary.LittleEndian.Uint64(bits[8*i:])
+			}
+		}
+	}
+	if f.others {
+		for i := range set {
+			set[i] = ^set[i]
+		}
+	}
+	return set, nil
+}
+
+// listCustomers returns a page of the customers that pass a filter, newest first, and
+// how many there are.
+func (t *txn) listCustomers(f statusFilter, p page) ([]id, uint64, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
+	sizes, err := t.groupSizes(f, n.Customers)
+	if err != nil {
+		return nil, 0, err
+	}
+	if sizes == nil {
+		return t.listAllCustomers(n.Customers, p)
+	}
+	var total uint64
+	for _, size := range sizes {
+		total += size
+	}
+	var page []id
+	skip := p.skip()
+	for group, size := range slices.Backward(sizes) {
+		if skip >= size {
+			skip -= size
+			continue
+		}
+		found, err := t.filtered(f, uint64(group)*statusGroup, statusGroup)
+		if err != nil {
+			return nil, 0, err
+		}
+		for number := range found.backward() {
+			number += uint64(group) * statusGroup
+			if number == 0 || number > n.Customers {
+				continue
+			}
+			if skip > 0 {
+				skip--
+				continue
+			}
+			cust, err := t.customerIDAt(number)
+			if err != nil {
+				return nil, 0, err
+			}
+			if page = append(page, cust); uint64(len(page)) == p.limit {
+				return page, total, nil
+			}
+		}
+	}
+	return page, total, nil
+}
+
+// listAllCustomers is listCustomers if all n customers pass.
+func (t *txn) listAllCustomers(n uint64, p page) ([]id, uint64, error) {
+	first, last, ok := p.span(n)
+	if !ok {
+		return nil, n, nil
+	}
+	page := make([]id, 0, first-last+1)
+	for cust, err := range t.customerIDs(last, first, true) {
+		if err != nil {
+			return nil, 0, err
+		}
+		page = append(page, cust)
+	}
+	return page, n, nil
+}
+
+// searchCustomers returns a page of the customers that a search finds and that pass a
+// filter, newest first, and how many there are.
+func (t *txn) searchCustomers(needle string, f statusFilter, p page) ([]id, uint64, error) {
+	found, total, err := t.search(needle, f, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	page := make([]id, len(found))
+	for i, number := range found {
+		if page[i], err = t.customerIDAt(number); err != nil {
+			return nil, 0, err
+		}
+	}
+	return page, total, nil
+}
+
+// keep removes the customers that do not pass a filter from a block of a search.
+func (t *txn) keep(f statusFilter, block uint64, found *foundSet) error {
+	if f == notHidden {
+		return nil // a search finds no hidden ones
+	}
+	set, err := t.filtered(f, block*gramBlock, gramBlock)
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		found[i] &= set[i]
+	}
+	return nil
+}
+
+// indexStatuses puts the customers with the numbers from first to last into the sets of
+// their statuses, for the migration of a file of schema 4, which has no sets. It may be
+// repeated.
+func (t *txn) indexStatuses(first, last uint64) error {
+	for c, err := range t.customersBetween(first, last) {
+		if err != nil {
+			return err
+		}
+		if err := t.putStatus(statusLetter(c.Status), c.Number, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statusesMissing reports whether a customer with a number from first to last is not in the
+// set of its status.
+func (t *txn) statusesMissing(first, last uint64) (bool, error) {
+	for c, err := range t.customersBetween(first, last) {
+		if err != nil {
+			return false, err
+		}
+		letter := statusLetter(c.Status)
+		if letter == 0 {
+			continue
+		}
+		block, ok, err := t.Get(t.statusKey(letter).u32(uint32(c.Number / setBlock)))
+		if err != nil {
+			return false, err
+		}
+		if !ok || toBitmap(block)[c.Number%setBlock/8]&(1<<(c.Number%8)) == 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
