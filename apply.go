@@ -66,6 +66,9 @@ func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applie
 	if err := saveConfig(tx, next); err != nil {
 		return nil, err
 	}
+	if err := followBirthdays(tx, next, m.now); err != nil {
+		return nil, err
+	}
 	t := bareTxn(tx, next.Number, m, by)
 	if err := t.audited(auditConfigurationApplied, next.ID.String(), result.Changes); err != nil {
 		return nil, err

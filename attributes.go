@@ -84,3 +84,17 @@ func (b birthDate) dayOfMonth() int   { return int(b % 100) }
 
 // day is the date itself.
 func (b birthDate) day() day { return dayOn(b.year(), b.month(), b.dayOfMonth()) }
+
+// in is the birthday in a year. A birthday on 29 February falls on the 28th of other years.
+func (b birthDate) in(year int) day {
+	return min(dayOn(year, b.month(), b.dayOfMonth()), dayOn(year, b.month()+1, 0))
+}
+
+// lastYear is the year of the latest birthday up to a day.
+func (b birthDate) lastYear(today day) int {
+	year := today.date().Year()
+	if b.in(year) > today {
+		year--
+	}
+	return year
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestBirthDate(t *testing.T) {
@@ -37,6 +38,28 @@ func TestBirthDate(t *testing.T) {
 		}
 		if valid && (got.String() != test.text || got.day().String() != test.text) {
 			t.Errorf("%q is written %s and is day %s", test.text, got, got.day())
+		}
+	}
+}
+
+// TestBirthdays counts the days of every year by hand.
+func TestBirthdays(t *testing.T) {
+	for _, text := range []string{"1990-01-01", "1990-12-31", "1992-02-28", "1992-02-29", "1992-03-01"} {
+		b, _ := parseBirthDate(text)
+		last := 2022 // the latest birthday so far
+		for date := time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC); date.Year() < 2033; date = date.AddDate(0, 0, 1) {
+			tomorrow := date.AddDate(0, 0, 1)
+			is := date.Format("01-02") == text[5:] || text[5:] == "02-29" && date.Format("01-02") == "02-28" && tomorrow.Day() == 1
+			today := dayOn(date.Date())
+			if is {
+				last = date.Year()
+			}
+			if got := b.in(date.Year()) == today; got != is {
+				t.Errorf("%s has a birthday on %s: %t", text, today, got)
+			}
+			if got := b.lastYear(today); got != last {
+				t.Errorf("on %s the last birthday of %s was in %d, want %d", today, text, got, last)
+			}
 		}
 	}
 }

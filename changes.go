@@ -30,7 +30,7 @@ func (t *txn) patchCustomer(cust id, p customerPatch, holds func(etag string) bo
 	if holds != nil && !holds(c.etag()) {
 		return nil, newError(codePreconditionFailed)
 	}
-	after := p.of(c)
+	after := p.of(c, t.dayOf(t.now))
 	if err := t.checkChange(c, after); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (t *txn) patchCustomer(cust id, p customerPatch, holds func(etag string) bo
 }
 
 // of returns the customer as the patch makes it.
-func (p *customerPatch) of(c *customer) *customer {
+func (p *customerPatch) of(c *customer, today day) *customer {
 	after := *c
 	for _, f := range []struct{ to, from *string }{
 		{&after.Email, p.Email}, {&after.Phone, p.Phone}, {&after.FirstName, p.FirstName}, {&after.LastName, p.LastName},
@@ -49,13 +49,24 @@ func (p *customerPatch) of(c *customer) *customer {
 		}
 	}
 	if p.BirthDate != nil {
-		after.BirthDate = *p.BirthDate
+		after.setBirthDate(*p.BirthDate, today)
 	}
 	if p.ClearAttributes {
 		after.Attributes = nil
 	}
 	after.Attributes = mergeAttributes(after.Attributes, p.Attributes)
 	return &after
+}
+
+// setBirthDate sets the date, or clears it. The next birthday after today is the first
+// that counts.
+func (c *customer) setBirthDate(b birthDate, today day) {
+	if b == c.BirthDate {
+		return
+	}
+	if c.BirthDate, c.BirthdayFrom = b, 0; b != 0 {
+		c.BirthdayFrom = uint32(b.lastYear(today) + 1)
+	}
 }
 
 // checkChange returns an error if the customer may not become what after is.
@@ -157,6 +168,9 @@ func (t *txn) moveIndexes(before, after *customer) error {
 		}
 	}
 	if err := t.rekey(t.customerExternalKey(before), t.customerExternalKey(after), after.ID[:]); err != nil {
+		return err
+	}
+	if err := t.rekey(t.birthdayKey(before), t.birthdayKey(after), nil); err != nil {
 		return err
 	}
 	return t.moveStatus(after.Number, before.Status, after.Status)

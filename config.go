@@ -127,7 +127,7 @@ type rule struct {
 	Name string `json:"name"`
 
 	// Conditions.
-	On                   string     `json:"on,omitempty"` // Purchase (default) or Signup
+	On                   string     `json:"on,omitempty"` // Purchase (default), Signup or Birthday
 	MinAmount            *decimal   `json:"minAmount,omitempty"`
 	SKUs                 []string   `json:"skus,omitempty"` // `*` stands for any run of characters
 	Tiers                []string   `json:"tiers,omitempty"`

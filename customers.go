@@ -31,10 +31,12 @@ type customer struct {
 	Sales          chain  // all sales, returns included
 	PurchasesTotal uint64 // how many of Sales are purchases
 
-	ExternalID string // "" without; no other customer of the organization has it
-	BirthDate  birthDate
-	Attributes []attribute
-	MergedInto id // the customer that a Merged one became part of
+	ExternalID   string // "" without; no other customer of the organization has it
+	BirthDate    birthDate
+	BirthdayFrom uint32 // the first year whose birthday counts, since the date was set
+	BirthdayYear uint32 // the last year whose birthday points were given; 0: none
+	Attributes   []attribute
+	MergedInto   id // the customer that a Merged one became part of
 }
 
 // Statuses of customers. Merged and Erased customers are hidden: only their id finds
@@ -50,10 +52,12 @@ func (c *customer) hidden() bool { return c.Status == statusMerged || c.Status =
 
 // Tags of a customer's optional fields.
 const (
-	customerExternalID = 1
-	customerBirthDate  = 2
-	customerAttributes = 5
-	customerMergedInto = 6
+	customerExternalID   = 1
+	customerBirthDate    = 2
+	customerBirthdayFrom = 3
+	customerBirthdayYear = 4
+	customerAttributes   = 5
+	customerMergedInto   = 6
 )
 
 func (c *customer) encode(w *writer) {
@@ -79,6 +83,14 @@ func (c *customer) encode(w *writer) {
 	if c.BirthDate != 0 {
 		w.byte(customerBirthDate)
 		w.uint(uint64(c.BirthDate))
+	}
+	if c.BirthdayFrom != 0 {
+		w.byte(customerBirthdayFrom)
+		w.uint(uint64(c.BirthdayFrom))
+	}
+	if c.BirthdayYear != 0 {
+		w.byte(customerBirthdayYear)
+		w.uint(uint64(c.BirthdayYear))
 	}
 	if len(c.Attributes) > 0 {
 		w.byte(customerAttributes)
@@ -107,13 +119,17 @@ func (c *customer) decode(r *reader) {
 	c.Sales.Path = c.path[:0]
 	c.Sales.decode(r)
 	c.PurchasesTotal = r.uint()
-	c.ExternalID, c.BirthDate, c.Attributes, c.MergedInto = "", 0, nil, id{}
+	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto = "", 0, 0, 0, nil, id{}
 	for tag := range r.optional(0) {
 		switch tag {
 		case customerExternalID:
 			c.ExternalID = r.text()
 		case customerBirthDate:
 			c.BirthDate = birthDate(r.uint())
+		case customerBirthdayFrom:
+			c.BirthdayFrom = uint32(r.uint())
+		case customerBirthdayYear:
+			c.BirthdayYear = uint32(r.uint())
 		case customerAttributes:
 			c.Attributes = decodeAttributes(r)
 		case customerMergedInto:
@@ -309,7 +325,7 @@ func (t *txn) fillIn(c *customer, e enrolment) error {
 	after.Email = cmp.Or(c.Email, e.Email)
 	after.Phone = cmp.Or(c.Phone, e.Phone)
 	after.ExternalID = cmp.Or(c.ExternalID, e.ExternalID)
-	after.BirthDate = cmp.Or(c.BirthDate, e.BirthDate)
+	after.setBirthDate(cmp.Or(c.BirthDate, e.BirthDate), t.dayOf(t.now))
 	after.Attributes = mergeAttributes(e.Attributes, c.Attributes)
 	if err := checkAttributes(after.Attributes); err != nil {
 		return err
@@ -330,8 +346,9 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		ID: t.id(), Number: n.Customers, Program: p.Number,
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
 		Status: statusActive, CreatedAt: t.now, UpdatedAt: t.now,
-		ExternalID: e.ExternalID, BirthDate: e.BirthDate, Attributes: e.Attributes,
+		ExternalID: e.ExternalID, Attributes: e.Attributes,
 	}
+	c.setBirthDate(e.BirthDate, t.dayOf(t.now))
 	person, known, err := t.knownPerson(e)
 	if err != nil {
 		return nil, err

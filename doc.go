@@ -143,6 +143,7 @@
 //	rewards.go           rewards and redemptions
 //	redemptions.go       vouchers, and redemptions by customer, reward, status and time
 //	stats.go             statistics
+//	birthdays.go         points on birthdays
 //	sweep.go             changes that become due with time
 //	recount.go           recounting customers after a change of configuration
 //

@@ -199,7 +199,7 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 			days := p.Expiry.leastDays()
 			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
 		}
-		if r.On == onSignup && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given unrounded
+		if (r.On == onSignup || r.On == onBirthday) && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given unrounded
 			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
 			ck.require(rounded == *r.Points, at+".points", "debe tener a lo sumo %d decimales", p.PointsDecimals)
 		}
@@ -223,7 +223,7 @@ func (e *expiry) leastDays() int {
 
 func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	ck.name(path+".name", r.Name)
-	ck.oneOf(path+".on", r.On, onPurchase, onSignup)
+	ck.oneOf(path+".on", r.On, onPurchase, onSignup, onBirthday)
 	effects := 0
 	positive := func(name string, d *decimal) {
 		if d != nil {
@@ -243,10 +243,10 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 		ck.require(*r.Multiplier >= decimalOf(1), path+".multiplier", "debe ser mayor o igual a 1")
 	}
 	ck.require(effects == 1, path, "debe tener exactamente un efecto: per, perItem, points o multiplier")
-	if r.On == onSignup {
-		ck.require(r.Points != nil, path, "una regla de Signup da points")
+	if r.On == onSignup || r.On == onBirthday {
+		ck.require(r.Points != nil, path, "una regla de %s da points", r.On)
 		ck.require(r.MinAmount == nil && r.SKUs == nil && r.Tiers == nil && r.Segments == nil && r.Days == nil && r.Hours == nil &&
-			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0, path, "una regla de Signup solo admite from y until como condiciones")
+			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0, path, "una regla de %s solo admite from y until como condiciones", r.On)
 	}
 	ck.require(r.MinAmount == nil || *r.MinAmount > 0, path+".minAmount", "debe ser mayor a 0")
 	for i, sku := range r.SKUs {

@@ -113,7 +113,9 @@ var documentChanges = []struct {
 	{"a key that is none", `"key":"doble"`, `"key":""`, "programs[0].rules[1].key"},
 	{"a key twice", `"key":"doble"`, `"key":"base"`, "programs[0].rules[1].key"},
 	{"no name", `"name":"Doble"`, `"name":""`, "programs[0].rules[1].name"},
-	{"another occasion", `"on":"Signup"`, `"on":"Birthday"`, "programs[0].rules[3].on"},
+	{"another occasion", `"on":"Signup"`, `"on":"Wedding"`, "programs[0].rules[3].on"},
+	{"a birthday with a multiplier", `"on":"Signup","points":50`, `"on":"Birthday","multiplier":2`, "programs[0].rules[3]"},
+	{"a birthday on a day", `"on":"Signup"`, `"on":"Birthday","days":["Monday"]`, "programs[0].rules[3]"},
 	{"no effect", `,"multiplier":2`, ``, "programs[0].rules[1]"},
 	{"two effects", `"multiplier":2`, `"multiplier":2,"points":1`, "programs[0].rules[1]"},
 	{"per no amount", `"amount":10`, `"amount":0`, "programs[0].rules[0].per.amount"},
@@ -276,6 +278,8 @@ func TestApplyRules(t *testing.T) {
 		{`"expiry":{"days":10}`, `"on":"Signup","points":1,"pendingDays":10`, "pendingDays"},
 		{`"pointsDecimals":1`, `"on":"Signup","points":1.25`, "points"},
 		{`"pointsDecimals":2`, `"on":"Signup","points":1.25`, ""},
+		{`"expiry":{"days":10}`, `"on":"Birthday","points":1,"pendingDays":10`, "pendingDays"},
+		{`"pointsDecimals":1`, `"on":"Birthday","points":1.25`, "points"},
 		{`"pointsDecimals":0`, `"points":1.25`, ""},
 	} {
 		doc := setup{program: test.program + `,"rules":[{"key":"a","name":"a",` + test.rule + `}]`}.document()

@@ -42,6 +42,8 @@ const (
 	tableComments
 	tableDue
 	tableCustomersByExternalID
+	tableBirthdayTurns
+	tableBirthdays
 	tableStatuses
 	tableStatusCounts
 	tableSales
@@ -117,6 +119,8 @@ var tables = [manyTables]struct {
 	tableComments:              {"C org seq", "comment of a movement", primary | dense}, // its hash, salt and text (comments.go)
 	tableDue:                   {"d due org cust prog", "due account", 0},               // empty; the account changes by itself at due
 	tableCustomersByExternalID: {"E org hash(16)", "customer by externalId", 0},         // cust
+	tableBirthdayTurns:         {"D org", "next birthdays", primary},                    // the day, and how far in it the sweep has come (birthdays.go)
+	tableBirthdays:             {"D org month date cust", "customer by birthday", 0},    // nothing
 	tableStatuses:              {"K org 0 status block", "customers by status", 0},      // sets of their numbers, but for Active ones (statuses.go)
 	tableStatusCounts:          {"K org 1 status group", "customers of a status", 0},    // how many of a group of 65,536
 	tableSales:                 {"t org seq", "sale", primary | dense},
@@ -155,7 +159,7 @@ var tables = [manyTables]struct {
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
 // with the key or before a zero byte. A part in brackets may be missing.
 var keyWidths = map[string]int{
-	"field": 1, "kind": 1, "level": 1, "part": 1, "span": 1, "state": 1, "status": 1,
+	"date": 1, "field": 1, "kind": 1, "level": 1, "month": 1, "part": 1, "span": 1, "state": 1, "status": 1,
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,

@@ -209,7 +209,7 @@ func (r *rule) lineAmounts(f facts) []fraction {
 // holds reports whether all conditions of a purchase rule are met.
 func (r *rule) holds(f facts) bool {
 	switch {
-	case r.On == onSignup,
+	case r.On == onSignup || r.On == onBirthday,
 		r.MinAmount != nil && f.total < *r.MinAmount,
 		len(r.SKUs) > 0 && !slices.ContainsFunc(f.items, func(it item) bool { return r.matches(it.SKU) }),
 		len(r.Tiers) > 0 && !slices.Contains(r.Tiers, f.tier.name()),
@@ -231,6 +231,7 @@ func overlap(a, b []string) bool {
 const (
 	onPurchase = "Purchase"
 	onSignup   = "Signup"
+	onBirthday = "Birthday"
 )
 
 // inForce reports whether at lies between From and Until. The document's check has

@@ -17,7 +17,8 @@ const (
 // sweep writes down what has become due by itself: points that expired or became
 // available, days that left a tier's window (contract §8). Balances are right
 // without it; it brings the ledger up to date. It also drops replays that are too
-// old to be asked for. While an import is under way or the clock is unsafe, it waits.
+// old to be asked for, and gives the points of birthdays. While an import is under way or
+// the clock is unsafe, it waits.
 func (e *engine) sweep(ctx context.Context) error {
 	return unlessUnsafe(e.sweepBy(ctx, e.clock.forWriting))
 }
@@ -59,6 +60,14 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 			e.log.Warn("stray due entries removed", "keys", strays)
 		}
 	}
+	if err := e.sweepBirthdays(ctx, moment); err != nil {
+		return err
+	}
+	return e.dropReplays(ctx, moment)
+}
+
+// dropReplays drops the replays that are too old to be asked for.
+func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)) error {
 	for {
 		now, err := moment()
 		if err != nil {

@@ -255,6 +255,9 @@ func (v *verifier) follows() error {
 	if err := v.statuses(); err != nil {
 		return err
 	}
+	if err := v.birthdayTurn(); err != nil {
+		return err
+	}
 	return v.apiKeys()
 }
 
@@ -349,6 +352,28 @@ func (v *verifier) statuses() error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// birthdayTurn checks that there is one where there are Birthday rules, and only there.
+func (v *verifier) birthdayTurn() error {
+	k := orgKey('D', v.org)
+	value, ok, err := v.Get(k)
+	if err != nil {
+		return err
+	}
+	switch wanted := v.cfg.hasBirthdays(); {
+	case wanted && !ok:
+		v.problem("próximos cumpleaños: faltan")
+	case ok && !wanted:
+		v.problem("próximos cumpleaños: sobran, no hay reglas de cumpleaños")
+	}
+	if ok {
+		if _, err := decodeEntry[birthdayTurn](Entry{Key: k, Value: value}); err != nil {
+			return err
+		}
+		v.want[tableBirthdays].add(v.hash(k, value))
 	}
 	return nil
 }

@@ -78,6 +78,11 @@ func (v *verifier) oneCustomer(c *customer) error {
 			return err
 		}
 	}
+	if k := v.birthdayKey(c); k != nil {
+		if err := v.has(tableBirthdays, k, nil, what); err != nil {
+			return err
+		}
+	}
 	if letter := statusLetter(c.Status); letter != 0 {
 		v.statusSet(letter).add(c.Number)
 	}

@@ -22,6 +22,7 @@ var comparisons = [manySums]struct {
 	tableMovements:             {compare: byCount},
 	tableComments:              {scanned: true, compare: byContent}, // by the hashes that movements hold
 	tableCustomersByExternalID: {scanned: true},
+	tableBirthdays:             {scanned: true}, // with tableBirthdayTurns
 	tableStatuses:              {scanned: true, compare: byEntry},
 	tableStatusCounts:          {scanned: true, compare: byEntry},
 	tableSales:                 {compare: byCount},
@@ -81,7 +82,7 @@ var (
 		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
-		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID,
+		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
 		tableStatuses, tableStatusCounts, tableAudit, tableAuditIndex, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed,
 	}

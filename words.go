@@ -145,6 +145,8 @@ var tableWords = [manyTables]string{
 	tableComments:              "comentarios de movimientos",
 	tableDue:                   "cambios por venir",
 	tableCustomersByExternalID: "clientes por externalId",
+	tableBirthdayTurns:         "próximos cumpleaños",
+	tableBirthdays:             "clientes por cumpleaños",
 	tableStatuses:              "clientes por estado",
 	tableStatusCounts:          "recuentos de clientes por estado",
 	tableSales:                 "ventas de clientes",
