@@ -172,8 +172,8 @@ func (t *txn) giveBirthdays(most int) (more bool, err error) {
 	}
 	if oldest := today - birthdayDays; turn.Day < oldest {
 		*turn = birthdayTurn{Day: oldest}
-	} else if turn.Day > today {
-		*turn = birthdayTurn{Day: today}
+	} else if turn.Day > today { // by a clock that was ahead: what it left out is made up for
+		*turn = birthdayTurn{Day: oldest}
 	}
 	for most > 0 && turn.Day <= today {
 		list, last, err := t.bornOn(turn, most)
@@ -225,9 +225,18 @@ func (t *txn) bornOn(turn *birthdayTurn, most int) (list []id, last uint32, err 
 // beyond the range of points gives nothing.
 func (t *txn) giveBirthday(cust id, on day) error {
 	c, err := t.customerByID(cust)
-	year := uint32(on.date().Year())
-	if err != nil || c == nil || c.Status != statusActive || year < c.BirthdayFrom || year <= c.BirthdayYear {
+	if err != nil || c == nil || c.Status != statusActive {
 		return err
+	}
+	year, now := uint32(on.date().Year()), uint32(t.dayOf(t.now).date().Year())
+	if c.BirthdayFrom > now+1 { // a clock that was ahead set it, as below
+		c.BirthdayFrom = 0
+	}
+	if c.BirthdayYear > now {
+		c.BirthdayYear = 0
+	}
+	if year < c.BirthdayFrom || year <= c.BirthdayYear {
+		return nil
 	}
 	for _, p := range t.earnsIn(c) {
 		given, err := t.giveBirthdayIn(c, p, on)
@@ -246,6 +255,9 @@ func (t *txn) giveBirthday(cust id, on day) error {
 
 // giveBirthdayIn is giveBirthday in one program. It reports whether it gave anything.
 func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err error) {
+	if p == nil { // in a damaged file
+		return false, nil
+	}
 	var a *account
 	for i := range p.Rules {
 		r := &p.Rules[i]
