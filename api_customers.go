@@ -109,6 +109,9 @@ func patchCustomer(r *request) action {
 	if p.Phone = r.fields.patched("phoneNumber", anyLength); p.Phone != nil {
 		*p.Phone = phone(r.fields.input, r.cfg, *p.Phone, *p.Phone != "", "phoneNumber")
 	}
+	if p.Email != nil && p.Phone != nil && *p.Email == "" && *p.Phone == "" {
+		r.fields.fail(newError(codeEmailOrPhoneRequired))
+	}
 	p.FirstName = r.fields.patched("firstName", maxName)
 	p.LastName = r.fields.patched("lastName", maxName)
 	if p.Status = r.fields.patched("status", 20); p.Status != nil { // which cannot be cleared
@@ -120,6 +123,7 @@ func patchCustomer(r *request) action {
 	}
 	p.ClearAttributes = r.fields.given("attributes") && r.fields.literal("attributes") == ""
 	p.Attributes = r.attributes()
+	r.fields.fail(checkAttributes(mergeAttributes(nil, p.Attributes)))
 	holds := ifMatch(r.Header)
 	return func(t *txn) (any, error) {
 		c, err := t.patchCustomer(r.pathID("customerId"), p, holds)

@@ -326,9 +326,8 @@ func (t *txn) fillIn(c *customer, e enrolment) error {
 	after.Phone = cmp.Or(c.Phone, e.Phone)
 	after.ExternalID = cmp.Or(c.ExternalID, e.ExternalID)
 	after.setBirthDate(cmp.Or(c.BirthDate, e.BirthDate), t.dayOf(t.now))
-	after.Attributes = mergeAttributes(e.Attributes, c.Attributes)
-	if err := checkAttributes(after.Attributes); err != nil {
-		return err
+	if all := mergeAttributes(e.Attributes, c.Attributes); checkAttributes(all) == nil {
+		after.Attributes = all
 	}
 	err := t.changeCustomer(c, &after)
 	*c = after
