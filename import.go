@@ -394,7 +394,8 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 // alreadyImported reports whether the store has a sale: one of the same customer,
 // type, moment and content under the same externalId, its own or the one that an
 // export gives it; or a purchase of the same day and total that came by the API.
-// The same moment with other content is an error.
+// The same moment with other content is an error, and so is the same sale imported for another
+// customer.
 func (t *txn) alreadyImported(s newSale) (bool, error) {
 	namesakes, err := t.namesakes(s)
 	if err != nil {
@@ -404,7 +405,9 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 	for _, other := range namesakes {
 		sameDay := dayOf(other.CreatedAt, t.cfg.zone) == dayOf(t.now, t.cfg.zone)
 		switch {
-		case other.Customer != s.Customer || other.Type != s.Type:
+		case other.Type != s.Type:
+		case other.Customer != s.Customer: // perhaps found then by a phone that is another's now
+			differs = differs || other.Source == sourceImport && other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
 		case s.Type == typePurchase && other.Source != sourceImport && sameDay && other.Total == s.Total:
 			return true, nil
 		case other.CreatedAt != t.now:

@@ -384,3 +384,37 @@ func BenchmarkImportSales(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*float64(*benchSales)/b.Elapsed().Seconds(), "rows/s")
 }
+
+// TestImportAfterPhoneMoved: sales that were imported for a phone are not registered again
+// for the customer who has that phone now.
+func TestImportAfterPhoneMoved(t *testing.T) {
+	s := newRetailShop(t)
+	file := filepath.Join(t.TempDir(), "sales.csv")
+	text := "email,phoneNumber,createdAt,type,totalAmount,externalId\n,+525512345678,2009-12-10T10:00:00Z,Purchase,100,POS-1\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	enrol := func(e enrolment) *customer {
+		return must(s, func(t *txn) (*customer, error) {
+			c, _, err := t.enrol(e)
+			return c, err
+		})
+	}
+	ana := enrol(enrolment{Phone: "+525512345678"})
+	if report, rejected := s.importFile(t, importSales, file); report.Added != 1 {
+		t.Fatalf("%+v %s", report, rejected)
+	}
+	must(s, func(t *txn) (*customer, error) {
+		c, err := t.customer(ana.ID)
+		if err != nil {
+			return nil, err
+		}
+		after := *c
+		after.Phone = "+525587654321"
+		return &after, t.changeCustomer(c, &after)
+	})
+	enrol(enrolment{Phone: "+525512345678"})
+	if report, rejected := s.importFile(t, importSales, file); report.Added != 0 || !strings.Contains(rejected, "externalId ya se registró con otros datos") {
+		t.Errorf("%+v %s", report, rejected)
+	}
+}
