@@ -291,7 +291,11 @@ func (r *reward) voucherExpiry(at instant, zone *time.Location) instant {
 	case r.ValidDays == nil:
 		return never
 	}
-	return (dayOf(at, zone) + day(*r.ValidDays)).end(zone)
+	last := dayOf(at, zone) + day(*r.ValidDays)
+	if last.end(zone) <= at { // issued in the last millisecond of a day
+		last++
+	}
+	return last.end(zone)
 }
 
 func (e *effectDoc) effect() (v effect) {
