@@ -121,6 +121,10 @@ func (c *invocation) checkKeyFlags() (err error) {
 			if len(splitList(value)) == 0 {
 				err = usageErrorf("-%s está vacía", f.Name)
 			}
+		case "expires":
+			if value == "" {
+				err = usageErrorf("-%s está vacía", f.Name)
+			}
 		case "rate-limit", "daily-limit", "monthly-limit":
 			if n, _ := strconv.Atoi(value); n <= 0 && value != noLimit {
 				err = usageErrorf("-%s debe ser mayor a 0", f.Name)

@@ -253,6 +253,7 @@ func TestCommandLine(t *testing.T) {
 		{"key change -daily-limit 5 sello_dBKzuQ", 1, "", "se cambia por su id", "its text is a secret"},
 		{"key change -daily-limit 0 nada", 2, "", "-daily-limit debe ser mayor a 0", "none is the way to say without limit"},
 		{"key change -scopes= nada", 2, "", "-scopes está vacía", ""},
+		{"key change -expires= nada", 2, "", "-expires está vacía", "none clears it"},
 		{"key change -name none nada", 2, "", "necesita un nombre", ""},
 		{"key rotate nada", 1, "", `no hay ninguna API key "nada"`, ""},
 		{"key rotate -overlap 1d nada", 2, "", `valor no válido para -overlap: "1d"`, "Go has no days"},
