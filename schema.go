@@ -138,6 +138,9 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	if s.from == 3 {
 		latest, err = view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
+	if s.from == 4 && !begun {
+		err = e.store.View(ctx, func(tx Tx) error { return e.readable(&stoppableTx{Tx: tx, ctx: ctx}) })
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -252,6 +255,26 @@ func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 		return putUint(tx, newKey('v'), schemaVersion)
 	}
 	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(next))
+}
+
+// readable reads the records that a migration from version 4 goes by: it must not begin
+// what it cannot end.
+func (e *engine) readable(tx Tx) error {
+	n, _, err := getUint(tx, newKey('o').byte('n'))
+	if err != nil {
+		return err
+	}
+	for org := range uint32(n) {
+		t, err := e.inTxn(tx, org+1, 0, seed{})
+		if err != nil {
+			return err
+		}
+		check := layoutCheck{txn: t}
+		if err := check.records(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // latestMoments reads a store of version 3. It returns the latest moment that a
