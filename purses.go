@@ -2,26 +2,23 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
 // A purse counts the points that adds of one key give, or of the keys that a rotation
 // made of it. It is counted in the transaction of the add, so that a limit is never
 // passed. Sales, batches and replays do not count (contract §16).
-type purse struct {
-	Day   day     // UTC
-	Given decimal // on that day
-}
+//
+// Each day (UTC) has a count of its own: a clock that was ahead, or is set back and forward
+// again, gives no fresh day.
+type purse struct{ Given decimal }
 
-func (p *purse) encode(w *writer) {
-	w.int(int64(p.Day))
-	w.decimal(p.Given)
-}
+func (p *purse) encode(w *writer) { w.decimal(p.Given) }
+func (p *purse) decode(r *reader) { p.Given = r.decimal() }
 
-func (p *purse) decode(r *reader) {
-	p.Day = day(r.int())
-	p.Given = r.decimal()
-}
+// keptPurseDays is longer than a clock may be ahead unnoticed (wallclock.go).
+const keptPurseDays = 60
 
 // purse is the id of the key's purse.
 func (k *apiKey) purse() id { return cmp.Or(k.Purse, k.ID) }
@@ -38,19 +35,38 @@ func (t *txn) spend(k *apiKey, points decimal) error {
 	if k.MaxPointsPerDay == 0 {
 		return nil
 	}
-	at := orgKey('P', t.org).id(k.purse())
+	days, today := orgKey('P', t.org).id(k.purse()), dayOf(t.now, time.UTC)
+	at := slices.Clone(days).day(today)
 	p, err := get[purse](t.Tx, at)
+	if err == nil && p == nil {
+		p = new(purse)
+		err = t.dropPurses(days, today-keptPurseDays)
+	}
 	if err != nil {
 		return err
 	}
-	if today := dayOf(t.now, time.UTC); p == nil || p.Day != today {
-		p = &purse{Day: today}
-	}
 	if points > k.MaxPointsPerDay-p.Given {
-		return overBudget(k.MaxPointsPerDay, p.Given, (p.Day + 1).start(time.UTC))
+		return overBudget(k.MaxPointsPerDay, p.Given, (today + 1).start(time.UTC))
 	}
 	p.Given += points
 	return t.put(at, p)
+}
+
+// dropPurses forgets the days of a purse before one.
+func (t *txn) dropPurses(days key, before day) error {
+	var old []key
+	for e, err := range t.Scan(days, slices.Clone(days).day(before), false) {
+		if err != nil {
+			return err
+		}
+		old = append(old, slices.Clone(e.Key))
+	}
+	for _, k := range old {
+		if err := t.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func overBudget(limit, used decimal, resetAt instant) error {

@@ -180,3 +180,26 @@ func TestNoPurseNoWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestPurseAfterWrongClock: a clock that was ahead gives no fresh day when it is set right.
+func TestPurseAfterWrongClock(t *testing.T) {
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`})
+	c := s.counter()
+	ana := s.customer("ana").String()
+	_, key := s.newKey(keyRequest{MaxPointsPerDay: dec("100")})
+	for _, step := range []struct {
+		clock, amount string
+		want          int
+	}{
+		{"2026-03-02T10:00:00Z", "100", http.StatusCreated},
+		{"2026-03-20T10:00:00Z", "40", http.StatusCreated},
+		{"2026-03-02T11:00:00Z", "0.0001", http.StatusForbidden},
+		{"2026-03-20T11:00:00Z", "61", http.StatusForbidden},
+		{"2026-03-20T11:00:00Z", "60", http.StatusCreated},
+	} {
+		s.setClock(step.clock)
+		if status, answer := c.ask(key, "POST", "/points/customers/"+ana+"/add", `{"amount":`+step.amount+`}`); status != step.want {
+			t.Errorf("%s on %s: %d %v, want %d", step.amount, step.clock, status, answer, step.want)
+		}
+	}
+}
