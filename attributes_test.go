@@ -8,6 +8,7 @@ import (
 )
 
 func TestBirthDate(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		text  string
 		want  birthDate
@@ -44,6 +45,7 @@ func TestBirthDate(t *testing.T) {
 
 // TestBirthdays counts the days of every year by hand.
 func TestBirthdays(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"1990-01-01", "1990-12-31", "1992-02-28", "1992-02-29", "1992-03-01"} {
 		b, _ := parseBirthDate(text)
 		last := 2022 // the latest birthday so far
@@ -65,6 +67,7 @@ func TestBirthdays(t *testing.T) {
 }
 
 func TestMergeAttributes(t *testing.T) {
+	t.Parallel()
 	list := func(text string) (list []attribute) {
 		for pair := range strings.FieldsSeq(text) {
 			name, value, _ := strings.Cut(pair, "=")

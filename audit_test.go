@@ -31,6 +31,7 @@ func (s *shop) audited(f auditFilter) (lines []string) {
 
 // TestAudited: each change has its entry, and what changes nothing has none.
 func TestAudited(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30}]`})
 	a, ctx := s.admin(), withOperator(t.Context(), "luis")
 	entry := func(reason, want string, subject any) {
@@ -121,6 +122,7 @@ func TestAudited(t *testing.T) {
 
 // TestClockInEveryLog: an accepted clock is told in the log of each organization.
 func TestClockInEveryLog(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	s.apply(bytes.Replace(setup{}.document(), []byte("cafe-luna"), []byte("tienda"), 1))
 	_, err := s.admin().acceptClock(withOperator(t.Context(), "luis"), struct{}{})
@@ -135,6 +137,7 @@ func TestClockInEveryLog(t *testing.T) {
 
 // TestAuditOfRequests: an entry says who used which key, and in which request.
 func TestAuditOfRequests(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	c := s.counter()
 	k, text := s.newKey(keyRequest{})
@@ -169,6 +172,7 @@ func TestAuditOfRequests(t *testing.T) {
 
 // TestAuditEntries holds the list against all entries, gone through one by one.
 func TestAuditEntries(t *testing.T) {
+	t.Parallel()
 	histories(t, 8, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{})
 		actors, actions, subjects := []string{"", "luis", (id{7}).String()}, []string{"key.created", "key.changed"}, []string{"", "uno", "dos"}
@@ -247,6 +251,7 @@ func TestAuditEntries(t *testing.T) {
 
 // TestAuditParts: what is too long for one entry is in several, and nothing is left out.
 func TestAuditParts(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		changes, length int
 		want            []int // changes of each entry
@@ -283,6 +288,7 @@ func TestAuditParts(t *testing.T) {
 
 // TestAuditSince: a log that was cut off at its end, or made anew, is no continuation.
 func TestAuditSince(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	s.newKey(keyRequest{})
 	short := s.entries()
@@ -310,6 +316,7 @@ func TestAuditSince(t *testing.T) {
 
 // TestAuditChain: verify names the entry that was changed.
 func TestAuditChain(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	for range 3 {
 		s.newKey(keyRequest{})

@@ -22,6 +22,7 @@ type modelBirthday struct {
 // cleared, days on which the server is off, and rules that come and go, and compares what
 // customers got with the model.
 func TestBirthdayPoints(t *testing.T) {
+	t.Parallel()
 	const rule = `{"key":"day","name":"Feliz cumpleaños","on":"Birthday","points":10},{"key":"over","name":"Pasado","on":"Birthday","points":999,"until":"2026-01-31"}`
 	histories(t, 30, func(t *testing.T, rnd *rand.Rand) {
 		zone := pick(rnd, "America/Mexico_City", "Asia/Tokyo", "Pacific/Apia", "UTC")
@@ -119,6 +120,7 @@ func TestBirthdayPoints(t *testing.T) {
 
 // TestBirthdayMovement shows what the ledger says of a birthday.
 func TestBirthdayMovement(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[
 		{"key":"day","name":"Feliz cumpleaños","on":"Birthday","points":100,"expiresInDays":30},
 		{"key":"later","name":"Y algo más","on":"Birthday","points":5,"pendingDays":2},
@@ -149,6 +151,7 @@ func TestBirthdayMovement(t *testing.T) {
 // TestBirthdaysElsewhere: an organization without Birthday rules does not stand in the way
 // of the next, and each has its own day.
 func TestBirthdaysElsewhere(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[` + onePer1 + `]`})
 	enrol := func() id {
 		return must(s, func(t *txn) (id, error) {
@@ -189,6 +192,7 @@ func TestBirthdaysElsewhere(t *testing.T) {
 // TestBirthdaysAfterWrongClock: a clock that was months ahead keeps nobody from a birthday
 // once it is right again, and nobody gets another one in the same year.
 func TestBirthdaysAfterWrongClock(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
 	var early, late id
 	for cust, birth := range map[*id]birthDate{&early: 19900615, &late: 19901224} {
@@ -214,6 +218,7 @@ func TestBirthdaysAfterWrongClock(t *testing.T) {
 // TestBirthdaysOfMany: no transaction takes more than a few customers, and a customer
 // whose account is full keeps nobody from theirs.
 func TestBirthdaysOfMany(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-06-14T18:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
 	const many = 3*birthdayBatch + 5
 	for i := range many {

@@ -17,6 +17,7 @@ import (
 // TestPhoneTypoMakesNoSecondMember is a known failure of other systems: a mistyped phone is
 // never corrected, and the next visit makes a second member.
 func TestPhoneTypoMakesNoSecondMember(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
 	enrol := func(phone string) id {
 		return must(s, func(t *txn) (id, error) {
@@ -61,6 +62,7 @@ func (m *modelCustomer) found(needle string) bool {
 // TestCustomerChanges enrols and changes customers at random. What each of them is, and
 // what every list, search and look-up finds, is compared with a model that has no index.
 func TestCustomerChanges(t *testing.T) {
+	t.Parallel()
 	histories(t, 40, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{})
 		var all []*modelCustomer // the oldest first
@@ -236,6 +238,7 @@ func TestCustomerChanges(t *testing.T) {
 // TestHiddenCustomers: a customer that was merged or erased is found by its id alone. What
 // it was found by is free.
 func TestHiddenCustomers(t *testing.T) {
+	t.Parallel()
 	for _, status := range []string{statusMerged, statusErased} {
 		s := newShop(t, setup{})
 		first := enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525580000001", ExternalID: "C-1", BirthDate: 19900503}
@@ -300,6 +303,7 @@ func TestHiddenCustomers(t *testing.T) {
 
 // TestPatchRace: of many changes that were made of one state of a customer, one succeeds.
 func TestPatchRace(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
 	_, key := s.newKey(keyRequest{Name: "race", RateLimit: 1000})

@@ -39,6 +39,7 @@ func (s *shop) importFile(t *testing.T, kind, name string) (importReport, string
 // TestImportBroken imports a file in which most rows are wrong, each in its
 // own way: the good ones go in, and each bad one is explained.
 func TestImportBroken(t *testing.T) {
+	t.Parallel()
 	s := newRetailShop(t)
 	s.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	for _, kind := range []string{importCustomers, importSales} {
@@ -388,6 +389,7 @@ func BenchmarkImportSales(b *testing.B) {
 // TestImportAfterPhoneMoved: sales that were imported for a phone are not registered again
 // for the customer who has that phone now.
 func TestImportAfterPhoneMoved(t *testing.T) {
+	t.Parallel()
 	s := newRetailShop(t)
 	file := filepath.Join(t.TempDir(), "sales.csv")
 	text := "email,phoneNumber,createdAt,type,totalAmount,externalId\n,+525512345678,2009-12-10T10:00:00Z,Purchase,100,POS-1\n"

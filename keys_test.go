@@ -77,6 +77,7 @@ func TestCreateKey(t *testing.T) {
 // TestChangeKey: a change is of the fields that are given, holds from the next request
 // on, and is whole or not at all.
 func TestChangeKey(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 	k, text := s.newKey(keyRequest{Scopes: []string{"points:read"}, DailyLimit: 5, IPWhitelist: []string{"10.0.0.0/8"}, MaxPointsPerDay: dec("7.5")})
 	change := func(in keyRequest, given ...string) (*apiKey, error) {
@@ -141,6 +142,7 @@ func TestChangeKey(t *testing.T) {
 
 // TestRotateKey: the new key is like the old one, which ends after the overlap.
 func TestRotateKey(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 	source := from(netip.MustParseAddr("203.0.113.5"))
 	works := func(text string) bool {

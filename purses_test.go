@@ -39,6 +39,7 @@ func (c *shopCounter) ask(key, method, path, body string, headers ...string) (st
 
 // TestPurse: what a purse counts, and until when.
 func TestPurse(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T23:59:59Z", program: `"default":true,"rules":[` + onePer1 + `]},{"key":"two","name":"Two"`})
 	c := s.counter()
 	ana := s.customer("ana").String()
@@ -105,6 +106,7 @@ func TestPurse(t *testing.T) {
 
 // TestPurseHistories holds purses against a tiny model of them.
 func TestPurseHistories(t *testing.T) {
+	t.Parallel()
 	histories(t, 60, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 		c := s.counter()
@@ -165,6 +167,7 @@ func TestPurseHistories(t *testing.T) {
 // TestNoPurseNoWrite: an add of a key without a purse, or with a limit for each add
 // alone, writes nothing more.
 func TestNoPurseNoWrite(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{})
 	c := s.counter()
 	ana := s.customer("ana").String()
@@ -183,6 +186,7 @@ func TestNoPurseNoWrite(t *testing.T) {
 
 // TestPurseAfterWrongClock: a clock that was ahead gives no fresh day when it is set right.
 func TestPurseAfterWrongClock(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"rules":[` + onePer1 + `]`})
 	c := s.counter()
 	ana := s.customer("ana").String()

@@ -52,6 +52,7 @@ func (s *shop) countByStatus() map[string]uint64 {
 // TestVoucherExpiry: a voucher can be used until the last millisecond before the end of
 // its last local day, and has expired from then on, with no job run.
 func TestVoucherExpiry(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		reward, zone, at, end string
 		reason                string
@@ -94,6 +95,7 @@ func TestVoucherExpiry(t *testing.T) {
 
 // TestVoucherExpiryKeepsStock: an expired voucher gives back neither stock nor limit.
 func TestVoucherExpiryKeepsStock(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana, eva := s.customer("ana"), s.customer("eva")
 	s.add(ana, "10", 0)
@@ -118,6 +120,7 @@ func TestVoucherExpiryKeepsStock(t *testing.T) {
 
 // TestVoucherKeepsItsTerms: what the document says later changes no voucher that was issued.
 func TestVoucherKeepsItsTerms(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")
 	s.add(ana, "10", 0)
@@ -133,6 +136,7 @@ func TestVoucherKeepsItsTerms(t *testing.T) {
 
 // TestUseRefused shows each refusal, and that it changes nothing.
 func TestUseRefused(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana, eva := s.customer("ana"), s.customer("eva")
 	s.add(ana, "10", 0)
@@ -186,6 +190,7 @@ func TestUseRefused(t *testing.T) {
 // writes it, one gets the reward. If the customer cancels meanwhile, either all tills are
 // refused and the points are back, or one till got the reward and they are not.
 func TestRewardCodeUsedAtTwoTills(t *testing.T) {
+	t.Parallel()
 	tills := 1000
 	if testing.Short() || processtest.RaceDetector {
 		tills = 100
@@ -230,6 +235,7 @@ func TestRewardCodeUsedAtTwoTills(t *testing.T) {
 
 // TestUseOfInactive: a voucher of an inactive customer is used all the same.
 func TestUseOfInactive(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")
 	s.add(ana, "10", 0)
@@ -244,6 +250,7 @@ func TestUseOfInactive(t *testing.T) {
 
 // TestSpelledCode shows how a code may be written.
 func TestSpelledCode(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ text, want string }{
 		{"KM7A-4XQP", "KM7A-4XQP"},
 		{"km7a4xqp", "KM7A-4XQP"},
@@ -267,6 +274,7 @@ func TestSpelledCode(t *testing.T) {
 // TestRedemptionFilters redeems, uses and cancels at random, with a clock that is behind
 // at times, and compares every list with what a walk through all redemptions finds.
 func TestRedemptionFilters(t *testing.T) {
+	t.Parallel()
 	size := 2500 // more than two blocks
 	if testing.Short() {
 		size = 1300
@@ -392,6 +400,7 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 // TestRedemptionFiltersNotFound: another's customer or reward is not found; a reward
 // that is gone is, as long as it was redeemed.
 func TestRedemptionFiltersNotFound(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")
 	s.add(ana, "10", 0)
@@ -425,6 +434,7 @@ func TestRedemptionFiltersNotFound(t *testing.T) {
 // TestFileRedemptions: redemptions of a store that lacks their sets are filed, a part at
 // a time, as if they had been from the first.
 func TestFileRedemptions(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")
 	s.add(ana, "10000", 0)

@@ -10,6 +10,7 @@ import (
 // TestStatusGroups lists customers of several groups, as many Active as not or only a few
 // of either, and compares with looking at every number.
 func TestStatusGroups(t *testing.T) {
+	t.Parallel()
 	const customers = 2*statusGroup + 700
 	rnd := rand.New(rand.NewPCG(1, 1))
 	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, held: held{counters: &counters{Customers: customers}}}
@@ -87,6 +88,7 @@ func TestStatusGroups(t *testing.T) {
 
 // TestIndexStatuses makes the sets of a file of schema 4, in steps that may be repeated.
 func TestIndexStatuses(t *testing.T) {
+	t.Parallel()
 	path := unpackFile(t, "schema4")
 	e, store := heldEngine(t, path)
 	defer store.Close()
