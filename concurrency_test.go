@@ -431,6 +431,7 @@ const (
 // TestRushControl: every rush succeeds as it is, and not with its flaw.
 func TestRushControl(t *testing.T) {
 	t.Parallel()
+	long(t)
 	const size = 20
 	for _, rushed := range rushes {
 		if err := rushed.run(newRush(t, newMemStore(), size, 1)); err != nil {

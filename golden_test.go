@@ -38,6 +38,9 @@ func TestGolden(t *testing.T) {
 		}},
 		{"twice", func(*testing.T) Store { return runTwice(newMemStore()) }},
 	}
+	if testing.Short() {
+		backends = backends[:1]
+	}
 	described := readAPIDoc(t)
 	all := agreement{first: map[string][]string{}}
 	for _, file := range goldenFiles(t) {

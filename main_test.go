@@ -751,6 +751,7 @@ func giveUnearned(t *testing.T, path string) {
 // is not even opened.
 func TestVerifyUnreadable(t *testing.T) {
 	t.Parallel()
+	long(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	path := s.env["SELLO_DB"]

@@ -275,6 +275,7 @@ func TestSpelledCode(t *testing.T) {
 // at times, and compares every list with what a walk through all redemptions finds.
 func TestRedemptionFilters(t *testing.T) {
 	t.Parallel()
+	long(t)
 	size := 2500 // more than two blocks
 	if testing.Short() {
 		size = 1300

@@ -248,6 +248,7 @@ func holding(t *testing.T, files []string, text string) (names []string) {
 
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
+	long(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	old, _ := s.key("-name antes -rate-limit 1000000") // this one comes into the file
@@ -314,6 +315,7 @@ func TestSecretsStaySecret(t *testing.T) {
 
 // TestSecretsControl: logs that tell what they should not are caught.
 func TestSecretsControl(t *testing.T) {
+	long(t)
 	for name, logIt := range map[string]func(w io.Writer, r *http.Request){
 		"path": func(w io.Writer, r *http.Request) {
 			slog.New(slog.NewJSONHandler(w, nil)).Info("x", "path", r.URL.Path)

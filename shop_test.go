@@ -490,3 +490,11 @@ func wantOneApplied(t *testing.T, n, again int, send func() *httptest.ResponseRe
 func replayed(w *httptest.ResponseRecorder) bool {
 	return w.Header().Get("Idempotency-Replayed") == "true"
 }
+
+// long skips a test with -short: what it asks for takes seconds of a processor.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long")
+	}
+}

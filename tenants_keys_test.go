@@ -147,6 +147,7 @@ func (s *street) otherTexts(keyID string) (list []*testKey) {
 // asks for, for the reason that contract §3 has first.
 func TestTenantKeys(t *testing.T) {
 	t.Parallel()
+	long(t)
 	s := newStreet(t)
 	keys := s.testKeys()
 	list := map[string]int{} // the row of each route that has the most places

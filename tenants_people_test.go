@@ -64,6 +64,7 @@ var afterwards = []string{
 // somebody whom nobody knows. All answers from then on are the same.
 func TestKnownElsewhere(t *testing.T) {
 	t.Parallel()
+	long(t)
 	s := newStreet(t)
 	s.knownElsewhere().report()
 	s.verify()
