@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestKeyForm shows how keys are spelled, and that a typo is told without a
+// TestKeyForm shows how keys are spelled, and that a typo is found without a
 // look-up.
 func TestKeyForm(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestSentKey(t *testing.T) {
 	}
 }
 
-// TestSourceAddress shows whose address counts.
+// TestSourceAddress shows which address counts as the source of a request.
 func TestSourceAddress(t *testing.T) {
 	t.Parallel()
 	const proxies = "10.0.0.0/8, 192.0.2.1, fd00::/8"
@@ -278,8 +278,8 @@ func TestKeysAreNeverStale(t *testing.T) {
 	s.apply(bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte("Café Sol"), 1))
 	seen("the organization has another name", "402 Café Sol")
 
-	// A change that is taken back must leave nothing behind, even if what it
-	// wrote was read before.
+	// A change that is rolled back must leave nothing in the caches, even if its
+	// transaction has read what it wrote.
 	for _, name := range []string{"Café Mar", "Café Sol", "Café Río"} {
 		document := bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte(name), 1)
 		undone := fmt.Errorf("undone")

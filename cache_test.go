@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestConfigRolledBack reads a configuration in the transaction that makes it
-// and then fails: nobody may see it afterwards, nor after the next change.
+// TestConfigRolledBack reads a configuration in the transaction that writes it
+// and rolls back: nobody may see it afterwards, nor after the next change.
 func TestConfigRolledBack(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -48,7 +48,7 @@ func TestConfigRolledBack(t *testing.T) {
 	want("Tres")
 }
 
-// TestVersions shows what makes a new version of settings, and when.
+// TestVersions shows which writes make a new version of the settings, and when.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	s := watch(newMemStore())
@@ -81,17 +81,17 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// TestConfigOfView changes the configuration while a View is under way, which
-// sees the old one.
+// TestConfigOfView changes the configuration while a View is under way. The View
+// still sees the old one.
 func TestConfigOfView(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	name := func() string { return ask(s, func(t *txn) (string, error) { return t.cfg.Organization.Name, nil }) }
-	name() // into the cache
+	name() // fills the cache
 	before := s.store.version()
 	err := s.store.View(t.Context(), func(tx Tx) error {
 		s.apply([]byte(strings.Replace(string(setup{}.document()), "Café Luna", "Café Sol", 1)))
-		if got := name(); got != "Café Sol" { // into the cache, of the new version
+		if got := name(); got != "Café Sol" { // fills the cache for the new version
 			t.Errorf("a later View sees %s", got)
 		}
 		for _, v := range []version{before, unsettled} {
@@ -108,8 +108,8 @@ func TestConfigOfView(t *testing.T) {
 	}
 }
 
-// TestKeysAmongChanges reads a key all the time while it changes: nobody sees
-// an older state than the last one that was acknowledged.
+// TestKeysAmongChanges reads a key all the time while it changes: no read sees a
+// state older than the last one acknowledged before it.
 func TestKeysAmongChanges(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

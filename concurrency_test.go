@@ -25,8 +25,8 @@ import (
 	"sello/internal/processtest"
 )
 
-// What many clients at once may not do: get out more than is there. Each rush
-// is a thousand requests, sent together over 64 connections.
+// Many clients at once must not get out more than there is. Each rush of
+// TestRush is up to a thousand requests, sent together over 64 connections.
 
 const rushConnections = 64
 
@@ -45,12 +45,12 @@ type rush struct {
 	admin   *admin
 	size    int // requests at once
 	clock   atomic.Int64
-	arm     func(bool)        // a store with a flaw
+	arm     func(bool)        // turns the store's flaw, if any, on or off
 	rewards map[string]string // ids, by key
 	people  int
 }
 
-// rushShop gives everybody 50 points; the rules of the others need a sku.
+// rushShop gives 50 points at enrolment. The rules diaria and primera need a sku.
 var rushShop = setup{
 	program: `"rules":[{"key":"base","name":"base","per":{"amount":3,"points":1}},
 		{"key":"diaria","name":"diaria","skus":["DIA"],"points":7,"maxPerCustomerPerDay":3},
@@ -62,8 +62,8 @@ var rushShop = setup{
 		{"key":"vale","program":"club","name":"Vale","pointsCost":40,"fulfilment":"Voucher"}]`,
 }
 
-// newRush serves a store. With two apis, each request goes to another one than
-// the one before; they share nothing but the store.
+// newRush serves a store. With two apis, requests alternate between them; they
+// share the engine, but each has its own rate limiter.
 func newRush(t *testing.T, s Store, size, apis int) *rush {
 	r := &rush{T: t, size: size, rewards: map[string]string{}}
 	r.arm = func(bool) {}
@@ -110,7 +110,7 @@ func (r *rush) ok(err error) {
 	}
 }
 
-// verified holds everything that is stored against itself.
+// verified returns the problems that verify finds in the store.
 func (r *rush) verified() error {
 	report, err := r.admin.verify(r.Context(), verifyRequest{})
 	if err != nil || len(report.Problems) == 0 {
@@ -130,7 +130,7 @@ func (r *rush) key(with keyRequest) string {
 	return k.Key
 }
 
-// customer enrols somebody and gives points until there are so many.
+// customer enrols a new customer, tops up the balance to points, and returns the id.
 func (r *rush) customer(points int) string {
 	r.people++
 	c := r.post("/customers", fmt.Sprintf(`{"email":"cliente%d@example.com"}`, r.people)).told()
@@ -165,7 +165,7 @@ func (r *rush) all(send func(i int) response) answers {
 	return got
 }
 
-// answers are what a rush was told.
+// answers are the responses to one rush.
 type answers []response
 
 // want compares how often each answer came.
@@ -177,7 +177,7 @@ func (a answers) want(counts map[string]int) error {
 	return expect("answers", got, counts)
 }
 
-// accepted yields what those that got a 2xx were told.
+// accepted returns the decoded bodies of the answers with a 2xx status.
 func (a answers) accepted() []said {
 	var list []said
 	for _, r := range a {
@@ -195,7 +195,7 @@ func expect(what string, got, want any) error {
 	return nil
 }
 
-// distinct counts the different values of a member.
+// distinct counts the different values of a member in list.
 func distinct[V comparable](list []said, member func(said) V) int {
 	values := map[V]bool{}
 	for _, t := range list {
@@ -204,7 +204,7 @@ func distinct[V comparable](list []said, member func(said) V) int {
 	return len(values)
 }
 
-// rushes are what is rushed for. Each says what was wrong, and has a flaw that
+// rushes are the scenarios. Each returns what went wrong, and names the flaw that
 // it must notice.
 var rushes = []struct {
 	name string
@@ -274,8 +274,8 @@ var rushes = []struct {
 			expect("used ones listed", len(r.get("/redemptions?status=Used&customerId="+ana).told().Data), 1),
 			expect("balance", r.balance(ana), 60))
 	}},
-	// What a limit refuses uses up nothing of the others, which are half as
-	// large again: half of what the limit lets through is left to them.
+	// A request that one limit refuses must not count against the next. The next
+	// limit is 1.5 times as large, so half the first is left for the second rush.
 	{"minute", twoCounters, func(r *rush) error {
 		limit := r.size / 10
 		return r.limits(keyRequest{RateLimit: limit, DailyLimit: limit + limit/2}, limit, time.Minute, "minute", "day")
@@ -313,7 +313,7 @@ var rushes = []struct {
 				given[rule.Name]++
 			}
 		}
-		delete(given, "base") // which gave nothing
+		delete(given, "base") // it gave no points
 		return errors.Join(
 			got.want(map[string]int{"201": r.size}),
 			expect("times a rule was used", given, map[string]int{"diaria": 3, "primera": 1}),
@@ -323,7 +323,7 @@ var rushes = []struct {
 	{"enrolment", racyWrites, func(r *rush) error {
 		before := r.get("/customers?limit=1").told().Meta.Total
 		got := r.all(func(i int) response {
-			// Each spells it in another way.
+			// The requests differ in upper and lower case.
 			email := []byte("gemela@example.com")
 			for bit := range 6 {
 				if i>>bit&1 == 1 {
@@ -367,8 +367,8 @@ func (r *rush) sell(customer, members string) response {
 	return r.post("/transactions", fmt.Sprintf(`{"customerId":%q,%s}`, customer, members))
 }
 
-// limits rushes with a key for its first limit, waits until that is over, and
-// rushes for what is left of the second.
+// limits rushes a key's first limit, moves the clock past its period, and rushes
+// for what is left of the second limit.
 func (r *rush) limits(with keyRequest, limit int, wait time.Duration, first, second string) error {
 	ana := r.customer(50)
 	key := r.key(with)
@@ -381,8 +381,8 @@ func (r *rush) limits(with keyRequest, limit int, wait time.Duration, first, sec
 		then.want(map[string]int{"200": limit / 2, "429 rate_limit_" + second: r.size - limit/2}))
 }
 
-// twins tells whether all are one answer, given once and replayed to the
-// others.
+// twins checks that all answers have the same body, and that all but one are
+// replays.
 func (a answers) twins() error {
 	first := 0
 	for _, r := range a {
@@ -428,7 +428,7 @@ const (
 	twoCounters = "limits are counted in two places"
 )
 
-// TestRushControl: every rush succeeds as it is, and not with its flaw.
+// TestRushControl: every rush succeeds without its flaw and fails with it.
 func TestRushControl(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -453,7 +453,7 @@ func TestRushControl(t *testing.T) {
 // they never send a request again by themselves.
 type wires struct {
 	addr, key string
-	free      chan *wire // nil: to be opened
+	free      chan *wire // nil: not connected yet
 }
 
 type wire struct {
@@ -486,7 +486,8 @@ func (w *wires) send(method, path, retryKey, body string) response {
 	return w.exchange(w.key, method, path, retryKey, body)
 }
 
-// A response is the answer to a request; status 0: there was none, as err says.
+// A response is the answer to a request. If there was none, status is 0 and err
+// says why.
 type response struct {
 	status   int
 	replayed bool
@@ -538,7 +539,8 @@ func (w *wires) over(c **wire, key, method, path, retryKey, body string) (respon
 	return response{res.StatusCode, res.Header.Get("Idempotency-Replayed") == "true", answer, nil}, err
 }
 
-// code is the status and, of an error, its code.
+// code is the status, followed by the error's code if there is one. Without a
+// response it is the text of err.
 func (r response) code() string {
 	switch {
 	case r.err != nil:
@@ -549,7 +551,7 @@ func (r response) code() string {
 	return strconv.Itoa(r.status)
 }
 
-// said are the members of answers that matter here.
+// said holds the members of a response body that matter here.
 type said struct {
 	ID, Name, Code               string
 	Balance                      int
@@ -561,7 +563,7 @@ type said struct {
 	Data                         []said
 }
 
-// told is what the answer says; of one that cannot be read, the code is why.
+// told decodes the body. If that fails, Code says why.
 func (r response) told() (t said) {
 	if err := json.Unmarshal(r.body, &t); err != nil {
 		t.Code = fmt.Sprintf("%v: %s", errors.Join(r.err, err), r.body)

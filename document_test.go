@@ -194,8 +194,8 @@ var documentChanges = []struct {
 		"segments[0].rule.all[1]" + strings.Repeat(".not", 10)},
 }
 
-// TestReadDocument shows every fault of a document with the path it is told
-// by. Each row replaces a part of the document that uses everything.
+// TestReadDocument shows every fault of a document with the path in its message.
+// Each row replaces a part of the document that uses everything.
 func TestReadDocument(t *testing.T) {
 	t.Parallel()
 	for _, test := range documentChanges {
@@ -228,7 +228,7 @@ func TestReadDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentWords: what is said of a fault fits what is wrong.
+// TestDocumentWords: the message of a fault says what is wrong.
 func TestDocumentWords(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -257,14 +257,14 @@ func TestDocumentWords(t *testing.T) {
 	}
 }
 
-// TestApplyRules shows what a document is refused for that its rules and its
-// program say only together.
+// TestApplyRules shows the faults of a rule that depend on the settings of its
+// program.
 func TestApplyRules(t *testing.T) {
 	t.Parallel()
 	const told = "programs[0].rules[0]."
 	for _, test := range []struct {
 		program, rule string
-		want          string // the path that is told, if it is refused
+		want          string // the member at fault, if the rule is refused
 	}{
 		{`"expiry":{"days":10}`, `"points":1,"pendingDays":10`, "pendingDays"},
 		{`"expiry":{"days":10}`, `"points":1,"pendingDays":9`, ""},
@@ -291,9 +291,9 @@ func TestApplyRules(t *testing.T) {
 	}
 }
 
-// FuzzDocument applies whatever comes, over the document that uses everything
-// or on an empty store. Nothing may panic, and what is accepted must come out
-// again as it is.
+// FuzzDocument applies any input, over the document that uses everything or on an
+// empty store. Nothing may panic. Applying an accepted document again, or its
+// export, must change nothing.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add(demoDocument)
