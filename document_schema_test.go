@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// document.schema.json is written by hand. These tests hold it against the code.
+// document.schema.json is written by hand. These tests compare it with the code.
 
 // A jsonSchema is a schema of the document, or a part of it.
 type jsonSchema map[string]any
@@ -28,8 +28,8 @@ func readDocumentSchema(t *testing.T) jsonSchema {
 	return s
 }
 
-// part returns what a path such as "$defs.rule.properties.on" leads to, and follows
-// references on the way.
+// part returns the part of the schema at a path such as "$defs.rule.properties.on". It
+// follows references on the way.
 func (s jsonSchema) part(path string) jsonSchema {
 	at := s
 	for name := range strings.SplitSeq(path, ".") {
@@ -46,8 +46,8 @@ func (s jsonSchema) follow(at jsonSchema) jsonSchema {
 	return at
 }
 
-// fault is why the schema at describes not the value v; "" if it does. It knows the
-// keywords that the document's schema uses, and no others.
+// fault returns why v does not match the schema at, or "" if it matches. It knows only
+// the keywords that the document's schema uses.
 func (s jsonSchema) fault(at jsonSchema, path string, v any) string {
 	for _, keyword := range slices.Sorted(maps.Keys(at)) {
 		if fault := s.faultOf(at, keyword, path, v); fault != "" {
@@ -122,7 +122,7 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 	return "keyword " + keyword + " is not known to this test"
 }
 
-// hasType reports whether a value has the type of the keyword "type", or one of them.
+// hasType reports whether a value has the type, or one of the types, of the keyword "type".
 func hasType(want, v any) bool {
 	kinds, several := want.([]any)
 	if !several {
@@ -134,13 +134,13 @@ func hasType(want, v any) bool {
 	})
 }
 
-// hasAll reports whether an object has all members of those names.
+// hasAll reports whether an object has members of all the names.
 func hasAll(object map[string]any, names any) bool {
 	return !slices.ContainsFunc(names.([]any), func(name any) bool { _, ok := object[name.(string)]; return !ok })
 }
 
-// withinLimit reports whether a value keeps to a keyword that bounds it. Values of other
-// types do.
+// withinLimit reports whether a value is within the limit of a keyword. A value of a type
+// that the keyword does not limit always is.
 func withinLimit(keyword string, want, v any) bool {
 	number, isNumber := v.(float64)
 	text, isText := v.(string)
@@ -180,7 +180,7 @@ func kindOf(v any) string {
 	return "object"
 }
 
-// describes checks that a document is as the schema says.
+// describes returns an error if a document does not match the schema.
 func (s jsonSchema) describes(raw []byte) error {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -192,8 +192,7 @@ func (s jsonSchema) describes(raw []byte) error {
 	return nil
 }
 
-// TestSchemaDocuments: the documents that there are, and what is exported of them, are as
-// the schema says.
+// TestSchemaDocuments: the existing documents and their exports match the schema.
 func TestSchemaDocuments(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)
@@ -223,8 +222,7 @@ func TestSchemaDocuments(t *testing.T) {
 	}
 }
 
-// TestSchemaFields: the schema has the fields that a document has, of the same types, and
-// no others.
+// TestSchemaFields: the schema has exactly the fields of a document, with the same types.
 func TestSchemaFields(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)
@@ -365,7 +363,8 @@ func TestSchemaWords(t *testing.T) {
 	}
 }
 
-// countKeyword counts a keyword, but for what narrows another part of the schema.
+// countKeyword counts a keyword, except inside a oneOf, which only narrows another part
+// of the schema.
 func countKeyword(v any, keyword string, narrowing bool) (n int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -388,8 +387,8 @@ func letters(n int) string { return strings.Repeat("é", n) }
 
 func slugOfLength(n int) string { return strings.Repeat("a", n) }
 
-// limitCases are for each limit of the schema the last value within it and the first one
-// beyond.
+// limitCases have, for each limit of the schema, the last value within it and the first
+// one beyond it.
 var limitCases = []struct {
 	path    string
 	in, out any
@@ -455,8 +454,8 @@ var limitCases = []struct {
 	{"segments[0].rule.all", []any{map[string]any{"field": "phone", "op": "=", "value": true}}, []any{}, "minItems"},
 }
 
-// TestSchemaLimits: a value at the edge of what the schema takes is one that the code
-// takes, and the next one is refused by both.
+// TestSchemaLimits: the schema and the code both accept a value at a limit, and both
+// refuse the next one.
 func TestSchemaLimits(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)
@@ -474,8 +473,7 @@ func TestSchemaLimits(t *testing.T) {
 	}
 }
 
-// TestSchemaDefaults: what the schema tells of fields that are left out is what they are
-// filled in with.
+// TestSchemaDefaults: fields that are left out get the defaults that the schema states.
 func TestSchemaDefaults(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)
@@ -517,7 +515,7 @@ func TestSchemaDefaults(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses: what the code refuses for its form is refused by the schema.
+// TestSchemaRefuses: the schema refuses what the code refuses for its form.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)

@@ -17,17 +17,17 @@ import (
 	"sello/internal/disk"
 )
 
-// What the writes that shops make most cost the engine, without HTTP and
-// without a disk: time, allocations, and what they ask of the store per
-// operation: keys read (gets), ranges read (scans), keys written (puts) and
-// the bytes of these keys and values (written-B).
+// These benchmarks measure the engine on the most common writes of shops,
+// without HTTP and without a disk. They report time, allocations and, per
+// operation, the keys read (gets), ranges read (scans), keys written (puts)
+// and the bytes of the written keys and values (written-B).
 
-// A meteredTx counts what is asked of the Tx below it. What is written is
-// seen by later reads of the same operation and then forgotten.
+// A meteredTx counts the calls to the Tx below it. Later reads of the same
+// operation see its writes, which are then dropped.
 type meteredTx struct {
 	*overlay
 	gets, scans, puts, bytes int
-	log                      func(key, value []byte) // of each write, unless nil
+	log                      func(key, value []byte) // called for each write, unless nil
 }
 
 func (c *meteredTx) Get(key []byte) ([]byte, bool, error) {
@@ -139,8 +139,8 @@ func (s *busyShop) retryKey() *retryKey {
 	return k
 }
 
-// answered runs act as the handler of a POST does: unless the key has been
-// answered, and keeping the answer.
+// answered runs act as the handler of a POST does: it skips act if the key
+// already has an answer, and otherwise keeps the answer.
 func answered(t *txn, k *retryKey, act func() (any, error)) (any, error) {
 	if k == nil {
 		return act()

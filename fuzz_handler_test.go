@@ -21,15 +21,15 @@ import (
 	"time"
 )
 
-// What anybody may send: any request to the API, as FuzzHandler makes it up,
-// and any bytes on a connection, as FuzzWire does. Each begins in the same
-// image, so that one input alone says what happened.
+// FuzzHandler sends any request to the API, and FuzzWire any bytes on a
+// connection. Each input starts from the same image, so one input alone
+// reproduces a failure.
 
-// An image is the world of the transcripts at one moment.
+// An image is the state of the transcripts' world at one moment.
 type image struct {
 	state  memTx
 	now    time.Time
-	names  map[string]string // as a transcript's $name
+	names  map[string]string // values of a transcript's $name
 	expand *strings.Replacer
 }
 
@@ -54,7 +54,8 @@ func newImage(t *testing.T) *image {
 	return &image{*store.(*memStore).state.Load(), w.clock, w.names, strings.NewReplacer(pairs...)}
 }
 
-// open is a server in the image. What happens to it does not change the image.
+// open returns a server that starts from the image. Its writes do not change
+// the image.
 func (im *image) open(t *testing.T) (*memStore, *api) {
 	store := newMemStore().(*memStore)
 	t.Cleanup(func() { store.Close() })
@@ -68,10 +69,10 @@ func (im *image) open(t *testing.T) (*memStore, *api) {
 	return store, newAPI(e, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, log)
 }
 
-// senders are whose key a request may have.
+// senders are the owners of the API key of a request; "" sends no key.
 var senders = []string{"", "luna", "otra", "doble", "sinapi"}
 
-// slugOf is whose a named value is.
+// slugOf returns the slug of the organization that a named value belongs to.
 func slugOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "key."):
@@ -86,7 +87,7 @@ func slugOf(name string) string {
 	return "luna"
 }
 
-// compose writes a request, with the headers that its own do not give.
+// compose returns a request. It adds the headers that headers leaves out.
 func (im *image) compose(sender uint8, method, target, headers, body string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: sello.test\r\n", method, target)
@@ -116,8 +117,8 @@ type dealing struct {
 	before, after memTx
 }
 
-// deal sends a request past the network. It is nil where net/http reads no
-// request.
+// deal calls the handler without a network. It returns nil if net/http cannot
+// read raw as a request.
 func (im *image) deal(store *memStore, a *api, raw string) *dealing {
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
 	if err != nil {
@@ -128,7 +129,7 @@ func (im *image) deal(store *memStore, a *api, raw string) *dealing {
 	recorder := httptest.NewRecorder()
 	a.ServeHTTP(recorder, r)
 	d.response, d.body, d.after = recorder.Result(), recorder.Body.Bytes(), *store.state.Load()
-	canonical := http.Header{} // as it comes out of the wire
+	canonical := http.Header{} // as a client reads it
 	for name, values := range d.response.Header {
 		if name != "Connection" {
 			canonical[http.CanonicalHeaderKey(name)] = values
@@ -136,7 +137,7 @@ func (im *image) deal(store *memStore, a *api, raw string) *dealing {
 	}
 	d.response.Header = canonical
 	if d.response.ContentLength < 0 {
-		d.response.ContentLength = int64(len(d.body)) // as net/http will say it
+		d.response.ContentLength = int64(len(d.body)) // as net/http will set it
 	}
 	if r.Method == "HEAD" {
 		d.body = nil
@@ -144,7 +145,7 @@ func (im *image) deal(store *memStore, a *api, raw string) *dealing {
 	return d
 }
 
-// faults says what no answer may have wrong, whatever was asked.
+// faults returns the faults of an answer that no request excuses.
 func (im *image) faults(d *dealing) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	given := d.request.Header.Get("X-Request-Id")
@@ -172,7 +173,7 @@ func (im *image) faults(d *dealing) (faults []string) {
 	return append(faults, im.leaks(d.raw, fmt.Sprint(d.response.Header, string(d.body)))...)
 }
 
-// unsound says what does not add up in a state that a request has left.
+// unsound returns what verify finds wrong in the state after a request.
 func (im *image) unsound(state memTx) (faults []string) {
 	if sameEntries(im.state, state) {
 		return nil
@@ -184,7 +185,7 @@ func (im *image) unsound(state memTx) (faults []string) {
 	return report.Problems
 }
 
-// leaks names what is in an answer though it is another organization's.
+// leaks names the values of other organizations that an answer contains.
 func (im *image) leaks(request, answer string) (faults []string) {
 	for name, value := range im.names {
 		key := "$key." + slugOf(name)
@@ -199,8 +200,8 @@ func sameEntries(a, b memTx) bool {
 	return slices.EqualFunc(a, b, func(a, b Entry) bool { return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) })
 }
 
-// twinFaults says what a request's second answer may not have otherwise than
-// the first.
+// twinFaults returns the forbidden differences between the first and second
+// answers to a request.
 func twinFaults(first, second *dealing) (faults []string) {
 	one, two := first.response.StatusCode, second.response.StatusCode
 	kept := len(first.request.Header["Idempotency-Key"]) > 0 && first.request.URL.Query().Get("dryRun") == ""
@@ -209,7 +210,7 @@ func twinFaults(first, second *dealing) (faults []string) {
 	case one >= 400 && two != one:
 		faults = append(faults, fmt.Sprintf("%d, and then %d", one, two))
 	case one >= 400:
-	case first.request.Header.Get("If-Match") != "" && two == http.StatusPreconditionFailed: // it has changed by then
+	case first.request.Header.Get("If-Match") != "" && two == http.StatusPreconditionFailed: // the first request changed the ETag
 	case first.request.Method != "POST" && !bytes.Equal(first.body, second.body):
 		faults = append(faults, "a read gives something else the second time")
 	case first.request.Method != "POST" || !kept:
@@ -221,7 +222,7 @@ func twinFaults(first, second *dealing) (faults []string) {
 	return faults
 }
 
-// goldenSeeds calls add with the requests of the transcripts.
+// goldenSeeds calls add with each request of the transcripts.
 func goldenSeeds(f *testing.F, add func(sender uint8, method, target, headers, body string)) {
 	files, err := filepath.Glob("testdata/golden/*.txt")
 	if err != nil || len(files) == 0 {
@@ -252,9 +253,9 @@ func goldenSeeds(f *testing.F, add func(sender uint8, method, target, headers, b
 }
 
 // FuzzHandler makes up requests and sends each twice. Nothing may end in a
-// panic or a 5xx; an error has the body of the contract and leaves no trace;
-// reads change nothing; a retry is the first answer again; nobody sees what is
-// another organization's; and the store adds up afterwards.
+// panic or a 5xx; an error has the body of the contract and changes nothing;
+// reads change nothing; a retry gets the first answer again; no answer shows
+// another organization's data; and the store verifies afterwards.
 func FuzzHandler(f *testing.F) {
 	goldenSeeds(f, func(sender uint8, method, target, headers, body string) { f.Add(sender, method, target, headers, body) })
 	f.Add(uint8(1), "POST", "/api/v1/transactions", "Idempotency-Key: k", `{"customerId":"$maria","totalAmount":1e2,"type":"Return","originalTransactionId":"$sale"}`)
@@ -282,7 +283,7 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// TestHandlerFaults: what FuzzHandler looks for, it finds.
+// TestHandlerFaults: FuzzHandler's checks find the faults that they look for.
 func TestHandlerFaults(t *testing.T) {
 	t.Parallel()
 	im := newImage(t)
@@ -339,7 +340,7 @@ func TestHandlerFaults(t *testing.T) {
 	}
 }
 
-// A pipeListener accepts the one connection that it has.
+// A pipeListener accepts one connection, the one in conns.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -358,17 +359,17 @@ func (l *pipeListener) Close() error { close(l.done); return nil }
 
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// FuzzWire sends any bytes to the server as it is, and nothing more until it
-// hangs up: all its patience is over at once, since time is not real. An answer
-// is the API's; there are no more of them than requests; and the store adds up.
+// FuzzWire sends any bytes to the real server and then waits until it hangs up.
+// Time is simulated, so the server's timeouts take no time. Each answer is the
+// API's; there are no more answers than requests; and the store verifies.
 func FuzzWire(f *testing.F) {
 	const get, key = "GET /api/v1/customers HTTP/1.1\r\nHost: h\r\n", "X-API-Key: $key.luna\r\n"
 	const post = "POST /api/v1/points/customers/$maria/add HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n" + key
 	for _, seed := range []string{
 		"", "\r\n", "GET", get, get + "\r\n", get + key + "\r\n", get + key + "\r\n" + get + key + "Connection: close\r\n\r\n" + get + "\r\n",
 		post + "Content-Length: 12\r\n\r\n" + `{"amount":1}`,
-		post + "Content-Length: 13\r\n\r\n" + `{"amount":1}`, // one byte never comes
-		post + "Content-Length: 11\r\n\r\n" + `{"amount":1}`, // one is the next request's
+		post + "Content-Length: 13\r\n\r\n" + `{"amount":1}`, // one byte is missing
+		post + "Content-Length: 11\r\n\r\n" + `{"amount":1}`, // one byte belongs to the next request
 		post + "Transfer-Encoding: chunked\r\n\r\n" + "c\r\n" + `{"amount":1}` + "\r\n0\r\n\r\n",
 		post + "Transfer-Encoding: chunked\r\n\r\n" + "fffffffffffffffff\r\n" + `{"amount":1}`,
 		post + "Content-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\n" + "c\r\n" + `{"amount":1}` + "\r\n0\r\n\r\n" + get + key + "\r\n",
@@ -400,11 +401,11 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// refusalCodes are those of what net/http takes for no request.
+// refusalCodes are the error codes for input that net/http refuses as a request.
 var refusalCodes = []string{"bad_request", "expectation_failed", "headers_too_large"}
 
-// onWire gives the server one connection with so many bytes, and returns what
-// it answers until it hangs up.
+// onWire sends raw to the server on one connection, and returns all that the
+// server answers until it hangs up.
 func onWire(server *http.Server, a *api, raw string) []byte {
 	l := &pipeListener{make(chan net.Conn, 1), make(chan struct{})}
 	client, far := net.Pipe()
@@ -417,11 +418,11 @@ func onWire(server *http.Server, a *api, raw string) []byte {
 	return answers
 }
 
-// wireFaults says what is wrong with the answers to what was sent.
+// wireFaults returns what is wrong with the answers to raw.
 func (im *image) wireFaults(raw string, answers []byte, after memTx) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	var requests []*http.Request // that net/http can read
-	whole := 0                   // of them, with their bodies
+	var requests []*http.Request // those that net/http can read
+	whole := 0                   // how many of them have all of their body
 	for in := bufio.NewReader(strings.NewReader(raw)); ; {
 		r, err := http.ReadRequest(in)
 		if err != nil {
@@ -449,13 +450,13 @@ func (im *image) wireFaults(raw string, answers []byte, after memTx) (faults []s
 		}
 		body, err := io.ReadAll(res.Body)
 		if !res.ProtoAtLeast(1, 1) || res.Close {
-			res.Header.Del("Connection") // http.ReadResponse leaves it in where it is HTTP/1.0
+			res.Header.Del("Connection") // http.ReadResponse keeps it for HTTP/1.0
 		}
 		if asked.Method == http.MethodHead && res.Close {
-			io.CopyN(io.Discard, in, res.ContentLength) // who refuses before there is a request knows no method
+			io.CopyN(io.Discard, in, res.ContentLength) // a refusal before the request is read ignores HEAD
 		}
 		var told errorBody
-		json.Unmarshal(body, &told) // zero if it is no error
+		json.Unmarshal(body, &told) // stays zero if the body is no error
 		switch {
 		case err != nil:
 			fault("answer %d ends early: %v", n+1, err)
@@ -481,7 +482,7 @@ func (im *image) wireFaults(raw string, answers []byte, after memTx) (faults []s
 	return slices.Concat(faults, im.unsound(after), im.leaks(raw, string(answers)))
 }
 
-// TestWireFaults: what FuzzWire looks for, it finds.
+// TestWireFaults: FuzzWire's checks find the faults that they look for.
 func TestWireFaults(t *testing.T) {
 	t.Parallel()
 	im := newImage(t)
@@ -494,7 +495,7 @@ func TestWireFaults(t *testing.T) {
 		{"a panic", func(http.Handler) http.HandlerFunc { return func(http.ResponseWriter, *http.Request) { panic("oh") } }},
 		{"text", func(http.Handler) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("X-Request-Id", "1") // else it would be taken for net/http's own, and replaced
+				w.Header().Set("X-Request-Id", "1") // without it, the answer would be replaced as net/http's own
 				http.NotFound(w, r)
 			}
 		}},

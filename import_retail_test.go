@@ -44,7 +44,7 @@ func TestImportRetail(t *testing.T) {
 	s.wantRetailCustomers(want)
 	s.wantRetailStatistics(want)
 
-	// Again: nothing changes, to the byte.
+	// A second import does not change a single byte of the store.
 	before := stored(t, s.store)
 	report, _ = s.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	if want := (importReport{Rows: 164, Known: 164}); report != want {
@@ -133,7 +133,7 @@ type retailCustomer struct {
 	tier                                string
 }
 
-// recomputeRetail is what the demo's program makes of the retail files: 50
+// recomputeRetail applies the rules of the demo's program to the retail files: 50
 // points for signing up, then one for each 10 spent, twice that on Tuesdays,
 // times the tier's multiplier, rounded down per sale. The files have no grain
 // and no credit note that belongs to a purchase: each return takes back one

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// importFile imports a file and returns the report and what was rejected.
+// importFile imports a file and returns the report and the rejected rows.
 func (s *shop) importFile(t *testing.T, kind, name string) (importReport, string) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -102,9 +102,8 @@ func TestImportIndexes(t *testing.T) {
 	}
 }
 
-// importText imports sales from the lines of a file and tells what came of
-// them: how many are new, known and wrong, and the line and reason of each
-// that was not taken.
+// importText imports sales from the lines of a file. It returns how many are
+// new, known and wrong, and the line and reason of each rejected one.
 func (s *shop) importText(t *testing.T, lines ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "sales.csv")
@@ -125,7 +124,7 @@ func (s *shop) importText(t *testing.T, lines ...string) string {
 	return told
 }
 
-// TestImportRows shows which rows are one sale.
+// TestImportRows shows which rows make up one sale.
 func TestImportRows(t *testing.T) {
 	t.Parallel()
 	const (
@@ -173,7 +172,7 @@ func TestImportRows(t *testing.T) {
 	}
 }
 
-// TestImportConflict shows that a sale that is there is not overwritten.
+// TestImportConflict shows that an import does not overwrite an existing sale.
 func TestImportConflict(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -185,7 +184,8 @@ func TestImportConflict(t *testing.T) {
 	}
 }
 
-// TestImportOfToldSale shows that what the till has told the API counts once.
+// TestImportOfToldSale shows that a sale the till already sent to the API
+// counts once.
 func TestImportOfToldSale(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-03T04:00:00Z", program: `"rules":[` + onePer1 + `]`}) // still 2 March there
@@ -197,7 +197,7 @@ func TestImportOfToldSale(t *testing.T) {
 		{"A,2026-03-02T06:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "0 new, 1 known, 0 wrong"},
 		{"A,2026-03-02T06:00:00Z,ana@example.com,,Purchase,11,X,1,11,", "1 new, 0 known, 0 wrong"},
 		{"A,2026-03-03T06:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "1 new, 0 known, 0 wrong"},
-		{"A,2026-03-03T07:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "1 new, 0 known, 0 wrong"}, // what came by an import is another sale
+		{"A,2026-03-03T07:00:00Z,ana@example.com,,Purchase,10,X,1,10,", "1 new, 0 known, 0 wrong"}, // not the sale that the line above imported
 	} {
 		if got := s.importText(t, test.line); got != test.want {
 			t.Errorf("%s: %s, want %s", test.line, got, test.want)
@@ -205,8 +205,8 @@ func TestImportOfToldSale(t *testing.T) {
 	}
 }
 
-// TestImportSettles shows that sales of long ago find the tier of their time,
-// and that the account is as of today once the import is done.
+// TestImportSettles shows that old sales count with the tier of their time, and
+// that the account is up to date once the import is done.
 func TestImportSettles(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: `"expiry":{"days":30},
@@ -228,7 +228,7 @@ func TestImportSettles(t *testing.T) {
 }
 
 // TestImportDailyMaximum shows that a rule's limit holds for the day of the
-// sale, also where sales of two days come in turns.
+// sale, even if the rows alternate between two days.
 func TestImportDailyMaximum(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-02T18:00:00Z", program: `"rules":[{"key":"a","name":"a","points":1,"maxPerCustomerPerDay":1}]`})
@@ -251,9 +251,9 @@ func TestImportDailyMaximum(t *testing.T) {
 	}
 }
 
-// TestImportPartFails: rows that come after some that could not be stored are not
-// stored either, though they were begun before that was known. A return would go
-// in without its purchase, and stay so.
+// TestImportPartFails: if some rows cannot be stored, no later row is stored either,
+// even one begun before the failure was known. Otherwise a return could be stored
+// without its purchase, and stay so.
 func TestImportPartFails(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(key []byte) error{
@@ -272,7 +272,7 @@ func TestImportPartFails(t *testing.T) {
 			for len(rows) < importPartRows-1 {
 				rows = append(rows, sale(fmt.Sprint(len(rows)), "carl", typePurchase))
 			}
-			rows = append(rows, sale("B", "bea", typePurchase), sale("A", "ana", typeReturn)) // the last one in a part of its own
+			rows = append(rows, sale("B", "bea", typePurchase), sale("A", "ana", typeReturn)) // the return is in a part of its own
 			in := importRequest{Org: "cafe-luna", Kind: importSales, Import: "1", Rows: rows}
 
 			if broken != nil {
@@ -339,14 +339,14 @@ func TestImportColumns(t *testing.T) {
 		file := s.file("file.csv", test.header+"\n"+row+"\n")
 		code, out, told := s.run("import " + test.kind + " " + test.flags + " " + file)
 		added := map[string]string{"customers": "nuevos", "sales": "nuevas"}[test.kind]
-		ended := strings.Contains(out, "1 fila: 0 "+added+", 0 que ya estaban, 1 con errores") // the row says nothing
+		ended := strings.Contains(out, "1 fila: 0 "+added+", 0 que ya estaban, 1 con errores") // the only row is empty
 		if code != 1 || ended != (test.fault == "") || !strings.Contains(told, test.fault) {
 			t.Errorf("%s %s of %s: %d\n%s%s", test.kind, test.flags, test.header, code, out, told)
 		}
 	}
 }
 
-// TestImportMended imports the file of errors of another import, once it is mended.
+// TestImportMended imports the corrected error file of an earlier import.
 func TestImportMended(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
@@ -363,8 +363,7 @@ func TestImportMended(t *testing.T) {
 	}
 }
 
-// BenchmarkImportCustomers imports into a new file; the search index is part of
-// it.
+// BenchmarkImportCustomers imports into a new file and includes the search index.
 func BenchmarkImportCustomers(b *testing.B) {
 	for b.Loop() {
 		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
@@ -386,8 +385,8 @@ func BenchmarkImportSales(b *testing.B) {
 	b.ReportMetric(float64(b.N)*float64(*benchSales)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// TestImportAfterPhoneMoved: sales that were imported for a phone are not registered again
-// for the customer who has that phone now.
+// TestImportAfterPhoneMoved: sales once imported for a phone are not recorded again for
+// the customer who has that phone now.
 func TestImportAfterPhoneMoved(t *testing.T) {
 	t.Parallel()
 	s := newRetailShop(t)
