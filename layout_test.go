@@ -13,13 +13,14 @@ import (
 	"unsafe"
 )
 
-// TestLayout holds how things are kept against testdata/layout.txt: the bytes of each
-// kind of record, and its fields that are not in them, the sizes of blocks, and all keys, with a digest of each value, that
-// a small shop leaves. If it fails the bytes in files have changed:
+// TestLayout compares the stored form of everything with testdata/layout.txt: the bytes
+// of each kind of record and the fields left out of them, the sizes of blocks, and all
+// keys of a small shop with a digest of each value. If it fails, the bytes in files have
+// changed:
 //
-//   - If the layout has, raise schemaVersion, write a migration, and add a file of the
-//     new schema to testdata/files. -update then writes layout.txt anew.
-//   - If only a rule has, so that the same shop comes to other values, remove
+//   - If the layout changed, raise schemaVersion, write a migration, and add a file of
+//     the new schema to testdata/files. -update then rewrites layout.txt.
+//   - If only a rule changed, so that the same shop has other values, remove
 //     layout.txt, run with -update, and look at what differs.
 func TestLayout(t *testing.T) {
 	path := filepath.Join("testdata", "layout.txt")
@@ -55,7 +56,7 @@ func allRecords() []anyRecord {
 	}
 }
 
-// TestLayoutRecords: the layout has every type of the source that is kept as a record.
+// TestLayoutRecords checks that allRecords lists every type with an encode method.
 func TestLayoutRecords(t *testing.T) {
 	t.Parallel()
 	var have, want []string
@@ -102,8 +103,9 @@ func layoutText(t *testing.T) string {
 	return b.String()
 }
 
-// layoutOf fills a record, writes it and reads it. It returns its bytes, and the fields
-// that are not in them. apart is whether what may lie apart from the record does.
+// layoutOf fills a record, writes it and reads it back. It returns the record's bytes in
+// hexadecimal and the fields left out of them. apart is the value of all its flags, such
+// as account.LotsApart, which says that the lots have entries of their own.
 func layoutOf(t *testing.T, v anyRecord, apart bool) string {
 	n := 0
 	fill(reflect.ValueOf(v).Elem(), &n, apart)
@@ -124,7 +126,7 @@ func layoutOf(t *testing.T, v anyRecord, apart bool) string {
 	return fmt.Sprintf("%x%s", w.b, leftOut(reflect.ValueOf(v).Elem(), reflect.ValueOf(again).Elem()))
 }
 
-// leftOut names the fields in which a record differs after it was written and read.
+// leftOut names the fields of a record that did not survive writing and reading.
 func leftOut(was, read reflect.Value) (names string) {
 	for i := range was.NumField() {
 		if !reflect.DeepEqual(open(was.Field(i)).Interface(), open(read.Field(i)).Interface()) {
@@ -134,7 +136,7 @@ func leftOut(was, read reflect.Value) (names string) {
 	return names
 }
 
-// open lets the tests look into everything.
+// open makes an unexported field readable and settable.
 func open(v reflect.Value) reflect.Value {
 	if v.CanSet() {
 		return v
@@ -142,7 +144,7 @@ func open(v reflect.Value) reflect.Value {
 	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
 }
 
-// fill gives every field another value, small ones first, and flags to all that are one.
+// fill gives each field a different value, counting up from n, and each bool the value flags.
 func fill(v reflect.Value, n *int, flags bool) {
 	v = open(v)
 	*n++
@@ -169,7 +171,7 @@ func fill(v reflect.Value, n *int, flags bool) {
 	}
 }
 
-// sampleShop returns what a shop leaves in which a little of everything has happened.
+// sampleShop returns all entries of a shop where a little of everything has happened.
 func sampleShop(t *testing.T) Tx {
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply(demoDocument)

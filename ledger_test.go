@@ -8,7 +8,7 @@ import (
 )
 
 // TestLedgerBroken edits each movement of a shop in turn, in ways that leave all
-// sums right: verify names the first that is not as it was written.
+// sums right. It checks that verify names the first movement that was changed.
 func TestLedgerBroken(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -28,7 +28,7 @@ func TestLedgerBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Seq = uintIn(e.Key[5:])
-		m.By.Actor += "!" // of a sale or a redemption that itself names another, two problems are told
+		m.By.Actor += "!" // a second problem if a sale or redemption keeps the actor too
 		told := 1
 		if m.Transaction != (id{}) || m.Redemption != (id{}) && m.Amount < 0 {
 			told = 2
@@ -40,7 +40,7 @@ func TestLedgerBroken(t *testing.T) {
 			t.Errorf("movement %s was edited: %q", named, got)
 		}
 
-		// And its own hash made anew: the movement after it, or the account, tells.
+		// With its own hash recomputed, the next movement or the account gives it away.
 		a, previous := chainAt(t, with, i, m)
 		w := writer{b: []byte{recordVersion}}
 		m.encodeUnhashed(&w)
@@ -49,7 +49,7 @@ func TestLedgerBroken(t *testing.T) {
 		if got := problems(t, s, with, nil); len(got) != told || !anyContains(got, a) {
 			t.Errorf("movement %s was edited and hashed: %q, want something of %s", named, got, a)
 		}
-		// What was told of the ledger before tells even where all hashes are made anew.
+		// So does the state from an earlier verification, even if all hashes are recomputed.
 		if got := problems(t, s, with, honest.Ledgers); len(got) != told+1 || !strings.Contains(got[told], "no es la continuación") {
 			t.Errorf("movement %s was edited and hashed, since the ledger was known: %q", named, got)
 		}
@@ -63,16 +63,16 @@ func anyContains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
 }
 
-// recordOf is the stored form of a movement.
+// recordOf returns the stored form of a movement.
 func recordOf(m *movement) []byte {
 	w := writer{b: []byte{recordVersion}}
 	m.encode(&w)
 	return w.b
 }
 
-// chainAt returns what tells of an edit of the movement at all[i] if its own hash
-// was made anew, the next movement's id or the account's customer, and the hash of
-// the movement before it.
+// chainAt returns what verify names if the movement at all[i] was edited and its own
+// hash recomputed: the next movement's id or, after the last one, the account. It
+// also returns the hash of the movement before it.
 func chainAt(t *testing.T, all memTx, i int, m *movement) (after string, before ledgerHash) {
 	t.Helper()
 	after = "cuenta " + m.Customer.String()
@@ -106,8 +106,8 @@ func problems(t *testing.T, s *shop, all memTx, earlier []ledgerState) []string 
 	return report.Problems
 }
 
-// TestLedgerSince: a ledger that goes on is a continuation; one that was put back
-// to an earlier state is not, though nothing in it contradicts itself.
+// TestLedgerSince checks that verify accepts a ledger that has grown since an earlier
+// verification, and rejects a consistent one that was put back to an earlier state.
 func TestLedgerSince(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

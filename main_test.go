@@ -25,7 +25,7 @@ import (
 	"sello/internal/disk"
 )
 
-// A till is a directory in which commands are run as a person would.
+// A till runs commands in a directory of its own, as a person would.
 type till struct {
 	*testing.T
 	dir string
@@ -66,17 +66,17 @@ func (s *till) file(name, text string) string {
 	return path
 }
 
-// A running server, started by the command serve or demo.
+// A running is a server started by the command serve or demo.
 type running struct {
 	*till
 	base string
-	stop func() int // and wait; returns the exit code
+	stop func() int // stops the server, waits, and returns the exit code
 	log  *bytes.Buffer
 }
 
 var addrLogged = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 
-// start runs serve or demo on a free port until it says that it serves.
+// start runs serve or demo on a free port. It returns once the log says "serving".
 func (s *till) start(line string) (*running, *bufio.Reader) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +121,7 @@ func (s *till) start(line string) (*running, *bufio.Reader) {
 	return r, bufio.NewReader(outReader)
 }
 
-// get asks the server with a key and returns the status and the body.
+// get sends a GET request with a key and returns the status and the body.
 func (r *running) get(path, key string) (int, string) {
 	r.Helper()
 	return r.send(http.MethodGet, path, key, "")
@@ -164,8 +164,8 @@ func (s *till) key(flags string) (text, keyID string) {
 	return made.Key, made.ID.String()
 }
 
-// TestCommandLine holds what a person sees of each command to what it should
-// be. What changes from run to run is blotted out.
+// TestCommandLine checks the exit code of each command, and that its output and its
+// errors contain what a person should see.
 func TestCommandLine(t *testing.T) {
 	s := newTill(t)
 	document := s.file("luna.json", string(demoDocument))
@@ -314,8 +314,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestOnlyOrganization: each command on an organization takes the only one there is. Where
-// there are more or none it names those.
+// TestOnlyOrganization checks that commands without -org take the only organization. If
+// there are several they list them, and if there is none they say so.
 func TestOnlyOrganization(t *testing.T) {
 	s := newTill(t)
 	lines := []string{
@@ -351,7 +351,7 @@ func TestOnlyOrganization(t *testing.T) {
 	check("none", 1, "no hay ninguna organización: sello apply hace la primera")
 }
 
-// TestKeyStates: a list of keys tells what each is good for at the moment.
+// TestKeyStates checks the text of a key's state: active, expiring, expired or revoked.
 func TestKeyStates(t *testing.T) {
 	const now = 1_800_000_000_000 // 2027-01-15T08:00Z
 	for _, test := range []struct {
@@ -370,8 +370,8 @@ func TestKeyStates(t *testing.T) {
 	}
 }
 
-// TestKeysBesideServer changes and rotates keys of a running server, and reads its audit
-// log: all holds from the next request on.
+// TestKeysBesideServer changes and rotates keys of a running server, where all changes
+// take effect on the next request, and reads the audit log.
 func TestKeysBesideServer(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
@@ -504,8 +504,8 @@ func TestServe(t *testing.T) {
 	server.wantStatus(401, "/customers", during, "still revoked")
 }
 
-// TestSameWords: a command fails in the same words whether a server does the
-// work or not.
+// TestSameWords checks that a command fails in the same words whether a server
+// does the work or not.
 func TestSameWords(t *testing.T) {
 	s := newTill(t)
 	document := s.file("luna.json", string(demoDocument))
@@ -536,8 +536,8 @@ func TestSameWords(t *testing.T) {
 	}
 }
 
-// TestAdminLog: the server's log has the cause of what failed, and how much a
-// verification has found.
+// TestAdminLog checks that the server's log has the cause of each failed operation
+// and the number of problems that a verification found.
 func TestAdminLog(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
@@ -569,8 +569,8 @@ func TestAdminLog(t *testing.T) {
 	}
 }
 
-// TestVersion: a binary tells from which commit and with which Go it was made, as far as it
-// knows.
+// TestVersion checks that version prints the release, the commit if it is known, the Go
+// version, the platform and the schema.
 func TestVersion(t *testing.T) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	released := &debug.BuildInfo{GoVersion: "go1.26.4", Settings: []debug.BuildSetting{
@@ -597,8 +597,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestEarlierNames: flags have effect by the names that they had before, on the command
-// line and in the environment, and help does not tell those.
+// TestEarlierNames checks that the earlier names of flags still work, on the command line
+// and in the environment, and that help does not list them.
 func TestEarlierNames(t *testing.T) {
 	read := func(line string, env map[string]string) backupPlan {
 		t.Helper()
@@ -636,7 +636,7 @@ func TestEarlierNames(t *testing.T) {
 	}
 }
 
-// TestHelpDefaults: help tells a default only where it is one.
+// TestHelpDefaults checks that help shows a default unless it is zero or empty.
 func TestHelpDefaults(t *testing.T) {
 	out := newTill(t).ok("serve -h")
 	for text, want := range map[string]bool{"por omisión 4096": true, "por omisión 0": false, "por omisión )": false} {
@@ -646,7 +646,7 @@ func TestHelpDefaults(t *testing.T) {
 	}
 }
 
-// TestInWords: what the system and the store say in English is said in Spanish.
+// TestInWords checks the Spanish words for errors of the system and the store.
 func TestInWords(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -704,7 +704,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestVerifyTellsAndFails damages a balance behind the program's back.
+// TestVerifyTellsAndFails checks that verify reports a wrong balance and exits with 1.
 func TestVerifyTellsAndFails(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
@@ -747,8 +747,8 @@ func giveUnearned(t *testing.T, path string) {
 	}
 }
 
-// TestVerifyUnreadable: verify -json tells in JSON of each kind of damage for which a file
-// is not even opened.
+// TestVerifyUnreadable checks that verify -json reports in JSON each kind of damage that
+// keeps a file from being opened.
 func TestVerifyUnreadable(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -756,13 +756,13 @@ func TestVerifyUnreadable(t *testing.T) {
 	s.ok("apply -", string(demoDocument))
 	path := s.env["SELLO_DB"]
 	names := [2]string{"-journal1", "-journal2"}
-	const block = 4096 // of a page, of a journal's header
+	const block = 4096 // bytes of a page, and of a journal's header
 	closed := map[string][]byte{"": readFile(t, path)}
 	server, _ := s.start("serve")
 	for range 5 {
 		s.key("-name POS")
 	}
-	time.Sleep(time.Second) // so that the journal is told of what is in it
+	time.Sleep(time.Second) // until the journal's mark counts its records
 	killed := map[string][]byte{"": readFile(t, path)}
 	for _, name := range names {
 		killed[name] = readFile(t, path+name)
@@ -824,7 +824,7 @@ func TestVerifyUnreadable(t *testing.T) {
 	}
 }
 
-// TestVerifyDamaged tells which file is damaged, where, and what to do.
+// TestVerifyDamaged checks that verify says which file is damaged, where, and what to do.
 func TestVerifyDamaged(t *testing.T) {
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))

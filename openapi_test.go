@@ -18,9 +18,9 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 )
 
-// openapi.json is written by hand. These tests hold it against the code.
+// openapi.json is written by hand. These tests compare it with the code.
 
-// An apiDoc is what the tests read of it.
+// An apiDoc is the part of openapi.json that the tests read.
 type apiDoc struct {
 	Info       struct{ Description string }
 	Paths      map[string]map[string]*docOperation // by path, then method
@@ -86,7 +86,8 @@ func (d *apiDoc) response(r *docContent) *docContent {
 	return r
 }
 
-// plain follows references and sets null aside.
+// plain follows references. It returns a schema's type, and apart from it whether null
+// is allowed.
 func (d *apiDoc) plain(s *docSchema) (kind string, null bool, plain *docSchema) {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		d.used[name] = true
@@ -152,7 +153,7 @@ func (d *apiDoc) matches(t *testing.T, at string, s *docSchema, typ reflect.Type
 	}
 }
 
-// hiddenTypes are those of the fields that are declared as any.
+// hiddenTypes are the types of the values in fields declared as any, by JSON name.
 var hiddenTypes = map[string]reflect.Type{
 	"profile":  reflect.TypeOf(organization{}.Profile),
 	"settings": reflect.TypeOf(organization{}.Settings),
@@ -180,7 +181,7 @@ func jsonKind(typ reflect.Type) string {
 	return typ.Kind().String()
 }
 
-// accepts tells why a schema does not describe a value; nil if it does.
+// accepts returns why a schema does not describe a value, or nil if it does.
 func (d *apiDoc) accepts(s *docSchema, v any) error {
 	kind, null, plain := d.plain(s)
 	if v == nil && null {
@@ -338,7 +339,7 @@ func TestOpenAPIErrors(t *testing.T) {
 			t.Errorf("the description has no line %s%s", line, row.message)
 		}
 	}
-	// Each code is somewhere, under its own status.
+	// Some endpoint has each error code, under its own status. Those preset here need none.
 	reached := map[string]bool{
 		"route_not_found": true, "method_not_allowed": true, "bad_request": true, "expectation_failed": true, "headers_too_large": true,
 	}
@@ -420,14 +421,14 @@ func TestOpenAPIExamples(t *testing.T) {
 	}
 }
 
-// describes returns why the document does not describe a response of a route:
-// the status is not among those of the endpoint, or its body is otherwise.
-// TestGolden asks it about every response of the transcripts.
+// describes returns why the document does not describe a response of a route, or nil
+// if it does. It checks the status and the body. TestGolden calls it for every response
+// of the transcripts.
 func (d *apiDoc) describes(route, method string, status int, body []byte) error {
 	verb, path, _ := strings.Cut(route, " ")
 	op := d.Paths[path][strings.ToLower(verb)]
 	if op == nil {
-		return nil // no route
+		return nil // not a route of the document
 	}
 	response := op.Responses[strconv.Itoa(status)]
 	if response == nil {

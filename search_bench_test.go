@@ -13,8 +13,8 @@ import (
 	"sello/internal/disk"
 )
 
-// What lists, searches and imports cost. Each search and list reports how many
-// times as long as reading one customer it takes, in the same store.
+// Benchmarks of lists, searches and imports. Each search and list reports its time as
+// a multiple of the time to read one customer of the same store.
 
 var (
 	benchCustomers = flag.Int("bench.customers", 20_000, "so many customers in benchmarks of lists")
@@ -22,7 +22,7 @@ var (
 	benchStore     = flag.String("bench.store", "", "keep the benchmarks' store in this file")
 )
 
-// A crowd is customers and sales like those of a shop, the same ones each time.
+// A crowd makes customers and sales like those of a shop, the same ones each time.
 type crowd struct{ rnd *rand.Rand }
 
 func newCrowd() crowd { return crowd{rand.New(rand.NewPCG(1, 1))} }
@@ -36,7 +36,7 @@ var (
 	crowdMail = []string{"gmail.com", "gmail.com", "gmail.com", "hotmail.com", "outlook.com", "yahoo.com.mx", "empresa.mx"}
 )
 
-// customer is the i-th one. One in a thousand is called Villalobos.
+// customer returns the i-th customer. One in a thousand is called Villalobos.
 func (c crowd) customer(i int) importRow {
 	first, last := crowdFirst[c.rnd.IntN(len(crowdFirst))], crowdLast[c.rnd.IntN(len(crowdLast))]
 	if i%1000 == 500 {
@@ -70,7 +70,7 @@ func (s *shop) importing(kind string, n int, row func(int) importRow) {
 	s.ok(err)
 }
 
-// newEmptyCrowd is a shop on a file, in which nobody is yet if the file is new.
+// newEmptyCrowd opens a shop in the file at path. A new file has no customers.
 func newEmptyCrowd(b *testing.B, path string) *shop {
 	_, missing := os.Stat(path)
 	store, err := openBolt(path, disk.Options{NoSync: true, Dense: denseTables})
@@ -88,7 +88,7 @@ func newEmptyCrowd(b *testing.B, path string) *shop {
 	return s
 }
 
-// newCrowdedShop is a shop on a file with customers and sales of a year.
+// newCrowdedShop opens a shop in a file, with customers and a year of sales.
 func newCrowdedShop(b *testing.B) *shop {
 	path := *benchStore
 	if path == "" {
@@ -104,7 +104,7 @@ func newCrowdedShop(b *testing.B) *shop {
 	return s
 }
 
-// sale is the i-th one, of a year; one in fifty is a return.
+// sale returns the i-th sale of a year. One in fifty is a return.
 func (c crowd) sale(i int) importRow {
 	year := 365 * oneDay / time.Duration(*benchSales)
 	row := importRow{
