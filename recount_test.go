@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestRecountOnTouch changes what tiers are measured by and looks before the
-// recount has come to anyone: a customer who is asked for is counted then,
-// and a sale uses the right tier.
+// TestRecountOnTouch changes the basis of the tiers. A read or a sale before
+// the recount runs already counts its customer anew and uses the right tier.
 func TestRecountOnTouch(t *testing.T) {
 	t.Parallel()
 	const program = `"tierBasis":{"metric":"PointsEarned","window":%q%s},
@@ -48,9 +47,9 @@ func TestRecountOnTouch(t *testing.T) {
 	s.swept()
 }
 
-// TestManyLotsExpire settles an account whose many lots expired one by one,
-// with work in proportion to their number: twice the lots, no more than some
-// twice the calls of the store.
+// TestManyLotsExpire settles an account whose many lots expired one by one.
+// The calls of the store grow in proportion to the lots: four times the lots
+// take at most five times the calls.
 func TestManyLotsExpire(t *testing.T) {
 	t.Parallel()
 	calls := func(lots int) int {

@@ -19,12 +19,12 @@ import (
 )
 
 // Retries (contract §6) of a write whose outcome is unknown. TestTwins and
-// TestRetriesDoNotCreditTwice have parallel twins, audit's TestTwinsAcrossKills has them
-// across kill -9, and testdata/golden/idempotency.txt has what a client sees.
+// TestRetriesDoNotCreditTwice test parallel twins, audit's TestTwinsAcrossKills tests them
+// across kill -9, and testdata/golden/idempotency.txt shows what a client sees.
 
 // TestAnswerAndEffectAreOne fails each kind of write once before it is stored and once
-// after. Then the effect and the answer that is kept for retries are both there or both
-// not, and a retry settles it.
+// after. The store then has both the effect and the answer kept for retries, or neither.
+// A retry succeeds in both cases.
 func TestAnswerAndEffectAreOne(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -34,7 +34,7 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 			faults, wrong := 0, 0
 			for _, fault := range []storeFault{failBefore, failAfter} {
 				if test.split && fault == failAfter {
-					continue // of the second transaction: all is there
+					continue // both transactions are stored: nothing is missing
 				}
 				r := newRetries(t, fault, test.split)
 				for _, kind := range everyWrite {
@@ -52,7 +52,7 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 	}
 }
 
-// retries are writes to a store that fails, sent again.
+// retries is a world whose API writes to a failing store.
 type retries struct {
 	*world
 	flaky   Store
@@ -61,7 +61,7 @@ type retries struct {
 	split   bool
 
 	mu   sync.Mutex
-	next []storeFault // of the Updates to come
+	next []storeFault // faults of the next Updates, in order
 }
 
 func newRetries(t *testing.T, fault storeFault, split bool) *retries {
@@ -89,8 +89,8 @@ func newRetries(t *testing.T, fault storeFault, split bool) *retries {
 	return r
 }
 
-// atOnce makes a write of which an Update fails, and retries it. It reports whether the
-// answer was there when the effect was.
+// atOnce sends a write whose Update fails, and retries it. It reports whether the failed
+// write stored both its answer and its effect, or neither.
 func (r *retries) atOnce(kind writeKind) bool {
 	r.Helper()
 	path, body := r.expand(kind.path), r.expand(kind.body)
@@ -128,13 +128,13 @@ func (r *retries) atOnce(kind writeKind) bool {
 	return stored == effect
 }
 
-// A writeKind is a write that a client can make; learn names what the next ones need.
+// A writeKind is a write that a client can make. learn names what later writes need.
 type writeKind struct {
 	name, path, body string
 	learn            func(*world, *httptest.ResponseRecorder)
 }
 
-// everyWrite is one of each kind.
+// everyWrite has one write of each kind.
 var everyWrite = []writeKind{
 	{"enrol", "/api/v1/customers", `{"email":"eva@example.com"}`, nothing},
 	{"add", "/api/v1/points/customers/$maria/add", `{"amount":300}`, nothing},
@@ -181,8 +181,8 @@ func tablesOf(t *testing.T, s Store) (all map[string]string) {
 	return all
 }
 
-// whatChanged reports whether an answer was kept between two states, and whether
-// anything else changed. Totals are left out, since they count answers too.
+// whatChanged reports whether an answer was added between two states, and whether
+// anything else changed. It ignores totals, since they count answers too.
 func whatChanged(before, after map[string]string) (answer, effect bool) {
 	for k, v := range after {
 		if old, ok := before[k]; ok && old == v {
@@ -204,7 +204,7 @@ func whatChanged(before, after map[string]string) (answer, effect bool) {
 	return answer, effect
 }
 
-// A splitStore stores the answers that are kept for retries in a second transaction.
+// A splitStore stores the answers kept for retries in a second transaction.
 type splitStore struct{ Store }
 
 func (s *splitStore) Update(ctx context.Context, fn func(Tx) error) error {

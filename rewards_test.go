@@ -43,7 +43,7 @@ func atOnce(n int, fn func(i int) error) map[string]int {
 	return outcomes
 }
 
-// TestRedeemAtOnce shows that stock and limits hold whatever happens at once.
+// TestRedeemAtOnce shows that parallel redemptions exceed neither stock nor limits.
 func TestRedeemAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[
@@ -92,8 +92,8 @@ func TestRedeemAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnavailable shows each reason for which a reward cannot be had, and what
-// redeeming it answers. The clock stands at 2026-03-02 10:00 UTC; the customer
+// TestUnavailable shows each reason why a reward is unavailable, and the error
+// of redeeming it. The clock stands at 2026-03-02 10:00 UTC; the customer
 // has 50 points and is in the lower tier.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestRedeemLimits(t *testing.T) {
 	redeem(ana, "redemption_limit_reached")
 	redeem(eva, "")
 	redeem(noe, "reward_out_of_stock")
-	redeem(ana, "reward_out_of_stock") // goes before the limit
+	redeem(ana, "reward_out_of_stock") // is checked before the limit
 	_, err := s.cancel(first)
 	s.ok(err)
 	redeem(ana, "")
@@ -234,8 +234,8 @@ func TestCancelGivesBack(t *testing.T) {
 	}
 }
 
-// TestCancelOfExpired shows a cancellation of which nothing is left to give
-// back: it gives back the stock alone.
+// TestCancelOfExpired cancels a redemption whose points have all expired: only
+// the stock comes back.
 func TestCancelOfExpired(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":60,"stock":1}]`})
@@ -252,7 +252,7 @@ func TestCancelOfExpired(t *testing.T) {
 	s.ok(err)
 }
 
-// TestCancelPaysDebt shows that what comes back pays a debt first.
+// TestCancelPaysDebt shows that points given back pay a debt first.
 func TestCancelPaysDebt(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"negativeBalance":"Debt","expiry":{"days":30},"rules":[` + onePer1 + `]`,
@@ -273,7 +273,7 @@ func TestCancelPaysDebt(t *testing.T) {
 	s.wantStanding(ana, "0 0 40", "the rest has expired")
 }
 
-// TestInactiveCustomer shows that an inactive customer's points stand still.
+// TestInactiveCustomer shows that no write changes an inactive customer's points.
 func TestInactiveCustomer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`, also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":10}]`})
@@ -299,8 +299,8 @@ func TestInactiveCustomer(t *testing.T) {
 	s.wantStanding(ana, "90 0 100", "reading works")
 }
 
-// TestCodes shows the form of redemption codes, and that a code that is taken
-// is not given again.
+// TestCodes shows the form of redemption codes, and that a code in use is not
+// given again.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

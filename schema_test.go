@@ -18,17 +18,17 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// The files of testdata/files, each as the sello of a commit left it:
+// The files of testdata/files, each as sello left it at a commit:
 //
 //	schema3           8e579cf, closed
 //	schema3-killed    8e579cf, killed, with its journals
-//	schema3-651d5f6   651d5f6, closed: of version 3 as well, with other movements
+//	schema3-651d5f6   651d5f6, closed: version 3 too, but with another layout of movements
 //	schema4           closed
 //	schema4-killed    killed, with its journals
 //
-// balances.txt has what each customer had, and had pending, when it was left.
+// balances.txt has each customer's balance and pending points in the file.
 
-// fileMoment is shortly after the files were left, before anything becomes due.
+// fileMoment is shortly after the last write to the files, before anything becomes due.
 var fileMoment = time.Date(2026, 11, 23, 2, 45, 0, 0, time.UTC)
 
 // unpackFile puts a file of testdata/files, with its journals, into a new directory.
@@ -37,7 +37,7 @@ func unpackFile(t *testing.T, name string) (path string) {
 	return filepath.Join(disktest.Unpack(t, filepath.Join("testdata", "files", name)), "sello.db")
 }
 
-// filesBeside reads a file and all that lies beside it.
+// filesBeside returns the contents of all files in path's directory, by name.
 func filesBeside(t *testing.T, path string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -51,7 +51,7 @@ func filesBeside(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// heldEngine is an engine on a file, with a clock that stands at fileMoment.
+// heldEngine opens a file and returns its engine, whose clock stands at fileMoment.
 func heldEngine(t *testing.T, path string) (*engine, *boltStore) {
 	t.Helper()
 	s, err := openBolt(path, disk.Options{MustExist: true, Dense: denseTables})
@@ -127,7 +127,7 @@ func TestSchemaFiles(t *testing.T) {
 			if test.from == schemaVersion {
 				return
 			}
-			// The copy is the file as it was: it migrates as well.
+			// The copy is of the old schema: it migrates as well.
 			second := filepath.Join(t.TempDir(), "sello.db")
 			writeFile(t, second, readFile(t, copied))
 			again := &till{t, filepath.Dir(second), map[string]string{"SELLO_DB": second}}
@@ -140,8 +140,8 @@ func TestSchemaFiles(t *testing.T) {
 	}
 }
 
-// TestSchemaServe has a server migrate a file, keep the copy of an earlier time, and
-// tell of it in the log.
+// TestSchemaServe lets a server migrate a file. The server logs the migration and does not
+// overwrite an earlier copy.
 func TestSchemaServe(t *testing.T) {
 	t.Parallel()
 	path := unpackFile(t, "schema3-killed")
@@ -160,8 +160,8 @@ func TestSchemaServe(t *testing.T) {
 	checkFileHolds(t, path, "schema3-killed")
 }
 
-// TestSchemaRefused has every command refuse files of other schemas, and of layouts that
-// carry the number of one, in one line, and change nothing.
+// TestSchemaRefused runs every command on files of unknown versions, and on files with a
+// known version's number but another layout. Each refuses in one line and changes nothing.
 func TestSchemaRefused(t *testing.T) {
 	t.Parallel()
 	numbered := func(version uint64) func(Tx) error {
@@ -201,9 +201,9 @@ func TestSchemaRefused(t *testing.T) {
 				want := test.want
 				if before := strings.Fields(line)[0]; test.file != "schema4" && test.want[:3] == "con" &&
 					!slices.Contains([]string{"serve", "demo", "migrate"}, before) {
-					want = "conviértelo con sello migrate" // which then says more
+					want = "conviértelo con sello migrate" // and sello migrate gives the cause
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), forever) // else a server would go on
+				ctx, cancel := context.WithTimeout(t.Context(), forever) // stops a server that starts after all
 				var stdout, stderr bytes.Buffer
 				code := run(ctx, strings.Fields(line), environment{s.getenv, strings.NewReader(""), &stdout, &stderr})
 				cancel()
@@ -237,8 +237,8 @@ func oldSet(value []byte) func(Tx) error {
 }
 
 // TestSchemaSteps stops after each transaction of a migration: its begin, a step of
-// redemptions, and each organization. Whoever comes next goes on, without another
-// copy, and the file is migrated once.
+// redemptions, and each organization. The next attempt goes on from there and
+// makes no other copy. The file is migrated once.
 func TestSchemaSteps(t *testing.T) {
 	t.Parallel()
 	path := unpackFile(t, "schema3-killed")
@@ -276,7 +276,7 @@ func TestSchemaSteps(t *testing.T) {
 	checkFileHolds(t, path, "schema3-killed")
 }
 
-// TestSchemaKilled kills sello while it migrates, at any moment, until it is done.
+// TestSchemaKilled kills sello at random moments of a migration, until one ends.
 func TestSchemaKilled(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))

@@ -10,13 +10,13 @@ import (
 	"unicode"
 )
 
-// naiveFold folds by what a few letters are known to look like.
+// naiveFold folds as fold does, but knows only a few letters.
 func naiveFold(s string) string {
 	return strings.NewReplacer("á", "a", "ã", "a", "é", "e", "í", "i", "ó", "o", "ú", "u", "ü", "u", "ñ", "n", "ç", "c", "ø", "o",
 		"\u0301", "", "\u0303", "", "\u0308", "").Replace(strings.ToLower(s))
 }
 
-// naiveMatch tells whether a customer's name, e-mail or phone holds a needle.
+// naiveMatch reports whether a customer's name, e-mail or phone holds a needle.
 func naiveMatch(c *customer, needle string) bool {
 	folded := naiveFold(needle)
 	digits, other := "", false
@@ -29,7 +29,7 @@ func naiveMatch(c *customer, needle string) bool {
 		}
 	}
 	if folded == "" {
-		return false // nothing but marks
+		return false // only combining marks
 	}
 	return strings.Contains(naiveFold(strings.TrimSpace(c.FirstName+" "+c.LastName)), folded) ||
 		strings.Contains(naiveFold(c.Email), folded) ||
@@ -43,9 +43,9 @@ type searchHistory struct {
 	rnd *rand.Rand
 }
 
-// TestSearch searches random customers for needles of all lengths, cut out of
-// their texts or not, and compares with looking at every customer in turn,
-// before and after texts are filled in.
+// TestSearch searches random customers for needles of many lengths, from their
+// texts and others, and compares the results with a scan of all customers. It
+// does so before and after about half of the customers change.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	histories(t, 25, func(t *testing.T, rnd *rand.Rand) {
@@ -65,7 +65,7 @@ func TestSearch(t *testing.T) {
 
 func (h *searchHistory) phone() string { return fmt.Sprintf("+5255%08d", h.rnd.IntN(100_000_000)) }
 
-// text is at most so many characters of few letters, so that much is alike.
+// text returns a random text of few letters, so that many texts are alike.
 func (h *searchHistory) text(most int) string {
 	letters := []rune("aabbcáÁéñÑüøZ19 @.-")
 	runes := make([]rune, h.rnd.IntN(most+1))
@@ -74,12 +74,12 @@ func (h *searchHistory) text(most int) string {
 	}
 	s := strings.TrimSpace(string(runes))
 	if h.rnd.IntN(6) == 0 {
-		s += "n\u0303" // a letter and its mark apart
+		s += "n\u0303" // a letter and a combining mark
 	}
 	return s
 }
 
-// enrol enrols somebody, and leaves some of the customers for the index to come.
+// enrol enrols a random customer and leaves up to 19 customers out of the index.
 func (h *searchHistory) enrol() {
 	rnd := h.rnd
 	e := enrolment{FirstName: h.text(6), LastName: h.text(6)}
@@ -114,7 +114,7 @@ func (h *searchHistory) change(c *customer) {
 	})
 }
 
-// customers are all that there are, by number.
+// customers returns all customers, by number.
 func (h *searchHistory) customers() []*customer {
 	return ask(h.shop, func(t *txn) (all []*customer, err error) {
 		n, err := t.count()
@@ -132,7 +132,7 @@ func (h *searchHistory) customers() []*customer {
 	})
 }
 
-// searchAll searches for parts of what customers are called, and for what nobody is.
+// searchAll searches for parts of customers' texts, and for other needles.
 func (h *searchHistory) searchAll() {
 	rnd, all := h.rnd, h.customers()
 	needles := []string{"a", "+", "+52", "(55)", "5 5", "@b.mx", "nobody", "ã", "ñ", "Ñ", "\u0301", "55-", "--"}
@@ -150,7 +150,7 @@ func (h *searchHistory) searchAll() {
 	}
 }
 
-// search compares a page of what is found with looking at every customer.
+// search compares a page of results with a scan of all customers.
 func (h *searchHistory) search(needle string, all []*customer, p page) {
 	var want []uint64
 	for _, c := range slices.Backward(all) {
@@ -177,7 +177,7 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 	}
 }
 
-// TestSearchBlocks compares with looking at every customer where there are
+// TestSearchBlocks compares searches with a scan of all customers. There are
 // several blocks, sets long enough for a bitmap, and customers that are not in
 // the index yet.
 func TestSearchBlocks(t *testing.T) {
@@ -191,7 +191,7 @@ func TestSearchBlocks(t *testing.T) {
 		}
 	}
 	const customers = 2*gramBlock + 700
-	var all [][]string // texts
+	var all [][]string // texts of each customer
 	for number := uint64(1); number <= customers; number++ {
 		c := &customer{
 			ID: tx.id(), Number: number, FirstName: pick(rnd, "Ana", "Noé", "Li", "X"), LastName: pick(rnd, "", "Ana Núñez", "Banana"),
@@ -208,7 +208,7 @@ func TestSearchBlocks(t *testing.T) {
 		}
 	}
 	tx.counters.Customers = customers
-	// One of a block whose customers all are in the index gets another name.
+	// A customer of a fully indexed block gets another name.
 	ok(tx.reindex(77, all[76], []string{"somebody else", all[76][1], ""}))
 	all[76] = []string{"somebody else", all[76][1], ""}
 	for _, needle := range []string{
@@ -233,7 +233,7 @@ func TestSearchBlocks(t *testing.T) {
 	}
 }
 
-// TestReindexLeavesNothing gives a customer no texts any more.
+// TestReindexLeavesNothing removes all texts of a customer: no index entry is left.
 func TestReindexLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ok := func(err error) {
@@ -253,8 +253,8 @@ func TestReindexLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestSearchDamaged cuts an entry of the index short: who searches by it and who
-// would write it anew are told, and it stays as it is.
+// TestSearchDamaged cuts an index entry short. Searches that read it and writes
+// that would change it get errRecord, and the entry stays as it is.
 func TestSearchDamaged(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -273,7 +273,7 @@ func TestSearchDamaged(t *testing.T) {
 			return before, errors.Join(err, t.Put(t.gramKey(0, gram), value))
 		})
 	}
-	for _, gram := range []string{"a", "ana", "na\x01"} { // the last one goes away with the name's end
+	for _, gram := range []string{"a", "ana", "na\x01"} { // the new name removes the last one
 		whole := set(gram, nil)
 		s.customer("ana" + fmt.Sprint(len(gram)) + gram[:1])
 		for what, fn := range map[string]func(*txn) error{
@@ -291,7 +291,7 @@ func TestSearchDamaged(t *testing.T) {
 			},
 		} {
 			if what == "more customers" && gram == "na\x01" {
-				continue // do not have it
+				continue // new customers do not have this gram
 			}
 			if _, err := do(s, func(t *txn) (any, error) { return nil, fn(t) }); !errors.Is(err, errRecord) {
 				t.Errorf("%q is damaged, %s: %v", gram, what, err)
@@ -301,7 +301,7 @@ func TestSearchDamaged(t *testing.T) {
 	}
 }
 
-// TestFold shows what is alike to a search.
+// TestFold shows which texts a search treats as equal.
 func TestFold(t *testing.T) {
 	t.Parallel()
 	for _, test := range [][2]string{
