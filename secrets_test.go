@@ -23,18 +23,17 @@ import (
 	"sello/internal/disk"
 )
 
-// What clients send stays out of the log, keys stay out of the file, and no
-// text makes a line of the log that is not ours.
+// What clients send stays out of the log, and keys stay out of the store's files.
+// No text that a client sends can forge a line of the log.
 
-// nasties are characters that end a line, or begin something else, for somebody
-// who reads a log.
+// nasties are texts that may end a line of a log, or begin something else, for a
+// reader of the log.
 var nasties = []string{"\r\n", "\n", "\r", "\x1b[31m", "\u2028", "\u2029", "\u0085", "\x00", `"},{"msg":"`, `\n`}
 
-// A secretRequest is a request as it goes over the wire, and what of it nobody
-// may see.
+// A secretRequest is a request as it goes over the wire.
 type secretRequest struct {
 	raw   string
-	ended bool // the server may not take it for a request at all
+	ended bool // raw may be no valid request; run closes its side after it
 }
 
 // A smuggler makes requests with marks in them.
@@ -44,13 +43,13 @@ type smuggler struct {
 	requests      []secretRequest
 }
 
-// mark is a new text to be found again.
+// mark returns a new unique text. The test searches the log for it.
 func (m *smuggler) mark() string {
 	m.marks = append(m.marks, fmt.Sprintf("marca%04dx", len(m.marks)))
 	return m.marks[len(m.marks)-1]
 }
 
-// send adds a request. Headers are lines.
+// send adds a request. Each header is a whole line.
 func (m *smuggler) send(method, target, body string, headers ...string) {
 	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: pedido-%d\r\n", method, target, len(m.requests))
 	if len(headers) == 0 {
@@ -68,7 +67,7 @@ func (m *smuggler) send(method, target, body string, headers ...string) {
 	m.requests = append(m.requests, secretRequest{raw: text + "\r\n" + body})
 }
 
-// broken adds what is hardly a request.
+// broken adds bytes that may be no valid request.
 func (m *smuggler) broken(raw string) {
 	m.requests = append(m.requests, secretRequest{raw: raw, ended: true})
 }
@@ -146,10 +145,10 @@ func (m *smuggler) everything() {
 				colon = " "
 			}
 			before, after := m.mark(), m.mark()
-			if header == "X-Request-Id" && isPrintable(nasty) { // which is logged, as what it is
+			if header == "X-Request-Id" && isPrintable(nasty) { // the log holds a printable one, rightly
 				before, after = "a", "b"
 			}
-			// Whoever reads this may take it for another header, or for none.
+			// A server may read this as one header, as several or as none.
 			m.broken("POST " + add + " HTTP/1.1\r\nHost: localhost\r\n" + header + colon + before + nasty + after + "\r\n" + key + "\r\nContent-Length: 12\r\n\r\n" + `{"amount":1}`)
 		}
 		m.broken("GET /" + nasty + m.mark() + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -176,12 +175,12 @@ func (m *smuggler) run(t *testing.T, addr string) {
 		if r.ended {
 			conn.(*net.TCPConn).CloseWrite()
 		}
-		http.ReadResponse(bufio.NewReader(conn), nil) // whatever it is
+		http.ReadResponse(bufio.NewReader(conn), nil) // any answer will do
 		conn.Close()
 	}
 }
 
-// faultsInLog is what is wrong with a log in which these requests are.
+// faultsInLog returns what is wrong with the log of a server that got the requests.
 func (m *smuggler) faultsInLog(log string) (faults []string) {
 	seen := map[string]int{}
 	for line := range strings.Lines(log) {
@@ -214,7 +213,7 @@ func (m *smuggler) faultsInLog(log string) (faults []string) {
 	return faults
 }
 
-// logged is how many of the requests have a line.
+// logged returns how many of the requests have a line in the log.
 func (m *smuggler) logged(log string) (n int) {
 	for i := range m.requests {
 		if strings.Contains(log, fmt.Sprintf(`"requestId":"pedido-%d"`, i)) {
@@ -224,14 +223,14 @@ func (m *smuggler) logged(log string) (n int) {
 	return n
 }
 
-// keptFiles are the files that hold what a store at a path holds, or held when
-// it was backed up.
+// keptFiles returns the names of a store's files: the database, its two journals
+// and its backup.
 func keptFiles(db string) []string {
 	journal := disk.JournalNames(db)
 	return []string{db, journal[0], journal[1], db + ".backup"}
 }
 
-// holding names the files that hold a text, of those there are.
+// holding returns the names of the files that hold a text. It skips missing files.
 func holding(t *testing.T, files []string, text string) (names []string) {
 	t.Helper()
 	for _, name := range files {
@@ -251,9 +250,9 @@ func TestSecretsStaySecret(t *testing.T) {
 	long(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
-	old, _ := s.key("-name antes -rate-limit 1000000") // this one comes into the file
+	old, _ := s.key("-name antes -rate-limit 1000000") // this one is written to the file
 	r, _ := s.start("serve")
-	key, keyID := s.key("-name secreta -rate-limit 1000000") // this one into the journal
+	key, keyID := s.key("-name secreta -rate-limit 1000000") // this one to the journal
 	status, body := r.send(http.MethodPost, "/customers", old, `{"email":"ana@example.com"}`)
 	var ana struct{ ID string }
 	if err := json.Unmarshal([]byte(body), &ana); err != nil || status != http.StatusCreated {
@@ -306,14 +305,14 @@ func TestSecretsStaySecret(t *testing.T) {
 		t.Logf("%d requests, %d marks; %d of %d that are well-formed have a line", len(m.requests), len(m.marks), n, all)
 	}
 
-	// What the file holds of one that holds keys is found.
+	// Control: holding finds a key in a file.
 	leaky := s.file("leaky.db", "…"+key+"…")
 	if holding(t, []string{leaky}, key) == nil {
 		t.Error("a key in a file is not found")
 	}
 }
 
-// TestSecretsControl: logs that tell what they should not are caught.
+// TestSecretsControl checks that faultsInLog catches logs with secrets or forged lines.
 func TestSecretsControl(t *testing.T) {
 	long(t)
 	for name, logIt := range map[string]func(w io.Writer, r *http.Request){
@@ -362,7 +361,7 @@ func TestSecretsControl(t *testing.T) {
 	}
 }
 
-// A listeningStore is a Store that remembers which keys are asked for.
+// A listeningStore is a Store that records the keys and values it is called with.
 type listeningStore struct {
 	Store
 	mu    sync.Mutex
@@ -400,8 +399,8 @@ func (t listeningTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return t.Tx.Scan(lo, hi, reverse)
 }
 
-// tells returns what the store heard of a key's text, and whether it was asked
-// for its hash.
+// tells returns a part of an API key's text that the store heard, or "". hashed
+// reports whether the store was asked for the key's hash.
 func (s *listeningStore) tells(text string) (part string, hashed bool) {
 	hash := keyHash(text)
 	for _, k := range s.asked {
@@ -415,8 +414,8 @@ func (s *listeningStore) tells(text string) (part string, hashed bool) {
 	return part, hashed
 }
 
-// TestKeysByHash: a key is looked up by its hash, and no part of its text gets
-// to the store, neither when it is made nor when it is used.
+// TestKeysByHash checks that an API key is looked up by its hash. No part of its
+// text reaches the store, neither when it is made nor when it is used.
 func TestKeysByHash(t *testing.T) {
 	s := &listeningStore{Store: newMemStore()}
 	defer s.Close()
@@ -440,7 +439,7 @@ func TestKeysByHash(t *testing.T) {
 		if _, err := e.authenticate(t.Context(), text, nil, instantOf(time.Now())); codeOf(err) != code {
 			t.Errorf("got %v, want %q", err, code)
 		}
-		if part, hashed := s.tells(text); part != "" || !hashed && code == "" { // one that there is not may be known not to be
+		if part, hashed := s.tells(text); part != "" || !hashed && code == "" { // an unknown key may be refused without a look-up
 			t.Errorf("the store heard %q; asked for its hash: %v", part, hashed)
 		}
 	}
@@ -448,7 +447,7 @@ func TestKeysByHash(t *testing.T) {
 	if _, err := e.authenticate(t.Context(), "sello_nada", nil, 0); codeOf(err) != "api_key_invalid" || s.asked != nil {
 		t.Errorf("what is no key: %v, looked for %q", err, s.asked)
 	}
-	// A look-up by the text is heard.
+	// Control: the store hears a look-up by the text.
 	s.View(t.Context(), func(tx Tx) error { tx.Get([]byte("a" + k.Key)); return nil })
 	if part, hashed := s.tells(k.Key); part == "" || hashed {
 		t.Error("a look-up by the text is not heard")

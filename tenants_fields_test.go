@@ -37,7 +37,7 @@ var bases = []row{
 {}`},
 }
 
-// hostile is a value of each field that changes what happens, as JSON.
+// hostile holds for each field a JSON value that changes the request's effects.
 func (s *street) hostile(field string) string {
 	id := func(kind string) string { return strconv.Quote(s.value(here, kind)) }
 	values := map[string]string{
@@ -54,22 +54,21 @@ func (s *street) hostile(field string) string {
 	return values[field]
 }
 
-// spellings are names that are not the field's, though a loose reader may take
-// them for it.
+// spellings are wrong names that a loose reader may take for the field's name.
 func spellings(field string) []string {
 	snake := regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(field, func(c string) string { return "_" + strings.ToLower(c) })
 	list := []string{
 		strings.ToUpper(field), strings.ToLower(field), strings.ToUpper(field[:1]) + field[1:], snake, strings.ReplaceAll(snake, "_", "-"),
 		field[:len(field)-1] + strings.ToUpper(field[len(field)-1:]),
-		strings.NewReplacer("s", "ſ", "k", "\u212a").Replace(field), // which encoding/json takes for s and k
+		strings.NewReplacer("s", "ſ", "k", "\u212a").Replace(field), // encoding/json takes these for s and k
 		" " + field, field + " ", field + "\x00", field + "[]", field + "[0]", "_" + field, "$" + field, "data." + field, "customer[" + field + "]",
 	}
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(v string) bool { return v == field })
 }
 
-// unasked are names that clients try: all that the API's answers have, and
-// what other systems have.
+// unasked are names that clients may try: all names in the API's answers, and names
+// from other systems.
 func unasked() []string {
 	list := []string{
 		"organizationId", "organization_id", "organization", "orgId", "org", "tenantId", "tenant", "slug", "plan", "scopes", "scope", "role", "isAdmin",
@@ -150,7 +149,7 @@ func (s *street) wantAllFields() {
 	}
 }
 
-// ownNames sends each hostile value by the field's own name, by which it is taken.
+// ownNames sends each hostile value by the field's own name, which the route takes.
 func (s *street) ownNames(t *testing.T) {
 	for i := range bases {
 		q, members := s.base(i)
@@ -194,8 +193,8 @@ func (s *street) looseReader(t *testing.T) {
 	}
 }
 
-// generousServer is a server that takes what it is given: it shows it, and writes to
-// whatever organization is named.
+// generousServer is a server that takes fields it should not: it shows them,
+// and writes to the other organization if the body has an organizationId.
 func (s *street) generousServer(t *testing.T) {
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -276,14 +275,14 @@ func massCell(base int, how, name string) string {
 	return fmt.Sprintf("%s\n%s %q", bases[base].text, how, name)
 }
 
-// effects are the entries in which what two requests have stored differs, but
-// for what a retry is known by.
+// effects returns the entries that differ between the stores after two requests,
+// without those of idempotency keys.
 func (s *street) effects(a, b result) []Entry {
 	return slices.DeleteFunc(changed(a.state, b.state), func(e Entry) bool { return e.Key[0] == 'i' || e.Key[0] == 'I' })
 }
 
-// massAssignment sends each base with names that it does not take: those like
-// its own, and all others.
+// massAssignment sends each base with names that it does not take: with alike,
+// spellings of its own names; with others, the unasked names.
 func (s *street) massAssignment(alike, others bool) *matrix {
 	m := s.newMatrix()
 	for i := range bases {
@@ -359,8 +358,8 @@ func (m *matrix) massItems(i int, members object, base result, check func(string
 	}
 }
 
-// loose gives members the names of fields that they are like, as encoding/json
-// does: the last one wins.
+// loose renames members to the fields they match in any letter case, as
+// encoding/json does. Of several members for a field, the last one wins.
 func loose(members object, fields []string) (read object) {
 	for _, p := range members {
 		for _, field := range fields {
@@ -373,7 +372,7 @@ func loose(members object, fields []string) (read object) {
 	return read
 }
 
-// otherWays sends parameters that no route takes, by their names, and headers.
+// otherWays sends parameters and headers that no route takes.
 func (s *street) otherWays(parameters []string) *matrix {
 	m := s.newMatrix()
 	seen := map[string]bool{}

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// keyChecks are what a key can be refused for, in the order of contract §3.
+// keyChecks are the errors that refuse a key, in the order of contract §3.
 var keyChecks = []string{
 	"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed", "rate_limit_minute", "scope_required",
 }
 
-// A testKey is sent in headers of its own and refused for the first of its
-// faults; for lacking a scope only where another one is needed.
+// A testKey is a key, the headers that send it and its faults. The first fault
+// refuses it. Without faults, it is refused only where it lacks the route's scope.
 type testKey struct {
 	name    string
 	headers []string
-	faults  []string // of keyChecks, but the last
-	scopes  []string // none: all
-	id      id       // if it has one
+	faults  []string // of keyChecks, without the last
+	scopes  []string // empty means all
+	id      id       // zero if there is no such key
 }
 
-// refused is what the key is refused for on a route; "" if it is not.
+// refused returns the error that refuses the key on a route with this scope, or "".
 func (k *testKey) refused(scope string) string {
 	if scope == "" {
 		return "" // the route needs no key
@@ -38,8 +38,8 @@ func (k *testKey) refused(scope string) string {
 	return ""
 }
 
-// testKeys makes a key of every kind: with each set of faults, with each scope
-// alone and each scope missing, and texts that are no key.
+// testKeys makes keys with each set of faults, with each scope alone and with all
+// scopes but one. It adds texts that are no key.
 func (s *street) testKeys() (list []*testKey) {
 	s.past.state.Store(&s.begin)
 	s.seed, s.seeds = "keys", 0
@@ -65,8 +65,8 @@ func (s *street) testKeys() (list []*testKey) {
 	return append(list, s.otherTexts(list[0].id.String())...)
 }
 
-// testKey makes a key with those faults and scopes. What its client says of its
-// source is not believed.
+// testKey makes a key with these faults and scopes. It sends X-Forwarded-For, which
+// the server must not trust.
 func (s *street) testKey(name string, faults, scopes []string) *testKey {
 	in := keyRequest{Org: here, Name: "test", Scopes: scopes}
 	if slices.Contains(faults, "plan_without_api") {
@@ -90,8 +90,8 @@ func (s *street) testKey(name string, faults, scopes []string) *testKey {
 	return &testKey{name, []string{"Authorization: Bearer " + k.Key, "X-Forwarded-For: 192.0.2.1"}, faults, scopes, k.ID}
 }
 
-// otherTexts are headers without a key, with what is no key, and with a good key
-// sent in other ways.
+// otherTexts returns headers without a key, headers with an invalid key, and
+// headers that send a good key in other ways.
 func (s *street) otherTexts(keyID string) (list []*testKey) {
 	text := s.names["key."+here]
 	digits := text[len(keyPrefix):]
@@ -141,10 +141,10 @@ func (s *street) otherTexts(keyID string) (list []*testKey) {
 		&testKey{name: "in both headers", headers: []string{"Authorization: bearer " + text, "X-API-Key: " + text}})
 }
 
-// TestTenantKeys sends a row of each route under every key, with the caller's own, the
-// other organization's, unknown and malformed ids, and so that all is wrong
-// that comes after the key. A key that is refused gets the same refusal whatever it
-// asks for, for the reason that contract §3 has first.
+// TestTenantKeys sends a row of each route under every key: with the caller's own,
+// the other organization's, unknown and malformed ids, and with headers and a body
+// that are wrong. A refused key gets the same refusal for every request, for the
+// reason that comes first in contract §3.
 func TestTenantKeys(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -167,11 +167,11 @@ func TestTenantKeys(t *testing.T) {
 	t.Run("control", func(t *testing.T) { s.keyControls(t, keys, few) })
 }
 
-// keyControls puts faults into the server that each key's cells must show.
+// keyControls puts faults into the server and expects flaws in each key's cells.
 func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 	skipShort(t)
 	for _, code := range keyChecks {
-		// The server overlooks what it should refuse the key for.
+		// The server overlooks this fault of the key.
 		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, pattern := s.api.mux.Handler(r)
 			if s.sending.refused(s.scopeOf(pattern)) == code {
@@ -183,7 +183,7 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 		s.wantKeyFlaws("overlooking "+code, keys, few, "own", func(refused string) bool { return refused == code })
 	}
 
-	// The server looks for what is asked for before it looks at the key.
+	// The server looks for the named data before it checks the key.
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.foreign(r) {
 			w.WriteHeader(http.StatusNotFound)
@@ -199,7 +199,7 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 	}
 	s.wantKeyFlaws("existence first", keys, named, there, func(refused string) bool { return refused != "" })
 
-	// Another organization's key opens what is its own.
+	// Another organization's key reaches that organization's data.
 	s.handler = s.api
 	stranger := &testKey{name: "stranger", headers: []string{"Authorization: Bearer " + s.names["key."+there]}}
 	m := s.newMatrix()
@@ -211,8 +211,8 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 	}
 }
 
-// wantKeyFlaws fails the test where the matrix finds nothing in a cell of a key
-// that is refused for what counts.
+// wantKeyFlaws sends the keys whose refusal counts. It fails the test for each of
+// their cells without a flaw.
 func (s *street) wantKeyFlaws(fault string, keys []*testKey, rows []int, variant string, counts func(refused string) bool) {
 	s.Helper()
 	m, n := s.newMatrix(), 0
@@ -236,8 +236,7 @@ func keyCell(row int, k *testKey, variant string) string {
 	return fmt.Sprintf("%s\n%s, key: %s", rows[row].text, variant, k.name)
 }
 
-// keyRow sends a row under each of the keys, in all variants or the one that is
-// named.
+// keyRow sends a row under each of the keys, in all variants or in only one.
 func (m *matrix) keyRow(i int, keys []*testKey, only string) {
 	scope := m.routeOf(i).scope
 	variants := map[string]step{"own": rows[i].fill(m.values(i, all(here)))}
@@ -289,12 +288,12 @@ func (m *matrix) keyRow(i int, keys []*testKey, only string) {
 	}
 }
 
-// asMaker is what a record that a key made says of the key.
+// asMaker returns the JSON by which a record names the key that made it.
 func asMaker(key id, name string) string {
 	return fmt.Sprintf(`"type":"Key","id":%q,"name":%q`, key, name)
 }
 
-// limited is the answer to a key of one request a minute that has just used it.
+// limited returns the refusal of a key that has just used its one request a minute.
 func (s *street) limited() result {
 	want := s.refusal("rate_limit_minute", "")
 	want.body = strings.Replace(want.body, "}", fmt.Sprintf(`,"context":{"limit":1,"resetAt":%q,"window":"minute"}}`, instantOf(s.clock.Add(time.Minute))), 1)

@@ -10,20 +10,21 @@ import (
 	"testing"
 )
 
-// known are enrolments with contact data of which the other organization, or
-// nobody, knows the same.
+// known are enrolments with contact data that either the other organization or
+// nobody knows already.
 var known = []string{
 	`{"email": "{email}"}`,
 	`{"phoneNumber": "{phone}"}`,
 	`{"email": "{email}", "phoneNumber": "{phone}"}`,
-	`{"email": "{email}", "phoneNumber": "{phone2}"}`, // two persons there
+	`{"email": "{email}", "phoneNumber": "{phone2}"}`, // two customers of the other organization
 	`{"email": "{email}", "firstName": "Eva", "lastName": "Luz"}`,
 	`{"email": "new@example.com", "phoneNumber": "{phone2}", "firstName": "Eva"}`,
 	`{"email": "{email}", "phoneNumber": "+525512349999"}`,
-	`{"email": "beto@example.com", "phoneNumber": "{phone}"}`, // a customer here, whose phone it becomes
+	`{"email": "beto@example.com", "phoneNumber": "{phone}"}`, // a customer of the caller's, who gets the phone
 }
 
-// afterwards is all that may be asked of a new customer and could tell.
+// afterwards are the later requests whose answers could show that somebody else
+// knows a new customer.
 var afterwards = []string{
 	`POST /api/v1/customers
 {"email": "{email}"}`,
@@ -98,7 +99,7 @@ func TestKnownElsewhere(t *testing.T) {
 			}
 		}
 
-		// Who is known there is a customer here.
+		// The server treats the other organization's customers as the caller's.
 		s.handler = newAPIOf(s.leaky())
 		if m := s.knownElsewhere(); !m.has(known[0]+"\nPOST /api/v1/customers", flawStatus) || !m.has(known[0]+"\nPOST /api/v1/customers", flawLeak) {
 			t.Error("identities under another's keys: nothing was found")
@@ -139,8 +140,8 @@ type exchanged struct {
 	name string
 }
 
-// enrolled enrols a customer with contact data of an organization's and asks
-// all that may be asked then.
+// enrolled enrols a customer with an organization's contact data and then sends
+// the requests of afterwards.
 func (s *street) enrolled(body, org string) (list []exchanged) {
 	s.past.state.Store(&s.begin)
 	var created struct{ ID string }

@@ -14,25 +14,25 @@ import (
 	"testing"
 )
 
-// Tenants: what belongs to another organization is not there (spec: What the
-// service does; contract §1, §3). Every route is asked for everything in
-// every place where a request names something, under every kind of key.
+// Tenants: for a caller, another organization's data does not exist (spec: What
+// the service does; contract §1, §3). The tests try every route with ids of every
+// organization wherever a request names something, under every kind of key.
 //
-// Every request begins with the same store, clock, limits and seed, so that
-// two answers which may not differ are compared to the byte, and so is what is
-// stored after them. A check collects its flaws; a control puts one fault into
-// the server and wants the check to see it.
+// Every request begins with the same store, clock, limits and seed. Two answers
+// that must be equal are compared byte by byte, and so are the stores after them.
+// A check collects flaws. A control puts one fault into the server and expects
+// the check to find it.
 
-// The organizations: two alike but for their slugs and ids, each with customers
-// and a reward that the other has not; and one of which nothing is known.
+// The organizations. here and there differ only in slugs and ids, and each has
+// customers and a reward that the other lacks. nowhere does not exist.
 const (
-	here    = "norte" // who asks
+	here    = "norte" // the caller's
 	there   = "oeste"
 	nowhere = "nadie"
 	planOff = "plano" // lost its access to the API
 )
 
-// A street is the world with those organizations.
+// A street is a world with these organizations.
 type street struct {
 	*world
 	past    *pastStore
@@ -40,7 +40,7 @@ type street struct {
 	handler http.Handler // the API, or one with a fault
 	wire    bool         // requests go to the API over a connection
 	spent   id           // the API key whose minute is used up
-	sending *testKey     // with which the request is sent
+	sending *testKey     // the key that the request is sent with
 	routes  []*route
 }
 
@@ -146,7 +146,7 @@ func newStreet(t *testing.T) *street {
 	return s
 }
 
-// value is what an organization has of a kind; here and there have ids too.
+// value returns an organization's value of a kind. nowhere gets unknown ids.
 func (s *street) value(org, kind string) string {
 	last := map[string]string{here: "1", there: "2", nowhere: "3"}[org]
 	switch kind {
@@ -175,12 +175,12 @@ func (s *street) value(org, kind string) string {
 	return v
 }
 
-// unknown is a well-formed id of nobody's, another one for each kind.
+// unknown returns a well-formed id that nothing has, a different one for each kind.
 func (s *street) unknown(kind string) string {
 	return newMint(instantOf(s.clock), seed{}).id().derive(kind).String()
 }
 
-// values are those of the organizations that of names, for each place of a row.
+// values returns a value for each place of a row; of names its organization.
 func (s *street) values(row int, of func(n int, p place) string) (list []string) {
 	for n, p := range rows[row].places() {
 		org := of(n, p)
@@ -199,7 +199,7 @@ func (s *street) values(row int, of func(n int, p place) string) (list []string)
 
 func all(org string) func(int, place) string { return func(int, place) string { return org } }
 
-// only is here everywhere but in place n.
+// only names org for place n and here for all other places.
 func only(n int, org string) func(int, place) string {
 	return func(at int, _ place) string {
 		if at == n {
@@ -209,7 +209,7 @@ func only(n int, org string) func(int, place) string {
 	}
 }
 
-// A result is an answer with what is stored after it.
+// A result is an answer and the state of the store after it.
 type result struct {
 	status int
 	header http.Header
@@ -218,14 +218,14 @@ type result struct {
 	used   []id // API keys whose limits it counted against
 }
 
-// ask sends a request to the street as it began.
+// ask resets the store to its initial state and sends a request.
 func (s *street) ask(q step) result {
 	s.past.state.Store(&s.begin)
 	s.seed, s.seeds = "ask", 0
 	return s.then(q)
 }
 
-// then sends a request to the street as it is, with all limits fresh.
+// then sends a request to the store in its present state, with fresh limits.
 func (s *street) then(q step) result {
 	s.api.limiter = newLimiter()
 	s.api.refused.recent, s.api.refused.before = nil, nil
@@ -256,7 +256,7 @@ func (s *street) then(q step) result {
 	}
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
-	header := http.Header{} // as it goes out
+	header := http.Header{} // with canonical names, as net/http sends it
 	for name, values := range w.Header() {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
@@ -266,7 +266,7 @@ func (s *street) then(q step) result {
 	return result{w.Code, header, w.Body.String(), *s.past.state.Load(), s.used()}
 }
 
-// maskTag hides an ETag, where it depends on what was sent.
+// maskTag hides an ETag, for answers whose ETag depends on the request.
 func maskTag(h http.Header) {
 	if h.Get("Etag") != "" {
 		h.Set("Etag", "masked")
@@ -279,8 +279,8 @@ func (s *street) used() []id {
 	return slices.Collect(maps.Keys(s.api.limiter.keys))
 }
 
-// owner is whose an entry of the store is; 0 for what all share. It fails for
-// a table that model.go does not declare.
+// owner returns the organization that an entry of the store belongs to, or 0 for
+// a shared entry. It fails for a table that model.go does not declare.
 func owner(e Entry) (uint32, error) {
 	of, ok := tableOf(e.Key)
 	if !ok {
@@ -300,10 +300,11 @@ func owner(e Entry) (uint32, error) {
 	case at < 0:
 		return uint32In(e.Key[len(e.Key)+at:]), nil
 	}
-	return 0, nil // usage is written by the limiter, for none of these requests
+	return 0, nil // the limiter writes usage, but not for these requests
 }
 
-// changed yields what one state has and the other has not, or has otherwise.
+// changed returns the entries that only one state has, and both versions of an
+// entry whose value differs.
 func changed(a, b memTx) (list []Entry) {
 	for len(a) > 0 && len(b) > 0 {
 		switch c := bytes.Compare(a[0].Key, b[0].Key); {
@@ -321,7 +322,7 @@ func changed(a, b memTx) (list []Entry) {
 	return append(append(list, a...), b...)
 }
 
-// isOthers tells whether an entry does not belong to who asks.
+// isOthers reports whether an entry does not belong to the caller's organization.
 func (s *street) isOthers(e Entry) bool {
 	org, err := owner(e)
 	s.must(err)
@@ -335,13 +336,13 @@ const (
 	flawStatus = "status"
 	flawHeader = "headers"
 	flawBody   = "body"
-	flawStored = "stored bytes" // of the caller's
+	flawStored = "stored bytes" // of the caller's organization
 	flawOthers = "stored bytes of others"
 	flawLeak   = "a leak"
 	flawLimits = "limits of others"
 )
 
-// answerFlaws are those of two answers.
+// answerFlaws returns how an answer differs from the one wanted.
 func answerFlaws(want, got result) (flaws []string) {
 	if want.status != got.status {
 		flaws = append(flaws, flawStatus)
@@ -355,13 +356,13 @@ func answerFlaws(want, got result) (flaws []string) {
 	return flaws
 }
 
-// A matrix is what a check has looked at and found.
+// A matrix holds the cells that a check compared and the flaws it found.
 type matrix struct {
 	*street
 	cells int
 	flaws map[string][]string // by cell
-	order []string            // its keys
-	text  map[string]string   // of the first flaw of a cell
+	order []string            // the keys of flaws, as found
+	text  map[string]string   // describes the first flaw of a cell
 }
 
 func (s *street) newMatrix() *matrix {
@@ -379,9 +380,8 @@ func (m *matrix) note(cell string, want, got result, flaws ...string) {
 	m.flaws[cell] = append(m.flaws[cell], flaws...)
 }
 
-// cell compares an answer to the one it must be like, and what is stored with
-// what may be: nothing changes for others, and nothing at all where nothing
-// was to be done.
+// cell compares an answer with the one wanted, and checks the store. No request
+// changes entries of others. A refused request, a read or a dry run changes none.
 func (m *matrix) cell(name string, q step, want, got result) {
 	m.cells++
 	m.note(name, want, got, answerFlaws(want, got)...)
@@ -394,7 +394,8 @@ func (m *matrix) cell(name string, q step, want, got result) {
 	}
 }
 
-// foreignCell is cell for what may lead to something of the other's.
+// foreignCell is cell for a request that may name the other organization's data.
+// It also looks for leaks and for limits charged to another key.
 func (m *matrix) foreignCell(name string, q step, want, got result) {
 	m.cell(name, q, want, got)
 	if m.leaks(q, got) {
@@ -405,8 +406,8 @@ func (m *matrix) foreignCell(name string, q step, want, got result) {
 	}
 }
 
-// leaks tells whether an answer has something in it that is the other
-// organization's and that the request did not say.
+// leaks reports whether an answer holds a value of the other organization that
+// the request did not contain.
 func (m *matrix) leaks(q step, got result) bool {
 	shown := got.body + fmt.Sprint(got.header)
 	asked, _ := url.PathUnescape(q.target)
@@ -425,7 +426,7 @@ func (m *matrix) leaks(q step, got result) bool {
 	return false
 }
 
-// report fails the test for what was found.
+// report fails the test if there are flaws, and prints the first 20 cells.
 func (m *matrix) report() {
 	m.Helper()
 	for _, cell := range m.order[:min(len(m.order), 20)] {
@@ -437,14 +438,13 @@ func (m *matrix) report() {
 	m.Logf("%d cells", m.cells)
 }
 
-// has tells whether a cell was found to have one of the flaws, or any if none
-// is named.
+// has reports whether a cell has one of the flaws, or any flaw if none is named.
 func (m *matrix) has(cell string, flaws ...string) bool {
 	found := m.flaws[cell]
 	return len(found) > 0 && (len(flaws) == 0 || slices.ContainsFunc(flaws, func(f string) bool { return slices.Contains(found, f) }))
 }
 
-// refusal is what contract §2 says of an error that has no figures.
+// refusal returns the answer for an error without context (contract §2).
 func (s *street) refusal(code, message string) result {
 	e := errorTable[code]
 	want := result{status: e.status, header: http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Request-Id": {"req-1"}}}
@@ -469,7 +469,7 @@ func (s *street) refusal(code, message string) result {
 
 // Keys.
 
-// routeOf is the route that a row leads to.
+// routeOf returns the route that serves a row.
 func (s *street) routeOf(row int) *route {
 	q := rows[row].fill(s.values(row, all(here)))
 	u, err := url.Parse(q.target)
