@@ -66,7 +66,7 @@ func TestErrorTable(t *testing.T) {
 
 		"points_budget_exceeded": true,                                                                                      // contract §16
 		"external_id_taken":      true, "birth_date_invalid": true, "attributes_invalid": true, "precondition_failed": true, // contract §12
-		"rate_limit_source": true, // of what comes before a key's own limits
+		"rate_limit_source": true, // checked before a key's own limits
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestApplyAgain shows that applying, exporting and applying what was exported
-// changes nothing, and that a dry run tells what would change.
+// TestApplyAgain shows that applying an exported document changes nothing, and that
+// a dry run reports what would change.
 func TestApplyAgain(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string][]byte{"everything": []byte(everything), "demo": demoDocument, "little": setup{}.document()} {
@@ -46,7 +46,7 @@ func TestApplyAgain(t *testing.T) {
 	}
 }
 
-// exportedDocument is the organization's document as `sello export` gives it.
+// exportedDocument returns the organization's document as `sello export` gives it.
 func (s *shop) exportedDocument() []byte {
 	d, err := s.admin().export(s.Context(), orgRequest{"cafe-luna"})
 	s.ok(err)
@@ -55,7 +55,7 @@ func (s *shop) exportedDocument() []byte {
 	return raw
 }
 
-// identities are those of the organization and of what it has.
+// identities returns the ids of the organization and its programs, rewards and segments.
 func (s *shop) identities() map[string]id {
 	s.Helper()
 	cfg := s.config()
@@ -72,8 +72,8 @@ func (s *shop) identities() map[string]id {
 	return all
 }
 
-// edited applies the document everything a day later, with texts replaced, and tells
-// the changes.
+// edited lets a day pass, applies the document `everything` with the given texts
+// replaced, and returns the changes.
 func (s *shop) edited(pairs ...string) (told []string) {
 	s.Helper()
 	s.pass(oneDay)
@@ -83,8 +83,8 @@ func (s *shop) edited(pairs ...string) (told []string) {
 	return told
 }
 
-// TestApplyChanges shows what is told of a change, and that things keep their
-// identity by their key.
+// TestApplyChanges shows how changes are reported, and that a thing with the same key
+// keeps its id.
 func TestApplyChanges(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -112,7 +112,8 @@ func TestApplyChanges(t *testing.T) {
 	s.verified()
 }
 
-// TestApplyLists: a list that is left out stays as it was; one that is there is whole.
+// TestApplyLists: a list left out of the document stays as it was; a list in it
+// replaces the old one.
 func TestApplyLists(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -145,7 +146,7 @@ func TestApplyLists(t *testing.T) {
 	s.verified()
 }
 
-// TestApplyTimes: a reward tells when it was changed, and only then.
+// TestApplyTimes: a reward's UpdatedAt moves only when the reward itself changes.
 func TestApplyTimes(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -163,8 +164,8 @@ func TestApplyTimes(t *testing.T) {
 	s.verified()
 }
 
-// TestApplyZone: the time zone stays once there are customers, since their days are
-// counted in it.
+// TestApplyZone: the time zone cannot change once there are customers, since their
+// days are counted in it.
 func TestApplyZone(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -179,8 +180,8 @@ func TestApplyZone(t *testing.T) {
 	s.verified()
 }
 
-// TestApplyKeepsCustomers changes everything about a program that customers
-// have points in, and finds every figure in its place.
+// TestApplyKeepsCustomers changes everything about a program in which customers have
+// points, and checks that their figures stay the same.
 func TestApplyKeepsCustomers(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
@@ -211,8 +212,8 @@ func TestApplyLarge(t *testing.T) {
 	}
 }
 
-// TestApplyOrder shows that another order of the same things is a change, and
-// that a document that has been applied is none.
+// TestApplyOrder shows that reordering the same things is a change, and that applying
+// the same document again is not.
 func TestApplyOrder(t *testing.T) {
 	t.Parallel()
 	with := func(rules, rewards, segments string) []byte {
@@ -266,8 +267,8 @@ func (s *shop) config() *config {
 	return ask(s, func(t *txn) (*config, error) { return t.cfg, nil })
 }
 
-// TestApplyPutBack shows that a reward and a segment that are taken out and
-// put back are the same ones.
+// TestApplyPutBack shows that a reward and a segment keep their ids when they are
+// taken out and put back.
 func TestApplyPutBack(t *testing.T) {
 	t.Parallel()
 	const (

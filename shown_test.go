@@ -67,7 +67,7 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 	return faults
 }
 
-// An outcome is a response with names in the place of values.
+// An outcome is a response in which names replace the values they stand for.
 type outcome struct {
 	status  int
 	headers []string // as lines
@@ -88,7 +88,7 @@ func (w *world) outcome(res *http.Response, body []byte) outcome {
 	if res.Close {
 		o.headers = append(o.headers, "Connection: close")
 	}
-	// Where two names have one value, the first.
+	// If two names have the same value, the first in alphabetical order replaces it.
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(w.names)) {
 		pairs = append(pairs, w.names[name], "$"+name)
@@ -101,7 +101,7 @@ func (w *world) outcome(res *http.Response, body []byte) outcome {
 	return o
 }
 
-// text is a response as a step shows it.
+// text returns the response as a step shows it.
 func (o outcome) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "=> %d\n", o.status)
@@ -112,7 +112,7 @@ func (o outcome) text() string {
 	return strings.TrimSpace(b.String())
 }
 
-// row is a response as a row of a table shows it. WWW-Authenticate is left out:
+// row returns the response as a row of a table shows it, without WWW-Authenticate:
 // it follows from the status, which faultsOf checks.
 func (o outcome) row() string {
 	words, rest := []string{strconv.Itoa(o.status)}, []string{o.body}
@@ -144,7 +144,7 @@ func (o outcome) row() string {
 	return strings.TrimSuffix(strings.Join(slices.Concat([]string{strings.Join(words, " ")}, rest), " | "), " | ")
 }
 
-// shown leaves out of a success what no directive asks to see.
+// shown removes from a success the members that no directive asks for.
 func (w *world) shown(o outcome) outcome {
 	if w.members == nil || w.whole || o.status >= 300 || o.body == "" {
 		return o
@@ -163,8 +163,9 @@ func (w *world) shown(o outcome) outcome {
 	return o
 }
 
-// part leaves out of compact JSON the members that are not named and hold none
-// that is. Who made a record has members called as others are: it is shown if it is named. It reports whether any is left.
+// part keeps only the named members of compact JSON and the members that contain one.
+// createdBy has member names in common with other objects, so it is kept only if it
+// is named itself; data is always kept. part reports whether any member is left.
 func part(value string, named func(string) bool) (left string, found bool) {
 	var kept []string
 	switch value[0] {
@@ -194,8 +195,8 @@ func part(value string, named func(string) bool) (left string, found bool) {
 	return value, false
 }
 
-// layout writes compact JSON for people: a value that fits into the line as it
-// is, any other with each of its members on a line.
+// layout formats compact JSON for reading: a value that fits on the line stays as it
+// is; any other has each of its members on its own line.
 func layout(b *strings.Builder, value, indent string) {
 	const width = 150
 	if len(indent)+len(value) <= width || !strings.ContainsAny(value[:1], "{[") {
@@ -217,8 +218,7 @@ func layout(b *strings.Builder, value, indent string) {
 	b.WriteString("\n" + indent + value[len(value)-1:])
 }
 
-// elements are the members of an object, or the elements of a list, in compact
-// JSON.
+// elements returns the members of an object or the elements of a list as compact JSON.
 func elements(value string) (list []string) {
 	depth, start, quoted := 0, 1, false
 	for i := 1; i < len(value); i++ {

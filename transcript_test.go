@@ -93,7 +93,7 @@ import (
 
 // A step is one paragraph of a transcript, or one row of a table.
 type step struct {
-	before         string // what the file has before the response
+	before         string // the file's text before the response
 	text           string // the step without its response
 	directives     []string
 	method, target string // "" if there is no request
@@ -171,8 +171,8 @@ func newStep(paragraph string) step {
 	return s
 }
 
-// deed is what a step does, without its comments and without what it shows of
-// the response. Its new ids and keys depend on it, so that they stay when a
+// deed returns what a step does, without its comments and the directives that only
+// choose what to show. New ids and keys derive from it, so they stay the same when a
 // comment changes.
 func (s step) deed() string {
 	acts := slices.DeleteFunc(slices.Clone(s.directives), func(d string) bool {
@@ -182,8 +182,8 @@ func (s step) deed() string {
 	return strings.Join(slices.Concat(acts, []string{s.method, s.target, s.key}, s.headers, []string{s.body}), "\n")
 }
 
-// outcome is the status of the response that the transcript has, and what it
-// shows of the body.
+// outcome returns the status of the response in the transcript, and the part of the
+// body that the transcript shows.
 func (s step) outcome() (status int, body string) {
 	if s.isRow {
 		words, body, _ := strings.Cut(s.want, " | ")
@@ -204,7 +204,7 @@ func (s step) outcome() (status int, body string) {
 	return status, strings.Join(lines, "\n")
 }
 
-// answerWords are what a table says of a response in words, as in
+// answerWords are the words that describe a response in a table, such as
 // `400 invalid_field field=page`.
 type answerWords struct {
 	status, code string

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Negative controls: in a store that holds something of every kind, each
-// entry in turn is taken away, put in a second time, or changed field by
-// field, and verify must see it.
+// Negative controls: the store has entries of every kind. The tests remove each
+// entry in turn, copy it to a key where it does not belong, or change it field by
+// field. verify must report each fault.
 
 // newRichShop is a shop with entries in every table.
 func newRichShop(t *testing.T) *shop {
@@ -67,7 +67,7 @@ func newRichShop(t *testing.T) *shop {
 		_, err := t.movePoints(redeemed.Customer, &two, &movement{Amount: dec("25"), Category: categoryBonus}, t.credit)
 		return nil, err
 	})
-	for i := range 3 { // one that is used, one that is used in a sale, one that is open
+	for i := range 3 { // one used, one used in a sale, one still open
 		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[1].ID, "") })
 		if i < 2 {
 			must(s, func(t *txn) (*redemption, error) { return t.useCode(x.Code, []*id{nil, &first.ID}[i]) })
@@ -81,7 +81,7 @@ func newRichShop(t *testing.T) *shop {
 	s.swept()
 
 	rosa := s.customer("rosa")
-	for range usualFew().sums + 1 { // more than her account holds itself
+	for range usualFew().sums + 1 { // more sums than an account's own record holds
 		s.buy(rosa, "2")
 		s.pass(oneDay)
 	}
@@ -93,7 +93,7 @@ func newRichShop(t *testing.T) *shop {
 	return s
 }
 
-// useKey keeps an answer to a retry, and counts a request of a new key.
+// useKey stores a response for retries, and counts a request by a new API key.
 func (s *shop) useKey() {
 	s.Helper()
 	k := must(s, func(t *txn) (*apiKey, error) {
@@ -112,14 +112,14 @@ func (s *shop) useKey() {
 	s.ok(l.flush(s.Context(), s.store))
 }
 
-// seen tells whether verify finds something wrong with the entries.
+// seen reports whether verify finds a fault in the entries.
 func (s *shop) seen(all memTx) bool {
 	report, err := verifyWith(s.engine.sizes, all, s.clock, nil)
 	return err != nil || len(report.Problems) > 0
 }
 
-// tableName is a short name of what a key belongs to: its table's letter, and what
-// tells it from others of that letter.
+// tableName returns a short name for a key's table: the table's letter, then the part
+// of the key that distinguishes tables with the same letter.
 func tableName(k []byte) string {
 	switch k[0] {
 	case 'o', 'l', 'G':
@@ -140,7 +140,7 @@ func tableName(k []byte) string {
 	return string(k[0])
 }
 
-// unseen are the tables whose entries verify cannot tell to be right, and why.
+// unseen lists the tables whose entries verify cannot check, and why.
 var unseen = map[string]string{
 	"v":  "is checked when a file is opened",
 	"i":  "what was answered is told nowhere else",
@@ -152,8 +152,8 @@ var unseen = map[string]string{
 	"q":  "is there while customers are counted anew",
 }
 
-// TestVerifyTables: the shop has entries of every table, and each entry is of one
-// table alone.
+// TestVerifyTables checks that the shop has entries in every table, and that each
+// entry belongs to exactly one table.
 func TestVerifyTables(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -171,7 +171,7 @@ func TestVerifyTables(t *testing.T) {
 		have[found], names[tableName(e.Key)] = true, true
 	}
 	for at, declared := range tables {
-		if !have[table(at)] && table(at) != tableRecounts { // which is there while customers are counted anew
+		if !have[table(at)] && table(at) != tableRecounts { // exists only while customers are recounted
 			t.Errorf("no entry of table %q", declared.shape)
 		}
 	}
@@ -182,7 +182,7 @@ func TestVerifyTables(t *testing.T) {
 	}
 }
 
-// entryStep is 1, so that a test takes every entry in turn, and more with -short.
+// entryStep returns 1, so that a test takes every entry; with -short it returns 8.
 func entryStep() int {
 	if testing.Short() {
 		return 8
@@ -190,7 +190,7 @@ func entryStep() int {
 	return 1
 }
 
-// someEntries are the places of one in step entries, and of the first of each table.
+// someEntries returns the indexes of every step-th entry and of each table's first.
 func someEntries(all memTx, step int) (places []int) {
 	for i, e := range all {
 		if i%step == 0 || tableName(all[i-1].Key) != tableName(e.Key) {
@@ -208,7 +208,7 @@ func TestVerifySeesMissing(t *testing.T) {
 		e := all[i]
 		table := tableName(e.Key)
 		if n, err := decodeRecord[counters](e.Value); table == "n" && err == nil && *n == (counters{Latest: n.Latest}) {
-			continue // there is nothing yet to count
+			continue // nothing is counted yet, so a missing entry is no fault
 		}
 		if got := s.seen(slices.Delete(slices.Clone(all), i, i+1)); got != (unseen[table] == "") {
 			t.Errorf("entry %x of table %s is missing: seen is %t", e.Key, table, got)
@@ -226,7 +226,7 @@ func TestVerifySeesStrays(t *testing.T) {
 		if table == "v" {
 			continue
 		}
-		// A neighbour, and the same in an organization that is not there.
+		// The next key, and the same key in an organization that does not exist.
 		neighbour := bytes.Clone(e.Key)
 		neighbour[len(neighbour)-1]++
 		strays := []key{neighbour}
@@ -251,8 +251,8 @@ func TestVerifySeesStrays(t *testing.T) {
 	}
 }
 
-// told are the fields that say what nothing else says: a change of them cannot
-// be told from the truth.
+// told lists the fields whose values are stored nowhere else: verify cannot detect
+// a change of them.
 var told = map[string]string{
 	"c0.CreatedAt":           "told once; only its day is counted",
 	"c0.UpdatedAt":           "told once",
@@ -324,10 +324,10 @@ func TestVerifySeesChanges(t *testing.T) {
 	}
 }
 
-// mutable is what a record becomes by a change of one field, by field.
+// mutable maps each field's name to the encoded record with only that field changed.
 type mutable map[string][]byte
 
-// mutations changes each field of a record in turn.
+// mutations returns the record with each of its fields changed in turn.
 func mutations[T any, P record[T]](value []byte) mutable {
 	changed := mutable{}
 	record, err := decodeRecord[T, P](value)
@@ -341,7 +341,7 @@ func mutations[T any, P record[T]](value []byte) mutable {
 		leaf.change()
 		w := writer{b: []byte{recordVersion}}
 		P(fresh).encode(&w)
-		if !bytes.Equal(w.b, value) { // else the field is not kept in the value
+		if !bytes.Equal(w.b, value) { // otherwise the value does not store the field
 			changed[leaf.name] = w.b
 		}
 	}
@@ -353,8 +353,8 @@ type leaf struct {
 	change func()
 }
 
-// leaves are the fields of a struct, and those of its structs and of the first
-// element of its lists.
+// leaves returns the fields of a struct. It descends into nested structs and into the
+// first element of each list.
 func leaves(v reflect.Value, name string) []leaf {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -389,8 +389,8 @@ func leaves(v reflect.Value, name string) []leaf {
 	panic("no way to change " + name)
 }
 
-// TestVerifyImpossibleNumber: what a record says of a customer's place sizes
-// nothing before it is known to be one.
+// TestVerifyImpossibleNumber checks that verify reports an impossible customer number
+// and sizes nothing by a number that it has not checked.
 func TestVerifyImpossibleNumber(t *testing.T) {
 	t.Parallel()
 	s := newRichShop(t)
@@ -409,8 +409,8 @@ func TestVerifyImpossibleNumber(t *testing.T) {
 	}
 }
 
-// TestVerifyFull: a store that takes no writes now is verified all the same; what else keeps usage from
-// being written is told.
+// TestVerifyFull checks that verify runs even if an unavailable store keeps usage from
+// being written. verify returns any other error from writing usage.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
 	e := newEngine(newMemStore(), time.Now, cryptoSeed)

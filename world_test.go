@@ -28,24 +28,24 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 )
 
-// A world is a server with its store and its clock, and what the test knows of
-// it. Its steps happen in turn: a request is answered before the next step begins.
+// A world is a server with its store and its clock, and the test's state. Its steps
+// run one after the other: a request is answered before the next step begins.
 type world struct {
 	*testing.T
 	store  *faultyStore
-	clock  time.Time     // what time it is
-	wrong  time.Duration // by how much the machine's clock is ahead of it
+	clock  time.Time     // the true time
+	wrong  time.Duration // how far the machine's clock is ahead of it
 	slept  time.Duration
-	synced bool // what the machine's kernel says
+	synced bool // whether the kernel says that its clock is synchronized
 	engine *engine
 	api    *api
 	admin  *admin
 	addr   string
-	conn   net.Conn // nil: to be opened
+	conn   net.Conn // nil if it has to be opened
 	reader *bufio.Reader
 
-	seed  string         // of the step's ids and keys: what it does and how often that occurred
-	seeds int            // made in the step
+	seed  string         // for the step's ids and keys: its deed and how often that occurred
+	seeds int            // how many seeds the step has made
 	deeds map[string]int // how often each step occurred
 
 	as     string
@@ -54,10 +54,10 @@ type world struct {
 	names  map[string]string // what $name stands for; $key.luna is the text of an API key
 	keys   map[string]id
 
-	// What responses show. A member is true once a response had it.
+	// What responses show. A member's value is true once a response had that member.
 	showLimits bool
-	members    map[string]bool // of `show`; nil if all are shown
-	also       map[string]bool // of `also`
+	members    map[string]bool // named by `show`; nil if all are shown
+	also       map[string]bool // named by `also`
 	whole      bool
 
 	watch func(s step, o outcome, body []byte) // sees every response whole; may be nil
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, s Store) *world {
 	return w
 }
 
-// start makes a new server, which knows only what is in the store.
+// start makes a new server, whose only state is the store.
 func (w *world) start() {
 	w.engine = newEngineBy(newWallClock(worldMachine{w}), w.store, func() seed {
 		w.seeds++
@@ -452,7 +452,7 @@ var (
 	nameForm  = regexp.MustCompile(`\$[a-zA-Z][\w-]*(\.[a-z][\w-]*)*`)
 )
 
-// expand replaces each $ by what it stands for.
+// expand replaces each $name, $(a*9) and $(ff) by what it stands for.
 func (w *world) expand(text string) string {
 	text = filler.ReplaceAllStringFunc(text, func(m string) string {
 		part := filler.FindStringSubmatch(m)
@@ -472,7 +472,7 @@ func (w *world) expand(text string) string {
 	})
 }
 
-// name gives a value its name. A name keeps its value.
+// name gives a value its name. The test fails if the name already has another value.
 func (w *world) name(name, value string) {
 	if old, ok := w.names[name]; ok && old != value {
 		w.Fatalf("$%s is %s and cannot be %s", name, old, value)
@@ -535,7 +535,7 @@ func (w *world) send(s step) (*http.Response, []byte) {
 	return res, answer
 }
 
-// route is the pattern of the route that a step's request takes, or "".
+// route returns the pattern of the route that serves a step's request, or "".
 func (w *world) route(s step) string {
 	target, _, _ := strings.Cut(s.target, "?")
 	r, err := http.NewRequest(s.method, target, nil)

@@ -524,7 +524,7 @@ func TestFingerLeavesDamage(t *testing.T) {
 	if _, ok, err := tx.Get(first); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	for _, e := range f.want[healthy+1:] { // of the one after the page it is asked whether it comes next
+	for _, e := range f.want[healthy+1:] { // all but the first entry after the damaged page
 		if _, ok, err := tx.Get(e.Key); !ok || err != nil {
 			t.Fatalf("%x: %t, %v", e.Key, ok, err)
 		}
