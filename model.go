@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -318,6 +319,25 @@ func (k key) after() []byte {
 // scan yields the entries whose keys begin with prefix.
 func scan(tx Tx, prefix key, reverse bool) iter.Seq2[Entry, error] {
 	return tx.Scan(prefix, prefix.after(), reverse)
+}
+
+// deleteRange deletes the first entries in [lo, hi), most of them at most.
+func deleteRange(tx Tx, lo, hi key, most int) error {
+	var old []key
+	for e, err := range tx.Scan(lo, hi, false) {
+		if err != nil {
+			return err
+		}
+		if old = append(old, slices.Clone(e.Key)); len(old) == most {
+			break
+		}
+	}
+	for _, k := range old {
+		if err := tx.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A recordError says which record cannot be read, and why.

@@ -40,7 +40,7 @@ func (t *txn) spend(k *apiKey, points decimal) error {
 	p, err := get[purse](t.Tx, at)
 	if err == nil && p == nil {
 		p = new(purse)
-		err = t.dropPurses(days, today-keptPurseDays)
+		err = deleteRange(t, days, slices.Clone(days).day(today-keptPurseDays), droppedAtOnce)
 	}
 	if err != nil {
 		return err
@@ -50,23 +50,6 @@ func (t *txn) spend(k *apiKey, points decimal) error {
 	}
 	p.Given += points
 	return t.put(at, p)
-}
-
-// dropPurses forgets the days of a purse before one.
-func (t *txn) dropPurses(days key, before day) error {
-	var old []key
-	for e, err := range t.Scan(days, slices.Clone(days).day(before), false) {
-		if err != nil {
-			return err
-		}
-		old = append(old, slices.Clone(e.Key))
-	}
-	for _, k := range old {
-		if err := t.Delete(k); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func overBudget(limit, used decimal, resetAt instant) error {

@@ -497,20 +497,6 @@ func (u *ruleUses) add(r *rule) error {
 
 // drop deletes old counts, at most droppedAtOnce at a time.
 func (u *ruleUses) drop() error {
-	var old []key
 	days := u.t.key(u.a, partRuleUse)
-	for e, err := range u.t.Scan(days, slices.Clone(days).day(u.day()-keptUseDays), false) {
-		if err != nil {
-			return err
-		}
-		if old = append(old, slices.Clone(e.Key)); len(old) == droppedAtOnce {
-			break
-		}
-	}
-	for _, k := range old {
-		if err := u.t.Delete(k); err != nil {
-			return err
-		}
-	}
-	return nil
+	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-keptUseDays), droppedAtOnce)
 }
