@@ -150,8 +150,8 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
-	if !begun {
-		if err := e.store.Update(ctx, s.begin); err != nil {
+	if !begun { // from here on an earlier sello refuses the store
+		if err := e.store.Update(ctx, s.mark); err != nil {
 			return nil, err
 		}
 	}
@@ -169,8 +169,8 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	return result, nil
 }
 
-// begin marks a migration as begun: from then on an earlier sello refuses the store.
-func (s schemaState) begin(tx Tx) error {
+// mark writes how far a migration has come.
+func (s schemaState) mark(tx Tx) error {
 	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(s.done))
 }
 
@@ -199,11 +199,9 @@ func (e *engine) fileOld(ctx context.Context) error {
 // It goes on after the last block that is filed.
 func (e *engine) fileOldRedemptions(ctx context.Context, org uint32) error {
 	for {
-		more, err := view(ctx, e.store, func(tx Tx) (bool, error) {
-			return runTxn(e, tx, org, 0, seed{}, func(t *txn) (bool, error) {
-				_, more, err := t.unfiledRedemptions()
-				return more, err
-			})
+		more, err := read(ctx, e, org, 0, func(t *txn) (bool, error) {
+			_, more, err := t.unfiledRedemptions()
+			return more, err
 		})
 		if err != nil || !more {
 			return err
@@ -220,21 +218,17 @@ func (e *engine) fileOldRedemptions(ctx context.Context, org uint32) error {
 // indexOldStatuses makes the sets of customers by status, for some customers in each
 // transaction. It writes where one is missing from its set alone.
 func (e *engine) indexOldStatuses(ctx context.Context, org uint32) error {
-	n, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
-		return runTxn(e, tx, org, 0, seed{}, func(t *txn) (uint64, error) {
-			n, err := t.count()
-			if err != nil {
-				return 0, err
-			}
-			return n.Customers, nil
-		})
+	n, err := read(ctx, e, org, 0, func(t *txn) (uint64, error) {
+		n, err := t.count()
+		if err != nil {
+			return 0, err
+		}
+		return n.Customers, nil
 	})
 	for first := uint64(1); err == nil && first <= n; first += statusesStep {
 		last := min(n, first+statusesStep-1)
 		var missing bool
-		missing, err = view(ctx, e.store, func(tx Tx) (bool, error) {
-			return runTxn(e, tx, org, 0, seed{}, func(t *txn) (bool, error) { return t.statusesMissing(first, last) })
-		})
+		missing, err = read(ctx, e, org, 0, func(t *txn) (bool, error) { return t.statusesMissing(first, last) })
 		if err == nil && missing {
 			_, err = update(ctx, e.store, func(tx Tx) (any, error) {
 				return runTxn(e, tx, org, 0, seed{}, func(t *txn) (any, error) { return nil, t.indexStatuses(first, last) })
@@ -254,12 +248,18 @@ func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 	if next == uint32(len(latest)) {
 		return putUint(tx, newKey('v'), schemaVersion)
 	}
-	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(next))
+	s.done = next
+	return s.mark(tx)
 }
 
 // readable reads the records that a migration from version 4 goes by: it must not begin
 // what it cannot end.
 func (e *engine) readable(tx Tx) error {
+	return e.checkEach(tx, (*layoutCheck).records)
+}
+
+// checkEach looks at each organization in turn.
+func (e *engine) checkEach(tx Tx, look func(*layoutCheck) error) error {
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return err
@@ -269,8 +269,7 @@ func (e *engine) readable(tx Tx) error {
 		if err != nil {
 			return err
 		}
-		check := layoutCheck{txn: t}
-		if err := check.records(); err != nil {
+		if err := look(&layoutCheck{txn: t}); err != nil {
 			return err
 		}
 	}
@@ -280,28 +279,19 @@ func (e *engine) readable(tx Tx) error {
 // latestMoments reads a store of version 3. It returns the latest moment that a
 // record of each organization carries. If a record or a set has one of the layouts
 // that this version had before 8e579cf, it returns a schemaError.
-func (e *engine) latestMoments(tx Tx) ([]instant, error) {
-	n, _, err := getUint(tx, newKey('o').byte('n'))
-	if err != nil {
-		return nil, err
-	}
-	list := make([]instant, n)
-	for org := range uint32(n) {
-		t, err := e.inTxn(tx, org+1, 0, seed{})
-		if err != nil {
-			return nil, err
-		}
-		check := layoutCheck{txn: t}
+func (e *engine) latestMoments(tx Tx) (list []instant, err error) {
+	err = e.checkEach(tx, func(check *layoutCheck) error {
 		for _, part := range []func() error{check.movements, check.records, check.sets} {
 			if err := part(); errors.Is(err, errRecord) {
-				return nil, &schemaError{migratedFrom, "lo escribió un sello anterior a la primera publicación, con otra disposición de los datos"}
+				return &schemaError{migratedFrom, "lo escribió un sello anterior a la primera publicación, con otra disposición de los datos"}
 			} else if err != nil {
-				return nil, err
+				return err
 			}
 		}
-		list[org] = check.latest
-	}
-	return list, nil
+		list = append(list, check.latest)
+		return nil
+	})
+	return list, err
 }
 
 // A layoutCheck reads what an organization has. Its methods return errRecord
