@@ -278,11 +278,11 @@ func (t *txn) statusesMissing(first, last uint64) (bool, error) {
 		if letter == 0 {
 			continue
 		}
-		block, ok, err := t.Get(t.statusKey(letter).u32(uint32(c.Number / setBlock)))
+		block, _, err := t.Get(t.statusKey(letter).u32(uint32(c.Number / setBlock)))
 		if err != nil {
 			return false, err
 		}
-		if !ok || toBitmap(block)[c.Number%setBlock/8]&(1<<(c.Number%8)) == 0 {
+		if _, found := findOffset(block, c.Number%setBlock); !found {
 			return true, nil
 		}
 	}
