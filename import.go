@@ -404,16 +404,16 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 	differs := false
 	for _, other := range namesakes {
 		sameDay := dayOf(other.CreatedAt, t.cfg.zone) == dayOf(t.now, t.cfg.zone)
+		same := other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
 		switch {
 		case other.Type != s.Type:
 		case other.Customer != s.Customer: // perhaps found then by a phone that is another's now
-			differs = differs || other.Source == sourceImport && other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
+			differs = differs || same && other.Source == sourceImport
 		case s.Type == typePurchase && other.Source != sourceImport && sameDay && other.Total == s.Total:
 			return true, nil
-		case other.CreatedAt != t.now:
-		case other.Total == s.Total && slices.Equal(other.Items, s.Items):
+		case same:
 			return true, nil
-		default:
+		case other.CreatedAt == t.now:
 			differs = true
 		}
 	}
