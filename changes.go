@@ -133,8 +133,8 @@ func (t *txn) changeCustomer(before, after *customer) error {
 	return t.saveCustomer(after)
 }
 
-// auditChanges are the differences of two states of a customer, of all but the status the
-// fields' names alone, as clients call them.
+// auditChanges returns what the audit log says of a change. It names the changed fields, as
+// clients call them, and gives values of the status only.
 func (c *customer) auditChanges(after *customer) []change {
 	var names []string
 	for _, f := range [...]struct {
