@@ -22,7 +22,8 @@ import (
 //	      only a file of the third one, from 8e579cf on, is migrated
 //	4     counters know the latest moment of an organization's writes
 //	5     comments of movements lie beside the ledger; records say who made them
-const schemaVersion = 5
+//	6     records have more optional fields
+const schemaVersion = 6
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
@@ -138,7 +139,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	if s.from == 3 {
 		latest, err = view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
-	if s.from == 4 && !begun {
+	if s.from > 3 && !begun {
 		err = e.store.View(ctx, func(tx Tx) error { return e.readable(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
 	if err != nil {
@@ -155,8 +156,10 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
-	if err := e.fileOld(ctx); err != nil {
-		return nil, err
+	if s.from < 5 {
+		if err := e.fileOld(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for ended := false; !ended; {
 		next := min(s.done+step, uint32(len(latest)))
@@ -252,7 +255,7 @@ func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 	return s.mark(tx)
 }
 
-// readable reads the records that a migration from version 4 goes by: it must not begin
+// readable reads the records that a migration from version 4 on goes by: it must not begin
 // what it cannot end.
 func (e *engine) readable(tx Tx) error {
 	return e.checkEach(tx, (*layoutCheck).records)

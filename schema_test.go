@@ -25,11 +25,13 @@ import (
 //	schema3-651d5f6   651d5f6, closed: version 3 too, but with another layout of movements
 //	schema4           closed
 //	schema4-killed    killed, with its journals
+//	schema5           6f72221, closed
+//	schema5-killed    6f72221, killed, with its journals
 //
 // balances.txt has each customer's balance and pending points in the file.
 
 // fileMoment is shortly after the last write to the files, before anything becomes due.
-var fileMoment = time.Date(2026, 11, 23, 2, 45, 0, 0, time.UTC)
+var fileMoment = time.Date(2026, 11, 23, 13, 30, 0, 0, time.UTC)
 
 // unpackFile puts a file of testdata/files, with its journals, into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {
@@ -102,7 +104,7 @@ func TestSchemaFiles(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		from int
-	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}} {
+	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.name)
 			before := filesBeside(t, path)
@@ -151,7 +153,7 @@ func TestSchemaServe(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, r.log)
 	}
-	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":5,"copy":"`+path+`.schema3-2`) {
+	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":6,"copy":"`+path+`.schema3-2`) {
 		t.Errorf("log:\n%s", r.log)
 	}
 	if got := string(readFile(t, path+".schema3")); got != "of another time" {
