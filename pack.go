@@ -39,6 +39,12 @@ var packedWords = []string{
 
 	"Credit", "Debit", "Purchase", "Bonus", "Referral", "Campaign", "Loyalty", "Refund", "Interest", "AdminBonus", "Adjustment",
 	"Redemption", "Fee", "Penalty", "AdminDeduction", "Exchange", "Return", "Api", "Active", "Completed", "Cancelled",
+
+	":null},", ":{},", ":{}}\n", ":201,", ":200,",
+
+	"createdBy", "actor", "Key", "registeredAt", "programs", "mergedInto", "birthDate", "attributes",
+	"effect", "percent", "usedAt", "usedBy", "results", "transaction", "error", "message", "field", "statusCode",
+	"Issued", "Used", "Amount", "Percent", "Product", "Merge",
 }
 
 var packedPlaces = func() map[string]byte {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +46,20 @@ func TestPack(t *testing.T) {
 	for _, damaged := range [][]byte{nil, {packedText, 5, 'x'}, {packedID, 1}, {packedMoment}, {255}} {
 		if text, err := unpack(damaged); err == nil {
 			t.Errorf("%x was read as %q", damaged, text)
+		}
+	}
+}
+
+// TestPackedMembers: every member of an answer to a POST is a word, so that keeping the
+// answer costs a byte for it.
+func TestPackedMembers(t *testing.T) {
+	t.Parallel()
+	for _, shape := range []any{movementShape{}, usedLot{}, saleShape{}, redemptionShape{}, customerDetail{}, createdBy{}, item{}, ruleShare{}, effect{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(shape)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if _, ok := packedPlaces[name]; !ok && name != "" {
+				t.Errorf("%T: %s is no word", shape, name)
+			}
 		}
 	}
 }
