@@ -137,7 +137,7 @@ func (r *request) movementFields(categories []string, usual string) (m *movement
 	}
 	m.Comment = r.comment()
 	if u, given := r.fields.id("loyaltyProgramId"); given {
-		program = &u
+		program = new(u) // u itself would always be allocated
 	} else if len(r.cfg.Programs) > 1 {
 		r.fields.fail(newError(codeProgramRequired).on("loyaltyProgramId"))
 	}

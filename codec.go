@@ -139,9 +139,7 @@ func (r *reader) len() int {
 	return int(n)
 }
 
-func (r *reader) uints() []uint64 { return r.uintsInto(nil) }
-
-// uintsInto is uints that reuses room if it is large enough.
+// uintsInto reads whole numbers. It uses room if that is large enough.
 func (r *reader) uintsInto(room []uint64) []uint64 {
 	n := r.len()
 	if n == 0 {

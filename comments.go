@@ -12,7 +12,7 @@ import (
 //	C org seq → hash (32) | salt (16) | comment; after an erasure the hash alone
 const saltSize = 16
 
-func (t *txn) commentKey(seq uint64) key { return orgKey('C', t.org).u64(seq) }
+func (t *txn) commentKey(seq uint64) key { return t.hotOrgKey('C').u64(seq) }
 
 // keepComment writes the comment of a movement that is about to be recorded, if it has one.
 func (t *txn) keepComment(m *movement) error {
@@ -20,10 +20,12 @@ func (t *txn) keepComment(m *movement) error {
 		return nil
 	}
 	secret := t.secret("comment", m.Seq)
-	m.CommentHash = hashComment(secret[:saltSize], m.Comment)
-	value := make([]byte, 0, len(m.CommentHash)+saltSize+len(m.Comment))
-	value = append(append(append(value, m.CommentHash[:]...), secret[:saltSize]...), m.Comment...)
-	return t.Put(t.commentKey(m.Seq), value)
+	w := t.scratch()
+	w.hash(m.CommentHash) // room for it
+	w.b = append(append(w.b, secret[:saltSize]...), m.Comment...)
+	m.CommentHash = sha256.Sum256(w.b[len(m.CommentHash):])
+	copy(w.b, m.CommentHash[:])
+	return t.Put(t.commentKey(m.Seq), w.b)
 }
 
 // readComment completes a movement that was read with its comment.

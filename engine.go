@@ -279,12 +279,19 @@ func (t *txn) Delete(key []byte) error     { t.wrote = true; return t.Tx.Delete(
 // put stores a record as the function put does, with one buffer for all records of
 // the transaction.
 func (t *txn) put(key []byte, v interface{ encode(*writer) }) error {
+	w := t.scratch()
+	w.byte(recordVersion)
+	v.encode(w)
+	return t.Put(key, w.b)
+}
+
+// scratch returns the buffer for the next record, empty.
+func (t *txn) scratch() *writer {
 	if t.buf.b == nil {
 		t.buf.b = make([]byte, 0, 512)
 	}
-	t.buf.b = append(t.buf.b[:0], recordVersion)
-	v.encode(&t.buf)
-	return t.Put(key, t.buf.b)
+	t.buf.b = t.buf.b[:0]
+	return &t.buf
 }
 
 // putUint stores a number as the function putUint does, with the same buffer.

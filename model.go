@@ -449,7 +449,8 @@ func (c *counters) encode(w *writer) {
 
 // decode also reads records of earlier versions, which have fewer numbers.
 func (c *counters) decode(r *reader) {
-	v := append(r.uints(), make([]uint64, 9)...)
+	var room, v [9]uint64
+	copy(v[:], r.uintsInto(room[:0]))
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
 	c.Latest, c.Audit = instant(v[7]), v[8]
 }

@@ -179,8 +179,8 @@ func (t *txn) record(a *account, m *movement) error {
 	if err := t.keepComment(m); err != nil {
 		return err
 	}
-	w := &t.buf
-	w.b = append(w.b[:0], recordVersion)
+	w := t.scratch()
+	w.byte(recordVersion)
 	m.encodeUnhashed(w)
 	m.Hash = hashMovement(a.Hash, t.org, m.Seq, w.b)
 	a.Hash = m.Hash

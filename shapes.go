@@ -57,18 +57,20 @@ func (l appendedList[T]) appendJSON(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
+// orNull and idOrNull allocate nothing for null, which most values are.
+
 func orNull(s string) *string {
 	if s == "" {
 		return nil
 	}
-	return &s
+	return new(s)
 }
 
 func idOrNull(u id) *id {
 	if u == (id{}) {
 		return nil
 	}
-	return &u
+	return new(u)
 }
 
 // wholeOrNull returns null for 0, which stands for no number.
@@ -125,13 +127,26 @@ func (t *txn) createdBy(c creator) (*createdBy, error) {
 	if c == (creator{}) {
 		return nil, nil
 	}
-	v := &createdBy{Type: c.Type, ID: idOrNull(c.ID), Actor: orNull(c.Actor)}
-	if c.Type != byKey {
-		return v, nil
+	v := &struct { // one allocation
+		createdBy
+		by   creator
+		name string
+	}{by: c}
+	v.Type = c.Type
+	if c.ID != (id{}) {
+		v.ID = &v.by.ID
 	}
-	name, err := t.keyName(c.ID)
-	v.Name = orNull(name)
-	return v, err
+	if c.Actor != "" {
+		v.Actor = &v.by.Actor
+	}
+	var err error
+	if c.Type == byKey {
+		v.name, err = t.keyName(c.ID)
+	}
+	if v.name != "" {
+		v.Name = &v.name
+	}
+	return &v.createdBy, err
 }
 
 type movementShape struct {
