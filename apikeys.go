@@ -19,6 +19,9 @@ func keyFlags(c *invocation) {
 
 func keyChangeFlags(c *invocation) {
 	c.keySettings("", "")
+	for _, f := range changeableFlags { // a variable meant for key create must not change a key
+		c.written = append(c.written, f.flag)
+	}
 	c.more = "Lo que no se indica queda como está; none quita un límite, una lista o la fecha\n(-scopes none da acceso completo).\n" + scopesText()
 }
 

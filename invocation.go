@@ -36,6 +36,7 @@ type invocation struct {
 	set     *flag.FlagSet
 	earlier map[string]string // today's names of flags, by earlier names
 	given   map[string]bool   // the flags on the command line or in the environment
+	written []string          // flags that are taken from the command line alone
 	args    []string
 
 	db   string
@@ -68,7 +69,8 @@ type invocation struct {
 }
 
 // parse parses flags, which may stand before, between or after the arguments. A
-// flag that is not given is taken from its environment variable, if that is set.
+// flag that is not given is taken from its environment variable, if it has one and that is
+// set.
 func (c *invocation) parse(cmd command, args []string) error {
 	for {
 		if err := c.set.Parse(args); err != nil {
@@ -88,7 +90,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 	var err error
 	c.set.VisitAll(func(f *flag.Flag) { // sorted by name: today's names come before earlier ones
 		name, value := c.todaysName(f.Name), c.getenv(variable(f.Name))
-		if c.given[name] || value == "" || err != nil {
+		if c.given[name] || value == "" || err != nil || slices.Contains(c.written, name) {
 			return
 		}
 		c.given[name] = true
@@ -140,7 +142,10 @@ func (c *invocation) help(cmd command) {
 		if !slices.Contains([]string{"", "false", "0", "0s"}, f.DefValue) {
 			fmt.Fprintf(c.stdout, " (por omisión %s)", f.DefValue)
 		}
-		fmt.Fprintf(c.stdout, " [%s]\n", variable(f.Name))
+		if !slices.Contains(c.written, f.Name) {
+			fmt.Fprintf(c.stdout, " [%s]", variable(f.Name))
+		}
+		fmt.Fprintln(c.stdout)
 	})
 	if c.more != "" {
 		fmt.Fprintf(c.stdout, "\n%s\n", c.more)

@@ -126,5 +126,5 @@ func listCommands(w io.Writer, commands []command) {
 func help(w io.Writer) {
 	fmt.Fprint(w, "sello: programas de lealtad en un solo binario y un solo archivo\n\nUso: sello COMANDO [opciones]\n\n")
 	listCommands(w, commands())
-	fmt.Fprint(w, "\nsello COMANDO -h muestra las opciones de cada uno. Cada opción tiene su variable\nde entorno: -db es SELLO_DB, -trusted-proxies es SELLO_TRUSTED_PROXIES.\n")
+	fmt.Fprint(w, "\nsello COMANDO -h muestra las opciones de cada uno. Una opción también se toma de\nsu variable de entorno, que la ayuda pone entre corchetes: -db es SELLO_DB.\n")
 }

@@ -351,6 +351,36 @@ func TestOnlyOrganization(t *testing.T) {
 	check("none", 1, "no hay ninguna organización: sello apply hace la primera")
 }
 
+// TestKeyChangeIgnoresVariables: variables that are meant for key create, or for another
+// command, change nothing of a key.
+func TestKeyChangeIgnoresVariables(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	s.ok("key create -name Caja -scopes points:read -expires 2099-01-01")
+	id := firstWord(strings.Split(s.ok("key list"), "\n")[1])
+	for name, value := range map[string]string{
+		"SCOPES": "none", "EXPIRES": "none", "RATE_LIMIT": "9", "MAX_POINTS_PER_DAY": "7", "NAME": "Otra", "IP": "10.0.0.1",
+	} {
+		s.env["SELLO_"+name] = value
+	}
+	if code, _, errs := s.run("key change " + id); code != 2 || !strings.Contains(errs, "falta decir qué cambia") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	s.ok("key change -daily-limit 5 " + id)
+	if list := s.ok("key list"); !strings.Contains(list, "points:read  todas        300/min 5/día  válida hasta 2099") || !strings.Contains(list, "Caja") {
+		t.Error(list)
+	}
+	if help := s.ok("key change -h"); strings.Contains(help, "SELLO_SCOPES") || !strings.Contains(help, "[SELLO_ORG]") {
+		t.Error(help)
+	}
+}
+
+func firstWord(line string) string {
+	word, _, _ := strings.Cut(line, " ")
+	return word
+}
+
 // TestKeyStates checks the text of a key's state: active, expiring, expired or revoked.
 func TestKeyStates(t *testing.T) {
 	const now = 1_800_000_000_000 // 2027-01-15T08:00Z
