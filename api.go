@@ -198,9 +198,9 @@ func addPoints(r *request) action {
 	}
 	return func(t *txn) (any, error) {
 		give := t.credit
-		if r.key.isBounded() {
+		if t.byKey.hasPurse() {
 			give = func(a *account, m *movement) error {
-				if err := t.spend(r.key, m.Amount); err != nil {
+				if err := t.spend(t.byKey, m.Amount); err != nil {
 					return err
 				}
 				return t.credit(a, m)

@@ -45,6 +45,7 @@ type apiKey struct {
 	MaxPointsPerOperation decimal `json:"maxPointsPerOperation,omitzero"` // that one add gives; 0: any number
 	MaxPointsPerDay       decimal `json:"maxPointsPerDay,omitzero"`       // that its adds give on a UTC day; 0: any number
 	Purse                 id      `json:"purse,omitzero"`                 // of the key that it was rotated from; none: its own
+	Counted               bool    `json:"counted,omitempty"`              // its purse counts, as one of the purse's keys has a limit by day, or had
 
 	networks []netip.Prefix // IPWhitelist, parsed
 	idText   string         // ID as text
@@ -60,8 +61,14 @@ var scopes = []string{
 // defaultRateLimit is in requests per minute (spec: Limits).
 const defaultRateLimit = 300
 
-func (k *apiKey) allows(scope string) bool {
-	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
+// mayUse returns scope_required if the key lacks a scope.
+func (k *apiKey) mayUse(scope string) error {
+	if len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope) {
+		return nil
+	}
+	e := newError(codeScopeRequired)
+	e.message += scope
+	return e
 }
 
 // allowsSource reports whether the whitelist is empty or contains an address.
@@ -135,8 +142,25 @@ func sentKey(h http.Header) (string, *apiError) {
 // A caller is the API key of a request and its organization's configuration. A
 // refused request may have one too, for the log.
 type caller struct {
-	key *apiKey
-	cfg *config
+	key  *apiKey
+	cfg  *config
+	hash [32]byte // of the key
+}
+
+// check makes the checks of a known key that come before the limits, in the order of
+// contract §3.
+func (c *caller) check(source func() netip.Addr, now instant) error {
+	switch k := c.key; {
+	case k.RevokedAt != 0:
+		return newError(codeAPIKeyInvalid)
+	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
+		return newError(codeAPIKeyExpired)
+	case !c.cfg.Organization.Plan.APIAccess:
+		return newError(codePlanWithoutAPI)
+	case len(k.networks) > 0 && !k.allowsSource(source()):
+		return newError(codeIPNotAllowed)
+	}
+	return nil
 }
 
 // authenticate finds the key that a request was sent with and makes all checks that
@@ -153,19 +177,10 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 		}
 		return view(ctx, e.store, func(tx Tx) (caller, error) { return e.findCaller(v, tx, hash) })
 	})
-	switch k := c.key; {
-	case err != nil:
+	if err != nil {
 		return c, err
-	case k.RevokedAt != 0:
-		return c, newError(codeAPIKeyInvalid)
-	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
-		return c, newError(codeAPIKeyExpired)
-	case !c.cfg.Organization.Plan.APIAccess:
-		return c, newError(codePlanWithoutAPI)
-	case len(k.networks) > 0 && !k.allowsSource(source()):
-		return c, newError(codeIPNotAllowed)
 	}
-	return c, nil
+	return c, c.check(source, now)
 }
 
 // findCaller returns the caller whose key has a hash.
@@ -178,7 +193,7 @@ func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 		return caller{}, err
 	}
 	cfg, err := e.config(v, tx, k.Org)
-	return caller{k, cfg}, err
+	return caller{k, cfg, hash}, err
 }
 
 // keyByHash reads a key, or returns nil if there is none.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -302,4 +305,63 @@ func TestKeysAreNeverStale(t *testing.T) {
 
 	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
 	seen("revoked", "api_key_invalid")
+}
+
+// A lateBody is a request's body before which something else happens.
+type lateBody struct {
+	io.Reader
+	before func()
+}
+
+func (b *lateBody) Read(p []byte) (int, error) {
+	if b.before != nil {
+		b.before()
+		b.before = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// TestKeyChangedMeanwhile: a request whose body comes slowly is refused if its key no longer
+// admits it, and is held to the key's limits as they are now.
+func TestKeyChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	c := s.counter()
+	ana := s.customer("ana").String()
+	change := func(field string, in keyRequest) func(k *apiKey) {
+		return func(k *apiKey) {
+			must(s, func(t *txn) (*apiKey, error) {
+				return t.changeKey(keyChange{keyRequest: in, ID: k.ID.String(), Given: []string{field}})
+			})
+		}
+	}
+	for _, test := range []struct {
+		reason    string
+		meanwhile func(k *apiKey)
+		want      string
+	}{
+		{"nothing", func(*apiKey) {}, "201"},
+		{"another key", func(*apiKey) { s.newKey(keyRequest{}) }, "201"},
+		{"revoked", func(k *apiKey) {
+			must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+		}, "401 api_key_invalid"},
+		{"expired", func(*apiKey) { s.pass(time.Hour) }, "401 api_key_expired"},
+		{"without the scope", change("scopes", keyRequest{Scopes: []string{"points:read"}}), "403 scope_required"},
+		{"from elsewhere", change("ipWhitelist", keyRequest{IPWhitelist: []string{"10.0.0.1"}}), "403 ip_not_allowed"},
+		{"with a purse", change("maxPointsPerOperation", keyRequest{MaxPointsPerOperation: dec("4")}), "403 points_budget_exceeded"},
+	} {
+		for _, query := range []string{"", "?dryRun=true"} {
+			k, text := s.newKey(keyRequest{Expires: s.clock.add(time.Hour).String()})
+			r := httptest.NewRequest("POST", "/api/v1/points/customers/"+ana+"/add"+query, &lateBody{strings.NewReader(`{"amount":5}`), func() { test.meanwhile(k) }})
+			r.Header.Set("X-API-Key", text)
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			c.handler.ServeHTTP(w, r)
+			var answer struct{ Code string }
+			s.ok(json.Unmarshal(w.Body.Bytes(), &answer))
+			if got := strings.TrimSpace(fmt.Sprint(w.Code, " ", answer.Code)); got != test.want {
+				t.Errorf("%s%s: got %s, want %s", test.reason, query, got, test.want)
+			}
+		}
+	}
 }

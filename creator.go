@@ -32,8 +32,8 @@ func (c *creator) decode(r *reader) {
 // keyName is the name of an API key; "" if there is none. It is looked up once in a
 // transaction.
 func (t *txn) keyName(keyID id) (string, error) {
-	if keyID == t.by.ID {
-		return t.byName, nil
+	if t.byKey != nil && keyID == t.byKey.ID {
+		return t.byKey.Name, nil
 	}
 	if name, known := t.keyNames[keyID]; known {
 		return name, nil

@@ -57,7 +57,7 @@ type txn struct {
 	org       uint32
 	cfg       *config
 	by        creator         // of what it writes
-	byName    string          // of by, if that is a key
+	byKey     *apiKey         // that by names; nil if by is no key
 	keyNames  map[id]string   // of other keys, looked up so far
 	requestID string          // of the request that writes; "" without
 	held                      // written back by commit

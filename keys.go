@@ -50,6 +50,7 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 			return nil, "", err
 		}
 	}
+	k.Counted = k.counts()
 	text, err := t.issueKey(k)
 	if err != nil {
 		return nil, "", err
@@ -220,6 +221,11 @@ func (t *txn) changeKey(in keyChange) (*apiKey, error) {
 	changes := keyChanges(&before, k)
 	if len(changes) == 0 {
 		return k, nil
+	}
+	if k.Counted = before.counts() || k.counts(); k.Counted && !before.Counted {
+		if err := t.countWith(k); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.saveKey(hash, k); err != nil {
 		return nil, err

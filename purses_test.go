@@ -119,6 +119,7 @@ func TestPurseHistories(t *testing.T) {
 		}
 		var keys []*model
 		given := map[int]map[int64]int64{} // by purse and day
+		counted := map[int]bool{}          // purses that a key had a limit by day in
 		amount := func() int64 { return pick(rnd, rnd.Int64N(20)+1, (rnd.Int64N(9)+1)*10_000, rnd.Int64N(50_000)+1) }
 		limit := func() int64 { return pick(rnd, 0, amount(), 4*amount()) }
 		for range 80 {
@@ -128,7 +129,7 @@ func TestPurseHistories(t *testing.T) {
 				m := &model{each: limit(), day: limit(), purse: len(keys)}
 				k, text := s.newKey(keyRequest{MaxPointsPerOperation: decimal(m.each), MaxPointsPerDay: decimal(m.day)})
 				m.id, m.text = k.ID, text
-				keys, given[m.purse] = append(keys, m), map[int64]int64{}
+				keys, given[m.purse], counted[m.purse] = append(keys, m), map[int64]int64{}, m.day != 0
 			case kind == 1:
 				old := pick(rnd, keys...)
 				next := *old
@@ -141,6 +142,7 @@ func TestPurseHistories(t *testing.T) {
 			case kind == 2:
 				m := pick(rnd, keys...)
 				m.each, m.day = limit(), limit()
+				counted[m.purse] = counted[m.purse] || m.day != 0
 				must(s, func(t *txn) (*apiKey, error) {
 					return t.changeKey(keyChange{
 						keyRequest{MaxPointsPerOperation: decimal(m.each), MaxPointsPerDay: decimal(m.day)}, m.id.String(),
@@ -156,7 +158,7 @@ func TestPurseHistories(t *testing.T) {
 				if may != (status == http.StatusCreated) || !may && answer["code"] != "points_budget_exceeded" {
 					t.Fatalf("%v of %+v, with %d given today: %d %v", decimal(points), *m, given[m.purse][today], status, answer)
 				}
-				if may && m.day != 0 { // without a limit nothing is counted
+				if may && counted[m.purse] {
 					given[m.purse][today] += points
 				}
 			}
@@ -206,4 +208,50 @@ func TestPurseAfterWrongClock(t *testing.T) {
 			t.Errorf("%s on %s: %d %v, want %d", step.amount, step.clock, status, answer, step.want)
 		}
 	}
+}
+
+// TestPurseCounts: a purse counts from when one of its keys first has a limit by day, all
+// that its keys give.
+func TestPurseCounts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+	c := s.counter()
+	ana := s.customer("ana").String()
+	old, oldText := s.newKey(keyRequest{})
+	var newer *apiKey
+	newerText := must(s, func(t *txn) (text string, err error) {
+		newer, text, _, err = t.rotateKey(old.ID.String(), time.Hour)
+		return text, err
+	})
+	limit := func(k *apiKey, points string) {
+		t.Helper()
+		must(s, func(t *txn) (*apiKey, error) {
+			return t.changeKey(keyChange{keyRequest: keyRequest{MaxPointsPerDay: dec(points)}, ID: k.ID.String(), Given: []string{"maxPointsPerDay"}})
+		})
+	}
+	give := func(text, amount string, want int) {
+		t.Helper()
+		if status, answer := c.ask(text, "POST", "/points/customers/"+ana+"/add", `{"amount":`+amount+`}`); status != want {
+			t.Fatalf("%s: %d %v, want %d", amount, status, answer, want)
+		}
+	}
+	give(oldText, "500", http.StatusCreated)
+	limit(newer, "100")
+	give(newerText, "10", http.StatusCreated) // the 500 came before the limit
+	give(oldText, "90", http.StatusCreated)   // has no limit, but the purse counts
+	give(newerText, "0.0001", http.StatusForbidden)
+	limit(newer, "0")
+	give(newerText, "50", http.StatusCreated)
+	limit(newer, "150.5")
+	give(newerText, "0.5001", http.StatusForbidden) // the 50 count
+	give(newerText, "0.5", http.StatusCreated)
+	for range 3 { // together beyond the range of points
+		for _, path := range []string{"/add", "/deduct"} {
+			body := `{"amount":40000000000,"category":"Adjustment"}`
+			if status, answer := c.ask(oldText, "POST", "/points/customers/"+ana+path, body); status != http.StatusCreated {
+				t.Fatal(status, answer)
+			}
+		}
+	}
+	give(newerText, "0.0001", http.StatusForbidden)
 }

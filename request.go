@@ -97,6 +97,8 @@ type exchange struct {
 	started time.Time
 	request request
 
+	scope     string
+	admitted  version   // of the settings, at the latest when the key was read
 	noQuery   fault     // of the query, if there is none in the URL
 	requestID [1]string // as a header value
 	allowance allowance
@@ -297,8 +299,8 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	if fault != nil {
 		return caller{}, x.refuse(r, fault)
 	}
-	source := func() netip.Addr { return sourceAddress(r, x.api.trusted) }
-	c, err := x.api.engine.authenticate(x.context(), sent, source, x.request.now)
+	x.scope, x.admitted = rt.scope, x.api.engine.store.version()
+	c, err := x.api.engine.authenticate(x.context(), sent, x.source, x.request.now)
 	if c.key != nil {
 		x.key = c.key.idText
 	}
@@ -313,13 +315,11 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	if err != nil {
 		return c, err
 	}
-	if !c.key.allows(rt.scope) {
-		e := newError(codeScopeRequired)
-		e.message += rt.scope
-		return c, e
-	}
-	return c, nil
+	return c, c.key.mayUse(rt.scope)
 }
+
+// source is the address that the request comes from.
+func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }
 
 // refuse counts a 401 against the request's source. A source with too many gets 429
 // instead. Its requests with a good key are not affected.
@@ -410,10 +410,36 @@ func (r *request) readActor() error {
 	return nil
 }
 
-// writesAs names the caller as who makes what the transaction writes.
-func (x *exchange) writesAs(t *txn) {
-	r := &x.request
-	t.by, t.byName, t.requestID = creator{byKey, r.key.ID, r.actor}, r.key.Name, x.requestID[0]
+// writesAs names the caller as who makes what the transaction writes. The body may have
+// taken long to come: it fails if the key no longer admits the request.
+func (x *exchange) writesAs(t *txn) error {
+	c, err := x.callerNow(t)
+	if err != nil {
+		return err
+	}
+	t.by, t.byKey, t.requestID = creator{byKey, c.key.ID, x.request.actor}, c.key, x.requestID[0]
+	return nil
+}
+
+// callerNow returns the caller as the transaction sees it, and checks it again. It reads
+// the key only if settings have changed since the request was admitted.
+func (x *exchange) callerNow(t *txn) (caller, error) {
+	c := x.request.caller
+	if v := x.api.engine.store.version(); v == unsettled || v != x.admitted {
+		k, err := keyByHash(t.Tx, c.hash)
+		if err == nil && k == nil {
+			err = newError(codeAPIKeyInvalid)
+		}
+		if err != nil {
+			return c, err
+		}
+		c.key, c.cfg = k, t.cfg
+	}
+	err := c.check(x.source, t.now)
+	if err == nil {
+		err = c.key.mayUse(x.scope)
+	}
+	return c, err
 }
 
 // read runs the action of a GET.
@@ -521,7 +547,9 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		return x.rehearse(req, act)
 	}
 	given, err := write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
-		x.writesAs(t)
+		if err := x.writesAs(t); err != nil {
+			return answer{}, err
+		}
 		if err := t.inTime(); err != nil {
 			return answer{}, err
 		}
@@ -554,7 +582,9 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
 	given, err := rehearse(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
-		x.writesAs(t)
+		if err := x.writesAs(t); err != nil {
+			return answer{}, err
+		}
 		_, first, err := t.firstReplay(retries)
 		if err != nil {
 			return answer{}, err
