@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,7 +21,7 @@ type attribute struct {
 const (
 	maxAttributes    = 20
 	maxAttributeName = 40
-	maxAttributeText = 200
+	maxAttributeText = 200 // also of a number as it is sent
 )
 
 func encodeAttributes(w *writer, list []attribute) {
@@ -36,6 +38,47 @@ func decodeAttributes(r *reader) []attribute {
 		list[i] = attribute{r.text(), r.text()}
 	}
 	return list
+}
+
+// attributeNumber returns the one spelling of a JSON number: exact, and with an exponent only
+// where JavaScript writes one. Unlike points and money it may have any number of decimals.
+// It is refused if it is too long, or beyond what clients can read: the range of a double.
+func attributeNumber(s string) (string, bool) {
+	n, rest, ok := cutNumber(s)
+	if !ok || rest != "" || len(s) > maxAttributeText {
+		return "", false
+	}
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return "", false
+	}
+	digits := strings.TrimLeft(n.whole+n.frac, "0")
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return "0", true
+	}
+	exponent, err := strconv.Atoi(cmp.Or(n.exponent, "0"))
+	if err != nil {
+		return "", false
+	}
+	point := len(digits) - len(n.frac) + exponent // how many of the digits stand before it
+	switch zeros := point - len(significant); {
+	case zeros >= 0 && point <= 21:
+		s = significant + strings.Repeat("0", zeros)
+	case zeros < 0 && point > 0:
+		s = significant[:point] + "." + significant[point:]
+	case -6 < point && point <= 0:
+		s = "0." + strings.Repeat("0", -point) + significant
+	default:
+		s = significant[:1]
+		if len(significant) > 1 {
+			s += "." + significant[1:]
+		}
+		s += "e" + strconv.Itoa(point-1)
+	}
+	if n.negative {
+		s = "-" + s
+	}
+	return s, true
 }
 
 // mergeAttributes returns a list with changes applied, sorted by name. It modifies

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +91,44 @@ func TestMergeAttributes(t *testing.T) {
 		}
 		if !slices.Equal(before, list(test.list)) || !slices.Equal(changes, list(test.changes)) {
 			t.Errorf("%q with %q: one was changed", test.list, test.changes)
+		}
+	}
+}
+
+// TestAttributeNumber: numbers are kept exactly, in one spelling. What is a decimal is
+// spelled as decimals are.
+func TestAttributeNumber(t *testing.T) {
+	t.Parallel()
+	long := "0." + strings.Repeat("123456789", 20)
+	for text, want := range map[string]string{
+		"0": "0", "-0.0": "0", "0e999999": "0", "2.50": "2.5", "1e2": "100", "19.432608": "19.432608", "-99.13320900": "-99.133209",
+		"0.00001": "0.00001", "1e-6": "0.000001", "1e-7": "1e-7", "0.000000125": "1.25e-7", "-12.5E-9": "-1.25e-8",
+		"123456789012345678901": "123456789012345678901", "1234567890123456789012": "1.234567890123456789012e21", "1E21": "1e21",
+		"1e20": "100000000000000000000", "100000000000000000000.5": "100000000000000000000.5", "10000000000000000000000": "1e22",
+		"1.7e308": "1.7e308", "1e-400": "1e-400", long: long,
+		"1.8e308": "", "-1e309": "", "1e99999999999999999999": "", "1e-99999999999999999999": "", "0." + strings.Repeat("1", 199): "",
+		"01": "", "+1": "", "1.": "", ".5": "", "1 ": "", "1e": "", "NaN": "", "": "",
+	} {
+		got, ok := attributeNumber(text)
+		if got != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", text, got, ok)
+		}
+		if again, ok := attributeNumber(got); ok && again != got {
+			t.Errorf("%s became %s, then %s", text, got, again)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		d := decimal(rnd.Int64N(2*int64(maxDecimal)) - int64(maxDecimal))
+		if got, ok := attributeNumber(d.String()); !ok || got != d.String() {
+			t.Fatalf("%s: got %q, %v", d, got, ok)
+		}
+		f := math.Float64frombits(rnd.Uint64())
+		if text := strconv.FormatFloat(f, 'e', -1, 64); !math.IsInf(f, 0) && !math.IsNaN(f) {
+			got, ok := attributeNumber(text)
+			if back, err := strconv.ParseFloat(got, 64); !ok || err != nil || back != f {
+				t.Fatalf("%s: got %q, %v", text, got, ok)
+			}
 		}
 	}
 }

@@ -186,9 +186,8 @@ func readAttribute(m pair) (a attribute, ok bool) {
 	}
 	text, _, isText := cutString(m.value)
 	if !isText {
-		d, err := parseDecimal(m.value)
-		a.Value = d.String()
-		return a, err == nil
+		a.Value, ok = attributeNumber(m.value)
+		return a, ok
 	}
 	text = trimBlanks(text)
 	if utf8.RuneCountInString(text) > maxAttributeText || strings.ContainsFunc(text, forbidden) {
