@@ -226,7 +226,8 @@ func byPlace(list []gramAt) []gramAt {
 	return sorted
 }
 
-// reindex updates the index for a customer whose texts changed, if it is indexed.
+// reindex updates the index for a customer whose texts changed, if it is indexed. It
+// writes only the grams that the customer gains or loses.
 func (t *txn) reindex(number uint64, before, after []string) error {
 	if slices.Equal(before, after) {
 		return nil
@@ -236,8 +237,8 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		return err
 	}
 	block := uint32(number / gramBlock)
-	has := appendGrams(nil, number, after)
-	for _, gone := range appendGrams(nil, number, before) {
+	had, has := appendGrams(nil, number, before), appendGrams(nil, number, after)
+	for _, gone := range had {
 		if slices.Contains(has, gone) {
 			continue
 		}
@@ -260,7 +261,7 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 			return err
 		}
 	}
-	return t.addGrams(block, has)
+	return t.addGrams(block, slices.DeleteFunc(has, func(g gramAt) bool { return slices.Contains(had, g) }))
 }
 
 // A gramSet is the customers of a block that have a gram at one place: offsets or

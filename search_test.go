@@ -253,6 +253,37 @@ func TestReindexLeavesNothing(t *testing.T) {
 	}
 }
 
+// A putCounter counts what is written.
+type putCounter struct {
+	Tx
+	puts []string
+}
+
+func (c *putCounter) Put(key, value []byte) error {
+	c.puts = append(c.puts, string(key))
+	return c.Tx.Put(key, value)
+}
+
+// TestReindexWritesChanges: a new phone writes nothing of the name and the e-mail.
+func TestReindexWritesChanges(t *testing.T) {
+	t.Parallel()
+	counted := &putCounter{Tx: newOverlay(memTx{})}
+	one := &txn{Tx: counted, org: 1}
+	texts := []string{"ana núñez", "ana5@b.mx", "+525512345678"}
+	if err := errors.Join(one.addGrams(0, appendGrams(nil, 5, texts)), one.putUint(orgKey('g', 1), 5)); err != nil {
+		t.Fatal(err)
+	}
+	all := len(counted.puts)
+	counted.puts = nil
+	if err := one.reindex(5, texts, []string{texts[0], texts[1], "+525512345679"}); err != nil {
+		t.Fatal(err)
+	}
+	// 9, 679 and 79; that 8 has left the phone is a deletion
+	if n := len(counted.puts); n != 3 {
+		t.Errorf("%d of %d grams are written: %q", n, all, counted.puts)
+	}
+}
+
 // TestSearchDamaged cuts an index entry short. Searches that read it and writes
 // that would change it get errRecord, and the entry stays as it is.
 func TestSearchDamaged(t *testing.T) {
@@ -287,7 +318,7 @@ func TestSearchDamaged(t *testing.T) {
 			},
 			"another name": func(t *txn) error {
 				c, err := t.customer(ana)
-				return errors.Join(err, t.reindex(c.Number, c.searchTexts(), []string{"anabel", c.Email, c.Phone}))
+				return errors.Join(err, t.reindex(c.Number, c.searchTexts(), []string{"bel", c.Email, c.Phone}))
 			},
 		} {
 			if what == "more customers" && gram == "na\x01" {
