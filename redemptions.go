@@ -358,9 +358,14 @@ func (c *redemptionCutter) pass() error {
 	return nil
 }
 
-// wholeBlock returns all redemptions of a block.
+// wholeBlock returns all redemptions of a block, or none of a block that lies outside the
+// dates.
 func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
 	members := new([bitmapSize]byte)
+	value, _, _ := c.Get(c.redemptionTimesKey(block)) // an error comes again in keepTimes
+	if times, ok := spanIn(value); ok && !times.overlaps(span{c.filter.from, c.filter.to}) {
+		return members
+	}
 	for seq := max(block*setBlock, 1); seq <= min(block*setBlock+setBlock-1, c.last); seq++ {
 		members[seq%setBlock/8] |= 1 << (seq % 8)
 	}

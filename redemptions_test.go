@@ -457,6 +457,17 @@ func TestFileRedemptions(t *testing.T) {
 		})
 		s.pass(time.Hour)
 	}
+	ask(s, func(tx *txn) (any, error) {
+		c := redemptionCutter{txn: tx, filter: redemptionFilter{from: s.clock.add(-90 * time.Minute), to: never}, last: 1200}
+		if *c.wholeBlock(0) == ([bitmapSize]byte{}) || *c.wholeBlock(1) == ([bitmapSize]byte{}) {
+			t.Error("a block is left out")
+		}
+		c.filter.from = s.clock
+		if *c.wholeBlock(0) != ([bitmapSize]byte{}) || *c.wholeBlock(1) != ([bitmapSize]byte{}) {
+			t.Error("a block from before the dates is made whole")
+		}
+		return nil, nil
+	})
 	want := s.entries()
 	filed := []table{tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries, tableRedemptionTimes}
 	s.ok(s.store.Update(t.Context(), func(tx Tx) error {
