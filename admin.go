@@ -45,9 +45,11 @@ type applyRequest struct {
 }
 
 func (a *admin) apply(ctx context.Context, in applyRequest) (*applied, error) {
-	now, s := instantOf(a.engine.now()), a.engine.seed()
+	now, s, unsure := instantOf(a.engine.now()), a.engine.seed(), !a.engine.clock.isSafe()
 	done, err := update(ctx, a.engine.store, func(tx Tx) (*applied, error) {
-		return applyDocument(tx, in.Document, newMint(now, s), byOperator(ctx), in.DryRun)
+		m := newMint(now, s)
+		m.unsure = unsure
+		return applyDocument(tx, in.Document, m, byOperator(ctx), in.DryRun)
 	})
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applie
 	if err := saveConfig(tx, next); err != nil {
 		return nil, err
 	}
-	if err := followBirthdays(tx, next, m.now); err != nil {
+	if err := followBirthdays(tx, next, m); err != nil {
 		return nil, err
 	}
 	t := bareTxn(tx, next.Number, m, by)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"sello/internal/tz"
@@ -28,7 +30,7 @@ const birthdayBatch = 64
 
 // A birthdayTurn says which birthdays are next. All before are done.
 type birthdayTurn struct {
-	Day day
+	Day day // 0: that of the first sweep
 
 	// If Date, which is month × 100 + day, is not 0: customers born on it are done up to
 	// After.
@@ -45,6 +47,17 @@ func (b *birthdayTurn) decode(r *reader) {
 // due reports whether birthdays are to be given today. A turn beyond tomorrow was left by
 // a clock that was ahead.
 func (b *birthdayTurn) due(today day) bool { return b.Day <= today || b.Day > today+1 }
+
+// begin moves the turn to the first day whose birthdays may still be given.
+func (b *birthdayTurn) begin(today day) {
+	oldest := today - birthdayDays
+	switch {
+	case b.Day == 0:
+		*b = birthdayTurn{Day: today}
+	case b.Day < oldest, b.Day > today: // later than today by a clock that was ahead: what it left out is made up for
+		*b = birthdayTurn{Day: oldest}
+	}
+}
 
 func (t *txn) birthdaysOn(date uint32) key {
 	return orgKey('D', t.org).byte(byte(date / 100)).byte(byte(date % 100))
@@ -71,8 +84,9 @@ func (c *config) hasBirthdays() bool {
 }
 
 // followBirthdays makes the turn of an organization that now has Birthday rules, beginning
-// with today's birthdays, or deletes that of one that no longer has any.
-func followBirthdays(tx Tx, cfg *config, now instant) error {
+// with today's birthdays, or deletes that of one that no longer has any. While the clock is
+// unsafe it is not known what day is today: then the first sweep, which waits for it, says.
+func followBirthdays(tx Tx, cfg *config, m *mint) error {
 	k := orgKey('D', cfg.Number)
 	_, begun, err := tx.Get(k)
 	if err != nil || begun == cfg.hasBirthdays() {
@@ -81,80 +95,133 @@ func followBirthdays(tx Tx, cfg *config, now instant) error {
 	if begun {
 		return tx.Delete(k)
 	}
-	zone, err := tz.Load(cfg.Organization.Settings.Timezone)
+	turn := new(birthdayTurn)
+	if !m.unsure {
+		zone, err := tz.Load(cfg.Organization.Settings.Timezone)
+		if err != nil {
+			return err
+		}
+		turn.Day = dayOf(m.now, zone)
+	}
+	return put(tx, k, turn)
+}
+
+// A quietSpan says that no birthday is due between two moments, as long as settings are
+// those of a version.
+type quietSpan struct {
+	version     version
+	from, until instant
+}
+
+func (q *quietSpan) has(v version, at instant) bool {
+	return q != nil && v != unsettled && v == q.version && q.from <= at && at < q.until
+}
+
+// sweepBirthdays gives the points of all birthdays up to today. An organization that is
+// damaged keeps no other one from theirs. Once all are given, it looks again when a day
+// begins, or settings have changed.
+func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, error)) error {
+	now, err := moment()
 	if err != nil {
 		return err
 	}
-	return put(tx, k, &birthdayTurn{Day: dayOf(now, zone)})
-}
-
-// sweepBirthdays gives the points of all birthdays up to today.
-func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, error)) error {
-	for org := uint32(0); ; {
-		now, err := moment()
-		if err != nil {
-			return err
+	quiet := quietSpan{e.store.version(), now, never}
+	if e.quiet.Load().has(quiet.version, now) {
+		return nil
+	}
+	var damaged error
+	for next := (birthdaysAt{until: never}); ; {
+		if now, err = moment(); err != nil {
+			return errors.Join(damaged, err)
 		}
-		s, v := e.seed(), e.store.version()
-		org, err = view(ctx, e.store, func(tx Tx) (uint32, error) { return e.nextBirthdays(v, tx, org, now) })
-		if err != nil || org == 0 {
-			return err
-		}
-		more, err := update(ctx, e.store, func(tx Tx) (bool, error) {
-			t, err := e.inTxn(tx, org, now, s)
-			if err == nil {
-				err = t.inTime()
+		v := e.store.version()
+		next, err = view(ctx, e.store, func(tx Tx) (birthdaysAt, error) { return e.nextBirthdays(v, tx, next, now), nil })
+		if err == nil && next.err == nil && next.org == 0 {
+			if quiet.until = next.until; damaged == nil {
+				e.quiet.Store(&quiet)
 			}
-			if err != nil {
-				return false, err
-			}
-			more, err := t.giveBirthdays(birthdayBatch)
-			if err != nil {
-				return false, err
-			}
-			return more, t.commit()
-		})
-		if err != nil {
-			return err
+			return damaged
 		}
-		e.clock.wrote(now)
-		if !more { // also if the transaction's own moment is another day than now
-			org++
+		more := false
+		if err = errors.Join(err, next.err); err == nil {
+			more, err = e.giveNextBirthdays(ctx, next.org, now)
 		}
+		switch {
+		case err == nil && more:
+			continue
+		case isDamaged(err) && next.org > 0:
+			damaged = errors.Join(damaged, fmt.Errorf("birthdays of organization %d: %w", next.org, err))
+		case err != nil:
+			return errors.Join(damaged, err)
+		}
+		if err == nil { // done for today, or the transaction's own moment was another day than now
+			quiet.version = unsettled // look again
+		}
+		next.org++
 	}
 }
 
-// nextBirthdays returns the number of the first organization, from one on, whose turn is
-// due; 0 if there is none. It reads one entry of each organization with birthdays.
-func (e *engine) nextBirthdays(v version, tx Tx, from uint32, now instant) (uint32, error) {
-	for {
+// giveNextBirthdays gives points to the next customers of an organization. It reports
+// whether there may be more.
+func (e *engine) giveNextBirthdays(ctx context.Context, org uint32, now instant) (more bool, err error) {
+	s := e.seed()
+	more, err = update(ctx, e.store, func(tx Tx) (bool, error) {
+		t, err := e.inTxn(tx, org, now, s)
+		if err == nil {
+			err = t.inTime()
+		}
+		if err != nil {
+			return false, err
+		}
+		more, err := t.giveBirthdays(birthdayBatch)
+		if err != nil {
+			return false, err
+		}
+		return more, t.commit()
+	})
+	if err == nil {
+		e.clock.wrote(now)
+	}
+	return more, err
+}
+
+// A birthdaysAt is an organization whose turn is due. If it cannot be read, err says why.
+type birthdaysAt struct {
+	org   uint32 // 0: none
+	err   error
+	until instant // the first moment when the turn of one before it is due; never if that is not known
+}
+
+// nextBirthdays returns the first organization, from one on, whose turn is due. It reads
+// one entry of each organization with birthdays.
+func (e *engine) nextBirthdays(v version, tx Tx, from birthdaysAt, now instant) birthdaysAt {
+	at := birthdaysAt{until: from.until}
+	for lo := from.org; ; lo = at.org + 1 {
 		var first Entry
-		for entry, err := range tx.Scan(newKey('D').u32(from), newKey('D').after(), false) {
-			if err != nil {
-				return 0, err
-			}
-			first = entry
+		for first, at.err = range tx.Scan(newKey('D').u32(lo), newKey('D').after(), false) {
 			break
 		}
-		if len(first.Key) < 5 {
-			return 0, nil
+		if at.org = 0; at.err != nil || len(first.Key) < 5 {
+			return at
 		}
-		org := uint32In(first.Key[1:])
-		from = org + 1
+		at.org = uint32In(first.Key[1:])
 		if len(first.Key) > 5 {
 			continue // no Birthday rules
 		}
 		turn, err := decodeEntry[birthdayTurn](first)
 		if err != nil {
-			return 0, err
+			at.err = err
+			return at
 		}
-		cfg, err := e.config(v, tx, org)
+		cfg, err := e.config(v, tx, at.org)
 		if err != nil {
-			return 0, err
+			at.err = err
+			return at
 		}
 		if turn.due(dayOf(now, cfg.zone)) {
-			return org, nil
+			return at
 		}
+		at.until = min(at.until, turn.Day.start(cfg.zone))
 	}
 }
 
@@ -170,11 +237,7 @@ func (t *txn) giveBirthdays(most int) (more bool, err error) {
 	if !turn.due(today) {
 		return false, nil
 	}
-	if oldest := today - birthdayDays; turn.Day < oldest {
-		*turn = birthdayTurn{Day: oldest}
-	} else if turn.Day > today { // by a clock that was ahead: what it left out is made up for
-		*turn = birthdayTurn{Day: oldest}
-	}
+	turn.begin(today)
 	for most > 0 && turn.Day <= today {
 		list, last, err := t.bornOn(turn, most)
 		if err != nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,4 +259,111 @@ func TestBirthdaysOfMany(t *testing.T) {
 	if n := movements() - before; n != many-1 {
 		t.Errorf("%d customers got points, want %d", n, many-1)
 	}
+}
+
+// TestBirthdayRuleWhileClockUnsafe: a rule that is applied while the clock is behind gives
+// nothing for the days that the clock turns out to have missed.
+func TestBirthdayRuleWhileClockUnsafe(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2026-06-14T12:00:00Z"})
+	born := func(b birthDate) id {
+		return must(s, func(t *txn) (id, error) {
+			c, _, err := t.enrol(enrolment{Email: b.String() + "@example.com", BirthDate: b})
+			if err != nil {
+				return id{}, err
+			}
+			return c.ID, nil
+		})
+	}
+	past, next := born(19900616), born(19900619)
+	m := &testMachine{wall: moment(t, "2026-06-11T12:00:00Z")}
+	s.engine = newEngineBy(newWallClock(m), s.store, s.seed)
+	s.ok(s.open(t.Context()))
+	s.apply(setup{program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`}.document())
+	if m.pass(time.Minute); s.engine.clock.isSafe() {
+		t.Fatal("the clock is safe")
+	}
+	s.swept()
+	m.wall, m.synced = moment(t, "2026-06-18T12:00:00Z"), true
+	m.pass(time.Hour)
+	s.swept()
+	m.pass(24 * time.Hour)
+	s.swept()
+	s.clock = instantOf(m.wall)
+	s.wantStanding(past, "0 0 0", "the rule came later")
+	s.wantStanding(next, "10 0 10", "it is their day")
+}
+
+// TestBirthdaysBesideDamage: a damaged organization keeps no other one from its birthdays,
+// nor old replays from being dropped.
+func TestBirthdaysBesideDamage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
+	document := string(setup{program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`}.document())
+	s.apply([]byte(strings.Replace(document, "cafe-luna", "other", 1)))
+	s.org = 2
+	ana := must(s, func(t *txn) (id, error) {
+		c, _, err := t.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900615})
+		if err != nil {
+			return id{}, err
+		}
+		return c.ID, t.keepReplay([]retryKey{{name: [16]byte{1}}}, 201, []byte("{}\n"))
+	})
+	set := func(k key, value []byte) (before []byte) {
+		return must(s, func(t *txn) ([]byte, error) {
+			before, _, err := t.Get(k)
+			before = slices.Clone(before)
+			if err == nil && value == nil {
+				return before, t.Delete(k)
+			}
+			return before, errors.Join(err, t.Put(k, value))
+		})
+	}
+	for _, k := range []key{orgKey('D', 1), orgKey('I', 1)} {
+		before := set(k, []byte{0xff})
+		s.pass(48 * time.Hour)
+		if err := s.engine.sweep(t.Context()); !errors.Is(err, errRecord) {
+			t.Errorf("%x is damaged: the sweep ended with %v", k, err)
+		}
+		if before == nil {
+			s.ok(s.store.Update(t.Context(), func(tx Tx) error { return tx.Delete(k) }))
+		} else {
+			set(k, before)
+		}
+	}
+	s.wantStanding(ana, "10 0 10", "another organization is damaged")
+	for _, e := range s.entries() {
+		if e.Key[0] == 'i' {
+			t.Errorf("a replay is left: %x", e.Key)
+		}
+	}
+}
+
+// TestBirthdaysAreQuiet: between two days, and changes of settings, a sweep looks for no
+// birthdays.
+func TestBirthdaysAreQuiet(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
+	quiet := func(want bool, reason string) {
+		t.Helper()
+		if got := s.quiet.Load().has(s.store.version(), s.clock); got != want {
+			t.Errorf("%s: quiet is %v", reason, got)
+		}
+	}
+	quiet(false, "no sweep yet")
+	s.swept() // gives today's
+	s.swept()
+	quiet(true, "all are given")
+	s.pass(time.Hour)
+	quiet(true, "the same day")
+	s.newKey(keyRequest{})
+	quiet(false, "settings may have changed")
+	s.swept()
+	quiet(true, "they have not")
+	s.pass(-2 * time.Hour)
+	quiet(false, "the clock was set back")
+	s.setClock("2026-06-15T05:59:59.999Z")
+	quiet(true, "the last moment of the day in Mexico")
+	s.pass(time.Millisecond)
+	quiet(false, "another day")
 }

@@ -194,6 +194,8 @@ type mint struct {
 	seed seed
 	src  *rand.ChaCha8 // nil until the first id
 	last uint32        // counter of the last id
+
+	unsure bool // the clock is unsafe, so that now may be wrong
 }
 
 // seed is the randomness of one operation; it is made before the Update.

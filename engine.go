@@ -28,6 +28,7 @@ type engine struct {
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
 	slices  *knownSlices                             // the store's
 	sizes   sizes
+	quiet   atomic.Pointer[quietSpan] // until when no birthday is due; nil: not known
 	log     *slog.Logger
 
 	imports imports // those under way; the sweep waits for them

@@ -289,14 +289,20 @@ type staleSlice struct {
 	place int // index in all
 }
 
-// findStaleSlice returns the first stale slice of all organizations, or nil.
+// findStaleSlice returns the first stale slice of all organizations, or nil. An organization
+// that is damaged is told only if the others have none.
 func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error) {
 	n, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
 		return nil, err
 	}
+	var damaged error
 	for org := uint32(1); org <= uint32(n); org++ {
 		l, err := known.of(tx, org)
+		if isDamaged(err) {
+			damaged = err
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -304,7 +310,7 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 			return &staleSlice{org, l, place}, nil
 		}
 	}
-	return nil, nil
+	return nil, damaged
 }
 
 // drop deletes up to limit entries of the slice, its names first, and then the slice

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -358,6 +359,13 @@ func atKey(k []byte, err error) error {
 }
 
 func (e *recordError) Unwrap() error { return e.err }
+
+// isDamaged reports whether an error is of what the store holds: other organizations may
+// be whole.
+func isDamaged(err error) bool {
+	_, ok := errors.AsType[*recordError](err)
+	return ok || saysDamaged(err)
+}
 
 func (e *recordError) Error() string {
 	t, ok := tableOf(e.key)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -60,10 +61,11 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 			e.log.Warn("stray due entries removed", "keys", strays)
 		}
 	}
-	if err := e.sweepBirthdays(ctx, moment); err != nil {
+	err := e.sweepBirthdays(ctx, moment)
+	if err != nil && !isDamaged(err) {
 		return err
 	}
-	return e.dropReplays(ctx, moment)
+	return errors.Join(err, e.dropReplays(ctx, moment))
 }
 
 // dropReplays drops the replays that are too old to be asked for.
