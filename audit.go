@@ -77,8 +77,9 @@ const (
 )
 
 // auditSources are where those came from who made an entry, by their type. What is done
-// for the operator comes from a command.
-var auditSources = map[string]string{byKey: "Api", byImport: "Command", byCommand: "Command", bySystem: "System"}
+// for the operator comes from a command, and so does what the process does by itself: its
+// actor says so.
+var auditSources = map[string]string{byKey: "Api", byImport: "Command", byCommand: "Command", bySystem: "Command"}
 
 // Fields that entries are found by.
 const (

@@ -248,7 +248,7 @@ func runAudit(ctx context.Context, c *invocation) error {
 	})
 }
 
-var auditSourceWords = map[string]string{"Api": "API", "Command": "comando", "System": "sistema"}
+var auditSourceWords = map[string]string{"Api": "API", "Command": "comando"}
 
 func textOr(s *string, otherwise string) string {
 	if s == nil {

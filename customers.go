@@ -15,7 +15,7 @@ type customer struct {
 	path [4]uint64 // backs Sales.Path while it is short
 
 	Number  uint64 // place in the organization's list
-	Person  id     // the same in all memberships of one person; never shown
+	Person  id     // the same in all memberships of one person, as enrolment found it; a PATCH leaves it. Never shown
 	Program uint32 // number of the program the customer belongs to
 
 	FirstName, LastName string
@@ -286,7 +286,8 @@ type enrolment struct {
 // enrol makes a customer of this organization, or finds the existing one and
 // fills in what it lacks. If another organization knows the person, the new
 // customer gets the same Person, which is never shown (spec: POST /customers;
-// contract §7).
+// contract §7). Person does not follow a PATCH: a corrected phone makes nobody another
+// person, and links nobody to one whom another organization knows by it.
 func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 	byEmail, err := t.identify(kindEmail, e.Email)
 	if err != nil {
