@@ -55,6 +55,10 @@ type account struct {
 	// set until the next recount.
 	Days      []dayBasis
 	DaysApart bool
+
+	// What came from another system, each given once (brought.go).
+	Opening  decimal
+	Historic []historicPoints
 }
 
 // fewSizes are how many lots, sums by expiry and days of the tier window an
@@ -68,7 +72,7 @@ func usualFew() fewSizes { return fewSizes{lots: 32, sums: 12, days: 12} }
 type accountHead struct {
 	Balance  decimal
 	Pending  decimal
-	Lifetime decimal // earned, less what returns should take back; spending does not lower it
+	Lifetime decimal // earned here and, if historic, before, less what returns should take back; spending does not lower it
 	Window   basis   // sum of the days in the rolling tier window
 	Due      instant // when the account next changes by itself, or never
 }
@@ -116,6 +120,7 @@ func (a *account) encode(w *writer) {
 			d.Basis.encode(w)
 		}
 	}
+	a.encodeBrought(w)
 }
 
 func (a *account) decode(r *reader) {
@@ -148,6 +153,7 @@ func (a *account) decode(r *reader) {
 			}
 		}
 	}
+	a.decodeBrought(r)
 }
 
 // id is the identifier of the balance record. It is derived, so the record has

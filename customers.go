@@ -281,6 +281,8 @@ type enrolment struct {
 	ExternalID string
 	BirthDate  birthDate
 	Attributes []attribute
+
+	Since instant // of a new customer that was enrolled elsewhere before; else 0
 }
 
 // enrol makes a customer of this organization, or finds the existing one and
@@ -345,7 +347,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 	c := &customer{
 		ID: t.id(), Number: n.Customers, Program: p.Number,
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
-		Status: statusActive, CreatedAt: t.now, UpdatedAt: t.now,
+		Status: statusActive, CreatedAt: cmp.Or(e.Since, t.now), UpdatedAt: t.now,
 		ExternalID: e.ExternalID, Attributes: e.Attributes,
 	}
 	c.setBirthDate(e.BirthDate, t.dayOf(t.now))
@@ -371,7 +373,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 			return nil, err
 		}
 	}
-	s, err := t.tally(p.Number, t.now)
+	s, err := t.tally(p.Number, c.CreatedAt)
 	if err != nil {
 		return nil, err
 	}

@@ -132,6 +132,7 @@
 //	movements.go         the lines of the ledger
 //	comments.go          the comments of movements, which can be erased
 //	points.go            credits, debits and expiry: the heart
+//	brought.go           opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
 //	segments.go          the groups that they belong to
 //	rules.go             what a purchase earns

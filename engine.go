@@ -75,6 +75,7 @@ type txn struct {
 	wrote     bool          // something was written
 	readOnly  bool          // in a View; see makeWritable
 	importing bool          // enrol leaves the search index to indexImported
+	noWelcome bool          // enrolment runs no sign-up rules
 }
 
 // A held is what a transaction writes only at its end, since more of its changes

@@ -152,7 +152,7 @@ func (t *txn) recountNow(a *account) error {
 // tier.
 func (t *txn) recountAccount(a *account) error {
 	p := a.program
-	if a.Movements.N == 0 && a.customer.Program != p.Number {
+	if a.Movements.N == 0 && len(a.Historic) == 0 && a.customer.Program != p.Number {
 		return nil
 	}
 	var old []day
@@ -201,6 +201,13 @@ func (list *dayBases) addMovement(t *txn, m *movement) {
 	}
 }
 
+// addHistoric counts the account's historic points.
+func (list *dayBases) addHistoric(a *account) {
+	for _, h := range a.Historic {
+		list.add(h.Day, basis{Points: h.Points})
+	}
+}
+
 // addSale counts one of the customer's sales, for the account in its own program.
 // A linked return counts on the day of its purchase, which already contains it.
 func (list *dayBases) addSale(t *txn, s *sale) {
@@ -217,7 +224,7 @@ func (list *dayBases) addSale(t *txn, s *sale) {
 }
 
 // basisDays returns what each day counts toward the account's tier, from its
-// movements and, in the customer's own program, its sales.
+// movements, its historic points and, in the customer's own program, its sales.
 func (t *txn) basisDays(a *account) (days dayBases, err error) {
 	for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
 		m, err := t.movement(seq)
@@ -227,6 +234,7 @@ func (t *txn) basisDays(a *account) (days dayBases, err error) {
 		days.addMovement(t, m)
 		seq = m.Link.Prev
 	}
+	days.addHistoric(a)
 	if a.customer.Program != a.program.Number {
 		return days, nil
 	}

@@ -301,7 +301,7 @@ func (t *txn) openAccount(c *customer, p *program) error {
 	at := t.now.time().In(t.cfg.zone)
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if r.On != onSignup || r.Points == nil || !r.inForce(at) {
+		if r.On != onSignup || t.noWelcome || r.Points == nil || !r.inForce(at) {
 			continue
 		}
 		err := t.credit(a, &movement{

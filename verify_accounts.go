@@ -89,6 +89,15 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 			return err
 		}
 	}
+	r.earned += a.historic()
+	for _, h := range a.Historic {
+		if h.Points <= 0 {
+			v.problem("%v: sus puntos históricos son %s", r.what, h.Points)
+		}
+	}
+	if r.rolling {
+		r.days.addHistoric(a)
+	}
 	if own && r.rolling {
 		for i := range h.all {
 			r.days.addSale(v.txn, h.all[i].sale)
@@ -102,6 +111,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 		v.problem("%v: su último movimiento no es el que se anotó en ella", r.what)
 	}
 	equal(v, r.what, ": puntos ganados", a.Lifetime, r.earned)
+	equal(v, r.what, ": saldo inicial", a.Opening, r.opening)
 	if err := v.window(a, r.what, r.days); err != nil {
 		return err
 	}
@@ -301,6 +311,9 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	}
 	if m.Amount > 0 && isEarning(m.Category) {
 		r.earned += m.Amount
+	}
+	if m.isOpening() {
+		r.opening += m.Amount
 	}
 	if r.rolling {
 		r.days.addMovement(v.txn, m)

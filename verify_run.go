@@ -211,6 +211,7 @@ type replayer struct {
 	rolling          bool // the tier window is a rolling one, so days are counted
 	balance, pending decimal
 	earned           decimal
+	opening          decimal
 	chain            chain
 	last             ledgerHash
 	broken           bool        // the chain of hashes was already reported as broken

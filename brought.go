@@ -1,0 +1,138 @@
+package main
+
+// What customers bring along from another system: an opening balance and historic
+// points (contract §10). An account takes each once, ever, so that a file can be
+// imported again.
+
+// A brought is what one customer brings along into one program.
+type brought struct {
+	program  *program
+	points   *decimal // the opening balance; nil if none is told
+	expires  instant  // of the opening balance; 0: by the program's policy
+	historic *decimal // points earned before; nil if none are told
+}
+
+// commentOpening is the comment of the movement that gives an opening balance.
+const commentOpening = "Saldo inicial"
+
+// A historicPoints is points that were earned in another system. They are in an
+// account's Lifetime without a movement. In a rolling tier window they count on Day, the
+// day that they came, since nobody knows when they were earned.
+type historicPoints struct {
+	Day    day
+	Points decimal
+}
+
+// Tags of an account's optional fields.
+const (
+	accountOpening  = 1
+	accountHistoric = 2
+)
+
+func (a *account) encodeBrought(w *writer) {
+	if a.Opening != 0 {
+		w.byte(accountOpening)
+		w.decimal(a.Opening)
+	}
+	if len(a.Historic) > 0 {
+		w.byte(accountHistoric)
+		w.uint(uint64(len(a.Historic)))
+		for _, h := range a.Historic {
+			w.int(int64(h.Day))
+			w.decimal(h.Points)
+		}
+	}
+}
+
+func (a *account) decodeBrought(r *reader) {
+	a.Opening, a.Historic = 0, nil
+	for tag := range r.optional(0) {
+		switch tag {
+		case accountOpening:
+			a.Opening = r.decimal()
+		case accountHistoric:
+			a.Historic = make([]historicPoints, r.len())
+			for i := range a.Historic {
+				a.Historic[i] = historicPoints{day(r.int()), r.decimal()}
+			}
+		default:
+			r.fail()
+		}
+	}
+}
+
+// historic is the sum of the account's historic points.
+func (a *account) historic() (sum decimal) {
+	for _, h := range a.Historic {
+		sum += h.Points
+	}
+	return sum
+}
+
+// isOpening reports whether a movement gave an opening balance.
+func (m *movement) isOpening() bool {
+	return m.Category == categoryAdjustment && m.By.Type == byImport
+}
+
+// bring gives an account what a customer brings along, unless it has it. Other figures
+// than those that it has are an error. It returns the opening balance that was given.
+func (t *txn) bring(c *customer, b brought) (given decimal, err error) {
+	if b.points == nil && b.historic == nil {
+		return 0, nil
+	}
+	a, err := t.account(c, b.program)
+	if err != nil {
+		return 0, err
+	}
+	var points, historic decimal // still to be given
+	if b.points != nil && *b.points != a.Opening {
+		points = *b.points
+		if a.Opening != 0 {
+			return 0, invalidField("puntos", "el cliente ya tiene un saldo inicial de "+a.Opening.String())
+		}
+	}
+	if b.historic != nil && *b.historic != a.historic() {
+		historic = *b.historic
+		if len(a.Historic) > 0 {
+			return 0, invalidField("puntos históricos", "el cliente ya tiene puntos históricos: "+a.historic().String())
+		}
+	}
+	if points == 0 && historic == 0 {
+		return 0, nil
+	}
+	if err := c.mustBeActive(); err != nil {
+		return 0, err
+	}
+	if err := t.open(a, points, b.expires); err != nil {
+		return 0, err
+	}
+	if err := t.addHistoric(a, historic); err != nil {
+		return 0, err
+	}
+	return points, t.saveAccount(a)
+}
+
+// open credits an opening balance, if it is not 0.
+func (t *txn) open(a *account, points decimal, expires instant) error {
+	if points == 0 {
+		return nil
+	}
+	if expires != 0 && expires <= t.now {
+		return invalidField("vencen", "vencen debe ser una fecha futura")
+	}
+	a.Opening = points
+	return t.credit(a, &movement{Category: categoryAdjustment, Amount: points, Comment: commentOpening, Expires: expires})
+}
+
+// addHistoric counts historic points for the lifetime and the tier.
+func (t *txn) addHistoric(a *account, points decimal) error {
+	if points == 0 {
+		return nil
+	}
+	var ok bool
+	if a.Lifetime, ok = a.Lifetime.add(points); !ok {
+		return newError(codeTooLarge).on("puntos históricos")
+	}
+	a.Historic = append(a.Historic, historicPoints{t.dayOf(t.now), points})
+	return t.addBasis(a, t.now, basis{Points: points})
+}
