@@ -1,33 +1,26 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// The commands that move CSV files in and out.
+// The commands that import CSV files.
 
 func importCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error { return c.importFile(ctx, kind, c.args[0]) }
-}
-
-func exportCommand(kind string) func(context.Context, *invocation) error {
-	return func(ctx context.Context, c *invocation) error { return c.exportFile(ctx, kind) }
 }
 
 // importBatch is how many lines one request takes.
@@ -41,6 +34,10 @@ type importReport struct {
 	Wrong   int    `json:"wrong"` // those that were not imported
 	Errors  string `json:"errors,omitempty"`
 	Seconds int    `json:"seconds"`
+
+	OpeningBalances int     `json:"openingBalances"` // how many were given
+	OpeningPoints   decimal `json:"openingPoints"`   // their sum
+	DryRun          bool    `json:"dryRun"`          // nothing was stored
 }
 
 // A csvRecord is one customer or sale and the lines it was read from.
@@ -48,12 +45,6 @@ type csvRecord struct {
 	row   importRow
 	lines []csvLine
 	wrong string // a fault found without the store; "": none
-}
-
-type csvLine struct {
-	number int
-	fields []string
-	wrong  string // why it cannot be read; "": it can. If it is no CSV, fields holds the raw line
 }
 
 // A csvBatch is the records of one request, and those found wrong while they were
@@ -65,91 +56,31 @@ type csvBatch struct {
 	rows    int // read from the file so far
 }
 
-// A lineReader reads CSV so that one stray quotation mark does not swallow the
-// rest of the file. A quoted field may go on over a few lines; if it does not end
-// there, only its first line is wrong.
-type lineReader struct {
-	in     *bufio.Reader
-	ahead  []string // lines read and not yet used
-	number int      // of the last line used
-}
-
-// maxFieldLines bounds the lines of one record.
-const maxFieldLines = 20
-
-func newLineReader(r io.Reader) *lineReader {
-	in := bufio.NewReader(r)
-	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // byte order mark
-		in.Discard(3)
-	}
-	return &lineReader{in: in}
-}
-
-// record reads the next record and skips blank lines before it.
-func (l *lineReader) record() (csvLine, error) {
-	for {
-		text, err := l.peek(0)
-		if err != nil {
-			return csvLine{}, err
-		}
-		if strings.TrimSpace(text) != "" {
-			break
-		}
-		l.use(1)
-	}
-	first := l.number + 1
-	record, quotes := "", 0
-	for n := range maxFieldLines {
-		text, err := l.peek(n)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return csvLine{}, err
-		}
-		record += text
-		if quotes += strings.Count(text, `"`); quotes%2 != 0 {
-			continue
-		}
-		fields, err := csv.NewReader(strings.NewReader(record)).Read()
-		if err != nil {
-			break
-		}
-		l.use(n + 1)
-		return csvLine{number: first, fields: fields}, nil
-	}
-	text := l.ahead[0]
-	l.use(1)
-	return csvLine{number: first, fields: []string{strings.TrimRight(text, "\r\n")}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
-}
-
-// peek returns line n of those not yet used, counted from 0.
-func (l *lineReader) peek(n int) (string, error) {
-	for len(l.ahead) <= n {
-		text, err := l.in.ReadString('\n')
-		if text == "" {
-			return "", err
-		}
-		l.ahead = append(l.ahead, text)
-	}
-	return l.ahead[n], nil
-}
-
-func (l *lineReader) use(n int) {
-	l.ahead = l.ahead[n:]
-	l.number += n
-}
-
 // importFile imports the records of a CSV file in batches. What cannot be imported
-// is written to FILE.errors.csv with its line and the reason.
-func (c *invocation) importFile(ctx context.Context, kind, name string) (err error) {
+// is written to a file of errors with its line and the reason. A dry run imports into a
+// copy of the store.
+func (c *invocation) importFile(ctx context.Context, kind, name string) error {
+	known, err := newHeadings(kind, c.mapped, c.ignore)
+	if err != nil {
+		return err
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	if c.dryRun {
+		return c.onCopy(ctx, func(c *invocation) error { return c.importOpened(ctx, known, file) })
+	}
+	return c.importOpened(ctx, known, file)
+}
+
+func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file *os.File) error {
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		im := &importer{ctx: ctx, id: rand.Text(), call: call, org: org, kind: kind, ignore: c.ignore, raw: c.raw, started: time.Now(), rejectsName: name + ".errors.csv"}
+		im := &importer{
+			ctx: ctx, call: call, headings: known, raw: c.raw, decimal: c.decimal, started: time.Now(), rejects: rejects{of: file.Name()},
+			request: importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome},
+		}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
 		}
@@ -157,22 +88,56 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) (err err
 			return err
 		}
 		r := im.report
-		r.Seconds = int(time.Since(im.started).Seconds())
-		err = c.print(r, func(w io.Writer) {
-			added := plural(r.Added, "nuevo", "nuevos")
-			if kind == importSales { // ventas
-				added = plural(r.Added, "nueva", "nuevas")
-			}
-			fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), added, r.Known, r.Wrong)
-			if r.Wrong > 0 {
-				fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
-			}
-		})
-		if err == nil && r.Wrong > 0 {
+		r.Seconds, r.DryRun = int(time.Since(im.started).Seconds()), c.dryRun
+		err := c.print(r, func(w io.Writer) { r.write(w, known.kind) })
+		if err == nil && r.Wrong > 0 && r.DryRun {
+			err = adminErrorf("no se importaría todo: %s", plural(r.Wrong, "registro con errores", "registros con errores"))
+		} else if err == nil && r.Wrong > 0 {
 			err = adminErrorf("no se importó todo: %s", plural(r.Wrong, "registro con errores", "registros con errores"))
 		}
 		return err
 	})
+}
+
+// write writes the report in words.
+func (r *importReport) write(w io.Writer, kind string) {
+	added := plural(r.Added, "nuevo", "nuevos")
+	if kind == importSales { // ventas
+		added = plural(r.Added, "nueva", "nuevas")
+	}
+	fmt.Fprintf(w, "%s: %s, %d que ya estaban, %d con errores\n", plural(r.Rows, "fila", "filas"), added, r.Known, r.Wrong)
+	if r.OpeningBalances > 0 {
+		fmt.Fprintf(w, "%s: %s puntos en total\n", plural(r.OpeningBalances, "saldo inicial", "saldos iniciales"), r.OpeningPoints)
+	}
+	if r.Wrong > 0 {
+		fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
+	}
+	if r.DryRun {
+		fmt.Fprintln(w, "es un ensayo: no se guardó nada")
+	}
+}
+
+// onCopy runs fn with a copy of the file in place of the file. The copy is beside it, in
+// a directory that only the user may read, and is removed afterwards.
+func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(c.db), filepath.Base(c.db)+".dry-run-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path, err := filepath.Abs(filepath.Join(dir, "copy.db"))
+	if err != nil {
+		return err
+	}
+	err = c.withAdmin(false, func(call adminCaller) error {
+		return call(ctx, "backup", backupRequest{path}, new(backedUp))
+	})
+	if err != nil {
+		return err
+	}
+	onCopy := *c
+	onCopy.db = path
+	return fn(&onCopy)
 }
 
 // isTerminal reports whether w is a terminal.
@@ -189,47 +154,54 @@ func isTerminal(w io.Writer) bool {
 type importer struct {
 	ctx      context.Context
 	call     adminCaller
-	id       string // distinguishes imports under way at the same time
-	org      string
-	kind     string
+	request  importRequest // without rows
 	started  time.Time
 	progress io.Writer // nil: show none
 
-	ignore      []string            // columns to leave out
-	raw         bool                // cells have no guard
-	columns     []string            // of the file
-	taken       []string            // columns, with "" for those left out
-	open        csvRecord           // the sale whose rows are being read
-	held        []csvLine           // unreadable lines after it, which may be its rows
-	closed      map[uint64]struct{} // purchases with items read so far, by the hash of what their rows share
-	batch       csvBatch            // being filled
-	batches     chan csvBatch       // to be sent
-	stopped     chan struct{}       // closed when nothing more will be sent
-	report      importReport
-	rejectsName string
-	rejects     *csv.Writer // nil until the first reject
-	rejectsFile *os.File
+	headings *fileHeadings
+	raw      bool       // cells have no guard
+	decimal  rune       // of numbers; 0 if it is not known
+	form     numberForm // of the file
+	columns  []string   // of the file, as it names them
+	taken    []string   // columns, with "" for those left out
+
+	open    csvRecord           // the sale whose rows are being read
+	held    []csvLine           // unreadable lines after it, which may be its rows
+	closed  map[uint64]struct{} // purchases with items read so far, by the hash of what their rows share
+	batch   csvBatch            // being filled
+	batches chan csvBatch       // to be sent
+	stopped chan struct{}       // closed when nothing more will be sent
+	report  importReport
+	rejects rejects
+	plain   bool // the file is UTF-8 without a byte order mark
 }
 
 func (im *importer) run(file io.Reader) (err error) {
 	defer func() {
-		if im.rejects != nil {
-			im.rejects.Flush()
-			err = errors.Join(err, im.rejects.Error(), im.rejectsFile.Close())
-		}
+		err = errors.Join(err, im.rejects.close())
+		im.report.Errors = im.rejects.name
 		if im.progress != nil {
 			fmt.Fprintln(im.progress)
 		}
 	}()
-	in := newLineReader(file)
-	header, err := in.record()
-	if err != nil || header.wrong != "" {
-		return adminErrorf("la primera línea no es un encabezado CSV")
-	}
-	im.columns = header.fields
-	if err := im.checkColumns(); err != nil {
+	text, err := newDecodedFile(file)
+	if err != nil {
 		return err
 	}
+	in := newLineReader(text.Reader)
+	if im.columns, err = in.header(im.headings.score); err != nil && err != io.EOF {
+		return err
+	}
+	if im.columns == nil {
+		return adminErrorf("la primera línea no es un encabezado CSV")
+	}
+	for i, name := range im.columns {
+		im.columns[i] = trimBlanks(name)
+	}
+	if im.taken, err = im.headings.columns(im.columns); err != nil {
+		return err
+	}
+	im.form, im.plain = numberForm{in.comma, im.decimal}, text.plain
 	im.batches, im.stopped = make(chan csvBatch), make(chan struct{})
 	go func() {
 		defer close(im.stopped)
@@ -241,7 +213,7 @@ func (im *importer) run(file io.Reader) (err error) {
 	if err = cmp.Or(err, readErr); err != nil {
 		return err
 	}
-	return im.call(im.ctx, "import/done", importEnd{im.org, im.id}, new(struct{}))
+	return im.call(im.ctx, "import/done", importEnd{im.request.Org, im.request.Import}, new(struct{}))
 }
 
 // read reads the records and hands them over in batches, so that one batch is read
@@ -281,8 +253,9 @@ func (im *importer) take(line csvLine) error {
 		}
 		return im.close()
 	}
-	next := csvRecord{row: im.toRow(line.fields), lines: []csvLine{line}}
-	if im.kind == importSales && sameSale(im.open.row, next.row) {
+	next := csvRecord{lines: []csvLine{line}}
+	next.row, next.wrong = im.toRow(line.fields)
+	if im.request.Kind == importSales && sameSale(im.open.row, next.row) {
 		if len(im.held) > 0 {
 			im.open.wrong = "una de las filas de la venta no es válida"
 			im.open.lines = append(im.open.lines, im.held...)
@@ -335,45 +308,6 @@ func (im *importer) reopens(r importRow) bool {
 	return reopened
 }
 
-// rejectColumns are the first columns of a file of errors. An import ignores them, so
-// that the file can be imported as it is once its rows are mended.
-var rejectColumns = []string{"line", "reason"}
-
-// checkColumns returns an error if the file's columns are wrong. An unknown column is
-// wrong too: its name may be misspelt, and its loss would be noticed only later.
-func (im *importer) checkColumns() error {
-	known, required := exportColumns[im.kind], []string{"email", "phoneNumber"}
-	if im.kind == importSales {
-		required = []string{"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount"}
-	}
-	for i, name := range im.columns {
-		im.columns[i] = trimBlanks(name)
-	}
-	im.taken = slices.Clone(im.columns)
-	if len(im.taken) > len(rejectColumns) && slices.Equal(im.taken[:len(rejectColumns)], rejectColumns) {
-		clear(im.taken[:len(rejectColumns)])
-	}
-	var unknown []string
-	for i, name := range im.taken {
-		switch {
-		case im.taken[i] == "" && im.columns[i] != "": // one of rejectColumns
-		case slices.Contains(im.ignore, name):
-			im.taken[i] = ""
-		case !slices.Contains(known, name):
-			unknown = append(unknown, strconv.Quote(name))
-		case slices.Contains(im.taken[:i], name):
-			return adminErrorf("la columna %s está dos veces", name)
-		}
-	}
-	if missing := slices.DeleteFunc(required, func(name string) bool { return slices.Contains(im.taken, name) }); len(missing) > 0 {
-		return adminErrorf("faltan columnas: %s", strings.Join(missing, ", "))
-	}
-	if len(unknown) > 0 {
-		return adminErrorf("columnas desconocidas: %s (con -ignore se dejan fuera)", strings.Join(unknown, ", "))
-	}
-	return nil
-}
-
 // malformed returns what is wrong with a line as a whole, or "".
 func (im *importer) malformed(fields []string) string {
 	if len(fields) != len(im.columns) {
@@ -385,25 +319,76 @@ func (im *importer) malformed(fields []string) string {
 	return ""
 }
 
-func (im *importer) toRow(fields []string) importRow {
-	get := func(name string) string {
-		if i := slices.Index(im.taken, name); i >= 0 {
-			return fields[i]
+// toRow reads the cells of a line. wrong says what cannot be read in any organization;
+// "" if nothing is wrong.
+func (im *importer) toRow(fields []string) (row importRow, wrong string) {
+	var sku, quantity, price string
+	for i, name := range im.taken {
+		cell := fields[i]
+		number := func() string {
+			text, ok := im.form.plain(cell)
+			if !ok {
+				wrong = cmp.Or(wrong, inTwoWays(im.columns[i], cell))
+			}
+			return text
 		}
-		return ""
+		key := func() string {
+			wrong = cmp.Or(wrong, lostDigits(im.columns[i], cell))
+			return cell
+		}
+		switch name {
+		case "firstName":
+			row.FirstName = cell
+		case "lastName", lastName2:
+			row.LastName = trimBlanks(row.LastName + " " + cell)
+		case "email":
+			row.Email = cell
+		case "phoneNumber":
+			row.Phone = key()
+		case "externalId":
+			row.ExternalID = key()
+		case "birthDate":
+			row.BirthDate = plainDate(cell)
+		case "createdAt":
+			row.CreatedAt = plainDate(cell)
+		case "points":
+			row.Points = number()
+		case "expiresAt":
+			row.Expires = plainDate(cell)
+		case "historicPoints":
+			row.Historic = number()
+		case "type":
+			row.Type = saleType(cell)
+		case "totalAmount":
+			row.Total = number()
+		case "sku":
+			sku = cell
+		case "quantity":
+			quantity = number()
+		case "price":
+			price = number()
+		case "comment":
+			row.Comment = cell
+		}
 	}
-	saleType := get("type")
-	if im.kind == importSales {
-		saleType = cmp.Or(trimBlanks(saleType), typePurchase)
+	if im.request.Kind == importSales {
+		row.Type = cmp.Or(row.Type, typePurchase)
 	}
-	row := importRow{
-		FirstName: get("firstName"), LastName: get("lastName"), Email: get("email"), Phone: get("phoneNumber"),
-		ExternalID: get("externalId"), CreatedAt: get("createdAt"), Type: saleType, Total: get("totalAmount"), Comment: get("comment"),
-	}
-	if it := (importItem{get("sku"), get("quantity"), get("price")}); it != (importItem{}) {
+	if it := (importItem{sku, quantity, price}); it != (importItem{}) {
 		row.Items = []importItem{it}
 	}
-	return row
+	return row, wrong
+}
+
+// saleType reads the type of a sale, which may be in Spanish.
+func saleType(cell string) string {
+	switch fold(trimBlanks(cell)) {
+	case "compra", "venta", "sale":
+		return typePurchase
+	case "devolucion", "reembolso", "nota de credito", "refund":
+		return typeReturn
+	}
+	return trimBlanks(cell)
 }
 
 // sameSale reports whether two adjacent rows are items of one sale. A row without
@@ -431,7 +416,7 @@ func dateOf(moment string) string {
 // join adds a row to a sale. If the totals of its rows differ, the whole sale is
 // wrong.
 func (r *csvRecord) join(next csvRecord) {
-	if next.row.Total != r.row.Total {
+	if r.wrong = cmp.Or(r.wrong, next.wrong); r.wrong == "" && next.row.Total != r.row.Total {
 		r.wrong = "las filas de la venta no coinciden en totalAmount"
 	}
 	r.row.Items = append(r.row.Items, next.row.Items...)
@@ -489,7 +474,7 @@ func (im *importer) send(b csvBatch) error {
 	if len(b.records) == 0 {
 		return nil
 	}
-	request := importRequest{Org: im.org, Kind: im.kind, Import: im.id}
+	request := im.request
 	for _, r := range b.records {
 		request.Rows = append(request.Rows, r.row)
 	}
@@ -498,6 +483,10 @@ func (im *importer) send(b csvBatch) error {
 		return err
 	}
 	for i, o := range outcomes {
+		if o.Opening != 0 {
+			im.report.OpeningBalances++
+			im.report.OpeningPoints += o.Opening
+		}
 		switch {
 		case o.Reason != "":
 			if err := im.reject(b.records[i].lines, o.Reason); err != nil {
@@ -519,14 +508,8 @@ func (im *importer) send(b csvBatch) error {
 // reject writes a record's lines, guarded as exports are, to the file of errors.
 func (im *importer) reject(lines []csvLine, reason string) error {
 	im.report.Wrong++
-	if im.rejects == nil {
-		os.Remove(im.rejectsName) // an old file's mode may let others read the personal data in it
-		file, err := os.OpenFile(im.rejectsName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		im.rejectsFile, im.rejects, im.report.Errors = file, csv.NewWriter(file), im.rejectsName
-		if err := im.rejects.Write(append([]string{"line", "reason"}, im.columns...)); err != nil {
+	if im.rejects.file == nil {
+		if err := im.rejects.begin(im.form.separator, im.plain, im.columns); err != nil {
 			return err
 		}
 	}
@@ -534,103 +517,58 @@ func (im *importer) reject(lines []csvLine, reason string) error {
 		if !im.raw {
 			guardCells(l.fields)
 		}
-		if err := im.rejects.Write(append([]string{strconv.Itoa(l.number), reason}, l.fields...)); err != nil {
+		if err := im.rejects.write(l, reason); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *invocation) exportFile(ctx context.Context, kind string) error {
-	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		return writeCSV(ctx, call, org, kind, c.raw, c.stdout)
-	})
-}
-
-// writeCSV writes an organization's records of one kind, oldest first. It guards
-// their cells unless raw is true.
-func writeCSV(ctx context.Context, call adminCaller, org, kind string, raw bool, w io.Writer) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(exportColumns[kind]); err != nil {
-		return err
-	}
-	for after := uint64(0); ; {
-		var page exportPage
-		if err := call(ctx, "export/rows", exportRequest{org, kind, after}, &page); err != nil {
-			return err
-		}
-		for _, row := range page.Rows {
-			if !raw {
-				guardCells(row)
-			}
-			if err := out.Write(row); err != nil {
-				return err
-			}
-		}
-		if after = page.Next; after == 0 {
-			out.Flush()
-			return out.Error()
-		}
-	}
-}
-
-// A customer's name may be a formula, which a spreadsheet runs when it opens the
-// file. The formula may send the rest of the sheet elsewhere, or start a program. So an
-// export puts an apostrophe before such a cell, which marks it as text, and an import
-// takes it away. A cell that has apostrophes before the formula gets one more, so that
-// an import takes away only what an export has put there.
-
-// plainNumber matches an amount or an E.164 phone number. It may begin with a sign
-// but is no formula.
-var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
-
-// isFormula reports whether a spreadsheet may run a cell, or would without the
-// apostrophes before it. The last four characters of its list are wide forms of the
-// first four.
-func isFormula(cell string) bool {
-	cell = strings.TrimLeft(cell, "'")
-	if strings.HasPrefix(cell, "\t") || strings.HasPrefix(cell, "\r") || strings.HasPrefix(cell, "\n") {
-		return true
-	}
-	cell = strings.TrimSpace(cell)
-	first, _ := utf8.DecodeRuneInString(cell)
-	return strings.ContainsRune("=+-@＝＋－＠", first) && !plainNumber.MatchString(cell)
-}
-
-func guardCells(row []string) {
-	for i, cell := range row {
-		if isFormula(cell) {
-			row[i] = "'" + cell
-		}
-	}
-}
-
-// unguardCells removes the apostrophes that guardCells adds.
-func unguardCells(row []string) {
-	for i, cell := range row {
-		if isFormula(cell) {
-			row[i] = strings.TrimPrefix(cell, "'")
-		}
-	}
-}
-
 func importFlags(c *invocation) {
 	orgJSONFlags(c)
-	c.set.Func("ignore", "`columnas` que se dejan fuera, separadas por comas; sin ella, una columna desconocida es un error", func(list string) error {
+	c.set.Func("ignore", "`columnas` que se dejan fuera, separadas por comas; se puede repetir; sin ella, una columna desconocida es un error", func(list string) error {
 		c.ignore = append(c.ignore, list) // as a whole: a column's name may have commas
 		for name := range strings.SplitSeq(list, ",") {
 			c.ignore = append(c.ignore, trimBlanks(name))
 		}
 		return nil
 	})
+	c.set.Func("map", "`COLUMNA=campo`: qué es una columna que no se reconoce, como \"Correo 2\"=email; se puede repetir", func(text string) error {
+		at := strings.LastIndex(text, "=")
+		if at < 0 || trimBlanks(text[at+1:]) == "" {
+			return errors.New("COLUMNA=campo")
+		}
+		c.mapped = append(c.mapped, [2]string{text[:at], trimBlanks(text[at+1:])})
+		return nil
+	})
+	c.set.Func("decimal", "`signo` decimal de los números, coma o punto; sin ella lo dice cada número, y el que se puede leer de dos maneras es un error", func(word string) error {
+		signs := map[string]rune{"coma": ',', "punto": '.'}
+		if c.decimal = signs[word]; c.decimal == 0 {
+			return errors.New("coma o punto")
+		}
+		return nil
+	})
+	c.set.BoolVar(&c.dryRun, "dry-run", false, "ensaya la importación en una copia del archivo y dice qué entraría, sin guardar nada")
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
-	c.more = `Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;
-lo demás entra. Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
+	c.more = `El archivo puede venir de Excel, LibreOffice o Google Sheets: separado por comas, puntos y
+coma o tabuladores, en UTF-8, UTF-16 o Windows-1252. Fechas: 2026-11-30 o 30/11/2026.
+Los encabezados pueden estar en español o en inglés.
+
+Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;
+lo demás entra. Si ese archivo ya existe, se escribe otro (.errors-2.csv).
+Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
 }
 
-func exportFlags(c *invocation) {
-	orgFlag(c)
-	c.set.BoolVar(&c.raw, "raw", false, "escribe las celdas tal cual, sin apóstrofo ante lo que una hoja de cálculo ejecutaría")
-	c.more = `Ante una celda que una hoja de cálculo ejecutaría (=, +, -, @ y más) va un apóstrofo,
-que la importación quita; ante números y teléfonos no. Con -raw no va ninguno.`
+func importCustomersFlags(c *invocation) {
+	importFlags(c)
+	c.set.StringVar(&c.program, "program", "", "`clave` del programa al que van los puntos; sin ella, el predeterminado")
+	c.set.BoolVar(&c.noWelcome, "no-welcome", false, "no da a los clientes nuevos los puntos de bienvenida (reglas Signup)")
+	c.more = "Columnas: nombre, apellido, correo, teléfono, externalId, cumpleaños, alta, puntos, vencen,\n" +
+		"puntos históricos. Los puntos entran como saldo inicial una sola vez por cliente y programa.\n\n" + c.more
+}
+
+func importSalesFlags(c *invocation) {
+	importFlags(c)
+	c.more = "Columnas: externalId (ticket), createdAt (fecha), correo, teléfono, tipo (compra o devolución),\n" +
+		"total, producto, cantidad, precio, comentario.\n\n" + c.more
 }

@@ -139,7 +139,7 @@ func TestExportFormulas(t *testing.T) {
 	s.Write(exportColumns[importSales])
 	for i, text := range hostileTexts {
 		address := fmt.Sprintf("c%d@example.com", i)
-		c.Write([]string{text, text, address, fmt.Sprintf("+5255123456%02d", i)})
+		c.Write([]string{text, text, address, fmt.Sprintf("+5255123456%02d", i), "", ""})
 		s.Write([]string{fmt.Sprintf("%s%d", strings.TrimRight(text, "'")+"x", i), "2026-01-05T10:00:00Z", address, "", typePurchase, "10", text, "1", "10", text})
 	}
 	c.Flush()
@@ -217,7 +217,7 @@ func TestGuard(t *testing.T) {
 func (s *shop) exportedCSV(t *testing.T, kind string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := writeCSV(context.Background(), s.admin().direct, "cafe-luna", kind, false, &out); err != nil {
+	if err := writeCSV(context.Background(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: kind}, false, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

@@ -182,6 +182,7 @@
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
+//	import_customers.go  rows of imports and exports: customers
 //	import.go            importing customers and sales; rows of exports
 //	socket.go            how a command reaches the server that has the file open
 //
@@ -192,7 +193,13 @@
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	commands.go          the short commands
-//	csv.go               the commands that read and write CSV
+//	encodings.go         text in UTF-8, UTF-16 and Windows-1252
+//	lines.go             records of CSV
+//	cells.go             numbers, dates and formulas as spreadsheets write them
+//	rejects.go           the file of an import's errors
+//	headings.go          which column a heading names
+//	csv.go               the commands that import CSV
+//	csvexport.go         the commands that export it
 //	serve.go             serving
 //	demo.go              serving a sample organization
 //	main.go              the table of commands

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"encoding/csv"
 	"encoding/hex"
 	"errors"
@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -344,7 +343,7 @@ func FuzzRecord(f *testing.F) {
 func linesFault(next func(*lineReader) (csvLine, error), text string) string {
 	var got [][]string
 	wrong, number := 0, 0
-	for in := newLineReader(strings.NewReader(text)); ; {
+	for in := newLineReader(bufio.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))); ; {
 		line, err := next(in)
 		if err == io.EOF {
 			break
@@ -390,12 +389,13 @@ func importFaults(t *testing.T, kind, text string) (faults []string) {
 		s.customer("bob")
 	}
 	run := func() (importReport, [][]string, error) {
-		rejects := filepath.Join(t.TempDir(), "rejects.csv")
-		im := &importer{ctx: context.Background(), call: s.admin().direct, org: "cafe-luna", kind: kind, started: time.Now(), rejectsName: rejects}
+		im := s.importer(t, kind)
 		err := im.run(strings.NewReader(text))
-		raw, _ := os.ReadFile(rejects)
-		in := csv.NewReader(bytes.NewReader(raw))
-		in.FieldsPerRecord = -1
+		raw, _ := os.ReadFile(im.report.Errors)
+		in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(raw, []byte(markUTF8))))
+		if in.FieldsPerRecord = -1; im.form.separator != 0 {
+			in.Comma = im.form.separator
+		}
 		lines, csvErr := in.ReadAll()
 		if csvErr != nil {
 			fault("the file of errors is no CSV: %v", csvErr)

@@ -16,45 +16,20 @@ import (
 // Records that exist already stay as they are, so that a file can be imported
 // again (contract §10).
 
-// An importRow is one customer or one sale, as text from the file.
-type importRow struct {
-	FirstName string `json:"firstName,omitempty"`
-	LastName  string `json:"lastName,omitempty"`
-	Email     string `json:"email,omitempty"`
-	Phone     string `json:"phoneNumber,omitempty"`
-
-	ExternalID string       `json:"externalId,omitempty"`
-	CreatedAt  string       `json:"createdAt,omitempty"`
-	Type       string       `json:"type,omitempty"`
-	Total      string       `json:"totalAmount,omitempty"`
-	Comment    string       `json:"comment,omitempty"`
-	Items      []importItem `json:"items,omitempty"`
-}
-
-type importItem struct {
-	SKU      string `json:"sku"`
-	Quantity string `json:"quantity"`
-	Price    string `json:"price"`
-}
-
 type importRequest struct {
 	Org  string      `json:"org"`
 	Kind string      `json:"kind"` // customers or sales
 	Rows []importRow `json:"rows"`
 
 	Import string `json:"import"` // the import that the batch belongs to
+
+	Program   string `json:"program"`   // the key of the one that points come into; "": the default one
+	NoWelcome bool   `json:"noWelcome"` // no sign-up rules
 }
 
 type importEnd struct {
 	Org    string `json:"org"`
 	Import string `json:"import"`
-}
-
-// An importOutcome says whether one row was added, was there already, or was wrong
-// for a reason.
-type importOutcome struct {
-	Added  bool   `json:"added,omitempty"`
-	Reason string `json:"reason,omitempty"`
 }
 
 const (
@@ -99,7 +74,9 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 			break
 		}
 		holdSweep()
-		last = a.engine.beginPart(ctx, last, org, now, in.Kind, rows)
+		part := in
+		part.Rows = rows
+		last = a.engine.beginPart(ctx, last, org, now, part)
 		parts = append(parts, last)
 	}
 	for len(parts) > 0 {
@@ -151,7 +128,7 @@ func (p *importPart) isIn(n *counters) bool {
 // failed, so that the next part runs after this one, even while this one is being
 // stored. A part fails if the state it runs on lacks the part before: a return whose
 // purchase is missing would be imported as one without a purchase, with no error.
-func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, now instant, kind string, rows []importRow) *importPart {
+func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, now instant, in importRequest) *importPart {
 	p := &importPart{done: make(chan struct{}), err: errUnavailable}
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
@@ -176,7 +153,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 			if before != nil && !before.isIn(n) {
 				return nil, errPartBefore
 			}
-			outcomes, err := t.importRows(kind, rows)
+			outcomes, err := t.importRows(in)
 			if err != nil {
 				return nil, err
 			}
@@ -199,12 +176,16 @@ const manyHeld = 64
 
 // importRows imports rows, each on an overlay of its own: that of a row that fails is
 // dropped.
-func (t *txn) importRows(kind string, rows []importRow) ([]importOutcome, error) {
-	t.importing = true
-	outcomes := make([]importOutcome, len(rows))
+func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
+	t.importing, t.noWelcome = true, in.NoWelcome
+	into, err := t.programFor(in.Program)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]importOutcome, len(in.Rows))
 	batch, now := t.Tx, t.now
 	var before held
-	for i, row := range rows {
+	for i, row := range in.Rows {
 		if len(t.tallies) > manyHeld {
 			if err := t.commit(); err != nil {
 				return nil, err
@@ -214,11 +195,10 @@ func (t *txn) importRows(kind string, rows []importRow) ([]importOutcome, error)
 		before.copyFrom(&t.held)
 		attempt := newOverlay(batch)
 		t.Tx, t.now, t.recounted = attempt, now, nil
-		added, err := t.importRow(kind, row)
+		outcomes[i], err = t.importRow(in.Kind, into, row)
 		t.Tx = batch
-		outcomes[i].Added = added
 		if fault, ok := errors.AsType[*apiError](err); ok {
-			outcomes[i].Reason, err = fault.message, nil
+			outcomes[i], err = importOutcome{Reason: fault.message}, nil
 			t.held, before = before, held{}
 		} else if err == nil {
 			err = attempt.flush(batch)
@@ -233,11 +213,12 @@ func (t *txn) importRows(kind string, rows []importRow) ([]importOutcome, error)
 	return outcomes, t.indexImported(importIndexed)
 }
 
-func (t *txn) importRow(kind string, row importRow) (added bool, err error) {
+func (t *txn) importRow(kind string, into *program, row importRow) (o importOutcome, err error) {
 	if kind == importCustomers {
-		return t.importCustomer(row)
+		return t.importCustomer(into, row)
 	}
-	return t.importSale(row)
+	o.Added, err = t.importSale(row)
+	return o, err
 }
 
 // indexImported adds customers that are not in the search index yet, if there are
@@ -271,31 +252,6 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 	return struct{}{}, a.engine.sweepBy(ctx, a.engine.commandTime)
 }
 
-// identityOf normalizes a row's e-mail and phone.
-func (t *txn) identityOf(in input, row importRow) (address, number string) {
-	text, present := in.clean("email", row.Email, anyLength, codeInvalidField)
-	address = email(in, text, present, "email")
-	text, present = in.clean("phoneNumber", row.Phone, anyLength, codeInvalidField)
-	number = phone(in, t.cfg, text, present, "phoneNumber")
-	if in.err == nil && address == "" && number == "" {
-		in.fail(newError(codeEmailOrPhoneRequired))
-	}
-	return address, number
-}
-
-func (t *txn) importCustomer(row importRow) (added bool, err error) {
-	in := input{fault: new(fault)}
-	var e enrolment
-	e.Email, e.Phone = t.identityOf(in, row)
-	e.FirstName, _ = in.clean("firstName", row.FirstName, maxName, codeInvalidField)
-	e.LastName, _ = in.clean("lastName", row.LastName, maxName, codeInvalidField)
-	if in.err != nil {
-		return false, in.err
-	}
-	_, added, err = t.enrol(e)
-	return added, err
-}
-
 // importSale registers a sale at the date that its row gives.
 func (t *txn) importSale(row importRow) (added bool, err error) {
 	in := input{fault: new(fault)}
@@ -304,7 +260,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	if s.ExternalID == "" {
 		in.invalid("externalId", "es requerido")
 	}
-	at := t.saleMoment(in, row.CreatedAt)
+	at := t.pastMoment(in, "createdAt", row.CreatedAt)
 	address, number := t.identityOf(in, row)
 	s.Type = choice(in, row.Type, row.Type != "", "type", codeTypeInvalid, []string{typePurchase, typeReturn})
 	if s.Total = spelled(in, "totalAmount", row.Total); in.err == nil && s.Total <= 0 {
@@ -338,20 +294,6 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	}
 	_, _, err = t.registerSaleOf(c, s)
 	return err == nil, err
-}
-
-// saleMoment parses the moment of an imported sale.
-func (t *txn) saleMoment(in input, text string) instant {
-	at, ok := parseMoment(trimBlanks(text), t.cfg.zone, false)
-	switch {
-	case !ok:
-		in.invalid("createdAt", "debe ser una fecha ISO 8601")
-	case at <= 0:
-		in.invalid("createdAt", "no puede ser anterior a 1970")
-	case at > t.now:
-		in.invalid("createdAt", "no puede ser una fecha futura")
-	}
-	return at
 }
 
 // importedItems parses the items of an imported sale.
@@ -484,6 +426,7 @@ type exportRequest struct {
 	Org   string `json:"org"`
 	Kind  string `json:"kind"`  // customers, sales or movements
 	After uint64 `json:"after"` // number of the last record received
+	Full  bool   `json:"full"`  // customers with fullColumns
 }
 
 // An exportPage holds some rows. Next is After of the next request, 0 at the end.
@@ -496,43 +439,49 @@ type exportPage struct {
 const exportBatch = 500
 
 // exportColumns lists the columns of each kind of file. Imports of customers and
-// sales take the same columns.
+// sales take them too.
 var exportColumns = map[string][]string{
-	importCustomers: {"firstName", "lastName", "email", "phoneNumber"},
+	importCustomers: {"firstName", "lastName", "email", "phoneNumber", "externalId", "birthDate"},
 	importSales:     {"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount", "sku", "quantity", "price", "comment"},
 	exportMovements: {"id", "createdAt", "email", "phoneNumber", "program", "type", "category", "amount", "balance", "expiresAt", "transactionId", "redemptionId", "comment"},
 }
 
 const exportMovements = "movements"
 
+// fullColumns are the columns that a full export of customers adds. Only the last is
+// imported.
+var fullColumns = []string{"id", "tier", "balance", "pending", "expiring", "enrolled"}
+
 func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in.Kind, in.After) })
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in) })
 }
 
-func (t *txn) exportRows(kind string, after uint64) (*exportPage, error) {
+func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
 	n, err := t.count()
 	if err != nil {
 		return nil, err
 	}
 	var total uint64
 	var rows func(uint64) ([][]string, error)
-	switch kind {
+	switch in.Kind {
 	case importCustomers:
-		total, rows = n.Customers, t.customerRow
+		if total, rows = n.Customers, t.customerRow; in.Full {
+			rows = t.fullRow
+		}
 	case importSales:
 		total, rows = n.Sales, t.saleRows
 	case exportMovements:
 		total, rows = n.Movements, t.movementRow
 	default:
-		return nil, adminErrorf("no hay exportación de %q", kind)
+		return nil, adminErrorf("no hay exportación de %q", in.Kind)
 	}
 	page := new(exportPage)
-	last := min(after+exportBatch, total)
-	for number := after + 1; number <= last; number++ {
+	last := min(in.After+exportBatch, total)
+	for number := in.After + 1; number <= last; number++ {
 		more, err := rows(number)
 		if err != nil {
 			return nil, err
@@ -543,14 +492,6 @@ func (t *txn) exportRows(kind string, after uint64) (*exportPage, error) {
 		page.Next = last
 	}
 	return page, nil
-}
-
-func (t *txn) customerRow(number uint64) ([][]string, error) {
-	c, err := t.customerAt(number)
-	if err != nil || c.hidden() {
-		return nil, err
-	}
-	return [][]string{{c.FirstName, c.LastName, c.Email, c.Phone}}, nil
 }
 
 // saleRows returns a row for each item of a sale, or one row if it has no items.

@@ -55,10 +55,16 @@ type invocation struct {
 	schema bool
 	since  string
 	ignore []string
+	mapped [][2]string // headings, and the columns that they name
 	raw    bool
+	full   bool
 	key    keyRequest
 	scopes string
 	ips    string
+
+	decimal   rune   // of an import's numbers; 0 if it is not told
+	program   string // that an import's points come into
+	noWelcome bool
 
 	overlap time.Duration // of a rotated key
 	audit   auditRequest

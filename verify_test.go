@@ -89,6 +89,7 @@ func newRichShop(t *testing.T) *shop {
 	for range logPack { // more than a block of the log
 		s.buy(rosa, "2")
 	}
+	s.importCSV(t, "correo,puntos,puntos históricos\nnoa@example.com,20,30\n")
 	s.useKey()
 	return s
 }

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// importCSV imports the text of a file of customers and returns how many are new, known
+// and wrong, the opening balances, and the line and reason of each rejected row.
+func (s *shop) importCSV(t *testing.T, text string, change ...func(*importRequest)) string {
+	t.Helper()
+	im := s.importer(t, importCustomers)
+	for _, c := range change {
+		c(&im.request)
+	}
+	s.ok(im.run(strings.NewReader(text)))
+	r := im.report
+	told := fmt.Sprintf("%d new, %d known, %d wrong", r.Added, r.Known, r.Wrong)
+	if r.OpeningBalances > 0 {
+		told += fmt.Sprintf(", %d opened with %s", r.OpeningBalances, r.OpeningPoints)
+	}
+	if r.Errors == "" {
+		return told
+	}
+	for i, line := range strings.Split(strings.TrimRight(string(readFile(t, r.Errors)), "\n"), "\n") {
+		if fields := strings.FieldsFunc(strings.TrimPrefix(line, "\ufeff"), func(r rune) bool { return strings.ContainsRune(",;\t", r) }); i > 0 {
+			told += "; " + fields[0] + " " + fields[1]
+		}
+	}
+	return told
+}
+
+// byEmail is the customer with an e-mail at example.com.
+func (s *shop) byEmail(name string) *customer {
+	s.Helper()
+	c := ask(s, func(t *txn) (*customer, error) { return t.identify(kindEmail, name+"@example.com") })
+	if c == nil {
+		s.Fatalf("no customer %s", name)
+	}
+	return c
+}
+
+const twoTiers = `"tiers":[{"name":"Bronce","threshold":0},{"name":"Oro","threshold":1000}]`
+
+// TestOpeningBalanceAppliedTwice imports files with balances again and again: each member
+// gets one opening balance in each program, ever.
+func TestOpeningBalanceAppliedTwice(t *testing.T) {
+	t.Parallel()
+	with := setup{program: `"default":true,"expiry":{"days":30},"rules":[{"key":"hola","name":"Hola","on":"Signup","points":5}]`}
+	s := newShop(t, with)
+	s.apply([]byte(strings.Replace(string(with.document()), `"programs":[`, `"programs":[{"key":"sellos","name":"Sellos"},`, 1)))
+	const file = "correo;puntos;vencen\nana@example.com;100,5;31/12/2026\nbeto@example.com;7;nunca\ncarla@example.com;;\n"
+	for _, test := range []struct{ reason, text, want string }{
+		{"the first time", file, "3 new, 0 known, 0 wrong, 2 opened with 107.5"},
+		{"again", file, "0 new, 3 known, 0 wrong"},
+		{"another amount", "correo,puntos\nana@example.com,100\n", "0 new, 0 known, 1 wrong; 2 el cliente ya tiene un saldo inicial de 100.5"},
+		{"nothing is another amount too", "correo,puntos\nana@example.com,0\n", "0 new, 0 known, 1 wrong; 2 el cliente ya tiene un saldo inicial de 100.5"},
+		{"no amount", "correo,puntos\nana@example.com,\n", "0 new, 1 known, 0 wrong"},
+		{"a balance that comes later", "correo,puntos\ncarla@example.com,3\n", "0 new, 1 known, 0 wrong, 1 opened with 3"},
+		{"two rows of one member", "correo,puntos\ndora@example.com,3\ndora@example.com,4\n", "1 new, 0 known, 1 wrong, 1 opened with 3; 3 el cliente ya tiene un saldo inicial de 3"},
+		{"below zero", "correo,puntos\neva@example.com,-3\n", "0 new, 0 known, 1 wrong; 2 puntos no puede ser menor a 0"},
+		{"no number", "correo,puntos\neva@example.com,muchos\n", "0 new, 0 known, 1 wrong; 2 puntos debe ser un número"},
+		{"too precise", "correo,puntos\neva@example.com,1.00001\n", "0 new, 0 known, 1 wrong; 2 puntos admite como máximo 4 decimales"},
+		{"expired", "correo,puntos,vencen\neva@example.com,3,01/03/2026\n", "0 new, 0 known, 1 wrong; 2 vencen debe ser una fecha futura"},
+		{"no date", "correo,puntos,vencen\neva@example.com,3,pronto\n", "0 new, 0 known, 1 wrong; 2 vencen debe ser una fecha como 2026-11-30 o 30/11/2026"},
+	} {
+		if got := s.importCSV(t, test.text); got != test.want {
+			t.Errorf("%s: %s\nwant %s", test.reason, got, test.want)
+		}
+	}
+	s.wantStanding(s.byEmail("ana").ID, "105.5 0 5", "and welcome points")
+	if got := s.importCSV(t, file, func(r *importRequest) { r.Program = "sellos" }); got != "0 new, 3 known, 0 wrong, 2 opened with 107.5" {
+		t.Errorf("into another program: %s", got)
+	}
+	if got := s.importCSV(t, file, func(r *importRequest) { r.Program = "sellos" }); got != "0 new, 3 known, 0 wrong" {
+		t.Errorf("into another program again: %s", got)
+	}
+	s.setClock("2027-01-02T10:00:00Z")
+	s.swept()
+	if got := s.importCSV(t, "correo;puntos;vencen\nana@example.com;100,5;31/12/2026\n"); got != "0 new, 1 known, 0 wrong" {
+		t.Errorf("after it has expired: %s", got)
+	}
+	s.wantStanding(s.byEmail("beto").ID, "7 0 5", "they never expire")
+	s.wantStanding(s.byEmail("ana").ID, "0 0 5", "expired at its own date")
+}
+
+// TestOpeningMovement shows the movement of an opening balance.
+func TestOpeningMovement(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"pointsDecimals":0,"expiry":{"days":30}`})
+	s.importCSV(t, "correo;puntos;vencen;alta\nana@example.com;12,345;2026-12-31;15/03/2019\n")
+	s.importCSV(t, "correo;puntos\nbeto@example.com;1\n")
+	ana := s.byEmail("ana")
+	if got := ana.CreatedAt.String(); got != "2019-03-15T06:00:00.000Z" {
+		t.Errorf("alta: %s", got)
+	}
+	list := ask(s, func(t *txn) ([]*movement, error) {
+		var list []*movement
+		for seq := range uint64(2) {
+			m, err := t.movement(seq + 1)
+			if err != nil {
+				return nil, err
+			}
+			if err := t.readComment(m); err != nil {
+				return nil, err
+			}
+			list = append(list, m)
+		}
+		return list, nil
+	})
+	for i, want := range []string{
+		"Adjustment 12.345 Saldo inicial 2027-01-01T05:59:59.999Z 2026-03-02T10:00:00.000Z Import",
+		"Adjustment 1 Saldo inicial 2026-04-01T10:00:00.000Z 2026-03-02T10:00:00.000Z Import",
+	} {
+		m := list[i]
+		if got := fmt.Sprint(m.Category, " ", m.Amount, " ", m.Comment, " ", m.Expires, " ", m.CreatedAt, " ", m.By.Type); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestHistoricPoints: points earned elsewhere count for the lifetime and for the tier, in
+// a rolling window for as long as if they had been earned on the day they came.
+func TestHistoricPoints(t *testing.T) {
+	t.Parallel()
+	for _, window := range []string{`{"window":"Lifetime"}`, `{"window":"Rolling","months":12}`} {
+		s := newShop(t, setup{program: `"tierBasis":` + window + `,` + twoTiers + `,"rules":[` + onePer1 + `]`})
+		const file = "correo,puntos,puntos históricos\nana@example.com,20,1500\nbeto@example.com,,999.5\n"
+		for _, want := range []string{"2 new, 0 known, 0 wrong, 1 opened with 20", "0 new, 2 known, 0 wrong"} {
+			if got := s.importCSV(t, file); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		if got := s.importCSV(t, "correo,puntos históricos\nana@example.com,1501\n"); got != "0 new, 0 known, 1 wrong; 2 el cliente ya tiene puntos históricos: 1500" {
+			t.Error(got)
+		}
+		ana, beto := s.byEmail("ana").ID, s.byEmail("beto").ID
+		s.wantTier(ana, "Oro", window)
+		s.wantTier(beto, "Bronce", window)
+		s.wantStanding(ana, "20 0 1500", "an opening balance is not earned")
+		s.buy(beto, "1")
+		s.wantTier(ana, "Oro", window)
+		s.wantTier(beto, "Oro", window)
+		s.verified()
+		s.apply(setup{program: `"tierBasis":` + window + `,"tiers":[{"name":"Bronce","threshold":0},{"name":"Oro","threshold":1001}],"rules":[` + onePer1 + `]`}.document())
+		s.wantTier(ana, "Oro", window)
+		s.wantTier(beto, "Bronce", window)
+		s.setClock("2027-03-04T10:00:00Z")
+		s.swept()
+		want := "Oro"
+		if strings.Contains(window, "Rolling") {
+			want = "Bronce"
+		}
+		s.wantTier(ana, want, "a year later")
+		s.wantStanding(ana, "20 0 1500", "a year later")
+	}
+}
+
+// TestImportNoWelcome: -no-welcome holds back sign-up rules, of this import only.
+func TestImportNoWelcome(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"hola","name":"Hola","on":"Signup","points":5}]`})
+	s.importCSV(t, "correo,puntos\nana@example.com,10\n", func(r *importRequest) { r.NoWelcome = true })
+	s.importCSV(t, "correo,puntos,alta\nbeto@example.com,10,2020-02-01\n")
+	s.wantStanding(s.byEmail("ana").ID, "10 0 0", "no welcome")
+	s.wantStanding(s.byEmail("beto").ID, "15 0 5", "welcome today, whenever the customer was enrolled")
+}
+
+// TestImportInactive: an inactive customer is given nothing.
+func TestImportInactive(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	must(s, func(t *txn) (*customer, error) {
+		return t.patchCustomer(ana, customerPatch{Status: new(statusInactive)}, nil)
+	})
+	if got := s.importCSV(t, "correo,puntos\nana@example.com,10\n"); got != "0 new, 0 known, 1 wrong; 2 El cliente no está activo" {
+		t.Error(got)
+	}
+	if got := s.importCSV(t, "correo,puntos\nana@example.com,\n"); got != "0 new, 1 known, 0 wrong" {
+		t.Error(got)
+	}
+}
+
+// TestImportStatistics: a customer counts as new on the day of its enrolment elsewhere.
+func TestImportStatistics(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.importCSV(t, "correo,alta\nana@example.com,15/03/2019\nbeto@example.com,02/03/2026\ncarla@example.com,03/03/2026\ndora@example.com,15/03/1969\n")
+	for day, want := range map[string]uint64{"2019-03-15": 1, "2026-03-02": 1, "2026-03-03": 0} {
+		at, _ := parseMoment(day, ask(s, func(t *txn) (*config, error) { return t.cfg, nil }).zone, false)
+		got := ask(s, func(t *txn) (uint64, error) {
+			x, err := t.tally(t.cfg.defaultProgram().Number, at)
+			return x.NewCustomers, err
+		})
+		if got != want {
+			t.Errorf("%s: %d new", day, got)
+		}
+	}
+}
+
+// TestBroughtModel imports files of random rows and compares with a model of one map.
+func TestBroughtModel(t *testing.T) {
+	t.Parallel()
+	histories(t, 60, func(t *testing.T, rnd *rand.Rand) {
+		s := newShop(t, setup{program: `"tierBasis":{"window":"Rolling","months":1},` + twoTiers})
+		type kept struct{ points, historic decimal }
+		model := map[string]kept{}
+		for range 4 {
+			text := "correo;puntos;puntos historicos\n"
+			wrong, given := 0, decimal(0)
+			for range 8 {
+				name := pick(rnd, "ana", "beto", "carla")
+				points, historic := pick(rnd, "", "0", "5", "7,5"), pick(rnd, "", "0", "900", "1200")
+				text += name + "@example.com;" + points + ";" + historic + "\n"
+				next, ok := model[name], true
+				was := next
+				for _, f := range []struct {
+					to   *decimal
+					text string
+				}{{&next.points, points}, {&next.historic, historic}} {
+					if f.text == "" {
+						continue
+					}
+					d := dec(strings.Replace(f.text, ",", ".", 1))
+					ok = ok && (*f.to == 0 || *f.to == d)
+					*f.to = d
+				}
+				if !ok {
+					wrong++
+					continue
+				}
+				given += next.points - was.points
+				model[name] = next
+			}
+			im := s.importer(t, importCustomers)
+			s.ok(im.run(strings.NewReader(text)))
+			if im.report.Wrong != wrong || im.report.OpeningPoints != given {
+				t.Fatalf("%+v, want %d wrong and %s given\n%s", im.report, wrong, given, text)
+			}
+			s.pass(12 * oneDay)
+		}
+		for name, want := range model {
+			s.wantStanding(s.byEmail(name).ID, fmt.Sprint(want.points, " 0 ", want.historic), name)
+		}
+	})
+}

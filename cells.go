@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Cells as spreadsheets write them: numbers with a decimal comma, dates by day, month
+// and year, and texts that look like formulas.
+
+// A numberForm says how a file writes numbers.
+type numberForm struct {
+	separator rune // of the cells
+	decimal   rune // '.' or ','; 0 if the command line does not say
+}
+
+// plain spells a number as JSON does, without the separators of thousands and the sign
+// of a currency. What is no number stays as it is. ok is false if the number may be read
+// in two ways: 1.250 and 1,250 may be one and a quarter, or one thousand.
+func (f numberForm) plain(cell string) (text string, ok bool) {
+	text = strings.Trim(trimBlanks(cell), "$€ \u00a0\u202f")
+	digits, negative := strings.CutPrefix(text, "-")
+	if negative {
+		digits = strings.TrimLeft(digits, "$€ \u00a0\u202f")
+	}
+	point, comma := strings.Count(digits, "."), strings.Count(digits, ",")
+	if point+comma == 0 || !numeric.MatchString(digits) {
+		return text, true
+	}
+	decimal := f.decimal
+	if decimal == 0 {
+		if decimal, ok = f.decimalOf(digits, point, comma); !ok {
+			return cell, false
+		}
+	}
+	thousands := "."
+	if decimal == '.' {
+		thousands = ","
+	}
+	whole, fraction, broken := strings.Cut(digits, string(decimal))
+	if strings.Contains(whole, thousands) && !grouped.MatchString(whole) {
+		return cell, true
+	}
+	if text = strings.ReplaceAll(whole, thousands, ""); broken {
+		text += "." + fraction
+	}
+	if negative {
+		text = "-" + text
+	}
+	return text, true
+}
+
+var (
+	numeric = regexp.MustCompile(`^[0-9]+([.,][0-9]+)*$`)
+	grouped = regexp.MustCompile(`^[0-9]{1,3}([.,][0-9]{3})+$`)
+)
+
+// decimalOf returns the decimal sign of a number with so many points and commas. ok is
+// false if either may be meant.
+func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bool) {
+	switch {
+	case point > 0 && comma > 0 && strings.LastIndex(digits, ".") > strings.LastIndex(digits, ","), comma > 1:
+		return '.', true
+	case point > 0 && comma > 0, point > 1:
+		return ',', true
+	}
+	thousands := grouped.MatchString(digits) && digits[0] != '0'
+	if point == 1 {
+		return '.', !thousands || f.separator == ','
+	}
+	if f.separator == ',' { // then a comma is no decimal sign
+		return '.', !thousands
+	}
+	return ',', !thousands || f.separator == ';'
+}
+
+// inTwoWays is the fault of a number that plain cannot read.
+func inTwoWays(column, cell string) string {
+	return fmt.Sprintf("%s: %s se puede leer de dos maneras; con -decimal coma o -decimal punto se decide", column, trimBlanks(cell))
+}
+
+// Dates by day, month and year, or with the year first; a time may follow.
+var (
+	dayFirst  = regexp.MustCompile(`^([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})(?:,? +(.+))?$`)
+	yearFirst = regexp.MustCompile(`^([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})(?: +(.+))?$`)
+	timeOfDay = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?(?: ?([AaPp])\.? ?[Mm]\.?)?$`)
+)
+
+// plainDate spells a date of a spreadsheet as ISO 8601. What is no such date stays as it
+// is. Midnight stands for no time at all: a spreadsheet adds it to a bare date.
+func plainDate(cell string) string {
+	text := trimBlanks(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(cell))
+	var year, month, day, clock string
+	if m := dayFirst.FindStringSubmatch(text); m != nil {
+		year, month, day, clock = m[3], m[2], m[1], m[4]
+	} else if m := yearFirst.FindStringSubmatch(text); m != nil {
+		year, month, day, clock = m[1], m[2], m[3], m[4]
+	} else {
+		return cell
+	}
+	pad := func(s string) string { return strings.Repeat("0", 2-len(s)) + s }
+	date := year + "-" + pad(month) + "-" + pad(day)
+	if clock == "" {
+		return date
+	}
+	m := timeOfDay.FindStringSubmatch(clock)
+	if m == nil {
+		return cell
+	}
+	hour, _ := strconv.Atoi(m[1])
+	if m[4] != "" {
+		if hour < 1 || hour > 12 {
+			return cell
+		}
+		if hour %= 12; strings.EqualFold(m[4], "p") {
+			hour += 12
+		}
+	}
+	if m[3] == "" {
+		m[3] = "00"
+	}
+	if hour == 0 && m[2] == "00" && m[3] == "00" {
+		return date
+	}
+	return fmt.Sprintf("%sT%02d:%s:%s", date, hour, m[2], m[3])
+}
+
+// powerOfTen matches a long number of which a spreadsheet kept only the first digits.
+var powerOfTen = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[Ee]\+[0-9]+$`)
+
+// lostDigits is the fault of a phone or a number of a customer that was taken for a
+// number; "" for none.
+func lostDigits(column, cell string) string {
+	if cell = trimBlanks(cell); powerOfTen.MatchString(cell) {
+		return fmt.Sprintf("%s: en %s la hoja de cálculo perdió cifras; la columna debe tener formato de texto", column, cell)
+	}
+	return ""
+}
+
+// A customer's name may be a formula, which a spreadsheet runs when it opens the
+// file. The formula may send the rest of the sheet elsewhere, or start a program. So an
+// export puts an apostrophe before such a cell, which marks it as text, and an import
+// takes it away. A cell that has apostrophes before the formula gets one more, so that
+// an import takes away only what an export has put there.
+
+// plainNumber matches an amount or an E.164 phone number. It may begin with a sign
+// but is no formula.
+var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+
+// isFormula reports whether a spreadsheet may run a cell, or would without the
+// apostrophes before it. The last four characters of its list are wide forms of the
+// first four.
+func isFormula(cell string) bool {
+	cell = strings.TrimLeft(cell, "'")
+	if strings.HasPrefix(cell, "\t") || strings.HasPrefix(cell, "\r") || strings.HasPrefix(cell, "\n") {
+		return true
+	}
+	cell = strings.TrimSpace(cell)
+	first, _ := utf8.DecodeRuneInString(cell)
+	return strings.ContainsRune("=+-@＝＋－＠", first) && !plainNumber.MatchString(cell)
+}
+
+func guardCells(row []string) {
+	for i, cell := range row {
+		if isFormula(cell) {
+			row[i] = "'" + cell
+		}
+	}
+}
+
+// unguardCells removes the apostrophes that guardCells adds.
+func unguardCells(row []string) {
+	for i, cell := range row {
+		if isFormula(cell) {
+			row[i] = strings.TrimPrefix(cell, "'")
+		}
+	}
+}

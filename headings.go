@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The columns of a file that is imported. A heading names a column by the name that
+// exports and the API use or by another one that people use, in Spanish or English,
+// without regard to case, accents and punctuation. A name that may mean two things, such
+// as "puntos acumulados", is in no list.
+
+// A column is something that a row may tell.
+type column struct {
+	name  string
+	names string // other names, separated by commas; the first is the one that messages show
+}
+
+// lastName2 is the second surname, which files from Mexico often keep apart.
+const lastName2 = "lastName2"
+
+// importColumns lists the columns of each kind of import.
+var importColumns = map[string][]column{
+	importCustomers: {
+		{"firstName", "nombre, nombres, nombre pila, nombre completo, nombre apellido, nombre apellidos, nombre cliente, cliente, name, given name, full name, customer, customer name"},
+		{"lastName", "apellido, apellidos, apellido paterno, primer apellido, surname, family name"},
+		{lastName2, "segundo apellido, apellido materno"},
+		{"email", emailNames},
+		{"phoneNumber", phoneNames},
+		{"externalId", "id externo, número cliente, código cliente, clave cliente, id cliente, número socio, número tarjeta, external, customer id, customer number, member id, member number, card number"},
+		{"birthDate", "cumpleaños, fecha nacimiento, nacimiento, fecha cumpleaños, birthday, date birth, dob"},
+		{"createdAt", "alta, fecha alta, registro, fecha registro, cliente desde, miembro desde, socio desde, enrolled, enrolled at, enrollment date, signup date, joined, join date, member since, customer since, created"},
+		{"points", "puntos, saldo, saldo inicial, saldo puntos, puntos disponibles, puntos actuales, points balance, available points, opening balance, current points"},
+		{"expiresAt", "vencen, vence, vencimiento, fecha vencimiento, puntos vencen, caducan, caduca, caducidad, fecha caducidad, expiran, expira, expiración, fecha expiración, expires, expiry, expiry date, expiration, expiration date, points expire"},
+		{"historicPoints", "puntos históricos, histórico, histórico puntos, puntos por vida, historical points, lifetime points, lifetime"},
+	},
+	importSales: {
+		{"externalId", "ticket, número ticket, folio, factura, número factura, número venta, venta, pedido, número pedido, recibo, id externo, receipt, receipt number, invoice, invoice number, order, order number, sale number, ticket number"},
+		{"createdAt", "fecha, fecha hora, fecha venta, fecha compra, date, datetime, date time, sale date, order date, created"},
+		{"email", emailNames},
+		{"phoneNumber", phoneNames},
+		{"type", "tipo, tipo movimiento, tipo operación"},
+		{"totalAmount", "total, importe, importe total, monto, monto total, total venta, amount, grand total"},
+		{"sku", "producto, código producto, clave producto, artículo, código artículo, product, product code, item"},
+		{"quantity", "cantidad, unidades, piezas, qty, units"},
+		{"price", "precio, precio unitario, unit price"},
+		{"comment", "comentario, comentarios, nota, notas, observaciones, comments, note, notes"},
+	},
+}
+
+const (
+	emailNames = "correo, correo electrónico, dirección correo, dirección correo electrónico, mail, e-mail, correo e, email address, email cliente, correo cliente, customer email"
+	phoneNames = "teléfono, tel, teléfono móvil, teléfono celular, celular, cel, móvil, whatsapp, número teléfono, número celular, número móvil, teléfono cliente, phone, telephone, mobile, mobile phone, cell, cell phone, cellphone, mobile number, customer phone"
+)
+
+// String is the name of a column with the one that people use.
+func (c column) String() string {
+	first, _, _ := strings.Cut(c.names, ",")
+	return fmt.Sprintf("%s (%s)", c.name, first)
+}
+
+// headingKey makes equal what is the same heading.
+func headingKey(heading string) string {
+	words := strings.FieldsFunc(fold(heading), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '#'
+	})
+	kept := words[:0]
+	for _, w := range words {
+		switch w {
+		case "de", "del", "el", "la", "los", "of", "the", "y", "en", "and":
+		case "no", "num", "nro", "n", "nº", "#":
+			kept = append(kept, "numero")
+		default:
+			kept = append(kept, w)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// A fileHeadings says which columns the headings of a kind of file name.
+type fileHeadings struct {
+	kind   string
+	known  map[string]string // names of columns by the key of a heading
+	mapped map[string]string // the same, of -map; each is used
+	used   map[string]bool
+	ignore []string // keys and, of those without a key, the headings
+}
+
+// newHeadings returns the headings of a kind of import, with -map and -ignore.
+func newHeadings(kind string, mapped [][2]string, ignore []string) (*fileHeadings, error) {
+	h := &fileHeadings{kind: kind, known: map[string]string{}, mapped: map[string]string{}, used: map[string]bool{}}
+	for _, c := range importColumns[kind] {
+		h.known[headingKey(c.name)] = c.name
+		for name := range strings.SplitSeq(c.names, ",") {
+			h.known[headingKey(name)] = c.name
+		}
+	}
+	for _, m := range mapped {
+		name, ok := h.known[headingKey(m[1])]
+		if !ok {
+			return nil, usageErrorf("-map %q=%s: no hay columna %s; hay: %s", m[0], m[1], m[1], columnList(kind))
+		}
+		h.mapped[exactKey(m[0])] = name
+	}
+	for _, name := range ignore {
+		h.ignore = append(h.ignore, exactKey(name))
+	}
+	return h, nil
+}
+
+// exactKey is the key of a heading that a flag names: only case, accents and blanks at
+// its ends do not matter.
+func exactKey(heading string) string { return fold(trimBlanks(heading)) }
+
+// columnList lists the columns of a kind, for messages.
+func columnList(kind string) string {
+	var list []string
+	for _, c := range importColumns[kind] {
+		if c.name != lastName2 {
+			list = append(list, c.String())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// column returns the column that a heading names; "" with true if it is left out.
+func (h *fileHeadings) column(heading string) (name string, ok bool) {
+	key := exactKey(heading)
+	if name, ok = h.mapped[key]; ok {
+		h.used[key] = true
+		return name, true
+	}
+	if slices.Contains(h.ignore, key) {
+		return "", true
+	}
+	name, ok = h.known[headingKey(heading)]
+	return name, ok
+}
+
+// columns returns the column of each heading of a file, "" for those left out, or an
+// error that says which are missing, unknown or there twice. An unknown one is an error
+// since its name may be misspelt, and its loss would be noticed only later.
+func (h *fileHeadings) columns(list []string) ([]string, error) {
+	clear(h.used)
+	taken := make([]string, len(list))
+	var unknown []string
+	start := 0
+	if len(list) > len(rejectColumns) && slices.Equal(list[:len(rejectColumns)], rejectColumns) {
+		start = len(rejectColumns)
+	}
+	for i, heading := range list[start:] {
+		name, ok := h.column(heading)
+		if !ok {
+			unknown = append(unknown, heading)
+			continue
+		}
+		if before := slices.Index(taken, name); name != "" && before >= 0 {
+			return nil, adminErrorf("la columna %s está dos veces: %q y %q; con -ignore se deja fuera una, o con -map se toma por otra", name, list[before], heading)
+		}
+		taken[start+i] = name
+	}
+	for key := range h.mapped {
+		if !h.used[key] {
+			return nil, adminErrorf("-map %q: el archivo no tiene esa columna; tiene: %s", key, quoted(list))
+		}
+	}
+	var faults []string
+	if missing := h.missing(taken); missing != "" {
+		faults = append(faults, fmt.Sprintf("faltan columnas: %s; el archivo tiene: %s", missing, quoted(list)))
+	}
+	if len(unknown) > 0 {
+		faults = append(faults, fmt.Sprintf("columnas desconocidas: %s; con -ignore %s se dejan fuera", quoted(unknown), ignoreFlag(unknown)))
+	}
+	if len(faults) == 0 {
+		return taken, nil
+	}
+	use := "COLUMNA"
+	if len(unknown) > 0 {
+		use = unknown[0]
+	}
+	return nil, adminErrorf("%s; con -map %q=COLUMNA se toma una por otra: %s", strings.Join(faults, "; "), use, columnList(h.kind))
+}
+
+// ignoreFlag is the argument of -ignore that leaves out some columns.
+func ignoreFlag(unknown []string) string {
+	list := strings.Join(unknown, ",")
+	if strings.ContainsFunc(list, func(r rune) bool { return r != ',' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		return strconv.Quote(list)
+	}
+	return list
+}
+
+// missing names the columns without which no row can be imported; "" if all are there.
+func (h *fileHeadings) missing(taken []string) string {
+	var list []string
+	for _, c := range importColumns[h.kind] {
+		required := slices.Contains([]string{"externalId", "createdAt", "totalAmount"}, c.name) && h.kind == importSales
+		if required && !slices.Contains(taken, c.name) {
+			list = append(list, c.String())
+		}
+	}
+	if !slices.Contains(taken, "email") && !slices.Contains(taken, "phoneNumber") {
+		list = append(list, "email (correo) o phoneNumber (teléfono)")
+	}
+	return strings.Join(list, ", ")
+}
+
+func quoted(list []string) string {
+	texts := make([]string, len(list))
+	for i, text := range list {
+		texts[i] = strconv.Quote(text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// score says how well headings fit: how many of them are known.
+func (h *fileHeadings) score(list []string) (n int) {
+	for _, heading := range list {
+		if _, ok := h.column(heading); ok && heading != "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// The records of a CSV file.
+
+// A csvLine is one record, which may go over several lines.
+type csvLine struct {
+	number int // of its first line
+	fields []string
+	wrong  string // why it cannot be read; "": it can. If it is no CSV, fields holds the raw line
+}
+
+// A lineReader reads CSV so that one stray quotation mark does not swallow the
+// rest of the file. A quoted field may go on over a few lines; if it does not end
+// there, only its first line is wrong.
+type lineReader struct {
+	in     *bufio.Reader
+	comma  rune     // between fields
+	ahead  []string // lines read and not yet used
+	number int      // of the last line used
+}
+
+// maxFieldLines bounds the lines of one record.
+const maxFieldLines = 20
+
+// separators are those that may stand between fields, the likeliest first.
+var separators = []rune{',', ';', '\t'}
+
+func newLineReader(in *bufio.Reader) *lineReader { return &lineReader{in: in, comma: ','} }
+
+// header reads the first record. Its separator is the one with which score is highest,
+// or else the one with the most fields. Excel may name it in a line before: sep=;
+func (l *lineReader) header(score func([]string) int) ([]string, error) {
+	text, n, err := l.next()
+	if err != nil {
+		return nil, err
+	}
+	tried := separators
+	if named, ok := strings.CutPrefix(strings.ToLower(strings.TrimRight(text, "\r\n")), "sep="); ok && utf8.RuneCountInString(named) == 1 {
+		r, _ := utf8.DecodeRuneInString(named)
+		tried = []rune{r}
+		l.use(n)
+		if text, n, err = l.next(); err != nil {
+			return nil, err
+		}
+	}
+	var fields []string
+	most := -1
+	for _, comma := range tried {
+		try := lineReader{comma: comma}
+		list, err := try.split(text)
+		if err != nil {
+			continue
+		}
+		if points := 1000*score(list) + len(list); points > most {
+			fields, most, l.comma = list, points, comma
+		}
+	}
+	l.use(n)
+	return fields, nil
+}
+
+// record reads the next record and skips blank lines before it.
+func (l *lineReader) record() (csvLine, error) {
+	text, n, err := l.next()
+	if err != nil {
+		return csvLine{}, err
+	}
+	first := l.number + 1
+	if n > 0 {
+		if fields, err := l.split(text); err == nil {
+			l.use(n)
+			return csvLine{number: first, fields: fields}, nil
+		}
+	}
+	text = l.ahead[0]
+	l.use(1)
+	return csvLine{number: first, fields: []string{strings.TrimRight(text, "\r\n")}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
+}
+
+// next returns the text of the next record and the number of its lines, 0 if its
+// quotation marks do not match. It skips blank lines and does not use the others.
+func (l *lineReader) next() (text string, lines int, err error) {
+	for {
+		if text, err = l.peek(0); err != nil {
+			return "", 0, err
+		}
+		if strings.TrimSpace(text) != "" {
+			break
+		}
+		l.use(1)
+	}
+	record, quotes := "", 0
+	for n := range maxFieldLines {
+		text, err := l.peek(n)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return "", 0, err
+		}
+		record += text
+		if quotes += strings.Count(text, `"`); quotes%2 == 0 {
+			return record, n + 1, nil
+		}
+	}
+	return record, 0, nil
+}
+
+// split returns the fields of a record.
+func (l *lineReader) split(record string) ([]string, error) {
+	in := csv.NewReader(strings.NewReader(record))
+	in.Comma = l.comma
+	return in.Read()
+}
+
+// peek returns line n of those not yet used, counted from 0.
+func (l *lineReader) peek(n int) (string, error) {
+	for len(l.ahead) <= n {
+		text, err := l.in.ReadString('\n')
+		if text == "" {
+			return "", err
+		}
+		l.ahead = append(l.ahead, text)
+	}
+	return l.ahead[n], nil
+}
+
+func (l *lineReader) use(n int) {
+	l.ahead = l.ahead[n:]
+	l.number += n
+}
