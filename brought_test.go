@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -24,10 +25,12 @@ func (s *shop) importCSV(t *testing.T, text string, change ...func(*importReques
 	if r.Errors == "" {
 		return told
 	}
-	for i, line := range strings.Split(strings.TrimRight(string(readFile(t, r.Errors)), "\n"), "\n") {
-		if fields := strings.FieldsFunc(strings.TrimPrefix(line, "\ufeff"), func(r rune) bool { return strings.ContainsRune(",;\t", r) }); i > 0 {
-			told += "; " + fields[0] + " " + fields[1]
-		}
+	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(readFile(t, r.Errors)), markUTF8)))
+	in.Comma = im.form.separator
+	rows, err := in.ReadAll()
+	s.ok(err)
+	for _, row := range rows[1:] {
+		told += "; " + row[0] + " " + row[1]
 	}
 	return told
 }

@@ -14,7 +14,7 @@ import (
 // A numberForm says how a file writes numbers.
 type numberForm struct {
 	separator rune // of the cells
-	decimal   rune // '.' or ','; 0 if the command line does not say
+	decimal   rune // '.' or ',', where either may be meant; 0 if the command line does not say
 }
 
 // plain spells a number as JSON does, without the separators of thousands and the sign
@@ -30,11 +30,9 @@ func (f numberForm) plain(cell string) (text string, ok bool) {
 	if point+comma == 0 || !numeric.MatchString(digits) {
 		return text, true
 	}
-	decimal := f.decimal
-	if decimal == 0 {
-		if decimal, ok = f.decimalOf(digits, point, comma); !ok {
-			return cell, false
-		}
+	decimal, ok := f.decimalOf(digits, point, comma)
+	if !ok {
+		return cell, false
 	}
 	thousands := "."
 	if decimal == '.' {
@@ -67,14 +65,19 @@ func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bo
 	case point > 0 && comma > 0, point > 1:
 		return ',', true
 	}
-	thousands := grouped.MatchString(digits) && digits[0] != '0'
+	sign = ','
 	if point == 1 {
-		return '.', !thousands || f.separator == ','
+		sign = '.'
 	}
-	if f.separator == ',' { // then a comma is no decimal sign
-		return '.', !thousands
+	if !grouped.MatchString(digits) || digits[0] == '0' {
+		return sign, true
 	}
-	return ',', !thousands || f.separator == ';'
+	if f.decimal != 0 {
+		return f.decimal, true
+	}
+	// Where a comma separates cells, the point is the decimal sign; where a semicolon
+	// does, the comma is.
+	return sign, f.separator == ',' && sign == '.' || f.separator == ';' && sign == ','
 }
 
 // inTwoWays is the fault of a number that plain cannot read.

@@ -541,7 +541,7 @@ func importFlags(c *invocation) {
 		c.mapped = append(c.mapped, [2]string{text[:at], trimBlanks(text[at+1:])})
 		return nil
 	})
-	c.set.Func("decimal", "`signo` decimal de los números, coma o punto; sin ella lo dice cada número, y el que se puede leer de dos maneras es un error", func(word string) error {
+	c.set.Func("decimal", "`signo` decimal, coma o punto, de los números que se pueden leer de dos maneras, como 1.250; sin ella son un error", func(word string) error {
 		signs := map[string]rune{"coma": ',', "punto": '.'}
 		if c.decimal = signs[word]; c.decimal == 0 {
 			return errors.New("coma o punto")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/csv"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -80,10 +81,16 @@ func (l *lineReader) record() (csvLine, error) {
 			return csvLine{number: first, fields: fields}, nil
 		}
 	}
-	text = l.ahead[0]
+	text = strings.TrimRight(l.ahead[0], "\r\n")
 	l.use(1)
-	return csvLine{number: first, fields: []string{strings.TrimRight(text, "\r\n")}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
+	if fields := strings.Split(text, "\t"); l.comma == '\t' && !slices.ContainsFunc(fields, quotes) {
+		return csvLine{number: first, fields: fields}, nil // Google Sheets quotes nothing there
+	}
+	return csvLine{number: first, fields: []string{text}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
 }
+
+// quotes reports whether a field begins as a quoted one does.
+func quotes(field string) bool { return strings.HasPrefix(field, `"`) }
 
 // next returns the text of the next record and the number of its lines, 0 if its
 // quotation marks do not match. It skips blank lines and does not use the others.
