@@ -89,15 +89,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 			return err
 		}
 	}
-	r.earned += a.historic()
-	for _, h := range a.Historic {
-		if h.Points <= 0 {
-			v.problem("%v: sus puntos históricos son %s", r.what, h.Points)
-		}
-	}
-	if r.rolling {
-		r.days.addHistoric(a)
-	}
+	r.addHistoric(a)
 	if own && r.rolling {
 		for i := range h.all {
 			r.days.addSale(v.txn, h.all[i].sale)
@@ -116,6 +108,18 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 		return err
 	}
 	return v.dueOf(a, r.what)
+}
+
+// addHistoric counts the account's historic points, which have no movement.
+func (r *replayer) addHistoric(a *account) {
+	for _, h := range a.Historic {
+		if r.earned += h.Points; h.Points <= 0 {
+			r.v.problem("%v: sus puntos históricos son %s", r.what, h.Points)
+		}
+	}
+	if r.rolling {
+		r.days.addHistoric(a)
+	}
 }
 
 // countTier counts a customer in its tier, the one that the account in its own
