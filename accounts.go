@@ -26,12 +26,13 @@ type account struct {
 	nextDue instant
 	lookDue bool
 
+	kept bool       // it has a record
 	days []dayBasis // days apart that are changed and not written yet
 	path [4]uint64  // backs Movements.Path while it is short
 
 	accountHead
 
-	// The tier that counts the customer (stats.go), if this is its own program.
+	// The tier that counts the customer (stats.go), if isCounted.
 	Tier string
 
 	Movements chain
@@ -59,7 +60,19 @@ type account struct {
 	// What came from another system, each given once (brought.go).
 	Opening  decimal
 	Historic []historicPoints
+	// In another program than the customer's own: purchases that count in it, less their
+	// returns, and how many are not wholly returned. For the own one the customer has them.
+	Spent     decimal
+	Purchases uint64
 }
+
+// Tags of an account's optional fields.
+const (
+	accountOpening   = 1
+	accountHistoric  = 2
+	accountSpent     = 3
+	accountPurchases = 4
+)
 
 // fewSizes are how many lots, sums by expiry and days of the tier window an
 // account's own record holds.
@@ -121,6 +134,14 @@ func (a *account) encode(w *writer) {
 		}
 	}
 	a.encodeBrought(w)
+	if a.Spent != 0 {
+		w.byte(accountSpent)
+		w.decimal(a.Spent)
+	}
+	if a.Purchases != 0 {
+		w.byte(accountPurchases)
+		w.uint(a.Purchases)
+	}
 }
 
 func (a *account) decode(r *reader) {
@@ -153,7 +174,24 @@ func (a *account) decode(r *reader) {
 			}
 		}
 	}
-	a.decodeBrought(r)
+	a.Opening, a.Historic, a.Spent, a.Purchases = 0, nil, 0, 0
+	for tag := range r.optional(0) {
+		switch tag {
+		case accountOpening:
+			a.Opening = r.decimal()
+		case accountHistoric:
+			a.Historic = make([]historicPoints, r.len())
+			for i := range a.Historic {
+				a.Historic[i] = historicPoints{day(r.int()), r.decimal()}
+			}
+		case accountSpent:
+			a.Spent = r.decimal()
+		case accountPurchases:
+			a.Purchases = r.uint()
+		default:
+			r.fail()
+		}
+	}
 }
 
 // id is the identifier of the balance record. It is derived, so the record has
@@ -191,10 +229,11 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a == nil {
+	kept := a != nil
+	if !kept {
 		a = &account{accountHead: accountHead{Due: never}}
 	}
-	a.customer, a.program, a.nextDue = c, p, a.Due
+	a.customer, a.program, a.nextDue, a.kept = c, p, a.Due, kept
 	return a, nil
 }
 
@@ -232,13 +271,15 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 // saveAccount writes the account. It also moves the account's due entry and the
 // customer's place in the counts of tiers, where these changed.
 func (t *txn) saveAccount(a *account) error {
-	if a.customer.Program == a.program.Number {
+	counted := ""
+	if a.isCounted() {
 		current, _ := a.tier()
-		if err := t.moveTier(a.program.Number, a.Tier, current.name()); err != nil {
-			return err
-		}
-		a.Tier = current.name()
+		counted = current.name()
 	}
+	if err := t.moveTier(a.program.Number, a.Tier, counted); err != nil {
+		return err
+	}
+	a.Tier = counted
 	if err := t.saveDays(a); err != nil {
 		return err
 	}
@@ -264,6 +305,11 @@ func (t *txn) saveAccount(a *account) error {
 	}
 	return t.put(t.accountKey(a.customer, a.program), a)
 }
+
+// isCounted reports whether the account's tier is counted: in the customer's own program,
+// and in one that has join: All. There the customers without a record are in the lowest
+// tier, and not counted.
+func (a *account) isCounted() bool { return a.isOwn() || a.program.Join == joinAll }
 
 // dueAt notes that the account changes by itself at a moment. notDueAt notes that
 // one thing which was due at a moment is gone.

@@ -301,7 +301,7 @@ func (t *txn) giveBirthday(cust id, on day) error {
 	if year < c.BirthdayFrom || year <= c.BirthdayYear {
 		return nil
 	}
-	for _, p := range t.earnsIn(c) {
+	for _, p := range t.cfg.earnsIn(c) {
 		given, err := t.giveBirthdayIn(c, p, on)
 		if err != nil {
 			return err
@@ -362,9 +362,4 @@ func (r *rule) inForceOn(on day, zone *time.Location) bool {
 	from, begins := parseMoment(r.From, zone, false)
 	until, ends := parseMoment(r.Until, zone, true)
 	return !(begins && from > on.end(zone)) && !(ends && until < on.start(zone))
-}
-
-// earnsIn lists the programs that give points to the customer: its own first.
-func (t *txn) earnsIn(c *customer) []*program {
-	return []*program{t.cfg.programNumber(c.Program)}
 }

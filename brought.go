@@ -23,12 +23,6 @@ type historicPoints struct {
 	Points decimal
 }
 
-// Tags of an account's optional fields.
-const (
-	accountOpening  = 1
-	accountHistoric = 2
-)
-
 func (a *account) encodeBrought(w *writer) {
 	if a.Opening != 0 {
 		w.byte(accountOpening)
@@ -40,23 +34,6 @@ func (a *account) encodeBrought(w *writer) {
 		for _, h := range a.Historic {
 			w.int(int64(h.Day))
 			w.decimal(h.Points)
-		}
-	}
-}
-
-func (a *account) decodeBrought(r *reader) {
-	a.Opening, a.Historic = 0, nil
-	for tag := range r.optional(0) {
-		switch tag {
-		case accountOpening:
-			a.Opening = r.decimal()
-		case accountHistoric:
-			a.Historic = make([]historicPoints, r.len())
-			for i := range a.Historic {
-				a.Historic[i] = historicPoints{day(r.int()), r.decimal()}
-			}
-		default:
-			r.fail()
 		}
 	}
 }

@@ -27,6 +27,7 @@ type config struct {
 	Recount      bool         `json:"recount,omitempty"` // customers are being recounted (recount.go)
 
 	zone *time.Location
+	all  []*program // those with join: All
 }
 
 type organization struct {
@@ -89,6 +90,7 @@ type programDoc struct {
 	Key             string    `json:"key"`
 	Name            string    `json:"name"`
 	Default         bool      `json:"default"`
+	Join            string    `json:"join"` // Default or All
 	Currency        string    `json:"currency"`
 	PointsDecimals  int       `json:"pointsDecimals"`
 	Rounding        rounding  `json:"rounding"`
@@ -99,6 +101,13 @@ type programDoc struct {
 	Tiers           []tier    `json:"tiers"` // lowest threshold first
 	Rules           []rule    `json:"rules"`
 }
+
+// Whose points a program holds: those of customers who were enrolled in it as the default
+// one, or those of all customers.
+const (
+	joinDefault = "Default"
+	joinAll     = "All"
+)
 
 // An expiry says how long points live from the moment they are given: a
 // number of days or of months, stretched to the end of a month if EndOf is
@@ -243,6 +252,9 @@ func parseConfig(raw []byte) (*config, error) {
 	}
 	for _, p := range c.Programs {
 		p.deriveIDs()
+		if p.Join = cmp.Or(p.Join, joinDefault); p.Join == joinAll { // "" up to schema 5
+			c.all = append(c.all, p)
+		}
 	}
 	for _, r := range c.Rewards {
 		r.Fulfilment = cmp.Or(r.Fulfilment, fulfilImmediate) // "" up to schema 4
@@ -278,6 +290,17 @@ func (c *config) programKey(key string) *program {
 // is always one, since a document without exactly one is refused.
 func (c *config) defaultProgram() *program {
 	return find(c.Programs, func(p *program) bool { return p.Default })
+}
+
+// earnsIn lists the programs that give points to a customer: its own first.
+func (c *config) earnsIn(cust *customer) []*program {
+	list := []*program{c.programNumber(cust.Program)}
+	for _, p := range c.all {
+		if p.Number != cust.Program {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 func (c *config) reward(rid id) *reward {

@@ -378,7 +378,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		return nil, err
 	}
 	s.NewCustomers++
-	return c, t.openAccount(c, p)
+	return c, t.openAccounts(c)
 }
 
 // customerAt returns the customer with a number in the organization's list.

@@ -137,6 +137,7 @@
 //	segments.go          the groups that they belong to
 //	rules.go             what a purchase earns
 //	sales.go             purchases
+//	shares.go            what a sale does in each program
 //	returns.go           what a return takes back
 //	salelist.go          lists of sales
 //	salesearch.go        sales of the customers that a search finds

@@ -157,6 +157,7 @@ func (d *document) fillIn() {
 	}
 	for i := range d.Programs {
 		p := &d.Programs[i]
+		setDefault(&p.Join, joinDefault)
 		setDefault(&p.Currency, "Puntos")
 		setDefault((*string)(&p.Rounding), string(roundFloor))
 		setDefault(&p.Returns, returnsReverse)

@@ -163,6 +163,7 @@ const (
 
 func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	ck.name(path+".name", p.Name)
+	ck.oneOf(path+".join", p.Join, joinDefault, joinAll)
 	ck.name(path+".currency", p.Currency)
 	ck.require(p.PointsDecimals >= 0 && p.PointsDecimals <= 4, path+".pointsDecimals", "debe estar entre 0 y 4")
 	ck.oneOf(path+".rounding", string(p.Rounding), string(roundFloor), string(roundCeil), string(roundHalfUp), string(roundHalfEven))

@@ -331,6 +331,7 @@ func TestSchemaWords(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)
 	of := map[string]string{
+		"programs[0].join":                     "$defs.program.properties.join",
 		"programs[0].rounding":                 "$defs.program.properties.rounding",
 		"programs[0].returns":                  "$defs.program.properties.returns",
 		"programs[0].negativeBalance":          "$defs.program.properties.negativeBalance",

@@ -51,8 +51,8 @@ type anyRecord interface {
 func allRecords() []anyRecord {
 	return []anyRecord{
 		new(account), new(accountHead), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(counters), new(creator), new(customer), new(identity),
-		new(link), new(lot), new(movement), new(purse),
-		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(savedUsage), new(tally), new(typeCount),
+		new(link), new(lot), new(movement), new(otherShare), new(purse),
+		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(saleShare), new(savedUsage), new(tally), new(typeCount),
 	}
 }
 

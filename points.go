@@ -189,7 +189,11 @@ func (t *txn) noteExpired(seq uint64, amount decimal) error {
 	if err != nil {
 		return err
 	}
-	s.Expired += amount
+	v := s.shareIn(credit.Program)
+	if v == nil {
+		return unreadable(t.saleKey(s.Seq))
+	}
+	v.Expired += amount
 	return t.saveSale(s)
 }
 

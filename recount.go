@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// When a program's tiers change, every customer is recounted: the days of its
+// When a program's tiers or its join change, every customer is recounted: the days of its
 // rolling window and its tier. That is done in bounded transactions after the
 // document has been applied. A customer whose account is needed before its turn is
 // recounted then. The number of the next customer is kept, so that a stop in
@@ -21,7 +21,7 @@ const recountBatch = 64
 // needsRecount reports whether a new configuration can change customers' tiers.
 func needsRecount(old, next *config) bool {
 	for _, p := range old.Programs {
-		if now := next.programNumber(p.Number); !reflect.DeepEqual(p.Tiers, now.Tiers) || p.TierBasis != now.TierBasis {
+		if now := next.programNumber(p.Number); !reflect.DeepEqual(p.Tiers, now.Tiers) || p.TierBasis != now.TierBasis || p.Join != now.Join {
 			return true
 		}
 	}
@@ -152,7 +152,7 @@ func (t *txn) recountNow(a *account) error {
 // tier.
 func (t *txn) recountAccount(a *account) error {
 	p := a.program
-	if a.Movements.N == 0 && len(a.Historic) == 0 && a.customer.Program != p.Number {
+	if !a.kept {
 		return nil
 	}
 	var old []day
@@ -208,23 +208,15 @@ func (list *dayBases) addHistoric(a *account) {
 	}
 }
 
-// addSale counts one of the customer's sales, for the account in its own program.
-// A linked return counts on the day of its purchase, which already contains it.
-func (list *dayBases) addSale(t *txn, s *sale) {
-	switch {
-	case s.Type == typePurchase:
-		b := basis{Points: -s.Unearned, Spent: s.Total - s.Returned, Purchases: 1}
-		if s.whollyReturned() {
-			b.Purchases = 0
-		}
+// addSale counts one of the customer's sales, for the account in a program.
+func (list *dayBases) addSale(t *txn, s *sale, program uint32) {
+	if b, ok := s.basisIn(program); ok {
 		list.add(t.dayOf(s.CreatedAt), b)
-	case s.Previous == (id{}):
-		list.add(t.dayOf(s.CreatedAt), basis{Points: -s.Unearned, Spent: -s.Total})
 	}
 }
 
 // basisDays returns what each day counts toward the account's tier, from its
-// movements, its historic points and, in the customer's own program, its sales.
+// movements, its historic points and the customer's sales.
 func (t *txn) basisDays(a *account) (days dayBases, err error) {
 	for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
 		m, err := t.movement(seq)
@@ -235,15 +227,12 @@ func (t *txn) basisDays(a *account) (days dayBases, err error) {
 		seq = m.Link.Prev
 	}
 	days.addHistoric(a)
-	if a.customer.Program != a.program.Number {
-		return days, nil
-	}
 	for seq, left := a.customer.Sales.last(), a.customer.Sales.N; seq != 0 && left > 0; left-- {
 		s, err := t.saleAt(seq)
 		if err != nil {
 			return nil, err
 		}
-		days.addSale(t, s)
+		days.addSale(t, s, a.program.Number)
 		seq = s.Link.Prev
 	}
 	return days, nil

@@ -22,48 +22,78 @@ const (
 //
 // Lifetime points and the tier's basis fall by what should be taken back, whether
 // or not the points are still there.
-func (t *txn) takeReturn(c *customer, a *account, s *sale, original *id) error {
-	purchase, err := t.purchaseOf(c, s, original)
+//
+// It takes back in every program where the purchase counted, and for an unlinked return
+// in every program where the customer earns. It adds these accounts to the list.
+func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]party, error) {
+	list, purchase, err := t.returning(c, s, original, list)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b := basis{Spent: -s.Total}
 	at := t.now
-	var target decimal
-	if purchase == nil {
-		if a.program.Returns != returnsKeep {
-			target, err = t.unlinkedTarget(c, a, s)
-		}
-		s.Unearned = target
-	} else {
+	if purchase != nil {
 		s.Previous, at = purchase.ID, purchase.CreatedAt
 		before := purchase.whollyReturned()
-		target, err = purchase.returnMore(s, a.program)
+		if !purchase.countReturn(s) {
+			return nil, newError(codeReturnExceedsPurchase).with("purchased", purchase.Total).with("returned", purchase.Returned)
+		}
 		if !before && purchase.whollyReturned() {
 			c.Purchases--
 			b.Purchases = -1
 		}
+	} else if err := t.unlinkedTargets(s, list); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return err
+	var ok bool
+	if c.TotalSpent, ok = c.TotalSpent.sub(s.Total); !ok {
+		return nil, newError(codeTooLarge).on("totalAmount")
 	}
-	if err := t.takeBack(a, s, purchase, target); err != nil {
-		return err
-	}
-	if purchase != nil {
-		purchase.Reversed += s.Reversed
-		if err := t.saveSale(purchase); err != nil {
-			return err
+	for i := range list {
+		if err := t.takeShare(s, purchase, &list[i], at, b); err != nil {
+			return nil, err
 		}
 	}
-	var ok1, ok2 bool
-	c.TotalSpent, ok1 = c.TotalSpent.sub(s.Total)
-	a.Lifetime, ok2 = a.Lifetime.sub(s.Unearned)
-	if !ok1 || !ok2 {
+	if purchase == nil {
+		return list, nil
+	}
+	return list, t.saveSale(purchase)
+}
+
+// returning finds the purchase that a return belongs to and the other accounts that the
+// return changes.
+func (t *txn) returning(c *customer, s *sale, original *id, list []party) ([]party, *sale, error) {
+	purchase, err := t.purchaseOf(c, s, original)
+	if err != nil {
+		return nil, nil, err
+	}
+	if list, err = t.parties(list, c, s, purchase); err != nil || purchase == nil || len(list) == 1 {
+		return list, purchase, err
+	}
+	purchase, err = t.saleAt(purchase.Seq) // reading the accounts may have noted expired points in it
+	return list, purchase, err
+}
+
+// takeShare takes back in one program what a return should. b is what it counts toward
+// tiers, at the moment at.
+func (t *txn) takeShare(s, purchase *sale, p *party, at instant, b basis) error {
+	from := new(saleShare)
+	if purchase != nil {
+		if from = purchase.shareIn(p.program.Number); from == nil {
+			return nil // the customer's own program, where the purchase does not count
+		}
+		p.target = purchase.owes(from, p.share, p.program)
+	}
+	if err := t.takeBack(p, s.ID, from.PendingLot); err != nil {
+		return err
+	}
+	from.Reversed += p.share.Reversed
+	var ok bool
+	if p.Lifetime, ok = p.Lifetime.sub(p.share.Unearned); !ok {
 		return newError(codeTooLarge).on("totalAmount")
 	}
-	b.Points = -s.Unearned
-	return t.addBasis(a, at, b)
+	b.Points = -p.share.Unearned
+	return t.countSold(p.account, at, b)
 }
 
 // purchaseOf finds the purchase a return belongs to: the one that the caller
@@ -117,19 +147,17 @@ func (s *sale) whollyReturned() bool {
 	return s.Returned == s.Total || len(s.Lines) > 0
 }
 
-// returnMore adds a return to its purchase and returns how many points it has to
-// take back: what all returns so far should take back, at most the earned points
-// that have not expired, less what they already took.
-func (s *sale) returnMore(ret *sale, p *program) (target decimal, err error) {
-	if !s.countReturn(ret) {
-		return 0, newError(codeReturnExceedsPurchase).with("purchased", s.Total).with("returned", s.Returned)
-	}
+// owes returns how many points a return of a purchase has to take back in a program:
+// what all returns so far should take back, at most the earned points that have not
+// expired, less what they already took. from and to are the shares of the purchase,
+// which already contains the return, and of the return.
+func (s *sale) owes(from, to *saleShare, p *program) (target decimal) {
 	if p.Returns == returnsKeep {
-		return 0, nil
+		return 0
 	}
-	should := max(s.shouldReturn(p), s.Unearned) // never falls, even if the rounding changed
-	ret.Unearned, s.Unearned = should-s.Unearned, should
-	return max(min(should, s.Earned-s.Expired)-s.Reversed, 0), nil
+	should := max(s.shouldReturn(p, from), from.Unearned) // never falls, even if the rounding changed
+	to.Unearned, from.Unearned = should-from.Unearned, should
+	return max(min(should, from.Earned-from.Expired)-from.Reversed, 0)
 }
 
 // countReturn adds what a return gives back: by item if both have items, else by
@@ -172,65 +200,71 @@ func (s *sale) countItems(items []item) bool {
 	return true
 }
 
-// shouldReturn is what all returns of a purchase so far should take back: what
-// the returned items earned and, for returns by amount, their share of Earned. It
+// shouldReturn is what all returns of a purchase so far should take back in a program:
+// what the returned items earned and, for returns by amount, their part of Earned. It
 // is rounded down until the purchase is wholly returned; then it is all of Earned.
-func (s *sale) shouldReturn(p *program) decimal {
+func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 	if s.whollyReturned() {
-		return s.Earned
+		return v.Earned
 	}
-	share := new(big.Rat).Mul(s.Earned.rat(), s.ReturnedByAmount.rat())
-	share.Quo(share, s.Total.rat())
+	sum := new(big.Rat).Mul(v.Earned.rat(), s.ReturnedByAmount.rat())
+	sum.Quo(sum, s.Total.rat())
 	for i, l := range s.Lines {
-		part := new(big.Rat).Mul(l.Points.rat(), l.Returned.rat())
-		share.Add(share, part.Quo(part, s.Items[i].Quantity.rat()))
+		part := new(big.Rat).Mul(s.earnedBy(i, v).rat(), l.Returned.rat())
+		sum.Add(sum, part.Quo(part, s.Items[i].Quantity.rat()))
 	}
-	points, _ := roundRat(share, p.PointsDecimals, roundFloor)
-	return min(points, s.Earned)
+	points, _ := roundRat(sum, p.PointsDecimals, roundFloor)
+	return min(points, v.Earned)
 }
 
-// unlinkedTarget is what the `per` rules would give today for what is
-// returned.
-func (t *txn) unlinkedTarget(c *customer, a *account, s *sale) (decimal, error) {
-	p := *a.program
-	p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
-	current, _ := a.tier()
-	earned, ok := p.earn(facts{
-		total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: current,
-		segments: func() []string { return keysOf(t.segmentsOf(a)) }, usedOn: func(string) int { return 0 },
-	})
-	if !ok {
-		return 0, newError(codeTooLarge).on("totalAmount")
+// unlinkedTargets sets what an unlinked return should take back in each program: what
+// the `per` rules would give today for what is returned.
+func (t *txn) unlinkedTargets(s *sale, list []party) error {
+	own := list[0].account
+	for i := range list {
+		if list[i].program.Returns == returnsKeep {
+			continue
+		}
+		p := *list[i].program
+		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
+		earned, ok := p.earn(facts{
+			total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: list[i].before,
+			segments: func() []string { return keysOf(t.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
+		})
+		if !ok {
+			return newError(codeTooLarge).on("totalAmount")
+		}
+		list[i].target = earned.total()
+		list[i].share.Unearned = earned.total()
 	}
-	return earned.total(), nil
+	return nil
 }
 
-// takeBack takes target points for a return: pending points of its purchase
+// takeBack takes a party's target for a return: pending points of its purchase
 // first, then available ones in the order of every debit. Points that are not
 // there are the Shortfall, which the purchase's next return asks for again (Clamp),
 // or become a debt (Debt).
-func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
-	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: t.now}
-	rest := target
-	if purchase != nil {
-		for _, ref := range purchase.PendingLot {
-			l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
-			if err != nil {
-				return err
-			}
-			if l == nil {
-				continue
-			}
-			taken := min(l.Left, rest)
-			if taken == 0 {
-				break
-			}
-			rest -= taken
-			a.Pending -= taken
-			m.Uses = append(m.Uses, use{l.Seq, taken, l.Expires})
-			if err := t.changePending(a, l, -taken); err != nil {
-				return err
-			}
+func (t *txn) takeBack(p *party, saleID id, pending []pendingRef) error {
+	a := p.account
+	m := &movement{Category: categoryReturn, Transaction: saleID, CreatedAt: t.now}
+	rest := p.target
+	for _, ref := range pending {
+		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			continue
+		}
+		taken := min(l.Left, rest)
+		if taken == 0 {
+			break
+		}
+		rest -= taken
+		a.Pending -= taken
+		m.Uses = append(m.Uses, use{l.Seq, taken, l.Expires})
+		if err := t.changePending(a, l, -taken); err != nil {
+			return err
 		}
 	}
 	fromLots := min(rest, max(a.Balance, 0))
@@ -248,11 +282,11 @@ func (t *txn) takeBack(a *account, s, purchase *sale, target decimal) error {
 		}
 		rest = 0
 	}
-	s.Shortfall = rest
-	s.Reversed = target - rest
-	if s.Reversed == 0 {
+	p.share.Shortfall = rest
+	p.share.Reversed = p.target - rest
+	if p.share.Reversed == 0 {
 		return nil
 	}
-	m.Amount = -s.Reversed
+	m.Amount = -p.share.Reversed
 	return t.record(a, m)
 }

@@ -291,17 +291,38 @@ func matchSKU(pattern, sku string) bool {
 	return strings.HasSuffix(sku, last)
 }
 
-// openAccount makes the account of a new customer, with what the sign-up rules
-// of its program give.
+// openAccounts makes the account of a new customer in its own program, and in others
+// that give points to everybody where sign-up rules give some.
+func (t *txn) openAccounts(c *customer) error {
+	if err := t.openAccount(c, t.cfg.programNumber(c.Program)); err != nil {
+		return err
+	}
+	for _, p := range t.cfg.all {
+		if p.Number == c.Program || !slices.ContainsFunc(p.Rules, t.givesAtSignup) {
+			continue
+		}
+		if err := t.openAccount(c, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// givesAtSignup reports whether a rule gives points to those who enrol now.
+func (t *txn) givesAtSignup(r rule) bool {
+	return r.On == onSignup && !t.noWelcome && r.Points != nil && r.inForce(t.now.time().In(t.cfg.zone))
+}
+
+// openAccount makes an account of a new customer, with what the sign-up rules of the
+// program give.
 func (t *txn) openAccount(c *customer, p *program) error {
 	a, err := t.account(c, p)
 	if err != nil {
 		return err
 	}
-	at := t.now.time().In(t.cfg.zone)
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if r.On != onSignup || t.noWelcome || r.Points == nil || !r.inForce(at) {
+		if !t.givesAtSignup(*r) {
 			continue
 		}
 		err := t.credit(a, &movement{

@@ -25,7 +25,6 @@ type sale struct {
 
 	ID         id
 	Customer   id
-	Program    uint32
 	Type       string // Purchase or Return
 	Source     string // Api, Dashboard or Import
 	Total      decimal
@@ -36,17 +35,8 @@ type sale struct {
 	Link       link // the customer's chain
 	Previous   id   // of a return: the purchase it belongs to; zero if unlinked
 
-	Earned     decimal // by a purchase
-	Pending    decimal // the part of Earned that was pending when it was sold
-	Reversed   decimal // points taken back: by a return, or by all returns of a purchase so far
-	Unearned   decimal // lifetime points lost: by a return, or by all returns of a purchase so far
-	Expired    decimal // the part of Earned that expired before it was spent for good or taken back
-	Shortfall  decimal // of a return: what it should have taken back but was not there
-	Balance    decimal // of the account, after the sale
-	Rules      []ruleShare
-	TierFrom   string // tiers before and after, where they differ
-	TierTo     string
-	PendingLot []pendingRef // of a purchase: the lots of its pending points
+	saleShare              // in the customer's own program
+	Others    []otherShare // shares in other programs
 
 	// Of a purchase: the amount that its returns so far gave back, the part of it
 	// that was not counted by item, and what each item earned and gave back.
@@ -58,32 +48,15 @@ type sale struct {
 }
 
 // Tags of a sale's optional fields.
-const saleBy = 1
+const (
+	saleBy     = 1
+	saleOthers = 2
+)
 
 // A line is what a purchase keeps about one of its items, for returns.
 type line struct {
 	Points   decimal // earned by it
 	Returned decimal // quantity
-}
-
-// A ruleShare is what one rule gave a sale.
-type ruleShare struct {
-	RuleID id      `json:"ruleId"`
-	Name   string  `json:"name"`
-	Points decimal `json:"points"`
-}
-
-func (v ruleShare) appendJSON(b []byte) []byte {
-	b = v.RuleID.appendJSON(append(b, `{"ruleId":`...))
-	b = appendJSONString(append(b, `,"name":`...), v.Name)
-	b = v.Points.append(append(b, `,"points":`...))
-	return append(b, '}')
-}
-
-// A pendingRef names a pending lot.
-type pendingRef struct {
-	Seq       uint64
-	AvailFrom instant
 }
 
 const (
@@ -115,26 +88,7 @@ func (s *sale) encode(w *writer) {
 	}
 	s.Link.encode(w)
 	w.idOrNone(s.Previous)
-	w.decimal(s.Earned)
-	w.decimal(s.Pending)
-	w.decimal(s.Reversed)
-	w.decimal(s.Unearned)
-	w.decimal(s.Expired)
-	w.decimal(s.Shortfall)
-	w.decimal(s.Balance)
-	w.uint(uint64(len(s.Rules)))
-	for _, r := range s.Rules {
-		w.id(r.RuleID)
-		w.text(r.Name)
-		w.decimal(r.Points)
-	}
-	w.text(s.TierFrom)
-	w.text(s.TierTo)
-	w.uint(uint64(len(s.PendingLot)))
-	for _, p := range s.PendingLot {
-		w.uint(p.Seq)
-		w.instant(p.AvailFrom)
-	}
+	s.saleShare.encode(w)
 	w.decimal(s.Returned)
 	w.decimal(s.ReturnedByAmount)
 	w.uint(uint64(len(s.Lines)))
@@ -145,6 +99,13 @@ func (s *sale) encode(w *writer) {
 	if s.By != (creator{}) {
 		w.byte(saleBy)
 		s.By.encode(w)
+	}
+	if len(s.Others) > 0 {
+		w.byte(saleOthers)
+		w.uint(uint64(len(s.Others)))
+		for i := range s.Others {
+			s.Others[i].encode(w)
+		}
 	}
 }
 
@@ -174,23 +135,7 @@ func (s *sale) decodeRest(r *reader) {
 	}
 	s.Link.decode(r)
 	s.Previous = r.idOrNone()
-	s.Earned = r.decimal()
-	s.Pending = r.decimal()
-	s.Reversed = r.decimal()
-	s.Unearned = r.decimal()
-	s.Expired = r.decimal()
-	s.Shortfall = r.decimal()
-	s.Balance = r.decimal()
-	s.Rules = make([]ruleShare, r.len())
-	for i := range s.Rules {
-		s.Rules[i] = ruleShare{r.id(), r.text(), r.decimal()}
-	}
-	s.TierFrom = r.text()
-	s.TierTo = r.text()
-	s.PendingLot = make([]pendingRef, r.len())
-	for i := range s.PendingLot {
-		s.PendingLot[i] = pendingRef{r.uint(), r.instant()}
-	}
+	s.saleShare.decode(r)
 	s.Returned = r.decimal()
 	s.ReturnedByAmount = r.decimal()
 	s.Lines = make([]line, r.len())
@@ -204,7 +149,18 @@ func (s *sale) decodeRest(r *reader) {
 		switch tag {
 		case saleBy:
 			s.By.decode(r)
+		case saleOthers:
+			s.decodeOthers(r)
 		default:
+			r.fail()
+		}
+	}
+}
+
+func (s *sale) decodeOthers(r *reader) {
+	s.Others = make([]otherShare, r.len())
+	for i := range s.Others {
+		if s.Others[i].decode(r); s.Type == typePurchase && len(s.Others[i].ByLine) != len(s.Lines) {
 			r.fail()
 		}
 	}
@@ -236,30 +192,6 @@ func (t *txn) sale(saleID id) (*sale, error) {
 		return nil, newError(codeTransactionNotFound)
 	}
 	return t.saleAt(seq)
-}
-
-// stillPending is how many of a purchase's points are neither available yet nor
-// taken back.
-func (t *txn) stillPending(s *sale) (sum decimal, err error) {
-	var a *account
-	for _, ref := range s.PendingLot {
-		if ref.AvailFrom <= t.now {
-			continue
-		}
-		if a == nil {
-			if a, err = t.storedAccount(&customer{ID: s.Customer}, t.cfg.programNumber(s.Program)); err != nil {
-				return 0, err
-			}
-		}
-		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
-		if err != nil {
-			return 0, err
-		}
-		if l != nil {
-			sum += l.Left
-		}
-	}
-	return sum, nil
 }
 
 func (t *txn) saveSale(s *sale) error { return t.put(t.saleKey(s.Seq), s) }
@@ -298,33 +230,37 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 	if err := c.mustBeActive(); err != nil {
 		return nil, nil, err
 	}
-	a, err := t.account(c, t.cfg.programNumber(c.Program))
-	if err != nil {
-		return nil, nil, err
-	}
 	s := &sale{
-		ID: t.id(), Customer: c.ID, Program: c.Program, Type: in.Type, Source: in.Source, Total: in.Total,
+		ID: t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
 		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: t.now, Items: in.Items, By: t.by,
 	}
-	before, _ := a.tier()
+	own, err := t.party(c, t.cfg.programNumber(c.Program), &s.saleShare)
+	if err != nil {
+		return nil, nil, err
+	}
+	var few [1]party
+	list := append(few[:0], own)
 	if in.Type == typeReturn {
-		err = t.takeReturn(c, a, s, in.Original)
+		list, err = t.takeReturn(c, s, in.Original, list)
 	} else {
-		err = t.takePurchase(c, a, s)
+		list, err = t.takePurchase(c, s, list)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if after, _ := a.tier(); after.name() != before.name() {
-		s.TierFrom, s.TierTo = before.name(), after.name()
+	for i := range list {
+		p := &list[i]
+		if after, _ := p.tier(); after.name() != p.before.name() {
+			p.share.TierFrom, p.share.TierTo = p.before.name(), after.name()
+		}
+		p.share.Balance = p.Balance
 	}
-	s.Balance = a.Balance
-	return s, c, t.appendSale(c, a, s)
+	return s, c, t.appendSale(c, list, s)
 }
 
 // appendSale writes a sale, its entries in lists, indexes and statistics, its
-// customer and its account.
-func (t *txn) appendSale(c *customer, a *account, s *sale) error {
+// customer and its accounts.
+func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 	n, err := t.count()
 	if err != nil {
 		return err
@@ -369,78 +305,43 @@ func (t *txn) appendSale(c *customer, a *account, s *sale) error {
 	if err := t.saveSale(s); err != nil {
 		return err
 	}
-	if err := t.saveAccount(a); err != nil {
-		return err
+	for i := range in {
+		if err := t.saveAccount(in[i].account); err != nil {
+			return err
+		}
 	}
 	return t.saveCustomer(c)
 }
 
-// takePurchase gives what the program's rules say and adds to the customer's
-// totals.
-func (t *txn) takePurchase(c *customer, a *account, s *sale) error {
-	current, _ := a.tier()
-	uses := t.ruleUses(a)
-	earned, ok := a.program.earn(facts{
-		total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: current,
-		segments: func() []string { return keysOf(t.segmentsOf(a)) }, first: c.PurchasesTotal == 0, usedOn: uses.today,
-	})
-	if uses.err != nil {
-		return uses.err
+// takePurchase gives what the rules of each program say and adds to the customer's
+// totals. It adds the accounts in other programs to the list.
+func (t *txn) takePurchase(c *customer, s *sale, list []party) ([]party, error) {
+	list, err := t.parties(list, c, s, nil)
+	if err != nil {
+		return nil, err
 	}
-	if !ok {
-		return newError(codeTooLarge).on("totalAmount")
+	if err := t.earnings(c, s, list); err != nil {
+		return nil, err
 	}
+	var ok bool
 	if c.TotalSpent, ok = c.TotalSpent.add(s.Total); !ok {
-		return newError(codeTooLarge).on("totalAmount")
+		return nil, newError(codeTooLarge).on("totalAmount")
 	}
 	c.Purchases++
 	c.LastSaleAt = max(c.LastSaleAt, t.now)
-	if err := t.addBasis(a, t.now, basis{Spent: s.Total, Purchases: 1}); err != nil {
-		return err
+	for i := range list {
+		if err := t.giveEarned(s, &list[i]); err != nil {
+			return nil, err
+		}
 	}
-	s.Earned = earned.total()
-	s.Lines = make([]line, len(earned.lines))
-	for i, points := range earned.lines {
+	s.Lines = make([]line, len(s.Items))
+	for i, points := range list[0].earned.lines {
 		s.Lines[i].Points = points
 	}
-	s.Rules = make([]ruleShare, 0, len(earned.awards))
-	for _, w := range earned.awards {
-		s.Rules = append(s.Rules, ruleShare{a.program.ruleID(w.rule), w.rule.Name, w.points})
-		if err := uses.add(w.rule); err != nil {
-			return err
-		}
+	for i := range s.Others {
+		s.Others[i].ByLine = list[i+1].earned.lines
 	}
-	for _, lot := range lotsOf(earned.awards) {
-		m := &movement{
-			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID,
-			AvailFrom: t.inDays(lot.rule.PendingDays), Expires: t.inDays(lot.rule.ExpiresInDays),
-		}
-		if err := t.credit(a, m); err != nil {
-			return err
-		}
-		if m.AvailFrom > 0 {
-			s.Pending += m.Amount
-			s.PendingLot = append(s.PendingLot, pendingRef{m.Seq, m.AvailFrom})
-		}
-	}
-	return nil
-}
-
-// lotsOf adds up the awards that become available and expire together: each
-// sum becomes one lot.
-func lotsOf(awards []award) []award {
-	var lots []award
-	for _, w := range awards {
-		i := slices.IndexFunc(lots, func(l award) bool {
-			return l.rule.PendingDays == w.rule.PendingDays && l.rule.ExpiresInDays == w.rule.ExpiresInDays
-		})
-		if i < 0 {
-			lots = append(lots, w)
-		} else {
-			lots[i].points += w.points
-		}
-	}
-	return lots
+	return list, nil
 }
 
 // ruleUses counts how often rules with a daily limit were used by the
@@ -450,8 +351,6 @@ type ruleUses struct {
 	a   *account
 	err error
 }
-
-func (t *txn) ruleUses(a *account) *ruleUses { return &ruleUses{t: t, a: a} }
 
 // Uses are counted by the day of the sale. An import may bring sales late, so a
 // sale drops only counts of days more than keptUseDays before its own.

@@ -151,7 +151,7 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 		if err != nil {
 			return d, err
 		}
-		if !written {
+		if !written && other.Join != joinAll {
 			continue
 		}
 		a, err := t.account(c, other)

@@ -164,8 +164,8 @@ func (w *world) shown(o outcome) outcome {
 }
 
 // part keeps only the named members of compact JSON and the members that contain one.
-// createdBy has member names in common with other objects, so it is kept only if it
-// is named itself; data is always kept. part reports whether any member is left.
+// createdBy and programs have member names in common with the objects around them, so they
+// are kept only if they are named themselves; data is always kept. part reports whether any member is left.
 func part(value string, named func(string) bool) (left string, found bool) {
 	var kept []string
 	switch value[0] {
@@ -175,7 +175,7 @@ func part(value string, named func(string) bool) (left string, found bool) {
 			name, inner, _ := strings.Cut(member[1:], `":`)
 			if named(name) {
 				kept, found = append(kept, member), true
-			} else if inner, ok := part(inner, named); name != "createdBy" && ok || name == "data" {
+			} else if inner, ok := part(inner, named); name != "createdBy" && name != "programs" && ok || name == "data" {
 				kept, found = append(kept, `"`+name+`":`+inner), true
 			} else {
 				all = false

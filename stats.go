@@ -212,7 +212,7 @@ func (t *txn) moveTier(program uint32, from, to string) error {
 type statsQuery struct {
 	from, to day
 	groupBy  string // day, week or month
-	program  *id    // nil: all programs
+	program  *id    // nil: points of the default program, all else of all
 }
 
 const (
@@ -239,25 +239,30 @@ type statistics struct {
 	tiers   []tierCount // now
 }
 
-// statistics answers a query from the tallies.
+// statistics answers a query from the tallies. Points are of one program. So are
+// customers and sales if the query names a program, unless every customer earns in it:
+// then, as without a program, they are all the organization's.
 func (t *txn) statistics(q statsQuery) (*statistics, error) {
-	var programs []*program
-	for _, p := range t.cfg.Programs {
-		if q.program == nil || p.ID == *q.program {
-			programs = append(programs, p)
+	points, people, tiers := t.cfg.defaultProgram(), t.cfg.Programs, t.cfg.Programs
+	if q.program != nil {
+		if points = t.cfg.program(*q.program); points == nil {
+			return nil, newError(codeProgramNotFound)
+		}
+		if tiers = []*program{points}; points.Join != joinAll {
+			people = tiers
 		}
 	}
-	if len(programs) == 0 {
-		return nil, newError(codeProgramNotFound)
-	}
 	s := &statistics{total: period{from: q.from, to: q.to}, periods: splitDays(q)}
-	for _, p := range programs {
-		if err := t.addProgram(s, p); err != nil {
+	for _, p := range t.cfg.Programs {
+		if p != points && !slices.Contains(people, p) {
+			continue
+		}
+		if err := t.addProgram(s, p, p == points, slices.Contains(people, p)); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if s.tiers, err = t.tierCounts(programs); err != nil {
+	if s.tiers, err = t.tierCounts(tiers); err != nil {
 		return nil, err
 	}
 	s.total.customers += s.total.tally.NewCustomers
@@ -272,9 +277,25 @@ func (t *txn) statistics(q statsQuery) (*statistics, error) {
 	return s, nil
 }
 
-// addProgram adds one program's days. Until statistics has finished, the
-// total's customers and outstanding are those before its first day.
-func (t *txn) addProgram(s *statistics, p *program) error {
+// only returns the part of a tally that counts points, the part that counts customers
+// and sales, or both.
+func (s *tally) only(points, people bool) *tally {
+	var part tally
+	if people {
+		part = *s
+		part.PointsIssued, part.PointsRedeemed, part.PointsExpired, part.PointsReversed = 0, 0, 0, 0
+	}
+	if points {
+		part.PointsIssued, part.PointsRedeemed = s.PointsIssued, s.PointsRedeemed
+		part.PointsExpired, part.PointsReversed = s.PointsExpired, s.PointsReversed
+	}
+	return &part
+}
+
+// addProgram adds one program's days: its points, its customers and sales, or both.
+// Until statistics has finished, the total's customers and outstanding are those before
+// its first day.
+func (t *txn) addProgram(s *statistics, p *program, points, people bool) error {
 	days := orgKey('y', t.org).u32(p.Number)
 	place := 0
 	for e, err := range t.Scan(days, slices.Clone(days).day(s.total.to+1), false) {
@@ -282,10 +303,11 @@ func (t *txn) addProgram(s *statistics, p *program) error {
 			return err
 		}
 		d := dayIn(e.Key[len(days):])
-		tally, err := decodeEntry[tally](e)
+		whole, err := decodeEntry[tally](e)
 		if err != nil {
 			return err
 		}
+		tally := whole.only(points, people)
 		if d < s.total.from {
 			s.total.customers += tally.NewCustomers
 			s.total.outstanding += tally.outstanding()
@@ -300,6 +322,14 @@ func (t *txn) addProgram(s *statistics, p *program) error {
 			s.periods[place].active += tally.Active
 		}
 	}
+	if !people {
+		return nil
+	}
+	return t.addActive(s, p)
+}
+
+// addActive adds the customers of a program who bought.
+func (t *txn) addActive(s *statistics, p *program) error {
 	total, err := t.activeIn(p, s.total.from, s.total.to)
 	if err != nil {
 		return err
@@ -363,13 +393,9 @@ func splitDays(q statsQuery) []period {
 func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
 	list := []tierCount{}
 	for _, p := range programs {
-		counted := map[string]uint64{}
-		prefix := orgKey('b', t.org).u32(p.Number)
-		for e, err := range scan(t.Tx, prefix, false) {
-			if err != nil {
-				return nil, err
-			}
-			counted[string(e.Key[len(prefix):])] = uintIn(e.Value)
+		counted, err := t.countedTiers(p)
+		if err != nil {
+			return nil, err
 		}
 		for _, tier := range p.Tiers {
 			list = append(list, tierCount{p.ID, tier.Name, counted[tier.Name]})
@@ -380,6 +406,30 @@ func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
 		}
 	}
 	return list, nil
+}
+
+// countedTiers is how many customers each tier of a program has. Where every customer
+// earns, those without a record there are in the lowest tier.
+func (t *txn) countedTiers(p *program) (map[string]uint64, error) {
+	counted := map[string]uint64{}
+	var sum uint64
+	prefix := orgKey('b', t.org).u32(p.Number)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		counted[string(e.Key[len(prefix):])] = uintIn(e.Value)
+		sum += uintIn(e.Value)
+	}
+	if p.Join != joinAll || len(p.Tiers) == 0 {
+		return counted, nil
+	}
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	counted[p.Tiers[0].Name] += n.Customers - min(sum, n.Customers)
+	return counted, nil
 }
 
 type tierCount struct {

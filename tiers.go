@@ -65,10 +65,8 @@ func (p *program) tierAt(figure decimal) (current, next *tier) {
 func (a *account) figure() decimal {
 	b := a.Window
 	if a.program.TierBasis.Window != windowRolling {
-		b = basis{Points: a.Lifetime}
-		if a.customer.Program == a.program.Number { // sales count only in a customer's own program
-			b.Spent, b.Purchases = a.customer.TotalSpent, int64(a.customer.Purchases)
-		}
+		spent, purchases := a.sold()
+		b = basis{a.Lifetime, spent, int64(purchases)}
 	}
 	return a.program.TierBasis.measure(b)
 }

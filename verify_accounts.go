@@ -74,11 +74,8 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 	if r.stored, err = v.movements(a, r.what, &known); err != nil {
 		return err
 	}
-	own := c.Program == p.Number // only then do the customer's sales count for it
-	if own {
-		r.earned = -h.unearned
-		v.countTier(a, r.what, kept)
-	}
+	v.countTier(a, r.what, kept)
+	r.countSales(h)
 	for _, stored := range r.stored {
 		m, err := decodeRecord[movement](stored.record)
 		if err != nil {
@@ -90,9 +87,9 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 		}
 	}
 	r.addHistoric(a)
-	if own && r.rolling {
+	if r.rolling {
 		for i := range h.all {
-			r.days.addSale(v.txn, h.all[i].sale)
+			r.days.addSale(v.txn, h.all[i].sale, p.Number)
 		}
 	}
 	if err := r.compare(a); err != nil {
@@ -122,17 +119,41 @@ func (r *replayer) addHistoric(a *account) {
 	}
 }
 
-// countTier counts a customer in its tier, the one that the account in its own
-// program names.
+// countTier counts a customer in the tier that an account names.
 func (v *verifier) countTier(a *account, what subject, kept bool) {
 	if !kept {
-		v.problem("%v: falta", what)
+		if a.isOwn() {
+			v.problem("%v: falta", what)
+		}
 		return
 	}
 	v.tiers[programTier{a.program.Number, a.Tier}]++
-	if current, _ := a.tier(); !v.recounting {
-		equal(v, what, ": nivel", a.Tier, current.name())
+	if v.recounting {
+		return
 	}
+	counted := ""
+	if a.isCounted() {
+		current, _ := a.tier()
+		counted = current.name()
+	}
+	equal(v, what, ": nivel", a.Tier, counted)
+}
+
+// countSales begins the replay of an account with the customer's sales in its program.
+func (r *replayer) countSales(h *saleHistory) {
+	a := r.account
+	var sold basis
+	for i := range h.all {
+		s := h.all[i].sale
+		if v := s.shareIn(a.program.Number); v != nil && s.Type == typeReturn {
+			r.earned -= v.Unearned
+		}
+		if b, ok := s.basisIn(a.program.Number); ok && !a.isOwn() {
+			sold = sold.plus(b)
+		}
+	}
+	equal(r.v, r.what, ": total gastado", a.Spent, sold.Spent)
+	equal(r.v, r.what, ": compras", a.Purchases, uint64(sold.Purchases))
 }
 
 // dueOf checks the moment at which an account changes by itself.
@@ -175,14 +196,17 @@ func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 
 func (h *saleHistory) countMovement(v *verifier, m *movement) {
 	s := h.find(m.Transaction)
-	if s == nil || s.Program != m.Program {
+	var moved *saleMovements
+	if s != nil {
+		moved = s.movedIn(m.Program)
+	}
+	if moved == nil {
 		v.problem("movimiento %s: su venta %s no es del cliente", m.id(), m.Transaction)
 		return
 	}
 	if m.By != s.By {
 		v.differs(subject{kind: "venta", id: s.ID}, ": quién la registró", s.By, m.By)
 	}
-	moved := &s.moved
 	moved.any, moved.balance = true, m.Balance
 	moved.points += m.Amount
 	if m.AvailFrom > 0 {
@@ -308,8 +332,8 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	}
 	for _, u := range gone {
 		if l := r.lot(u.Seq); l != nil && l.sale != (id{}) {
-			if s := h.find(l.sale); s != nil {
-				s.moved.expired += u.Amount
+			if s := h.find(l.sale); s != nil && s.movedIn(m.Program) != nil {
+				s.movedIn(m.Program).expired += u.Amount
 			}
 		}
 	}

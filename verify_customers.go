@@ -125,7 +125,11 @@ func (v *verifier) readSales(c *customer) error {
 			return atKey(v.saleKey(seq), err)
 		}
 		s.Seq = seq
-		h.all = append(h.all, soldSale{sale: s})
+		sold := soldSale{sale: s}
+		if len(s.Others) > 0 {
+			sold.other = make([]saleMovements, len(s.Others))
+		}
+		h.all = append(h.all, sold)
 		seq = s.Link.Prev
 	}
 	if len(h.all) == 0 {
@@ -164,7 +168,6 @@ func (v *verifier) sales(c *customer) (*saleHistory, error) {
 			continue
 		}
 		h.spent -= s.Total
-		h.unearned += s.Unearned
 		if purchase := h.find(s.Previous); purchase != nil && purchase.Type == typePurchase && purchase.Seq < s.Seq {
 			v.countReturn(h, purchase, s.sale)
 		} else if s.Previous != (id{}) {
@@ -188,8 +191,14 @@ func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
 	if !again.countReturn(s) {
 		v.problem("%v: devuelve más de lo comprado", subject{kind: "venta", id: s.ID})
 	}
-	again.Reversed += s.Reversed
-	again.Unearned += s.Unearned
+	for took := range s.shares {
+		if from := again.shareIn(took.Program); from != nil {
+			from.Reversed += took.Reversed
+			from.Unearned += took.Unearned
+		} else if took.Reversed != 0 || took.Unearned != 0 {
+			v.problem("%v: devuelve en un programa en el que su compra no cuenta", subject{kind: "venta", id: s.ID})
+		}
+	}
 	if !before && again.whollyReturned() {
 		h.purchases--
 	}
@@ -198,7 +207,10 @@ func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
 // unreturned returns the purchase as it was before its returns.
 func (s *sale) unreturned() *sale {
 	fresh := *s
-	fresh.Returned, fresh.ReturnedByAmount, fresh.Reversed, fresh.Unearned = 0, 0, 0, 0
+	fresh.Returned, fresh.ReturnedByAmount, fresh.Others = 0, 0, slices.Clone(s.Others)
+	for kept := range fresh.shares {
+		kept.Reversed, kept.Unearned = 0, 0
+	}
 	fresh.Lines = slices.Clone(s.Lines)
 	for i := range fresh.Lines {
 		fresh.Lines[i].Returned = 0
@@ -220,10 +232,13 @@ func (v *verifier) compareReturned(s *soldSale) {
 	if !slices.Equal(s.Lines, again.Lines) {
 		v.differs(what, ": devuelto por artículo", s.Lines, again.Lines)
 	}
-	equal(v, what, ": puntos devueltos", s.Reversed, again.Reversed)
-	equal(v, what, ": puntos no ganados", s.Unearned, again.Unearned)
-	if s.Unearned > s.Earned || s.Reversed > s.Earned {
-		v.problem("%v: se devolvió más de lo que hubo", what)
+	for kept := range s.shares {
+		from := again.shareIn(kept.Program)
+		equal(v, what, ": puntos devueltos", kept.Reversed, from.Reversed)
+		equal(v, what, ": puntos no ganados", kept.Unearned, from.Unearned)
+		if kept.Unearned > kept.Earned || kept.Reversed > kept.Earned {
+			v.problem("%v: se devolvió más de lo que hubo", what)
+		}
 	}
 }
 
@@ -245,29 +260,48 @@ func (v *verifier) countActive(c *customer, days []programDay) {
 
 // salePoints compares the points that a sale records with its movements.
 func (v *verifier) salePoints(s *soldSale) {
-	what, moved := subject{kind: "venta", id: s.ID}, &s.moved
+	byLine := func(kept *saleShare) (sum decimal) {
+		for i := range s.Lines {
+			sum += s.earnedBy(i, kept)
+		}
+		return sum
+	}
+	last := uint32(0)
+	for kept := range s.shares {
+		what := subject{kind: "venta", id: s.ID}
+		if kept != &s.saleShare {
+			p := v.cfg.programNumber(kept.Program)
+			if p == nil || kept.Program == s.Program || kept.Program == last {
+				v.problem("%v: no puede contar en el programa %d", what, kept.Program)
+				continue
+			}
+			what.more, last = p.Key, kept.Program
+		}
+		v.sharePoints(s.sale, kept, s.movedIn(kept.Program), byLine, what)
+	}
+}
+
+// sharePoints is salePoints for one share. byLine adds up what the items earned in it.
+func (v *verifier) sharePoints(s *sale, kept *saleShare, moved *saleMovements, byLine func(*saleShare) decimal, what subject) {
 	if moved.any {
-		equal(v, what, ": saldo", s.Balance, moved.balance)
+		equal(v, what, ": saldo", kept.Balance, moved.balance)
 	}
 	if s.Type != typePurchase {
-		equal(v, what, ": puntos devueltos", s.Reversed, -moved.points)
+		equal(v, what, ": puntos devueltos", kept.Reversed, -moved.points)
 		return
 	}
-	var byRule, byItem decimal
-	for _, r := range s.Rules {
+	var byRule decimal
+	for _, r := range kept.Rules {
 		byRule += r.Points
 	}
-	for _, l := range s.Lines {
-		byItem += l.Points
-	}
-	equal(v, what, ": puntos ganados", s.Earned, moved.points)
-	equal(v, what, ": puntos ganados por reglas", byRule, s.Earned)
+	equal(v, what, ": puntos ganados", kept.Earned, moved.points)
+	equal(v, what, ": puntos ganados por reglas", byRule, kept.Earned)
 	if len(s.Lines) > 0 {
-		equal(v, what, ": puntos ganados por artículos", byItem, s.Earned)
+		equal(v, what, ": puntos ganados por artículos", byLine(kept), kept.Earned)
 	}
-	equal(v, what, ": puntos vencidos", s.Expired, moved.expired)
-	equal(v, what, ": puntos pendientes", s.Pending, moved.pending)
-	if !slices.Equal(s.PendingLot, moved.lots) {
-		v.differs(what, ": lotes pendientes", s.PendingLot, moved.lots)
+	equal(v, what, ": puntos vencidos", kept.Expired, moved.expired)
+	equal(v, what, ": puntos pendientes", kept.Pending, moved.pending)
+	if !slices.Equal(kept.PendingLot, moved.lots) {
+		v.differs(what, ": lotes pendientes", kept.PendingLot, moved.lots)
 	}
 }

@@ -7,7 +7,6 @@ type saleHistory struct {
 	purchases      uint64
 	purchasesTotal uint64
 	last           instant
-	unearned       decimal
 	all            []soldSale // oldest first
 	at             map[id]int // in all
 	bought         []programDay
@@ -18,9 +17,24 @@ type soldSale struct {
 	*sale
 	again *sale // a purchase with its returns counted again; nil: it has none
 	moved saleMovements
+	other []saleMovements // of Others
 }
 
-// saleMovements are what a sale's movements add up to.
+// movedIn returns what a sale's movements in a program add up to; nil if the sale has no
+// share there.
+func (s *soldSale) movedIn(program uint32) *saleMovements {
+	if program == s.Program {
+		return &s.moved
+	}
+	for i := range s.Others {
+		if s.Others[i].Program == program {
+			return &s.other[i]
+		}
+	}
+	return nil
+}
+
+// saleMovements are what a sale's movements in one program add up to.
 type saleMovements struct {
 	any             bool
 	points, pending decimal

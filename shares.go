@@ -1,0 +1,330 @@
+package main
+
+import "slices"
+
+// A sale counts in the customer's own program and in each one that has join: All
+// (contract §13). In each it has a share: what it earned or took back there. The
+// shares are independent, except that segments look at the customer's own account.
+//
+// The own share is a part of the sale's record. Shares in other programs come after it,
+// so that an organization without such programs pays nothing for them.
+
+// A saleShare is what a sale did in one program.
+type saleShare struct {
+	Program    uint32
+	Earned     decimal // by a purchase
+	Pending    decimal // the part of Earned that was pending when it was sold
+	Reversed   decimal // points taken back: by a return, or by all returns of a purchase so far
+	Unearned   decimal // lifetime points lost: by a return, or by all returns of a purchase so far
+	Expired    decimal // the part of Earned that expired before it was spent for good or taken back
+	Shortfall  decimal // of a return: what it should have taken back but was not there
+	Balance    decimal // of the account, after the sale
+	Rules      []ruleShare
+	TierFrom   string // tiers before and after, where they differ
+	TierTo     string
+	PendingLot []pendingRef // of a purchase: the lots of its pending points
+}
+
+// A ruleShare is what one rule gave a sale.
+type ruleShare struct {
+	RuleID id      `json:"ruleId"`
+	Name   string  `json:"name"`
+	Points decimal `json:"points"`
+}
+
+func (v ruleShare) appendJSON(b []byte) []byte {
+	b = v.RuleID.appendJSON(append(b, `{"ruleId":`...))
+	b = appendJSONString(append(b, `,"name":`...), v.Name)
+	b = v.Points.append(append(b, `,"points":`...))
+	return append(b, '}')
+}
+
+// A pendingRef names a pending lot.
+type pendingRef struct {
+	Seq       uint64
+	AvailFrom instant
+}
+
+// encode and decode leave Program out.
+
+func (v *saleShare) encode(w *writer) {
+	w.decimal(v.Earned)
+	w.decimal(v.Pending)
+	w.decimal(v.Reversed)
+	w.decimal(v.Unearned)
+	w.decimal(v.Expired)
+	w.decimal(v.Shortfall)
+	w.decimal(v.Balance)
+	w.uint(uint64(len(v.Rules)))
+	for _, r := range v.Rules {
+		w.id(r.RuleID)
+		w.text(r.Name)
+		w.decimal(r.Points)
+	}
+	w.text(v.TierFrom)
+	w.text(v.TierTo)
+	w.uint(uint64(len(v.PendingLot)))
+	for _, p := range v.PendingLot {
+		w.uint(p.Seq)
+		w.instant(p.AvailFrom)
+	}
+}
+
+func (v *saleShare) decode(r *reader) {
+	v.Earned = r.decimal()
+	v.Pending = r.decimal()
+	v.Reversed = r.decimal()
+	v.Unearned = r.decimal()
+	v.Expired = r.decimal()
+	v.Shortfall = r.decimal()
+	v.Balance = r.decimal()
+	v.Rules = make([]ruleShare, r.len())
+	for i := range v.Rules {
+		v.Rules[i] = ruleShare{r.id(), r.text(), r.decimal()}
+	}
+	v.TierFrom = r.text()
+	v.TierTo = r.text()
+	v.PendingLot = make([]pendingRef, r.len())
+	for i := range v.PendingLot {
+		v.PendingLot[i] = pendingRef{r.uint(), r.instant()}
+	}
+}
+
+// An otherShare is a share in another program than the customer's own.
+type otherShare struct {
+	saleShare
+	ByLine []decimal // of a purchase: what each item earned; for the own share its Lines say so
+}
+
+func (v *otherShare) encode(w *writer) {
+	w.uint(uint64(v.Program))
+	v.saleShare.encode(w)
+	w.uint(uint64(len(v.ByLine)))
+	for _, points := range v.ByLine {
+		w.decimal(points)
+	}
+}
+
+func (v *otherShare) decode(r *reader) {
+	v.Program = uint32(r.uint())
+	v.saleShare.decode(r)
+	v.ByLine = make([]decimal, r.len())
+	for i := range v.ByLine {
+		v.ByLine[i] = r.decimal()
+	}
+}
+
+// shares yields the sale's shares, that in the customer's own program first.
+func (s *sale) shares(yield func(*saleShare) bool) {
+	if !yield(&s.saleShare) {
+		return
+	}
+	for i := range s.Others {
+		if !yield(&s.Others[i].saleShare) {
+			return
+		}
+	}
+}
+
+// shareIn returns the sale's share in a program; nil if the sale did not count there.
+func (s *sale) shareIn(program uint32) *saleShare {
+	for v := range s.shares {
+		if v.Program == program {
+			return v
+		}
+	}
+	return nil
+}
+
+// earnedBy returns what item i of a purchase earned in a share.
+func (s *sale) earnedBy(i int, v *saleShare) decimal {
+	for j := range s.Others {
+		if &s.Others[j].saleShare == v {
+			return s.Others[j].ByLine[i]
+		}
+	}
+	return s.Lines[i].Points
+}
+
+// basisIn returns what a sale counts toward tiers in a program, and ok if it counts
+// there. A linked return counts in its purchase, which already contains it.
+func (s *sale) basisIn(program uint32) (b basis, ok bool) {
+	v := s.shareIn(program)
+	switch {
+	case v == nil:
+		return b, false
+	case s.Type == typePurchase:
+		b = basis{Points: -v.Unearned, Spent: s.Total - s.Returned, Purchases: 1}
+		if s.whollyReturned() {
+			b.Purchases = 0
+		}
+		return b, true
+	case s.Previous == (id{}):
+		return basis{Points: -v.Unearned, Spent: -s.Total}, true
+	}
+	return b, false
+}
+
+// A party is an account that a sale changes, with the sale's share in its program.
+type party struct {
+	*account
+	share  *saleShare
+	before *tier
+	earned earning  // by a purchase
+	uses   ruleUses // by a purchase, of its rules
+	target decimal  // of a return: what it should take back
+}
+
+func (t *txn) party(c *customer, p *program, v *saleShare) (party, error) {
+	a, err := t.account(c, p)
+	if err != nil {
+		return party{}, err
+	}
+	before, _ := a.tier()
+	v.Program = p.Number
+	return party{account: a, share: v, before: before}, nil
+}
+
+// parties appends the accounts that a sale changes besides that in the customer's own
+// program. For a linked return, purchase is what it returns.
+func (t *txn) parties(list []party, c *customer, s, purchase *sale) ([]party, error) {
+	var programs []*program
+	if purchase != nil {
+		for v := range purchase.shares {
+			if v.Program != c.Program {
+				programs = append(programs, t.cfg.programNumber(v.Program))
+			}
+		}
+	} else if len(t.cfg.all) > 0 {
+		programs = t.cfg.earnsIn(c)[1:]
+	}
+	if len(programs) == 0 {
+		return list, nil
+	}
+	s.Others = make([]otherShare, len(programs))
+	for i, p := range programs {
+		added, err := t.party(c, p, &s.Others[i].saleShare)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, added)
+	}
+	return list, nil
+}
+
+// isOwn reports whether the account is that in the customer's own program.
+func (a *account) isOwn() bool { return a.customer.Program == a.program.Number }
+
+// sold is what the sales that count in the account's program add up to. For the
+// customer's own program the customer has it.
+func (a *account) sold() (spent decimal, purchases uint64) {
+	if a.isOwn() {
+		return a.customer.TotalSpent, a.customer.Purchases
+	}
+	return a.Spent, a.Purchases
+}
+
+// countSold adds a sale to what tiers are measured by.
+func (t *txn) countSold(a *account, at instant, b basis) error {
+	if !a.isOwn() {
+		var ok bool
+		if a.Spent, ok = a.Spent.add(b.Spent); !ok {
+			return newError(codeTooLarge).on("totalAmount")
+		}
+		a.Purchases += uint64(b.Purchases)
+	}
+	return t.addBasis(a, at, b)
+}
+
+// earnings works out what a purchase earns in each program. It changes nothing: the
+// rules of every program look at the customer as it was before the sale.
+func (t *txn) earnings(c *customer, s *sale, in []party) error {
+	own := in[0].account
+	for i := range in {
+		p := &in[i]
+		p.uses = ruleUses{t: t, a: p.account}
+		var ok bool
+		p.earned, ok = p.program.earn(facts{
+			total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: p.before,
+			segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.PurchasesTotal == 0, usedOn: p.uses.today,
+		})
+		if p.uses.err != nil {
+			return p.uses.err
+		}
+		if !ok {
+			return newError(codeTooLarge).on("totalAmount")
+		}
+	}
+	return nil
+}
+
+// giveEarned gives what a purchase earned in one program.
+func (t *txn) giveEarned(s *sale, p *party) error {
+	if err := t.countSold(p.account, t.now, basis{Spent: s.Total, Purchases: 1}); err != nil {
+		return err
+	}
+	v := p.share
+	v.Earned = p.earned.total()
+	v.Rules = make([]ruleShare, 0, len(p.earned.awards))
+	for _, w := range p.earned.awards {
+		v.Rules = append(v.Rules, ruleShare{p.program.ruleID(w.rule), w.rule.Name, w.points})
+		if err := p.uses.add(w.rule); err != nil {
+			return err
+		}
+	}
+	for _, lot := range lotsOf(p.earned.awards) {
+		m := &movement{
+			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID,
+			AvailFrom: t.inDays(lot.rule.PendingDays), Expires: t.inDays(lot.rule.ExpiresInDays),
+		}
+		if err := t.credit(p.account, m); err != nil {
+			return err
+		}
+		if m.AvailFrom > 0 {
+			v.Pending += m.Amount
+			v.PendingLot = append(v.PendingLot, pendingRef{m.Seq, m.AvailFrom})
+		}
+	}
+	return nil
+}
+
+// lotsOf adds up the awards that become available and expire together: each
+// sum becomes one lot.
+func lotsOf(awards []award) []award {
+	var lots []award
+	for _, w := range awards {
+		i := slices.IndexFunc(lots, func(l award) bool {
+			return l.rule.PendingDays == w.rule.PendingDays && l.rule.ExpiresInDays == w.rule.ExpiresInDays
+		})
+		if i < 0 {
+			lots = append(lots, w)
+		} else {
+			lots[i].points += w.points
+		}
+	}
+	return lots
+}
+
+// stillPending is how many of the points of a purchase's share are neither available
+// yet nor taken back.
+func (t *txn) stillPending(s *sale, v *saleShare) (sum decimal, err error) {
+	var a *account
+	for _, ref := range v.PendingLot {
+		if ref.AvailFrom <= t.now {
+			continue
+		}
+		if a == nil {
+			if a, err = t.storedAccount(&customer{ID: s.Customer}, t.cfg.programNumber(v.Program)); err != nil {
+				return 0, err
+			}
+		}
+		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+		if err != nil {
+			return 0, err
+		}
+		if l != nil {
+			sum += l.Left
+		}
+	}
+	return sum, nil
+}
