@@ -13,39 +13,39 @@ type applied struct {
 	Created      bool     `json:"created"`
 	DryRun       bool     `json:"dryRun"`
 	Changes      []change `json:"changes"`
+	Warnings     []string `json:"warnings"`
 }
 
 // applyDocument makes the organization's configuration what the document says.
 // A wrong document changes nothing; the error lists each problem with its path.
 // Applying the same document again changes nothing. by is who applies it.
 func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applied, error) {
-	doc, problems := readDocument(raw)
-	if len(problems) > 0 {
-		return nil, invalidDocument(problems)
+	doc, ck := checkedDocument(raw)
+	if doc == nil {
+		return nil, invalidDocument(ck.told())
 	}
-	number, err := organizationNumber(tx, doc.Organization.Slug)
+	old, err := configBefore(tx, doc)
 	if err != nil {
 		return nil, err
 	}
-	old, err := configBefore(tx, number)
-	if err != nil {
-		return nil, err
-	}
-	next, problems := old.merge(doc, m)
-	if old.Number != 0 && old.Organization.Settings.Timezone != next.Organization.Settings.Timezone {
+	next := old.merge(doc, m)
+	ck.compare(doc, old, next)
+	if old.Number != 0 && ck.isSound("organization.settings.timezone") && old.Organization.Settings.Timezone != next.Organization.Settings.Timezone {
 		customers, err := hasCustomers(tx, old.Number)
 		if err != nil {
 			return nil, err
 		}
-		if customers {
-			problems = append(problems, "organization.settings.timezone: no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella")
-		}
+		ck.require(!customers, "organization.settings.timezone", "no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella")
 	}
-	if len(problems) > 0 {
-		return nil, invalidDocument(problems)
+	if len(ck.problems) > 0 {
+		return nil, invalidDocument(ck.told())
 	}
+	number := old.Number
 	result := &applied{Organization: doc.Organization.Slug, Created: number == 0, DryRun: dryRun}
 	if result.Changes, err = differences(old, next); err != nil {
+		return nil, err
+	}
+	if result.Warnings, err = warnings(tx, old, next, m.now); err != nil {
 		return nil, err
 	}
 	same, err := sameDocument(old, next)
@@ -76,11 +76,12 @@ func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applie
 	return result, t.commit()
 }
 
-// configBefore returns the configuration of an organization, or an empty one for
-// number 0.
-func configBefore(tx Tx, number uint32) (*config, error) {
-	if number == 0 {
-		return new(config), nil
+// configBefore returns the configuration of a document's organization, or an empty one if
+// it is new.
+func configBefore(tx Tx, doc *document) (*config, error) {
+	number, err := organizationNumber(tx, doc.Organization.Slug)
+	if err != nil || number == 0 {
+		return new(config), err
 	}
 	value, _, err := tx.Get(newKey('o').byte('c').u32(number))
 	if err != nil {
@@ -110,15 +111,23 @@ func hasCustomers(tx Tx, org uint32) (bool, error) {
 	return n != nil && n.Customers > 0, err
 }
 
-// merge returns the configuration after a document, and the problems found. What has
-// the same key keeps its id; what is new gets one. Ids of rewards and segments are
+// problemsOf returns the problems of a document for a new organization.
+func problemsOf(raw []byte) []string {
+	doc, ck := checkedDocument(raw)
+	if doc != nil {
+		old := new(config)
+		ck.compare(doc, old, old.merge(doc, newMint(0, seed{})))
+	}
+	return ck.told()
+}
+
+// merge returns the configuration after a document. What has the same key keeps its id; what is new gets one. Ids of rewards and segments are
 // derived from the key: a reward taken out and put back keeps its stock and limits.
-func (c *config) merge(doc *document, m *mint) (*config, []string) {
+func (c *config) merge(doc *document, m *mint) *config {
 	next := &config{Number: c.Number, ID: c.ID, Organization: doc.Organization, NextProgram: max(c.NextProgram, 1)}
 	if next.ID == (id{}) {
 		next.ID = m.id()
 	}
-	var problems []string
 	if doc.Programs == nil {
 		next.Programs = c.Programs
 		next.NextProgram = c.NextProgram
@@ -132,14 +141,6 @@ func (c *config) merge(doc *document, m *mint) (*config, []string) {
 			next.NextProgram++
 		}
 		next.Programs = append(next.Programs, p)
-	}
-	for _, old := range c.Programs {
-		if next.programKey(old.Key) == nil {
-			problems = append(problems, fmt.Sprintf("programs: falta %q; un programa no se puede quitar", old.Key))
-		}
-	}
-	if len(next.Programs) == 0 {
-		problems = append(problems, "programs: hace falta al menos un programa")
 	}
 	if doc.Rewards == nil {
 		next.Rewards = c.Rewards
@@ -165,25 +166,50 @@ func (c *config) merge(doc *document, m *mint) (*config, []string) {
 		}
 		next.Segments = append(next.Segments, s)
 	}
-	return next, append(problems, next.references()...)
+	return next
 }
 
-// references lists the keys and names in a configuration that refer to nothing.
-func (c *config) references() []string {
-	var problems []string
-	unknown := func(path, kind, name string) {
-		problems = append(problems, fmt.Sprintf("%s: no hay %s %q", path, kind, name))
+// compare checks what depends on the configuration before the document, and what refers
+// to other parts of it. What refers to a wrong part is not reported.
+func (ck *checker) compare(doc *document, old, next *config) {
+	soundKeys := func(list string, n int) bool {
+		for i := range n {
+			if !ck.isSound(fmt.Sprintf("%s[%d].key", list, i)) || slices.Contains(ck.unread, fmt.Sprintf("%s[%d]", list, i)) {
+				return false
+			}
+		}
+		return !slices.Contains(ck.unread, list)
 	}
+	programs := soundKeys("programs", len(doc.Programs))
+	for _, p := range old.Programs {
+		if programs && next.programKey(p.Key) == nil {
+			ck.problems = append(ck.problems, problem{"programs", fmt.Sprintf("falta %q; un programa no se puede quitar", p.Key)})
+		}
+	}
+	if programs && doc.Programs == nil && len(next.Programs) == 0 {
+		ck.require(false, "programs", "hace falta al menos un programa")
+	}
+	ck.references(next, programs, soundKeys("segments", len(doc.Segments)))
+}
+
+// references reports the keys and names in a configuration that refer to nothing.
+// programs and segments say whether the keys of these are right.
+func (ck *checker) references(c *config, programs, segments bool) {
+	unknown := func(path, kind, name string) { ck.require(false, path, "no hay %s %q", kind, name) }
 	checkSegments := func(path string, keys []string) {
 		for i, k := range keys {
-			if c.segmentKey(k) == nil {
+			if segments && c.segmentKey(k) == nil {
 				unknown(fmt.Sprintf("%s.segments[%d]", path, i), "ningún segmento", k)
 			}
 		}
 	}
+	sound := map[*program]bool{} // those whose tiers are
+	for i, p := range c.Programs {
+		sound[p] = ck.isSound(fmt.Sprintf("programs[%d].tiers", i)) && !slices.Contains(ck.unread, fmt.Sprintf("programs[%d]", i))
+	}
 	checkTiers := func(path string, p *program, names []string) {
 		for i, name := range names {
-			if !slices.ContainsFunc(p.Tiers, func(t tier) bool { return t.Name == name }) {
+			if sound[p] && !slices.ContainsFunc(p.Tiers, func(t tier) bool { return t.Name == name }) {
 				unknown(fmt.Sprintf("%s.tiers[%d]", path, i), "ningún nivel", name)
 			}
 		}
@@ -197,13 +223,12 @@ func (c *config) references() []string {
 	}
 	for i, r := range c.Rewards {
 		path := fmt.Sprintf("rewards[%d]", i)
-		p := c.programKey(r.Program)
-		if p == nil {
-			unknown(path+".program", "ningún programa", r.Program)
-			continue
-		}
 		checkSegments(path, r.Segments)
-		checkTiers(path, p, r.Tiers)
+		switch p := c.programKey(r.Program); {
+		case p != nil:
+			checkTiers(path, p, r.Tiers)
+		case programs && r.Program != "":
+			unknown(path+".program", "ningún programa", r.Program)
+		}
 	}
-	return problems
 }

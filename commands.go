@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -45,35 +46,45 @@ func runApply(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	if _, problems := readDocument(raw); len(problems) > 0 { // first: a wrong document must not create the file
-		return invalidDocument(problems)
-	}
-	return c.withAdmin(true, func(call adminCaller) error {
+	problems := problemsOf(raw) // a wrong document must not create the file
+	err = c.withAdmin(len(problems) == 0, func(call adminCaller) error {
 		var out applied
 		if err := call(ctx, "apply", applyRequest{raw, c.dryRun}, &out); err != nil {
 			return err
 		}
-		return c.print(out, func(w io.Writer) {
-			for _, ch := range out.Changes {
-				switch {
-				case ch.From == nil:
-					fmt.Fprintf(w, "+ %s: %v\n", ch.Path, ch.To)
-				case ch.To == nil:
-					fmt.Fprintf(w, "- %s: %v\n", ch.Path, ch.From)
-				default:
-					fmt.Fprintf(w, "~ %s: %v → %v\n", ch.Path, ch.From, ch.To)
-				}
-			}
-			switch {
-			case len(out.Changes) == 0:
-				fmt.Fprintf(w, "%s: sin cambios\n", out.Organization)
-			case out.DryRun:
-				fmt.Fprintf(w, "%s: %s por aplicar (no se aplicó nada)\n", out.Organization, plural(len(out.Changes), "cambio", "cambios"))
-			default:
-				fmt.Fprintf(w, "%s: %s\n", out.Organization, plural(len(out.Changes), "cambio aplicado", "cambios aplicados"))
-			}
-		})
+		return c.print(out, func(w io.Writer) { showApplied(w, &out) })
 	})
+	if len(problems) > 0 && errors.Is(err, fs.ErrNotExist) {
+		return invalidDocument(problems)
+	}
+	return err
+}
+
+func showApplied(w io.Writer, out *applied) {
+	for _, ch := range out.Changes {
+		switch {
+		case ch.From == nil:
+			fmt.Fprintf(w, "+ %s: %v\n", ch.Path, ch.To)
+		case ch.To == nil:
+			fmt.Fprintf(w, "- %s: %v\n", ch.Path, ch.From)
+		default:
+			fmt.Fprintf(w, "~ %s: %v → %v\n", ch.Path, ch.From, ch.To)
+		}
+	}
+	for _, warning := range out.Warnings {
+		fmt.Fprintln(w, "aviso: "+warning)
+	}
+	if out.Created {
+		fmt.Fprintf(w, "%s: organización nueva\n", out.Organization)
+	}
+	switch {
+	case len(out.Changes) == 0:
+		fmt.Fprintf(w, "%s: sin cambios\n", out.Organization)
+	case out.DryRun:
+		fmt.Fprintf(w, "%s: %s por aplicar (no se aplicó nada)\n", out.Organization, plural(len(out.Changes), "cambio", "cambios"))
+	default:
+		fmt.Fprintf(w, "%s: %s\n", out.Organization, plural(len(out.Changes), "cambio aplicado", "cambios aplicados"))
+	}
 }
 
 // readInput reads a file, or standard input for "-".

@@ -112,6 +112,7 @@
 //	document.go          the document that describes it
 //	document_check.go    errors in a document
 //	document_changes.go  how two documents differ
+//	warnings.go          rules that can never fire, and other surprises in a document
 //	apply.go             how a document becomes the configuration
 //	auth.go              API keys
 //	keys.go              how API keys are made, changed, rotated and revoked

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -46,17 +47,22 @@ var documentSchema []byte
 // readDocument decodes a document, fills in what may be left out, and checks what
 // can be checked without the old configuration. Each problem begins with its path.
 func readDocument(raw []byte) (*document, []string) {
-	doc := new(document)
+	doc, ck := checkedDocument(raw)
+	return doc, ck.told()
+}
+
+// checkedDocument is readDocument with the checker, for further checks. The document is
+// nil if it is not JSON.
+func checkedDocument(raw []byte) (*document, *checker) {
+	doc, ck := new(document), new(checker)
 	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // any size: it comes from the operator
-		return nil, []string{fault.String()}
+		ck.problems = []problem{{"", fault.String()}}
+		return nil, ck
 	}
-	if problems := decodeStrict("", raw, reflect.ValueOf(doc).Elem()); len(problems) > 0 {
-		return nil, problems
-	}
+	ck.decode("", raw, reflect.ValueOf(doc).Elem())
 	doc.fillIn()
-	ck := new(checker)
 	ck.document(doc)
-	return doc, ck.problems
+	return doc, ck
 }
 
 // String describes the fault in Spanish.
@@ -70,22 +76,20 @@ func (f *jsonFault) String() string {
 	}[f.reason])
 }
 
-// decodeStrict is json.Unmarshal with exact field names. It refuses unknown
-// fields and says where each fault is. raw is valid JSON without repeated keys.
-func decodeStrict(path string, raw json.RawMessage, v reflect.Value) []string {
+// decode is json.Unmarshal with exact field names. It reports unknown fields and values
+// of another type, and goes on. raw is valid JSON without repeated keys.
+func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case string(raw) == "null":
-		return nil
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		return decodeStrict(path, raw, v.Elem())
+		ck.decode(path, raw, v.Elem())
 	case v.Kind() == reflect.Struct && raw[0] == '{':
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &members); err != nil {
-			return []string{path + ": " + err.Error()}
+			ck.unreadable(path, err.Error())
 		}
-		var problems []string
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
 			if at == "$schema" { // for editors; only at the top
@@ -93,28 +97,25 @@ func decodeStrict(path string, raw json.RawMessage, v reflect.Value) []string {
 			}
 			field := fieldNamed(v, name)
 			if !field.IsValid() {
-				problems = append(problems, at+": campo desconocido")
+				ck.problems = append(ck.problems, problem{at, "campo desconocido"})
 				continue
 			}
-			problems = append(problems, decodeStrict(at, members[name], field)...)
+			ck.decode(at, members[name], field)
 		}
-		return problems
 	case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage]() && raw[0] == '[':
 		var elements []json.RawMessage
 		if err := json.Unmarshal(raw, &elements); err != nil {
-			return []string{path + ": " + err.Error()}
+			ck.unreadable(path, err.Error())
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
-		var problems []string
 		for i, e := range elements {
-			problems = append(problems, decodeStrict(fmt.Sprintf("%s[%d]", path, i), e, v.Index(i))...)
+			ck.decode(fmt.Sprintf("%s[%d]", path, i), e, v.Index(i))
 		}
-		return problems
+	default:
+		if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
+			ck.unreadable(path, mustBe(v, raw, err))
+		}
 	}
-	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
-		return []string{path + ": debe ser " + kindName(v)}
-	}
-	return nil
 }
 
 func fieldNamed(v reflect.Value, name string) reflect.Value {
@@ -127,21 +128,30 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-func kindName(v reflect.Value) string {
-	if v.Type() == reflect.TypeFor[decimal]() {
-		return "un número con 4 decimales como máximo"
+// mustBe says what a value that could not be decoded into v must be.
+func mustBe(v reflect.Value, raw json.RawMessage, err error) string {
+	switch {
+	case errors.Is(err, errTooPrecise):
+		return "debe tener 4 decimales como máximo"
+	case errors.Is(err, errTooLarge):
+		return "no puede pasar de " + maxDecimal.String()
+	case v.Type() == reflect.TypeFor[decimal]():
+		return "debe ser un número"
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return "un texto"
+		return "debe ser un texto"
 	case reflect.Bool:
-		return "true o false"
+		return "debe ser true o false"
 	case reflect.Slice:
-		return "una lista"
+		return "debe ser una lista"
 	case reflect.Struct:
-		return "un objeto"
+		return "debe ser un objeto"
 	}
-	return "un número entero"
+	if strings.Trim(string(raw), "-0123456789") == "" {
+		return "es un número demasiado grande"
+	}
+	return "debe ser un número entero"
 }
 
 // fillIn sets the default values of what a document leaves out.

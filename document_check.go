@@ -14,13 +14,55 @@ import (
 	"sello/internal/tz"
 )
 
-// A checker collects the problems of a document.
-type checker struct{ problems []string }
+// A checker collects the problems of a document. What follows from a value that could not
+// be read is not reported.
+type checker struct {
+	problems []problem
+	unread   []string // paths of values of another type
+}
+
+// A problem is a fault of a document, at a path; "" is the whole document.
+type problem struct{ path, text string }
+
+func (ck *checker) told() []string {
+	var list []string
+	for _, p := range ck.problems {
+		if p.path != "" {
+			p.text = p.path + ": " + p.text
+		}
+		list = append(list, p.text)
+	}
+	return list
+}
+
+// unreadable reports a value of another type.
+func (ck *checker) unreadable(path, text string) {
+	ck.problems = append(ck.problems, problem{path, text})
+	ck.unread = append(ck.unread, path)
+}
 
 func (ck *checker) require(ok bool, path, format string, args ...any) {
-	if !ok {
-		ck.problems = append(ck.problems, path+": "+fmt.Sprintf(format, args...))
+	if !ok && !slices.ContainsFunc(ck.unread, func(p string) bool { return isPartOf(p, path) || isPartOf(path, p) }) {
+		ck.problems = append(ck.problems, problem{path, fmt.Sprintf(format, args...)})
 	}
+}
+
+// isSound reports whether nothing is wrong at a path or in what it holds, so that other
+// values can be compared with it.
+func (ck *checker) isSound(path string) bool {
+	return !slices.ContainsFunc(ck.problems, func(p problem) bool { return isPartOf(p.path, path) })
+}
+
+// isPartOf reports whether a path is another one, or leads to a part of it.
+func isPartOf(path, whole string) bool {
+	rest, ok := strings.CutPrefix(path, whole)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// present reports a text that is missing.
+func (ck *checker) present(path, value string) bool {
+	ck.require(value != "", path, "falta")
+	return value != ""
 }
 
 func (ck *checker) oneOf(path, value string, allowed ...string) {
@@ -29,8 +71,11 @@ func (ck *checker) oneOf(path, value string, allowed ...string) {
 
 // name checks a text that people read.
 func (ck *checker) name(path, value string) {
+	if !ck.present(path, value) {
+		return
+	}
 	n := len([]rune(value))
-	ck.require(n >= 1 && n <= 100 && trimBlanks(value) == value, path, "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
+	ck.require(n <= 100 && trimBlanks(value) == value, path, "debe tener de 1 a 100 caracteres, sin espacios al principio ni al final")
 	ck.require(!strings.ContainsFunc(value, forbidden), path, "contiene caracteres no permitidos")
 }
 
@@ -41,7 +86,10 @@ func (ck *checker) keys(path string, n int, key func(int) string) {
 	seen := map[string]bool{}
 	for i := range n {
 		k, at := key(i), fmt.Sprintf("%s[%d].key", path, i)
-		ck.require(keyForm.MatchString(k), at, "debe tener de 1 a 50 letras minúsculas, cifras, - o _")
+		if !ck.present(at, k) {
+			continue
+		}
+		ck.require(keyForm.MatchString(k), at, "debe tener de 1 a 50 letras minúsculas, cifras, - o _, y empezar con una letra o cifra")
 		ck.require(!seen[k], at, "%q está repetida", k)
 		seen[k] = true
 	}
@@ -52,7 +100,8 @@ func (ck *checker) url(path string, value *string) {
 		return
 	}
 	u, err := url.Parse(*value)
-	ck.require(err == nil && slices.Contains([]string{"https", "http", ""}, u.Scheme) && len(*value) <= 2000, path, "debe ser una URL http o https")
+	ck.require(err == nil && slices.Contains([]string{"https", "http", ""}, u.Scheme), path, "debe ser una URL http o https")
+	ck.require(len(*value) <= 2000, path, "no puede pasar de 2000 bytes")
 }
 
 var (
@@ -65,35 +114,23 @@ var (
 )
 
 func (ck *checker) document(d *document) {
-	o := d.Organization
-	if o.Slug == "" {
-		ck.require(false, "organization.slug", "falta")
-	} else {
-		ck.require(slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "organization.slug", "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
-	}
-	ck.name("organization.name", o.Name)
-	ck.name("organization.plan.name", o.Plan.Name)
-	ck.require(countryForm.MatchString(o.Profile.Country), "organization.profile.country", "debe ser un código de país de dos letras")
-	ck.url("organization.profile.logoUrl", o.Profile.LogoURL)
-	ck.require(o.Profile.PrimaryColor == nil || colorForm.MatchString(*o.Profile.PrimaryColor), "organization.profile.primaryColor", "debe ser un color como #5B3A29")
-	zone, err := tz.Load(o.Settings.Timezone)
-	ck.require(err == nil && o.Settings.Timezone != "" && o.Settings.Timezone != "Local", "organization.settings.timezone", "debe ser una zona horaria IANA")
-	ck.require(currencyForm.MatchString(o.Settings.Currency), "organization.settings.currency", "debe ser un código de moneda de tres letras")
-	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
-	if err != nil {
-		zone = time.UTC
-	}
-
+	zone := ck.organization(&d.Organization)
 	ck.keys("programs", len(d.Programs), func(i int) string { return d.Programs[i].Key })
-	defaults := 0
+	defaults, known := 0, ck.isSound("programs") || len(d.Programs) > 0
 	for i := range d.Programs {
-		p := &d.Programs[i]
-		if p.Default {
+		p, path := &d.Programs[i], fmt.Sprintf("programs[%d]", i)
+		if known = known && !slices.Contains(ck.unread, path) && ck.isSound(path+".default"); p.Default {
 			defaults++
 		}
-		ck.program(fmt.Sprintf("programs[%d]", i), p, zone)
+		ck.program(path, p, zone)
 	}
-	ck.require(defaults == 1 || d.Programs == nil, "programs", "exactamente uno debe tener default: true")
+	switch {
+	case d.Programs == nil || !known || defaults == 1:
+	case len(d.Programs) == 0:
+		ck.problems = append(ck.problems, problem{"programs", "hace falta al menos un programa"})
+	default:
+		ck.problems = append(ck.problems, problem{"programs", "exactamente uno debe tener default: true"})
+	}
 
 	ck.keys("rewards", len(d.Rewards), func(i int) string { return d.Rewards[i].Key })
 	for i := range d.Rewards {
@@ -108,9 +145,33 @@ func (ck *checker) document(d *document) {
 	}
 }
 
+// organization checks the organization and returns its time zone, UTC if that is wrong.
+func (ck *checker) organization(o *organization) *time.Location {
+	form := func(path, value string, ok bool, must string) {
+		if path = "organization." + path; ck.present(path, value) {
+			ck.require(ok, path, "%s", must)
+		}
+	}
+	form("slug", o.Slug, slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
+	ck.name("organization.name", o.Name)
+	ck.name("organization.plan.name", o.Plan.Name)
+	form("profile.country", o.Profile.Country, countryForm.MatchString(o.Profile.Country), "debe ser un código de país de dos letras")
+	ck.url("organization.profile.logoUrl", o.Profile.LogoURL)
+	ck.require(o.Profile.PrimaryColor == nil || colorForm.MatchString(*o.Profile.PrimaryColor), "organization.profile.primaryColor", "debe ser un color como #5B3A29")
+	zone, err := tz.Load(o.Settings.Timezone)
+	form("settings.timezone", o.Settings.Timezone, err == nil && o.Settings.Timezone != "Local", "debe ser una zona horaria IANA")
+	form("settings.currency", o.Settings.Currency, currencyForm.MatchString(o.Settings.Currency), "debe ser un código de moneda de tres letras")
+	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
 func (ck *checker) reward(path string, r *rewardDoc, zone *time.Location) {
 	ck.name(path+".name", r.Name)
 	ck.url(path+".imageUrl", r.ImageURL)
+	ck.present(path+".program", r.Program)
 	ck.oneOf(path+".status", r.Status, statusActive, statusInactive)
 	ck.require(r.PointsCost > 0, path+".pointsCost", "debe ser mayor a 0")
 	ck.require(r.Stock == nil || *r.Stock >= 0, path+".stock", "debe ser mayor o igual a 0, o null")
@@ -118,7 +179,7 @@ func (ck *checker) reward(path string, r *rewardDoc, zone *time.Location) {
 	ck.dates(path, "validFrom", r.ValidFrom, "validTo", r.ValidTo, zone)
 	ck.oneOf(path+".fulfilment", r.Fulfilment, fulfilImmediate, fulfilVoucher)
 	if days := r.ValidDays; days != nil {
-		ck.require(r.Fulfilment == fulfilVoucher, path+".validDays", "solo va con fulfilment: Voucher")
+		ck.require(r.Fulfilment == fulfilVoucher || !ck.isSound(path+".fulfilment"), path+".validDays", "solo va con fulfilment: Voucher")
 		ck.require(*days >= 0 && *days <= maxDays, path+".validDays", "debe estar entre 0 y %d, o null", maxDays)
 	}
 	if r.Effect != nil {
@@ -127,7 +188,9 @@ func (ck *checker) reward(path string, r *rewardDoc, zone *time.Location) {
 }
 
 func (ck *checker) effect(path string, e *effectDoc) {
-	ck.oneOf(path+".type", e.Type, effectAmount, effectPercent, effectProduct)
+	if ck.oneOf(path+".type", e.Type, effectAmount, effectPercent, effectProduct); !ck.isSound(path + ".type") {
+		return
+	}
 	for _, member := range []struct {
 		name, of string
 		there    bool
@@ -170,37 +233,46 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	ck.oneOf(path+".returns", p.Returns, returnsReverse, returnsKeep)
 	ck.oneOf(path+".negativeBalance", p.NegativeBalance, negativeClamp, negativeDebt)
 	if e := p.Expiry; e != nil {
-		ck.require(e.Days >= 0 && e.Months >= 0 && (e.Days > 0) != (e.Months > 0) && e.Days <= maxDays && e.Months <= maxMonths,
-			path+".expiry", "debe tener days o months, mayor a 0")
+		ck.require(e.Days >= 0 && e.Months >= 0 && (e.Days > 0) != (e.Months > 0), path+".expiry", "debe tener days o months, mayor a 0, y no ambos")
+		ck.require(e.Days <= maxDays, path+".expiry.days", "no puede pasar de %d", maxDays)
+		ck.require(e.Months <= maxMonths, path+".expiry.months", "no puede pasar de %d", maxMonths)
 		ck.require(e.EndOf == "" || e.EndOf == "Month", path+".expiry.endOf", "debe ser Month")
 	}
 	ck.oneOf(path+".tierBasis.metric", p.TierBasis.Metric, metricPoints, metricSpent, metricPurchases)
 	ck.oneOf(path+".tierBasis.window", p.TierBasis.Window, windowLifetime, windowRolling)
 	if months := p.TierBasis.Months; p.TierBasis.Window == windowRolling {
 		ck.require(months > 0 && months <= maxMonths, path+".tierBasis.months", "debe estar entre 1 y %d", maxMonths)
-	} else {
+	} else if ck.isSound(path + ".tierBasis.window") {
 		ck.require(months <= 0, path+".tierBasis.months", "solo va con window: Rolling")
 	}
-	for i, t := range p.Tiers {
+	ck.tiers(path, p.Tiers)
+	ck.rules(path, p, zone)
+}
+
+func (ck *checker) tiers(path string, tiers []tier) {
+	for i, t := range tiers {
 		at := fmt.Sprintf("%s.tiers[%d]", path, i)
 		ck.name(at+".name", t.Name)
-		ck.require(!slices.ContainsFunc(p.Tiers[:i], func(o tier) bool { return o.Name == t.Name }), at+".name", "%q está repetido", t.Name)
+		ck.require(!slices.ContainsFunc(tiers[:i], func(o tier) bool { return o.Name == t.Name }), at+".name", "%q está repetido", t.Name)
 		ck.require(t.Multiplier == nil || *t.Multiplier >= decimalOf(1), at+".multiplier", "debe ser mayor o igual a 1")
 		if i == 0 {
 			ck.require(t.Threshold == 0, at+".threshold", "el primer nivel empieza en 0")
-		} else {
-			ck.require(t.Threshold > p.Tiers[i-1].Threshold, at+".threshold", "debe ser mayor al del nivel anterior")
+		} else if ck.isSound(fmt.Sprintf("%s.tiers[%d].threshold", path, i-1)) {
+			ck.require(t.Threshold > tiers[i-1].Threshold, at+".threshold", "debe ser mayor al del nivel anterior")
 		}
 	}
+}
+
+func (ck *checker) rules(path string, p *programDoc, zone *time.Location) {
 	ck.keys(path+".rules", len(p.Rules), func(i int) string { return p.Rules[i].Key })
 	for i := range p.Rules {
 		at, r := fmt.Sprintf("%s.rules[%d]", path, i), &p.Rules[i]
 		ck.rule(at, r, zone)
-		if p.Expiry != nil && r.ExpiresInDays == 0 && r.PendingDays > 0 {
+		if p.Expiry != nil && ck.isSound(path+".expiry") && r.ExpiresInDays == 0 && r.PendingDays > 0 {
 			days := p.Expiry.leastDays()
 			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
 		}
-		if (r.On == onSignup || r.On == onBirthday) && r.Points != nil && p.PointsDecimals >= 0 && p.PointsDecimals <= 4 { // given unrounded
+		if (r.On == onSignup || r.On == onBirthday) && r.Points != nil && ck.isSound(path+".pointsDecimals") { // given unrounded
 			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
 			ck.require(rounded == *r.Points, at+".points", "debe tener a lo sumo %d decimales", p.PointsDecimals)
 		}
@@ -314,6 +386,9 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 	case field.text != nil:
 		want = new(string)
 	}
-	err := json.Unmarshal(r.Value, want) // also fails for an absent value
-	ck.require(err == nil, path+".value", "debe ser %s", kindName(reflect.ValueOf(want).Elem()))
+	if r.Value == nil {
+		ck.require(false, path+".value", "falta")
+	} else if err := json.Unmarshal(r.Value, want); err != nil || string(r.Value) == "null" {
+		ck.require(false, path+".value", "%s", mustBe(reflect.ValueOf(want).Elem(), r.Value, err))
+	}
 }

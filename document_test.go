@@ -46,9 +46,9 @@ var documentChanges = []struct {
 "organization"`, `{organization`, "línea 1, columna 2"},
 	{"a key twice", `"name":"Café Luna"`, `"name":"a","name":"b"`, "línea 2, columna 47"},
 	{"a field that is none", `"slug"`, `"x":1,"slug"`, "organization.x"},
-	{"a field in another letter case", `"slug"`, `"Slug"`, "organization.Slug"},
+	{"a field in another letter case", `"slug"`, `"Slug"`, "organization.Slug organization.slug"},
 	{"a field of a list that is none", `"key":"doble"`, `"x":1,"key":"doble"`, "programs[0].rules[1].x"},
-	{"a field of an embedded thing that is none", `"months":12`, `"years":1`, "programs[0].expiry.years"},
+	{"a field of an embedded thing that is none", `"months":12`, `"years":1`, "programs[0].expiry.years programs[0].expiry"},
 	{"an id, which documents do not have", `"key":"taza"`, `"id":"x","key":"taza"`, "rewards[0].id"},
 	{"a number for a text", `"name":"Café Luna"`, `"name":5`, "organization.name"},
 	{"a text for a number", `"amount":10`, `"amount":"10"`, "programs[0].rules[0].per.amount"},
@@ -90,16 +90,17 @@ var documentChanges = []struct {
 	{"two by default", `"key":"otro"`, `"default":true,"key":"otro"`, "programs"},
 	{"five decimals of points", `"pointsDecimals":1`, `"pointsDecimals":5`, "programs[0].pointsDecimals"},
 	{"less than none", `"pointsDecimals":1`, `"pointsDecimals":-1`, "programs[0].pointsDecimals"},
+	{"another way to join", `"Reverse"`, `"Reverse","join":"Some"`, "programs[0].join"},
 	{"another rounding", `"Floor"`, `"floor"`, "programs[0].rounding"},
 	{"another return policy", `"Reverse"`, `"Refund"`, "programs[0].returns"},
 	{"another negative balance", `"Clamp"`, `"Allow"`, "programs[0].negativeBalance"},
 	{"an expiry of nothing", `{"days":30}`, `{}`, "programs[1].expiry"},
 	{"an expiry of days and months", `{"days":30}`, `{"days":30,"months":1}`, "programs[1].expiry"},
 	{"an expiry of less than nothing", `{"days":30}`, `{"days":-30}`, "programs[1].expiry"},
-	{"an expiry of more than a century", `{"days":30}`, `{"months":1201}`, "programs[1].expiry"},
+	{"an expiry of more than a century", `{"days":30}`, `{"months":1201}`, "programs[1].expiry.months"},
 	{"an expiry at the end of the year", `"endOf":"Month"`, `"endOf":"Year"`, "programs[0].expiry.endOf"},
 	{"another metric", `"PointsEarned"`, `"Points"`, "programs[0].tierBasis.metric"},
-	{"another window", `"Rolling"`, `"Yearly"`, "programs[0].tierBasis.window programs[0].tierBasis.months"},
+	{"another window", `"Rolling"`, `"Yearly"`, "programs[0].tierBasis.window"},
 	{"a rolling window of no months", `"Rolling","months":6`, `"Rolling"`, "programs[0].tierBasis.months"},
 	{"a lifetime of months", `"Rolling"`, `"Lifetime"`, "programs[0].tierBasis.months"},
 	{"a tier that goes by another name", `"name":"Plata"`, `"name":"Oro"`, "programs[0].rules[0].tiers[0] rewards[0].tiers[0]"},
@@ -159,12 +160,12 @@ var documentChanges = []struct {
 	{"a date that is none", `"2026-02-01"`, `"soon"`, "rewards[0].validFrom"},
 	{"a last date that is none", `"2026-11-30"`, `"2026-11-31"`, "rewards[0].validTo"},
 	{"dates the wrong way round", `"2026-11-30"`, `"2026-01-31"`, "rewards[0].validTo"},
-	{"another way to get it", `"fulfilment":"Voucher"`, `"fulfilment":"Mail"`, "rewards[0].fulfilment rewards[0].validDays"},
+	{"another way to get it", `"fulfilment":"Voucher"`, `"fulfilment":"Mail"`, "rewards[0].fulfilment"},
 	{"valid days of what is given at once", `"fulfilment":"Voucher",`, ``, "rewards[0].validDays"},
 	{"valid until yesterday", `"validDays":30`, `"validDays":-1`, "rewards[0].validDays"},
 	{"valid for more than a century", `"validDays":30`, `"validDays":36526`, "rewards[0].validDays"},
-	{"another effect", `"type":"Percent"`, `"type":"Gift"`, "rewards[0].effect.type rewards[0].effect.percent"},
-	{"an effect of no type", `"type":"Percent",`, ``, "rewards[0].effect.type rewards[0].effect.percent"},
+	{"another effect", `"type":"Percent"`, `"type":"Gift"`, "rewards[0].effect.type"},
+	{"an effect of no type", `"type":"Percent",`, ``, "rewards[0].effect.type"},
 	{"an effect with another's member", `"percent":10}`, `"percent":10,"amount":5}`, "rewards[0].effect.amount"},
 	{"an effect without its own", `{"type":"Percent","percent":10}`, `{"type":"Amount"}`, "rewards[0].effect.amount"},
 	{"an effect of nothing", `{"type":"Percent","percent":10}`, `{"type":"Amount","amount":0}`, "rewards[0].effect.amount"},
@@ -244,16 +245,55 @@ func TestDocumentWords(t *testing.T) {
 		{`"threshold":1000`, `"threshold":0`, "programs[0].tiers[1].threshold: debe ser mayor al del nivel anterior"},
 		{`"pendingDays":7,"expiresInDays":90`, `"pendingDays":400`, "programs[0].rules[2].pendingDays: debe ser menor a los 365 días en que los puntos del programa pueden vencer"},
 		{`"expiresInDays":90`, `"expiresInDays":7`, "programs[0].rules[2].expiresInDays: debe ser mayor a pendingDays"},
-		{`"value":5000`, `"value":"5000"`, "segments[0].rule.all[0].any[0].value: debe ser un número con 4 decimales como máximo"},
-		{`"value":5000`, `"value":0.00001`, "segments[0].rule.all[0].any[0].value: debe ser un número con 4 decimales como máximo"},
+		{`"value":5000`, `"value":"5000"`, "segments[0].rule.all[0].any[0].value: debe ser un número"},
+		{`"value":5000`, `"value":0.00001`, "segments[0].rule.all[0].any[0].value: debe tener 4 decimales como máximo"},
 		{`"value":"Bronce"`, `"value":1`, "segments[0].rule.all[0].any[1].not.value: debe ser un texto"},
 		{`"value":true`, `"value":1`, "segments[0].rule.all[1].value: debe ser true o false"},
-		{`"op":"=","value":true`, `"op":"="`, "segments[0].rule.all[1].value: debe ser true o false"},
+		{`"op":"=","value":true`, `"op":"="`, "segments[0].rule.all[1].value: falta"},
+		{`"name":"Café Luna"`, `"name":""`, "organization.name: falta"},
+		{`"country":"MX",`, ``, "organization.profile.country: falta"},
+		{`"timezone":"America/Mexico_City",`, ``, "organization.settings.timezone: falta"},
+		{`"amount":10`, `"amount":1e12`, "programs[0].rules[0].per.amount: no puede pasar de 99999999999.9999"},
+		{`"amount":10`, `"amount":"10"`, "programs[0].rules[0].per.amount: debe ser un número"},
+		{`"months":12`, `"months":1201`, "programs[0].expiry.months: no puede pasar de 1200"},
+		{`"stock":10`, `"stock":99999999999999999999`, "rewards[0].stock: es un número demasiado grande"},
+		{`"stock":10`, `"stock":1.5`, "rewards[0].stock: debe ser un número entero"},
+		{`"program":"club"`, `"program":""`, "rewards[0].program: falta"},
+		{`"https://luna.example/taza.png"`, `"/` + strings.Repeat("x", 2000) + `"`, "rewards[0].imageUrl: no puede pasar de 2000 bytes"},
+		// What follows from a value that could not be read is not reported.
+		{`"multiplier":2`, `"multiplier":"2"`, "programs[0].rules[1].multiplier: debe ser un número"},
+		{`"threshold":0`, `"threshold":"0"`, "programs[0].tiers[0].threshold: debe ser un número"},
+		{`"name":"Plata"`, `"name":7`, "programs[0].tiers[1].name: debe ser un texto"},
+		{`"key":"vip"`, `"key":7`, "segments[0].key: debe ser un texto"},
+		{`"key":"club"`, `"key":7`, "programs[0].key: debe ser un texto"},
+		{`"default":true`, `"default":"true"`, "programs[0].default: debe ser true o false"},
+		{`"months":12`, `"months":"12"`, "programs[0].expiry.months: debe ser un número entero"},
 	} {
 		_, problems := readDocument([]byte(strings.Replace(everything, test.old, test.new, 1)))
 		if len(problems) != 1 || problems[0] != test.want {
 			t.Errorf("%s: %q, want %q", test.new, problems, test.want)
 		}
+	}
+}
+
+// TestDocumentFaultsAtOnce: one run of apply tells every fault of a document, whatever kind
+// they are of, also those that depend on the configuration before.
+func TestDocumentFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.customer("ana")
+	raw := strings.NewReplacer(`"amount":10`, `"amount":"10"`, `"Floor"`, `"floor"`, `"skus":["A*"]`, `"skus":["A*"],"sku":"B"`,
+		`"segments":["vip"],"validFrom"`, `"segments":["x"],"validFrom"`, `America/Mexico_City`, `America/Bogota`, `"key":"club"`, `"key":"luna"`).Replace(everything)
+	_, err := s.admin().apply(t.Context(), applyRequest{Document: []byte(raw)})
+	if want := `el documento no es válido:
+  programs[0].rules[0].per.amount: debe ser un número
+  programs[0].rules[0].sku: campo desconocido
+  programs[0].rounding: debe ser Floor, Ceil, HalfUp o HalfEven
+  programs: falta "club"; un programa no se puede quitar
+  rewards[0].segments[0]: no hay ningún segmento "x"
+  rewards[0].program: no hay ningún programa "club"
+  organization.settings.timezone: no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella`; err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
 

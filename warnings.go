@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sello/internal/tz"
+)
+
+// Warnings are about a document that is right and yet may not be what was meant: it has
+// rules that can never fire, or tills will have to send more than they do.
+
+// warnings lists them. now is the moment at which the document is applied.
+func warnings(tx Tx, old, next *config, now instant) ([]string, error) {
+	list := []string{}
+	if len(old.Programs) == 1 && len(next.Programs) > 1 {
+		list = append(list, "con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required")
+	}
+	zone, err := tz.Load(next.Organization.Settings.Timezone)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range next.Programs {
+		ck := ruleChecker{next, p, now, zone, true}
+		if !p.Default && p.Join != joinAll {
+			if ck.peopled, err = hasMembers(tx, next.Number, p.Number); err != nil {
+				return nil, err
+			}
+		}
+		for i := range p.Rules {
+			if reason := ck.neverFires(&p.Rules[i]); reason != "" {
+				list = append(list, fmt.Sprintf("programs[%s].rules[%s]: nunca dará puntos: %s", p.Key, p.Rules[i].Key, reason))
+			}
+		}
+	}
+	return list, nil
+}
+
+// hasMembers reports whether any customer was enrolled in a program. It reads a record of
+// each day of the program's statistics at most.
+func hasMembers(tx Tx, org, program uint32) (bool, error) {
+	for e, err := range scan(tx, orgKey('y', org).u32(program), false) {
+		if err != nil {
+			return false, err
+		}
+		counted, err := decodeEntry[tally](e)
+		if err != nil || counted.NewCustomers > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// A ruleChecker finds rules of a program that can never fire from now on.
+type ruleChecker struct {
+	cfg     *config
+	program *program
+	now     instant
+	zone    *time.Location
+	peopled bool // there may be customers who earn in the program
+}
+
+// neverFires says why a rule can never fire; "" if it can.
+func (ck *ruleChecker) neverFires(r *rule) string {
+	until, ends := parseMoment(r.Until, ck.zone, true)
+	inactive := func(key string) bool { return !ck.cfg.segmentKey(key).IsActive }
+	switch {
+	case !ck.peopled:
+		return "ningún cliente gana en este programa, que no es default ni tiene join: All"
+	case r.On == onSignup && !ck.program.Default && ck.program.Join != joinAll:
+		return "nadie se da de alta en este programa, que no es default ni tiene join: All"
+	case ends && until < ck.now:
+		return "until ya pasó"
+	case len(r.Segments) > 0 && !slices.ContainsFunc(r.Segments, func(k string) bool { return !inactive(k) }):
+		return "sus segmentos están inactivos"
+	case len(r.SKUs) > 0 && !slices.ContainsFunc(r.SKUs, canMatch):
+		return "ningún sku empieza o termina con un espacio"
+	case !ck.hasTime(r):
+		return "entre from y until no caen sus days y hours"
+	case r.FirstPurchase && ck.program.TierBasis.Metric != metricPoints && len(r.Tiers) > 0 && !slices.Contains(r.Tiers, ck.program.Tiers[0].Name):
+		return "antes de la primera compra nadie está en sus niveles"
+	case r.Multiplier != nil:
+		return ck.neverMultiplies(r)
+	}
+	return ""
+}
+
+// canMatch reports whether a pattern can match a sku, which is trimmed.
+func canMatch(pattern string) bool {
+	return trimBlanks(pattern) == pattern && !strings.ContainsFunc(pattern, forbidden)
+}
+
+// hasTime reports whether a rule's days and hours occur between its From, or now, and its
+// Until. Everything occurs in a span of more than a week.
+func (ck *ruleChecker) hasTime(r *rule) bool {
+	until, ends := parseMoment(r.Until, ck.zone, true)
+	if !ends || len(r.Days) == 0 && r.Hours == nil {
+		return true
+	}
+	from, begins := parseMoment(r.From, ck.zone, false)
+	if from = max(from, ck.now); !begins {
+		from = ck.now
+	}
+	if until-from > 8*millisPerDay {
+		return true
+	}
+	for at := from; at <= until; at = at.add(time.Minute) {
+		local := at.time().In(ck.zone)
+		if (len(r.Days) == 0 || slices.Contains(r.Days, local.Weekday().String())) && (r.Hours == nil || r.Hours.contains(local.Format("15:04"))) {
+			return true
+		}
+	}
+	return false
+}
+
+// neverMultiplies says why a multiplier can never change anything: it multiplies what
+// `per` rules give at the same time to the same customer.
+func (ck *ruleChecker) neverMultiplies(m *rule) string {
+	if *m.Multiplier == decimalOf(1) {
+		return "multiplica por 1"
+	}
+	found := false
+	for i := range ck.program.Rules {
+		r := &ck.program.Rules[i]
+		if r.Per == nil {
+			continue
+		}
+		if found = true; ck.together(m, r) {
+			return ""
+		}
+	}
+	if !found {
+		return "multiplica lo que dan las reglas per, y no hay ninguna"
+	}
+	return "multiplica lo que dan las reglas per, y ninguna vale a la vez"
+}
+
+// together reports whether two rules may hold for the same sale.
+func (ck *ruleChecker) together(a, b *rule) bool {
+	from := func(r *rule) instant { at, _ := parseMoment(r.From, ck.zone, false); return at }
+	until := func(r *rule) instant {
+		if at, ok := parseMoment(r.Until, ck.zone, true); ok {
+			return at
+		}
+		return never
+	}
+	share := func(x, y []string) bool { return len(x) == 0 || len(y) == 0 || overlap(x, y) }
+	starred := func(list []string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "*") })
+	}
+	return share(a.Days, b.Days) && share(a.Tiers, b.Tiers) && until(b) >= ck.now &&
+		max(from(a), from(b)) <= min(until(a), until(b)) &&
+		(starred(a.SKUs) || starred(b.SKUs) || share(a.SKUs, b.SKUs))
+}

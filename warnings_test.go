@@ -1,0 +1,109 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWarnings shows the rules that can never fire, and those that only look like it.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	const per = `{"key":"base","name":"Base","per":{"amount":10,"points":1}}`
+	for _, test := range []struct {
+		reason  string
+		program string // members of the program
+		rule    string // members of the last rule, beside key and name
+		want    string
+	}{
+		{"a usual rule", ``, `"points":1`, ""},
+		{"it ended yesterday", ``, `"points":1,"until":"2026-03-01"`, "until ya pasó"},
+		{"it ends today", ``, `"points":1,"until":"2026-03-02"`, ""},
+		{"it ended an hour ago", ``, `"points":1,"until":"2026-03-02T03:00"`, "until ya pasó"},
+		{"a welcome that is over", ``, `"on":"Signup","points":1,"until":"2025-12-31"`, "until ya pasó"},
+		{"a birthday rule", ``, `"on":"Birthday","points":1`, ""},
+		{"a segment that is not active", ``, `"points":1,"segments":["off"]`, "sus segmentos están inactivos"},
+		{"one of two is active", ``, `"points":1,"segments":["off","on"]`, ""},
+		{"a sku with a blank before it", ``, `"perItem":1,"skus":[" CAFE"]`, "ningún sku empieza o termina con un espacio"},
+		{"one of two skus can be", ``, `"perItem":1,"skus":[" CAFE","CAFE"]`, ""},
+		{"a sku with a tab in it", ``, `"perItem":1,"skus":["A\tB\u0000"]`, "ningún sku empieza o termina con un espacio"},
+		{"a Sunday between Tuesday and Thursday", ``, `"points":1,"days":["Sunday"],"from":"2026-03-03","until":"2026-03-05"`, "entre from y until no caen sus days y hours"},
+		{"a Wednesday between them", ``, `"points":1,"days":["Wednesday"],"from":"2026-03-03","until":"2026-03-05"`, ""},
+		{"a Wednesday that is over", ``, `"points":1,"days":["Sunday"],"from":"2026-02-22","until":"2026-03-05"`, "entre from y until no caen sus days y hours"},
+		{"the morning of an evening", ``, `"points":1,"hours":{"from":"08:00","to":"10:00"},"from":"2026-03-03T18:00","until":"2026-03-03T22:00"`, "entre from y until no caen sus days y hours"},
+		{"a morning of a year", ``, `"points":1,"hours":{"from":"08:00","to":"08:01"},"until":"2027-01-01"`, ""},
+		{"first purchases in a high tier, by amount", `"tierBasis":{"metric":"AmountSpent"},`, `"points":1,"firstPurchase":true,"tiers":["Plata"]`, "antes de la primera compra nadie está en sus niveles"},
+		{"the same by points, which a birthday may give", ``, `"points":1,"firstPurchase":true,"tiers":["Plata"]`, ""},
+		{"first purchases in the lowest tier", `"tierBasis":{"metric":"AmountSpent"},`, `"points":1,"firstPurchase":true,"tiers":["Bronce"]`, ""},
+		{"times one", ``, `"multiplier":1`, "multiplica por 1"},
+		{"times two", ``, `"multiplier":2,"days":["Tuesday"]`, ""},
+		{"times two of nothing", `"rules":[{"key":"last","name":"Last","multiplier":2}],`, ``, "multiplica lo que dan las reglas per, y no hay ninguna"},
+		{"times two of what gives on another day", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"days":["Monday"]},
+			{"key":"last","name":"Last","multiplier":2,"days":["Tuesday"]}],`, ``, "multiplica lo que dan las reglas per, y ninguna vale a la vez"},
+		{"times two of another item", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"skus":["TE"]},
+			{"key":"last","name":"Last","multiplier":2,"skus":["CAFE"]}],`, ``, "multiplica lo que dan las reglas per, y ninguna vale a la vez"},
+		{"times two of what is over", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"until":"2026-03-31"},
+			{"key":"last","name":"Last","multiplier":2,"from":"2026-04-01"}],`, ``, "multiplica lo que dan las reglas per, y ninguna vale a la vez"},
+		{"times two of some items", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"skus":["TE"]},
+			{"key":"last","name":"Last","multiplier":2,"skus":["T*"]}],`, ``, ""},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+			program := test.program + `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}]`
+			if !strings.Contains(test.program, "rules") {
+				program += `,"rules":[` + per + `,{"key":"last","name":"Last",` + test.rule + `}]`
+			}
+			done := s.apply(setup{program: program, also: `"segments":[
+				{"key":"on","name":"On","isActive":true,"rule":{"field":"balance","op":">","value":1}},
+				{"key":"off","name":"Off","rule":{"field":"balance","op":">","value":1}}]`}.document())
+			var want []string
+			if test.want != "" {
+				want = []string{"programs[club].rules[last]: nunca dará puntos: " + test.want}
+			}
+			if !slices.Equal(done.Warnings, want) {
+				t.Errorf("%q, want %q", done.Warnings, want)
+			}
+		})
+	}
+}
+
+// TestWarningsOfPrograms: what a second program means for tills, and rules in a program in
+// which nobody earns.
+func TestWarningsOfPrograms(t *testing.T) {
+	t.Parallel()
+	const (
+		required = "con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required"
+		nobody   = "programs[otro].rules[hola]: nunca dará puntos: ningún cliente gana en este programa, que no es default ni tiene join: All"
+		noSignup = "programs[club].rules[hola]: nunca dará puntos: nadie se da de alta en este programa, que no es default ni tiene join: All"
+	)
+	with := func(club, otro string) []byte {
+		doc := setup{program: club + `"rules":[{"key":"hola","name":"Hola","on":"Signup","points":5}]`}.document()
+		if otro == "" {
+			return doc
+		}
+		second := `},{"key":"otro","name":"Otro",` + otro + `"rules":[{"key":"hola","name":"Hola","on":"Signup","points":5}]}]`
+		return []byte(strings.Replace(string(doc), "}]}]", "}]"+second, 1))
+	}
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	for _, step := range []struct {
+		reason     string
+		club, otro string
+		want       []string
+	}{
+		{"one program", ``, ``, nil},
+		{"a second one for nobody", `"default":true,`, `"default":false,`, []string{required, nobody}},
+		{"it is there already", `"default":true,`, `"default":false,`, []string{nobody}},
+		{"for all", `"default":true,`, `"join":"All",`, nil},
+		{"the first one keeps its customers, and gets no new ones", `"default":false,`, `"default":true,`, []string{noSignup}},
+		{"and again, since it is for all", `"default":false,"join":"All",`, `"default":true,`, nil},
+	} {
+		dry, err := s.admin().apply(t.Context(), applyRequest{Document: with(step.club, step.otro), DryRun: true})
+		s.ok(err)
+		done := s.apply(with(step.club, step.otro))
+		if !slices.Equal(done.Warnings, step.want) || !slices.Equal(dry.Warnings, step.want) {
+			t.Errorf("%s: %q, dry %q, want %q", step.reason, done.Warnings, dry.Warnings, step.want)
+		}
+		s.customer("ana")
+	}
+	s.verified()
+}
