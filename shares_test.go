@@ -263,3 +263,197 @@ func (h *together) checkStatistics() {
 		}
 	}
 }
+
+// A stampCard is the members of two programs: points, and stamps for everybody.
+const stampCard = `"default":true,"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}}]},
+	{"key":"stamps","name":"Stamps","join":"All","rules":[{"key":"coffee","name":"Coffee","skus":["COFFEE"],"perItem":1}]`
+
+const freeCoffee = `"rewards":[{"key":"tenth","program":"stamps","name":"Tenth coffee","pointsCost":10}]`
+
+// stamps returns the customer's figures in the second program: "balance pending lifetime".
+func (s *shop) stamps(cust id) string {
+	s.Helper()
+	now := s.standingIn(cust, 2)
+	return fmt.Sprint(now.Balance, " ", now.Pending, " ", now.Lifetime)
+}
+
+// TestStampsAndPointsMixedUp: stamps and points of a customer are never taken for each other.
+func TestStampsAndPointsMixedUp(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: stampCard, also: freeCoffee})
+	ana := s.customer("ana")
+	tenth := func() error {
+		_, err := do(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "") })
+		return err
+	}
+	first := s.buy(ana, "900", item{"COFFEE", dec("50"), dec("9")}, item{"BREAD", dec("450"), dec("1")})
+	s.wantStanding(ana, "90 0 90", "points by amount")
+	same(t, "stamps", s.stamps(ana), "9 0 9")
+	s.want(tenth(), "insufficient_balance") // 90 points are no stamps
+	s.want(func() error {
+		_, err := do(s, func(t *txn) (any, error) {
+			return t.movePoints(ana, nil, &movement{Amount: dec("1"), Category: categoryBonus}, t.credit)
+		})
+		return err
+	}(), "program_required")
+	s.buy(ana, "50", item{"COFFEE", dec("50"), dec("1")})
+	s.ok(tenth())
+	s.wantStanding(ana, "95 0 95", "a reward for stamps costs no points")
+	same(t, "stamps", s.stamps(ana), "0 0 10")
+	back := s.bring(first, "450", item{"BREAD", dec("450"), dec("1")})
+	same(t, "what bread takes back", fmt.Sprint(back.Reversed, " ", back.Others[0].Reversed, " ", back.Others[0].Shortfall), "45 0 0")
+	back = s.bring(first, "450", item{"COFFEE", dec("50"), dec("9")})
+	same(t, "what coffee takes back", fmt.Sprint(back.Reversed, " ", back.Others[0].Reversed, " ", back.Others[0].Shortfall), "45 0 9")
+	s.wantStanding(ana, "5 0 5", "missing stamps cost no points")
+	same(t, "stamps", s.stamps(ana), "0 0 1")
+}
+
+// TestProgramForAllCosts: a program that everybody joins costs one transaction, as short
+// with many customers as with few. Nothing is written for a customer until a sale.
+func TestProgramForAllCosts(t *testing.T) {
+	t.Parallel()
+	before := setup{program: strings.Split(stampCard, "},\n")[0]}
+	after := setup{program: stampCard, also: freeCoffee}.document()
+	touched := map[int]int{}
+	for _, customers := range []int{1, 300} {
+		s := newShop(t, before)
+		var all []id
+		for i := range customers {
+			all = append(all, s.customer(fmt.Sprint("c", i)))
+		}
+		s.buy(all[0], "100", item{"COFFEE", dec("10"), dec("10")})
+		kept := s.entries()
+		n, err := view(t.Context(), s.store, func(tx Tx) (int, error) {
+			counted := &countedTx{Tx: newOverlay(tx)}
+			_, err := applyDocument(counted, after, newMint(s.clock, seed{}), creator{}, false)
+			return counted.keys(), err
+		})
+		s.ok(err)
+		touched[customers] = n
+		s.apply(after)
+		ofCustomers := func(list memTx) (kept memTx) {
+			for _, e := range list {
+				if !strings.ContainsRune("oABn", rune(e.Key[0])) { // configuration, audit log, counters
+					kept = append(kept, e)
+				}
+			}
+			return kept
+		}
+		same(t, "what is written for customers", ofCustomers(s.entries()), ofCustomers(kept))
+		same(t, "stamps", s.stamps(all[0]), "0 0 0")
+		detail := ask(s, func(t *txn) (customerDetail, error) {
+			c, err := t.customer(all[0])
+			if err != nil {
+				return customerDetail{}, err
+			}
+			return t.customerDetail(c)
+		})
+		if len(detail.Programs) != 2 || detail.Programs[1].Balance != 0 {
+			t.Errorf("programs %+v", detail.Programs)
+		}
+		s.buy(all[0], "10", item{"COFFEE", dec("10"), dec("1")})
+		same(t, "stamps", s.stamps(all[0]), "1 0 1")
+	}
+	if touched[300] != touched[1] || touched[1] > 30 {
+		t.Errorf("apply touched %d keys with 300 customers, and %d with one", touched[300], touched[1])
+	}
+}
+
+// TestSaleWithoutShares: in an organization where no other program is for all, a purchase
+// touches as many keys and allocates as much as where there is one program.
+func TestSaleWithoutShares(t *testing.T) {
+	touched, allocated := map[bool]int{}, map[bool]float64{}
+	for _, two := range []bool{false, true} {
+		program := strings.Split(stampCard, "},\n")[0]
+		if two {
+			program = strings.Replace(stampCard, `"join":"All"`, `"join":"Default"`, 1)
+		}
+		s := newShop(t, setup{program: program})
+		ana := s.customer("ana")
+		if sold := s.buy(ana, "100", item{"COFFEE", dec("10"), dec("10")}); sold.Others != nil {
+			t.Errorf("the sale has other shares: %+v", sold.Others)
+		}
+		_, err := view(t.Context(), s.store, func(tx Tx) (any, error) {
+			sell := func(tx Tx) {
+				_, err := runTxn(s.engine, tx, s.org, s.clock, seed{}, func(t *txn) (any, error) {
+					_, _, err := t.registerSale(newSale{Customer: ana, Type: typePurchase, Total: decimalOf(10)})
+					return nil, err
+				})
+				s.ok(err)
+			}
+			counted := &countedTx{Tx: newOverlay(tx)}
+			sell(counted)
+			touched[two] = counted.keys()
+			allocated[two] = testing.AllocsPerRun(20, func() { sell(newOverlay(tx)) })
+			return nil, nil
+		})
+		s.ok(err)
+	}
+	if touched[true] != touched[false] || touched[true] > 30 {
+		t.Errorf("touched %d keys, and %d with a program", touched[true], touched[false])
+	}
+	if allocated[true] > allocated[false] {
+		t.Errorf("allocates %v, and %v with a program", allocated[true], allocated[false])
+	}
+	t.Logf("%v keys, %v allocations", touched, allocated)
+}
+
+// TestSignupTogether: sign-up rules of a program for all fire at enrolment and only then,
+// birthday rules for every customer.
+func TestSignupTogether(t *testing.T) {
+	t.Parallel()
+	const signup = `{"key":"hello","name":"Hello","on":"Signup","points":%d}`
+	program := func(join string) string {
+		return `"default":true,"rules":[` + fmt.Sprintf(signup, 5) + `]},{"key":"stamps","name":"Stamps","join":"` + join + `","rules":[` + fmt.Sprintf(signup, 2) +
+			`,{"key":"day","name":"Birthday","on":"Birthday","points":3}]`
+	}
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: program(joinDefault)})
+	enrol := func(name string) id {
+		return must(s, func(t *txn) (id, error) {
+			c, _, err := t.enrol(enrolment{Email: name + "@example.com", BirthDate: 19900304})
+			if err != nil {
+				return id{}, err
+			}
+			return c.ID, nil
+		})
+	}
+	early := enrol("early")
+	s.apply(setup{program: program(joinAll)}.document())
+	late := enrol("late")
+	enrol("early")
+	same(t, "stamps of the one who was there", s.stamps(early), "0 0 0")
+	same(t, "stamps of the new one", s.stamps(late), "2 0 2")
+	s.setClock("2026-03-04T20:00:00Z")
+	s.swept()
+	same(t, "stamps of the one who was there", s.stamps(early), "3 0 3")
+	same(t, "stamps of the new one", s.stamps(late), "5 0 5")
+	s.wantStanding(late, "5 0 5", "the own program has no birthday rule")
+}
+
+// TestRulesTogether: the rules of each program look at the customer as before the sale, and
+// have their own tiers and daily limits. A return without a purchase takes back by the per
+// rules of each, in its own way.
+func TestRulesTogether(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{
+		program: `"default":true,"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"maxPerCustomerPerDay":1}]},
+			{"key":"other","name":"Other","join":"All","negativeBalance":"Debt","tierBasis":{"metric":"Purchases"},
+			"tiers":[{"name":"New","threshold":0},{"name":"Old","threshold":2,"multiplier":2}],
+			"rules":[{"key":"base","name":"Base","per":{"amount":1,"points":1},"maxPerCustomerPerDay":2},
+			{"key":"first","name":"First","points":100,"firstPurchase":true},
+			{"key":"fresh","name":"Fresh","points":1000,"segments":["fresh"]},
+			{"key":"old","name":"Old","points":5000,"tiers":["Old"]}]`,
+		also: `"segments":[{"key":"fresh","name":"Fresh","isActive":true,"rule":{"all":[{"field":"totalSpent","op":"=","value":0},{"field":"balance","op":"=","value":0}]}}]`,
+	})
+	ana := s.customer("ana")
+	for i, want := range []string{"1 1110  ", "0 10 New Old", "0 5000  ", "0 5000  "} {
+		sold := s.buy(ana, "10")
+		v := sold.Others[0]
+		same(t, fmt.Sprintf("purchase %d earned", i+1), fmt.Sprint(sold.Earned, " ", v.Earned, " ", v.TierFrom, " ", v.TierTo), want)
+	}
+	back, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("6000")})
+	s.ok(err)
+	v := back.Others[0]
+	same(t, "a return of 600 takes back", fmt.Sprint(back.Reversed, " ", back.Shortfall, " ", v.Reversed, " ", v.Shortfall, " ", v.Balance), "1 599 12000 0 -880")
+	s.verified()
+}

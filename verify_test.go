@@ -24,7 +24,10 @@ func newRichShop(t *testing.T) *shop {
 			"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],
 			"rules":[` + onePer1 + `,{"key":"late","name":"late","perItem":5,"pendingDays":20,"maxPerCustomerPerDay":3},
 			{"key":"hello","name":"hello","on":"Signup","points":10},
-			{"key":"day","name":"day","on":"Birthday","points":7}]},{"key":"two","name":"Two"`,
+			{"key":"day","name":"day","on":"Birthday","points":7}]},{"key":"two","name":"Two","join":"All",
+			"expiry":{"days":30},"tierBasis":{"metric":"AmountSpent"},"tiers":[{"name":"Uno","threshold":0},{"name":"Dos","threshold":60}],
+			"rules":[{"key":"stamp","name":"stamp","perItem":1},{"key":"late","name":"late","perItem":2,"pendingDays":10,"maxPerCustomerPerDay":1},
+			{"key":"hi","name":"hi","on":"Signup","points":1}]`,
 		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9},
 			{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":300,"effect":{"type":"Percent","percent":10}}],
 			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}]`,
@@ -287,6 +290,13 @@ var told = map[string]string{
 	"t.Shortfall":            "what was not there left no trace",
 	"t.TierFrom":             "tiers may have changed since",
 	"t.TierTo":               "tiers may have changed since",
+
+	"t.Others.Rules one more": "a rule that gave nothing changes no sum",
+	"t.Others.Rules.Name":     "the rule may have another name by now",
+	"t.Others.Rules.RuleID":   "the rule may be gone by now",
+	"t.Others.Shortfall":      "what was not there left no trace",
+	"t.Others.TierFrom":       "tiers may have changed since",
+	"t.Others.TierTo":         "tiers may have changed since",
 }
 
 func TestVerifySeesChanges(t *testing.T) {
@@ -361,7 +371,10 @@ func leaves(v reflect.Value, name string) []leaf {
 	case reflect.Struct:
 		var all []leaf
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
+			f := v.Type().Field(i)
+			if f.Anonymous {
+				all = append(all, leaves(v.Field(i), name)...)
+			} else if f.IsExported() {
 				all = append(all, leaves(v.Field(i), strings.TrimPrefix(name+"."+f.Name, "."))...)
 			}
 		}
