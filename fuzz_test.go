@@ -418,6 +418,8 @@ func importFaults(t *testing.T, kind, text string) (faults []string) {
 		fault("rows do not add up: %+v", first)
 	case len(rejected) < first.Wrong, kind == importCustomers && len(rejected) != first.Wrong:
 		fault("%d lines of errors: %+v", len(rejected), first)
+	case second.OpeningBalances > 0:
+		fault("the second time a balance is given again: %+v, then %+v", first, second)
 	case second.Added > 0 && (first.Wrong == 0 || kind == importCustomers):
 		fault("the second time something is new: %+v, then %+v", first, second)
 	}
@@ -439,6 +441,12 @@ func importFaults(t *testing.T, kind, text string) (faults []string) {
 func FuzzImport(f *testing.F) {
 	for _, s := range csvSeeds {
 		f.Add(false, s)
+	}
+	for _, text := range []string{
+		"Correo;Puntos;Vencen;Alta;Puntos históricos;Cumpleaños;No. de cliente\nana@example.com;1.250,5;31/12/2090;5/3/2019;12;28/02/1990;17\nana@example.com;3;;;;;\nbob@example.com;1.250;nunca;x;-1;;17\n",
+		"sep=;\nCorreo;Puntos\nana@example.com;5\n", "Tel\xe9fono\tPuntos\n5512345678\t1\n", "\xff\xfea\x00\n\x00", "correo\tnombre\na@b.co\t12\" x\n",
+	} {
+		f.Add(false, text)
 	}
 	for _, rows := range []string{
 		"Ana,Gil,ana@example.com,\n", "Ana,Gil,,55 1234 5678\n,,ana@example.com,55 1234 5678\n,,x,\n", ",,ana@example.com,\n,,bob@example.com,55 1234 5678\n,,ana@example.com,+525512345678\n",

@@ -36,7 +36,7 @@ func (s *shop) importFile(t *testing.T, kind, name string) (importReport, string
 }
 
 // importer returns an importer for one file.
-func (s *shop) importer(t *testing.T, kind string) *importer {
+func (s *shop) importer(t testing.TB, kind string) *importer {
 	t.Helper()
 	known, err := newHeadings(kind, nil, nil)
 	if err != nil {
@@ -397,6 +397,26 @@ func BenchmarkImportCustomers(b *testing.B) {
 		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
 		of := newCrowd()
 		s.importing(importCustomers, *benchCustomers, of.customer)
+	}
+	b.ReportMetric(float64(b.N)*float64(*benchCustomers)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkImportBalances imports a file with balances as Excel in Spain writes it.
+func BenchmarkImportBalances(b *testing.B) {
+	var text bytes.Buffer
+	text.WriteString("Nombre;Apellido;Correo;Teléfono;No. de cliente;Cumpleaños;Alta;Puntos;Vencen;Puntos históricos\r\n")
+	of := newCrowd()
+	for i := range *benchCustomers {
+		row := of.customer(i)
+		fmt.Fprintf(&text, "%s;%s;%s;%s;%07d;%02d/%02d/%d;05/03/2019;%d,5;31/12/2090;%d\r\n", row.FirstName, row.LastName, row.Email, row.Phone, i, i%28+1, i%12+1, 1950+i%50, i%5000, i%20000)
+	}
+	for b.Loop() {
+		s := newEmptyCrowd(b, filepath.Join(b.TempDir(), "import.db"))
+		im := s.importer(b, importCustomers)
+		s.ok(im.run(bytes.NewReader(text.Bytes())))
+		if im.report.Added != *benchCustomers || im.report.Wrong != 0 {
+			b.Fatalf("%+v", im.report)
+		}
 	}
 	b.ReportMetric(float64(b.N)*float64(*benchCustomers)/b.Elapsed().Seconds(), "rows/s")
 }

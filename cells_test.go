@@ -1,95 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-var anyID = regexp.MustCompile(`,[0-9a-f]{8}-[0-9a-f-]{27},`)
-
-// TestSheets imports one list of customers as Excel, LibreOffice and Google Sheets save it
-// (tools/sheets). All files give the same customers and points; another of them imported
-// afterwards adds nothing.
-func TestSheets(t *testing.T) {
-	t.Parallel()
-	files, err := os.ReadDir("testdata/sheets")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != 14 {
-		t.Errorf("%d files", len(files))
-	}
-	want := ""
-	for i, f := range files {
-		s := newShop(t, setup{at: "2026-11-23T10:00:00Z", program: twoTiers})
-		name := filepath.Join("testdata/sheets", f.Name())
-		report, rejected := s.importFile(t, importCustomers, name)
-		if report.Added != 7 || report.Wrong != 0 || report.OpeningBalances != 5 || report.OpeningPoints != dec("1001337.75") {
-			t.Fatalf("%s: %+v\n%s", f.Name(), report, rejected)
-		}
-		var out bytes.Buffer
-		s.ok(writeCSV(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: importCustomers, Full: true}, false, &out))
-		got := anyID.ReplaceAllString(out.String(), ",ID,")
-		if want == "" {
-			want = got
-			if golden := "testdata/import/sheets.golden.csv"; *updateGolden {
-				writeFile(t, golden, []byte(got))
-			} else if d := cmp.Diff(string(readFile(t, golden)), want); d != "" {
-				t.Errorf("%s (-want +got):\n%s", f.Name(), d)
-			}
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s is not like %s (-want +got):\n%s", f.Name(), files[0].Name(), d)
-		}
-		again := files[(i+1)%len(files)].Name()
-		if report, _ := s.importFile(t, importCustomers, filepath.Join("testdata/sheets", again)); report.Known != 7 || report.Added+report.Wrong+report.OpeningBalances != 0 {
-			t.Errorf("%s after %s: %+v", again, f.Name(), report)
-		}
-	}
-}
-
-// TestEncodings imports one name in each encoding, with and without a byte order mark.
-func TestEncodings(t *testing.T) {
-	t.Parallel()
-	const text = "correo;nombre\nana@example.com;Ñandú €\n"
-	units := func(mark string, first, second int) string {
-		out := []byte(mark)
-		for _, r := range text {
-			pair := [2]byte{}
-			pair[first], pair[second] = byte(r), byte(r>>8)
-			out = append(out, pair[:]...)
-		}
-		return string(out)
-	}
-	ansi := strings.NewReplacer("Ñ", "\xd1", "ú", "\xfa", "€", "\x80").Replace(text)
-	for name, file := range map[string]string{
-		"UTF-8": text, "UTF-8 with a mark": markUTF8 + text, "Windows-1252": ansi,
-		"UTF-16LE": units(markUTF16LE, 0, 1), "UTF-16BE": units(markUTF16BE, 1, 0),
-		"UTF-16LE without a mark": units("", 0, 1), "UTF-16BE without a mark": units("", 1, 0),
-		"sep=": "sep=;\r\n" + text,
-		// The encoding shows only far beyond what is looked at first.
-		"Windows-1252, late": strings.Replace(ansi, "\n", "\n"+strings.Repeat("x@example.com;"+strings.Repeat("a", 90)+"\n", startLength/100), 1),
-	} {
-		s := newShop(t, setup{})
-		im := s.importer(t, importCustomers)
-		s.ok(im.run(strings.NewReader(file)))
-		if c := s.byEmail("ana"); c.FirstName != "Ñandú €" {
-			t.Errorf("%s: %q, %+v", name, c.FirstName, im.report)
-		}
-	}
-	// One broken character in a file of UTF-8 spoils its row only.
-	s := newShop(t, setup{})
-	if got := s.importCSV(t, "correo,nombre\nana@example.com,Núñez\nbeto@example.com,N\xfa\xf1ez é é é\n"); got != "1 new, 0 known, 1 wrong; 3 no es UTF-8 válido" {
-		t.Error(got)
-	}
-}
 
 // TestNumberCells reads numbers as they stand in files with each separator.
 func TestNumberCells(t *testing.T) {

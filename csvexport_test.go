@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var anyID = regexp.MustCompile(`,[0-9a-f]{8}-[0-9a-f-]{27},`)
+
+// TestFormulaInAName: a name that a spreadsheet would run comes back from either kind of
+// export as it was, and none begins a cell of an export that is for a spreadsheet.
+func TestFormulaInAName(t *testing.T) {
+	t.Parallel()
+	names := []string{"=1+1", "+52", "+Ana", "-Luis", "@eva", "\t=1+1", "'=1", "=HYPERLINK(\"http://x\",\"y\")", "＝1"}
+	var text bytes.Buffer
+	out := csv.NewWriter(&text)
+	out.Write([]string{"nombre", "apellido", "correo", "cumpleaños", "externalId"})
+	for i, name := range names {
+		out.Write([]string{name, name, fmt.Sprintf("c%d@example.com", i), "31/12/1990", "@" + name})
+	}
+	out.Flush()
+	from := newOpenTill(t)
+	from.ok("import customers -raw " + from.file("names.csv", text.String()))
+	for _, flags := range []string{"", " -raw", " -full", " -full -raw"} {
+		exported := from.ok("export customers" + flags)
+		rows, err := csv.NewReader(strings.NewReader(exported)).ReadAll()
+		if err != nil || len(rows) != len(names)+1 {
+			t.Fatalf("%s: %v\n%s", flags, err, exported)
+		}
+		for _, cell := range slices.Concat(rows...) {
+			if raw := strings.Contains(flags, "-raw"); !raw && isFormula(cell) && !strings.HasPrefix(cell, "'") {
+				t.Errorf("%s: a spreadsheet would run %q", flags, cell)
+			}
+		}
+		if name := rows[1][0]; (name == "=1+1") != strings.Contains(flags, "-raw") {
+			t.Errorf("%s: %q", flags, name)
+		}
+		to := newOpenTill(t)
+		again := strings.Replace(flags, "-full", "-ignore id,tier,balance,pending,expiring", 1)
+		to.ok("import customers" + again + " " + to.file("exported.csv", exported))
+		if d := cmp.Diff(from.ok("export customers -raw"), to.ok("export customers -raw")); d != "" {
+			t.Errorf("%s, imported again (-from +to):\n%s", flags, d)
+		}
+		if out := from.ok("import customers" + again + " " + from.file("exported.csv", exported)); !strings.Contains(out, fmt.Sprintf(" 0 nuevos, %d que ya estaban, 0 con errores", len(names))) {
+			t.Errorf("%s, imported where it came from: %s", flags, out)
+		}
+	}
+}
+
+// TestExportFull shows a full export, and that its balance does not come back as an
+// opening balance by itself.
+func TestExportFull(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	s.ok("import customers -no-welcome " + s.file("c.csv", "correo;puntos;vencen;alta;externalId\nana@example.com;12,5;31/12/2090;15/03/2019;C-1\n"))
+	exported := s.ok("export customers -full")
+	want := "firstName,lastName,email,phoneNumber,externalId,birthDate,id,tier,balance,pending,expiring,enrolled\n,,ana@example.com,,C-1,,ID,,12.5,0,2090-12-31: 12.5,2019-03-15T06:00:00.000Z\n"
+	if got := anyID.ReplaceAllString(exported, ",ID,"); got != want {
+		t.Errorf("got %swant %s", got, want)
+	}
+	code, _, told := s.run("import customers " + s.file("full.csv", exported))
+	if code != 1 || !strings.Contains(told, `columnas desconocidas: "id", "tier", "balance", "pending", "expiring"; con -ignore id,tier,balance,pending,expiring se dejan fuera`) {
+		t.Errorf("%d %s", code, told)
+	}
+	s.ok("import customers -ignore id,tier,balance,pending,expiring " + s.file("full.csv", exported))
+	to := newOpenTill(t)
+	to.ok("import customers -no-welcome -map balance=puntos -ignore id,tier,pending,expiring " + to.file("full.csv", exported))
+	if got := to.ok("export customers -full"); !strings.Contains(got, ",12.5,0,,2019-03-15T06:00:00.000Z\n") {
+		t.Errorf("moved to another file: %s", got)
+	}
+}
