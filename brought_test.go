@@ -161,6 +161,49 @@ func TestHistoricPoints(t *testing.T) {
 	}
 }
 
+// TestHistoricElsewhere: historic points in a program that is not the customer's own
+// survive a recount, in a program that the customer joins by a file and in one that all
+// join.
+func TestHistoricElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, join := range []string{"Default", "All"} {
+		s := newShop(t, setup{program: `"default":true`})
+		with := func(threshold int) []byte {
+			more := fmt.Sprintf(`"programs":[{"key":"sellos","name":"Sellos","join":%q,"tierBasis":{"window":"Rolling","months":12},
+				"tiers":[{"name":"Uno","threshold":0},{"name":"Dos","threshold":%d}]},`, join, threshold)
+			return []byte(strings.Replace(string(setup{program: `"default":true`}.document()), `"programs":[`, more, 1))
+		}
+		s.apply(with(10))
+		s.importCSV(t, "correo,puntos históricos\nana@example.com,20\n", func(r *importRequest) { r.Program = "sellos" })
+		tier := func() string {
+			return ask(s, func(t *txn) (string, error) {
+				c, err := t.identify(kindEmail, "ana@example.com")
+				if err != nil {
+					return "", err
+				}
+				a, err := t.account(c, t.cfg.programKey("sellos"))
+				if err != nil {
+					return "", err
+				}
+				current, _ := a.tier()
+				return current.name(), nil
+			})
+		}
+		if got := tier(); got != "Dos" {
+			t.Errorf("%s: %s", join, got)
+		}
+		s.apply(with(20))
+		s.verified()
+		if got := tier(); got != "Dos" {
+			t.Errorf("%s: %s after a recount", join, got)
+		}
+		s.apply(with(21))
+		if got := tier(); got != "Uno" {
+			t.Errorf("%s: %s with a higher threshold", join, got)
+		}
+	}
+}
+
 // TestImportNoWelcome: -no-welcome holds back sign-up rules, of this import only.
 func TestImportNoWelcome(t *testing.T) {
 	t.Parallel()
