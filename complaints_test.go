@@ -235,6 +235,45 @@ func TestDeductThatSucceedsTakesThePoints(t *testing.T) {
 	refused("what was there has expired")
 }
 
+// TestPhoneTypoMakesASecondMember: a mistyped phone is corrected, and the right one then
+// finds the member that is there. If a till has enrolled the person anew meanwhile, the
+// correction says as whom.
+func TestPhoneTypoMakesASecondMember(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"hi","name":"hi","on":"Signup","points":50}]`})
+	c := s.counter()
+	_, key := s.newKey(keyRequest{})
+	visit := func(phone string) (status int, member any) {
+		status, answer := c.ask(key, "POST", "/customers", `{"phoneNumber":"`+phone+`","firstName":"Rosa"}`)
+		return status, answer["id"]
+	}
+	correct := func(member any, phone string) (int, map[string]any) {
+		return c.ask(key, "PATCH", "/customers/"+member.(string), `{"phoneNumber":"`+phone+`"}`)
+	}
+	_, rosa := visit("55 8000 0001")
+	if status, answer := correct(rosa, "55 8000 0002"); status != http.StatusOK || answer["phoneNumber"] != "+525580000002" {
+		t.Fatal(status, answer)
+	}
+	for _, spelled := range []string{"5580000002", "+52 1 55 8000 0002", "044 55 8000 0002"} {
+		if status, member := visit(spelled); status != http.StatusOK || member != rosa {
+			t.Errorf("%s: %d, %v is another member than %v", spelled, status, member, rosa)
+		}
+	}
+	if _, answer := c.ask(key, "GET", "/customers/lookup?phone=5580000002", ""); answer["id"] != rosa || answer["balance"] != 50.0 {
+		t.Errorf("looked up: %v", answer)
+	}
+	if status, other := visit("55 8000 0001"); status != http.StatusCreated || other == rosa {
+		t.Errorf("whose number it was: %d, %v", status, other)
+	}
+
+	_, second := visit("55 8000 0003") // the till was quicker than the correction
+	status, answer := correct(rosa, "55 8000 0003")
+	context, _ := answer["context"].(map[string]any)
+	if status != http.StatusConflict || answer["code"] != "identity_conflict" || answer["field"] != "phoneNumber" || context["customerId"] != second {
+		t.Errorf("the number of %v: %d %v", second, status, answer)
+	}
+}
+
 // TestStaffRaisesOwnPoints: who gives points by hand gives no more than the purse of the
 // key has, is named in what is given, and cannot widen the purse.
 func TestStaffRaisesOwnPoints(t *testing.T) {
