@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"time"
 )
 
@@ -23,24 +22,59 @@ var demoDocument []byte
 // demoKeyDays is how many days a key that the demo prints is valid.
 const demoKeyDays = 7
 
+const (
+	demoSlug     = "cafe-luna"
+	demoOperator = "sello demo" // no user of a system has a name with a blank
+)
+
+// checkDemo refuses a file with an organization unless the sample is in it, made by the
+// demo: any other may be real, and must not get a key.
+func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
+	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+		n, _, err := getUint(tx, newKey('o').byte('n'))
+		return n, err
+	})
+	if err != nil || organizations == 0 {
+		return err
+	}
+	org, err := view(ctx, e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, demoSlug) })
+	if err != nil {
+		return err
+	}
+	own := false
+	if org != 0 {
+		own, err = read(ctx, e, org, instantOf(e.now()), func(t *txn) (bool, error) {
+			n, err := t.count()
+			if err != nil || n.Audit == 0 {
+				return false, err
+			}
+			made, err := t.auditEntry(1)
+			return err == nil && made.By == creator{Type: byCommand, Actor: demoOperator}, err
+		})
+	}
+	if err == nil && !own {
+		err = adminErrorf("%s: tiene datos que no hizo sello demo: elige otro archivo con -db", c.db)
+	}
+	return err
+}
+
 // runDemo serves a sample organization. Each start prints a new key, since keys
 // are stored only as hashes. Earlier keys work until they expire.
 func runDemo(ctx context.Context, c *invocation) error {
-	ctx = withOperator(ctx, thisUser())
-	return c.serve(ctx, func(e *engine, addr net.Addr) error {
+	ctx = withOperator(ctx, demoOperator)
+	return c.serve(ctx, c.checkDemo, func(e *engine, addr net.Addr) error {
 		a := &admin{engine: e}
-		const slug = "cafe-luna"
 		slugs, err := a.organizations(ctx, struct{}{})
 		if err != nil {
 			return err
 		}
-		isNew := !slices.Contains(slugs, slug) // an existing one may be real: leave it as it is
+		isNew := len(slugs) == 0
 		if isNew {
 			if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
 				return err
 			}
 		}
-		org, err := a.organization(ctx, slug)
+		org, err := a.organization(ctx, demoSlug)
 		if err != nil {
 			return err
 		}
@@ -50,14 +84,14 @@ func runDemo(ctx context.Context, c *invocation) error {
 			}
 		}
 		k, err := a.createKey(ctx, keyRequest{
-			Org: slug, Name: "demo", Expires: e.now().AddDate(0, 0, demoKeyDays).Format(time.RFC3339),
+			Org: demoSlug, Name: "demo", Expires: e.now().AddDate(0, 0, demoKeyDays).Format(time.RFC3339),
 		})
 		if err != nil {
 			return err
 		}
 		customer, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (id, error) {
 			n, err := t.count()
-			if err != nil || n.Customers == 0 { // an existing organization may have no customers
+			if err != nil || n.Customers == 0 { // an earlier demo was killed before it made them
 				return id{}, err
 			}
 			c, err := t.customerAt(1)

@@ -24,7 +24,7 @@ func serveFlags(c *invocation) {
 	c.set.IntVar(&c.maxConns, "max-conns", defaultMaxConns, "`conexiones` abiertas a la vez")
 	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
 		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
-	c.set.Func("memory", "`tamaño` de memoria del que el servidor procura no pasar, como 256MB o 1GB, de al menos 96MB; sin ella, un cuarto de la de la máquina, entre 96MiB y 240MiB", func(text string) (err error) {
+	c.set.Func("memory", "`tamaño` de memoria del que el servidor procura no pasar, con su unidad (MB, GB, MiB o GiB), como 256MB o 1GB; 96MB como mínimo; sin ella, un cuarto de la memoria de la máquina, entre 96 y 240 MiB", func(text string) (err error) {
 		c.memory, err = parseMemory(text)
 		return err
 	})
@@ -65,11 +65,11 @@ const (
 	flushTimeout  = 5 * time.Second // of the last flush
 )
 
-func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil) }
+func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil, nil) }
 
-// serve opens the file and serves the API on it until ctx ends. It calls ready, if
-// not nil, once the API answers.
-func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) error) (err error) {
+// serve opens the file and serves the API on it until ctx ends. It calls check, if not
+// nil, before that, and ready, if not nil, once the API answers.
+func (c *invocation) serve(ctx context.Context, check func(context.Context, *engine) error, ready func(*engine, net.Addr) error) (err error) {
 	c.memSize = setCollector(c.memory)
 	setProcessors()
 	trusted, err := c.checkServing()
@@ -92,6 +92,11 @@ func (c *invocation) serve(ctx context.Context, ready func(*engine, net.Addr) er
 		}
 	}()
 	e.now() // logs at once a clock that is wrong from the start
+	if check != nil {
+		if err := check(ctx, e); err != nil {
+			return err
+		}
+	}
 	if err := s.start(ctx, c); err != nil {
 		return err
 	}
