@@ -207,7 +207,7 @@ func runKeyList(ctx context.Context, c *invocation) error {
 		}
 		return c.print(out, func(w io.Writer) {
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tab, "ID\tNOMBRE\tTERMINA EN\tSCOPES\tDIRECCIONES\tLÍMITES\tESTADO\tÚLTIMO USO")
+			fmt.Fprintln(tab, "ID\tNOMBRE\tÚLTIMOS 4\tSCOPES\tDIRECCIONES\tLÍMITES\tESTADO\tÚLTIMO USO")
 			for _, k := range out {
 				fmt.Fprintf(tab, "%s\t%s\t…%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Last4, listText(k.Scopes, "todos"), listText(k.IPWhitelist, "todas"),
 					k.limitsText(), k.stateText(clock.Now), momentText(k.LastUsedAt))

@@ -144,6 +144,9 @@ func runVerify(ctx context.Context, c *invocation) error {
 			}
 		}
 		if len(out.Problems) == 0 {
+			if c.since != "" {
+				fmt.Fprintf(w, "continúa lo que dice %s: nada de entonces falta ni ha cambiado\n", c.since)
+			}
 			fmt.Fprintln(w, "todo cuadra")
 		}
 	})

@@ -113,7 +113,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	if len(c.args) != want {
 		if want == 0 {
-			return usageErrorf("%s no lleva argumentos: %q", cmd.name, c.args)
+			return usageErrorf("sello %s no lleva argumentos: %s", cmd.name, strings.Join(c.args, " "))
 		}
 		return usageErrorf("uso: sello %s [opciones] %s", cmd.name, cmd.args)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -308,6 +309,9 @@ func TestCommandLine(t *testing.T) {
 	}
 	if out := s.ok("apply -", string(demoDocument)); !strings.Contains(out, "sin cambios") {
 		t.Errorf("from standard input: %s", out)
+	}
+	if out := s.ok("verify -since " + s.file("then.json", s.ok("verify -json"))); !strings.Contains(out, "then.json: nada de entonces falta ni ha cambiado\ntodo cuadra") {
+		t.Errorf("an earlier verification: %s", out)
 	}
 	if out := s.ok("apply -", s.ok("export -org cafe-luna")); !strings.Contains(out, "sin cambios") {
 		t.Errorf("an export applied again: %s", out)
@@ -686,11 +690,17 @@ func TestInWords(t *testing.T) {
 		{fmt.Errorf("b.db: %w", syscall.ENOSPC), "b.db: no queda espacio en el disco"},
 		{seamError(fmt.Errorf("%w: %w", disk.ErrUnavailable, &fs.PathError{Op: "write", Path: "a.db", Err: syscall.ENOSPC})), "por ahora no se puede escribir: a.db: no queda espacio en el disco"},
 		{fmt.Errorf("store: commit: %w", &fs.PathError{Op: "write", Path: "a.db", Err: syscall.EIO}), "a.db: el disco no se puede leer o escribir"},
-		{&os.LinkError{Op: "rename", Old: "x", New: "y", Err: syscall.EACCES}, "y: sin permiso"},
+		{&os.LinkError{Op: "rename", Old: "x", New: "y", Err: syscall.EACCES}, "y: sin permiso para crearlo: hace falta el de escritura en su directorio"},
 		{fmt.Errorf("el directorio actual: %w", os.NewSyscallError("getwd", syscall.ENOENT)), "el directorio actual: no existe"},
 		{fmt.Errorf("socket de administración: %w", &net.OpError{
 			Op: "listen", Net: "unix", Addr: &net.UnixAddr{Name: "a.db.sock"}, Err: os.NewSyscallError("bind", syscall.EACCES),
-		}), "socket de administración: a.db.sock: sin permiso"},
+		}), "socket de administración: a.db.sock: sin permiso para crearlo: hace falta el de escritura en su directorio"},
+		{&fs.PathError{Op: "open", Path: "main.go", Err: syscall.EACCES}, "main.go: sin permiso"},
+		{fmt.Errorf("journal: %w", errors.Join(
+			&fs.PathError{Op: "write", Path: "a.db-journal2", Err: syscall.ENOSPC}, &fs.PathError{Op: "write", Path: "a.db-journal1", Err: syscall.ENOSPC},
+		)), "journal: a.db-journal2: no queda espacio en el disco; a.db-journal1: no queda espacio en el disco"},
+		{errors.Join(errFailed, errFailed), "no se puede escribir tras un fallo del disco"},
+		{errors.Join(adminErrorf("una línea\notra"), errClosed), "una línea\notra\nel archivo se está cerrando"},
 		{fmt.Errorf("a.db: %w", disk.ErrCutShort), "a.db: el archivo se acortó mientras estaba en uso"},
 		{fmt.Errorf("a.db-journal2: %w", disk.ErrRemoved), "a.db-journal2: el archivo se borró mientras estaba en uso"},
 		{fmt.Errorf("a.db: %w", disk.ErrReplaced), "a.db: el archivo se reemplazó mientras estaba en uso"},
@@ -730,6 +740,43 @@ func TestDemo(t *testing.T) {
 		server.wantStatus(200, path, key, "a line that was printed")
 		if code := server.stop(); code != 0 {
 			t.Errorf("exit code %d", code)
+		}
+	}
+}
+
+// TestDemoLeavesRealFiles: the demo refuses a file with an organization that it did not
+// make, even one that has the sample's document, and adds no key to it.
+func TestDemoLeavesRealFiles(t *testing.T) {
+	t.Parallel()
+	for _, document := range []string{string(demoDocument), strings.Replace(string(demoDocument), "cafe-luna", "otra", 1)} {
+		s := newTill(t)
+		s.ok("apply -", document)
+		code, out, errs := s.run("demo -addr 127.0.0.1:0")
+		if code != 1 || out != "" || !strings.Contains(errs, "sello.db: tiene datos que no hizo sello demo") {
+			t.Errorf("exit %d: %s%s", code, out, errs)
+		}
+		if list := s.ok("key list"); strings.Contains(list, "demo") {
+			t.Error(list)
+		}
+	}
+}
+
+// TestOtherSchemaNamesFile: whoever has several files learns which of them another sello
+// wrote.
+func TestOtherSchemaNamesFile(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	store, err := openBolt(s.env["SELLO_DB"], disk.Options{Dense: denseTables})
+	if err == nil {
+		err = errors.Join(store.Update(t.Context(), func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion+1) }), store.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"migrate", "key list", "verify", "serve -addr 127.0.0.1:0"} {
+		if code, _, errs := s.run(line); code != 1 || !strings.Contains(errs, "sello.db: el archivo es del esquema") {
+			t.Errorf("sello %s: exit %d, %s", line, code, errs)
 		}
 	}
 }

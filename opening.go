@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"sello/internal/disk"
@@ -26,7 +27,7 @@ func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error
 	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 	e.log = slog.New(slog.NewJSONHandler(c.stderr, nil))
 	file, _ := store.(*boltStore)
-	if err := e.open(context.Background()); err != nil {
+	if err := c.ofFile(e.open(context.Background())); err != nil {
 		if file != nil {
 			return errors.Join(err, file.leave())
 		}
@@ -102,9 +103,17 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 		log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
 	}
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, store.leave())
+		return nil, nil, nil, errors.Join(c.ofFile(err), store.leave())
 	}
 	return store, e, done, nil
+}
+
+// ofFile adds the file's name to an error that does not say it.
+func (c *invocation) ofFile(err error) error {
+	if err == nil || strings.Contains(err.Error(), c.db) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.db, err)
 }
 
 // takeUp opens an engine on a file. If the file is of an older schema, takeUp migrates

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -71,29 +72,32 @@ func adminErrorf(format string, args ...any) error {
 	return &adminError{fmt.Sprintf(format, args...)}
 }
 
-// inWords returns the text of an error in Spanish.
+// inWords returns the text of an error in Spanish, in one line unless a part of it has
+// several.
 func inWords(err error) string {
 	text := diskInWords(err)
 	// Keep the object of a failed call; its operation's name adds nothing.
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		text = strings.Replace(text, e.Error(), e.Path+": "+e.Err.Error(), 1)
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		text = strings.Replace(text, e.Error(), e.New+": "+e.Err.Error(), 1)
-	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Addr != nil {
-		text = strings.Replace(text, e.Error(), e.Addr.String()+": "+e.Err.Error(), 1)
-	}
-	if e, ok := errors.AsType[*os.SyscallError](err); ok {
-		text = strings.Replace(text, e.Error(), e.Err.Error(), 1)
-	}
+	eachCause(err, func(cause error) {
+		switch e := cause.(type) {
+		case *fs.PathError:
+			text = strings.Replace(text, e.Error(), e.Path+": "+failedAt(e.Path, e.Err), 1)
+		case *os.LinkError:
+			text = strings.Replace(text, e.Error(), e.New+": "+failedAt(e.New, e.Err), 1)
+		case *net.OpError:
+			if e.Addr != nil {
+				text = strings.Replace(text, e.Error(), e.Addr.String()+": "+failedAt(e.Addr.String(), e.Err), 1)
+			}
+		case *os.SyscallError:
+			text = strings.Replace(text, e.Error(), e.Err.Error(), 1)
+		}
+	})
 	cause, known := errors.AsType[syscall.Errno](err)
 	for _, fault := range faultWords {
 		said := fault.err.Error()
 		if known && errors.Is(cause, fault.err) { // systems word it differently
 			said = cause.Error()
 		}
-		text = strings.Replace(text, said, fault.words, 1)
+		text = strings.ReplaceAll(text, said, fault.words)
 	}
 	text = strings.Replace(text, "store: commit: ", "", 1)
 	for _, known := range damageWords {
@@ -101,7 +105,60 @@ func inWords(err error) string {
 			text = before + known.words + damagedPlace(err) + ": restaura una copia de seguridad"
 		}
 	}
-	return text
+	several := false
+	eachCause(err, func(cause error) { several = several || isJoined(cause) })
+	if !several || isOurs(err) {
+		return text
+	}
+	return strings.Join(slices.Compact(strings.Split(text, "\n")), "; ")
+}
+
+// eachCause calls visit with an error and all that it wraps.
+func eachCause(err error, visit func(error)) {
+	visit(err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			eachCause(cause, visit)
+		}
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			eachCause(cause, visit)
+		}
+	}
+}
+
+// isJoined reports whether an error is of errors.Join: the errors in it, one on a line.
+func isJoined(err error) bool {
+	e, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return false
+	}
+	var lines []string
+	for _, cause := range e.Unwrap() {
+		lines = append(lines, cause.Error())
+	}
+	return len(lines) > 1 && err.Error() == strings.Join(lines, "\n")
+}
+
+// isOurs reports whether an error has words for the person who runs a command.
+func isOurs(err error) bool {
+	_, admin := errors.AsType[*adminError](err)
+	_, operator := errors.AsType[*operatorError](err)
+	return admin || operator
+}
+
+// errNoCreating is a lack of permission to make a file that is not there.
+var errNoCreating = errors.New("no permission to create it")
+
+// failedAt returns the text of what failed at a path.
+func failedAt(path string, err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
+			return errNoCreating.Error()
+		}
+	}
+	return err.Error()
 }
 
 // damagedPlace describes where the file is damaged, if the error says so.
@@ -192,6 +249,8 @@ type wording struct {
 var faultWords = []wording{
 	{fs.ErrNotExist, "no existe"},
 	{fs.ErrPermission, "sin permiso"},
+	{errNoCreating, "sin permiso para crearlo: hace falta el de escritura en su directorio"},
+	{syscall.ETXTBSY, "es un programa que se está ejecutando"},
 	{syscall.ELOOP, "demasiados enlaces simbólicos"},
 	{syscall.ENOTDIR, "no es un directorio"},
 	{syscall.EISDIR, "es un directorio"},
