@@ -207,6 +207,41 @@ func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
 	})
 }
 
+// manyHeld is how many tallies eachRow holds back before it writes them.
+const manyHeld = 64
+
+// eachRow runs one for each of n rows in turn, each on an overlay of its own: what a row
+// wrote is dropped unless it is to be kept. A row sees those kept before it.
+func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
+	batch, now, by, wrote := t.Tx, t.now, t.by, t.wrote
+	var before held
+	for i := range n {
+		if len(t.tallies) > manyHeld {
+			if err := t.commit(); err != nil {
+				return err
+			}
+			t.held = held{}
+		}
+		before.copyFrom(&t.held)
+		attempt := newOverlay(batch)
+		t.Tx, t.now, t.by, t.recounted = attempt, now, by, nil
+		keep, err := one(i)
+		t.Tx, t.now, t.by = batch, now, by
+		if err != nil {
+			return err
+		}
+		if !keep {
+			t.held, before, t.wrote = before, held{}, wrote
+			continue
+		}
+		if err := attempt.flush(batch); err != nil {
+			return err
+		}
+		wrote = t.wrote
+	}
+	return nil
+}
+
 // count returns the organization's counters, for reading and changing.
 func (t *txn) count() (*counters, error) {
 	if t.counters == nil {

@@ -171,11 +171,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 	return p
 }
 
-// manyHeld is how many tallies an import holds back before it writes them.
-const manyHeld = 64
-
-// importRows imports rows, each on an overlay of its own: that of a row that fails is
-// dropped.
+// importRows imports rows. What one that fails has written is dropped.
 func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 	t.importing, t.noWelcome = true, in.NoWelcome
 	into, err := t.programFor(in.Program)
@@ -183,29 +179,17 @@ func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 		return nil, err
 	}
 	outcomes := make([]importOutcome, len(in.Rows))
-	batch, now := t.Tx, t.now
-	var before held
-	for i, row := range in.Rows {
-		if len(t.tallies) > manyHeld {
-			if err := t.commit(); err != nil {
-				return nil, err
-			}
-			t.held = held{}
-		}
-		before.copyFrom(&t.held)
-		attempt := newOverlay(batch)
-		t.Tx, t.now, t.recounted = attempt, now, nil
-		outcomes[i], err = t.importRow(in.Kind, into, row)
-		t.Tx = batch
+	err = t.eachRow(len(in.Rows), func(i int) (bool, error) {
+		var err error
+		outcomes[i], err = t.importRow(in.Kind, into, in.Rows[i])
 		if fault, ok := errors.AsType[*apiError](err); ok {
-			outcomes[i], err = importOutcome{Reason: fault.message}, nil
-			t.held, before = before, held{}
-		} else if err == nil {
-			err = attempt.flush(batch)
+			outcomes[i] = importOutcome{Reason: fault.message}
+			return false, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		return true, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := t.commit(); err != nil {
 		return nil, err
