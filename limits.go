@@ -68,7 +68,7 @@ type quota struct {
 	limit     uint64
 	used      uint64
 	seconds   int64   // length of the window
-	freeAgain instant // when the count next falls, and below the limit if it is used up
+	freeAgain instant // when the count next falls, and far enough if it left no room
 }
 
 // quotaCodes has the error of each window when it is used up.
@@ -82,6 +82,8 @@ type allowance struct {
 	quotas  []quota // the minute's first
 	windows [3]quota
 	headers [5]string
+	counted savedUsage // the day and month that the request was counted in
+	at      instant    // its tick in the minute
 }
 
 // take counts a request of the key and sets after to the state of the key's windows. If
@@ -108,10 +110,46 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, aft
 		}
 		u.loaded = true
 	}
-	return u.take(k, now, after)
+	return u.take(k, 1, now, after)
 }
 
-func (u *usage) take(k *apiKey, now instant, after *allowance) error {
+// takeMore counts more requests after take has counted one. If they do not all fit it
+// counts none, and that one no longer. more is below the key's leastLimit.
+func (l *limiter) takeMore(k *apiKey, more int, now instant, after *allowance) error {
+	l.mu.Lock()
+	u := l.keys[k.ID]
+	l.mu.Unlock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.giveBack(k, after)
+	return u.take(k, uint64(more)+1, now, after)
+}
+
+// leastLimit is the most requests that the key could ever make at once.
+func (k *apiKey) leastLimit() int {
+	least := k.RateLimit
+	for _, limit := range []int{k.DailyLimit, k.MonthlyLimit} {
+		if limit > 0 {
+			least = min(least, limit)
+		}
+	}
+	return least
+}
+
+// giveBack takes back the request that was counted last in after.
+func (u *usage) giveBack(k *apiKey, after *allowance) {
+	u.minute.remove(after.at)
+	u.dirty = true
+	if k.DailyLimit > 0 && u.saved.Day == after.counted.Day && u.saved.InDay > 0 {
+		u.saved.InDay--
+	}
+	if k.MonthlyLimit > 0 && u.saved.Month == after.counted.Month && u.saved.InMonth > 0 {
+		u.saved.InMonth--
+	}
+}
+
+// take counts n requests, or none.
+func (u *usage) take(k *apiKey, n uint64, now instant, after *allowance) error {
 	// Windows only move forward, so that a clock set back and forward again gives no
 	// fresh day. Only a window more than one ahead of now moves back: the clock must
 	// have been wrong.
@@ -128,10 +166,10 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 	}
 	u.minute.forget(now)
 
-	after.quotas = u.quotas(k, now, after.windows[:0])
+	after.quotas = u.quotas(k, n, now, after.windows[:0])
 	var refused *quota
 	for i := range after.quotas {
-		if q := &after.quotas[i]; q.remaining() == 0 && (refused == nil || q.freeAgain > refused.freeAgain) {
+		if q := &after.quotas[i]; q.remaining() < n && (refused == nil || q.freeAgain > refused.freeAgain) {
 			refused = q
 		}
 	}
@@ -139,17 +177,18 @@ func (u *usage) take(k *apiKey, now instant, after *allowance) error {
 		return rateLimited(quotaCodes[refused.name], refused.limit, refused.name, refused.freeAgain, now)
 	}
 	for i := range after.quotas {
-		after.quotas[i].used++ // freeAgain stays the same
+		after.quotas[i].used += n // freeAgain stays the same
 	}
-	u.minute.add(now)
+	after.at = u.minute.add(now, int(n))
 	if k.DailyLimit > 0 {
-		u.saved.InDay++
+		u.saved.InDay += n
 		u.dirty = true
 	}
 	if k.MonthlyLimit > 0 {
-		u.saved.InMonth++
+		u.saved.InMonth += n
 		u.dirty = true
 	}
+	after.counted = u.saved
 	if minute := now - now%minuteMillis; minute != u.saved.LastUsed {
 		u.saved.LastUsed = minute
 		u.dirty = true
@@ -164,9 +203,9 @@ func rateLimited(code errorCode, limit uint64, window string, freeAgain, now ins
 		header("Retry-After", strconv.FormatInt(secondsUntil(freeAgain, now), 10))
 }
 
-// quotas appends the windows that limit the key to list.
-func (u *usage) quotas(k *apiKey, now instant, list []quota) []quota {
-	list = append(list, quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit), now)})
+// quotas appends the windows that limit the key to list, for n requests at once.
+func (u *usage) quotas(k *apiKey, n uint64, now instant, list []quota) []quota {
+	list = append(list, quota{"minute", uint64(k.RateLimit), uint64(u.minute.count), 60, u.minute.freeAgain(uint64(k.RateLimit)-n+1, now)})
 	if k.DailyLimit > 0 {
 		next := time.Unix((u.saved.Day+1)*86400, 0)
 		list = append(list, quota{"day", uint64(k.DailyLimit), u.saved.InDay, 86400, instantOf(next)})
@@ -300,14 +339,27 @@ func (m *slidingMinute) forget(now instant) {
 	}
 }
 
-func (m *slidingMinute) add(now instant) {
-	m.count++
+// add counts n requests and returns the millisecond that they are counted in.
+func (m *slidingMinute) add(now instant, n int) instant {
+	m.count += n
 	// A clock set back must not break the order.
 	if last := len(m.ticks) - 1; last >= m.head && m.ticks[last].at >= now {
-		m.ticks[last].requests++
-		return
+		m.ticks[last].requests += n
+		return m.ticks[last].at
 	}
-	m.ticks = append(m.ticks, tick{now, 1})
+	m.ticks = append(m.ticks, tick{now, n})
+	return now
+}
+
+// remove takes back a request that was counted in a millisecond, unless it is forgotten.
+func (m *slidingMinute) remove(at instant) {
+	for i := len(m.ticks) - 1; i >= m.head && m.ticks[i].at >= at; i-- {
+		if m.ticks[i].at == at {
+			m.ticks[i].requests--
+			m.count--
+			return
+		}
+	}
 }
 
 // freeAgain returns when the count will have fallen below the limit. If it is below

@@ -21,8 +21,11 @@ type naiveLimits struct {
 }
 
 // allows reports whether a request at now should be accepted.
-func (n *naiveLimits) allows(now instant) bool {
-	minute, day, month := 0, 0, 0
+func (n *naiveLimits) allows(now instant) bool { return n.allowsMany(1, now) }
+
+// allowsMany reports whether so many requests at now should be accepted.
+func (n *naiveLimits) allowsMany(requests int, now instant) bool {
+	minute, day, month := requests-1, requests-1, requests-1
 	for _, at := range n.sinceRun {
 		if at > now-60_000 {
 			minute++
@@ -307,5 +310,70 @@ func TestLimitFlushFails(t *testing.T) {
 	}
 	if err := newLimiter().take(t.Context(), store, k, now, new(allowance)); codeOf(err) != "rate_limit_day" {
 		t.Errorf("got %v, want rate_limit_day", err)
+	}
+}
+
+// TestLimitsOfMany sends requests that turn out to be many in one. They count as all of
+// them, or as none where a limit does not allow that.
+func TestLimitsOfMany(t *testing.T) {
+	t.Parallel()
+	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
+		store, l := newMemStore(), newLimiter()
+		defer store.Close()
+		k := &apiKey{ID: id{1}, RateLimit: 1 + rnd.IntN(12)}
+		if rnd.IntN(2) == 0 {
+			k.DailyLimit = 1 + rnd.IntN(30)
+		}
+		if rnd.IntN(2) == 0 {
+			k.MonthlyLimit = 1 + rnd.IntN(60)
+		}
+		naive := &naiveLimits{key: k}
+		now := instantOf(time.Date(2026, time.Month(1+rnd.IntN(12)), 1+rnd.IntN(31), rnd.IntN(24), 59, 0, 0, time.UTC))
+		for range 100 {
+			now += instant(rnd.IntN(pick(rnd, 1, 20, 5000, 30_000, 90_000, 6*3600_000, 9*millisPerDay)))
+			many := 1 + rnd.IntN(k.leastLimit())
+			var after allowance
+			if err := l.take(t.Context(), store, k, now, &after); err != nil || many == 1 {
+				if (err == nil) != naive.allows(now) {
+					t.Fatalf("at %s: %v", now, err)
+				}
+				if err == nil {
+					naive.count(1, now)
+				}
+				continue
+			}
+			now += instant(rnd.IntN(pick(rnd, 1, 1000, 70_000)))
+			naive.check(t, l, many, now, &after)
+		}
+	})
+}
+
+func (n *naiveLimits) count(requests int, now instant) {
+	for range requests {
+		n.sinceRun, n.kept = append(n.sinceRun, now), append(n.kept, now)
+	}
+}
+
+// check counts a request that l has taken as many, a little later.
+func (n *naiveLimits) check(t *testing.T, l *limiter, many int, now instant, after *allowance) {
+	t.Helper()
+	err := l.takeMore(n.key, many-1, now, after)
+	if (err == nil) != n.allowsMany(many, now) {
+		t.Fatalf("at %s: %d requests: %v", now, many, err)
+	}
+	for _, q := range after.quotas {
+		if q.used > q.limit {
+			t.Fatalf("at %s: %d of %d used", now, q.used, q.limit)
+		}
+	}
+	if err == nil {
+		n.count(many, now)
+		return
+	}
+	var e *apiError
+	errors.As(err, &e)
+	reset := e.context["resetAt"].(instant)
+	if !n.allowsMany(many, reset) || n.allowsMany(many, reset-1) {
+		t.Fatalf("at %s: %s for %d resets at %s", now, e.code.name, many, reset)
 	}
 }
