@@ -35,6 +35,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/transactions", "transactions:read", listTransactions},
 		{"GET /api/v1/transactions/{transactionId}", "transactions:read", getTransaction},
 		{"POST /api/v1/transactions", "transactions:write", registerTransaction},
+		{"POST /api/v1/transactions/batch", "transactions:write", registerBatch},
 		{"GET /api/v1/rewards", "rewards:read", listRewards},
 		{"GET /api/v1/rewards/{rewardId}", "rewards:read", getReward},
 		{"POST /api/v1/rewards/redeem", "rewards:write", redeemReward},
@@ -215,80 +216,6 @@ func deductPoints(r *request) action {
 	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.debit) }
 }
 
-// Transactions.
-
-func listTransactions(r *request) action {
-	p := r.page()
-	var f saleFilter
-	f.search, _ = r.query.text("search", maxSearch)
-	text, present := r.query.text("type", 20)
-	f.saleType = choice(r.query.input, text, present, "type", codeTypeInvalid, []string{"", typePurchase, typeReturn})
-	if u, given := r.query.id("customerId"); given {
-		f.customer = &u
-	}
-	f.externalID, _ = r.query.text("externalId", maxExternalID)
-	f.from = r.moment("from", 0, false)
-	f.to = r.moment("to", never, true)
-	return func(t *txn) (any, error) {
-		found, total, err := t.findSales(f, p)
-		if err != nil {
-			return nil, err
-		}
-		return newAppendedList(found, total, p, t.saleShape)
-	}
-}
-
-func getTransaction(r *request) action {
-	return func(t *txn) (any, error) {
-		s, err := t.sale(r.pathID("transactionId"))
-		if err != nil {
-			return nil, err
-		}
-		return t.saleShape(s)
-	}
-}
-
-func registerTransaction(r *request) action {
-	in := newSale{Source: sourceAPI}
-	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
-	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
-	text, present := r.fields.text("type", 100)
-	in.Type = choice(r.fields.input, text, present, "type", codeTypeInvalid, []string{typePurchase, typeReturn})
-	for _, f := range r.fields.list("items", maxItems) {
-		var it item
-		it.SKU, present = f.text("sku", maxSKU)
-		if !present {
-			f.invalid("sku", "es requerido")
-		}
-		if it.Price, present = f.number("price"); !present || it.Price < 0 {
-			f.invalid("price", "debe ser mayor o igual a 0")
-		}
-		if it.Quantity, present = f.number("quantity"); !present || it.Quantity <= 0 {
-			f.invalid("quantity", "debe ser mayor a 0")
-		}
-		in.Items = append(in.Items, it)
-	}
-	in.ExternalID, _ = r.fields.text("externalId", maxExternalID)
-	in.Comment = r.comment()
-	if u, given := r.fields.id("originalTransactionId"); given {
-		in.Original = &u
-	}
-	if r.dryRun = r.flag("dryRun"); in.Type == typePurchase && in.ExternalID != "" {
-		r.retries = append(r.retries, externalRetryKey(in.ExternalID, r.body))
-	}
-	return func(t *txn) (any, error) {
-		s, c, err := t.registerSale(in)
-		if err != nil {
-			return nil, err
-		}
-		shape, err := t.newSaleShape(s, c)
-		if r.dryRun {
-			shape.ID = nil
-		}
-		return shape, err
-	}
-}
-
 // Rewards and redemptions.
 
 func listRewards(r *request) action {
@@ -447,7 +374,8 @@ func getProgram(r *request) action {
 func getOrganization(*request) action {
 	return func(t *txn) (any, error) {
 		o := t.cfg.Organization
-		return organizationShape{t.cfg.ID, o.Name, o.Slug, o.Profile, o.Settings}, nil
+		s := settingsShape{o.Settings.Timezone, o.Settings.Currency, o.Settings.Language}
+		return organizationShape{t.cfg.ID, o.Name, o.Slug, o.Profile, s}, nil
 	}
 }
 

@@ -64,6 +64,8 @@ func TestErrorTable(t *testing.T) {
 		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // refusals.go
 		"clock_unsafe": true, // contract §11
 
+		"occurred_at_invalid": true, "external_id_conflict": true, // contract §14
+
 		"points_budget_exceeded": true,                                                                                      // contract §16
 		"external_id_taken":      true, "birth_date_invalid": true, "attributes_invalid": true, "precondition_failed": true, // contract §12
 		"rate_limit_source": true, // checked before a key's own limits

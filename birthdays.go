@@ -338,7 +338,7 @@ func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err e
 		given = true
 		err := t.credit(a, &movement{
 			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
-			AvailFrom: t.inDays(r.PendingDays), Expires: t.inDays(r.ExpiresInDays),
+			AvailFrom: t.inDays(t.now, r.PendingDays), Expires: t.inDays(t.now, r.ExpiresInDays),
 		})
 		if err != nil {
 			return false, err

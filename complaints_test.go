@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -306,4 +308,72 @@ func TestStaffRaisesOwnPoints(t *testing.T) {
 	if got := s.audited(auditFilter{subject: k.ID.String(), actor: "root"}); len(got) != 1 || !strings.Contains(got[0], `"maxPointsPerDay","before":150,"after":null`) {
 		t.Errorf("a wider purse leaves a trace: %s", got)
 	}
+}
+
+// "late sale gets today's rules": a sale of Tuesday that is sent on Wednesday gets
+// Tuesday's double.
+func TestLateSaleDoesNotGetTodaysRules(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2026-03-04T15:00:00Z", program: `"rules":[` + onePer1 + `,
+		{"key":"martes","name":"Martes doble","multiplier":2,"days":["Tuesday"]}]`}).served() // a Wednesday
+	ana := s.customer("ana")
+	for _, test := range []struct {
+		at, figures, reason string
+	}{
+		{`"2026-03-03T23:59:59.999"`, "200 0 200", "the last of Tuesday"},
+		{`"2026-03-04T05:59:59Z"`, "400 0 400", "Tuesday by the shop's clock"},
+		{`"2026-03-04T00:00"`, "500 0 500", "Wednesday"},
+		{`null`, "600 0 600", "now"},
+	} {
+		w := s.post("/api/v1/transactions", "", fmt.Sprintf(`{"customerId":%q,"totalAmount":100,"occurredAt":%s}`, ana, test.at))
+		if w.Code != http.StatusCreated {
+			t.Fatalf("%s: %d %s", test.reason, w.Code, w.Body)
+		}
+		s.wantStanding(ana, test.figures, test.reason)
+	}
+}
+
+// "offline queue doubles": a till sends its queue again two days later, from a program
+// that spells JSON in another way. Nothing is added.
+func TestOfflineQueueDoesNotDouble(t *testing.T) {
+	t.Parallel()
+	long(t)
+	const queued = 10_000
+	store := newMemStore()
+	t.Cleanup(func() { store.Close() })
+	shop := newShopOn(t, store, "2026-03-02T10:00:00Z")
+	shop.apply(setup{program: lateProgram, settings: `"externalIds":"Unique"`}.document())
+	t.Cleanup(shop.verified)
+	s, rnd := shop.served(), rand.New(rand.NewPCG(18, 14))
+	customers := []id{s.customer("ana"), s.customer("noe"), s.customer("eva")}
+	began := s.clock.add(-10 * oneDay)
+	var queue []sentSale
+	for i := range queued {
+		at := began.add(time.Duration(i) * time.Minute)
+		v := sentSale{"customerId": customers[i%3], "totalAmount": 50, "externalId": fmt.Sprint("T-", i), "occurredAt": at,
+			"items": []map[string]any{{"sku": "A", "price": 12.5, "quantity": 4}}}
+		if i%10 == 9 { // what was sold before comes back
+			v["externalId"], v["customerId"], v["type"] = fmt.Sprint("T-", i-1), customers[(i-1)%3], typeReturn
+		}
+		queue = append(queue, v)
+	}
+	send := func(status int) {
+		for part := range slices.Chunk(queue, maxBatch) {
+			var texts []string
+			for _, v := range part {
+				texts = append(texts, v.text(rnd))
+			}
+			for i, r := range s.sendBatch(texts) {
+				if r.Status != status {
+					t.Fatalf("sale %s: %+v, want %d", texts[i], r, status)
+				}
+			}
+		}
+	}
+	send(http.StatusCreated)
+	s.pass(2 * oneDay)
+	s.swept()
+	before := s.entries()
+	send(http.StatusOK)
+	same(t, "the whole store", s.entries(), before)
 }

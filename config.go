@@ -47,7 +47,37 @@ type organization struct {
 		Timezone string `json:"timezone"`
 		Currency string `json:"currency"`
 		Language string `json:"language"`
+
+		MaxLateDays *int   `json:"maxLateDays"` // how old a sale may be when it comes
+		ExternalIDs string `json:"externalIds"` // of purchases: Free or Unique
 	} `json:"settings"`
+}
+
+const (
+	externalIDsFree   = "Free"
+	externalIDsUnique = "Unique"
+
+	usualLateDays = 30
+	mostLateDays  = 366
+)
+
+// maxLateDays is how many days ago a sale that comes late may have happened.
+func (c *config) maxLateDays() int { return *c.Organization.Settings.MaxLateDays }
+
+// uniqueExternalIDs reports whether purchases with one externalId are one sale.
+func (c *config) uniqueExternalIDs() bool {
+	return c.Organization.Settings.ExternalIDs == externalIDsUnique
+}
+
+// fillIn sets the default values of settings that a document, or a configuration of
+// schema 5, leaves out.
+func (o *organization) fillIn() {
+	s := &o.Settings
+	s.Language = cmp.Or(s.Language, "es")
+	s.ExternalIDs = cmp.Or(s.ExternalIDs, externalIDsFree)
+	if s.MaxLateDays == nil {
+		s.MaxLateDays = new(usualLateDays)
+	}
 }
 
 // A program is a currency of points with the rules that give them.
@@ -250,6 +280,7 @@ func parseConfig(raw []byte) (*config, error) {
 	if c.zone, err = tz.Load(c.Organization.Settings.Timezone); err != nil {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
+	c.Organization.fillIn()
 	for _, p := range c.Programs {
 		p.deriveIDs()
 		if p.Join = cmp.Or(p.Join, joinDefault); p.Join == joinAll { // "" up to schema 5

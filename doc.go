@@ -139,6 +139,8 @@
 //	rules.go             what a purchase earns
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
+//	latesales.go         sales that come later than they happened
+//	uniquesales.go       sales that a till sends again
 //	returns.go           what a return takes back
 //	salelist.go          lists of sales
 //	salesearch.go        sales of the customers that a search finds
@@ -166,6 +168,7 @@
 //	gate.go              how many connections there may be
 //	inputs.go            readers of input that the API and imports share
 //	api_customers.go     handlers of customers
+//	api_sales.go         handlers of sales
 //	api.go               routes, and the other handlers
 //
 // # Administration

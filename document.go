@@ -161,7 +161,7 @@ func (d *document) fillIn() {
 			*s = value
 		}
 	}
-	setDefault(&d.Organization.Settings.Language, "es")
+	d.Organization.fillIn()
 	if len(d.Programs) == 1 {
 		d.Programs[0].Default = true
 	}

@@ -340,6 +340,7 @@ func TestSchemaWords(t *testing.T) {
 		"programs[0].tierBasis.window":         "$defs.tierBasis.properties.window",
 		"programs[0].rules[3].on":              "$defs.rule.properties.on",
 		"programs[0].rules[0].days[0]":         "$defs.rule.properties.days.items",
+		"organization.settings.externalIds":    "$defs.organization.properties.settings.properties.externalIds",
 		"rewards[0].status":                    "$defs.reward.properties.status",
 		"rewards[0].fulfilment":                "$defs.reward.properties.fulfilment",
 		"rewards[0].effect.type":               "$defs.effect.properties.type",
@@ -494,6 +495,9 @@ func TestSchemaDefaults(t *testing.T) {
 		for _, s := range []jsonSchema{described, at} {
 			if want, ok := s["default"]; ok {
 				told++
+				if v.Kind() == reflect.Pointer {
+					v = v.Elem()
+				}
 				if got := fmt.Sprint(v.Interface()); got != fmt.Sprint(want) {
 					t.Errorf("%s: the schema says %v by default, and the code fills in %s", path, want, got)
 				}

@@ -136,6 +136,10 @@ func TestGoldenErrors(t *testing.T) {
 			message = e.Message
 		case "scope_required":
 			message += strings.TrimPrefix(e.Message, message)
+		case "occurred_at_invalid": // the days are those of the settings
+			if strings.HasPrefix(e.Message, "occurredAt no puede ser ") {
+				message = e.Message
+			}
 		case "too_precise", "too_large":
 			message = e.Field + message
 		}

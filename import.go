@@ -327,6 +327,9 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if s.Type == typePurchase && t.cfg.uniqueExternalIDs() {
+		return t.alreadyKnown(namesakes, s)
+	}
 	differs := false
 	for _, other := range namesakes {
 		sameDay := dayOf(other.CreatedAt, t.cfg.zone) == dayOf(t.now, t.cfg.zone)
@@ -347,6 +350,20 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 		return false, invalidField("externalId", "externalId ya se registró con otros datos")
 	}
 	return false, nil
+}
+
+// alreadyKnown is alreadyImported for a purchase whose externalId is Unique.
+func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error) {
+	for _, other := range namesakes {
+		if other.Type != typePurchase {
+			continue
+		}
+		if same, err := t.isSame(other, s); same || err != nil {
+			return same, err
+		}
+		err = newError(codeExternalIDConflict)
+	}
+	return false, err
 }
 
 // namesakes lists the sales under an externalId: those that have it, the one whose

@@ -59,7 +59,11 @@ const maxDepth = 64
 // maxMembers is how many members and elements a body may have in all: more than any
 // request needs. Without it a body of 1 MiB could have a hundred thousand and take a
 // hundred times as long as any other.
-const maxMembers = 10_000
+// A batch of sales may have more: 100 long sales fit into 1 MiB.
+const (
+	maxMembers      = 10_000
+	maxBatchMembers = 100_000
+)
 
 // A jsonFault is the first fault of a JSON text.
 type jsonFault struct {
@@ -84,7 +88,8 @@ const (
 // The time is proportional to the length of body.
 func parseObject(body []byte) (object, *jsonFault) { return parseObjectOf(body, maxMembers) }
 
-// parseObjectOf is parseObject with another bound on members.
+// parseObjectOf is parseObject with another bound on members. No text has more of them
+// than bytes.
 func parseObjectOf(body []byte, most int) (object, *jsonFault) {
 	text := string(body)
 	p := splitter{stack: make(object, 0, 16), left: most}
@@ -453,7 +458,7 @@ func (in fields) members(name string) (o object, ok bool) {
 	if literal[0] != '{' {
 		return nil, false
 	}
-	p := splitter{stack: object{}, left: maxMembers}
+	p := splitter{stack: object{}, left: len(literal)}
 	p.cutMembers(literal, 1) // parseObject has found the object valid
 	return p.stack, true
 }
@@ -508,14 +513,14 @@ func (in fields) list(name string, max int) []fields {
 		in.invalid(name, "debe ser una lista")
 		return nil
 	}
-	p := splitter{left: maxMembers}
+	p := splitter{left: len(literal)}
 	p.cutMembers(literal, 1) // parseObject has found the array valid
 	if len(p.stack) > max {
 		in.invalid(name, fmt.Sprintf("no puede superar los %d elementos", max))
 		return nil
 	}
 	elements := make([]fields, len(p.stack))
-	members := splitter{stack: make(object, 0, 4*len(elements)), left: maxMembers} // of all elements
+	members := splitter{stack: make(object, 0, 4*len(elements)), left: len(literal)} // of all elements
 	list := in.field(name)
 	for i, element := range p.stack {
 		if element.value[0] != '{' {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -86,4 +88,21 @@ func (w *lineWriter) close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	w.writeOut()
+}
+
+// knownMethod returns m if it is a standard method, and "other" for an invented one.
+func knownMethod(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return m
+	}
+	return "other"
+}
+
+// base32 are the digits of rand.Text.
+const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

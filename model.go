@@ -447,20 +447,21 @@ const (
 type counters struct {
 	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
 
-	Latest instant // 0: unknown; never negative
-	Audit  uint64  // entries of the audit log
+	Latest     instant // 0: unknown; never negative
+	Audit      uint64  // entries of the audit log
+	Registered instant // when the last sale came; never falls (latesales.go)
 }
 
 func (c *counters) encode(w *writer) {
-	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest), c.Audit})
+	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest), c.Audit, uint64(c.Registered)})
 }
 
 // decode also reads records of earlier versions, which have fewer numbers.
 func (c *counters) decode(r *reader) {
-	var room, v [9]uint64
+	var room, v [10]uint64
 	copy(v[:], r.uintsInto(room[:0]))
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
-	c.Latest, c.Audit = instant(v[7]), v[8]
+	c.Latest, c.Audit, c.Registered = instant(v[7]), v[8], instant(v[9])
 }
 
 // organizationNumber returns the number of the organization with a slug; 0 if there is none.

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// credit gives points: m says how many, why and until when. They are pending if
-// m.AvailFrom is after now; otherwise a debt is paid first. A result beyond the
-// range of numbers is refused with too_large.
+// credit gives points: m says how many, why and until when, and since when if not now.
+// They are pending if m.AvailFrom is after now; otherwise a debt is paid first. A result
+// beyond the range of numbers is refused with too_large.
 func (t *txn) credit(a *account, m *movement) error {
+	m.CreatedAt = cmp.Or(m.CreatedAt, t.now)
 	if m.Expires == 0 {
-		m.Expires = a.program.Expiry.endOfLife(t.now, t.cfg.zone)
+		m.Expires = a.program.Expiry.endOfLife(m.CreatedAt, t.cfg.zone)
 	}
 	if m.AvailFrom <= t.now {
 		m.AvailFrom = 0
 	}
-	m.CreatedAt = t.now
 	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires}
 
 	if _, ok := (a.Balance + a.Pending).add(m.Amount); !ok {
@@ -33,7 +33,7 @@ func (t *txn) credit(a *account, m *movement) error {
 		if a.Lifetime, ok = a.Lifetime.add(m.Amount); !ok {
 			return newError(codeTooLarge).on("amount")
 		}
-		if err := t.addBasis(a, t.now, basis{Points: m.Amount}); err != nil {
+		if err := t.addBasis(a, m.CreatedAt, basis{Points: m.Amount}); err != nil {
 			return err
 		}
 	}

@@ -70,6 +70,15 @@ type reply struct {
 	body   any
 }
 
+// A repeated is the body of a 200 to a POST that changes nothing, since the same was done
+// before.
+type repeated struct{ body any }
+
+func isRepeated(v any) bool {
+	_, is := v.(repeated)
+	return is
+}
+
 // A request is what a handler sees of an HTTP request.
 type request struct {
 	caller
@@ -81,6 +90,7 @@ type request struct {
 	retries []retryKey // keys that the answer to a POST is kept and looked up under
 	actor   string     // of X-Actor; "" without
 	dryRun  bool       // of a POST: its action changes nothing
+	more    int        // of a POST: how many requests it counts as beside the first
 	large   bool       // of a GET: the answer may be large, or take much reading
 }
 
@@ -160,13 +170,6 @@ func (a *api) requestID(r *http.Request) string {
 	return string(b[:])
 }
 
-// base32 are the digits of rand.Text.
-const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-
-func isPrintable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
-}
-
 // finish gives back room, answers a request that panicked and writes the log line.
 func (x *exchange) finish(r *http.Request) {
 	x.giveBack()
@@ -183,16 +186,6 @@ func (x *exchange) finish(r *http.Request) {
 		var line [512]byte
 		x.api.lines.add(x.appendLogLine(line[:0], r, x.api.engine.clock.machine.read().wall))
 	}
-}
-
-// knownMethod returns m if it is a standard method, and "other" for an invented one.
-func knownMethod(m string) string {
-	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-		http.MethodConnect, http.MethodOptions, http.MethodTrace:
-		return m
-	}
-	return "other"
 }
 
 // appendLogLine appends the log line of a request: JSON as slog.JSONHandler writes it,
@@ -263,6 +256,11 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 	if err != nil && len(req.retries) == 0 {
 		return 0, nil, err
 	}
+	if err == nil && req.more > 0 {
+		if err := x.takeMore(req); err != nil {
+			return 0, nil, err
+		}
+	}
 	if err != nil {
 		// The fields may have been valid when the same request came first, such as a
 		// moment that was still ahead. That answer stands.
@@ -321,6 +319,14 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 // source is the address that the request comes from.
 func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }
 
+// takeMore counts a request that is many in one as all of them. If a limit does not
+// allow that, it counts as none.
+func (x *exchange) takeMore(req *request) error {
+	err := x.api.limiter.takeMore(req.key, req.more, req.now, &x.allowance)
+	x.allowance.setHeaders(x.Header(), req.now)
+	return err
+}
+
 // refuse counts a 401 against the request's source. A source with too many gets 429
 // instead. Its requests with a good key are not affected.
 func (x *exchange) refuse(r *http.Request, err error) error {
@@ -356,7 +362,7 @@ func (x *exchange) readBody(req *request) error {
 	if err != nil {
 		return newError(codeInvalidJSON)
 	}
-	members, fault := parseObject(body)
+	members, fault := parseObjectOf(body, req.maxMembers())
 	if fault != nil {
 		return newError(codeInvalidJSON).with("reason", fault.reason).with("line", fault.line).with("column", fault.column)
 	}
@@ -366,6 +372,14 @@ func (x *exchange) readBody(req *request) error {
 
 // bodyOptional reports whether the endpoint takes nothing from its body.
 func (r *request) bodyOptional() bool { return strings.HasSuffix(r.Pattern, "/cancel") }
+
+// maxMembers bounds the members and elements of the request's body.
+func (r *request) maxMembers() int {
+	if strings.HasSuffix(r.Pattern, "/batch") {
+		return maxBatchMembers
+	}
+	return maxMembers
+}
 
 // isJSON reports whether the body is declared as JSON in UTF-8, not compressed.
 func isJSON(h http.Header) bool {
@@ -572,7 +586,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return answer{status, body, false, tagOf(v)}, t.keepReplay(req.retries, status, body)
+		return answer{status, body, isRepeated(v), tagOf(v)}, t.keepReplay(req.retries, status, body)
 	})
 	return x.give(given, err)
 }
@@ -594,7 +608,7 @@ func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 		}
 		v, err := act(t)
 		status, body, err := encodeReply(v, http.StatusOK, err)
-		return answer{status, body, false, tagOf(v)}, err
+		return answer{status, body, isRepeated(v), tagOf(v)}, err
 	})
 	return x.give(given, err)
 }
@@ -624,6 +638,8 @@ func encodeReply(v any, status int, err error) (int, []byte, error) {
 	case reply:
 		v, status = r.body, r.status
 	case tagged:
+		v, status = r.body, http.StatusOK
+	case repeated:
 		v, status = r.body, http.StatusOK
 	}
 	if text, ok := v.(json.RawMessage); ok { // shared by all requests

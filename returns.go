@@ -30,8 +30,11 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 	if err != nil {
 		return nil, err
 	}
+	if purchase != nil && s.CreatedAt < purchase.CreatedAt && s.CreatedAt < t.now {
+		return nil, errBeforePurchase()
+	}
 	b := basis{Spent: -s.Total}
-	at := t.now
+	at := s.CreatedAt
 	if purchase != nil {
 		s.Previous, at = purchase.ID, purchase.CreatedAt
 		before := purchase.whollyReturned()
@@ -84,7 +87,7 @@ func (t *txn) takeShare(s, purchase *sale, p *party, at instant, b basis) error 
 		}
 		p.target = purchase.owes(from, p.share, p.program)
 	}
-	if err := t.takeBack(p, s.ID, from.PendingLot); err != nil {
+	if err := t.takeBack(p, s, from.PendingLot); err != nil {
 		return err
 	}
 	from.Reversed += p.share.Reversed
@@ -97,8 +100,9 @@ func (t *txn) takeShare(s, purchase *sale, p *party, at instant, b basis) error 
 }
 
 // purchaseOf finds the purchase a return belongs to: the one that the caller
-// names, or else the customer's newest with the same externalId, wholly returned
-// ones only if there are no others; nil if there is none.
+// names, or else the customer's newest with the same externalId, one that is wholly
+// returned or was sold after a late return only if there are no others; nil if there
+// is none.
 func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 	if original != nil {
 		purchase, err := t.sale(*original)
@@ -126,7 +130,7 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		if p.Customer != c.ID || p.Type != typePurchase || p.ExternalID != s.ExternalID {
 			continue
 		}
-		if !p.whollyReturned() {
+		if !p.whollyReturned() && (p.CreatedAt <= s.CreatedAt || s.CreatedAt == t.now) {
 			return p, nil
 		}
 		if newest == nil {
@@ -218,7 +222,7 @@ func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 }
 
 // unlinkedTargets sets what an unlinked return should take back in each program: what
-// the `per` rules would give today for what is returned.
+// the `per` rules would give for what is returned.
 func (t *txn) unlinkedTargets(s *sale, list []party) error {
 	own := list[0].account
 	for i := range list {
@@ -228,7 +232,7 @@ func (t *txn) unlinkedTargets(s *sale, list []party) error {
 		p := *list[i].program
 		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
 		earned, ok := p.earn(facts{
-			total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: list[i].before,
+			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: list[i].before,
 			segments: func() []string { return keysOf(t.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
 		})
 		if !ok {
@@ -244,9 +248,9 @@ func (t *txn) unlinkedTargets(s *sale, list []party) error {
 // first, then available ones in the order of every debit. Points that are not
 // there are the Shortfall, which the purchase's next return asks for again (Clamp),
 // or become a debt (Debt).
-func (t *txn) takeBack(p *party, saleID id, pending []pendingRef) error {
+func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
 	a := p.account
-	m := &movement{Category: categoryReturn, Transaction: saleID, CreatedAt: t.now}
+	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: s.CreatedAt}
 	rest := p.target
 	for _, ref := range pending {
 		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})

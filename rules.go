@@ -327,7 +327,7 @@ func (t *txn) openAccount(c *customer, p *program) error {
 		}
 		err := t.credit(a, &movement{
 			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
-			AvailFrom: t.inDays(r.PendingDays), Expires: t.inDays(r.ExpiresInDays),
+			AvailFrom: t.inDays(t.now, r.PendingDays), Expires: t.inDays(t.now, r.ExpiresInDays),
 		})
 		if err != nil {
 			return err
@@ -336,12 +336,12 @@ func (t *txn) openAccount(c *customer, p *program) error {
 	return t.saveAccount(a)
 }
 
-// inDays is the same time of day, so many days from now by the organization's
+// inDays is the same time of day, so many days after a moment by the organization's
 // calendar. For no days it is 0, which stands for "at once" or "by the program's
 // expiry".
-func (t *txn) inDays(days int) instant {
+func (t *txn) inDays(from instant, days int) instant {
 	if days == 0 {
 		return 0
 	}
-	return instantOf(t.now.time().In(t.cfg.zone).AddDate(0, 0, days))
+	return instantOf(from.time().In(t.cfg.zone).AddDate(0, 0, days))
 }

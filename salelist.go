@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A saleFilter chooses sales. An empty field does not restrict.
 type saleFilter struct {
 	search     string
@@ -7,12 +9,18 @@ type saleFilter struct {
 	customer   *id
 	externalID string
 	from, to   instant // both included; 0 and never mean open
+
+	registeredFrom instant // included; 0 means open
+	after          uint64  // the last sale before registeredFrom; found by findSales
 }
 
 func (f *saleFilter) dated() bool { return f.from != 0 || f.to != never }
 
+// bounded reports whether the filter keeps only sales of a span of one time or the other.
+func (f *saleFilter) bounded() bool { return f.dated() || f.after > 0 }
+
 func (f *saleFilter) keeps(s *sale) bool {
-	return (f.saleType == "" || f.saleType == s.Type) &&
+	return s.Seq > f.after && (f.saleType == "" || f.saleType == s.Type) &&
 		(f.customer == nil || *f.customer == s.Customer) &&
 		(f.externalID == "" || f.externalID == s.ExternalID) &&
 		f.from <= s.CreatedAt && s.CreatedAt <= f.to
@@ -24,6 +32,10 @@ func (f *saleFilter) keeps(s *sale) bool {
 // finds, those of a span of time, or the whole list, in which any page is one
 // seek.
 func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
+	var err error
+	if f.after, err = t.registeredBefore(f.registeredFrom); err != nil {
+		return nil, 0, err
+	}
 	switch {
 	case f.customer != nil:
 		return t.salesOf(f, p)
@@ -31,6 +43,8 @@ func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 		return t.salesCalled(f, p)
 	case f.search != "":
 		return t.searchSales(f, p)
+	case f.dated() && f.after > 0:
+		return t.salesOfAll(f, p)
 	case f.dated():
 		return t.salesBetween(f, p)
 	}
@@ -40,11 +54,11 @@ func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	}
 	switch f.saleType {
 	case typePurchase:
-		return t.saleSpan(p, n.Purchases, t.saleList(kindPurchase))
+		return t.saleSpan(f, p, n.Purchases, t.saleList(kindPurchase))
 	case typeReturn:
-		return t.saleSpan(p, n.Returns, t.saleList(kindReturn))
+		return t.saleSpan(f, p, n.Returns, t.saleList(kindReturn))
 	}
-	return t.saleSpan(p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
+	return t.saleSpan(f, p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
 }
 
 // saleList returns a function that finds the n-th sale of one type.
@@ -59,13 +73,27 @@ func (t *txn) saleList(kind byte) func(uint64) (uint64, error) {
 	}
 }
 
-func (t *txn) saleSpan(p page, total uint64, seqOf func(uint64) (uint64, error)) ([]*sale, uint64, error) {
+// saleSpan lists a page of a list of all sales, or of those of one type, without the
+// ones up to f.after.
+func (t *txn) saleSpan(f saleFilter, p page, all uint64, seqOf func(uint64) (uint64, error)) ([]*sale, uint64, error) {
+	before := uint64(0)
+	if f.after > 0 {
+		var err error
+		before, err = searchNumber(all, func(n uint64) (bool, error) {
+			seq, err := seqOf(n)
+			return seq > f.after, err
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	total := all - before
 	first, last, ok := p.span(total)
 	if !ok {
 		return nil, total, nil
 	}
 	var list []*sale
-	for n := first; n >= last; n-- {
+	for n := before + first; n >= before+last; n-- {
 		seq, err := seqOf(n)
 		if err != nil {
 			return nil, 0, err
@@ -107,7 +135,7 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	case f.externalID != "":
 		return t.salesCalled(f, p)
 	case f.saleType == "" && !f.dated():
-		return t.chainSpan(c, p)
+		return t.chainSpan(c, f.after, p)
 	case !f.followed([]*customer{c}, p):
 		set := make(customerSet, c.Number/64+1)
 		set.add(c.Number)
@@ -116,13 +144,27 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	return t.salesOfFew([]*customer{c}, f, p)
 }
 
-// chainSpan lists a page of all of a customer's sales.
-func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
-	first, last, ok := p.span(c.Sales.N)
-	if !ok {
-		return nil, c.Sales.N, nil
+// chainSpan lists a page of a customer's sales after one of the organization.
+func (t *txn) chainSpan(c *customer, after uint64, p page) ([]*sale, uint64, error) {
+	total := c.Sales.N
+	if after > 0 {
+		seq, err := c.Sales.lastUntil(after, t.linkAt)
+		if err != nil {
+			return nil, 0, err
+		}
+		if seq > 0 {
+			l, err := t.linkAt(seq)
+			if err != nil {
+				return nil, 0, err
+			}
+			total -= l.N
+		}
 	}
-	seq, err := c.Sales.seek(first, t.linkAt)
+	first, last, ok := p.span(total)
+	if !ok {
+		return nil, total, nil
+	}
+	seq, err := c.Sales.seek(c.Sales.N-total+first, t.linkAt)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -135,7 +177,7 @@ func (t *txn) chainSpan(c *customer, p page) ([]*sale, uint64, error) {
 		list = append(list, s)
 		seq = s.Link.Prev
 	}
-	return list, c.Sales.N, nil
+	return list, total, nil
 }
 
 // linkAt returns the link of a sale in its customer's chain.
@@ -151,7 +193,7 @@ func (t *txn) linkAt(seq uint64) (link, error) {
 func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 	cut := saleCutter{page: p}
 	prefix := t.externalKey(f.externalID)
-	for e, err := range scan(t.Tx, prefix, true) {
+	for e, err := range t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {
 			return nil, 0, err
 		}

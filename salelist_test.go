@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -61,10 +62,16 @@ func (h *soldShop) fill() {
 			from = rnd.IntN(1 + from/10)
 		}
 		at := h.clock
-		if late && rnd.IntN(100) == 0 {
-			h.clock -= instant(rnd.Int64N(int64(h.clock - began(h.all, h.clock) + 1)))
+		in := newSale{Customer: h.customers[from], Total: dec("5"), Type: pick(rnd, typePurchase, typePurchase, typeReturn)}
+		if late && rnd.IntN(50) == 0 {
+			earlier := at - instant(rnd.Int64N(int64(at-began(h.all, at)+1)))
+			if rnd.IntN(2) == 0 {
+				h.clock = earlier // as an import does
+			} else {
+				in.OccurredAt = earlier
+			}
 		}
-		sold, err := h.sell(newSale{Customer: h.customers[from], Total: dec("5"), Type: pick(rnd, typePurchase, typePurchase, typeReturn)})
+		sold, err := h.sell(in)
 		h.clock = at
 		if err == nil {
 			h.all = append(h.all, sold)
@@ -83,6 +90,10 @@ func (h *soldShop) filter() saleFilter {
 		}
 	}
 	f.search = pick(rnd, "ana", "noe", "eva", "a", "e", "@", "1", "17", "nobody", h.names[pick(rnd, h.customers...)])
+	if rnd.IntN(2) == 0 {
+		f.registeredFrom = pick(rnd, h.all...).RegisteredAt + instant(rnd.IntN(2))
+		f.after = uint64(len(slices.DeleteFunc(slices.Clone(h.all), func(s *sale) bool { return s.RegisteredAt >= f.registeredFrom })))
+	}
 	return f
 }
 
@@ -99,6 +110,9 @@ func (h *soldShop) find(f saleFilter, p page) {
 		},
 		"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.salesOfMany(set, f, p) },
 		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.findSales(f, p) },
+	}
+	if h.rnd.IntN(5) == 0 { // of all customers
+		f.search, ways = "", map[string]way{"chosen": ways["chosen"]}
 	}
 	if h.rnd.IntN(10) == 0 { // of one customer
 		f.customer = &pick(h.rnd, h.all...).Customer
@@ -128,9 +142,14 @@ func (h *soldShop) find(f saleFilter, p page) {
 // kept applies the filter to every sale. It returns the page and the total.
 func (h *soldShop) kept(f saleFilter, p page) (want []uint64, total uint64) {
 	want = []uint64{}
-	for _, sold := range h.all {
+	all := h.all
+	if f.dated() && f.after == 0 && f.search == "" && f.customer == nil { // then they are in the order of their dates
+		all = slices.Clone(all)
+		slices.SortStableFunc(all, func(a, b *sale) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	}
+	for _, sold := range all {
 		name := h.names[sold.Customer]
-		if !f.keeps(sold) || !newNeedle(f.search).in([]string{name, name + "@example.com", ""}) {
+		if !f.keeps(sold) || f.search != "" && !newNeedle(f.search).in([]string{name, name + "@example.com", ""}) {
 			continue
 		}
 		if total >= p.skip() && uint64(len(want)) < p.limit {
@@ -225,7 +244,7 @@ func TestFindSales(t *testing.T) {
 			total := uint64(0)
 			for _, sold := range all {
 				c := ask(s, func(t *txn) (*customer, error) { return t.customer(sold.Customer) })
-				if !f.keeps(sold) || f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
+				if !f.keeps(sold) || sold.RegisteredAt < f.registeredFrom || f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
 					continue
 				}
 				if total >= p.skip() && uint64(len(want)) < p.limit {
@@ -263,6 +282,9 @@ func randomFilter(rnd *rand.Rand, customers []id, moment func() instant) saleFil
 	}
 	if rnd.IntN(3) == 0 {
 		f.to = moment()
+	}
+	if rnd.IntN(3) == 0 {
+		f.registeredFrom = moment()
 	}
 	return f
 }

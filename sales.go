@@ -30,7 +30,7 @@ type sale struct {
 	Total      decimal
 	Comment    string
 	ExternalID string
-	CreatedAt  instant
+	CreatedAt  instant // when it happened
 	Items      []item
 	Link       link // the customer's chain
 	Previous   id   // of a return: the purchase it belongs to; zero if unlinked
@@ -45,12 +45,18 @@ type sale struct {
 	Lines            []line
 
 	By creator // zero up to schema 4
+
+	RegisteredAt instant // when it came; never earlier than that of the sale before
+	OccurredAt   instant // of a return: when it happened by its till's clock, if that was ahead; else 0
 }
 
 // Tags of a sale's optional fields.
 const (
-	saleBy     = 1
-	saleOthers = 2
+	saleBy         = 1
+	saleOthers     = 2
+	saleRegistered = 3 // where it is not CreatedAt
+	saleOccurred   = 4
+	saleExpired    = 5
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -96,6 +102,10 @@ func (s *sale) encode(w *writer) {
 		w.decimal(l.Points)
 		w.decimal(l.Returned)
 	}
+	s.encodeOptional(w)
+}
+
+func (s *sale) encodeOptional(w *writer) {
 	if s.By != (creator{}) {
 		w.byte(saleBy)
 		s.By.encode(w)
@@ -106,6 +116,18 @@ func (s *sale) encode(w *writer) {
 		for i := range s.Others {
 			s.Others[i].encode(w)
 		}
+	}
+	if s.RegisteredAt != s.CreatedAt {
+		w.byte(saleRegistered)
+		w.instant(s.RegisteredAt)
+	}
+	if s.OccurredAt != 0 {
+		w.byte(saleOccurred)
+		w.instant(s.OccurredAt)
+	}
+	if s.ExpiredLate != 0 {
+		w.byte(saleExpired)
+		w.decimal(s.ExpiredLate)
 	}
 }
 
@@ -145,12 +167,23 @@ func (s *sale) decodeRest(r *reader) {
 	for i := range s.Lines {
 		s.Lines[i] = line{r.decimal(), r.decimal()}
 	}
+	s.decodeOptional(r)
+}
+
+func (s *sale) decodeOptional(r *reader) {
+	s.RegisteredAt = s.CreatedAt
 	for tag := range r.optional(0) {
 		switch tag {
 		case saleBy:
 			s.By.decode(r)
 		case saleOthers:
 			s.decodeOthers(r)
+		case saleRegistered:
+			s.RegisteredAt = r.instant()
+		case saleOccurred:
+			s.OccurredAt = r.instant()
+		case saleExpired:
+			s.ExpiredLate = r.decimal()
 		default:
 			r.fail()
 		}
@@ -164,6 +197,39 @@ func (s *sale) decodeOthers(r *reader) {
 			r.fail()
 		}
 	}
+}
+
+// readRegistered reads RegisteredAt alone of what follows a record's head.
+func (s *sale) readRegistered(r *reader) {
+	for range r.len() { // items
+		r.take(r.uint())
+		r.decimal()
+		r.decimal()
+	}
+	var l link
+	l.decode(r)
+	r.idOrNone()
+	for range 7 {
+		r.decimal()
+	}
+	for range r.len() { // rules
+		r.id()
+		r.take(r.uint())
+		r.decimal()
+	}
+	r.take(r.uint())
+	r.take(r.uint())
+	for range r.len() { // pending lots
+		r.uint()
+		r.instant()
+	}
+	r.decimal()
+	r.decimal()
+	s.Lines = make([]line, r.len())
+	for i := range s.Lines {
+		s.Lines[i] = line{r.decimal(), r.decimal()}
+	}
+	s.decodeOptional(r)
 }
 
 func (t *txn) saleKey(seq uint64) key { return orgKey('t', t.org).u64(seq) }
@@ -213,11 +279,15 @@ type newSale struct {
 	Comment    string
 	Original   *id // the purchase that a return belongs to; nil if not named
 	Source     string
+	OccurredAt instant // when it happened, as its till says; 0: now
 }
 
 // registerSale records a purchase and what it earns, or a return and what it
 // takes back, in one transaction (contract §9).
 func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
+	if err := t.checkOccurred(in.OccurredAt); err != nil {
+		return nil, nil, err
+	}
 	c, err := t.customer(in.Customer)
 	if err != nil {
 		return nil, nil, err
@@ -233,6 +303,12 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 	s := &sale{
 		ID: t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
 		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: t.now, Items: in.Items, By: t.by,
+	}
+	if in.OccurredAt != 0 {
+		s.CreatedAt = min(in.OccurredAt, t.now)
+		if in.OccurredAt > t.now && s.Type == typeReturn {
+			s.OccurredAt = in.OccurredAt
+		}
 	}
 	own, err := t.party(c, t.cfg.programNumber(c.Program), &s.saleShare)
 	if err != nil {
@@ -255,7 +331,13 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 		}
 		p.share.Balance = p.Balance
 	}
-	return s, c, t.appendSale(c, list, s)
+	if err := t.appendSale(c, list, s); err != nil {
+		return nil, nil, err
+	}
+	if slices.ContainsFunc(list, func(p party) bool { return p.Due <= t.now }) {
+		s, err = t.expireLate(list, s)
+	}
+	return s, c, err
 }
 
 // appendSale writes a sale, its entries in lists, indexes and statistics, its
@@ -266,7 +348,8 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 		return err
 	}
 	n.Sales++
-	s.Seq = n.Sales
+	n.Registered = max(n.Registered, t.began)
+	s.Seq, s.RegisteredAt = n.Sales, n.Registered
 	s.Link = c.Sales.append(s.Seq)
 	kind, number := byte(kindPurchase), &n.Purchases
 	if s.Type == typePurchase {
@@ -328,7 +411,7 @@ func (t *txn) takePurchase(c *customer, s *sale, list []party) ([]party, error) 
 		return nil, newError(codeTooLarge).on("totalAmount")
 	}
 	c.Purchases++
-	c.LastSaleAt = max(c.LastSaleAt, t.now)
+	c.LastSaleAt = max(c.LastSaleAt, s.CreatedAt)
 	for i := range list {
 		if err := t.giveEarned(s, &list[i]); err != nil {
 			return nil, err
@@ -349,15 +432,16 @@ func (t *txn) takePurchase(c *customer, s *sale, list []party) ([]party, error) 
 type ruleUses struct {
 	t   *txn
 	a   *account
+	at  instant // of the sale
 	err error
 }
 
-// Uses are counted by the day of the sale. An import may bring sales late, so a
-// sale drops only counts of days more than keptUseDays before its own.
-const (
-	keptUseDays   = 2
-	droppedAtOnce = 32 // old counts that one sale drops
-)
+// Uses are counted by the day of the sale. Sales may come late, so a sale drops only
+// counts of days that no late sale can be of, counted back from its own.
+const droppedAtOnce = 32 // old counts that one sale drops
+
+// keptUseDays is for how many days before a sale its uses are kept.
+func (c *config) keptUseDays() day { return day(c.maxLateDays()) + 2 }
 
 // A ruleUse is how often one rule was used on one day.
 type ruleUse struct{ Times uint64 }
@@ -365,7 +449,7 @@ type ruleUse struct{ Times uint64 }
 func (u *ruleUse) encode(w *writer) { w.uint(u.Times) }
 func (u *ruleUse) decode(r *reader) { u.Times = r.uint() }
 
-func (u *ruleUses) day() day { return u.t.dayOf(u.t.now) }
+func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
 
 func (u *ruleUses) key(rule string) key { return u.t.key(u.a, partRuleUse).day(u.day()).text(rule) }
 
@@ -397,5 +481,5 @@ func (u *ruleUses) add(r *rule) error {
 // drop deletes old counts, at most droppedAtOnce at a time.
 func (u *ruleUses) drop() error {
 	days := u.t.key(u.a, partRuleUse)
-	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-keptUseDays), droppedAtOnce)
+	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
 }

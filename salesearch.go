@@ -56,7 +56,7 @@ func (f *saleFilter) followed(list []*customer, p page) bool {
 	for _, c := range list {
 		sales += c.Sales.N
 	}
-	if !f.dated() && f.saleType == "" {
+	if !f.bounded() && f.saleType == "" {
 		sales = min(sales, p.skip()+p.limit)
 	}
 	return sales <= fewSales
@@ -64,7 +64,7 @@ func (f *saleFilter) followed(list []*customer, p page) bool {
 
 // salesOfFew follows the chains of all customers together, newest sale first.
 // Without dates, the total comes from the customers' own counts, and it reads no
-// further than the page.
+// further than the page. It reads no sale up to f.after.
 func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
 	var (
 		total uint64
@@ -72,23 +72,23 @@ func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint6
 	)
 	for _, c := range list {
 		total += c.salesCount().of(f.saleType)
-		if seq := c.Sales.last(); seq != 0 {
+		if seq := c.Sales.last(); seq > f.after {
 			heads = append(heads, seq)
 		}
 	}
 	heap.Init(&heads)
 	cut := saleCutter{page: p}
-	for len(heads) > 0 && (f.dated() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
+	for len(heads) > 0 && (f.bounded() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
 		s, err := t.saleAt(heads[0])
 		if err != nil {
 			return nil, 0, err
 		}
-		heads.replace(s.Link.Prev, 0)
+		heads.replace(s.Link.Prev, f.after)
 		if f.keeps(s) {
 			cut.take(s)
 		}
 	}
-	if f.dated() {
+	if f.bounded() {
 		total = cut.total
 	}
 	return cut.list, total, nil
@@ -116,6 +116,19 @@ func (h *newestFirst) replace(previous, after uint64) {
 	} else {
 		heap.Fix(h, 0)
 	}
+}
+
+// salesOfAll lists the sales of all customers by counting in the log.
+func (t *txn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
+	set := make(customerSet, n.Customers/64+1)
+	for i := range set {
+		set[i] = ^uint64(0)
+	}
+	return t.salesOfMany(set, f, p)
 }
 
 // salesOfMany lists the sales of a set of customers by counting in the log.
@@ -152,16 +165,17 @@ type logSearch struct {
 	found []uint64 // the page's sales
 }
 
-// passAll passes over the whole log, newest first. A row of blocks whose sales are
-// all within the dates is passed at once. Blocks that the dates cut are passed one
-// by one.
+// passAll passes over the log down to the filter's first sale, newest first. A row of
+// blocks whose sales are all within the dates is passed at once. Blocks that the dates
+// cut are passed one by one.
 func (s *logSearch) passAll(sales uint64) error {
+	after := s.filter.after
 	if !s.filter.dated() {
-		return s.passRow(0, sales)
+		return s.passRow(after, sales)
 	}
 	closed := sales / s.log.block
 	until := sales // the end of the row that is not passed yet
-	err := s.scanLog(closed*s.log.block, sales, true, func(p logPart) bool {
+	err := s.scanLog(max(after, closed*s.log.block), sales, true, func(p logPart) bool {
 		s.pass(p)
 		until = p.after
 		return true
@@ -170,7 +184,7 @@ func (s *logSearch) passAll(sales uint64) error {
 		return err
 	}
 	var zones []byte
-	for block := closed; block > 0; {
+	for block := closed; block*s.log.block > after; {
 		block--
 		if zones == nil || block%zoneGroup == zoneGroup-1 {
 			if zones, err = s.logValue(logZones, block/zoneGroup, min(closed-block/zoneGroup*zoneGroup, zoneGroup)*zoneLength); err != nil {
@@ -192,9 +206,9 @@ func (s *logSearch) passAll(sales uint64) error {
 		if err != nil {
 			return err
 		}
-		s.pass(p)
+		s.pass(p.between(after, until+s.log.block))
 	}
-	return s.passRow(0, until)
+	return s.passRow(after, until)
 }
 
 func (s *logSearch) full() bool { return uint64(len(s.found)) == s.limit }

@@ -22,7 +22,7 @@ import (
 //	      only a file of the third one, from 8e579cf on, is migrated
 //	4     counters know the latest moment of an organization's writes
 //	5     comments of movements lie beside the ledger; records say who made them
-//	6     records have more optional fields
+//	6     records have more optional fields; sales know when they came
 const schemaVersion = 6
 
 // migratedFrom is the oldest version that is migrated.
@@ -115,6 +115,9 @@ const migrationStep = 256
 // blocksStep is how many blocks of redemptions are filed in one transaction.
 const blocksStep = 16
 
+// salesStep is how many sales are dated in one transaction.
+const salesStep = 2048
+
 // statusesStep is how many customers are put into the sets of their statuses in one
 // transaction.
 const statusesStep = 4096
@@ -156,10 +159,8 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
-	if s.from < 5 {
-		if err := e.fileOld(ctx); err != nil {
-			return nil, err
-		}
+	if err := e.fileOld(ctx, s.from); err != nil {
+		return nil, err
 	}
 	for ended := false; !ended; {
 		next := min(s.done+step, uint32(len(latest)))
@@ -177,9 +178,9 @@ func (s schemaState) mark(tx Tx) error {
 	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(s.done))
 }
 
-// fileOld fills the tables that a store of version 4 lacks, of each organization in steps.
-// It goes on where a kill interrupted it.
-func (e *engine) fileOld(ctx context.Context) error {
+// fileOld fills the tables that a store of an older version lacks, and dates its sales,
+// of each organization in steps. It goes on where a kill interrupted it.
+func (e *engine) fileOld(ctx context.Context, from uint64) error {
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		return n, err
@@ -188,14 +189,47 @@ func (e *engine) fileOld(ctx context.Context) error {
 		return err
 	}
 	for org := uint32(1); org <= uint32(organizations); org++ {
-		if err := e.fileOldRedemptions(ctx, org); err != nil {
-			return err
+		if from < 5 {
+			if err := e.fileOldRedemptions(ctx, org); err != nil {
+				return err
+			}
+			if err := e.indexOldStatuses(ctx, org); err != nil {
+				return err
+			}
 		}
-		if err := e.indexOldStatuses(ctx, org); err != nil {
+		if err := e.dateOldSales(ctx, org); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dateOldSales sets when sales came, some of them in each transaction. It writes where
+// that is not known alone.
+func (e *engine) dateOldSales(ctx context.Context, org uint32) error {
+	type step struct {
+		sales  uint64 // all there are
+		before instant
+		wrote  bool
+	}
+	var done step
+	for first := uint64(1); ; first += salesStep {
+		date := func(t *txn) (step, error) {
+			n, err := t.count()
+			if err != nil || n.Sales < first {
+				return step{}, err
+			}
+			before, err := t.dateOld(first, min(n.Sales, first+salesStep-1), done.before)
+			return step{n.Sales, before, t.wrote}, err
+		}
+		next, err := rehearse(ctx, e, org, 0, date)
+		if err == nil && next.wrote {
+			_, err = update(ctx, e.store, func(tx Tx) (step, error) { return runTxn(e, tx, org, 0, seed{}, date) })
+		}
+		if done = next; err != nil || done.sales < first+salesStep {
+			return err
+		}
+	}
 }
 
 // fileOldRedemptions fills the tables of redemptions.go, some blocks in each transaction.

@@ -233,6 +233,7 @@ type saleShape struct {
 	Comment               *string      `json:"comment"`
 	ExternalID            *string      `json:"externalId"`
 	CreatedAt             instant      `json:"createdAt"`
+	RegisteredAt          instant      `json:"registeredAt"`
 	CustomerID            id           `json:"customerId"`
 	CustomerName          string       `json:"customerName"`
 	CustomerEmail         *string      `json:"customerEmail"`
@@ -314,6 +315,7 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
 	b = appendJSONText(append(b, `,"externalId":`...), v.ExternalID)
 	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
+	b = v.RegisteredAt.appendJSON(append(b, `,"registeredAt":`...))
 	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
 	b = appendJSONString(append(b, `,"customerName":`...), v.CustomerName)
 	b = appendJSONText(append(b, `,"customerEmail":`...), v.CustomerEmail)
@@ -341,7 +343,7 @@ func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
 	own := t.saleProgram(&s.saleShare)
 	shape := saleShape{
 		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
-		CreatedAt: s.CreatedAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
+		CreatedAt: s.CreatedAt, RegisteredAt: s.RegisteredAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
 		Items: s.Items, PointsEarned: own.PointsEarned, PointsReversed: own.PointsReversed, PointsPending: own.PointsPending,
 		PointsShortfall: own.PointsShortfall, Balance: own.Balance, AppliedRules: own.AppliedRules, TierChange: own.TierChange,
 		OriginalTransactionID: idOrNull(s.Previous), Programs: salePrograms{Own: own}, CreatedBy: by,
@@ -610,11 +612,17 @@ func (t *txn) segmentIDs(keys []string) []id {
 }
 
 type organizationShape struct {
-	ID       id     `json:"id"`
-	Name     string `json:"name"`
-	Slug     string `json:"slug"`
-	Profile  any    `json:"profile"`
-	Settings any    `json:"settings"`
+	ID       id            `json:"id"`
+	Name     string        `json:"name"`
+	Slug     string        `json:"slug"`
+	Profile  any           `json:"profile"`
+	Settings settingsShape `json:"settings"`
+}
+
+type settingsShape struct {
+	Timezone string `json:"timezone"`
+	Currency string `json:"currency"`
+	Language string `json:"language"`
 }
 
 type auditShape struct {

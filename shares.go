@@ -23,6 +23,8 @@ type saleShare struct {
 	TierFrom   string // tiers before and after, where they differ
 	TierTo     string
 	PendingLot []pendingRef // of a purchase: the lots of its pending points
+
+	ExpiredLate decimal // of a late purchase: the part of Earned that had expired when it came
 }
 
 // A ruleShare is what one rule gave a sale.
@@ -45,7 +47,7 @@ type pendingRef struct {
 	AvailFrom instant
 }
 
-// encode and decode leave Program out.
+// encode and decode leave Program and ExpiredLate out.
 
 func (v *saleShare) encode(w *writer) {
 	w.decimal(v.Earned)
@@ -99,6 +101,7 @@ type otherShare struct {
 func (v *otherShare) encode(w *writer) {
 	w.uint(uint64(v.Program))
 	v.saleShare.encode(w)
+	w.decimal(v.ExpiredLate)
 	w.uint(uint64(len(v.ByLine)))
 	for _, points := range v.ByLine {
 		w.decimal(points)
@@ -108,6 +111,7 @@ func (v *otherShare) encode(w *writer) {
 func (v *otherShare) decode(r *reader) {
 	v.Program = uint32(r.uint())
 	v.saleShare.decode(r)
+	v.ExpiredLate = r.decimal()
 	v.ByLine = make([]decimal, r.len())
 	for i := range v.ByLine {
 		v.ByLine[i] = r.decimal()
@@ -242,10 +246,10 @@ func (t *txn) earnings(c *customer, s *sale, in []party) error {
 	own := in[0].account
 	for i := range in {
 		p := &in[i]
-		p.uses = ruleUses{t: t, a: p.account}
+		p.uses = ruleUses{t: t, a: p.account, at: s.CreatedAt}
 		var ok bool
 		p.earned, ok = p.program.earn(facts{
-			total: s.Total, items: s.Items, at: t.now.time().In(t.cfg.zone), tier: p.before,
+			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
 			segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.PurchasesTotal == 0, usedOn: p.uses.today,
 		})
 		if p.uses.err != nil {
@@ -260,7 +264,7 @@ func (t *txn) earnings(c *customer, s *sale, in []party) error {
 
 // giveEarned gives what a purchase earned in one program.
 func (t *txn) giveEarned(s *sale, p *party) error {
-	if err := t.countSold(p.account, t.now, basis{Spent: s.Total, Purchases: 1}); err != nil {
+	if err := t.countSold(p.account, s.CreatedAt, basis{Spent: s.Total, Purchases: 1}); err != nil {
 		return err
 	}
 	v := p.share
@@ -274,8 +278,8 @@ func (t *txn) giveEarned(s *sale, p *party) error {
 	}
 	for _, lot := range lotsOf(p.earned.awards) {
 		m := &movement{
-			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID,
-			AvailFrom: t.inDays(lot.rule.PendingDays), Expires: t.inDays(lot.rule.ExpiresInDays),
+			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
+			AvailFrom: t.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
 		}
 		if err := t.credit(p.account, m); err != nil {
 			return err

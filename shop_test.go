@@ -56,6 +56,8 @@ type setup struct {
 	at      string // when the shop opens, like 2026-03-02T10:00:00Z, which is a Monday
 	program string // members of the program's document, beside its key and name
 	also    string // members of the document beside organization and programs
+
+	settings string // members of the organization's settings, beside those that are required
 }
 
 // document returns the setup as a document for `sello apply`.
@@ -64,14 +66,14 @@ func (s setup) document() []byte {
 	if zone == "" {
 		zone = "America/Mexico_City"
 	}
-	for _, part := range []*string{&s.program, &s.also} {
+	for _, part := range []*string{&s.program, &s.also, &s.settings} {
 		if *part != "" {
 			*part = "," + *part
 		}
 	}
 	return fmt.Appendf(nil, `{"organization":{"slug":"cafe-luna","name":"Café Luna","plan":{"name":"Pro","apiAccess":true},
-		"profile":{"country":"MX"},"settings":{"timezone":%q,"currency":"MXN"}},
-		"programs":[{"key":"club","name":"Club Luna"%s}]%s}`, zone, s.program, s.also)
+		"profile":{"country":"MX"},"settings":{"timezone":%q,"currency":"MXN"%s}},
+		"programs":[{"key":"club","name":"Club Luna"%s}]%s}`, zone, s.settings, s.program, s.also)
 }
 
 func newShop(t testing.TB, with setup) *shop {

@@ -26,7 +26,9 @@ var bases = []row{
 	{text: `POST /api/v1/points/customers/{customer}/deduct
 {"amount": 5, "category": "Fee", "comment": "c", "loyaltyProgramId": "{club}"}`},
 	{text: `POST /api/v1/transactions
-{"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "items": [{"sku": "A", "price": 10, "quantity": 2}], "externalId": "E", "comment": "c"}`},
+{"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "items": [{"sku": "A", "price": 10, "quantity": 2}], "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z"}`},
+	{text: `POST /api/v1/transactions/batch
+{"transactions": [{"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "actor": "a"}]}`},
 	{text: `POST /api/v1/transactions
 {"customerId": "{customer}", "totalAmount": 100, "type": "Return", "items": [{"sku": "A", "price": 100, "quantity": 1}], "comment": "c", "originalTransactionId": "{sale}"}`},
 	{text: `POST /api/v1/rewards/redeem
@@ -47,6 +49,7 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
 		"code": id("spare"), "transactionId": id("return"),
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 	}
 	if values[field] == "" {
 		s.Fatalf("no hostile value of %s", field)
@@ -312,8 +315,8 @@ func (s *street) massAssignment(alike, others bool) *matrix {
 				check(massCell(i, "before", name), base, send(append(object{other}, members...)))
 				check(massCell(i, "instead", name), without, send(slices.Insert(members.without(p.name), n, other)))
 			}
-			if p.name == "items" {
-				m.massItems(i, members, base, check, send)
+			if p.name == "items" || p.name == "transactions" {
+				m.massItems(i, p.name, members, base, check, send)
 			}
 		}
 		if !others {
@@ -335,13 +338,13 @@ func (s *street) massAssignment(alike, others bool) *matrix {
 	return m
 }
 
-// massItems does the same inside the items of a sale.
-func (m *matrix) massItems(i int, members object, base result, check func(string, result, result), send func(object) result) {
-	items, _ := members.get("items")
+// massItems does the same inside the items of a sale, or the sales of a batch.
+func (m *matrix) massItems(i int, list string, members object, base result, check func(string, result, result), send func(object) result) {
+	items, _ := members.get(list)
 	inner, _ := parseObject([]byte(items[1 : len(items)-1]))
 	with := func(o object) object {
 		other := slices.Clone(members)
-		at := slices.IndexFunc(other, func(p pair) bool { return p.name == "items" })
+		at := slices.IndexFunc(other, func(p pair) bool { return p.name == list })
 		other[at].value = "[" + o.write() + "]"
 		return other
 	}
@@ -353,7 +356,10 @@ func (m *matrix) massItems(i int, members object, base result, check func(string
 			check(massCell(i, "in items instead", name), without, send(with(append(inner.without(p.name), other))))
 		}
 	}
-	for _, name := range []string{"id", "points", "returned", "discount", "total", "amount", "customerId"} {
+	for _, name := range []string{"id", "points", "returned", "discount", "total", "amount", "customerId", "createdAt", "registeredAt", "createdBy"} {
+		if _, ok := inner.get(name); ok {
+			continue
+		}
 		check(massCell(i, "in items", name), base, send(with(append(slices.Clone(inner), pair{name, "999"}))))
 	}
 }

@@ -156,6 +156,10 @@ func (f *foreignRow) place(n int, p place, own result) (want result) {
 	switch {
 	case p.kind == "retry" || rows[f.row].fields:
 		want = own
+	case rows[f.row].within:
+		if !strings.Contains(unknown.body, `"error":{"statusCode":404,"code":"`+code+`"`) {
+			f.note(cellName(f.row, n, p, nowhere), result{body: code}, unknown, flawBody)
+		}
 	case code != "":
 		want = f.refusal(code, "")
 		if f.method != "" {
@@ -221,7 +225,7 @@ func (f *foreignRow) everywhere() {
 	name := r.text + f.method + ": all "
 	q, unknown := f.sendOf(all(nowhere))
 	f.foreignCell(name+nowhere, q, unknown, unknown)
-	if !r.fields && slices.ContainsFunc(places, func(p place) bool { return notFound[p.kind] != "" }) && unknown.status != http.StatusNotFound {
+	if !r.fields && !r.within && slices.ContainsFunc(places, func(p place) bool { return notFound[p.kind] != "" }) && unknown.status != http.StatusNotFound {
 		f.note(name+nowhere, result{status: http.StatusNotFound}, unknown, flawStatus)
 	}
 	q, foreign := f.sendOf(all(there))

@@ -23,6 +23,7 @@ type row struct {
 	// checks fields before existence.
 	fields bool
 	once   bool // a second request gets another answer
+	within bool // an error is within an answer of 200
 }
 
 var rows = []row{
@@ -107,6 +108,13 @@ Idempotency-Key: {retry}
 {"customerId": "{customer}", "totalAmount": 99999, "type": "Return", "originalTransactionId": "{sale}"}`, want: 400, code: "return_exceeds_purchase"},
 	{text: `POST /api/v1/transactions
 {"customerId": "{inactive}", "totalAmount": 1}`, want: 400, code: "customer_inactive"},
+	{text: `POST /api/v1/transactions/batch
+{"transactions": [{"customerId": "{customer}", "totalAmount": 20}]}`, want: 200, within: true},
+	{text: `POST /api/v1/transactions/batch
+Idempotency-Key: {retry}
+{"transactions": []}`, want: 400, code: "invalid_field", fields: true},
+	{text: `POST /api/v1/transactions/batch
+{"transactions": [{"customerId": "{customer}", "totalAmount": 1, "type": "Return", "originalTransactionId": "{sale}"}]}`, want: 200, within: true},
 	{text: `POST /api/v1/transactions?dryRun=true
 {"customerId": "{customer}", "totalAmount": 1, "type": "Return", "originalTransactionId": "{sale}"}`, want: 200},
 

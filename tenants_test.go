@@ -386,7 +386,8 @@ func (m *matrix) cell(name string, q step, want, got result) {
 	m.cells++
 	m.note(name, want, got, answerFlaws(want, got)...)
 	writes := changed(m.begin, got.state)
-	if len(writes) > 0 && (got.status >= 300 || q.method != "POST" && q.method != "PATCH" || strings.Contains(q.target, "dryRun=true")) {
+	refused := got.status >= 300 || strings.Contains(got.body, `"results":[{"status":4`)
+	if len(writes) > 0 && (refused || q.method != "POST" && q.method != "PATCH" || strings.Contains(q.target, "dryRun=true")) {
 		m.note(name, want, got, flawStored)
 	}
 	if slices.ContainsFunc(writes, m.isOthers) {

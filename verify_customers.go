@@ -284,7 +284,10 @@ func (v *verifier) salePoints(s *soldSale) {
 // sharePoints is salePoints for one share. byLine adds up what the items earned in it.
 func (v *verifier) sharePoints(s *sale, kept *saleShare, moved *saleMovements, byLine func(*saleShare) decimal, what subject) {
 	if moved.any {
-		equal(v, what, ": saldo", kept.Balance, moved.balance)
+		equal(v, what, ": saldo", kept.Balance, moved.balance-kept.ExpiredLate)
+	}
+	if kept.ExpiredLate < 0 || kept.ExpiredLate > moved.expired {
+		v.problem("%v: no venció antes de registrarse lo que dice", what)
 	}
 	if s.Type != typePurchase {
 		equal(v, what, ": puntos devueltos", kept.Reversed, -moved.points)

@@ -14,6 +14,7 @@ func (v *verifier) allSales() error {
 	if err != nil {
 		return err
 	}
+	var registered instant // of the sale before
 	for e, err := range scan(v.Tx, orgKey('t', v.org), false) {
 		if err != nil {
 			return err
@@ -35,9 +36,24 @@ func (v *verifier) allSales() error {
 			v.stray(e.Key)
 			continue
 		}
+		if s.readRegistered(&r); r.err != nil {
+			return atKey(e.Key, r.err)
+		}
+		if s.RegisteredAt < max(registered, s.CreatedAt) {
+			v.problem("venta %s: se registró antes que la anterior, o antes de ocurrir", s.ID)
+		}
+		if s.OccurredAt != 0 && (s.Type != typeReturn || s.OccurredAt <= s.CreatedAt || s.OccurredAt > s.CreatedAt+aheadSlack) {
+			v.problem("venta %s: su caja no pudo dar esa fecha", s.ID)
+		}
+		registered = s.RegisteredAt
 		if err := v.oneSale(logged, &s); err != nil {
 			return err
 		}
+	}
+	if n, err := v.count(); err != nil {
+		return err
+	} else if n.Registered != registered {
+		v.differs(subject{kind: "ventas"}, ": último registro", n.Registered, registered)
 	}
 	return logged.end()
 }

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Transactions.
+
+func listTransactions(r *request) action {
+	p := r.page()
+	var f saleFilter
+	f.search, _ = r.query.text("search", maxSearch)
+	text, present := r.query.text("type", 20)
+	f.saleType = choice(r.query.input, text, present, "type", codeTypeInvalid, []string{"", typePurchase, typeReturn})
+	if u, given := r.query.id("customerId"); given {
+		f.customer = &u
+	}
+	f.externalID, _ = r.query.text("externalId", maxExternalID)
+	f.from = r.moment("from", 0, false)
+	f.to = r.moment("to", never, true)
+	f.registeredFrom = r.moment("registeredFrom", 0, false)
+	return func(t *txn) (any, error) {
+		found, total, err := t.findSales(f, p)
+		if err != nil {
+			return nil, err
+		}
+		return newAppendedList(found, total, p, t.saleShape)
+	}
+}
+
+func getTransaction(r *request) action {
+	return func(t *txn) (any, error) {
+		s, err := t.sale(r.pathID("transactionId"))
+		if err != nil {
+			return nil, err
+		}
+		return t.saleShape(s)
+	}
+}
+
+func registerTransaction(r *request) action {
+	in := r.saleFields()
+	r.dryRun = r.flag("dryRun")
+	if k, ok := r.saleRetry(in, r.body); ok {
+		r.retries = append(r.retries, k)
+	}
+	return func(t *txn) (any, error) {
+		shape, known, err := t.sell(in, r.dryRun)
+		if known {
+			return repeated{shape}, err
+		}
+		return shape, err
+	}
+}
+
+// saleFields reads the body of a sale.
+func (r *request) saleFields() newSale {
+	in := newSale{Source: sourceAPI}
+	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
+	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
+	text, present := r.fields.text("type", 100)
+	in.Type = choice(r.fields.input, text, present, "type", codeTypeInvalid, []string{typePurchase, typeReturn})
+	for _, f := range r.fields.list("items", maxItems) {
+		var it item
+		it.SKU, present = f.text("sku", maxSKU)
+		if !present {
+			f.invalid("sku", "es requerido")
+		}
+		if it.Price, present = f.number("price"); !present || it.Price < 0 {
+			f.invalid("price", "debe ser mayor o igual a 0")
+		}
+		if it.Quantity, present = f.number("quantity"); !present || it.Quantity <= 0 {
+			f.invalid("quantity", "debe ser mayor a 0")
+		}
+		in.Items = append(in.Items, it)
+	}
+	in.ExternalID, _ = r.fields.text("externalId", maxExternalID)
+	in.Comment = r.comment()
+	if u, given := r.fields.id("originalTransactionId"); given {
+		in.Original = &u
+	}
+	in.OccurredAt = r.occurredAt()
+	return in
+}
+
+// occurredAt reads when a sale happened; 0 if absent. Whether that is too long ago is for
+// the transaction to say, since a sale that is known may be sent again at any time.
+func (r *request) occurredAt() instant {
+	text, present := r.fields.text("occurredAt", 100)
+	if !present {
+		return 0
+	}
+	if at, ok := parseTime(text, r.cfg.zone); ok {
+		return max(at, 1) // 0 stands for now
+	}
+	if _, isDate := parseMoment(text, r.cfg.zone, false); isDate { // which says no hour
+		r.fields.fail(errOccurredAt(r.cfg))
+	} else {
+		r.fields.invalid("occurredAt", "debe ser una fecha ISO 8601")
+	}
+	return 0
+}
+
+// saleRetry is the key under which a purchase is recognized for 24 hours, if it has an
+// externalId. Unique ones are recognized by themselves.
+func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
+	if in.Type != typePurchase || in.ExternalID == "" || r.cfg.uniqueExternalIDs() {
+		return retryKey{}, false
+	}
+	return externalRetryKey(in.ExternalID, body), true
+}
+
+// sell registers a sale, or returns the known one that is sent again.
+func (t *txn) sell(in newSale, dryRun bool) (shape saleShape, known bool, err error) {
+	s, err := t.knownSale(in)
+	if err != nil {
+		return shape, false, err
+	}
+	if s != nil {
+		shape, err = t.saleShape(s)
+		return shape, true, err
+	}
+	s, c, err := t.registerSale(in)
+	if err != nil {
+		return shape, false, err
+	}
+	shape, err = t.newSaleShape(s, c)
+	if dryRun {
+		shape.ID = nil
+	}
+	return shape, false, err
+}
+
+// Batches.
+
+// maxBatch is how many sales a batch has at most.
+const maxBatch = 100
+
+// A batchRow is one sale of a batch.
+type batchRow struct {
+	in    newSale
+	actor string
+	retry []retryKey // under which it is recognized for 24 hours, if it is
+	fault error      // of its fields
+}
+
+// A batchResult is what came of one sale of a batch: the sale, or an error.
+type batchResult struct {
+	Status      int        `json:"status"`
+	Transaction *saleShape `json:"transaction,omitempty"`
+	Error       *errorBody `json:"error,omitempty"`
+
+	first []byte // the answer to the sale when it first came, in place of Transaction
+}
+
+func (v batchResult) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"status":`...), int64(v.Status), 10)
+	switch {
+	case v.first != nil:
+		b = append(append(b, `,"transaction":`...), bytes.TrimSpace(v.first)...)
+	case v.Transaction != nil:
+		b = v.Transaction.appendJSON(append(b, `,"transaction":`...))
+	default:
+		text, _ := encode(v.Error) // texts and figures, which cannot fail
+		b = append(append(b, `,"error":`...), bytes.TrimSpace(text)...)
+	}
+	return append(b, '}')
+}
+
+type batchShape struct {
+	Results []batchResult `json:"results"`
+}
+
+func (v batchShape) appendJSON(b []byte) []byte {
+	return append(appendJSONList(append(b, `{"results":`...), v.Results), '}')
+}
+
+func registerBatch(r *request) action {
+	rows := r.batchRows()
+	r.dryRun, r.more = r.flag("dryRun"), max(len(rows)-1, 0)
+	return func(t *txn) (any, error) {
+		results := make([]batchResult, len(rows))
+		err := t.eachRow(len(rows), func(i int) (keep bool, err error) {
+			row := &rows[i]
+			if row.actor != "" {
+				t.by.Actor = row.actor
+			}
+			results[i], err = t.sellRow(row, r.dryRun)
+			if err == nil {
+				return true, nil
+			}
+			e := publicError(err)
+			if e.code.status >= http.StatusInternalServerError {
+				return false, err
+			}
+			results[i] = batchResult{Status: e.code.status, Error: &errorBody{e.code.status, e.code.name, e.message, t.requestID, e.field, e.context}}
+			return false, nil
+		})
+		return reply{http.StatusOK, batchShape{results}}, err
+	}
+}
+
+// batchRows reads the sales of a batch. A fault of one is kept in its row.
+func (r *request) batchRows() []batchRow {
+	literal := r.fields.literal("transactions")
+	if literal != "" && literal[0] != '[' {
+		r.fields.invalid("transactions", "debe ser una lista")
+		return nil
+	}
+	p := splitter{left: len(literal)}
+	if literal != "" {
+		p.cutMembers(literal, 1) // parseObject has found the array valid
+	}
+	if n := len(p.stack); n == 0 || n > maxBatch {
+		r.fields.invalid("transactions", fmt.Sprintf("debe tener de 1 a %d elementos", maxBatch))
+		return nil
+	} else if most := r.key.leastLimit(); n > most {
+		r.fields.invalid("transactions", fmt.Sprintf("no puede superar los %d elementos, el límite de solicitudes de la clave", most))
+		return nil
+	}
+	rows := make([]batchRow, len(p.stack))
+	for i, element := range p.stack {
+		rows[i] = r.batchRow(i, element.value)
+	}
+	return rows
+}
+
+func (r *request) batchRow(i int, literal string) (row batchRow) {
+	one := request{caller: r.caller, now: r.now, fields: newFields(nil)}
+	if literal[0] != '{' {
+		one.fields.invalid(fmt.Sprintf("transactions[%d]", i), "debe ser un objeto")
+		row.fault = one.fields.err
+		return row
+	}
+	members := splitter{left: len(literal)}
+	members.cutMembers(literal, 1)
+	one.fields.object = members.stack
+	row.in = one.saleFields()
+	text, _ := one.fields.text("actor", maxActor)
+	if row.actor = text; strings.ContainsFunc(text, unicode.IsControl) {
+		one.fields.invalid("actor", "contiene caracteres no permitidos")
+	}
+	row.fault = one.fields.err
+	if k, ok := r.saleRetry(row.in, []byte(literal)); ok {
+		row.retry = []retryKey{k}
+	}
+	return row
+}
+
+// sellRow registers one sale of a batch as registerTransaction does.
+func (t *txn) sellRow(row *batchRow, dryRun bool) (batchResult, error) {
+	_, first, err := t.firstReplay(row.retry)
+	if first != nil {
+		return batchResult{Status: http.StatusOK, first: first.Body}, nil
+	}
+	if err = cmp.Or(err, row.fault); err != nil {
+		return batchResult{}, err
+	}
+	shape, known, err := t.sell(row.in, dryRun)
+	if err != nil {
+		return batchResult{}, err
+	}
+	if known || dryRun {
+		return batchResult{Status: http.StatusOK, Transaction: &shape}, nil
+	}
+	result := batchResult{Status: http.StatusCreated, Transaction: &shape}
+	if row.retry == nil {
+		return result, nil
+	}
+	body, err := encode(shape)
+	if err != nil {
+		return result, err
+	}
+	return result, t.keepReplay(row.retry, http.StatusCreated, body)
+}

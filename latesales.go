@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+)
+
+// A sale may come later than it happened: from a till that was offline, or by an import
+// (contract §14). CreatedAt is when it happened. Rules, expiry and statistics go by it,
+// and the movements of the sale carry it. RegisteredAt is when the sale came. The account
+// does not go back: tier and segments are those of now, and so are the lots that a return
+// takes from.
+//
+// RegisteredAt never falls from one sale to the next, so that sales registered from a
+// moment on are found by a binary search. If the clock was set back, sales get that of
+// the sale before them until the clock has caught up.
+
+// aheadSlack is how far ahead of the server a till's clock may be. What it sends then
+// happens now.
+const aheadSlack = 5 * 60 * 1000 // milliseconds
+
+// checkOccurred refuses a sale that happened too long ago or is yet to happen; 0 is now.
+func (t *txn) checkOccurred(at instant) error {
+	if at == 0 {
+		return nil
+	}
+	oldest := instantOf(t.now.time().In(t.cfg.zone).AddDate(0, 0, -t.cfg.maxLateDays()))
+	if at < oldest || at > t.now+aheadSlack {
+		return errOccurredAt(t.cfg)
+	}
+	return nil
+}
+
+func errOccurredAt(cfg *config) *apiError {
+	e := newError(codeOccurredAtInvalid).on("occurredAt")
+	switch days := cfg.maxLateDays(); days {
+	case usualLateDays:
+	case 1:
+		e.message = "occurredAt no puede ser futura ni anterior a 1 día"
+	default:
+		e.message = fmt.Sprintf("occurredAt no puede ser futura ni anterior a %d días", days)
+	}
+	return e
+}
+
+func errBeforePurchase() *apiError {
+	e := newError(codeOccurredAtInvalid).on("occurredAt")
+	e.message = "occurredAt no puede ser anterior a la compra"
+	return e
+}
+
+// expireLate expires those points of a late sale that have expired by now, each at its
+// own moment. It returns the sale as it is then.
+func (t *txn) expireLate(list []party, s *sale) (*sale, error) {
+	for _, p := range list {
+		if p.Due > t.now {
+			continue
+		}
+		if err := t.settle(p.account); err != nil {
+			return nil, err
+		}
+	}
+	s, err := t.saleAt(s.Seq)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		v := s.shareIn(p.program.Number)
+		v.ExpiredLate, v.Balance = v.Balance-p.Balance, p.Balance
+	}
+	return s, t.saveSale(s)
+}
+
+// registeredBefore returns how many sales were registered before a moment.
+func (t *txn) registeredBefore(at instant) (uint64, error) {
+	if at <= 0 {
+		return 0, nil
+	}
+	n, err := t.count()
+	if err != nil {
+		return 0, err
+	}
+	if n.Registered < at {
+		return n.Sales, nil
+	}
+	return searchNumber(n.Sales, func(seq uint64) (bool, error) {
+		s, err := t.saleAt(seq)
+		return err == nil && s.RegisteredAt >= at, err
+	})
+}
+
+// searchNumber returns how many of the numbers from 1 to n come before the first that is
+// in. All after that one are in too.
+func searchNumber(n uint64, in func(uint64) (bool, error)) (before uint64, err error) {
+	i := sort.Search(int(n), func(i int) bool {
+		found, fault := in(uint64(i) + 1)
+		err = errors.Join(err, fault)
+		return found
+	})
+	return uint64(i), err
+}
+
+// dateOld sets when the sales from first to last came, which were written in schema 5 or
+// older. Their records do not say so. A sale of the API came when it happened. An
+// imported one came after the sale before it. So RegisteredAt becomes the latest
+// CreatedAt up to the sale. before is RegisteredAt of the sale before first. dateOld
+// returns that of last, and writes only what differs.
+func (t *txn) dateOld(first, last uint64, before instant) (instant, error) {
+	for seq := first; seq <= last; seq++ {
+		s, err := t.saleAt(seq)
+		if err != nil {
+			return 0, err
+		}
+		if s.RegisteredAt < before {
+			s.RegisteredAt = before
+			if err := t.saveSale(s); err != nil {
+				return 0, err
+			}
+		}
+		before = s.RegisteredAt
+	}
+	n, err := t.count()
+	if err != nil || n.Registered >= before || last < n.Sales {
+		return before, err
+	}
+	n.Registered = before
+	return before, t.put(t.hotOrgKey('n'), n)
+}
