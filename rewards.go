@@ -314,6 +314,19 @@ func (e *effectDoc) effect() (v effect) {
 	return v
 }
 
+// valid reports whether an effect is none, or one that a document can describe.
+func (e effect) valid() bool {
+	switch e.Type {
+	case effectAmount:
+		return e.Amount > 0 && e == effect{Type: e.Type, Amount: e.Amount}
+	case effectPercent:
+		return e.Percent > 0 && e.Percent <= decimalOf(100) && e == effect{Type: e.Type, Percent: e.Percent}
+	case effectProduct:
+		return e.SKU != "" && e == effect{Type: e.Type, SKU: e.SKU}
+	}
+	return e == effect{}
+}
+
 // numberRedemption gives a new redemption its number, writes its entries by id, by
 // code and in the sets of redemptions.go, and counts it.
 func (t *txn) numberRedemption(x *redemption) error {

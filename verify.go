@@ -258,6 +258,9 @@ func (v *verifier) follows() error {
 	if err := v.birthdayTurn(); err != nil {
 		return err
 	}
+	if err := v.strayParts(); err != nil {
+		return err
+	}
 	return v.apiKeys()
 }
 
@@ -378,7 +381,9 @@ func (v *verifier) birthdayTurn() error {
 	return nil
 }
 
+// apiKeys checks the list of API keys and their purses.
 func (v *verifier) apiKeys() error {
+	purses := map[id]bool{}
 	for e, err := range scan(v.Tx, orgKey('k', v.org), false) {
 		if err != nil {
 			return err
@@ -395,6 +400,24 @@ func (v *verifier) apiKeys() error {
 		}
 		if k == nil || k.ID != id(e.Key[5:]) || k.Org != v.org {
 			v.problem("API key %s: falta o difiere", id(e.Key[5:]))
+			continue
+		}
+		purses[k.purse()] = true
+	}
+	for e, err := range scan(v.Tx, orgKey('P', v.org), false) {
+		if err != nil {
+			return err
+		}
+		if !tablePurses.has(e.Key) || !purses[id(e.Key[5:21])] {
+			v.stray(e.Key)
+			continue
+		}
+		p, err := decodeEntry[purse](e)
+		if err != nil {
+			return err
+		}
+		if p.Given <= 0 || p.Given > maxDecimal {
+			v.problem("API key %s: dio %v puntos en un día", id(e.Key[5:21]), p.Given)
 		}
 	}
 	return nil

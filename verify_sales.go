@@ -328,6 +328,12 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	if x.UsedAt != 0 && (x.UsedAt >= x.Expires || x.CancelledAt != 0) {
 		v.problem("%v: se usó vencido, cancelado o sin ser un vale", what)
 	}
+	if x.Expires != 0 && x.CancelledAt >= x.Expires {
+		v.problem("%v: se canceló vencido", what)
+	}
+	if !x.Effect.valid() {
+		v.problem("%v: su efecto no es ninguno que se pueda configurar", what)
+	}
 	if x.CancelledAt == 0 {
 		v.given[x.Reward]++
 		v.expectRewardUse(x)

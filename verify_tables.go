@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -142,6 +143,40 @@ func (v *verifier) strays(organizations uint32) error {
 			v.stray(e.Key)
 		}
 		from = span.to
+	}
+	return nil
+}
+
+// strayParts reports entries of the organization that are of no table, though their letter
+// is one: where each table with the letter has a byte of its own after the organization.
+func (v *verifier) strayParts() error {
+	parts, mixed := map[byte][]keySpan{}, map[byte]bool{}
+	for t := range manyTables {
+		p := keyParts[t]
+		switch letter := p[0].fixed; {
+		case t.org() != 1:
+		case len(p) > 2 && p[2].name == "":
+			parts[letter] = append(parts[letter], keySpan{t.in(v.org), t.in(v.org).after()})
+		default:
+			mixed[letter] = true
+		}
+	}
+	for _, letter := range slices.Sorted(maps.Keys(parts)) {
+		if mixed[letter] {
+			continue
+		}
+		all := orgKey(letter, v.org)
+		slices.SortFunc(parts[letter], func(a, b keySpan) int { return bytes.Compare(a.from, b.from) })
+		from := all
+		for _, span := range append(parts[letter], keySpan{all.after(), nil}) {
+			for e, err := range v.Scan(from, span.from, false) {
+				if err != nil {
+					return err
+				}
+				v.stray(e.Key)
+			}
+			from = span.to
+		}
 	}
 	return nil
 }
