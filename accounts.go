@@ -307,9 +307,11 @@ func (t *txn) saveAccount(a *account) error {
 }
 
 // isCounted reports whether the account's tier is counted: in the customer's own program,
-// and in one that has join: All. There the customers without a record are in the lowest
-// tier, and not counted.
-func (a *account) isCounted() bool { return a.isOwn() || a.program.Join == joinAll }
+// and in one that has join: All, unless the customer is hidden. In a program for all the
+// customers without a record are in the lowest tier, and not counted.
+func (a *account) isCounted() bool {
+	return !a.customer.hidden() && (a.isOwn() || a.program.Join == joinAll)
+}
 
 // dueAt notes that the account changes by itself at a moment. notDueAt notes that
 // one thing which was due at a moment is gone.

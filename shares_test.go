@@ -457,3 +457,47 @@ func TestRulesTogether(t *testing.T) {
 	same(t, "a return of 600 takes back", fmt.Sprint(back.Reversed, " ", back.Shortfall, " ", v.Reversed, " ", v.Shortfall, " ", v.Balance), "1 599 12000 0 -880")
 	s.verified()
 }
+
+// TestTiersTogether counts the customers in the tiers of a program for all: those without a
+// record there are in the lowest one, and hidden ones in none.
+func TestTiersTogether(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: stampCard + `,"tiers":[{"name":"New","threshold":0},{"name":"Old","threshold":2}]`})
+	counts := func() string {
+		t.Helper()
+		return fmt.Sprint(ask(s, func(t *txn) ([]uint64, error) {
+			list, err := t.tierCounts(t.cfg.Programs[1:])
+			return []uint64{list[0].Customers, list[1].Customers}, err
+		}))
+	}
+	ana, eva := s.customer("ana"), s.customer("eva")
+	same(t, "at first", counts(), "[2 0]")
+	s.buy(ana, "1", item{"COFFEE", dec("1"), dec("1")})
+	same(t, "a stamp", counts(), "[2 0]")
+	s.buy(ana, "1", item{"COFFEE", dec("1"), dec("1")})
+	same(t, "two stamps", counts(), "[1 1]")
+	for i, cust := range []id{eva, ana} {
+		must(s, func(t *txn) (any, error) {
+			c, err := t.customer(cust)
+			if err != nil {
+				return nil, err
+			}
+			after := *c
+			after.Status = statusErased
+			if err := t.changeCustomer(c, &after); err != nil {
+				return nil, err
+			}
+			for _, p := range t.cfg.Programs {
+				a, err := t.storedAccount(&after, p)
+				if err != nil || !a.kept {
+					return nil, err
+				}
+				if err := t.saveAccount(a); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
+		same(t, "hidden", counts(), []string{"[0 1]", "[0 0]"}[i])
+	}
+}

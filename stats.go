@@ -424,11 +424,11 @@ func (t *txn) countedTiers(p *program) (map[string]uint64, error) {
 	if p.Join != joinAll || len(p.Tiers) == 0 {
 		return counted, nil
 	}
-	n, err := t.count()
+	all, err := t.shownCustomers()
 	if err != nil {
 		return nil, err
 	}
-	counted[p.Tiers[0].Name] += n.Customers - min(sum, n.Customers)
+	counted[p.Tiers[0].Name] += all - min(sum, all)
 	return counted, nil
 }
 

@@ -126,6 +126,22 @@ func (t *txn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
 	return sizes, nil
 }
 
+// shownCustomers is how many customers are not hidden.
+func (t *txn) shownCustomers() (total uint64, err error) {
+	n, err := t.count()
+	if err != nil {
+		return 0, err
+	}
+	sizes, err := t.groupSizes(notHidden, n.Customers)
+	if sizes == nil {
+		return n.Customers, err
+	}
+	for _, size := range sizes {
+		total += size
+	}
+	return total, err
+}
+
 // filtered returns which of the n customers from first on pass a filter. In the set they
 // count from 0. Both first and n are multiples of setBlock.
 func (t *txn) filtered(f statusFilter, first, n uint64) (customerSet, error) {
