@@ -28,6 +28,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/customers/{customerId}", "customers:read", getCustomer},
 		{"POST /api/v1/customers", "customers:write", createCustomer},
 		{"PATCH /api/v1/customers/{customerId}", "customers:write", patchCustomer},
+		{"POST /api/v1/customers/{customerId}/merge", "customers:erase", mergeCustomers},
 		{"GET /api/v1/points/customers/{customerId}/balance", "points:read", getBalance},
 		{"GET /api/v1/points/customers/{customerId}/movements", "points:read", listMovements},
 		{"POST /api/v1/points/customers/{customerId}/add", "points:write", addPoints},

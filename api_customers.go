@@ -133,3 +133,23 @@ func patchCustomer(r *request) action {
 		return t.taggedDetail(c)
 	}
 }
+
+func mergeCustomers(r *request) action {
+	from, present := r.fields.id("from")
+	into := r.pathID("customerId")
+	switch {
+	case !present:
+		r.fields.invalid("from", "es requerido")
+	case from == into && from != (id{}):
+		r.fields.invalid("from", "debe ser otro cliente")
+	}
+	r.dryRun = r.flag("dryRun")
+	return func(t *txn) (any, error) {
+		c, left, err := t.merge(into, from)
+		if err != nil {
+			return nil, err
+		}
+		d, err := t.customerDetail(c)
+		return reply{http.StatusOK, mergedShape{d, droppedShape{orNull(left.Email), orNull(left.Phone), orNull(left.ExternalID)}}}, err
+	}
+}

@@ -72,6 +72,7 @@ const (
 	auditKeyRotated           = "key.rotated"
 	auditKeyRevoked           = "key.revoked"
 	auditCustomerUpdated      = "customer.updated"
+	auditCustomerMerged       = "customer.merged"
 	auditRedemptionCancelled  = "redemption.cancelled"
 	auditClockAccepted        = "clock.accepted"
 )

@@ -27,6 +27,9 @@ func (t *txn) patchCustomer(cust id, p customerPatch, holds func(etag string) bo
 	if err != nil {
 		return nil, err
 	}
+	if err := c.mustBeShown(); err != nil {
+		return nil, err
+	}
 	if holds != nil && !holds(c.etag()) {
 		return nil, newError(codePreconditionFailed)
 	}
@@ -120,17 +123,22 @@ func (t *txn) changeCustomer(before, after *customer) error {
 	if bytes.Equal(was.b, is.b) {
 		return nil
 	}
-	after.UpdatedAt = t.now
-	if err := t.moveIndexes(before, after); err != nil {
-		return err
-	}
-	if err := t.reindex(after.Number, before.searchTexts(), after.searchTexts()); err != nil {
+	if err := t.moveProfile(before, after); err != nil {
 		return err
 	}
 	if err := t.audited(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
 		return err
 	}
 	return t.saveCustomer(after)
+}
+
+// moveProfile replaces all index entries of a changed customer.
+func (t *txn) moveProfile(before, after *customer) error {
+	after.UpdatedAt = t.now
+	if err := t.moveIndexes(before, after); err != nil {
+		return err
+	}
+	return t.reindex(after.Number, before.searchTexts(), after.searchTexts())
 }
 
 // auditChanges returns what the audit log says of a change. It names the changed fields, as
@@ -157,7 +165,8 @@ func (c *customer) auditChanges(after *customer) []change {
 	return changes
 }
 
-// moveIndexes replaces the index entries of a customer, except those of the search index.
+// moveIndexes replaces the index entries of a customer, except those of the search index,
+// and counts one that becomes hidden.
 // Before is empty for a new customer.
 func (t *txn) moveIndexes(before, after *customer) error {
 	w := writer{b: []byte{recordVersion}}
@@ -173,7 +182,24 @@ func (t *txn) moveIndexes(before, after *customer) error {
 	if err := t.rekey(t.birthdayKey(before), t.birthdayKey(after), nil); err != nil {
 		return err
 	}
+	if err := t.countGone(before, after); err != nil {
+		return err
+	}
 	return t.moveStatus(after.Number, before.Status, after.Status)
+}
+
+// countGone counts a customer who is hidden from now on.
+func (t *txn) countGone(before, after *customer) error {
+	if before.hidden() || !after.hidden() {
+		return nil
+	}
+	after.GoneAt = t.now
+	s, err := t.tally(after.Program, t.now)
+	if err != nil {
+		return err
+	}
+	s.GoneCustomers++
+	return nil
 }
 
 // rekey moves an index entry from one key to another. A nil key stands for no entry.

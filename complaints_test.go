@@ -377,3 +377,97 @@ func TestOfflineQueueDoesNotDouble(t *testing.T) {
 	send(http.StatusOK)
 	same(t, "the whole store", s.entries(), before)
 }
+
+// TestMergeLosesHistory: nothing that a customer had is gone when it turns out to be another
+// one.
+func TestMergeLosesHistory(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{
+		program: `"default":true,"rules":[` + onePer1 + `,{"key":"late","name":"Late","points":7,"pendingDays":9,"firstPurchase":true}],
+			"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}]},{"key":"two","name":"Two"`,
+		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":10,"limitPerCustomer":1}]`,
+	})
+	ana, twin := s.customer("ana"), s.customer("twin")
+	s.buy(ana, "40")
+	s.pass(oneDay)
+	s.buy(twin, "60")
+	s.pass(oneDay)
+	last := s.buy(twin, "5").CreatedAt
+	must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "") })
+	must(s, func(t *txn) (any, error) {
+		return t.movePoints(twin, &t.cfg.Programs[1].ID, &movement{Amount: dec("3"), Category: categoryBonus}, t.credit)
+	})
+	s.pass(oneDay)
+	s.merged(ana, twin)
+	s.wantStanding(ana, "95 14 119", "what both had, also what is still to come")
+	if tier := s.standing(ana).Tier; tier != "Plata" {
+		t.Errorf("both together earned enough for Plata, and the tier is %s", tier)
+	}
+	d := ask(s, func(t *txn) (customerDetail, error) {
+		c, err := t.customer(ana)
+		if err != nil {
+			return customerDetail{}, err
+		}
+		return t.customerDetail(c)
+	})
+	if d.TotalSpent != dec("105") || d.TransactionsCount != 3 || d.LastTransactionAt != last || len(d.Programs) != 2 || d.Programs[1].Balance != dec("3") {
+		t.Errorf("the detail has %+v", d)
+	}
+	list := ask(s, func(t *txn) ([]*sale, error) {
+		list, _, err := t.findSales(saleFilter{customer: &ana, to: never}, page{1, 10})
+		return list, err
+	})
+	if len(list) != 3 {
+		t.Errorf("%d sales, want 3", len(list))
+	}
+	_, err := do(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "") })
+	s.want(err, "redemption_limit_reached")
+	if got := s.buy(ana, "1").Earned; got != dec("1") {
+		t.Errorf("a purchase earned %s: it is not the first", got)
+	}
+	if old := s.ledger(twin); old[0].Amount != dec("60") {
+		t.Errorf("the ledger of the other one begins with %+v", old[0])
+	}
+	s.pass(10 * oneDay)
+	s.wantStanding(ana, "110 0 120", "what was to come has come")
+}
+
+// TestRefundAfterMerge: what was bought and redeemed before a merge can be given back after
+// it, and takes or gives the points that it gave or took.
+func TestRefundAfterMerge(t *testing.T) {
+	t.Parallel()
+	for _, negative := range []string{negativeClamp, negativeDebt} {
+		s := newShop(t, setup{
+			program: `"negativeBalance":"` + negative + `","expiry":{"days":30},"rules":[` + onePer1 + `,{"key":"late","name":"Late","points":7,"pendingDays":9}]`,
+			also:    `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":20}]`,
+		})
+		ana, twin := s.customer("ana"), s.customer("twin")
+		bought := s.buy(twin, "50")
+		named, err := s.sell(newSale{Customer: twin, Total: dec("30"), ExternalID: "T-1"})
+		s.ok(err)
+		redeemed := must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "") })
+		s.merged(ana, twin)
+		s.wantStanding(ana, "60 14 94", "what there was")
+		bring := func(total string, original *id, externalID string) (*sale, error) {
+			return s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec(total), Original: original, ExternalID: externalID})
+		}
+		back, err := bring("50", &bought.ID, "")
+		s.ok(err)
+		if back.Reversed != dec("57") {
+			t.Errorf("%s: %s points taken back, want 57", negative, back.Reversed)
+		}
+		s.wantStanding(ana, "10 7 37", "a purchase returned")
+		must(s, func(t *txn) (*redemption, error) { return t.cancel(redeemed.ID) })
+		s.wantStanding(ana, "30 7 37", "a reward cancelled")
+		back, err = bring("30", nil, "T-1")
+		s.ok(err)
+		if back.Previous != named.ID {
+			t.Errorf("%s: the return by its externalId belongs to %s", negative, back.Previous)
+		}
+		s.wantStanding(ana, "0 0 0", "the other purchase returned")
+		_, err = bring("1", &bought.ID, "")
+		s.want(err, "return_exceeds_purchase")
+		_, err = s.sell(newSale{Type: typeReturn, Customer: twin, Total: dec("1"), Original: &bought.ID})
+		s.want(err, "customer_merged")
+	}
+}

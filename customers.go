@@ -36,7 +36,8 @@ type customer struct {
 	BirthdayFrom uint32 // the first year whose birthday counts, since the date was set
 	BirthdayYear uint32 // the last year whose birthday points were given; 0: none
 	Attributes   []attribute
-	MergedInto   id // the customer that a Merged one became part of
+	MergedInto   id      // the customer that a Merged one became part of
+	GoneAt       instant // when a hidden one was hidden
 }
 
 // Statuses of customers. Merged and Erased customers are hidden: only their id finds
@@ -58,6 +59,7 @@ const (
 	customerBirthdayYear = 4
 	customerAttributes   = 5
 	customerMergedInto   = 6
+	customerGoneAt       = 7
 )
 
 func (c *customer) encode(w *writer) {
@@ -100,6 +102,10 @@ func (c *customer) encode(w *writer) {
 		w.byte(customerMergedInto)
 		w.id(c.MergedInto)
 	}
+	if c.GoneAt != 0 {
+		w.byte(customerGoneAt)
+		w.instant(c.GoneAt)
+	}
 }
 
 func (c *customer) decode(r *reader) {
@@ -119,7 +125,7 @@ func (c *customer) decode(r *reader) {
 	c.Sales.Path = c.path[:0]
 	c.Sales.decode(r)
 	c.PurchasesTotal = r.uint()
-	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto = "", 0, 0, 0, nil, id{}
+	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto, c.GoneAt = "", 0, 0, 0, nil, id{}, 0
 	for tag := range r.optional(0) {
 		switch tag {
 		case customerExternalID:
@@ -134,6 +140,8 @@ func (c *customer) decode(r *reader) {
 			c.Attributes = decodeAttributes(r)
 		case customerMergedInto:
 			c.MergedInto = r.id()
+		case customerGoneAt:
+			c.GoneAt = r.instant()
 		default:
 			r.fail()
 		}
@@ -160,9 +168,9 @@ func (t *txn) customer(cust id) (*customer, error) {
 	return c, err
 }
 
-// activeCustomer finds a customer as customer does, and refuses an inactive one.
-func (t *txn) activeCustomer(cust id) (*customer, error) {
-	c, err := t.customer(cust)
+// activeOwner finds a customer as owner does, and refuses an inactive one.
+func (t *txn) activeOwner(cust id) (*customer, error) {
+	c, err := t.owner(cust)
 	if err == nil {
 		err = c.mustBeActive()
 	}
@@ -172,8 +180,19 @@ func (t *txn) activeCustomer(cust id) (*customer, error) {
 // mustBeActive returns customer_inactive unless points, sales and redemptions of the
 // customer may be written.
 func (c *customer) mustBeActive() error {
+	if err := c.mustBeShown(); err != nil {
+		return err
+	}
 	if c.Status != statusActive {
 		return newError(codeCustomerInactive)
+	}
+	return nil
+}
+
+// mustBeShown returns customer_merged for a Merged customer, which cannot be written to.
+func (c *customer) mustBeShown() error {
+	if c.Status == statusMerged {
+		return newError(codeCustomerMerged).with("mergedInto", c.MergedInto)
 	}
 	return nil
 }
@@ -322,19 +341,25 @@ func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
 
 // fillIn adds what the customer lacks. It overwrites nothing.
 func (t *txn) fillIn(c *customer, e enrolment) error {
+	after := c.filledBy(e, t.dayOf(t.now))
+	err := t.changeCustomer(c, &after)
+	*c = after
+	return err
+}
+
+// filledBy returns the customer with what it lacks.
+func (c *customer) filledBy(e enrolment, today day) customer {
 	after := *c
 	after.FirstName = cmp.Or(c.FirstName, e.FirstName)
 	after.LastName = cmp.Or(c.LastName, e.LastName)
 	after.Email = cmp.Or(c.Email, e.Email)
 	after.Phone = cmp.Or(c.Phone, e.Phone)
 	after.ExternalID = cmp.Or(c.ExternalID, e.ExternalID)
-	after.setBirthDate(cmp.Or(c.BirthDate, e.BirthDate), t.dayOf(t.now))
+	after.setBirthDate(cmp.Or(c.BirthDate, e.BirthDate), today)
 	if all := mergeAttributes(e.Attributes, c.Attributes); checkAttributes(all) == nil {
 		after.Attributes = all
 	}
-	err := t.changeCustomer(c, &after)
-	*c = after
-	return err
+	return after
 }
 
 func (t *txn) newCustomer(e enrolment) (*customer, error) {

@@ -126,6 +126,7 @@
 //	attributes.go        their attributes and dates of birth
 //	changes.go           changes of them, and the indexes that follow
 //	statuses.go          lists of them, by status
+//	merges.go            two customers become one
 //	search.go            the search for customers
 //	grams.go             its n-gram index
 //	accounts.go          a customer's points in one program, and when time changes them
@@ -182,6 +183,7 @@
 //	verify_search.go     the search index
 //	verify_tables.go     tables and what they hold; strays
 //	verify_sales.go      lists, indexes and the log of sales; redemptions
+//	verify_merges.go     customers who became part of others
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log
 //	verify_customers.go  customers, their sales and redemptions

@@ -9,14 +9,16 @@ import (
 	"time"
 )
 
-// sizes says how many entries of the log and of an account lie together.
+// sizes says how many entries of the log and of an account lie together, and how many
+// records a merge takes.
 type sizes struct {
-	log logSizes
-	few fewSizes
+	log    logSizes
+	few    fewSizes
+	merged uint64
 }
 
 // usualSizes returns the sizes of every file. Only tests use others.
-func usualSizes() sizes { return sizes{usualLog(), usualFew()} }
+func usualSizes() sizes { return sizes{usualLog(), usualFew(), mostMerged} }
 
 // An engine runs the domain on a store.
 type engine struct {
@@ -64,6 +66,7 @@ type txn struct {
 	held                      // written back by commit
 	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for
+	merges    *bool           // what hasMerges found; nil until it was asked
 	filter    *replayFilter   // nil: none
 	slices    *knownSlices
 	*sizes

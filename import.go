@@ -311,7 +311,10 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 		return nil, err
 	}
 	p, err := t.saleAt(seq)
-	if err != nil || p.Customer != c.ID || p.Type != typePurchase {
+	if err != nil || p.Type != typePurchase {
+		return nil, err
+	}
+	if theirs, err := t.owns(c, p.Customer); err != nil || !theirs {
 		return nil, err
 	}
 	return &own, nil
@@ -334,9 +337,13 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 	for _, other := range namesakes {
 		sameDay := dayOf(other.CreatedAt, t.cfg.zone) == dayOf(t.now, t.cfg.zone)
 		same := other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
+		owner, err := t.ownerID(other.Customer)
+		if err != nil {
+			return false, err
+		}
 		switch {
 		case other.Type != s.Type:
-		case other.Customer != s.Customer: // perhaps found then by a phone that is another's now
+		case owner != s.Customer: // perhaps found then by a phone that is another's now
 			differs = differs || same && other.Source == sourceImport
 		case s.Type == typePurchase && other.Source != sourceImport && sameDay && other.Total == s.Total:
 			return true, nil
@@ -501,7 +508,7 @@ func (t *txn) saleRows(number uint64) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.customer(s.Customer)
+	c, err := t.owner(s.Customer)
 	if err != nil {
 		return nil, err
 	}
@@ -562,7 +569,7 @@ func (t *txn) movementRow(number uint64) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.customer(m.Customer)
+	c, err := t.owner(m.Customer)
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ const (
 	tableBirthdays
 	tableStatuses
 	tableStatusCounts
+	tableMerges
 	tableSales
 	tableRedemptions
 	tableRewardCounts
@@ -125,6 +126,7 @@ var tables = [manyTables]struct {
 	tableBirthdays:             {"D org month date cust", "customer by birthday", 0},    // nothing
 	tableStatuses:              {"K org 0 status block", "customers by status", 0},      // sets of their numbers, but for Active ones (statuses.go)
 	tableStatusCounts:          {"K org 1 status group", "customers of a status", 0},    // how many of a group of 65,536
+	tableMerges:                {"J org n n", "merges", 0},                              // the id of a Merged customer, by its survivor's number and its own (merges.go)
 	tableSales:                 {"t org seq", "sale", primary | dense},
 	tableRedemptions:           {"r org seq", "redemption", primary | dense},
 	tableRewardCounts:          {"s org reward", "redemptions of a reward", 0},              // cancelled ones not counted

@@ -29,7 +29,7 @@ type movement struct {
 	Redemption  id      // zero if not of a redemption
 	CreatedAt   instant
 	Link        link       // the account's chain
-	Uses        []use      // lots that a debit took from, or that a refund gave back to
+	Uses        []use      // lots that a debit took from, that a refund gave back to, or that a Merge moved
 	By          creator    // zero up to schema 4
 	CommentHash ledgerHash // of a comment that is kept apart; else zero
 	Hash        ledgerHash // of the fields above and the movement before (ledger.go)
@@ -134,10 +134,11 @@ func (m *movement) movementType() string {
 }
 
 // Categories of movements (spec: Points movement categories). Clients cannot
-// give Expiration and Return: only the system records them.
+// give Expiration, Return and Merge: only the system records them.
 const (
 	categoryExpiration = "Expiration"
 	categoryReturn     = "Return"
+	categoryMerge      = "Merge" // moves a lot or a debt to another customer (merges.go)
 	categoryRefund     = "Refund"
 	categoryBonus      = "Bonus"
 	categoryPurchase   = "Purchase"
@@ -148,13 +149,14 @@ const (
 var (
 	addCategories    = []string{"Purchase", "Bonus", "Referral", "Campaign", "Loyalty", "Refund", "Interest", "AdminBonus", "Adjustment"}
 	deductCategories = []string{"Redemption", "Fee", "Penalty", "AdminDeduction", "Exchange", "Adjustment"}
-	allCategories    = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn}) // Adjustment once
+	allCategories    = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn, categoryMerge}) // Adjustment once
 )
 
 // isEarning reports whether a credit counts for lifetime points and tiers. All do
-// except a Refund of what was spent and an Adjustment, which corrects a mistake.
+// except a Refund of what was spent, an Adjustment, which corrects a mistake, and a
+// Merge, whose points the other customer earned.
 func isEarning(category string) bool {
-	return category != categoryRefund && category != categoryAdjustment
+	return category != categoryRefund && category != categoryAdjustment && category != categoryMerge
 }
 
 // record appends a movement to the ledger and to its account's chain. The

@@ -57,6 +57,7 @@ type docSchema struct {
 	Required   []string
 	Items      *docSchema
 	OneOf      []*docSchema
+	AllOf      []*docSchema
 	Enum       []any
 }
 
@@ -97,11 +98,25 @@ func (d *apiDoc) plain(s *docSchema) (kind string, null bool, plain *docSchema) 
 		kind, _, plain = d.plain(s.OneOf[0])
 		return kind, true, plain
 	}
+	if len(s.AllOf) > 0 {
+		return "object", false, d.joined(s)
+	}
 	if words, ok := s.Type.([]any); ok {
 		return words[0].(string), words[1] == "null", s
 	}
 	kind, _ = s.Type.(string)
 	return kind, false, s
+}
+
+// joined returns a schema with the properties of all objects that it consists of.
+func (d *apiDoc) joined(s *docSchema) *docSchema {
+	all := &docSchema{Type: "object", Properties: map[string]*docSchema{}}
+	for _, part := range s.AllOf {
+		_, _, plain := d.plain(part)
+		maps.Copy(all.Properties, plain.Properties)
+		all.Required = append(all.Required, plain.Required...)
+	}
+	return all
 }
 
 // matches checks that a schema describes what encoding/json makes of a type,
@@ -272,6 +287,7 @@ func TestOpenAPIShapes(t *testing.T) {
 		"GET /api/v1/customers/{customerId}":                  customerDetail{},
 		"POST /api/v1/customers":                              customerDetail{},
 		"PATCH /api/v1/customers/{customerId}":                customerDetail{},
+		"POST /api/v1/customers/{customerId}/merge":           mergedShape{},
 		"GET /api/v1/points/customers/{customerId}/balance":   balance{},
 		"GET /api/v1/points/customers/{customerId}/movements": list[movementShape]{},
 		"POST /api/v1/points/customers/{customerId}/add":      movementShape{},

@@ -10,16 +10,20 @@ import (
 )
 
 // A model of an account is the list of what was done to it, in order. Every
-// question is answered by playing the whole list on a slice of lots.
+// question is answered by playing the whole list on a slice of lots. The list may be of
+// several accounts in one program; questions are about one of them.
 type model struct {
 	program *program
 	zone    *time.Location
 	done    []deed
+	who     int // whose account questions are about
 }
 
 // A deed is one operation on the account.
 type deed struct {
-	kind     string // add, deduct, cancel, buy or return
+	kind     string // add, deduct, cancel, buy, return or merge
+	who      int    // whose account
+	other    int    // of a merge: whose account is merged into it
 	at       instant
 	amount   decimal
 	expires  instant // of an add
@@ -30,9 +34,11 @@ type deed struct {
 	lateEnd  instant // of a buy: when the second lot expires
 }
 
-// A played is the state that the deeds of a model have led to at one moment.
+// A played is the state that the deeds of a model have led to at one moment, for one
+// account.
 type played struct {
 	*model
+	all      map[int]*played // by whose account it is
 	now      instant
 	lots     []*modelLot // in the order of their credits
 	debt     decimal
@@ -63,14 +69,43 @@ type modelPurchase struct {
 }
 
 func (m *model) play(now instant) *played {
-	p := &played{model: m, taken: map[int][]taken{}, bought: map[int]*modelPurchase{}, days: map[date]*basis{}}
+	begin := &played{model: m, all: map[int]*played{}, taken: map[int][]taken{}, bought: map[int]*modelPurchase{}}
 	for i, d := range m.done {
-		p.pass(d.at)
+		p := begin.account(d.who, d.at)
 		p.err = ""
 		p.act(i, d)
 	}
-	p.pass(now)
-	return p
+	return begin.account(m.who, now)
+}
+
+// account returns an account at a moment. What was taken and bought is in one list for all.
+func (p *played) account(who int, now instant) *played {
+	if p.all[who] == nil {
+		p.all[who] = &played{model: p.model, all: p.all, taken: p.taken, bought: p.bought, days: map[date]*basis{}}
+	}
+	p.all[who].pass(now)
+	return p.all[who]
+}
+
+// takeOver gives the account all that another one has.
+func (p *played) takeOver(from *played) {
+	for _, l := range from.available() {
+		paid := min(p.debt, l.left)
+		p.debt -= paid
+		l.left -= paid
+	}
+	owed := from.debt
+	for _, t := range p.take(min(owed, max(p.balance(), 0))) {
+		owed -= t.amount
+	}
+	p.debt += owed
+	p.lots = append(p.lots, from.lots...)
+	slices.SortStableFunc(p.lots, func(a, b *modelLot) int { return cmp.Compare(a.deed, b.deed) })
+	p.lifetime += from.lifetime
+	for d, b := range from.days {
+		*p.day(d) = p.day(d).plus(*b)
+	}
+	from.lots, from.debt, from.lifetime, from.days = nil, 0, 0, map[date]*basis{}
 }
 
 // pass moves the time on to now. Lots that have become available pay what is
@@ -121,6 +156,8 @@ func (p *played) act(i int, d deed) {
 		p.buy(i, d)
 	case "return":
 		p.bring(d)
+	case "merge":
+		p.takeOver(p.account(d.other, d.at))
 	}
 }
 

@@ -38,7 +38,10 @@ type history struct {
 	t    *testing.T
 	rnd  *rand.Rand
 	shop *shop
-	cust id
+	cust id // the model's account is about this customer
+
+	people []id        // to whose accounts deeds can be done; the model has them by index
+	into   map[int]int // who was merged into whom
 
 	sales       map[int]*sale
 	redemptions map[int]id
@@ -57,7 +60,8 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 	if rnd.IntN(2) == 0 { // with the usual sizes no account has enough lots to store them apart
 		s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
-	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), sales: map[int]*sale{}, redemptions: map[int]id{}}
+	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), into: map[int]int{}, sales: map[int]*sale{}, redemptions: map[int]id{}}
+	h.people = []id{h.cust}
 	h.model = ask(s, func(t *txn) (*model, error) {
 		return &model{program: t.cfg.Programs[0], zone: t.cfg.zone}, nil
 	})
@@ -90,10 +94,20 @@ func (h *history) act() {
 	}
 	d := deed{at: h.shop.clock, kind: pick(h.rnd, "add", "add", "deduct", "redeem", "cancel", "buy", "buy", "return", "return")}
 	err := kinds[d.kind](&d)
+	d.who = h.who
 	h.done = append(h.done, d)
 	if code := h.play(h.shop.clock).err; codeOf(err) != code {
 		h.t.Fatalf("%s: got %q (%v), want %q", d.kind, codeOf(err), err, code)
 	}
+}
+
+// turn makes the history and the model be about one of the people, or about the one that
+// person was merged into.
+func (h *history) turn(who int) {
+	for into, merged := h.into[who]; merged; into, merged = h.into[who] {
+		who = into
+	}
+	h.who, h.cust = who, h.people[who]
 }
 
 // Each method below does one kind of deed to the account, and sets in d what the
@@ -143,6 +157,7 @@ func (h *history) cancel(d *deed) error {
 		return nil
 	}
 	d.of = pick(h.rnd, slices.Sorted(maps.Keys(h.redemptions))...)
+	h.turn(h.done[d.of].who)
 	_, err := do(h.shop, func(t *txn) (*redemption, error) { return t.cancel(h.redemptions[d.of]) })
 	delete(h.redemptions, d.of)
 	return err
@@ -172,6 +187,7 @@ func (h *history) bring(d *deed) error {
 		return nil
 	}
 	d.of = pick(h.rnd, slices.Sorted(maps.Keys(h.sales))...)
+	h.turn(h.done[d.of].who)
 	b := h.play(d.at).bought[d.of]
 	d.amount = pick(h.rnd, b.total-b.returned, 1+b.total/3, decimal(1+h.rnd.Int64N(int64(b.total)+1)))
 	if d.amount == 0 {

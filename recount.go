@@ -155,17 +155,9 @@ func (t *txn) recountAccount(a *account) error {
 	if !a.kept {
 		return nil
 	}
-	var old []day
-	for d, err := range t.days(a) {
-		if err != nil {
-			return err
-		}
-		old = append(old, d.Day)
-	}
-	if err := t.dropDays(a, old); err != nil {
+	if err := t.clearWindow(a); err != nil {
 		return err
 	}
-	a.Window, a.DaysApart, a.lookDue = basis{}, false, true
 	if p.TierBasis.Window == windowRolling {
 		days, err := t.basisDays(a)
 		if err != nil {
@@ -215,25 +207,45 @@ func (list *dayBases) addSale(t *txn, s *sale, program uint32) {
 	}
 }
 
-// basisDays returns what each day counts toward the account's tier, from its
-// movements, its historic points and the customer's sales.
-func (t *txn) basisDays(a *account) (days dayBases, err error) {
-	for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
-		m, err := t.movement(seq)
-		if err != nil {
-			return nil, err
-		}
-		days.addMovement(t, m)
-		seq = m.Link.Prev
+// basisDays returns what each day counts toward the account's tier: movements, historic
+// points and sales of its customer and of the stubs.
+func (t *txn) basisDays(a *account) (dayBases, error) {
+	if a.customer.MergedInto != (id{}) {
+		return nil, nil
 	}
+	family, err := t.family(a.customer)
+	if err != nil {
+		return nil, err
+	}
+	days, err := t.daysOf(family, a.program)
 	days.addHistoric(a)
-	for seq, left := a.customer.Sales.last(), a.customer.Sales.N; seq != 0 && left > 0; left-- {
-		s, err := t.saleAt(seq)
+	return days, err
+}
+
+// daysOf returns what each day counts toward a tier in a program by the movements and the
+// sales of customers.
+func (t *txn) daysOf(family []*customer, p *program) (days dayBases, err error) {
+	for _, c := range family {
+		a, err := t.storedAccount(c, p)
 		if err != nil {
 			return nil, err
 		}
-		days.addSale(t, s, a.program.Number)
-		seq = s.Link.Prev
+		for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
+			m, err := t.movement(seq)
+			if err != nil {
+				return nil, err
+			}
+			days.addMovement(t, m)
+			seq = m.Link.Prev
+		}
+		for seq, left := c.Sales.last(), c.Sales.N; seq != 0 && left > 0; left-- {
+			s, err := t.saleAt(seq)
+			if err != nil {
+				return nil, err
+			}
+			days.addSale(t, s, p.Number)
+			seq = s.Link.Prev
+		}
 	}
 	return days, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"iter"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -169,8 +170,18 @@ func (t *txn) useCode(code string, sale *id) (*redemption, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Customer != x.Customer {
-			return nil, newError(codeTransactionNotFound)
+		if s.Customer != x.Customer { // perhaps of one customer since
+			buyer, err := t.ownerID(s.Customer)
+			if err != nil {
+				return nil, err
+			}
+			owner, err := t.ownerID(x.Customer)
+			if err != nil {
+				return nil, err
+			}
+			if buyer != owner {
+				return nil, newError(codeTransactionNotFound)
+			}
 		}
 		used = s.ID
 	}
@@ -216,6 +227,7 @@ func spelledCode(text string) string {
 type redemptionFilter struct {
 	code             *string
 	customer, reward *id
+	of               []id // whose records are the customer's; set by findRedemptions
 	status           string
 	from, to         instant // both included; 0 and never mean open
 }
@@ -223,7 +235,7 @@ type redemptionFilter struct {
 func (f *redemptionFilter) dated() bool { return f.from != 0 || f.to != never }
 
 func (f *redemptionFilter) keeps(x *redemption, now instant) bool {
-	return (f.customer == nil || *f.customer == x.Customer) && (f.reward == nil || *f.reward == x.Reward) &&
+	return (f.customer == nil || slices.Contains(f.of, x.Customer)) && (f.reward == nil || *f.reward == x.Reward) &&
 		(f.status == "" || f.status == x.status(now)) && f.from <= x.CreatedAt && x.CreatedAt <= f.to
 }
 
@@ -231,7 +243,8 @@ func (f *redemptionFilter) keeps(x *redemption, now instant) bool {
 // first, and how many there are.
 func (t *txn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64, error) {
 	if f.customer != nil {
-		if _, err := t.customer(*f.customer); err != nil {
+		var err error
+		if f.of, err = t.idsOf(*f.customer); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -304,10 +317,11 @@ func (c *redemptionCutter) take(seq uint64) {
 	c.total++
 }
 
-// sets returns the sets that the filter asks for, usually the smallest first.
+// sets returns the sets that the filter asks for, usually the smallest first. Those of a
+// customer are left out if they are several.
 func (c *redemptionCutter) sets() (list []key) {
-	if c.filter.customer != nil {
-		list = append(list, c.redemptionsOfKey(*c.filter.customer))
+	if len(c.filter.of) == 1 {
+		list = append(list, c.redemptionsOfKey(c.filter.of[0]))
 	}
 	if c.filter.reward != nil {
 		list = append(list, c.redeemedRewardKey(*c.filter.reward))
@@ -322,29 +336,80 @@ func (c *redemptionCutter) sets() (list []key) {
 	return list
 }
 
-// pass goes through the blocks of the first set, newest first; if there are only dates,
-// through all blocks.
-func (c *redemptionCutter) pass() error {
-	sets := c.sets()
-	blocks := c.redemptionTimesKey(0)
-	blocks = blocks[:len(blocks)-4]
+// A redemptionBlock is some redemptions of a block.
+type redemptionBlock struct {
+	block   uint64
+	members *[bitmapSize]byte
+}
+
+// blocks yields the redemptions of the first set, newest block first. If the customer's
+// are in several sets, it yields those; if there are only dates, all redemptions.
+func (c *redemptionCutter) blocks(sets []key) iter.Seq2[redemptionBlock, error] {
+	if len(c.filter.of) > 1 {
+		return c.familyBlocks()
+	}
+	prefix := c.redemptionTimesKey(0)
+	prefix = prefix[:len(prefix)-4]
 	if len(sets) > 0 {
-		blocks = sets[0]
+		prefix = sets[0]
+	}
+	return func(yield func(redemptionBlock, error) bool) {
+		for e, err := range scan(c.Tx, prefix, true) {
+			var b redemptionBlock
+			if err == nil {
+				if b.block = uint64(uint32In(e.Key[len(prefix):])); len(sets) == 0 {
+					b.members = c.wholeBlock(b.block)
+				} else {
+					b.members = toBitmap(e.Value)
+				}
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// familyBlocks is blocks for a customer with stubs: each has a set of its own.
+func (c *redemptionCutter) familyBlocks() iter.Seq2[redemptionBlock, error] {
+	return func(yield func(redemptionBlock, error) bool) {
+		all := blockSet{}
+		for _, cust := range c.filter.of {
+			prefix := c.redemptionsOfKey(cust)
+			for e, err := range scan(c.Tx, prefix, false) {
+				if err != nil {
+					yield(redemptionBlock{}, err)
+					return
+				}
+				all.join(uint32In(e.Key[len(prefix):]), e.Value)
+			}
+		}
+		for _, block := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+			if !yield(redemptionBlock{uint64(block), all[block]}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pass goes through the blocks, newest first.
+func (c *redemptionCutter) pass() error {
+	if c.filter.customer != nil && len(c.filter.of) == 0 {
+		return nil
+	}
+	sets := c.sets()
+	others := sets
+	if len(c.filter.of) <= 1 && len(sets) > 0 { // blocks yields the first
+		others = sets[1:]
 	}
 	var turn pacer
-	for e, err := range scan(c.Tx, blocks, true) {
+	for b, err := range c.blocks(sets) {
 		if err != nil {
 			return err
 		}
-		block := uint64(uint32In(e.Key[len(blocks):]))
-		var members *[bitmapSize]byte
-		if len(sets) == 0 {
-			members = c.wholeBlock(block)
-		} else {
-			members = toBitmap(e.Value)
-			if err := c.keepSets(block, members, sets[1:]); err != nil {
-				return err
-			}
+		block, members := b.block, b.members
+		if err := c.keepSets(block, members, others); err != nil {
+			return err
 		}
 		if err := c.keepStatus(block, members); err != nil {
 			return err

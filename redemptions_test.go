@@ -272,7 +272,8 @@ func TestSpelledCode(t *testing.T) {
 }
 
 // TestRedemptionFilters redeems, uses and cancels at random, with a clock that is behind
-// at times, and compares every list with what a walk through all redemptions finds.
+// at times, and compares every list with what a walk through all redemptions finds. Then
+// two customers are merged, one after the other.
 func TestRedemptionFilters(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -309,7 +310,13 @@ func TestRedemptionFilters(t *testing.T) {
 	if testing.Short() {
 		filters = 100
 	}
-	for range filters {
+	for i := range filters {
+		switch i {
+		case filters / 2:
+			s.merged(customers[2], customers[1])
+		case filters * 3 / 4:
+			s.merged(customers[2], customers[0])
+		}
 		s.pass(time.Duration(rnd.Int64N(int64(oneDay))))
 		s.compareRedemptions(randomRedemptionFilter(rnd, opened, s.clock, customers, all), page{1 + rnd.Uint64N(4), 1 + rnd.Uint64N(100)}, len(all))
 	}
@@ -379,7 +386,13 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 			if err != nil {
 				return nil, err
 			}
-			if f.keeps(x, t.now) && (f.code == nil || strings.EqualFold(*f.code, x.Code)) {
+			owner, err := t.owner(x.Customer)
+			if err != nil {
+				return nil, err
+			}
+			others := f
+			others.customer = nil // is compared here
+			if (f.customer == nil || *f.customer == owner.ID) && others.keeps(x, t.now) && (f.code == nil || strings.EqualFold(*f.code, x.Code)) {
 				want = append(want, x.Code)
 			}
 		}

@@ -109,7 +109,11 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		if err != nil {
 			return nil, err
 		}
-		if purchase.Customer != c.ID || purchase.Type != typePurchase {
+		own, err := t.owns(c, purchase.Customer)
+		if err != nil {
+			return nil, err
+		}
+		if !own || purchase.Type != typePurchase {
 			return nil, newError(codeTransactionNotFound)
 		}
 		return purchase, nil
@@ -127,7 +131,14 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Customer != c.ID || p.Type != typePurchase || p.ExternalID != s.ExternalID {
+		if p.Type != typePurchase || p.ExternalID != s.ExternalID {
+			continue
+		}
+		own, err := t.owns(c, p.Customer)
+		if err != nil {
+			return nil, err
+		}
+		if !own {
 			continue
 		}
 		if !p.whollyReturned() && (p.CreatedAt <= s.CreatedAt || s.CreatedAt == t.now) {

@@ -442,7 +442,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if s := x.status(t.now); s != redemptionIssued && s != redemptionCompleted {
 		return nil, newError(codeRedemptionNotCancellable)
 	}
-	c, err := t.activeCustomer(x.Customer)
+	c, err := t.activeOwner(x.Customer)
 	if err != nil {
 		return nil, err
 	}
@@ -457,7 +457,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	if err := t.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
 		return nil, err
 	}
-	if err := t.countRedemption(x.Customer, x.Reward, -1); err != nil {
+	if err := t.countRedemption(c.ID, x.Reward, -1); err != nil {
 		return nil, err
 	}
 	if err := t.saveAccount(a); err != nil {

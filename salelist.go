@@ -7,6 +7,7 @@ type saleFilter struct {
 	search     string
 	saleType   string
 	customer   *id
+	of         []id // whose records are the customer's; nil before salesOf
 	externalID string
 	from, to   instant // both included; 0 and never mean open
 
@@ -21,7 +22,7 @@ func (f *saleFilter) bounded() bool { return f.dated() || f.after > 0 }
 
 func (f *saleFilter) keeps(s *sale) bool {
 	return s.Seq > f.after && (f.saleType == "" || f.saleType == s.Type) &&
-		(f.customer == nil || *f.customer == s.Customer) &&
+		(f.of == nil || slices.Contains(f.of, s.Customer)) &&
 		(f.externalID == "" || f.externalID == s.ExternalID) &&
 		f.from <= s.CreatedAt && s.CreatedAt <= f.to
 }
@@ -130,18 +131,31 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	if f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
 		return nil, 0, nil
 	}
-	f.search = ""
+	if c.MergedInto != (id{}) { // they are another customer's
+		return nil, 0, nil
+	}
+	family, err := t.family(c)
+	if err != nil {
+		return nil, 0, err
+	}
+	f.search, f.of = "", make([]id, len(family))
+	var last uint64
+	for i, member := range family {
+		f.of[i], last = member.ID, max(last, member.Number)
+	}
 	switch {
 	case f.externalID != "":
 		return t.salesCalled(f, p)
-	case f.saleType == "" && !f.dated():
+	case len(family) == 1 && f.saleType == "" && !f.dated():
 		return t.chainSpan(c, f.after, p)
-	case !f.followed([]*customer{c}, p):
-		set := make(customerSet, c.Number/64+1)
-		set.add(c.Number)
+	case !f.followed(family, p):
+		set := make(customerSet, last/64+1)
+		for _, member := range family {
+			set.add(member.Number)
+		}
 		return t.salesOfMany(set, f, p)
 	}
-	return t.salesOfFew([]*customer{c}, f, p)
+	return t.salesOfFew(family, f, p)
 }
 
 // chainSpan lists a page of a customer's sales after one of the organization.
@@ -205,7 +219,7 @@ func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 			continue
 		}
 		if f.search != "" {
-			c, err := t.customer(s.Customer)
+			c, err := t.owner(s.Customer)
 			if err != nil {
 				return nil, 0, err
 			}

@@ -25,6 +25,9 @@ func (t *txn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	if err != nil || n == 0 {
 		return nil, 0, err
 	}
+	if set, err = t.withStubs(set); err != nil {
+		return nil, 0, err
+	}
 	if n <= fewCustomers {
 		list, err := t.customersIn(set)
 		if err != nil {

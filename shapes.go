@@ -220,7 +220,11 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 		s.Lots = []usedLot{}
 	}
 	for _, u := range m.Uses {
-		s.Lots = append(s.Lots, usedLot{movementID(m.Customer, u.Seq), u.Amount, u.Expires})
+		credit, err := t.creditID(m, u.Seq)
+		if err != nil {
+			return s, err
+		}
+		s.Lots = append(s.Lots, usedLot{credit, u.Amount, u.Expires})
 	}
 	return s, nil
 }
@@ -375,7 +379,7 @@ func (t *txn) saleProgram(v *saleShare) saleProgram {
 // saleShape is newSaleShape for a stored sale. It reads the customer, and how many of
 // the points are still pending.
 func (t *txn) saleShape(s *sale) (saleShape, error) {
-	c, err := t.customer(s.Customer)
+	c, err := t.owner(s.Customer)
 	if err != nil {
 		return saleShape{}, err
 	}
@@ -383,12 +387,12 @@ func (t *txn) saleShape(s *sale) (saleShape, error) {
 	if err != nil {
 		return saleShape{}, err
 	}
-	if shape.PointsPending, err = t.stillPending(s, &s.saleShare); err != nil {
+	if shape.PointsPending, err = t.stillPending(&s.saleShare, c); err != nil {
 		return saleShape{}, err
 	}
 	shape.Programs.Own.PointsPending = shape.PointsPending
 	for i := range s.Others {
-		if shape.Programs.Others[i].PointsPending, err = t.stillPending(s, &s.Others[i].saleShare); err != nil {
+		if shape.Programs.Others[i].PointsPending, err = t.stillPending(&s.Others[i].saleShare, c); err != nil {
 			return saleShape{}, err
 		}
 	}
@@ -491,8 +495,12 @@ func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
 		return redemptionShape{}, err
 	}
 	usedBy, err := t.createdBy(x.UsedBy)
+	if err != nil {
+		return redemptionShape{}, err
+	}
+	owner, err := t.ownerID(x.Customer)
 	return redemptionShape{
-		ID: x.ID, Code: x.Code, CustomerID: x.Customer, ProductID: x.Reward, RewardName: x.RewardName, PointsSpent: x.Points, Balance: x.Balance,
+		ID: x.ID, Code: x.Code, CustomerID: owner, ProductID: x.Reward, RewardName: x.RewardName, PointsSpent: x.Points, Balance: x.Balance,
 		Status: x.status(t.now), Effect: effectOrNull(x.Effect), Comment: orNull(x.Comment), MovementID: movementID(x.Customer, x.Movement),
 		CreatedAt: x.CreatedAt, CreatedBy: by, ExpiresAt: x.Expires, UsedAt: x.UsedAt, UsedBy: usedBy, TransactionID: idOrNull(x.Sale),
 		CancelledAt: x.CancelledAt,

@@ -162,3 +162,16 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 	}
 	return d, nil
 }
+
+// A mergedShape is the survivor of a merge.
+type mergedShape struct {
+	customerDetail
+	Dropped droppedShape `json:"dropped"`
+}
+
+// A droppedShape is what contact of the merged customer the survivor did not get.
+type droppedShape struct {
+	Email       *string `json:"email"`
+	PhoneNumber *string `json:"phoneNumber"`
+	ExternalID  *string `json:"externalId"`
+}

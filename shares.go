@@ -250,7 +250,7 @@ func (t *txn) earnings(c *customer, s *sale, in []party) error {
 		var ok bool
 		p.earned, ok = p.program.earn(facts{
 			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
-			segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.PurchasesTotal == 0, usedOn: p.uses.today,
+			segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.LastSaleAt == 0, usedOn: p.uses.today,
 		})
 		if p.uses.err != nil {
 			return p.uses.err
@@ -310,15 +310,15 @@ func lotsOf(awards []award) []award {
 }
 
 // stillPending is how many of the points of a purchase's share are neither available
-// yet nor taken back.
-func (t *txn) stillPending(s *sale, v *saleShare) (sum decimal, err error) {
+// yet nor taken back. owner is the customer whose sale it is.
+func (t *txn) stillPending(v *saleShare, owner *customer) (sum decimal, err error) {
 	var a *account
 	for _, ref := range v.PendingLot {
 		if ref.AvailFrom <= t.now {
 			continue
 		}
 		if a == nil {
-			if a, err = t.storedAccount(&customer{ID: s.Customer}, t.cfg.programNumber(v.Program)); err != nil {
+			if a, err = t.storedAccount(owner, t.cfg.programNumber(v.Program)); err != nil {
 				return 0, err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 // A tally is what happened on one day, or over a span of them.
 type tally struct {
 	NewCustomers  uint64
+	GoneCustomers uint64 // who were hidden on the day
 	Active        uint64 // customers who bought; of one day only: days cannot be added up
 	Purchases     uint64
 	Returns       uint64
@@ -24,8 +25,8 @@ type tally struct {
 	ReturnsAmount decimal
 
 	// Customers hold what was issued less what was redeemed, expired and reversed.
-	PointsIssued   decimal // all credits except what cancelled redemptions gave back
-	PointsRedeemed decimal // all debits except the two below, less what was given back
+	PointsIssued   decimal // all credits except what cancelled redemptions gave back and merges moved
+	PointsRedeemed decimal // all debits except the two below and those of merges, less what was given back
 	PointsExpired  decimal
 	PointsReversed decimal // by returns
 }
@@ -41,7 +42,14 @@ func (s *tally) encode(w *writer) {
 	w.decimal(s.PointsRedeemed)
 	w.decimal(s.PointsExpired)
 	w.decimal(s.PointsReversed)
+	if s.GoneCustomers != 0 {
+		w.byte(tallyGone)
+		w.uint(s.GoneCustomers)
+	}
 }
+
+// Tags of a tally's optional fields.
+const tallyGone = 1
 
 func (s *tally) decode(r *reader) {
 	s.NewCustomers = r.uint()
@@ -54,10 +62,19 @@ func (s *tally) decode(r *reader) {
 	s.PointsRedeemed = r.decimal()
 	s.PointsExpired = r.decimal()
 	s.PointsReversed = r.decimal()
+	for tag := range r.optional(0) {
+		switch tag {
+		case tallyGone:
+			s.GoneCustomers = r.uint()
+		default:
+			r.fail()
+		}
+	}
 }
 
 func (s *tally) add(o *tally) {
 	s.NewCustomers += o.NewCustomers
+	s.GoneCustomers += o.GoneCustomers
 	s.Purchases += o.Purchases
 	s.Returns += o.Returns
 	s.SalesAmount += o.SalesAmount
@@ -72,6 +89,7 @@ func (s *tally) add(o *tally) {
 
 func (s *tally) countMovement(m *movement) {
 	switch {
+	case m.Category == categoryMerge: // what one customer loses another one gets
 	case m.Category == categoryExpiration:
 		s.PointsExpired -= m.Amount
 	case m.Category == categoryReturn:
@@ -92,6 +110,10 @@ func (s *tally) countSale(x *sale) {
 		s.ReturnsAmount += x.Total
 	}
 }
+
+// added is by how many customers, without hidden ones, there are more after the counted
+// days. It wraps around below zero.
+func (s *tally) added() uint64 { return s.NewCustomers - s.GoneCustomers }
 
 // outstanding is by how much the counted days raised what customers hold.
 func (s *tally) outstanding() decimal {
@@ -228,7 +250,7 @@ const maxStatsDays = maxDays
 type period struct {
 	from, to    day
 	tally       tally
-	customers   uint64  // at its end
+	customers   uint64  // at its end, without hidden ones
 	outstanding decimal // at its end
 	active      uint64  // customers who bought in it
 }
@@ -265,12 +287,12 @@ func (t *txn) statistics(q statsQuery) (*statistics, error) {
 	if s.tiers, err = t.tierCounts(tiers); err != nil {
 		return nil, err
 	}
-	s.total.customers += s.total.tally.NewCustomers
+	s.total.customers += s.total.tally.added()
 	s.total.outstanding += s.total.tally.outstanding()
-	before := period{customers: s.total.customers - s.total.tally.NewCustomers, outstanding: s.total.outstanding - s.total.tally.outstanding()}
+	before := period{customers: s.total.customers - s.total.tally.added(), outstanding: s.total.outstanding - s.total.tally.outstanding()}
 	for i := range s.periods {
 		p := &s.periods[i]
-		p.customers = before.customers + p.tally.NewCustomers
+		p.customers = before.customers + p.tally.added()
 		p.outstanding = before.outstanding + p.tally.outstanding()
 		before = *p
 	}
@@ -309,7 +331,7 @@ func (t *txn) addProgram(s *statistics, p *program, points, people bool) error {
 		}
 		tally := whole.only(points, people)
 		if d < s.total.from {
-			s.total.customers += tally.NewCustomers
+			s.total.customers += tally.added()
 			s.total.outstanding += tally.outstanding()
 			continue
 		}

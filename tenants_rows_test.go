@@ -65,6 +65,13 @@ Idempotency-Key: {retry}
 	{text: `PATCH /api/v1/customers/{customer}
 If-Match: "0"
 {"firstName": "Eva"}`, want: 412, code: "precondition_failed"},
+	{text: `POST /api/v1/customers/{customer}/merge
+Idempotency-Key: {retry}
+{"from": "{inactive}"}`, want: 200, once: true},
+	{text: `POST /api/v1/customers/{customer}/merge?dryRun=true
+{"from": "{solo}"}`, want: 200},
+	{text: `POST /api/v1/customers/{pair}/merge
+{"from": "{customer}"}`, want: 200, once: true},
 
 	{text: `GET /api/v1/points/customers/{customer}/balance`, want: 200},
 	{text: `GET /api/v1/points/customers/{customer}/balance?loyaltyProgramId={sellos}`, want: 200},

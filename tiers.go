@@ -103,7 +103,11 @@ func (t *txn) addBasis(a *account, at instant, b basis) error {
 	if a.program.TierBasis.Window != windowRolling {
 		return nil
 	}
-	d := t.dayOf(at)
+	return t.addBasisOn(a, t.dayOf(at), b)
+}
+
+// addBasisOn is addBasis for a day, in a program that has a rolling window.
+func (t *txn) addBasisOn(a *account, d day, b basis) error {
 	if d < t.dayOf(t.now) && t.leaves(a, d) <= t.now {
 		return nil
 	}
@@ -238,6 +242,22 @@ func (t *txn) shrinkWindow(a *account, at instant) error {
 		gone = append(gone, d.Day)
 	}
 	return t.dropDays(a, gone)
+}
+
+// clearWindow drops all days.
+func (t *txn) clearWindow(a *account) error {
+	var all []day
+	for d, err := range t.days(a) {
+		if err != nil {
+			return err
+		}
+		all = append(all, d.Day)
+	}
+	if err := t.dropDays(a, all); err != nil {
+		return err
+	}
+	a.Window, a.DaysApart, a.lookDue = basis{}, false, true
+	return nil
 }
 
 // dropDays removes the window's first days.

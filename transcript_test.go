@@ -83,6 +83,7 @@ import (
 //	revoke NAME            revoke an API key of Café Luna
 //	status ORG ID STATUS   give a customer a status
 //	refuse ADDRESS         refuse keys from an address until it may not try another
+//	mergeable N            refuse to merge customers with more than N records
 //	sweep                  run the sweep
 //	restart                start the server anew on the same store
 //	store FAULT            let the store fail from here on, as faultyStore says

@@ -106,13 +106,10 @@ func (t *txn) isSame(s *sale, in newSale) (bool, error) {
 	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) {
 		return false, nil
 	}
-	had, err := t.survivor(s.Customer)
+	had, err := t.ownerID(s.Customer)
 	if err != nil {
 		return false, err
 	}
-	has, err := t.survivor(in.Customer)
+	has, err := t.ownerID(in.Customer)
 	return had == has, err
 }
-
-// survivor returns the customer that one was merged into, or the customer itself.
-func (t *txn) survivor(cust id) (id, error) { return cust, nil }

@@ -149,6 +149,9 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	if v.inIndex, err = v.toIndex(); err != nil {
 		return err
 	}
+	if v.merges, err = v.readMerges(); err != nil {
+		return err
+	}
 	ledger, rest, err := v.orders()
 	if err != nil {
 		return err

@@ -56,7 +56,8 @@ func linkIn(record []byte) (uint64, error) {
 }
 
 // account replays an account's movements and compares the result with what is stored.
-func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail) error {
+// family is nil for a customer without stubs.
+func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail, family *familyReplay) error {
 	stored, kept, err := v.Get(v.accountKey(c, p))
 	if err != nil {
 		return err
@@ -71,11 +72,11 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 	a.customer, a.program, a.nextDue = c, p, a.Due
 	r := &v.replayer
 	r.begin(v, a)
+	r.family = family
 	if r.stored, err = v.movements(a, r.what, &known); err != nil {
 		return err
 	}
 	v.countTier(a, r.what, kept)
-	r.countSales(h)
 	for _, stored := range r.stored {
 		m, err := decodeRecord[movement](stored.record)
 		if err != nil {
@@ -86,12 +87,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 			return err
 		}
 	}
-	r.addHistoric(a)
-	if r.rolling {
-		for i := range h.all {
-			r.days.addSale(v.txn, h.all[i].sale, p.Number)
-		}
-	}
+	r.countAll(h)
 	if err := r.compare(a); err != nil {
 		return err
 	}
@@ -100,11 +96,29 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail)
 		v.problem("%v: su último movimiento no es el que se anotó en ella", r.what)
 	}
 	equal(v, r.what, ": puntos ganados", a.Lifetime, r.earned)
-	equal(v, r.what, ": saldo inicial", a.Opening, r.opening)
+	r.compareOpening(a)
 	if err := v.window(a, r.what, r.days); err != nil {
 		return err
 	}
 	return v.dueOf(a, r.what)
+}
+
+// countAll counts what the account has earned and sold, and the days of its tier window: those
+// of the stubs too, and none for a stub itself.
+func (r *replayer) countAll(h *saleHistory) {
+	if f := r.family; f != nil {
+		f.earned += r.earned
+		for _, d := range r.days {
+			f.days.add(d.Day, d.Basis)
+		}
+		if r.earned, r.days = 0, r.days[:0]; r.account.customer.MergedInto != (id{}) {
+			h = new(saleHistory)
+		} else {
+			r.earned, r.days = f.earned, append(r.days, f.days...)
+		}
+	}
+	r.addHistoric(r.account)
+	r.countSales(h)
 }
 
 // addHistoric counts the account's historic points, which have no movement.
@@ -139,7 +153,7 @@ func (v *verifier) countTier(a *account, what subject, kept bool) {
 	equal(v, what, ": nivel", a.Tier, counted)
 }
 
-// countSales begins the replay of an account with the customer's sales in its program.
+// countSales counts the customer's sales in the account's program.
 func (r *replayer) countSales(h *saleHistory) {
 	a := r.account
 	var sold basis
@@ -150,6 +164,9 @@ func (r *replayer) countSales(h *saleHistory) {
 		}
 		if b, ok := s.basisIn(a.program.Number); ok && !a.isOwn() {
 			sold = sold.plus(b)
+		}
+		if r.rolling {
+			r.days.addSale(r.v.txn, s, a.program.Number)
 		}
 	}
 	equal(r.v, r.what, ": total gastado", a.Spent, sold.Spent)
@@ -200,7 +217,7 @@ func (h *saleHistory) countMovement(v *verifier, m *movement) {
 	if s != nil {
 		moved = s.movedIn(m.Program)
 	}
-	if moved == nil {
+	if moved == nil || s.Customer != m.Customer {
 		v.problem("movimiento %s: su venta %s no es del cliente", m.id(), m.Transaction)
 		return
 	}
@@ -282,27 +299,6 @@ func (r *replayer) begin(v *verifier, a *account) {
 	}
 }
 
-// lot returns the lot of the credit at seq; nil if there is none.
-func (r *replayer) lot(seq uint64) *creditLot {
-	if i, found := r.findLot(seq); found {
-		return &r.lots[i]
-	}
-	return nil
-}
-
-func (r *replayer) findLot(seq uint64) (int, bool) {
-	return slices.BinarySearchFunc(r.lots, seq, func(l creditLot, seq uint64) int { return cmp.Compare(l.Seq, seq) })
-}
-
-// keep adds a lot, or replaces the one of the same credit.
-func (r *replayer) keep(l creditLot) {
-	if i, found := r.findLot(l.Seq); found {
-		r.lots[i] = l
-	} else {
-		r.lots = slices.Insert(r.lots, i, l)
-	}
-}
-
 // take checks the next movement of the account, with its record, and plays it.
 func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	v := r.v
@@ -323,6 +319,13 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 		return err
 	}
 	r.play(m)
+	if m.Category == categoryMerge {
+		if r.family == nil {
+			v.problem("%v: el movimiento %s es de una fusión que no hubo", r.what, m.id())
+		} else {
+			r.family.moved += m.Amount
+		}
+	}
 	if m.Transaction != (id{}) {
 		h.countMovement(v, m)
 	}
@@ -396,13 +399,13 @@ func (r *replayer) mature(may func(*lot) bool) bool {
 }
 
 // pendingBefore returns what was pending before a movement, according to the movement
-// itself. Only a return takes from pending points.
+// itself. Only a return or a merge takes from pending points.
 func (r *replayer) pendingBefore(m *movement) decimal {
 	before := m.Pending
 	if m.AvailFrom > 0 {
 		before -= m.Amount
 	}
-	if m.Category != categoryReturn {
+	if m.Amount > 0 || m.Category != categoryReturn && m.Category != categoryMerge {
 		return before
 	}
 	for _, u := range m.Uses {
@@ -418,8 +421,10 @@ func (r *replayer) play(m *movement) {
 	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
 	}
 	switch {
-	case m.Amount > 0 && m.Category == categoryRefund && len(m.Uses) > 0:
+	case m.Amount > 0 && m.isGiveBack():
 		r.giveBack(m)
+	case m.Amount > 0 && m.Category == categoryMerge && len(m.Uses) > 0:
+		r.takeOver(m)
 	case m.Amount > 0:
 		l := lot{Seq: m.Seq, AvailFrom: m.AvailFrom, Expires: m.Expires, Left: m.Amount}
 		if m.AvailFrom > 0 {
@@ -446,6 +451,9 @@ func (r *replayer) giveBack(m *movement) {
 		left := u.Amount - min(max(-r.balance, 0), u.Amount)
 		r.balance += u.Amount
 		l := r.lot(u.Seq)
+		if l == nil {
+			l = r.inherited(u)
+		}
 		if l == nil || l.Expires != u.Expires {
 			r.v.problem("%v: %s devuelve a un lote que no existe", r.what, m.id())
 			continue
@@ -470,7 +478,7 @@ func (r *replayer) takeFrom(m *movement) {
 			r.balance -= u.Amount
 		}
 	}
-	if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn {
+	if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn && m.Category != categoryMerge {
 		r.v.problem("%v: los lotes de %s no suman su importe", r.what, m.id())
 	}
 }

@@ -88,19 +88,36 @@ func (v *verifier) oneCustomer(c *customer) error {
 	}
 	v.expectGrams(c)
 	v.dayAt(c.Program, c.CreatedAt).NewCustomers++
-	h, err := v.sales(c)
+	if c.hidden() {
+		v.dayAt(c.Program, c.GoneAt).GoneCustomers++
+	} else {
+		equal(v, what, ": cuándo se ocultó", c.GoneAt, 0)
+	}
+	if c.MergedInto != (id{}) {
+		return v.stub(c)
+	}
+	if c.Status == statusMerged {
+		v.problem("%v: no dice con quién se fusionó", what)
+	}
+	return v.historyOf(c, what)
+}
+
+// historyOf checks the sales and accounts of a customer and its stubs.
+func (v *verifier) historyOf(c *customer, what subject) error {
+	family, err := v.family(c)
+	if err != nil {
+		return err
+	}
+	h, err := v.sales(family)
 	if err != nil {
 		return err
 	}
 	equal(v, what, ": total gastado", c.TotalSpent, h.spent)
 	equal(v, what, ": compras", c.Purchases, h.purchases)
-	equal(v, what, ": compras en total", c.PurchasesTotal, h.purchasesTotal)
 	equal(v, what, ": última compra", c.LastSaleAt, h.last)
-	equalChains(v, what, ": cadena de ventas", &c.Sales, &h.chain)
 	v.redeemed.begin(v.gathered.trail(c.ID, gatherRedemptions))
-	moves := v.gathered.trail(c.ID, gatherMovements)
 	for _, p := range v.cfg.Programs {
-		if err := v.account(c, p, h, moves); err != nil {
+		if err := v.accounts(family, p, h); err != nil {
 			return err
 		}
 	}
@@ -110,12 +127,87 @@ func (v *verifier) oneCustomer(c *customer) error {
 	return nil
 }
 
-// readSales reads the sales of a customer's chain into v.history.
-func (v *verifier) readSales(c *customer) error {
+// replayFamily reads the lots that the credits of a family made in a program.
+func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, error) {
+	f := &familyReplay{lots: map[uint64]creditLot{}}
+	for _, c := range family {
+		a, err := v.storedAccount(c, p)
+		if err != nil {
+			return nil, err
+		}
+		known := v.gathered.trail(c.ID, gatherMovements)
+		list, err := v.movements(a, subject{"cuenta", c.ID, p.Key}, &known)
+		if err != nil {
+			return nil, err
+		}
+		for _, stored := range list {
+			m, err := decodeRecord[movement](stored.record)
+			if err != nil {
+				return nil, atKey(v.movementKey(stored.seq), err)
+			}
+			if m.Amount > 0 && m.Category != categoryMerge && !m.isGiveBack() {
+				f.lots[stored.seq] = creditLot{lot{Seq: stored.seq, AvailFrom: m.AvailFrom, Expires: m.Expires}, m.Transaction}
+			}
+		}
+	}
+	return f, nil
+}
+
+// accounts replays the accounts of a customer and its stubs in a program. That of the
+// customer comes last: it has what all have earned.
+func (v *verifier) accounts(family []*customer, p *program, h *saleHistory) error {
+	var joint *familyReplay
+	if len(family) > 1 {
+		var err error
+		if joint, err = v.replayFamily(family, p); err != nil {
+			return err
+		}
+	}
+	for i := len(family) - 1; i >= 0; i-- {
+		c := family[i]
+		if len(family) > 1 {
+			v.redeemed.begin(v.gathered.trail(c.ID, gatherRedemptions))
+		}
+		if err := v.account(c, p, h, v.gathered.trail(c.ID, gatherMovements), joint); err != nil {
+			return err
+		}
+	}
+	if joint != nil && joint.moved != 0 {
+		v.problem("%v: sus fusiones mueven %v puntos de más", subject{"cliente", family[0].ID, p.Key}, joint.moved)
+	}
+	return nil
+}
+
+// readSales reads the sales of the chains of a customer and its stubs into v.history,
+// and checks the chains.
+func (v *verifier) readSales(family []*customer) error {
 	h := &v.history
 	h.begin()
-	known := v.gathered.trail(c.ID, gatherSales)
-	for seq := c.Sales.last(); seq != 0 && uint64(len(h.all)) <= c.Sales.N; {
+	for _, c := range family {
+		if err := v.readChain(c); err != nil {
+			return err
+		}
+	}
+	if len(h.all) == 0 {
+		return nil
+	}
+	if len(family) > 1 {
+		slices.SortFunc(h.all, func(a, b soldSale) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	if h.at == nil {
+		h.at = map[id]int{}
+	}
+	for i := range h.all {
+		h.at[h.all[i].ID] = i
+	}
+	return nil
+}
+
+// readChain adds the sales of a customer's chain to v.history.
+func (v *verifier) readChain(c *customer) error {
+	h := &v.history
+	known, begin := v.gathered.trail(c.ID, gatherSales), len(h.all)
+	for seq := c.Sales.last(); seq != 0 && uint64(len(h.all)-begin) <= c.Sales.N; {
 		record, err := v.recordAt(&known, 't', seq)
 		if err != nil {
 			return err
@@ -132,39 +224,41 @@ func (v *verifier) readSales(c *customer) error {
 		h.all = append(h.all, sold)
 		seq = s.Link.Prev
 	}
-	if len(h.all) == 0 {
-		return nil
+	slices.Reverse(h.all[begin:])
+	var links chain
+	var purchases uint64
+	for i := range h.all[begin:] {
+		s := h.all[begin+i].sale
+		what := subject{kind: "venta", id: s.ID}
+		equal(v, what, ": cliente", s.Customer, c.ID)
+		equal(v, what, ": enlace", s.Link, links.append(s.Seq))
+		v.want[tableSellers].add(v.seller(s.Seq, c.Number))
+		if s.Type == typePurchase {
+			purchases++
+		}
 	}
-	slices.Reverse(h.all)
-	if h.at == nil {
-		h.at = map[id]int{}
-	}
-	for i := range h.all {
-		h.at[h.all[i].ID] = i
-	}
+	what := subject{kind: "cliente", id: c.ID}
+	equal(v, what, ": compras en total", c.PurchasesTotal, purchases)
+	equalChains(v, what, ": cadena de ventas", &c.Sales, &links)
+	v.countActive(c, h.all[begin:])
 	return nil
 }
 
-// sales checks a customer's sales and adds them up.
-func (v *verifier) sales(c *customer) (*saleHistory, error) {
-	if err := v.readSales(c); err != nil {
+// sales checks the sales of a customer and its stubs, and adds them up.
+func (v *verifier) sales(family []*customer) (*saleHistory, error) {
+	if err := v.readSales(family); err != nil {
 		return nil, err
 	}
 	h := &v.history
 	for i := range h.all {
 		s := &h.all[i]
 		what := subject{kind: "venta", id: s.ID}
-		equal(v, what, ": cliente", s.Customer, c.ID)
-		equal(v, what, ": enlace", s.Link, h.chain.append(s.Seq))
 		v.want[tableSales].entries++
-		v.want[tableSellers].add(v.seller(s.Seq, c.Number))
 		v.dayAt(s.Program, s.CreatedAt).countSale(s.sale)
 		if s.Type == typePurchase {
 			h.spent += s.Total
 			h.purchases++
-			h.purchasesTotal++
 			h.last = max(h.last, s.CreatedAt)
-			h.bought = append(h.bought, programDay{s.Program, v.txn.dayOf(s.CreatedAt)})
 			continue
 		}
 		h.spent -= s.Total
@@ -177,7 +271,6 @@ func (v *verifier) sales(c *customer) (*saleHistory, error) {
 	for i := range h.all {
 		v.compareReturned(&h.all[i])
 	}
-	v.countActive(c, h.bought)
 	return h, nil
 }
 
@@ -242,8 +335,15 @@ func (v *verifier) compareReturned(s *soldSale) {
 	}
 }
 
-// countActive counts a customer as active on the days and in their months.
-func (v *verifier) countActive(c *customer, days []programDay) {
+// countActive counts a customer as active on the days of its purchases and in their months.
+func (v *verifier) countActive(c *customer, sales []soldSale) {
+	days := v.history.bought[:0]
+	for i := range sales {
+		if s := sales[i].sale; s.Type == typePurchase {
+			days = append(days, programDay{s.Program, v.txn.dayOf(s.CreatedAt)})
+		}
+	}
+	v.history.bought = days
 	slices.SortFunc(days, func(a, b programDay) int {
 		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.day, b.day))
 	})

@@ -1,18 +1,16 @@
 package main
 
-// A saleHistory is what a customer's sales add up to.
+// A saleHistory is what the sales of a customer and its stubs add up to.
 type saleHistory struct {
-	chain          chain
-	spent          decimal
-	purchases      uint64
-	purchasesTotal uint64
-	last           instant
-	all            []soldSale // oldest first
-	at             map[id]int // in all
-	bought         []programDay
+	spent     decimal
+	purchases uint64
+	last      instant
+	all       []soldSale   // oldest first
+	at        map[id]int   // in all
+	bought    []programDay // buffer of countActive
 }
 
-// A soldSale is one of a customer's sales.
+// A soldSale is one of these sales.
 type soldSale struct {
 	*sale
 	again *sale // a purchase with its returns counted again; nil: it has none

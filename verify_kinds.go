@@ -25,6 +25,7 @@ var comparisons = [manySums]struct {
 	tableBirthdays:             {scanned: true}, // with tableBirthdayTurns
 	tableStatuses:              {scanned: true, compare: byEntry},
 	tableStatusCounts:          {scanned: true, compare: byEntry},
+	tableMerges:                {scanned: true},
 	tableSales:                 {compare: byCount},
 	tableRedemptions:           {compare: byCount},
 	tableCustomers:             {scanned: true},
@@ -83,7 +84,7 @@ var (
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
-		tableStatuses, tableStatusCounts, tableAudit, tableAuditIndex, tableRecords,
+		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed,
 	}
 )

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
@@ -126,6 +127,7 @@ type verifier struct {
 	recounting bool    // a recount is under way: what the tiers should be is not known yet
 	inIndex    uint64  // customers whose texts are in the search index
 	gathered   *gather // records of the customers that are being checked; nil: none
+	merges     *merges // who was merged into whom
 
 	history  saleHistory
 	redeemed redeemed
@@ -150,7 +152,7 @@ func (v *verifier) with(worker int) *verifier {
 	t := v.run.txn(v.run.txs[worker], v.now)
 	t.org, t.cfg = v.org, v.cfg
 	w := v.run.verifier(t, newFindings())
-	w.recounting, w.inIndex, w.gathered = v.recounting, v.inIndex, v.gathered
+	w.recounting, w.inIndex, w.gathered, w.merges = v.recounting, v.inIndex, v.gathered, v.merges
 	return w
 }
 
@@ -218,6 +220,7 @@ type replayer struct {
 	lots             []creditLot // by sequence
 	days             dayBases    // of the tier window
 	stored           []storedMovement
+	family           *familyReplay // nil for a customer without stubs
 }
 
 // A creditLot is a lot with the sale that its credit belongs to. AvailFrom is 0 once
@@ -225,6 +228,51 @@ type replayer struct {
 type creditLot struct {
 	lot
 	sale id // none if it is zero
+}
+
+// A familyReplay is what the accounts of a family in one program add up to.
+type familyReplay struct {
+	earned decimal
+	days   dayBases
+	moved  decimal              // by all movements of merges: pairs, which leave nothing
+	lots   map[uint64]creditLot // by the sequence of their credit
+
+	openings []decimal // of stubs
+}
+
+// merges says who was merged into whom.
+type merges struct {
+	stubs map[id][]id // by survivor
+	into  map[id]id   // by stub
+}
+
+// owner is the customer whose records those under an id are.
+func (m *merges) owner(cust id) id {
+	if survivor, ok := m.into[cust]; ok {
+		return survivor
+	}
+	return cust
+}
+
+// lot returns the lot of the credit at seq; nil if there is none.
+func (r *replayer) lot(seq uint64) *creditLot {
+	if i, found := r.findLot(seq); found {
+		return &r.lots[i]
+	}
+	return nil
+}
+
+func (r *replayer) findLot(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(r.lots, seq, func(l creditLot, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+}
+
+// keep adds a lot, or replaces the one of the same credit.
+func (r *replayer) keep(l creditLot) {
+	if i, found := r.findLot(l.Seq); found {
+		r.lots[i] = l
+	} else {
+		r.lots = slices.Insert(r.lots, i, l)
+	}
 }
 
 type storedMovement struct {

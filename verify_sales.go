@@ -369,11 +369,11 @@ func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 // expectRewardUse counts, for its customer, a redemption that is not cancelled.
 func (v *verifier) expectRewardUse(x *redemption) {
 	if !v.run.careful[tableRewardUses] {
-		v.want[tableRewardUses].sum += v.hash(v.hotKey(x.Customer, partRewardUse).id(x.Reward), nil)
+		v.want[tableRewardUses].sum += v.hash(v.hotKey(v.merges.owner(x.Customer), partRewardUse).id(x.Reward), nil)
 		return
 	}
 	if v.givenTo[x.Reward] == nil {
 		v.givenTo[x.Reward] = map[id]uint64{}
 	}
-	v.givenTo[x.Reward][x.Customer]++
+	v.givenTo[x.Reward][v.merges.owner(x.Customer)]++
 }

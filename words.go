@@ -206,6 +206,7 @@ var tableWords = [manyTables]string{
 	tableBirthdays:             "clientes por cumpleaños",
 	tableStatuses:              "clientes por estado",
 	tableStatusCounts:          "recuentos de clientes por estado",
+	tableMerges:                "fusiones",
 	tableSales:                 "ventas de clientes",
 	tableRedemptions:           "canjes",
 	tableRewardCounts:          "canjes por recompensa",

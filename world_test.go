@@ -289,6 +289,10 @@ func (w *world) administer(verb, rest string) bool {
 		source := netip.MustParseAddr(rest)
 		for w.api.refused.take(source, instantOf(w.clock)) == 0 {
 		}
+	case "mergeable":
+		var err error
+		w.engine.sizes.merged, err = strconv.ParseUint(rest, 10, 64)
+		w.must(err)
 	case "sweep":
 		w.must(w.engine.sweep(w.Context()))
 	case "restart":

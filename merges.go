@@ -1,0 +1,517 @@
+package main
+
+import (
+	"cmp"
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// A merge makes two customers one (contract §12): everything of the one becomes the
+// other's, the survivor's, in one transaction. The merged customer stays as a stub, whose
+// MergedInto names the survivor. Its sales, redemptions and movements stay as they were
+// written, under its id and its number. So whatever asks whose a record is follows
+// MergedInto (owner), and the lists of a survivor go over the records of its family: its
+// own and those of its stubs. Totals, lots and counts move to the survivor's records.
+//
+//	J org n n → the id of a stub, by its survivor's number and its own
+//
+// A survivor is no stub: when it is merged itself, its stubs become those of the next one.
+//
+// A lot moves by two movements of category Merge, a debit and a credit. Uses of both name
+// the lot by its origin, the credit that made it, and its sequence stays that of its origin:
+// returns and cancellations find it in the survivor's account. A debt moves by a credit
+// that pays it and a debit of as much.
+
+// mostMerged is how many records a customer who is merged may have.
+const mostMerged = 10_000
+
+// merge makes one customer part of another, and returns the survivor and what contact of
+// the other one it does not have. If that was done before, it changes nothing.
+func (t *txn) merge(into, from id) (*customer, contactLeft, error) {
+	c, err := t.customer(into)
+	if err != nil {
+		return nil, contactLeft{}, err
+	}
+	gone, err := t.customer(from)
+	if err != nil {
+		return nil, contactLeft{}, err
+	}
+	if err := c.mustBeShown(); err != nil {
+		return nil, contactLeft{}, err
+	}
+	if gone.Status == statusMerged && gone.MergedInto == c.ID {
+		return c, contactLeft{}, nil
+	}
+	if err := gone.mustBeShown(); err != nil {
+		return nil, contactLeft{}, err
+	}
+	family, err := t.family(gone)
+	if err != nil {
+		return nil, contactLeft{}, err
+	}
+	if err := t.fewEnough(family); err != nil {
+		return nil, contactLeft{}, err
+	}
+	return t.mergeFamily(c, gone, family)
+}
+
+// mergeFamily merges a customer, with its stubs.
+func (t *txn) mergeFamily(c, gone *customer, family []*customer) (*customer, contactLeft, error) {
+	var left contactLeft
+	after, stub, err := c.mergedWith(gone, t.dayOf(t.now))
+	if err != nil {
+		return nil, left, err
+	}
+	if err := t.moveProfile(gone, stub); err != nil { // first, so that what it had is free
+		return nil, left, err
+	}
+	if err := t.moveProfile(c, after); err != nil {
+		return nil, left, err
+	}
+	for _, p := range t.cfg.Programs {
+		if err := t.mergeAccount(p, stub, after, family); err != nil {
+			return nil, left, err
+		}
+	}
+	if err := t.moveStubs(after, stub, family[1:]); err != nil {
+		return nil, left, err
+	}
+	if err := t.moveCounts(stub.ID, after.ID); err != nil {
+		return nil, left, err
+	}
+	for _, changed := range []*customer{stub, after} {
+		if err := t.saveCustomer(changed); err != nil {
+			return nil, left, err
+		}
+	}
+	left = after.lacks(gone)
+	changes := append([]change{{"from", nil, gone.ID}}, c.auditChanges(after)...)
+	return after, left, t.audited(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
+}
+
+// mergedWith returns the customer with what it gets of another one, and that one as a stub.
+func (c *customer) mergedWith(gone *customer, today day) (*customer, *customer, error) {
+	after := c.filledBy(enrolment{
+		FirstName: gone.FirstName, LastName: gone.LastName, Email: gone.Email, Phone: gone.Phone,
+		ExternalID: gone.ExternalID, Attributes: gone.Attributes,
+	}, today)
+	if after.BirthDate == 0 { // also the year from which it counts
+		after.BirthDate, after.BirthdayFrom = gone.BirthDate, gone.BirthdayFrom
+	}
+	after.BirthdayYear = max(c.BirthdayYear, gone.BirthdayYear)
+	var ok bool
+	if after.TotalSpent, ok = c.TotalSpent.add(gone.TotalSpent); !ok {
+		return nil, nil, newError(codeTooLarge).on("totalSpent")
+	}
+	after.Purchases += gone.Purchases
+	after.LastSaleAt = max(c.LastSaleAt, gone.LastSaleAt)
+	stub := *gone
+	stub.Status, stub.MergedInto = statusMerged, c.ID
+	stub.TotalSpent, stub.Purchases, stub.LastSaleAt = 0, 0, 0
+	return &after, &stub, nil
+}
+
+// A contactLeft is contact of a merged customer that its survivor did not get.
+type contactLeft struct{ Email, Phone, ExternalID string }
+
+// lacks returns what contact of another customer this one does not have.
+func (c *customer) lacks(gone *customer) (left contactLeft) {
+	for _, f := range []struct {
+		to        *string
+		own, gone string
+	}{{&left.Email, c.Email, gone.Email}, {&left.Phone, c.Phone, gone.Phone}, {&left.ExternalID, c.ExternalID, gone.ExternalID}} {
+		if f.gone != f.own {
+			*f.to = f.gone
+		}
+	}
+	return left
+}
+
+// fields names what is left, for the audit log.
+func (l contactLeft) fields() (names []string) {
+	for _, f := range []struct{ name, value string }{{"email", l.Email}, {"phoneNumber", l.Phone}, {"externalId", l.ExternalID}} {
+		if f.value != "" {
+			names = append(names, "dropped."+f.name)
+		}
+	}
+	return names
+}
+
+// fewEnough returns merge_too_large if a customer and its stubs have too many records for
+// one transaction: sales, redemptions, movements and the stubs themselves.
+func (t *txn) fewEnough(family []*customer) error {
+	n := uint64(len(family) - 1)
+	for _, c := range family {
+		n += c.Sales.N
+		for _, p := range t.cfg.Programs {
+			a, err := t.storedAccount(c, p)
+			if err != nil {
+				return err
+			}
+			n += a.Movements.N
+		}
+		for e, err := range scan(t.Tx, t.redemptionsOfKey(c.ID), false) {
+			if err != nil {
+				return err
+			}
+			for _, b := range toBitmap(e.Value) {
+				n += uint64(bits.OnesCount8(b))
+			}
+		}
+		if n > t.merged {
+			return newError(codeMergeTooLarge)
+		}
+	}
+	return nil
+}
+
+// mergeAccount moves what a merged customer has in a program to its survivor. family is
+// the merged customer and its stubs.
+func (t *txn) mergeAccount(p *program, stub, into *customer, family []*customer) error {
+	from, err := t.account(stub, p)
+	if err != nil || !from.kept && p.Number != into.Program {
+		return err
+	}
+	to, err := t.account(into, p)
+	if err != nil {
+		return err
+	}
+	if err := t.moveFigures(from, to, family); err != nil {
+		return err
+	}
+	if err := t.moveLots(from, to); err != nil {
+		return err
+	}
+	if from.kept {
+		if err := t.saveAccount(from); err != nil {
+			return err
+		}
+	}
+	return t.saveAccount(to)
+}
+
+// moveFigures moves what an account has besides lots: what it has earned, what tiers are
+// measured by, and what came from another system.
+func (t *txn) moveFigures(from, to *account, family []*customer) error {
+	rolling := to.program.TierBasis.Window == windowRolling
+	var days dayBases
+	if rolling || !to.isOwn() {
+		var err error
+		if days, err = t.daysOf(family, to.program); err != nil {
+			return err
+		}
+	}
+	var ok bool
+	for _, d := range days {
+		if to.isOwn() {
+			break // the customer has the sum
+		}
+		if to.Spent, ok = to.Spent.add(d.Basis.Spent); !ok {
+			return newError(codeTooLarge).on("totalSpent")
+		}
+		to.Purchases += uint64(d.Basis.Purchases)
+	}
+	if to.Lifetime, ok = to.Lifetime.add(from.Lifetime); !ok {
+		return newError(codeTooLarge).on("lifetimePoints")
+	}
+	days.addHistoric(from)
+	if err := t.clearWindow(from); err != nil {
+		return err
+	}
+	for _, d := range days {
+		if !rolling {
+			break
+		}
+		if err := t.addBasisOn(to, d.Day, d.Basis); err != nil {
+			return err
+		}
+	}
+	to.Opening, to.Historic = cmp.Or(to.Opening, from.Opening), slices.Concat(to.Historic, from.Historic)
+	from.Lifetime, from.Spent, from.Purchases, from.Opening, from.Historic = 0, 0, 0, 0, nil
+	return nil
+}
+
+// moveLots moves an account's lots, or its debt, to another account.
+func (t *txn) moveLots(from, to *account) error {
+	for _, part := range []byte{partLot, partPending} {
+		var list []*lot
+		for l, err := range t.lots(from, part) {
+			if err != nil {
+				return err
+			}
+			list = append(list, l)
+		}
+		for _, l := range list {
+			if err := t.moveLot(from, to, part, l); err != nil {
+				return err
+			}
+		}
+	}
+	if from.Balance < 0 {
+		return t.moveDebt(from, to)
+	}
+	return nil
+}
+
+// moveLot moves a lot. One that is available pays a debt of its new account first.
+func (t *txn) moveLot(from, to *account, part byte, l *lot) error {
+	if _, ok := (to.Balance + to.Pending).add(l.Left); !ok {
+		return newError(codeTooLarge).on("balance")
+	}
+	moved, left := *l, l.Left
+	moved.Left = 0
+	debit := &movement{Category: categoryMerge, Amount: -left, CreatedAt: t.now, Uses: []use{{l.Seq, left, l.Expires}}}
+	credit := &movement{Category: categoryMerge, Amount: left, CreatedAt: t.now, Expires: l.Expires, Uses: debit.Uses}
+	if part == partPending {
+		credit.AvailFrom = l.AvailFrom
+		from.Pending -= left
+		to.Pending += left
+		return t.recordMerge(from, debit, to, credit, func() error { return t.changePending(from, l, -left) },
+			func() error { return t.changePending(to, &moved, left) })
+	}
+	paid := min(max(-to.Balance, 0), left)
+	from.Balance -= left
+	to.Balance += left
+	return t.recordMerge(from, debit, to, credit, func() error { return t.changeLot(from, l, -left) },
+		func() error { return t.changeLot(to, &moved, left-paid) })
+}
+
+// moveDebt moves a debt, which lots of its new account pay as far as they reach.
+func (t *txn) moveDebt(from, to *account) error {
+	debt := -from.Balance
+	if _, ok := to.Balance.sub(debt); !ok {
+		return newError(codeTooLarge).on("balance")
+	}
+	uses, err := t.consume(to, min(debt, max(to.Balance, 0)))
+	if err != nil {
+		return err
+	}
+	from.Balance, to.Balance = 0, to.Balance-debt
+	debit := &movement{Category: categoryMerge, Amount: -debt, CreatedAt: t.now, Uses: uses}
+	credit := &movement{Category: categoryMerge, Amount: debt, CreatedAt: t.now, Expires: never}
+	return t.recordMerge(to, debit, from, credit)
+}
+
+// recordMerge records a debit and the credit that belongs to it, after changes of lots.
+func (t *txn) recordMerge(debited *account, debit *movement, credited *account, credit *movement, changes ...func() error) error {
+	for _, change := range changes {
+		if err := change(); err != nil {
+			return err
+		}
+	}
+	if err := t.record(debited, debit); err != nil {
+		return err
+	}
+	return t.record(credited, credit)
+}
+
+// moveStubs makes a customer who is now a stub, and the stubs that it had, those of its
+// survivor.
+func (t *txn) moveStubs(into, stub *customer, had []*customer) error {
+	for _, s := range had {
+		if err := t.rekey(t.stubKey(stub.Number, s.Number), t.stubKey(into.Number, s.Number), s.ID[:]); err != nil {
+			return err
+		}
+		s.MergedInto = into.ID
+		if err := t.saveCustomer(s); err != nil {
+			return err
+		}
+	}
+	t.merges = new(true)
+	return t.Put(t.stubKey(into.Number, stub.Number), stub.ID[:])
+}
+
+// moveCounts adds a customer's uses of rules and of rewards to those of another one.
+func (t *txn) moveCounts(from, to id) error {
+	for _, part := range []byte{partRuleUse, partRewardUse} {
+		prefix := customerKey(t.org, from, part)
+		var list []Entry
+		for e, err := range scan(t.Tx, prefix, false) {
+			if err != nil {
+				return err
+			}
+			list = append(list, Entry{Key: slices.Clone(e.Key), Value: slices.Clone(e.Value)})
+		}
+		for _, e := range list {
+			own := append(customerKey(t.org, to, part), e.Key[len(prefix):]...)
+			if err := t.addCount(part, e, own); err != nil {
+				return err
+			}
+			if err := t.Delete(e.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addCount adds the count of an entry to the one at k.
+func (t *txn) addCount(part byte, e Entry, k key) error {
+	if part == partRewardUse {
+		if len(e.Value) != 8 {
+			return unreadable(e.Key)
+		}
+		n, _, err := getUint(t.Tx, k)
+		if err != nil {
+			return err
+		}
+		return t.putUint(k, n+uintIn(e.Value))
+	}
+	more, err := decodeEntry[ruleUse](e)
+	if err != nil {
+		return err
+	}
+	n, err := get[ruleUse](t.Tx, k)
+	if err != nil {
+		return err
+	}
+	if n != nil {
+		more.Times += n.Times
+	}
+	return t.put(k, more)
+}
+
+// Whose records are.
+
+// owner finds the customer whose records under an id are: that customer itself, or the one
+// that it became part of. Any other id gives customer_not_found.
+func (t *txn) owner(cust id) (*customer, error) {
+	c, err := t.customer(cust)
+	if err != nil || c.MergedInto == (id{}) {
+		return c, err
+	}
+	return t.customer(c.MergedInto)
+}
+
+// ownerID is the id of the owner. It reads nothing if it is the same anyway.
+func (t *txn) ownerID(cust id) (id, error) {
+	if some, err := t.hasMerges(); err != nil || !some {
+		return cust, err
+	}
+	c, err := t.owner(cust)
+	if err != nil {
+		return id{}, err
+	}
+	return c.ID, nil
+}
+
+// owns reports whether the records under an id are a customer's.
+func (t *txn) owns(c *customer, cust id) (bool, error) {
+	if cust == c.ID {
+		return true, nil
+	}
+	owner, err := t.ownerID(cust)
+	return owner == c.ID, err
+}
+
+// hasMerges reports whether any customer of the organization was merged.
+func (t *txn) hasMerges() (bool, error) {
+	if t.merges == nil {
+		found := false
+		for _, err := range scan(t.Tx, orgKey('J', t.org), false) {
+			if err != nil {
+				return false, err
+			}
+			found = true
+			break
+		}
+		t.merges = &found
+	}
+	return *t.merges, nil
+}
+
+func (t *txn) stubKey(survivor, stub uint64) key { return orgKey('J', t.org).u64(survivor).u64(stub) }
+
+// A stubEntry is an entry of the table of merges.
+type stubEntry struct {
+	survivor, stub uint64 // their numbers
+	id             id     // of the stub
+}
+
+// stubEntries yields the entries whose keys begin with prefix.
+func stubEntries(tx Tx, prefix key) iter.Seq2[stubEntry, error] {
+	return func(yield func(stubEntry, error) bool) {
+		for e, err := range scan(tx, prefix, false) {
+			if err == nil && (len(e.Key) != 5+8+8 || len(e.Value) != 16) {
+				err = unreadable(e.Key)
+			}
+			if err != nil {
+				yield(stubEntry{}, err)
+				return
+			}
+			if !yield(stubEntry{uintIn(e.Key[5:]), uintIn(e.Key[13:]), id(e.Value)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// family returns a customer and then its stubs. They are read, as the customer was.
+func (t *txn) family(c *customer) ([]*customer, error) {
+	list := []*customer{c}
+	if some, err := t.hasMerges(); err != nil || !some {
+		return list, err
+	}
+	for s, err := range stubEntries(t.Tx, orgKey('J', t.org).u64(c.Number)) {
+		if err != nil {
+			return nil, err
+		}
+		stub, err := t.listedCustomer(s.id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, stub)
+	}
+	return list, nil
+}
+
+// idsOf returns the ids under which the records of a customer are; none for a stub.
+func (t *txn) idsOf(cust id) ([]id, error) {
+	c, err := t.customer(cust)
+	if err != nil || c.MergedInto != (id{}) {
+		return nil, err
+	}
+	family, err := t.family(c)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]id, len(family))
+	for i, member := range family {
+		ids[i] = member.ID
+	}
+	return ids, nil
+}
+
+// withStubs adds to a set of customers their stubs.
+func (t *txn) withStubs(set customerSet) (customerSet, error) {
+	if some, err := t.hasMerges(); err != nil || !some {
+		return set, err
+	}
+	for s, err := range stubEntries(t.Tx, orgKey('J', t.org)) {
+		if err != nil {
+			return nil, err
+		}
+		if !set.has(s.survivor) {
+			continue
+		}
+		if more := int(s.stub/64) + 1 - len(set); more > 0 {
+			set = append(set, make(customerSet, more)...)
+		}
+		set.add(s.stub)
+	}
+	return set, nil
+}
+
+// creditID is the id of the credit at seq, whose lot a movement names. It was made by the
+// movement's customer or by one that was merged into it.
+func (t *txn) creditID(m *movement, seq uint64) (id, error) {
+	if some, err := t.hasMerges(); err != nil || !some {
+		return movementID(m.Customer, seq), err
+	}
+	credit, err := t.movement(seq)
+	if err != nil {
+		return id{}, err
+	}
+	return credit.id(), nil
+}
