@@ -430,6 +430,11 @@ func TestMergeLosesHistory(t *testing.T) {
 	}
 	s.pass(10 * oneDay)
 	s.wantStanding(ana, "110 0 120", "what was to come has come")
+	eva := s.customer("eva")
+	s.merged(eva, ana)
+	if got := s.buy(eva, "1").Earned; got != dec("1") {
+		t.Errorf("a purchase earned %s: it is the first of this id alone", got)
+	}
 }
 
 // TestRefundAfterMerge: what was bought and redeemed before a merge can be given back after
