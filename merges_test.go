@@ -372,3 +372,64 @@ func TestMergeDebts(t *testing.T) {
 		s.wantStanding(ana, test.cancel, test.reason+", cancelled")
 	}
 }
+
+// TestMergeBrought: what both brought along from another system is added up, and the
+// survivor's opening balance stays, or else it has that of the other one.
+func TestMergeBrought(t *testing.T) {
+	t.Parallel()
+	for _, window := range []string{`"window":"Lifetime"`, `"window":"Rolling","months":3`} {
+		s := newShop(t, setup{
+			program: `"default":true,"tierBasis":{"metric":"PointsEarned",` + window + `},"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],
+				"rules":[` + onePer1 + `]},{"key":"stamps","name":"Stamps","join":"All","tierBasis":{"metric":"AmountSpent",` + window + `},
+				"tiers":[{"name":"One","threshold":0},{"name":"Two","threshold":50}],"rules":[` + onePer1 + `]`,
+		})
+		ana, twin, eva := s.customer("ana"), s.customer("twin"), s.customer("eva")
+		bring := func(cust id, points, historic string) {
+			must(s, func(t *txn) (any, error) {
+				c, err := t.customer(cust)
+				if err != nil {
+					return nil, err
+				}
+				t.by = creator{Type: byImport}
+				return t.bring(c, brought{program: t.cfg.Programs[0], points: ptr(dec(points)), historic: ptr(dec(historic))})
+			})
+		}
+		bring(ana, "5", "60")
+		bring(twin, "7", "50")
+		s.buy(ana, "30")
+		bought := s.buy(twin, "20")
+		s.merged(ana, twin)
+		s.wantStanding(ana, "62 0 160", "what both brought and earned")
+		if tier := s.standing(ana).Tier; tier != "Plata" {
+			t.Errorf("%s: the tier is %s", window, tier)
+		}
+		stamps := func(cust id) *account {
+			return ask(s, func(t *txn) (*account, error) {
+				c, err := t.customer(cust)
+				if err != nil {
+					return nil, err
+				}
+				return t.account(c, t.cfg.Programs[1])
+			})
+		}
+		if a := stamps(ana); a.Balance != dec("50") || a.figure() != dec("50") || a.Tier != "Two" {
+			t.Errorf("%s: stamps %s, figure %s, tier %s", window, a.Balance, a.figure(), a.Tier)
+		}
+		s.merged(eva, ana) // who brought nothing
+		if got := ask(s, func(t *txn) (decimal, error) {
+			_, a, err := t.accountOf(eva)
+			return a.Opening, err
+		}); got != dec("5") {
+			t.Errorf("%s: the opening balance is %s", window, got)
+		}
+		_, err := s.sell(newSale{Type: typeReturn, Customer: eva, Total: dec("20"), Original: &bought.ID})
+		s.ok(err)
+		s.wantStanding(eva, "42 0 140", "a purchase of the first one returned")
+		if a := stamps(eva); a.Balance != dec("30") || a.figure() != dec("30") || a.Tier != "One" {
+			t.Errorf("%s: after the return stamps %s, figure %s, tier %s", window, a.Balance, a.figure(), a.Tier)
+		}
+		s.verified()
+		must(s, func(t *txn) (any, error) { return nil, recountAll(t.Tx, t.org) })
+		s.ok(s.engine.recount(t.Context()))
+	}
+}
