@@ -6,13 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
+
+	"sello/internal/ordered"
 )
 
 // A backup is a data file as it was at one moment, whole without a journal. It is made
@@ -22,6 +26,10 @@ import (
 //
 // What is not yet in the file is brought into the copy. So the store itself is only
 // read, and writes go on.
+//
+// Pages that are not in use hold what the store held earlier. In a copy they are zeros,
+// so that it holds nothing that was deleted or replaced. bbolt writes zeros behind the
+// entries of a page that is in use.
 
 const (
 	backupFlush = 16 << 20 // bytes copied between flushes, so that none holds up the journal's for long
@@ -143,10 +151,17 @@ func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) 
 	if err != nil {
 		return 0, err
 	}
+	var unused []uint64
 	if err = s.bringAll(ctx, state, db); err == nil {
-		entries, err = compare(ctx, state, db)
+		entries, err = compare(ctx, (&Snapshot{fileState: state}).Scan([]byte{0}, nil, false), db)
 	}
-	return entries, errors.Join(err, db.Close())
+	if err == nil {
+		unused, err = unusedPages(db)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return 0, err
+	}
+	return entries, zeroPages(w, unused)
 }
 
 // bringAll brings the memtables of the state into db, and makes db a whole file of its
@@ -184,13 +199,72 @@ func (s *File) bringAll(ctx context.Context, state *fileState, db *bolt.DB) erro
 			}
 		}
 	}
-	whole := journalState{journalID: journalID{file: newFileID()}, old: state.file.state.old}
-	return db.Update(func(tx *bolt.Tx) error { return whole.put(tx) })
+	return putWhole(db, state.file.state.old)
 }
 
-// compare checks that db holds the entries of the state and no others, and
-// returns how many they are.
-func compare(ctx context.Context, state *fileState, db *bolt.DB) (entries int, err error) {
+// putWhole makes db a file that is whole alone. Both of its headers say so, and lead to
+// the same entries.
+func putWhole(db *bolt.DB, old bool) error {
+	whole := journalState{journalID: journalID{file: newFileID()}, old: old}
+	for range 2 {
+		if err := db.Update(func(tx *bolt.Tx) error { return whole.put(tx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unusedPages returns the pages that neither of db's two headers leads to, ascending.
+func unusedPages(db *bolt.DB) (list []uint64, err error) {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	checked := pageSet(nil).with(uint64(tx.Size()) / pageSize)
+	now, err := openTree(db, tx, dataBucket, checked)
+	if err != nil {
+		return nil, err
+	}
+	last := uint64(tx.ID()) - 1
+	header := headerOf(now.data, last)
+	if header == nil {
+		return nil, damagedPage(0, "is not the header that it was")
+	}
+	before, err := newTree(now.data[:pageSize*u64(header[56:])], last, dataBucket, checked)
+	if err != nil {
+		return nil, err
+	}
+	for i := range len(now.free) / 8 {
+		if id := u64(now.free[8*i:]); id >= before.pages() || before.isFree(id) {
+			list = append(list, id)
+		}
+	}
+	return list, nil
+}
+
+// zeroPages overwrites pages of w's file with zeros.
+func zeroPages(w *flushingWriter, ids []uint64) error {
+	var zeros [64 * pageSize]byte
+	for len(ids) > 0 {
+		n := 1
+		for n < len(ids) && n*pageSize < len(zeros) && ids[n] == ids[0]+uint64(n) {
+			n++
+		}
+		if _, err := w.file.Seek(int64(ids[0])*pageSize, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := w.Write(zeros[:n*pageSize]); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// compare checks that db holds the given entries and no others, and returns how many
+// they are.
+func compare(ctx context.Context, entriesOf iter.Seq2[ordered.Entry, error], db *bolt.DB) (entries int, err error) {
 	tx, err := db.Begin(false)
 	if err != nil {
 		return 0, err
@@ -203,7 +277,7 @@ func compare(ctx context.Context, state *fileState, db *bolt.DB) (entries int, e
 	least := []byte{0}
 	c := &pageCursor{pageTree: tree}
 	there, ok, err := c.enter(least, nil, false)
-	for e, scanErr := range (&Snapshot{fileState: state}).Scan(least, nil, false) {
+	for e, scanErr := range entriesOf {
 		if err := errors.Join(scanErr, err); err != nil {
 			return 0, err
 		}

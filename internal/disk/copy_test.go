@@ -1,13 +1,16 @@
 package disk
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -43,7 +46,7 @@ func TestBackupCompares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := compare(t.Context(), state, db); (err == nil) != (name == "") {
+		if _, err := compare(t.Context(), (&Snapshot{fileState: state}).Scan([]byte{0}, nil, false), db); (err == nil) != (name == "") {
 			t.Errorf("%s: %v", name, err)
 		}
 		state.release()
@@ -111,5 +114,81 @@ func TestBackupReplaces(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(in("*.new-*")); left != nil {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestBackupForgets: a copy holds no byte of what was deleted or replaced before, neither
+// in a page that is no longer used nor behind the entries of one that is.
+func TestBackupForgets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := testStore(t, filepath.Join(dir, "store"), Options{MemSize: 20_000, MemAge: time.Millisecond, NoSync: true})
+	const secret = "Zaqueo"
+	name := func(round, i int) string { return fmt.Sprintf("%c%s-%d-%d", 'a'+byte(i%26), secret, round, i) }
+	for round := range 6 {
+		for i := range 400 {
+			mustPut(t, s, name(round, i), strings.Repeat(secret, i%300), fmt.Sprintf("stays-%d", i), strings.Repeat("here", (i+7*round)%200))
+		}
+		if round == 3 {
+			bringAllIn(t, s) // some of it lies in the file, and some in memtables
+		}
+	}
+	for round := range 6 {
+		err := s.Update(t.Context(), func(tx Tx) (err error) {
+			for i := range 400 {
+				err = errors.Join(err, tx.Delete([]byte(name(round, i))))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, when := range []string{"in memtables", "in the file"} {
+		made, err := s.Backup(t.Context(), filepath.Join(dir, "copy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := readFile(t, made.File); bytes.Contains(b, []byte(secret)) || !bytes.Contains(b, []byte("here")) {
+			t.Errorf("%s: the copy holds what was deleted, or not what was kept", when)
+		}
+		if !bytes.Contains(readFile(t, s.Path()), []byte(secret)) {
+			t.Errorf("%s: the file itself holds nothing that was deleted: this test shows nothing", when)
+		}
+		checkOneHeader(t, made.File)
+		bringAllIn(t, s)
+	}
+}
+
+// bringAllIn waits until everything is in the store's file.
+func bringAllIn(t *testing.T, s *store) {
+	t.Helper()
+	state, err := s.acquireInFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.release()
+}
+
+// checkOneHeader checks that a copy is whole by either of its headers alone.
+func checkOneHeader(t *testing.T, path string) {
+	t.Helper()
+	whole := readFile(t, path)
+	for page := range 2 {
+		cut := bytes.Clone(whole)
+		cut[page*pageSize+72] ^= 1 // its checksum
+		name := path + fmt.Sprint("-without", page)
+		writeFile(t, name, cut)
+		s := testStore(t, name, Options{MustExist: true})
+		err := s.File.View(t.Context(), func(state *Snapshot) error {
+			_, err := state.Check(t.Context(), 1)
+			return err
+		})
+		if err != nil {
+			t.Errorf("without header %d: %v", page, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
