@@ -26,7 +26,9 @@
 //   - the journal at journal (journal.go), and that of earlier releases in journal_old.go.
 //
 // A data file is made under a temporary name, flushed and then linked into place. A
-// backup is compared with its original entry by entry before it is put in place.
+// backup is compared with its original entry by entry before it is put in place, and so
+// is the new file that Compact makes. Neither holds what was deleted or replaced; the
+// data file's free pages do, and so does the journal until the next one.
 //
 // # Order of locks
 //

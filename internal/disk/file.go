@@ -127,6 +127,10 @@ func openFile(path string, opts Options) (s *File, err error) {
 		return nil, err
 	}
 	db := mapped.db
+	if _, err := look(path, opened); err != nil { // while it waited for the lock
+		db.Close()
+		return nil, errors.Unwrap(err)
+	}
 	opts.MemSize = cmp.Or(opts.MemSize, DefaultMemSize)
 	opts.MemAge = cmp.Or(opts.MemAge, defaultMemAge)
 	if opts.remove == nil {
@@ -391,10 +395,14 @@ func (s *File) Leave() error {
 	return s.close(func() (whole bool, err error) { return false, nil })
 }
 
-// close closes the file after finish, which reports whether the file is whole without
-// the journal. bbolt releases the lock on the file last: the next holder may begin a
-// journal with the same names.
 func (s *File) close(finish func() (whole bool, err error)) error {
+	return s.closeAfter(finish, func() error { return nil })
+}
+
+// closeAfter closes the file after finish, which reports whether the file is whole
+// without the journal. If it is, alone runs when the journal is gone. bbolt releases the
+// lock on the file last: the next holder may begin a journal with the same names.
+func (s *File) closeAfter(finish func() (whole bool, err error), alone func() error) error {
 	if !s.closing.CompareAndSwap(false, true) {
 		return ErrClosed
 	}
@@ -411,6 +419,9 @@ func (s *File) close(finish func() (whole bool, err error)) error {
 		if whole && err == nil {
 			err = removeJournal(s.path, s.opts.remove)
 		}
+	}
+	if whole && err == nil {
+		err = alone()
 	}
 	return errors.Join(err, s.db.Close())
 }
