@@ -29,6 +29,8 @@ func (a *api) routes() []route {
 		{"POST /api/v1/customers", "customers:write", createCustomer},
 		{"PATCH /api/v1/customers/{customerId}", "customers:write", patchCustomer},
 		{"POST /api/v1/customers/{customerId}/merge", "customers:erase", mergeCustomers},
+		{"POST /api/v1/customers/{customerId}/erase", "customers:erase", eraseCustomer},
+		{"GET /api/v1/customers/{customerId}/export", "customers:read", exportCustomer},
 		{"GET /api/v1/points/customers/{customerId}/balance", "points:read", getBalance},
 		{"GET /api/v1/points/customers/{customerId}/movements", "points:read", listMovements},
 		{"POST /api/v1/points/customers/{customerId}/add", "points:write", addPoints},

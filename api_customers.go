@@ -153,3 +153,17 @@ func mergeCustomers(r *request) action {
 		return reply{http.StatusOK, mergedShape{d, droppedShape{orNull(left.Email), orNull(left.Phone), orNull(left.ExternalID)}}}, err
 	}
 }
+
+func eraseCustomer(r *request) action {
+	if text, _ := r.fields.text("confirm", 20); text != "ERASE" {
+		r.fields.invalid("confirm", "debe ser ERASE")
+	}
+	return func(t *txn) (any, error) {
+		c, err := t.erase(r.pathID("customerId"))
+		if err != nil {
+			return nil, err
+		}
+		d, err := t.customerDetail(c)
+		return reply{http.StatusOK, d}, err
+	}
+}

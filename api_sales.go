@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -191,7 +190,10 @@ func registerBatch(r *request) action {
 			if row.actor != "" {
 				t.by.Actor = row.actor
 			}
-			results[i], err = t.sellRow(row, r.dryRun)
+			err = t.apart(func() (err error) {
+				results[i], err = t.sellRow(row, r.dryRun)
+				return err
+			})
 			if err == nil {
 				return true, nil
 			}
@@ -256,11 +258,14 @@ func (r *request) batchRow(i int, literal string) (row batchRow) {
 // sellRow registers one sale of a batch as registerTransaction does.
 func (t *txn) sellRow(row *batchRow, dryRun bool) (batchResult, error) {
 	_, first, err := t.firstReplay(row.retry)
+	if err != nil {
+		return batchResult{}, err
+	}
 	if first != nil {
 		return batchResult{Status: http.StatusOK, first: first.Body}, nil
 	}
-	if err = cmp.Or(err, row.fault); err != nil {
-		return batchResult{}, err
+	if row.fault != nil {
+		return batchResult{}, row.fault
 	}
 	shape, known, err := t.sell(row.in, dryRun)
 	if err != nil {

@@ -73,6 +73,7 @@ const (
 	auditKeyRevoked           = "key.revoked"
 	auditCustomerUpdated      = "customer.updated"
 	auditCustomerMerged       = "customer.merged"
+	auditCustomerErased       = "customer.erased"
 	auditRedemptionCancelled  = "redemption.cancelled"
 	auditClockAccepted        = "clock.accepted"
 )

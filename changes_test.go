@@ -255,6 +255,9 @@ func TestHiddenCustomers(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
+			if status == statusErased {
+				return t.erase(c.ID)
+			}
 			hidden := *c
 			hidden.Status = status
 			if err := t.changeCustomer(c, &hidden); err != nil {

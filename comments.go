@@ -7,7 +7,7 @@ import (
 
 // The comment of a movement is kept beside it: the ledger never changes, but a
 // comment can be erased (contract §12). The movement holds the comment's hash, made with a
-// secret salt, so that nobody can tell an erased comment by guessing it.
+// secret salt, so that nobody can tell an erased comment by guessing it (erasure.go).
 //
 //	C org seq → hash (32) | salt (16) | comment; after an erasure the hash alone
 const saltSize = 16

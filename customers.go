@@ -38,6 +38,8 @@ type customer struct {
 	Attributes   []attribute
 	MergedInto   id      // the customer that a Merged one became part of
 	GoneAt       instant // when a hidden one was hidden
+
+	Secret sealSecret // of the answers that show the customer (sealing.go)
 }
 
 // Statuses of customers. Merged and Erased customers are hidden: only their id finds
@@ -60,6 +62,7 @@ const (
 	customerAttributes   = 5
 	customerMergedInto   = 6
 	customerGoneAt       = 7
+	customerSecret       = 8
 )
 
 func (c *customer) encode(w *writer) {
@@ -106,6 +109,10 @@ func (c *customer) encode(w *writer) {
 		w.byte(customerGoneAt)
 		w.instant(c.GoneAt)
 	}
+	if c.Secret != (sealSecret{}) {
+		w.byte(customerSecret)
+		w.id(id(c.Secret))
+	}
 }
 
 func (c *customer) decode(r *reader) {
@@ -125,7 +132,7 @@ func (c *customer) decode(r *reader) {
 	c.Sales.Path = c.path[:0]
 	c.Sales.decode(r)
 	c.PurchasesTotal = r.uint()
-	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto, c.GoneAt = "", 0, 0, 0, nil, id{}, 0
+	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto, c.GoneAt, c.Secret = "", 0, 0, 0, nil, id{}, 0, sealSecret{}
 	for tag := range r.optional(0) {
 		switch tag {
 		case customerExternalID:
@@ -142,6 +149,8 @@ func (c *customer) decode(r *reader) {
 			c.MergedInto = r.id()
 		case customerGoneAt:
 			c.GoneAt = r.instant()
+		case customerSecret:
+			c.Secret = sealSecret(r.id())
 		default:
 			r.fail()
 		}
@@ -153,8 +162,14 @@ func (c *customer) salesCount() typeCount {
 	return typeCount{c.PurchasesTotal, c.Sales.N - c.PurchasesTotal}
 }
 
+// nameErased stands for the name of an erased customer.
+const nameErased = "Cliente eliminado"
+
 // name is the full name, or else the e-mail, or else the phone (contract §7).
 func (c *customer) name() string {
+	if c.Status == statusErased {
+		return nameErased
+	}
 	return cmp.Or(strings.TrimSpace(c.FirstName+" "+c.LastName), c.Email, c.Phone)
 }
 
@@ -189,10 +204,14 @@ func (c *customer) mustBeActive() error {
 	return nil
 }
 
-// mustBeShown returns customer_merged for a Merged customer, which cannot be written to.
+// mustBeShown returns customer_merged or customer_erased for a hidden customer, which
+// cannot be written to.
 func (c *customer) mustBeShown() error {
-	if c.Status == statusMerged {
+	switch c.Status {
+	case statusMerged:
 		return newError(codeCustomerMerged).with("mergedInto", c.MergedInto)
+	case statusErased:
+		return newError(codeCustomerErased)
 	}
 	return nil
 }
@@ -202,11 +221,13 @@ func (t *txn) customerByID(cust id) (*customer, error) {
 	c, err := get[customer](t.Tx, t.hotKey(cust, partCustomer))
 	if c != nil {
 		c.ID = cust
+		t.met(c)
 	}
 	return c, err
 }
 
 func (t *txn) saveCustomer(c *customer) error {
+	t.met(c)
 	return t.put(customerKey(t.org, c.ID, partCustomer), c)
 }
 
@@ -375,6 +396,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		Status: statusActive, CreatedAt: cmp.Or(e.Since, t.now), UpdatedAt: t.now,
 		ExternalID: e.ExternalID, Attributes: e.Attributes,
 	}
+	c.Secret = t.newSealSecret(c.Number)
 	c.setBirthDate(e.BirthDate, t.dayOf(t.now))
 	person, known, err := t.knownPerson(e)
 	if err != nil {

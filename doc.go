@@ -127,6 +127,8 @@
 //	changes.go           changes of them, and the indexes that follow
 //	statuses.go          lists of them, by status
 //	merges.go            two customers become one
+//	erasure.go           what erasing a customer leaves
+//	sealing.go           how stored answers become unreadable then
 //	search.go            the search for customers
 //	grams.go             its n-gram index
 //	accounts.go          a customer's points in one program, and when time changes them
@@ -163,11 +165,13 @@
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused
 //	files_unix.go        open files and sockets, by system
+//	parts.go             bodies that are sent in parts
 //	request.go           one request, from route to log line
 //	refusals.go          requests that net/http refuses, in our words
 //	unwatched.go         connections without net/http's background read
 //	gate.go              how many connections there may be
 //	inputs.go            readers of input that the API and imports share
+//	personexport.go      everything about one customer, in parts
 //	api_customers.go     handlers of customers
 //	api_sales.go         handlers of sales
 //	api.go               routes, and the other handlers

@@ -70,6 +70,9 @@ type txn struct {
 	filter    *replayFilter   // nil: none
 	slices    *knownSlices
 	*sizes
+	shown     []id          // customers that the answer shows (sealing.go)
+	shownRoom [1]id         // backs shown while it is short
+	last      shownCustomer // the last customer that was read or written
 	dated     dated         // the last answer of dayOf
 	buf       writer        // the last record written
 	hot       [64]byte      // the last key of hotOrgKey or hotKey

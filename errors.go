@@ -70,6 +70,7 @@ var (
 	codeExternalIDConflict       = newCode("external_id_conflict", http.StatusConflict, "externalId ya se registró con otros datos")
 	codeCustomerMerged           = newCode("customer_merged", http.StatusConflict, "El cliente se fusionó con otro")
 	codeMergeTooLarge            = newCode("merge_too_large", http.StatusConflict, "El cliente tiene demasiados registros para fusionarlo")
+	codeCustomerErased           = newCode("customer_erased", http.StatusConflict, "El cliente fue eliminado")
 	codeRewardOutOfStock         = newCode("reward_out_of_stock", http.StatusConflict, "Recompensa agotada")
 	codeRedemptionLimitReached   = newCode("redemption_limit_reached", http.StatusConflict, "Límite de canjes alcanzado")
 	codeRedemptionNotCancellable = newCode("redemption_not_cancellable", http.StatusConflict, "El canje no se puede cancelar")

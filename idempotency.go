@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/binary"
 	"net/http"
@@ -22,6 +23,9 @@ import (
 // is dropped as a whole. Filters rule out most names without a look into the slices
 // (replayfilter.go).
 //
+// An answer that names customers is sealed (sealing.go): erasing one of them makes it
+// unreadable.
+//
 //	i org number         → replay
 //	I org                → the slices
 //	I org first name(16) → number minus first, as a varint; first(8) is the slice's first number
@@ -30,19 +34,52 @@ type replay struct {
 	Request   [16]byte // digest of the request, which a retry must match
 	Status    int
 	Body      []byte
+
+	Gone      bool          // Body was taken away, as it could not be sealed: up to schema 5
+	Customers []uint64      // numbers of those that the answer shows; if there are any, it is sealed
+	sealed    []byte        // the packed body as it was read, sealed
+	stream    cipher.Stream // that encode seals Body with; nil: it writes sealed
 }
+
+// statusSealable is added to the status of a replay that says whom it shows: since schema 6.
+const statusSealable = 1 << 10
 
 func (r *replay) encode(w *writer) {
 	w.instant(r.CreatedAt)
 	w.id(id(r.Request))
-	w.uint(uint64(r.Status))
-	w.b = pack(w.b, r.Body)
+	if r.Gone {
+		w.uint(uint64(r.Status))
+		return
+	}
+	w.uint(uint64(r.Status) + statusSealable)
+	w.uints(r.Customers)
+	if len(r.Customers) > 0 && r.stream == nil {
+		w.b = append(w.b, r.sealed...)
+		return
+	}
+	start := len(w.b)
+	if w.b = pack(w.b, r.Body); r.stream != nil {
+		r.stream.XORKeyStream(w.b[start:], w.b[start:])
+	}
 }
 
 func (r *replay) decode(rd *reader) {
 	r.CreatedAt = rd.instant()
 	r.Request = rd.id()
-	r.Status = int(rd.uint())
+	status := rd.uint()
+	if status >= statusSealable {
+		status -= statusSealable
+		r.Customers = rd.uintsInto(nil)
+	} else if len(rd.b) == 0 {
+		r.Gone = true
+	}
+	if r.Status = int(status); r.Gone {
+		return
+	}
+	if len(r.Customers) > 0 {
+		r.sealed, rd.b = slices.Clone(rd.b), nil
+		return
+	}
 	body, err := unpack(rd.b)
 	if err != nil {
 		rd.fail()
@@ -199,7 +236,8 @@ func digest(parts ...[]byte) [16]byte {
 }
 
 // replay returns the answer of the last 24 hours kept under the key, nil if there is
-// none. It fails with idempotency_key_reused if that answer was to another request.
+// none. It fails with idempotency_key_reused if that answer was to another request, and
+// with customer_erased if it named a customer who was erased since.
 func (t *txn) replay(k retryKey) (*replay, error) {
 	l, err := t.replaySlices()
 	if err != nil {
@@ -219,9 +257,10 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		if !ok {
 			continue
 		}
-		place := reader{b: value}
-		r, err := get[replay](t.Tx, t.replayKey(s.First+place.uint()))
-		if err := cmp.Or(err, atKey(t.nameKey(s, k.name), place.done())); err != nil {
+		rest := reader{b: value}
+		place := rest.uint()
+		r, err := get[replay](t.Tx, t.replayKey(s.First+place))
+		if err := cmp.Or(err, atKey(t.nameKey(s, k.name), rest.done())); err != nil {
 			return nil, err
 		}
 		if r == nil || !isFresh(r.CreatedAt, t.now) {
@@ -230,7 +269,7 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		if k.request != k.name && k.request != r.Request {
 			return nil, newError(codeIdempotencyKeyReused)
 		}
-		return r, nil
+		return r, t.unseal(r, s.First+place)
 	}
 	return nil, nil
 }
@@ -246,7 +285,8 @@ func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 }
 
 // keepReplay keeps an answer under all keys. It stores the request of the first alone,
-// since no other key has a request to compare.
+// since no other key has a request to compare. The answer names the customers that the
+// transaction has shown.
 func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 	if len(keys) == 0 {
 		return nil
@@ -279,7 +319,11 @@ func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 			return err
 		}
 	}
-	return t.put(t.replayKey(n.Replays), &replay{t.now, keys[0].request, status, body})
+	r := &replay{CreatedAt: t.now, Request: keys[0].request, Status: status, Body: body}
+	if err := t.seal(r, n.Replays); err != nil {
+		return err
+	}
+	return t.put(t.replayKey(n.Replays), r)
 }
 
 // A staleSlice is one that no retry can use any more.

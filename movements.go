@@ -32,6 +32,7 @@ type movement struct {
 	Uses        []use      // lots that a debit took from, that a refund gave back to, or that a Merge moved
 	By          creator    // zero up to schema 4
 	CommentHash ledgerHash // of a comment that is kept apart; else zero
+	Erased      bool       // the record lost its comment, which Hash is also of (erasure.go)
 	Hash        ledgerHash // of the fields above and the movement before (ledger.go)
 }
 
@@ -39,6 +40,7 @@ type movement struct {
 const (
 	movementBy      = 1
 	movementComment = 2
+	movementErased  = 3 // nothing follows
 )
 
 func (m *movement) encode(w *writer) {
@@ -78,6 +80,9 @@ func (m *movement) encodeUnhashed(w *writer) {
 		w.byte(movementComment)
 		w.hash(m.CommentHash)
 	}
+	if m.Erased {
+		w.byte(movementErased)
+	}
 }
 
 func (m *movement) decode(r *reader) {
@@ -106,6 +111,8 @@ func (m *movement) decode(r *reader) {
 			m.By.decode(r)
 		case movementComment:
 			m.CommentHash = r.hash()
+		case movementErased:
+			m.Erased = true
 		default:
 			r.fail()
 		}

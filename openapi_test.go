@@ -278,6 +278,24 @@ func TestOpenAPIRoutes(t *testing.T) {
 	}
 }
 
+// An exportedCustomer is the whole of what a personExport writes.
+type exportedCustomer struct {
+	ExportedAt      instant           `json:"exportedAt"`
+	Customer        customerDetail    `json:"customer"`
+	Accounts        []exportedAccount `json:"accounts"`
+	Transactions    []saleShape       `json:"transactions"`
+	Redemptions     []redemptionShape `json:"redemptions"`
+	AuditEntries    []auditShape      `json:"auditEntries"`
+	MergedCustomers []map[string]any  `json:"mergedCustomers"`
+}
+
+type exportedAccount struct {
+	balance
+	LoyaltyProgramID id              `json:"loyaltyProgramId"`
+	TierName         *string         `json:"tierName"`
+	Movements        []movementShape `json:"movements"`
+}
+
 func TestOpenAPIShapes(t *testing.T) {
 	t.Parallel()
 	d := readAPIDoc(t)
@@ -288,6 +306,8 @@ func TestOpenAPIShapes(t *testing.T) {
 		"POST /api/v1/customers":                              customerDetail{},
 		"PATCH /api/v1/customers/{customerId}":                customerDetail{},
 		"POST /api/v1/customers/{customerId}/merge":           mergedShape{},
+		"POST /api/v1/customers/{customerId}/erase":           customerDetail{},
+		"GET /api/v1/customers/{customerId}/export":           exportedCustomer{},
 		"GET /api/v1/points/customers/{customerId}/balance":   balance{},
 		"GET /api/v1/points/customers/{customerId}/movements": list[movementShape]{},
 		"POST /api/v1/points/customers/{customerId}/add":      movementShape{},

@@ -113,6 +113,7 @@ type exchange struct {
 	requestID [1]string // as a header value
 	allowance allowance
 	share     share
+	rest      *partedBody // nil: the body is one part
 	status    int
 
 	// For the log; "" if unknown.
@@ -214,6 +215,13 @@ func (x *exchange) serve(rt *route, r *http.Request) {
 		return
 	}
 	x.write(status, body)
+	if x.rest == nil {
+		return
+	}
+	if err := x.rest.write(x.context(), x.ResponseWriter); err != nil { // the status is sent: end the connection before the body ends
+		x.api.log.Error("cut off", "requestId", x.requestID[0], "cause", err.Error())
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // answer returns the response that serve writes.
@@ -473,6 +481,11 @@ func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 	if err == nil {
 		x.setTag(tagOf(v))
 	}
+	if all, ok := v.(parts); ok && err == nil {
+		x.rest = &partedBody{parts: all, engine: x.api.engine, org: req.key.Org, now: x.request.now, room: x.api.reading}
+		first, err := x.rest.read(x.context())
+		return http.StatusOK, first, err
+	}
 	return encodeReply(v, http.StatusOK, err)
 }
 
@@ -692,7 +705,7 @@ func (x *exchange) write(status int, body []byte) {
 	x.status = status
 	h := x.Header()
 	h["Content-Type"] = jsonType
-	if len(body) >= netHTTPBuffer {
+	if len(body) >= netHTTPBuffer && (x.rest == nil || x.rest.ended) {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	x.ResponseWriter.WriteHeader(status)

@@ -203,6 +203,7 @@ func (v usedLot) appendJSON(b []byte) []byte {
 
 func (t *txn) movementShape(m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
+	t.shows(m.Customer)
 	by, err := t.createdBy(m.By)
 	if err == nil {
 		err = t.readComment(m)
@@ -340,6 +341,7 @@ func (v saleShape) appendJSON(b []byte) []byte {
 
 // newSaleShape shows a sale of a customer as it was registered.
 func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
+	t.shows(c.ID)
 	by, err := t.createdBy(s.By)
 	if err != nil {
 		return saleShape{}, err
@@ -490,6 +492,7 @@ type redemptionShape struct {
 
 // redemptionShape shows a redemption as it is now.
 func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
+	t.shows(x.Customer)
 	by, err := t.createdBy(x.By)
 	if err != nil {
 		return redemptionShape{}, err

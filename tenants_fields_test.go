@@ -23,6 +23,8 @@ var bases = []row{
 {"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "status": "Active", "externalId": "E", "birthDate": "1990-03-14", "attributes": {"a": 1}}`},
 	{text: `POST /api/v1/customers/{customer}/merge
 {"from": "{inactive}"}`},
+	{text: `POST /api/v1/customers/{customer}/erase
+{"confirm": "ERASE"}`},
 	{text: `POST /api/v1/points/customers/{customer}/add
 {"amount": 5, "category": "Campaign", "comment": "c", "loyaltyProgramId": "{club}", "expiresAt": "2027-01-01"}`},
 	{text: `POST /api/v1/points/customers/{customer}/deduct
@@ -50,7 +52,7 @@ func (s *street) hostile(field string) string {
 		"customerId": id("solo"), "totalAmount": `7`, "type": `"Return"`, "items": `[{"sku": "H", "price": 1, "quantity": 1}]`,
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
-		"code": id("spare"), "transactionId": id("return"), "from": id("solo"),
+		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
 		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 	}
 	if values[field] == "" {

@@ -22,7 +22,7 @@ type row struct {
 	// The request is refused for a field, so no id is looked up: contract §3
 	// checks fields before existence.
 	fields bool
-	once   bool // a second request gets another answer
+	once   bool // a second request gets another answer, or others do after it
 	within bool // an error is within an answer of 200
 }
 
@@ -72,6 +72,12 @@ Idempotency-Key: {retry}
 {"from": "{solo}"}`, want: 200},
 	{text: `POST /api/v1/customers/{pair}/merge
 {"from": "{customer}"}`, want: 200, once: true},
+	{text: `GET /api/v1/customers/{customer}/export`, want: 200},
+	{text: `POST /api/v1/customers/{customer}/erase
+{"confirm": "erase"}`, want: 400, code: "invalid_field", fields: true},
+	{text: `POST /api/v1/customers/{customer}/erase
+Idempotency-Key: {retry}
+{"confirm": "ERASE"}`, want: 200, once: true},
 
 	{text: `GET /api/v1/points/customers/{customer}/balance`, want: 200},
 	{text: `GET /api/v1/points/customers/{customer}/balance?loyaltyProgramId={sellos}`, want: 200},

@@ -202,6 +202,9 @@ func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 		return nil, err
 	}
 	v.countRedeemed(x, m)
+	if h.erased && x.Comment != "" {
+		v.problem("canje %s: tiene comentario, y su cliente está eliminado", x.ID)
+	}
 	if x.Sale != (id{}) && h.find(x.Sale) == nil {
 		v.problem("canje %s: su venta %s no es del cliente", x.ID, x.Sale)
 	}
@@ -310,12 +313,14 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if l := r.chain.append(m.Seq); m.Link != l {
 		v.differs(r.what, ": enlace de "+m.id().String(), m.Link, l)
 	}
-	if !r.broken && m.Hash != hashMovement(r.last, v.org, m.Seq, record[:len(record)-len(m.Hash)]) {
+	if r.isErased(m) {
+		v.erased++
+	} else if !r.broken && m.Hash != hashMovement(r.last, v.org, m.Seq, record[:len(record)-len(m.Hash)]) {
 		v.problem("%v: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", r.what, m.id(), m.Seq)
 		r.broken = true
 	}
 	r.last = m.Hash
-	if err := v.expectComment(m); err != nil {
+	if err := v.expectComment(m, r.account.customer.Status == statusErased); err != nil {
 		return err
 	}
 	r.play(m)
@@ -352,19 +357,35 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	return nil
 }
 
-// expectComment expects the comment that a movement has, or what its erasure left.
-func (v *verifier) expectComment(m *movement) error {
+// isErased reports whether a movement lost the comment in its record, as those of erased
+// customers did that were written before comments lay apart.
+func (r *replayer) isErased(m *movement) bool {
+	return m.Erased && r.account.customer.Status == statusErased && m.Comment == "" && m.CommentHash == (ledgerHash{}) && m.By == (creator{})
+}
+
+// expectComment expects the comment that a movement has, or what its erasure left. An
+// erased customer's movements have none.
+func (v *verifier) expectComment(m *movement, erased bool) error {
+	if erased && m.Comment != "" {
+		v.problem("movimiento %s: tiene comentario, y su cliente está eliminado", m.id())
+	}
 	if m.CommentHash == (ledgerHash{}) {
 		return nil
 	}
 	k := v.commentKey(m.Seq)
 	v.want[tableComments].add(v.hash(k, m.CommentHash[:]))
-	if !v.run.careful[tableComments] {
+	if !erased && !v.run.careful[tableComments] {
 		return nil
 	}
 	value, _, err := v.Get(k)
 	if err != nil {
 		return err
+	}
+	if erased && len(value) > len(m.CommentHash) {
+		v.problem("movimiento %s: tiene comentario, y su cliente está eliminado", m.id())
+	}
+	if !v.run.careful[tableComments] {
+		return nil
 	}
 	if _, ok := commentIn(value); ok && bytes.HasPrefix(value, m.CommentHash[:]) {
 		return nil

@@ -86,6 +86,9 @@ func (v *verifier) oneCustomer(c *customer) error {
 	if letter := statusLetter(c.Status); letter != 0 {
 		v.statusSet(letter).add(c.Number)
 	}
+	if c.Status == statusErased && !c.isErased() {
+		v.problem("%v: está eliminado, y su registro dice algo de él", what)
+	}
 	v.expectGrams(c)
 	v.dayAt(c.Program, c.CreatedAt).NewCustomers++
 	if c.hidden() {
@@ -250,9 +253,13 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		return nil, err
 	}
 	h := &v.history
+	h.erased = family[0].Status == statusErased
 	for i := range h.all {
 		s := &h.all[i]
 		what := subject{kind: "venta", id: s.ID}
+		if h.erased && s.Comment != "" {
+			v.problem("%v: tiene comentario, y su cliente está eliminado", what)
+		}
 		v.want[tableSales].entries++
 		v.dayAt(s.Program, s.CreatedAt).countSale(s.sale)
 		if s.Type == typePurchase {

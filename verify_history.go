@@ -5,6 +5,7 @@ type saleHistory struct {
 	spent     decimal
 	purchases uint64
 	last      instant
+	erased    bool         // the customer was
 	all       []soldSale   // oldest first
 	at        map[id]int   // in all
 	bought    []programDay // buffer of countActive

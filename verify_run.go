@@ -39,6 +39,7 @@ type findings struct {
 	missed     [manySums]bool // an entry of the table was reported as missing
 	doubted    tableSet
 
+	erased  uint64 // movements that lost their comment, and whose hash cannot be computed again
 	ledger  ledgerState
 	tallies map[programDay]*tally
 	tiers   map[programTier]uint64
@@ -70,6 +71,7 @@ func (f *findings) join(o *findings) {
 		f.missed[t] = f.missed[t] || o.missed[t]
 	}
 	f.doubted.join(&o.doubted)
+	f.erased += o.erased
 	for d, s := range o.tallies {
 		kept := f.day(d)
 		kept.add(s)

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Erasing a customer takes away all that is personal, in one transaction (contract §12):
+// contact, names, date of birth, attributes and externalId, the comments of its movements,
+// sales and redemptions, and all entries in indexes. Amounts, points and the ledger stay,
+// and so do the names of staff.
+//
+// What must not change is not changed: a comment lies beside its movement, which keeps the
+// comment's hash (comments.go). Up to schema 4 a movement held its comment itself; it loses
+// it and keeps its own hash, and is marked, since nobody can compute that hash again.
+//
+// Answers that show the customer are sealed with its secret, which is forgotten
+// (sealing.go). Those that were kept before schema 6 are looked for.
+
+// erase erases a customer and its stubs. Erasing again changes nothing.
+func (t *txn) erase(cust id) (*customer, error) {
+	c, err := t.customer(cust)
+	if err != nil || c.Status == statusErased {
+		return c, err
+	}
+	if err := c.mustBeShown(); err != nil {
+		return nil, err
+	}
+	family, err := t.family(c)
+	if err != nil {
+		return nil, err
+	}
+	var after *customer
+	for i, member := range family {
+		left, err := t.eraseOne(member)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			after = left
+		}
+	}
+	if err := t.dropOldAnswers(family); err != nil {
+		return nil, err
+	}
+	return after, t.audited(auditCustomerErased, c.ID.String(), c.auditChanges(after))
+}
+
+// eraseOne is erase for one customer, and returns it.
+func (t *txn) eraseOne(c *customer) (*customer, error) {
+	after := c.erased()
+	if err := t.moveProfile(c, after); err != nil {
+		return nil, err
+	}
+	for s, err := range t.salesFrom(c.Sales.last()) {
+		if err == nil && s.Comment != "" {
+			s.Comment = ""
+			err = t.saveSale(s)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for x, err := range t.redemptionsUntil(c.ID, math.MaxUint64) {
+		if err == nil && x.Comment != "" {
+			x.Comment = ""
+			err = t.put(t.redemptionKey(x.Seq), x)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range t.cfg.Programs {
+		a, err := t.storedAccount(after, p)
+		if err == nil && a.kept {
+			if err = t.eraseComments(a); err == nil {
+				err = t.saveAccount(a) // no tier counts the customer any more
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return after, t.saveCustomer(after)
+}
+
+// erased returns what is left of a customer. Nothing links it to the person's
+// memberships of other organizations.
+func (c *customer) erased() *customer {
+	after := *c
+	after.FirstName, after.LastName, after.Email, after.Phone, after.ExternalID = "", "", "", "", ""
+	after.BirthDate, after.BirthdayFrom, after.BirthdayYear = 0, 0, 0
+	after.Attributes, after.Person, after.Secret = nil, id{}, sealSecret{}
+	after.Status = statusErased
+	return &after
+}
+
+// isErased reports whether nothing personal is left in the customer's record.
+func (c *customer) isErased() bool {
+	left := *c.erased()
+	var was, is writer
+	left.encode(&is)
+	c.encode(&was)
+	return bytes.Equal(was.b, is.b)
+}
+
+// eraseComments erases the comments of an account's movements.
+func (t *txn) eraseComments(a *account) error {
+	for m, err := range t.movementsFrom(a.Movements.last()) {
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.CommentHash != (ledgerHash{}):
+			err = t.Put(t.commentKey(m.Seq), m.CommentHash[:])
+		case m.Comment != "":
+			m.Comment, m.Erased = "", true
+			err = t.put(t.movementKey(m.Seq), m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropOldAnswers makes unreadable the answers kept before schema 6 that show one of the
+// customers. There are none from a day after the migration on: the first answer of schema 6
+// ends the search.
+func (t *txn) dropOldAnswers(gone []*customer) error {
+	old := map[uint64]*replay{}
+	for e, err := range scan(t.Tx, orgKey('i', t.org), false) {
+		if err != nil {
+			return err
+		}
+		packed, isOld, err := oldAnswer(e)
+		if err != nil {
+			return err
+		}
+		if !isOld {
+			break // all others are of schema 6
+		}
+		for _, c := range gone {
+			if !bytes.Contains(packed, c.ID[:]) {
+				continue
+			}
+			r, err := decodeEntry[replay](e)
+			if err != nil {
+				return err
+			}
+			r.Body, r.Gone = nil, true
+			old[uintIn(e.Key[5:])] = r
+			break
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(old)) {
+		if err := t.put(t.replayKey(number), old[number]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldAnswer returns the packed answer of a replay that was kept before schema 6, which
+// sealed none. Of others it returns only that they are not old.
+func oldAnswer(e Entry) (packed []byte, isOld bool, err error) {
+	r, err := recordReader(e.Value)
+	if err != nil {
+		return nil, false, atKey(e.Key, err)
+	}
+	r.instant()
+	r.id()
+	isOld = r.uint() < statusSealable
+	return r.b, isOld, atKey(e.Key, r.err)
+}
+
+// What belongs to one customer, newest first. A loop may change what it is given.
+
+// salesFrom yields the sale at seq and those before it in its chain. No sale is at 0.
+func (t *txn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
+	return func(yield func(*sale, error) bool) {
+		for seq != 0 {
+			s, err := t.saleAt(seq)
+			if err == nil {
+				seq = s.Link.Prev
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// movementsFrom yields the movement at seq and those before it in its chain. No movement
+// is at 0.
+func (t *txn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
+	return func(yield func(*movement, error) bool) {
+		for seq != 0 {
+			m, err := t.movement(seq)
+			if err == nil {
+				seq = m.Link.Prev
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// redemptionsUntil yields the customer's redemptions up to seq last.
+func (t *txn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemption, error] {
+	return func(yield func(*redemption, error) bool) {
+		sets := t.redemptionsOfKey(cust)
+		end := slices.Clone(sets).u32(uint32(min(last/setBlock, math.MaxUint32))).after()
+		for e, err := range t.Scan(sets, end, true) {
+			if err == nil && !isBlock(e.Value) {
+				err = unreadable(e.Key)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for seq := range newestIn(tableRedemptionsOf.block(e.Key), toBitmap(e.Value)) {
+				if seq > last {
+					continue
+				}
+				x, err := t.redemptionAt(seq)
+				if !yield(x, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

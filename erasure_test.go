@@ -1,0 +1,448 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sello/internal/disk"
+)
+
+// A bared is a shop in a file with a person who has a distinctive text in every field, and
+// these texts.
+type bared struct {
+	*servedShop
+	store   *boltStore
+	path    string
+	cust    id
+	traces  []string // as the file might have them
+	replies []string // what the answers that were kept for retries say
+}
+
+// bare makes such a shop, in a file that has been written, checkpointed and rewritten.
+func bare(t *testing.T) *bared {
+	path := filepath.Join(t.TempDir(), "sello.db")
+	store := testBolt(t, path, disk.Options{MemSize: 50_000, MemAge: 5 * time.Millisecond, Dense: denseTables, NoSync: true})
+	s := newShopOn(t, store, "2026-03-02T10:00:00Z")
+	s.apply(setup{
+		program: `"rules": [{"key": "b", "name": "Base", "per": {"amount": 10, "points": 1}}, {"key": "c", "name": "Cumpleaños", "on": "Birthday", "points": 5}]`,
+		also: `"rewards": [{"key": "r", "program": "club", "name": "Café", "pointsCost": 1},
+			{"key": "v", "program": "club", "name": "Vale", "pointsCost": 1, "fulfilment": "Voucher"}]`,
+	}.document())
+	b := &bared{servedShop: s.served(), store: store, path: path}
+	b.fill(0)
+	b.live()
+	b.fill(1)
+	return b
+}
+
+// said posts a request under an Idempotency-Key, and keeps what it answers.
+func (b *bared) said(path, body string) string {
+	b.Helper()
+	w := b.post("/api/v1"+path, fmt.Sprint("key-", len(b.replies)), body)
+	if w.Code >= 300 {
+		b.Fatalf("%s %s\n%d %s", path, body, w.Code, w.Body)
+	}
+	b.replies = append(b.replies, path+"\n"+body)
+	return w.Body.String()
+}
+
+// fill writes a lot about other customers, so that pages are split, merged and used again.
+func (b *bared) fill(round int) {
+	for i := range 150 {
+		name := fmt.Sprintf("otra%d-%d", round, i)
+		cust := b.customer(name)
+		for range 3 {
+			b.buy(cust, "20")
+		}
+		if w := b.request("PATCH", "/customers/"+cust.String(), `{"firstName": "`+strings.Repeat("Ana ", 1+i%20)+`"}`); w != http.StatusOK {
+			b.Fatal(w)
+		}
+	}
+	time.Sleep(20 * time.Millisecond) // for checkpoints
+}
+
+func (b *bared) request(method, path, body string) int {
+	return answerTo(b.api, newRequest(method, "/api/v1"+path, b.key, body)).Code
+}
+
+// live is the person's life.
+func (b *bared) live() {
+	b.said("/customers", `{"email": "Quetzaltepec.Zeliquantha@Ejemplo-Raro.example", "phoneNumber": "55 1357 9246", "firstName": "Žéliquañtha", "lastName": "Xóchiputzín",
+		"externalId": "Clave-Rarísima-7", "birthDate": "1987-03-02", "attributes": {"mascótica": "Perroflautín", "edad": 38.4417}}`)
+	c := must(b.shop, func(t *txn) (*customer, error) { return t.identify(kindPhone, "+525513579246") })
+	b.cust = c.ID
+	at := c.ID.String()
+	b.said("/points/customers/"+at+"/add", `{"amount": 50, "comment": "Comentoso-Puntos Ñandutí"}`)
+	b.said("/points/customers/"+at+"/deduct", `{"amount": 1, "comment": "Comentoso-Resta"}`)
+	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`)
+	b.post("/api/v1/transactions", "", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`) // again
+	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 100, "type": "Return", "externalId": "T-1", "comment": "Comentoso-Devolución"}`)
+	b.swept() // birthday points
+	rewards := ask(b.shop, func(t *txn) ([]*reward, error) { return t.cfg.Rewards, nil })
+	b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[0].ID.String()+`", "comment": "Comentoso-Canje"}`)
+	var given redemptionShape
+	b.ok(json.Unmarshal([]byte(b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[1].ID.String()+`", "comment": "Comentoso-Vale"}`)), &given))
+	b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[1].ID.String()+`", "comment": "Comentoso-Abierto"}`)
+	b.said("/redemptions/use", `{"code": "`+given.Code+`"}`)
+	for i := range 60 { // earlier values of the record
+		name := fmt.Sprintf("Antesllamada%c%c", 'a'+i%7, 'a'+i%11)
+		if code := b.request("PATCH", "/customers/"+at, fmt.Sprintf(`{"firstName": "%s", "lastName": "%s", "attributes": {"nota": "Notarial-%d"}}`, name, strings.Repeat("Xóchi", 1+i%9), i)); code != http.StatusOK {
+			b.Fatal(code)
+		}
+		b.add(b.cust, "1", never)
+	}
+	b.request("PATCH", "/customers/"+at, `{"firstName": "Žéliquañtha", "lastName": "Xóchiputzín"}`)
+	for _, text := range []string{
+		"Quetzaltepec", "Zeliquantha", "Ejemplo-Raro", "5513579246", "1357 9246", "Žéliquañtha", "Xóchiputzín", "Xóchi", "Clave-Rarísima", "mascótica", "Perroflautín", "38.4417",
+		"Comentoso", "Ñandutí", "Antesllamada", "Notarial",
+	} {
+		b.traces = append(b.traces, text, strings.ToLower(text), fold(text))
+	}
+}
+
+func (b *bared) erased() {
+	b.Helper()
+	if w := b.post("/api/v1/customers/"+b.cust.String()+"/erase", "", `{"confirm": "ERASE"}`); w.Code != http.StatusOK {
+		b.Fatal(w.Code, w.Body)
+	}
+}
+
+// tracesIn lists the texts that are in a file.
+func (b *bared) tracesIn(path string) (found []string) {
+	content := readFile(b, path)
+	for _, trace := range b.traces {
+		if bytes.Contains(content, []byte(trace)) && !slices.Contains(found, trace) {
+			found = append(found, trace)
+		}
+	}
+	return found
+}
+
+// TestEraseLeavesNothing: a backup that is made after an erasure holds no byte of what was
+// erased, however much was written since, and neither does the file once it is made anew.
+// Before, both hold nearly all of it.
+func TestEraseLeavesNothing(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for _, later := range []bool{false, true} {
+		t.Run(fmt.Sprintf("later=%t", later), func(t *testing.T) {
+			t.Parallel()
+			b := bare(t)
+			copied := b.path + ".copy"
+			backup := func() []string {
+				_, err := b.store.backup(t.Context(), copied)
+				b.ok(err)
+				return b.tracesIn(copied)
+			}
+			if found := backup(); len(found) < 12 {
+				t.Errorf("this test shows nothing: a backup before the erasure has only %q", found)
+			}
+			b.erased()
+			if later {
+				b.fill(2)
+			}
+			if found := backup(); found != nil {
+				t.Errorf("a backup after the erasure has %q", found)
+			}
+			b.verified()
+			b.ok(b.store.leave())
+			if !later && b.tracesIn(b.path) == nil {
+				t.Error("this test shows nothing: the file itself has nothing of it")
+			}
+			file, err := disk.Open(b.path, disk.Options{MustExist: true, Dense: denseTables, NoSync: true})
+			b.ok(err)
+			_, err = file.Compact(t.Context())
+			b.ok(err)
+			if left := listDir(t, b.path); left != "sello.db sello.db.copy" {
+				t.Errorf("beside the file there is %s", left)
+			}
+			if found := b.tracesIn(b.path); found != nil {
+				t.Errorf("the file made anew has %q", found)
+			}
+			newShopOn(t, testBolt(t, b.path, disk.Options{MustExist: true, NoSync: true}), "2026-03-02T10:00:00Z").verified()
+		})
+	}
+}
+
+// TestEraseRetries: no answer that showed an erased customer is given again, and none of
+// their requests is applied again.
+func TestEraseRetries(t *testing.T) {
+	t.Parallel()
+	b := bare(t)
+	again := func(want int) {
+		t.Helper()
+		for i, said := range b.replies {
+			path, body, _ := strings.Cut(said, "\n")
+			w := b.post("/api/v1"+path, fmt.Sprint("key-", i), body)
+			if w.Code/100 != want || want == 4 && !strings.Contains(w.Body.String(), `"customer_erased"`) {
+				t.Errorf("%s\n%d %s", said, w.Code, w.Body)
+			}
+		}
+	}
+	again(2)
+	b.erased()
+	count := func() counters {
+		return ask(b.shop, func(t *txn) (counters, error) { n, err := t.count(); return *n, err })
+	}
+	before := count()
+	again(4)
+	if after := count(); after != before {
+		t.Errorf("the retries wrote: %+v, before %+v", after, before)
+	}
+	// What else is said of the customer names nobody.
+	for range 2 {
+		if w := b.post("/api/v1/customers/"+b.cust.String()+"/erase", "once more", `{"confirm": "ERASE"}`); w.Code != http.StatusOK {
+			t.Error(w.Code, w.Body)
+		}
+	}
+	b.verified()
+}
+
+// TestEraseOneOfTwo: an answer that shows several customers is gone once one of them is.
+func TestEraseOneOfTwo(t *testing.T) {
+	t.Parallel()
+	for gone := range 3 {
+		s := newShop(t, setup{})
+		both := []id{s.customer("ana"), s.customer("eva")}
+		k := retryKey{name: [16]byte{1}, request: [16]byte{1}}
+		const answer = `{"of":"both"}`
+		must(s, func(t *txn) (any, error) {
+			t.shows(both[0])
+			t.shows(both[1])
+			t.shows(both[0])
+			return nil, t.keepReplay([]retryKey{k}, http.StatusCreated, []byte(answer))
+		})
+		for _, e := range s.entries() {
+			if bytes.Contains(e.Value, []byte("both")) {
+				t.Errorf("the answer is readable in %x", e.Key)
+			}
+		}
+		want := ""
+		if gone < 2 {
+			must(s, func(t *txn) (*customer, error) { return t.erase(both[gone]) })
+			want = "customer_erased"
+		}
+		r, err := do(s, func(t *txn) (*replay, error) { return t.replay(k) })
+		s.want(err, want)
+		if err == nil && string(r.Body) != answer {
+			t.Errorf("the answer became %q", r.Body)
+		}
+	}
+}
+
+// TestEraseBreaksTotals: after an erasure statistics of what happened are as they were, and
+// so are balances, the ledger and what `verify -since` compares.
+func TestEraseBreaksTotals(t *testing.T) {
+	t.Parallel()
+	b := bare(t)
+	rest := b.customer("queda")
+	b.buy(rest, "100")
+	b.add(b.cust, "7", b.clock.add(oneDay))
+	state := func() (statistics, standing, *verification) {
+		s := ask(b.shop, func(t *txn) (*statistics, error) {
+			day := t.dayOf(t.now)
+			return t.statistics(statsQuery{from: day - 30, to: day + 2, groupBy: groupDay})
+		})
+		found := *s
+		report, err := b.verify()
+		b.ok(err)
+		return found, b.standing(b.cust), report
+	}
+	stats, had, ledger := state()
+	b.erased()
+	after, has, report := state()
+	same(t, "the account", has, had)
+	same(t, "the ledger", report.Ledgers[0].Digest, ledger.Ledgers[0].Digest)
+	same(t, "periods", len(after.periods), len(stats.periods))
+	for i, p := range after.periods {
+		was := stats.periods[i]
+		same(t, "what happened on "+p.from.String(), happened(p.tally), happened(was.tally))
+		same(t, "active on "+p.from.String(), p.active, was.active)
+		same(t, "outstanding on "+p.from.String(), p.outstanding, was.outstanding)
+	}
+	since, err := view(t.Context(), b.store, func(tx Tx) (*verification, error) {
+		return verifyWith(b.engine.sizes, tx, b.clock, ledger.Ledgers)
+	})
+	if err != nil || len(since.Problems) > 0 {
+		t.Errorf("since before: %v, %v", since, err)
+	}
+	// Points live on: they expire and are spent by vouchers that are out there.
+	b.pass(3 * oneDay)
+	b.swept()
+	if now := b.standing(b.cust).Balance; now != had.Balance-dec("7") {
+		t.Errorf("balance %v, before %v", now, had.Balance)
+	}
+	b.verified()
+}
+
+// happened is a tally without the counts of customers.
+func happened(s tally) tally {
+	s.NewCustomers, s.Active = 0, 0
+	return s
+}
+
+// TestEraseOldFiles: what a file of an earlier schema holds goes too: comments in the
+// movements themselves, which verify then counts, and answers that are not sealed.
+func TestEraseOldFiles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		old  bool // has movements that hold their comment
+	}{{"schema4", true}, {"schema5", false}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			path := unpackFile(t, test.name)
+			store := testBolt(t, path, disk.Options{NoSync: true})
+			s := migratedShop(t, store)
+			traces := personal(s)
+			copied := path + ".copy"
+			for number := range ask(s, func(t *txn) (uint64, error) { n, err := t.count(); return n.Customers, err }) {
+				must(s, func(t *txn) (any, error) {
+					c, err := t.customerAt(number + 1)
+					if err != nil {
+						return nil, err
+					}
+					return t.erase(c.ID)
+				})
+			}
+			if _, err := store.backup(t.Context(), copied); err != nil {
+				t.Fatal(err)
+			}
+			b := &bared{servedShop: &servedShop{shop: s}, traces: traces}
+			if found := b.tracesIn(copied); found != nil || len(traces) < 10 {
+				t.Errorf("of %d texts a backup has %q", len(traces), found)
+			}
+			report, err := s.verify()
+			if err != nil || len(report.Problems) > 0 || (report.Erased > 0) != test.old {
+				t.Errorf("%+v, %v", report, err)
+			}
+		})
+	}
+}
+
+// migratedShop is newShopOn for a file of an earlier schema, shortly after its last write.
+func migratedShop(t *testing.T, store *boltStore) *shop {
+	e := newEngine(store, func() time.Time { return fileMoment }, cryptoSeed)
+	if _, err := e.migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return newShopOn(t, store, fileMoment.Format(time.RFC3339))
+}
+
+// personal lists the texts that a shop holds of its customers.
+func personal(s *shop) (list []string) {
+	type personal struct {
+		customers []*customer
+		comments  []string
+	}
+	found := ask(s, func(t *txn) (p personal, err error) {
+		n, err := t.count()
+		if err != nil {
+			return p, err
+		}
+		for c, err := range t.customersBetween(1, n.Customers) {
+			if err != nil {
+				return p, err
+			}
+			p.customers = append(p.customers, c)
+		}
+		for seq := range n.Movements {
+			m, err := t.movement(seq + 1)
+			if err == nil {
+				err = t.readComment(m)
+			}
+			if err != nil {
+				return p, err
+			}
+			p.comments = append(p.comments, m.Comment)
+		}
+		return p, nil
+	})
+	for _, c := range found.customers {
+		list = append(list, c.Email, c.Phone, c.FirstName+c.LastName)
+	}
+	list = append(list, found.comments...)
+	return slices.DeleteFunc(list, func(text string) bool { return len(text) < 6 || text == "Bienvenida" }) // a rule's name
+}
+
+// TestEraseMisuse: what can be wrong with it.
+func TestEraseMisuse(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	first := must(s, func(t *txn) (*customer, error) { return t.erase(ana) })
+	s.pass(oneDay)
+	again := must(s, func(t *txn) (*customer, error) { return t.erase(ana) })
+	if !first.isErased() || again.UpdatedAt != first.UpdatedAt {
+		t.Errorf("erasing again changed something: %+v, before %+v", again, first)
+	}
+	if n := ask(s, func(t *txn) (*counters, error) { return t.count() }); n.Audit != 2 { // and the configuration
+		t.Errorf("the audit log has %d entries", n.Audit)
+	}
+	_, err := do(s, func(t *txn) (*customer, error) { return t.erase(id{1}) })
+	s.want(err, "customer_not_found")
+	if other := s.customer("ana"); other == ana {
+		t.Error("she is back")
+	}
+}
+
+// TestEraseVerified: verify tells what is left of an erased customer.
+func TestEraseVerified(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	sold, err := s.sell(newSale{Customer: ana, Total: dec("5"), Comment: "para llevar"})
+	s.ok(err)
+	_, err = s.move(ana, &movement{Amount: dec("5"), Category: categoryBonus, Comment: "un regalo"})
+	s.ok(err)
+	before := s.entries()
+	must(s, func(t *txn) (*customer, error) { return t.erase(ana) })
+	after := s.entries()
+	if s.seen(after) {
+		t.Fatal("verify finds a fault in a shop with an erased customer")
+	}
+	c := must(s, func(t *txn) (*customer, error) { return t.customer(ana) })
+	replaced := func(k, value []byte) memTx {
+		with := slices.Clone(after)
+		place, _ := with.find(k)
+		with[place].Value = value
+		return with
+	}
+	put := func(k key, v interface{ encode(*writer) }) memTx {
+		w := writer{b: []byte{recordVersion}}
+		v.encode(&w)
+		return replaced(k, w.b)
+	}
+	comment, _, err := before.Get(orgKey('C', s.org).u64(1))
+	s.ok(err)
+	named, linked, secret, marked := *c, *c, *c, *c
+	named.FirstName, linked.Person, secret.Secret, marked.Status = "Ana", id{1}, sealSecret{1}, statusActive
+	k := customerKey(s.org, ana, partCustomer)
+	seq := sold.Seq
+	commented := must(s, func(t *txn) (*sale, error) { return t.saleAt(seq) })
+	commented.Comment = "para llevar"
+	for what, with := range map[string]memTx{
+		"a name":               put(k, &named),
+		"a link to the person": put(k, &linked),
+		"the secret":           put(k, &secret),
+		"another status":       put(k, &marked),
+		"a sale's comment":     put(orgKey('t', s.org).u64(seq), commented),
+		"a movement's comment": replaced(orgKey('C', s.org).u64(1), comment),
+		"a movement marked as such": put(orgKey('m', s.org).u64(1), func() *movement {
+			m := must(s, func(t *txn) (*movement, error) { return t.movement(1) })
+			m.Erased = true
+			return m
+		}()),
+	} {
+		if !s.seen(with) {
+			t.Errorf("%s: not seen", what)
+		}
+	}
+}

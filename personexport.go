@@ -1,0 +1,233 @@
+package main
+
+// The export of one person: one JSON object with everything that is kept about a customer
+// (contract §12). A customer may have very many records, so the object comes in parts.
+//
+//	{"exportedAt": …, "customer": its detail,
+//	 "accounts": [its balance in a program, "movements": […]], "transactions": […],
+//	 "redemptions": […], "auditEntries": […],
+//	 "mergedCustomers": [objects like this one, of the customers that became part of it]}
+//
+// Lists are newest first. Records that are made meanwhile are not in them.
+
+// exportPart is roughly how many bytes one part has.
+const exportPart = 64 << 10
+
+// A personExport is an export and how far it has come.
+type personExport struct {
+	family []*customer // the customer, then those that were merged into it
+	person int         // in family
+	stage  exportStage
+	first  bool // the next element is the first of its list
+
+	program     int          // in the configuration; of the next account or of the movements
+	movements   uint64       // seq of the next one; 0: none
+	inAccount   bool         // movements are of an account whose object is open
+	sales       uint64       // seq of the next one; 0: none
+	redemptions uint64       // seq of the next one, or above it; 0: none
+	audit       auditFilter  // of the next entries
+	entries     []auditShape // read and not yet written
+}
+
+type exportStage int
+
+const (
+	exportHead exportStage = iota
+	exportAccounts
+	exportSales
+	exportRedemptions
+	exportAudit
+	exportEnd
+	exported
+)
+
+func exportCustomer(r *request) action {
+	return func(t *txn) (any, error) {
+		c, err := t.customer(r.pathID("customerId"))
+		if err != nil {
+			return nil, err
+		}
+		family, err := t.family(c)
+		return &personExport{family: family}, err
+	}
+}
+
+// next appends the next part, and reports whether there are more.
+func (x *personExport) next(t *txn, b []byte) (part []byte, more bool, err error) {
+	for start := len(b); len(b)-start < exportPart && x.stage != exported; {
+		if b, err = x.step(t, b); err != nil {
+			return nil, false, err
+		}
+	}
+	return b, x.stage != exported, nil
+}
+
+// step appends the next element, or what is between two lists.
+func (x *personExport) step(t *txn, b []byte) ([]byte, error) {
+	switch x.stage {
+	case exportHead:
+		return x.head(t, b)
+	case exportAccounts:
+		return x.account(t, b)
+	case exportSales:
+		return x.sale(t, b)
+	case exportRedemptions:
+		return x.redemption(t, b)
+	case exportAudit:
+		return x.auditEntry(t, b)
+	}
+	return x.end(b), nil
+}
+
+// begin begins a stage after the list before, which it ends.
+func (x *personExport) begin(b []byte, s exportStage, text string) []byte {
+	x.stage, x.first = s, true
+	return append(b, text...)
+}
+
+// comma appends one before every element of a list but the first.
+func (x *personExport) comma(b []byte) []byte {
+	if x.first {
+		x.first = false
+		return b
+	}
+	return append(b, ',')
+}
+
+func (x *personExport) head(t *txn, b []byte) ([]byte, error) {
+	c := x.family[x.person]
+	d, err := t.customerDetail(c)
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	x.program, x.sales, x.redemptions = 0, c.Sales.last(), n.Redemptions
+	x.audit = auditFilter{to: never, subject: c.ID.String(), before: n.Audit + 1}
+	b = t.now.appendJSON(append(b, `{"exportedAt":`...))
+	if b, err = appendEncoded(append(b, `,"customer":`...), d); err != nil {
+		return nil, err
+	}
+	return x.begin(b, exportAccounts, `,"accounts":[`), nil
+}
+
+// account appends the customer's next account, or its next movement.
+func (x *personExport) account(t *txn, b []byte) ([]byte, error) {
+	if x.inAccount {
+		return x.movement(t, b)
+	}
+	if x.program == len(t.cfg.Programs) {
+		return x.begin(b, exportSales, `],"transactions":[`), nil
+	}
+	c, p := x.family[x.person], t.cfg.Programs[x.program]
+	x.program++
+	_, written, err := t.Get(t.accountKey(c, p))
+	if err != nil || !written {
+		return b, err
+	}
+	a, err := t.account(c, p)
+	if err != nil {
+		return nil, err
+	}
+	expiring, err := t.expiring(a)
+	if err != nil {
+		return nil, err
+	}
+	b = balance{a.id(), a.Balance, c.ID, p.currencyID(), a.Pending, a.Lifetime, expiring, t.now}.appendJSON(x.comma(b))
+	current, _ := a.tier()
+	b = p.ID.appendJSON(append(b[:len(b)-1], `,"loyaltyProgramId":`...))
+	b = appendJSONText(append(b, `,"tierName":`...), current.nameOrNull())
+	x.inAccount, x.first, x.movements = true, true, a.Movements.last()
+	return append(b, `,"movements":[`...), nil
+}
+
+func (x *personExport) movement(t *txn, b []byte) ([]byte, error) {
+	for m, err := range t.movementsFrom(x.movements) {
+		if err != nil {
+			return nil, err
+		}
+		shape, err := t.movementShape(m)
+		x.movements = m.Link.Prev
+		return shape.appendJSON(x.comma(b)), err
+	}
+	x.inAccount, x.first = false, false
+	return append(b, `]}`...), nil
+}
+
+func (x *personExport) sale(t *txn, b []byte) ([]byte, error) {
+	for s, err := range t.salesFrom(x.sales) {
+		if err != nil {
+			return nil, err
+		}
+		shape, err := t.saleShape(s)
+		x.sales = s.Link.Prev
+		return shape.appendJSON(x.comma(b)), err
+	}
+	return x.begin(b, exportRedemptions, `],"redemptions":[`), nil
+}
+
+func (x *personExport) redemption(t *txn, b []byte) ([]byte, error) {
+	for r, err := range t.redemptionsUntil(x.family[x.person].ID, x.redemptions) {
+		if err != nil {
+			return nil, err
+		}
+		shape, err := t.redemptionShape(r)
+		if err != nil {
+			return nil, err
+		}
+		x.redemptions = r.Seq - 1
+		return appendEncoded(x.comma(b), shape)
+	}
+	return x.begin(b, exportAudit, `],"auditEntries":[`), nil
+}
+
+// auditEntry appends the next entry of the audit log whose subject is the customer.
+func (x *personExport) auditEntry(t *txn, b []byte) ([]byte, error) {
+	if len(x.entries) == 0 {
+		list, _, err := t.auditEntries(x.audit, page{1, 100})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			shape, err := t.auditShape(e)
+			if err != nil {
+				return nil, err
+			}
+			x.entries = append(x.entries, shape)
+			x.audit.before = e.Seq
+		}
+		if len(list) == 0 {
+			return x.begin(b, exportEnd, `],"mergedCustomers":[`), nil
+		}
+	}
+	shape := x.entries[0]
+	x.entries = x.entries[1:]
+	return appendEncoded(x.comma(b), shape)
+}
+
+// end goes on to the next customer of the family. The list that it is in, that of the
+// first one, is still open then.
+func (x *personExport) end(b []byte) []byte {
+	if x.person > 0 {
+		b = append(b, "]}"...)
+	}
+	if x.person++; x.person == len(x.family) {
+		x.stage = exported
+		return append(b, "]}\n"...)
+	}
+	if x.stage = exportHead; x.person > 1 {
+		b = append(b, ',')
+	}
+	return b
+}
+
+// appendEncoded appends a value as JSON, without the end of a line.
+func appendEncoded(b []byte, v any) ([]byte, error) {
+	text, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return append(b, text[:len(text)-1]...), nil
+}

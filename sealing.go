@@ -1,0 +1,153 @@
+package main
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+)
+
+// The answers that are kept for retries show customers: their names, contact and comments.
+// Such an answer is sealed: encrypted with a key that follows from a secret of each
+// customer that it shows. Erasing a customer forgets the secret. So all answers that show
+// it become unreadable at once, and none has to be looked for.
+//
+// A customer gets its secret when it is enrolled; one who was enrolled before schema 6 gets
+// it with the first answer that shows the customer. The key is of AES-128 in counter mode,
+// and of one answer alone: it is made of the secrets in the order of Customers, and of the
+// replay's number, moment and request. The store's checksum notices damage.
+
+// A sealSecret is what a customer's answers are sealed with. It is zero after an erasure.
+type sealSecret [16]byte
+
+// newSealSecret makes the secret of the customer with a number.
+func (t *txn) newSealSecret(number uint64) sealSecret {
+	secret := t.secret("answers", number)
+	return sealSecret(secret[:])
+}
+
+// A shownCustomer is what is known of a customer that the transaction has read.
+type shownCustomer struct {
+	id     id
+	number uint64
+	erased bool
+	secret sealSecret
+}
+
+// shows notes that the answer shows something of a customer. Whatever makes an answer's
+// shape calls it.
+func (t *txn) shows(cust id) {
+	if t.readOnly || slices.Contains(t.shown, cust) {
+		return
+	}
+	if t.shown == nil {
+		t.shown = t.shownRoom[:0]
+	}
+	t.shown = append(t.shown, cust)
+}
+
+// apart makes one part of an answer. What it keeps is sealed for what it shows itself,
+// not for what the parts before show.
+func (t *txn) apart(part func() error) error {
+	all := slices.Clone(t.shown)
+	t.shown = nil
+	err := part()
+	for _, cust := range t.shown {
+		if !slices.Contains(all, cust) {
+			all = append(all, cust)
+		}
+	}
+	t.shown = all
+	return err
+}
+
+// met keeps what seal wants to know of a customer, so that it need not read it again.
+func (t *txn) met(c *customer) {
+	t.last = shownCustomer{c.ID, c.Number, c.Status == statusErased, c.Secret}
+}
+
+// sealing returns what answers that show a customer are sealed with, and makes the secret
+// if there is none yet.
+func (t *txn) sealing(cust id) (shownCustomer, error) {
+	if t.last.id == cust && (t.last.erased || t.last.secret != sealSecret{}) {
+		return t.last, nil
+	}
+	c, err := t.customer(cust)
+	if err != nil || c.Status == statusErased || c.Secret != (sealSecret{}) {
+		return t.last, err
+	}
+	c.Secret = t.newSealSecret(c.Number)
+	err = t.saveCustomer(c)
+	return t.last, err
+}
+
+// seal makes a replay that is about to be written tell the customers that the transaction
+// has shown. Nothing is left of an erased one that its answers could tell.
+func (t *txn) seal(r *replay, number uint64) error {
+	var room [64]byte
+	secrets := room[:0]
+	for _, cust := range t.shown {
+		s, err := t.sealing(cust)
+		if err != nil {
+			return err
+		}
+		if s.erased {
+			continue
+		}
+		r.Customers = append(r.Customers, s.number)
+		secrets = append(secrets, s.secret[:]...)
+	}
+	if len(r.Customers) == 0 {
+		return nil
+	}
+	var err error
+	r.stream, err = r.streamOf(secrets, number)
+	return err
+}
+
+// unseal makes a sealed replay's body readable. The error is customer_erased if the answer
+// showed a customer who was erased since.
+func (t *txn) unseal(r *replay, number uint64) error {
+	if r.Gone {
+		return newError(codeCustomerErased)
+	}
+	if len(r.Customers) == 0 {
+		return nil
+	}
+	var secrets []byte
+	for _, n := range r.Customers {
+		cust, err := t.customerIDAt(n)
+		if err != nil {
+			return err
+		}
+		c, err := t.customer(cust)
+		if err != nil {
+			return err
+		}
+		if c.Secret == (sealSecret{}) {
+			return newError(codeCustomerErased)
+		}
+		t.shows(cust)
+		secrets = append(secrets, c.Secret[:]...)
+	}
+	stream, err := r.streamOf(secrets, number)
+	if err != nil {
+		return err
+	}
+	stream.XORKeyStream(r.sealed, r.sealed)
+	r.Body, err = unpack(r.sealed)
+	return atKey(t.replayKey(number), err)
+}
+
+// streamOf returns what seals the replay with a number, and opens it.
+func (r *replay) streamOf(secrets []byte, number uint64) (cipher.Stream, error) {
+	b := binary.BigEndian.AppendUint64(secrets, number)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.CreatedAt))
+	sum := sha256.Sum256(append(b, r.Request[:]...))
+	block, err := aes.NewCipher(sum[:16])
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewCTR(block, sum[16:]), nil
+}
