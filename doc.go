@@ -12,6 +12,7 @@
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
 //	sello backup           copy the file, also while it is served, and check the copy
+//	sello compact          make the file anew, without what was deleted
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
 //	sello verify           recompute balances, counters and indexes, and show what differs
@@ -204,6 +205,7 @@
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	commands.go          the short commands
+//	compact.go           making the file anew
 //	encodings.go         text in UTF-8, UTF-16 and Windows-1252
 //	lines.go             records of CSV
 //	cells.go             numbers, dates and formulas as spreadsheets write them

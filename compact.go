@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"sello/internal/disk"
+)
+
+// A compacted describes a file that was made anew. Sizes are in bytes.
+type compacted struct {
+	File    string `json:"file"`
+	Before  int64  `json:"before"`
+	After   int64  `json:"after"`
+	Entries int    `json:"entries"`
+}
+
+// compact makes the file anew (see disk.File.Compact) and closes the store.
+func (s *boltStore) compact(ctx context.Context) (*compacted, error) {
+	var done *disk.Compacted
+	err := s.close(func() (err error) {
+		done, err = s.file.Compact(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &compacted{s.file.Path(), done.Before, done.After, done.Entries}, nil
+}
+
+func compactFlags(c *invocation) {
+	jsonFlag(c)
+	c.more = `Para cuando ningún servidor tiene el archivo abierto. Escribe al lado un archivo nuevo con
+las mismas entradas, lo comprueba y lo pone en lugar del anterior; si se interrumpe, queda
+el de antes. El archivo nuevo no conserva nada de lo borrado o cambiado, como los datos de
+clientes eliminados, y no tiene espacio sin usar. Hace falta espacio en el disco para los dos.
+Las copias de seguridad anteriores siguen como están.`
+}
+
+func runCompact(ctx context.Context, c *invocation) error {
+	if _, used := overSocket(c.db); used {
+		return adminErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello compact", c.db)
+	}
+	store, err := openBolt(c.db, disk.Options{MustExist: true, Dense: denseTables})
+	if err != nil {
+		return err
+	}
+	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	if err := e.open(ctx); err != nil { // an older file is to be migrated first
+		return errors.Join(err, store.leave())
+	}
+	done, err := store.compact(ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(done, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: de %d a %d bytes, %s, comprobado\n", done.File, done.Before, done.After, plural(done.Entries, "entrada", "entradas"))
+	})
+}
