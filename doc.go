@@ -160,8 +160,9 @@
 //
 //	limits.go            limits of API keys
 //	shapes.go            the shapes of answers
+//	shapes_sales.go      those of sales
 //	shapes_customers.go  those of customers
-//	etag.go              ETag and If-Match
+//	replies.go           what actions return; ETag and If-Match
 //	room.go              room for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused

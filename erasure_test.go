@@ -284,7 +284,7 @@ func TestEraseBreaksTotals(t *testing.T) {
 
 // happened is a tally without the counts of customers.
 func happened(s tally) tally {
-	s.NewCustomers, s.Active = 0, 0
+	s.NewCustomers, s.GoneCustomers, s.Active = 0, 0, 0
 	return s
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,20 +63,6 @@ type route struct {
 // an Update for POST. It returns the response's body, with status 200 for GET and 201
 // for POST, or a reply to choose another status.
 type action func(*txn) (any, error)
-
-type reply struct {
-	status int
-	body   any
-}
-
-// A repeated is the body of a 200 to a POST that changes nothing, since the same was done
-// before.
-type repeated struct{ body any }
-
-func isRepeated(v any) bool {
-	_, is := v.(repeated)
-	return is
-}
 
 // A request is what a handler sees of an HTTP request.
 type request struct {
@@ -641,25 +626,6 @@ func (x *exchange) setTag(etag string) {
 	if etag != "" {
 		x.Header()["Etag"] = []string{etag}
 	}
-}
-
-func encodeReply(v any, status int, err error) (int, []byte, error) {
-	if err != nil {
-		return 0, nil, err
-	}
-	switch r := v.(type) {
-	case reply:
-		v, status = r.body, r.status
-	case tagged:
-		v, status = r.body, http.StatusOK
-	case repeated:
-		v, status = r.body, http.StatusOK
-	}
-	if text, ok := v.(json.RawMessage); ok { // shared by all requests
-		return status, text, nil
-	}
-	body, err := encode(v)
-	return status, body, err
 }
 
 // Only ServeMux calls WriteHeader and Write, when it finds no route: with 404, or with

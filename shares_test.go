@@ -478,25 +478,7 @@ func TestTiersTogether(t *testing.T) {
 	same(t, "two stamps", counts(), "[1 1]")
 	for i, cust := range []id{eva, ana} {
 		must(s, func(t *txn) (any, error) {
-			c, err := t.customer(cust)
-			if err != nil {
-				return nil, err
-			}
-			after := *c
-			after.Status = statusErased
-			if err := t.changeCustomer(c, &after); err != nil {
-				return nil, err
-			}
-			for _, p := range t.cfg.Programs {
-				a, err := t.storedAccount(&after, p)
-				if err != nil || !a.kept {
-					return nil, err
-				}
-				if err := t.saveAccount(a); err != nil {
-					return nil, err
-				}
-			}
-			return nil, nil
+			return t.erase(cust)
 		})
 		same(t, "hidden", counts(), []string{"[0 1]", "[0 0]"}[i])
 	}

@@ -1,9 +1,46 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 )
+
+// What an action may return besides the body itself.
+
+// A reply is a body with a status.
+type reply struct {
+	status int
+	body   any
+}
+
+// A repeated is the body of a 200 to a POST that changes nothing, since the same was done
+// before.
+type repeated struct{ body any }
+
+func isRepeated(v any) bool {
+	_, is := v.(repeated)
+	return is
+}
+
+func encodeReply(v any, status int, err error) (int, []byte, error) {
+	if err != nil {
+		return 0, nil, err
+	}
+	switch r := v.(type) {
+	case reply:
+		v, status = r.body, r.status
+	case tagged:
+		v, status = r.body, http.StatusOK
+	case repeated:
+		v, status = r.body, http.StatusOK
+	}
+	if text, ok := v.(json.RawMessage); ok { // shared by all requests
+		return status, text, nil
+	}
+	body, err := encode(v)
+	return status, body, err
+}
 
 // ETags. A client sends one back as If-Match, so that it does not overwrite what others
 // have changed meanwhile (contract §12).

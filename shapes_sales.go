@@ -1,0 +1,172 @@
+package main
+
+type saleShape struct {
+	ID                    *id          `json:"id"` // null in a dry run
+	TotalAmount           decimal      `json:"totalAmount"`
+	Type                  string       `json:"type"`
+	Source                string       `json:"source"`
+	Comment               *string      `json:"comment"`
+	ExternalID            *string      `json:"externalId"`
+	CreatedAt             instant      `json:"createdAt"`
+	RegisteredAt          instant      `json:"registeredAt"`
+	CustomerID            id           `json:"customerId"`
+	CustomerName          string       `json:"customerName"`
+	CustomerEmail         *string      `json:"customerEmail"`
+	CustomerPhone         *string      `json:"customerPhone"`
+	Items                 []item       `json:"items"`
+	PointsEarned          decimal      `json:"pointsEarned"`
+	PointsReversed        decimal      `json:"pointsReversed"`
+	PointsPending         decimal      `json:"pointsPending"`
+	PointsShortfall       decimal      `json:"pointsShortfall"`
+	Balance               decimal      `json:"balance"`
+	AppliedRules          []ruleShare  `json:"appliedRules"`
+	TierChange            *tierChange  `json:"tierChange"`
+	OriginalTransactionID *id          `json:"originalTransactionId"`
+	Programs              salePrograms `json:"programs"`
+	CreatedBy             *createdBy   `json:"createdBy"`
+}
+
+// salePrograms is a list: the customer's own program, and the others.
+type salePrograms struct {
+	Own    saleProgram
+	Others []saleProgram
+}
+
+// A saleProgram is what a sale did in one program.
+type saleProgram struct {
+	LoyaltyProgramID id          `json:"loyaltyProgramId"`
+	PointsEarned     decimal     `json:"pointsEarned"`
+	PointsReversed   decimal     `json:"pointsReversed"`
+	PointsPending    decimal     `json:"pointsPending"`
+	PointsShortfall  decimal     `json:"pointsShortfall"`
+	Balance          decimal     `json:"balance"`
+	AppliedRules     []ruleShare `json:"appliedRules"`
+	TierChange       *tierChange `json:"tierChange"`
+}
+
+type tierChange struct {
+	From *string `json:"from"`
+	To   *string `json:"to"`
+}
+
+func (v *tierChange) appendJSON(b []byte) []byte {
+	if v == nil {
+		return append(b, "null"...)
+	}
+	b = appendJSONText(append(b, `{"from":`...), v.From)
+	b = appendJSONText(append(b, `,"to":`...), v.To)
+	return append(b, '}')
+}
+
+func (v salePrograms) appendJSON(b []byte) []byte {
+	b = v.Own.appendJSON(append(b, '['))
+	for i := range v.Others {
+		b = v.Others[i].appendJSON(append(b, ','))
+	}
+	return append(b, ']')
+}
+
+func (v salePrograms) MarshalJSON() ([]byte, error) {
+	return v.appendJSON(nil), nil
+}
+
+func (v saleProgram) appendJSON(b []byte) []byte {
+	b = v.LoyaltyProgramID.appendJSON(append(b, `{"loyaltyProgramId":`...))
+	b = v.PointsEarned.append(append(b, `,"pointsEarned":`...))
+	b = v.PointsReversed.append(append(b, `,"pointsReversed":`...))
+	b = v.PointsPending.append(append(b, `,"pointsPending":`...))
+	b = v.PointsShortfall.append(append(b, `,"pointsShortfall":`...))
+	b = v.Balance.append(append(b, `,"balance":`...))
+	b = appendJSONList(append(b, `,"appliedRules":`...), v.AppliedRules)
+	b = v.TierChange.appendJSON(append(b, `,"tierChange":`...))
+	return append(b, '}')
+}
+
+func (v saleShape) appendJSON(b []byte) []byte {
+	b = appendJSONID(append(b, `{"id":`...), v.ID)
+	b = v.TotalAmount.append(append(b, `,"totalAmount":`...))
+	b = appendJSONString(append(b, `,"type":`...), v.Type)
+	b = appendJSONString(append(b, `,"source":`...), v.Source)
+	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
+	b = appendJSONText(append(b, `,"externalId":`...), v.ExternalID)
+	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
+	b = v.RegisteredAt.appendJSON(append(b, `,"registeredAt":`...))
+	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
+	b = appendJSONString(append(b, `,"customerName":`...), v.CustomerName)
+	b = appendJSONText(append(b, `,"customerEmail":`...), v.CustomerEmail)
+	b = appendJSONText(append(b, `,"customerPhone":`...), v.CustomerPhone)
+	b = appendJSONList(append(b, `,"items":`...), v.Items)
+	b = v.PointsEarned.append(append(b, `,"pointsEarned":`...))
+	b = v.PointsReversed.append(append(b, `,"pointsReversed":`...))
+	b = v.PointsPending.append(append(b, `,"pointsPending":`...))
+	b = v.PointsShortfall.append(append(b, `,"pointsShortfall":`...))
+	b = v.Balance.append(append(b, `,"balance":`...))
+	b = appendJSONList(append(b, `,"appliedRules":`...), v.AppliedRules)
+	b = v.TierChange.appendJSON(append(b, `,"tierChange":`...))
+	b = appendJSONID(append(b, `,"originalTransactionId":`...), v.OriginalTransactionID)
+	b = v.Programs.appendJSON(append(b, `,"programs":`...))
+	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
+	return append(b, '}')
+}
+
+// newSaleShape shows a sale of a customer as it was registered.
+func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
+	t.shows(c.ID)
+	by, err := t.createdBy(s.By)
+	if err != nil {
+		return saleShape{}, err
+	}
+	own := t.saleProgram(&s.saleShare)
+	shape := saleShape{
+		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
+		CreatedAt: s.CreatedAt, RegisteredAt: s.RegisteredAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
+		Items: s.Items, PointsEarned: own.PointsEarned, PointsReversed: own.PointsReversed, PointsPending: own.PointsPending,
+		PointsShortfall: own.PointsShortfall, Balance: own.Balance, AppliedRules: own.AppliedRules, TierChange: own.TierChange,
+		OriginalTransactionID: idOrNull(s.Previous), Programs: salePrograms{Own: own}, CreatedBy: by,
+	}
+	if shape.Items == nil {
+		shape.Items = []item{}
+	}
+	for i := range s.Others {
+		shape.Programs.Others = append(shape.Programs.Others, t.saleProgram(&s.Others[i].saleShare))
+	}
+	return shape, nil
+}
+
+// saleProgram shows a sale's share as it was registered.
+func (t *txn) saleProgram(v *saleShare) saleProgram {
+	shape := saleProgram{
+		LoyaltyProgramID: t.cfg.programNumber(v.Program).ID, PointsEarned: v.Earned, PointsReversed: v.Reversed, PointsPending: v.Pending,
+		PointsShortfall: v.Shortfall, Balance: v.Balance, AppliedRules: v.Rules,
+	}
+	if shape.AppliedRules == nil {
+		shape.AppliedRules = []ruleShare{}
+	}
+	if v.TierFrom != v.TierTo {
+		shape.TierChange = &tierChange{orNull(v.TierFrom), orNull(v.TierTo)}
+	}
+	return shape
+}
+
+// saleShape is newSaleShape for a stored sale. It reads the customer, and how many of
+// the points are still pending.
+func (t *txn) saleShape(s *sale) (saleShape, error) {
+	c, err := t.owner(s.Customer)
+	if err != nil {
+		return saleShape{}, err
+	}
+	shape, err := t.newSaleShape(s, c)
+	if err != nil {
+		return saleShape{}, err
+	}
+	if shape.PointsPending, err = t.stillPending(&s.saleShare, c); err != nil {
+		return saleShape{}, err
+	}
+	shape.Programs.Own.PointsPending = shape.PointsPending
+	for i := range s.Others {
+		if shape.Programs.Others[i].PointsPending, err = t.stillPending(&s.Others[i].saleShare, c); err != nil {
+			return saleShape{}, err
+		}
+	}
+	return shape, nil
+}
