@@ -440,7 +440,7 @@ func (c *check) outcome(b *book, o *operation, detail object) {
 			c.fault("%v of %v: the ledger has %v", o, asked.points("amount"), there.points("amount"))
 		}
 	case kindSale:
-		there, said = without(there, "pointsReversed"), without(said, "pointsReversed") // returns change it
+		there, said = unreturned(there), unreturned(said)
 		fallthrough
 	case kindReturn:
 		if there.points("totalAmount") != asked.points("totalAmount") || there.text("originalTransactionId") != o.Of {
@@ -455,6 +455,19 @@ func (c *check) outcome(b *book, o *operation, detail object) {
 	if !reflect.DeepEqual(map[string]any(there), map[string]any(said)) {
 		c.fault("%v was answered with\n  %v and there is\n  %v", o, said, there)
 	}
+}
+
+// unreturned is a purchase without what its returns change.
+func unreturned(s object) object {
+	s = without(s, "pointsReversed")
+	programs, _ := s["programs"].([]any)
+	list := make([]any, len(programs))
+	for i, v := range programs {
+		in, _ := v.(map[string]any)
+		list[i] = map[string]any(without(object(in), "pointsReversed"))
+	}
+	s["programs"] = list
+	return s
 }
 
 // record returns the record that an operation made, as the server has it now.
