@@ -4,7 +4,7 @@
 //
 // Usage, from the root of the repository:
 //
-//	go run ./tools/sheets testdata/sheets
+//	go run -C tools/sheets . ../../testdata/sheets
 //
 // LibreOffice makes its files itself, without a window; where its program soffice is
 // missing they are left as they are. Excel and Google Sheets do not run here. Their

@@ -49,6 +49,6 @@ func compare(t *testing.T, name string, text []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(kept, text) {
-		t.Errorf("%s is not what the program writes; go run ./tools/sheets testdata/sheets", name)
+		t.Errorf("%s is not what the program writes; go run -C tools/sheets . ../../testdata/sheets", name)
 	}
 }

@@ -1,0 +1,3 @@
+module sello/tools/sheets
+
+go 1.26
