@@ -89,6 +89,25 @@ func TestOpeningBalanceAppliedTwice(t *testing.T) {
 	s.wantStanding(s.byEmail("ana").ID, "0 0 5", "expired at its own date")
 }
 
+// TestImportAfterMerge: the sheet of the move, imported again after two of its members turned
+// out to be one, does not bring the second one and the points back.
+func TestImportAfterMerge(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	const file = "correo;puntos\nana@example.com;100\nana.perez@example.com;200\nbeto@example.com;7\n"
+	s.importCSV(t, file)
+	ana, twin := s.byEmail("ana").ID, s.byEmail("ana.perez").ID
+	s.merged(ana, twin)
+	want := "0 new, 2 known, 1 wrong; 3 ese email, teléfono o externalId era de un cliente que se fusionó con ana@example.com"
+	if got := s.importCSV(t, file); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s.wantStanding(ana, "300 0 0", "each balance once")
+	if got := s.importCSV(t, "correo\neva@example.com\n"); got != "1 new, 0 known, 0 wrong" {
+		t.Errorf("somebody else: %s", got)
+	}
+}
+
 // TestOpeningMovement shows the movement of an opening balance.
 func TestOpeningMovement(t *testing.T) {
 	t.Parallel()

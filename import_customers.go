@@ -86,12 +86,31 @@ func (t *txn) importCustomer(into *program, row importRow) (o importOutcome, err
 		return o, in.err
 	}
 	c, added, err := t.enrol(e)
+	if err == nil && added {
+		err = t.notMerged(e)
+	}
 	if err != nil {
 		return o, err
 	}
 	o.Added = added
 	o.Opening, err = t.bring(c, b)
 	return o, err
+}
+
+// notMerged refuses to make a customer of somebody who was merged: the survivor has the points
+// of the first import.
+func (t *txn) notMerged(e enrolment) error {
+	stub, err := t.stubOf(e)
+	if err != nil || stub == nil {
+		return err
+	}
+	survivor, err := t.owner(stub.ID)
+	if err != nil {
+		return err
+	}
+	fault := newError(codeCustomerMerged)
+	fault.message = "ese email, teléfono o externalId era de un cliente que se fusionó con " + survivor.name()
+	return fault
 }
 
 // broughtIn reads what a row says that the customer brings along.

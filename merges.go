@@ -447,6 +447,38 @@ func stubEntries(tx Tx, prefix key) iter.Seq2[stubEntry, error] {
 	}
 }
 
+// stubOf finds the stub that had the e-mail, phone or externalId of an enrolment when it was
+// merged; nil if there is none. It reads all stubs once in a transaction: only imports ask.
+func (t *txn) stubOf(e enrolment) (*customer, error) {
+	if some, err := t.hasMerges(); err != nil || !some {
+		return nil, err
+	}
+	names := func(email, phone, externalID string) []string {
+		return []string{"e" + email, "p" + phone, "x" + externalID}
+	}
+	if t.freed == nil {
+		t.freed = map[string]id{}
+		for entry, err := range stubEntries(t.Tx, orgKey('J', t.org)) {
+			if err != nil {
+				return nil, err
+			}
+			stub, err := t.listedCustomer(entry.id)
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names(stub.Email, stub.Phone, stub.ExternalID) {
+				t.freed[name] = stub.ID
+			}
+		}
+	}
+	for _, name := range names(e.Email, e.Phone, e.ExternalID) {
+		if cust, ok := t.freed[name]; ok && len(name) > 1 {
+			return t.customer(cust)
+		}
+	}
+	return nil, nil
+}
+
 // family returns a customer and then its stubs. They are read, as the customer was.
 func (t *txn) family(c *customer) ([]*customer, error) {
 	list := []*customer{c}
