@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"iter"
+	"strings"
 )
 
 // The audit log says who changed what of an organization: its configuration and keys,
@@ -209,6 +210,15 @@ func auditSet(org uint32, field byte, value string) key {
 	return append(orgKey('B', org).byte(field), h[:16]...)
 }
 
+// merged is the id of the customer that a merge made part of its subject; "" of other
+// entries. It is a subject too: often that is the id that one has.
+func (e *auditEntry) merged() string {
+	if e.Action != auditCustomerMerged || len(e.Changes) == 0 {
+		return ""
+	}
+	return strings.Trim(string(e.Changes[0].After), `"`)
+}
+
 // sets yields the sets that an entry is in, each once.
 func (e *auditEntry) sets(org uint32) iter.Seq[key] {
 	return func(yield func(key) bool) {
@@ -223,7 +233,7 @@ func (e *auditEntry) sets(org uint32) iter.Seq[key] {
 		for _, by := range [...]struct {
 			field byte
 			value string
-		}{{auditActor, keyID}, {auditActor, actor}, {auditAction, e.Action}, {auditSubject, e.Subject}} {
+		}{{auditActor, keyID}, {auditActor, actor}, {auditAction, e.Action}, {auditSubject, e.Subject}, {auditSubject, e.merged()}} {
 			if by.value != "" && !yield(auditSet(org, by.field, by.value)) {
 				return
 			}

@@ -86,6 +86,7 @@ func (t *txn) mergeFamily(c, gone *customer, family []*customer) (*customer, con
 		}
 	}
 	left = after.lacks(gone)
+	// The first change is the merged one's id (auditEntry.merged).
 	changes := append([]change{{"from", nil, gone.ID}}, c.auditChanges(after)...)
 	return after, left, t.audited(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
 }

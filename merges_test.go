@@ -319,6 +319,11 @@ func TestMergeContact(t *testing.T) {
 	if got := s.audited(auditFilter{action: auditCustomerMerged}); len(got) != 2 || strings.Contains(fmt.Sprint(got), "@") || strings.Contains(fmt.Sprint(got), "5580000001") {
 		t.Errorf("the audit log has %v", got)
 	}
+	for cust, want := range map[id]int{ana: 2, again: 1} {
+		if got := s.audited(auditFilter{action: auditCustomerMerged, subject: cust.String()}); len(got) != want {
+			t.Errorf("merges of %s: %v", cust, got)
+		}
+	}
 }
 
 // TestMergeDebts: what one of two customers owes is paid from what the other one has, now or
