@@ -280,3 +280,50 @@ func (t *txn) forgetRegistered(n *counters) error {
 	n.Registered = 0
 	return nil
 }
+
+// TestLateSaleAndDebt: points of a late sale that had expired when it came pay no debt, and
+// those that had not do.
+func TestLateSaleAndDebt(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"default":true,"negativeBalance":"Debt","expiry":{"days":7},"rules":[` + onePer1 + `,
+		{"key":"long","name":"Long","points":30,"expiresInDays":90,"minAmount":100}]`})
+	ana := s.customer("ana")
+	bought := s.buy(ana, "60")
+	must(s, func(t *txn) (any, error) { return t.movePoints(ana, nil, &movement{Amount: dec("60"), Category: "Fee"}, t.debit) })
+	_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("60"), Original: &bought.ID})
+	s.ok(err)
+	s.wantStanding(ana, "-60 0 0", "a debt")
+	late, err := s.sell(newSale{Type: typePurchase, Customer: ana, Total: dec("100"), OccurredAt: s.clock.add(-20 * oneDay)})
+	s.ok(err)
+	same(t, "expired late", late.ExpiredLate, dec("100"))
+	s.wantStanding(ana, "-30 0 130", "what expired paid nothing")
+	s.verified()
+	s.buy(ana, "31")
+	s.wantStanding(ana, "1 0 161", "what was bought today paid the rest")
+	s.verified()
+}
+
+// TestUniqueReturnsApart: a return of no purchase is another one than that of a purchase, though
+// both happened at one moment.
+func TestUniqueReturnsApart(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: lateProgram, settings: `"externalIds":"Unique"`})
+	ana := s.customer("ana")
+	bought := s.buy(ana, "10")
+	s.pass(oneDay)
+	at := s.clock.add(-1000)
+	back := func(original *id) *sale {
+		in := newSale{Type: typeReturn, Customer: ana, Total: dec("2"), Original: original, OccurredAt: at}
+		known := ask(s, func(t *txn) (*sale, error) { return t.knownSale(in) })
+		if known != nil {
+			return known
+		}
+		made, err := s.sell(in)
+		s.ok(err)
+		return made
+	}
+	linked, alone := back(&bought.ID), back(nil)
+	if linked.ID == alone.ID || back(nil).ID != alone.ID || back(&bought.ID).ID != linked.ID {
+		t.Error("a return is taken for another one")
+	}
+}

@@ -6,8 +6,9 @@ import (
 )
 
 // credit gives points: m says how many, why and until when, and since when if not now.
-// They are pending if m.AvailFrom is after now; otherwise a debt is paid first. A result
-// beyond the range of numbers is refused with too_large.
+// They are pending if m.AvailFrom is after now; otherwise a debt is paid first, but not
+// with points of a late sale that have expired: the caller expires these (expireLate). A
+// result beyond the range of numbers is refused with too_large.
 func (t *txn) credit(a *account, m *movement) error {
 	m.CreatedAt = cmp.Or(m.CreatedAt, t.now)
 	if m.Expires == 0 {
@@ -25,7 +26,9 @@ func (t *txn) credit(a *account, m *movement) error {
 	if m.AvailFrom > 0 {
 		a.Pending += m.Amount
 	} else {
-		left -= min(max(-a.Balance, 0), m.Amount) // a debt is paid first
+		if m.Expires > t.now {
+			left -= min(max(-a.Balance, 0), m.Amount) // a debt is paid first
+		}
 		a.Balance += m.Amount
 	}
 	if isEarning(m.Category) {

@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A sale counts in the customer's own program and in each one that has join: All
 // (contract §13). In each it has a share: what it earned or took back there. The
@@ -276,10 +279,24 @@ func (t *txn) giveEarned(s *sale, p *party) error {
 			return err
 		}
 	}
-	for _, lot := range lotsOf(p.earned.awards) {
+	lots := lotsOf(p.earned.awards)
+	if err := t.giveLots(s, p, lots, false); err != nil || s.CreatedAt == t.now {
+		return err
+	}
+	return t.giveLots(s, p, lots, true) // last: while they are in the balance, they hide a debt
+}
+
+// giveLots gives those lots of a purchase that have expired by now, or those that have not.
+func (t *txn) giveLots(s *sale, p *party, lots []award, expired bool) error {
+	v := p.share
+	for _, lot := range lots {
 		m := &movement{
 			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
 			AvailFrom: t.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
+		}
+		m.Expires = cmp.Or(m.Expires, p.program.Expiry.endOfLife(m.CreatedAt, t.cfg.zone))
+		if (m.Expires <= t.now) != expired {
+			continue
 		}
 		if err := t.credit(p.account, m); err != nil {
 			return err

@@ -98,6 +98,9 @@ func (s *sale) isOfPurchase(in newSale) bool {
 	if in.Original != nil {
 		return s.Previous == *in.Original
 	}
+	if in.ExternalID == "" {
+		return s.ExternalID == "" && s.Previous == (id{}) // of none
+	}
 	return s.ExternalID == in.ExternalID
 }
 

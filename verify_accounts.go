@@ -323,7 +323,7 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if err := v.expectComment(m, r.account.customer.Status == statusErased); err != nil {
 		return err
 	}
-	r.play(m)
+	r.play(m, h)
 	if m.Category == categoryMerge {
 		if r.family == nil {
 			v.problem("%v: el movimiento %s es de una fusión que no hubo", r.what, m.id())
@@ -437,7 +437,7 @@ func (r *replayer) pendingBefore(m *movement) decimal {
 	return before
 }
 
-func (r *replayer) play(m *movement) {
+func (r *replayer) play(m *movement, h *saleHistory) {
 	// No movement says that a lot became available; the pending points show it.
 	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
 	}
@@ -451,7 +451,9 @@ func (r *replayer) play(m *movement) {
 		if m.AvailFrom > 0 {
 			r.pending += m.Amount
 		} else {
-			l.Left -= min(max(-r.balance, 0), m.Amount)
+			if !h.cameExpired(m) {
+				l.Left -= min(max(-r.balance, 0), m.Amount)
+			}
 			r.balance += m.Amount
 		}
 		r.keep(creditLot{l, m.Transaction})

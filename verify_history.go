@@ -60,6 +60,17 @@ func (h *saleHistory) find(saleID id) *soldSale {
 	return nil
 }
 
+// cameExpired reports whether the points of a late purchase had expired when it came: they
+// pay no debt.
+func (h *saleHistory) cameExpired(m *movement) bool {
+	s := h.find(m.Transaction)
+	if s == nil {
+		return false
+	}
+	v := s.shareIn(m.Program)
+	return v != nil && v.ExpiredLate > 0 && m.Expires <= s.RegisteredAt
+}
+
 // redeemed holds a customer's redemptions, which are read when the first is asked for.
 type redeemed struct {
 	known  trail
