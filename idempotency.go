@@ -35,6 +35,7 @@ type replay struct {
 	Status    int
 	Body      []byte
 
+	old       bool          // kept up to schema 5
 	Gone      bool          // Body was taken away, as it could not be sealed: up to schema 5
 	Customers []uint64      // numbers of those that the answer shows; if there are any, it is sealed
 	sealed    []byte        // the packed body as it was read, sealed
@@ -70,7 +71,7 @@ func (r *replay) decode(rd *reader) {
 	if status >= statusSealable {
 		status -= statusSealable
 		r.Customers = rd.uintsInto(nil)
-	} else if len(rd.b) == 0 {
+	} else if r.old = true; len(rd.b) == 0 {
 		r.Gone = true
 	}
 	if r.Status = int(status); r.Gone {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
@@ -45,6 +46,25 @@ func (t *txn) shows(cust id) {
 		t.shown = t.shownRoom[:0]
 	}
 	t.shown = append(t.shown, cust)
+}
+
+// showsNamed is shows for an answer that was kept before schema 6 and does not tell whom it
+// shows: for each customer whose id is in it.
+func (t *txn) showsNamed(answer []byte) error {
+	for piece := range bytes.SplitSeq(answer, []byte{'"'}) {
+		cust, ok := parseID(piece)
+		if !ok {
+			continue
+		}
+		c, err := t.customerByID(cust)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			t.shows(cust)
+		}
+	}
+	return nil
 }
 
 // apart makes one part of an answer. What it keeps is sealed for what it shows itself,
@@ -111,6 +131,9 @@ func (t *txn) seal(r *replay, number uint64) error {
 func (t *txn) unseal(r *replay, number uint64) error {
 	if r.Gone {
 		return newError(codeCustomerErased)
+	}
+	if r.old {
+		return t.showsNamed(r.Body)
 	}
 	if len(r.Customers) == 0 {
 		return nil
