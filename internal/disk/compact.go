@@ -118,7 +118,9 @@ func (s *File) rebuild(ctx context.Context) (done *Compacted, err error) {
 func removeLeft(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	for _, f := range files {
-		if strings.HasPrefix(f.Name(), filepath.Base(path)+compactName) {
+		// CreateTemp adds digits. Any other name is the operator's.
+		digits, ours := strings.CutPrefix(f.Name(), filepath.Base(path)+compactName)
+		if ours && digits != "" && strings.Trim(digits, "0123456789") == "" {
 			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), f.Name())))
 		}
 	}

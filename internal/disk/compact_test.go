@@ -87,12 +87,13 @@ func TestCompactFails(t *testing.T) {
 		t.Errorf("ended: %v", err)
 	}
 	writeFile(t, path+compactName+"123", []byte("of a kill"))
+	writeFile(t, path+compactName+"before", []byte("the operator's"))
 	s = testStore(t, path, Options{NoSync: true})
 	checkContents(t, s, map[string]string{"a": "1", "b": "2"})
 	if done, err := s.Compact(t.Context()); err != nil || done.Entries != 2 {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if left := listDir(t, path); left != "store" {
+	if left := listDir(t, path); left != "store store.compact-before" {
 		t.Errorf("the directory has %q", left)
 	}
 }
