@@ -140,7 +140,7 @@ func mergeCustomers(r *request) action {
 	switch {
 	case !present:
 		r.fields.invalid("from", "es requerido")
-	case from == into && from != (id{}):
+	case from == into && from != (id{}): // told before what exists, as for every field
 		r.fields.invalid("from", "debe ser otro cliente")
 	}
 	r.dryRun = r.flag("dryRun")

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // What customers bring along from another system: an opening balance and historic
 // points (contract §10). An account takes each once, ever, so that a file can be
 // imported again.
@@ -38,6 +40,12 @@ func (a *account) encodeBrought(w *writer) {
 	}
 }
 
+// hasHistoric reports whether the account was given these points: by one import, or by
+// those of two customers who were merged.
+func (a *account) hasHistoric(points decimal) bool {
+	return points == a.historic() || slices.ContainsFunc(a.Historic, func(h historicPoints) bool { return h.Points == points })
+}
+
 // historic is the sum of the account's historic points.
 func (a *account) historic() (sum decimal) {
 	for _, h := range a.Historic {
@@ -68,7 +76,7 @@ func (t *txn) bring(c *customer, b brought) (given decimal, err error) {
 			return 0, invalidField("puntos", "el cliente ya tiene un saldo inicial de "+a.Opening.String())
 		}
 	}
-	if b.historic != nil && *b.historic != a.historic() {
+	if b.historic != nil && !a.hasHistoric(*b.historic) {
 		historic = *b.historic
 		if len(a.Historic) > 0 {
 			return 0, invalidField("puntos históricos", "el cliente ya tiene puntos históricos: "+a.historic().String())

@@ -106,6 +106,12 @@ func TestImportAfterMerge(t *testing.T) {
 	if got := s.importCSV(t, "correo\neva@example.com\n"); got != "1 new, 0 known, 0 wrong" {
 		t.Errorf("somebody else: %s", got)
 	}
+	const historic = "correo,puntos históricos\neva@example.com,10\nleo@example.com,20\n"
+	s.importCSV(t, historic)
+	s.merged(s.byEmail("eva").ID, s.byEmail("leo").ID)
+	if got := s.importCSV(t, historic[:strings.Index(historic, "leo")]); got != "0 new, 1 known, 0 wrong" {
+		t.Errorf("historic points of one of two: %s", got)
+	}
 }
 
 // TestOpeningMovement shows the movement of an opening balance.

@@ -29,6 +29,9 @@ const mostMerged = 10_000
 // merge makes one customer part of another, and returns the survivor and what contact of
 // the other one it does not have. If that was done before, it changes nothing.
 func (t *txn) merge(into, from id) (*customer, contactLeft, error) {
+	if into == from && into != (id{}) {
+		return nil, contactLeft{}, invalidField("from", "from debe ser otro cliente")
+	}
 	c, err := t.customer(into)
 	if err != nil {
 		return nil, contactLeft{}, err
