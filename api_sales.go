@@ -185,13 +185,18 @@ func registerBatch(r *request) action {
 	r.dryRun, r.more = r.flag("dryRun"), max(len(rows)-1, 0)
 	return func(t *txn) (any, error) {
 		results := make([]batchResult, len(rows))
+		rehearsed := map[[16]byte]*saleShape{}
 		err := t.eachRow(len(rows), func(i int) (keep bool, err error) {
 			row := &rows[i]
 			if row.actor != "" {
 				t.by.Actor = row.actor
 			}
 			err = t.apart(func() (err error) {
-				results[i], err = t.sellRow(row, r.dryRun)
+				if r.dryRun {
+					results[i], err = t.rehearseRow(row, rehearsed)
+				} else {
+					results[i], err = t.sellRow(row, false)
+				}
 				return err
 			})
 			if err == nil {
@@ -253,6 +258,21 @@ func (r *request) batchRow(i int, literal string) (row batchRow) {
 		row.retry = []retryKey{k}
 	}
 	return row
+}
+
+// rehearseRow is sellRow in a dry run, which keeps no answers: sold has the sales of the
+// rows before by the names under which they would be recognized.
+func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]*saleShape) (batchResult, error) {
+	if row.retry == nil {
+		return t.sellRow(row, true)
+	}
+	name := row.retry[0].name
+	if first := sold[name]; first != nil {
+		return batchResult{Status: http.StatusOK, Transaction: first}, nil
+	}
+	result, err := t.sellRow(row, true)
+	sold[name] = result.Transaction
+	return result, err
 }
 
 // sellRow registers one sale of a batch as registerTransaction does.

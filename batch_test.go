@@ -272,3 +272,24 @@ func BenchmarkBatch(b *testing.B) {
 		b.Errorf("a batch of 100 stores at %.1f × the rate of singles, less than 3 ×", ratio)
 	}
 }
+
+// TestBatchRehearsal: a dry run of a batch takes a sale that is in it twice for one, as the
+// batch itself does.
+func TestBatchRehearsal(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"Free", "Unique"} {
+		s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`, settings: `"externalIds":"` + mode + `"`}).served()
+		ana := s.customer("ana")
+		row := `{"customerId":"` + ana.String() + `","totalAmount":7,"externalId":"T-1"}`
+		for _, path := range []string{"/api/v1/transactions/batch?dryRun=true", "/api/v1/transactions/batch"} {
+			var got struct{ Results []sentResult }
+			s.ok(json.Unmarshal(s.post(path, "", batchOf([]string{row, row})).Body.Bytes(), &got))
+			for i, r := range got.Results {
+				if balance := fmt.Sprint(r.Transaction["balance"]); balance != "7" {
+					t.Errorf("%s %s: after row %d the balance is %s", mode, path, i, balance)
+				}
+			}
+		}
+		s.wantStanding(ana, "7 0 7", "one sale")
+	}
+}
