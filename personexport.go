@@ -22,6 +22,7 @@ type personExport struct {
 
 	program     int          // in the configuration; of the next account or of the movements
 	movements   uint64       // seq of the next one; 0: none
+	written     uint64       // seq of the last movement that is in the store
 	inAccount   bool         // movements are of an account whose object is open
 	sales       uint64       // seq of the next one; 0: none
 	redemptions uint64       // seq of the next one, or above it; 0: none
@@ -54,13 +55,23 @@ func exportCustomer(r *request) action {
 
 // next appends the next part, and reports whether there are more.
 func (x *personExport) next(t *txn, b []byte) (part []byte, more bool, err error) {
-	for start := len(b); len(b)-start < exportPart && x.stage != exported; {
+	n, err := t.count()
+	if err != nil {
+		return nil, false, err
+	}
+	x.written = n.Movements
+	for start := len(b); x.stage != exported && (len(b)-start < exportPart || x.isAhead()); {
 		if b, err = x.step(t, b); err != nil {
 			return nil, false, err
 		}
 	}
 	return b, x.stage != exported, nil
 }
+
+// isAhead reports whether the next movement is one that only this transaction has: what is
+// due shows in the export before the sweep writes it down. In the next part it would be
+// missing, or another one.
+func (x *personExport) isAhead() bool { return x.inAccount && x.movements > x.written }
 
 // step appends the next element, or what is between two lists.
 func (x *personExport) step(t *txn, b []byte) ([]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // TestExportParts: an export in several parts is one JSON object with everything, and
@@ -68,4 +69,26 @@ func TestExportCutOff(t *testing.T) {
 		}
 	}()
 	s.get("/api/v1/customers/" + ana.String() + "/export")
+}
+
+// TestExportUnswept: movements that are due and not yet written down are in one part with
+// their account, wherever the part ends.
+func TestExportUnswept(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{}).served()
+	ana := s.customer("ana")
+	const due = 400 // fill more than a part
+	for i := range due {
+		s.add(ana, "1", s.clock.add(oneDay+time.Duration(i)*time.Millisecond))
+	}
+	s.pass(2 * oneDay)
+	var all struct {
+		Accounts []struct{ Movements []movementShape }
+	}
+	s.ok(json.Unmarshal(s.get("/api/v1/customers/"+ana.String()+"/export").Body.Bytes(), &all))
+	sum := map[string]int{}
+	for _, m := range all.Accounts[0].Movements {
+		sum[m.Type]++
+	}
+	same(t, "movements", sum, map[string]int{typeCredit: due, typeDebit: due})
 }
