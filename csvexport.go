@@ -58,5 +58,5 @@ importa con -raw: así vuelve igual.`
 
 func exportCustomersFlags(c *invocation) {
 	exportFlags(c)
-	c.set.BoolVar(&c.full, "full", false, "añade id, nivel, saldo, puntos pendientes, lo que vence en cada fecha y fecha de alta")
+	c.set.BoolVar(&c.full, "full", false, "añade id, nivel, saldo, puntos pendientes, lo que vence en cada fecha, fecha de alta y estado; del programa del cliente")
 }

@@ -43,7 +43,7 @@ func TestFormulaInAName(t *testing.T) {
 			t.Errorf("%s: %q", flags, name)
 		}
 		to := newOpenTill(t)
-		again := strings.Replace(flags, "-full", "-ignore id,tier,balance,pending,expiring", 1)
+		again := strings.Replace(flags, "-full", "-ignore id,tier,balance,pending,expiring,status", 1)
 		to.ok("import customers" + again + " " + to.file("exported.csv", exported))
 		if d := cmp.Diff(from.ok("export customers -raw"), to.ok("export customers -raw")); d != "" {
 			t.Errorf("%s, imported again (-from +to):\n%s", flags, d)
@@ -61,18 +61,42 @@ func TestExportFull(t *testing.T) {
 	s := newOpenTill(t)
 	s.ok("import customers -no-welcome " + s.file("c.csv", "correo;puntos;vencen;alta;externalId\nana@example.com;12,5;31/12/2090;15/03/2019;C-1\n"))
 	exported := s.ok("export customers -full")
-	want := "firstName,lastName,email,phoneNumber,externalId,birthDate,id,tier,balance,pending,expiring,enrolled\n,,ana@example.com,,C-1,,ID,,12.5,0,2090-12-31: 12.5,2019-03-15T06:00:00.000Z\n"
+	want := "firstName,lastName,email,phoneNumber,externalId,birthDate,id,tier,balance,pending,expiring,enrolled,status\n,,ana@example.com,,C-1,,ID,,12.5,0,2090-12-31: 12.5,2019-03-15T06:00:00.000Z,Active\n"
 	if got := anyID.ReplaceAllString(exported, ",ID,"); got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
 	code, _, told := s.run("import customers " + s.file("full.csv", exported))
-	if code != 1 || !strings.Contains(told, `columnas desconocidas: "id", "tier", "balance", "pending", "expiring"; con -ignore id,tier,balance,pending,expiring se dejan fuera`) {
+	if code != 1 || !strings.Contains(told, `columnas desconocidas: "id", "tier", "balance", "pending", "expiring", "status"; con -ignore id,tier,balance,pending,expiring,status se dejan fuera`) {
 		t.Errorf("%d %s", code, told)
 	}
-	s.ok("import customers -ignore id,tier,balance,pending,expiring " + s.file("full.csv", exported))
+	s.ok("import customers -ignore id,tier,balance,pending,expiring,status " + s.file("full.csv", exported))
 	to := newOpenTill(t)
-	to.ok("import customers -no-welcome -map balance=puntos -ignore id,tier,pending,expiring " + to.file("full.csv", exported))
-	if got := to.ok("export customers -full"); !strings.Contains(got, ",12.5,0,,2019-03-15T06:00:00.000Z\n") {
+	to.ok("import customers -no-welcome -map balance=puntos -ignore id,tier,pending,expiring,status " + to.file("full.csv", exported))
+	if got := to.ok("export customers -full"); !strings.Contains(got, ",12.5,0,,2019-03-15T06:00:00.000Z,Active\n") {
 		t.Errorf("moved to another file: %s", got)
+	}
+}
+
+// TestExportStatus: a full export tells inactive customers; merged and erased ones are
+// in no export.
+func TestExportStatus(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana, luz := s.customer("ana"), s.customer("luz")
+	s.customer("eva")
+	must(s, func(t *txn) (*customer, error) {
+		return t.patchCustomer(luz, customerPatch{Status: new(statusInactive)}, nil)
+	})
+	s.merged(s.customer("two"), ana)
+	page := ask(s, func(t *txn) (*exportPage, error) {
+		return t.exportRows(exportRequest{Kind: importCustomers, Full: true})
+	})
+	status := slices.Index(slices.Concat(exportColumns[importCustomers], fullColumns), "status")
+	var got []string
+	for _, row := range page.Rows {
+		got = append(got, row[status])
+	}
+	if want := []string{statusInactive, statusActive, statusActive}; !slices.Equal(got, want) {
+		t.Errorf("statuses: %v, want %v", got, want)
 	}
 }

@@ -456,9 +456,9 @@ var exportColumns = map[string][]string{
 
 const exportMovements = "movements"
 
-// fullColumns are the columns that a full export of customers adds. Only the last is
+// fullColumns are the columns that a full export of customers adds. Only enrolled is
 // imported.
-var fullColumns = []string{"id", "tier", "balance", "pending", "expiring", "enrolled"}
+var fullColumns = []string{"id", "tier", "balance", "pending", "expiring", "enrolled", "status"}
 
 func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, error) {
 	org, err := a.organization(ctx, in.Org)

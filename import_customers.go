@@ -188,5 +188,5 @@ func (t *txn) fullRow(number uint64) ([][]string, error) {
 	}
 	current, _ := a.tier()
 	return [][]string{append(shortRow(c),
-		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String())}, nil
+		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
 }
