@@ -181,7 +181,7 @@ func (h *fileHeadings) columns(list []string) ([]string, error) {
 	if len(unknown) > 0 {
 		use = unknown[0]
 	}
-	return nil, adminErrorf("%s; con -map %q=COLUMNA se toma una por otra: %s", strings.Join(faults, "; "), use, columnList(h.kind))
+	return nil, adminErrorf("%s; con -map %q=campo se toma una por otra: %s", strings.Join(faults, "; "), use, columnList(h.kind))
 }
 
 // ignoreFlag is the argument of -ignore that leaves out some columns.
