@@ -79,6 +79,12 @@ const (
 	auditClockAccepted        = "clock.accepted"
 )
 
+// auditActions lists them all.
+var auditActions = []string{
+	auditConfigurationApplied, auditKeyCreated, auditKeyChanged, auditKeyRotated, auditKeyRevoked,
+	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
+}
+
 // auditSources are where those came from who made an entry, by their type. What is done
 // for the operator comes from a command, and so does what the process does by itself: its
 // actor says so.

@@ -504,3 +504,51 @@ func TestOpenAPIServed(t *testing.T) {
 		t.Error("not the document")
 	}
 }
+
+// TestOpenAPIActor: every write takes X-Actor, and no other request does.
+func TestOpenAPIActor(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Ref string `json:"$ref"`
+			}
+		}
+	}
+	if err := json.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			takes := false
+			for _, p := range op.Parameters {
+				takes = takes || p.Ref == "#/components/parameters/Actor"
+			}
+			if takes != (method != "get") {
+				t.Errorf("%s %s takes X-Actor: %v", method, path, takes)
+			}
+		}
+	}
+}
+
+// TestOpenAPIAuditActions: AuditEntry.action names every action.
+func TestOpenAPIAuditActions(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Components struct {
+			Schemas struct {
+				AuditEntry struct {
+					Properties struct{ Action struct{ Description string } }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range auditActions {
+		if text := doc.Components.Schemas.AuditEntry.Properties.Action.Description; !strings.Contains(text, "`"+action+"`") {
+			t.Errorf("%s is not in %q", action, text)
+		}
+	}
+}
