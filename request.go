@@ -410,8 +410,11 @@ func (r *request) readActor() error {
 	if len(given) == 0 {
 		return nil
 	}
+	if len(given) > 1 {
+		return invalidField("X-Actor", "X-Actor se envió dos veces")
+	}
 	r.actor = trimBlanks(given[0])
-	if len(given) > 1 || !utf8.ValidString(r.actor) || utf8.RuneCountInString(r.actor) > maxActor || strings.ContainsFunc(r.actor, unicode.IsControl) {
+	if !utf8.ValidString(r.actor) || utf8.RuneCountInString(r.actor) > maxActor || strings.ContainsFunc(r.actor, unicode.IsControl) {
 		return invalidField("X-Actor", "X-Actor debe tener como máximo 100 caracteres UTF-8, sin caracteres de control")
 	}
 	return nil
