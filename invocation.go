@@ -38,6 +38,7 @@ type invocation struct {
 	given   map[string]bool   // the flags on the command line or in the environment
 	written []string          // flags that are taken from the command line alone
 	args    []string
+	longer  string // the commands whose names go on after this one's
 
 	db   string
 	json bool
@@ -113,7 +114,11 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	if len(c.args) != want {
 		if want == 0 {
-			return usageErrorf("sello %s no lleva argumentos: %s", cmd.name, strings.Join(c.args, " "))
+			text := fmt.Sprintf("sello %s no lleva argumentos: %s", cmd.name, strings.Join(c.args, " "))
+			if c.longer != "" {
+				text += "; hay también " + c.longer
+			}
+			return &usageError{text}
 		}
 		return usageErrorf("uso: sello %s [opciones] %s", cmd.name, cmd.args)
 	}

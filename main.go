@@ -25,12 +25,12 @@ func commands() []command {
 		{"serve", "", "sirve la API", runServe, serveFlags},
 		{"demo", "", "prepara una organización de ejemplo y sirve la API", runDemo, demoFlags},
 		{"apply", "ARCHIVO", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
+		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
+		{"import customers", "ARCHIVO.csv", "importa clientes, con sus puntos", importCommand(importCustomers), importCustomersFlags},
+		{"import sales", "ARCHIVO.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), importSalesFlags},
 		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), exportCustomersFlags},
 		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), exportFlags},
 		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), exportFlags},
-		{"import customers", "ARCHIVO.csv", "importa clientes, con sus puntos", importCommand(importCustomers), importCustomersFlags},
-		{"import sales", "ARCHIVO.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), importSalesFlags},
-		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
 		{"key create", "", "crea una API key y la muestra una única vez", runKeyCreate, keyFlags},
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
 		{"key change", "ID", "cambia lo que se indica de una API key; none lo quita", runKeyChange, keyChangeFlags},
@@ -38,11 +38,11 @@ func commands() []command {
 		{"key revoke", "ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"audit", "", "muestra quién cambió qué: configuración, claves, clientes, canjes", runAudit, auditFlags},
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
+		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"compact", "", "hace el archivo de nuevo, sin espacio libre ni restos de lo borrado; sin servidor", runCompact, compactFlags},
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
-		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
 		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},
-		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
+		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
 }
@@ -78,21 +78,18 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 	case "version":
 		args = append([]string{"version"}, args[1:]...)
 	}
-	for _, cmd := range commands() {
-		words := strings.Fields(cmd.name)
-		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
-			continue
-		}
+	if cmd, words := commandOf(args); words > 0 {
 		c := &invocation{environment: env, set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
 		c.set.SetOutput(io.Discard)
 		c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
+		c.longer = commandNames(longerCommands(cmd.name))
 		cmd.flags(c)
-		if err := c.parse(cmd, args[len(words):]); err != nil {
+		if err := c.parse(cmd, args[words:]); err != nil {
 			return err
 		}
 		return cmd.run(ctx, c)
 	}
-	longer := slices.DeleteFunc(commands(), func(cmd command) bool { return !strings.HasPrefix(cmd.name, args[0]+" ") })
+	longer := longerCommands(args[0])
 	switch {
 	case len(longer) > 0 && slices.ContainsFunc(args[1:], asksForHelp):
 		fmt.Fprint(env.stdout, "Uso: sello COMANDO [opciones]\n\n")
@@ -100,15 +97,37 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		fmt.Fprint(env.stdout, "\nsello COMANDO -h muestra las opciones de cada uno.\n")
 		return nil
 	case len(longer) > 0:
-		var names []string
-		for _, cmd := range longer {
-			names = append(names, "sello "+cmd.name)
-		}
-		return &usageError{"falta decir cuál: " + strings.Join(names, ", ")}
+		return &usageError{"falta decir cuál: " + commandNames(longer)}
 	case strings.HasPrefix(args[0], "-"):
 		return usageErrorf("las opciones van después del comando: sello COMANDO %s", args[0])
 	}
 	return usageErrorf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))
+}
+
+// commandOf returns the command with the longest name that a command line begins with,
+// and how many words that name has; 0 if there is none.
+func commandOf(args []string) (found command, words int) {
+	for _, cmd := range commands() {
+		name := strings.Fields(cmd.name)
+		if len(name) > words && len(args) >= len(name) && slices.Equal(args[:len(name)], name) {
+			found, words = cmd, len(name)
+		}
+	}
+	return found, words
+}
+
+// longerCommands returns the commands whose name begins with a word and goes on.
+func longerCommands(word string) []command {
+	return slices.DeleteFunc(commands(), func(cmd command) bool { return !strings.HasPrefix(cmd.name, word+" ") })
+}
+
+// commandNames lists commands as they are typed.
+func commandNames(list []command) string {
+	var names []string
+	for _, cmd := range list {
+		names = append(names, "sello "+cmd.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func asksForHelp(arg string) bool {
