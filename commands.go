@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -133,7 +134,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 			fmt.Fprintln(w, p)
 		}
 		fmt.Fprintln(w, strings.Join([]string{
-			plural(int(out.Organizations), "organización", "organizaciones"), plural(int(out.Customers), "cliente", "clientes"),
+			plural(int(out.Organizations), "organización", "organizaciones"), out.customersText(),
 			plural(int(out.Movements), "movimiento", "movimientos"), plural(int(out.Sales), "venta", "ventas"),
 			plural(int(out.Redemptions), "canje", "canjes"),
 		}, ", "))
@@ -157,6 +158,15 @@ func runVerify(ctx context.Context, c *invocation) error {
 		err = adminErrorf("%s", plural(len(out.Problems), "diferencia", "diferencias"))
 	}
 	return err
+}
+
+// customersText counts customers as the statistics do, and the hidden ones apart.
+func (report *verification) customersText() string {
+	text := plural(int(report.Customers), "cliente", "clientes")
+	if report.Hidden > 0 {
+		text += " y " + plural(int(report.Hidden), "fusionado o eliminado", "fusionados o eliminados")
+	}
+	return text
 }
 
 // unverified is the JSON output of verify for a file that cannot be verified.
@@ -224,7 +234,7 @@ func auditFlags(c *invocation) {
 	c.set.StringVar(&c.audit.From, "from", "", "`fecha` desde la que se muestra, como 2027-01-01 o 2027-01-01T18:00")
 	c.set.StringVar(&c.audit.To, "to", "", "`fecha` hasta la que se muestra, incluida")
 	c.set.StringVar(&c.audit.Actor, "actor", "", "`quién`: id de una API key, lo que dijo X-Actor o usuario del sistema")
-	c.set.StringVar(&c.audit.Action, "action", "", "`acción`, como key.created, key.changed, configuration.applied o customer.updated")
+	c.set.StringVar(&c.audit.Action, "action", "", "`acción`: "+alternatives(auditActions))
 	c.set.StringVar(&c.audit.Subject, "subject", "", "`id` de lo que cambió: cliente, API key, canje u organización")
 	c.set.IntVar(&c.limit, "limit", 100, "`entradas` que se muestran como máximo, las últimas")
 }
@@ -252,6 +262,10 @@ func runAudit(ctx context.Context, c *invocation) error {
 			in.Before = part.Data[len(part.Data)-1].Seq
 		}
 		return c.print(out, func(w io.Writer) {
+			if len(out.Data) == 0 {
+				fmt.Fprintln(w, "ninguna entrada"+unknownAction(in.Action))
+				return
+			}
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tab, "N.º\tFECHA\tQUIÉN\tVÍA\tACCIÓN\tSUJETO\tCAMBIOS")
 			for _, e := range out.Data {
@@ -263,6 +277,14 @@ func runAudit(ctx context.Context, c *invocation) error {
 			}
 		})
 	})
+}
+
+// unknownAction says what an action could be that none is called; "" where one is.
+func unknownAction(action string) string {
+	if action == "" || slices.Contains(auditActions, action) {
+		return ""
+	}
+	return fmt.Sprintf(": ninguna acción se llama %q; hay: %s", action, strings.Join(auditActions, ", "))
 }
 
 var auditSourceWords = map[string]string{"Api": "API", "Command": "comando"}
@@ -361,18 +383,22 @@ func (c *invocation) reportClock(ctx context.Context, operation string) error {
 		if err := call(ctx, operation, struct{}{}, &out); err != nil {
 			return err
 		}
-		return c.print(out, func(w io.Writer) {
-			latest := "ninguno"
-			if out.Latest != 0 {
-				latest = out.Latest.String()
-			}
-			fmt.Fprintf(w, "reloj de la máquina:     %s, %s\núltimo momento escrito:  %s\nse considera:            %s\n",
-				out.Wall, out.syncText(), latest, clockWords[out.State])
-			if out.Now != out.Wall {
-				fmt.Fprintf(w, "hora con la que se sigue: %s\n", out.Now)
-			}
-		})
+		return c.print(out, out.show)
 	})
+}
+
+func (r *clockReport) show(w io.Writer) {
+	latest := "ninguno"
+	if r.Latest != 0 {
+		latest = r.Latest.String()
+	}
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tab, "reloj de la máquina:\t%s, %s\núltimo momento escrito:\t%s\nse considera:\t%s\n",
+		r.Wall, r.syncText(), latest, clockWords[r.State])
+	if r.Now != r.Wall {
+		fmt.Fprintf(tab, "hora con la que se sigue:\t%s\n", r.Now)
+	}
+	tab.Flush()
 }
 
 var clockWords = map[verdict]string{

@@ -260,6 +260,7 @@ func TestEraseBreaksTotals(t *testing.T) {
 	after, has, report := state()
 	same(t, "the account", has, had)
 	same(t, "the ledger", report.Ledgers[0].Digest, ledger.Ledgers[0].Digest)
+	same(t, "the customers that verify counts", report.customersText(), fmt.Sprintf("%d clientes y 1 fusionado o eliminado", ledger.Customers-1))
 	same(t, "periods", len(after.periods), len(stats.periods))
 	for i, p := range after.periods {
 		was := stats.periods[i]

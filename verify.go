@@ -25,6 +25,7 @@ import (
 type verification struct {
 	Organizations uint64   `json:"organizations"`
 	Customers     uint64   `json:"customers"`
+	Hidden        uint64   `json:"hiddenCustomers"` // merged and erased ones, not in Customers
 	Movements     uint64   `json:"movements"`
 	Sales         uint64   `json:"sales"`
 	Redemptions   uint64   `json:"redemptions"`
@@ -173,7 +174,9 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	v.compareCounters(n)
 	v.compareTables(tablesOfOne)
 	v.problems = append(v.problems, ledger.problems...) // last: they compare with an earlier verification
-	report.Customers += n.Customers
+	hidden := v.hidden()
+	report.Customers += n.Customers - min(hidden, n.Customers)
+	report.Hidden += hidden
 	report.Movements += n.Movements
 	report.Sales += n.Sales
 	report.Redemptions += n.Redemptions
@@ -362,6 +365,14 @@ func (v *verifier) statuses() error {
 		}
 	}
 	return nil
+}
+
+// hidden counts the records of merged and erased customers.
+func (v *verifier) hidden() (n uint64) {
+	for _, status := range []string{statusMerged, statusErased} {
+		n += v.status[statusLetter(status)].count()
+	}
+	return n
 }
 
 // birthdayTurn checks that there is one where there are Birthday rules, and only there.

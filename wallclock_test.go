@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"sello/internal/disk"
 )
@@ -564,5 +565,23 @@ func (h *clockHistory) do(kind string) {
 		h.swept()
 	case "recount":
 		h.ok(h.recount(h.Context()))
+	}
+}
+
+// TestClockReport: the values stand below each other, whichever lines there are.
+func TestClockReport(t *testing.T) {
+	t.Parallel()
+	const wall = instant(1_800_000_000_000)
+	for _, now := range []instant{wall, wall + 1} {
+		var out strings.Builder
+		(&clockReport{Wall: wall, Now: now, Latest: wall, State: clockSafe}).show(&out)
+		columns := map[int]bool{}
+		for line := range strings.Lines(out.String()) {
+			label, value, _ := strings.Cut(line, ":")
+			columns[utf8.RuneCountInString(label)+len(value)-len(strings.TrimLeft(value, " "))] = true
+		}
+		if len(columns) != 1 || strings.Contains(out.String(), "se sigue") != (now != wall) {
+			t.Errorf("not in one column:\n%s", &out)
+		}
 	}
 }
