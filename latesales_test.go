@@ -289,7 +289,9 @@ func TestLateSaleAndDebt(t *testing.T) {
 		{"key":"long","name":"Long","points":30,"expiresInDays":90,"minAmount":100}]`})
 	ana := s.customer("ana")
 	bought := s.buy(ana, "60")
-	must(s, func(t *txn) (any, error) { return t.movePoints(ana, nil, &movement{Amount: dec("60"), Category: "Fee"}, t.debit) })
+	must(s, func(t *txn) (any, error) {
+		return t.movePoints(ana, nil, &movement{Amount: dec("60"), Category: "Fee"}, t.debit)
+	})
 	_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("60"), Original: &bought.ID})
 	s.ok(err)
 	s.wantStanding(ana, "-60 0 0", "a debt")
