@@ -67,6 +67,7 @@ type txn struct {
 	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for
 	merges    *bool           // what hasMerges found; nil until it was asked
+	asked     askedMerged     // the last answer of wasMerged
 	freed     map[string]id   // stubs by the contact that they had; nil until stubOf was asked
 	filter    *replayFilter   // nil: none
 	slices    *knownSlices

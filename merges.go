@@ -322,7 +322,7 @@ func (t *txn) moveStubs(into, stub *customer, had []*customer) error {
 			return err
 		}
 	}
-	t.merges = new(true)
+	t.merges, t.asked = new(true), askedMerged{}
 	return t.Put(t.stubKey(into.Number, stub.Number), stub.ID[:])
 }
 
@@ -542,7 +542,7 @@ func (t *txn) withStubs(set customerSet) (customerSet, error) {
 // creditID is the id of the credit at seq, whose lot a movement names. It was made by the
 // movement's customer or by one that was merged into it.
 func (t *txn) creditID(m *movement, seq uint64) (id, error) {
-	if some, err := t.hasMerges(); err != nil || !some {
+	if merged, err := t.wasMerged(m.Customer); err != nil || !merged {
 		return movementID(m.Customer, seq), err
 	}
 	credit, err := t.movement(seq)
@@ -550,4 +550,28 @@ func (t *txn) creditID(m *movement, seq uint64) (id, error) {
 		return id{}, err
 	}
 	return credit.id(), nil
+}
+
+// An askedMerged is an answer of wasMerged; cust is zero before the first.
+type askedMerged struct {
+	cust   id
+	merged bool
+}
+
+// wasMerged reports whether a customer is a stub or has one. It keeps the last answer, since
+// a list of movements is of one customer.
+func (t *txn) wasMerged(cust id) (bool, error) {
+	if some, err := t.hasMerges(); err != nil || !some || t.asked.cust == cust {
+		return t.asked.merged && some, err
+	}
+	c, err := t.customer(cust)
+	if err != nil {
+		return false, err
+	}
+	family, err := t.family(c)
+	if err != nil {
+		return false, err
+	}
+	t.asked.cust, t.asked.merged = cust, c.MergedInto != (id{}) || len(family) > 1
+	return t.asked.merged, nil
 }
