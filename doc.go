@@ -172,6 +172,7 @@
 //	refusals.go          requests that net/http refuses, in our words
 //	unwatched.go         connections without net/http's background read
 //	gate.go              how many connections there may be
+//	tls.go               TLS
 //	inputs.go            readers of input that the API and imports share
 //	personexport.go      everything about one customer, in parts
 //	api_customers.go     handlers of customers

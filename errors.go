@@ -81,6 +81,7 @@ var (
 	codeBodyTooLarge             = newCode("body_too_large", http.StatusRequestEntityTooLarge, "El cuerpo de la solicitud es demasiado grande")
 	codeUnsupportedMediaType     = newCode("unsupported_media_type", http.StatusUnsupportedMediaType, "Content-Type debe ser application/json")
 	codeBadRequest               = newCode("bad_request", http.StatusBadRequest, "La solicitud HTTP no es válida")
+	codeHTTPSRequired            = newCode("https_required", http.StatusForbidden, "Esta dirección solo admite HTTPS")
 	codeExpectationFailed        = newCode("expectation_failed", http.StatusExpectationFailed, "Expect solo admite 100-continue")
 	codeHeadersTooLarge          = newCode("headers_too_large", http.StatusRequestHeaderFieldsTooLarge, "Los encabezados de la solicitud son demasiado grandes")
 	codeIdempotencyKeyReused     = newCode("idempotency_key_reused", http.StatusUnprocessableEntity, "La Idempotency-Key ya se usó con otra solicitud")

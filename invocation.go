@@ -46,6 +46,8 @@ type invocation struct {
 
 	addr              string
 	trusted           string
+	tlsCert, tlsKey   string
+	redirect          string // address that sends browsers to HTTPS
 	maxConns          int
 	maxConnsPerSource int
 	backups           backupPlan

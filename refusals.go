@@ -61,7 +61,7 @@ func (c *refusingConn) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	c.refused = true
-	return len(b), lastWrite(c.Conn, c.api.refusal(b), time.Now().Add(lingerTime), lingerBytes)
+	return len(b), lastWrite(c.Conn, c.api.refusal(refusalCode(b)), time.Now().Add(lingerTime), lingerBytes)
 }
 
 // lastWrite writes the last answer of a connection, then reads and discards what still
@@ -113,17 +113,21 @@ func isRefusal(b []byte) bool {
 		bytes.Contains(b, endOfLine) && !bytes.Contains(b, requestIDHeader)
 }
 
-// refusal returns the response that replaces net/http's, and logs it.
-func (a *api) refusal(theirs []byte) []byte {
-	code := codeBadRequest
+// refusalCode returns the code of the refusal that replaces net/http's.
+func refusalCode(theirs []byte) errorCode {
 	switch string(theirs[len("HTTP/1.1 "):][:3]) {
 	case "417":
-		code = codeExpectationFailed
+		return codeExpectationFailed
 	case "431":
-		code = codeHeadersTooLarge
+		return codeHeadersTooLarge
 	}
+	return codeBadRequest
+}
+
+// refusal returns the response to a request of which nothing is known, and logs it.
+func (a *api) refusal(code errorCode) []byte {
 	answer := &refusalWriter{header: http.Header{}}
-	nothing := new(http.Request) // nothing is known of the request
+	nothing := new(http.Request)
 	x := a.newExchange(answer, nothing)
 	x.fail(newError(code))
 	x.finish(nothing)

@@ -20,6 +20,9 @@ import (
 
 func serveFlags(c *invocation) {
 	c.set.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`dirección` en la que escucha la API")
+	c.set.StringVar(&c.tlsCert, "tls-cert", "", "`archivo` PEM del certificado, con los intermedios: la API va por HTTPS; va con -tls-key")
+	c.set.StringVar(&c.tlsKey, "tls-key", "", "`archivo` PEM de la clave del certificado")
+	c.set.StringVar(&c.redirect, "http-redirect", "", "`dirección` en la que HTTP remite a HTTPS; va con -tls-cert")
 	c.set.StringVar(&c.trusted, "trusted-proxies", "", "`lista` de direcciones o bloques CIDR cuyo X-Forwarded-For se cree")
 	c.set.IntVar(&c.maxConns, "max-conns", defaultMaxConns, "`conexiones` abiertas a la vez")
 	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
@@ -79,12 +82,18 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	lines := &lineWriter{out: c.stderr}
 	defer lines.close()
 	log := slog.New(slog.NewJSONHandler(lines, nil))
+	var pair *certificate
+	if c.tlsCert != "" {
+		if pair, err = openCertificate(c.tlsCert, c.tlsKey, log); err != nil {
+			return err
+		}
+	}
 	store, e, listener, err := c.openAndListen(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() // a server that was started has closed it already
-	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, log: log}
+	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, log: log}
 	s.api.lines = lines
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file
@@ -126,6 +135,12 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if err := c.backups.check(); err != nil {
 		return nil, err
 	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return nil, &usageError{"-tls-cert y -tls-key van juntas"}
+	}
+	if c.redirect != "" && c.tlsCert == "" {
+		return nil, &usageError{"-http-redirect va con -tls-cert y -tls-key"}
+	}
 	if c.maxConns < 1 || c.maxConnsPerSource < 1 {
 		return nil, &usageError{"-max-conns y -max-conns-per-source deben ser mayores a 0"}
 	}
@@ -166,14 +181,38 @@ type service struct {
 	store    *boltStore
 	api      *api
 	listener net.Listener // of the public API
+	pair     *certificate // nil: plain HTTP
 	log      *slog.Logger
 
 	public, local  *http.Server
+	redirect       *http.Server   // of -http-redirect; nil without
 	ended          chan error     // one error from each server
 	background     sync.WaitGroup // of keepHouse and the backups
 	stopBackground func()
 	endOperations  func() // cancels the operations of commands
 	failed         bool   // the store has failed
+}
+
+// secured returns the listener of the public API with TLS, if that is asked for.
+func (s *service) secured(l net.Listener) net.Listener {
+	if s.pair == nil {
+		return l
+	}
+	return s.pair.encrypted(l, s.api)
+}
+
+// startRedirect serves -http-redirect.
+func (s *service) startRedirect(addr string) error {
+	l, err := listen(addr)
+	if err != nil {
+		return err
+	}
+	tcp, _ := s.listener.Addr().(*net.TCPAddr)
+	s.redirect = newServer(s.api.redirects(tcp.Port), s.log)
+	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], s.log)
+	go func() { s.ended <- s.redirect.Serve(s.api.connections(within)) }()
+	s.log.Info("redirecting", "addr", l.Addr().String())
+	return nil
 }
 
 // start serves the public API and, on a socket beside the file, the operations of
@@ -192,10 +231,15 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		BaseContext: func(net.Listener) context.Context { return operations },
 	}
 	within := s.gate(c)
-	s.ended = make(chan error, 2)
-	go func() { s.ended <- s.public.Serve(s.api.connections(within)) }()
+	s.ended = make(chan error, 3)
+	go func() { s.ended <- s.public.Serve(s.api.connections(s.secured(within))) }()
 	go func() { s.ended <- s.local.Serve(socket) }()
 
+	if c.redirect != "" {
+		if err := s.startRedirect(c.redirect); err != nil {
+			return errors.Join(err, s.public.Close(), s.local.Close())
+		}
+	}
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopBackground = stopBackground
 	s.background.Go(func() {
@@ -240,7 +284,11 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	s.log.Info("stopping")
 	s.stopBackground()
 	defer time.AfterFunc(stopTimeout/2, s.endOperations).Stop() // a backup or verify would take too long
-	shutDown(s.log, stopTimeout, s.public, s.local)
+	servers := []*http.Server{s.public, s.local}
+	if s.redirect != nil {
+		servers = append(servers, s.redirect)
+	}
+	shutDown(s.log, stopTimeout, servers...)
 	s.background.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ var (
 	madeRequestID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 	// Errors of requests that are refused before they count against a limit.
 	beforeLimits = []string{
-		"bad_request", "expectation_failed", "headers_too_large", "route_not_found", "method_not_allowed",
+		"bad_request", "expectation_failed", "headers_too_large", "https_required", "route_not_found", "method_not_allowed",
 		"api_key_required", "api_key_invalid", "api_key_expired", "plan_without_api", "ip_not_allowed", "rate_limit_source",
 	}
 )

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// TLS for those who run sello without a proxy before it.
+//
+// It carries HTTP/1.1 alone. A till sends one request at a time and gains nothing from
+// HTTP/2. The frames of HTTP/2 would also pass by what bounds and refuses requests here
+// (refusals.go, unwatched.go), and its streams have been the cheapest way to attack servers
+// (rapid resets, endless headers).
+
+// A certificate is a pair of PEM files. It is read anew when either changes: a renewal
+// needs no restart.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	read    pairState // when current was read, or could not be
+}
+
+// A pairState tells whether the files of a certificate have changed.
+type pairState [2]struct {
+	changed time.Time
+	size    int64
+}
+
+// openCertificate reads the files for the first time.
+func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
+	if err := c.renew(); err != nil {
+		return nil, fmt.Errorf("-tls-cert y -tls-key: %w", err)
+	}
+	return c, nil
+}
+
+// renew reads the files if they have changed.
+func (c *certificate) renew() error {
+	state, err := c.state()
+	if state == c.read && c.current != nil {
+		return nil
+	}
+	c.read = state
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err == nil {
+		c.current = &pair
+	}
+	return err
+}
+
+// state is zero where the files cannot be looked at.
+func (c *certificate) state() (pairState, error) {
+	var state pairState
+	for i, name := range [2]string{c.certFile, c.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return pairState{}, err
+		}
+		state[i].changed, state[i].size = info.ModTime(), info.Size()
+	}
+	return state, nil
+}
+
+// get is for tls.Config. While the files cannot be read, or do not fit together as
+// halfway through a renewal, the certificate of before stays.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.current
+	if err := c.renew(); err != nil {
+		c.log.Warn("certificate not renewed", "cause", err.Error())
+	} else if c.current != was {
+		c.log.Info("certificate renewed", "until", c.current.Leaf.NotAfter)
+	}
+	return c.current, nil
+}
+
+// encrypted wraps the listener of the public API for TLS.
+func (c *certificate) encrypted(l net.Listener, a *api) net.Listener {
+	return tlsListener{l, a, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.get,
+	}}
+}
+
+type tlsListener struct {
+	net.Listener
+	api    *api
+	config *tls.Config
+}
+
+func (l tlsListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &tlsConn{tls.Server(c, l.config), l.api}, nil
+}
+
+// A tlsConn shakes hands with the first read, within that read's deadline. It tells a
+// client that speaks plain HTTP so.
+type tlsConn struct {
+	*tls.Conn
+	api *api
+}
+
+func (c *tlsConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if bad, ok := err.(tls.RecordHeaderError); ok && bad.Conn != nil && isHTTP(bad.RecordHeader) {
+		until := time.Now().Add(lingerTime)
+		bad.Conn.SetDeadline(until)
+		lastWrite(bad.Conn, c.api.refusal(codeHTTPSRequired), until, lingerBytes)
+	}
+	return n, err
+}
+
+// isHTTP reports whether the first bytes of a connection begin a request of HTTP/1.
+func isHTTP(head [5]byte) bool {
+	return slices.ContainsFunc([]string{"GET /", "POST ", "PATCH", "HEAD ", "PUT /", "DELET", "OPTIO"}, func(method string) bool {
+		return method == string(head[:])
+	})
+}
+
+// Bounds of connections to -http-redirect, which end after one request.
+const (
+	redirectConns          = 256
+	redirectConnsPerSource = 32
+)
+
+// redirects returns the handler of -http-redirect. It sends browsers to the port of the
+// API. What carries a key or would change something is refused instead: redirected, it
+// would go on sending its key for all to read, and nobody would notice.
+func (a *api) redirects(port int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if target, ok := httpsURL(r, port); ok && reads && r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" {
+			w.Header().Set("Location", target)
+			w.WriteHeader(http.StatusPermanentRedirect)
+			return
+		}
+		x := a.newExchange(w, r)
+		x.fail(newError(codeHTTPSRequired))
+		x.finish(r)
+	})
+}
+
+// httpsURL is the request's URL over TLS.
+func httpsURL(r *http.Request, port int) (string, bool) {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	if host == "" || strings.Trim(strings.ToLower(host), "abcdefghijklmnopqrstuvwxyz0123456789-.:") != "" {
+		return "", false
+	}
+	switch {
+	case port != 443:
+		host = net.JoinHostPort(host, strconv.Itoa(port))
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	return "https://" + host + r.URL.RequestURI(), true
+}
