@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	_ "embed"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -53,7 +49,8 @@ func (a *api) routes() []route {
 		{"GET /api/v1/statistics", "statistics:read", getStatistics},
 		{"GET /api/v1/organization", "organization:read", getOrganization},
 		{"GET /api/v1/audit", "audit:read", listAudit},
-		{"GET /api/v1/openapi.json", "", getOpenAPI},
+		{"GET /api/v1/openapi.json", "", a.getOpenAPI},
+		{"GET /docs", "", a.getDocs},
 		{"GET /livez", "", isAlive},
 		{"GET /readyz", "", a.isReady},
 	}
@@ -435,22 +432,34 @@ func getStatistics(r *request) action {
 	}
 }
 
-// The reference of this API.
+// The reference of the API.
 
-//go:embed openapi.json
-var openAPI []byte
-
-func getOpenAPI(*request) action {
-	return func(*txn) (any, error) { return compactOpenAPI(), nil }
+func (a *api) getOpenAPI(r *request) action {
+	return func(*txn) (any, error) { return a.references.of(a.baseOf(r.Request)).openAPI, nil }
 }
 
-// compactOpenAPI is openAPI without its white space.
-var compactOpenAPI = sync.OnceValue(func() json.RawMessage {
-	var b bytes.Buffer
-	json.Compact(&b, openAPI) // a test checks that it is JSON
-	b.WriteByte('\n')
-	return b.Bytes()
-})
+func (a *api) getDocs(r *request) action {
+	return func(*txn) (any, error) { return a.references.of(a.baseOf(r.Request)).page, nil }
+}
+
+// baseOf is the URL of the server as the client called it. A proxy that is trusted says
+// whether that was over TLS.
+func (a *api) baseOf(r *http.Request) string {
+	scheme := "http"
+	if a.secure {
+		scheme = "https"
+	}
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && inNetworks(a.trusted, plainAddr(peer.Addr())) {
+		if given := r.Header.Get("X-Forwarded-Proto"); given == "http" || given == "https" {
+			scheme = given
+		}
+	}
+	host := r.Host
+	if !isHost(host) {
+		host = "localhost"
+	}
+	return scheme + "://" + host
+}
 
 // Health.
 

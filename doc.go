@@ -168,6 +168,7 @@
 //	sources.go           how often a source may be refused
 //	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts
+//	reference.go         openapi.json, and the page made from it
 //	request.go           one request, from route to log line
 //	refusals.go          requests that net/http refuses, in our words
 //	unwatched.go         connections without net/http's background read

@@ -174,11 +174,13 @@ func TestGoldenRoutes(t *testing.T) {
 		}
 	}
 	for _, r := range a.routes() {
+		if r.pattern == "GET /api/v1/openapi.json" || r.pattern == "GET /docs" {
+			continue // TestReference reads them; their ETags change with each word
+		}
 		if !seen[r.pattern] {
 			t.Errorf("no transcript shows success of %s", r.pattern)
 		}
-		// The transcripts have only the HEAD of the document; TestOpenAPIServed reads it.
-		if !seen[r.pattern+" whole"] && r.pattern != "GET /api/v1/openapi.json" {
+		if !seen[r.pattern+" whole"] {
 			t.Errorf("no transcript shows a whole response of %s", r.pattern)
 		}
 		if r.scope != "" && !seen[r.pattern+" without "+r.scope] {

@@ -335,6 +335,9 @@ func TestOpenAPIShapes(t *testing.T) {
 		"GET /readyz":                                         health{},
 	}
 	for name, op := range d.operations {
+		if name == "GET /docs" {
+			continue // HTML
+		}
 		shape, ok := shapes[name]
 		if !ok {
 			t.Errorf("%s: what does it answer?", name)
@@ -497,7 +500,7 @@ func TestOpenAPIServed(t *testing.T) {
 		t.Fatal(w.Code, w.Header(), w.Body)
 	}
 	var want bytes.Buffer
-	if err := json.Compact(&want, openAPI); err != nil {
+	if err := json.Compact(&want, bytes.Replace(openAPI, []byte(`"url": "/"`), []byte(`"url": "http://example.com"`), 1)); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.TrimSuffix(w.Body.String(), "\n"); got != want.String() {

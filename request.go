@@ -48,6 +48,9 @@ type api struct {
 	lines *lineWriter // one log line for each request; nil: none is written
 	mux   *http.ServeMux
 
+	references references
+	secure     bool // clients speak TLS with this process
+
 	requestIDs atomic.Uint64 // made so far
 	idPrefix   string        // random start of every id
 }
@@ -456,6 +459,10 @@ func (x *exchange) callerNow(t *txn) (caller, error) {
 func (x *exchange) read(req *request, act action) (int, []byte, error) {
 	if req.key == nil { // a route without a key has no organization to read
 		v, err := act(nil)
+		if p, ok := v.(*prepared); ok {
+			status, body := p.respond(x.Header(), req.Request)
+			return status, body, nil
+		}
 		return encodeReply(v, http.StatusOK, err)
 	}
 	if req.large {
@@ -635,7 +642,8 @@ func (x *exchange) setTag(etag string) {
 // 405 and the Allow header. Our error replaces its text.
 
 func (x *exchange) WriteHeader(status int) {
-	delete(x.Header(), "X-Content-Type-Options") // set for ServeMux's text
+	delete(x.Header(), "X-Content-Type-Options") // these two are of ServeMux's text
+	delete(x.Header(), "Content-Type")
 	if status == http.StatusMethodNotAllowed {
 		x.fail(newError(codeMethodNotAllowed))
 	} else {
@@ -673,7 +681,9 @@ const netHTTPBuffer = 2048
 func (x *exchange) write(status int, body []byte) {
 	x.status = status
 	h := x.Header()
-	h["Content-Type"] = jsonType
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = jsonType
+	}
 	if len(body) >= netHTTPBuffer && (x.rest == nil || x.rest.ended) {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}

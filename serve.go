@@ -94,7 +94,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	}
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, log: log}
-	s.api.lines = lines
+	s.api.lines, s.api.secure = lines, pair != nil
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file
 			err = errors.Join(err, store.Close())

@@ -162,15 +162,10 @@ func (a *api) redirects(port int) http.Handler {
 
 // httpsURL is the request's URL over TLS.
 func httpsURL(r *http.Request, port int) (string, bool) {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	if host == "" || strings.Trim(strings.ToLower(host), "abcdefghijklmnopqrstuvwxyz0123456789-.:") != "" {
-		return "", false
-	}
+	host := hostOf(r)
 	switch {
+	case host == "":
+		return "", false
 	case port != 443:
 		host = net.JoinHostPort(host, strconv.Itoa(port))
 	case strings.Contains(host, ":"):
