@@ -169,7 +169,9 @@
 //	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts
 //	reference.go         openapi.json, and the page made from it
-//	request.go           one request, from route to log line
+//	exchange.go          one request and its response
+//	body.go              how a body is read
+//	request.go           the steps of a request
 //	refusals.go          requests that net/http refuses, in our words
 //	unwatched.go         connections without net/http's background read
 //	gate.go              how many connections there may be
