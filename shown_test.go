@@ -32,6 +32,9 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 			faults = append(faults, fault)
 		}
 	}
+	if slices.Contains(preparedTargets, s.target) && res.StatusCode == http.StatusOK { // TestReference looks at these
+		return nil
+	}
 	known := http.Header{"Content-Length": nil, "Date": nil, "X-Request-Id": nil}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(fixedHeaders)), shownHeaders, limitHeaders) {
 		known[http.CanonicalHeaderKey(name)] = nil
@@ -61,11 +64,14 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 		require(d.Decode(&e) == nil && e.StatusCode == res.StatusCode && e.RequestID == id && e.Message != "", "error body")
 	}
 	if !slices.Contains([]string{"internal", "unavailable"}, e.Code) {
-		limited := strings.Contains(s.target, "/api/") && s.target != "/api/v1/openapi.json" && !slices.Contains(beforeLimits, e.Code)
+		limited := strings.Contains(s.target, "/api/") && !slices.Contains(preparedTargets, s.target) && !slices.Contains(beforeLimits, e.Code)
 		require(limited == (res.Header.Get("RateLimit") != ""), "RateLimit")
 	}
 	return faults
 }
+
+// preparedTargets are answered with what was prepared before (reference.go).
+var preparedTargets = []string{"/api/v1/openapi.json", "/docs"}
 
 // An outcome is a response in which names replace the values they stand for.
 type outcome struct {

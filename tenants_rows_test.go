@@ -170,6 +170,7 @@ Idempotency-Key: {retry}`, want: 409, code: "redemption_not_cancellable"},
 	{text: `GET /api/v1/audit?subject={subject}&action=redemption.cancelled`, want: 200},
 	{text: `GET /api/v1/audit?actor={name}`, want: 200},
 	{text: `GET /api/v1/openapi.json`, want: 200},
+	{text: `GET /docs`, want: 200},
 	{text: `GET /livez`, want: 200},
 	{text: `GET /readyz`, want: 200},
 }
