@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,6 +24,7 @@ import (
 // An apiDoc is the part of openapi.json that the tests read.
 type apiDoc struct {
 	Info       struct{ Description string }
+	Security   []map[string][]string
 	Paths      map[string]map[string]*docOperation // by path, then method
 	Components struct {
 		Schemas   map[string]*docSchema
@@ -34,6 +36,7 @@ type apiDoc struct {
 
 type docOperation struct {
 	Security    []map[string][]string
+	Scope       string `json:"x-scope"`
 	RequestBody *docContent
 	Responses   map[string]*docContent // by status
 }
@@ -257,21 +260,18 @@ func (d *apiDoc) accepts(s *docSchema, v any) error {
 
 func TestOpenAPIRoutes(t *testing.T) {
 	t.Parallel()
+	doc := readAPIDoc(t)
+	if d := diff.Diff([]map[string][]string{{"bearer": {}}, {"apiKey": {}}}, doc.Security); d != "" {
+		t.Errorf("what an operation without security of its own asks for:\n%s", d)
+	}
 	described, served := map[string]string{}, map[string]string{}
-	for name, op := range readAPIDoc(t).operations {
-		for _, alternative := range op.Security {
-			for _, scopes := range alternative {
-				described[name] += strings.Join(scopes, " ") + "\n"
-			}
-		}
-		if op.Security != nil && len(op.Security) == 0 {
-			described[name] = "no key"
+	for name, op := range doc.operations {
+		if described[name] = op.Scope; op.Security != nil && len(op.Security) == 0 {
+			described[name] += "no key"
 		}
 	}
 	for _, r := range new(api).routes() {
-		if served[r.pattern] = "no key"; r.scope != "" {
-			served[r.pattern] = strings.Repeat(r.scope+"\n", 2) // as bearer and as X-API-Key
-		}
+		served[r.pattern] = cmp.Or(r.scope, "no key")
 	}
 	if d := diff.Diff(served, described); d != "" {
 		t.Errorf("routes (-served +described):\n%s", d)
@@ -506,6 +506,34 @@ func TestOpenAPIServed(t *testing.T) {
 	if got := strings.TrimSuffix(w.Body.String(), "\n"); got != want.String() {
 		t.Error("not the document")
 	}
+}
+
+// TestOpenAPINumbers: every number is a double. Without a format, clients that are generated
+// for Go have 32 bits, which hold no more than seven digits.
+func TestOpenAPINumbers(t *testing.T) {
+	t.Parallel()
+	var look func(at string, v any)
+	look = func(at string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i, element := range v {
+				look(fmt.Sprintf("%s[%d]", at, i), element)
+			}
+		case map[string]any:
+			kinds, _ := v["type"].([]any)
+			if (v["type"] == "number" || slices.Contains(kinds, any("number"))) && v["format"] != "double" {
+				t.Errorf("%s has no \"format\": \"double\"", at)
+			}
+			for name, member := range v {
+				look(at+"."+name, member)
+			}
+		}
+	}
+	var doc any
+	if err := json.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	look("", doc)
 }
 
 // TestOpenAPIActor: every write takes X-Actor, and no other request does.

@@ -184,13 +184,22 @@ func (m *maker) operation(path, method string, o object) operationView {
 		bodies = []exampleView{{}}
 	}
 	for _, body := range bodies {
-		v.Examples = append(v.Examples, exampleView{body.Title, curl(method, path, body.Text, len(o.list("security")) > 0)})
+		v.Examples = append(v.Examples, exampleView{body.Title, curl(method, path, body.Text, m.asksForKey(o))})
 	}
 	for _, answer := range o.object("responses") {
 		v.Answers = append(v.Answers, m.answer(answer))
 	}
 	slices.SortStableFunc(v.Answers, func(a, b answerView) int { return strings.Compare(a.Status, b.Status) })
 	return v
+}
+
+// asksForKey reports whether an operation has a security requirement, of its own or the
+// document's.
+func (m *maker) asksForKey(o object) bool {
+	if o.get("security") == nil {
+		o = m.object
+	}
+	return len(o.list("security")) > 0
 }
 
 // curl is a command line for an operation. Parts of the path in braces stay, for people to

@@ -8,13 +8,13 @@ import (
 )
 
 const small = `{"openapi":"3.1.0","info":{"title":"Tienda","version":"2","description":"Uno.\n\n## Zeta & co\n\n- a <b>\n- ` + "`c`" + `\n\n| x | y |\n|---|---|\n| 1 | **2** |"},
-"tags":[{"name":"Ventas","description":"Dos."}],
-"paths":{"/z/{id}":{"post":{"operationId":"sell","tags":["Ventas"],"summary":"Vende","security":[{}],
+"security":[{"k":[]}],"tags":[{"name":"Ventas","description":"Dos."}],
+"paths":{"/z/{id}":{"post":{"operationId":"sell","tags":["Ventas"],"summary":"Vende",
   "parameters":[{"$ref":"#/components/parameters/id"}],
   "requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/In"},"example":{"b":1.50,"a":"it's"}}}},
   "responses":{"400":{"description":"Mal.","content":{"application/json":{"schema":{"properties":{"code":{"enum":["bad_one"]}}}}}},
     "201":{"description":"Bien.","content":{"application/json":{"schema":{"$ref":"#/components/schemas/In"}}}}}}},
- "/a":{"get":{"operationId":"look","tags":["Ventas"],"summary":"Mira","responses":{}}}},
+ "/a":{"get":{"operationId":"look","tags":["Ventas"],"summary":"Mira","security":[],"responses":{}}}},
 "components":{"parameters":{"id":{"name":"id","in":"path","required":true,"schema":{"type":"string","maxLength":9}}},
  "schemas":{"In":{"type":"object","required":["b"],"properties":{"b":{"type":["number","null"],"description":"Cuánto."},"a":{"type":"array","items":{"enum":["x","y"]}}}}}}}`
 
@@ -30,7 +30,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		`<html lang="es">`, "<title>Tienda 2</title>", `<h2 id="zeta---co">Zeta &amp; co</h2>`, "<li>a &lt;b&gt;</li>", "<li><code>c</code></li>",
 		"<th>x</th>", "<td><strong>2</strong></td>", "<p>Dos.</p>", "POST /z/{id}", "<code>bad_one</code>", "Cuánto.",
-		"curl -X POST https://x.mx/z/{id}", "&#34;b&#34;: 1.50,\n  &#34;a&#34;: &#34;it&#39;\\&#39;&#39;s&#34;", "curl https://x.mx/a<",
+		"curl -X POST https://x.mx/z/{id} \\\n  -H &#34;Authorization", "&#34;b&#34;: 1.50,\n  &#34;a&#34;: &#34;it&#39;\\&#39;&#39;s&#34;", "curl https://x.mx/a<",
 		`<a href="#esquema-In">In</a>`, "number o null", "lista de <code>x</code>, <code>y</code>", "<small>obligatorio</small>", "como máximo 9 caracteres",
 	} {
 		if !strings.Contains(page, want) {
