@@ -73,8 +73,9 @@ type invocation struct {
 	audit   auditRequest
 	limit   int // entries of the audit log
 
-	noCopy  bool // migrate without a copy of the file
-	memSize int  // size of the memtables, as in disk.Options
+	readOnly bool // write nothing to the file, nor beside it
+	noCopy   bool // migrate without a copy of the file
+	memSize  int  // size of the memtables, as in disk.Options
 }
 
 // parse parses flags, which may stand before, between or after the arguments. A

@@ -77,7 +77,7 @@ func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
-	s, err := openBolt(c.db, disk.Options{MustExist: !mayCreate, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
+	s, err := openBolt(c.db, disk.Options{MustExist: !mayCreate, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
 	if err != nil {
 		return nil, err // not s: a nil *boltStore in a Store is not nil
 	}

@@ -90,6 +90,9 @@ func (e *engine) open(ctx context.Context) error {
 	}
 	if err == nil && s.version == 0 {
 		err = e.store.Update(ctx, func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion) })
+		if errors.Is(err, errReadOnly) { // nothing is in it, which can be read as it is
+			err = nil
+		}
 	}
 	if err != nil {
 		return err

@@ -128,6 +128,7 @@ func seamError(err error) error {
 	}
 	for _, known := range []struct{ file, store error }{
 		{disk.ErrClosed, errClosed},
+		{disk.ErrReadOnly, errReadOnly},
 		{disk.ErrUnavailable, errUnavailable},
 		{disk.ErrDamaged, errCorrupt},
 	} {

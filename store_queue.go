@@ -328,7 +328,7 @@ func (q *writeQueue) commit(g *group) error {
 
 // judge breaks the queue if a backend error leaves the outcome unknown.
 func (q *writeQueue) judge(err error) error {
-	if err != nil && !errors.Is(err, errUnavailable) {
+	if err != nil && !errors.Is(err, errUnavailable) && !errors.Is(err, errReadOnly) {
 		q.fail(err)
 		err = fmt.Errorf("%w: %w", errUnavailable, err)
 	}

@@ -26,6 +26,9 @@ var (
 	// The cause of an ErrUnavailable: the file may not become longer on this system.
 	ErrFull = berrors.ErrMaxSizeReached
 
+	// The ErrUnavailable of a File that was opened with ReadOnly.
+	ErrReadOnly = fmt.Errorf("%w: opened for reading alone", ErrUnavailable)
+
 	// Wrapped by every error that says that the data file is damaged; see DamageError.
 	ErrDamaged = errors.New("store: damaged value")
 )

@@ -86,6 +86,7 @@ const (
 // Options are the ways to open a File. Zero values are the usual ones.
 type Options struct {
 	MustExist bool   // do not make a new file
+	ReadOnly  bool   // write nothing, neither to the file nor beside it; it must exist, and others may read it too
 	Dense     string // first bytes of keys that are added in ascending order: their pages are filled
 	MemSize   int    // of a memtable in bytes, after which a new one is begun; 0: DefaultMemSize
 
@@ -113,7 +114,7 @@ func Open(path string, opts Options) (*File, error) {
 }
 
 func openFile(path string, opts Options) (s *File, err error) {
-	if err := findFile(path, opts.MustExist); err != nil {
+	if err := findFile(path, opts.MustExist, opts.ReadOnly); err != nil {
 		return nil, err
 	}
 	defer catch(&err) // after a panic bbolt keeps the file open and locked
@@ -121,6 +122,9 @@ func openFile(path string, opts Options) (s *File, err error) {
 
 	if opts.ShortMap {
 		opts.mapRule = mapRule{first: shortMap, most: shortMap}
+	}
+	if opts.ReadOnly {
+		opts.mapRule = mapRule{first: pageSize} // nobody lengthens the file
 	}
 	mapped, file, opened, err := openData(path, opts)
 	if err != nil {
@@ -148,15 +152,17 @@ func openFile(path string, opts Options) (s *File, err error) {
 		return nil, err
 	}
 	s.running.Go(func() { s.watch(opened, cmp.Or(opts.watchEvery, time.Second)) })
-	s.running.Go(s.checkpoints)
+	if !opts.ReadOnly {
+		s.running.Go(s.checkpoints)
+	}
 	return s, nil
 }
 
 // findFile makes the file at path if there is none, unless it must exist. It refuses a
 // path that leads to no regular file.
-func findFile(path string, mustExist bool) error {
+func findFile(path string, mustExist, readOnly bool) error {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !mustExist {
+	if errors.Is(err, fs.ErrNotExist) && !mustExist && !readOnly {
 		if err := createFile(path); err != nil {
 			return err
 		}
@@ -169,6 +175,8 @@ func findFile(path string, mustExist bool) error {
 		return ErrDirectory
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
+	case readOnly:
+		return nil
 	}
 	// Also if the file is not new: its maker may have died before the sync.
 	return syncDir(filepath.Dir(path))
@@ -183,10 +191,11 @@ func openData(path string, opts Options) (mapped *fileMap, file *os.File, opened
 		FreelistType: bolt.FreelistArrayType,
 		MaxSize:      opts.maxSize,
 		NoSync:       opts.NoSync,
+		ReadOnly:     opts.ReadOnly,
 		NoStatistics: true,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
-			if errors.Is(err, fs.ErrPermission) { // the user may be able to read it
+			if errors.Is(err, fs.ErrPermission) && !opts.ReadOnly { // the user may be able to read it
 				return nil, ErrPermission
 			}
 			if err != nil {
@@ -214,7 +223,7 @@ func (s *File) takeUpJournal() error {
 	if err := s.share(); err != nil {
 		return err
 	}
-	if !s.opts.NoSync {
+	if !s.opts.NoSync && !s.opts.ReadOnly {
 		// The last commit may have been cut off before the flush.
 		if err := s.db.Sync(); err != nil {
 			return err
@@ -280,10 +289,14 @@ func (s *File) replay() (err error) {
 		}
 		return err
 	}
-	if j, err = openJournal(s.path, s.kept.journalID); err != nil {
+	flags := os.O_RDWR
+	if s.opts.ReadOnly {
+		flags = os.O_RDONLY
+	}
+	if j, err = openJournal(s.path, s.kept.journalID, flags); err != nil {
 		return err
 	}
-	j.sync = !s.opts.NoSync
+	j.sync = !s.opts.NoSync && !s.opts.ReadOnly
 	if err := j.replay(s.kept, do); err != nil {
 		j.close()
 		return err
@@ -328,6 +341,9 @@ func (s *File) ViewLong(ctx context.Context, fn func(*Snapshot) error) error {
 // the memory map. From now on such a fault is a panic on this goroutine, and the
 // methods of Snapshot catch it.
 func (s *File) Snapshot() (t *Snapshot, err error) {
+	if s.opts.ReadOnly {
+		return nil, ErrReadOnly
+	}
 	defer s.judge(&err)
 	debug.SetPanicOnFault(true)
 	if s.fileMap.rule.grows {
@@ -359,6 +375,8 @@ func (s *File) Commit(changes []ordered.Change) (err error) {
 		return ErrClosed
 	case s.broken.Load():
 		return ErrFailed
+	case s.opts.ReadOnly:
+		return ErrReadOnly
 	}
 	return s.store(changes)
 }
@@ -387,8 +405,13 @@ func (s *File) Failed() <-chan error { return s.failed }
 func (s *File) Path() string { return s.path }
 
 // Close brings the journal into the file, which is then whole alone. No commit may
-// follow or be under way. Close waits for Views under way.
-func (s *File) Close() error { return s.close(s.finish) }
+// follow or be under way. Close waits for Views under way. With ReadOnly it is Leave.
+func (s *File) Close() error {
+	if s.opts.ReadOnly {
+		return s.Leave()
+	}
+	return s.close(s.finish)
+}
 
 // Leave closes the file as it is, beside its journal.
 func (s *File) Leave() error {

@@ -128,8 +128,8 @@ func beginJournal(path string, id journalID, tx uint64, sync bool) (*journal, er
 }
 
 // openJournal opens the files of the journal of the store at path.
-func openJournal(path string, id journalID) (*journal, error) {
-	j, err := openFiles(path, os.O_RDWR)
+func openJournal(path string, id journalID, flags int) (*journal, error) {
+	j, err := openFiles(path, flags)
 	if err != nil {
 		return nil, err
 	}

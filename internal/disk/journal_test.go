@@ -297,7 +297,7 @@ func TestJournalFull(t *testing.T) {
 	if err := j.close(); err != nil {
 		t.Fatal(err)
 	}
-	if j, err = openJournal(path, id); err != nil {
+	if j, err = openJournal(path, id, os.O_RDWR); err != nil {
 		t.Fatal(err)
 	}
 	defer j.close()

@@ -149,7 +149,7 @@ func recordJournal(t *testing.T, path string, rng *rand.Rand, lazy bool) *journa
 // compare reads the journal at path from a generation on. There must be the batches up to
 // told, and at most one more.
 func (r *journalRecord) compare(path string, oldest uint64, told int) error {
-	j, err := openJournal(path, r.id)
+	j, err := openJournal(path, r.id, os.O_RDWR)
 	if err != nil {
 		return err
 	}
