@@ -121,6 +121,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 		in.Since = earlier.Ledgers
 	}
 	limitMemory(verifyMemory)
+	c.readOnly = true
 	var out verification
 	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
 	if err != nil && c.json {

@@ -38,6 +38,7 @@ func commands() []command {
 		{"key revoke", "ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"audit", "", "muestra quién cambió qué: configuración, claves, clientes, canjes", runAudit, auditFlags},
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
+		{"restore", "ARCHIVO", "pone una copia en lugar del archivo, que queda al lado; sin servidor", runRestore, restoreFlags},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"compact", "", "hace el archivo de nuevo, sin espacio libre ni restos de lo borrado; sin servidor", runCompact, compactFlags},
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},

@@ -151,6 +151,9 @@ func isOurs(err error) bool {
 // errNoCreating is a lack of permission to make a file that is not there.
 var errNoCreating = errors.New("no permission to create it")
 
+// errNoProgram is the lack of a program that a flag names.
+var errNoProgram = errors.New("no such program")
+
 // failedAt returns the text of what failed at a path.
 func failedAt(path string, err error) string {
 	if errors.Is(err, fs.ErrPermission) {
@@ -250,6 +253,7 @@ type wording struct {
 var faultWords = []wording{
 	{fs.ErrNotExist, "no existe"},
 	{fs.ErrPermission, "sin permiso"},
+	{errNoProgram, "no se encuentra ese programa"},
 	{errNoCreating, "sin permiso para crearlo: hace falta el de escritura en su directorio"},
 	{syscall.ETXTBSY, "es un programa que se está ejecutando"},
 	{syscall.ELOOP, "demasiados enlaces simbólicos"},
@@ -283,6 +287,7 @@ var diskWords = []wording{
 	{disk.ErrNotRegular, "no es un archivo regular"},
 	{disk.ErrPermission, "sin permiso: hace falta el de lectura y el de escritura"},
 	{disk.ErrLocked, "otro proceso lo tiene abierto"},
+	{disk.ErrReadOnly, "se abrió solo para leerlo"},
 	{disk.ErrEmpty, "el archivo está vacío"},
 	{disk.ErrForeign, "no es un archivo de sello"},
 	{disk.ErrNoHeader, "archivo dañado: ninguna de sus dos cabeceras está completa"},

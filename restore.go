@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sello/internal/disk"
+)
+
+// A restored describes what sello restore has done.
+type restored struct {
+	File     string        `json:"file"`
+	From     string        `json:"from"`
+	Kept     string        `json:"kept,omitempty"` // what was there before; "" if nothing was
+	Schema   uint64        `json:"schema"`
+	Verified *verification `json:"verified,omitempty"` // nil for an earlier schema: its pages alone were checked
+}
+
+func restoreFlags(c *invocation) {
+	jsonFlag(c)
+	c.more = `Para cuando ningún servidor tiene el archivo abierto. Copia ARCHIVO al lado del archivo de
+datos, comprueba la copia entera como sello verify, guarda lo que había, con sus journals, con
+el nombre ARCHIVO-DE-DATOS.before-restore-FECHA, y pone la copia en su lugar; si se interrumpe,
+queda lo de antes o la copia, entera. ARCHIVO sigue donde está. Hace falta espacio para la copia.`
+}
+
+func runRestore(ctx context.Context, c *invocation) error {
+	from := c.args[0]
+	for _, path := range []string{c.db, from} {
+		if _, used := overSocket(path); used {
+			return adminErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello restore", path)
+		}
+	}
+	limitMemory(verifyMemory)
+	staged, err := disk.Stage(ctx, from, c.db)
+	if err != nil {
+		return err
+	}
+	defer staged.Remove()
+	done := restored{File: c.db, From: from}
+	if err := done.check(ctx, staged.Path()); err != nil {
+		// The copy has a name that says nothing to anybody.
+		text := strings.ReplaceAll(inWords(err), staged.Path(), from)
+		text = strings.ReplaceAll(text, filepath.Base(staged.Path()), filepath.Base(from))
+		if !strings.Contains(text, from) {
+			text = from + ": " + text
+		}
+		return &adminError{text}
+	}
+	if done.Kept, err = staged.Place(ctx, time.Now().UTC().Format(backupStamp)); err != nil {
+		return err
+	}
+	if err := checkPlaced(ctx, c.db); err != nil {
+		return fmt.Errorf("%w: la copia ya está en su lugar, y lo de antes en %s", err, done.Kept)
+	}
+	return c.print(done, done.show)
+}
+
+// check checks the file at path wholly, and brings its journals into it.
+func (r *restored) check(ctx context.Context, path string) error {
+	store, err := openBolt(path, disk.Options{MustExist: true, Dense: denseTables})
+	if err != nil {
+		return err
+	}
+	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e.log = slog.New(slog.DiscardHandler)
+	err = e.open(ctx)
+	old, isOld := errors.AsType[*schemaError](err)
+	switch {
+	case isOld && old.cause == "":
+		r.Schema, err = old.version, checkPages(ctx, store)
+	case err == nil:
+		r.Schema = schemaVersion
+		a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+		if r.Verified, err = a.verify(ctx, verifyRequest{}); err == nil && len(r.Verified.Problems) > 0 {
+			err = adminErrorf("%s: %s: no se restaura; sello verify -db %[1]s las muestra", path,
+				plural(len(r.Verified.Problems), "diferencia", "diferencias"))
+		}
+	}
+	if err != nil {
+		return errors.Join(err, store.leave())
+	}
+	return store.Close()
+}
+
+// checkPages checks every page of a file, and every value.
+func checkPages(ctx context.Context, store *boltStore) error {
+	return store.ViewLong(ctx, func(tx Tx) error {
+		_, err := tx.(boltTx).checkFile(ctx, verifyEffort(false).workers)
+		return err
+	})
+}
+
+// checkPlaced checks every page of the restored file once more, where it is now, and writes
+// nothing.
+func checkPlaced(ctx context.Context, path string) error {
+	store, err := openBolt(path, disk.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkPages(ctx, store), store.Close())
+}
+
+func (r *restored) show(w io.Writer) {
+	fmt.Fprintf(w, "%s: restaurado de %s", r.File, r.From)
+	if r.Verified != nil {
+		fmt.Fprintf(w, ": %s, %s, %s, todo cuadra\n", r.Verified.customersText(),
+			plural(int(r.Verified.Movements), "movimiento", "movimientos"), plural(int(r.Verified.Sales), "venta", "ventas"))
+	} else {
+		fmt.Fprintf(w, ", que es del esquema %d: cada página está bien; sello serve lo convierte al %d\n", r.Schema, schemaVersion)
+	}
+	if r.Kept != "" {
+		fmt.Fprintf(w, "lo de antes está en %s\n", r.Kept)
+	}
+}
