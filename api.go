@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -491,6 +492,18 @@ func (a *api) isReady(r *request) action {
 func (a *api) canRead(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	return a.probe(ctx) == nil
+}
+
+// storeAnswers reports whether the store answers within a time, if only with an error.
+func (a *api) storeAnswers(ctx context.Context, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return !errors.Is(a.probe(ctx), context.DeadlineExceeded)
+}
+
+// probe reads the store, for as long as ctx lasts.
+func (a *api) probe(ctx context.Context) error {
 	read := make(chan error, 1)
 	go func() { // a disk that hangs ignores the context
 		_, err := view(ctx, a.engine.store, readSchema)
@@ -498,8 +511,8 @@ func (a *api) canRead(ctx context.Context) bool {
 	}()
 	select {
 	case err := <-read:
-		return err == nil
+		return err
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 }

@@ -31,9 +31,13 @@ type backupPlan struct {
 	keep  int
 	dir   string
 	name  string // the beginning of their names
+	after string // the command that gets each backup; "" for none
 	make  func(ctx context.Context, path string) (*backedUp, error)
 	now   func() time.Time
 	log   *slog.Logger
+
+	state  *backupState
+	passer *passer // runs after
 }
 
 const (
@@ -46,6 +50,9 @@ const (
 func (p *backupPlan) check() error {
 	if (p.every == 0) != (p.dir == "") {
 		return &usageError{"-backup-every y -backup-dir van juntas"}
+	}
+	if p.every == 0 && p.after != "" {
+		return &usageError{"-backup-after va con -backup-every y -backup-dir"}
 	}
 	if p.every == 0 {
 		return nil
@@ -70,7 +77,11 @@ func (p *backupPlan) check() error {
 		}
 		return fmt.Errorf("%s: no se puede escribir en el directorio: %w", p.dir, err)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil || p.after == "" {
+		return err
+	}
+	p.passer, err = newPasser(p.after)
+	return err
 }
 
 // backupName returns the beginning of the names of a file's backups.
@@ -83,6 +94,9 @@ func backupName(file string) string {
 // when the next is due, so that a restart neither skips one nor makes an extra one.
 func (p *backupPlan) run(ctx context.Context) {
 	p.clearAway()
+	if made, _ := p.made(); len(made) > 0 {
+		p.state.made(made[len(made)-1].at, nil)
+	}
 	wait := p.untilNext()
 	for {
 		select {
@@ -92,7 +106,11 @@ func (p *backupPlan) run(ctx context.Context) {
 		}
 		started := p.now()
 		done, err := p.make(ctx, filepath.Join(p.dir, p.name+started.UTC().Format(backupStamp)+".db"))
+		if ctx.Err() == nil {
+			p.state.made(started, err)
+		}
 		if err == nil {
+			p.passer.passOn(done.File)
 			p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
 			err = p.prune()
 		}

@@ -118,7 +118,7 @@ func TestBackupPlan(t *testing.T) {
 		var made []string
 		failing := false
 		plan := &backupPlan{
-			every: time.Hour, keep: 3, dir: dir, name: backupName("/x/sello.db"), now: time.Now, log: slog.New(slog.DiscardHandler),
+			every: time.Hour, keep: 3, dir: dir, name: backupName("/x/sello.db"), now: time.Now, log: slog.New(slog.DiscardHandler), state: new(backupState),
 			make: func(_ context.Context, path string) (*backedUp, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -176,6 +176,9 @@ func TestBackupPlan(t *testing.T) {
 		cancel()
 		run.Wait()
 
+		if f := plan.state.figures(); f.Failures != 1 || f.Last.Sub(time.Now()).Abs() > time.Hour {
+			t.Errorf("%+v", f)
+		}
 		left, err := plan.made()
 		if err != nil || len(left) != 3 || left[2].name != made[49] || left[0].name != made[47] {
 			t.Errorf("kept: %v, %v", left, err)

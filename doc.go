@@ -12,6 +12,7 @@
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
 //	sello backup           copy the file, also while it is served, and check the copy
+//	sello restore          put a checked copy in the place of the file, which is kept
 //	sello compact          make the file anew, without what was deleted
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
@@ -185,6 +186,8 @@
 // # Administration
 //
 //	words.go             errors of the system, the store and the command line, in Spanish
+//	notify.go            what systemd is told
+//	backupafter.go       the command that gets each copy of the file
 //	backup.go            copies of the file, and when they are made
 //	verify_kinds.go      verify: which tables are compared, and how
 //	verify_gather.go     records gathered by customer
@@ -211,6 +214,7 @@
 //	apikeys.go           the commands for API keys
 //	commands.go          the short commands
 //	compact.go           making the file anew
+//	restore.go           putting a copy in the place of the file
 //	encodings.go         text in UTF-8, UTF-16 and Windows-1252
 //	lines.go             records of CSV
 //	cells.go             numbers, dates and formulas as spreadsheets write them

@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"os/exec"
 	"syscall"
 )
 
@@ -14,6 +15,18 @@ func maxFiles() int {
 		return math.MaxInt32
 	}
 	return int(limit.Cur)
+}
+
+// endGently makes a command, with all that it starts, get SIGTERM when its context ends.
+// killAll ends what is left of it then.
+func endGently(cmd *exec.Cmd) (killAll func()) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	return func() {
+		if cmd.Process != nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // makePrivate sets the mode of a socket that has no name yet to 0600, where the

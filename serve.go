@@ -34,6 +34,7 @@ func serveFlags(c *invocation) {
 	c.set.DurationVar(&c.backups.every, "backup-every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "backup-keep", 24, "`número` de copias que se conservan, las más nuevas")
 	c.set.StringVar(&c.backups.dir, "backup-dir", "", "`directorio` de las copias, que ya existe")
+	c.set.StringVar(&c.backups.after, "backup-after", "", "`orden` que recibe cada copia, con su ruta como último argumento, o en lugar de la palabra {}, como \"rclone copy {} remoto:copias\"; sin shell: los espacios separan las palabras")
 	c.earlierName("every", "backup-every")
 	c.earlierName("keep", "backup-keep")
 	c.earlierName("dir", "backup-dir")
@@ -94,6 +95,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	}
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, log: log}
+	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
 	s.api.lines, s.api.secure = lines, pair != nil
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file
@@ -114,6 +116,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 		err = ready(e, listener.Addr())
 	}
 	if err == nil {
+		s.supervisor.say("READY=1")
 		err = s.wait(ctx)
 	}
 	if s.failed {
@@ -191,6 +194,8 @@ type service struct {
 	stopBackground func()
 	endOperations  func() // cancels the operations of commands
 	failed         bool   // the store has failed
+	backups        backupState
+	supervisor     *notifier
 }
 
 // secured returns the listener of the public API with TLS, if that is asked for.
@@ -246,9 +251,15 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		defer s.api.lines.flush() // also if it panics, which ends the process
 		s.api.keepHouse(background)
 	})
+	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
 	if plan := c.backups; plan.every > 0 {
 		plan.make, plan.now, plan.log = s.store.backup, e.now, s.log
+		plan.state = &s.backups
 		s.background.Go(func() { plan.run(background) })
+		if after := plan.passer; after != nil {
+			after.now, after.log, after.state = e.now, s.log, &s.backups
+			s.background.Go(func() { after.run(background) })
+		}
 	}
 	s.log.Info("serving", "addr", s.listener.Addr().String(), "db", c.db)
 	return nil
@@ -282,6 +293,7 @@ func (s *service) wait(ctx context.Context) error {
 // the reason for the stop, joined with its own errors.
 func (s *service) stop(ctx context.Context, cause error) error {
 	s.log.Info("stopping")
+	s.supervisor.say("STOPPING=1")
 	s.stopBackground()
 	defer time.AfterFunc(stopTimeout/2, s.endOperations).Stop() // a backup or verify would take too long
 	servers := []*http.Server{s.public, s.local}

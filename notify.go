@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A supervisor such as systemd (Type=notify) gives a service the name of a datagram socket
+// in its environment. The service says there when it is ready and when it stops, and, so
+// long as it is healthy, that it is: else the supervisor starts it anew.
+
+// supervisorVariables are meant for this process alone, not for those that it starts.
+var supervisorVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
+
+// A notifier speaks to the supervisor. A nil notifier says nothing.
+type notifier struct {
+	socket string
+	every  time.Duration // between signs of life; 0: none is asked for
+	log    *slog.Logger
+}
+
+// newNotifier returns nil if no supervisor listens. pid is this process's.
+func newNotifier(getenv func(string) string, pid int, log *slog.Logger) *notifier {
+	n := &notifier{socket: getenv("NOTIFY_SOCKET"), log: log}
+	if n.socket == "" || !strings.HasPrefix(n.socket, "/") && !strings.HasPrefix(n.socket, "@") {
+		return nil // vsock: is for virtual machines
+	}
+	limit, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64)
+	if of := getenv("WATCHDOG_PID"); err == nil && limit > 0 && (of == "" || of == strconv.Itoa(pid)) {
+		n.every = time.Duration(limit) * time.Microsecond / 2
+	}
+	return n
+}
+
+// say sends a state, such as READY=1. A failure is logged and changes nothing else.
+func (n *notifier) say(state string) {
+	if n == nil {
+		return
+	}
+	// Package net turns the @ of an abstract name into the zero byte that the system wants.
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
+	if err == nil {
+		_, err = c.Write([]byte(state))
+		c.Close()
+	}
+	if err != nil {
+		n.log.Warn("supervisor not told", "state", state, "cause", err.Error())
+	}
+}
+
+// live gives signs of life until ctx ends. Before each it asks healthy, which may take no
+// longer than n.every.
+func (n *notifier) live(ctx context.Context, healthy func(context.Context, time.Duration) bool) {
+	if n == nil || n.every == 0 {
+		return
+	}
+	tick := time.NewTicker(n.every)
+	defer tick.Stop()
+	for {
+		if healthy(ctx, n.every) {
+			n.say("WATCHDOG=1")
+		} else if ctx.Err() == nil {
+			n.log.Error("no sign of life given to the supervisor: the store does not answer")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
