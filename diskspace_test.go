@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestDiskAlmostFull: the log tells once when room becomes scarce, and once when there is
+// enough again.
+func TestDiskAlmostFull(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for _, test := range []struct {
+		reason string
+		all    uint64
+		free   []uint64
+		want   string // of each figure: a line that begins, ends or neither
+	}{
+		{"a small disk: a tenth of it", 5 * gib, []uint64{gib, gib / 2, gib/2 - 1, gib / 2, gib/2 + gib/8 - 1, gib/2 + gib/8, gib/2 - 1}, "..b..eb"},
+		{"a large disk: 1 GiB", 1000 * gib, []uint64{99 * gib, gib, gib - 1, 0, gib, gib + gib/4, gib}, "..b..e."},
+		{"almost full from the start", 100 * gib, []uint64{5, 5}, "b."},
+		{"a system that tells nothing", 0, []uint64{0, 0}, ".."},
+	} {
+		d, got := new(diskSpace), ""
+		for _, free := range test.free {
+			log := new(bytes.Buffer)
+			d.note(free, test.all, "/data", slog.New(slog.NewTextHandler(log, nil)))
+			switch text := log.String(); {
+			case strings.Contains(text, `level=WARN msg="disk almost full" dir=/data free=`):
+				got += "b"
+			case strings.Contains(text, `level=INFO msg="disk has room again" dir=/data free=`):
+				got += "e"
+			case text == "":
+				got += "."
+			default:
+				t.Error(text)
+			}
+			if d.free.Load() != free || d.all.Load() != test.all {
+				t.Errorf("%s: %d of %d", test.reason, d.free.Load(), d.all.Load())
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.reason, got, test.want)
+		}
+	}
+}
+
+// TestRoomOn asks the system.
+func TestRoomOn(t *testing.T) {
+	t.Parallel()
+	free, all, ok := roomOn(t.TempDir())
+	known := runtime.GOOS == "linux" || runtime.GOOS == "darwin" || runtime.GOOS == "windows"
+	if ok != known || known && (free == 0 || free > all) {
+		t.Errorf("%d of %d, %t", free, all, ok)
+	}
+	if _, _, ok := roomOn("/no/such/directory"); ok {
+		t.Error("of no directory")
+	}
+}
