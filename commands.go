@@ -11,8 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -328,46 +326,8 @@ func (e *auditShape) changesText() string {
 	return strings.Join(list, ", ")
 }
 
-// A buildInfo describes how the binary was built.
-type buildInfo struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision"` // the commit; "" if it is not known
-	Modified bool   `json:"modified"` // the tree had uncommitted changes
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Schema   int    `json:"schema"` // of the files that it writes
-}
-
-func newBuildInfo(info *debug.BuildInfo) buildInfo {
-	b := buildInfo{Version: cmp.Or(info.Main.Version, "(devel)"), Go: cmp.Or(info.GoVersion, runtime.Version()), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: schemaVersion}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	return b
-}
-
-func (b buildInfo) String() string {
-	text := "sello " + b.Version
-	if b.Revision != "" {
-		text += ", commit " + b.Revision
-	}
-	if b.Modified {
-		text += " con cambios"
-	}
-	return fmt.Sprintf("%s, %s %s, esquema %d", text, b.Go, b.Platform, b.Schema)
-}
-
 func runVersion(_ context.Context, c *invocation) error {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = new(debug.BuildInfo)
-	}
-	b := newBuildInfo(info)
+	b := thisBuild()
 	return c.print(b, func(w io.Writer) { fmt.Fprintln(w, b) })
 }
 

@@ -109,6 +109,7 @@
 //	engine.go            transactions of one organization at one moment
 //	cache.go             settings kept between requests
 //	schema.go            the schema's version and migrations
+//	writer.go            which sello wrote a file last
 //	latest.go            the moment of the last write
 //	config.go            an organization's configuration
 //	document.go          the document that describes it
@@ -186,6 +187,7 @@
 // # Administration
 //
 //	words.go             errors of the system, the store and the command line, in Spanish
+//	diskspace.go         how much room the disk has
 //	notify.go            what systemd is told
 //	backupafter.go       the command that gets each copy of the file
 //	backup.go            copies of the file, and when they are made
@@ -210,6 +212,7 @@
 //
 //	memory.go            how much memory a server may use
 //	invocation.go        a command line and its flags
+//	build.go             how the binary was built
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	commands.go          the short commands

@@ -237,6 +237,7 @@ var houseBuilds = []build.Context{
 	{GOOS: "linux", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"clocktest"}},
 	{GOOS: "darwin", GOARCH: "arm64", Compiler: "gc"},
 	{GOOS: "windows", GOARCH: "amd64", Compiler: "gc"},
+	{GOOS: "freebsd", GOARCH: "amd64", Compiler: "gc"},
 }
 
 // houseArrows returns, for each file of the package, the other files whose names it

@@ -24,6 +24,7 @@ type table int
 
 const (
 	tableVersion table = iota
+	tableWriter
 	tableOrganizations
 	tableConfigurations
 	tableSlugs
@@ -101,7 +102,8 @@ var tables = [manyTables]struct {
 	name   string
 	traits trait
 }{
-	tableVersion:               {"v", "schema version", primary}, // schema.go
+	tableVersion:               {"v", "schema version", primary},               // schema.go
+	tableWriter:                {"v 'w'", "sello that wrote the file last", 0}, // its version (writer.go)
 	tableOrganizations:         {"o 'n'", "number of organizations", primary | setting},
 	tableConfigurations:        {"o 'c' org", "configuration", primary | setting}, // JSON
 	tableSlugs:                 {"o 's' slug", "organization by slug", setting},

@@ -102,6 +102,9 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	if done, err = c.takeUp(ctx, e, store); done != nil {
 		log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
 	}
+	if err == nil {
+		err = e.sign(ctx, thisBuild().Version)
+	}
 	if err != nil {
 		return nil, nil, nil, errors.Join(c.ofFile(err), store.leave())
 	}

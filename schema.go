@@ -86,7 +86,7 @@ func (s schemaState) check() error {
 func (e *engine) open(ctx context.Context) error {
 	s, err := view(ctx, e.store, readSchema)
 	if err == nil {
-		err = s.check()
+		err = e.writtenBy(ctx, s.check())
 	}
 	if err == nil && s.version == 0 {
 		err = e.store.Update(ctx, func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion) })

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -195,6 +196,7 @@ type service struct {
 	endOperations  func() // cancels the operations of commands
 	failed         bool   // the store has failed
 	backups        backupState
+	space          diskSpace // for the file
 	supervisor     *notifier
 }
 
@@ -251,11 +253,13 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		defer s.api.lines.flush() // also if it panics, which ends the process
 		s.api.keepHouse(background)
 	})
+	s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
 	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
 	if plan := c.backups; plan.every > 0 {
 		plan.make, plan.now, plan.log = s.store.backup, e.now, s.log
 		plan.state = &s.backups
 		s.background.Go(func() { plan.run(background) })
+		s.background.Go(func() { new(diskSpace).watch(background, plan.dir, s.log) })
 		if after := plan.passer; after != nil {
 			after.now, after.log, after.state = e.now, s.log, &s.backups
 			s.background.Go(func() { after.run(background) })

@@ -184,8 +184,9 @@ func TestVerifyTables(t *testing.T) {
 		}
 		have[found], names[tableName(e.Key)] = true, true
 	}
+	sometimes := []table{tableRecounts, tableWriter} // while customers are recounted; of a build with a version
 	for at, declared := range tables {
-		if !have[table(at)] && table(at) != tableRecounts { // exists only while customers are recounted
+		if !have[table(at)] && !slices.Contains(sometimes, table(at)) {
 			t.Errorf("no entry of table %q", declared.shape)
 		}
 	}

@@ -185,6 +185,7 @@ func damagedPlace(err error) string {
 // tableWords holds the Spanish names of the tables.
 var tableWords = [manyTables]string{
 	tableVersion:               "versión del esquema",
+	tableWriter:                "sello que lo escribió",
 	tableOrganizations:         "número de organizaciones",
 	tableConfigurations:        "configuraciones",
 	tableSlugs:                 "slugs",
