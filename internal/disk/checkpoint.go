@@ -115,7 +115,7 @@ func (s *File) nextFrozen() (*memtable, error) {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen == nil && s.active.count > 0 && time.Since(s.since) >= s.opts.MemAge {
+	if s.frozen == nil && s.active.count > 0 && time.Since(s.active.since) >= s.opts.MemAge {
 		if err := s.freeze(); err != nil && !errors.Is(err, ErrUnavailable) { // else later
 			return nil, err
 		}

@@ -64,7 +64,6 @@ type File struct {
 	writing  sync.Mutex
 	journal  *journal  // nil before the first write
 	active   *memtable // what the journal's newest generation holds
-	since    time.Time // of active's first entry
 	mu       sync.Mutex
 	kept     journalState // what the file says; during a checkpoint only that changes it
 	brought  int          // memtables that this process has brought into the file completely
@@ -89,6 +88,10 @@ type Options struct {
 	ReadOnly  bool   // write nothing, neither to the file nor beside it; it must exist, and others may read it too
 	Dense     string // first bytes of keys that are added in ascending order: their pages are filled
 	MemSize   int    // of a memtable in bytes, after which a new one is begun; 0: DefaultMemSize
+
+	// Committed is called after each Commit, whatever its outcome, with how long it took;
+	// nil: nothing is.
+	Committed func(took time.Duration)
 
 	// For tests.
 	NoSync   bool          // lose commits in a power cut
@@ -252,7 +255,12 @@ func (s *File) takeUpJournal() error {
 		}
 		return err
 	}
-	s.since, s.fill = time.Now(), s.active.size()
+	s.fill = s.active.size()
+	for _, m := range []*memtable{s.active, s.frozen} {
+		if m != nil {
+			m.since = time.Now()
+		}
+	}
 	s.publish(s.state.Load().file)
 	return nil
 }
@@ -306,6 +314,10 @@ func (s *File) replay() (err error) {
 	}
 	s.journal = j
 	s.records.Store(j.records)
+	s.active.logged = j.end - journalStart
+	if s.frozen != nil {
+		s.frozen.logged = j.endBefore - journalStart
+	}
 	return nil
 }
 
@@ -370,6 +382,10 @@ func (s *File) Commit(changes []ordered.Change) (err error) {
 	defer s.judge(&err)
 	defer catch(&err)
 	debug.SetPanicOnFault(true)
+	if s.opts.Committed != nil {
+		began := time.Now()
+		defer func() { s.opts.Committed(time.Since(began)) }()
+	}
 	switch {
 	case s.state.Load() == nil:
 		return ErrClosed
@@ -465,9 +481,6 @@ func (s *File) store(changes []ordered.Change) error {
 	}
 	s.written.Add(uint64(len(changes)))
 	m := s.active
-	if m.count == 0 {
-		s.since = time.Now()
-	}
 	for _, c := range changes {
 		m.put(c.Key, c.Value, m.newest+1)
 	}
@@ -475,7 +488,11 @@ func (s *File) store(changes []ordered.Change) error {
 	s.markJournal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m.newest == 0 {
+		m.since = time.Now()
+	}
 	m.newest++
+	m.logged = s.journal.end - journalStart
 	s.fill = m.size()
 	s.publish(s.state.Load().file)
 	return nil

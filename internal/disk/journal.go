@@ -63,6 +63,7 @@ type journal struct {
 	records    uint64    // of the generation
 	end        int64     // where the last of them ends
 	before     uint64    // records of the generation before
+	endBefore  int64     // where the last of those ends
 	torn       bool      // the next header, with this one's number of records, may be there in part
 	marked     [3]uint64 // what the mark says
 
@@ -227,7 +228,8 @@ func (j *journal) next(tx uint64) error {
 }
 
 func (j *journal) goOn() {
-	j.generation, j.before, j.records, j.end = j.generation+1, j.records, 0, journalStart
+	j.generation, j.before, j.endBefore = j.generation+1, j.records, j.end
+	j.records, j.end = 0, journalStart
 }
 
 // putHeader makes the header of a generation durable. It writes the whole block, so

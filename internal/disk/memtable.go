@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"sync/atomic"
+	"time"
 )
 
 // A memtable is an ordered map of what was written lately. One goroutine writes; any
@@ -32,6 +33,10 @@ type memtable struct {
 	newest uint32 // version
 	count  int    // entries
 	random uint64 // state of the generator of heights
+
+	// Guarded by File.mu.
+	since  time.Time // of its first entry
+	logged int64     // bytes that the journal has of it
 }
 
 const (

@@ -17,6 +17,7 @@ import (
 type fileState struct {
 	file   *fileTx
 	layers []memLayer // newest first
+	stats  Stats      // of a state that was published, without the lengths of files
 }
 
 // acquire returns the last committed state, which must be released.
@@ -54,7 +55,7 @@ func (t *Snapshot) Check(ctx context.Context, workers int) (*Snapshot, error) {
 	}
 	// It needs no holder: t has one.
 	file := &fileTx{pageTree: checked, inventory: t.file.inventory, tx: t.file.tx}
-	return &Snapshot{fileState: &fileState{file, t.layers}, courtesy: t.courtesy}, nil
+	return &Snapshot{fileState: &fileState{file: file, layers: t.layers}, courtesy: t.courtesy}, nil
 }
 
 // acquireInFile is acquire for a state that is held long. The state is all in the file,
@@ -158,6 +159,7 @@ func (s *File) publish(file *fileTx) {
 	if s.frozen != nil {
 		state.layers = append(state.layers, memLayer{s.frozen, s.frozen.newest})
 	}
+	state.stats = s.statsNow()
 	s.state.Store(state)
 	s.changed.Broadcast()
 }
