@@ -23,9 +23,10 @@ type api struct {
 
 	reading, parsing, bodies, answers *room // for large requests
 
-	log   *slog.Logger
-	lines *lineWriter // one log line for each request; nil: none is written
-	mux   *http.ServeMux
+	log        *slog.Logger
+	lines      *lineWriter // one log line for each request; nil: none is written
+	loggedFrom int         // lowest status of the requests that have a line
+	mux        *http.ServeMux
 
 	references references
 	secure     bool // clients speak TLS with this process
@@ -140,7 +141,7 @@ func (x *exchange) finish(r *http.Request) {
 			x.fail(newError(codeInternal))
 		}
 	}
-	if x.api.lines != nil {
+	if x.api.lines != nil && x.status >= x.api.loggedFrom {
 		var line [512]byte
 		x.api.lines.add(x.appendLogLine(line[:0], r, x.api.engine.clock.machine.read().wall))
 	}

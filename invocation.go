@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,9 @@ type invocation struct {
 	maxConns          int
 	maxConnsPerSource int
 	backups           backupPlan
-	memory            int64 // bytes; 0: the machine decides
+	memory            int64      // bytes; 0: the machine decides
+	logLevel          slog.Level // of the lines that are not a request's
+	loggedFrom        int        // lowest status of the requests that are logged
 
 	org    string
 	dryRun bool

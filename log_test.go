@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,6 +102,42 @@ func TestLineWriter(t *testing.T) {
 		w.add(line)
 		if len(w.lines) > lineSpace {
 			t.Fatalf("%d bytes wait", len(w.lines))
+		}
+	}
+}
+
+// TestLogFlags checks which lines are written.
+func TestLogFlags(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		from   int
+		status []int
+	}{{0, []int{200, 404, 503}}, {http.StatusInternalServerError, []int{503}}, {unlogged, nil}} {
+		var log strings.Builder
+		lines := &lineWriter{out: &log}
+		a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
+		a.lines, a.loggedFrom = lines, test.from
+		a.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/livez", "", ""))
+		a.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/nada", "", ""))
+		a.engine.store.refusing.Store(true)
+		a.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/readyz", "", ""))
+		lines.close()
+		var got []int
+		for line := range strings.Lines(log.String()) {
+			var l struct{ Status int }
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, l.Status)
+		}
+		if !slices.Equal(got, test.status) {
+			t.Errorf("from %d: lines of %v, want %v", test.from, got, test.status)
+		}
+	}
+	s := newTill(t)
+	for _, line := range []string{"serve -log-level debug", "serve -log-level INFO", "serve -log-requests no", "serve -log-requests=true"} {
+		if code, _, errs := s.run(line); code != 2 || !strings.Contains(errs, "-"+strings.Fields(strings.ReplaceAll(line, "=", " "))[1][1:]) {
+			t.Errorf("sello %s: exit %d, %s", line, code, errs)
 		}
 	}
 }

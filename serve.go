@@ -32,6 +32,7 @@ func serveFlags(c *invocation) {
 		c.memory, err = parseMemory(text)
 		return err
 	})
+	logFlags(c)
 	c.set.DurationVar(&c.backups.every, "backup-every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "backup-keep", 24, "`número` de copias que se conservan, las más nuevas")
 	c.set.StringVar(&c.backups.dir, "backup-dir", "", "`directorio` de las copias, que ya existe")
@@ -41,6 +42,28 @@ func serveFlags(c *invocation) {
 	c.earlierName("dir", "backup-dir")
 	noCopyFlag(c)
 }
+
+// unlogged is above every status.
+const unlogged = 1000
+
+func logFlags(c *invocation) {
+	c.set.Func("log-level", "`nivel` desde el que se escribe en el registro: info, warn o error; sin ella, info; las solicitudes van aparte, con -log-requests", func(text string) error {
+		level, ok := map[string]slog.Level{"info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}[text]
+		if c.logLevel = level; !ok {
+			return errBadChoice
+		}
+		return nil
+	})
+	c.set.Func("log-requests", "`cuáles` solicitudes dejan una línea en el registro: all (todas), errors (las de estado 500 o mayor) u off (ninguna); sin ella, all", func(text string) error {
+		from, ok := map[string]int{"all": 0, "errors": http.StatusInternalServerError, "off": unlogged}[text]
+		if c.loggedFrom = from; !ok {
+			return errBadChoice
+		}
+		return nil
+	})
+}
+
+var errBadChoice = errors.New("not one of the choices")
 
 // How long a client may take, and how long a stop waits for requests in flight.
 const (
@@ -83,7 +106,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	}
 	lines := &lineWriter{out: c.stderr}
 	defer lines.close()
-	log := slog.New(slog.NewJSONHandler(lines, nil))
+	log := slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: c.logLevel}))
 	var pair *certificate
 	if c.tlsCert != "" {
 		if pair, err = openCertificate(c.tlsCert, c.tlsKey, log); err != nil {
@@ -97,7 +120,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, log: log}
 	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
-	s.api.lines, s.api.secure = lines, pair != nil
+	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file
 			err = errors.Join(err, store.Close())
