@@ -63,11 +63,11 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
 		idPrefix: rand.Text()[:16],
 	}
-	for _, r := range a.routes() {
+	for i, r := range a.routes() {
 		_, path, _ := strings.Cut(r.pattern, " ")
 		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
 			x := w.(*exchange)
-			x.route = path
+			x.route, x.number = path, i
 			x.serve(&r, req)
 		})
 	}

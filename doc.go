@@ -169,6 +169,7 @@
 //	room.go              room for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused
+//	counts.go            what is counted of requests
 //	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts
 //	reference.go         openapi.json, and the page made from it
@@ -226,6 +227,7 @@
 //	headings.go          which column a heading names
 //	csv.go               the commands that import CSV
 //	csvexport.go         the commands that export it
+//	metrics.go           figures for Prometheus
 //	serve.go             serving
 //	demo.go              serving a sample organization
 //	main.go              the table of commands

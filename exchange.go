@@ -24,8 +24,9 @@ type api struct {
 	reading, parsing, bodies, answers *room // for large requests
 
 	log        *slog.Logger
-	lines      *lineWriter // one log line for each request; nil: none is written
-	loggedFrom int         // lowest status of the requests that have a line
+	lines      *lineWriter    // one log line for each request; nil: none is written
+	loggedFrom int            // lowest status of the requests that have a line
+	counts     *requestCounts // nil: requests are not counted
 	mux        *http.ServeMux
 
 	references references
@@ -75,6 +76,7 @@ type exchange struct {
 	started time.Time
 	request request
 
+	number    int // of the route in api.routes; -1: none
 	scope     string
 	admitted  version   // of the settings, at the latest when the key was read
 	noQuery   fault     // of the query, if there is none in the URL
@@ -97,7 +99,7 @@ var (
 // newExchange begins the response to a request.
 func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	started, clock := a.engine.clock.read()
-	x := &exchange{ResponseWriter: w, api: a, started: started.wall, request: request{Request: r, now: instantOf(clock.moment(started))}}
+	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.wall, request: request{Request: r, now: instantOf(clock.moment(started))}}
 	x.request.query.fault = &x.noQuery
 	x.requestID[0] = a.requestID(r)
 	h := w.Header()
@@ -129,7 +131,8 @@ func (x *exchange) context() context.Context { return context.Background() }
 // source is the address that the request comes from.
 func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }
 
-// finish gives back room, answers a request that panicked and writes the log line.
+// finish gives back room, answers a request that panicked, counts the request and writes
+// the log line.
 func (x *exchange) finish(r *http.Request) {
 	x.giveBack()
 	if p := recover(); p != nil {
@@ -141,9 +144,17 @@ func (x *exchange) finish(r *http.Request) {
 			x.fail(newError(codeInternal))
 		}
 	}
-	if x.api.lines != nil && x.status >= x.api.loggedFrom {
+	logged := x.api.lines != nil && x.status >= x.api.loggedFrom
+	if !logged && x.api.counts == nil {
+		return
+	}
+	ended := x.api.engine.clock.machine.read().wall
+	if x.api.counts != nil {
+		x.api.counts.answered(x.number, r.Method, x.status, ended.Sub(x.started))
+	}
+	if logged {
 		var line [512]byte
-		x.api.lines.add(x.appendLogLine(line[:0], r, x.api.engine.clock.machine.read().wall))
+		x.api.lines.add(x.appendLogLine(line[:0], r, ended))
 	}
 }
 
@@ -220,6 +231,9 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 func (x *exchange) fail(err error) {
 	e := publicError(err)
 	x.code = e.code.name
+	if x.api.counts != nil {
+		x.api.counts.failed(e.code, err)
+	}
 	if e.code.status >= 500 && e.code != codeClockUnsafe { // the clock logs it once for all
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}

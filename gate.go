@@ -38,6 +38,7 @@ type gate struct {
 	open     int
 	bySource map[netip.Addr]int // all above 0; a carrier's too
 	refused  int                // since the last log line
+	turned   uint64             // refused in all
 	logged   time.Time
 }
 
@@ -117,11 +118,19 @@ func (g *gate) count() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused++
+	g.turned++
 	if time.Since(g.logged) < refusalsLogTime {
 		return
 	}
 	g.log.Warn("connections refused", "count", g.refused, "open", g.open)
 	g.refused, g.logged = 0, time.Now()
+}
+
+// counts returns how many connections are open, and how many were refused.
+func (g *gate) counts() (open int, refused uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open, g.turned
 }
 
 // usher answers the first request of a connection with 503, like any other error, and

@@ -52,7 +52,8 @@ type invocation struct {
 	maxConns          int
 	maxConnsPerSource int
 	backups           backupPlan
-	memory            int64      // bytes; 0: the machine decides
+	memory            int64 // bytes; 0: the machine decides
+	metrics           string
 	logLevel          slog.Level // of the lines that are not a request's
 	loggedFrom        int        // lowest status of the requests that are logged
 

@@ -70,12 +70,16 @@ func (s *till) file(name, text string) string {
 // A running is a server started by the command serve or demo.
 type running struct {
 	*till
-	base string
-	stop func() int // stops the server, waits, and returns the exit code
-	log  *bytes.Buffer
+	base    string
+	metrics string     // address of -metrics; "" without
+	stop    func() int // stops the server, waits, and returns the exit code
+	log     *bytes.Buffer
 }
 
-var addrLogged = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
+var (
+	addrLogged    = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
+	metricsLogged = regexp.MustCompile(`"msg":"metrics","addr":"([^"]+)"`)
+)
 
 // start runs serve or demo on a free port. It returns once the log says "serving".
 func (s *till) start(line string) (*running, *bufio.Reader) {
@@ -97,6 +101,9 @@ func (s *till) start(line string) (*running, *bufio.Reader) {
 			s.Fatalf("sello %s: it ended: %s (exit %d)", line, r.log, <-exit)
 		}
 		r.log.WriteString(text)
+		if m := metricsLogged.FindStringSubmatch(text); m != nil {
+			r.metrics = m[1]
+		}
 		if m := addrLogged.FindStringSubmatch(text); m != nil {
 			r.base = "http://" + m[1] + "/api/v1"
 		}

@@ -29,6 +29,9 @@ const (
 	answerPatience = 100 * time.Millisecond
 )
 
+// errNoRoom refuses a large request.
+var errNoRoom = fmt.Errorf("%w: no room for a large request", errUnavailable)
+
 // A room is a number of units to be shared.
 type room struct {
 	turn  chan struct{} // held while taking units, so that nobody waits with half of what it needs
@@ -53,7 +56,7 @@ func (r *room) take(ctx context.Context, units int, patience time.Duration) (int
 	if r.takeNow(units) {
 		return units, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w: no room for a large request", errUnavailable))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoRoom)
 	defer cancel()
 	select {
 	case r.turn <- struct{}{}:

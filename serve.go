@@ -47,6 +47,7 @@ func serveFlags(c *invocation) {
 const unlogged = 1000
 
 func logFlags(c *invocation) {
+	c.set.StringVar(&c.metrics, "metrics", "", "`dirección` en la que se leen las métricas, para Prometheus, sin clave; :9464 o 9464 es 127.0.0.1:9464; sin ella no hay")
 	c.set.Func("log-level", "`nivel` desde el que se escribe en el registro: info, warn o error; sin ella, info; las solicitudes van aparte, con -log-requests", func(text string) error {
 		level, ok := map[string]slog.Level{"info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}[text]
 		if c.logLevel = level; !ok {
@@ -113,12 +114,18 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 			return err
 		}
 	}
-	store, e, listener, err := c.openAndListen(ctx, log)
+	opts := disk.Options{MemSize: c.memSize}
+	var figures *meter
+	if c.metrics != "" {
+		figures = newMeter()
+		opts.Committed = figures.commits.Observe
+	}
+	store, e, listener, err := c.openAndListen(ctx, opts, log)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() // a server that was started has closed it already
-	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, log: log}
+	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, figures: figures, log: log}
 	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
 	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
 	defer func() {
@@ -162,6 +169,11 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if err := c.backups.check(); err != nil {
 		return nil, err
 	}
+	if c.metrics != "" {
+		if c.metrics, err = metricsAddress(c.metrics); err != nil {
+			return nil, err
+		}
+	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return nil, &usageError{"-tls-cert y -tls-key van juntas"}
 	}
@@ -177,13 +189,13 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 // openAndListen opens the file, migrates it if need be, and then listens. Where there
 // is no file yet it listens first, so that an unusable address leaves no new file
 // behind.
-func (c *invocation) openAndListen(ctx context.Context, log *slog.Logger) (store *boltStore, e *engine, l net.Listener, err error) {
+func (c *invocation) openAndListen(ctx context.Context, opts disk.Options, log *slog.Logger) (store *boltStore, e *engine, l net.Listener, err error) {
 	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) {
 		if l, err = listen(c.addr); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	store, e, _, err = c.openMigrated(ctx, disk.Options{MemSize: c.memSize}, log)
+	store, e, _, err = c.openMigrated(ctx, opts, log)
 	if err == nil && l == nil {
 		if l, err = listen(c.addr); err != nil {
 			err = errors.Join(err, store.Close())
@@ -209,10 +221,12 @@ type service struct {
 	api      *api
 	listener net.Listener // of the public API
 	pair     *certificate // nil: plain HTTP
+	figures  *meter       // nil without -metrics
 	log      *slog.Logger
 
 	public, local  *http.Server
 	redirect       *http.Server   // of -http-redirect; nil without
+	metrics        *http.Server   // of -metrics; nil without
 	ended          chan error     // one error from each server
 	background     sync.WaitGroup // of keepHouse and the backups
 	stopBackground func()
@@ -245,6 +259,31 @@ func (s *service) startRedirect(addr string) error {
 	return nil
 }
 
+// metricsConns bounds the connections to -metrics.
+const metricsConns = 32
+
+// startMetrics serves -metrics.
+func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) error {
+	l, err := listen(addr)
+	if err != nil {
+		return err
+	}
+	m := s.figures
+	m.ofRequests(s.api)
+	m.ofConnections(within)
+	m.ofQueue(s.store)
+	m.ofStore(s.store, s.api.engine, &s.space)
+	m.ofTime(s.api.engine)
+	m.ofBackups(plan, &s.backups)
+	m.Runtime()
+	m.Process()
+	s.metrics = newServer(m, s.log)
+	bounded := newGate(l.(*net.TCPListener), metricsConns, metricsConns, nil, s.log)
+	go func() { s.ended <- s.metrics.Serve(bounded) }()
+	s.log.Info("metrics", "addr", l.Addr().String())
+	return nil
+}
+
 // start serves the public API and, on a socket beside the file, the operations of
 // commands. It also starts the background work.
 func (s *service) start(ctx context.Context, c *invocation) error {
@@ -261,13 +300,18 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		BaseContext: func(net.Listener) context.Context { return operations },
 	}
 	within := s.gate(c)
-	s.ended = make(chan error, 3)
+	s.ended = make(chan error, 4)
+	if c.metrics != "" { // before the first request
+		if err := s.startMetrics(c.metrics, within, &c.backups); err != nil {
+			return errors.Join(err, socket.Close())
+		}
+	}
 	go func() { s.ended <- s.public.Serve(s.api.connections(s.secured(within))) }()
 	go func() { s.ended <- s.local.Serve(socket) }()
 
 	if c.redirect != "" {
 		if err := s.startRedirect(c.redirect); err != nil {
-			return errors.Join(err, s.public.Close(), s.local.Close())
+			return errors.Join(err, s.close())
 		}
 	}
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
@@ -323,11 +367,7 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	s.supervisor.say("STOPPING=1")
 	s.stopBackground()
 	defer time.AfterFunc(stopTimeout/2, s.endOperations).Stop() // a backup or verify would take too long
-	servers := []*http.Server{s.public, s.local}
-	if s.redirect != nil {
-		servers = append(servers, s.redirect)
-	}
-	shutDown(s.log, stopTimeout, servers...)
+	shutDown(s.log, stopTimeout, s.servers()...)
 	s.background.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -337,6 +377,19 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	}
 	if err == nil {
 		s.log.Info("stopped")
+	}
+	return err
+}
+
+// servers are those that were started.
+func (s *service) servers() []*http.Server {
+	return slices.DeleteFunc([]*http.Server{s.public, s.local, s.redirect, s.metrics}, func(h *http.Server) bool { return h == nil })
+}
+
+// close ends the servers at once.
+func (s *service) close() (err error) {
+	for _, h := range s.servers() {
+		err = errors.Join(err, h.Close())
 	}
 	return err
 }

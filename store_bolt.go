@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"sello/internal/disk"
+	"sello/internal/metrics"
 	"sello/internal/ordered"
 )
 
@@ -50,6 +51,9 @@ func (s *boltStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
 func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.named(s.queue.update(ctx, fn))
 }
+
+// countWaits counts in h how long updates wait for the writer. No update may be under way.
+func (s *boltStore) countWaits(h *metrics.Histogram) { s.queue.waits = h }
 
 // named returns an error of a transaction as one of Store. It names the file if
 // the error says that the file is damaged.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sello/internal/metrics"
 	"sello/internal/ordered"
 )
 
@@ -55,7 +56,8 @@ type writeQueue struct {
 	mu      sync.RWMutex // read-locked to send on waiting, locked to close it
 	closed  bool
 	waiting chan *call
-	done    chan struct{} // closed when the writer has ended
+	waits   *metrics.Histogram // how long updates wait for the writer; nil: not counted
+	done    chan struct{}      // closed when the writer has ended
 
 	// The writer's own.
 	open    *group // being filled; nil: none
@@ -122,6 +124,9 @@ func (q *writeQueue) update(ctx context.Context, fn func(Tx) error) error {
 		return err
 	}
 	c := &call{fn: fn, done: make(chan struct{})}
+	if q.waits != nil {
+		c.asked = time.Now()
+	}
 	if err := q.enqueue(c); err != nil {
 		return err
 	}
@@ -264,6 +269,9 @@ func (q *writeQueue) take(c *call, ok bool) {
 	g.calls = append(g.calls, c)
 	own := newOverlay(g.writes)
 	began := time.Now()
+	if !c.asked.IsZero() {
+		q.waits.Observe(began.Sub(c.asked))
+	}
 	if c.run(own) {
 		g.writes.absorb(own)
 	}
@@ -339,6 +347,7 @@ func (q *writeQueue) judge(err error) error {
 // comment belong to the writer until done is closed.
 type call struct {
 	fn       func(Tx) error
+	asked    time.Time   // set by the caller if waits are counted
 	claimed  atomic.Bool // by the writer, or by a caller that gave up
 	done     chan struct{}
 	err      error

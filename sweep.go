@@ -126,6 +126,16 @@ func dueAccounts(tx Tx, now instant, limit int) ([]dueAccount, error) {
 	return list, nil
 }
 
+// dueSince returns since when the account is due that has waited longest for the sweep.
+// ok is false if none is due.
+func (e *engine) dueSince(ctx context.Context, now instant) (since instant, ok bool, err error) {
+	list, err := view(ctx, e.store, func(tx Tx) ([]dueAccount, error) { return dueAccounts(tx, now, 1) })
+	if err != nil || len(list) == 0 {
+		return 0, false, err
+	}
+	return instantIn(list[0].key[1:]), true, nil
+}
+
 // settleAll brings accounts up to now. It returns the keys of strays: entries of an
 // organization, customer or program that does not exist. Strays are removed like the
 // others, since they hold nothing that is not kept elsewhere; if they stayed, each
