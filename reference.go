@@ -24,7 +24,7 @@ var openAPI []byte
 // referenceWords are what the page says beside the text of openapi.json.
 var referenceWords = reference.Words{
 	Lang: "es", Contents: "Contenido", Parameters: "Parámetros", Body: "Cuerpo", Answers: "Respuestas", Schemas: "Esquemas",
-	Name: "Nombre", Type: "Tipo", About: "Descripción", Required: "obligatorio", Example: "Ejemplo",
+	Name: "Nombre", Type: "Tipo", About: "Descripción", Required: "obligatorio", Optional: "puede faltar", Example: "Ejemplo",
 	Or: "o", ListOf: "lista de", AtLeast: "al menos", AtMost: "como máximo", Above: "mayor a", Default: "por omisión", Characters: "caracteres",
 }
 

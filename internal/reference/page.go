@@ -15,7 +15,7 @@ var pageText string
 // Words are the page's own words, in the document's language.
 type Words struct {
 	Lang                                                                              string // as in <html lang>
-	Fields, Parameters, Body, Answers, Name, Type, About, Required, Schemas, On       string
+	Fields, Parameters, Body, Answers, Name, Type, About, Required, Optional, Schemas string
 	Contents, Example, Codes, Or, ListOf, AtMost, AtLeast, Above, Default, Characters string
 }
 
@@ -43,7 +43,7 @@ func New(openAPI []byte, w Words) (*Page, error) {
 		return nil, err
 	}
 	m := &maker{d, w}
-	tmpl, err := template.New("page").Funcs(template.FuncMap{"slug": slug, "table": newTable}).Parse(pageText)
+	tmpl, err := template.New("page").Funcs(template.FuncMap{"slug": slug, "table": newTable, "schema": newSchemaTable}).Parse(pageText)
 	if err != nil {
 		return nil, err
 	}
@@ -93,15 +93,21 @@ type fieldView struct {
 	Constraints string
 }
 
-// A tableView is a table of fields, with its caption.
+// A tableView is a table of fields, with its caption. What a client sends is marked where it
+// must be there, and a schema where it may be absent: most fields of answers always are.
 type tableView struct {
 	Caption string
 	Fields  []fieldView
 	Words   Words
+	Schema  bool
 }
 
 func newTable(caption string, fields []fieldView, w Words) tableView {
-	return tableView{caption, fields, w}
+	return tableView{caption, fields, w, false}
+}
+
+func newSchemaTable(caption string, fields []fieldView, w Words) tableView {
+	return tableView{caption, fields, w, true}
 }
 
 type exampleView struct{ Title, Text string }

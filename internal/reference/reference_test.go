@@ -18,7 +18,7 @@ const small = `{"openapi":"3.1.0","info":{"title":"Tienda","version":"2","descri
 "components":{"parameters":{"id":{"name":"id","in":"path","required":true,"schema":{"type":"string","maxLength":9}}},
  "schemas":{"In":{"type":"object","required":["b"],"properties":{"b":{"type":["number","null"],"description":"Cuánto."},"a":{"type":"array","items":{"enum":["x","y"]}}}}}}}`
 
-var words = Words{Lang: "es", ListOf: "lista de", Or: "o", Required: "obligatorio", AtMost: "como máximo", Characters: "caracteres"}
+var words = Words{Lang: "es", ListOf: "lista de", Or: "o", Required: "obligatorio", Optional: "puede faltar", AtMost: "como máximo", Characters: "caracteres"}
 
 // TestPage checks what becomes of each part of a document.
 func TestPage(t *testing.T) {
@@ -29,9 +29,9 @@ func TestPage(t *testing.T) {
 	page := string(p.For("https://x.mx"))
 	for _, want := range []string{
 		`<html lang="es">`, "<title>Tienda 2</title>", `<h2 id="zeta---co">Zeta &amp; co</h2>`, "<li>a &lt;b&gt;</li>", "<li><code>c</code></li>",
-		"<th>x</th>", "<td><strong>2</strong></td>", "<p>Dos.</p>", "POST /z/{id}", "<code>bad_one</code>", "Cuánto.",
+		"<th>x</th>", "<td><strong>2</strong></td>", "<p>Dos.</p>", `<li><a href="#sell">Vende</a><span class="route">POST /z/{id}</span></li>`, "<code>bad_one</code>", "Cuánto.",
 		"curl -X POST https://x.mx/z/{id} \\\n  -H &#34;Authorization", "&#34;b&#34;: 1.50,\n  &#34;a&#34;: &#34;it&#39;\\&#39;&#39;s&#34;", "curl https://x.mx/a<",
-		`<a href="#esquema-In">In</a>`, "number o null", "lista de <code>x</code>, <code>y</code>", "<small>obligatorio</small>", "como máximo 9 caracteres",
+		`<a href="#esquema-In">In</a>`, "number o null", "lista de <code>x</code>, <code>y</code>", "<code>b</code><small>obligatorio</small></td>", "<code>b</code></td>", "<code>a</code></td>", "<code>a</code><small>puede faltar</small></td>", "como máximo 9 caracteres",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s", want)
