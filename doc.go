@@ -90,7 +90,8 @@
 // # Errors and input
 //
 //	errors.go            every error a client can get: code, status, text
-//	json.go              the strict reader of bodies and queries
+//	json.go              the strict parser of bodies
+//	fields.go            readers of fields and of queries
 //
 // # The clock
 //
