@@ -34,7 +34,7 @@ func lookupCustomer(r *request) action {
 	text, present = r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
 	externalID, _ := r.query.text("externalId", maxExternalID)
-	if address == "" && number == "" && externalID == "" {
+	if address == "" && number == "" && externalID == "" && r.query.err == nil {
 		r.query.fail(newError(codeEmailOrPhoneRequired))
 	}
 	return func(t *txn) (any, error) {
@@ -77,7 +77,7 @@ func createCustomer(r *request) action {
 	e.Email = email(r.fields.input, text, hasMail, "email")
 	text, hasNumber := r.fields.text("phoneNumber", anyLength)
 	e.Phone = phone(r.fields.input, r.cfg, text, hasNumber, "phoneNumber")
-	if !hasMail && !hasNumber {
+	if !hasMail && !hasNumber && r.fields.err == nil {
 		r.fields.fail(newError(codeEmailOrPhoneRequired))
 	}
 	e.FirstName, _ = r.fields.text("firstName", maxName)
@@ -109,7 +109,7 @@ func patchCustomer(r *request) action {
 	if p.Phone = r.fields.patched("phoneNumber", anyLength); p.Phone != nil {
 		*p.Phone = phone(r.fields.input, r.cfg, *p.Phone, *p.Phone != "", "phoneNumber")
 	}
-	if p.Email != nil && p.Phone != nil && *p.Email == "" && *p.Phone == "" {
+	if p.Email != nil && p.Phone != nil && *p.Email == "" && *p.Phone == "" && r.fields.err == nil {
 		r.fields.fail(newError(codeEmailOrPhoneRequired))
 	}
 	p.FirstName = r.fields.patched("firstName", maxName)

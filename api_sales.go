@@ -206,7 +206,7 @@ func registerBatch(r *request) action {
 			if e.code.status >= http.StatusInternalServerError {
 				return false, err
 			}
-			results[i] = batchResult{Status: e.code.status, Error: &errorBody{e.code.status, e.code.name, e.message, t.requestID, e.field, e.context}}
+			results[i] = batchResult{Status: e.code.status, Error: new(e.body(t.requestID))}
 			return false, nil
 		})
 		return reply{http.StatusOK, batchShape{results}}, err
@@ -239,21 +239,25 @@ func (r *request) batchRows() []batchRow {
 }
 
 func (r *request) batchRow(i int, literal string) (row batchRow) {
-	one := request{caller: r.caller, now: r.now, fields: newFields(nil)}
+	members := splitter{left: len(literal)}
+	if literal[0] == '{' {
+		members.cutMembers(literal, 1)
+	}
+	one := request{caller: r.caller, now: r.now, strict: r.strict, fields: newFields(members.stack)}
+	if r.strict {
+		one.fields.beStrict()
+	}
 	if literal[0] != '{' {
 		one.fields.invalid(fmt.Sprintf("transactions[%d]", i), "debe ser un objeto")
-		row.fault = one.fields.err
+		row.fault = one.firstFault(maxRowFaults)
 		return row
 	}
-	members := splitter{left: len(literal)}
-	members.cutMembers(literal, 1)
-	one.fields.object = members.stack
 	row.in = one.saleFields()
 	text, _ := one.fields.text("actor", maxActor)
 	if row.actor = text; strings.ContainsFunc(text, unicode.IsControl) {
 		one.fields.invalid("actor", "contiene caracteres no permitidos")
 	}
-	row.fault = one.fields.err
+	row.fault = one.firstFault(maxRowFaults)
 	if k, ok := r.saleRetry(row.in, []byte(literal)); ok {
 		row.retry = []retryKey{k}
 	}

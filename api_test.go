@@ -71,6 +71,7 @@ func TestErrorTable(t *testing.T) {
 		"external_id_taken":      true, "birth_date_invalid": true, "attributes_invalid": true, "precondition_failed": true, // contract §12
 		"customer_merged": true, "merge_too_large": true, "customer_erased": true,
 		"rate_limit_source": true, // checked before a key's own limits
+		"unknown_field":     true, // contract §17
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")

@@ -91,6 +91,7 @@
 //
 //	errors.go            every error a client can get: code, status, text
 //	json.go              the strict parser of bodies
+//	strict.go            what a strict request is told: all faults, and unknown names
 //	fields.go            readers of fields and of queries
 //
 // # The clock

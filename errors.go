@@ -56,6 +56,7 @@ var (
 	codeInvalidJSON              = newCode("invalid_json", http.StatusBadRequest, "El cuerpo no es JSON válido")
 	codeInvalidField             = newCode("invalid_field", http.StatusBadRequest, "") // the fault's own text
 	codeTooPrecise               = newCode("too_precise", http.StatusBadRequest, " admite como máximo 4 decimales")
+	codeUnknownField             = newCode("unknown_field", http.StatusBadRequest, " no es un campo conocido")
 	codeTooLarge                 = newCode("too_large", http.StatusBadRequest, " supera el máximo permitido")
 	codeCustomerNotFound         = newCode("customer_not_found", http.StatusNotFound, "Cliente no encontrado")
 	codeSegmentNotFound          = newCode("segment_not_found", http.StatusNotFound, "Segmento no encontrado")
@@ -107,6 +108,7 @@ type apiError struct {
 	field   string         // the input field at fault, or ""
 	context map[string]any // figures that a client can act on, or nil
 	headers http.Header    // what the response carries beside the body, or nil
+	all     []*apiError    // all faults of a strict request, this one first; else nil
 }
 
 func (e *apiError) Error() string { return e.code.name }
@@ -119,6 +121,27 @@ type errorBody struct {
 	RequestID  string         `json:"requestId"`
 	Field      string         `json:"field,omitempty"`
 	Context    map[string]any `json:"context,omitempty"`
+	Errors     []faultShape   `json:"errors,omitempty"`
+}
+
+// A faultShape is one fault of a strict request.
+type faultShape struct {
+	Field   *string `json:"field"`
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+}
+
+// body returns the body of a response to the request with that id.
+func (e *apiError) body(requestID string) errorBody {
+	b := errorBody{StatusCode: e.code.status, Code: e.code.name, Message: e.message, RequestID: requestID, Field: e.field, Context: e.context}
+	for _, one := range e.all {
+		shape := faultShape{Code: one.code.name, Message: one.message}
+		if one.field != "" {
+			shape.Field = &one.field
+		}
+		b.Errors = append(b.Errors, shape)
+	}
+	return b
 }
 
 // Is makes errors.Is treat two errors of the same code as equal.
@@ -129,12 +152,13 @@ func (e *apiError) Is(target error) bool {
 
 func newError(code errorCode) *apiError { return &apiError{code: code, message: code.message} }
 
-// on names the input field at fault. The texts of too_precise and too_large
-// begin with it.
+// on names the input field at fault. The texts of too_precise, too_large and
+// unknown_field begin with it.
 func (e *apiError) on(field string) *apiError {
 	c := *e
 	c.field = field
-	if c.code == codeTooPrecise || c.code == codeTooLarge {
+	switch c.code {
+	case codeTooPrecise, codeTooLarge, codeUnknownField:
 		c.message = field + c.message
 	}
 	return &c

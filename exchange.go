@@ -58,9 +58,10 @@ type request struct {
 	query   query
 	retries []retryKey // keys that the answer to a POST is kept and looked up under
 	actor   string     // of X-Actor; "" without
-	dryRun  bool       // of a POST: its action changes nothing
 	more    int        // of a POST: how many requests it counts as beside the first
+	dryRun  bool       // of a POST: its action changes nothing
 	large   bool       // of a GET: the answer may be large, or take much reading
+	strict  bool       // Prefer: handling=strict
 }
 
 // pathID returns an id of the path; the zero id, which nothing has, if it is malformed.
@@ -94,6 +95,7 @@ type exchange struct {
 var (
 	noStore  = []string{"no-store"}
 	jsonType = []string{"application/json"}
+	isStrict = []string{"handling=strict"}
 )
 
 // newExchange begins the response to a request.
@@ -243,7 +245,7 @@ func (x *exchange) fail(err error) {
 	if e.code.status == http.StatusUnauthorized {
 		x.Header()["WWW-Authenticate"] = []string{"Bearer"}
 	}
-	body, err := encode(errorBody{e.code.status, e.code.name, e.message, x.requestID[0], e.field, e.context})
+	body, err := encode(e.body(x.requestID[0]))
 	if err != nil {
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}

@@ -23,13 +23,14 @@ const anyLength = math.MaxInt
 // A value that is absent or at fault reads as zero and not present.
 type input struct {
 	*fault
-	object object
-	list   string // set if the object is the element list[index], else ""
-	index  int
+	sent
 }
 
 // A fault holds err, the first error given to fail, or nil.
-type fault struct{ err error }
+type fault struct {
+	err    error
+	strict *strictness // collects all of them; nil: the request is not strict
+}
 
 // fail records err, unless it is nil or not the first. Handlers call it for faults that
 // only they can find.
@@ -37,14 +38,32 @@ func (f *fault) fail(err error) {
 	if f.err == nil {
 		f.err = err
 	}
+	if f.strict != nil && err != nil {
+		f.strict.fail(err)
+	}
 }
 
-// field returns the name that errors have for a member: "price", or "items[3].price".
-func (in input) field(name string) string {
-	if in.list == "" {
-		return name
+// beStrict makes the readers collect all faults and known names.
+func (in input) beStrict() {
+	if in.fault != nil { // a GET has no body
+		in.strict = newStrictness(in.sent)
 	}
-	return fmt.Sprintf("%s[%d].%s", in.list, in.index, name)
+}
+
+// collected returns what the readers have collected; nil if the request is not strict.
+func (in input) collected() *strictness {
+	if in.fault == nil {
+		return nil
+	}
+	return in.strict
+}
+
+// get returns the value of a member. Its name is known from now on.
+func (in input) get(name string) (value string, ok bool) {
+	if in.strict != nil {
+		in.strict.ask(in.list, name)
+	}
+	return in.object.get(name)
 }
 
 // invalid records that name is an invalid field and why, in Spanish.
@@ -102,11 +121,11 @@ func toID(text string) (u id, present bool) {
 // the fault of the whole body.
 type fields struct{ input }
 
-func newFields(o object) fields { return fields{input{fault: new(fault), object: o}} }
+func newFields(o object) fields { return fields{input{new(fault), sent{object: o}}} }
 
 // literal returns the JSON text of a member, "" if it is absent or null.
 func (in fields) literal(name string) string {
-	literal, _ := in.object.get(name)
+	literal, _ := in.get(name)
 	if literal == "null" {
 		return ""
 	}
@@ -129,7 +148,7 @@ func (in fields) textOr(name string, max int, tooLong errorCode) (text string, p
 
 // given reports whether a member is there, be it null.
 func (in fields) given(name string) bool {
-	_, ok := in.object.get(name)
+	_, ok := in.get(name)
 	return ok
 }
 
@@ -197,7 +216,8 @@ func (in fields) number(name string) (d decimal, present bool) {
 }
 
 // list reads an array of at most max objects. It returns nil if the array is absent or
-// at fault, and an empty slice if it is empty.
+// at fault, and an empty slice if it is empty. In a strict request it skips elements that
+// are no objects, so that faults of the others are told too.
 func (in fields) list(name string, max int) []fields {
 	literal := in.literal(name)
 	if literal == "" {
@@ -213,17 +233,24 @@ func (in fields) list(name string, max int) []fields {
 		in.invalid(name, fmt.Sprintf("no puede superar los %d elementos", max))
 		return nil
 	}
-	elements := make([]fields, len(p.stack))
-	members := splitter{stack: make(object, 0, 4*len(elements)), left: len(literal)} // of all elements
+	elements := make([]fields, 0, len(p.stack))
+	members := splitter{stack: make(object, 0, 4*len(p.stack)), left: len(literal)} // of all elements
 	list := in.field(name)
 	for i, element := range p.stack {
 		if element.value[0] != '{' {
 			in.invalid(fmt.Sprintf("%s[%d]", name, i), "debe ser un objeto")
-			return nil
+			if in.strict == nil {
+				return nil
+			}
+			continue
 		}
 		first := len(members.stack)
 		members.cutMembers(element.value, 1)
-		elements[i] = fields{input{in.fault, members.stack[first:], list, i}}
+		one := sent{members.stack[first:], list, i}
+		elements = append(elements, fields{input{in.fault, one}})
+		if in.strict != nil {
+			in.strict.read = append(in.strict.read, one)
+		}
 	}
 	return elements
 }
@@ -259,18 +286,18 @@ func parseQuery(raw string) (query, error) {
 		name := params[i].name
 		return query{}, invalidField(name, name+" no puede repetirse")
 	}
-	return query{input{fault: new(fault), object: params}}, nil
+	return query{input{new(fault), sent{object: params}}}, nil
 }
 
 // text reads a parameter of at most max code points, as clean keeps it.
 func (q query) text(name string, max int) (text string, present bool) {
-	text, _ = q.object.get(name)
+	text, _ = q.get(name)
 	return q.clean(name, text, max, codeInvalidField)
 }
 
 // id reads an identifier, as toID does.
 func (q query) id(name string) (u id, present bool) {
-	text, _ := q.object.get(name)
+	text, _ := q.get(name)
 	return toID(text)
 }
 
@@ -278,7 +305,7 @@ func (q query) id(name string) (u id, present bool) {
 // means a space in a query, and many clients forget to escape it: a number that
 // starts with a space is read as starting with + (contract §7).
 func (q query) phone(name string) (text string, present bool) {
-	text, _ = q.object.get(name)
+	text, _ = q.get(name)
 	number := trimBlanks(text)
 	if strings.HasPrefix(text, " ") && number != "" && number[0] != '+' {
 		text = "+" + number

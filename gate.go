@@ -146,7 +146,7 @@ func usher(c *net.TCPConn) {
 		return
 	}
 	e, requestID := publicError(errUnavailable), rand.Text()
-	body, _ := encode(errorBody{e.code.status, e.code.name, e.message, requestID, "", nil})
+	body, _ := encode(e.body(requestID))
 	h := e.headers.Clone()
 	h["Content-Type"], h["Cache-Control"] = jsonType, noStore
 	h.Set("X-Request-Id", requestID)

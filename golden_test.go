@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -142,6 +143,11 @@ func TestGoldenErrors(t *testing.T) {
 			}
 		case "too_precise", "too_large":
 			message = e.Field + message
+		case "unknown_field":
+			message = e.Field + message
+			if suggestion := strings.TrimPrefix(e.Message, message); regexp.MustCompile(`^ \(¿\w+\?\)$`).MatchString(suggestion) {
+				message += suggestion
+			}
 		}
 		if !ok || e.StatusCode != row.status || e.Message != message {
 			t.Errorf("%s\n%s\nis not the row %v", s.text, s.want, row)

@@ -96,7 +96,7 @@ func (r *request) flag(name string) bool {
 // above0 reads a required number above zero.
 func (r *request) above0(name string, code errorCode) decimal {
 	d, present := r.fields.number(name)
-	if r.fields.err == nil && (!present || d <= 0) {
+	if !present || d <= 0 {
 		r.fields.fail(newError(code).on(name))
 	}
 	return d

@@ -27,8 +27,9 @@ type apiDoc struct {
 	Security   []map[string][]string
 	Paths      map[string]map[string]*docOperation // by path, then method
 	Components struct {
-		Schemas   map[string]*docSchema
-		Responses map[string]*docContent
+		Schemas    map[string]*docSchema
+		Responses  map[string]*docContent
+		Parameters map[string]docParameter
 	}
 
 	used map[string]bool // schemas that were looked at
@@ -37,8 +38,14 @@ type apiDoc struct {
 type docOperation struct {
 	Security    []map[string][]string
 	Scope       string `json:"x-scope"`
+	Parameters  []docParameter
 	RequestBody *docContent
 	Responses   map[string]*docContent // by status
+}
+
+type docParameter struct {
+	Ref      string `json:"$ref"`
+	Name, In string
 }
 
 // A docContent is a request's body or a response.

@@ -81,8 +81,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 			return 0, nil, err
 		}
 	}
-	act := rt.handle(req)
-	err = firstFault(req.fields.input, req.query.input)
+	act, err := x.readFields(rt, req)
 	if !writes(r.Method) {
 		if err != nil {
 			return 0, nil, err
@@ -110,9 +109,25 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 // writes reports whether requests of a method write: all but GET and HEAD do.
 func writes(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
-// firstFault returns the first fault in what a handler read, the body before the query.
-func firstFault(inputs ...input) error {
-	for _, in := range inputs {
+// readFields runs the first half of a handler. err is the first fault of the request.
+func (x *exchange) readFields(rt *route, req *request) (act action, err error) {
+	if lines := req.Header["Prefer"]; len(lines) > 0 && prefersStrict(lines) {
+		req.strict = true
+		req.fields.beStrict()
+		req.query.beStrict()
+		x.Header()["Preference-Applied"] = isStrict
+	}
+	act = rt.handle(req)
+	return act, req.firstFault(maxFaults)
+}
+
+// firstFault returns the first fault in what a handler read, the body before the query. If
+// the request is strict, the fault has up to most others beside it.
+func (r *request) firstFault(most int) error {
+	if r.strict {
+		return strictFault(most, r.fields.collected(), r.query.collected())
+	}
+	for _, in := range [...]input{r.fields.input, r.query.input} {
 		if in.fault != nil && in.err != nil {
 			return in.err
 		}

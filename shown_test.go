@@ -14,7 +14,7 @@ import (
 
 var (
 	fixedHeaders  = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}
-	shownHeaders  = []string{"Allow", "ETag", "Idempotency-Replayed", "Retry-After", "WWW-Authenticate"}
+	shownHeaders  = []string{"Allow", "ETag", "Idempotency-Replayed", "Preference-Applied", "Retry-After", "WWW-Authenticate"}
 	limitHeaders  = []string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 	madeRequestID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 	// Errors of requests that are refused before they count against a limit.

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Prefer: handling=strict (RFC 7240, contract §17). A strict request is told all faults of
+// its body and query at once, and a name that nobody knows is one of them. The known names
+// are those that the handler asks its readers for, so no list of them can go stale; a
+// handler asks for all of its names, whatever it finds. Tests hold them to openapi.json.
+//
+// Names come first, since a misspelt one is often the cause of what follows, such as a
+// required field that is not there. The rest is in the order of contract §3.
+
+const (
+	maxFaults    = 100 // that a strict request is told
+	maxRowFaults = 10  // that one sale of a strict batch is told
+)
+
+// prefersStrict reports whether Prefer asks for handling=strict. Only the first preference
+// called handling counts. What is malformed is ignored up to the next comma.
+func prefersStrict(lines []string) bool {
+	for _, line := range lines {
+		for line != "" {
+			var element string
+			element, line = cutUnquoted(line, ',')
+			preference, _ := cutUnquoted(element, ';') // its parameters follow
+			name, word, _ := strings.Cut(preference, "=")
+			if value, ok := readWord(word); ok && strings.EqualFold(strings.Trim(name, " \t"), "handling") {
+				return len(value) == len("strict") && strings.EqualFold(value, "strict") // the length keeps ſ out
+			}
+		}
+	}
+	return false
+}
+
+// cutUnquoted cuts s around the first sep outside quoted strings (RFC 9110, 5.6.4).
+func cutUnquoted(s string, sep byte) (before, after string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == sep && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+// readWord reads a token or a quoted string, with blanks around it. An empty one is no
+// value, which is allowed.
+func readWord(s string) (value string, ok bool) {
+	s = strings.Trim(s, " \t")
+	if !strings.HasPrefix(s, `"`) {
+		return s, !strings.ContainsAny(s, "\" \t")
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), i == len(s)-1
+		case '\\':
+			if i++; i == len(s) {
+				return "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", false
+}
+
+// A sent is one object of a body, or the parameters of a query, and its place.
+type sent struct {
+	object object
+	list   string // set if the object is the element list[index], else ""
+	index  int
+}
+
+// field returns the name that errors have for a member: "price", or "items[3].price".
+func (s sent) field(name string) string {
+	if s.list == "" {
+		return name
+	}
+	return s.list + "[" + strconv.Itoa(s.index) + "]." + name
+}
+
+// A strictness collects what is wrong with a strict body or query.
+type strictness struct {
+	read   []sent
+	asked  map[string][]string // the names that a handler asked for, by list
+	faults []*apiError         // at most maxFaults
+}
+
+func newStrictness(s sent) *strictness {
+	return &strictness{read: []sent{s}, asked: map[string][]string{}}
+}
+
+// ask notes that a name is known.
+func (s *strictness) ask(list, name string) {
+	if known := s.asked[list]; !slices.Contains(known, name) {
+		s.asked[list] = append(known, name)
+	}
+}
+
+// fail records a fault. The second of a field is left out: often the first is its cause.
+func (s *strictness) fail(err error) {
+	e := publicError(err)
+	same := func(earlier *apiError) bool { return e.field != "" && earlier.field == e.field }
+	if len(s.faults) < maxFaults && !slices.ContainsFunc(s.faults, same) {
+		s.faults = append(s.faults, e)
+	}
+}
+
+// unknown returns the names that nobody asked for as faults, at most as many as most.
+func (s *strictness) unknown(most int) (faults []*apiError) {
+	for _, o := range s.read {
+		known := s.asked[o.list]
+		for i := range o.object {
+			if len(faults) == most {
+				return faults
+			}
+			if name := o.object[i].name; !slices.Contains(known, name) {
+				e := newError(codeUnknownField).on(o.field(shownName(name)))
+				if near := nearest(name, known); near != "" {
+					e.message += " (¿" + near + "?)"
+				}
+				faults = append(faults, e)
+			}
+		}
+	}
+	return faults
+}
+
+// strictFault returns the first fault of a body and a query, with all others, at most as
+// many as most; nil if there is none. Either may be nil.
+func strictFault(most int, body, query *strictness) error {
+	var all []*apiError
+	for _, s := range []*strictness{body, query} {
+		if s != nil {
+			all = append(all, s.unknown(most)...)
+		}
+	}
+	for _, s := range []*strictness{body, query} {
+		if s != nil {
+			all = append(all, s.faults...)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	first := *all[0]
+	first.all = all[:min(len(all), most)]
+	return &first
+}
+
+// maxShownName is how many characters of an unknown name a message shows.
+const maxShownName = 60
+
+// shownName returns a client's name for a message: cut, and with escapes for what cannot be
+// seen or would disturb the text around it.
+func shownName(name string) string {
+	if name == "" {
+		return `""`
+	}
+	var b strings.Builder
+	left := maxShownName
+	for _, r := range name {
+		if left--; left < 0 {
+			b.WriteString("…")
+			break
+		}
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// nearest returns the known name that was probably meant, or "". Letter case, blanks and
+// punctuation do not matter. Up to three edits are forgiven in a long name, one in a short
+// one; else one name must begin or end with the other, such as phone for phoneNumber, and
+// no second one.
+func nearest(name string, known []string) string {
+	if len(name) > maxShownName {
+		return ""
+	}
+	plain := plainName(name)
+	best, fewest := "", math.MaxInt
+	for _, k := range known {
+		of := plainName(k)
+		most := min(3, 1+len(of)/5, len(of)-1)
+		if longer := utf8.RuneCountInString(plain) - len(of); longer < -most || longer > most {
+			continue
+		}
+		n := edits(plain, of)
+		if n > most {
+			continue
+		}
+		if n = n*maxShownName + edits(name, k); n < fewest { // among equals the nearest as it was sent
+			best, fewest = k, n
+		}
+	}
+	if best != "" {
+		return best
+	}
+	const enough = 4 // letters; fewer say nothing
+	for _, k := range known {
+		long, short := plainName(k), plain
+		if len(short) > len(long) {
+			long, short = short, long
+		}
+		if len(short) < enough || !strings.HasPrefix(long, short) && !strings.HasSuffix(long, short) {
+			continue
+		}
+		if best != "" {
+			return ""
+		}
+		best = k
+	}
+	return best
+}
+
+// plainName returns the letters and digits of a name, in lower case.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// edits returns how many insertions, deletions, substitutions and swaps of neighbours make
+// one text of the other (optimal string alignment).
+func edits(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range y {
+			cost := 1
+			if x[i] == y[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(y)]
+}
