@@ -279,13 +279,16 @@ func (t *txn) saveAccount(a *account) error {
 	if err := t.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
+	if err := t.tellTier(a, a.Tier, counted); err != nil {
+		return err
+	}
 	a.Tier = counted
 	if err := t.saveDays(a); err != nil {
 		return err
 	}
 	if a.lookDue {
 		var err error
-		if a.nextDue, err = t.firstDue(a); err != nil {
+		if a.nextDue, err = t.firstDue(a, t.now); err != nil {
 			return err
 		}
 		a.lookDue = false
@@ -329,9 +332,12 @@ func (t *txn) dueKey(a *account, due instant) key {
 }
 
 // firstDue finds the first moment at which a lot expires, a pending lot becomes
-// available or a day leaves the tier window.
-func (t *txn) firstDue(a *account) (instant, error) {
-	due := never
+// available or a day leaves the tier window, or a notice after a given one (notices.go).
+func (t *txn) firstDue(a *account, after instant) (instant, error) {
+	due, err := t.firstNotice(a, after)
+	if err != nil {
+		return 0, err
+	}
 	for _, part := range []byte{partLot, partPending} {
 		for l, err := range t.lots(a, part) {
 			if err != nil {

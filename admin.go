@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"sello/internal/webhook"
 )
 
 // The operations behind the commands. A server that has the file open runs them for
@@ -18,6 +20,7 @@ type admin struct {
 	engine *engine
 	flush  func(context.Context) error // writes the usage counted in memory
 
+	hooks      *deliverer                                                // in a server
 	inServer   bool                                                      // runs in a server, beside requests
 	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store's file
 }
@@ -302,6 +305,67 @@ func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
 		}
 		return list, nil
 	})
+}
+
+// A webhookRequest names a webhook, and of a replay the event to go on from.
+type webhookRequest struct {
+	Org  string `json:"org"`
+	Hook string `json:"webhook"`
+	From uint64 `json:"from,omitempty"`
+}
+
+func (a *admin) listWebhooks(ctx context.Context, in orgRequest) ([]listedWebhook, error) {
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return nil, err
+	}
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), (*txn).listWebhooks)
+}
+
+// A shownSecret is the only answer that contains a webhook's secret.
+type shownSecret struct {
+	Secret string `json:"secret"`
+}
+
+func (a *admin) newWebhookSecret(ctx context.Context, in webhookRequest) (shownSecret, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (shownSecret, error) {
+		secret, err := t.newWebhookSecret(in.Hook)
+		return shownSecret{webhook.SecretText(secret)}, err
+	})
+}
+
+// A webhookTest is what became of a test message.
+type webhookTest struct {
+	OK     bool   `json:"ok"`
+	Status int    `json:"status,omitempty"` // of the answer; 0: there was none
+	Why    string `json:"why,omitempty"`
+}
+
+func (a *admin) testWebhook(ctx context.Context, in webhookRequest) (result webhookTest, err error) {
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return result, err
+	}
+	d := a.hooks
+	if d == nil {
+		d = newDeliverer(a.engine, nil, a.engine.log)
+	}
+	o, err := d.test(ctx, org, in.Hook)
+	if err != nil {
+		return result, err
+	}
+	if result = (webhookTest{OK: o.OK(), Status: o.Status}); !o.OK() {
+		result.Why = whyNot(&o)
+	}
+	return result, nil
+}
+
+func (a *admin) resumeWebhook(ctx context.Context, in webhookRequest) (struct{}, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (struct{}, error) { return struct{}{}, t.resumeWebhook(in.Hook) })
+}
+
+func (a *admin) replayWebhook(ctx context.Context, in webhookRequest) (struct{}, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (struct{}, error) { return struct{}{}, t.replayWebhook(in.Hook, in.From) })
 }
 
 type verifyRequest struct {

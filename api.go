@@ -50,6 +50,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/statistics", "statistics:read", getStatistics},
 		{"GET /api/v1/organization", "organization:read", getOrganization},
 		{"GET /api/v1/audit", "audit:read", listAudit},
+		{"GET /api/v1/events", "events:read", listEvents},
 		{"GET /api/v1/openapi.json", "", a.getOpenAPI},
 		{"GET /docs", "", a.getDocs},
 		{"GET /livez", "", isAlive},
@@ -59,7 +60,7 @@ func (a *api) routes() []route {
 
 func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 	a := &api{
-		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(),
+		engine: e, limiter: newLimiter(), trusted: trusted, log: log, mux: http.NewServeMux(), stopping: make(chan struct{}),
 		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
 		idPrefix: rand.Text()[:16],
 	}
@@ -396,6 +397,39 @@ func listAudit(r *request) action {
 			return nil, err
 		}
 		return newList(found, total, p, t.auditShape)
+	}
+}
+
+// Events.
+
+// maxWait is for how many seconds a request may wait for events.
+const maxWait = 20
+
+func listEvents(r *request) action {
+	r.large = true
+	var q eventsAfter
+	var ok bool
+	if q.after, ok = r.whole("after", 0, 0); !ok {
+		r.query.invalid("after", "debe ser un entero mayor o igual a 0")
+	}
+	_, q.given = r.query.text("after", 100)
+	q.limit = int(r.limit())
+	if text, given := r.query.text("type", 50); given {
+		if q.types = []string{text}; !isEventPattern(text) {
+			r.query.invalid("type", "debe ser un tipo de evento, como points.added, o un grupo, como points.*")
+		}
+	}
+	wait, ok := r.whole("wait", 0, 0)
+	if !ok || wait > maxWait {
+		r.query.invalid("wait", "debe ser un entero entre 0 y 20")
+	}
+	r.wait = time.Duration(wait) * time.Second
+	return func(t *txn) (any, error) {
+		list, next, err := t.events(q)
+		if err != nil {
+			return nil, err
+		}
+		return t.eventList(list, next)
 	}
 }
 

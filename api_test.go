@@ -67,6 +67,8 @@ func TestErrorTable(t *testing.T) {
 
 		"occurred_at_invalid": true, "external_id_conflict": true, // contract §14
 
+		"events_gone": true, // contract §17
+
 		"points_budget_exceeded": true,                                                                                      // contract §16
 		"external_id_taken":      true, "birth_date_invalid": true, "attributes_invalid": true, "precondition_failed": true, // contract §12
 		"customer_merged": true, "merge_too_large": true, "customer_erased": true,

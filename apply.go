@@ -69,11 +69,25 @@ func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applie
 	if err := followBirthdays(tx, next, m); err != nil {
 		return nil, err
 	}
-	t := bareTxn(tx, next.Number, m, by)
-	if err := t.audited(auditConfigurationApplied, next.ID.String(), result.Changes); err != nil {
-		return nil, err
+	return result, bareTxn(tx, next.Number, m, by).noteApplied(next, result.Changes)
+}
+
+// noteApplied writes to the audit log and to the feed that a configuration was applied.
+func (t *txn) noteApplied(cfg *config, changes []change) error {
+	if err := t.followWebhooks(cfg); err != nil {
+		return err
 	}
-	return result, t.commit()
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	if err := t.tell(eventConfigurationApplied, n.Audit+1); err != nil {
+		return err
+	}
+	if err := t.audited(auditConfigurationApplied, cfg.ID.String(), changes); err != nil {
+		return err
+	}
+	return t.commit()
 }
 
 // configBefore returns the configuration of a document's organization, or an empty one if
@@ -165,6 +179,12 @@ func (c *config) merge(doc *document, m *mint) *config {
 			s.ID, s.CreatedAt = old.ID, old.CreatedAt
 		}
 		next.Segments = append(next.Segments, s)
+	}
+	if doc.Webhooks == nil {
+		next.Webhooks = c.Webhooks
+	}
+	for _, w := range doc.Webhooks {
+		next.Webhooks = append(next.Webhooks, &w)
 	}
 	return next
 }

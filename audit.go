@@ -77,12 +77,16 @@ const (
 	auditCustomerErased       = "customer.erased"
 	auditRedemptionCancelled  = "redemption.cancelled"
 	auditClockAccepted        = "clock.accepted"
+	auditWebhookSecret        = "webhook.secret"
+	auditWebhookResumed       = "webhook.resumed"
+	auditWebhookReplayed      = "webhook.replayed"
 )
 
 // auditActions lists them all.
 var auditActions = []string{
 	auditConfigurationApplied, auditKeyCreated, auditKeyChanged, auditKeyRotated, auditKeyRevoked,
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
+	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed,
 }
 
 // auditSources are where those came from who made an entry, by their type. What is done

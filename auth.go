@@ -55,7 +55,7 @@ type apiKey struct {
 var scopes = []string{
 	"customers:read", "customers:write", "points:read", "points:write", "transactions:read", "transactions:write",
 	"rewards:read", "rewards:write", "segments:read", "loyalty:read", "statistics:read", "organization:read",
-	"customers:erase", "audit:read",
+	"customers:erase", "audit:read", "events:read",
 }
 
 // defaultRateLimit is in requests per minute (spec: Limits).

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type watchedStore struct {
 	refusing     atomic.Bool   // whether the store took no write when it was last asked to
 	keys         keyIndex
 	slices       knownSlices // of replays
+	news         news        // of events
 }
 
 func watch(s Store) *watchedStore {
@@ -58,6 +60,7 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	switch {
 	case err == nil && u.wrote:
 		s.refusing.Store(false)
+		s.news.tell(u.told)
 	case errors.Is(err, errUnavailable) && !errors.Is(err, errBusy):
 		s.refusing.Store(true)
 	}
@@ -91,6 +94,8 @@ type watchedUpdate struct {
 	fn      func(Tx) error
 	touched atomic.Bool // whether a run of fn wrote settings
 	wrote   bool        // whether one wrote anything
+	told    []uint32    // organizations of which a run wrote events
+	room    [1]uint32   // backs told while it is short
 }
 
 func (u *watchedUpdate) run(tx Tx) error { return u.fn(watchedTx{tx, u}) }
@@ -102,6 +107,18 @@ func (u *watchedUpdate) end() {
 	}
 }
 
+// noteEvent notes that events are written, if the key is one of them.
+func (u *watchedUpdate) noteEvent(key []byte) {
+	if key[0] == eventLetter {
+		if u.told == nil {
+			u.told = u.room[:0]
+		}
+		if org := uint32In(key[1:]); !slices.Contains(u.told, org) {
+			u.told = append(u.told, org)
+		}
+	}
+}
+
 type watchedTx struct {
 	Tx
 	update *watchedUpdate
@@ -110,6 +127,7 @@ type watchedTx struct {
 func (t watchedTx) Put(key, value []byte) error {
 	t.update.wrote = true
 	t.look(key)
+	t.update.noteEvent(key)
 	if hash, ok := hashOfKey(key); ok {
 		t.update.store.keys.add(hash)
 	}
@@ -124,6 +142,11 @@ func (t watchedTx) absorb(p *overlay) bool {
 	for key := range p.writes {
 		if isSetting(key) { // Put and Delete look at each key
 			return false
+		}
+	}
+	for key := range p.writes {
+		if key[0] == eventLetter {
+			t.update.noteEvent([]byte(key))
 		}
 	}
 	t.update.wrote = true

@@ -23,8 +23,11 @@ type config struct {
 	Programs     []*program   `json:"programs"`
 	Rewards      []*reward    `json:"rewards"`
 	Segments     []*segment   `json:"segments"`
-	NextProgram  uint32       `json:"nextProgram"`       // the number that the next new program gets
-	Recount      bool         `json:"recount,omitempty"` // customers are being recounted (recount.go)
+
+	Webhooks []*webhookDoc `json:"webhooks,omitempty"`
+
+	NextProgram uint32 `json:"nextProgram"`       // the number that the next new program gets
+	Recount     bool   `json:"recount,omitempty"` // customers are being recounted (recount.go)
 
 	zone *time.Location
 	all  []*program // those with join: All

@@ -425,6 +425,9 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		return nil, err
 	}
 	s.NewCustomers++
+	if err := t.tell(eventCustomerCreated, c.Number); err != nil {
+		return nil, err
+	}
 	return c, t.openAccounts(c)
 }
 

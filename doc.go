@@ -11,13 +11,13 @@
 //	sello import           import customers or sales from CSV
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
+//	sello webhook          list webhooks, make their secrets, test, resume and replay them
 //	sello backup           copy the file, also while it is served, and check the copy
 //	sello restore          put a checked copy in the place of the file, which is kept
 //	sello compact          make the file anew, without what was deleted
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
 //	sello verify           recompute balances, counters and indexes, and show what differs
-//	sello completion       write what a shell completes
 //	sello version          show the version
 //
 // If a server has the file open, a command reaches it over a socket beside the
@@ -111,6 +111,7 @@
 // # The domain
 //
 //	engine.go            transactions of one organization at one moment
+//	news.go              who waits for events
 //	cache.go             settings kept between requests
 //	schema.go            the schema's version and migrations
 //	writer.go            which sello wrote a file last
@@ -127,6 +128,8 @@
 //	creator.go           who made a record
 //	audit.go             who changed what
 //	auditlist.go         lists of that
+//	events.go            the feed of what happened, for integrators
+//	webhooks.go          receivers of the feed, and how far each has come
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new
 //	customers.go         customers, and how they are identified
@@ -142,6 +145,7 @@
 //	lots.go              what is left of each credit
 //	movements.go         the lines of the ledger
 //	comments.go          the comments of movements, which can be erased
+//	notices.go           points that will expire soon
 //	points.go            credits, debits and expiry: the heart
 //	brought.go           opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
@@ -157,6 +161,7 @@
 //	salelog.go           the log that counts the sales in both
 //	rewards.go           rewards and redemptions
 //	redemptions.go       vouchers, and redemptions by customer, reward, status and time
+//	vouchers.go          vouchers that expire
 //	stats.go             statistics
 //	birthdays.go         points on birthdays
 //	sweep.go             changes that become due with time
@@ -168,6 +173,7 @@
 //	shapes.go            the shapes of answers
 //	shapes_sales.go      those of sales
 //	shapes_customers.go  those of customers
+//	shapes_events.go     those of events
 //	replies.go           what actions return; ETag and If-Match
 //	room.go              room for large requests
 //	log.go               lines of the log
@@ -191,6 +197,7 @@
 //
 // # Administration
 //
+//	deliveries.go        sending the feed to its receivers
 //	words.go             errors of the system, the store and the command line, in Spanish
 //	diskspace.go         how much room the disk has
 //	notify.go            what systemd is told
@@ -202,10 +209,12 @@
 //	verify_run.go        one part of a verification, and its findings
 //	verify_search.go     the search index
 //	verify_tables.go     tables and what they hold; strays
+//	verify_due.go        what changes by itself
 //	verify_sales.go      lists, indexes and the log of sales; redemptions
 //	verify_merges.go     customers who became part of others
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log
+//	verify_events.go     the feed of events
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
@@ -220,6 +229,7 @@
 //	build.go             how the binary was built
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
+//	webhookcommands.go   the commands for webhooks
 //	commands.go          the short commands
 //	compact.go           making the file anew
 //	restore.go           putting a copy in the place of the file
@@ -231,7 +241,6 @@
 //	csv.go               the commands that import CSV
 //	csvexport.go         the commands that export it
 //	metrics.go           figures for Prometheus
-//	completion.go        what shells complete
 //	serve.go             serving
 //	demo.go              serving a sample organization
 //	main.go              the table of commands

@@ -21,6 +21,7 @@ type document struct {
 	Programs     []programDoc `json:"programs"`
 	Rewards      []rewardDoc  `json:"rewards"`
 	Segments     []segmentDoc `json:"segments"`
+	Webhooks     []webhookDoc `json:"webhooks,omitempty"`
 }
 
 // document returns the configuration as a document.
@@ -34,6 +35,9 @@ func (c *config) document() *document {
 	}
 	for _, s := range c.Segments {
 		d.Segments = append(d.Segments, s.segmentDoc)
+	}
+	for _, w := range c.Webhooks {
+		d.Webhooks = append(d.Webhooks, *w)
 	}
 	return d
 }
@@ -181,5 +185,8 @@ func (d *document) fillIn() {
 	for i := range d.Rewards {
 		setDefault(&d.Rewards[i].Status, statusActive)
 		setDefault(&d.Rewards[i].Fulfilment, fulfilImmediate)
+	}
+	for i := range d.Webhooks {
+		setDefault(&d.Webhooks[i].Status, statusActive)
 	}
 }

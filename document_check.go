@@ -143,6 +143,7 @@ func (ck *checker) document(d *document) {
 		ck.name(path+".name", s.Name)
 		ck.segmentRule(path+".rule", &s.Rule, 0)
 	}
+	ck.webhooks(d.Webhooks)
 }
 
 // organization checks the organization and returns its time zone, UTC if that is wrong.

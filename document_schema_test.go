@@ -76,7 +76,7 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 		return wrong(hasType(want, v))
 	case "enum":
 		return wrong(slices.Contains(want.([]any), v))
-	case "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "minItems":
+	case "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "minItems", "maxItems":
 		return wrong(withinLimit(keyword, want, v))
 	case "items":
 		for i, element := range list {
@@ -160,6 +160,8 @@ func withinLimit(keyword string, want, v any) bool {
 		return !isText || regexp.MustCompile(want.(string)).MatchString(text)
 	case "minItems":
 		return !isList || float64(len(list)) >= want.(float64)
+	case "maxItems":
+		return !isList || float64(len(list)) <= want.(float64)
 	}
 	panic(keyword)
 }
@@ -342,6 +344,7 @@ func TestSchemaWords(t *testing.T) {
 		"programs[0].rules[0].days[0]":         "$defs.rule.properties.days.items",
 		"organization.settings.externalIds":    "$defs.organization.properties.settings.properties.externalIds",
 		"rewards[0].status":                    "$defs.reward.properties.status",
+		"webhooks[0].status":                   "$defs.webhook.properties.status",
 		"rewards[0].fulfilment":                "$defs.reward.properties.fulfilment",
 		"rewards[0].effect.type":               "$defs.effect.properties.type",
 		"segments[0].rule.all[0].any[0].field": "$defs.segmentRule.properties.field",
@@ -454,6 +457,20 @@ var limitCases = []struct {
 	{"segments[0].key", "vip", "Vip", "pattern"},
 	{"segments[0].name", letters(100), letters(101), "maxLength"},
 	{"segments[0].rule.all", []any{map[string]any{"field": "phone", "op": "=", "value": true}}, []any{}, "minItems"},
+	{"webhooks[0].key", "crm", "Crm", "pattern"},
+	{"webhooks[0].url", "https://" + slugOfLength(1992), "https://" + slugOfLength(1993), "maxLength"},
+	{"webhooks[0].events", []any{"*"}, []any{}, "minItems"},
+	{"webhooks[0].events", slices.Repeat([]any{"*"}, 17), slices.Repeat([]any{"*"}, 18), "maxItems"},
+	{"webhooks", webhooksOf(10), webhooksOf(11), "maxItems"},
+	{"webhooks[0].events[0]", "points.*", "points.*.*", "pattern"},
+}
+
+// webhooksOf returns n webhooks of a document.
+func webhooksOf(n int) (list []any) {
+	for i := range n {
+		list = append(list, map[string]any{"key": fmt.Sprint("w", i), "url": "https://example.com/", "events": []any{"*"}})
+	}
+	return list
 }
 
 // TestSchemaLimits: the schema and the code both accept a value at a limit, and both
@@ -481,7 +498,8 @@ func TestSchemaDefaults(t *testing.T) {
 	schema := readDocumentSchema(t)
 	raw := setup{
 		program: `"tiers":[{"name":"Uno"}],"rules":[{"key":"a","name":"A","points":1}]`,
-		also:    `"rewards":[{"key":"a","program":"club","name":"A","pointsCost":1}],"segments":[{"key":"a","name":"A","rule":{"field":"phone","op":"=","value":true}}]`,
+		also: `"rewards":[{"key":"a","program":"club","name":"A","pointsCost":1}],"segments":[{"key":"a","name":"A","rule":{"field":"phone","op":"=","value":true}}],
+			"webhooks":[{"key":"a","url":"https://example.com/","events":["*"]}]`,
 	}.document()
 	doc, problems := readDocument([]byte(strings.Replace(string(raw), `,"apiAccess":true`, "", 1)))
 	if problems != nil {
@@ -547,6 +565,8 @@ func TestSchemaRefuses(t *testing.T) {
 		{"rewards[0].effect.amount", 5, "a percentage and an amount"},
 		{"rewards[0].effect.percent", nil, "a percentage of nothing"},
 		{"rewards[0].effect.type", "Product", "a product without a sku"},
+		{"webhooks[0].events[0]", "sales.*", "events that there are not"},
+		{"webhooks[0].url", "", "no address"},
 		{"segments[0].rule", map[string]any{}, "no rule"},
 		{"segments[0].rule.op", "=", "an operator without a field"},
 		{"segments[0].rule.field", "phone", "two rules in one"},

@@ -28,7 +28,8 @@ const everything = `{
 	"pointsCost":80,"stock":10,"limitPerCustomer":2,"tiers":["Plata"],"segments":["vip"],"validFrom":"2026-02-01","validTo":"2026-11-30",
 	"fulfilment":"Voucher","validDays":30,"effect":{"type":"Percent","percent":10}}],
 "segments":[{"key":"vip","name":"VIP","description":"Gasto alto","priority":10,"isActive":true,"rule":{"all":[
-	{"any":[{"field":"totalSpent","op":">=","value":5000},{"not":{"field":"tier","op":"=","value":"Bronce"}}]},{"field":"email","op":"=","value":true}]}}]}`
+	{"any":[{"field":"totalSpent","op":">=","value":5000},{"not":{"field":"tier","op":"=","value":"Bronce"}}]},{"field":"email","op":"=","value":true}]}}],
+"webhooks":[{"key":"crm","url":"https://crm.example.com/","events":["points.*"],"status":"Active"}]}`
 
 // longName is one character longer than a name may be.
 var longName = strings.Repeat("x", 101)

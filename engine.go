@@ -34,6 +34,8 @@ type engine struct {
 	log     *slog.Logger
 
 	imports imports // those under way; the sweep waits for them
+
+	eventsDropped instant // when the sweep last dropped old events
 }
 
 // newEngine makes an engine that takes the time from the function now and trusts it.
@@ -91,15 +93,16 @@ type txn struct {
 type held struct {
 	counters *counters                 // nil until asked for
 	tallies  []dayTally                // those asked for so far
+	told     toldEvents                // events (events.go)
 	slots    [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
 	pack     heldPack                  // the last one used (salelog.go)
 }
 
 // copyFrom makes h a copy of o.
 func (h *held) copyFrom(o *held) {
-	tallies := append(h.tallies[:0], o.tallies...)
+	tallies, events := append(h.tallies[:0], o.tallies...), append(h.told.text[:0], o.told.text...)
 	*h = *o
-	h.tallies = tallies
+	h.tallies, h.told.text = tallies, events
 	if o.counters != nil {
 		h.counters = new(*o.counters)
 	}
@@ -296,6 +299,9 @@ func (t *txn) commit() error {
 		}
 	}
 	if err := t.saveLogged(); err != nil {
+		return err
+	}
+	if err := t.saveTold(); err != nil {
 		return err
 	}
 	if !t.wrote {

@@ -46,6 +46,9 @@ func (t *txn) erase(cust id) (*customer, error) {
 	if err := t.dropOldAnswers(family); err != nil {
 		return nil, err
 	}
+	if err := t.tell(eventCustomerErased, c.Number); err != nil {
+		return nil, err
+	}
 	return after, t.audited(auditCustomerErased, c.ID.String(), c.auditChanges(after))
 }
 

@@ -78,6 +78,7 @@ var (
 	codeRedemptionAlreadyUsed    = newCode("redemption_already_used", http.StatusConflict, "El canje ya se usó")
 	codeRedemptionCancelled      = newCode("redemption_cancelled", http.StatusConflict, "El canje está cancelado")
 	codeRedemptionExpired        = newCode("redemption_expired", http.StatusBadRequest, "El canje está vencido")
+	codeEventsGone               = newCode("events_gone", http.StatusGone, "Los eventos anteriores ya no se guardan")
 	codePreconditionFailed       = newCode("precondition_failed", http.StatusPreconditionFailed, "El recurso cambió desde que se leyó")
 	codeBodyTooLarge             = newCode("body_too_large", http.StatusRequestEntityTooLarge, "El cuerpo de la solicitud es demasiado grande")
 	codeUnsupportedMediaType     = newCode("unsupported_media_type", http.StatusUnsupportedMediaType, "Content-Type debe ser application/json")

@@ -29,6 +29,8 @@ type api struct {
 	counts     *requestCounts // nil: requests are not counted
 	mux        *http.ServeMux
 
+	stopping chan struct{} // closed when the server stops: nobody waits for events any more
+
 	references references
 	secure     bool // clients speak TLS with this process
 
@@ -62,6 +64,8 @@ type request struct {
 	dryRun  bool       // of a POST: its action changes nothing
 	large   bool       // of a GET: the answer may be large, or take much reading
 	strict  bool       // Prefer: handling=strict
+
+	wait time.Duration // of a GET /events: for how long it may wait for one
 }
 
 // pathID returns an id of the path; the zero id, which nothing has, if it is malformed.
@@ -204,7 +208,12 @@ func (x *exchange) endWork() {
 func (x *exchange) giveBack() {
 	x.endWork()
 	x.api.bodies.give(x.share.body)
+	x.giveAnswer()
+}
+
+func (x *exchange) giveAnswer() {
 	x.api.answers.give(x.share.answer)
+	x.share.answer = 0
 }
 
 func (x *exchange) setTag(etag string) {

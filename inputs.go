@@ -33,24 +33,35 @@ const (
 // maximum (contract §2).
 func (r *request) page() page {
 	r.large = true
-	p := page{1, defaultLimit}
-	whole := func(name string, code errorCode, n *uint64) {
-		text, ok := r.query.text(name, 100)
-		if !ok {
-			return
-		}
-		// A number too large for int64 becomes the largest int64.
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) || v < 1 {
-			r.query.fail(newError(code).on(name))
-			return
-		}
-		*n = min(uint64(v), maxPage)
+	number, ok := r.whole("page", 1, 1)
+	if !ok {
+		r.query.fail(newError(codePageInvalid).on("page"))
 	}
-	whole("page", codePageInvalid, &p.number)
-	whole("limit", codeLimitInvalid, &p.limit)
-	p.limit = min(p.limit, maxLimit)
-	return p
+	return page{number, r.limit()}
+}
+
+// limit reads limit, as page does.
+func (r *request) limit() uint64 {
+	limit, ok := r.whole("limit", 1, defaultLimit)
+	if !ok {
+		r.query.fail(newError(codeLimitInvalid).on("limit"))
+	}
+	return min(limit, maxLimit)
+}
+
+// whole reads a parameter that is a whole number, least or more; it is usual if it is absent.
+// A number above maxPage is read as maxPage.
+func (r *request) whole(name string, least int64, usual uint64) (n uint64, ok bool) {
+	text, given := r.query.text(name, 100)
+	if !given {
+		return usual, true
+	}
+	// A number too large for int64 becomes the largest int64.
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || v < least {
+		return usual, false
+	}
+	return min(uint64(v), maxPage), true
 }
 
 // choice returns text if it is one of words, and the first of words if the field or

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,6 @@ type invocation struct {
 	given   map[string]bool   // the flags on the command line or in the environment
 	written []string          // flags that are taken from the command line alone
 	args    []string
-	table   []command
 	longer  string // the commands whose names go on after this one's
 
 	db   string
@@ -75,8 +75,12 @@ type invocation struct {
 	noWelcome bool
 
 	overlap time.Duration // of a rotated key
-	audit   auditRequest
-	limit   int // entries of the audit log
+	from    uint64        // first event of a replay
+
+	webhookAllow string // networks that are not public and have receivers
+	receivers    []netip.Prefix
+	audit        auditRequest
+	limit        int // entries of the audit log
 
 	readOnly bool // write nothing to the file, nor beside it
 	noCopy   bool // migrate without a copy of the file
@@ -169,10 +173,6 @@ func (c *invocation) help(cmd command) {
 	if c.more != "" {
 		fmt.Fprintf(c.stdout, "\n%s\n", c.more)
 	}
-}
-
-func (c *invocation) dbFlag() {
-	c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
 }
 
 func jsonFlag(c *invocation) {

@@ -50,9 +50,9 @@ type anyRecord interface {
 
 func allRecords() []anyRecord {
 	return []anyRecord{
-		new(account), new(accountHead), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(counters), new(creator), new(customer), new(identity),
+		new(account), new(accountHead), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(counters), new(creator), new(customer), new(eventRecord), new(identity),
 		new(link), new(lot), new(movement), new(otherShare), new(purse),
-		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(saleShare), new(savedUsage), new(tally), new(typeCount),
+		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(saleShare), new(savedUsage), new(tally), new(typeCount), new(webhookState),
 	}
 }
 
@@ -155,6 +155,9 @@ func fill(v reflect.Value, n *int, flags bool) {
 		v.SetInt(int64(*n))
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(*n))
+		if v.Type() == reflect.TypeFor[eventKind]() {
+			v.SetUint(uint64(eventTierChanged)) // has texts
+		}
 	case reflect.String:
 		v.SetString(fmt.Sprint("text", *n))
 	case reflect.Slice:

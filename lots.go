@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -202,9 +203,9 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 		return err
 	}
 	if left == 0 {
-		a.notDueAt(l.Expires)
+		a.notDueAt(l.Expires - noticeTime)
 	} else {
-		a.dueAt(l.Expires)
+		a.dueAt(noticeOf(l.Expires, t.now))
 	}
 	return nil
 }
@@ -285,17 +286,18 @@ func (t *txn) expiring(a *account) ([]expiring, error) {
 	case !a.LotsApart:
 		return sumsOf(a.Lots), nil
 	case a.SumsApart:
-		return t.sumsApart(a)
+		return t.sumsApart(a, math.MinInt64, maxExpiring)
 	case len(a.Sums) > 0:
 		return a.Sums, nil
 	}
 	return []expiring{}, nil
 }
 
-func (t *txn) sumsApart(a *account) ([]expiring, error) {
+// sumsApart is expiringFrom for sums that have entries of their own.
+func (t *txn) sumsApart(a *account, from instant, limit int) ([]expiring, error) {
 	list := []expiring{}
 	prefix := t.key(a, partExpiring)
-	for e, err := range scan(t.Tx, prefix, false) {
+	for e, err := range t.Scan(slices.Clone(prefix).instant(from), prefix.after(), false) {
 		if err != nil {
 			return nil, err
 		}
@@ -303,9 +305,22 @@ func (t *txn) sumsApart(a *account) ([]expiring, error) {
 			return nil, unreadable(e.Key)
 		}
 		list = append(list, expiring{decimal(binary.BigEndian.Uint64(e.Value)), instantIn(e.Key[len(prefix):])})
-		if len(list) == maxExpiring {
+		if len(list) == limit {
 			break
 		}
 	}
 	return list, nil
+}
+
+// expiringFrom lists the first points, up to limit moments, that expire at a moment or later.
+func (t *txn) expiringFrom(a *account, from instant, limit int) (list []expiring, err error) {
+	if !a.SumsApart {
+		sums := a.Sums
+		if !a.LotsApart {
+			sums = sumsOf(a.Lots)
+		}
+		i, _ := slices.BinarySearchFunc(sums, from, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
+		return sums[i:min(i+limit, len(sums))], nil
+	}
+	return t.sumsApart(a, from, limit)
 }

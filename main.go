@@ -37,6 +37,11 @@ func commands() []command {
 		{"key rotate", "ID", "crea una API key igual a otra; la otra expira después", runKeyRotate, keyRotateFlags},
 		{"key revoke", "ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"audit", "", "muestra quién cambió qué: configuración, claves, clientes, canjes", runAudit, auditFlags},
+		{"webhook list", "", "lista los webhooks de una organización y cómo va cada uno", runWebhookList, orgJSONFlags},
+		{"webhook secret", "WEBHOOK", "crea un secreto y lo muestra una única vez; el anterior vale 24 horas más", runWebhookSecret, orgJSONFlags},
+		{"webhook test", "WEBHOOK", "envía un mensaje de prueba y dice qué respondió", runWebhookTest, orgJSONFlags},
+		{"webhook resume", "WEBHOOK", "sigue con un webhook en pausa, desde el evento que no se entregó", runWebhookResume, orgJSONFlags},
+		{"webhook replay", "WEBHOOK", "vuelve a enviar desde un evento", runWebhookReplay, webhookReplayFlags},
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
 		{"restore", "ARCHIVO", "pone una copia en lugar del archivo, que queda al lado; sin servidor", runRestore, restoreFlags},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
@@ -44,7 +49,6 @@ func commands() []command {
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
 		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},
 		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
-		{"completion", strings.Join(completionShells, "|"), "escribe lo que el shell completa", runCompletion, completionFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
 }
@@ -83,8 +87,7 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 	if cmd, words := commandOf(args); words > 0 {
 		c := &invocation{environment: env, set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
 		c.set.SetOutput(io.Discard)
-		c.dbFlag()
-		c.table = commands()
+		c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
 		c.longer = commandNames(longerCommands(cmd.name))
 		cmd.flags(c)
 		if err := c.parse(cmd, args[words:]); err != nil {

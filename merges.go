@@ -88,6 +88,9 @@ func (t *txn) mergeFamily(c, gone *customer, family []*customer) (*customer, con
 			return nil, left, err
 		}
 	}
+	if err := t.tell(eventCustomerMerged, stub.Number, after.Number); err != nil {
+		return nil, left, err
+	}
 	left = after.lacks(gone)
 	// The first change is the merged one's id (auditEntry.merged).
 	changes := append([]change{{"from", nil, gone.ID}}, c.auditChanges(after)...)

@@ -156,6 +156,21 @@ func (m *meter) ofBackups(p *backupPlan, state *backupState) {
 	m.CounterFunc("sello_backup_command_failures_total", "Runs of the command of -backup-after that failed.", func() float64 { return float64(now.Unsent) })
 }
 
+// ofWebhooks registers the deliveries of webhooks.
+func (m *meter) ofWebhooks(d *deliverer) {
+	m.Gauge("sello_webhook_lag_seconds", "Age of the oldest event that a webhook has not got, paused ones aside; 0 if there is none.", func() float64 {
+		_, lag := d.lateness()
+		return lag.Seconds()
+	})
+	m.Gauge("sello_webhooks_paused", "Webhooks that were given up and wait for sello webhook resume.", func() float64 {
+		paused, _ := d.lateness()
+		return float64(paused)
+	})
+	const help = "Attempts to deliver an event to a webhook."
+	m.CounterFunc("sello_webhook_deliveries_total", help, func() float64 { return float64(d.delivered.Load()) }, "result", "taken")
+	m.CounterFunc("sello_webhook_deliveries_total", help, func() float64 { return float64(d.refused.Load()) }, "result", "refused")
+}
+
 func zeroOne(yes bool) float64 {
 	if yes {
 		return 1

@@ -59,6 +59,9 @@ const (
 	tableRecounts
 	tableAudit
 	tableAuditIndex
+	tableEvents
+	tableDueVouchers
+	tableWebhooks
 	tableCounters
 	tableCustomers
 	tablePurchases
@@ -138,6 +141,9 @@ var tables = [manyTables]struct {
 	tableRecounts:              {"q org", "next customer to recount", primary},              // by number (recount.go)
 	tableAudit:                 {"A org seq", "audit log", primary | dense},                 // who changed what (audit.go)
 	tableAuditIndex:            {"B org field hash(16) block", "index of the audit log", 0}, // which of the block's entries have the value in the field
+	tableEvents:                {"F org seq", "events", primary | dense},                    // those of a transaction, by the first (events.go)
+	tableDueVouchers:           {"W due org seq", "due voucher", 0},                         // empty; the Issued one expires by itself at due
+	tableWebhooks:              {"H org hook", "webhook", primary},                          // how far its receiver has come, and its secrets (webhooks.go)
 	tableCounters:              {"n org", "counters", 0},                                    // the last of each sequence; the latest moment written, which is primary
 	tableCustomers:             {"l org 'c' n", "list of customers", dense},                 // cust, in the order they came
 	tablePurchases:             {"l org 'p' n", "list of purchases", dense},                 // seq of the sale
@@ -169,7 +175,7 @@ var keyWidths = map[string]int{
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,
-	"code": 0, "gram": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
+	"code": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 
 // A keyPart is a part of a table's keys.
@@ -454,18 +460,21 @@ type counters struct {
 	Latest     instant // 0: unknown; never negative
 	Audit      uint64  // entries of the audit log
 	Registered instant // when the last sale came; never falls (latesales.go)
+	Events     uint64  // told (events.go)
+	Dropped    uint64  // the first of them, which are kept no longer
 }
 
 func (c *counters) encode(w *writer) {
-	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest), c.Audit, uint64(c.Registered)})
+	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest), c.Audit, uint64(c.Registered), c.Events, c.Dropped})
 }
 
 // decode also reads records of earlier versions, which have fewer numbers.
 func (c *counters) decode(r *reader) {
-	var room, v [10]uint64
+	var room, v [12]uint64
 	copy(v[:], r.uintsInto(room[:0]))
 	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
-	c.Latest, c.Audit, c.Registered = instant(v[7]), v[8], instant(v[9])
+	c.Latest, c.Audit, c.Registered, c.Events = instant(v[7]), v[8], instant(v[9]), v[10]
+	c.Dropped = v[11]
 }
 
 // organizationNumber returns the number of the organization with a slug; 0 if there is none.

@@ -194,7 +194,10 @@ func (t *txn) record(a *account, m *movement) error {
 	m.Hash = hashMovement(a.Hash, t.org, m.Seq, w.b)
 	a.Hash = m.Hash
 	w.hash(m.Hash)
-	return t.Put(t.movementKey(m.Seq), w.b)
+	if err := t.Put(t.movementKey(m.Seq), w.b); err != nil {
+		return err
+	}
+	return t.tellMovement(m)
 }
 
 // isGiveBack reports whether a movement is a refund that returned points to their

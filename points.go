@@ -104,6 +104,7 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 func (t *txn) settle(a *account) error {
 	t.makeWritable()
 	a.lookDue = true
+	wasDue := a.Due
 	maturing, err := t.dueLots(a, partPending)
 	if err != nil {
 		return err
@@ -143,6 +144,9 @@ func (t *txn) settle(a *account) error {
 	if err := t.shrinkWindow(a, t.now); err != nil {
 		return err
 	}
+	if err := t.tellExpiring(a, wasDue); err != nil {
+		return err
+	}
 	return t.saveAccount(a)
 }
 
@@ -175,6 +179,9 @@ func (t *txn) mature(a *account, l *lot) error {
 	debt := min(max(-a.Balance, 0), left)
 	a.Pending -= left
 	a.Balance += left
+	if err := t.tell(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
+		return err
+	}
 	return t.changeLot(a, l, left-debt)
 }
 

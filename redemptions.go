@@ -18,6 +18,11 @@ import (
 //	G org 'x' block expiry → Issued vouchers that expire at that moment
 //	G org 't' block        → the earliest (8) and the latest (8) createdAt in the block
 //
+// An Issued voucher that expires has an entry by its moment, so that the sweep tells of it
+// (vouchers.go):
+//
+//	W expiry org seq → nothing
+//
 // Times mostly ascend with the sequence. Where requests overtook each other or the clock
 // was set back, they do not, and blocks overlap in time. So a filter by dates takes a
 // block that lies inside them as it is, skips one that lies outside, and reads the
@@ -30,6 +35,9 @@ func (t *txn) redemptionsOfKey(cust id) key    { return customerKey(t.org, cust,
 func (t *txn) redeemedRewardKey(reward id) key { return orgKey('G', t.org).byte('p').id(reward) }
 func (t *txn) redemptionTimesKey(block uint64) key {
 	return orgKey('G', t.org).byte('t').u32(uint32(block))
+}
+func (t *txn) dueVoucherKey(x *redemption) key {
+	return newKey('W').instant(x.Expires).u32(t.org).u64(x.Seq)
 }
 func (t *txn) expiriesKey(block uint64) key { return orgKey('G', t.org).byte('x').u32(uint32(block)) }
 
@@ -46,7 +54,7 @@ func (t *txn) setsOf(x *redemption) iter.Seq2[table, key] {
 		_ = yield(tableRedemptionsOf, t.redemptionsOfKey(x.Customer).u32(uint32(block))) &&
 			yield(tableRedeemedRewards, t.redeemedRewardKey(x.Reward).u32(uint32(block))) &&
 			yield(tableRedemptionState, t.redemptionStateKey(status).u32(uint32(block))) &&
-			(status != redemptionIssued || x.Expires == never || yield(tableVoucherExpiries, t.expiriesKey(block).instant(x.Expires)))
+			(!x.lapses() || yield(tableVoucherExpiries, t.expiriesKey(block).instant(x.Expires)))
 	}
 }
 
@@ -120,10 +128,15 @@ func (t *txn) fileNextRedemptions(blocks int) error {
 }
 
 // changeRedemption applies a change to a redemption, except of createdAt, and writes its
-// record and its sets.
+// record and its sets. After it a voucher is no longer Issued.
 func (t *txn) changeRedemption(x *redemption, change func()) error {
 	for _, k := range t.setsOf(x) {
 		if _, err := putInBlock(t, k, x.Seq, false); err != nil {
+			return err
+		}
+	}
+	if x.lapses() {
+		if err := t.Delete(t.dueVoucherKey(x)); err != nil {
 			return err
 		}
 	}
@@ -195,7 +208,10 @@ func (t *txn) useCode(code string, sale *id) (*redemption, error) {
 	case redemptionExpired:
 		return nil, newError(codeRedemptionExpired).with("expiresAt", x.Expires)
 	}
-	return x, t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = t.now, t.by, used })
+	if err := t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = t.now, t.by, used }); err != nil {
+		return nil, err
+	}
+	return x, t.tell(eventRedemptionUsed, x.Seq)
 }
 
 // redemptionCalled finds a redemption by its code as people write it; nil if there

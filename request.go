@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 )
 
 // The steps of a request, in the order of contract §3:
@@ -223,10 +224,52 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 		}
 		return encodeReply(v, http.StatusOK, err)
 	}
+	if req.wait > 0 {
+		return x.readWhenNews(req, act)
+	}
 	if req.large {
 		return x.readLarge(req, act)
 	}
 	return x.readSmall(req, act)
+}
+
+// newsDelay is for how long events that come are gathered before a request that waits for
+// them is answered; newsPoll is how often it looks for those of another process.
+const (
+	newsDelay = 50 * time.Millisecond
+	newsPoll  = time.Second
+)
+
+// readWhenNews runs the action until it finds events, or the request has waited long enough.
+func (x *exchange) readWhenNews(req *request, act action) (status int, body []byte, err error) {
+	waited := time.After(req.wait)
+	for {
+		news := x.api.engine.store.news.of(req.key.Org)
+		found, last := false, false
+		look := func(t *txn) (any, error) {
+			v, err := act(t)
+			if list, ok := v.(eventList); ok {
+				found = len(list.Data) > 0
+			}
+			return v, err
+		}
+		if status, body, err = x.readLarge(req, look); err != nil || found {
+			return status, body, err
+		}
+		x.giveAnswer()
+		select {
+		case <-news:
+			time.Sleep(newsDelay)
+		case <-time.After(newsPoll):
+		case <-waited:
+			last = true
+		case <-x.api.stopping:
+			last = true
+		}
+		if last {
+			return status, body, err
+		}
+	}
 }
 
 func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {

@@ -144,6 +144,9 @@ func (x *redemption) recorded() string {
 	return redemptionCompleted
 }
 
+// lapses reports whether the redemption is a voucher that expires if nobody uses it.
+func (x *redemption) lapses() bool { return x.recorded() == redemptionIssued && x.Expires != never }
+
 func (t *txn) redemptionKey(seq uint64) key { return orgKey('r', t.org).u64(seq) }
 func (t *txn) rewardCountKey(reward id) key { return orgKey('s', t.org).id(reward) }
 
@@ -345,6 +348,14 @@ func (t *txn) numberRedemption(x *redemption) error {
 	if err := t.fileRedemption(x); err != nil {
 		return err
 	}
+	if x.lapses() {
+		if err := t.Put(t.dueVoucherKey(x), nil); err != nil {
+			return err
+		}
+	}
+	if err := t.tell(eventRedemptionCreated, x.Seq); err != nil {
+		return err
+	}
 	return t.countRedemption(x.Customer, x.Reward, +1)
 }
 
@@ -465,6 +476,9 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	}
 	before := x.status(t.now)
 	if err := t.changeRedemption(x, func() { x.CancelledAt, x.Balance = t.now, a.Balance }); err != nil {
+		return nil, err
+	}
+	if err := t.tell(eventRedemptionCancelled, x.Seq); err != nil {
 		return nil, err
 	}
 	return x, t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})

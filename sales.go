@@ -393,6 +393,9 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 			return err
 		}
 	}
+	if err := t.tell(eventTransactionCreated, s.Seq); err != nil {
+		return err
+	}
 	return t.saveCustomer(c)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The schema is how everything is kept: the keys of model.go, the records and the
@@ -23,7 +24,8 @@ import (
 //	4     counters know the latest moment of an organization's writes
 //	5     comments of movements lie beside the ledger; records say who made them
 //	6     records have more optional fields; sales know when they came
-const schemaVersion = 6
+//	7     a feed of events; accounts are due when points are announced
+const schemaVersion = 7
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
@@ -118,6 +120,13 @@ const migrationStep = 256
 // blocksStep is how many blocks of redemptions are filed in one transaction.
 const blocksStep = 16
 
+// vouchersStep and duesStep are how many moments of vouchers, and how many accounts, are
+// looked at in one transaction.
+const (
+	vouchersStep = 256
+	duesStep     = 1024
+)
+
 // salesStep is how many sales are dated in one transaction.
 const salesStep = 2048
 
@@ -200,11 +209,85 @@ func (e *engine) fileOld(ctx context.Context, from uint64) error {
 				return err
 			}
 		}
-		if err := e.dateOldSales(ctx, org); err != nil {
+		if from < 6 {
+			if err := e.dateOldSales(ctx, org); err != nil {
+				return err
+			}
+		}
+		if err := e.fileOldVouchers(ctx, org); err != nil {
 			return err
 		}
 	}
+	return e.announceOld(ctx)
+}
+
+// fileOldVouchers makes the entries of vouchers that have not expired, for some moments in
+// each transaction.
+func (e *engine) fileOldVouchers(ctx context.Context, org uint32) error {
+	return e.inSteps(ctx, tableVoucherExpiries.in(org), func(tx Tx, from key) (key, error) {
+		return runTxn(e, tx, org, 0, seed{}, func(t *txn) (key, error) { return t.fileOldVouchers(from, vouchersStep) })
+	})
+}
+
+// announceOld makes accounts due when their points are announced, some in each transaction.
+func (e *engine) announceOld(ctx context.Context) error {
+	return e.inSteps(ctx, newKey('d'), func(tx Tx, from key) (key, error) { return e.announceSome(tx, from, duesStep) })
+}
+
+// inSteps runs steps, each from a key on, which return the last key that they looked at, nil
+// at the end. Where a step would write nothing, because an interrupted migration has been
+// there, it has no Update.
+func (e *engine) inSteps(ctx context.Context, from key, step func(tx Tx, from key) (last key, err error)) error {
+	type done struct {
+		last  key
+		wrote bool
+	}
+	for from != nil {
+		next, err := view(ctx, e.store, func(tx Tx) (done, error) {
+			dry := newOverlay(tx)
+			last, err := step(dry, from)
+			return done{last, len(dry.writes) > 0}, err
+		})
+		if err == nil && next.wrote {
+			next.last, err = update(ctx, e.store, func(tx Tx) (key, error) { return step(tx, from) })
+		}
+		if err != nil {
+			return err
+		}
+		if from = next.last; from != nil {
+			from = append(slices.Clone(from), 0)
+		}
+	}
 	return nil
+}
+
+// announceSome does so for the accounts of the first entries from a key on, most of them at
+// most. It returns the last of these; nil if there are none.
+func (e *engine) announceSome(tx Tx, from key, most int) (last key, err error) {
+	var list []dueAccount
+	for entry, err := range tx.Scan(from, newKey('d').after(), false) {
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, newDueAccount(entry.Key)); len(list) == most {
+			break
+		}
+	}
+	each, err := e.newOrgTxns(tx, 0, seed{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range list {
+		last = d.key
+		t, err := each.of(d.org)
+		if err == nil && t != nil {
+			err = t.announceOld(d)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return last, each.commit()
 }
 
 // dateOldSales sets when sales came, some of them in each transaction. It writes where

@@ -153,7 +153,7 @@ func TestSchemaServe(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, r.log)
 	}
-	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":6,"copy":"`+path+`.schema3-2`) {
+	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":7,"copy":"`+path+`.schema3-2`) {
 		t.Errorf("log:\n%s", r.log)
 	}
 	if got := string(readFile(t, path+".schema3")); got != "of another time" {
@@ -239,7 +239,7 @@ func oldSet(value []byte) func(Tx) error {
 }
 
 // TestSchemaSteps stops after each transaction of a migration: its begin, a step of
-// redemptions, one of sales, and each organization. The next attempt goes on from there and
+// redemptions, one of sales, one of accounts, and each organization. The next attempt goes on from there and
 // makes no other copy. The file is migrated once.
 func TestSchemaSteps(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestSchemaSteps(t *testing.T) {
 			t.Errorf("stop %d: %d copies", stops, copies)
 		}
 		if err == nil {
-			if stops != 4 || done.From != 3 || done.To != schemaVersion {
+			if stops != 5 || done.From != 3 || done.To != schemaVersion {
 				t.Errorf("done after %d stops: %+v", stops, done)
 			}
 			break

@@ -40,6 +40,7 @@ func serveFlags(c *invocation) {
 	c.earlierName("every", "backup-every")
 	c.earlierName("keep", "backup-keep")
 	c.earlierName("dir", "backup-dir")
+	c.set.StringVar(&c.webhookAllow, "webhook-allow", "", "`lista` de direcciones o bloques CIDR, no públicos, a los que también se envían webhooks")
 	noCopyFlag(c)
 }
 
@@ -162,6 +163,9 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if trusted, err = parseNetworks(c.trusted); err != nil {
 		return nil, err
 	}
+	if c.receivers, err = parseNetworks(c.webhookAllow); err != nil {
+		return nil, err
+	}
 	if c.given["backup-keep"] && c.backups.every == 0 {
 		return nil, &usageError{"-backup-keep va con -backup-every y -backup-dir"}
 	}
@@ -235,6 +239,7 @@ type service struct {
 	backups        backupState
 	space          diskSpace // for the file
 	supervisor     *notifier
+	hooks          *deliverer
 }
 
 // secured returns the listener of the public API with TLS, if that is asked for.
@@ -274,6 +279,7 @@ func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) erro
 	m.ofQueue(s.store)
 	m.ofStore(s.store, s.api.engine, &s.space)
 	m.ofTime(s.api.engine)
+	m.ofWebhooks(s.hooks)
 	m.ofBackups(plan, &s.backups)
 	m.Runtime()
 	m.Process()
@@ -292,11 +298,12 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		return fmt.Errorf("socket de administración: %w", err)
 	}
 	e := s.api.engine
+	s.hooks = newDeliverer(e, c.receivers, s.log)
 	s.public = newServer(s.api, s.log)
 	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
 	s.endOperations = endOperations
 	s.local = &http.Server{
-		Handler: (&admin{engine: e, flush: flushOf(s.api), inServer: true, makeBackup: s.store.backup}).handler(s.log), ReadHeaderTimeout: headerTimeout,
+		Handler: (&admin{engine: e, flush: flushOf(s.api), hooks: s.hooks, inServer: true, makeBackup: s.store.backup}).handler(s.log), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return operations },
 	}
 	within := s.gate(c)
@@ -316,6 +323,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	}
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopBackground = stopBackground
+	s.background.Go(func() { s.hooks.run(background) })
 	s.background.Go(func() {
 		defer s.api.lines.flush() // also if it panics, which ends the process
 		s.api.keepHouse(background)
@@ -365,6 +373,7 @@ func (s *service) wait(ctx context.Context) error {
 func (s *service) stop(ctx context.Context, cause error) error {
 	s.log.Info("stopping")
 	s.supervisor.say("STOPPING=1")
+	close(s.api.stopping)
 	s.stopBackground()
 	defer time.AfterFunc(stopTimeout/2, s.endOperations).Stop() // a backup or verify would take too long
 	shutDown(s.log, stopTimeout, s.servers()...)

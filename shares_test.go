@@ -333,7 +333,7 @@ func TestProgramForAllCosts(t *testing.T) {
 		s.apply(after)
 		ofCustomers := func(list memTx) (kept memTx) {
 			for _, e := range list {
-				if !strings.ContainsRune("oABn", rune(e.Key[0])) { // configuration, audit log, counters
+				if !strings.ContainsRune("oABFn", rune(e.Key[0])) { // configuration, audit log, events, counters
 					kept = append(kept, e)
 				}
 			}

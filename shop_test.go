@@ -192,6 +192,11 @@ func (s *shop) verified() {
 	for _, p := range report.Problems {
 		s.Error("verify: " + p)
 	}
+	faults, err := view(context.Background(), s.store, func(tx Tx) ([]string, error) { return s.told(tx, s.org) })
+	s.ok(err)
+	for _, f := range faults {
+		s.Error("events: " + f)
+	}
 }
 
 func (s *shop) verify() (*verification, error) {

@@ -24,14 +24,21 @@ import (
 // operations returns every operation by its name.
 func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (any, error) {
 	return map[string]func(context.Context, []byte) (any, error){
-		"apply":         operation(a.apply),
-		"export":        operation(a.export),
-		"key/create":    operation(a.createKey),
-		"key/list":      operation(a.listKeys),
-		"key/revoke":    operation(a.revokeKey),
-		"key/change":    operation(a.changeKey),
-		"key/rotate":    operation(a.rotateKey),
-		"audit":         operation(a.audit),
+		"apply":      operation(a.apply),
+		"export":     operation(a.export),
+		"key/create": operation(a.createKey),
+		"key/list":   operation(a.listKeys),
+		"key/revoke": operation(a.revokeKey),
+		"key/change": operation(a.changeKey),
+		"key/rotate": operation(a.rotateKey),
+		"audit":      operation(a.audit),
+
+		"webhook/list":   operation(a.listWebhooks),
+		"webhook/secret": operation(a.newWebhookSecret),
+		"webhook/test":   operation(a.testWebhook),
+		"webhook/resume": operation(a.resumeWebhook),
+		"webhook/replay": operation(a.replayWebhook),
+
 		"verify":        operation(a.verify),
 		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),

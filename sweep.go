@@ -13,6 +13,7 @@ import (
 const (
 	sweepBatch  = 64   // accounts
 	replayBatch = 1000 // replays dropped
+	eventBatch  = 500  // records of events dropped
 )
 
 // sweep writes down what has become due by itself: points that expired or became
@@ -61,11 +62,14 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 			e.log.Warn("stray due entries removed", "keys", strays)
 		}
 	}
+	if err := e.expireVouchers(ctx, moment); err != nil {
+		return err
+	}
 	err := e.sweepBirthdays(ctx, moment)
 	if err != nil && !isDamaged(err) {
 		return err
 	}
-	return errors.Join(err, e.dropReplays(ctx, moment))
+	return errors.Join(err, e.dropReplays(ctx, moment), e.dropEvents(ctx, moment))
 }
 
 // dropReplays drops the replays that are too old to be asked for.
@@ -94,6 +98,37 @@ func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)
 		}
 	}
 }
+
+// dropEvents drops the events that are kept no longer, of all organizations once an hour.
+func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error)) error {
+	now, err := moment()
+	if err != nil || now < e.eventsDropped+eventsDropEvery && now >= e.eventsDropped {
+		return err
+	}
+	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+		n, _, err := getUint(tx, newKey('o').byte('n'))
+		return n, err
+	})
+	for org := uint32(1); err == nil && org <= uint32(organizations); {
+		var old bool
+		old, err = view(ctx, e.store, func(tx Tx) (bool, error) {
+			list, _, err := oldEvents(tx, org, now, 1)
+			return len(list) > 0, err
+		})
+		if err != nil || !old {
+			org++
+			continue
+		}
+		err = e.store.Update(ctx, func(tx Tx) error { return dropEvents(tx, org, now, eventBatch) })
+	}
+	if err == nil {
+		e.eventsDropped = now
+	}
+	return err
+}
+
+// eventsDropEvery is how often old events are looked for, in milliseconds.
+const eventsDropEvery = 60 * 60 * 1000
 
 // A dueAccount is one entry of the table of due accounts.
 type dueAccount struct {
@@ -141,27 +176,19 @@ func (e *engine) dueSince(ctx context.Context, now instant) (since instant, ok b
 // others, since they hold nothing that is not kept elsewhere; if they stayed, each
 // sweep would meet them again first.
 func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (strays []string, err error) {
-	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	each, err := e.newOrgTxns(tx, now, s)
 	if err != nil {
 		return nil, err
 	}
-	txns := map[uint32]*txn{}
 	for _, d := range list {
 		if err := tx.Delete(d.key); err != nil { // also if the account is due at another moment
 			return nil, err
 		}
-		known := d.org > 0 && uint64(d.org) <= organizations
-		t := txns[d.org]
-		if known && t == nil {
-			if t, err = e.inTxn(tx, d.org, now, s); err != nil {
-				return nil, err
-			}
-			if err := t.inTime(); err != nil {
-				return nil, err
-			}
-			txns[d.org] = t
-			s[0]++ // another organization, other ids
+		t, err := each.of(d.org)
+		if err != nil {
+			return nil, err
 		}
+		known := t != nil
 		if known {
 			if known, err = t.settleDue(d); err != nil {
 				return nil, err
@@ -171,12 +198,61 @@ func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (stray
 			strays = append(strays, hex.EncodeToString(d.key))
 		}
 	}
-	for _, t := range txns {
-		if err := t.commit(); err != nil {
-			return nil, err
+	if err := each.inTime(); err != nil {
+		return nil, err
+	}
+	return strays, each.commit()
+}
+
+// orgTxns are the txns of several organizations on one Tx.
+type orgTxns struct {
+	engine        *engine
+	tx            Tx
+	now           instant
+	seed          seed
+	organizations uint64
+	txns          map[uint32]*txn
+}
+
+func (e *engine) newOrgTxns(tx Tx, now instant, s seed) (*orgTxns, error) {
+	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	return &orgTxns{e, tx, now, s, organizations, map[uint32]*txn{}}, err
+}
+
+// of returns the txn of an organization; nil if there is none with that number.
+func (o *orgTxns) of(org uint32) (*txn, error) {
+	if org == 0 || uint64(org) > o.organizations {
+		return nil, nil
+	}
+	if t := o.txns[org]; t != nil {
+		return t, nil
+	}
+	t, err := o.engine.inTxn(o.tx, org, o.now, o.seed)
+	if err != nil {
+		return nil, err
+	}
+	o.txns[org] = t
+	o.seed[0]++ // another organization, other ids
+	return t, nil
+}
+
+// inTime returns clock_unsafe if one of them had to step on too far.
+func (o *orgTxns) inTime() error {
+	for _, t := range o.txns {
+		if err := t.inTime(); err != nil {
+			return err
 		}
 	}
-	return strays, nil
+	return nil
+}
+
+func (o *orgTxns) commit() error {
+	for _, t := range o.txns {
+		if err := t.commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settleDue brings an account up to now, and reports whether its customer and its

@@ -171,6 +171,8 @@ Idempotency-Key: {retry}`, want: 409, code: "redemption_not_cancellable"},
 	{text: `GET /api/v1/audit?actor={name}`, want: 200},
 	{text: `GET /api/v1/openapi.json`, want: 200},
 	{text: `GET /docs`, want: 200},
+	{text: `GET /api/v1/events`, want: 200},
+	{text: `GET /api/v1/events?after=1&type=customer.*`, want: 200},
 	{text: `GET /livez`, want: 200},
 	{text: `GET /readyz`, want: 200},
 }

@@ -173,21 +173,6 @@ func (r *replayer) countSales(h *saleHistory) {
 	equal(r.v, r.what, ": compras", a.Purchases, uint64(sold.Purchases))
 }
 
-// dueOf checks the moment at which an account changes by itself.
-func (v *verifier) dueOf(a *account, what subject) error {
-	due, err := v.firstDue(a)
-	if err != nil {
-		return err
-	}
-	if !v.recounting {
-		equal(v, what, ": vencimiento", a.Due, due)
-	}
-	if a.Due != never {
-		return v.has(tableDue, v.dueKey(a, a.Due), nil, what)
-	}
-	return nil
-}
-
 // expiredWith returns what expired with a movement: with an Expiration, or with the
 // debit of a redemption that was cancelled after some of its lots had expired.
 func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {

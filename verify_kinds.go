@@ -18,6 +18,9 @@ var comparisons = [manySums]struct {
 	tableSlugs:                 {compare: byEntry},
 	tableIdentities:            {},
 	tableDue:                   {},
+	tableDueVouchers:           {},
+	tableEvents:                {compare: byCount},
+	tableWebhooks:              {compare: byCount},
 	tableAPIKeys:               {compare: byCount},
 	tableMovements:             {compare: byCount},
 	tableComments:              {scanned: true, compare: byContent}, // by the hashes that movements hold
@@ -78,13 +81,13 @@ const (
 
 // Tables in the order in which problems are reported.
 var (
-	tablesOfAll = []table{tableIdentities, tableDue, tableAPIKeys, tableSlugs}
+	tablesOfAll = []table{tableIdentities, tableDue, tableDueVouchers, tableAPIKeys, tableSlugs}
 	tablesOfOne = []table{
 		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
-		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableRecords,
+		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed,
 	}
 )

@@ -331,6 +331,9 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	if x.Expires != 0 && x.CancelledAt >= x.Expires {
 		v.problem("%v: se canceló vencido", what)
 	}
+	if err := v.dueVoucher(x, what); err != nil {
+		return err
+	}
 	if !x.Effect.valid() {
 		v.problem("%v: su efecto no es ninguno que se pueda configurar", what)
 	}

@@ -30,7 +30,8 @@ func newRichShop(t *testing.T) *shop {
 			{"key":"hi","name":"hi","on":"Signup","points":1}]`,
 		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9},
 			{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":300,"effect":{"type":"Percent","percent":10}}],
-			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}]`,
+			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}],
+			"webhooks":[{"key":"crm","url":"https://crm.example.com/","events":["*"]}]`,
 	})
 	s.engine.sizes.log = logSizes{block: logPack, chapter: 16, perBlock: 16, every: 8, customers: 64}
 	other := setup{program: `"rules":[` + onePer1 + `]`}.document()
@@ -344,6 +345,8 @@ var told = map[string]string{
 	"t.Shortfall":            "what was not there left no trace",
 	"t.TierFrom":             "tiers may have changed since",
 	"t.TierTo":               "tiers may have changed since",
+
+	"H.value": "how its receiver took what it got is told nowhere else",
 
 	"t.Others.Rules one more": "a rule that gave nothing changes no sum",
 	"t.Others.Rules.Name":     "the rule may have another name by now",

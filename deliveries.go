@@ -1,0 +1,401 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sello/internal/webhook"
+)
+
+// Deliveries send events to the webhooks, each webhook on a goroutine of its own: one slow
+// receiver holds up no other, and nobody who writes. Progress is stored after each round, so
+// a receiver may get the events of one round again after a crash (at least once), always in
+// order.
+
+// A deliverer sends the events of all organizations.
+type deliverer struct {
+	engine *engine
+	client *http.Client
+	log    *slog.Logger
+	turn   chan struct{} // holds one for each delivery under way
+
+	delivered, refused atomic.Uint64 // attempts
+
+	mu   sync.Mutex
+	late map[hookOf]hookLate // webhooks that have not got all
+}
+
+// A hookLate is why a webhook has not got all.
+type hookLate struct {
+	oldest instant // when the first event was written that it has not got
+	paused bool
+}
+
+const (
+	manyDeliveries = 64              // under way at once
+	roundEvents    = 20              // of one round
+	roundTime      = time.Second     // after which a round ends
+	deliveryPoll   = 2 * time.Second // how often a webhook looks for what others wrote
+	hooksPoll      = time.Second     // how often webhooks are looked for
+	storeTime      = 5 * time.Second // for storing how far a webhook has come
+)
+
+func newDeliverer(e *engine, allow []netip.Prefix, log *slog.Logger) *deliverer {
+	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), late: map[hookOf]hookLate{}}
+}
+
+// note remembers how late a webhook is; a zero hookLate: not at all.
+func (d *deliverer) note(h hookOf, late hookLate) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.late[h] = late; late == (hookLate{}) {
+		delete(d.late, h)
+	}
+}
+
+// lateness returns how many webhooks are paused, and the age of the oldest event that another
+// one has not got.
+func (d *deliverer) lateness() (paused int, lag time.Duration) {
+	now := instantOf(d.engine.now())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.late {
+		if l.paused {
+			paused++
+		} else {
+			lag = max(lag, now.sub(l.oldest))
+		}
+	}
+	return paused, lag
+}
+
+// A hookOf names a webhook.
+type hookOf struct {
+	org  uint32
+	hook string
+}
+
+// run delivers until ctx ends.
+func (d *deliverer) run(ctx context.Context) {
+	defer d.client.CloseIdleConnections()
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	running := map[hookOf]context.CancelFunc{}
+	tick := time.NewTicker(hooksPoll)
+	defer tick.Stop()
+	for {
+		hooks, err := d.hooks(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("background", "task", "webhooks", "cause", err.Error())
+		}
+		if err == nil {
+			for h, cancel := range running {
+				if !hooks[h] {
+					cancel()
+					delete(running, h)
+					d.note(h, hookLate{})
+				}
+			}
+			for h := range hooks {
+				if running[h] == nil {
+					var each context.Context
+					each, running[h] = context.WithCancel(ctx)
+					workers.Go(func() { d.serve(each, h) })
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for _, cancel := range running {
+				cancel()
+			}
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// hooks returns all webhooks that have a state.
+func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
+	return view(ctx, d.engine.store, func(tx Tx) (map[hookOf]bool, error) {
+		all := map[hookOf]bool{}
+		for e, err := range scan(tx, newKey('H'), false) {
+			if err != nil {
+				return nil, err
+			}
+			if tableWebhooks.has(e.Key) {
+				all[hookOf{uint32In(e.Key[1:]), string(e.Key[5:])}] = true
+			}
+		}
+		return all, nil
+	})
+}
+
+// serve sends one webhook's events, round by round.
+func (d *deliverer) serve(ctx context.Context, h hookOf) {
+	for ctx.Err() == nil {
+		news := d.engine.store.news.of(h.org)
+		wait, err := d.round(ctx, h)
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("background", "task", "webhook", "webhook", h.hook, "cause", err.Error())
+			wait, news = deliveryPoll, nil
+		}
+		if wait == 0 {
+			continue
+		}
+		if wait > deliveryPoll { // the operator may resume it before
+			wait, news = deliveryPoll, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-news:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// A pendingEvent is an event that a webhook has to deliver.
+type pendingEvent struct {
+	seq  uint64
+	at   instant
+	id   string
+	body []byte
+}
+
+// A webhookEvent is the body that is sent.
+type webhookEvent struct {
+	Type      string  `json:"type"`
+	Timestamp instant `json:"timestamp"`
+	Sequence  uint64  `json:"sequence"`
+	Data      any     `json:"data"`
+}
+
+// pendingEvents returns the next events of a webhook, most of them at most, and the sequence
+// up to which it asks for no others.
+func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendingEvent, upto uint64, err error) {
+	upto = after
+	for e, err := range t.eventsFrom(after + 1) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Seq > after+mostSkipped {
+			break
+		}
+		if upto = e.Seq; !w.wants(e.Kind) {
+			continue
+		}
+		data, err := t.eventData(&e)
+		if err != nil {
+			return nil, 0, err
+		}
+		body, err := encode(webhookEvent{eventKinds[e.Kind].name, e.At, e.Seq, data})
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, pendingEvent{e.Seq, e.At, t.messageID(fmt.Sprint("event ", e.Seq)), body})
+		if len(list) == most {
+			break
+		}
+	}
+	return list, upto, nil
+}
+
+// messageID is the webhook-id of what has a name in the organization.
+func (t *txn) messageID(name string) string {
+	return "evt_" + t.cfg.ID.derive("webhook", name).String()
+}
+
+// A hookRound is what one webhook has to send now.
+type hookRound struct {
+	url    string
+	state  webhookState
+	list   []pendingEvent
+	upto   uint64 // the last event of the round, also of types that it does not ask for
+	wait   time.Duration
+	lost   uint64  // events that were dropped before they were sent
+	oldest instant // when the first of them was written
+	paused bool
+	silent bool // nothing is to be sent
+}
+
+// look reads what a webhook has to send.
+func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
+	now := instantOf(d.engine.now())
+	return read(ctx, d.engine, h.org, now, func(t *txn) (r hookRound, err error) {
+		doc := t.cfg.webhook(h.hook)
+		state, err := get[webhookState](t.Tx, webhookKey(h.org, h.hook))
+		if err != nil || doc == nil || state == nil || doc.Status != statusActive || state.Paused != 0 || len(state.secretsAt(now)) == 0 {
+			return hookRound{silent: true, paused: state != nil && state.Paused != 0}, err
+		}
+		if state.Next > now {
+			return hookRound{silent: true, wait: state.Next.sub(now)}, nil
+		}
+		n, err := t.count()
+		if err != nil {
+			return r, err
+		}
+		r.url, r.state = doc.URL, *state
+		after := state.Sent
+		if after < n.Dropped {
+			r.lost, after = n.Dropped-after, n.Dropped
+		}
+		if r.list, r.upto, err = t.pendingEvents(doc, after, roundEvents); len(r.list) > 0 {
+			r.oldest = r.list[0].at
+		}
+		return r, err
+	})
+}
+
+// round sends a webhook's next events and stores how far it has come. It returns how long to
+// wait for the next round; 0 if there is more to do.
+func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) {
+	r, err := d.look(ctx, h)
+	switch {
+	case err != nil:
+		return 0, err
+	case r.silent && r.wait > 0: // it stays as late as it was
+		return r.wait, nil
+	}
+	d.note(h, hookLate{r.oldest, r.paused})
+	switch {
+	case r.silent || r.upto == r.state.Sent:
+		return deliveryPoll, nil
+	}
+	if r.lost > 0 {
+		d.log.Warn("webhook lost events", "webhook", h.hook, "events", r.lost)
+	}
+	done := d.send(ctx, &r)
+	return 0, d.store(ctx, h, &r, done)
+}
+
+// send sends the events of a round in order, until one fails or the round has taken long.
+func (d *deliverer) send(ctx context.Context, r *hookRound) progress {
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return progress{upto: r.state.Sent}
+	}
+	began := time.Now()
+	upto := r.state.Sent
+	for _, e := range r.list {
+		if time.Since(began) > roundTime {
+			return progress{upto: upto}
+		}
+		now := instantOf(d.engine.now())
+		m := &webhook.Message{URL: r.url, ID: e.id, Secrets: r.state.secretsAt(now), Body: e.body}
+		o := webhook.Send(ctx, d.client, m, now.time())
+		if !o.OK() {
+			if ctx.Err() != nil { // it is not the receiver's fault
+				return progress{upto: upto}
+			}
+			d.refused.Add(1)
+			return progress{upto, &o}
+		}
+		d.delivered.Add(1)
+		upto = e.seq
+	}
+	return progress{upto: r.upto}
+}
+
+// store stores how far a webhook has come, unless the operator has done something meanwhile.
+func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done progress) error {
+	now := instantOf(d.engine.now())
+	next := r.state.after(done, now)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	stored, err := update(last, d.engine.store, func(tx Tx) (bool, error) {
+		k := webhookKey(h.org, h.hook)
+		state, err := get[webhookState](tx, k)
+		if err != nil || state == nil || state.Turn != r.state.Turn {
+			return false, err
+		}
+		return true, put(tx, k, &next)
+	})
+	if err != nil || !stored {
+		return err
+	}
+	switch {
+	case next.Paused != 0:
+		d.log.Error("webhook paused", "webhook", h.hook, "failingSince", next.Failing, "cause", next.Why)
+	case next.Failing != 0 && r.state.Failing == 0:
+		d.log.Warn("webhook fails", "webhook", h.hook, "cause", next.Why)
+	case next.Failing == 0 && r.state.Failing != 0:
+		d.log.Info("webhook delivers again", "webhook", h.hook)
+	}
+	return nil
+}
+
+// test sends a webhook a message that is no event, and tells what became of it.
+func (d *deliverer) test(ctx context.Context, org uint32, hook string) (o webhook.Outcome, err error) {
+	type testMessage struct {
+		m   webhook.Message
+		now instant
+	}
+	now, s := instantOf(d.engine.now()), d.engine.seed()
+	t, err := read(ctx, d.engine, org, now, func(t *txn) (testMessage, error) {
+		doc, state, err := t.webhook(hook)
+		if err != nil {
+			return testMessage{}, err
+		}
+		secrets := state.secretsAt(now)
+		if len(secrets) == 0 {
+			return testMessage{}, operatorErrorf("", "el webhook %q no tiene secreto: sello webhook secret %s", hook, hook)
+		}
+		body, err := encode(webhookEvent{Type: "webhook.test", Timestamp: now, Data: struct{}{}})
+		return testMessage{webhook.Message{URL: doc.URL, ID: t.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
+	})
+	if err != nil {
+		return o, err
+	}
+	return webhook.Send(ctx, d.client, &t.m, now.time()), nil
+}
+
+// A listedWebhook is a webhook as `sello webhook list` shows it.
+type listedWebhook struct {
+	webhookDoc
+	HasSecret bool          `json:"hasSecret"`
+	Sent      uint64        `json:"sent"`
+	Pending   uint64        `json:"pending"` // events after that; some may be of types that it does not ask for
+	Oldest    instant       `json:"oldest"`  // when the first of them was written
+	Failing   instant       `json:"failingSince"`
+	Failed    uint64        `json:"failedAttempts"`
+	Next      instant       `json:"nextAttempt"`
+	Paused    instant       `json:"pausedSince"`
+	Why       string        `json:"lastFailure,omitempty"`
+	lag       time.Duration // since Oldest
+}
+
+func (t *txn) listWebhooks() ([]listedWebhook, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	list := []listedWebhook{}
+	for _, w := range t.cfg.Webhooks {
+		_, s, err := t.webhook(w.Key)
+		if err != nil {
+			return nil, err
+		}
+		l := listedWebhook{
+			webhookDoc: *w, HasSecret: len(s.secretsAt(t.now)) > 0, Sent: s.Sent, Pending: n.Events - max(s.Sent, n.Dropped),
+			Failing: s.Failing, Failed: s.Failed, Next: s.Next, Paused: s.Paused, Why: s.Why,
+		}
+		for e, err := range t.eventsFrom(s.Sent + 1) {
+			if err != nil {
+				return nil, err
+			}
+			l.Oldest = e.At
+			l.lag = t.now.sub(e.At)
+			break
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// The feed of events tells integrators what happened, in the order of writing and without
+// gaps (contract §17). An event is written in the transaction of its effect. It refers to
+// what is stored, and shows that as it is when it is read; so it holds nothing personal, and
+// erasing a customer leaves nothing in it.
+//
+//	F org seq → events of one transaction, the first of which has that sequence: their
+//	            moment, how many they are, and of each its kind and what it refers to
+//
+// Sequences count from 1. The sweep drops events after keptEvents.
+
+// keptEvents is for how long events are kept, in milliseconds.
+const keptEvents = 30 * 24 * 60 * 60 * 1000
+
+// eventLetter begins the keys of events.
+var eventLetter = tables[tableEvents].shape[0]
+
+// manyEvents bounds the events of one record.
+const manyEvents = 64
+
+// An eventKind is what an event is about. The file depends on the numbers.
+type eventKind byte
+
+const (
+	eventCustomerCreated eventKind = 1 + iota
+	eventCustomerUpdated
+	eventCustomerMerged
+	eventCustomerErased
+	eventPointsAdded
+	eventPointsDeducted
+	eventPointsAvailable
+	eventPointsExpired
+	eventPointsReversed
+	eventPointsExpiring
+	eventTransactionCreated
+	eventRedemptionCreated
+	eventRedemptionUsed
+	eventRedemptionCancelled
+	eventRedemptionExpired
+	eventTierChanged
+	eventConfigurationApplied
+	manyEventKinds
+)
+
+// eventKinds has each kind's type, as clients know it, and how many numbers its events
+// refer to.
+var eventKinds = [manyEventKinds]struct {
+	name string
+	refs int
+}{
+	eventCustomerCreated:      {"customer.created", 1},      // number of the customer
+	eventCustomerUpdated:      {"customer.updated", 1},      // the same
+	eventCustomerMerged:       {"customer.merged", 2},       // numbers of the merged one and the survivor
+	eventCustomerErased:       {"customer.erased", 1},       // number of the customer
+	eventPointsAdded:          {"points.added", 1},          // sequence of the movement
+	eventPointsDeducted:       {"points.deducted", 1},       // the same
+	eventPointsAvailable:      {"points.available", 3},      // sequence of the credit, number of the customer who has it, amount
+	eventPointsExpired:        {"points.expired", 1},        // sequence of the movement
+	eventPointsReversed:       {"points.reversed", 1},       // the same
+	eventPointsExpiring:       {"points.expiring", 4},       // numbers of the customer and the program, expiry, amount
+	eventTransactionCreated:   {"transaction.created", 1},   // sequence of the sale
+	eventRedemptionCreated:    {"redemption.created", 1},    // sequence of the redemption
+	eventRedemptionUsed:       {"redemption.used", 1},       // the same
+	eventRedemptionCancelled:  {"redemption.cancelled", 1},  // the same
+	eventRedemptionExpired:    {"redemption.expired", 1},    // the same
+	eventTierChanged:          {"tier.changed", 2},          // numbers of the customer and the program; two texts: from, to
+	eventConfigurationApplied: {"configuration.applied", 1}, // sequence of its first entry in the audit log
+}
+
+// eventTypes lists the types of events.
+var eventTypes = func() (list []string) {
+	for _, k := range eventKinds[1:] {
+		list = append(list, k.name)
+	}
+	return list
+}()
+
+// An event is one entry of the feed.
+type event struct {
+	Seq      uint64
+	At       instant // of its transaction
+	Kind     eventKind
+	Refs     [4]uint64
+	From, To string // of tier.changed
+}
+
+// matchesEvent reports whether a pattern names a type: all of it, or its first part and an
+// asterisk, as in points.*.
+func matchesEvent(pattern, name string) bool {
+	group, isGroup := strings.CutSuffix(pattern, "*")
+	return pattern == name || isGroup && strings.HasPrefix(name, group)
+}
+
+// isEventPattern reports whether a pattern names any type. "*" names them all.
+func isEventPattern(pattern string) bool {
+	group, isGroup := strings.CutSuffix(pattern, "*")
+	return slices.ContainsFunc(eventTypes, func(name string) bool { return matchesEvent(pattern, name) }) &&
+		(!isGroup || group == "" || strings.HasSuffix(group, "."))
+}
+
+// toldEvents are the events of a transaction that are not written yet.
+type toldEvents struct {
+	many uint64
+	text []byte // of each, as eventRecord has it
+}
+
+// tell adds an event to the feed.
+func (t *txn) tell(kind eventKind, refs ...uint64) error {
+	if t.told.many == manyEvents {
+		if err := t.saveTold(); err != nil {
+			return err
+		}
+	}
+	if t.told.text == nil {
+		t.told.text = make([]byte, 0, 32)
+	}
+	t.told.many++
+	t.told.text = append(t.told.text, byte(kind))
+	for _, ref := range refs {
+		t.told.text = binary.AppendUvarint(t.told.text, ref)
+	}
+	return nil
+}
+
+// tellTier adds tier.changed if the account has another tier than before, "" for none. A
+// new customer begins in the lowest tier, which is no change.
+func (t *txn) tellTier(a *account, from, to string) error {
+	if from == "" && len(a.program.Tiers) > 0 {
+		from = a.program.Tiers[0].name()
+	}
+	if from == to || from == "" || to == "" {
+		return nil
+	}
+	if err := t.tell(eventTierChanged, a.customer.Number, uint64(a.program.Number)); err != nil {
+		return err
+	}
+	w := writer{b: t.told.text}
+	w.text(from)
+	w.text(to)
+	t.told.text = w.b
+	return nil
+}
+
+// tellMovement adds the event of a movement. A Merge has none: nobody's points changed.
+func (t *txn) tellMovement(m *movement) error {
+	kind := eventPointsAdded
+	switch {
+	case m.Category == categoryMerge:
+		return nil
+	case m.Category == categoryExpiration:
+		kind = eventPointsExpired
+	case m.Category == categoryReturn:
+		kind = eventPointsReversed
+	case m.Amount < 0:
+		kind = eventPointsDeducted
+	}
+	return t.tell(kind, m.Seq)
+}
+
+// saveTold writes the events that the transaction holds.
+func (t *txn) saveTold() error {
+	if t.told.many == 0 {
+		return nil
+	}
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	w := t.scratch()
+	w.byte(recordVersion)
+	w.instant(t.began)
+	w.uint(t.told.many)
+	w.b = append(w.b, t.told.text...)
+	first := n.Events + 1
+	n.Events += t.told.many
+	t.told.many, t.told.text = 0, t.told.text[:0]
+	return t.Put(t.hotOrgKey('F').u64(first), w.b)
+}
+
+// An eventRecord is the events of one transaction, or some of them.
+type eventRecord struct {
+	At   instant
+	List []event // without Seq and At
+}
+
+func (r *eventRecord) encode(w *writer) {
+	w.instant(r.At)
+	w.uint(uint64(len(r.List)))
+	for _, e := range r.List {
+		w.byte(byte(e.Kind))
+		for _, ref := range e.Refs[:eventKinds[e.Kind].refs] {
+			w.uint(ref)
+		}
+		if e.Kind == eventTierChanged {
+			w.text(e.From)
+			w.text(e.To)
+		}
+	}
+}
+
+func (r *eventRecord) decode(from *reader) {
+	r.At = from.instant()
+	r.List = make([]event, from.len())
+	for i := range r.List {
+		e := &r.List[i]
+		if e.Kind = eventKind(from.byte()); e.Kind == 0 || e.Kind >= manyEventKinds {
+			from.fail()
+			return
+		}
+		for j := range eventKinds[e.Kind].refs {
+			e.Refs[j] = from.uint()
+		}
+		if e.Kind == eventTierChanged {
+			e.From, e.To = from.text(), from.text()
+		}
+	}
+}
+
+func eventKey(org uint32, seq uint64) key { return orgKey('F', org).u64(seq) }
+
+// eventsIn returns the events of an entry.
+func eventsIn(e Entry) ([]event, error) {
+	r, err := decodeEntry[eventRecord](e)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.List {
+		r.List[i].Seq, r.List[i].At = uintIn(e.Key[5:])+uint64(i), r.At
+	}
+	return r.List, nil
+}
+
+// mostSkipped is how many events of other types one request passes over.
+const mostSkipped = 10_000
+
+// An eventsAfter asks for events.
+type eventsAfter struct {
+	after uint64
+	given bool     // else from the oldest event on
+	types []string // patterns; none: all
+	limit int
+}
+
+func (q *eventsAfter) wants(k eventKind) bool {
+	return len(q.types) == 0 || slices.ContainsFunc(q.types, func(p string) bool { return matchesEvent(p, eventKinds[k].name) })
+}
+
+// events returns events, oldest first, and the sequence to go on after. If some after
+// q.after are no longer kept, or that is beyond the last one, the error is events_gone.
+func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
+	next = q.after
+	if !q.given {
+		next = n.Dropped
+	}
+	if next < n.Dropped || next > n.Events {
+		return nil, 0, newError(codeEventsGone).with("first", n.Dropped+1).with("last", n.Events)
+	}
+	looked := next + mostSkipped
+	for e, err := range t.eventsFrom(next + 1) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Seq > looked && len(list) == 0 && len(q.types) > 0 {
+			break
+		}
+		next = e.Seq
+		if q.wants(e.Kind) {
+			if list = append(list, e); len(list) == q.limit {
+				break
+			}
+		}
+	}
+	return list, next, nil
+}
+
+// eventsFrom yields the events from a sequence on.
+func (t *txn) eventsFrom(seq uint64) func(yield func(event, error) bool) {
+	return func(yield func(event, error) bool) {
+		from := eventKey(t.org, seq)
+		for e, err := range t.Scan(orgKey('F', t.org), eventKey(t.org, seq+1), true) { // the record that has seq may begin before it
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			from = slices.Clone(e.Key)
+			break
+		}
+		for e, err := range t.Scan(from, orgKey('F', t.org).after(), false) {
+			var list []event
+			if err == nil {
+				list, err = eventsIn(e)
+			}
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			for _, one := range list {
+				if one.Seq >= seq && !yield(one, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// oldEvents returns the first entries of events, up to limit, that are kept no longer, and
+// the sequence of their last event.
+func oldEvents(tx Tx, org uint32, now instant, limit int) (list []key, last uint64, err error) {
+	for e, err := range scan(tx, orgKey('F', org), false) {
+		if err != nil {
+			return nil, 0, err
+		}
+		r, err := decodeEntry[eventRecord](e)
+		if err != nil {
+			return nil, 0, err
+		}
+		if r.At > now-keptEvents {
+			break
+		}
+		last = uintIn(e.Key[5:]) + uint64(len(r.List)) - 1
+		if list = append(list, slices.Clone(e.Key)); len(list) == limit {
+			break
+		}
+	}
+	return list, last, nil
+}
+
+// dropEvents drops the first events that are kept no longer, of so many entries at most.
+func dropEvents(tx Tx, org uint32, now instant, limit int) error {
+	list, last, err := oldEvents(tx, org, now, limit)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	for _, k := range list {
+		if err := tx.Delete(k); err != nil {
+			return err
+		}
+	}
+	return changeCounters(tx, org, func(n *counters) error {
+		n.Dropped = last
+		return nil
+	})
+}

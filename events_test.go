@@ -1,0 +1,374 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// told compares the feed of a store that no event was dropped from with all that is in it:
+// each movement, sale and redemption has one event of its making, and each change that a
+// record tells of has one too.
+func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
+	t, err := s.engine.inTxn(tx, org, s.clock, seed{})
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.count()
+	if err != nil || n.Dropped > 0 {
+		return nil, err
+	}
+	type about struct {
+		kind eventKind
+		ref  uint64
+	}
+	count := map[about]int{}
+	next := uint64(1)
+	for e, err := range t.eventsFrom(1) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Seq != next {
+			faults = append(faults, fmt.Sprintf("event %d instead of %d", e.Seq, next))
+		}
+		next++
+		if e.Kind == eventPointsAdded || e.Kind >= eventTransactionCreated && e.Kind <= eventRedemptionExpired ||
+			slices.Contains([]eventKind{eventPointsDeducted, eventPointsExpired, eventPointsReversed, eventCustomerCreated}, e.Kind) {
+			count[about{e.Kind, e.Refs[0]}]++
+		}
+	}
+	want := map[about]int{}
+	for seq := uint64(1); seq <= n.Customers; seq++ {
+		want[about{eventCustomerCreated, seq}]++
+	}
+	for seq := uint64(1); seq <= n.Movements; seq++ {
+		m, err := t.movement(seq)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.Category == categoryMerge:
+		case m.Category == categoryExpiration:
+			want[about{eventPointsExpired, seq}]++
+		case m.Category == categoryReturn:
+			want[about{eventPointsReversed, seq}]++
+		case m.Amount < 0:
+			want[about{eventPointsDeducted, seq}]++
+		default:
+			want[about{eventPointsAdded, seq}]++
+		}
+	}
+	for seq := uint64(1); seq <= n.Sales; seq++ {
+		want[about{eventTransactionCreated, seq}]++
+	}
+	for seq := uint64(1); seq <= n.Redemptions; seq++ {
+		x, err := t.redemptionAt(seq)
+		if err != nil {
+			return nil, err
+		}
+		want[about{eventRedemptionCreated, seq}]++
+		if x.UsedAt != 0 {
+			want[about{eventRedemptionUsed, seq}]++
+		}
+		if x.CancelledAt != 0 {
+			want[about{eventRedemptionCancelled, seq}]++
+		}
+		_, due, err := t.Get(t.dueVoucherKey(x))
+		if err != nil {
+			return nil, err
+		}
+		if x.lapses() && x.Expires <= n.Latest && !due {
+			want[about{eventRedemptionExpired, seq}]++
+		}
+	}
+	for a, n := range want {
+		if count[a] != n {
+			faults = append(faults, fmt.Sprintf("%s of %d: %d events", eventKinds[a.kind].name, a.ref, count[a]))
+		}
+		delete(count, a)
+	}
+	for a := range count {
+		faults = append(faults, fmt.Sprintf("%s of %d, which is not there", eventKinds[a.kind].name, a.ref))
+	}
+	return faults, nil
+}
+
+// feed returns the events after a sequence, as a client gets them.
+func (s *shop) feed(after uint64, types ...string) (list []eventShape) {
+	s.Helper()
+	return ask(s, func(t *txn) ([]eventShape, error) {
+		found, next, err := t.events(eventsAfter{after: after, given: true, types: types, limit: 100})
+		if err != nil {
+			return nil, err
+		}
+		shown, err := t.eventList(found, next)
+		return shown.Data, err
+	})
+}
+
+// TestNotices adds and takes points at random and lets time pass. What expires is announced
+// once, 7 days before, with what is left of it then.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	for i := range 60 * *moreHistories {
+		rnd := rand.New(rand.NewPCG(uint64(i), 19))
+		s := newShop(t, setup{})
+		s.engine.sizes.few = pick(rnd, fewSizes{2, 2, 2}, fewSizes{4, 1, 1}, usualFew())
+		c := s.customer("ana")
+		for range 25 {
+			s.pass(time.Duration(rnd.IntN(200)) * time.Hour)
+			before := ask(s, func(t *txn) (*counters, error) { return t.count() }).Events
+			earlier := ask(s, func(t *txn) (instant, error) {
+				n, err := t.count()
+				return n.Latest, err
+			})
+			had := ask(s, func(t *txn) ([]expiring, error) {
+				c, err := t.customer(c)
+				if err != nil {
+					return nil, err
+				}
+				a, err := t.storedAccount(c, t.cfg.Programs[0])
+				if err != nil {
+					return nil, err
+				}
+				return t.expiring(a)
+			})
+			var want []string
+			for _, e := range had {
+				if at := e.ExpiresAt - noticeTime; earlier < at && at <= s.clock && e.ExpiresAt > s.clock {
+					want = append(want, fmt.Sprint(e.Amount, " ", e.ExpiresAt))
+				}
+			}
+			if rnd.IntN(2) == 0 { // else whatever comes next does it
+				s.swept()
+			}
+			amount := fmt.Sprint(1 + rnd.IntN(20))
+			if rnd.IntN(3) > 0 {
+				s.add(c, amount, s.clock.add(time.Duration(1+rnd.IntN(30*24))*time.Hour))
+			} else {
+				s.deduct(c, amount) // there may be too few
+			}
+			s.swept()
+			var got []string
+			for _, e := range s.feed(before, "points.expiring") {
+				v := e.Data.(expiringEvent)
+				got = append(got, fmt.Sprint(v.Amount, " ", v.ExpiresAt))
+			}
+			same(t, fmt.Sprintf("history %d: announced", i), got, want)
+		}
+	}
+}
+
+// TestEventsOfPending: points that wait are told of when they come and when they are there.
+func TestEventsOfPending(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"pendingDays":3}]`})
+	c := s.customer("ana")
+	before := uint64(len(s.feed(0)))
+	s.buy(c, "100")
+	s.pass(4 * oneDay)
+	s.swept()
+	var got []string
+	for _, e := range s.feed(before) {
+		got = append(got, e.Type)
+		if v, ok := e.Data.(availableEvent); ok && (v.CustomerID != c || v.Amount != dec("10")) {
+			t.Errorf("%+v", v)
+		}
+	}
+	same(t, "events", got, []string{"points.added", "transaction.created", "points.available"})
+}
+
+// TestEventsInParts reads the feed in parts of every size, with and without a type, while it
+// grows: nothing is missed and nothing comes twice.
+func TestEventsInParts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	var all []id
+	for i := range 30 {
+		all = append(all, s.customer(fmt.Sprint("c", i)))
+	}
+	grow := func() {
+		must(s, func(t *txn) (any, error) { // many events of one transaction take several records
+			for i := range 3 * manyEvents / 2 {
+				if _, err := t.movePoints(all[i%len(all)], nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.credit); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
+	}
+	for limit := 1; limit <= 100; limit += 9 {
+		for _, types := range [][]string{nil, {"points.*"}, {"customer.created"}} {
+			var got []uint64
+			next := uint64(0)
+			for range 2 {
+				grow()
+				for more := true; more; {
+					more = ask(s, func(t *txn) (bool, error) {
+						list, after, err := t.events(eventsAfter{after: next, given: true, types: types, limit: limit})
+						for _, e := range list {
+							got = append(got, e.Seq)
+						}
+						next = after
+						return len(list) > 0, err
+					})
+				}
+			}
+			var want []uint64
+			for e, err := range ask(s, func(t *txn) (func(func(event, error) bool), error) { return t.eventsFrom(1), nil }) {
+				s.ok(err)
+				q := eventsAfter{types: types}
+				if q.wants(e.Kind) {
+					want = append(want, e.Seq)
+				}
+			}
+			same(t, fmt.Sprint("limit ", limit, " of ", types), got, want)
+		}
+	}
+}
+
+// TestEventsWait waits for events over HTTP: until one comes, the time is up or the server
+// stops. Events of another organization end no wait.
+func TestEventsWait(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	c := s.customer("ana")
+	served := s.served()
+	a, key := served.api, served.key
+	last := s.feed(0)[len(s.feed(0))-1].Sequence
+	wait := func(target string) (answer chan *httptest.ResponseRecorder) {
+		answer = make(chan *httptest.ResponseRecorder, 1)
+		go func() { answer <- answerTo(a, newRequest("GET", target, key, "")) }()
+		return answer
+	}
+	events := func(r *httptest.ResponseRecorder) (types []string, next uint64) {
+		var l struct {
+			Data []struct{ Type string }
+			Next uint64
+		}
+		if err := json.Unmarshal(r.Body.Bytes(), &l); err != nil || r.Code != http.StatusOK {
+			t.Fatal(r.Code, r.Body)
+		}
+		for _, e := range l.Data {
+			types = append(types, e.Type)
+		}
+		return types, l.Next
+	}
+	first := wait(fmt.Sprintf("/api/v1/events?after=%d&wait=20", last))
+	select {
+	case r := <-first:
+		t.Fatal("answered at once: ", r.Body)
+	case <-time.After(20 * time.Millisecond):
+	}
+	must(s, func(t *txn) (any, error) {
+		return t.movePoints(c, nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.credit)
+	})
+	types, next := events(<-first)
+	same(t, "types", types, []string{"points.added"})
+	same(t, "next", next, last+1)
+
+	types, next = events(<-wait(fmt.Sprintf("/api/v1/events?after=%d&wait=1&type=customer.*", last))) // passes over one
+	same(t, "events of another type", types, []string(nil))
+	same(t, "next", next, last+1)
+
+	stopped := wait(fmt.Sprintf("/api/v1/events?after=%d&wait=20", next))
+	time.Sleep(20 * time.Millisecond)
+	close(a.stopping)
+	if types, _ := events(<-stopped); types != nil {
+		t.Error(types)
+	}
+}
+
+// TestEventsDropped: events are kept for 30 days, and the numbers go on.
+func TestEventsDropped(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	c := s.customer("ana")
+	was := uint64(len(s.feed(0)))
+	s.pass(29 * oneDay)
+	s.buy(c, "10")
+	s.pass(2 * oneDay)
+	s.swept()
+	s.verified()
+	get := func(q eventsAfter) ([]event, uint64, error) {
+		q.limit = 100
+		type page struct {
+			list []event
+			next uint64
+		}
+		p, err := read(s.Context(), s.engine, s.org, s.clock, func(t *txn) (page, error) {
+			list, next, err := t.events(q)
+			return page{list, next}, err
+		})
+		return p.list, p.next, err
+	}
+	_, _, err := get(eventsAfter{after: was - 1, given: true})
+	s.want(err, "events_gone")
+	list, next, err := get(eventsAfter{after: was, given: true})
+	s.ok(err)
+	if len(list) == 0 || list[0].Seq != was+1 {
+		t.Errorf("%v", list)
+	}
+	begun, _, err := get(eventsAfter{})
+	s.ok(err)
+	same(t, "from the first that is kept on", begun, list)
+	if _, again, err := get(eventsAfter{after: next, given: true}); err != nil || again != next {
+		t.Error(again, err)
+	}
+	_, _, err = get(eventsAfter{after: next + 1, given: true})
+	s.want(err, "events_gone")
+}
+
+// TestEventPatterns: what names types of events.
+func TestEventPatterns(t *testing.T) {
+	for pattern, want := range map[string]int{
+		"*": len(eventTypes), "points.*": 6, "points.added": 1, "customer.*": 4, "points*": 0, "points.a*": 0, "points": 0, "": 0, "**": 0, ".*": 0, "points.*.*": 0,
+	} {
+		n := 0
+		if isEventPattern(pattern) {
+			for _, name := range eventTypes {
+				if matchesEvent(pattern, name) {
+					n++
+				}
+			}
+		}
+		if n != want {
+			t.Errorf("%q names %d types, not %d", pattern, n, want)
+		}
+	}
+}
+
+// TestVerifySeesFeed: verify names what is wrong with the feed.
+func TestVerifySeesFeed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		spoil func(t *txn, last uint64) error
+		want  string
+	}{
+		"a hole":         {func(t *txn, last uint64) error { return t.Delete(eventKey(1, 2)) }, "tras el 1 está el 3"},
+		"the first gone": {func(t *txn, last uint64) error { return t.Delete(eventKey(1, 1)) }, "tras el 0 está el 2"},
+		"the last gone":  {func(t *txn, last uint64) error { return t.Delete(eventKey(1, last)) }, "contador de eventos"},
+		"of nobody": {func(t *txn, last uint64) error {
+			return put(t.Tx, eventKey(1, last), &eventRecord{1, []event{{Kind: eventCustomerErased, Refs: [4]uint64{99}}}})
+		}, "de algo que no existe"},
+	} {
+		s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+		s.apply(setup{}.document())
+		s.customer("ana")
+		s.customer("eva")
+		last := uint64(len(s.feed(0)))
+		s.ok(s.engine.store.Update(context.Background(), func(tx Tx) error { return test.spoil(&txn{Tx: tx, org: 1}, last) }))
+		report, err := s.verify()
+		s.ok(err)
+		if !strings.Contains(strings.Join(report.Problems, "\n"), test.want) {
+			t.Errorf("%s: %q", name, report.Problems)
+		}
+	}
+}

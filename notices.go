@@ -1,0 +1,71 @@
+package main
+
+// Points that will expire are announced by points.expiring, noticeTime before: once for all
+// lots of an account that expire at one moment (contract §17). That is one of the moments
+// at which an account changes by itself; its record says the first of them. Nothing else is
+// kept: what has a notice between that moment and now is announced now. Lots that come or
+// become available with less time than that left are not announced.
+
+// noticeTime is how long before their expiry points are announced, in milliseconds.
+const noticeTime = 7 * 24 * 60 * 60 * 1000
+
+// noticeOf returns when an account whose lot expires changes next because of it: at its
+// notice, or at its expiry if the notice was before now.
+func noticeOf(expires, now instant) instant {
+	if expires-noticeTime > now {
+		return expires - noticeTime
+	}
+	return expires
+}
+
+// firstNotice returns the first moment after a given one at which points are announced.
+func (t *txn) firstNotice(a *account, after instant) (instant, error) {
+	list, err := t.expiringFrom(a, after+noticeTime+1, 1)
+	if err != nil || len(list) == 0 {
+		return never, err
+	}
+	return list[0].ExpiresAt - noticeTime, nil
+}
+
+// tellExpiring announces the points whose notice was between due, when the account was to
+// change next, and now. What has expired meanwhile is not announced.
+func (t *txn) tellExpiring(a *account, due instant) error {
+	if due > t.now {
+		return nil
+	}
+	for from := due + noticeTime; ; {
+		list, err := t.expiringFrom(a, from, 1)
+		if err != nil || len(list) == 0 || list[0].ExpiresAt > t.now+noticeTime {
+			return err
+		}
+		e := list[0]
+		if e.ExpiresAt > t.began { // not long ago, as of an old sale that is imported
+			if err := t.tell(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount)); err != nil {
+				return err
+			}
+		}
+		from = e.ExpiresAt + 1
+	}
+}
+
+// announceOld makes an account of an older store due at its first notice after the latest
+// write of its organization.
+func (t *txn) announceOld(d dueAccount) error {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	p := t.cfg.programNumber(d.program)
+	c, err := t.customerByID(d.customer)
+	if err != nil || c == nil || p == nil {
+		return err
+	}
+	a, err := t.storedAccount(c, p)
+	if err != nil || a.Due <= n.Latest { // the sweep is to come by
+		return err
+	}
+	if a.nextDue, err = t.firstDue(a, n.Latest); err != nil || a.nextDue == a.Due {
+		return err
+	}
+	return t.saveAccount(a)
+}

@@ -1,0 +1,130 @@
+package main
+
+import "fmt"
+
+// Events as clients get them. What an event is about is shown as it is now.
+
+// An eventList is a page of the feed.
+type eventList struct {
+	Data []eventShape `json:"data"`
+	Next uint64       `json:"next"` // to go on after
+}
+
+type eventShape struct {
+	Sequence  uint64  `json:"sequence"`
+	Type      string  `json:"type"`
+	CreatedAt instant `json:"createdAt"`
+	Data      any     `json:"data"`
+}
+
+func (t *txn) eventList(events []event, next uint64) (eventList, error) {
+	l := eventList{make([]eventShape, 0, len(events)), next}
+	var turn pacer
+	for i := range events {
+		e := &events[i]
+		data, err := t.eventData(e)
+		if err != nil {
+			return l, err
+		}
+		l.Data = append(l.Data, eventShape{e.Seq, eventKinds[e.Kind].name, e.At, data})
+		turn.pause()
+	}
+	return l, nil
+}
+
+// eventData shows what an event refers to: a customer, a movement, a sale or a redemption as
+// the routes of each do, or less where that says all.
+func (t *txn) eventData(e *event) (any, error) {
+	switch e.Kind {
+	case eventCustomerCreated, eventCustomerUpdated:
+		c, err := t.customerAt(e.Refs[0])
+		if err != nil {
+			return nil, err
+		}
+		return t.customerDetail(c)
+	case eventCustomerMerged:
+		return t.mergeEvent(e)
+	case eventCustomerErased:
+		cust, err := t.customerIDAt(e.Refs[0])
+		return erasedEvent{cust}, err
+	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed:
+		m, err := t.movement(e.Refs[0])
+		if err != nil {
+			return nil, err
+		}
+		return t.movementShape(m)
+	case eventPointsAvailable:
+		return t.availableEvent(e)
+	case eventPointsExpiring:
+		cust, err := t.customerIDAt(e.Refs[0])
+		return expiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, decimal(e.Refs[3]), instant(e.Refs[2])}, err
+	case eventTransactionCreated:
+		s, err := t.saleAt(e.Refs[0])
+		if err != nil {
+			return nil, err
+		}
+		return t.saleShape(s)
+	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
+		x, err := t.redemptionAt(e.Refs[0])
+		if err != nil {
+			return nil, err
+		}
+		return t.redemptionShape(x)
+	case eventTierChanged:
+		cust, err := t.customerIDAt(e.Refs[0])
+		return tierEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To}, err
+	case eventConfigurationApplied:
+		return appliedEvent{e.Refs[0]}, nil
+	}
+	return nil, fmt.Errorf("event %d: kind %d", e.Seq, e.Kind)
+}
+
+type mergeEvent struct {
+	CustomerID id `json:"customerId"`
+	MergedInto id `json:"mergedInto"`
+}
+
+func (t *txn) mergeEvent(e *event) (v mergeEvent, err error) {
+	if v.CustomerID, err = t.customerIDAt(e.Refs[0]); err == nil {
+		v.MergedInto, err = t.customerIDAt(e.Refs[1])
+	}
+	return v, err
+}
+
+type erasedEvent struct {
+	CustomerID id `json:"customerId"`
+}
+
+type availableEvent struct {
+	MovementID       id      `json:"movementId"` // of the credit
+	CustomerID       id      `json:"customerId"`
+	LoyaltyProgramID id      `json:"loyaltyProgramId"`
+	Amount           decimal `json:"amount"`
+}
+
+func (t *txn) availableEvent(e *event) (v availableEvent, err error) {
+	m, err := t.movement(e.Refs[0])
+	if err == nil {
+		v = availableEvent{MovementID: m.id(), LoyaltyProgramID: t.cfg.programNumber(m.Program).ID, Amount: decimal(e.Refs[2])}
+		v.CustomerID, err = t.customerIDAt(e.Refs[1])
+	}
+	return v, err
+}
+
+type expiringEvent struct {
+	CustomerID       id      `json:"customerId"`
+	LoyaltyProgramID id      `json:"loyaltyProgramId"`
+	Amount           decimal `json:"amount"`
+	ExpiresAt        instant `json:"expiresAt"`
+}
+
+type tierEvent struct {
+	CustomerID       id     `json:"customerId"`
+	LoyaltyProgramID id     `json:"loyaltyProgramId"`
+	From             string `json:"from"`
+	To               string `json:"to"`
+}
+
+type appliedEvent struct {
+	AuditSeq uint64 `json:"auditSeq"` // seq of the entry in GET /audit; the first, if it takes several
+}

@@ -1,0 +1,46 @@
+package main
+
+// dueOf checks the moment at which an account changes by itself.
+func (v *verifier) dueOf(a *account, what subject) error {
+	n, err := v.count()
+	if err != nil {
+		return err
+	}
+	due, err := v.firstDue(a, n.Latest)
+	if err != nil {
+		return err
+	}
+	if !v.recounting && a.Due != due {
+		// A notice that was before the organization's latest write may be to come since the account's.
+		notice, err := v.expiringFrom(a, a.Due+noticeTime, 1)
+		if err != nil {
+			return err
+		}
+		if a.Due > due || len(notice) == 0 || notice[0].ExpiresAt != a.Due+noticeTime {
+			equal(v, what, ": vencimiento", a.Due, due)
+		}
+	}
+	if a.Due != never {
+		return v.has(tableDue, v.dueKey(a, a.Due), nil, what)
+	}
+	return nil
+}
+
+// dueVoucher expects the entry by which the sweep tells that a voucher has expired. After its
+// expiry it stays until the sweep has come by.
+func (v *verifier) dueVoucher(x *redemption, what subject) error {
+	if !x.lapses() {
+		return nil
+	}
+	k := v.dueVoucherKey(x)
+	n, err := v.count()
+	if err != nil {
+		return err
+	}
+	if x.Expires <= n.Latest {
+		if _, kept, err := v.Get(k); err != nil || !kept {
+			return err
+		}
+	}
+	return v.has(tableDueVouchers, k, nil, what)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+func webhookReplayFlags(c *invocation) {
+	orgJSONFlags(c)
+	c.set.Uint64Var(&c.from, "from", 0, "`número` del primer evento que se vuelve a enviar")
+}
+
+// callWebhook runs an operation on the webhook that the command line names.
+func callWebhook[T any](ctx context.Context, c *invocation, operation string, show func(io.Writer, *T)) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		var out T
+		if err := call(ctx, operation, webhookRequest{org, c.args[0], c.from}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) { show(w, &out) })
+	})
+}
+
+func runWebhookList(ctx context.Context, c *invocation) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		var out []listedWebhook
+		if err := call(ctx, "webhook/list", orgRequest{org}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tab, "WEBHOOK\tEVENTOS\tENVIADO HASTA\tESTADO\tURL")
+			for i := range out {
+				fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%s\n", out[i].Key, strings.Join(out[i].Events, ","), out[i].Sent, out[i].stateText(), out[i].URL)
+			}
+			tab.Flush()
+		})
+	})
+}
+
+func (l *listedWebhook) stateText() string {
+	switch {
+	case l.Status != statusActive:
+		return "inactivo"
+	case !l.HasSecret:
+		return "sin secreto: sello webhook secret " + l.Key
+	case l.Paused != 0:
+		return fmt.Sprintf("en pausa desde %s (%s): sello webhook resume %s", momentText(l.Paused), l.Why, l.Key)
+	case l.Failing != 0:
+		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), l.Why, momentText(l.Next))
+	case l.Pending > 0:
+		return fmt.Sprintf("%d eventos por mirar, desde %s", l.Pending, momentText(l.Oldest))
+	}
+	return "al día"
+}
+
+func runWebhookSecret(ctx context.Context, c *invocation) error {
+	return callWebhook(ctx, c, "webhook/secret", func(w io.Writer, out *shownSecret) {
+		fmt.Fprintf(w, "%s\n\nGuárdalo ahora en quien recibe: no se puede volver a mostrar. El anterior, si había, vale 24 horas más\n", out.Secret)
+	})
+}
+
+func runWebhookTest(ctx context.Context, c *invocation) error {
+	failed := ""
+	err := callWebhook(ctx, c, "webhook/test", func(w io.Writer, out *webhookTest) {
+		if failed = out.Why; out.OK {
+			fmt.Fprintf(w, "entregado: HTTP %d\n", out.Status)
+		}
+	})
+	if err == nil && failed != "" {
+		return fmt.Errorf("no se entregó: %s", failed)
+	}
+	return err
+}
+
+func runWebhookResume(ctx context.Context, c *invocation) error {
+	return callWebhook(ctx, c, "webhook/resume", func(w io.Writer, _ *struct{}) { fmt.Fprintf(w, "%s sigue\n", c.args[0]) })
+}
+
+func runWebhookReplay(ctx context.Context, c *invocation) error {
+	if c.from == 0 {
+		return &usageError{"falta -from, el número del primer evento que se vuelve a enviar"}
+	}
+	return callWebhook(ctx, c, "webhook/replay", func(w io.Writer, _ *struct{}) { fmt.Fprintf(w, "%s sigue desde el evento %d\n", c.args[0], c.from) })
+}

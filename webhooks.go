@@ -1,0 +1,293 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"sello/internal/webhook"
+)
+
+// Webhooks bring the feed of events to receivers (contract §17). The document says which
+// there are; the store says how far each has come:
+//
+//	H org hook → the last event that it got or did not ask for, its secrets, and since when
+//	             it fails
+//
+// A webhook begins with the event after its first apply. Nothing is sent before it has a
+// secret, which `sello webhook secret` makes and shows once.
+
+// A webhookDoc describes a webhook.
+type webhookDoc struct {
+	Key    string   `json:"key"`
+	URL    string   `json:"url"`
+	Events []string `json:"events"` // patterns, as matchesEvent takes them
+	Status string   `json:"status"` // Active or Inactive
+}
+
+// maxWebhooks bounds the webhooks of an organization.
+const maxWebhooks = 10
+
+func (w *webhookDoc) wants(k eventKind) bool {
+	return slices.ContainsFunc(w.Events, func(p string) bool { return matchesEvent(p, eventKinds[k].name) })
+}
+
+// webhooks checks the webhooks of a document.
+func (ck *checker) webhooks(list []webhookDoc) {
+	ck.keys("webhooks", len(list), func(i int) string { return list[i].Key })
+	ck.require(len(list) <= maxWebhooks, "webhooks", "no puede haber más de %d", maxWebhooks)
+	for i := range list {
+		w, path := &list[i], fmt.Sprintf("webhooks[%d]", i)
+		if ck.present(path+".url", w.URL) {
+			ck.require(len(w.URL) <= 2000, path+".url", "no puede pasar de 2000 bytes")
+			ck.require(isReceiver(w.URL), path+".url", "debe ser una URL https, sin usuario ni fragmento; http solo hacia localhost o una dirección privada")
+		}
+		ck.require(len(w.Events) > 0, path+".events", `hace falta al menos uno, como "points.*"`)
+		ck.require(len(w.Events) <= len(eventTypes), path+".events", "no puede haber más de %d", len(eventTypes))
+		for j, p := range w.Events {
+			ck.require(isEventPattern(p), fmt.Sprintf("%s.events[%d]", path, j), "no es ningún tipo de evento: %q", p)
+		}
+		ck.oneOf(path+".status", w.Status, statusActive, statusInactive)
+	}
+}
+
+// isReceiver reports whether a webhook may have a URL. Without TLS only this machine and
+// private networks may, which `serve -webhook-allow` has to allow.
+func isReceiver(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	near := u.Hostname() == "localhost" || err == nil && !webhook.IsPublic(addr)
+	return u.Scheme == "https" || u.Scheme == "http" && near
+}
+
+// A webhookState is how far a webhook has come.
+type webhookState struct {
+	Sent    uint64 // sequence of the last event that the receiver took, or did not ask for
+	Secrets []webhookSecret
+	Failing instant // since when the next event is refused; 0: it is not
+	Failed  uint64  // attempts to deliver it
+	Next    instant // when the next attempt is due
+	Paused  instant // since when nothing is sent; 0: it is not paused
+	Why     string  // what the last failure was
+	Turn    uint64  // counts what the operator has done: a delivery under way must not undo it
+}
+
+// A webhookSecret signs what is sent. The newest stands first.
+type webhookSecret struct {
+	Secret []byte
+	Until  instant // never for the newest
+}
+
+func (s *webhookState) encode(w *writer) {
+	w.uint(s.Sent)
+	w.uint(uint64(len(s.Secrets)))
+	for _, secret := range s.Secrets {
+		w.text(string(secret.Secret))
+		w.instant(secret.Until)
+	}
+	w.instant(s.Failing)
+	w.uint(s.Failed)
+	w.instant(s.Next)
+	w.instant(s.Paused)
+	w.text(s.Why)
+	w.uint(s.Turn)
+}
+
+func (s *webhookState) decode(r *reader) {
+	s.Sent = r.uint()
+	s.Secrets = make([]webhookSecret, r.len())
+	for i := range s.Secrets {
+		s.Secrets[i] = webhookSecret{[]byte(r.text()), r.instant()}
+	}
+	s.Failing = r.instant()
+	s.Failed = r.uint()
+	s.Next = r.instant()
+	s.Paused = r.instant()
+	s.Why = r.text()
+	s.Turn = r.uint()
+}
+
+// secretsAt returns the secrets that are valid at a moment.
+func (s *webhookState) secretsAt(at instant) (list [][]byte) {
+	for _, secret := range s.Secrets {
+		if at < secret.Until {
+			list = append(list, secret.Secret)
+		}
+	}
+	return list
+}
+
+func webhookKey(org uint32, hook string) key { return orgKey('H', org).text(hook) }
+
+// webhook finds a webhook of the configuration.
+func (c *config) webhook(hook string) *webhookDoc {
+	return find(c.Webhooks, func(w *webhookDoc) bool { return w.Key == hook })
+}
+
+// followWebhooks gives each webhook of a new configuration a state, and drops those of others.
+func (t *txn) followWebhooks(cfg *config) error {
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	for e, err := range scan(t.Tx, orgKey('H', t.org), false) {
+		if err != nil {
+			return err
+		}
+		gone[string(e.Key[5:])] = true
+	}
+	for _, w := range cfg.Webhooks {
+		if gone[w.Key] {
+			delete(gone, w.Key)
+		} else if err := t.put(webhookKey(t.org, w.Key), &webhookState{Sent: n.Events}); err != nil {
+			return err
+		}
+	}
+	for _, hook := range slices.Sorted(maps.Keys(gone)) {
+		if err := t.Delete(webhookKey(t.org, hook)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// webhook returns a webhook and its state, for the operator.
+func (t *txn) webhook(hook string) (*webhookDoc, *webhookState, error) {
+	doc := t.cfg.webhook(hook)
+	if doc == nil {
+		var keys []string
+		for _, w := range t.cfg.Webhooks {
+			keys = append(keys, w.Key)
+		}
+		return nil, nil, operatorErrorf("", "no hay ningún webhook %q%s", hook, thereIs(keys))
+	}
+	state, err := get[webhookState](t.Tx, webhookKey(t.org, hook))
+	if err == nil && state == nil {
+		err = unreadable(webhookKey(t.org, hook))
+	}
+	return doc, state, err
+}
+
+// thereIs lists what there is to choose from, for an error.
+func thereIs(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return "; hay: " + strings.Join(keys, ", ")
+}
+
+// secretOverlap is for how long a secret is valid after a new one took its place, in
+// milliseconds.
+const secretOverlap = 24 * 60 * 60 * 1000
+
+// newWebhookSecret gives a webhook a new secret and returns it. The one before stays valid
+// for secretOverlap; older ones end.
+func (t *txn) newWebhookSecret(hook string) ([]byte, error) {
+	_, s, err := t.webhook(hook)
+	if err != nil {
+		return nil, err
+	}
+	secret := make([]byte, webhook.SecretSize)
+	t.bytes(secret)
+	before := s.Secrets[:min(len(s.Secrets), 1)]
+	s.Secrets = []webhookSecret{{secret, never}}
+	for _, old := range before {
+		s.Secrets = append(s.Secrets, webhookSecret{old.Secret, t.now + secretOverlap})
+	}
+	return secret, t.operate(hook, s, auditWebhookSecret, nil)
+}
+
+// resumeWebhook lets a paused webhook go on, with the event that its receiver did not take.
+func (t *txn) resumeWebhook(hook string) error {
+	_, s, err := t.webhook(hook)
+	if err != nil {
+		return err
+	}
+	s.goOn()
+	return t.operate(hook, s, auditWebhookResumed, nil)
+}
+
+// replayWebhook makes a webhook go on from an event that it has got before, or further on.
+func (t *txn) replayWebhook(hook string, from uint64) error {
+	_, s, err := t.webhook(hook)
+	if err != nil {
+		return err
+	}
+	n, err := t.count()
+	if err != nil {
+		return err
+	}
+	if from <= n.Dropped || from > n.Events+1 {
+		return operatorErrorf("from", "-from debe ser de %d a %d: los anteriores ya no se guardan, los posteriores no existen", n.Dropped+1, n.Events+1)
+	}
+	before := s.Sent + 1
+	s.Sent = from - 1
+	s.goOn()
+	return t.operate(hook, s, auditWebhookReplayed, []change{{"from", before, from}})
+}
+
+// goOn forgets failures.
+func (s *webhookState) goOn() { s.Failing, s.Failed, s.Next, s.Paused, s.Why = 0, 0, 0, 0, "" }
+
+// operate writes a state that the operator has changed.
+func (t *txn) operate(hook string, s *webhookState, action string, changes []change) error {
+	s.Turn++
+	if err := t.put(webhookKey(t.org, hook), s); err != nil {
+		return err
+	}
+	return t.audited(action, hook, changes)
+}
+
+// givesUp is for how long a webhook is tried before it is paused, in milliseconds.
+const givesUp = 3 * 24 * 60 * 60 * 1000
+
+// A progress is what became of the events that a webhook was to get.
+type progress struct {
+	upto    uint64 // the last one that the receiver took, or did not ask for
+	outcome *webhook.Outcome
+}
+
+// after returns the state after what was sent at a moment.
+func (s *webhookState) after(d progress, now instant) webhookState {
+	next := *s
+	if d.upto > s.Sent {
+		next.Sent = d.upto
+		next.goOn()
+	}
+	if d.outcome == nil || d.outcome.OK() {
+		return next
+	}
+	if next.Failing == 0 {
+		next.Failing = now
+	}
+	next.Failed++
+	next.Why = whyNot(d.outcome)
+	wait := max(webhook.Wait(int(min(next.Failed, 1000))), d.outcome.After)
+	next.Next = now.add(wait)
+	if d.outcome.Gone() || now-next.Failing >= givesUp {
+		next.Paused = now
+	}
+	return next
+}
+
+// maxWhy bounds the text of a failure, in bytes.
+const maxWhy = 200
+
+// whyNot describes a failure for the operator.
+func whyNot(o *webhook.Outcome) string {
+	if o.Status != 0 {
+		return fmt.Sprintf("HTTP %d", o.Status)
+	}
+	text := strings.ToValidUTF8(o.Err.Error(), "")
+	if len(text) > maxWhy {
+		text = strings.ToValidUTF8(text[:maxWhy], "") + "…"
+	}
+	return text
+}
