@@ -164,6 +164,20 @@ var lies = []struct {
 	{"a customer's balance", figure("/balance", "balance"), "its balance says"},
 	{"a customer too many", figure("/customers", "total"), "what was done makes"},
 	{"the stock", figure("/rewards", "stock"), "what was done makes"},
+	{"an event is lost", inFeed(func(l []any) []any { return l[1:] }), "follows event"},
+	{"an event comes again", inFeed(func(l []any) []any { return append([]any{l[0]}, l...) }), "follows event"},
+	{"an event is of another type", inFeed(func(l []any) []any {
+		l[len(l)-1].(map[string]any)["type"] = "points.sold"
+		return l
+	}), "is another one now"},
+	{"events are about something else", func(*testing.T) spoiler {
+		return func(r *http.Response, body []byte) []byte {
+			if strings.HasSuffix(r.Request.URL.Path, "/events") {
+				body = bytes.ReplaceAll(body, []byte(`"type":"transaction.created"`), []byte(`"type":"transaction.made"`))
+			}
+			return body
+		}
+	}, "is another one now"},
 	{"a retry that is no replay", func(*testing.T) spoiler {
 		return func(r *http.Response, body []byte) []byte {
 			r.Header.Del("Idempotency-Replayed")
@@ -210,6 +224,25 @@ func inList(path string, change func(data []any) []any) func(t *testing.T) spoil
 			which = u.String()
 			meta := o["meta"].(map[string]any)
 			o["data"], meta["total"] = changed, object(meta).int("total")+len(changed)-before
+			return []byte(encode(o))
+		}
+	}
+}
+
+// inFeed changes the first page of the feed.
+func inFeed(change func(data []any) []any) func(t *testing.T) spoiler {
+	return func(t *testing.T) spoiler {
+		return func(r *http.Response, body []byte) []byte {
+			if !strings.HasSuffix(r.Request.URL.Path, "/events") || r.Request.URL.Query().Get("after") != "0" {
+				return body
+			}
+			o, err := parseObject(body)
+			if err != nil {
+				t.Error(err)
+			}
+			if data, _ := o["data"].([]any); len(data) > 0 {
+				o["data"] = change(data)
+			}
 			return []byte(encode(o))
 		}
 	}

@@ -22,7 +22,8 @@ import (
 //   - a retry does not get the first answer, byte for byte, or applies again;
 //   - a customer's entries do not add up, one after the other, to its balance,
 //     or a write that was answered before another was sent comes after it;
-//   - counts of what is there differ from what was done.
+//   - counts of what is there differ from what was done;
+//   - the feed of events has a gap, or what is there has not exactly one event.
 type check struct {
 	*job
 	mu     sync.Mutex
@@ -107,6 +108,9 @@ func (c *check) touched(fresh []*operation) map[string][]*operation {
 // look reads everything about the customers and compares it with the diary.
 func (c *check) look(customers map[string][]*operation) error {
 	c.found = map[*operation]int{}
+	if err := c.feed(); err != nil {
+		return err
+	}
 	if err := c.readRedemptions(); err != nil {
 		return err
 	}
@@ -242,6 +246,7 @@ func (c *check) customer(id string, ops []*operation) error {
 		}
 	}
 	c.spent(b, detail)
+	c.told(b)
 	for _, o := range ops {
 		c.outcome(b, o, detail)
 	}

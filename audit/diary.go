@@ -22,6 +22,8 @@ type diary struct {
 	// Successful ones, by customer.
 	enrolments map[string]*operation
 
+	feed *feed
+
 	settled int // how many of ops the last check without faults covered
 }
 
@@ -31,6 +33,7 @@ type line struct {
 	Try     *request `json:"try,omitempty"`
 	Answer  *answer  `json:"answer,omitempty"`
 	Settled bool     `json:"settled,omitempty"` // all lines so far were checked
+	Events  []event  `json:"events,omitempty"`  // read from the feed
 }
 
 // A request is a POST.
@@ -89,7 +92,7 @@ func openDiary(name string) (*diary, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &diary{file: f, byKey: map[string]*operation{}, enrolments: map[string]*operation{}}
+	d := &diary{file: f, byKey: map[string]*operation{}, enrolments: map[string]*operation{}, feed: newFeed()}
 	text, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
@@ -129,6 +132,8 @@ func (d *diary) take(l line) error {
 	switch {
 	case l.Start != nil:
 		d.start = l.Start
+	case l.Events != nil:
+		d.feed.add(l.Events)
 	case l.Settled:
 		d.settled = len(d.ops)
 	case l.Try != nil:

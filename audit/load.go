@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -51,18 +52,16 @@ func (j *job) load() error {
 		}
 	}
 	l.recall(rand.New(rand.NewPCG(j.seed, 0)))
+	stop, followed := make(chan struct{}), make(chan error, 1)
+	go func() { followed <- j.follow(stop) }()
 	var wait sync.WaitGroup
 	errs := make([]error, j.conns)
 	for i := range j.conns {
 		wait.Go(func() { errs[i] = l.connection(rand.New(rand.NewPCG(j.seed, uint64(i)+1))) })
 	}
 	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	close(stop)
+	return errors.Join(append(errs, <-followed)...)
 }
 
 // recall restores the customers, purchases and redemptions that earlier loads left.
