@@ -113,16 +113,19 @@ func copyFile(from, to string) error {
 type server struct {
 	Base string // ends with /api/v1
 	Key  string
+	db   string
 }
 
-func serve(t *testing.T) *server {
+// serve starts one. args are further flags.
+func serve(t *testing.T, args ...string) *server {
 	t.Helper()
 	path, err := buildSello()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var stderr strings.Builder
-	cmd := exec.Command(path, "demo", "-addr", "127.0.0.1:0", "-json", "-db", filepath.Join(t.TempDir(), "demo.db"))
+	s := &server{db: filepath.Join(t.TempDir(), "demo.db")}
+	cmd := exec.Command(path, append([]string{"demo", "-addr", "127.0.0.1:0", "-json", "-db", s.db}, args...)...)
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
@@ -137,7 +140,6 @@ func serve(t *testing.T) *server {
 			t.Errorf("sello demo: %v\n%s", err, stderr.String())
 		}
 	})
-	s := &server{}
 	if err := json.NewDecoder(stdout).Decode(s); err != nil {
 		t.Fatalf("sello demo: %v\n%s", err, stderr.String())
 	}

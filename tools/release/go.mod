@@ -1,3 +1,0 @@
-module sello/tools/release
-
-go 1.26
