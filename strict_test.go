@@ -431,3 +431,14 @@ func TestNearest(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestOpenAPIStrict: every operation takes Prefer and can answer unknown_field.
+func TestOpenAPIStrict(t *testing.T) {
+	t.Parallel()
+	for name, op := range readAPIDoc(t).operations {
+		prefer := docParameter{Ref: "#/components/parameters/Prefer"}
+		if codes := op.Responses["400"].Content["application/json"].Schema.Properties["code"].Enum; !slices.Contains(op.Parameters, prefer) || !slices.Contains(codes, any("unknown_field")) {
+			t.Errorf("%s: the preference is not described", name)
+		}
+	}
+}
