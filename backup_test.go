@@ -176,7 +176,7 @@ func TestBackupPlan(t *testing.T) {
 		cancel()
 		run.Wait()
 
-		if f := plan.state.figures(); f.Failures != 1 || f.Last.Sub(time.Now()).Abs() > time.Hour {
+		if f := plan.state.figures(); f.Failures != 1 || time.Since(f.Last).Abs() > time.Hour {
 			t.Errorf("%+v", f)
 		}
 		left, err := plan.made()
