@@ -27,11 +27,13 @@ import (
 //	schema4-killed    killed, with its journals
 //	schema5           6f72221, closed
 //	schema5-killed    6f72221, killed, with its journals
+//	schema6           a51d9d1, closed
+//	schema6-killed    a51d9d1, killed, with its journals
 //
 // balances.txt has each customer's balance and pending points in the file.
 
 // fileMoment is shortly after the last write to the files, before anything becomes due.
-var fileMoment = time.Date(2026, 11, 23, 13, 30, 0, 0, time.UTC)
+var fileMoment = time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
 
 // unpackFile puts a file of testdata/files, with its journals, into a new directory.
 func unpackFile(t *testing.T, name string) (path string) {
@@ -104,7 +106,7 @@ func TestSchemaFiles(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		from int
-	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}} {
+	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.name)
 			before := filesBeside(t, path)
@@ -235,6 +237,46 @@ func oldSet(value []byte) func(Tx) error {
 			return tx.Put(slices.Clone(e.Key), value)
 		}
 		return errRecord
+	}
+}
+
+// TestSchemaTells: after a migration the feed tells of vouchers and points that were there
+// before, when they expire and before.
+func TestSchemaTells(t *testing.T) {
+	t.Parallel()
+	path := unpackFile(t, "schema6")
+	e, s := heldEngine(t, path)
+	defer s.Close()
+	if _, err := e.migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	now := fileMoment
+	e.clock = heldClock(func() time.Time { return now })
+	got := map[string]int{}
+	for range 70 { // until 28 December
+		if err := e.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(oneDay / 2)
+	}
+	_, err := read(t.Context(), e, 1, instantOf(now), func(t *txn) (any, error) {
+		for e, err := range t.eventsFrom(1) {
+			if err != nil {
+				return nil, err
+			}
+			got[eventKinds[e.Kind].name]++
+		}
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A credit of each of 12 customers expires in December, also of the erased and the merged one.
+	want := map[string]int{"points.expiring": 12, "points.expired": 12, "redemption.expired": 7, "points.available": 15}
+	same(t, "events", got, want)
+	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+	if v, err := a.verify(t.Context(), verifyRequest{}); err != nil || len(v.Problems) > 0 {
+		t.Errorf("verify: %v, %v", v, err)
 	}
 }
 
