@@ -423,7 +423,7 @@ func listEvents(r *request) action {
 	if !ok || wait > maxWait {
 		r.query.invalid("wait", "debe ser un entero entre 0 y 20")
 	}
-	r.wait = time.Duration(wait) * time.Second
+	r.wait = uint8(min(wait, maxWait))
 	return func(t *txn) (any, error) {
 		list, next, err := t.events(q)
 		if err != nil {

@@ -182,7 +182,7 @@ func (v batchShape) appendJSON(b []byte) []byte {
 
 func registerBatch(r *request) action {
 	rows := r.batchRows()
-	r.dryRun, r.more = r.flag("dryRun"), max(len(rows)-1, 0)
+	r.dryRun, r.more = r.flag("dryRun"), int32(max(len(rows)-1, 0))
 	return func(t *txn) (any, error) {
 		results := make([]batchResult, len(rows))
 		rehearsed := map[[16]byte]*saleShape{}

@@ -60,12 +60,11 @@ type request struct {
 	query   query
 	retries []retryKey // keys that the answer to a POST is kept and looked up under
 	actor   string     // of X-Actor; "" without
-	more    int        // of a POST: how many requests it counts as beside the first
+	more    int32      // of a POST: how many requests it counts as beside the first
 	dryRun  bool       // of a POST: its action changes nothing
 	large   bool       // of a GET: the answer may be large, or take much reading
 	strict  bool       // Prefer: handling=strict
-
-	wait time.Duration // of a GET /events: for how long it may wait for one
+	wait    uint8      // of a GET /events: for how many seconds it may wait for one
 }
 
 // pathID returns an id of the path; the zero id, which nothing has, if it is malformed.

@@ -165,7 +165,7 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 // takeMore counts a request that is many in one as all of them. If a limit does not
 // allow that, it counts as none.
 func (x *exchange) takeMore(req *request) error {
-	err := x.api.limiter.takeMore(req.key, req.more, req.now, &x.allowance)
+	err := x.api.limiter.takeMore(req.key, int(req.more), req.now, &x.allowance)
 	x.allowance.setHeaders(x.Header(), req.now)
 	return err
 }
@@ -242,7 +242,7 @@ const (
 
 // readWhenNews runs the action until it finds events, or the request has waited long enough.
 func (x *exchange) readWhenNews(req *request, act action) (status int, body []byte, err error) {
-	waited := time.After(req.wait)
+	waited := time.After(time.Duration(req.wait) * time.Second)
 	for {
 		news := x.api.engine.store.news.of(req.key.Org)
 		found, last := false, false

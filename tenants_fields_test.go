@@ -151,7 +151,7 @@ func (s *street) wantAllFields() {
 			s.Error("no request for ", r.pattern)
 		}
 		for _, name := range documentedInputs()[r.pattern] {
-			if _, ok := members.get(name); !ok && !slices.Contains([]string{"Idempotency-Key", "If-Match", "X-Actor", "dryRun"}, name) {
+			if _, ok := members.get(name); !ok && !slices.Contains([]string{"Idempotency-Key", "If-Match", "X-Actor", "Prefer", "dryRun"}, name) {
 				s.Errorf("no request for %s has %s", r.pattern, name)
 			}
 		}
