@@ -18,6 +18,7 @@
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
 //	sello verify           recompute balances, counters and indexes, and show what differs
+//	sello completion       write what a shell completes
 //	sello version          show the version
 //
 // If a server has the file open, a command reaches it over a socket beside the
@@ -241,6 +242,7 @@
 //	csv.go               the commands that import CSV
 //	csvexport.go         the commands that export it
 //	metrics.go           figures for Prometheus
+//	completion.go        what shells complete
 //	serve.go             serving
 //	demo.go              serving a sample organization
 //	main.go              the table of commands

@@ -40,6 +40,7 @@ type invocation struct {
 	given   map[string]bool   // the flags on the command line or in the environment
 	written []string          // flags that are taken from the command line alone
 	args    []string
+	table   []command
 	longer  string // the commands whose names go on after this one's
 
 	db   string
@@ -173,6 +174,10 @@ func (c *invocation) help(cmd command) {
 	if c.more != "" {
 		fmt.Fprintf(c.stdout, "\n%s\n", c.more)
 	}
+}
+
+func (c *invocation) dbFlag() {
+	c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
 }
 
 func jsonFlag(c *invocation) {

@@ -49,6 +49,7 @@ func commands() []command {
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
 		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},
 		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
+		{"completion", strings.Join(completionShells, "|"), "escribe lo que el shell completa", runCompletion, completionFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
 }
@@ -87,7 +88,8 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 	if cmd, words := commandOf(args); words > 0 {
 		c := &invocation{environment: env, set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
 		c.set.SetOutput(io.Discard)
-		c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
+		c.dbFlag()
+		c.table = commands()
 		c.longer = commandNames(longerCommands(cmd.name))
 		cmd.flags(c)
 		if err := c.parse(cmd, args[words:]); err != nil {

@@ -397,3 +397,30 @@ func TestMetricsTaken(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// BenchmarkRequestCounts is what -metrics adds to each request: all processors count in one
+// route.
+func BenchmarkRequestCounts(b *testing.B) {
+	a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
+	newMeter().ofRequests(a)
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			a.counts.answered(8, http.MethodGet, http.StatusOK, 200*time.Microsecond)
+		}
+	})
+}
+
+// BenchmarkScrape is one reading of all figures of the API.
+func BenchmarkScrape(b *testing.B) {
+	a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
+	m := newMeter()
+	m.ofRequests(a)
+	m.Runtime()
+	m.Process()
+	for i := range a.routes() {
+		a.counts.answered(i, http.MethodGet, http.StatusOK, time.Millisecond)
+	}
+	for b.Loop() {
+		m.Text()
+	}
+}

@@ -1,0 +1,3 @@
+module sello/tools/release
+
+go 1.26
