@@ -114,7 +114,7 @@ func (r *receiver) RoundTrip(q *http.Request) (*http.Response, error) {
 	if status == 0 {
 		return nil, errors.New("connection refused")
 	}
-	g := got{id: q.Header["webhook-id"][0], signature: q.Header["webhook-signature"][0], timestamp: q.Header["webhook-timestamp"][0], raw: string(raw)}
+	g := got{id: q.Header.Get("webhook-id"), signature: q.Header.Get("webhook-signature"), timestamp: q.Header.Get("webhook-timestamp"), raw: string(raw)}
 	json.Unmarshal(raw, &g.body)
 	if status < 300 {
 		r.mu.Lock()

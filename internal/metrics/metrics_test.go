@@ -67,13 +67,14 @@ e_seconds_count{route="/{id}"} 6
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	one := func() float64 { return 1 }
+	odd := []string{"b", "1", "c"}
 	for reason, register := range map[string]func(*Registry){
 		"a name with a dash":      func(r *Registry) { r.Gauge("a-b", "", one) },
 		"a name with a digit":     func(r *Registry) { r.Gauge("1a", "", one) },
 		"a label with a colon":    func(r *Registry) { r.Gauge("a", "", one, "b:c", "") },
 		"a label of Prometheus":   func(r *Registry) { r.Gauge("a", "", one, "__b", "") },
 		"a histogram's own label": func(r *Registry) { r.Gauge("a", "", one, "le", "1") },
-		"a label without a value": func(r *Registry) { r.Gauge("a", "", one, "b") },
+		"a label without a value": func(r *Registry) { r.Gauge("a", "", one, odd...) },
 		"the same series twice": func(r *Registry) {
 			r.Gauge("a", "", one, "b", "1")
 			r.Gauge("a", "", one, "b", "1")

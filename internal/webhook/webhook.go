@@ -89,9 +89,9 @@ func Send(ctx context.Context, c *http.Client, m *Message, now time.Time) (o Out
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "sello-webhook/1")
-	r.Header["webhook-id"] = []string{m.ID}
-	r.Header["webhook-timestamp"] = []string{strconv.FormatInt(now.Unix(), 10)}
-	r.Header["webhook-signature"] = []string{Sign(m.Secrets, m.ID, now, m.Body)}
+	r.Header.Set("webhook-id", m.ID)
+	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set("webhook-signature", Sign(m.Secrets, m.ID, now, m.Body))
 	res, err := c.Do(r)
 	if err != nil {
 		return Outcome{Err: err}

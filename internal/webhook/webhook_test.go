@@ -77,7 +77,9 @@ func TestSend(t *testing.T) {
 			w.Header().Set("Retry-After", "999999999")
 			w.WriteHeader(503)
 		}, 503, false, 24 * time.Hour},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, 307, false, 0},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, 307, false, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			calls := 0
