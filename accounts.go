@@ -64,6 +64,9 @@ type account struct {
 	// returns, and how many are not wholly returned. For the own one the customer has them.
 	Spent     decimal
 	Purchases uint64
+	// Until when points that expire were announced (notices.go). The record has it only where
+	// Due is not after it; otherwise it follows from Due.
+	Told instant
 }
 
 // Tags of an account's optional fields.
@@ -72,6 +75,7 @@ const (
 	accountHistoric  = 2
 	accountSpent     = 3
 	accountPurchases = 4
+	accountTold      = 5
 )
 
 // fewSizes are how many lots, sums by expiry and days of the tier window an
@@ -142,6 +146,10 @@ func (a *account) encode(w *writer) {
 		w.byte(accountPurchases)
 		w.uint(a.Purchases)
 	}
+	if a.Told >= a.Due {
+		w.byte(accountTold)
+		w.instant(a.Told)
+	}
 }
 
 func (a *account) decode(r *reader) {
@@ -174,7 +182,7 @@ func (a *account) decode(r *reader) {
 			}
 		}
 	}
-	a.Opening, a.Historic, a.Spent, a.Purchases = 0, nil, 0, 0
+	a.Opening, a.Historic, a.Spent, a.Purchases, a.Told = 0, nil, 0, 0, 0
 	for tag := range r.optional(0) {
 		switch tag {
 		case accountOpening:
@@ -188,6 +196,8 @@ func (a *account) decode(r *reader) {
 			a.Spent = r.decimal()
 		case accountPurchases:
 			a.Purchases = r.uint()
+		case accountTold:
+			a.Told = r.instant()
 		default:
 			r.fail()
 		}
@@ -234,6 +244,9 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 		a = &account{accountHead: accountHead{Due: never}}
 	}
 	a.customer, a.program, a.nextDue, a.kept = c, p, a.Due, kept
+	if a.Told == 0 {
+		a.Told = min(a.Due-1, t.began)
+	}
 	return a, nil
 }
 
@@ -288,7 +301,7 @@ func (t *txn) saveAccount(a *account) error {
 	}
 	if a.lookDue {
 		var err error
-		if a.nextDue, err = t.firstDue(a, t.now); err != nil {
+		if a.nextDue, err = t.firstDue(a, a.Told); err != nil {
 			return err
 		}
 		a.lookDue = false

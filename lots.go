@@ -205,7 +205,7 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 	if left == 0 {
 		a.notDueAt(l.Expires - noticeTime)
 	} else {
-		a.dueAt(noticeOf(l.Expires, t.now))
+		a.dueAt(noticeOf(l.Expires, a.Told))
 	}
 	return nil
 }

@@ -2,17 +2,20 @@ package main
 
 // Points that will expire are announced by points.expiring, noticeTime before: once for all
 // lots of an account that expire at one moment (contract §17). That is one of the moments
-// at which an account changes by itself; its record says the first of them. Nothing else is
-// kept: what has a notice between that moment and now is announced now. Lots that come or
-// become available with less time than that left are not announced.
+// at which an account changes by itself; its record says the first of them. What has a notice
+// between that moment and now is announced now. Lots that come or become available with less
+// time than that left are not announced.
+//
+// An old sale can make an account due before what was announced, by points that have expired
+// already. The record says then until when that was (account.Told).
 
 // noticeTime is how long before their expiry points are announced, in milliseconds.
 const noticeTime = 7 * 24 * 60 * 60 * 1000
 
 // noticeOf returns when an account whose lot expires changes next because of it: at its
-// notice, or at its expiry if the notice was before now.
-func noticeOf(expires, now instant) instant {
-	if expires-noticeTime > now {
+// notice, or at its expiry if the notice is not after told.
+func noticeOf(expires, told instant) instant {
+	if expires-noticeTime > told {
 		return expires - noticeTime
 	}
 	return expires
@@ -27,16 +30,17 @@ func (t *txn) firstNotice(a *account, after instant) (instant, error) {
 	return list[0].ExpiresAt - noticeTime, nil
 }
 
-// tellExpiring announces the points whose notice was between due, when the account was to
-// change next, and now. What has expired meanwhile is not announced.
-func (t *txn) tellExpiring(a *account, due instant) error {
-	if due > t.now {
-		return nil
-	}
-	for from := due + noticeTime; ; {
+// tellExpiring announces the points whose notice was after a.Told, by now. What has expired
+// meanwhile is not announced.
+func (t *txn) tellExpiring(a *account) error {
+	for from := a.Told + noticeTime + 1; ; {
 		list, err := t.expiringFrom(a, from, 1)
-		if err != nil || len(list) == 0 || list[0].ExpiresAt > t.now+noticeTime {
+		if err != nil {
 			return err
+		}
+		if len(list) == 0 || list[0].ExpiresAt > t.now+noticeTime {
+			a.Told = max(a.Told, t.now)
+			return nil
 		}
 		e := list[0]
 		if e.ExpiresAt > t.began { // not long ago, as of an old sale that is imported

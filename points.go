@@ -104,7 +104,6 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 func (t *txn) settle(a *account) error {
 	t.makeWritable()
 	a.lookDue = true
-	wasDue := a.Due
 	maturing, err := t.dueLots(a, partPending)
 	if err != nil {
 		return err
@@ -144,7 +143,7 @@ func (t *txn) settle(a *account) error {
 	if err := t.shrinkWindow(a, t.now); err != nil {
 		return err
 	}
-	if err := t.tellExpiring(a, wasDue); err != nil {
+	if err := t.tellExpiring(a); err != nil {
 		return err
 	}
 	return t.saveAccount(a)
