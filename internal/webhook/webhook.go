@@ -14,9 +14,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -79,22 +82,31 @@ func (o *Outcome) OK() bool { return o.Err == nil }
 // Gone reports whether the receiver wants no more messages.
 func (o *Outcome) Gone() bool { return o.Status == http.StatusGone }
 
-// Send sends a message once. Any 2xx is success.
+// ErrAnswer says that a receiver answered something that is not HTTP, or names no place to
+// redirect to.
+var ErrAnswer = errors.New("not an HTTP answer")
+
+// Send sends a message once. Any 2xx is success. Errors contain neither the URL, which may hold
+// a token, nor what the receiver answered.
 func Send(ctx context.Context, c *http.Client, m *Message, now time.Time) (o Outcome) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
 	if err != nil {
-		return Outcome{Err: err}
+		return Outcome{Err: withoutURL(err)}
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "sello-webhook/1")
 	r.Header.Set("webhook-id", m.ID)
 	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	r.Header.Set("webhook-signature", Sign(m.Secrets, m.ID, now, m.Body))
-	res, err := c.Do(r)
-	if err != nil {
-		return Outcome{Err: err}
+	var answered atomic.Bool
+	res, err := c.Do(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { answered.Store(true) }})))
+	switch {
+	case err != nil && answered.Load() && ctx.Err() == nil:
+		return Outcome{Err: ErrAnswer}
+	case err != nil:
+		return Outcome{Err: withoutURL(err)}
 	}
 	defer res.Body.Close()
 	o.Status = res.StatusCode
@@ -108,6 +120,14 @@ func Send(ctx context.Context, c *http.Client, m *Message, now time.Time) (o Out
 	return o
 }
 
+// withoutURL returns what an error of net/http says beside the URL.
+func withoutURL(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		return of.Err
+	}
+	return err
+}
+
 // An AddressError says that a receiver's address is not public.
 type AddressError struct{ Addr netip.Addr }
 
@@ -115,21 +135,25 @@ func (e *AddressError) Error() string { return e.Addr.String() + " is not a publ
 
 // notPublic are addresses that are not of the public Internet, beside those that package
 // netip knows: of this network, shared, for protocols, documentation, tests and the future;
-// and those that lead to IPv4 addresses behind a translator or tunnel.
+// those that lead to IPv4 addresses behind a tunnel; and the metadata of Azure's machines.
 var notPublic = func() (list []netip.Prefix) {
 	for _, text := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32",
+		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(text))
 	}
 	return list
 }()
 
+// publicIPv6 are the only addresses of IPv6 that are given to networks. Others may lead to IPv4
+// addresses behind a translator.
+var publicIPv6 = netip.MustParsePrefix("2000::/3")
+
 // IsPublic reports whether an address is one of the public Internet.
 func IsPublic(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !publicIPv6.Contains(a) {
 		return false
 	}
 	for _, p := range notPublic {

@@ -48,7 +48,7 @@ func TestIsPublic(t *testing.T) {
 	for _, text := range []string{
 		"127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1", "169.254.169.254", "100.64.0.1", "192.0.0.192",
 		"198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "fe80::1", "fe80::1%eth0",
-		"fd00:ec2::254", "fc00::1", "ff02::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1", "2001::1",
+		"fd00:ec2::254", "fc00::1", "ff02::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1", "2001::1", "::ffff:0:7f00:1", "64:ff9b:1::7f00:1", "fec0::1", "4000::1", "168.63.129.16",
 	} {
 		if IsPublic(netip.MustParseAddr(text)) {
 			t.Errorf("%s is not public", text)
@@ -191,5 +191,39 @@ func TestWait(t *testing.T) {
 	}
 	if _, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(SecretText(make([]byte, SecretSize)), "whsec_")); err != nil || sum > 24*time.Hour {
 		t.Error(err, sum)
+	}
+}
+
+// TestSendErrors: errors tell neither the URL nor what came back.
+func TestSendErrors(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"nothing":        "",
+		"no HTTP":        "SSH-2.0-whispered\r\n\r\n",
+		"a bad redirect": "HTTP/1.1 302 Found\r\nLocation: http://[whispered\r\nContent-Length: 0\r\n\r\n",
+		"a bad header":   "HTTP/1.1 200 OK\r\nwhispered\r\n\r\n",
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				conn.Read(make([]byte, 4096))
+				io.WriteString(conn, answer)
+				conn.Close()
+			}
+		}()
+		c := NewClient(loopback)
+		defer c.CloseIdleConnections()
+		o := Send(t.Context(), c, &Message{URL: "http://" + l.Addr().String() + "/?token=hidden"}, time.Now())
+		if o.OK() || strings.Contains(o.Err.Error(), "hidden") || strings.Contains(o.Err.Error(), "whispered") {
+			t.Errorf("%s: %v", name, o.Err)
+		}
 	}
 }
