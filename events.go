@@ -271,7 +271,7 @@ func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if e.Seq > looked && len(list) == 0 && len(q.types) > 0 {
+		if e.Seq > looked && len(q.types) > 0 {
 			break
 		}
 		next = e.Seq

@@ -240,7 +240,8 @@ const (
 	newsPoll  = time.Second
 )
 
-// readWhenNews runs the action until it finds events, or the request has waited long enough.
+// readWhenNews runs the action until it finds events or has passed over as many as it may, or
+// the request has waited long enough.
 func (x *exchange) readWhenNews(req *request, act action) (status int, body []byte, err error) {
 	waited := time.After(time.Duration(req.wait) * time.Second)
 	for {
@@ -249,7 +250,11 @@ func (x *exchange) readWhenNews(req *request, act action) (status int, body []by
 		look := func(t *txn) (any, error) {
 			v, err := act(t)
 			if list, ok := v.(eventList); ok {
-				found = len(list.Data) > 0
+				n, err := t.count()
+				if err != nil {
+					return nil, err
+				}
+				found = len(list.Data) > 0 || list.Next < n.Events
 			}
 			return v, err
 		}
@@ -269,6 +274,7 @@ func (x *exchange) readWhenNews(req *request, act action) (status int, body []by
 		if last {
 			return status, body, err
 		}
+		req.now = instantOf(x.api.engine.now()) // what comes is shown as it is then
 	}
 }
 
