@@ -35,7 +35,7 @@ type engine struct {
 
 	imports imports // those under way; the sweep waits for them
 
-	eventsDropped instant // when the sweep last dropped old events
+	eventsDropped atomic.Int64 // moment when a sweep last dropped old events
 }
 
 // newEngine makes an engine that takes the time from the function now and trusts it.

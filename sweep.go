@@ -102,7 +102,8 @@ func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)
 // dropEvents drops the events that are kept no longer, of all organizations once an hour.
 func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error)) error {
 	now, err := moment()
-	if err != nil || now < e.eventsDropped+eventsDropEvery && now >= e.eventsDropped {
+	last := instant(e.eventsDropped.Load())
+	if err != nil || now < last+eventsDropEvery && now >= last {
 		return err
 	}
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
@@ -122,7 +123,7 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 		err = e.store.Update(ctx, func(tx Tx) error { return dropEvents(tx, org, now, eventBatch) })
 	}
 	if err == nil {
-		e.eventsDropped = now
+		e.eventsDropped.Store(int64(now))
 	}
 	return err
 }
