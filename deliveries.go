@@ -44,6 +44,7 @@ const (
 	deliveryPoll   = 2 * time.Second // how often a webhook looks for what others wrote
 	hooksPoll      = time.Second     // how often webhooks are looked for
 	storeTime      = 5 * time.Second // for storing how far a webhook has come
+	longestWait    = 24 * time.Hour  // for the next attempt
 )
 
 func newDeliverer(e *engine, allow []netip.Prefix, log *slog.Logger) *deliverer {
@@ -99,7 +100,6 @@ func (d *deliverer) run(ctx context.Context) {
 				if !hooks[h] {
 					cancel()
 					delete(running, h)
-					d.note(h, hookLate{})
 				}
 			}
 			for h := range hooks {
@@ -139,6 +139,7 @@ func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
 
 // serve sends one webhook's events, round by round.
 func (d *deliverer) serve(ctx context.Context, h hookOf) {
+	defer d.note(h, hookLate{})
 	for ctx.Err() == nil {
 		news := d.engine.store.news.of(h.org)
 		wait, err := d.round(ctx, h)
@@ -198,7 +199,7 @@ func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendi
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, pendingEvent{e.Seq, e.At, t.messageID(fmt.Sprint("event ", e.Seq)), body})
+		list = append(list, pendingEvent{e.Seq, e.At, t.messageID(fmt.Sprint("event ", e.Seq, " ", int64(e.At))), body})
 		if len(list) == most {
 			break
 		}
@@ -206,7 +207,8 @@ func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendi
 	return list, upto, nil
 }
 
-// messageID is the webhook-id of what has a name in the organization.
+// messageID is the webhook-id of what has a name in the organization. That of an event contains
+// its moment: after a restore other events get the sequences of those that are lost.
 func (t *txn) messageID(name string) string {
 	return "evt_" + t.cfg.ID.derive("webhook", name).String()
 }
@@ -233,7 +235,7 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 		if err != nil || doc == nil || state == nil || doc.Status != statusActive || state.Paused != 0 || len(state.secretsAt(now)) == 0 {
 			return hookRound{silent: true, paused: state != nil && state.Paused != 0}, err
 		}
-		if state.Next > now {
+		if state.Next > now && state.Next.sub(now) <= longestWait { // else a wrong clock said so
 			return hookRound{silent: true, wait: state.Next.sub(now)}, nil
 		}
 		n, err := t.count()
@@ -253,8 +255,11 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 }
 
 // round sends a webhook's next events and stores how far it has come. It returns how long to
-// wait for the next round; 0 if there is more to do.
+// wait for the next round; 0 if there is more to do. While the clock is unsafe it waits.
 func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) {
+	if !d.engine.clock.isSafe() {
+		return deliveryPoll, nil
+	}
 	r, err := d.look(ctx, h)
 	switch {
 	case err != nil:

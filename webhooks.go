@@ -17,7 +17,7 @@ import (
 //	H org hook → the last event that it got or did not ask for, its secrets, and since when
 //	             it fails
 //
-// A webhook begins with the event after its first apply. Nothing is sent before it has a
+// A webhook begins with the event of its first apply. Nothing is sent before it has a
 // secret, which `sello webhook secret` makes and shows once.
 
 // A webhookDoc describes a webhook.
@@ -58,7 +58,7 @@ func (ck *checker) webhooks(list []webhookDoc) {
 // private networks may, which `serve -webhook-allow` has to allow.
 func isReceiver(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
 		return false
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
@@ -75,7 +75,7 @@ type webhookState struct {
 	Next    instant // when the next attempt is due
 	Paused  instant // since when nothing is sent; 0: it is not paused
 	Why     string  // what the last failure was
-	Turn    uint64  // counts what the operator has done: a delivery under way must not undo it
+	Turn    uint64  // rises with all that the operator does: a delivery under way must not undo it
 }
 
 // A webhookSecret signs what is sent. The newest stands first.
@@ -131,6 +131,7 @@ func (c *config) webhook(hook string) *webhookDoc {
 }
 
 // followWebhooks gives each webhook of a new configuration a state, and drops those of others.
+// Turn begins with the audit log, so that it is above that of a webhook that had the key before.
 func (t *txn) followWebhooks(cfg *config) error {
 	n, err := t.count()
 	if err != nil {
@@ -146,7 +147,7 @@ func (t *txn) followWebhooks(cfg *config) error {
 	for _, w := range cfg.Webhooks {
 		if gone[w.Key] {
 			delete(gone, w.Key)
-		} else if err := t.put(webhookKey(t.org, w.Key), &webhookState{Sent: n.Events}); err != nil {
+		} else if err := t.put(webhookKey(t.org, w.Key), &webhookState{Sent: n.Events, Turn: n.Audit}); err != nil {
 			return err
 		}
 	}
