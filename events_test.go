@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -371,4 +373,121 @@ func TestVerifySeesFeed(t *testing.T) {
 			t.Errorf("%s: %q", name, report.Problems)
 		}
 	}
+}
+
+// TestNoticesOnce: points that were announced are not announced again when an old sale, late or
+// imported, makes their account due before that.
+func TestNoticesOnce(t *testing.T) {
+	t.Parallel()
+	for name, old := range map[string]func(s *shop, ana id){
+		"late": func(s *shop, ana id) {
+			_, err := s.sell(newSale{Customer: ana, Total: dec("7"), OccurredAt: s.clock.add(-20 * oneDay)})
+			s.ok(err)
+		},
+		"imported": func(s *shop, _ id) {
+			s.importText(t, "A,2025-02-05T18:00:00Z,ana@example.com,,Purchase,7,,,,", "B,2026-02-20T18:00:00Z,ana@example.com,,Purchase,8,,,,")
+		},
+		"imported, of the same days": func(s *shop, _ id) {
+			s.importText(t, "A,2025-02-05T18:00:00Z,ana@example.com,,Purchase,7,,,,", "B,2026-03-02T18:00:00Z,ana@example.com,,Purchase,8,,,,")
+		},
+	} {
+		s := newShop(t, setup{program: `"expiry":{"days":10},"rules":[` + onePer1 + `]`})
+		ana := s.customer("ana")
+		s.buy(ana, "50")
+		s.pass(5 * oneDay)
+		s.swept()
+		if n := len(s.feed(0, "points.expiring")); n != 1 {
+			t.Fatalf("announced %d times", n)
+		}
+		s.pass(time.Hour)
+		old(s, ana)
+		s.swept()
+		s.pass(time.Hour)
+		s.swept()
+		if n := len(s.feed(0, "points.expiring")); n != 1 {
+			t.Errorf("%s: announced %d times", name, n)
+		}
+	}
+}
+
+// TestNoticesAfterImport: an import between a notice and the sweep loses nothing.
+func TestNoticesAfterImport(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"expiry":{"days":10},"rules":[` + onePer1 + `]`})
+	s.buy(s.customer("ana"), "50")
+	s.pass(5 * oneDay)
+	s.importText(t, "A,2025-02-05T18:00:00Z,ana@example.com,,Purchase,7,,,,", "A,2026-03-02T18:00:00Z,ana@example.com,,Return,7,,,,")
+	s.swept()
+	if n := len(s.feed(0, "points.expiring")); n != 1 {
+		t.Errorf("announced %d times", n)
+	}
+}
+
+// TestEventsPassedOver: a request passes over so many events of other types and no more, also
+// after it found one, and waits for none while there are others to pass over.
+func TestEventsPassedOver(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.customer("ana")
+	must(s, func(t *txn) (any, error) {
+		for range mostSkipped + 100 {
+			if err := t.tell(eventCustomerUpdated, 1); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	next := ask(s, func(t *txn) (uint64, error) {
+		list, next, err := t.events(eventsAfter{given: true, types: []string{"customer.created"}, limit: 100})
+		if len(list) != 1 {
+			err = fmt.Errorf("%d events", len(list))
+		}
+		return next, err
+	})
+	same(t, "next", next, uint64(mostSkipped))
+	began := time.Now()
+	r := s.served().get("/api/v1/events?after=0&type=points.*&wait=20")
+	if want := fmt.Sprintf(`"next":%d`, mostSkipped); !strings.Contains(r.Body.String(), want) || time.Since(began) > 15*time.Second {
+		t.Errorf("after %v: %s", time.Since(began), r.Body)
+	}
+}
+
+// TestEventsWaitShowsNow: what a request has waited for is shown as it is when it comes.
+func TestEventsWaitShowsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, _ := hookedShop(t, nil)
+		s.apply(setup{also: `"rewards":[{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":1,"effect":{"type":"Percent","percent":10}}]`}.document())
+		ana := s.customer("ana")
+		s.add(ana, "5", never)
+		x, err := s.redeem(ana, "v")
+		s.ok(err)
+		served := s.served()
+		time.Sleep(x.Expires.sub(s.clock) - 5*time.Second)
+		answer := make(chan *httptest.ResponseRecorder, 1)
+		last := len(s.feed(0))
+		go func() { answer <- served.get(fmt.Sprintf("/api/v1/events?after=%d&wait=20", last)) }()
+		time.Sleep(6 * time.Second)
+		s.ok(s.engine.sweep(t.Context()))
+		if body := (<-answer).Body.String(); !strings.Contains(body, "redemption.expired") || !strings.Contains(body, `"status":"Expired"`) {
+			t.Error(body)
+		}
+		s.engine.store.Close()
+	})
+}
+
+// TestSweepsAtOnce: the sweep of a command may run beside that of the server.
+func TestSweepsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.customer("ana")
+	now := s.clock
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			if err := s.engine.dropEvents(t.Context(), func() (instant, error) { return now, nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -39,6 +39,7 @@ func TestWebhookDocument(t *testing.T) {
 		`{"key":"crm","url":"https://crm.example.com/#a","events":["*"]}`:                  "webhooks[0].url: debe ser una URL https",
 		`{"key":"crm","url":"ftp://crm.example.com/","events":["*"]}`:                      "webhooks[0].url: debe ser una URL https",
 		`{"key":"crm","url":"crm.example.com","events":["*"]}`:                             "webhooks[0].url: debe ser una URL https",
+		`{"key":"crm","url":"https://:443/","events":["*"]}`:                               "webhooks[0].url: debe ser una URL https",
 		`{"key":"crm","events":["*"]}`:                                                     "webhooks[0].url",
 		`{"key":"crm","url":"https://crm.example.com/"}`:                                   "webhooks[0].events: hace falta al menos uno",
 		`{"key":"crm","url":"https://crm.example.com/","events":["points.sold"]}`:          `webhooks[0].events[0]: no es ningún tipo de evento: "points.sold"`,
@@ -411,5 +412,103 @@ func TestWebhookCommands(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "sello.db")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWebhookTakenOut: a delivery that began before its webhook was taken out and put back does
+// not bring back what was then: how far it had come, and its secret.
+func TestWebhookTakenOut(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{also: withWebhooks})
+	a, h := s.admin(), hookOf{1, "crm"}
+	secret := func() {
+		_, err := a.newWebhookSecret(s.Context(), webhookRequest{"cafe-luna", h.hook, 0})
+		s.ok(err)
+	}
+	state := func() *webhookState {
+		return ask(s, func(t *txn) (*webhookState, error) {
+			_, state, err := t.webhook(h.hook)
+			return state, err
+		})
+	}
+	secret()
+	s.customer("ana")
+	d := newDeliverer(s.engine, nil, slog.New(slog.DiscardHandler))
+	r, err := d.look(s.Context(), h)
+	s.ok(err)
+	if r.silent || len(r.list) == 0 {
+		t.Fatalf("%+v", r)
+	}
+	s.apply(setup{also: `"webhooks":[]`}.document())
+	s.apply(setup{also: withWebhooks}.document())
+	secret()
+	want := state()
+	s.ok(d.store(s.Context(), h, &r, progress{upto: r.upto}))
+	same(t, "the state", state(), want)
+}
+
+// TestWebhookID: after a restore an event has another id than the lost one of its number.
+func TestWebhookID(t *testing.T) {
+	t.Parallel()
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.apply(setup{also: withWebhooks}.document())
+	s.customer("ana")
+	last := uint64(len(s.feed(0)))
+	idOf := func() string {
+		return ask(s, func(t *txn) (string, error) {
+			list, _, err := t.pendingEvents(t.cfg.webhook("slow"), last-1, 1)
+			if err != nil {
+				return "", err
+			}
+			return list[0].id, nil
+		})
+	}
+	lost := idOf()
+	s.ok(s.engine.store.Update(s.Context(), func(tx Tx) error {
+		return put(tx, eventKey(1, last), &eventRecord{s.clock + 1, []event{{Kind: eventCustomerCreated, Refs: [4]uint64{1}}}})
+	}))
+	if idOf() == lost {
+		t.Errorf("both are %s", lost)
+	}
+}
+
+// TestWebhookClock: while the clock is unsafe nothing is sent or stored, and a moment from when
+// it was wrong keeps nobody waiting for long.
+func TestWebhookClock(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2027-03-01T12:00:00Z", also: withWebhooks})
+	h := hookOf{1, "crm"}
+	_, err := s.admin().newWebhookSecret(s.Context(), webhookRequest{"cafe-luna", h.hook, 0})
+	s.ok(err)
+	s.customer("ana")
+	m := &testMachine{wall: s.clock.time()}
+	s.engine = newEngineBy(newWallClock(m), s.engine.store, s.engine.seed)
+	s.ok(s.engine.open(s.Context()))
+	m.pass(time.Minute)
+	s.engine.now()
+	r := &receiver{got: map[string][]got{}, answer: func(string) (int, time.Duration) { return 200, 0 }}
+	d := newDeliverer(s.engine, nil, slog.New(slog.DiscardHandler))
+	d.client = &http.Client{Transport: r}
+	m.wall = m.wall.AddDate(9, 0, 0)
+	before := stored(t, s.engine.store)
+	wait, err := d.round(s.Context(), h)
+	s.ok(err)
+	if sent := r.sequences("crm.example.com"); wait == 0 || sent != nil {
+		t.Errorf("sent %v, waits %v", sent, wait)
+	}
+	same(t, "the store", stored(t, s.engine.store), before)
+	m.wall = m.wall.AddDate(-9, 0, 0)
+	s.ok(s.engine.store.Update(s.Context(), func(tx Tx) error {
+		state, err := get[webhookState](tx, webhookKey(h.org, h.hook))
+		if err != nil {
+			return err
+		}
+		state.Next = s.clock.add(365 * oneDay)
+		return put(tx, webhookKey(h.org, h.hook), state)
+	}))
+	_, err = d.round(s.Context(), h)
+	s.ok(err)
+	if sent := r.sequences("crm.example.com"); len(sent) != 1 {
+		t.Errorf("sent %v", sent)
 	}
 }
