@@ -491,3 +491,36 @@ func TestSweepsAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestTimeStepsBack: after time stepped back, what was told of comes again, and nothing is wrong
+// until then.
+func TestTimeStepsBack(t *testing.T) {
+	t.Parallel()
+	for _, one := range []string{"points", "voucher"} {
+		s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+		s.apply(setup{
+			program: `"expiry":{"days":20}`,
+			also:    `"rewards":[{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":3,"effect":{"type":"Percent","percent":10}}]`,
+		}.document())
+		ana, kind := s.customer("ana"), "points.expiring"
+		s.add(ana, "50", 0)
+		if one == "voucher" {
+			kind = "redemption.expired"
+			_, err := s.redeem(ana, "v")
+			s.ok(err)
+		}
+		s.pass(15 * oneDay)
+		s.swept()
+		s.pass(-14 * oneDay)
+		s.ok(s.engine.acceptClock(s.Context(), creator{Type: bySystem}))
+		s.ok(s.engine.recount(s.Context()))
+		report, err := s.verify()
+		s.ok(err)
+		same(t, "problems with "+one, report.Problems, []string{})
+		s.pass(14 * oneDay)
+		s.swept()
+		if n := len(s.feed(0, kind)); n != 2 {
+			t.Errorf("%s: told %d times", kind, n)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 )
 
 // Latest is the latest moment that any committed write carries. By it a wrong clock is
@@ -71,7 +72,8 @@ func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 
 // setLatest sets the latest moment of every organization. Where that lowers it, time
 // has stepped back, and customers are counted anew: days may have left a rolling tier
-// window too early. by is who accepted the clock.
+// window too early, and what is told of points and vouchers that expire is to come again.
+// by is who accepted the clock.
 func setLatest(tx Tx, now instant, by creator) error {
 	organizations, _, err := getUint(tx, newKey('o').byte('n'))
 	if err != nil {
@@ -88,6 +90,9 @@ func setLatest(tx Tx, now instant, by creator) error {
 		}
 		before := n.Latest
 		n.Latest = now
+		if _, err := t.fileVouchers(tableVoucherExpiries.in(org), math.MaxInt, before); err != nil {
+			return err
+		}
 		if err := t.audited(auditClockAccepted, "", []change{{"latest", before, now}}); err != nil {
 			return err
 		}

@@ -172,6 +172,7 @@ func (t *txn) recountAccount(a *account) error {
 		}
 		t.setDaysApart(a)
 	}
+	a.lookDue = true // time may have stepped back to before a notice
 	return t.saveAccount(a)
 }
 

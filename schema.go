@@ -225,7 +225,7 @@ func (e *engine) fileOld(ctx context.Context, from uint64) error {
 // each transaction.
 func (e *engine) fileOldVouchers(ctx context.Context, org uint32) error {
 	return e.inSteps(ctx, tableVoucherExpiries.in(org), func(tx Tx, from key) (key, error) {
-		return runTxn(e, tx, org, 0, seed{}, func(t *txn) (key, error) { return t.fileOldVouchers(from, vouchersStep) })
+		return runTxn(e, tx, org, 0, seed{}, func(t *txn) (key, error) { return t.fileVouchers(from, vouchersStep, never) })
 	})
 }
 

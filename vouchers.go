@@ -97,10 +97,11 @@ func (t *txn) expireVoucher(seq uint64) (bool, error) {
 	return true, t.tell(eventRedemptionExpired, seq)
 }
 
-// fileOldVouchers makes the entries of an older store's vouchers that had not expired at its
-// organization's latest write, of the sets from a key on, most of them at most. It returns the
-// last key; nil if there are none.
-func (t *txn) fileOldVouchers(from key, most int) (last key, err error) {
+// fileVouchers makes the entries of vouchers that lack one and have not expired at their
+// organization's latest write, but do until a moment: those of an older store, and those that
+// expired before time stepped back. It looks at the sets from a key on, most of them at most, and
+// returns the last key; nil if there are none.
+func (t *txn) fileVouchers(from key, most int, until instant) (last key, err error) {
 	n, err := t.count()
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (t *txn) fileOldVouchers(from key, most int) (last key, err error) {
 		}
 		last = slices.Clone(e.Key)
 		expires := instantIn(e.Key[len(e.Key)-8:])
-		if expires > n.Latest {
+		if n.Latest < expires && expires <= until {
 			for seq := range newestIn(tableVoucherExpiries.block(e.Key), toBitmap(e.Value)) {
 				due = append(due, redemption{Seq: seq, Expires: expires})
 			}
