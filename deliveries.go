@@ -215,6 +215,7 @@ func (t *txn) messageID(name string) string {
 
 // A hookRound is what one webhook has to send now.
 type hookRound struct {
+	slug   string // of the organization
 	url    string
 	state  webhookState
 	list   []pendingEvent
@@ -242,7 +243,7 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 		if err != nil {
 			return r, err
 		}
-		r.url, r.state = doc.URL, *state
+		r.slug, r.url, r.state = t.cfg.Organization.Slug, doc.URL, *state
 		after := state.Sent
 		if after < n.Dropped {
 			r.lost, after = n.Dropped-after, n.Dropped
@@ -273,7 +274,7 @@ func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) 
 		return deliveryPoll, nil
 	}
 	if r.lost > 0 {
-		d.log.Warn("webhook lost events", "webhook", h.hook, "events", r.lost)
+		d.log.Warn("webhook lost events", "organization", r.slug, "webhook", h.hook, "events", r.lost)
 	}
 	done := d.send(ctx, &r)
 	return 0, d.store(ctx, h, &r, done)
@@ -326,13 +327,14 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 	if err != nil || !stored {
 		return err
 	}
+	log := d.log.With("organization", r.slug, "webhook", h.hook)
 	switch {
 	case next.Paused != 0:
-		d.log.Error("webhook paused", "webhook", h.hook, "failingSince", next.Failing, "cause", next.Why)
+		log.Error("webhook paused", "failingSince", next.Failing, "cause", next.Why)
 	case next.Failing != 0 && r.state.Failing == 0:
-		d.log.Warn("webhook fails", "webhook", h.hook, "cause", next.Why)
+		log.Warn("webhook fails", "cause", next.Why)
 	case next.Failing == 0 && r.state.Failing != 0:
-		d.log.Info("webhook delivers again", "webhook", h.hook)
+		log.Info("webhook delivers again")
 	}
 	return nil
 }
