@@ -52,7 +52,7 @@ func (l *listedWebhook) stateText() string {
 	case l.Failing != 0:
 		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), l.Why, momentText(l.Next))
 	case l.Pending > 0:
-		return fmt.Sprintf("%d eventos por mirar, desde %s", l.Pending, momentText(l.Oldest))
+		return fmt.Sprintf("%s por mirar, desde %s", plural(int(l.Pending), "evento", "eventos"), momentText(l.Oldest))
 	}
 	return "al día"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -285,6 +286,9 @@ const maxWhy = 200
 func whyNot(o *webhook.Outcome) string {
 	if o.Status != 0 {
 		return fmt.Sprintf("HTTP %d", o.Status)
+	}
+	if e, ok := errors.AsType[*webhook.AddressError](o.Err); ok {
+		return fmt.Sprintf("%s no es una dirección pública; serve -webhook-allow puede permitirla", e.Addr)
 	}
 	text := strings.ToValidUTF8(o.Err.Error(), "")
 	if len(text) > maxWhy {

@@ -377,7 +377,7 @@ func TestWebhookCommands(t *testing.T) {
 	if out := s.ok("webhook secret crm"); !strings.HasPrefix(out, "whsec_") {
 		t.Error(out)
 	}
-	if code, _, errs := s.run("webhook test crm"); code != 1 || !strings.Contains(errs, "127.0.0.1 is not a public address") {
+	if code, _, errs := s.run("webhook test crm"); code != 1 || !strings.Contains(errs, "127.0.0.1 no es una dirección pública; serve -webhook-allow") {
 		t.Errorf("%d %s", code, errs)
 	}
 	r, _ := s.start("serve -webhook-allow 127.0.0.0/8")
