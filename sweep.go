@@ -31,38 +31,10 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil
 	}
-	for {
-		now, err := moment()
-		if err != nil {
-			return err
-		}
-		s := e.seed()
-		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
-			list, err := dueAccounts(tx, now, 1)
-			return len(list) > 0, err
-		})
-		if err != nil {
-			return err
-		}
-		if !due {
-			break
-		}
-		strays, err := update(ctx, e.store, func(tx Tx) ([]string, error) {
-			list, err := dueAccounts(tx, now, sweepBatch)
-			if err != nil {
-				return nil, err
-			}
-			return e.settleAll(tx, list, now, s)
-		})
-		if err != nil {
-			return err
-		}
-		e.clock.wrote(now)
-		if len(strays) > 0 {
-			e.log.Warn("stray due entries removed", "keys", strays)
-		}
+	if err := e.sweepDue(ctx, moment, tableDue, "entries", (*txn).settleDue); err != nil {
+		return err
 	}
-	if err := e.expireVouchers(ctx, moment); err != nil {
+	if err := e.sweepDue(ctx, moment, tableDueVouchers, "vouchers", (*txn).expireVoucher); err != nil {
 		return err
 	}
 	err := e.sweepBirthdays(ctx, moment)
@@ -71,6 +43,88 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 	}
 	return errors.Join(err, e.dropReplays(ctx, moment), e.dropEvents(ctx, moment))
 }
+
+// sweepDue changes what is due by a table whose keys begin with a moment and an organization,
+// and drops its entries. change makes the change of one key, and reports whether there is what
+// the key names. what names the entries in the log.
+func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), of table, what string, change func(*txn, key) (bool, error)) error {
+	for {
+		now, err := moment()
+		if err != nil {
+			return err
+		}
+		s := e.seed()
+		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
+			list, err := dueKeys(tx, of, now, 1)
+			return len(list) > 0, err
+		})
+		if err != nil || !due {
+			return err
+		}
+		strays, err := update(ctx, e.store, func(tx Tx) ([]string, error) {
+			list, err := dueKeys(tx, of, now, sweepBatch)
+			if err != nil {
+				return nil, err
+			}
+			return e.changeDue(tx, of, list, now, s, change)
+		})
+		if err != nil {
+			return err
+		}
+		e.clock.wrote(now)
+		if len(strays) > 0 {
+			e.log.Warn("stray due "+what+" removed", "keys", strays)
+		}
+	}
+}
+
+// dueKeys lists the first keys, up to limit, of what is due at now.
+func dueKeys(tx Tx, of table, now instant, limit int) (list []key, err error) {
+	for e, err := range tx.Scan(of.fixed(), of.fixed().instant(now+1), false) {
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, slices.Clone(e.Key)); len(list) == limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// changeDue makes the changes of some keys and drops these. It returns the keys of strays:
+// entries of what does not exist. Strays are removed like the others, since they hold nothing
+// that is not kept elsewhere; if they stayed, each sweep would meet them again first.
+func (e *engine) changeDue(tx Tx, of table, list []key, now instant, s seed, change func(*txn, key) (bool, error)) (strays []string, err error) {
+	each, err := e.newOrgTxns(tx, now, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range list {
+		if err := tx.Delete(k); err != nil { // also if it is due at another moment
+			return nil, err
+		}
+		known := false
+		if of.has(k) {
+			t, err := each.of(uint32In(k[dueOrg:]))
+			if err == nil && t != nil {
+				known, err = change(t, k)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if !known {
+			strays = append(strays, hex.EncodeToString(k))
+		}
+	}
+	if err := each.inTime(); err != nil {
+		return nil, err
+	}
+	return strays, each.commit()
+}
+
+// dueOrg is where the organization stands in a key of what is due: after letter and moment.
+const dueOrg = 1 + 8
 
 // dropReplays drops the replays that are too old to be asked for.
 func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)) error {
@@ -140,69 +194,21 @@ type dueAccount struct {
 }
 
 func newDueAccount(k key) dueAccount {
-	const place = 1 + 8 // of the organization; see dueKey
 	d := dueAccount{key: slices.Clone(k)}
-	if len(k) == place+4+16+4 {
-		d.org, d.customer, d.program = uint32In(k[place:]), id(k[place+4:][:16]), uint32In(k[place+20:])
+	if tableDue.has(k) {
+		d.org, d.customer, d.program = uint32In(k[dueOrg:]), id(k[dueOrg+4:][:16]), uint32In(k[dueOrg+20:])
 	}
 	return d
-}
-
-// dueAccounts lists the first accounts, up to limit, that are due at now.
-func dueAccounts(tx Tx, now instant, limit int) ([]dueAccount, error) {
-	var list []dueAccount
-	for e, err := range tx.Scan(newKey('d'), newKey('d').instant(now+1), false) {
-		if err != nil {
-			return nil, err
-		}
-		if list = append(list, newDueAccount(e.Key)); len(list) == limit {
-			break
-		}
-	}
-	return list, nil
 }
 
 // dueSince returns since when the account is due that has waited longest for the sweep.
 // ok is false if none is due.
 func (e *engine) dueSince(ctx context.Context, now instant) (since instant, ok bool, err error) {
-	list, err := view(ctx, e.store, func(tx Tx) ([]dueAccount, error) { return dueAccounts(tx, now, 1) })
+	list, err := view(ctx, e.store, func(tx Tx) ([]key, error) { return dueKeys(tx, tableDue, now, 1) })
 	if err != nil || len(list) == 0 {
 		return 0, false, err
 	}
-	return instantIn(list[0].key[1:]), true, nil
-}
-
-// settleAll brings accounts up to now. It returns the keys of strays: entries of an
-// organization, customer or program that does not exist. Strays are removed like the
-// others, since they hold nothing that is not kept elsewhere; if they stayed, each
-// sweep would meet them again first.
-func (e *engine) settleAll(tx Tx, list []dueAccount, now instant, s seed) (strays []string, err error) {
-	each, err := e.newOrgTxns(tx, now, s)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range list {
-		if err := tx.Delete(d.key); err != nil { // also if the account is due at another moment
-			return nil, err
-		}
-		t, err := each.of(d.org)
-		if err != nil {
-			return nil, err
-		}
-		known := t != nil
-		if known {
-			if known, err = t.settleDue(d); err != nil {
-				return nil, err
-			}
-		}
-		if !known {
-			strays = append(strays, hex.EncodeToString(d.key))
-		}
-	}
-	if err := each.inTime(); err != nil {
-		return nil, err
-	}
-	return strays, each.commit()
+	return instantIn(list[0][1:]), true, nil
 }
 
 // orgTxns are the txns of several organizations on one Tx.
@@ -256,9 +262,10 @@ func (o *orgTxns) commit() error {
 	return nil
 }
 
-// settleDue brings an account up to now, and reports whether its customer and its
-// program exist.
-func (t *txn) settleDue(d dueAccount) (known bool, err error) {
+// settleDue brings the account of a due entry up to now, and reports whether its customer and
+// its program exist.
+func (t *txn) settleDue(k key) (known bool, err error) {
+	d := newDueAccount(k)
 	p := t.cfg.programNumber(d.program)
 	c, err := t.customerByID(d.customer)
 	if err != nil || c == nil || p == nil {
