@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"sello/internal/webhook"
@@ -95,19 +93,6 @@ func organizationSlugs(tx Tx) ([]string, error) {
 		slugs = append(slugs, string(e.Key[len(prefix):]))
 	}
 	return slugs, nil
-}
-
-// thereAre lists the organizations to choose from, for an error; of many, only the
-// first.
-func thereAre(slugs []string) string {
-	const most = 10
-	switch {
-	case len(slugs) == 0:
-		return ""
-	case len(slugs) > most:
-		return fmt.Sprintf("; hay %d: %s, …", len(slugs), strings.Join(slugs[:most], ", "))
-	}
-	return "; hay: " + strings.Join(slugs, ", ")
 }
 
 func (a *admin) export(ctx context.Context, in orgRequest) (*document, error) {

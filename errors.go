@@ -226,3 +226,15 @@ func alternatives(words []string) string {
 	}
 	return strings.Join(words[:last], ", ") + " o " + words[last]
 }
+
+// thereAre lists what there is to choose from, for an error; of many, only the first.
+func thereAre(names []string) string {
+	const most = 10
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > most:
+		return fmt.Sprintf("; hay %d: %s, …", len(names), strings.Join(names[:most], ", "))
+	}
+	return "; hay: " + strings.Join(names, ", ")
+}

@@ -168,21 +168,13 @@ func (t *txn) webhook(hook string) (*webhookDoc, *webhookState, error) {
 		for _, w := range t.cfg.Webhooks {
 			keys = append(keys, w.Key)
 		}
-		return nil, nil, operatorErrorf("", "no hay ningún webhook %q%s", hook, thereIs(keys))
+		return nil, nil, operatorErrorf("", "no hay ningún webhook %q%s", hook, thereAre(keys))
 	}
 	state, err := get[webhookState](t.Tx, webhookKey(t.org, hook))
 	if err == nil && state == nil {
 		err = unreadable(webhookKey(t.org, hook))
 	}
 	return doc, state, err
-}
-
-// thereIs lists what there is to choose from, for an error.
-func thereIs(keys []string) string {
-	if len(keys) == 0 {
-		return ""
-	}
-	return "; hay: " + strings.Join(keys, ", ")
 }
 
 // secretOverlap is for how long a secret is valid after a new one took its place, in
