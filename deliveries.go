@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,10 @@ type deliverer struct {
 	engine *engine
 	client *http.Client
 	log    *slog.Logger
-	turn   chan struct{} // holds one for each delivery under way
+
+	// Each holds one for each delivery under way. Receivers that did not take the last event
+	// have turns of their own: they may hang as many as they are, and hold up no other.
+	turn, again chan struct{}
 
 	delivered, refused atomic.Uint64 // attempts
 
@@ -38,17 +42,16 @@ type hookLate struct {
 }
 
 const (
-	manyDeliveries = 64              // under way at once
+	manyDeliveries = 64              // under way at once, and as many that are tried again
 	roundEvents    = 20              // of one round
 	roundTime      = time.Second     // after which a round ends
 	deliveryPoll   = 2 * time.Second // how often a webhook looks for what others wrote
 	hooksPoll      = time.Second     // how often webhooks are looked for
 	storeTime      = 5 * time.Second // for storing how far a webhook has come
-	longestWait    = 24 * time.Hour  // for the next attempt
 )
 
 func newDeliverer(e *engine, allow []netip.Prefix, log *slog.Logger) *deliverer {
-	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), late: map[hookOf]hookLate{}}
+	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), again: make(chan struct{}, manyDeliveries), late: map[hookOf]hookLate{}}
 }
 
 // note remembers how late a webhook is; a zero hookLate: not at all.
@@ -224,7 +227,7 @@ type hookRound struct {
 	lost   uint64  // events that were dropped before they were sent
 	oldest instant // when the first of them was written
 	paused bool
-	silent bool // nothing is to be sent
+	silent bool // nothing is to be sent, for wait at least
 }
 
 // look reads what a webhook has to send.
@@ -236,19 +239,19 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 		if err != nil || doc == nil || state == nil || doc.Status != statusActive || state.Paused != 0 || len(state.secretsAt(now)) == 0 {
 			return hookRound{silent: true, paused: state != nil && state.Paused != 0}, err
 		}
-		if state.Next > now && state.Next.sub(now) <= longestWait { // else a wrong clock said so
-			return hookRound{silent: true, wait: state.Next.sub(now)}, nil
-		}
 		n, err := t.count()
 		if err != nil {
 			return r, err
 		}
 		r.slug, r.url, r.state = t.cfg.Organization.Slug, doc.URL, *state
-		after := state.Sent
-		if after < n.Dropped {
-			r.lost, after = n.Dropped-after, n.Dropped
+		if state.Sent < n.Dropped {
+			r.lost, r.state.Sent = n.Dropped-state.Sent, n.Dropped
 		}
-		if r.list, r.upto, err = t.pendingEvents(doc, after, roundEvents); len(r.list) > 0 {
+		most := roundEvents
+		if state.Next > now && state.Next.sub(now) <= longestWait { // else a wrong clock said so
+			r.silent, r.wait, most = true, state.Next.sub(now), 1
+		}
+		if r.list, r.upto, err = t.pendingEvents(doc, r.state.Sent, most); len(r.list) > 0 {
 			r.oldest = r.list[0].at
 		}
 		return r, err
@@ -262,16 +265,12 @@ func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) 
 		return deliveryPoll, nil
 	}
 	r, err := d.look(ctx, h)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case r.silent && r.wait > 0: // it stays as late as it was
-		return r.wait, nil
 	}
 	d.note(h, hookLate{r.oldest, r.paused})
-	switch {
-	case r.silent || r.upto == r.state.Sent:
-		return deliveryPoll, nil
+	if r.silent || r.upto == r.state.Sent {
+		return cmp.Or(r.wait, deliveryPoll), nil
 	}
 	if r.lost > 0 {
 		d.log.Warn("webhook lost events", "organization", r.slug, "webhook", h.hook, "events", r.lost)
@@ -282,9 +281,13 @@ func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) 
 
 // send sends the events of a round in order, until one fails or the round has taken long.
 func (d *deliverer) send(ctx context.Context, r *hookRound) progress {
+	turn := d.turn
+	if r.state.Failing != 0 {
+		turn = d.again
+	}
 	select {
-	case d.turn <- struct{}{}:
-		defer func() { <-d.turn }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-ctx.Done():
 		return progress{upto: r.state.Sent}
 	}

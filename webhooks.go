@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"sello/internal/webhook"
 )
@@ -242,6 +243,9 @@ func (t *txn) operate(hook string, s *webhookState, action string, changes []cha
 // givesUp is for how long a webhook is tried before it is paused, in milliseconds.
 const givesUp = 3 * 24 * 60 * 60 * 1000
 
+// longestWait is how far ahead the next attempt can be.
+const longestWait = 24 * time.Hour
+
 // A progress is what became of the events that a webhook was to get.
 type progress struct {
 	upto    uint64 // the last one that the receiver took, or did not ask for
@@ -258,8 +262,8 @@ func (s *webhookState) after(d progress, now instant) webhookState {
 	if d.outcome == nil || d.outcome.OK() {
 		return next
 	}
-	if next.Failing == 0 {
-		next.Failing = now
+	if next.Failing == 0 || now.sub(next.Next) > longestWait { // it was not tried meanwhile
+		next.Failing, next.Failed = now, 0
 	}
 	next.Failed++
 	next.Why = whyNot(d.outcome)

@@ -512,3 +512,51 @@ func TestWebhookClock(t *testing.T) {
 		t.Errorf("sent %v", sent)
 	}
 }
+
+// TestWebhookTurns: however many receivers hang, one that takes what it gets is not held up.
+// One that was not tried for long is not paused for the time before.
+func TestWebhookTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d, r := hookedShop(t, func(host string) (int, time.Duration) {
+			if host == "slow.example.com" {
+				return 200, time.Minute // nobody waits so long
+			}
+			return 200, time.Millisecond
+		})
+		d.turn, d.again = make(chan struct{}, 1), make(chan struct{}, 1)
+		serve := func() (stop func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { d.run(ctx); close(ended) }()
+			return func() { cancel(); <-ended }
+		}
+		stop := serve()
+		for _, hook := range []string{"crm", "slow"} {
+			_, err := s.admin().newWebhookSecret(t.Context(), webhookRequest{"cafe-luna", hook, 0})
+			s.ok(err)
+		}
+		s.customer("ana")
+		time.Sleep(time.Minute) // slow has failed, and hangs most of the time
+		d.again <- struct{}{}   // as if another one hung too
+		s.customer("eva")
+		time.Sleep(5 * time.Second)
+		same(t, "what crm got", r.sequences("crm.example.com"), s.wants("crm"))
+		<-d.again
+		stop()
+
+		time.Sleep(5 * 24 * time.Hour)
+		stop = serve()
+		time.Sleep(time.Second)
+		if paused, lag := d.lateness(); paused != 0 || lag < 5*24*time.Hour {
+			t.Errorf("after a stop, before the next attempt: %d paused, %v late", paused, lag)
+		}
+		time.Sleep(time.Hour)
+		list, err := s.admin().listWebhooks(t.Context(), orgRequest{"cafe-luna"})
+		s.ok(err)
+		if slow := list[1]; slow.Paused != 0 || slow.Failed < 3 {
+			t.Errorf("an hour after a stop of five days: %+v", slow)
+		}
+		stop()
+		s.engine.store.Close()
+	})
+}
