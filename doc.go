@@ -223,6 +223,11 @@
 //	import.go            importing customers and sales; rows of exports
 //	socket.go            how a command reaches the server that has the file open
 //
+// # The panel
+//
+//	format.go            numbers, money and moments as people write them
+//	amounts.go           amounts as people type them
+//
 // # The command line
 //
 //	memory.go            how much memory a server may use

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A format writes numbers, money and moments as an organization's people do: numbers by
+// its country, words by the language of the page, moments in its time zone. The
+// conventions are those of CLDR 48 (testdata/cldr.txt). Templates call its methods.
+type format struct {
+	country  string // ISO 3166, such as "MX"
+	language string // "es" or "en"
+	currency string // ISO 4217, such as "MXN"
+	zone     *time.Location
+	now      instant
+}
+
+// nbsp keeps a number and what belongs to it on one line.
+const nbsp = "\u00a0"
+
+// A numberStyle says how a country writes numbers.
+type numberStyle struct {
+	decimal string
+	group   string // between groups of three digits
+	from    int    // the least digits before the decimal sign that are grouped
+	percent string // before the percent sign
+}
+
+var (
+	pointStyle = numberStyle{".", ",", 4, ""}
+	commaStyle = numberStyle{",", ".", 4, ""}
+	spainStyle = numberStyle{",", ".", 5, nbsp}
+	ricaStyle  = numberStyle{",", nbsp, 4, ""}
+)
+
+// style returns how the country writes numbers in Spanish, Brazil in Portuguese. A
+// country in neither list writes as Latin America does, 1,234.5.
+func (f *format) style() *numberStyle {
+	switch f.country {
+	case "AR", "BO", "BR", "CL", "CO", "EC", "PY", "UY", "VE":
+		return &commaStyle
+	case "EA", "ES", "GQ", "IC":
+		return &spainStyle
+	case "CR":
+		return &ricaStyle
+	}
+	return &pointStyle
+}
+
+// moneyPlaces returns how many decimal places an amount of money has at least.
+func (f *format) moneyPlaces() int {
+	switch f.currency {
+	case "CLP", "COP", "JPY", "KRW", "PYG", "XAF", "XOF":
+		return 0
+	}
+	return 2
+}
+
+// Number writes every digit of d: "1,234.5". Three decimal places become four, since
+// people read 1.234 as one thousand and some, and readAmount asks what is meant.
+func (f *format) Number(d decimal) string { return f.number(d, 0) }
+
+// Money writes an amount without its currency, as for a table whose heading names that.
+func (f *format) Money(d decimal) string { return f.number(d, f.moneyPlaces()) }
+
+// MoneyWithCode writes an amount and the code of its currency: "1,234.50 MXN". Signs
+// such as $ belong to many currencies.
+func (f *format) MoneyWithCode(d decimal) string { return f.Money(d) + nbsp + f.currency }
+
+// Currency returns the code of the currency.
+func (f *format) Currency() string { return f.currency }
+
+// Count writes a whole number.
+func (f *format) Count(n uint64) string { return f.group(strconv.FormatUint(n, 10)) }
+
+// Percent writes a rate, 1 being 100 %, rounded to one decimal place: "38.2%". Rates
+// beyond ±mostRate are written as that.
+func (f *format) Percent(rate decimal) string {
+	rate = min(max(rate, -mostRate), mostRate)
+	percent, _ := roundRat(big.NewRat(int64(rate)*100, decimalOne), 1, roundHalfUp) // in range, by mostRate
+	return f.number(percent, 0) + f.style().percent + "%"
+}
+
+const mostRate = 999_999_999 * decimalOne
+
+// number writes d with so many decimal places or more.
+func (f *format) number(d decimal, places int) string {
+	whole, fraction, _ := strings.Cut(d.String(), ".")
+	if len(fraction) == 3 {
+		places = max(places, 4)
+	}
+	for len(fraction) < places {
+		fraction += "0"
+	}
+	whole, negative := strings.CutPrefix(whole, "-")
+	text := f.group(whole)
+	if fraction != "" {
+		text += f.style().decimal + fraction
+	}
+	if negative {
+		text = "-" + text
+	}
+	return text
+}
+
+// group separates groups of three digits.
+func (f *format) group(digits string) string {
+	style := f.style()
+	if len(digits) < style.from {
+		return digits
+	}
+	first := (len(digits)-1)%3 + 1
+	text := digits[:first]
+	for i := first; i < len(digits); i += 3 {
+		text += style.group + digits[i:i+3]
+	}
+	return text
+}
+
+// Plural returns the word for a number of things: one for 1, else other.
+func (f *format) Plural(d decimal, one, other string) string {
+	if d == decimalOne || d == -decimalOne {
+		return one
+	}
+	return other
+}
+
+// A calendarText has the words of dates in one language.
+type calendarText struct {
+	months, shortMonths [12]string
+	longDay             string // of day and month
+	longYear            string // of that and the year
+	now, ago, in        string
+	units               [5][2]string // minute, hour, day, month, year: one, other
+}
+
+var calendarTexts = map[string]*calendarText{
+	"es": {
+		months:      [12]string{"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"},
+		shortMonths: [12]string{"ene", "feb", "mar", "abr", "may", "jun", "jul", "ago", "sept", "oct", "nov", "dic"},
+		longDay:     "%d de %s", longYear: "%s de %d",
+		now: "ahora mismo", ago: "hace %d %s", in: "en %d %s",
+		units: [5][2]string{{"min", "min"}, {"h", "h"}, {"día", "días"}, {"mes", "meses"}, {"año", "años"}},
+	},
+	"en": {
+		months:      [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
+		shortMonths: [12]string{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"},
+		longDay:     "%d %s", longYear: "%s %d",
+		now: "just now", ago: "%d %s ago", in: "in %d %s",
+		units: [5][2]string{{"min", "min"}, {"h", "h"}, {"day", "days"}, {"month", "months"}, {"year", "years"}},
+	},
+}
+
+// calendar returns the words of the page's language, Spanish where it has none.
+func (f *format) calendar() *calendarText {
+	if text, ok := calendarTexts[f.language]; ok {
+		return text
+	}
+	return calendarTexts["es"]
+}
+
+// today is the day in the organization's zone.
+func (f *format) today() day { return dayOf(f.now, f.zone) }
+
+// Day writes a day: "18 feb", with the year if that is not this year's.
+func (f *format) Day(d day) string {
+	if d.date().Year() != f.today().date().Year() {
+		return f.DayAndYear(d)
+	}
+	return f.shortDay(d)
+}
+
+func (f *format) shortDay(d day) string {
+	_, month, number := d.date().Date()
+	return fmt.Sprintf("%d %s", number, f.calendar().shortMonths[month-1])
+}
+
+// DayAndYear writes a day: "18 feb 2026".
+func (f *format) DayAndYear(d day) string {
+	return fmt.Sprintf("%s %d", f.shortDay(d), d.date().Year())
+}
+
+// LongDay writes a day for a sentence: "18 de febrero", with the year if that is not
+// this year's.
+func (f *format) LongDay(d day) string {
+	year, month, number := d.date().Date()
+	text := fmt.Sprintf(f.calendar().longDay, number, f.calendar().months[month-1])
+	if year != f.today().date().Year() {
+		text = fmt.Sprintf(f.calendar().longYear, text, year)
+	}
+	return text
+}
+
+// Month writes the month of a day: "feb 2026".
+func (f *format) Month(d day) string {
+	year, month, _ := d.date().Date()
+	return fmt.Sprintf("%s %d", f.calendar().shortMonths[month-1], year)
+}
+
+// The methods below return "" for a moment that is absent, 0 or never.
+
+// Date writes the day of a moment: "18 feb 2026".
+func (f *format) Date(i instant) string {
+	if i == 0 || i == never {
+		return ""
+	}
+	return f.DayAndYear(dayOf(i, f.zone))
+}
+
+// Time writes the time of day: "12:04".
+func (f *format) Time(i instant) string { return f.clock(i, "15:04") }
+
+// Seconds writes the time of day to the second: "12:04:31".
+func (f *format) Seconds(i instant) string { return f.clock(i, time.TimeOnly) }
+
+func (f *format) clock(i instant, layout string) string {
+	if i == 0 || i == never {
+		return ""
+	}
+	return i.time().In(f.zone).Format(layout)
+}
+
+// Moment writes a moment to the minute: "18 feb 2026, 12:04".
+func (f *format) Moment(i instant) string {
+	if i == 0 || i == never {
+		return ""
+	}
+	return f.Date(i) + ", " + f.Time(i)
+}
+
+// UTC writes a moment for the datetime of a <time>.
+func (f *format) UTC(i instant) string {
+	if i == 0 || i == never {
+		return ""
+	}
+	return i.String()
+}
+
+// Zone returns the name of the time zone: "America/Mexico_City".
+func (f *format) Zone() string { return f.zone.String() }
+
+// Ago writes how long ago a moment was or how far off it is: "hace 5 min", "en 12 días".
+// It counts whole units, 30 days for a month and 365 for a year, and is to stand beside
+// the moment itself.
+func (f *format) Ago(i instant) string {
+	if i == 0 || i == never {
+		return ""
+	}
+	text := f.calendar()
+	form, span := text.ago, f.now-i
+	if span < 0 {
+		form, span = text.in, -span
+	}
+	minutes := int(span / instant(time.Minute.Milliseconds()))
+	if minutes == 0 {
+		return text.now
+	}
+	const hour, day, month, year = 60, 24 * 60, 30 * 24 * 60, 365 * 24 * 60
+	unit, n := 0, minutes
+	for u, length := range []int{1, hour, day, month, year} {
+		if minutes >= length {
+			unit, n = u, minutes/length
+		}
+	}
+	if n == 1 {
+		return fmt.Sprintf(form, n, text.units[unit][0])
+	}
+	return fmt.Sprintf(form, n, text.units[unit][1])
+}
