@@ -227,6 +227,8 @@
 //
 //	format.go            numbers, money and moments as people write them
 //	amounts.go           amounts as people type them
+//	brand.go             an organization's colour, and what can be read on it
+//	panelassets.go       what pages load: stylesheet, script, colour, icons
 //
 // # The command line
 //

@@ -49,7 +49,7 @@ var theReference = sync.OnceValue(func() (r struct {
 // A prepared response is the same for everybody who asks under one name of the server.
 type prepared struct {
 	contentType   string
-	plain, zipped []byte
+	plain, zipped []byte // zipped nil: not worth it
 	etag          string
 }
 
@@ -58,8 +58,12 @@ func prepare(contentType string, text []byte) *prepared {
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	z.Write(text)
 	z.Close()
+	return &prepared{contentType, text, b.Bytes(), etagOf(text)}
+}
+
+func etagOf(text []byte) string {
 	sum := sha256.Sum256(text)
-	return &prepared{contentType, text, b.Bytes(), `"` + hex.EncodeToString(sum[:12]) + `"`}
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
 // respond sets the headers of the response and returns its status and body: gzip for who
@@ -76,7 +80,7 @@ func (p *prepared) respond(h http.Header, r *http.Request) (status int, body []b
 	if names(r.Header["If-None-Match"], p.etag) {
 		return http.StatusNotModified, nil
 	}
-	if takesGzip(r.Header["Accept-Encoding"]) {
+	if p.zipped != nil && takesGzip(r.Header["Accept-Encoding"]) {
 		h.Set("Content-Encoding", "gzip")
 		return http.StatusOK, p.zipped
 	}

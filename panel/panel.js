@@ -1,0 +1,143 @@
+// What scripts add to the panel. Every page works without them.
+'use strict'
+;(() => {
+  const all = selector => Array.from(document.querySelectorAll(selector))
+  const parse = text => new DOMParser().parseFromString(text, 'text/html')
+
+  // A form is sent once. Its button says so, by data-busy of the button, the form or the
+  // body, until the next page. data-again exempts a form whose answer is a download.
+  const sent = new Map()
+  const changed = new Set()
+  const giveBack = form => {
+    const { button, text, timer } = sent.get(form) || {}
+    clearTimeout(timer)
+    if (button) {
+      button.disabled = false
+      button.textContent = text
+    }
+    sent.delete(form)
+  }
+  addEventListener('submit', event => {
+    const form = event.target
+    if (event.defaultPrevented || !/^post$/i.test(form.getAttribute('method')) || 'again' in form.dataset) return
+    if (sent.has(form)) return event.preventDefault()
+    const button = event.submitter || form.querySelector('button:not([type=button])')
+    const text = button && button.textContent
+    changed.delete(form)
+    sent.set(form, { button, text, timer: setTimeout(giveBack, 30000, form) }) // the server's longest answer; or Stop was pressed
+    setTimeout(() => { // when the button's own name and value are in the request
+      if (!button || !sent.has(form)) return
+      button.disabled = true
+      button.textContent = button.dataset.busy || form.dataset.busy || document.body.dataset.busy || text
+    })
+  })
+  addEventListener('pageshow', event => {
+    if (event.persisted) location.reload() // a page of a session that may have ended
+    sent.forEach((_, form) => giveBack(form))
+  })
+
+  // data-warn: a form that is not left by accident once something is typed.
+  addEventListener('input', event => {
+    const form = event.target.form
+    if (form && 'warn' in form.dataset) changed.add(form)
+  })
+  addEventListener('beforeunload', event => {
+    if (!changed.size) return
+    event.preventDefault()
+    event.returnValue = ''
+  })
+
+  // data-copy: a button, hidden without scripts, that copies the field of that id and then
+  // says data-done.
+  all('[data-copy]').forEach(button => {
+    const field = document.getElementById(button.dataset.copy)
+    if (!field) return
+    const text = button.textContent
+    const done = () => {
+      button.textContent = button.dataset.done || text
+      setTimeout(() => { button.textContent = text }, 2000)
+    }
+    const old = () => { // plain HTTP has no clipboard
+      field.select ? field.select() : getSelection().selectAllChildren(field)
+      if (document.execCommand('copy')) done()
+    }
+    button.hidden = false
+    button.addEventListener('click', () => {
+      if (!navigator.clipboard) return old()
+      navigator.clipboard.writeText(field.value || field.textContent).then(done, old)
+    })
+  })
+
+  // data-poll: a task. The page is read again every 2 s, and the element of the same id takes
+  // the place of this one, until that has no data-poll, the page is gone or the session has
+  // ended.
+  const poll = async id => {
+    const element = document.getElementById(id)
+    if (!element || !('poll' in element.dataset)) return
+    if (!document.hidden) {
+      try {
+        const answer = await fetch(location.href, { redirect: 'manual', cache: 'no-store' })
+        if (!answer.ok) return
+        const next = parse(await answer.text()).getElementById(id)
+        if (!next) return
+        element.replaceWith(document.adoptNode(next))
+      } catch (_) {} // no network: asked again
+    }
+    setTimeout(poll, 2000, id)
+  }
+  all('[data-poll]').forEach(element => setTimeout(poll, 2000, element.id))
+
+  // data-ends: in how many seconds the session ends. Two minutes before, the element is
+  // shown; its button reads data-src, which prolongs the session. At the end it says data-over.
+  all('[data-ends]').forEach(element => {
+    const button = element.querySelector('button')
+    let end, timer
+    const look = () => {
+      clearTimeout(timer)
+      const left = end - Date.now()
+      element.hidden = left > 120000
+      if (left <= 0) {
+        element.textContent = element.dataset.over
+      } else {
+        timer = setTimeout(look, left > 120000 ? left - 120000 : left)
+      }
+    }
+    const begin = () => {
+      end = Date.now() + element.dataset.ends * 1000
+      look()
+    }
+    if (button) {
+      button.addEventListener('click', () => {
+        fetch(element.dataset.src, { redirect: 'manual', cache: 'no-store' }).then(answer => {
+          if (!answer.ok) end = 0
+          else return begin()
+          look()
+        }, () => {})
+      })
+    }
+    document.addEventListener('visibilitychange', look) // timers stand still while a machine sleeps
+    begin()
+  })
+
+  // data-src: a field of the till that looks customers up while digits are typed. The
+  // fragment goes into the element that data-into names.
+  all('input[data-src]').forEach(field => {
+    const into = document.getElementById(field.dataset.into)
+    if (!into) return
+    let timer, request
+    const show = nodes => into.replaceChildren(...nodes)
+    field.addEventListener('input', () => {
+      clearTimeout(timer)
+      if (request) request.abort()
+      if (field.value.replace(/\D/g, '').length < 4) return show([])
+      timer = setTimeout(async () => {
+        const { signal } = request = new AbortController()
+        try {
+          const answer = await fetch(field.dataset.src + '?q=' + encodeURIComponent(field.value), { signal, redirect: 'manual' })
+          const text = answer.ok ? await answer.text() : ''
+          if (!signal.aborted) show(parse(text).body.childNodes)
+        } catch (_) {} // a newer one is under way, or there is no network
+      }, 250)
+    })
+  })
+})()

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/xml"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// What pages of the panel load: a stylesheet, a script, and the colour of the organization.
+// Their addresses change with their contents, so that browsers keep them for good. They need
+// no session.
+//
+//	/panel/s/{start of its SHA-256}/panel.css
+//	/panel/marca/{colour}.css
+
+//go:embed panel/panel.css panel/panel.js panel/icons.svg
+var panelFiles embed.FS
+
+const (
+	panelAssetPrefix = "/panel/s/"
+	panelBrandPrefix = "/panel/marca/"
+)
+
+// panelAssets are the files of the panel by their paths.
+type panelAssets struct {
+	byPath map[string]*prepared
+	paths  map[string]string // by name, such as panel.css
+}
+
+var thePanelAssets = sync.OnceValue(func() *panelAssets {
+	a := &panelAssets{map[string]*prepared{}, map[string]string{}}
+	for name, contentType := range map[string]string{"panel.css": stylesheetType, "panel.js": "text/javascript; charset=utf-8"} {
+		text := panelFile(name)
+		sum := sha256.Sum256(text)
+		path := panelAssetPrefix + hex.EncodeToString(sum[:6]) + "/" + name
+		a.byPath[path], a.paths[name] = prepare(contentType, text), path
+	}
+	return a
+})
+
+const stylesheetType = "text/css; charset=utf-8"
+
+func panelFile(name string) []byte {
+	text, err := panelFiles.ReadFile("panel/" + name)
+	if err != nil {
+		panic(err) // the binary holds all that is named here
+	}
+	return text
+}
+
+// path returns the path of a file by its name; "" if there is none.
+func (a *panelAssets) path(name string) string { return a.paths[name] }
+
+// brandPath returns the path of the stylesheet of a colour such as #5B3A29; nil: of an
+// organization that has chosen none, whose colour is in panel.css.
+func brandPath(primary *string) string {
+	if primary != nil {
+		if c, ok := parseColor(strings.ToLower(strings.TrimPrefix(*primary, "#"))); ok {
+			return panelBrandPrefix + c.String()[1:] + ".css"
+		}
+	}
+	return ""
+}
+
+// respond sets the headers of the response to a GET or HEAD, and returns its status and body.
+// ok is false for a path that no file has.
+func (a *panelAssets) respond(h http.Header, r *http.Request) (status int, body []byte, ok bool) {
+	p := a.byPath[r.URL.Path]
+	if hex, isBrand := strings.CutPrefix(r.URL.Path, panelBrandPrefix); isBrand {
+		if c, valid := parseColor(strings.TrimSuffix(hex, ".css")); valid && strings.HasSuffix(hex, ".css") {
+			text := brandStylesheet(c)
+			p = &prepared{stylesheetType, text, nil, etagOf(text)}
+		}
+	}
+	if p == nil {
+		return 0, nil, false
+	}
+	status, body = p.respond(h, r)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	return status, body, true
+}
+
+// panelIcons are the icons of icons.svg by name, each an element for a page: a file of their
+// own would be one more request.
+var panelIcons = sync.OnceValue(func() map[string]template.HTML {
+	var file struct {
+		Symbols []struct {
+			ID   string `xml:"id,attr"`
+			Body string `xml:",innerxml"`
+		} `xml:"symbol"`
+	}
+	if err := xml.Unmarshal(panelFile("icons.svg"), &file); err != nil {
+		panic(err) // tests read it
+	}
+	icons := map[string]template.HTML{}
+	for _, s := range file.Symbols {
+		icons[s.ID] = template.HTML(`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true" focusable="false">` + s.Body + `</svg>`)
+	}
+	return icons
+})
