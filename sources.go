@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"net/netip"
 	"sync"
 )
@@ -28,10 +29,11 @@ const (
 // maxSources is how many sources each of the two maps of sourceLimits holds.
 const maxSources = 8192
 
-// sourceLimits is a token bucket for each source: maxRefusals tokens, and one more
-// every refusalEvery. Its memory is bounded: a source is forgotten after many others
-// have come, and then starts with a full bucket.
+// sourceLimits is a token bucket for each source: burst tokens, and one more every so many
+// milliseconds. The zero one has maxRefusals and refusalEvery. Its memory is bounded: a
+// source is forgotten after many others have come, and then starts with a full bucket.
 type sourceLimits struct {
+	burst, every   instant
 	mu             sync.Mutex
 	recent, before map[netip.Addr]instant // when the source's bucket will be full
 }
@@ -41,20 +43,22 @@ func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	source = sourceOf(source)
+	burst, every := cmp.Or(l.burst, maxRefusals), cmp.Or(l.every, refusalEvery)
+	whole := burst * every // how long an empty bucket takes to fill
 	unused, ok := l.recent[source]
 	if !ok {
 		unused = l.before[source]
 	}
 	// The bucket is full; or the clock was set back, which must not refuse for long.
-	if unused < now || unused > now+minuteMillis {
+	if unused < now || unused > now+whole {
 		unused = now
 	}
-	if wait := unused + refusalEvery - minuteMillis - now; wait > 0 {
+	if wait := unused + every - whole - now; wait > 0 {
 		return wait
 	}
 	if !ok && len(l.recent) >= maxSources || l.recent == nil {
 		l.recent, l.before = map[netip.Addr]instant{}, l.recent
 	}
-	l.recent[source] = unused + refusalEvery
+	l.recent[source] = unused + every
 	return 0
 }
