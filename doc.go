@@ -126,6 +126,7 @@
 //	auth.go              API keys
 //	keys.go              how API keys are made, changed, rotated and revoked
 //	purses.go            how many points a key may give
+//	roles.go             what people may do in the panel
 //	creator.go           who made a record
 //	audit.go             who changed what
 //	auditlist.go         lists of that

@@ -205,6 +205,31 @@ func operatorErrorf(field, format string, args ...any) error {
 	return &operatorError{field, fmt.Sprintf(format, args...)}
 }
 
+// A peopleError says why something about users, their roles, passwords or sessions is
+// refused. No answer of the API tells of these, so it has no errorCode. Its name finds its
+// text in another language than Spanish.
+type peopleError struct {
+	name  string
+	field string // the input field at fault, or ""
+
+	message string // in Spanish
+}
+
+func newPeopleError(name, field, message string) *peopleError {
+	return &peopleError{name, field, message}
+}
+
+func (e *peopleError) Error() string { return e.message }
+
+// Unwrap lets commands show it as they show any other error of the operator.
+func (e *peopleError) Unwrap() error { return &operatorError{e.field, e.message} }
+
+// Is makes errors.Is treat two errors of the same name as equal.
+func (e *peopleError) Is(target error) bool {
+	t, ok := target.(*peopleError)
+	return ok && t.name == e.name
+}
+
 // publicError returns the client's error for any error. An unknown one becomes
 // internal; the caller logs the cause.
 func publicError(err error) *apiError {
