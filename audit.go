@@ -8,15 +8,15 @@ import (
 )
 
 // The audit log says who changed what of an organization: its configuration and keys,
-// its customers' data, what was cancelled (contract §16). An entry is written in the
+// its customers' data, its people, what was cancelled (contract §16). An entry is written in the
 // transaction of the change. Entries are a hash chain as an account's movements are
 // (ledger.go), all of an organization's in one chain.
 //
 //	A org seq                  → entry
 //	B org field value(16) block → set of the entries that have a value in a field, by seq (sets.go)
 //
-// No entry holds a secret or a customer's data. Of a field with such data a change has
-// the name only.
+// No entry holds a secret or a customer's data, nor a user's name or e-mail. Of a field with
+// such data a change has the name only.
 
 // An auditEntry is one entry of the audit log.
 type auditEntry struct {
@@ -80,6 +80,15 @@ const (
 	auditWebhookSecret        = "webhook.secret"
 	auditWebhookResumed       = "webhook.resumed"
 	auditWebhookReplayed      = "webhook.replayed"
+	auditUserInvited          = "user.invited"
+	auditUserUninvited        = "user.uninvited"
+	auditUserJoined           = "user.joined"
+	auditUserChanged          = "user.changed"
+	auditUserRemoved          = "user.removed"
+	auditUserReset            = "user.reset"
+	auditSessionStarted       = "session.started"
+	auditSessionEnded         = "session.ended"
+	auditSessionRefused       = "session.refused"
 )
 
 // auditActions lists them all.
@@ -87,12 +96,14 @@ var auditActions = []string{
 	auditConfigurationApplied, auditKeyCreated, auditKeyChanged, auditKeyRotated, auditKeyRevoked,
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
 	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed,
+	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
+	auditSessionStarted, auditSessionEnded, auditSessionRefused,
 }
 
 // auditSources are where those came from who made an entry, by their type. What is done
 // for the operator comes from a command, and so does what the process does by itself: its
 // actor says so.
-var auditSources = map[string]string{byKey: "Api", byImport: "Command", byCommand: "Command", bySystem: "Command"}
+var auditSources = map[string]string{byKey: "Api", byUser: "Panel", byImport: "Command", byCommand: "Command", bySystem: "Command"}
 
 // Fields that entries are found by.
 const (

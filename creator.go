@@ -11,6 +11,7 @@ const (
 	byKey     = "Key"
 	byImport  = "Import"
 	byCommand = "Command"
+	byUser    = "User" // of the panel
 	bySystem  = "System"
 )
 

@@ -33,6 +33,8 @@
 //     are written to the store once a second;
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
 //   - room for large requests (room.go);
+//   - the tries of passwords (throttle.go), and when sessions of the panel were last seen
+//     (sessions.go), which is written every 5 minutes;
 //   - which imports are under way (sweep.go);
 //   - the last verdict on the machine's clock (wallclock.go);
 //   - settings, keys and names of replays that were read before (cache.go,
@@ -127,6 +129,12 @@
 //	keys.go              how API keys are made, changed, rotated and revoked
 //	purses.go            how many points a key may give
 //	roles.go             what people may do in the panel
+//	users.go             the people who use it
+//	invitations.go       links that lead them in
+//	password.go          their passwords
+//	passwordwords.go     what passwords are mostly made of
+//	sessions.go          the browsers that they have logged in with
+//	totp.go              their second factors
 //	creator.go           who made a record
 //	audit.go             who changed what
 //	auditlist.go         lists of that
@@ -180,6 +188,8 @@
 //	room.go              room for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused
+//	throttle.go          how often a password may be tried
+//	logins.go            how users log in
 //	counts.go            what is counted of requests
 //	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts
@@ -217,6 +227,7 @@
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log
 //	verify_events.go     the feed of events
+//	verify_people.go     users of the panel
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
@@ -228,7 +239,6 @@
 //
 //	format.go            numbers, money and moments as people write them
 //	amounts.go           amounts as people type them
-//	chart.go             pictures of figures
 //	brand.go             an organization's colour, and what can be read on it
 //	panelassets.go       what pages load: stylesheet, script, colour, icons
 //

@@ -35,7 +35,10 @@ type engine struct {
 
 	imports imports // those under way; the sweep waits for them
 
-	eventsDropped atomic.Int64 // moment when a sweep last dropped old events
+	eventsDropped   atomic.Int64 // moment when a sweep last dropped old events
+	sessionsDropped atomic.Int64 // moment when a sweep last dropped ended sessions
+
+	ends sessionEnds // when sessions of the panel end
 }
 
 // newEngine makes an engine that takes the time from the function now and trusts it.
@@ -46,7 +49,7 @@ func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
-	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), log: slog.New(slog.DiscardHandler)}
+	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), ends: usualEnds(), log: slog.New(slog.DiscardHandler)}
 }
 
 // now returns the moment for reads and the operator's commands, also while the clock

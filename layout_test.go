@@ -50,9 +50,10 @@ type anyRecord interface {
 
 func allRecords() []anyRecord {
 	return []anyRecord{
-		new(account), new(accountHead), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(counters), new(creator), new(customer), new(eventRecord), new(identity),
-		new(link), new(lot), new(movement), new(otherShare), new(purse),
-		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(saleShare), new(savedUsage), new(tally), new(typeCount), new(webhookState),
+		new(account), new(accountHead), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(counters), new(creator), new(customer), new(device), new(eventRecord), new(identity),
+		new(invitation), new(link), new(lot), new(membership), new(movement), new(otherShare), new(passwordHash), new(purse),
+		new(redemption), new(replay), new(replaySlices), new(ruleUse), new(sale), new(saleShare), new(savedUsage), new(secondFactor), new(session),
+		new(tally), new(typeCount), new(user), new(webhookState),
 	}
 }
 
@@ -186,6 +187,7 @@ func sampleShop(t *testing.T) Tx {
 		return nil, t.keepReplay([]retryKey{{}}, 201, []byte(`{"id":"x"}`))
 	})
 	s.ok(err)
+	s.person("ana@ejemplo.mx", roleOwner)
 	var found memTx
 	s.ok(s.store.View(t.Context(), func(tx Tx) error {
 		for e, err := range tx.Scan(nil, nil, false) {

@@ -84,6 +84,16 @@ const (
 	tableTallies
 	tableActive
 	tableTiers
+	tableUsers
+	tableSecondFactors
+	tableUserSessions
+	tableMembershipsOf
+	tableDevices
+	tableEmails
+	tableMemberships
+	tableSessions
+	tableInvitations
+	tableInvitationList
 	manyTables
 )
 
@@ -166,6 +176,16 @@ var tables = [manyTables]struct {
 	tableTallies:               {"y org prog day", "tally of a day", 0},                     // stats.go
 	tableActive:                {"z org prog span day block", "active customers", 0},        // customers who bought on the day or in the month (stats.go)
 	tableTiers:                 {"b org prog tier", "customers in a tier", 0},               // how many (stats.go)
+	tableUsers:                 {"U user 0", "user", primary},                               // of the panel (users.go)
+	tableSecondFactors:         {"U user 1", "second factor of a user", primary},            // totp.go
+	tableUserSessions:          {"U user 2 hash(32)", "sessions of a user", 0},              // empty
+	tableMembershipsOf:         {"U user 3 org", "organizations of a user", 0},              // empty
+	tableDevices:               {"U user 4 hash(32)", "device of a user", primary},          // by the SHA-256 of its token (sessions.go)
+	tableEmails:                {"N email", "user by e-mail", 0},                            // user
+	tableMemberships:           {"M org user", "membership", primary},                       // what the user is in the organization
+	tableSessions:              {"S hash(32)", "session", primary},                          // by the SHA-256 of its token (sessions.go)
+	tableInvitations:           {"V hash(32)", "invitation", primary},                       // by the SHA-256 of its token (invitations.go)
+	tableInvitationList:        {"L org invitation", "invitations of an organization", 0},   // its hash
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -174,8 +194,8 @@ var keyWidths = map[string]int{
 	"date": 1, "field": 1, "kind": 1, "level": 1, "month": 1, "part": 1, "span": 1, "state": 1, "status": 1,
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
-	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "hash(32)": 32,
-	"code": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
+	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "invitation": 16, "hash(32)": 32,
+	"code": 0, "email": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 
 // A keyPart is a part of a table's keys.

@@ -25,7 +25,8 @@ import (
 //	5     comments of movements lie beside the ledger; records say who made them
 //	6     records have more optional fields; sales know when they came
 //	7     a feed of events; accounts are due when points are announced
-const schemaVersion = 7
+//	8     users of the panel, their sessions and invitations
+const schemaVersion = 8
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
@@ -154,7 +155,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	if s.from == 3 {
 		latest, err = view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
-	if s.from > 3 && !begun {
+	if s.from > 3 && s.from < 7 && !begun {
 		err = e.store.View(ctx, func(tx Tx) error { return e.readable(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
 	if err != nil {
@@ -171,8 +172,10 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
-	if err := e.fileOld(ctx, s.from); err != nil {
-		return nil, err
+	if s.from < 7 { // from 7 on there are only new tables
+		if err := e.fileOld(ctx, s.from); err != nil {
+			return nil, err
+		}
 	}
 	for ended := false; !ended; {
 		next := min(s.done+step, uint32(len(latest)))

@@ -29,6 +29,8 @@ import (
 //	schema5-killed    6f72221, killed, with its journals
 //	schema6           a51d9d1, closed
 //	schema6-killed    a51d9d1, killed, with its journals
+//	schema7           c370383, closed
+//	schema7-killed    c370383, killed, with its journals
 //
 // balances.txt has each customer's balance and pending points in the file.
 
@@ -106,7 +108,7 @@ func TestSchemaFiles(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		from int
-	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}} {
+	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}, {"schema7", 7}, {"schema7-killed", 7}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.name)
 			before := filesBeside(t, path)
@@ -155,7 +157,7 @@ func TestSchemaServe(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, r.log)
 	}
-	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":7,"copy":"`+path+`.schema3-2`) {
+	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":8,"copy":"`+path+`.schema3-2`) {
 		t.Errorf("log:\n%s", r.log)
 	}
 	if got := string(readFile(t, path+".schema3")); got != "of another time" {

@@ -14,7 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/user"
+	system "os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -204,7 +204,7 @@ func (a *admin) direct(ctx context.Context, name string, in, out any) error {
 // thisUser returns the name of the user who runs the command, or else the user's
 // number.
 func thisUser() string {
-	if u, err := user.Current(); err == nil {
+	if u, err := system.Current(); err == nil {
 		return u.Username
 	}
 	return strconv.Itoa(os.Getuid())

@@ -41,7 +41,7 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 	if err != nil && !isDamaged(err) {
 		return err
 	}
-	return errors.Join(err, e.dropReplays(ctx, moment), e.dropEvents(ctx, moment))
+	return errors.Join(err, e.dropReplays(ctx, moment), e.dropEvents(ctx, moment), e.dropEnded(ctx, moment))
 }
 
 // sweepDue changes what is due by a table whose keys begin with a moment and an organization,
@@ -184,6 +184,98 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 
 // eventsDropEvery is how often old events are looked for, in milliseconds.
 const eventsDropEvery = 60 * 60 * 1000
+
+// dropEnded drops the sessions that have ended, and invitations that nobody asks about any more,
+// once in endedEvery.
+func (e *engine) dropEnded(ctx context.Context, moment func() (instant, error)) error {
+	now, err := moment()
+	last := instant(e.sessionsDropped.Load())
+	if err != nil || now < last.add(endedEvery) && now >= last {
+		return err
+	}
+	for _, letter := range []key{newKey('S'), newKey('V')} {
+		for from := letter; from != nil && err == nil; {
+			from, err = e.dropEndedFrom(ctx, from, letter.after(), now)
+		}
+	}
+	if err == nil {
+		e.sessionsDropped.Store(int64(now))
+	}
+	return err
+}
+
+// dropEndedFrom looks at endedBatch sessions or invitations from a key on, and drops those that
+// have ended. It returns where to go on; nil at the end.
+func (e *engine) dropEndedFrom(ctx context.Context, from, to key, now instant) (next key, err error) {
+	type found struct {
+		ended []key
+		next  key
+	}
+	list, err := view(ctx, e.store, func(tx Tx) (f found, err error) {
+		looked := 0
+		for entry, err := range tx.Scan(from, to, false) {
+			if err != nil {
+				return f, err
+			}
+			if looked++; looked > endedBatch {
+				f.next = slices.Clone(entry.Key)
+				break
+			}
+			if ended, err := e.hasEnded(entry, now); err != nil {
+				return f, err
+			} else if ended {
+				f.ended = append(f.ended, slices.Clone(entry.Key))
+			}
+		}
+		return f, nil
+	})
+	if err != nil || len(list.ended) == 0 {
+		return list.next, err
+	}
+	return list.next, e.store.Update(ctx, func(tx Tx) error {
+		for _, k := range list.ended {
+			if err := e.dropIfEnded(tx, k, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// hasEnded reports whether a session or an invitation is of no use any more.
+func (e *engine) hasEnded(entry Entry, now instant) (bool, error) {
+	if entry.Key[0] == 'V' {
+		i, err := decodeEntry[invitation](entry)
+		return err == nil && now >= i.Expires.add(invitationKept), err
+	}
+	s, err := decodeEntry[session](entry)
+	return err == nil && e.ends.over(s, [32]byte(entry.Key[1:]), now), err
+}
+
+// dropIfEnded drops a session or an invitation if it still has ended.
+func (e *engine) dropIfEnded(tx Tx, k key, now instant) error {
+	value, ok, err := tx.Get(k)
+	if err != nil || !ok {
+		return err
+	}
+	entry := Entry{Key: k, Value: value}
+	if ended, err := e.hasEnded(entry, now); err != nil || !ended {
+		return err
+	}
+	hash := [32]byte(k[1:])
+	if k[0] == 'V' {
+		i, err := decodeEntry[invitation](entry)
+		if err != nil {
+			return err
+		}
+		return dropInvitation(tx, i, hash)
+	}
+	s, err := decodeEntry[session](entry)
+	if err != nil {
+		return err
+	}
+	return dropSession(tx, s.User, hash)
+}
 
 // A dueAccount is one entry of the table of due accounts.
 type dueAccount struct {

@@ -114,6 +114,9 @@ func (r *verifyRun) pass() (*verification, error) {
 	if err := r.sharedTables(all.findings); err != nil {
 		return nil, err
 	}
+	if err := all.people(uint32(n)); err != nil {
+		return nil, err
+	}
 	all.compareTables(tablesOfAll)
 	r.doubted.join(&all.doubted)
 	if err := all.strays(uint32(n)); err != nil {
@@ -243,6 +246,8 @@ func (r *verifyRun) sharedTables(all *findings) error {
 		{tableDueVouchers, newKey('W')},
 		{tableAPIKeys, newKey('a')},
 		{tableSlugs, newKey('o').byte('s')},
+		{tableEmails, newKey('N')},
+		{tableInvitationList, newKey('L')},
 	}
 	_, err := r.verifier(r.txn(nil, r.now), all).inParallel(len(parts), func(w *verifier, i int) error {
 		return w.scanTable(parts[i].table, parts[i].prefix)

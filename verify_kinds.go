@@ -55,6 +55,10 @@ var comparisons = [manySums]struct {
 	tableTiers:                 {scanned: true, compare: byEntry},
 	tableAudit:                 {compare: byCount},
 	tableAuditIndex:            {scanned: true, compare: byContent},
+	tableEmails:                {},
+	tableUserSessions:          {},
+	tableMembershipsOf:         {},
+	tableInvitationList:        {},
 	tableRecords:               {compare: byCount},
 	tableRewardUses:            {untold: true, compare: byContent},
 	tableSellers:               {untold: true, compare: byContent},
@@ -81,7 +85,7 @@ const (
 
 // Tables in the order in which problems are reported.
 var (
-	tablesOfAll = []table{tableIdentities, tableDue, tableDueVouchers, tableAPIKeys, tableSlugs}
+	tablesOfAll = []table{tableIdentities, tableDue, tableDueVouchers, tableAPIKeys, tableSlugs, tableEmails, tableUserSessions, tableMembershipsOf, tableInvitationList}
 	tablesOfOne = []table{
 		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,

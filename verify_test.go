@@ -105,7 +105,30 @@ func newRichShop(t *testing.T) *shop {
 	}
 	s.importCSV(t, "correo,puntos,puntos históricos\nnoa@example.com,20,30\n")
 	s.useKey()
+	s.usePanel()
 	return s
+}
+
+// usePanel makes users with all that they can have.
+func (s *shop) usePanel() {
+	s.Helper()
+	ana := s.person("ana@ejemplo.mx", roleOwner)
+	s.in(2, func() {
+		_, err := s.logins().accept(s.Context(), &acceptance{Token: s.invited("ana@ejemplo.mx", roleCashier), Password: testPassword}, s.clock)
+		s.ok(err)
+	})
+	s.invited("eva@ejemplo.mx", roleViewer)
+	must(s, func(t *txn) (any, error) {
+		u, err := userByID(t.Tx, ana)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := t.newRecovery(ana, &secondFactor{Secret: bytes.Repeat([]byte{7}, totpSecret), Since: t.now, LastStep: 1}); err != nil {
+			return nil, err
+		}
+		_, _, err = t.resetUser(u, true)
+		return nil, err
+	})
 }
 
 // useKey stores a response for retries, and counts a request by a new API key.
@@ -145,6 +168,8 @@ func tableName(k []byte) string {
 		return fmt.Sprintf("%c%c", k[0], k[i])
 	case 'f', 'j':
 		return fmt.Sprintf("%c%d", k[0], k[5])
+	case 'U':
+		return fmt.Sprintf("U%d", k[17])
 	case 'c':
 		return fmt.Sprintf("c%d", k[21])
 	case 'I':
@@ -165,6 +190,8 @@ var unseen = map[string]string{
 	"P":  "what a purse gave is counted nowhere else",
 	"c6": "follows from rules that may have changed since",
 	"q":  "is there while customers are counted anew",
+	"U1": "who has a second factor is told nowhere else",
+	"U4": "what users logged in with is told nowhere else",
 }
 
 // TestVerifyTables checks that the shop has entries in every table, and that each
@@ -346,6 +373,37 @@ var told = map[string]string{
 	"t.TierFrom":             "tiers may have changed since",
 	"t.TierTo":               "tiers may have changed since",
 
+	"M.By.Actor":             "told once",
+	"M.By.ID":                "told once",
+	"M.By.Type":              "told once",
+	"M.Disabled":             "told once",
+	"M.Since":                "told once",
+	"S.Agent":                "told once",
+	"S.CreatedAt":            "told once",
+	"S.ProvedAt":             "told once",
+	"S.SeenAt":               "told once",
+	"S.Source":               "told once",
+	"S.Tries":                "told once",
+	"U0.CreatedAt":           "told once",
+	"U0.Disabled":            "told once",
+	"U0.Locked":              "told once",
+	"U0.LoggedInAt":          "told once",
+	"U0.Name":                "told once",
+	"U0.Operator":            "told once",
+	"U0.Password.At":         "told once",
+	"U0.Password.Iterations": "told once",
+	"V.By.Actor":             "told once",
+	"V.By.ID":                "told once",
+	"V.By.Type":              "told once",
+	"V.CreatedAt":            "told once",
+	"V.Email":                "told once",
+	"V.Expires":              "told once",
+	"V.NoFactor":             "told once",
+	"V.Spent":                "told once",
+	"S.Kind":                 "told once",
+	"S.Org":                  "the user may be in both",
+	"U0.Org":                 "told once",
+
 	"H.value": "how its receiver took what it got is told nowhere else",
 
 	"t.Others.Rules one more": "a rule that gave nothing changes no sum",
@@ -366,6 +424,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
 		"A": mutations[auditEntry], "P": mutations[purse],
+		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation],
 	}
 	caught := map[string]bool{} // by field: was any change of it seen?
 	for i, e := range all {
@@ -450,7 +509,7 @@ func leaves(v reflect.Value, name string) []leaf {
 		return []leaf{{name, func() { v.Index(v.Len() - 1).SetUint(v.Index(v.Len()-1).Uint() ^ 1) }}}
 	case reflect.String:
 		return []leaf{{name, func() { v.SetString(v.String() + "x") }}}
-	case reflect.Uint64, reflect.Uint32:
+	case reflect.Uint64, reflect.Uint32, reflect.Uint8:
 		return []leaf{{name, func() { v.SetUint(v.Uint() + 1) }}}
 	case reflect.Int64, reflect.Int32, reflect.Int:
 		return []leaf{{name, func() { v.SetInt(v.Int() + 1) }}}

@@ -245,6 +245,16 @@ var tableWords = [manyTables]string{
 	tableTallies:               "estadísticas",
 	tableActive:                "clientes activos",
 	tableTiers:                 "niveles",
+	tableUsers:                 "usuarios",
+	tableSecondFactors:         "segundos factores",
+	tableUserSessions:          "sesiones por usuario",
+	tableMembershipsOf:         "organizaciones por usuario",
+	tableDevices:               "dispositivos de usuarios",
+	tableEmails:                "usuarios por email",
+	tableMemberships:           "miembros de organizaciones",
+	tableSessions:              "sesiones",
+	tableInvitations:           "invitaciones",
+	tableInvitationList:        "invitaciones por organización",
 }
 
 type wording struct {

@@ -1,0 +1,626 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"sello/internal/contact"
+)
+
+// How users log in. Passwords are hashed outside of transactions, one at a time: whoever
+// floods the log-in takes one processor, and the next waits for patience and gets 503. An
+// e-mail that nobody has costs the same work, and all failures have one text.
+
+// logins are the log-ins of a server.
+type logins struct {
+	engine     *engine
+	hashing    *room
+	iterations int          // of new hashes
+	sources    sourceLimits // tries of each source
+	accounts   accountLimits
+
+	mu      sync.Mutex
+	refused map[id]refusedLogins // of users, that the audit log was not told of
+}
+
+// refusedLogins are the failed log-ins of one user.
+type refusedLogins struct {
+	told   instant // when the audit log was told last; 0: never
+	untold int
+	locked bool // the user's record has to say that the password is locked
+}
+
+// refusalsToldEvery is how often the audit log is told of the failed log-ins of a user.
+const refusalsToldEvery = time.Hour
+
+func newLogins(e *engine) *logins {
+	return &logins{
+		engine: e, hashing: newRoom(1), iterations: passwordIterations,
+		sources: sourceLimits{burst: loginBurst, every: loginEvery}, refused: map[id]refusedLogins{},
+	}
+}
+
+var (
+	errLogInFailed = newPeopleError("login_failed", "", "El email o la contraseña no son correctos")
+	errLoggedOut   = newPeopleError("logged_out", "", "La sesión terminó: vuelve a entrar")
+	errNowhere     = newPeopleError("member_of_none", "", "Ya no perteneces a ninguna organización")
+)
+
+// A logIn is what a user gives to log in.
+type logIn struct {
+	arrival
+	Email, Password string
+	RequestID       string
+}
+
+// A loggedIn is the result of a log-in.
+type loggedIn struct {
+	User   id
+	Org    uint32 // that the session is in
+	Token  string // of the session; "" if the user has to log in
+	Half   bool   // the session waits for the code of the second factor
+	Device string // token that the browser is to keep for deviceLife; "" while Half
+}
+
+// hash returns the hash of a new password. It is not for a transaction.
+func (l *logins) hash(ctx context.Context, password string) (passwordHash, error) {
+	var h passwordHash
+	salt := l.engine.seed() // as good as any randomness
+	sum := sha256.Sum256(salt[:])
+	h.Iterations, h.Salt = l.iterations, sum[:passwordSalt]
+	if _, err := l.hashing.take(ctx, 1, patience); err != nil {
+		return h, err
+	}
+	defer l.hashing.give(1)
+	var err error
+	h.Sum, err = h.derive(password)
+	return h, err
+}
+
+// proves reports whether a password is a user's. It takes as long for no user. It is not for
+// a transaction.
+func (l *logins) proves(ctx context.Context, u *user, password string) (bool, error) {
+	h := passwordHash{Iterations: l.iterations, Salt: make([]byte, passwordSalt)}
+	if u != nil && u.Password.Iterations > 0 {
+		h = u.Password
+	}
+	if _, err := l.hashing.take(ctx, 1, patience); err != nil {
+		return false, err
+	}
+	defer l.hashing.give(1)
+	return h.matches(password)
+}
+
+// A claim is a try to be somebody.
+type claim struct {
+	user    *user    // nil: nobody has the e-mail
+	account [32]byte // that the try counts for
+	known   bool     // from a device of the user
+}
+
+// claimOf finds out who has an e-mail, or what was typed as one.
+func (l *logins) claimOf(ctx context.Context, typed, device string, now instant) (claim, error) {
+	email, valid := contact.Email(typed)
+	if !valid {
+		email = strings.ToLower(strings.TrimSpace(typed))
+	}
+	c := claim{account: sha256.Sum256([]byte("email " + email))}
+	return view(ctx, l.engine.store, func(tx Tx) (claim, error) {
+		var err error
+		if c.user, err = userByEmail(tx, email); err != nil || c.user == nil {
+			return c, err
+		}
+		if c.known, err = isDevice(tx, c.user.ID, device, now); c.known {
+			c.account = sha256.Sum256([]byte("device " + device))
+		}
+		return c, err
+	})
+}
+
+// prove checks the password of a claim, within the bounds of tries. decided is false where it
+// was not looked at.
+func (l *logins) prove(ctx context.Context, c *claim, password string, now instant) error {
+	wait, locked := l.accounts.try(c.account, now)
+	switch {
+	case wait > 0:
+		return &waitError{wait}
+	case locked, c.user != nil && c.user.Locked != 0 && !c.known:
+		return errLocked
+	}
+	right, err := l.proves(ctx, c.user, password)
+	if err != nil {
+		l.accounts.giveBack(c.account)
+		return err
+	}
+	if !right || c.user == nil {
+		l.noteRefused(c)
+		return errLogInFailed
+	}
+	l.accounts.pass(c.account)
+	return nil
+}
+
+// fromSource counts a try of a source.
+func (l *logins) fromSource(v *arrival, now instant) error {
+	if wait := l.sources.take(v.Source, now); wait > 0 {
+		return &waitError{time.Duration(wait) * time.Millisecond}
+	}
+	return nil
+}
+
+// logIn makes a session for whoever knows a user's password. Where the user has a second
+// factor, the session is half, and logInCode makes it whole.
+func (l *logins) logIn(ctx context.Context, in *logIn, now instant) (*loggedIn, error) {
+	if err := l.fromSource(&in.arrival, now); err != nil {
+		return nil, err
+	}
+	c, err := l.claimOf(ctx, in.Email, in.Device, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.prove(ctx, &c, in.Password, now); err != nil {
+		return nil, err
+	}
+	if c.user.Disabled != 0 {
+		return nil, errLogInFailed
+	}
+	var better *passwordHash // where an earlier sello made fewer iterations
+	if c.user.Password.Iterations < l.iterations {
+		h, err := l.hash(ctx, in.Password)
+		if err != nil {
+			return nil, err
+		}
+		better = &h
+	}
+	org, err := l.whereTo(ctx, c.user)
+	if err != nil {
+		return nil, err
+	}
+	return write(ctx, l.engine, org, now, func(t *txn) (*loggedIn, error) {
+		t.by, t.requestID = creator{Type: byUser, ID: c.user.ID}, in.RequestID
+		u, err := userByID(t.Tx, c.user.ID)
+		if err != nil {
+			return nil, err
+		}
+		if u == nil || u.Disabled != 0 || !u.Password.equal(&c.user.Password) { // changed meanwhile
+			return nil, errLogInFailed
+		}
+		if better != nil {
+			u.Password.Iterations, u.Password.Salt, u.Password.Sum = better.Iterations, better.Salt, better.Sum
+		}
+		f, err := factorOf(t.Tx, u.ID)
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			token, err := t.startSession(u.ID, sessionHalf, &in.arrival)
+			if err == nil && better != nil {
+				err = t.saveUser(u)
+			}
+			return &loggedIn{u.ID, t.org, token, true, ""}, err
+		}
+		return t.welcome(u, &in.arrival)
+	})
+}
+
+// whereTo returns the organization that a user's session begins in: the one that it was in
+// last, or else its first.
+func (l *logins) whereTo(ctx context.Context, u *user) (uint32, error) {
+	return view(ctx, l.engine.store, func(tx Tx) (org uint32, err error) {
+		orgs, err := organizationsOf(tx, u.ID)
+		if err != nil {
+			return 0, err
+		}
+		for _, candidate := range append([]uint32{u.Org}, orgs...) {
+			m, err := membershipIn(tx, candidate, u.ID)
+			if err != nil {
+				return 0, err
+			}
+			if m != nil && m.Disabled == 0 {
+				return candidate, nil
+			}
+		}
+		return 0, errNowhere
+	})
+}
+
+// welcome makes a full session of a user in the organization.
+func (t *txn) welcome(u *user, from *arrival) (*loggedIn, error) {
+	m, err := membershipIn(t.Tx, t.org, u.ID)
+	if err == nil && (m == nil || m.Disabled != 0) {
+		err = errNowhere
+	}
+	if err != nil {
+		return nil, err
+	}
+	done := &loggedIn{User: u.ID, Org: t.org}
+	if done.Token, err = t.startSession(u.ID, sessionFull, from); err != nil {
+		return nil, err
+	}
+	if done.Device, err = t.addDevice(u.ID, from.Device); err != nil {
+		return nil, err
+	}
+	u.LoggedInAt, u.Org = t.now, t.org
+	if err := t.saveUser(u); err != nil {
+		return nil, err
+	}
+	return done, t.audited(auditSessionStarted, u.ID.String(), nil)
+}
+
+// A codeGiven is what a user gives to make a half session whole.
+type codeGiven struct {
+	arrival
+	Half      string // token of the half session
+	Code      string // of the second factor, or a recovery code
+	RequestID string
+}
+
+// logInCode makes a full session of a half one.
+func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*loggedIn, error) {
+	if err := l.fromSource(&in.arrival, now); err != nil {
+		return nil, err
+	}
+	hash := tokenHash(in.Half)
+	half, err := view(ctx, l.engine.store, func(tx Tx) (*session, error) { return liveSession(tx, hash, now, l.engine.ends) })
+	if err == nil && (half == nil || half.Kind != sessionHalf) {
+		err = errLoggedOut
+	}
+	if err != nil {
+		return nil, err
+	}
+	account := sha256.Sum256(append([]byte("code "), half.User[:]...))
+	wait, locked := l.accounts.try(account, now)
+	if wait > 0 || locked {
+		return nil, &waitError{cmp.Or(wait, longestTry)}
+	}
+	done, err := write(ctx, l.engine, half.Org, now, func(t *txn) (*loggedIn, error) {
+		t.by, t.requestID = creator{Type: byUser, ID: half.User}, in.RequestID
+		return t.completeSession(hash, in)
+	})
+	switch {
+	case err != nil:
+		l.accounts.giveBack(account)
+		return nil, err
+	case done == nil:
+		l.noteRefused(&claim{user: &user{ID: half.User}})
+		return nil, errCodeWrong
+	}
+	l.accounts.pass(account)
+	return done, nil
+}
+
+// completeSession makes a full session of a half one. The result is nil if the code is wrong,
+// which is written too.
+func (t *txn) completeSession(hash [32]byte, in *codeGiven) (*loggedIn, error) {
+	s, err := get[session](t.Tx, sessionKey(hash))
+	if err != nil {
+		return nil, err
+	}
+	if s == nil || s.Tries >= codeTries {
+		return nil, errLoggedOut
+	}
+	u, err := userByID(t.Tx, s.User)
+	if err != nil {
+		return nil, err
+	}
+	f, err := factorOf(t.Tx, s.User)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil || u.Disabled != 0 || f == nil {
+		return nil, errLoggedOut
+	}
+	if !f.accept(in.Code, t.now) {
+		if s.Tries++; s.Tries >= codeTries {
+			return nil, dropSession(t, s.User, hash)
+		}
+		return nil, t.put(sessionKey(hash), s)
+	}
+	if err := t.saveFactor(u.ID, f); err != nil {
+		return nil, err
+	}
+	if err := dropSession(t, s.User, hash); err != nil {
+		return nil, err
+	}
+	return t.welcome(u, &in.arrival)
+}
+
+// reprove notes that a member gave the password again. It is asked for before what only the
+// user itself may do.
+func (l *logins) reprove(ctx context.Context, m *member, password string, from *arrival, now instant) error {
+	if err := l.claimsItself(ctx, m, password, from, now); err != nil {
+		return err
+	}
+	_, err := write(ctx, l.engine, m.org, now, func(t *txn) (any, error) {
+		s, err := get[session](t.Tx, sessionKey(m.hash))
+		if err == nil && s == nil {
+			err = errLoggedOut
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.ProvedAt = t.now
+		return nil, t.put(sessionKey(m.hash), s)
+	})
+	return err
+}
+
+// claimsItself checks that a password is a member's.
+func (l *logins) claimsItself(ctx context.Context, m *member, password string, from *arrival, now instant) error {
+	if err := l.fromSource(from, now); err != nil {
+		return err
+	}
+	c, err := l.claimOf(ctx, m.user.Email, from.Device, now)
+	if err != nil {
+		return err
+	}
+	return l.prove(ctx, &c, password, now)
+}
+
+// ownTexts are texts with words that a password of a user must not be made of.
+func ownTexts(cfg *config, email, name string) []string {
+	local, domain, _ := strings.Cut(email, "@")
+	own := []string{local, domain, name}
+	if cfg != nil {
+		own = append(own, cfg.Organization.Slug, cfg.Organization.Name)
+	}
+	return own
+}
+
+// changePassword gives a member another password. All its other sessions end, and its own gets
+// another token, which it returns.
+func (l *logins) changePassword(ctx context.Context, m *member, old, next, requestID string, from *arrival, now instant) (token string, err error) {
+	if err := l.claimsItself(ctx, m, old, from, now); err != nil {
+		return "", err
+	}
+	err = l.checkNew(ctx, m.org, m.user.ID, next, m.user.Email, m.user.Name)
+	if err != nil {
+		return "", err
+	}
+	h, err := l.hash(ctx, next)
+	if err != nil {
+		return "", err
+	}
+	return write(ctx, l.engine, m.org, now, func(t *txn) (string, error) {
+		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
+		u, err := t.sameUser(m)
+		if err != nil {
+			return "", err
+		}
+		if !u.Password.equal(&m.user.Password) { // changed meanwhile
+			return "", errLogInFailed
+		}
+		if err := t.setPassword(u, h, &m.hash); err != nil {
+			return "", err
+		}
+		return t.renewSession(m)
+	})
+}
+
+// checkNew returns why a new password of a user is refused. The user is none yet if its id is
+// zero.
+func (l *logins) checkNew(ctx context.Context, org uint32, of id, password, email, name string) error {
+	_, err := read(ctx, l.engine, org, 0, func(t *txn) (any, error) {
+		f, err := factorOf(t.Tx, of)
+		if err != nil {
+			return nil, err
+		}
+		return nil, checkPassword(password, f != nil, ownTexts(t.cfg, email, name)...)
+	})
+	return err
+}
+
+// An acceptance is what the holder of an invitation gives.
+type acceptance struct {
+	arrival
+	Token     string
+	Name      string // of a new user
+	Password  string // the new one, or that of the user who is invited
+	RequestID string
+}
+
+// An accepted is whom and where an invitation leads.
+type accepted struct {
+	hash [32]byte
+	*invitation
+	user *user // whose password it is, or who has the e-mail already; nil: somebody new
+}
+
+// lookAt returns an invitation that can be used, and spends nothing.
+func (l *logins) lookAt(ctx context.Context, token string, now instant) (*accepted, error) {
+	return view(ctx, l.engine.store, func(tx Tx) (*accepted, error) {
+		a := &accepted{hash: tokenHash(token)}
+		return a, a.read(tx, now)
+	})
+}
+
+// read fills a in, by its hash.
+func (a *accepted) read(tx Tx, now instant) (err error) {
+	if a.invitation, err = get[invitation](tx, invitationKey(a.hash)); err == nil {
+		err = a.usable(now)
+	}
+	if err != nil {
+		return err
+	}
+	if a.Kind == invitationJoin {
+		a.user, err = userByEmail(tx, a.Email)
+		return err
+	}
+	a.user, err = userByID(tx, a.User)
+	switch {
+	case err != nil:
+		return err
+	case a.user == nil:
+		return errInvitationUnknown
+	case a.user.Password.At > a.CreatedAt: // another link was used
+		return errInvitationSpent
+	}
+	return nil
+}
+
+// accept uses an invitation: it makes a new user and logs it in; makes a user who is there,
+// and who proves the password, a member; or sets another password. The user then has to log
+// in, unless it is new.
+func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*loggedIn, error) {
+	if err := l.fromSource(&in.arrival, now); err != nil {
+		return nil, err
+	}
+	a, err := l.lookAt(ctx, in.Token, now)
+	if err != nil {
+		return nil, err
+	}
+	var h passwordHash
+	if a.Kind == invitationJoin && a.user != nil {
+		var c claim
+		if c, err = l.claimOf(ctx, a.Email, in.Device, now); err == nil {
+			err = l.prove(ctx, &c, in.Password, now)
+		}
+		if err == nil && !c.user.Password.equal(&a.user.Password) {
+			err = errLogInFailed
+		}
+	} else {
+		h, err = l.newPassword(ctx, a, in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
+		t.requestID = in.RequestID
+		again := &accepted{hash: a.hash}
+		if err := again.read(t.Tx, t.now); err != nil {
+			return nil, err
+		}
+		if (again.user == nil) != (a.user == nil) || a.user != nil && !again.user.Password.equal(&a.user.Password) { // changed meanwhile
+			return nil, errInvitationSpent
+		}
+		return t.accept(again, in, h)
+	})
+}
+
+// newPassword checks the name and the password of somebody new, or the other password of a
+// user, and hashes it.
+func (l *logins) newPassword(ctx context.Context, a *accepted, in *acceptance) (h passwordHash, err error) {
+	email, name, of := a.Email, "", id{}
+	if a.user != nil {
+		email, name, of = a.user.Email, a.user.Name, a.user.ID
+	} else if name, err = usersName(in.Name); err != nil {
+		return h, err
+	}
+	if a.NoFactor {
+		of = id{} // the one that there will be after it
+	}
+	if err := l.checkNew(ctx, a.Org, of, in.Password, email, name); err != nil {
+		return h, err
+	}
+	return l.hash(ctx, in.Password)
+}
+
+// accept does what an invitation leads to. h is the hash of a new password.
+func (t *txn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, error) {
+	if a.Kind == invitationReset {
+		t.by = creator{Type: byUser, ID: a.user.ID}
+		if a.NoFactor {
+			if err := t.dropFactor(a.user.ID); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.spendInvitation(a.hash, a.invitation); err != nil {
+			return nil, err
+		}
+		return &loggedIn{User: a.user.ID, Org: t.org}, t.setPassword(a.user, h, nil)
+	}
+	u, isNew := a.user, a.user == nil
+	if isNew {
+		name, err := usersName(in.Name)
+		if err != nil {
+			return nil, err
+		}
+		h.At = t.now
+		u = &user{Email: a.Email, Name: name, Password: h}
+		if err := t.addUser(u); err != nil {
+			return nil, err
+		}
+	}
+	t.by = creator{Type: byUser, ID: u.ID}
+	if err := t.joinBy(a.hash, a.invitation, u); err != nil {
+		return nil, err
+	}
+	if !isNew {
+		return &loggedIn{User: u.ID, Org: t.org}, nil
+	}
+	return t.welcome(u, &in.arrival)
+}
+
+// noteRefused counts a failed log-in of a user, for the audit log.
+func (l *logins) noteRefused(c *claim) {
+	if c.user == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.refused[c.user.ID]
+	r.untold++
+	if !c.known && c.account != ([32]byte{}) && l.accounts.count(c.account) >= lockTries {
+		r.locked = true
+	}
+	l.refused[c.user.ID] = r
+}
+
+// flush writes what is kept in memory for a while: when sessions were seen, and the failed
+// log-ins of users, of which the audit log is told at once and then once an hour. all says
+// that the server stops.
+func (l *logins) flush(ctx context.Context, now instant, all bool) error {
+	err := l.engine.ends.seen.flush(ctx, l.engine.store, now, all)
+	l.mu.Lock()
+	due := map[id]refusedLogins{}
+	for user, r := range l.refused {
+		switch old := r.told == 0 || now >= r.told.add(refusalsToldEvery) || now < r.told; {
+		case r.untold > 0 && (old || all) || r.locked:
+			due[user] = r
+		case old && r.untold == 0:
+			delete(l.refused, user)
+		}
+	}
+	l.mu.Unlock()
+	for user, r := range due {
+		if tellErr := l.tellRefused(ctx, user, r, now); tellErr != nil {
+			err = errors.Join(err, tellErr)
+			continue
+		}
+		l.mu.Lock()
+		left := l.refused[user]
+		left.told, left.untold = now, left.untold-r.untold
+		left.locked = left.locked && !r.locked
+		l.refused[user] = left
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// tellRefused writes failed log-ins of a user to the audit log, and locks the password after
+// too many.
+func (l *logins) tellRefused(ctx context.Context, of id, r refusedLogins, now instant) error {
+	_, err := write(ctx, l.engine, 1, now, func(t *txn) (any, error) {
+		changes := []change{{"tries", nil, r.untold}}
+		if r.locked {
+			u, err := userByID(t.Tx, of)
+			if err != nil || u == nil {
+				return nil, err
+			}
+			if u.Locked == 0 {
+				u.Locked = t.now
+				changes = append(changes, change{"lockedAt", nil, u.Locked})
+				if err := t.saveUser(u); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, t.auditedOf(of, auditSessionRefused, changes)
+	})
+	return err
+}

@@ -1,0 +1,502 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// A session is a browser that a user has logged in with. The browser has a token of 256
+// random bits; the store has the token's SHA-256. A token is made anew at each log-in, at
+// the second factor and with each new password, and never by a timer, which would log out
+// whoever has several tabs.
+//
+//	S hash(32)         → session
+//	U user 2 hash(32)  → empty: the user's sessions
+//	U user 4 hash(32)  → device that the user has logged in from, by its token
+//
+// Between two writes the moment when a session was last seen is in memory (seenSessions).
+
+// A session is the record of one.
+type session struct {
+	User      id
+	Org       uint32 // that it is in
+	CreatedAt instant
+	SeenAt    instant // at most seenEvery late
+	ProvedAt  instant // when the user last gave the password
+	Kind      sessionKind
+	Tries     uint8 // of codes, in a half one
+	Agent     string
+	Source    string // address; "" if it is not known
+}
+
+// A sessionKind says what a session is good for.
+type sessionKind uint8
+
+const (
+	sessionFull sessionKind = 1 + iota
+	sessionHalf             // for the code of the second factor alone
+)
+
+func (s *session) encode(w *writer) {
+	w.id(s.User)
+	w.uint(uint64(s.Org))
+	w.instant(s.CreatedAt)
+	w.instant(s.SeenAt)
+	w.instant(s.ProvedAt)
+	w.byte(byte(s.Kind))
+	w.byte(s.Tries)
+	w.text(s.Agent)
+	w.text(s.Source)
+}
+
+func (s *session) decode(r *reader) {
+	s.User = r.id()
+	s.Org = uint32(r.uint())
+	s.CreatedAt = r.instant()
+	s.SeenAt = r.instant()
+	s.ProvedAt = r.instant()
+	s.Kind = sessionKind(r.byte())
+	s.Tries = r.byte()
+	s.Agent = r.text()
+	s.Source = r.text()
+}
+
+const (
+	halfSession  = 10 * time.Minute // how long the code of the second factor is waited for
+	proofHolds   = 10 * time.Minute // how long the password need not be given again
+	seenEvery    = 5 * time.Minute
+	maxAgent     = 200 // characters
+	deviceLife   = 90 * 24 * time.Hour
+	maxDevices   = 10 // of one user
+	endedBatch   = 1000
+	endedEvery   = 10 * time.Minute // how often ended sessions are looked for
+	tokenDigits  = 43               // in base 62
+	handleLength = 16               // hexadecimal digits
+)
+
+// sessionEnds say when sessions end: so long after they were last seen, and so long after
+// they began.
+type sessionEnds struct {
+	idle, longest time.Duration
+	seen          *seenSessions // nil: only what the store has
+}
+
+// usualEnds are those of a server without flags.
+func usualEnds() sessionEnds { return sessionEnds{2 * time.Hour, 12 * time.Hour, new(seenSessions)} }
+
+// over reports whether a session has ended.
+func (e sessionEnds) over(s *session, hash [32]byte, now instant) bool {
+	if s.Kind == sessionHalf {
+		return now >= s.CreatedAt.add(halfSession)
+	}
+	return now >= s.CreatedAt.add(e.longest) || now >= e.seen.last(hash, s.SeenAt).add(e.idle)
+}
+
+func sessionKey(hash [32]byte) key { return append(newKey('S'), hash[:]...) }
+
+func sessionOfKey(user id, hash [32]byte) key { return append(userKey(user, partSession), hash[:]...) }
+
+// newToken returns a token of 256 random bits.
+func (t *txn) newToken() string {
+	var random [32]byte
+	t.bytes(random[:])
+	return base62(new(big.Int).SetBytes(random[:]), tokenDigits)
+}
+
+// tokenHash is what is stored of a token.
+func tokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
+
+// A member is who uses the panel: a user in the organization that its session is in.
+type member struct {
+	user    *user
+	session *session
+	hash    [32]byte // of the session's token
+	role    role
+	org     uint32
+}
+
+// memberByToken returns whose session a token is of. It returns nil if the session is none or
+// has ended, waits for the second factor, or if its user may not use the panel there now.
+func memberByToken(tx Tx, token string, now instant, ends sessionEnds) (*member, error) {
+	hash := tokenHash(token)
+	s, err := liveSession(tx, hash, now, ends)
+	if err != nil || s == nil || s.Kind != sessionFull {
+		return nil, err
+	}
+	u, err := userByID(tx, s.User)
+	if err != nil || u == nil || u.Disabled != 0 {
+		return nil, err
+	}
+	m, err := membershipIn(tx, s.Org, s.User)
+	if err != nil || m == nil || m.Disabled != 0 {
+		return nil, err
+	}
+	return &member{u, s, hash, m.Role, s.Org}, nil
+}
+
+// liveSession returns a session that has not ended; nil if there is none.
+func liveSession(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*session, error) {
+	s, err := get[session](tx, sessionKey(hash))
+	if err != nil || s == nil || ends.over(s, hash, now) {
+		return nil, err
+	}
+	return s, nil
+}
+
+// hasProved reports whether the user gave the password lately enough for what only the user
+// itself may do.
+func (m *member) hasProved(now instant) bool { return now < m.session.ProvedAt.add(proofHolds) }
+
+// An arrival is where a user logs in from.
+type arrival struct {
+	Source netip.Addr
+	Agent  string // User-Agent, as it came
+	Device string // token that the browser keeps from earlier log-ins; "" without
+}
+
+// agent is the User-Agent as a session keeps it.
+func (v *arrival) agent() string {
+	text := strings.ToValidUTF8(v.Agent, "")
+	text = strings.Map(func(r rune) rune {
+		if forbidden(r) || r == '\n' || r == '\t' {
+			return -1
+		}
+		return r
+	}, text)
+	if utf8.RuneCountInString(text) > maxAgent {
+		text = string([]rune(text)[:maxAgent])
+	}
+	return text
+}
+
+func (v *arrival) source() string {
+	if !v.Source.IsValid() {
+		return ""
+	}
+	return v.Source.String()
+}
+
+// startSession makes a session of a user in the organization and returns its token.
+func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token string, err error) {
+	token = t.newToken()
+	s := &session{
+		User: user, Org: t.org, CreatedAt: t.now, SeenAt: t.now, ProvedAt: t.now, Kind: kind, Agent: from.agent(), Source: from.source(),
+	}
+	return token, t.addSession(tokenHash(token), s)
+}
+
+func (t *txn) addSession(hash [32]byte, s *session) error {
+	if err := t.Put(sessionOfKey(s.User, hash), nil); err != nil {
+		return err
+	}
+	return t.put(sessionKey(hash), s)
+}
+
+// dropSession removes a session of a user.
+func dropSession(tx Tx, user id, hash [32]byte) error {
+	if err := tx.Delete(sessionKey(hash)); err != nil {
+		return err
+	}
+	return tx.Delete(sessionOfKey(user, hash))
+}
+
+// renewSession gives a member's session another token. The password was given now.
+func (t *txn) renewSession(m *member) (token string, err error) {
+	if err := dropSession(t, m.user.ID, m.hash); err != nil {
+		return "", err
+	}
+	s := *m.session
+	s.SeenAt, s.ProvedAt = t.now, t.now
+	token = t.newToken()
+	return token, t.addSession(tokenHash(token), &s)
+}
+
+// An openSession is one of a user's sessions.
+type openSession struct {
+	*session
+	hash   [32]byte
+	Handle string  // names it among the user's
+	Last   instant // when it was last seen
+}
+
+// sessionsOf returns the full sessions of a user that have not ended, the one seen last
+// first.
+func sessionsOf(tx Tx, user id, now instant, ends sessionEnds) (list []*openSession, err error) {
+	hashes, err := sessionHashes(tx, user)
+	if err != nil {
+		return nil, err
+	}
+	for _, hash := range hashes {
+		s, err := liveSession(tx, hash, now, ends)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && s.Kind == sessionFull {
+			list = append(list, &openSession{s, hash, handleOf(hash), ends.seen.last(hash, s.SeenAt)})
+		}
+	}
+	slices.SortFunc(list, func(a, b *openSession) int {
+		return cmp.Or(cmp.Compare(b.Last, a.Last), bytes.Compare(a.hash[:], b.hash[:]))
+	})
+	return list, nil
+}
+
+func handleOf(hash [32]byte) string { return hex.EncodeToString(hash[:])[:handleLength] }
+
+func sessionHashes(tx Tx, user id) (list [][32]byte, err error) {
+	prefix := userKey(user, partSession)
+	for e, err := range scan(tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, [32]byte(e.Key[len(prefix):]))
+	}
+	return list, nil
+}
+
+// endSessions ends the sessions of a user in an organization; in all if org is 0. keep is the hash of a session that goes on; nil ends all. It returns how many ended.
+func (t *txn) endSessions(user id, org uint32, keep *[32]byte) (n int, err error) {
+	hashes, err := sessionHashes(t.Tx, user)
+	if err != nil {
+		return 0, err
+	}
+	for _, hash := range hashes {
+		s, err := get[session](t.Tx, sessionKey(hash))
+		if err != nil {
+			return 0, err
+		}
+		if keep != nil && hash == *keep || s != nil && org != 0 && s.Org != org {
+			continue
+		}
+		if err := dropSession(t, user, hash); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// logOut ends a member's own session.
+func (t *txn) logOut(m *member) error {
+	if err := dropSession(t, m.user.ID, m.hash); err != nil {
+		return err
+	}
+	return t.audited(auditSessionEnded, m.user.ID.String(), nil)
+}
+
+// endOthers ends a member's other sessions: the one with a handle, or all where that is "".
+func (t *txn) endOthers(m *member, handle string) (n int, err error) {
+	hashes, err := sessionHashes(t.Tx, m.user.ID)
+	if err != nil {
+		return 0, err
+	}
+	for _, hash := range hashes {
+		if hash == m.hash || handle != "" && handle != handleOf(hash) {
+			continue
+		}
+		if err := dropSession(t, m.user.ID, hash); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return n, t.auditedOf(m.user.ID, auditSessionEnded, []change{{"sessions", nil, n}})
+}
+
+// endSessionsOf ends a member's sessions in the organization, for who manages the team.
+func (t *txn) endSessionsOf(by *member, user id) (n int, err error) {
+	m, err := t.teammate(user)
+	if err == nil {
+		err = by.mayManage(user, m.Role, m.Role)
+	}
+	if err == nil {
+		n, err = t.endSessions(user, t.org, nil)
+	}
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	return n, t.audited(auditSessionEnded, user.String(), []change{{"sessions", nil, n}})
+}
+
+// enter puts a member's session into the organization, which the member is one of.
+func (t *txn) enter(m *member) error {
+	in, err := t.teammate(m.user.ID)
+	if err != nil {
+		return err
+	}
+	s, err := get[session](t.Tx, sessionKey(m.hash))
+	if err != nil {
+		return err
+	}
+	if s == nil || !in.active() {
+		return errNotMember
+	}
+	s.Org, in.user.Org = t.org, t.org
+	if err := t.put(sessionKey(m.hash), s); err != nil {
+		return err
+	}
+	if err := t.saveUser(in.user); err != nil {
+		return err
+	}
+	return t.audited(auditSessionStarted, m.user.ID.String(), nil)
+}
+
+// A device is a browser that a user has logged in with.
+type device struct{ Since, Until instant }
+
+func (d *device) encode(w *writer) {
+	w.instant(d.Since)
+	w.instant(d.Until)
+}
+
+func (d *device) decode(r *reader) {
+	d.Since = r.instant()
+	d.Until = r.instant()
+}
+
+func deviceKey(user id, hash [32]byte) key { return append(userKey(user, partDevice), hash[:]...) }
+
+// isDevice reports whether a token is of a device that a user has logged in from.
+func isDevice(tx Tx, user id, token string, now instant) (bool, error) {
+	if token == "" {
+		return false, nil
+	}
+	d, err := get[device](tx, deviceKey(user, tokenHash(token)))
+	return d != nil && now < d.Until, err
+}
+
+// addDevice returns the token of the device that a user logs in from: the one it has, or a new
+// one. It drops devices that are too old or too many.
+func (t *txn) addDevice(user id, token string) (string, error) {
+	known, err := isDevice(t.Tx, user, token, t.now)
+	if err != nil {
+		return "", err
+	}
+	if !known {
+		token = t.newToken()
+	}
+	type kept struct {
+		key key
+		*device
+	}
+	var list []kept
+	for e, err := range scan(t.Tx, userKey(user, partDevice), false) {
+		if err != nil {
+			return "", err
+		}
+		d, err := decodeEntry[device](e)
+		if err != nil {
+			return "", err
+		}
+		list = append(list, kept{slices.Clone(e.Key), d})
+	}
+	slices.SortStableFunc(list, func(a, b kept) int { return cmp.Compare(b.Until, a.Until) })
+	for i, d := range list {
+		if i >= maxDevices-1 && !known || d.Until <= t.now {
+			if err := t.Delete(d.key); err != nil {
+				return "", err
+			}
+		}
+	}
+	return token, t.put(deviceKey(user, tokenHash(token)), &device{t.now, t.now.add(deviceLife)})
+}
+
+// seenSessions are the moments when sessions were last seen. A session's is written once in
+// seenEvery, so that a page that is looked at costs no write. It is safe for concurrent use;
+// the nil one knows of none.
+type seenSessions struct {
+	mu sync.Mutex
+	at map[[32]byte]seenSession
+}
+
+type seenSession struct{ last, saved instant }
+
+// last returns when a session was last seen, of which the store says a moment.
+func (s *seenSessions) last(hash [32]byte, saved instant) instant {
+	if s == nil {
+		return saved
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(saved, s.at[hash].last)
+}
+
+// see notes that a member is seen.
+func (s *seenSessions) see(m *member, now instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == nil {
+		s.at = map[[32]byte]seenSession{}
+	}
+	if at := s.at[m.hash]; now > at.last {
+		s.at[m.hash] = seenSession{now, max(at.saved, m.session.SeenAt)}
+	}
+}
+
+// due returns the moments that are to be written, and forgets those that are written. all
+// says that the server stops.
+func (s *seenSessions) due(now instant, all bool) map[[32]byte]instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := map[[32]byte]instant{}
+	for hash, at := range s.at {
+		switch waits := now < at.saved.add(seenEvery) && now < at.last.add(seenEvery) && !all; {
+		case at.last <= at.saved:
+			delete(s.at, hash)
+		case !waits:
+			list[hash] = at.last
+		}
+	}
+	return list
+}
+
+// wrote notes that moments are written.
+func (s *seenSessions) wrote(list map[[32]byte]instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, at := range list {
+		if now := s.at[hash]; now.last != 0 {
+			s.at[hash] = seenSession{now.last, max(now.saved, at)}
+		}
+	}
+}
+
+// flush writes the moments that have waited long enough.
+func (s *seenSessions) flush(ctx context.Context, store Store, now instant, all bool) error {
+	list := s.due(now, all)
+	if len(list) == 0 {
+		return nil
+	}
+	err := store.Update(ctx, func(tx Tx) error {
+		for hash, at := range list {
+			s, err := get[session](tx, sessionKey(hash))
+			if err != nil {
+				return err
+			}
+			if s == nil || s.SeenAt >= at { // ended meanwhile
+				continue
+			}
+			s.SeenAt = at
+			if err := put(tx, sessionKey(hash), s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.wrote(list)
+	}
+	return err
+}

@@ -1,0 +1,534 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sello/internal/contact"
+)
+
+// Users are the people who use the panel. A user is one in the whole file, and has a role in
+// each organization that it is a member of.
+//
+//	U user 0      → user
+//	U user 1      → its second factor (totp.go)
+//	U user 2 hash → empty: its sessions
+//	U user 3 org  → empty: its organizations
+//	U user 4 hash → a device that it has logged in from (sessions.go)
+//	N email       → user
+//	M org user    → membership
+//
+// No table of theirs is of settings (cache.go): a log-in must not empty the caches of all
+// API keys. Their records are read in each request of the panel.
+//
+// The audit log tells of a user by its id. A change that concerns the user everywhere, such
+// as of its password, stands in the log of each of its organizations: their owners are to
+// see it, and a log of no organization would be read by nobody.
+
+// A user is a person who uses the panel.
+type user struct {
+	ID id // from the key
+
+	Email      string // as contact.Email returns it; no two have the same
+	Name       string
+	Language   string  // es or en; "" is the organization's
+	Theme      string  // light or dark; "" is the device's
+	Disabled   instant // since when the operator has shut the user out; 0: not
+	Locked     instant // since when the password works on known devices alone; 0: it works (throttle.go)
+	Operator   bool    // sees the pages of whoever runs the server
+	Password   passwordHash
+	CreatedAt  instant
+	LoggedInAt instant // last; 0: never
+	Org        uint32  // that the user was in last; 0: none
+}
+
+func (u *user) encode(w *writer) {
+	w.text(u.Email)
+	w.text(u.Name)
+	w.text(u.Language)
+	w.text(u.Theme)
+	w.instant(u.Disabled)
+	w.instant(u.Locked)
+	w.bool(u.Operator)
+	u.Password.encode(w)
+	w.instant(u.CreatedAt)
+	w.instant(u.LoggedInAt)
+	w.uint(uint64(u.Org))
+}
+
+func (u *user) decode(r *reader) {
+	u.Email = r.text()
+	u.Name = r.text()
+	u.Language = r.text()
+	u.Theme = r.text()
+	u.Disabled = r.instant()
+	u.Locked = r.instant()
+	u.Operator = r.bool()
+	u.Password.decode(r)
+	u.CreatedAt = r.instant()
+	u.LoggedInAt = r.instant()
+	u.Org = uint32(r.uint())
+}
+
+// A membership is what a user is in one organization.
+type membership struct {
+	Role     role
+	Since    instant
+	By       creator // who invited the user
+	Disabled instant // since when the organization has shut the user out; 0: not
+}
+
+func (m *membership) encode(w *writer) {
+	w.text(string(m.Role))
+	w.instant(m.Since)
+	m.By.encode(w)
+	w.instant(m.Disabled)
+}
+
+func (m *membership) decode(r *reader) {
+	m.Role = role(r.text())
+	m.Since = r.instant()
+	m.By.decode(r)
+	m.Disabled = r.instant()
+}
+
+// Parts of what is kept under a user.
+const (
+	partUser = iota
+	partFactor
+	partSession
+	partOrganization
+	partDevice
+)
+
+func userKey(user id, part byte) key          { return newKey('U').id(user).byte(part) }
+func emailKey(email string) key               { return newKey('N').text(email) }
+func membershipKey(org uint32, user id) key   { return orgKey('M', org).id(user) }
+func membershipOfKey(user id, org uint32) key { return userKey(user, partOrganization).u32(org) }
+
+const maxUserName = 100 // characters
+
+var (
+	errUserUnknown  = newPeopleError("user_unknown", "", "No hay ningún usuario con ese email")
+	errNotMember    = newPeopleError("not_member", "", "No es del equipo")
+	errEmailInvalid = newPeopleError("email_invalid", "email", codeEmailInvalid.message)
+	errNameInvalid  = newPeopleError("name_invalid", "name", "El nombre debe tener de 1 a 100 caracteres, sin caracteres de control")
+	errLanguage     = newPeopleError("language_unknown", "language", "El idioma debe ser es o en")
+	errTheme        = newPeopleError("theme_unknown", "theme", "El tema debe ser light o dark")
+	errElsewhere    = newPeopleError("operator_alone", "", "Solo quien opera el servidor puede hacer esto con esta persona")
+)
+
+// userByID returns a user; nil if there is none.
+func userByID(tx Tx, of id) (*user, error) {
+	u, err := get[user](tx, userKey(of, partUser))
+	if u != nil {
+		u.ID = of
+	}
+	return u, err
+}
+
+// userByEmail returns the user with an e-mail as contact.Email returns it; nil if there is
+// none.
+func userByEmail(tx Tx, email string) (*user, error) {
+	value, ok, err := tx.Get(emailKey(email))
+	if err != nil || !ok {
+		return nil, err
+	}
+	if len(value) != len(id{}) {
+		return nil, unreadable(emailKey(email))
+	}
+	u, err := userByID(tx, id(value))
+	if err == nil && u == nil {
+		err = unreadable(emailKey(email))
+	}
+	return u, err
+}
+
+// hasUsers reports whether there is any user.
+func hasUsers(tx Tx) (bool, error) {
+	for _, err := range scan(tx, newKey('N'), false) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// organizationsOf returns the organizations that a user is a member of, in order.
+func organizationsOf(tx Tx, user id) (list []uint32, err error) {
+	prefix := userKey(user, partOrganization)
+	for e, err := range scan(tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, uint32In(e.Key[len(prefix):]))
+	}
+	return list, nil
+}
+
+// membershipIn returns what a user is in an organization; nil if it is no member.
+func membershipIn(tx Tx, org uint32, user id) (*membership, error) {
+	return get[membership](tx, membershipKey(org, user))
+}
+
+// A teammate is a member of an organization.
+type teammate struct {
+	*user
+	*membership
+}
+
+// active reports whether the member may use the panel in the organization.
+func (m *teammate) active() bool { return m.user.Disabled == 0 && m.membership.Disabled == 0 }
+
+// team returns the members of the organization, in the order of their ids: who came first
+// stands first.
+func (t *txn) team() (list []*teammate, err error) {
+	prefix := orgKey('M', t.org)
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := decodeEntry[membership](e)
+		if err != nil {
+			return nil, err
+		}
+		u, err := userByID(t.Tx, id(e.Key[len(prefix):]))
+		if err == nil && u == nil {
+			err = unreadable(e.Key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &teammate{u, m})
+	}
+	return list, nil
+}
+
+// teammate returns a member of the organization, or not_member.
+func (t *txn) teammate(user id) (*teammate, error) {
+	m, err := membershipIn(t.Tx, t.org, user)
+	if err == nil && m == nil {
+		err = errNotMember
+	}
+	if err != nil {
+		return nil, err
+	}
+	u, err := userByID(t.Tx, user)
+	if err == nil && u == nil {
+		err = unreadable(membershipKey(t.org, user))
+	}
+	return &teammate{u, m}, err
+}
+
+func (t *txn) saveUser(u *user) error { return t.put(userKey(u.ID, partUser), u) }
+
+func (t *txn) saveMembership(user id, m *membership) error {
+	return t.put(membershipKey(t.org, user), m)
+}
+
+// addUser stores a new user.
+func (t *txn) addUser(u *user) error {
+	u.ID, u.CreatedAt = t.id(), t.now
+	if err := t.Put(emailKey(u.Email), u.ID[:]); err != nil {
+		return err
+	}
+	return t.saveUser(u)
+}
+
+// addMember makes a user a member of the organization.
+func (t *txn) addMember(user id, m *membership) error {
+	if err := t.Put(membershipOfKey(user, t.org), nil); err != nil {
+		return err
+	}
+	return t.saveMembership(user, m)
+}
+
+// usersEmail returns an e-mail as users have it.
+func usersEmail(text string) (string, error) {
+	email, ok := contact.Email(text)
+	if !ok {
+		return "", errEmailInvalid
+	}
+	return email, nil
+}
+
+// usersName returns a name as users have it.
+func usersName(text string) (string, error) {
+	name := trimBlanks(text)
+	if name == "" || utf8.RuneCountInString(name) > maxUserName || strings.ContainsFunc(name, forbidden) || strings.ContainsAny(name, "\n\t") {
+		return "", errNameInvalid
+	}
+	return name, nil
+}
+
+// authority is the role of a member in the organization; of nil, who is the operator,
+// an owner's.
+func (m *member) authority() role {
+	if m == nil {
+		return roleOwner
+	}
+	return m.role
+}
+
+// is reports whether the member is a user.
+func (m *member) is(user id) bool { return m != nil && m.user.ID == user }
+
+// mayManage returns an error unless by may turn a user with the role from into one with the
+// role to. by is nil for the operator.
+func (m *member) mayManage(user id, from, to role) error {
+	return m.authority().mayManage(from, to, m.is(user))
+}
+
+// keepsOwner returns last_owner if the organization has no active owner beside a user.
+func (t *txn) keepsOwner(but id) error {
+	team, err := t.team()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(team, func(m *teammate) bool { return m.ID != but && m.Role == roleOwner && m.active() }) {
+		return nil
+	}
+	return errLastOwner
+}
+
+// losesOwner returns last_owner if a member is the last active owner.
+func (t *txn) losesOwner(m *teammate) error {
+	if m.Role != roleOwner || !m.active() {
+		return nil
+	}
+	return t.keepsOwner(m.ID)
+}
+
+// changeRole gives a member another role. It holds from the member's next request on.
+func (t *txn) changeRole(by *member, user id, to role) error {
+	m, err := t.teammate(user)
+	if err != nil {
+		return err
+	}
+	if !to.known() {
+		return errRoleUnknown
+	}
+	if err := by.mayManage(user, m.Role, to); err != nil || m.Role == to {
+		return err
+	}
+	if err := t.losesOwner(m); err != nil {
+		return err
+	}
+	from := m.Role
+	m.Role = to
+	if err := t.dropInvitationsBy(user); err != nil {
+		return err
+	}
+	if err := t.saveMembership(user, m.membership); err != nil {
+		return err
+	}
+	return t.audited(auditUserChanged, user.String(), []change{{"role", from, to}})
+}
+
+// suspend shuts a member out of the organization, or lets it in again.
+func (t *txn) suspend(by *member, user id, out bool) error {
+	m, err := t.teammate(user)
+	if err != nil {
+		return err
+	}
+	if err := by.mayManage(user, m.Role, m.Role); err != nil || out == (m.membership.Disabled != 0) {
+		return err
+	}
+	before := m.membership.Disabled
+	if out {
+		if err := t.losesOwner(m); err != nil {
+			return err
+		}
+		m.membership.Disabled = t.now
+		if err := t.dropInvitationsBy(user); err != nil {
+			return err
+		}
+		if _, err := t.endSessions(user, t.org, nil); err != nil {
+			return err
+		}
+	} else {
+		m.membership.Disabled = 0
+	}
+	if err := t.saveMembership(user, m.membership); err != nil {
+		return err
+	}
+	return t.audited(auditUserChanged, user.String(), []change{{"disabledAt", before, m.membership.Disabled}})
+}
+
+// removeMember ends a membership. The user stays, and what it did keeps its id.
+func (t *txn) removeMember(by *member, user id) error {
+	m, err := t.teammate(user)
+	if err != nil {
+		return err
+	}
+	if err := by.mayManage(user, m.Role, ""); err != nil {
+		return err
+	}
+	if err := t.losesOwner(m); err != nil {
+		return err
+	}
+	if _, err := t.endSessions(user, t.org, nil); err != nil {
+		return err
+	}
+	if err := t.dropInvitationsBy(user); err != nil {
+		return err
+	}
+	for _, k := range []key{membershipKey(t.org, user), membershipOfKey(user, t.org)} {
+		if err := t.Delete(k); err != nil {
+			return err
+		}
+	}
+	return t.audited(auditUserRemoved, user.String(), []change{{"role", m.Role, nil}})
+}
+
+// ownsWhole returns an error unless what is done to a member everywhere concerns the
+// organization alone: an administrator must not reach into others, nor shut out or become
+// an operator. It asks nothing of the operator.
+func (t *txn) ownsWhole(by *member, m *teammate) error {
+	if by == nil {
+		return nil
+	}
+	orgs, err := organizationsOf(t.Tx, m.ID)
+	if err == nil && (len(orgs) > 1 || m.Operator && !by.is(m.ID)) {
+		err = errElsewhere
+	}
+	return err
+}
+
+// disableUser shuts a user out of all organizations, or lets it in again. It is the
+// operator's.
+func (t *txn) disableUser(u *user, out bool) error {
+	if out == (u.Disabled != 0) {
+		return nil
+	}
+	before := u.Disabled
+	if u.Disabled = 0; out {
+		if err := t.each(u.ID, func(in *txn) error {
+			m, err := in.teammate(u.ID)
+			if err != nil {
+				return err
+			}
+			return in.losesOwner(m)
+		}); err != nil {
+			return err
+		}
+		u.Disabled = t.now
+		if _, err := t.endSessions(u.ID, 0, nil); err != nil {
+			return err
+		}
+	}
+	if err := t.saveUser(u); err != nil {
+		return err
+	}
+	return t.auditedOf(u.ID, auditUserChanged, []change{{"disabledAt", before, u.Disabled}})
+}
+
+// setOperator makes a user an operator, or no longer. It is the operator's.
+func (t *txn) setOperator(u *user, operator bool) error {
+	if u.Operator == operator {
+		return nil
+	}
+	u.Operator = operator
+	if err := t.saveUser(u); err != nil {
+		return err
+	}
+	return t.auditedOf(u.ID, auditUserChanged, []change{{"operator", !operator, operator}})
+}
+
+// sameUser reads a member's user again, which may have changed since the request began.
+func (t *txn) sameUser(m *member) (*user, error) {
+	u, err := userByID(t.Tx, m.user.ID)
+	if err == nil && u == nil {
+		err = errUserUnknown
+	}
+	return u, err
+}
+
+// An accountChange is what users change of themselves; nil leaves a field as it is.
+type accountChange struct{ Name, Language, Theme *string }
+
+// changeAccount changes what users change of themselves.
+func (t *txn) changeAccount(m *member, in accountChange) error {
+	u, err := t.sameUser(m)
+	if err != nil {
+		return err
+	}
+	before := *u
+	if in.Name != nil {
+		name, err := usersName(*in.Name)
+		if err != nil {
+			return err
+		}
+		u.Name = name
+	}
+	if in.Language != nil {
+		if u.Language = *in.Language; !slices.Contains([]string{"", "es", "en"}, u.Language) {
+			return errLanguage
+		}
+	}
+	if in.Theme != nil {
+		if u.Theme = *in.Theme; !slices.Contains([]string{"", "light", "dark"}, u.Theme) {
+			return errTheme
+		}
+	}
+	var changes []change
+	if before.Name != u.Name {
+		changes = unsaid("name")
+	}
+	if before.Language != u.Language {
+		changes = append(changes, change{"language", stated(before.Language), stated(u.Language)})
+	}
+	if before.Theme != u.Theme {
+		changes = append(changes, change{"theme", stated(before.Theme), stated(u.Theme)})
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := t.saveUser(u); err != nil {
+		return err
+	}
+	return t.auditedOf(u.ID, auditUserChanged, changes)
+}
+
+// setPassword gives a user another password, and ends all its sessions but one. keep is that
+// session's hash; nil ends all.
+func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte) error {
+	h.At = t.now
+	u.Password, u.Locked = h, 0
+	if _, err := t.endSessions(u.ID, 0, keep); err != nil {
+		return err
+	}
+	if err := t.saveUser(u); err != nil {
+		return err
+	}
+	return t.auditedOf(u.ID, auditUserChanged, unsaid("password"))
+}
+
+// each runs fn in each organization of a user.
+func (t *txn) each(user id, fn func(*txn) error) error {
+	orgs, err := organizationsOf(t.Tx, user)
+	if err != nil {
+		return err
+	}
+	for _, org := range orgs {
+		in := t
+		if org != t.org {
+			in = bareTxn(t.Tx, org, t.mint, t.by)
+			in.requestID = t.requestID
+		}
+		if err := fn(in); err != nil {
+			return err
+		}
+		if in != t {
+			if err := in.commit(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// auditedOf writes to the audit log of each organization of a user that something was done
+// to the user.
+func (t *txn) auditedOf(user id, action string, changes []change) error {
+	return t.each(user, func(in *txn) error { return in.audited(action, user.String(), changes) })
+}
