@@ -239,6 +239,7 @@
 //
 //	format.go            numbers, money and moments as people write them
 //	amounts.go           amounts as people type them
+//	chart.go             pictures of figures
 //	brand.go             an organization's colour, and what can be read on it
 //	panelassets.go       what pages load: stylesheet, script, colour, icons
 //

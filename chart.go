@@ -1,0 +1,374 @@
+package main
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+)
+
+// Charts are SVG that the server draws. Colours come from classes of panel.css: bar, bar2,
+// line, dot, grid, axis, track, over and halo. A picture has no viewBox: it takes the width that
+// there is and keeps its height, so that its text has one size on every screen. Horizontal
+// positions are therefore in percent, and only the marks are stretched.
+//
+// This is the one file that makes template.HTML. Every text in it goes through svgText.
+
+// mostPoints is how many points of time a picture has at most.
+const mostPoints = 400
+
+// A plot is figures over time on one axis.
+type plot struct {
+	id, title, desc string
+	units           [3]string // of the axis: as it is, in thousands, in millions
+	labels          []string  // of the points, for the axis
+	series          []plotSeries
+	whole           bool // the figures are counts: the axis has no fractions
+	level           bool // the axis may begin above zero, as for what rises and falls a little
+}
+
+// A plotSeries is the figures of one kind, one for each point.
+type plotSeries struct {
+	class  string // bar and bar2 are columns, line is a line
+	beside bool   // its columns stand beside those of the series before, not in their place
+	values []decimal
+}
+
+// The picture of a plot, in pixels. Above the marks is the unit, below are the labels.
+const (
+	plotHeight = 220
+	plotTop    = 24
+	marksHigh  = 170
+	slotWide   = 10 // of one point, before the marks are stretched
+	leastSlots = 7  // fewer columns would be slabs
+)
+
+// draw returns the picture; "" if there are no points, or too many to tell apart.
+func (p *plot) draw(f *format) template.HTML {
+	n := len(p.labels)
+	if n == 0 || n > mostPoints {
+		return ""
+	}
+	axis := p.axis()
+	b := &strings.Builder{}
+	b.WriteString(`<div class="plot">`)
+	axis.writeScale(b, f)
+	svgOpen(b, p.id, p.title, p.desc, plotHeight)
+	svgText(b, svgLabel{x: "0", y: 11, text: p.units[axis.thousands]})
+	axis.writeGrid(b)
+	slots := max(n, leastSlots)
+	before := (slots - n) * slotWide / 2
+	fmt.Fprintf(b, `<svg y="%d" width="100%%" height="%d" viewBox="0 0 %d %d" preserveAspectRatio="none" overflow="visible">`, plotTop, marksHigh, slots*slotWide, marksHigh)
+	columns := 1
+	for _, s := range p.series {
+		if s.beside {
+			columns++
+		}
+	}
+	column := 0
+	for _, s := range p.series {
+		if s.class == "line" {
+			s.writeLine(b, axis, before)
+			continue
+		}
+		if s.beside {
+			column++
+		}
+		const gap = 1 // between columns, on either side of a point's
+		wide := float64(slotWide-2*gap) / float64(columns)
+		s.writeColumns(b, axis, float64(before+gap)+wide*float64(column), wide)
+	}
+	b.WriteString(`</svg>`)
+	center := func(i int) float64 {
+		return 100 * (float64(before) + slotWide*(float64(i)+.5)) / float64(slots*slotWide)
+	}
+	p.writeDots(b, axis, center(n-1))
+	p.writeLabels(b, center)
+	b.WriteString(`</svg></div>`)
+	return template.HTML(b.String())
+}
+
+// writeColumns writes the columns of a series as one path. What is not zero is at least a
+// pixel high.
+func (s *plotSeries) writeColumns(b *strings.Builder, axis plotAxis, left, wide float64) {
+	zero := axis.height(0)
+	fmt.Fprintf(b, `<path class="%s" vector-effect="non-scaling-stroke" d="`, s.class)
+	for i, v := range s.values {
+		y := axis.height(v)
+		switch {
+		case v == 0:
+			continue
+		case v > 0:
+			y = min(y, zero-1)
+		default:
+			y = max(y, zero+1)
+		}
+		x := left + float64(i*slotWide)
+		fmt.Fprintf(b, "M%s %sV%sH%sV%sz", svgNumber(x), svgNumber(zero), svgNumber(y), svgNumber(x+wide), svgNumber(zero))
+	}
+	b.WriteString(`"/>`)
+}
+
+// writeLine writes a line, and a wider one under it that parts it from columns.
+func (s *plotSeries) writeLine(b *strings.Builder, axis plotAxis, before int) {
+	points := &strings.Builder{}
+	for i, v := range s.values {
+		if i > 0 {
+			points.WriteByte(' ')
+		}
+		fmt.Fprintf(points, "%d,%s", before+i*slotWide+slotWide/2, svgNumber(axis.height(v)))
+	}
+	for _, class := range []string{"halo", s.class} {
+		fmt.Fprintf(b, `<polyline class="%s" fill="none" vector-effect="non-scaling-stroke" points="%s"/>`, class, points)
+	}
+}
+
+// writeDots marks the last point of each line, which would be unseen if it were the only
+// one.
+func (p *plot) writeDots(b *strings.Builder, axis plotAxis, x float64) {
+	for _, s := range p.series {
+		if s.class == "line" {
+			fmt.Fprintf(b, `<circle class="dot" cx="%s%%" cy="%s" r="3.5"/>`, svgNumber(x), svgNumber(plotTop+axis.height(s.values[len(s.values)-1])))
+		}
+	}
+}
+
+// writeLabels writes as many labels below the points as fit on the narrowest screen.
+func (p *plot) writeLabels(b *strings.Builder, center func(int) float64) {
+	const narrowest, apart = 215, 6 // pixels
+	longest := 0
+	for _, label := range p.labels {
+		longest = max(longest, textWidth(label))
+	}
+	last := len(p.labels) - 1
+	labels := min(last+1, max(2, narrowest/(longest+apart)))
+	for k := range labels {
+		i := 0
+		if labels > 1 {
+			i = (k*last + (labels-1)/2) / (labels - 1)
+		}
+		label := svgLabel{x: svgNumber(center(i)) + "%", y: plotHeight - 8, anchor: "middle", text: p.labels[i]}
+		if last > leastSlots && i == 0 {
+			label.x, label.anchor = "0", ""
+		} else if last > leastSlots && i == last {
+			label.x, label.anchor = "100%", "end"
+		}
+		svgText(b, label)
+	}
+}
+
+// A plotAxis is a vertical axis with round numbers.
+type plotAxis struct {
+	low, high decimal // its ends
+	first     decimal // the lowest round number
+	step      decimal // between two round numbers
+	steps     int
+	thousands int // its numbers are in units of 1000 to the power of this
+}
+
+// axis returns an axis with all figures of a plot, and with zero but for a level far above
+// it.
+func (p *plot) axis() plotAxis {
+	var low, high decimal
+	for i, s := range p.series {
+		if i == 0 && p.level {
+			low, high = slices.Min(s.values), slices.Max(s.values)
+		}
+		low, high = min(low, slices.Min(s.values)), max(high, slices.Max(s.values))
+	}
+	if low < high/2 || low == high {
+		low, high = min(low, 0), max(high, 0)
+	}
+	a := niceAxis(low, high, p.whole)
+	if low < 0 { // the columns end here: no room below them
+		for a.low = low; a.first < low; a.steps-- {
+			a.first += a.step
+		}
+	}
+	greatest := max(high, -low)
+	for _, thousands := range []int{2, 1} {
+		unit := axisUnits[thousands]
+		if greatest >= 100*unit && a.step%(unit/10) == 0 {
+			a.thousands = thousands
+			break
+		}
+	}
+	return a
+}
+
+// axisUnits are 1, 1000 and 1,000,000.
+var axisUnits = [3]decimal{decimalOne, 1000 * decimalOne, 1_000_000 * decimalOne}
+
+// niceAxis returns the axis with the least steps of 1, 2 or 5 times a power of ten that
+// has at most 5 of them between two figures. Where both are zero, it goes to 1.
+func niceAxis(low, high decimal, whole bool) plotAxis {
+	const most = 5
+	step, factors := decimal(1), [3]decimal{2, 5, 10}
+	if low == high {
+		high, whole = high+decimalOne, true
+	}
+	if whole {
+		step = decimalOne
+	}
+	for base := step; ; base *= 10 {
+		for _, factor := range factors {
+			from, to := floorTo(low, step), -floorTo(-high, step)
+			if n := (to - from) / step; n <= most {
+				return plotAxis{low: from, high: to, first: from, step: step, steps: int(n)}
+			}
+			step = base * factor
+		}
+	}
+}
+
+// floorTo returns the greatest multiple of step that is not above d.
+func floorTo(d, step decimal) decimal {
+	if rest := d % step; rest < 0 {
+		return d - rest - step
+	} else {
+		return d - rest
+	}
+}
+
+// height returns how far below the top of the axis a figure is, in pixels.
+func (a plotAxis) height(d decimal) float64 {
+	return marksHigh * float64(a.high-d) / float64(a.high-a.low)
+}
+
+// tick returns a round number of the axis.
+func (a plotAxis) tick(i int) decimal { return a.first + decimal(i)*a.step }
+
+// writeScale writes the numbers of the axis as a picture of its own, as wide as they are.
+func (a plotAxis) writeScale(b *strings.Builder, f *format) {
+	wide := 0
+	texts := make([]string, a.steps+1)
+	for i := range texts {
+		texts[i] = f.number(a.tick(i)/(axisUnits[a.thousands]/decimalOne), 0)
+		wide = max(wide, textWidth(texts[i]))
+	}
+	fmt.Fprintf(b, `<svg class="scale" width="%d" height="%d" aria-hidden="true" focusable="false">`, wide, plotHeight)
+	for i, text := range texts {
+		svgText(b, svgLabel{x: fmt.Sprint(wide), y: plotTop + a.height(a.tick(i)) + 4, anchor: "end", text: text})
+	}
+	b.WriteString(`</svg>`)
+}
+
+func (a plotAxis) writeGrid(b *strings.Builder) {
+	for i := range a.steps + 1 {
+		class := "grid"
+		if a.tick(i) == 0 {
+			class = "axis"
+		}
+		y := svgNumber(plotTop + a.height(a.tick(i)))
+		fmt.Fprintf(b, `<line class="%s" x2="100%%" y1="%s" y2="%s"/>`, class, y, y)
+	}
+}
+
+// Horizontal bars, and meters.
+
+// A barRow is a bar with its name and figure above it.
+type barRow struct {
+	name, figure string
+	value        uint64
+	limit        uint64 // the whole of a meter; 0: a bar, drawn against the longest
+}
+
+// The rows of bars, in pixels.
+const (
+	barRowHigh = 44
+	barHigh    = 10
+)
+
+// A barChart is bars below each other.
+type barChart struct {
+	id, title, desc string
+	rows            []barRow
+}
+
+// draw returns the picture; "" without rows. Beyond mostPoints, rows are in the table only.
+func (c *barChart) draw() template.HTML {
+	if len(c.rows) == 0 {
+		return ""
+	}
+	rows := c.rows[:min(len(c.rows), mostPoints)]
+	longest := uint64(1)
+	for _, row := range rows {
+		longest = max(longest, row.value)
+	}
+	b := &strings.Builder{}
+	b.WriteString(`<div class="plot">`)
+	svgOpen(b, c.id, c.title, c.desc, len(rows)*barRowHigh-barRowHigh/4)
+	for i, row := range rows {
+		y := float64(i * barRowHigh)
+		svgText(b, svgLabel{x: "0", y: y + 12, text: shortened(row.name, 240-textWidth(row.figure))})
+		svgText(b, svgLabel{x: "100%", y: y + 12, anchor: "end", text: row.figure})
+		class, whole := "bar", longest
+		if row.limit > 0 {
+			whole = row.limit
+			if row.value >= whole {
+				class = "over"
+			}
+			fmt.Fprintf(b, `<rect class="track" y="%s" width="100%%" height="%d" rx="3"/>`, svgNumber(y+20), barHigh)
+		}
+		if share := min(1, float64(row.value)/float64(whole)); share > 0 {
+			fmt.Fprintf(b, `<rect class="%s" y="%s" width="%s%%" height="%d" rx="3"/>`, class, svgNumber(y+20), svgNumber(max(1, 100*share)), barHigh)
+		}
+	}
+	b.WriteString(`</svg></div>`)
+	return template.HTML(b.String())
+}
+
+// shortened returns a name, or so much of its beginning as is not wider than most pixels.
+func shortened(name string, most int) string {
+	if textWidth(name) <= most {
+		return name
+	}
+	wide := textWidth("…")
+	for i, r := range name {
+		if wide += textWidth(string(r)); wide > most {
+			return name[:i] + "…"
+		}
+	}
+	return name
+}
+
+// textWidth is how wide a text is in a picture at most, in pixels, in the usual fonts.
+func textWidth(text string) (wide int) {
+	for _, r := range text {
+		switch {
+		case r < 0x2000 && r != 'W' && r != 'M' && r != '@' && r != '%':
+			wide += 7
+		default:
+			wide += 12
+		}
+	}
+	return wide
+}
+
+// Markup.
+
+// svgOpen begins a picture as wide as its place, with its name and description.
+func svgOpen(b *strings.Builder, id, title, desc string, high int) {
+	id, title, desc = template.HTMLEscapeString(id), template.HTMLEscapeString(title), template.HTMLEscapeString(desc)
+	fmt.Fprintf(b, `<svg role="img" width="100%%" height="%d" aria-labelledby="%s-t %s-d"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, high, id, id, id, title, id, desc)
+}
+
+// An svgLabel is a line of text.
+type svgLabel struct {
+	x      string // pixels or percent, never a text of somebody
+	y      float64
+	anchor string // start if it is ""
+	text   string
+}
+
+// svgText writes a line of text, escaped.
+func svgText(b *strings.Builder, l svgLabel) {
+	fmt.Fprintf(b, `<text x="%s" y="%s" font-size="11"`, l.x, svgNumber(l.y))
+	if l.anchor != "" {
+		fmt.Fprintf(b, ` text-anchor="%s"`, l.anchor)
+	}
+	fmt.Fprintf(b, `>%s</text>`, template.HTMLEscapeString(l.text))
+}
+
+// svgNumber writes a number with at most one decimal place.
+func svgNumber(x float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0") }
