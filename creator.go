@@ -53,3 +53,24 @@ func (t *txn) keyName(keyID id) (string, error) {
 	t.keyNames[keyID] = k.Name
 	return k.Name, nil
 }
+
+// userName is the name of a member of the organization; "" of who is none any more: the log
+// and the ledger keep the id alone. It is looked up once in a transaction.
+func (t *txn) userName(of id) (string, error) {
+	if name, known := t.keyNames[of]; known {
+		return name, nil
+	}
+	m, err := membershipIn(t.Tx, t.org, of)
+	if err != nil || m == nil {
+		return "", err
+	}
+	u, err := userByID(t.Tx, of)
+	if err != nil || u == nil {
+		return "", err
+	}
+	if t.keyNames == nil {
+		t.keyNames = map[id]string{}
+	}
+	t.keyNames[of] = u.Name
+	return u.Name, nil
+}

@@ -107,7 +107,7 @@ func (v balance) appendJSON(b []byte) []byte {
 type createdBy struct {
 	Type  string  `json:"type"`
 	ID    *id     `json:"id"`
-	Name  *string `json:"name"` // that the API key has now
+	Name  *string `json:"name"` // that the API key or the user has now
 	Actor *string `json:"actor"`
 }
 
@@ -140,8 +140,11 @@ func (t *txn) createdBy(c creator) (*createdBy, error) {
 		v.Actor = &v.by.Actor
 	}
 	var err error
-	if c.Type == byKey {
+	switch c.Type {
+	case byKey:
 		v.name, err = t.keyName(c.ID)
+	case byUser:
+		v.name, err = t.userName(c.ID)
 	}
 	if v.name != "" {
 		v.Name = &v.name
