@@ -16,6 +16,7 @@ import (
 type api struct {
 	engine  *engine
 	limiter *limiter
+	logins  *logins        // of the panel
 	refused sourceLimits   // requests refused for their key
 	probes  sourceLimits   // reads of the store by /readyz
 	unready atomic.Bool    // whether the last probe failed

@@ -381,8 +381,8 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	err := cause
-	if s.api.engine.clock.isSafe() {
-		err = errors.Join(err, s.api.limiter.flush(last, s.store))
+	if e := s.api.engine; e.clock.isSafe() {
+		err = errors.Join(err, s.api.limiter.flush(last, s.store), s.api.logins.flush(last, instantOf(e.now()), true))
 	}
 	if err == nil {
 		s.log.Info("stopped")
@@ -483,6 +483,9 @@ func (a *api) keepHouse(ctx context.Context) {
 			a.engine.store.tryWrite(ctx)
 			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
 				what, err = "usage", a.limiter.flush(ctx, a.engine.store)
+				if err == nil {
+					what, err = "log-ins", a.logins.flush(ctx, instantOf(a.engine.now()), false)
+				}
 			}
 			if err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
