@@ -201,7 +201,7 @@ func addPoints(r *request) action {
 	}
 	return func(t *txn) (any, error) {
 		give := t.credit
-		if t.byKey.hasPurse() {
+		if t.byKey != nil && t.byKey.hasPurse() {
 			give = func(a *account, m *movement) error {
 				if err := t.spend(t.byKey, m.Amount); err != nil {
 					return err

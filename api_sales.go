@@ -60,7 +60,7 @@ func registerTransaction(r *request) action {
 
 // saleFields reads the body of a sale.
 func (r *request) saleFields() newSale {
-	in := newSale{Source: sourceAPI}
+	in := newSale{Source: r.source()}
 	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
 	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
 	text, present := r.fields.text("type", 100)

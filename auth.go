@@ -139,10 +139,11 @@ func sentKey(h http.Header) (string, *apiError) {
 	return cmp.Or(bearer, plain), nil
 }
 
-// A caller is the API key of a request and its organization's configuration. A
-// refused request may have one too, for the log.
+// A caller is who makes a request, and the organization's configuration: an API key, or a
+// user of the panel. A refused request may have one too, for the log.
 type caller struct {
-	key  *apiKey
+	key  *apiKey // nil: a user
+	user *member // nil: a key
 	cfg  *config
 	hash [32]byte // of the key
 }
@@ -193,7 +194,7 @@ func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 		return caller{}, err
 	}
 	cfg, err := e.config(v, tx, k.Org)
-	return caller{k, cfg, hash}, err
+	return caller{key: k, cfg: cfg, hash: hash}, err
 }
 
 // keyByHash reads a key, or returns nil if there is none.

@@ -9,9 +9,9 @@ type creator struct {
 
 const (
 	byKey     = "Key"
+	byUser    = "User" // of the panel
 	byImport  = "Import"
 	byCommand = "Command"
-	byUser    = "User" // of the panel
 	bySystem  = "System"
 )
 

@@ -242,6 +242,17 @@
 //	chart.go             pictures of figures
 //	brand.go             an organization's colour, and what can be read on it
 //	panelassets.go       what pages load: stylesheet, script, colour, icons
+//	paneladdress.go      the one address of the panel, and its cookie
+//	texts.go             texts in Spanish and English
+//	panelerrors.go       what is wrong, in words for people
+//	panelvisit.go        one request of the panel
+//	panelrender.go       how a page is made
+//	panelforms.go        how a form becomes a request of the API
+//	panel.go             the steps of a request of the panel
+//	paneltill.go         the till
+//	panelcustomers.go    customers
+//	panelsales.go        sales
+//	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line
 //

@@ -35,6 +35,11 @@ type api struct {
 	references references
 	secure     bool // clients speak TLS with this process
 
+	// panel answers the requests of paths under /panel; nil: there is none.
+	panel interface {
+		serve(*exchange, *http.Request)
+	}
+
 	requestIDs atomic.Uint64 // made so far
 	idPrefix   string        // random start of every id
 }
@@ -69,7 +74,9 @@ type request struct {
 }
 
 // pathID returns an id of the path; the zero id, which nothing has, if it is malformed.
-func (r *request) pathID(name string) id {
+func (r *request) pathID(name string) id { return pathIDOf(r.Request, name) }
+
+func pathIDOf(r *http.Request, name string) id {
 	u, _ := parseID(r.PathValue(name))
 	return u
 }
@@ -88,11 +95,12 @@ type exchange struct {
 	requestID [1]string // as a header value
 	allowance allowance
 	share     share
-	rest      *partedBody // nil: the body is one part
+	rest      *partedBody              // nil: the body is one part
+	visit     interface{ fail(error) } // what the panel knows of its request; nil: it is the API's
 	status    int
 
 	// For the log; "" if unknown.
-	route, key, organization, code string
+	route, key, user, organization, code string
 }
 
 // Header values shared by many responses. They must not be changed.
@@ -173,7 +181,7 @@ func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []b
 	b = strconv.AppendInt(append(b, `","status":`...), int64(x.status), 10)
 	b = decimal(ended.Sub(x.started).Microseconds() * (decimalOne / 1000)).append(append(b, `,"ms":`...))
 	for _, known := range [...]struct{ name, value string }{ // no value needs escaping
-		{`,"route":"`, x.route}, {`,"key":"`, x.key}, {`,"organization":"`, x.organization}, {`,"code":"`, x.code},
+		{`,"route":"`, x.route}, {`,"key":"`, x.key}, {`,"user":"`, x.user}, {`,"organization":"`, x.organization}, {`,"code":"`, x.code},
 	} {
 		if known.value != "" {
 			b = append(append(append(b, known.name...), known.value...), '"')
@@ -240,6 +248,10 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 // fail answers with an error. The client gets only what publicError lets through; the
 // cause of a 5xx is logged.
 func (x *exchange) fail(err error) {
+	if x.visit != nil {
+		x.visit.fail(err)
+		return
+	}
 	e := publicError(err)
 	x.code = e.code.name
 	if x.api.counts != nil {

@@ -118,6 +118,14 @@ func (r *request) comment() string {
 	return text
 }
 
+// source is where a sale comes from that the request registers.
+func (r *request) source() string {
+	if r.user != nil {
+		return sourcePanel
+	}
+	return sourceAPI
+}
+
 // requiredID reads a required id of the body. The transaction checks that something has
 // that id.
 func (r *request) requiredID(name string, code errorCode) id {

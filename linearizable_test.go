@@ -80,7 +80,7 @@ const maxVisits = 1_000_000
 func linearizable[S comparable](history []*observation, start S, step func(S, *observation) (S, bool)) error {
 	o := &orders[S]{
 		history: slices.SortedFunc(slices.Values(history), func(a, b *observation) int { return cmp.Compare(a.called, b.called) }),
-		step:    step, visited: map[visit[S]]bool{}, done: make([]byte, len(history)), after: start,
+		step:    step, visited: map[considered[S]]bool{}, done: make([]byte, len(history)), after: start,
 	}
 	if o.search(start) {
 		return nil
@@ -92,14 +92,14 @@ func linearizable[S comparable](history []*observation, start S, step func(S, *o
 type orders[S comparable] struct {
 	history []*observation // sorted by called
 	step    func(S, *observation) (S, bool)
-	visited map[visit[S]]bool
+	visited map[considered[S]]bool
 	done    []byte         // 1 for each operation of history that is part of order
 	order   []*observation // the order being tried
 	longest []*observation // the longest order tried
 	after   S              // the state after longest
 }
 
-type visit[S comparable] struct {
+type considered[S comparable] struct {
 	done  string
 	state S
 }
@@ -113,7 +113,7 @@ func (o *orders[S]) search(state S) bool {
 	if !left {
 		return true
 	}
-	v := visit[S]{string(o.done), state}
+	v := considered[S]{string(o.done), state}
 	if o.visited[v] || len(o.visited) > maxVisits {
 		return false
 	}

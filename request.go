@@ -33,7 +33,17 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(newError(codeRouteNotFound)) // else ServeMux would redirect
 		return
 	}
+	if a.panel != nil && isPanelPath(r.URL.Path) {
+		a.panel.serve(x, r)
+		return
+	}
 	a.mux.ServeHTTP(x, r)
+}
+
+// isPanelPath reports whether a path is the panel's.
+func isPanelPath(path string) bool {
+	rest, is := strings.CutPrefix(path, "/panel")
+	return is && (rest == "" || rest[0] == '/')
 }
 
 // serve answers a request that has a route.
@@ -216,7 +226,7 @@ func (x *exchange) callerNow(t *txn) (caller, error) {
 
 // read runs the action of a GET.
 func (x *exchange) read(req *request, act action) (int, []byte, error) {
-	if req.key == nil { // a route without a key has no organization to read
+	if req.cfg == nil { // a route without a key has no organization to read
 		v, err := act(nil)
 		if p, ok := v.(*prepared); ok {
 			status, body := p.respond(x.Header(), req.Request)
@@ -245,7 +255,7 @@ const (
 func (x *exchange) readWhenNews(req *request, act action) (status int, body []byte, err error) {
 	waited := time.After(time.Duration(req.wait) * time.Second)
 	for {
-		news := x.api.engine.store.news.of(req.key.Org)
+		news := x.api.engine.store.news.of(req.cfg.Number)
 		found, last := false, false
 		look := func(t *txn) (any, error) {
 			v, err := act(t)
@@ -279,12 +289,12 @@ func (x *exchange) readWhenNews(req *request, act action) (status int, body []by
 }
 
 func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
-	v, err := read(x.context(), x.api.engine, req.key.Org, x.request.now, act)
+	v, err := read(x.context(), x.api.engine, req.cfg.Number, x.request.now, act)
 	if err == nil {
 		x.setTag(tagOf(v))
 	}
 	if all, ok := v.(parts); ok && err == nil {
-		x.rest = &partedBody{parts: all, engine: x.api.engine, org: req.key.Org, now: x.request.now, room: x.api.reading}
+		x.rest = &partedBody{parts: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, room: x.api.reading}
 		first, err := x.rest.read(x.context())
 		return http.StatusOK, first, err
 	}
@@ -318,7 +328,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 	if req.dryRun {
 		return x.rehearse(req, act)
 	}
-	given, err := write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+	given, err := write(x.context(), x.api.engine, req.cfg.Number, x.request.now, func(t *txn) (answer, error) {
 		if err := x.writesAs(t); err != nil {
 			return answer{}, err
 		}
@@ -353,7 +363,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 // Idempotency-Key, which belongs to the request without dryRun.
 func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 	retries := req.retries[len(req.Header["Idempotency-Key"]):]
-	given, err := rehearse(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+	given, err := rehearse(x.context(), x.api.engine, req.cfg.Number, x.request.now, func(t *txn) (answer, error) {
 		if err := x.writesAs(t); err != nil {
 			return answer{}, err
 		}

@@ -69,6 +69,7 @@ const (
 	typePurchase = "Purchase"
 	typeReturn   = "Return"
 	sourceAPI    = "Api"
+	sourcePanel  = "Dashboard"
 	sourceImport = "Import"
 
 	// Sales of one type in keys.

@@ -128,6 +128,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, figures: figures, log: log}
 	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
+	s.api.panel = thePanel(s.api, panelAddress{}, usualEnds())
 	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file

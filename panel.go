@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// The panel is the dashboard that the binary serves under /panel: pages that the server
+// makes, and forms. A form does what a request of the API does: its fields become the
+// members of a body, and the same handler reads them and returns the same action. So no
+// rule, limit or message is written twice. A page shows what actions find, all in one View.
+//
+// The way of a request of the panel:
+//
+//	route → request id → host → session → permission → (POST: the clock → origin → form →
+//	organization and token) → the API's handler → one transaction, with its entry in the
+//	audit log → page or redirect → one line in the log
+//
+// GET shows, POST changes. A POST that succeeds ends in a redirect to a page; one that
+// fails shows its page again with what was typed.
+
+func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel {
+	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, random: randomToken}
+	p.sets = sync.OnceValue(parseTemplates)
+	if origin := address.origin(); origin != "" {
+		if err := p.protect.AddTrustedOrigin(origin); err != nil {
+			panic(fmt.Sprintf("panel at %s: %v", origin, err)) // the address was checked
+		}
+	}
+	for _, each := range m.pages {
+		p.pages[each.path] = &each
+		p.mux.HandleFunc("GET "+each.path, func(w http.ResponseWriter, r *http.Request) {
+			v := w.(*exchange).visit.(*visit)
+			v.route, v.need, v.page, v.r = each.path, each.need, &each, r
+			v.answer(v.open)
+		})
+	}
+	for _, each := range m.forms {
+		p.mux.HandleFunc("POST "+each.path, func(w http.ResponseWriter, r *http.Request) {
+			v := w.(*exchange).visit.(*visit)
+			v.route, v.need, v.page, v.r = each.path, each.need, p.pages[each.from], r
+			v.answer(func() error { return v.submit(&each) })
+		})
+	}
+	p.mux.HandleFunc("/panel/", func(w http.ResponseWriter, r *http.Request) {
+		v := w.(*exchange).visit.(*visit)
+		v.need, v.r = everyone, r
+		v.answer(func() error { return newError(codeRouteNotFound) })
+	})
+	return p
+}
+
+// serve answers a request of the panel.
+func (p *panel) serve(x *exchange, r *http.Request) {
+	v := &visit{exchange: x, panel: p, r: r, lang: acceptedLanguage(r), status: http.StatusOK}
+	x.visit = v
+	setPanelHeaders(x.Header())
+	if !p.address.allows(r.Host) {
+		x.fail(newError(codeWrongHost))
+		return
+	}
+	if status, body, ok := p.assets.respond(x.Header(), r); ok {
+		v.status = status
+		v.send(body)
+		return
+	}
+	p.mux.ServeHTTP(x, r)
+}
+
+// setPanelHeaders sets the headers of every page. Everything comes from this server, and
+// nothing in a page is script or style. Referrers stay on, since without them browsers
+// send no origin with a form.
+func setPanelHeaders(h http.Header) {
+	for _, one := range [...][2]string{
+		{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
+		{"X-Content-Type-Options", "nosniff"}, {"Referrer-Policy", "same-origin"},
+		{"Cross-Origin-Opener-Policy", "same-origin"}, {"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Permissions-Policy", "camera=(), microphone=(), geolocation=()"},
+	} {
+		h[http.CanonicalHeaderKey(one[0])] = []string{one[1]}
+	}
+}
+
+// answer runs the steps that pages and forms share, and then what follows.
+func (v *visit) answer(then func() error) {
+	err := v.identify()
+	if err == nil {
+		err = v.allow()
+	}
+	if err == nil {
+		err = then()
+	}
+	if err != nil {
+		v.fail(err)
+	}
+}
+
+// identify finds who the session belongs to.
+func (v *visit) identify() error {
+	token := v.panel.address.sentToken(v.r)
+	if token == "" {
+		return nil
+	}
+	e := v.api.engine
+	settings := e.store.version()
+	return e.store.View(v.context(), func(tx Tx) (err error) {
+		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.ends); err != nil || v.member == nil {
+			return err
+		}
+		v.user = v.member.user.ID.String()
+		if v.member.org != 0 {
+			if v.cfg, err = e.config(settings, tx, v.member.org); err != nil {
+				return err
+			}
+			v.organization = v.cfg.Organization.Slug
+			v.request.caller = caller{user: v.member, cfg: v.cfg}
+		}
+		v.lang = languageOf(v.member, v.cfg, v.r)
+		return nil
+	})
+}
+
+// open shows a page.
+func (v *visit) open() error {
+	query, err := parseQuery(v.r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	v.request.Request, v.request.query = v.r, query
+	view, fill := v.page.show(v)
+	if err := v.fill(fill); err != nil {
+		return err
+	}
+	if to, is := view.(redirection); is {
+		return v.redirect(to.to)
+	}
+	if v.leadsTo != "" {
+		return v.redirect(v.leadsTo)
+	}
+	return v.render(v.page.template, view)
+}

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+)
+
+// A panelShop is a shop with the panel, and browsers that are logged in.
+type panelShop struct {
+	*shop
+	api    *api
+	panel  *panel
+	tokens map[role]string
+	users  map[role]id
+	made   int // tokens of forms
+}
+
+const panelBase = "http://127.0.0.1:8080"
+
+// newPanelShop returns a shop with a user of each role, who is called as the role is.
+func newPanelShop(t testing.TB, with setup) *panelShop {
+	s := &panelShop{shop: newShop(t, with), tokens: map[role]string{}, users: map[role]id{}}
+	s.api = newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
+	s.panel = thePanel(s.api, panelAddress{}, usualEnds())
+	s.api.panel = s.panel
+	s.panel.random = func() string {
+		s.made++
+		return fmt.Sprintf("TOKEN%011d", s.made)
+	}
+	for _, r := range roles {
+		s.tokens[r] = s.member(r)
+	}
+	return s
+}
+
+// member makes a user with a role, and returns the token of a session.
+func (s *panelShop) member(r role) string {
+	return must(s.shop, func(t *txn) (string, error) {
+		u := &user{Password: passwordHash{1, make([]byte, 16), make([]byte, 32), t.now}, Email: string(r) + "@example.com", Name: strings.ToUpper(string(r[:1])) + string(r[1:])}
+		if err := t.addUser(u); err != nil {
+			return "", err
+		}
+		s.users[r] = u.ID
+		if err := t.addMember(u.ID, &membership{Role: r, Since: t.now, By: creator{Type: byCommand}}); err != nil {
+			return "", err
+		}
+		return t.startSession(u.ID, sessionFull, &arrival{Source: netip.MustParseAddr("127.0.0.1")})
+	})
+}
+
+// get opens a page as a member; "" is nobody.
+func (s *panelShop) get(as role, path string) *httptest.ResponseRecorder {
+	return s.send(as, "GET", path, nil)
+}
+
+// post sends a form as a member's browser does.
+func (s *panelShop) post(as role, path string, fields url.Values) *httptest.ResponseRecorder {
+	if fields.Get(orgField) == "" {
+		fields.Set(orgField, "cafe-luna")
+	}
+	if fields.Get(tokenField) == "" {
+		fields.Set(tokenField, s.panel.random())
+	}
+	return s.send(as, "POST", path, fields)
+}
+
+func (s *panelShop) send(as role, method, path string, fields url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, panelBase+path, strings.NewReader(fields.Encode()))
+	if token := s.tokens[as]; token != "" {
+		r.AddCookie(&http.Cookie{Name: s.panel.address.cookieName(), Value: token})
+	}
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", panelBase)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	return answerTo(s.api, r)
+}
+
+// open opens a page, and follows to it with a token.
+func (s *panelShop) open(as role, path string) *httptest.ResponseRecorder {
+	w := s.get(as, path)
+	for w.Code == http.StatusSeeOther && strings.Contains(w.Header().Get("Location"), tokenParam+"=") {
+		w = s.get(as, w.Header().Get("Location"))
+	}
+	return w
+}
+
+// TestPanelPages plays the transcripts of testdata/panel on each store, and compares the pages.
+// A step is
+//
+//	as ROLE            from now on; nobody: without a session
+//	GET PATH           or POST PATH, with a line NAME=VALUE for each field
+//	=> STATUS [WHERE]  what came of it, and the page's main part up to the next blank line
+//
+// {name} in a path or a value is the last part of the path that `keep name` was said after.
+func TestPanelPages(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "panel", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &panelTranscript{panelShop: newPanelShop(t, panelSetup), names: map[string]string{}}
+			got := p.play(string(text))
+			if got == string(text) {
+				return
+			}
+			if *updateGolden {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Error(diff.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")))
+		})
+	}
+}
+
+var panelSetup = setup{
+	program: `"currency":"Lunas","rules":[{"key":"base","name":"1 punto por cada $10","per":{"amount":10,"points":1}}],"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":1000}]`,
+	also: `"rewards":[{"key":"espresso","name":"Espresso","program":"club","pointsCost":80},
+		{"key":"vale","name":"Vale de $50","program":"club","pointsCost":100,"fulfilment":"Voucher","validDays":30,"effect":{"type":"Amount","amount":50}}]`,
+}
+
+type panelTranscript struct {
+	*panelShop
+	as    role
+	names map[string]string
+}
+
+var keptName = regexp.MustCompile(`\{(\w+)\}`)
+
+// play runs the steps of a transcript and returns it with what came of them.
+func (p *panelTranscript) play(text string) string {
+	var out strings.Builder
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		fmt.Fprintln(&out, line)
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "as":
+			p.as = role(strings.TrimPrefix(rest, "nobody"))
+		case "GET", "POST":
+			fields := url.Values{}
+			for ; i+1 < len(lines) && word == "POST" && strings.Contains(lines[i+1], "=") && !strings.HasPrefix(lines[i+1], "=>"); i++ {
+				name, value, _ := strings.Cut(lines[i+1], "=")
+				fields.Set(name, strings.ReplaceAll(p.filled(value), `\n`, "\r\n"))
+				fmt.Fprintln(&out, lines[i+1])
+			}
+			for i+1 < len(lines) && lines[i+1] != "" && !strings.HasPrefix(lines[i+1], "keep ") { // what came of it before
+				i++
+			}
+			p.step(&out, word, p.filled(rest), fields)
+		}
+	}
+	return out.String()
+}
+
+func (p *panelTranscript) filled(text string) string {
+	return keptName.ReplaceAllStringFunc(text, func(m string) string { return p.names[m[1:len(m)-1]] })
+}
+
+// step sends a request and writes what came of it.
+func (p *panelTranscript) step(out *strings.Builder, method, path string, fields url.Values) {
+	w := p.open(p.as, path)
+	if method == "POST" {
+		w = p.post(p.as, path, fields)
+	}
+	where := w.Header().Get("Location")
+	fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintln("=>", w.Code, where)))
+	at, _ := url.Parse(where)
+	parts := strings.Split(at.Path, "/")
+	p.names["last"] = parts[len(parts)-1]
+	if len(parts) > 3 && parts[2] == "caja" {
+		p.names["customer"] = parts[3]
+	}
+	if body := w.Body.String(); body != "" {
+		fmt.Fprintln(out, mainOf(body))
+	}
+}
+
+// mainOf is the main part of a page without blank lines and indents.
+func mainOf(page string) string {
+	_, main, ok := strings.Cut(page, `tabindex="-1">`)
+	if !ok {
+		return page
+	}
+	main, _, _ = strings.Cut(main, "</main>")
+	var kept []string
+	for line := range strings.SplitSeq(main, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// TestPanelMatrix opens every page and sends every form as every role, and as nobody. What
+// the table of permissions grants decides: nobody is led to the log-in.
+func TestPanelMatrix(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	params := regexp.MustCompile(`\{\w+\}`)
+	nothing := id{0xff}.String()
+	for _, p := range panelPages() {
+		path := params.ReplaceAllString(p.path, nothing)
+		for _, as := range append(slices.Clone(roles), "") {
+			w := s.open(as, path)
+			s.checkAllowed("GET "+p.path, as, p.need, w)
+		}
+	}
+	for _, f := range panelForms() {
+		path := params.ReplaceAllString(f.path, nothing)
+		for _, as := range append(slices.Clone(roles), "") {
+			before := s.entries()
+			w := s.post(as, path, url.Values{})
+			s.checkAllowed("POST "+f.path, as, f.need, w)
+			if w.Code >= 400 && f.run == nil && !reflect.DeepEqual(before, s.entries()) {
+				t.Errorf("POST %s as %q: %d, and the store has changed", f.path, as, w.Code)
+			}
+		}
+	}
+}
+
+func (s *panelShop) checkAllowed(what string, as role, need permission, w *httptest.ResponseRecorder) {
+	s.Helper()
+	granted := need == everyone || as != "" && (need == anyone || as.may(need) != grantNone)
+	toLogIn := strings.HasPrefix(w.Header().Get("Location"), "/panel/entrar")
+	refused := w.Code == http.StatusForbidden || w.Code == http.StatusUnauthorized || toLogIn
+	switch {
+	case !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && w.Code != http.StatusSeeOther:
+		s.Errorf("%s as %q: %d is no page", what, as, w.Code)
+	case w.Code >= 500:
+		s.Errorf("%s as %q: %d", what, as, w.Code)
+	case as == "" && need != everyone && !refused, as != "" && toLogIn:
+		s.Errorf("%s as %q: %d %s", what, as, w.Code, w.Header().Get("Location"))
+	case as != "" && !granted && w.Code != http.StatusForbidden:
+		s.Errorf("%s as %q: %d, want 403", what, as, w.Code)
+	case granted && as.may(need) == grantAll && w.Code == http.StatusForbidden:
+		s.Errorf("%s as %q: 403, though it is granted", what, as)
+	}
+}
+
+// TestPanelOrigin: a form counts only if it comes from a page of this address, for the
+// organization in use, with a token.
+func TestPanelOrigin(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	c := s.customer("ana")
+	for name, change := range map[string]func(*http.Request, url.Values){
+		"neither Origin nor Sec-Fetch-Site": func(r *http.Request, _ url.Values) { r.Header.Del("Origin"); r.Header.Del("Sec-Fetch-Site") },
+		"cross-site":                        func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"same-site":                         func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		"another origin": func(r *http.Request, _ url.Values) {
+			r.Header.Del("Sec-Fetch-Site")
+			r.Header.Set("Origin", "http://evil.test")
+		},
+		"origin null":          func(r *http.Request, _ url.Values) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") },
+		"another organization": func(_ *http.Request, f url.Values) { f.Set(orgField, "otra") },
+		"no token":             func(_ *http.Request, f url.Values) { f.Del(tokenField) },
+		"a field twice":        func(_ *http.Request, f url.Values) { f.Add("totalAmount", "10") },
+		"JSON":                 func(r *http.Request, _ url.Values) { r.Header.Set("Content-Type", "application/json") },
+		"multipart":            func(r *http.Request, _ url.Values) { r.Header.Set("Content-Type", "multipart/form-data; boundary=a") },
+		"another host":         func(r *http.Request, _ url.Values) { r.Host = "evil.test" },
+	} {
+		before := s.entries()
+		fields := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, "totalAmount": {"100"}}
+		r := httptest.NewRequest("POST", panelBase+"/panel/caja/"+c.String()+"/venta", nil)
+		r.AddCookie(&http.Cookie{Name: s.panel.address.cookieName(), Value: s.tokens[roleOwner]})
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", panelBase)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		change(r, fields)
+		body := httptest.NewRequest("POST", panelBase, strings.NewReader(fields.Encode()))
+		r.Body, r.ContentLength = body.Body, body.ContentLength
+		if w := answerTo(s.api, r); w.Code < 400 || w.Code >= 500 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Header().Get("Content-Type"))
+		}
+		if !reflect.DeepEqual(before, s.entries()) {
+			t.Errorf("%s: the store has changed", name)
+		}
+	}
+}
+
+// TestPanelOnce: the same form again does nothing more and leads to the same page; with other
+// fields it is refused, and the page says where the first one led.
+func TestPanelOnce(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	c := s.customer("ana")
+	path := "/panel/caja/" + c.String() + "/venta"
+	form := func(amount string) url.Values {
+		return url.Values{tokenField: {"TOKEN0123456789A"}, "totalAmount": {amount}}
+	}
+	first := s.post(roleCashier, path, form("100"))
+	again := s.post(roleCashier, path, form("100"))
+	other := s.post(roleCashier, path, form("200"))
+	where := first.Header().Get("Location")
+	if first.Code != http.StatusSeeOther || again.Code != http.StatusSeeOther || where != again.Header().Get("Location") {
+		t.Errorf("%d %s, then %d %s", first.Code, where, again.Code, again.Header().Get("Location"))
+	}
+	if other.Code != http.StatusConflict || !strings.Contains(other.Body.String(), where) || strings.Contains(other.Body.String(), "TOKEN0123456789A") {
+		t.Errorf("with other fields: %d\n%s", other.Code, other.Body)
+	}
+	if n := ask(s.shop, (*txn).count).Sales; n != 1 {
+		t.Errorf("%d sales", n)
+	}
+	// Another member, or another form, has another name.
+	if w := s.post(roleOwner, path, form("100")); w.Header().Get("Location") == where {
+		t.Error("another member's form was taken for this one")
+	}
+}
+
+// TestPanelEqualsAPI: what a form does leaves the same store as the API's request, but for
+// who did it, its source, the audit log and what is kept for retries.
+func TestPanelEqualsAPI(t *testing.T) {
+	t.Parallel()
+	byForm, byAPI := newPanelShop(t, panelSetup), newPanelShop(t, panelSetup)
+	sold := func(s *panelShop, c id) *sale {
+		return must(s.shop, func(t *txn) (*sale, error) { return t.saleAt(1) })
+	}
+	a, b := byForm.customer("ana"), byAPI.customer("ana")
+	same(t, "the customers", a, b)
+	if w := byForm.post(roleOwner, "/panel/caja/"+a.String()+"/venta", url.Values{"totalAmount": {"1,500.50"}, "externalId": {"T-1"}, "items[0].sku": {"A"}, "items[0].price": {"10"}, "items[0].quantity": {"2"}}); w.Code != http.StatusSeeOther {
+		t.Fatal(w.Code, w.Body)
+	}
+	api := byAPI.served()
+	if w := api.post("/api/v1/transactions", "", fmt.Sprintf(`{"customerId":%q,"totalAmount":1500.50,"externalId":"T-1","items":[{"sku":"A","price":10,"quantity":2}]}`, b)); w.Code != http.StatusCreated {
+		t.Fatal(w.Code, w.Body)
+	}
+	f, p := sold(byForm, a), sold(byAPI, b)
+	if f.Source != "Dashboard" || f.By.Type != byUser || f.By.ID != byForm.users[roleOwner] {
+		t.Errorf("by form: source %s, by %+v", f.Source, f.By)
+	}
+	f.ID, f.By, f.Source = p.ID, p.By, p.Source
+	same(t, "the sale", f, p)
+	same(t, "the customer", byForm.standing(a), byAPI.standing(b))
+}

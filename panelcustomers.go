@@ -1,0 +1,467 @@
+package main
+
+import (
+	"net/url"
+	"strconv"
+)
+
+// Customers: the list, and all about one of them.
+
+func customerPages() []panelPage {
+	const one = "/panel/clientes/{customerId}"
+	return []panelPage{
+		{"/panel/clientes", "customers:read", "customers", customersPage},
+		{"/panel/clientes/nuevo", "customers:write", "customer-new", customerNewPage},
+		{one, "customers:read", "customer", customerPage},
+		{one + "/editar", "customers:edit", "customer-edit", customerEditPage},
+		{one + "/puntos", "points:write", "points", pointsPage},
+		{one + "/unir", "customers:erase", "merge", mergePage},
+		{one + "/borrar", "customers:erase", "erase", erasePage},
+	}
+}
+
+func customerForms() []panelForm {
+	const one = "/panel/clientes/{customerId}"
+	toOne := func(_ *visit, id string) string { return "/panel/clientes/" + id }
+	back := func(v *visit, _ string) string { return "/panel/clientes/" + v.r.PathValue("customerId") }
+	byHand := []formMember{{name: "amount", kind: amountMember}, {name: "comment", must: true}, {name: "loyaltyProgramId"}, {name: "expiresAt"}}
+	patch := []formMember{{name: "status"}}
+	for _, m := range enrolMembers {
+		patch = append(patch, formMember{name: m.name, kind: patchMember})
+	}
+	return []panelForm{
+		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: createCustomer, action: "customer.created", done: toOne},
+		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, action: auditCustomerUpdated, done: back},
+		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", done: back},
+		{path: one + "/puntos/quitar", need: "points:write", from: one + "/puntos", members: byHand[:3], handle: deductPoints, action: "points.deducted", done: back},
+		{path: one + "/unir", need: "customers:erase", from: one + "/unir", members: []formMember{{name: "from"}}, handle: mergeCustomers, done: back},
+		{path: one + "/borrar", need: "customers:erase", from: one + "/borrar", members: []formMember{{name: "confirm"}}, handle: eraseCustomer, done: back},
+	}
+}
+
+// A customersView is a page of the list.
+type customersView struct {
+	Search, Status string
+	Rows           []customerRow
+	Pager          pagerView
+	Total          uint64
+}
+
+// A customerRow is a customer in the list.
+type customerRow struct {
+	customerItem
+	Contact string
+	Balance decimal
+	LastAt  instant
+}
+
+func customersPage(v *visit) (any, fillFunc) {
+	view := &customersView{Search: v.param("search"), Status: v.param("status")}
+	all := v.ask(listCustomers, v.params("search", "status", "page", "limit")...)
+	return view, func(t *txn) error {
+		if err := v.mayAll("customers:read"); err != nil {
+			return err
+		}
+		found, err := resultOf[appendedList[customerItem]](t, all)
+		if err != nil {
+			return err
+		}
+		for _, item := range found.Data {
+			c, err := t.customer(item.ID)
+			if err != nil {
+				return err
+			}
+			a, err := t.account(c, t.cfg.programNumber(c.Program))
+			if err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, customerRow{item, maskedContact(c), a.Balance, c.LastSaleAt})
+		}
+		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		return nil
+	}
+}
+
+func customerNewPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	return &enrolView{}, nil
+}
+
+// A customerView is all about a customer. Movements come in pages.
+type customerView struct {
+	TillHead
+	Programs    map[id]string // names
+	Movements   []movementShape
+	Pager       pagerView
+	Sales       []saleShape
+	Redemptions []redemptionShape
+	Segments    []string
+}
+
+func customerPage(v *visit) (any, fillFunc) {
+	view := &customerView{}
+	head, own := v.head(&view.TillHead), pair{"customerId", v.r.PathValue("customerId")}
+	movements := v.ask(listMovements, v.params("page")...)
+	sales := v.ask(listTransactions, own, pair{"limit", "5"})
+	redemptions := v.ask(listRedemptions, own, pair{"limit", "5"})
+	return view, func(t *txn) error {
+		if err := v.mayAll("customers:read"); err != nil {
+			return err
+		}
+		if err := head(t); err != nil {
+			return err
+		}
+		if view.Customer.Status == statusMerged { // nothing is left here
+			v.leadsTo = "/panel/clientes/" + view.Customer.MergedInto.String()
+			return nil
+		}
+		moved, err := resultOf[appendedList[movementShape]](t, movements)
+		if err != nil {
+			return err
+		}
+		sold, err := resultOf[appendedList[saleShape]](t, sales)
+		if err != nil {
+			return err
+		}
+		redeemed, err := resultOf[list[redemptionShape]](t, redemptions)
+		view.Movements, view.Pager, view.Sales, view.Redemptions = moved.Data, v.pager(moved.Meta), sold.Data, redeemed.Data
+		view.Programs = programNames(t.cfg)
+		for _, u := range view.Customer.SegmentIDs {
+			view.Segments = append(view.Segments, t.cfg.segment(u).Name)
+		}
+		return err
+	}
+}
+
+// programNames are the names of the programs of an organization with more than one.
+func programNames(cfg *config) map[id]string {
+	names := map[id]string{}
+	for _, p := range cfg.Programs {
+		if len(cfg.Programs) > 1 {
+			names[p.ID] = p.Name
+		}
+	}
+	return names
+}
+
+// A customerEditView is the form of what is known of a customer. ETag says of when.
+type customerEditView struct {
+	TillHead
+	ETag string
+}
+
+func customerEditPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &customerEditView{}
+	head, detail := v.head(&view.TillHead), v.ask(getCustomer)
+	return view, func(t *txn) error {
+		if err := head(t); err != nil {
+			return err
+		}
+		d, err := detail(t)
+		view.ETag = tagOf(d)
+		return err
+	}
+}
+
+// A pointsView is the form that gives or takes points by hand.
+type pointsView struct {
+	TillHead
+	Programs []choiceItem
+}
+
+// A choiceItem is what a select offers.
+type choiceItem struct{ Value, Text string }
+
+func pointsPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &pointsView{}
+	head := v.head(&view.TillHead)
+	return view, func(t *txn) error {
+		if len(t.cfg.Programs) > 1 {
+			for _, p := range t.cfg.Programs {
+				view.Programs = append(view.Programs, choiceItem{p.ID.String(), p.Name})
+			}
+		}
+		return head(t)
+	}
+}
+
+// A mergeView is the form that makes another customer part of this one.
+type mergeView struct {
+	TillHead
+	Query string
+	Hits  []tillHit
+}
+
+func mergePage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &mergeView{Query: v.param("search")}
+	head, found := v.head(&view.TillHead), func(*txn) (any, error) { return nil, nil }
+	if view.Query != "" {
+		found = v.ask(listCustomers, pair{"search", view.Query}, pair{"limit", "10"})
+	}
+	return view, func(t *txn) error {
+		if err := head(t); err != nil {
+			return err
+		}
+		hits, err := resultOf[appendedList[customerItem]](t, found)
+		if err != nil {
+			return err
+		}
+		for _, c := range hits.Data {
+			if c.ID == view.Customer.ID {
+				continue
+			}
+			d, err := t.customer(c.ID)
+			if err != nil {
+				return err
+			}
+			view.Hits = append(view.Hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
+		}
+		return nil
+	}
+}
+
+func erasePage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &customerEditView{}
+	return view, v.head(&view.TillHead)
+}
+
+// Lists.
+
+// param is a parameter of the page's query; params are those that have a value, for ask.
+func (v *visit) param(name string) string {
+	if v.posted != nil { // the page of a form has no query
+		return ""
+	}
+	value, _ := v.request.query.get(name)
+	return value
+}
+
+func (v *visit) params(names ...string) (list []pair) {
+	for _, name := range names {
+		if value := v.param(name); value != "" {
+			list = append(list, pair{name, value})
+		}
+	}
+	return list
+}
+
+// mayAll is an error unless the member has a permission without bounds.
+func (v *visit) mayAll(p permission) error {
+	if v.member.role.may(p) == grantAll {
+		return nil
+	}
+	return newError(codePermissionRequired).with("permission", string(p))
+}
+
+// A pagerView leads to the pages beside this one. The addresses keep the filter.
+type pagerView struct {
+	Page, Pages    uint64
+	Previous, Next string
+}
+
+func (v *visit) pager(m listMeta) pagerView {
+	limit := uint64(defaultLimit)
+	p := pagerView{Page: m.CurrentPage, Pages: (m.Total + limit - 1) / limit}
+	if m.HasPreviousPage {
+		p.Previous = v.withPage(m.CurrentPage - 1)
+	}
+	if m.HasNextPage {
+		p.Next = v.withPage(m.CurrentPage + 1)
+	}
+	return p
+}
+
+func (v *visit) withPage(n uint64) string {
+	q := url.Values{}
+	for _, p := range v.request.query.object {
+		q.Set(p.name, p.value)
+	}
+	q.Set("page", strconv.FormatUint(n, 10))
+	return v.r.URL.Path + "?" + q.Encode()
+}
+
+// A pagerText is a pagerView in words.
+type pagerText struct {
+	pagerView
+	Label, PreviousText, NextText, Text string
+}
+
+// Pager is the template's "pager".
+func (f *frame) Pager(p pagerView) pagerText {
+	return pagerText{p, f.T("pages"), f.T("page.previous"), f.T("page.next"), f.T("page", f.Count(p.Page), f.Count(p.Pages))}
+}
+
+// Select is the control of a choice, with what was typed or the given value.
+func (f *frame) Select(name, label, value string, items []choiceItem) selectView {
+	c := f.Field(name, label, "select", value)
+	s := selectView{control: c}
+	for _, item := range items {
+		s.Items = append(s.Items, optionView{item, item.Value == c.Value})
+	}
+	return s
+}
+
+// A selectView is a choice for the template "select".
+type selectView struct {
+	control
+	Items []optionView
+}
+
+type optionView struct {
+	choiceItem
+	Chosen bool
+}
+
+// Statuses are the choices of a customer's status.
+func (f *frame) Statuses(all bool) (list []choiceItem) {
+	if all {
+		list = append(list, choiceItem{"", f.T("all")})
+	}
+	for _, s := range []string{statusActive, statusInactive} {
+		list = append(list, choiceItem{s, f.T("status." + s)})
+	}
+	return list
+}
+
+// Text is a text that may be missing.
+func (f *frame) Text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Who is who made a record, in words.
+func (f *frame) Who(by *createdBy) string {
+	if by == nil {
+		return ""
+	}
+	name := f.T("by." + by.Type)
+	if by.Name != nil {
+		name = *by.Name
+	}
+	if by.Actor != nil {
+		name += " · " + *by.Actor
+	}
+	return name
+}
+
+var _ = addTexts(map[string]panelText{
+	"title.customers":             {"Clientes", "Customers"},
+	"title.customer-new":          {"Cliente nuevo", "New customer"},
+	"title.customer":              {"Cliente", "Customer"},
+	"title.customer-edit":         {"Editar cliente", "Edit customer"},
+	"title.points":                {"Puntos a mano", "Points by hand"},
+	"title.merge":                 {"Unir con otro cliente", "Merge with another customer"},
+	"title.erase":                 {"Borrar al cliente", "Erase the customer"},
+	"pages":                       {"Páginas", "Pages"},
+	"customers.total":             {"%s en total", "%s in all"},
+	"customers.new":               {"Nuevo cliente", "New customer"},
+	"customers.search":            {"Nombre, teléfono o email", "Name, phone or e-mail"},
+	"customers.none":              {"Ningún cliente coincide con este filtro.", "No customer matches this filter."},
+	"customers.empty":             {"Todavía no hay clientes. El primero se da de alta en la caja, aquí o por la API.", "There are no customers yet. The first one is enrolled at the till, here or by the API."},
+	"column.customer":             {"Cliente", "Customer"},
+	"column.tier":                 {"Nivel", "Tier"},
+	"column.balance":              {"Saldo", "Balance"},
+	"column.last":                 {"Última compra", "Last purchase"},
+	"column.date":                 {"Fecha", "Date"},
+	"column.what":                 {"Qué", "What"},
+	"column.points":               {"Puntos", "Points"},
+	"column.amount":               {"Importe", "Amount"},
+	"column.ticket":               {"Ticket", "Receipt"},
+	"column.by":                   {"Quién", "Who"},
+	"column.status":               {"Estado", "Status"},
+	"status":                      {"Estado", "Status"},
+	"status.Active":               {"Activo", "Active"},
+	"status.Inactive":             {"Inactivo", "Inactive"},
+	"status.Erased":               {"Borrado", "Erased"},
+	"customer.edit":               {"Editar", "Edit"},
+	"customer.points":             {"Dar o quitar puntos", "Give or take points"},
+	"customer.merge":              {"Unir", "Merge"},
+	"customer.erase":              {"Borrar", "Erase"},
+	"customer.till":               {"A la caja", "To the till"},
+	"customer.data":               {"Datos", "Data"},
+	"customer.movements":          {"Movimientos", "Movements"},
+	"customer.sales":              {"Últimas ventas", "Latest sales"},
+	"customer.redemptions":        {"Últimos canjes", "Latest redemptions"},
+	"customer.segments":           {"Segmentos", "Segments"},
+	"customer.since":              {"Cliente desde", "Customer since"},
+	"customer.spent":              {"Gastado", "Spent"},
+	"customer.purchases":          {"Compras", "Purchases"},
+	"customer.lifetime":           {"Puntos ganados en total", "Points earned in all"},
+	"customer.nothing":            {"Nada todavía.", "Nothing yet."},
+	"category.Purchase":           {"Compra", "Purchase"},
+	"category.Bonus":              {"Regalo", "Bonus"},
+	"category.Adjustment":         {"Ajuste", "Adjustment"},
+	"category.Redemption":         {"Canje", "Redemption"},
+	"category.Return":             {"Devolución", "Return"},
+	"category.Expiration":         {"Vencimiento", "Expiry"},
+	"category.Refund":             {"Canje cancelado", "Cancelled redemption"},
+	"category.Merge":              {"Unión con otro cliente", "Merge with another customer"},
+	"by.Key":                      {"Clave de API", "API key"},
+	"by.User":                     {"Persona del equipo", "Somebody of the team"},
+	"by.Import":                   {"Importación", "Import"},
+	"by.Command":                  {"Orden del operador", "Operator's command"},
+	"by.System":                   {"sello", "sello"},
+	"points.give":                 {"Dar", "Give"},
+	"points.take":                 {"Quitar", "Take"},
+	"points.amount":               {"Puntos", "Points"},
+	"points.program":              {"Programa", "Program"},
+	"points.reason":               {"Motivo", "Reason"},
+	"points.reason.hint":          {"Lo lee quien revise el historial", "Whoever checks the history reads it"},
+	"points.review":               {"Revisar", "Review"},
+	"points.after":                {"El saldo quedará en %s.", "The balance will be %s."},
+	"points.confirm":              {"Confirmar", "Confirm"},
+	"merge.about":                 {"El otro cliente pasa a ser parte de este: sus puntos, ventas y canjes. No se puede deshacer.", "The other customer becomes part of this one: points, sales and redemptions. It cannot be undone."},
+	"merge.find":                  {"Buscar al otro cliente", "Find the other customer"},
+	"merge.do":                    {"Unir", "Merge"},
+	"erase.about":                 {"Se borran el nombre, el teléfono, el email y lo que identifique a la persona. Los puntos y las ventas quedan sin nombre. No se puede deshacer.", "Name, phone, e-mail and whatever identifies the person are erased. Points and sales stay without a name. It cannot be undone."},
+	"erase.confirm":               {"Escribe ERASE para confirmar", "Type ERASE to confirm"},
+	"erase.do":                    {"Borrar para siempre", "Erase for good"},
+	"save":                        {"Guardar", "Save"},
+	"cancel":                      {"Cancelar", "Cancel"},
+	"error.invalid_field.confirm": {"Escribe ERASE, en mayúsculas", "Type ERASE, in capitals"},
+	"error.invalid_field.from":    {"Elige al otro cliente", "Choose the other customer"},
+})
+
+// Person are the controls of what is known of a person: nil, a new one.
+func (f *frame) Person(c *customerDetail) []control {
+	if c == nil {
+		c = new(customerDetail)
+	}
+	return []control{
+		f.Field("firstName", "field.firstName", "text", f.Text(c.FirstName)), f.Field("lastName", "field.lastName", "text", f.Text(c.LastName)),
+		f.Field("phoneNumber", "field.phoneNumber", "tel", f.Text(c.PhoneNumber)), f.Field("email", "field.email", "text", f.Text(c.Email)),
+		f.Field("birthDate", "field.birthDate", "text", f.Text(c.BirthDate)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID)),
+	}
+}
+
+// Known is a text, or a dash.
+func (f *frame) Known(s *string) string {
+	if s == nil {
+		return f.T("none")
+	}
+	return *s
+}
+
+// Kept is the value that a form was sent with, or the page's.
+func (f *frame) Kept(name, value string) string {
+	if sent, ok := f.visit.posted.get(name); ok {
+		return sent
+	}
+	return value
+}

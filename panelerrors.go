@@ -1,0 +1,122 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// What is wrong, in words for people. An error of the API has its text here by its code, and
+// by its field where that says more; without, the API's own text stands.
+
+// Errors that only the panel has.
+var (
+	codeLogInRequired      = errorCode{"log_in_required", http.StatusUnauthorized, ""}
+	codePermissionRequired = errorCode{"permission_required", http.StatusForbidden, ""}
+	codeOtherOrigin        = errorCode{"other_origin", http.StatusForbidden, ""}
+	codeOtherOrganization  = errorCode{"other_organization", http.StatusConflict, ""}
+	codeFormUsed           = errorCode{"form_used", http.StatusConflict, ""} // with other fields
+	codeRequired           = errorCode{"required", http.StatusBadRequest, ""}
+	codeFormStale          = errorCode{"form_stale", http.StatusBadRequest, ""}
+	codeAmountAmbiguous    = errorCode{"amount_ambiguous", http.StatusBadRequest, ""}
+	codeWrongHost          = errorCode{"wrong_host", http.StatusMisdirectedRequest, ""}
+)
+
+// faultText is an error in words.
+func faultText(lang string, f *format, e *apiError) string {
+	name := "error." + e.code.name
+	if by := name + "." + e.field; hasText(by) {
+		name = by
+	}
+	if !hasText(name) {
+		return e.message
+	}
+	switch e.code {
+	case codeInsufficientBalance:
+		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
+	case codeAmountAmbiguous:
+		both, _ := e.context["readings"].([]string)
+		return tr(lang, name, strings.Join(both, " / "))
+	case codeInvalidField, codeTooPrecise, codeTooLarge:
+		return tr(lang, name, e.message)
+	}
+	return tr(lang, name)
+}
+
+// figure is a number that an error's context has.
+func figure(e *apiError, name string) decimal {
+	d, _ := e.context[name].(decimal)
+	return d
+}
+
+// logInPath is the page for logging in, which leads to the page that was asked for.
+func logInPath(asked *url.URL) string {
+	if asked.Path == "/panel" {
+		return "/panel/entrar"
+	}
+	return "/panel/entrar?" + url.Values{"ir": {asked.RequestURI()}}.Encode()
+}
+
+var _ = addTexts(map[string]panelText{
+	"error.request":    {"Número de solicitud:", "Request:"},
+	"error.stored":     {"Ver lo que se guardó", "See what was stored"},
+	"error.again":      {"Volver a enviar", "Send again"},
+	"error.home":       {"Ir al inicio", "Go home"},
+	"error.status.401": {"La sesión terminó", "The session has ended"},
+	"error.status.403": {"No tienes permiso", "You do not have permission"},
+	"error.status.404": {"No se encontró", "Not found"},
+	"error.status.405": {"No se puede hacer así", "That cannot be done like this"},
+	"error.status.409": {"Algo cambió mientras tanto", "Something has changed meanwhile"},
+	"error.status.413": {"Es demasiado largo", "It is too long"},
+	"error.status.415": {"No es un formulario", "It is not a form"},
+	"error.status.421": {"Esta no es la dirección del panel", "This is not the panel's address"},
+	"error.status.422": {"Hay un problema", "There is a problem"},
+	"error.status.429": {"Demasiados intentos", "Too many attempts"},
+	"error.status.500": {"Falló el servidor", "The server failed"},
+	"error.status.503": {"El servidor no responde ahora", "The server does not answer now"},
+
+	"error.required":                 {"Falta escribir esto", "This is missing"},
+	"error.required.comment":         {"Escribe el motivo", "Write the reason"},
+	"error.precondition_failed":      {"Otra persona cambió esto mientras lo editabas. Abajo está lo tuyo; abre la ficha en otra pestaña para comparar.", "Somebody else changed this while you edited it. Yours is below; open the page in another tab to compare."},
+	"error.log_in_required":          {"Entra otra vez para seguir.", "Log in again to go on."},
+	"error.permission_required":      {"Tu rol no incluye esto. Un administrador de la organización puede cambiarlo en Equipo.", "Your role does not include this. An administrator of the organization can change that under Team."},
+	"error.other_origin":             {"El formulario no viene de esta página. Ábrela otra vez y vuelve a enviarlo.", "The form does not come from this page. Open it again and send it once more."},
+	"error.other_organization":       {"El formulario es de otra organización que la que está en uso. No se cambió nada.", "The form is of another organization than the one in use. Nothing was changed."},
+	"error.form_used":                {"Este formulario ya se envió con otros datos. Lo de antes quedó guardado; esto no.", "This form was already sent with other data. What came first is stored; this is not."},
+	"error.form_stale":               {"El formulario ya no es válido. Ábrelo otra vez.", "The form is no longer valid. Open it again."},
+	"error.amount_ambiguous":         {"Se puede leer de dos maneras: %s. Escríbelo sin separador de miles.", "It can be read in two ways: %s. Write it without a separator of thousands."},
+	"error.wrong_host":               {"Abre el panel por la dirección que dice `sello serve -panel`.", "Open the panel at the address that `sello serve -panel` names."},
+	"error.route_not_found":          {"Esta página no existe.", "This page does not exist."},
+	"error.method_not_allowed":       {"Esta página no se puede usar de esa manera.", "This page cannot be used that way."},
+	"error.internal_error":           {"No es culpa tuya. Si vuelve a pasar, dale este número a quien administra el servidor.", "It is not your fault. If it happens again, give this number to whoever runs the server."},
+	"error.unavailable":              {"No sabemos si se guardó. Vuelve a enviar: no se duplicará.", "We do not know whether it was stored. Send it again: it will not be doubled."},
+	"error.clock_unsafe":             {"El reloj del servidor no es de fiar y no se puede escribir. Quien lo administra puede ver por qué con `sello clock`.", "The server's clock cannot be trusted, so nothing can be written. Whoever runs it can see why with `sello clock`."},
+	"error.bad_request":              {"La solicitud no se entiende.", "The request cannot be understood."},
+	"error.body_too_large":           {"Lo que se envió es demasiado largo.", "What was sent is too long."},
+	"error.unsupported_media_type":   {"Lo que se envió no es un formulario.", "What was sent is not a form."},
+	"error.customer_not_found":       {"No hay ningún cliente así.", "There is no such customer."},
+	"error.transaction_not_found":    {"No hay ninguna venta así.", "There is no such sale."},
+	"error.redemption_not_found":     {"No hay ningún canje así.", "There is no such redemption."},
+	"error.reward_not_found":         {"No hay ninguna recompensa así.", "There is no such reward."},
+	"error.program_not_found":        {"No hay ningún programa así.", "There is no such program."},
+	"error.segment_not_found":        {"No hay ningún segmento así.", "There is no such segment."},
+	"error.total_amount_invalid":     {"El importe debe ser un número mayor que 0", "The amount must be a number above 0"},
+	"error.amount_invalid":           {"Los puntos deben ser un número mayor que 0", "The points must be a number above 0"},
+	"error.insufficient_balance":     {"Hacen falta %s puntos y hay %s", "It takes %s points and there are %s"},
+	"error.customer_inactive":        {"El cliente no está activo", "The customer is not active"},
+	"error.phone_invalid":            {"El teléfono no es válido", "The phone number is not valid"},
+	"error.email_invalid":            {"El email no es válido", "The e-mail is not valid"},
+	"error.email_or_phone_required":  {"Hace falta un teléfono o un email", "A phone number or an e-mail is needed"},
+	"error.comment_too_long":         {"El comentario no puede pasar de 500 caracteres", "The comment cannot be longer than 500 characters"},
+	"error.invalid_field":            {"%s", "This is not valid: %s"},
+	"error.too_precise":              {"Admite como máximo 4 decimales", "It takes 4 decimals at most"},
+	"error.too_large":                {"Es demasiado grande", "It is too large"},
+	"error.reward_unavailable":       {"La recompensa no está disponible", "The reward is not available"},
+	"error.reward_out_of_stock":      {"La recompensa se agotó", "The reward is out of stock"},
+	"error.redemption_limit_reached": {"El cliente ya la canjeó las veces que puede", "The customer has redeemed it as often as allowed"},
+	"error.redemption_already_used":  {"El vale ya se usó", "The voucher was already used"},
+	"error.redemption_cancelled":     {"El canje se canceló", "The redemption was cancelled"},
+	"error.redemption_expired":       {"El vale venció", "The voucher has expired"},
+	"error.return_exceeds_purchase":  {"La devolución supera lo que se compró", "The return is more than what was bought"},
+	"error.birth_date_invalid":       {"La fecha de nacimiento debe ser AAAA-MM-DD y no futura", "The date of birth must be YYYY-MM-DD and not in the future"},
+})

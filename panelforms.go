@@ -1,0 +1,386 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Forms of the panel. The names of a form's controls are those of the API's fields. Two
+// more are in every form:
+//
+//	_org    the organization that the page showed: a member of two has tabs of both
+//	_token  made when the page is opened. The answer is kept under it, so that a double
+//	        click, a reload or a second try after a lost connection does nothing more
+//
+// The token stands in the page's query, so that a browser that goes back shows the form
+// that was sent.
+
+// maxForm bounds a form, in bytes.
+const maxForm = 64 << 10
+
+// submit does what a form says.
+func (v *visit) submit(f *panelForm) error {
+	if err := v.receive(); err != nil {
+		return err
+	}
+	if f.run != nil {
+		return f.run(v)
+	}
+	if !isToken(v.token) {
+		return newError(codeFormStale)
+	}
+	if f.prepare != nil {
+		f.prepare(v)
+	}
+	req, act := v.read(f)
+	if len(v.faults) > 0 {
+		return v.refused()
+	}
+	if _, review := v.posted.get(reviewField); review {
+		return v.review(f, act)
+	}
+	given, err := v.commit(f, req, act)
+	if err != nil {
+		v.faults = append(v.faults, publicError(err))
+		return v.refused()
+	}
+	if given.view != nil {
+		v.page = f.shown
+		return v.render(f.shown.template, given.view)
+	}
+	return v.redirect(given.to)
+}
+
+// receive checks where a form comes from and reads it.
+func (v *visit) receive() (err error) {
+	if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
+		return err
+	}
+	if v.panel.protect.Check(v.r) != nil || v.r.Header.Get("Sec-Fetch-Site") == "" && v.r.Header.Get("Origin") == "" {
+		return newError(codeOtherOrigin)
+	}
+	if media, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
+		return newError(codeUnsupportedMediaType)
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(v.ResponseWriter, v.r.Body, maxForm))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return newError(codeBodyTooLarge)
+	}
+	if err != nil {
+		return newError(codeBadRequest)
+	}
+	if v.posted, err = parseForm(string(text)); err != nil {
+		return err
+	}
+	v.token, _ = v.posted.get(tokenField)
+	if org, _ := v.posted.get(orgField); v.cfg != nil && org != v.cfg.Organization.Slug {
+		return newError(codeOtherOrganization)
+	}
+	return nil
+}
+
+// parseForm reads application/x-www-form-urlencoded: fields in UTF-8, each name once. Browsers
+// end lines with CR LF, which is stored as LF.
+func parseForm(text string) (fields object, err error) {
+	for part := range strings.SplitSeq(text, "&") {
+		if part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		name, e1 := url.QueryUnescape(name)
+		value, e2 := url.QueryUnescape(value)
+		if e1 != nil || e2 != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, newError(codeBadRequest)
+		}
+		fields = append(fields, pair{name, strings.ReplaceAll(value, "\r\n", "\n")})
+	}
+	if _, twice := fields.duplicate(); twice {
+		return nil, newError(codeBadRequest)
+	}
+	return fields, nil
+}
+
+// read makes the API's request of a form, and lets its handler read it. What is wrong with
+// the fields is added to the faults.
+func (v *visit) read(f *panelForm) (*request, action) {
+	req := v.request
+	req.Request = v.r
+	body := v.body(f.members, "")
+	req.fields = newFields(body)
+	req.fields.beStrict() // tells all faults at once
+	req.query = query{input{new(fault), sent{}}}
+	req.body = appendObject(nil, body)
+	if etag, ok := v.posted.get(etagField); ok {
+		req.Request = v.r.Clone(v.r.Context())
+		req.Request.Header.Set("If-Match", etag)
+	}
+	act := f.handle(&req)
+	for _, in := range []input{req.fields.input, req.query.input} {
+		if in.err != nil {
+			all := []*apiError{publicError(in.err)}
+			if in.strict != nil {
+				all = in.strict.faults
+			}
+			v.faults = append(v.faults, all...)
+		}
+	}
+	return &req, act
+}
+
+// body makes the members of a body of the fields whose names begin with a prefix.
+func (v *visit) body(members []formMember, prefix string) (body object) {
+	for _, m := range members {
+		value, _ := v.posted.get(prefix + m.name)
+		literal := ""
+		switch m.kind {
+		case pathMember:
+			literal = string(appendJSONString(nil, v.r.PathValue(cmp.Or(m.value, m.name))))
+		case fixedMember:
+			literal = string(appendJSONString(nil, m.value))
+		case checkMember:
+			literal = strconv.FormatBool(value != "")
+		case amountMember:
+			literal = v.amount(prefix+m.name, value)
+		case listMember:
+			literal = v.list(m)
+		default:
+			if value = trimBlanks(value); value != "" {
+				literal = string(appendJSONString(nil, value))
+			} else if m.kind == patchMember {
+				literal = "null"
+			}
+		}
+		if m.must && literal == "" {
+			v.faults = append(v.faults, newError(codeRequired).on(prefix+m.name))
+		}
+		if literal != "" {
+			body = append(body, pair{m.name, literal})
+		}
+	}
+	return body
+}
+
+// amount reads a number as people write it. What is no number stays a text, so that the API
+// says what is wrong; what can be read in two ways is asked back.
+func (v *visit) amount(name, text string) (literal string) {
+	if text = trimBlanks(text); text == "" {
+		return ""
+	}
+	literal, both, ok := v.format().readAmount(text)
+	switch {
+	case ok:
+		return literal
+	case len(both) > 0:
+		v.faults = append(v.faults, newError(codeAmountAmbiguous).on(name).with("readings", both))
+		return both[0]
+	}
+	return string(appendJSONString(nil, text))
+}
+
+// maxRows bounds the rows of a list in a form.
+const maxRows = 100
+
+// list makes an array of the rows of a list. It renumbers them, so that faults name the rows
+// as the page shows them.
+func (v *visit) list(m formMember) string {
+	b, n := []byte{'['}, 0
+	for i := range maxRows {
+		from := fmt.Sprintf("%s[%d].", m.name, i)
+		row := slices.Collect(func(yield func(pair) bool) {
+			for _, p := range v.posted {
+				if name, of := strings.CutPrefix(p.name, from); of && trimBlanks(p.value) != "" && !yield(pair{name, p.value}) {
+					return
+				}
+			}
+		})
+		v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return strings.HasPrefix(p.name, from) })
+		if len(row) == 0 {
+			continue
+		}
+		to := fmt.Sprintf("%s[%d].", m.name, n)
+		for _, p := range row {
+			v.posted = append(v.posted, pair{to + p.name, p.value})
+		}
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = appendObject(b, v.body(m.of, to))
+		n++
+	}
+	if n == 0 {
+		return ""
+	}
+	return string(append(b, ']'))
+}
+
+// appendObject appends a JSON object whose members' values are literals.
+func appendObject(b []byte, o object) []byte {
+	b = append(b, '{')
+	for i, m := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(appendJSONString(b, m.name), ':'), m.value...)
+	}
+	return append(b, '}')
+}
+
+// A givenAnswer is what came of a form: where it leads, or what is shown once.
+type givenAnswer struct {
+	to   string
+	view any
+}
+
+// retry is the name that the answer to the form is kept under. Another form of the page has
+// another one.
+func (v *visit) retry() retryKey {
+	parts := [][]byte{[]byte(v.r.URL.Path)}
+	for _, p := range v.posted {
+		parts = append(parts, []byte(p.name), []byte(p.value))
+	}
+	return retryKey{
+		name:    digest([]byte("panel"), v.member.user.ID[:], []byte(v.route), []byte(v.token)),
+		request: digest(parts...),
+	}
+}
+
+// commit runs the action of a form in one transaction, or finds where the form led before.
+func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, error) {
+	own := v.retry()
+	return write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (givenAnswer, error) {
+		if err := v.writesAs(t); err != nil {
+			return givenAnswer{}, err
+		}
+		if err := t.inTime(); err != nil {
+			return givenAnswer{}, err
+		}
+		if before, err := t.replay(own); err != nil || before != nil {
+			return v.ledTo(t, own, before, err)
+		}
+		if err := v.guarded(t, f.need, f.guard); err != nil {
+			return givenAnswer{}, err
+		}
+		n, err := t.count()
+		if err != nil {
+			return givenAnswer{}, err
+		}
+		entries := n.Audit
+		value, body, err := v.run(t, req, act)
+		if err != nil {
+			return givenAnswer{}, err
+		}
+		made := madeID(body)
+		if n.Audit == entries && f.action != "" { // the domain has written none
+			if err := t.audited(f.action, cmp.Or(made, v.r.PathValue("customerId")), nil); err != nil {
+				return givenAnswer{}, err
+			}
+		}
+		to := f.done(v, made)
+		if err := t.keepReplay([]retryKey{own}, http.StatusSeeOther, []byte(to)); err != nil {
+			return givenAnswer{}, err
+		}
+		if f.shown != nil {
+			return givenAnswer{to: to, view: value}, nil
+		}
+		return givenAnswer{to: to}, nil
+	})
+}
+
+// review rehearses the action of a form and shows the form's page with what it would do.
+func (v *visit) review(f *panelForm, act action) error {
+	done, err := rehearse(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
+		if err := v.writesAs(t); err != nil {
+			return nil, err
+		}
+		if err := v.guarded(t, f.need, f.guard); err != nil {
+			return nil, err
+		}
+		if err := t.inTime(); err != nil {
+			return nil, err
+		}
+		return act(t)
+	})
+	if err != nil {
+		v.faults = append(v.faults, publicError(err))
+		return v.refused()
+	}
+	v.reviewed = bodyIn(done)
+	v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return p.name == reviewField })
+	return v.showAgain()
+}
+
+// guarded checks what a member may do who has a permission in part.
+func (v *visit) guarded(t *txn, need permission, guard func(*visit, *txn) error) error {
+	if guard == nil || v.member.role.may(need) == grantAll {
+		return nil
+	}
+	return guard(v, t)
+}
+
+// ledTo returns where the form led when it came before. If it came with other fields, the
+// error says where those led.
+func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAnswer, error) {
+	if errors.Is(err, newError(codeIdempotencyKeyReused)) {
+		own.request = own.name // whatever the fields were
+		if before, err = t.replay(own); err == nil && before != nil {
+			err = newError(codeFormUsed).with("to", string(before.Body))
+		}
+	}
+	if err != nil {
+		return givenAnswer{}, err
+	}
+	return givenAnswer{to: string(before.Body)}, nil
+}
+
+// run runs the action as a POST to the API would. A sale that the API knows from before is
+// found by the API's own names for it.
+func (v *visit) run(t *txn, req *request, act action) (value any, body []byte, err error) {
+	_, first, err := t.firstReplay(req.retries)
+	if err != nil {
+		return nil, nil, err
+	}
+	if first != nil {
+		return nil, first.Body, nil
+	}
+	value, err = act(t)
+	status, body, err := encodeReply(value, http.StatusCreated, err)
+	if err != nil {
+		return nil, nil, err
+	}
+	return value, body, t.keepReplay(req.retries, status, body)
+}
+
+// madeID is the id in an answer; "" without.
+func madeID(body []byte) string {
+	var made struct {
+		ID string `json:"id"`
+	}
+	json.Unmarshal(body, &made) // an answer without an object has no id
+	return made.ID
+}
+
+// writesAs names the member as who writes. The form may have taken long to come: it fails if
+// the member may no longer send it.
+func (v *visit) writesAs(t *txn) error {
+	now, err := memberByToken(t.Tx, v.panel.address.sentToken(v.r), t.now, v.panel.ends)
+	if err != nil {
+		return err
+	}
+	if v.member = now; now != nil && now.org != t.org {
+		return newError(codeOtherOrganization)
+	}
+	t.by, t.requestID = creator{Type: byUser}, v.requestID[0]
+	if now != nil {
+		t.by.ID = now.user.ID
+	}
+	return v.allow()
+}

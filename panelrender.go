@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// How pages are made. A page is rendered whole before anything of it is sent.
+
+//go:embed panel/*.html
+var panelTemplates embed.FS
+
+// parseTemplates parses all pages. It panics on a fault in one; tests parse them.
+func parseTemplates() templates {
+	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts.html"))
+	files, err := panelTemplates.ReadDir("panel")
+	if err != nil {
+		panic(err)
+	}
+	all := templates{}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".html")
+		if name != "layout" && name != "parts" {
+			each := template.Must(layout.Clone())
+			all[name] = template.Must(each.ParseFS(panelTemplates, path.Join("panel", f.Name())))
+		}
+	}
+	return all
+}
+
+// A frame is what the layout shows around a view, and what templates ask for.
+type frame struct {
+	*format
+	visit *visit
+	Lang  string
+	name  string // of the template
+	View  any
+}
+
+// write sends a page.
+func (v *visit) render(name string, view any) error {
+	var b bytes.Buffer
+	f := &frame{format: v.format(), visit: v, Lang: v.lang, name: name, View: view}
+	if err := v.panel.sets()[name].ExecuteTemplate(&b, "layout", f); err != nil {
+		return fmt.Errorf("template %s: %w", name, err)
+	}
+	h := v.Header()
+	h["Content-Type"] = htmlType
+	v.send(b.Bytes())
+	return nil
+}
+
+var htmlType = []string{"text/html; charset=utf-8"}
+
+// send writes the response with its length: net/http would cut it into chunks, whose ends
+// could be taken for a refusal of its own (refusals.go).
+func (v *visit) send(body []byte) {
+	v.exchange.status = v.status
+	v.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	v.ResponseWriter.WriteHeader(v.status)
+	v.ResponseWriter.Write(body)
+}
+
+// redirect leads to another page of the panel.
+func (v *visit) redirect(to string) error {
+	v.Header()["Location"] = []string{to}
+	v.status = http.StatusSeeOther
+	v.send(nil)
+	return nil
+}
+
+// fail shows an error. A fault of the server is logged, and the page has the request's id.
+func (v *visit) fail(err error) {
+	e := publicError(err)
+	if e.code.status >= http.StatusInternalServerError && e.code != codeClockUnsafe {
+		v.api.log.Error("failed", "requestId", v.requestID[0], "cause", err.Error())
+	}
+	v.code = e.code.name
+	if v.api.counts != nil {
+		v.api.counts.failed(e.code, err)
+	}
+	if e.code == codeLogInRequired && v.r.Method == http.MethodGet {
+		v.redirect(logInPath(v.r.URL))
+		return
+	}
+	for name, values := range e.headers {
+		v.Header()[name] = values
+	}
+	if v.status = e.code.status; v.status == http.StatusBadRequest {
+		v.status = http.StatusUnprocessableEntity
+	}
+	if err := v.render("error", errorView{Error: e, Again: v.posted != nil && v.status == http.StatusServiceUnavailable}); err != nil {
+		v.api.log.Error("failed", "requestId", v.requestID[0], "cause", err.Error())
+		v.send([]byte("sello: " + e.code.name))
+	}
+}
+
+// An errorView is the page of an error.
+type errorView struct {
+	Error *apiError
+	Again bool // the form that was sent can be sent again
+}
+
+// refused shows the page of a form again, with its faults and what was typed.
+func (v *visit) refused() error {
+	first := v.faults[0]
+	switch first.code.status {
+	case http.StatusBadRequest:
+		v.status = http.StatusUnprocessableEntity
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		v.status = first.code.status
+	default:
+		return first
+	}
+	if v.page == nil {
+		return first
+	}
+	if first.code == codeFormUsed { // the next try is another one
+		v.token = v.panel.random()
+	}
+	v.code = first.code.name
+	for name, values := range first.headers {
+		v.Header()[name] = values
+	}
+	if err := v.showAgain(); err != nil {
+		return errors.Join(first, err)
+	}
+	return nil
+}
+
+// showAgain shows the page of the form that was sent.
+func (v *visit) showAgain() error {
+	v.request.Request = v.r
+	view, fill := v.page.show(v)
+	if err := v.fill(fill); err != nil {
+		return err
+	}
+	return v.render(v.page.template, view)
+}
+
+func (v errorView) title(f *frame) string { return f.ErrorTitle(v.Error) }
+
+// What templates ask a frame for.
+
+// T is a text of the panel in the page's language.
+func (f *frame) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
+
+// Title is the page's: of its view, if that has one of its own.
+func (f *frame) Title() string {
+	if own, ok := f.View.(interface{ title(*frame) string }); ok {
+		return own.title(f)
+	}
+	return f.T("title." + f.name)
+}
+
+// May reports whether the member has a permission, be it in part.
+func (f *frame) May(p string) bool { return f.visit.may(permission(p)) }
+
+// Member reports whether somebody is logged in.
+func (f *frame) Member() bool { return f.visit.member != nil }
+
+// UserName and RoleName say who is logged in.
+func (f *frame) UserName() string { return f.visit.member.user.Name }
+func (f *frame) RoleName() string { return f.T("role." + string(f.visit.member.role)) }
+
+// OrgName and Slug are of the organization in use; "" without one.
+func (f *frame) OrgName() string {
+	if f.visit.cfg == nil {
+		return "sello"
+	}
+	return f.visit.cfg.Organization.Name
+}
+
+func (f *frame) Slug() string {
+	if f.visit.cfg == nil {
+		return ""
+	}
+	return f.visit.cfg.Organization.Slug
+}
+
+// Mark is the initial that stands for the organization's logo, which would come from elsewhere.
+func (f *frame) Mark() string {
+	r, _ := utf8.DecodeRuneInString(f.OrgName())
+	return strings.ToUpper(string(r))
+}
+
+// Asset is the path of panel.css or another file of the panel; Brand that of the organization's
+// colours.
+func (f *frame) Asset(name string) string { return f.visit.panel.assets.path(name) }
+
+func (f *frame) Brand() string {
+	if f.visit.cfg == nil {
+		return ""
+	}
+	return brandPath(f.visit.cfg.Organization.Profile.PrimaryColor)
+}
+
+// Theme is the member's choice: "light", "dark", or "" for the system's.
+func (f *frame) Theme() string {
+	if f.visit.member == nil {
+		return ""
+	}
+	return f.visit.member.user.Theme
+}
+
+// Plain reports whether the panel is served without TLS beyond this machine.
+func (f *frame) Plain() bool { return f.visit.panel.address.isPlain() }
+
+// Token is that of the page's forms.
+func (f *frame) Token() string { return f.visit.token }
+
+// Reviewed is what the form would do that was sent to be rehearsed; nil: none was.
+func (f *frame) Reviewed() any { return f.visit.reviewed }
+
+// Failed reports whether the page shows faults; Faults lists them, the first of each field.
+func (f *frame) Failed() bool { return len(f.visit.faults) > 0 }
+
+func (f *frame) Faults() (list []faultView) {
+	for _, e := range f.visit.faults {
+		to, _ := e.context["to"].(string)
+		list = append(list, faultView{controlID(e.field), faultText(f.Lang, f.format, e), to})
+	}
+	return list
+}
+
+// A faultView is a line of the summary of faults. ID is that of the control at fault, Stored
+// where the form led that came before.
+type faultView struct{ ID, Text, Stored string }
+
+// controlID is the id of the control of a field; "" without a field.
+func controlID(field string) string {
+	if field == "" {
+		return ""
+	}
+	return "c-" + strings.Map(func(r rune) rune {
+		if strings.ContainsRune("[].", r) {
+			return '-'
+		}
+		return r
+	}, field)
+}
+
+// A control is a field of a form, for the template "field".
+type control struct {
+	ID, Name, Label, Hint, Value, Fault string
+	Kind                                string // text, tel, decimal, email, password, search …
+	Required, Focus                     bool
+	Auto                                string // autocomplete
+}
+
+// Field is the control of a field with the value that was typed, or the given one.
+func (f *frame) Field(name, label, kind string, value ...string) control {
+	c := control{ID: controlID(name), Name: name, Label: f.T(label), Kind: kind, Auto: "off"}
+	if hint := label + ".hint"; hasText(hint) {
+		c.Hint = f.T(hint)
+	}
+	if len(value) > 0 {
+		c.Value = value[0]
+	}
+	if typed, ok := f.visit.posted.get(name); ok && kind != "password" {
+		c.Value = typed
+	}
+	i := slices.IndexFunc(f.visit.faults, func(e *apiError) bool { return e.field == name })
+	if i >= 0 {
+		c.Fault = faultText(f.Lang, f.format, f.visit.faults[i])
+	}
+	return c
+}
+
+// Focused is a control that the page begins with, unless it has faults.
+func (f *frame) Focused(c control) control {
+	c.Focus = !f.Failed()
+	return c
+}
+
+// A navItem is a line of the navigation.
+type navItem struct {
+	Path, Text string
+	Current    bool
+}
+
+// Nav is the navigation: what the member may open.
+func (f *frame) Nav() (list []navItem) {
+	if f.visit.member == nil {
+		return nil
+	}
+	for _, place := range f.visit.panel.places {
+		if !f.visit.sees(place.need, place.part) {
+			continue
+		}
+		current := f.visit.route == place.path || place.path != "/panel" && strings.HasPrefix(f.visit.route, place.path+"/")
+		list = append(list, navItem{place.path, f.T(place.text), current})
+	}
+	return list
+}
+
+// AmountField is the control of an amount in the organization's currency.
+func (f *frame) AmountField(name, label string) control {
+	c := f.Field(name, label, "decimal")
+	c.Label = f.T(label, f.Currency())
+	return c
+}
+
+// Rows are the numbers of a list's rows: those that were typed, and at least so many.
+func (f *frame) Rows(n int) []int {
+	return slices.Collect(func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	})
+}
+
+// Typed reports whether something was typed into a list.
+func (f *frame) Typed(list string) bool {
+	return slices.ContainsFunc(f.visit.posted, func(p pair) bool { return strings.HasPrefix(p.name, list+"[") && p.value != "" })
+}
+
+// ErrorTitle and the others are what the page of an error shows.
+func (f *frame) ErrorTitle(e *apiError) string {
+	if name := fmt.Sprint("error.status.", f.visit.status); hasText(name) {
+		return f.T(name)
+	}
+	return f.T("error.summary")
+}
+
+func (f *frame) ErrorText(e *apiError) string { return faultText(f.Lang, f.format, e) }
+
+// ErrorRequest is the id that the log has of a request that failed; "" where that says nothing.
+func (f *frame) ErrorRequest(e *apiError) string {
+	if e.code.status < http.StatusInternalServerError {
+		return ""
+	}
+	return f.visit.requestID[0]
+}
+
+// Self is the path of the request, and Posted the fields that came with it.
+func (f *frame) Self() string { return f.visit.r.URL.Path }
+
+func (f *frame) Posted() (list []control) {
+	for _, p := range f.visit.posted {
+		list = append(list, control{Name: p.name, Value: p.value})
+	}
+	return list
+}

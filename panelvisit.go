@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A panel serves the dashboard.
+type panel struct {
+	api     *api
+	address panelAddress
+	ends    sessionEnds
+	assets  *panelAssets
+	protect http.CrossOriginProtection
+	mux     *http.ServeMux
+	pages   map[string]*panelPage
+	places  []panelPlace
+	sets    func() templates // parsed when the panel is first used
+	random  func() string    // makes tokens of forms
+}
+
+// templates are the pages by name, each with the layout.
+type templates map[string]*template.Template
+
+// A panelPage is a screen.
+type panelPage struct {
+	path     string // as http.ServeMux takes it
+	need     permission
+	template string // the name of a file in panel/, without its ending
+	show     func(*visit) (view any, fill fillFunc)
+}
+
+// A fillFunc completes a view in a View of the organization; nil: it is complete.
+type fillFunc func(*txn) error
+
+// A panelPlace is a line of the navigation.
+type panelPlace struct {
+	path string
+	need permission
+	text string // its name
+	part bool   // also for who has the permission in part
+}
+
+// A panelMap is what a panel has: its pages, its forms, and the navigation in order.
+type panelMap struct {
+	pages  []panelPage
+	forms  []panelForm
+	places []panelPlace
+}
+
+// A panelForm is what a POST does.
+type panelForm struct {
+	path    string // as http.ServeMux takes it
+	need    permission
+	from    string // the path of the page that has the form; its names are among those of path
+	members []formMember
+	handle  func(*request) action
+	run     func(*visit) error // does all by itself, in place of handle and what follows; the form needs no token
+	action  string             // of the audit log's entry, where the domain writes none
+
+	// guard says what a role that has the permission in part may do.
+	guard func(*visit, *txn) error
+	// prepare completes what was posted, before it is read.
+	prepare func(*visit)
+
+	// done returns where a success leads, by the id of what the action returned.
+	done func(v *visit, id string) string
+	// shown, if not nil, is shown at once in place of that, the first time only: what is
+	// shown once is nowhere in the store.
+	shown *panelPage
+}
+
+// Who may open a page beside those with a permission.
+const (
+	anyone   permission = ""        // whoever is logged in
+	everyone permission = "(guest)" // others too
+)
+
+// A formMember is a member of the body that a form becomes.
+type formMember struct {
+	name string
+	kind memberKind
+	of   []formMember // of an element, if kind is listMember
+	must bool         // the panel asks for it, though the API does not
+
+	// value is the value of a fixedMember, and the name in the path of a pathMember that is
+	// called otherwise there.
+	value string
+}
+
+type memberKind int
+
+const (
+	textMember   memberKind = iota // a string; absent if it is blank
+	patchMember                    // a string; null if it is blank
+	amountMember                   // a number as people write it
+	pathMember                     // a string from the path
+	fixedMember                    // the same string always
+	checkMember                    // true if the box is checked
+	listMember                     // objects: name[0].member, name[1].member …; rows without any value are left out
+)
+
+// A visit is one request of the panel and its response.
+type visit struct {
+	*exchange
+	panel  *panel
+	r      *http.Request // with the values of its path
+	need   permission
+	page   *panelPage // the page that is opened, or that has the form that was sent
+	member *member    // nil: nobody is logged in
+	cfg    *config    // of the member's organization; nil without one
+	lang   string
+
+	posted   object // the fields of the form that was sent; nil: none was
+	reviewed any    // what the form would do that was sent to be rehearsed; nil: none was
+	token    string // of the forms of the page
+	leadsTo  string // the page that a page leads to, as its fillFunc found; "": it is shown
+	faults   []*apiError
+	status   int // of the page
+}
+
+// allow checks the member's permission.
+func (v *visit) allow() error {
+	switch {
+	case v.need == everyone:
+		return nil
+	case v.member == nil:
+		return newError(codeLogInRequired)
+	case v.need != anyone && v.member.role.may(v.need) == grantNone:
+		return newError(codePermissionRequired).with("permission", string(v.need))
+	}
+	return nil
+}
+
+// may reports whether the member has a permission, be it in part.
+func (v *visit) may(p permission) bool {
+	return v.member != nil && v.member.role.may(p) != grantNone
+}
+
+// sees reports whether the member has a permission; part: be it in part.
+func (v *visit) sees(p permission, part bool) bool {
+	g := v.member.role.may(p)
+	return p == anyone || g == grantAll || part && g == grantSome
+}
+
+// A redirection is a view that is another page.
+type redirection struct{ to string }
+
+// fill runs a fillFunc in a View.
+func (v *visit) fill(fill fillFunc) error {
+	if fill == nil {
+		return nil
+	}
+	_, err := read(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (struct{}, error) {
+		return struct{}{}, fill(t)
+	})
+	return err
+}
+
+// ask is a request of the API that a page makes: the handler's action with the query's
+// parameters. Faults of what people typed are told on the page.
+func (v *visit) ask(handle func(*request) action, params ...pair) action {
+	req := v.request
+	req.Request = v.r
+	req.query = query{input{new(fault), sent{object: given(params)}}}
+	act := handle(&req)
+	if err := req.query.err; err != nil {
+		v.faults = append(v.faults, publicError(err))
+		return func(*txn) (any, error) { return nil, nil }
+	}
+	return act
+}
+
+// given drops the parameters without a value.
+func given(params []pair) (list object) {
+	for _, p := range params {
+		if p.value != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// resultOf is what an action returned, without ETag or status; zero if it returned nothing.
+func resultOf[T any](t *txn, act action) (result T, err error) {
+	v, err := act(t)
+	if err != nil {
+		return result, err
+	}
+	result, _ = bodyIn(v).(T)
+	return result, nil
+}
+
+// bodyIn is the body in what an action returned.
+func bodyIn(v any) any {
+	switch r := v.(type) {
+	case tagged:
+		return r.body
+	case reply:
+		return r.body
+	case repeated:
+		return r.body
+	}
+	return v
+}
+
+// context of a visit is that of its exchange.
+func (v *visit) context() context.Context { return v.exchange.context() }
+
+// tokenField and orgField are in every form; tokenParam is the token in a query. A form with
+// reviewField is rehearsed, and its page shows what it would do. etagField is the ETag of
+// what a form changes.
+const (
+	tokenField  = "_token"
+	orgField    = "_org"
+	reviewField = "_review"
+	etagField   = "_etag"
+	tokenParam  = "f"
+)
+
+// randomToken is a new token of a form.
+func randomToken() string { return rand.Text() }
+
+// isToken reports whether a text can be a token of a form.
+func isToken(text string) bool {
+	return len(text) >= 16 && len(text) <= 64 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
+
+// needToken returns the token of the page's forms. A page that is opened without one leads
+// to itself with one: ok is false then.
+func (v *visit) needToken() (to redirection, ok bool) {
+	if v.token != "" {
+		return to, true
+	}
+	q := v.r.URL.Query()
+	if v.token = q.Get(tokenParam); isToken(v.token) {
+		return to, true
+	}
+	q.Set(tokenParam, v.panel.random())
+	return redirection{v.r.URL.Path + "?" + q.Encode()}, false
+}
+
+// format is how the page writes and reads numbers and dates.
+func (v *visit) format() *format {
+	f := &format{language: v.lang, zone: time.UTC, now: v.request.now}
+	if v.cfg != nil {
+		o := &v.cfg.Organization
+		f.country, f.currency, f.zone = o.Profile.Country, o.Settings.Currency, v.cfg.zone
+	}
+	return f
+}
