@@ -20,6 +20,7 @@ type admin struct {
 
 	hooks      *deliverer                                                // in a server
 	inServer   bool                                                      // runs in a server, beside requests
+	panel      string                                                    // in a server: the address of the panel, without a path; "": it is off
 	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store's file
 }
 

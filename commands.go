@@ -286,7 +286,7 @@ func unknownAction(action string) string {
 	return fmt.Sprintf(": ninguna acción se llama %q; hay: %s", action, strings.Join(auditActions, ", "))
 }
 
-var auditSourceWords = map[string]string{"Api": "API", "Command": "comando"}
+var auditSourceWords = map[string]string{"Api": "API", "Panel": "panel", "Command": "comando"}
 
 func textOr(s *string, otherwise string) string {
 	if s == nil {

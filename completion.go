@@ -53,8 +53,10 @@ func completions(table []command) []completed {
 				e.flags = append(e.flags, f)
 			}
 		})
-		if arguments := strings.Split(cmd.args, "|"); len(arguments) > 1 {
-			e.next = arguments
+		for argument := range strings.FieldsSeq(cmd.args) {
+			if choices := strings.Split(argument, "|"); len(choices) > 1 {
+				e.next = choices
+			}
 		}
 	}
 	var all []completed

@@ -11,6 +11,7 @@
 //	sello import           import customers or sales from CSV
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
+//	sello user             invite people to the panel, list, disable, log out or renew them
 //	sello webhook          list webhooks, make their secrets, test, resume and replay them
 //	sello backup           copy the file, also while it is served, and check the copy
 //	sello restore          put a checked copy in the place of the file, which is kept
@@ -231,6 +232,7 @@
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
+//	adminusers.go        those on users
 //	import_customers.go  rows of imports and exports: customers
 //	import.go            importing customers and sales; rows of exports
 //	socket.go            how a command reaches the server that has the file open
@@ -262,6 +264,7 @@
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	webhookcommands.go   the commands for webhooks
+//	usercommands.go      the commands for users
 //	commands.go          the short commands
 //	compact.go           making the file anew
 //	restore.go           putting a copy in the place of the file
@@ -274,6 +277,7 @@
 //	csvexport.go         the commands that export it
 //	metrics.go           figures for Prometheus
 //	completion.go        what shells complete
+//	panelflags.go        flags of the panel
 //	serve.go             serving
 //	demo.go              serving a sample organization
 //	main.go              the table of commands

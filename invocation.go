@@ -75,6 +75,17 @@ type invocation struct {
 	program   string // that an import's points come into
 	noWelcome bool
 
+	panel        string // address of the panel, as given
+	panelAt      panelAddress
+	panelOn      bool
+	panelIdle    time.Duration
+	panelLongest time.Duration
+
+	email     string
+	role      string
+	everybody bool // the command concerns all users, and takes no e-mail
+	noFactor  bool
+
 	overlap time.Duration // of a rotated key
 	from    uint64        // first event of a replay
 
@@ -122,7 +133,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 		return err
 	}
 	want := len(strings.Fields(cmd.args))
-	if c.schema {
+	if c.schema || c.everybody {
 		want = 0
 	}
 	if len(c.args) != want {

@@ -108,6 +108,7 @@ func (v *visit) identify() error {
 		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.ends); err != nil || v.member == nil {
 			return err
 		}
+		v.panel.ends.seen.see(v.member, v.request.now)
 		v.user = v.member.user.ID.String()
 		if v.member.org != 0 {
 			if v.cfg, err = e.config(settings, tx, v.member.org); err != nil {

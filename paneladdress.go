@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 )
 
 // A panelAddress is the one address of the panel. The name of its cookie, whether that goes
@@ -67,4 +68,32 @@ func (a panelAddress) sentToken(r *http.Request) string {
 		return ""
 	}
 	return c.Value
+}
+
+// parsePanelAddress reads the address of the panel. on is false for off; "" is the zero
+// address. The port that its scheme has anyway is left out, as browsers do.
+func parsePanelAddress(text string) (a panelAddress, on bool, err error) {
+	switch text {
+	case "off":
+		return a, false, nil
+	case "":
+		return a, true, nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.Port() == "" && strings.HasSuffix(u.Host, ":"):
+		err = usageErrorf("-panel va como https://puntos.example.mx o http://192.168.1.10:8080, u off: %q", text)
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Path != "" && u.Path != "/":
+		err = usageErrorf("-panel no lleva ruta, parámetros ni usuario: el panel está siempre en /panel: %q", text)
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > 0x7e }):
+		err = usageErrorf("-panel va en la forma xn-- de un nombre con letras que no son ASCII: %q", text)
+	}
+	if err != nil {
+		return panelAddress{}, false, err
+	}
+	u.Host, u.Path = strings.ToLower(u.Host), ""
+	if usual := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; u.Port() != "" {
+		u.Host = strings.TrimSuffix(u.Host, usual)
+	}
+	return panelAddress{u}, true, nil
 }

@@ -41,6 +41,7 @@ func serveFlags(c *invocation) {
 	c.earlierName("keep", "backup-keep")
 	c.earlierName("dir", "backup-dir")
 	c.set.StringVar(&c.webhookAllow, "webhook-allow", "", "`lista` de direcciones o bloques CIDR, no públicos, a los que también se envían webhooks")
+	panelFlags(c)
 	noCopyFlag(c)
 }
 
@@ -128,7 +129,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, figures: figures, log: log}
 	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
-	s.api.panel = thePanel(s.api, panelAddress{}, usualEnds())
+	s.openPanel(c)
 	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file
@@ -158,6 +159,15 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	return s.stop(ctx, err)
 }
 
+// openPanel gives the API its panel, if it is to have one.
+func (s *service) openPanel(c *invocation) {
+	e := s.api.engine
+	e.ends.idle, e.ends.longest = c.panelIdle, c.panelLongest
+	if address, link := c.panelServed(s.listener.Addr()); link != "" {
+		s.api.panel = thePanel(s.api, address, e.ends)
+	}
+}
+
 // checkServing returns an error if serve's flags are wrong or do not go together,
 // and otherwise the networks of -trusted-proxies.
 func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
@@ -165,6 +175,9 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 		return nil, err
 	}
 	if c.receivers, err = parseNetworks(c.webhookAllow); err != nil {
+		return nil, err
+	}
+	if err := c.checkPanel(); err != nil {
 		return nil, err
 	}
 	if c.given["backup-keep"] && c.backups.every == 0 {
@@ -303,8 +316,10 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	s.public = newServer(s.api, s.log)
 	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
 	s.endOperations = endOperations
+	_, panel := c.panelServed(s.listener.Addr())
+	commands := &admin{engine: e, flush: flushOf(s.api), hooks: s.hooks, inServer: true, panel: panel, makeBackup: s.store.backup}
 	s.local = &http.Server{
-		Handler: (&admin{engine: e, flush: flushOf(s.api), hooks: s.hooks, inServer: true, makeBackup: s.store.backup}).handler(s.log), ReadHeaderTimeout: headerTimeout,
+		Handler: commands.handler(s.log), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return operations },
 	}
 	within := s.gate(c)

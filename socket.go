@@ -39,6 +39,14 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"webhook/resume": operation(a.resumeWebhook),
 		"webhook/replay": operation(a.replayWebhook),
 
+		"user/invite":   operation(a.inviteUser),
+		"user/list":     operation(a.listUsers),
+		"user/disable":  operation(a.disableUser),
+		"user/enable":   operation(a.enableUser),
+		"user/logout":   operation(a.logOutUser),
+		"user/reset":    operation(a.resetUser),
+		"user/operator": operation(a.makeOperator),
+
 		"verify":        operation(a.verify),
 		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),

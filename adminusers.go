@@ -1,0 +1,251 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// The operations on users of the panel behind the commands.
+
+// An inviteRequest says who is to come into which organization.
+type inviteRequest struct {
+	Org   string `json:"org"`
+	Email string `json:"email"`
+	Role  role   `json:"role"`
+	Panel string `json:"panel,omitempty"` // address of the panel, where no server says it
+}
+
+// An invited is the only answer that contains an invitation's link.
+type invited struct {
+	Link    string  `json:"link"`
+	Expires instant `json:"expiresAt"`
+}
+
+func (a *admin) inviteUser(ctx context.Context, in inviteRequest) (made invited, err error) {
+	address, err := a.panelURL(in.Panel)
+	if err != nil {
+		return made, err
+	}
+	return operate(ctx, a, in.Org, func(t *txn) (invited, error) {
+		i, token, err := t.invite(nil, in.Email, in.Role)
+		if err != nil {
+			return invited{}, err
+		}
+		return invited{invitationLink(address, token), i.Expires}, nil
+	})
+}
+
+// usualPanel is the address of the panel of a server without flags.
+const usualPanel = "http://127.0.0.1:8080"
+
+// invitationLink is the page of the panel that an invitation's token opens.
+func invitationLink(address, token string) string { return address + "/panel/invitacion/" + token }
+
+// panelURL returns the address of the panel: what the server says, or else a given one, or
+// that of a server without flags.
+func (a *admin) panelURL(given string) (string, error) {
+	if !a.inServer {
+		return cmp.Or(given, usualPanel), nil
+	}
+	if a.panel == "" {
+		return "", adminErrorf("el servidor no sirve el panel: inícialo con -panel y la dirección con la que se abre, como https://puntos.example.mx")
+	}
+	return a.panel, nil
+}
+
+// A listedUser is a user as commands show it.
+type listedUser struct {
+	ID           id             `json:"id"`
+	Email        string         `json:"email"`
+	Name         string         `json:"name"`
+	Members      []listedMember `json:"organizations"`
+	Operator     bool           `json:"operator"`
+	SecondFactor bool           `json:"secondFactor"`
+	Sessions     int            `json:"sessions"`
+	CreatedAt    instant        `json:"createdAt"`
+	LoggedInAt   instant        `json:"lastLoginAt"`
+	DisabledAt   instant        `json:"disabledAt"`
+	LockedAt     instant        `json:"lockedAt"`
+}
+
+// A listedMember is what a user is in an organization.
+type listedMember struct {
+	Org        string  `json:"organization"`
+	Role       role    `json:"role"`
+	DisabledAt instant `json:"disabledAt"`
+}
+
+func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error) {
+	now := instantOf(a.engine.now())
+	return view(ctx, a.engine.store, func(tx Tx) ([]listedUser, error) {
+		slugs, err := slugsByNumber(tx)
+		if err != nil {
+			return nil, err
+		}
+		list := []listedUser{}
+		for e, err := range scan(tx, newKey('N'), false) {
+			if err != nil {
+				return nil, err
+			}
+			u, err := userByEmail(tx, string(e.Key[1:]))
+			if err != nil {
+				return nil, err
+			}
+			shown, err := newListedUser(tx, u, slugs, now, a.engine.ends)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, shown)
+		}
+		return list, nil
+	})
+}
+
+// slugsByNumber returns the slugs of all organizations by their numbers.
+func slugsByNumber(tx Tx) (map[uint32]string, error) {
+	slugs := map[uint32]string{}
+	prefix := tableSlugs.fixed()
+	for e, err := range scan(tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		slugs[uint32(uintIn(e.Value))] = string(e.Key[len(prefix):])
+	}
+	return slugs, nil
+}
+
+func newListedUser(tx Tx, u *user, slugs map[uint32]string, now instant, ends sessionEnds) (shown listedUser, err error) {
+	shown = listedUser{
+		ID: u.ID, Email: u.Email, Name: u.Name, Members: []listedMember{}, Operator: u.Operator,
+		CreatedAt: u.CreatedAt, LoggedInAt: u.LoggedInAt, DisabledAt: u.Disabled, LockedAt: u.Locked,
+	}
+	orgs, err := organizationsOf(tx, u.ID)
+	if err != nil {
+		return shown, err
+	}
+	for _, org := range orgs {
+		m, err := membershipIn(tx, org, u.ID)
+		if err == nil && m == nil {
+			err = unreadable(membershipOfKey(u.ID, org))
+		}
+		if err != nil {
+			return shown, err
+		}
+		shown.Members = append(shown.Members, listedMember{slugs[org], m.Role, m.Disabled})
+	}
+	f, err := factorOf(tx, u.ID)
+	if err != nil {
+		return shown, err
+	}
+	open, err := sessionsOf(tx, u.ID, now, ends)
+	shown.SecondFactor, shown.Sessions = f != nil, len(open)
+	return shown, err
+}
+
+// A userRequest names a user, and says what becomes of it.
+type userRequest struct {
+	Email    string `json:"email"`
+	On       bool   `json:"on,omitempty"`       // of operator
+	NoFactor bool   `json:"noFactor,omitempty"` // of reset
+	Panel    string `json:"panel,omitempty"`    // of reset: as in inviteRequest
+}
+
+// operateOn runs what a command changes of a user. It is a transaction of the user's first
+// organization, or of the file's if the user is in none.
+func operateOn[T any](ctx context.Context, a *admin, email string, fn func(*txn, *user) (T, error)) (result T, err error) {
+	if email, err = usersEmail(email); err != nil {
+		return result, err
+	}
+	org, err := view(ctx, a.engine.store, func(tx Tx) (uint32, error) {
+		u, err := userByEmail(tx, email)
+		if err == nil && u == nil {
+			err = errUserUnknown
+		}
+		if err != nil {
+			return 0, err
+		}
+		orgs, err := organizationsOf(tx, u.ID)
+		return append(orgs, 1)[0], err
+	})
+	if err != nil {
+		return result, err
+	}
+	return write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (T, error) {
+		t.by = byOperator(ctx)
+		u, err := userByEmail(t.Tx, email)
+		if err == nil && u == nil {
+			err = errUserUnknown
+		}
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return fn(t, u)
+	})
+}
+
+func (a *admin) disableUser(ctx context.Context, in userRequest) (struct{}, error) {
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.disableUser(u, true) })
+}
+
+func (a *admin) enableUser(ctx context.Context, in userRequest) (struct{}, error) {
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.disableUser(u, false) })
+}
+
+func (a *admin) makeOperator(ctx context.Context, in userRequest) (struct{}, error) {
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.setOperator(u, in.On) })
+}
+
+func (a *admin) resetUser(ctx context.Context, in userRequest) (made invited, err error) {
+	address, err := a.panelURL(in.Panel)
+	if err != nil {
+		return made, err
+	}
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (invited, error) {
+		i, token, err := t.resetUser(u, in.NoFactor)
+		if err != nil {
+			return invited{}, err
+		}
+		return invited{invitationLink(address, token), i.Expires}, nil
+	})
+}
+
+// loggedOut says how many sessions were ended.
+type loggedOut struct {
+	Sessions int `json:"sessions"`
+}
+
+// logOutUser ends the sessions of one user, or of all where no e-mail is given.
+func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut, err error) {
+	emails := []string{in.Email}
+	if in.Email == "" {
+		all, err := a.listUsers(ctx, struct{}{})
+		if err != nil {
+			return done, err
+		}
+		emails = nil
+		for _, u := range all {
+			emails = append(emails, u.Email)
+		}
+	}
+	for _, email := range emails {
+		n, err := operateOn(ctx, a, email, (*txn).logOutUser)
+		if err != nil {
+			return done, err
+		}
+		done.Sessions += n
+	}
+	return done, nil
+}
+
+// logOutUser ends all sessions of a user, for the operator.
+func (t *txn) logOutUser(u *user) (n int, err error) {
+	if n, err = t.endSessions(u.ID, 0, nil); err != nil || n == 0 {
+		return 0, err
+	}
+	return n, t.auditedOf(u.ID, auditSessionEnded, []change{{"sessions", nil, n}})
+}
+
+// invitationHours is how long an invitation is good, for texts.
+const invitationHours = int(invitationLife / time.Hour)
