@@ -139,5 +139,8 @@ func (v *visit) open() error {
 	if v.leadsTo != "" {
 		return v.redirect(v.leadsTo)
 	}
+	if len(v.faults) > 0 { // of its query
+		v.status = http.StatusUnprocessableEntity
+	}
 	return v.render(v.page.template, view)
 }

@@ -61,6 +61,18 @@ func (s *panelShop) member(r role) string {
 	})
 }
 
+// speaks sets the language of a member; "" is the organization's.
+func (s *panelShop) speaks(as role, lang string) {
+	must(s.shop, func(t *txn) (any, error) {
+		u, err := userByID(t.Tx, s.users[as])
+		if err != nil || u == nil {
+			return nil, err
+		}
+		u.Language = lang
+		return nil, t.saveUser(u)
+	})
+}
+
 // get opens a page as a member; "" is nobody.
 func (s *panelShop) get(as role, path string) *httptest.ResponseRecorder {
 	return s.send(as, "GET", path, nil)
@@ -102,11 +114,12 @@ func (s *panelShop) open(as role, path string) *httptest.ResponseRecorder {
 // TestPanelPages plays the transcripts of testdata/panel on each store, and compares the pages.
 // A step is
 //
-//	as ROLE            from now on; nobody: without a session
+//	as ROLE [LANGUAGE] from now on; nobody: without a session
 //	GET PATH           or POST PATH, with a line NAME=VALUE for each field
 //	=> STATUS [WHERE]  what came of it, and the page's main part up to the next blank line
 //
-// {name} in a path or a value is the last part of the path that `keep name` was said after.
+// A {name} in a path or a value is an id of the last redirect: {last}, the last one of its path,
+// {customer} of the till, {person}, {sale}.
 func TestPanelPages(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "panel", "*.txt"))
@@ -160,7 +173,9 @@ func (p *panelTranscript) play(text string) string {
 		word, rest, _ := strings.Cut(line, " ")
 		switch word {
 		case "as":
-			p.as = role(strings.TrimPrefix(rest, "nobody"))
+			who, lang, _ := strings.Cut(rest, " ")
+			p.as = role(strings.TrimPrefix(who, "nobody"))
+			p.speaks(p.as, lang)
 		case "GET", "POST":
 			fields := url.Values{}
 			for ; i+1 < len(lines) && word == "POST" && strings.Contains(lines[i+1], "=") && !strings.HasPrefix(lines[i+1], "=>"); i++ {
@@ -168,7 +183,7 @@ func (p *panelTranscript) play(text string) string {
 				fields.Set(name, strings.ReplaceAll(p.filled(value), `\n`, "\r\n"))
 				fmt.Fprintln(&out, lines[i+1])
 			}
-			for i+1 < len(lines) && lines[i+1] != "" && !strings.HasPrefix(lines[i+1], "keep ") { // what came of it before
+			for i+1 < len(lines) && lines[i+1] != "" { // what came of it before
 				i++
 			}
 			p.step(&out, word, p.filled(rest), fields)
@@ -190,10 +205,17 @@ func (p *panelTranscript) step(out *strings.Builder, method, path string, fields
 	where := w.Header().Get("Location")
 	fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintln("=>", w.Code, where)))
 	at, _ := url.Parse(where)
+	if where == "" {
+		at = new(url.URL)
+	}
 	parts := strings.Split(at.Path, "/")
-	p.names["last"] = parts[len(parts)-1]
-	if len(parts) > 3 && parts[2] == "caja" {
-		p.names["customer"] = parts[3]
+	if where != "" {
+		p.names["last"] = parts[len(parts)-1]
+	}
+	for of, name := range map[string]string{"caja": "customer", "clientes": "person", "venta": "sale"} {
+		if i := slices.Index(parts, of); i >= 0 && i+1 < len(parts) {
+			p.names[name] = parts[i+1]
+		}
 	}
 	if body := w.Body.String(); body != "" {
 		fmt.Fprintln(out, mainOf(body))

@@ -384,7 +384,6 @@ var _ = addTexts(map[string]panelText{
 	"column.amount":               {"Importe", "Amount"},
 	"column.ticket":               {"Ticket", "Receipt"},
 	"column.by":                   {"Quién", "Who"},
-	"column.status":               {"Estado", "Status"},
 	"status":                      {"Estado", "Status"},
 	"status.Active":               {"Activo", "Active"},
 	"status.Inactive":             {"Inactivo", "Inactive"},
@@ -394,7 +393,6 @@ var _ = addTexts(map[string]panelText{
 	"customer.merge":              {"Unir", "Merge"},
 	"customer.erase":              {"Borrar", "Erase"},
 	"customer.till":               {"A la caja", "To the till"},
-	"customer.data":               {"Datos", "Data"},
 	"customer.movements":          {"Movimientos", "Movements"},
 	"customer.sales":              {"Últimas ventas", "Latest sales"},
 	"customer.redemptions":        {"Últimos canjes", "Latest redemptions"},
@@ -423,7 +421,6 @@ var _ = addTexts(map[string]panelText{
 	"points.program":              {"Programa", "Program"},
 	"points.reason":               {"Motivo", "Reason"},
 	"points.reason.hint":          {"Lo lee quien revise el historial", "Whoever checks the history reads it"},
-	"points.review":               {"Revisar", "Review"},
 	"points.after":                {"El saldo quedará en %s.", "The balance will be %s."},
 	"points.confirm":              {"Confirmar", "Confirm"},
 	"merge.about":                 {"El otro cliente pasa a ser parte de este: sus puntos, ventas y canjes. No se puede deshacer.", "The other customer becomes part of this one: points, sales and redemptions. It cannot be undone."},
@@ -432,6 +429,7 @@ var _ = addTexts(map[string]panelText{
 	"erase.about":                 {"Se borran el nombre, el teléfono, el email y lo que identifique a la persona. Los puntos y las ventas quedan sin nombre. No se puede deshacer.", "Name, phone, e-mail and whatever identifies the person are erased. Points and sales stay without a name. It cannot be undone."},
 	"erase.confirm":               {"Escribe ERASE para confirmar", "Type ERASE to confirm"},
 	"erase.do":                    {"Borrar para siempre", "Erase for good"},
+	"customer.now":                {"Como está ahora", "As it is now"},
 	"save":                        {"Guardar", "Save"},
 	"cancel":                      {"Cancelar", "Cancel"},
 	"error.invalid_field.confirm": {"Escribe ERASE, en mayúsculas", "Type ERASE, in capitals"},
@@ -458,9 +456,10 @@ func (f *frame) Known(s *string) string {
 	return *s
 }
 
-// Kept is the value that a form was sent with, or the page's.
+// Kept is the value that a form was sent with, or the page's: after a change by somebody else
+// the form says that it has seen that one.
 func (f *frame) Kept(name, value string) string {
-	if sent, ok := f.visit.posted.get(name); ok {
+	if sent, ok := f.visit.posted.get(name); ok && !f.Stale() {
 		return sent
 	}
 	return value

@@ -38,7 +38,9 @@ func faultText(lang string, f *format, e *apiError) string {
 		both, _ := e.context["readings"].([]string)
 		return tr(lang, name, strings.Join(both, " / "))
 	case codeInvalidField, codeTooPrecise, codeTooLarge:
-		return tr(lang, name, e.message)
+		if strings.Contains(tr(lang, name), "%s") {
+			return tr(lang, name, e.message)
+		}
 	}
 	return tr(lang, name)
 }
@@ -77,7 +79,7 @@ var _ = addTexts(map[string]panelText{
 
 	"error.required":                 {"Falta escribir esto", "This is missing"},
 	"error.required.comment":         {"Escribe el motivo", "Write the reason"},
-	"error.precondition_failed":      {"Otra persona cambió esto mientras lo editabas. Abajo está lo tuyo; abre la ficha en otra pestaña para comparar.", "Somebody else changed this while you edited it. Yours is below; open the page in another tab to compare."},
+	"error.precondition_failed":      {"Otra persona cambió esto mientras lo editabas. Compara lo tuyo con lo de ahora y guarda otra vez.", "Somebody else changed this while you edited it. Compare yours with what is there now, and save again."},
 	"error.log_in_required":          {"Entra otra vez para seguir.", "Log in again to go on."},
 	"error.permission_required":      {"Tu rol no incluye esto. Un administrador de la organización puede cambiarlo en Equipo.", "Your role does not include this. An administrator of the organization can change that under Team."},
 	"error.other_origin":             {"El formulario no viene de esta página. Ábrela otra vez y vuelve a enviarlo.", "The form does not come from this page. Open it again and send it once more."},

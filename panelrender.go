@@ -118,6 +118,8 @@ func (v *visit) refused() error {
 		v.status = http.StatusUnprocessableEntity
 	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		v.status = first.code.status
+	case http.StatusPreconditionFailed:
+		v.status = http.StatusConflict
 	default:
 		return first
 	}
@@ -230,6 +232,11 @@ func (f *frame) Faults() (list []faultView) {
 		list = append(list, faultView{controlID(e.field), faultText(f.Lang, f.format, e), to})
 	}
 	return list
+}
+
+// Stale reports whether somebody else has changed what the form changes.
+func (f *frame) Stale() bool {
+	return slices.ContainsFunc(f.visit.faults, func(e *apiError) bool { return e.code == codePreconditionFailed })
 }
 
 // A faultView is a line of the summary of faults. ID is that of the control at fault, Stored

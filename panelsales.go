@@ -96,12 +96,9 @@ func returnPage(v *visit) (any, fillFunc) {
 	}
 }
 
-// sumReturn completes the amount of a return by item: what its items cost. A quantity that is
-// blank or 0 is not returned.
+// sumReturn sets the amount of a return by item: what its items cost. A quantity that is blank
+// or 0 is not returned.
 func sumReturn(v *visit) {
-	if total, _ := v.posted.get("totalAmount"); trimBlanks(total) != "" {
-		return
-	}
 	sum := new(big.Rat)
 	for i := range maxRows {
 		from := fmt.Sprintf("items[%d].", i)

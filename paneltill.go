@@ -418,7 +418,6 @@ var _ = addTexts(map[string]panelText{
 	"till.points.pending":        {"%s quedan pendientes", "%s are pending"},
 	"till.tier.changed":          {"Ahora es %s", "Now %s"},
 	"till.undo":                  {"Deshacer", "Undo"},
-	"till.redeemed":              {"%s · −%s %s", "%s · −%s %s"},
 	"till.code":                  {"Código", "Code"},
 	"till.code.expires":          {"Vence el %s", "Expires on %s"},
 	"till.use":                   {"Usar ahora", "Use now"},

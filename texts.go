@@ -76,7 +76,6 @@ func acceptedLanguage(r *http.Request) string {
 var _ = addTexts(map[string]panelText{
 	"skip":           {"Ir al contenido", "Skip to content"},
 	"nav":            {"Principal", "Main"},
-	"nav.home":       {"Inicio", "Home"},
 	"nav.till":       {"Caja", "Till"},
 	"nav.customers":  {"Clientes", "Customers"},
 	"nav.sales":      {"Ventas", "Sales"},
@@ -99,6 +98,5 @@ var _ = addTexts(map[string]panelText{
 	"search":         {"Buscar", "Search"},
 	"all":            {"Todos", "All"},
 	"required":       {"obligatorio", "required"},
-	"optional":       {"opcional", "optional"},
 	"none":           {"–", "–"},
 })
