@@ -43,19 +43,22 @@ func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel
 			v.answer(func() error { return v.submit(&each) })
 		})
 	}
-	p.mux.HandleFunc("/panel/", func(w http.ResponseWriter, r *http.Request) {
-		v := w.(*exchange).visit.(*visit)
-		v.need, v.r = everyone, r
-		v.answer(func() error { return newError(codeRouteNotFound) })
-	})
+	p.mux.HandleFunc("/panel/", noPage)
 	return p
+}
+
+// noPage answers where there is no page.
+func noPage(w http.ResponseWriter, r *http.Request) {
+	v := w.(*exchange).visit.(*visit)
+	v.need, v.r = everyone, r
+	v.answer(func() error { return newError(codeRouteNotFound) })
 }
 
 // serve answers a request of the panel.
 func (p *panel) serve(x *exchange, r *http.Request) {
 	v := &visit{exchange: x, panel: p, r: r, lang: acceptedLanguage(r), status: http.StatusOK}
 	x.visit = v
-	setPanelHeaders(x.Header())
+	setPanelHeaders(x.Header(), p.address.isPlain())
 	if !p.address.allows(r.Host) {
 		x.fail(newError(codeWrongHost))
 		return
@@ -65,13 +68,18 @@ func (p *panel) serve(x *exchange, r *http.Request) {
 		v.send(body)
 		return
 	}
+	if !isClean(r.URL.Path) {
+		noPage(x, r)
+		return
+	}
 	p.mux.ServeHTTP(x, r)
 }
 
 // setPanelHeaders sets the headers of every page. Everything comes from this server, and
 // nothing in a page is script or style. Referrers stay on, since without them browsers
-// send no origin with a form.
-func setPanelHeaders(h http.Header) {
+// send no origin with a form. On a plain address browsers would ignore the policy of openers,
+// and complain of it on each page.
+func setPanelHeaders(h http.Header, plain bool) {
 	for _, one := range [...][2]string{
 		{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
 		{"X-Content-Type-Options", "nosniff"}, {"Referrer-Policy", "same-origin"},
@@ -79,6 +87,9 @@ func setPanelHeaders(h http.Header) {
 		{"Permissions-Policy", "camera=(), microphone=(), geolocation=()"},
 	} {
 		h[http.CanonicalHeaderKey(one[0])] = []string{one[1]}
+	}
+	if plain {
+		delete(h, "Cross-Origin-Opener-Policy")
 	}
 }
 

@@ -29,16 +29,19 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(newError(codeBadRequest))
 		return
 	}
-	if !strings.HasPrefix(r.URL.Path, "/") || path.Clean(r.URL.Path) != r.URL.Path {
-		x.fail(newError(codeRouteNotFound)) // else ServeMux would redirect
-		return
-	}
 	if a.panel != nil && isPanelPath(r.URL.Path) {
 		a.panel.serve(x, r)
 		return
 	}
+	if !isClean(r.URL.Path) {
+		x.fail(newError(codeRouteNotFound))
+		return
+	}
 	a.mux.ServeHTTP(x, r)
 }
+
+// isClean reports whether ServeMux would take a path as it is, rather than redirect to another.
+func isClean(p string) bool { return strings.HasPrefix(p, "/") && path.Clean(p) == p }
 
 // isPanelPath reports whether a path is the panel's.
 func isPanelPath(path string) bool {
