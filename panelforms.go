@@ -38,6 +38,7 @@ func (v *visit) submit(f *panelForm) error {
 	if !isToken(v.token) {
 		return newError(codeFormStale)
 	}
+	v.kept = true
 	if f.prepare != nil {
 		f.prepare(v)
 	}

@@ -98,7 +98,7 @@ func (v *visit) fail(err error) {
 	if v.status = e.code.status; v.status == http.StatusBadRequest {
 		v.status = http.StatusUnprocessableEntity
 	}
-	if err := v.render("error", errorView{Error: e, Again: v.posted != nil && v.status == http.StatusServiceUnavailable}); err != nil {
+	if err := v.render("error", errorView{Error: e, Again: v.kept && v.status == http.StatusServiceUnavailable}); err != nil {
 		v.api.log.Error("failed", "requestId", v.requestID[0], "cause", err.Error())
 		v.send([]byte("sello: " + e.code.name))
 	}

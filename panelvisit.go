@@ -118,6 +118,7 @@ type visit struct {
 	posted   object // the fields of the form that was sent; nil: none was
 	reviewed any    // what the form would do that was sent to be rehearsed; nil: none was
 	token    string // of the forms of the page
+	kept     bool   // what was posted may be shown again: it has no password
 	leadsTo  string // the page that a page leads to, as its fillFunc found; "": it is shown
 	faults   []*apiError
 	status   int // of the page
@@ -155,6 +156,10 @@ func (v *visit) fill(fill fillFunc) error {
 	if fill == nil {
 		return nil
 	}
+	if err := v.beginWork(v.api.reading); err != nil { // as a large GET of the API
+		return err
+	}
+	defer v.endWork()
 	_, err := read(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (struct{}, error) {
 		return struct{}{}, fill(t)
 	})
