@@ -24,9 +24,12 @@ type checker struct {
 // A problem is a fault of a document, at a path; "" is the whole document.
 type problem struct{ path, text string }
 
-func (ck *checker) told() []string {
+func (ck *checker) told() []string { return toldProblems(ck.problems) }
+
+// toldProblems are problems as texts that begin with their paths.
+func toldProblems(problems []problem) []string {
 	var list []string
-	for _, p := range ck.problems {
+	for _, p := range problems {
 		if p.path != "" {
 			p.text = p.path + ": " + p.text
 		}
@@ -164,6 +167,9 @@ func (ck *checker) organization(o *organization) *time.Location {
 	form("settings.currency", o.Settings.Currency, currencyForm.MatchString(o.Settings.Currency), "debe ser un código de moneda de tres letras")
 	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
 	ck.oneOf("organization.settings.externalIds", o.Settings.ExternalIDs, externalIDsFree, externalIDsUnique)
+	if o.Settings.RedeemCheck != "" {
+		ck.oneOf("organization.settings.redeemCheck", o.Settings.RedeemCheck, redeemCheckDigits)
+	}
 	late := *o.Settings.MaxLateDays
 	ck.require(late >= 0 && late <= mostLateDays, "organization.settings.maxLateDays", "debe estar entre 0 y %d", mostLateDays)
 	if err != nil {

@@ -361,7 +361,7 @@ func ownSale(v *visit, t *txn) error {
 	if err != nil {
 		return err
 	}
-	if s.By.Type == byUser && s.By.ID == v.member.user.ID && t.dayOf(s.RegisteredAt) == t.dayOf(t.now) {
+	if t.cfg.Organization.Settings.CashierReturns && s.By.Type == byUser && s.By.ID == v.member.user.ID && t.dayOf(s.RegisteredAt) == t.dayOf(t.now) {
 		return nil
 	}
 	return newError(codePermissionRequired).with("permission", "transactions:return")
