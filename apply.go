@@ -16,60 +16,89 @@ type applied struct {
 	Warnings     []string `json:"warnings"`
 }
 
-// applyDocument makes the organization's configuration what the document says.
-// A wrong document changes nothing; the error lists each problem with its path.
-// Applying the same document again changes nothing. by is who applies it.
+// applyDocument makes the organization's configuration what the document says, in a
+// transaction that does nothing else. by is who applies it.
 func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applied, error) {
+	t := bareTxn(tx, 0, m, by)
+	result, err := t.apply(raw, dryRun)
+	if err != nil || dryRun {
+		return result, err
+	}
+	return result, t.commit()
+}
+
+// apply makes the organization's configuration what the document says. A wrong document
+// changes nothing; the error is a documentError. Applying the same document again changes
+// nothing. A transaction of no organization takes the document's.
+func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 	doc, ck := checkedDocument(raw)
 	if doc == nil {
-		return nil, invalidDocument(ck.told())
+		return nil, &documentError{ck.problems}
 	}
-	old, err := configBefore(tx, doc)
+	old, err := configBefore(t.Tx, doc)
 	if err != nil {
 		return nil, err
 	}
-	next := old.merge(doc, m)
-	ck.compare(doc, old, next)
-	if old.Number != 0 && ck.isSound("organization.settings.timezone") && old.Organization.Settings.Timezone != next.Organization.Settings.Timezone {
-		customers, err := hasCustomers(tx, old.Number)
-		if err != nil {
-			return nil, err
-		}
-		ck.require(!customers, "organization.settings.timezone", "no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella")
+	if t.org != 0 && t.org != old.Number { // whose faults are nothing to tell
+		return nil, &documentError{[]problem{{"organization.slug", "es de otra organización"}}}
+	}
+	next := old.merge(doc, t.mint)
+	if err := ck.against(t.Tx, doc, old, next); err != nil {
+		return nil, err
 	}
 	if len(ck.problems) > 0 {
-		return nil, invalidDocument(ck.told())
+		return nil, &documentError{ck.problems}
 	}
-	number := old.Number
-	result := &applied{Organization: doc.Organization.Slug, Created: number == 0, DryRun: dryRun}
+	result := &applied{Organization: doc.Organization.Slug, Created: old.Number == 0, DryRun: dryRun}
 	if result.Changes, err = differences(old, next); err != nil {
 		return nil, err
 	}
-	if result.Warnings, err = warnings(tx, old, next, m.now); err != nil {
+	if result.Warnings, err = warnings(t.Tx, old, next, t.now); err != nil {
 		return nil, err
 	}
 	same, err := sameDocument(old, next)
 	if err != nil || dryRun || same {
 		return result, err
 	}
-	if number == 0 {
-		if next.Number, err = addOrganization(tx, doc.Organization.Slug); err != nil {
-			return nil, err
+	return result, t.replaceConfig(old, next, result.Changes)
+}
+
+// against checks what depends on the configuration before the document.
+func (ck *checker) against(tx Tx, doc *document, old, next *config) error {
+	ck.compare(doc, old, next)
+	if old.Number == 0 || !ck.isSound("organization.settings.timezone") || old.Organization.Settings.Timezone == next.Organization.Settings.Timezone {
+		return nil
+	}
+	customers, err := hasCustomers(tx, old.Number)
+	if err != nil {
+		return err
+	}
+	ck.require(!customers, "organization.settings.timezone", "no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella")
+	return nil
+}
+
+// replaceConfig writes a configuration in the place of the one before, and what follows
+// from it. The transaction itself goes on with the one that it began with.
+func (t *txn) replaceConfig(old, next *config, changes []change) (err error) {
+	if old.Number == 0 {
+		if next.Number, err = addOrganization(t, next.Organization.Slug); err != nil {
+			return err
 		}
 	}
+	t.org = next.Number
 	if next.Recount = old.Recount; needsRecount(old, next) {
 		next.Recount = true
-		if err := startRecount(tx, number); err != nil {
-			return nil, err
+		if err := startRecount(t, old.Number); err != nil {
+			return err
 		}
 	}
-	if err := saveConfig(tx, next); err != nil {
-		return nil, err
+	if err := saveConfig(t, next); err != nil {
+		return err
 	}
-	if err := followBirthdays(tx, next, m); err != nil {
-		return nil, err
+	if err := followBirthdays(t, next, t.mint); err != nil {
+		return err
 	}
-	return result, bareTxn(tx, next.Number, m, by).noteApplied(next, result.Changes)
+	return t.noteApplied(next, changes)
 }
 
 // noteApplied writes to the audit log and to the feed that a configuration was applied.
@@ -84,10 +113,7 @@ func (t *txn) noteApplied(cfg *config, changes []change) error {
 	if err := t.tell(eventConfigurationApplied, n.Audit+1); err != nil {
 		return err
 	}
-	if err := t.audited(auditConfigurationApplied, cfg.ID.String(), changes); err != nil {
-		return err
-	}
-	return t.commit()
+	return t.audited(auditConfigurationApplied, cfg.ID.String(), changes)
 }
 
 // configBefore returns the configuration of a document's organization, or an empty one if
@@ -116,9 +142,15 @@ func addOrganization(tx Tx, slug string) (uint32, error) {
 	return uint32(count + 1), putUint(tx, newKey('o').byte('s').text(slug), count+1)
 }
 
-func invalidDocument(problems []string) error {
-	return operatorErrorf("", "el documento no es válido:\n  %s", strings.Join(problems, "\n  "))
+// A documentError says all that is wrong with a document.
+type documentError struct{ problems []problem }
+
+func (e *documentError) Error() string {
+	return fmt.Sprintf("el documento no es válido:\n  %s", strings.Join(toldProblems(e.problems), "\n  "))
 }
+
+// Unwrap makes it an operator's error, which is told as it is.
+func (e *documentError) Unwrap() error { return &operatorError{message: e.Error()} }
 
 func hasCustomers(tx Tx, org uint32) (bool, error) {
 	n, err := get[counters](tx, orgKey('n', org))
@@ -126,13 +158,13 @@ func hasCustomers(tx Tx, org uint32) (bool, error) {
 }
 
 // problemsOf returns the problems of a document for a new organization.
-func problemsOf(raw []byte) []string {
+func problemsOf(raw []byte) []problem {
 	doc, ck := checkedDocument(raw)
 	if doc != nil {
 		old := new(config)
 		ck.compare(doc, old, old.merge(doc, newMint(0, seed{})))
 	}
-	return ck.told()
+	return ck.problems
 }
 
 // merge returns the configuration after a document. What has the same key keeps its id; what is new gets one. Ids of rewards and segments are

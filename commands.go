@@ -54,7 +54,7 @@ func runApply(ctx context.Context, c *invocation) error {
 		return c.print(out, func(w io.Writer) { showApplied(w, &out) })
 	})
 	if len(problems) > 0 && errors.Is(err, fs.ErrNotExist) {
-		return invalidDocument(problems)
+		return &documentError{problems}
 	}
 	return err
 }
