@@ -254,6 +254,15 @@
 //	paneltill.go         the till
 //	panelcustomers.go    customers
 //	panelsales.go        sales
+//	panelredemptions.go  redemptions
+//	paneledits.go        forms that change the configuration
+//	paneldiff.go         what they would change
+//	rulewords.go         rules, segments and programs as sentences
+//	panelrewards.go      rewards
+//	panelrules.go        programs, and their rules
+//	panelsegments.go     segments
+//	panelsimulator.go    what a sale would earn, and why a rule would give nothing
+//	panelconfig.go       the organization, and the whole document
 //	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -20,10 +21,14 @@ var (
 	codeFormStale          = errorCode{"form_stale", http.StatusBadRequest, ""}
 	codeAmountAmbiguous    = errorCode{"amount_ambiguous", http.StatusBadRequest, ""}
 	codeWrongHost          = errorCode{"wrong_host", http.StatusMisdirectedRequest, ""}
+	codeDocumentFault      = errorCode{"document_fault", http.StatusBadRequest, ""} // of a form that changes the configuration
 )
 
 // faultText is an error in words.
 func faultText(lang string, f *format, e *apiError) string {
+	if e.code == codeDocumentFault {
+		return documentFaultText(lang, e)
+	}
 	name := "error." + e.code.name
 	if by := name + "." + e.field; hasText(by) {
 		name = by
@@ -43,6 +48,41 @@ func faultText(lang string, f *format, e *apiError) string {
 		}
 	}
 	return tr(lang, name)
+}
+
+// allFaults are all faults that an error tells of.
+func allFaults(err error) []*apiError {
+	e := publicError(err)
+	if len(e.all) > 0 {
+		return e.all
+	}
+	return []*apiError{e}
+}
+
+var indexForm = regexp.MustCompile(`\[\d+\]`)
+
+// documentFaultText is a fault of a document in words: of a control, by its label.
+func documentFaultText(lang string, e *apiError) string {
+	if e.field != "" {
+		labels, _ := e.context["labels"].(string)
+		if name := labelOf(labels, indexForm.ReplaceAllString(e.field, "")); hasText(name) {
+			return tr(lang, name) + ": " + e.message
+		}
+	}
+	if path, _ := e.context["path"].(string); path != "" {
+		return path + ": " + e.message
+	}
+	return e.message
+}
+
+// labelOf is the name of a control's label. Where a text is called as the control would be,
+// it is "….field".
+func labelOf(labels, name string) string {
+	name = labels + "." + name
+	if hasText(name + ".field") {
+		return name + ".field"
+	}
+	return name
 }
 
 // figure is a number that an error's context has.

@@ -24,12 +24,12 @@ import (
 // The token stands in the page's query, so that a browser that goes back shows the form
 // that was sent.
 
-// maxForm bounds a form, in bytes.
+// maxForm bounds a form, in bytes, unless it says otherwise.
 const maxForm = 64 << 10
 
 // submit does what a form says.
 func (v *visit) submit(f *panelForm) error {
-	if err := v.receive(); err != nil {
+	if err := v.receive(cmp.Or(f.most, maxForm)); err != nil {
 		return err
 	}
 	if f.run != nil {
@@ -51,7 +51,7 @@ func (v *visit) submit(f *panelForm) error {
 	}
 	given, err := v.commit(f, req, act)
 	if err != nil {
-		v.faults = append(v.faults, publicError(err))
+		v.faults = append(v.faults, allFaults(err)...)
 		return v.refused()
 	}
 	if given.view != nil {
@@ -62,7 +62,7 @@ func (v *visit) submit(f *panelForm) error {
 }
 
 // receive checks where a form comes from and reads it.
-func (v *visit) receive() (err error) {
+func (v *visit) receive(most int64) (err error) {
 	if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (v *visit) receive() (err error) {
 	if media, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
 		return newError(codeUnsupportedMediaType)
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(v.ResponseWriter, v.r.Body, maxForm))
+	text, err := io.ReadAll(http.MaxBytesReader(v.ResponseWriter, v.r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return newError(codeBodyTooLarge)
 	}
@@ -153,6 +153,8 @@ func (v *visit) body(members []formMember, prefix string) (body object) {
 			literal = v.amount(prefix+m.name, value)
 		case listMember:
 			literal = v.list(m)
+		case madeMember:
+			literal = m.make(v, prefix+m.name)
 		default:
 			if value = trimBlanks(value); value != "" {
 				literal = string(appendJSONString(nil, value))
@@ -311,7 +313,7 @@ func (v *visit) review(f *panelForm, act action) error {
 		return act(t)
 	})
 	if err != nil {
-		v.faults = append(v.faults, publicError(err))
+		v.faults = append(v.faults, allFaults(err)...)
 		return v.refused()
 	}
 	v.reviewed = bodyIn(done)

@@ -5,7 +5,7 @@ import "slices"
 // The pages and forms of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages())
+	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages())
 }
 
 // homePage leads to what the member is here for.
@@ -18,7 +18,9 @@ func homePage(v *visit) (any, fillFunc) {
 	return redirection{"/panel/cuenta"}, nil
 }
 
-func panelForms() []panelForm { return slices.Concat(tillForms(), customerForms(), saleForms()) }
+func panelForms() []panelForm {
+	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms())
+}
 
 // panelPlaces are the lines of the navigation, in order.
 func panelPlaces() []panelPlace {
@@ -26,6 +28,12 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/caja", need: "till", text: "nav.till"},
 		{path: "/panel/clientes", need: "customers:read", text: "nav.customers"},
 		{path: "/panel/ventas", need: "transactions:read", text: "nav.sales"},
+		{path: "/panel/canjes", need: "rewards:read", text: "nav.redemptions"},
+		{path: "/panel/recompensas", need: "rewards:read", text: "nav.rewards"},
+		{path: "/panel/programa", need: "loyalty:read", text: "nav.program"},
+		{path: "/panel/segmentos", need: "segments:read", text: "nav.segments"},
+		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator"},
+		{path: "/panel/configuracion", need: "config:write", text: "nav.config"},
 	}
 }
 

@@ -278,7 +278,7 @@ func (f *frame) Field(name, label, kind string, value ...string) control {
 	}
 	i := slices.IndexFunc(f.visit.faults, func(e *apiError) bool { return e.field == name })
 	if i >= 0 {
-		c.Fault = faultText(f.Lang, f.format, f.visit.faults[i])
+		c.Fault = strings.TrimPrefix(faultText(f.Lang, f.format, f.visit.faults[i]), c.Label+": ")
 	}
 	return c
 }

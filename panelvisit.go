@@ -60,6 +60,7 @@ type panelForm struct {
 	members []formMember
 	handle  func(*request) action
 	run     func(*visit) error // does all by itself, in place of handle and what follows; the form needs no token
+	most    int64              // bytes; 0: maxForm
 	action  string             // of the audit log's entry, where the domain writes none
 
 	// guard says what a role that has the permission in part may do.
@@ -90,6 +91,8 @@ type formMember struct {
 	// value is the value of a fixedMember, and the name in the path of a pathMember that is
 	// called otherwise there.
 	value string
+
+	make func(v *visit, name string) string // of a madeMember: its value; "" leaves it out
 }
 
 type memberKind int
@@ -101,6 +104,7 @@ const (
 	pathMember                     // a string from the path
 	fixedMember                    // the same string always
 	checkMember                    // true if the box is checked
+	madeMember                     // what make makes of the field of that name
 	listMember                     // objects: name[0].member, name[1].member …; rows without any value are left out
 )
 

@@ -69,7 +69,7 @@ func (p *program) earn(f facts) (_ earning, ok bool) {
 func (p *program) earnPer(f facts, parts, perLine []fraction) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if r.Per == nil || !r.holds(f) {
+		if r.Per == nil || !r.holds(&f) {
 			continue
 		}
 		rate := r.Per.Points.fraction().quo(r.Per.Amount.fraction())
@@ -88,7 +88,7 @@ func (p *program) earnPer(f facts, parts, perLine []fraction) {
 func (p *program) earnRest(f facts, parts, perLine, restLine []fraction) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if r.Per != nil || !r.holds(f) {
+		if r.Per != nil || !r.holds(&f) {
 			continue
 		}
 		switch {
@@ -206,22 +206,70 @@ func (r *rule) lineAmounts(f facts) []fraction {
 	return amounts
 }
 
+// A condition is one that a purchase rule can have.
+type condition int
+
+// They are in the order in which they are tested: those that read the store come last.
+const (
+	conditionOn condition = iota
+	conditionAmount
+	conditionSKUs
+	conditionTiers
+	conditionSegments
+	conditionDays
+	conditionHours
+	conditionDates
+	conditionFirst
+	conditionDaily
+	conditions // how many there are
+)
+
+// meets reports whether a purchase meets a condition of a rule; one that the rule has not
+// is met.
+func (r *rule) meets(c condition, f *facts) bool {
+	switch c {
+	case conditionOn:
+		return r.On != onSignup && r.On != onBirthday
+	case conditionAmount:
+		return r.MinAmount == nil || f.total >= *r.MinAmount
+	case conditionSKUs:
+		return len(r.SKUs) == 0 || slices.ContainsFunc(f.items, func(it item) bool { return r.matches(it.SKU) })
+	case conditionTiers:
+		return len(r.Tiers) == 0 || slices.Contains(r.Tiers, f.tier.name())
+	case conditionSegments:
+		return len(r.Segments) == 0 || overlap(r.Segments, f.segments())
+	case conditionDays:
+		return len(r.Days) == 0 || slices.Contains(r.Days, f.at.Weekday().String())
+	case conditionHours:
+		return r.Hours == nil || r.Hours.contains(f.at.Format("15:04"))
+	case conditionDates:
+		return r.inForce(f.at)
+	case conditionFirst:
+		return !r.FirstPurchase || f.first
+	case conditionDaily:
+		return r.MaxPerCustomerPerDay == 0 || f.usedOn(r.Key) < r.MaxPerCustomerPerDay
+	}
+	return false
+}
+
 // holds reports whether all conditions of a purchase rule are met.
-func (r *rule) holds(f facts) bool {
-	switch {
-	case r.On == onSignup || r.On == onBirthday,
-		r.MinAmount != nil && f.total < *r.MinAmount,
-		len(r.SKUs) > 0 && !slices.ContainsFunc(f.items, func(it item) bool { return r.matches(it.SKU) }),
-		len(r.Tiers) > 0 && !slices.Contains(r.Tiers, f.tier.name()),
-		len(r.Segments) > 0 && !overlap(r.Segments, f.segments()),
-		len(r.Days) > 0 && !slices.Contains(r.Days, f.at.Weekday().String()),
-		r.Hours != nil && !r.Hours.contains(f.at.Format("15:04")),
-		!r.inForce(f.at),
-		r.FirstPurchase && !f.first,
-		r.MaxPerCustomerPerDay > 0 && f.usedOn(r.Key) >= r.MaxPerCustomerPerDay:
-		return false
+func (r *rule) holds(f *facts) bool {
+	for c := range conditions {
+		if !r.meets(c, f) {
+			return false
+		}
 	}
 	return true
+}
+
+// unmet lists the conditions that a purchase does not meet.
+func (r *rule) unmet(f *facts) (list []condition) {
+	for c := range conditions {
+		if !r.meets(c, f) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 func overlap(a, b []string) bool {

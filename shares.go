@@ -249,12 +249,8 @@ func (t *txn) earnings(c *customer, s *sale, in []party) error {
 	own := in[0].account
 	for i := range in {
 		p := &in[i]
-		p.uses = ruleUses{t: t, a: p.account, at: s.CreatedAt}
 		var ok bool
-		p.earned, ok = p.program.earn(facts{
-			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
-			segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.LastSaleAt == 0, usedOn: p.uses.today,
-		})
+		p.earned, ok = p.program.earn(t.factsOf(c, s, own, p))
 		if p.uses.err != nil {
 			return p.uses.err
 		}
@@ -263,6 +259,53 @@ func (t *txn) earnings(c *customer, s *sale, in []party) error {
 		}
 	}
 	return nil
+}
+
+// factsOf is what the rules of a party's program look at. own is the customer's account in
+// its own program.
+func (t *txn) factsOf(c *customer, s *sale, own *account, p *party) facts {
+	p.uses = ruleUses{t: t, a: p.account, at: s.CreatedAt}
+	return facts{
+		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
+		segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.LastSaleAt == 0, usedOn: p.uses.today,
+	}
+}
+
+// A ruleVerdict says which conditions of a rule a purchase does not meet: none, if the rule
+// runs.
+type ruleVerdict struct {
+	program *program
+	rule    *rule
+	unmet   []condition
+}
+
+// verdicts are those of every rule of the programs that a purchase would count in.
+func (t *txn) verdicts(in newSale) (list []ruleVerdict, err error) {
+	c, err := t.customer(in.Customer)
+	if err != nil {
+		return nil, err
+	}
+	s := &sale{Customer: c.ID, Type: typePurchase, Total: in.Total, Items: in.Items, CreatedAt: t.now}
+	if in.OccurredAt != 0 {
+		s.CreatedAt = min(in.OccurredAt, t.now)
+	}
+	own, err := t.party(c, t.cfg.programNumber(c.Program), &s.saleShare)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.parties([]party{own}, c, s, nil)
+	for i := range all {
+		p := &all[i]
+		f := t.factsOf(c, s, own.account, p)
+		for j := range p.program.Rules {
+			r := &p.program.Rules[j]
+			list = append(list, ruleVerdict{p.program, r, r.unmet(&f)})
+		}
+		if err == nil {
+			err = p.uses.err
+		}
+	}
+	return list, err
 }
 
 // giveEarned gives what a purchase earned in one program.

@@ -14,6 +14,7 @@ import (
 // Names of texts that are put together, by what they begin with.
 var madeNames = []string{
 	"by.", "category.", "done.", "error.", "reason.", "redemption.", "role.", "sale.", "source.", "status.", "title.",
+	"day.", "doc.", "list.", "op.", "organization.", "program.", "refusal.", "review.kind.", "reward.", "rule.", "segment.", "span.", "who.", "word.",
 }
 
 var verbs = regexp.MustCompile(`%[a-z]`)

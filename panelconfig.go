@@ -1,0 +1,268 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// The configuration: what the organization is called, how it sells, and the whole document.
+
+func configPages() []panelPage {
+	return []panelPage{
+		{"/panel/configuracion", "config:write", "config", configPage},
+		{"/panel/configuracion/documento", "config:write", "document", documentPage},
+	}
+}
+
+// mostDocument bounds the form of a whole document, in bytes.
+const mostDocument = 1 << 20
+
+func configForms() []panelForm {
+	organization := []formMember{
+		wordMember("name"),
+		partMember("plan", wordMember("name")),
+		{name: "apiAccess", kind: checkMember},
+		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
+		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), wordMember("redeemCheck")),
+		{name: "cashierReturns", kind: checkMember}, {name: "viewerExport", kind: checkMember}, {name: "logReads", kind: checkMember},
+	}
+	return []panelForm{
+		{path: "/panel/configuracion", need: "config:write", from: "/panel/configuracion", members: organization, prepare: reviewFirst, handle: editing(editOrganization),
+			done: func(*visit, string) string { return "/panel/configuracion?hecho=1" }},
+		{path: "/panel/configuracion/documento", need: "config:write", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")}, prepare: reviewFirst,
+			handle: documentAction(postedDocument), done: func(*visit, string) string { return "/panel/configuracion/documento?hecho=1" }},
+	}
+}
+
+// editOrganization lays the form of the organization over a document.
+func editOrganization(_ *txn, _ *request, tree, fields docTree) (docPlace, error) {
+	for part, flags := range map[string][]string{"plan": {"apiAccess"}, "settings": {"cashierReturns", "viewerExport", "logReads"}} {
+		under, _ := fields[part].(docTree)
+		if under == nil {
+			under = docTree{}
+		}
+		for _, name := range flags {
+			if value, sent := fields[name]; sent {
+				under[name] = value
+				delete(fields, name)
+			}
+		}
+		fields[part] = under
+	}
+	layOver(tree["organization"].(docTree), fields)
+	return docPlace{path: "organization", labels: "organization"}, nil
+}
+
+// postedDocument is the document that was posted as it is.
+func postedDocument(_ *txn, _ *request, fields docTree) ([]byte, docPlace, error) {
+	text, _ := fields["document"].(string)
+	return []byte(text), docPlace{}, nil
+}
+
+// A configView is the form of the organization.
+type configView struct {
+	Organization organization
+	Stamp        string
+	Locked       bool // there are customers: the time zone stays
+	Late         string
+	Done         bool
+}
+
+func configPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &configView{Done: v.param("hecho") != ""}
+	return view, func(t *txn) (err error) {
+		view.Organization, view.Late = t.cfg.Organization, strconv.Itoa(t.cfg.maxLateDays())
+		if view.Locked, err = hasCustomers(t, t.org); err == nil {
+			view.Stamp, err = stampOf(t.cfg)
+		}
+		return err
+	}
+}
+
+// A documentView is the whole document as text.
+type documentView struct {
+	Text   string
+	Stamp  string
+	Faults []documentLine
+	Done   bool
+}
+
+// A documentLine is a fault of the document, with the line that has it.
+type documentLine struct {
+	Number     uint64
+	Text, Line string
+}
+
+func documentPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &documentView{Done: v.param("hecho") != ""}
+	return view, func(t *txn) error {
+		raw, err := json.MarshalIndent(t.cfg.document(), "", "  ")
+		if err != nil {
+			return err
+		}
+		view.Text = string(raw)
+		if text, sent := v.posted.get("document"); sent {
+			view.Text = text
+		}
+		lines := strings.Split(view.Text, "\n")
+		for _, e := range v.faults {
+			if n, is := e.context["line"].(int); is {
+				view.Faults = append(view.Faults, documentLine{uint64(n), documentFaultText(v.lang, e), strings.TrimSpace(lines[min(n, len(lines))-1])})
+			}
+		}
+		view.Stamp, err = stampOf(t.cfg)
+		return err
+	}
+}
+
+// LanguageChoice is the control of the organization's language.
+func (f *frame) LanguageChoice(value string) selectView {
+	items := []choiceItem{{"es", f.T("word.es")}, {"en", f.T("word.en")}}
+	if value != "es" && value != "en" { // a language of the API's, as es-MX
+		items = append(items, choiceItem{value, value})
+	}
+	return f.Select("settings.language", "organization.settings.language", value, items)
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.config":                             {"Configuración", "Settings"},
+	"title.config":                           {"Configuración", "Settings"},
+	"title.document":                         {"Documento", "Document"},
+	"config.about":                           {"Lo que vale para toda la organización. Antes de aplicar un cambio se ve qué cambia.", "What holds for the whole organization. You see what changes before it is applied."},
+	"config.brand":                           {"Marca", "Brand"},
+	"config.sales":                           {"Ventas", "Sales"},
+	"config.panel":                           {"Panel", "Dashboard"},
+	"config.plan":                            {"Plan", "Plan"},
+	"config.document":                        {"Ver todo como documento", "See all of it as a document"},
+	"config.locked":                          {"No se puede cambiar: ya hay clientes, y los días de las estadísticas dependen de ella.", "It cannot be changed: there are customers already, and the days of statistics depend on it."},
+	"document.about":                         {"Toda la configuración, tal como la toma y la da sello en la línea de comandos. Lo que tiene la misma key sigue siendo lo mismo.", "The whole configuration, as sello takes and gives it on the command line. What has the same key stays the same thing."},
+	"document.text":                          {"Documento (JSON)", "Document (JSON)"},
+	"document.line":                          {"Línea %s", "Line %s"},
+	"document.faults":                        {"Lo que hay que corregir", "What has to be mended"},
+	"review":                                 {"Revisar", "Review"},
+	"review.title":                           {"Esto va a cambiar", "This is going to change"},
+	"review.none":                            {"No cambia nada: la configuración ya es así.", "Nothing changes: the configuration is like this already."},
+	"review.warnings":                        {"Conviene saberlo", "Good to know"},
+	"review.apply":                           {"Aplicar", "Apply"},
+	"review.conflict":                        {"Lo guardado y lo tuyo", "What is stored, and yours"},
+	"review.conflict.about":                  {"A la izquierda lo que está guardado ahora, a la derecha lo que tú enviaste. No se ha perdido nada: corrige lo que haga falta y revisa otra vez.", "On the left what is stored now, on the right what you sent. Nothing is lost: mend what you need to and review again."},
+	"review.applied":                         {"Aplicado", "Applied"},
+	"review.kind.added":                      {"nuevo", "new"},
+	"review.kind.changed":                    {"cambia", "changed"},
+	"review.kind.removed":                    {"se quita", "removed"},
+	"review.from":                            {"antes", "before"},
+	"review.to":                              {"después", "after"},
+	"yes":                                    {"sí", "yes"},
+	"no":                                     {"no", "no"},
+	"error.configuration_changed":            {"Otra persona cambió la configuración mientras editabas. Lo tuyo no se ha aplicado; abajo se comparan las dos.", "Somebody else changed the configuration while you were editing. Yours was not applied; both are compared below."},
+	"organization.name":                      {"Nombre", "Name"},
+	"organization.plan.name":                 {"Plan", "Plan"},
+	"organization.apiAccess":                 {"Acceso a la API", "API access"},
+	"organization.apiAccess.hint":            {"Sin él ninguna clave sirve", "Without it no key works"},
+	"organization.profile.country":           {"País", "Country"},
+	"organization.profile.country.hint":      {"Dos letras, como MX. Por él se leen los teléfonos y se escriben los números", "Two letters, as MX. Phones are read and numbers are written by it"},
+	"organization.profile.industry":          {"Giro", "Industry"},
+	"organization.profile.logoUrl":           {"Dirección del logotipo", "Address of the logo"},
+	"organization.profile.primaryColor":      {"Color", "Colour"},
+	"organization.profile.primaryColor.hint": {"Como #5B3A29. Es el color de este panel", "As #5B3A29. It is the colour of this dashboard"},
+	"organization.settings.timezone":         {"Zona horaria", "Time zone"},
+	"organization.settings.timezone.hint":    {"Como America/Mexico_City", "As America/Mexico_City"},
+	"organization.settings.currency":         {"Moneda", "Currency"},
+	"organization.settings.currency.hint":    {"Tres letras, como MXN", "Three letters, as MXN"},
+	"organization.settings.language":         {"Idioma", "Language"},
+	"organization.settings.maxLateDays":      {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
+	"organization.settings.externalIds":      {"Números de ticket", "Receipt numbers"},
+	"organization.settings.redeemCheck":      {"Antes de canjear se pregunta", "Asked before redeeming"},
+	"organization.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
+	"organization.cashierReturns.hint":       {"Sus propias ventas de hoy", "Their own sales of today"},
+	"organization.viewerExport":              {"Consulta puede exportar", "Viewers may export"},
+	"organization.viewerExport.hint":         {"Listas como archivo para hojas de cálculo", "Lists as files for spreadsheets"},
+	"organization.logReads":                  {"Anotar quién mira a cada cliente", "Note who looks at each customer"},
+	"organization.logReads.hint":             {"En la auditoría", "In the audit log"},
+	"word.Free":                              {"Se pueden repetir", "May come again"},
+	"word.Unique":                            {"Uno por venta", "One for each sale"},
+	"word.":                                  {"Nada", "Nothing"},
+	"word.LastDigits":                        {"Los 4 últimos dígitos del teléfono", "The last 4 digits of the phone"},
+	"word.es":                                {"Español", "Spanish"},
+	"word.en":                                {"Inglés", "English"},
+	"doc.organization":                       {"Organización", "Organization"},
+	"doc.programs":                           {"Programa", "Program"},
+	"doc.rewards":                            {"Recompensa", "Reward"},
+	"doc.segments":                           {"Segmento", "Segment"},
+	"doc.webhooks":                           {"Webhook", "Webhook"},
+	"doc.rules":                              {"Regla", "Rule"},
+	"doc.tiers":                              {"Nivel", "Tier"},
+	"doc.name":                               {"Nombre", "Name"},
+	"doc.key":                                {"Clave", "Key"},
+	"doc.status":                             {"Estado", "Status"},
+	"doc.pointsCost":                         {"Costo en puntos", "Cost in points"},
+	"doc.stock":                              {"Existencias en total", "Stock in all"},
+	"doc.limitPerCustomer":                   {"Veces por cliente", "Times for each customer"},
+	"doc.multiplier":                         {"Multiplicador", "Multiplier"},
+	"doc.threshold":                          {"Desde", "From"},
+	"doc.description":                        {"Descripción", "Description"},
+	"doc.plan.name":                          {"Plan", "Plan"},
+	"doc.plan.apiAccess":                     {"Acceso a la API", "API access"},
+	"doc.profile.country":                    {"País", "Country"},
+	"doc.profile.industry":                   {"Giro", "Industry"},
+	"doc.profile.logoUrl":                    {"Dirección del logotipo", "Address of the logo"},
+	"doc.profile.primaryColor":               {"Color", "Colour"},
+	"doc.settings.timezone":                  {"Zona horaria", "Time zone"},
+	"doc.settings.currency":                  {"Moneda", "Currency"},
+	"doc.settings.language":                  {"Idioma", "Language"},
+	"doc.settings.maxLateDays":               {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
+	"doc.settings.externalIds":               {"Números de ticket", "Receipt numbers"},
+	"doc.settings.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
+	"doc.settings.viewerExport":              {"Consulta puede exportar", "Viewers may export"},
+	"doc.settings.redeemCheck":               {"Antes de canjear se pregunta", "Asked before redeeming"},
+	"doc.settings.logReads":                  {"Anotar quién mira a cada cliente", "Note who looks at each customer"},
+	"doc.per.amount":                         {"Por cada", "For each"},
+	"doc.per.points":                         {"Puntos", "Points"},
+	"doc.perItem":                            {"Puntos por artículo", "Points for each item"},
+	"doc.points":                             {"Puntos", "Points"},
+	"doc.minAmount":                          {"Desde un importe de", "From an amount of"},
+	"doc.days":                               {"Día", "Day"},
+	"doc.hours.from":                         {"Desde la hora", "From the hour"},
+	"doc.hours.to":                           {"Hasta la hora", "To the hour"},
+	"doc.from":                               {"Desde", "From"},
+	"doc.until":                              {"Hasta", "Until"},
+	"doc.skus":                               {"Artículo", "Item"},
+	"doc.firstPurchase":                      {"Solo la primera compra", "Only the first purchase"},
+	"doc.maxPerCustomerPerDay":               {"Veces al día por cliente", "Times a day for each customer"},
+	"doc.pendingDays":                        {"Días pendientes", "Days pending"},
+	"doc.expiresInDays":                      {"Vencen a los días", "Expire after days"},
+	"doc.currency":                           {"Cómo se llaman los puntos", "What points are called"},
+	"doc.pointsDecimals":                     {"Decimales", "Decimals"},
+	"doc.rounding":                           {"Redondeo", "Rounding"},
+	"doc.returns":                            {"Devoluciones", "Returns"},
+	"doc.negativeBalance":                    {"Si ya no hay puntos", "If points are spent"},
+	"doc.expiry.days":                        {"Vencen a los días", "Expire after days"},
+	"doc.expiry.months":                      {"Vencen a los meses", "Expire after months"},
+	"doc.expiry.endOf":                       {"Hasta fin de mes", "To the end of the month"},
+	"doc.tierBasis.metric":                   {"Los niveles miden", "Tiers measure"},
+	"doc.tierBasis.window":                   {"Los niveles cuentan", "Tiers count"},
+	"doc.tierBasis.months":                   {"Meses que cuentan", "Months that count"},
+	"doc.priority":                           {"Prioridad", "Priority"},
+	"doc.isActive":                           {"Activo", "Active"},
+	"doc.fulfilment":                         {"Entrega", "Fulfilment"},
+	"doc.validDays":                          {"Días para usarlo", "Days to use it"},
+	"doc.validFrom":                          {"Vale desde", "Valid from"},
+	"doc.validTo":                            {"Vale hasta", "Valid until"},
+	"doc.effect.type":                        {"Qué descuenta", "What it takes off"},
+	"doc.effect.amount":                      {"Importe que descuenta", "Amount it takes off"},
+	"doc.effect.percent":                     {"Porcentaje que descuenta", "Percentage it takes off"},
+	"doc.effect.sku":                         {"Artículo que da", "Item it gives"},
+	"doc.program":                            {"Programa", "Program"},
+	"doc.on":                                 {"Cuándo", "When"},
+	"doc.order":                              {"Orden", "Order"},
+	"doc.imageUrl":                           {"Dirección de la imagen", "Address of the image"},
+	"doc.default":                            {"El de los clientes nuevos", "That of new customers"},
+	"doc.join":                               {"De quién son los puntos", "Whose points it holds"},
+})

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	stampForm  = regexp.MustCompile(`name="_etag" value="([^"]*)"`)
+	digestForm = regexp.MustCompile(`name="_reviewed" value="([^"]*)"`)
+	diffForm   = regexp.MustCompile(`<dt title="([^"]*)"`)
+)
+
+// stamp is that of the configuration in a page.
+func (s *panelShop) stamp(as role, page string) string {
+	s.Helper()
+	found := stampForm.FindStringSubmatch(s.open(as, page).Body.String())
+	if found == nil {
+		s.Fatalf("%s has no stamp", page)
+	}
+	return html.UnescapeString(found[1])
+}
+
+// reviewed sends a form to be reviewed, and returns the page and the form that applies it.
+func (s *panelShop) reviewed(page, path string, fields url.Values) (*httptest.ResponseRecorder, url.Values) {
+	s.Helper()
+	if fields.Get(etagField) == "" {
+		fields.Set(etagField, s.stamp(roleOwner, page))
+	}
+	w := s.post(roleOwner, path, fields)
+	if found := digestForm.FindStringSubmatch(w.Body.String()); w.Code == http.StatusOK && found != nil {
+		fields.Set(reviewedField, found[1])
+	}
+	return w, fields
+}
+
+// changeConfig reviews a form and applies it. What the review lists is what
+// `sello apply -dry-run` would, and the audit log has one entry.
+func (s *panelShop) changeConfig(page, path string, fields url.Values) {
+	s.Helper()
+	before, entries := s.exportedDocument(), ask(s.shop, (*txn).count).Audit
+	w, fields := s.reviewed(page, path, fields)
+	if w.Code != http.StatusOK || fields.Get(reviewedField) == "" {
+		s.Fatalf("POST %s: %d\n%s", path, w.Code, mainOf(w.Body.String()))
+	}
+	same(s, "the document after a review", string(s.exportedDocument()), string(before))
+	if n := ask(s.shop, (*txn).count).Audit; n != entries {
+		s.Errorf("POST %s: a review wrote to the audit log", path)
+	}
+	var listed []string
+	for _, row := range diffForm.FindAllStringSubmatch(w.Body.String(), -1) {
+		listed = append(listed, html.UnescapeString(row[1]))
+	}
+	if w := s.post(roleOwner, path, fields); w.Code != http.StatusSeeOther {
+		s.Fatalf("POST %s, reviewed: %d\n%s", path, w.Code, mainOf(w.Body.String()))
+	}
+	if n := ask(s.shop, (*txn).count).Audit; n != entries+1 {
+		s.Errorf("POST %s: %d entries in the audit log, want one", path, n-entries)
+	}
+	after := s.exportedDocument()
+	s.apply(before)
+	var told []string
+	for _, c := range s.apply(after).Changes {
+		told = append(told, c.Path)
+	}
+	same(s, "the review of "+path, listed, told)
+}
+
+// TestPanelChangesConfig: each form of the configuration changes the document, after its page
+// has shown what sello apply would show.
+func TestPanelChangesConfig(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	cfg := s.config()
+	program := "/panel/programa/" + cfg.Programs[0].ID.String()
+	rulePath := program + "/reglas/" + cfg.Programs[0].ruleID(&cfg.Programs[0].Rules[0]).String()
+	reward := "/panel/recompensas/" + cfg.Rewards[0].ID.String()
+
+	s.changeConfig("/panel/configuracion", "/panel/configuracion", url.Values{"name": {"Café Sol"}, "settings.redeemCheck": {"LastDigits"}, "apiAccess": {"1"}, "cashierReturns": {"1"}})
+	s.changeConfig("/panel/recompensas/nueva", "/panel/recompensas/nueva", url.Values{"name": {"Pan de Añil"}, "pointsCost": {"1,200.5"}, "stock": {"20"}, "tiers[1]": {"Plata"}, "status": {"Active"}, "fulfilment": {"Voucher"}, "validDays": {"0"}})
+	s.changeConfig(reward, reward, url.Values{"status": {"Inactive"}})
+	s.changeConfig(program, program+"/nueva", url.Values{"effect": {"multiplier"}, "name": {"Noche"}, "multiplier": {"1.5"}, "hours.from": {"20:00"}, "hours.to": {"23:00"}, "days[1]": {"Tuesday"}, "skus": {"A\r\nB-*"}})
+	s.changeConfig(rulePath, rulePath, url.Values{"effect": {"per"}, "per.amount": {"20"}, "per.points": {"3"}, "name": {"Base"}})
+	s.changeConfig(program, program, url.Values{"currency": {"Soles"}, "tiers[0].name": {"Cobre"}, "tiers[0].threshold": {"0"}, "tiers[1].name": {"Plata"}, "tiers[1].threshold": {"5,000"}, "expiry.days": {""}, "expiry.months": {"6"}, "expiry.endOf": {"Month"}})
+	s.changeConfig("/panel/segmentos/nuevo", "/panel/segmentos/nuevo", url.Values{"name": {"Dormidos"}, "join": {"any"}, "rows[0].field": {"lastTransactionAt"}, "rows[0].op": {">"}, "rows[0].value": {"90"}, "rows[1].field": {"email"}, "rows[1].op": {"="}})
+	segment := "/panel/segmentos/" + s.config().Segments[0].ID.String()
+	s.changeConfig(segment, segment, url.Values{"isActive": {"1"}, "priority": {"3"}})
+	s.changeConfig(segment, segment+"/quitar", url.Values{})
+	s.changeConfig(rulePath, rulePath+"/quitar", url.Values{})
+
+	d := s.config().document()
+	o, p := d.Organization, d.Programs[0]
+	if o.Name != "Café Sol" || o.Settings.RedeemCheck != redeemCheckDigits || !o.Settings.CashierReturns || !o.Plan.APIAccess || o.Profile.Country != "MX" {
+		t.Errorf("the organization: %+v", o)
+	}
+	same(t, "the tiers", p.Tiers, []tier{{Name: "Cobre"}, {Name: "Plata", Threshold: decimalOf(5000)}})
+	same(t, "the rules", p.Rules, []rule{{Key: "noche", Name: "Noche", On: onPurchase, SKUs: []string{"A", "B-*"}, Days: []string{"Tuesday"}, Hours: &hourRange{"20:00", "23:00"}, Multiplier: new(decimalOf(3) / 2)}})
+	if *p.Expiry != (expiry{Months: 6, EndOf: "Month"}) || p.Currency != "Soles" || len(d.Segments) != 0 {
+		t.Errorf("the program: %+v, %d segments", p, len(d.Segments))
+	}
+	made := d.Rewards[len(d.Rewards)-1]
+	if made.Key != "pan-de-anil" || made.PointsCost != 12_005_000 || *made.Stock != 20 || !slices.Equal(made.Tiers, []string{"Plata"}) || *made.ValidDays != 0 || d.Rewards[0].Status != statusInactive {
+		t.Errorf("the rewards: %+v", d.Rewards)
+	}
+}
+
+// TestPanelDocument: the whole document can be edited as text. Its faults are told by line,
+// and the text is kept.
+func TestPanelDocument(t *testing.T) {
+	t.Parallel()
+	const page = "/panel/configuracion/documento"
+	s := newPanelShop(t, panelSetup)
+	before := string(s.exportedDocument())
+	text, err := json.MarshalIndent(s.config().document(), "", "  ")
+	s.ok(err)
+	s.changeConfig(page, page, url.Values{"document": {strings.Replace(string(text), `"name": "Espresso"`, `"name": "Espresso doble"`, 1)}})
+	same(t, "the document", string(s.exportedDocument()), strings.Replace(before, `"name":"Espresso"`, `"name":"Espresso doble"`, 1))
+
+	for _, test := range []struct{ old, new, want string }{
+		{`"points": 1`, `"points": -1`, "programs[0].rules[0].per.points"},
+		{`"threshold": 1000`, `"threshold": "x"`, "programs[0].tiers[1].threshold"},
+		{`"pointsCost": 80`, `"cost": 80`, "rewards[0].cost"},
+		{`"currency": "Lunas",`, `"currency": "Lunas"`, ""},
+		{`"slug": "cafe-luna"`, `"slug": "otra"`, "organization.slug"},
+	} {
+		if !strings.Contains(string(text), test.old) {
+			t.Fatal(test.old, string(text))
+		}
+		wrong := strings.Replace(string(text), test.old, test.new, 1)
+		w, _ := s.reviewed(page, page, url.Values{"document": {wrong}})
+		body := html.UnescapeString(w.Body.String())
+		line := strings.Count(wrong[:strings.Index(wrong, test.new)], "\n") + 1
+		if test.want == "" { // where JSON is at fault is after the comma that is missing
+			line++
+		}
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(body, tr("es", "document.line", (&format{country: "MX"}).Count(uint64(line)))) || !strings.Contains(body, test.want) {
+			t.Errorf("%s: %d, want line %d and %q\n%s", test.new, w.Code, line, test.want, mainOf(body))
+		}
+		if !strings.Contains(body, wrong) {
+			t.Errorf("%s: the text is lost", test.new)
+		}
+	}
+	large := url.Values{"document": {strings.Repeat(" ", 100<<10) + string(text)}}
+	if w, _ := s.reviewed(page, page, large); w.Code != http.StatusOK {
+		t.Errorf("a document of more than 64 KiB: %d", w.Code)
+	}
+	if w := s.post(roleOwner, page, url.Values{"document": {strings.Repeat(" ", 1<<20)}}); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a document of more than 1 MiB: %d", w.Code)
+	}
+}
+
+// TestPanelTwoEditors: who comes second is told, sees both versions, and loses nothing.
+func TestPanelTwoEditors(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	page := "/panel/recompensas/" + s.config().Rewards[0].ID.String()
+	_, first := s.reviewed(page, page, url.Values{"name": {"Espresso"}, "pointsCost": {"90"}})
+	_, second := s.reviewed(page, page, url.Values{"name": {"Espresso grande"}, "pointsCost": {"80"}})
+	if w := s.post(roleOwner, page, first); w.Code != http.StatusSeeOther {
+		t.Fatal(w.Code, w.Body)
+	}
+	stored := string(s.exportedDocument())
+	w := s.post(roleAdmin, page, second)
+	body := w.Body.String()
+	for _, want := range []string{">90</del>", ">80</ins>", ">Espresso</del>", ">Espresso grande</ins>", `value="Espresso grande"`} {
+		if w.Code != http.StatusConflict || !strings.Contains(strings.NewReplacer("antes </span>", "", "después </span>", "", `<span class="unseen">`, "").Replace(body), want) {
+			t.Errorf("%d, and the page lacks %s\n%s", w.Code, want, mainOf(body))
+		}
+	}
+	same(t, "the document", string(s.exportedDocument()), stored)
+	second.Set(etagField, html.UnescapeString(stampForm.FindStringSubmatch(body)[1]))
+	second.Del(tokenField)
+	s.changeConfig(page, page, second)
+	if r := s.config().Rewards[0]; r.Name != "Espresso grande" || r.PointsCost != decimalOf(80) {
+		t.Errorf("%+v", r.rewardDoc)
+	}
+}
+
+// TestPanelConfigFaults: what is wrong with a form is what is wrong with a document, told at
+// the control.
+func TestPanelConfigFaults(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	s.customer("ana")
+	program := "/panel/programa/" + s.config().Programs[0].ID.String()
+	before := string(s.exportedDocument())
+	for _, test := range []struct {
+		page   string
+		fields url.Values
+		want   string // the control at fault, or a text
+	}{
+		{"/panel/configuracion", url.Values{"profile.country": {"Mexico"}}, "c-profile-country-fault"},
+		{"/panel/configuracion", url.Values{"settings.timezone": {"UTC"}}, "ya hay clientes"},
+		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"gratis"}}, "c-pointsCost-fault"},
+		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"1.500"}}, "1.5000 / 1500"},
+		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"1"}, "effect.type": {"Percent"}}, "c-effect-percent-fault"},
+		{program + "/nueva", url.Values{"effect": {"per"}, "name": {"A"}, "per.amount": {"0"}, "per.points": {"1"}}, "c-per-amount-fault"},
+		{program + "/nueva", url.Values{"effect": {"points"}, "name": {"A"}}, "exactamente un efecto"},
+		{program, url.Values{"tiers[0].name": {"Bronce"}, "tiers[0].threshold": {"0"}, "tiers[4].name": {"Plata"}, "tiers[4].threshold": {"0"}}, "c-tiers-1--threshold-fault"},
+		{"/panel/segmentos/nuevo", url.Values{"name": {"A"}, "join": {"all"}, "rows[1].field": {"balance"}, "rows[1].op": {">"}, "rows[1].value": {"x"}}, "c-rows-0--value-fault"},
+	} {
+		w, _ := s.reviewed("/panel/configuracion", test.page, test.fields)
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(html.UnescapeString(w.Body.String()), test.want) {
+			t.Errorf("POST %s %v: %d, want %s\n%s", test.page, test.fields, w.Code, test.want, mainOf(w.Body.String()))
+		}
+	}
+	if w := s.post(roleOwner, "/panel/configuracion", url.Values{"name": {"Otro"}}); w.Code != http.StatusConflict {
+		t.Errorf("without a stamp: %d", w.Code)
+	}
+	same(t, "the document", string(s.exportedDocument()), before)
+}
+
+// TestDocumentLines: each value of a document has the line on which it begins; what is
+// missing, that of what should have it.
+func TestDocumentLines(t *testing.T) {
+	t.Parallel()
+	lines := linesOf([]byte("{\"a\": [1,\n {\"b\":\n  2}],\n\"c\": {}}"))
+	for path, want := range map[string]int{"": 1, "a": 1, "a[0]": 1, "a[1]": 2, "a[1].b": 3, "a[1].x": 2, "c": 4, "c.d.e[3]": 4, "z": 1} {
+		if got := lines.of(path); got != want {
+			t.Errorf("%q is on line %d, want %d", path, got, want)
+		}
+	}
+	if got := linesOf([]byte("{\n\n x}")).of("programs[0].name"); got != 3 {
+		t.Errorf("a fault of JSON is on line %d, want 3", got)
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// What a change of the configuration would do, as a page shows it: the changes that
+// `sello apply -dry-run` lists, by what they are about.
+
+// A diffView is what a form would change.
+type diffView struct {
+	Groups   []diffGroup
+	Warnings []string
+	Digest   string // of the form's fields
+	Conflict bool   // the changes lead from what somebody else stored to what was sent
+}
+
+// A diffGroup are the changes of one thing, as a rule.
+type diffGroup struct {
+	Title string
+	Kind  string // added, changed or removed
+	Rows  []diffRow
+}
+
+// A diffRow is one change. Without From it is added, without To removed.
+type diffRow struct{ Path, Label, From, To string }
+
+// Review is what the form would do that was sent; nil: none was, or it says nothing of it.
+func (f *frame) Review() *diffView {
+	view := &diffView{Digest: postedDigest(f.visit.posted)}
+	var would *applied
+	if done, is := f.visit.reviewed.(configChanged); is {
+		would = done.applied
+	}
+	for _, e := range f.visit.faults {
+		if e.code == codeConfigChanged {
+			would, _ = e.context["would"].(*applied)
+			view.Conflict = true
+		}
+	}
+	if would == nil {
+		return nil
+	}
+	view.Warnings = would.Warnings
+	for _, c := range would.Changes {
+		part, name := cutPath(c.Path)
+		row := diffRow{c.Path, f.nameOf(name), f.leaf(c.From), f.leaf(c.To)}
+		title := f.titleOf(part)
+		if n := len(view.Groups); n == 0 || view.Groups[n-1].Title != title {
+			view.Groups = append(view.Groups, diffGroup{Title: title})
+		}
+		g := &view.Groups[len(view.Groups)-1]
+		g.Rows = append(g.Rows, row)
+	}
+	for i := range view.Groups {
+		view.Groups[i].Kind = changeKind(view.Groups[i].Rows)
+	}
+	return view
+}
+
+// changeKind is added or removed if all rows are; else changed.
+func changeKind(rows []diffRow) string {
+	added, removed := true, true
+	for _, r := range rows {
+		added, removed = added && r.From == "", removed && r.To == ""
+	}
+	switch {
+	case added:
+		return "added"
+	case removed:
+		return "removed"
+	}
+	return "changed"
+}
+
+// cutPath cuts a path behind the last thing that has a key: what remains is the name of a
+// member of it.
+func cutPath(path string) (part, name string) {
+	if i := strings.LastIndex(path, "]."); i >= 0 {
+		return path[:i+1], path[i+2:]
+	}
+	if part, name, ok := strings.Cut(path, "."); ok {
+		return part, name
+	}
+	return "", path
+}
+
+var diffStep = regexp.MustCompile(`([A-Za-z]+)(?:\[([^\]]*)\])?`)
+
+// titleOf is the name of a thing in a document: "Programa club › Regla martes".
+func (f *frame) titleOf(part string) string {
+	var steps []string
+	for _, step := range diffStep.FindAllStringSubmatch(part, -1) {
+		steps = append(steps, strings.TrimSpace(f.nameOf(step[1])+" "+step[2]))
+	}
+	return strings.Join(steps, " › ")
+}
+
+// nameOf is what people call a member of a document; its own name, where they do not.
+func (f *frame) nameOf(name string) string {
+	if hasText("doc." + name) {
+		return f.T("doc." + name)
+	}
+	if list, index, is := strings.Cut(name, "["); is && hasText("doc."+list) {
+		return f.T("doc."+list) + " [" + index
+	}
+	return name
+}
+
+// leaf is a value of a document in words; "" if there is none.
+func (f *frame) leaf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case bool:
+		if v {
+			return f.T("yes")
+		}
+		return f.T("no")
+	case json.Number:
+		if d, err := parseDecimal(v.String()); err == nil {
+			return f.Number(d)
+		}
+		return v.String()
+	case string:
+		return f.wordOf(v)
+	case keyOrder:
+		return v.String()
+	}
+	text, _ := jsonTextOf(v)
+	return string(text)
+}
+
+// wordOf is a word of the document in people's words, or the text itself.
+func (f *frame) wordOf(text string) string {
+	if name := "word." + text; hasText(name) {
+		return f.T(name)
+	}
+	if text == "" {
+		return "«»"
+	}
+	return text
+}
+
+// A docControls makes the controls of a part of a document.
+type docControls struct {
+	*frame
+	labels string
+}
+
+// Doc are the controls of a form whose texts' names begin so.
+func (f *frame) Doc(labels string) docControls { return docControls{f, labels} }
+
+// Text, Figure, Area are controls with a value of a document.
+func (d docControls) Text(name, value string) control {
+	return d.Field(name, labelOf(d.labels, name), "text", value)
+}
+
+func (d docControls) Area(name, value string) control {
+	return d.Field(name, labelOf(d.labels, name), "area", value)
+}
+
+func (d docControls) Figure(name, value string) control {
+	return d.Field(name, labelOf(d.labels, name), "decimal", value)
+}
+
+// A boxView is a box of the template "box".
+type boxView struct {
+	ID, Name, Value, Label, Hint string
+	Checked                      bool
+}
+
+// Box is a box that stands for yes.
+func (d docControls) Box(name string, checked bool) boxView {
+	b := boxView{ID: controlID(name), Name: name, Value: "1", Label: d.T(labelOf(d.labels, name)), Checked: d.checked(name, checked)}
+	if hint := labelOf(d.labels, name) + ".hint"; hasText(hint) {
+		b.Hint = d.T(hint)
+	}
+	return b
+}
+
+// checked is what was sent, or the given value.
+func (f *frame) checked(name string, value bool) bool {
+	if len(f.visit.posted) > 0 {
+		sent, _ := f.visit.posted.get(name)
+		return sent != ""
+	}
+	return value
+}
+
+// Choice is a control with some words of the document.
+func (d docControls) Choice(name, value string, words ...string) selectView {
+	var items []choiceItem
+	for _, w := range words {
+		items = append(items, choiceItem{w, d.T("word." + w)})
+	}
+	return d.Select(name, labelOf(d.labels, name), value, items)
+}
+
+// Stamp is that of the configuration that the form is about: that of the page, and after
+// somebody else's change the new one.
+func (f *frame) Stamp(now string) string {
+	for _, e := range f.visit.faults {
+		if e.code == codeConfigChanged {
+			return now
+		}
+	}
+	return f.Kept(etagField, now)
+}
+
+// Word, WholeOf and PathID are for templates: a word of a document, a number, an id of the path.
+func (f *frame) Word(r rounding) string    { return string(r) }
+func (f *frame) WholeOf(n int) string      { return strconv.Itoa(n) }
+func (f *frame) PathID(name string) string { return f.visit.r.PathValue(name) }

@@ -1,0 +1,165 @@
+package main
+
+import "strings"
+
+// Redemptions: the list, and one of them.
+
+func redemptionPages() []panelPage {
+	return []panelPage{
+		{"/panel/canjes", "rewards:read", "redemptions", redemptionsPage},
+		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", redemptionPage},
+	}
+}
+
+func redemptionForms() []panelForm {
+	const one = "/panel/canjes/{redemptionId}"
+	back := func(v *visit, _ string) string { return "/panel/canjes/" + v.r.PathValue("redemptionId") }
+	return []panelForm{
+		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: useRedemption, action: "redemption.used", done: back},
+		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: cancelRedemption, done: back},
+	}
+}
+
+// A redemptionsView is a page of the list.
+type redemptionsView struct {
+	Code, Status, From, To string
+	Rows                   []redemptionRow
+	Pager                  pagerView
+	Total                  uint64
+	Search                 bool // only by code
+}
+
+// A redemptionRow is a redemption in the list.
+type redemptionRow struct {
+	redemptionShape
+	Customer string
+}
+
+// redemptionsPage lists the redemptions. Who may not see all customers finds one by its code.
+func redemptionsPage(v *visit) (any, fillFunc) {
+	view := &redemptionsView{Code: strings.ToUpper(trimBlanks(v.param("code"))), Status: v.param("status"), From: v.param("from"), To: v.param("to"), Search: v.mayAll("customers:read") != nil}
+	all := v.ask(listRedemptions, append([]pair{{"code", view.Code}}, v.params("status", "from", "to", "page")...)...)
+	return view, func(t *txn) error {
+		if view.Search && view.Code == "" {
+			return nil
+		}
+		found, err := resultOf[list[redemptionShape]](t, all)
+		if err != nil {
+			return err
+		}
+		for _, x := range found.Data {
+			row := redemptionRow{redemptionShape: x}
+			if row.Customer, err = t.nameOf(x.CustomerID); err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		return nil
+	}
+}
+
+// nameOf is the name of a customer, or of the one that it became part of.
+func (t *txn) nameOf(cust id) (string, error) {
+	owner, err := t.ownerID(cust)
+	if err != nil {
+		return "", err
+	}
+	c, err := t.customer(owner)
+	if err != nil {
+		return "", err
+	}
+	return c.name(), nil
+}
+
+// A redemptionView is one redemption.
+type redemptionView struct {
+	Redemption redemptionShape
+	Customer   string
+	Currency   string
+	Use        bool // the member may use it now
+	Cancel     bool // or cancel it
+}
+
+func redemptionPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &redemptionView{}
+	one := v.ask(getRedemption)
+	return view, func(t *txn) (err error) {
+		if view.Redemption, err = resultOf[redemptionShape](t, one); err != nil {
+			return err
+		}
+		x, err := t.redemption(view.Redemption.ID)
+		if err != nil {
+			return err
+		}
+		view.Currency = t.cfg.programNumber(x.Program).Currency
+		if view.Customer, err = t.nameOf(x.Customer); err != nil {
+			return err
+		}
+		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
+		cancellable := view.Redemption.Status == redemptionIssued || view.Redemption.Status == redemptionCompleted
+		view.Cancel = cancellable && v.may("redemptions:cancel") && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
+		return nil
+	}
+}
+
+// RedemptionStatuses are the choices of a redemption's status.
+func (f *frame) RedemptionStatuses() []choiceItem {
+	items := []choiceItem{{"", f.T("all")}}
+	for _, s := range redemptionStatuses {
+		items = append(items, choiceItem{s, f.T("redemption." + s)})
+	}
+	return items
+}
+
+// StatusTag is the class of a redemption's status.
+func (f *frame) StatusTag(status string) string {
+	switch status {
+	case redemptionIssued:
+		return "tag good"
+	case redemptionCancelled, redemptionExpired:
+		return "tag warn"
+	}
+	return "tag"
+}
+
+// EffectWords say what a till takes off.
+func (f *frame) EffectWords(e *effect) string {
+	switch {
+	case e == nil:
+		return f.T("none")
+	case e.Type == effectAmount:
+		return f.MoneyWithCode(e.Amount)
+	case e.Type == effectPercent:
+		return f.Number(e.Percent) + "%"
+	}
+	return e.SKU
+}
+
+// Join lists names.
+func (f *frame) Join(names []string) string { return strings.Join(names, ", ") }
+
+var _ = addTexts(map[string]panelText{
+	"nav.redemptions":     {"Canjes", "Redemptions"},
+	"title.redemptions":   {"Canjes", "Redemptions"},
+	"title.redemption":    {"Canje", "Redemption"},
+	"redemptions.total":   {"%s con este filtro", "%s with this filter"},
+	"redemptions.about":   {"Escribe el código de un vale para ver de qué es.", "Type the code of a voucher to see what it is for."},
+	"redemptions.code":    {"Código", "Code"},
+	"redemptions.none":    {"Ningún canje coincide con este filtro.", "No redemption matches this filter."},
+	"redemptions.empty":   {"Todavía no hay canjes. Aparecen aquí en cuanto alguien canjea una recompensa en la caja o por la API.", "There are no redemptions yet. They appear here once a reward is redeemed at the till or by the API."},
+	"redemptions.reward":  {"Recompensa", "Reward"},
+	"redemption.spent":    {"Puntos gastados", "Points spent"},
+	"redemption.created":  {"Canjeado", "Redeemed"},
+	"redemption.expires":  {"Vence", "Expires"},
+	"redemption.used":     {"Usado", "Used"},
+	"redemption.cancel":   {"Cancelar y devolver los puntos", "Cancel and give the points back"},
+	"redemption.use":      {"Usar el vale", "Use the voucher"},
+	"redemption.effect":   {"La caja descuenta", "The till takes off"},
+	"redemption.cancelAt": {"Cancelado", "Cancelled"},
+	"redemption.sale":     {"En la venta", "In the sale"},
+	"redemption.never":    {"nunca", "never"},
+})

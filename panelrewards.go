@@ -1,0 +1,269 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// Rewards: what points can be spent on, and the form of one.
+
+func rewardPages() []panelPage {
+	return []panelPage{
+		{"/panel/recompensas", "rewards:read", "rewards", rewardsPage},
+		{"/panel/recompensas/nueva", "config:write", "reward", rewardPage},
+		{"/panel/recompensas/{rewardId}", "config:write", "reward", rewardPage},
+	}
+}
+
+func rewardForms() []panelForm {
+	members := []formMember{
+		wordMember("name"), wordMember("description"), wordMember("imageUrl"), wordMember("program"), wordMember("status"), figureMember("pointsCost"),
+		figureMember("stock"), figureMember("limitPerCustomer"), boxesMember("tiers"), boxesMember("segments"), wordMember("validFrom"), wordMember("validTo"),
+		wordMember("fulfilment"), figureMember("validDays"),
+		partMember("effect", wordMember("type"), figureMember("amount"), figureMember("percent"), wordMember("sku")),
+	}
+	done := func(*visit, string) string { return "/panel/recompensas?hecho=1" }
+	return []panelForm{
+		{path: "/panel/recompensas/nueva", need: "config:write", from: "/panel/recompensas/nueva", members: members, prepare: reviewFirst, handle: editing(editReward), done: done},
+		{path: "/panel/recompensas/{rewardId}", need: "config:write", from: "/panel/recompensas/{rewardId}", members: members, prepare: reviewFirst, handle: editing(editReward), done: done},
+	}
+}
+
+// editReward lays the form of a reward over a document: one that is there, or a new one.
+func editReward(t *txn, r *request, tree, fields docTree) (docPlace, error) {
+	list := listIn(tree, "rewards")
+	i := len(list)
+	if r.PathValue("rewardId") == "" {
+		name, _ := fields["name"].(string)
+		list = append(list, docTree{"key": keyFor(name, list), "program": t.cfg.defaultProgram().Key})
+	} else {
+		found, err := t.reward(r.pathID("rewardId"))
+		if err != nil {
+			return docPlace{}, err
+		}
+		i = keyed(list, found.Key)
+	}
+	layOver(list[i].(docTree), fields)
+	tree["rewards"] = list
+	return docPlace{path: "rewards[" + strconv.Itoa(i) + "]", labels: "reward"}, nil
+}
+
+// A rewardsView is the list of rewards.
+type rewardsView struct {
+	Rows     []rewardRow
+	Many     bool // programs
+	Done     bool
+	Archived int
+}
+
+// A rewardRow is a reward in the list.
+type rewardRow struct {
+	rewardShape
+	Currency, Program string
+	Redeemed          uint64
+	Low               bool // few are left
+}
+
+// fewLeft is how many of a reward are few.
+const fewLeft = 10
+
+func rewardsPage(v *visit) (any, fillFunc) {
+	view := &rewardsView{Done: v.param("hecho") != ""}
+	all := v.ask(listRewards, pair{"limit", manyRewards})
+	return view, func(t *txn) error {
+		found, err := resultOf[list[rewardShape]](t, all)
+		if err != nil {
+			return err
+		}
+		view.Many = len(t.cfg.Programs) > 1
+		for _, r := range found.Data {
+			p, err := t.program(r.LoyaltyProgramID)
+			if err != nil {
+				return err
+			}
+			row := rewardRow{rewardShape: r, Currency: p.Currency, Program: p.Name, Low: r.Stock != nil && *r.Stock < fewLeft}
+			if row.Redeemed, _, err = getUint(t.Tx, t.rewardCountKey(r.ID)); err != nil {
+				return err
+			}
+			if view.Rows = append(view.Rows, row); r.Status != statusActive {
+				view.Archived++
+			}
+		}
+		slices.SortStableFunc(view.Rows, func(a, b rewardRow) int { return cmp.Compare(a.Status, b.Status) }) // Active first
+		return nil
+	}
+}
+
+// A rewardView is the form of a reward.
+type rewardView struct {
+	Reward   rewardDoc
+	Effect   effectDoc
+	ID       string // "" of a new one
+	Stamp    string
+	Left     *int
+	Redeemed uint64
+	Programs []choiceItem
+	Tiers    []choiceItem
+	Segments []choiceItem
+}
+
+func (v *rewardView) title(f *frame) string {
+	if v.ID == "" {
+		return f.T("title.reward.new")
+	}
+	return v.Reward.Name
+}
+
+func rewardPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &rewardView{ID: v.r.PathValue("rewardId")}
+	return view, func(t *txn) (err error) {
+		view.Reward = rewardDoc{Status: statusActive, Fulfilment: fulfilImmediate, Program: t.cfg.defaultProgram().Key}
+		if view.ID != "" {
+			r, err := t.reward(pathIDOf(v.r, "rewardId"))
+			if err != nil {
+				return err
+			}
+			view.Reward = r.rewardDoc
+			if view.Left, err = t.stock(r); err != nil {
+				return err
+			}
+			if view.Redeemed, _, err = getUint(t.Tx, t.rewardCountKey(r.ID)); err != nil {
+				return err
+			}
+		}
+		if view.Reward.Effect != nil {
+			view.Effect = *view.Reward.Effect
+		}
+		for _, p := range t.cfg.Programs {
+			view.Programs = append(view.Programs, choiceItem{p.Key, p.Name})
+			for _, tier := range p.Tiers {
+				if item := (choiceItem{tier.Name, tier.Name}); !slices.Contains(view.Tiers, item) {
+					view.Tiers = append(view.Tiers, item)
+				}
+			}
+		}
+		view.Segments = segmentChoices(t.cfg)
+		view.Stamp, err = stampOf(t.cfg)
+		return err
+	}
+}
+
+// segmentChoices are the segments that rules and rewards can name.
+func segmentChoices(cfg *config) (items []choiceItem) {
+	for _, s := range cfg.bySegmentPriority() {
+		items = append(items, choiceItem{s.Key, s.Name})
+	}
+	return items
+}
+
+// Boxes are boxes for some of the items, of those that were sent or the given values.
+func (f *frame) Boxes(name string, items []choiceItem, values []string) (boxes []boxView) {
+	for i, item := range items {
+		n := name + "[" + strconv.Itoa(i) + "]"
+		boxes = append(boxes, boxView{ID: controlID(n), Name: n, Value: item.Value, Label: item.Text, Checked: f.checked(n, slices.Contains(values, item.Value))})
+	}
+	return boxes
+}
+
+// Whole and Decimal are numbers of a document for a control; "" if they are missing.
+func (f *frame) Whole(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+func (f *frame) Decimal(d *decimal) string {
+	if d == nil {
+		return ""
+	}
+	return f.Number(*d)
+}
+
+// Times says how often; LeftWords how many are left.
+func (f *frame) Times(n uint64) string {
+	if n == 1 {
+		return f.T("rewards.time")
+	}
+	return f.T("rewards.times", f.Count(n))
+}
+
+func (f *frame) LeftWords(n *int) string {
+	if n == nil {
+		return f.T("rewards.unlimited")
+	}
+	return f.T("rewards.leave", f.Whole(n))
+}
+
+// OrNone is a number for a control; "" for 0, which stands for none.
+func (f *frame) OrNone(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func (f *frame) CostOf(d decimal) string {
+	if d == 0 {
+		return ""
+	}
+	return f.Number(d)
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.rewards":                  {"Recompensas", "Rewards"},
+	"title.rewards":                {"Recompensas", "Rewards"},
+	"title.reward":                 {"Recompensa", "Reward"},
+	"title.reward.new":             {"Nueva recompensa", "New reward"},
+	"rewards.about":                {"En qué se gastan los puntos, de la más barata a la más cara.", "What points are spent on, cheapest first."},
+	"rewards.new":                  {"Nueva recompensa", "New reward"},
+	"rewards.empty":                {"Todavía no hay recompensas. Sin ellas los puntos no sirven para nada: añade una que se alcance en pocas visitas.", "There are no rewards yet. Without them points are good for nothing: add one that takes few visits."},
+	"rewards.cost":                 {"Costo", "Cost"},
+	"rewards.left":                 {"Quedan", "Left"},
+	"rewards.leave":                {"quedan %s", "%s left"},
+	"rewards.unlimited":            {"sin límite", "no limit"},
+	"rewards.redeemed":             {"Canjeada", "Redeemed"},
+	"rewards.times":                {"%s veces", "%s times"},
+	"rewards.time":                 {"1 vez", "once"},
+	"rewards.inactive":             {"Archivada", "Archived"},
+	"rewards.for":                  {"solo para %s", "only for %s"},
+	"reward.what":                  {"Qué es", "What it is"},
+	"reward.who":                   {"Quién y cuándo", "Who and when"},
+	"reward.how":                   {"Cómo se entrega", "How it is handed over"},
+	"reward.none":                  {"Sin marcar nada vale para todos.", "With nothing checked it is for everybody."},
+	"reward.archive":               {"Archivar no borra nada: deja de ofrecerse, y los vales que ya se dieron siguen valiendo.", "Archiving erases nothing: it is no longer offered, and vouchers that were given stay good."},
+	"reward.given":                 {"Canjeada %s · %s", "Redeemed %s · %s"},
+	"reward.name":                  {"Nombre", "Name"},
+	"reward.description":           {"Descripción", "Description"},
+	"reward.program":               {"Programa", "Program"},
+	"reward.status":                {"Estado", "Status"},
+	"reward.pointsCost":            {"Costo en puntos", "Cost in points"},
+	"reward.stock":                 {"Existencias en total", "Stock in all"},
+	"reward.stock.hint":            {"Contando las ya canjeadas. En blanco, sin límite", "Those redeemed already included. Blank for no limit"},
+	"reward.limitPerCustomer":      {"Veces por cliente", "Times for each customer"},
+	"reward.limitPerCustomer.hint": {"En blanco, las que quiera", "Blank for as many as they like"},
+	"reward.tiers":                 {"Solo para los niveles", "Only for the tiers"},
+	"reward.segments":              {"Solo para los segmentos", "Only for the segments"},
+	"reward.validFrom":             {"Vale desde", "Valid from"},
+	"reward.validFrom.hint":        {"AAAA-MM-DD. En blanco, ya", "YYYY-MM-DD. Blank for now"},
+	"reward.validTo":               {"Vale hasta", "Valid until"},
+	"reward.validTo.hint":          {"AAAA-MM-DD, ese día incluido", "YYYY-MM-DD, that day included"},
+	"reward.fulfilment":            {"Entrega", "Fulfilment"},
+	"reward.validDays":             {"Días para usar el vale", "Days to use the voucher"},
+	"reward.validDays.hint":        {"Solo con vale. En blanco no vence", "Only with a voucher. Blank for ever"},
+	"reward.effect.type":           {"Qué descuenta la caja", "What the till takes off"},
+	"reward.effect.amount":         {"Importe", "Amount"},
+	"reward.effect.percent":        {"Porcentaje", "Percentage"},
+	"reward.effect.sku":            {"Código del artículo", "SKU of the item"},
+	"word.Active":                  {"Activa", "Active"},
+	"word.Inactive":                {"Archivada", "Archived"},
+	"word.Immediate":               {"Se entrega al canjear", "Handed over when redeemed"},
+	"word.Voucher":                 {"Se da un vale para usar después", "Gives a voucher to use later"},
+	"word.Amount":                  {"Un importe", "An amount"},
+	"word.Percent":                 {"Un porcentaje", "A percentage"},
+	"word.Product":                 {"Un artículo", "An item"},
+})

@@ -1,0 +1,423 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+)
+
+// The program: rules as sentences, tiers, and how points live.
+
+func programPages() []panelPage {
+	const one = "/panel/programa/{programId}"
+	return []panelPage{
+		{"/panel/programa", "loyalty:read", "program", programPage},
+		{one, "config:write", "program-edit", programEditPage},
+		{one + "/nueva", "config:write", "rule", rulePage},
+		{one + "/reglas/{ruleId}", "config:write", "rule", rulePage},
+	}
+}
+
+func programForms() []panelForm {
+	const one = "/panel/programa/{programId}"
+	ruleMembers := []formMember{
+		wordMember("name"), wordMember("on"), partMember("per", figureMember("amount"), figureMember("points")), figureMember("perItem"), figureMember("points"), figureMember("multiplier"),
+		figureMember("minAmount"), rowsMember("skus"), boxesMember("tiers"), boxesMember("segments"), boxesMember("days"), partMember("hours", wordMember("from"), wordMember("to")),
+		wordMember("from"), wordMember("until"), {name: "firstPurchase", kind: checkMember}, figureMember("maxPerCustomerPerDay"), figureMember("pendingDays"), figureMember("expiresInDays"),
+	}
+	members := []formMember{
+		wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
+		partMember("expiry", figureMember("days"), figureMember("months"), wordMember("endOf")),
+		partMember("tierBasis", wordMember("metric"), wordMember("window"), figureMember("months")),
+		{name: "tiers", kind: madeMember, make: tierRows},
+	}
+	done := func(*visit, string) string { return "/panel/programa?hecho=1" }
+	return []panelForm{
+		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, handle: editing(editProgram), done: done},
+		{path: one + "/nueva", need: "config:write", from: one + "/nueva", members: ruleMembers, prepare: reviewFirst, handle: editing(editRule), done: done},
+		{path: one + "/reglas/{ruleId}", need: "config:write", from: one + "/reglas/{ruleId}", members: ruleMembers, prepare: reviewFirst, handle: editing(editRule), done: done},
+		{path: one + "/reglas/{ruleId}/quitar", need: "config:write", from: one + "/reglas/{ruleId}", prepare: reviewFirst, handle: editing(removeRule), done: done},
+	}
+}
+
+// tierRows are the rows of tiers; null, if all are blank.
+func tierRows(v *visit, name string) string {
+	rows := v.list(formMember{name: name, of: []formMember{{name: "name"}, {name: "threshold", kind: amountMember}, {name: "multiplier", kind: amountMember}}})
+	if rows == "" {
+		return "null"
+	}
+	return rows
+}
+
+// programIn finds the program of a request's path, and its part of a document.
+func programIn(t *txn, r *request, tree docTree) (p *program, part docTree, at string, err error) {
+	if p, err = t.program(r.pathID("programId")); err != nil {
+		return nil, nil, "", err
+	}
+	list := listIn(tree, "programs")
+	i := keyed(list, p.Key)
+	return p, list[i].(docTree), "programs[" + strconv.Itoa(i) + "]", nil
+}
+
+func editProgram(t *txn, r *request, tree, fields docTree) (docPlace, error) {
+	_, part, at, err := programIn(t, r, tree)
+	if err == nil {
+		layOver(part, fields)
+	}
+	return docPlace{path: at, labels: "program"}, err
+}
+
+// editRule lays the form of a rule over a document: one that is there, or a new one.
+func editRule(t *txn, r *request, tree, fields docTree) (docPlace, error) {
+	p, part, at, err := programIn(t, r, tree)
+	if err != nil {
+		return docPlace{}, err
+	}
+	rules := listIn(part, "rules")
+	i := len(rules)
+	if r.PathValue("ruleId") == "" {
+		name, _ := fields["name"].(string)
+		rules = append(rules, docTree{"key": keyFor(name, rules)})
+	} else if i, err = ruleIn(p, r.pathID("ruleId")); err != nil {
+		return docPlace{}, err
+	}
+	layOver(rules[i].(docTree), fields)
+	part["rules"] = rules
+	return docPlace{path: at + ".rules[" + strconv.Itoa(i) + "]", labels: "rule"}, nil
+}
+
+func removeRule(t *txn, r *request, tree, _ docTree) (docPlace, error) {
+	p, part, at, err := programIn(t, r, tree)
+	if err != nil {
+		return docPlace{}, err
+	}
+	i, err := ruleIn(p, r.pathID("ruleId"))
+	if err == nil {
+		part["rules"] = slices.Delete(listIn(part, "rules"), i, i+1)
+	}
+	return docPlace{path: at}, err
+}
+
+// ruleIn is the index of a program's rule with an id.
+func ruleIn(p *program, u id) (int, error) {
+	i := slices.IndexFunc(p.Rules, func(r rule) bool { return p.ruleID(&r) == u })
+	if i < 0 {
+		return 0, newError(codeRouteNotFound)
+	}
+	return i, nil
+}
+
+// A programView is all programs in words.
+type programView struct {
+	Programs []programWords
+	Done     bool
+}
+
+type programWords struct {
+	ID       id
+	Name     string
+	Currency string
+	Default  bool
+	Rules    []ruleWords
+	Facts    []string
+	Tiers    []tier
+	Metric   string
+}
+
+type ruleWords struct {
+	ID       id
+	Name     string
+	Sentence string
+	Warning  string // why it can never fire
+}
+
+func programPage(v *visit) (any, fillFunc) {
+	view := &programView{Done: v.param("hecho") != ""}
+	return view, func(t *txn) error {
+		w := wordingOf(v, t.cfg)
+		for _, p := range t.cfg.Programs {
+			words := programWords{ID: p.ID, Name: p.Name, Currency: p.Currency, Default: p.Default && len(t.cfg.Programs) > 1, Facts: w.program(p), Tiers: p.Tiers, Metric: p.TierBasis.Metric}
+			ck := ruleChecker{t.cfg, p, t.now, t.cfg.zone, true}
+			for i := range p.Rules {
+				r := &p.Rules[i]
+				words.Rules = append(words.Rules, ruleWords{p.ruleID(r), r.Name, w.rule(r), ck.neverFires(r)})
+			}
+			view.Programs = append(view.Programs, words)
+		}
+		return nil
+	}
+}
+
+// A programEditView is the form of a program.
+type programEditView struct {
+	Program programDoc
+	Expiry  expiry
+	Stamp   string
+}
+
+func (v *programEditView) title(*frame) string { return v.Program.Name }
+
+func programEditPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &programEditView{}
+	return view, func(t *txn) error {
+		p, err := t.program(pathIDOf(v.r, "programId"))
+		if err != nil {
+			return err
+		}
+		if view.Program = p.programDoc; p.Expiry != nil {
+			view.Expiry = *p.Expiry
+		}
+		view.Stamp, err = stampOf(t.cfg)
+		return err
+	}
+}
+
+// A ruleView is the form of a rule. Effect says what it gives: there is a form for each.
+type ruleView struct {
+	Rule                  rule
+	Effect                string // "" while it is to be chosen
+	Program               string // its name
+	Sentence              string
+	New, Removing         bool
+	ProgramID             string
+	Stamp                 string
+	Days, Tiers, Segments []choiceItem
+	Conditions            bool // it is about purchases
+}
+
+// ruleEffects are the effects that a new rule can have.
+var ruleEffects = []string{"per", "perItem", "points", "multiplier", "Signup", "Birthday"}
+
+func (v *ruleView) title(f *frame) string {
+	if v.New {
+		return f.T("title.rule.new")
+	}
+	return v.Rule.Name
+}
+
+func (r *rule) effectName() string {
+	switch {
+	case r.On == onSignup || r.On == onBirthday:
+		return r.On
+	case r.Per != nil:
+		return "per"
+	case r.PerItem != nil:
+		return "perItem"
+	case r.Multiplier != nil:
+		return "multiplier"
+	}
+	return "points"
+}
+
+func rulePage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &ruleView{New: v.r.PathValue("ruleId") == "", ProgramID: v.r.PathValue("programId")}
+	if asked, _ := v.posted.get("effect"); slices.Contains(ruleEffects, asked) {
+		view.Effect = asked
+	} else if asked = v.param("efecto"); slices.Contains(ruleEffects, asked) {
+		view.Effect = asked
+	}
+	view.Removing = v.posted != nil && v.route != v.page.path && !view.New
+	return view, func(t *txn) error {
+		p, err := t.program(pathIDOf(v.r, "programId"))
+		if err != nil {
+			return err
+		}
+		w := wordingOf(v, t.cfg)
+		if view.Program = p.Name; !view.New {
+			i, err := ruleIn(p, pathIDOf(v.r, "ruleId"))
+			if err != nil {
+				return err
+			}
+			view.Rule = p.Rules[i]
+			view.Effect, view.Sentence = view.Rule.effectName(), w.rule(&view.Rule)
+		}
+		view.Conditions = view.Effect != onSignup && view.Effect != onBirthday
+		for _, d := range weekdays {
+			view.Days = append(view.Days, choiceItem{d, capital(w.say("day." + d))})
+		}
+		for _, tier := range p.Tiers {
+			view.Tiers = append(view.Tiers, choiceItem{tier.Name, tier.Name})
+		}
+		view.Segments = segmentChoices(t.cfg)
+		view.Stamp, err = stampOf(t.cfg)
+		return err
+	}
+}
+
+// Effects are the effects that a new rule can have.
+func (f *frame) Effects() []string { return ruleEffects }
+
+// PerAmount and PerPoints are the figures of a `per` rule for its controls.
+func (f *frame) PerAmount(r rule) string {
+	if r.Per == nil {
+		return ""
+	}
+	return f.Number(r.Per.Amount)
+}
+
+func (f *frame) PerPoints(r rule) string {
+	if r.Per == nil {
+		return ""
+	}
+	return f.Number(r.Per.Points)
+}
+
+// HourFrom and HourTo are the hours of a rule for its controls.
+func (f *frame) HourFrom(r rule) string {
+	if r.Hours == nil {
+		return ""
+	}
+	return r.Hours.From
+}
+
+func (f *frame) HourTo(r rule) string {
+	if r.Hours == nil {
+		return ""
+	}
+	return r.Hours.To
+}
+
+// Lines are texts for a control with one on each line.
+func (f *frame) Lines(texts []string) string {
+	all := ""
+	for i, text := range texts {
+		if i > 0 {
+			all += "\n"
+		}
+		all += text
+	}
+	return all
+}
+
+// A tierControls is a row of the form of tiers.
+type tierControls struct{ Name, Threshold, Multiplier control }
+
+// TierRows are the tiers of a program and two rows for more.
+func (f *frame) TierRows(tiers []tier) (rows []tierControls) {
+	const more = 2
+	for i := range len(tiers) + more {
+		var row tier
+		threshold := ""
+		if i < len(tiers) {
+			row = tiers[i]
+			threshold = f.Number(row.Threshold)
+		}
+		at := "tiers[" + strconv.Itoa(i) + "]."
+		rows = append(rows, tierControls{f.Field(at+"name", "program.tiers.name", "text", row.Name),
+			f.Field(at+"threshold", "program.tiers.threshold", "decimal", threshold), f.Field(at+"multiplier", "program.tiers.multiplier", "decimal", f.Decimal(row.Multiplier))})
+	}
+	return rows
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.program":                    {"Programa", "Program"},
+	"title.program":                  {"Programa", "Program"},
+	"title.program-edit":             {"Programa", "Program"},
+	"title.rule":                     {"Regla", "Rule"},
+	"title.rule.new":                 {"Nueva regla", "New rule"},
+	"program.about":                  {"Qué da puntos, y cómo viven.", "What gives points, and how they live."},
+	"program.rules.none":             {"Ninguna regla da puntos todavía. Empieza por cuánto vale una compra.", "No rule gives points yet. Begin with what a purchase is worth."},
+	"program.rules.new":              {"Nueva regla", "New rule"},
+	"program.tiers":                  {"Niveles", "Tiers"},
+	"program.tiers.none":             {"Sin niveles.", "No tiers."},
+	"program.tiers.from":             {"Desde", "From"},
+	"program.tiers.times":            {"Puntos por compra", "Points for purchases"},
+	"program.life":                   {"Cómo viven los puntos", "How points live"},
+	"program.edit":                   {"Editar programa y niveles", "Edit program and tiers"},
+	"program.simulate":               {"Simular una venta", "Simulate a sale"},
+	"program.new":                    {"de los clientes nuevos", "that of new customers"},
+	"program.never":                  {"Nunca dará puntos: %s", "It will never give points: %s"},
+	"program.name":                   {"Nombre", "Name"},
+	"program.currency":               {"Cómo se llaman los puntos", "What points are called"},
+	"program.pointsDecimals":         {"Decimales de los puntos", "Decimals of points"},
+	"program.pointsDecimals.hint":    {"De 0 a 4", "0 to 4"},
+	"program.rounding.field":         {"Redondeo", "Rounding"},
+	"program.returns":                {"Una devolución", "A return"},
+	"program.negativeBalance":        {"Si los puntos ya se gastaron", "If points were spent"},
+	"program.expiry.days":            {"Vencen a los días", "Expire after days"},
+	"program.expiry.days.hint":       {"O días, o meses; en blanco los dos, nunca", "Either days or months; both blank for never"},
+	"program.expiry.months":          {"Vencen a los meses", "Expire after months"},
+	"program.expiry.endOf":           {"Y entonces", "And then"},
+	"program.tierBasis.metric":       {"El nivel depende de", "The tier follows from"},
+	"program.tierBasis.window":       {"Se cuenta", "Counted"},
+	"program.tierBasis.months":       {"Cuántos meses", "How many months"},
+	"program.tierBasis.months.hint":  {"Solo con los últimos meses", "Only with the last months"},
+	"program.tiers.name":             {"Nivel", "Tier"},
+	"program.tiers.threshold":        {"Desde", "From"},
+	"program.tiers.multiplier":       {"Multiplica por", "Multiplies by"},
+	"program.tiers.hint":             {"De menor a mayor; el primero empieza en 0. Deja una fila en blanco para quitarla.", "Lowest first; the first begins at 0. Leave a row blank to take it out."},
+	"word.Floor":                     {"Hacia abajo", "Down"},
+	"word.Ceil":                      {"Hacia arriba", "Up"},
+	"word.HalfUp":                    {"Al más cercano", "To the nearest"},
+	"word.HalfEven":                  {"Al más cercano, la mitad al par", "To the nearest, halves to even"},
+	"word.Reverse":                   {"Retira los puntos de la compra", "Takes back the points of its purchase"},
+	"word.Keep":                      {"Deja los puntos", "Leaves the points"},
+	"word.Clamp":                     {"Se perdonan", "They are forgiven"},
+	"word.Debt":                      {"Se deben", "They are owed"},
+	"word.Month":                     {"Hasta el final de ese mes", "To the end of that month"},
+	"word.PointsEarned":              {"Los puntos ganados", "The points earned"},
+	"word.AmountSpent":               {"Lo gastado", "The amount spent"},
+	"word.Purchases":                 {"Las compras", "The purchases"},
+	"word.Lifetime":                  {"Desde siempre", "Of all time"},
+	"word.Rolling":                   {"En los últimos meses", "In the last months"},
+	"word.Signup":                    {"Al darse de alta", "For enrolling"},
+	"word.Birthday":                  {"En su cumpleaños", "On the birthday"},
+	"word.Monday":                    {"lunes", "Monday"},
+	"word.Tuesday":                   {"martes", "Tuesday"},
+	"word.Wednesday":                 {"miércoles", "Wednesday"},
+	"word.Thursday":                  {"jueves", "Thursday"},
+	"word.Friday":                    {"viernes", "Friday"},
+	"word.Saturday":                  {"sábado", "Saturday"},
+	"word.Sunday":                    {"domingo", "Sunday"},
+	"rule.choose":                    {"¿Qué da la regla?", "What does the rule give?"},
+	"rule.effect.per":                {"Puntos por importe", "Points by amount"},
+	"rule.effect.per.about":          {"1 punto por cada 10 de compra", "1 point for each 10 spent"},
+	"rule.effect.perItem":            {"Puntos por artículo", "Points by item"},
+	"rule.effect.perItem.about":      {"5 puntos por cada bolsa de grano", "5 points for each bag of beans"},
+	"rule.effect.points":             {"Puntos fijos", "Fixed points"},
+	"rule.effect.points.about":       {"20 puntos en la primera compra", "20 points on the first purchase"},
+	"rule.effect.multiplier":         {"Multiplicador", "Multiplier"},
+	"rule.effect.multiplier.about":   {"Los martes, el doble", "Double on Tuesdays"},
+	"rule.effect.Signup":             {"Bienvenida", "Welcome"},
+	"rule.effect.Signup.about":       {"50 puntos al darse de alta", "50 points for enrolling"},
+	"rule.effect.Birthday":           {"Cumpleaños", "Birthday"},
+	"rule.effect.Birthday.about":     {"100 puntos en su cumpleaños", "100 points on the birthday"},
+	"rule.gives":                     {"Qué da", "What it gives"},
+	"rule.when":                      {"Cuándo vale", "When it holds"},
+	"rule.when.about":                {"Todo lo que pongas se tiene que cumplir; lo que dejes en blanco no cuenta.", "All that you state must hold; what is blank does not count."},
+	"rule.life":                      {"Cómo viven sus puntos", "How its points live"},
+	"rule.remove":                    {"Quitar la regla", "Remove the rule"},
+	"rule.removing":                  {"Deja de dar puntos desde ahora. Los que ya dio se quedan.", "It gives no more points from now on. Those it gave stay."},
+	"rule.name":                      {"Nombre", "Name"},
+	"rule.name.hint":                 {"Se ve en cada venta que da puntos por ella", "Shown with every sale that it gives points for"},
+	"rule.per.points":                {"Puntos", "Points"},
+	"rule.per.amount":                {"Por cada", "For each"},
+	"rule.points.field":              {"Puntos", "Points"},
+	"rule.multiplier":                {"Multiplica los puntos por", "Multiplies points by"},
+	"rule.minAmount":                 {"Compras desde", "Purchases from"},
+	"rule.skus":                      {"Artículos", "Items"},
+	"rule.skus.hint":                 {"Un código por línea; * vale por cualquier cosa", "One SKU on each line; * stands for anything"},
+	"rule.tiers.field":               {"Niveles", "Tiers"},
+	"rule.segments.field":            {"Segmentos", "Segments"},
+	"rule.days.field":                {"Días", "Days"},
+	"rule.hours.from":                {"Desde la hora", "From the hour"},
+	"rule.hours.from.hint":           {"Como 08:30", "As 08:30"},
+	"rule.hours.to":                  {"Hasta la hora", "To the hour"},
+	"rule.hours.to.hint":             {"Sin incluirla", "Not included"},
+	"rule.from.field":                {"Desde el día", "From the day"},
+	"rule.from.field.hint":           {"AAAA-MM-DD", "YYYY-MM-DD"},
+	"rule.until.field":               {"Hasta el día", "Until the day"},
+	"rule.until.field.hint":          {"Ese día incluido", "That day included"},
+	"rule.firstPurchase":             {"Solo la primera compra", "Only the first purchase"},
+	"rule.maxPerCustomerPerDay":      {"Veces al día por cliente", "Times a day for each customer"},
+	"rule.maxPerCustomerPerDay.hint": {"En blanco, todas", "Blank for all of them"},
+	"rule.pendingDays":               {"Se pueden usar a los días", "Can be used after days"},
+	"rule.pendingDays.hint":          {"En blanco, en el acto", "Blank for at once"},
+	"rule.expiresInDays":             {"Vencen a los días", "Expire after days"},
+	"rule.expiresInDays.hint":        {"En blanco, como los demás del programa", "Blank for as the others of the program"},
+})

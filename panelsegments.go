@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Segments: who is in each, in words, and the form of one. The form has the segments that are
+// one list of comparisons; others are changed in the document.
+
+func segmentPages() []panelPage {
+	return []panelPage{
+		{"/panel/segmentos", "segments:read", "segments", segmentsPage},
+		{"/panel/segmentos/nuevo", "config:write", "segment", segmentPage},
+		{"/panel/segmentos/{segmentId}", "config:write", "segment", segmentPage},
+	}
+}
+
+func segmentForms() []panelForm {
+	const one = "/panel/segmentos/{segmentId}"
+	members := []formMember{
+		wordMember("name"), wordMember("description"), figureMember("priority"), {name: "isActive", kind: checkMember}, wordMember("join"),
+		{name: "rows", kind: madeMember, make: comparisonRows},
+	}
+	done := func(*visit, string) string { return "/panel/segmentos?hecho=1" }
+	return []panelForm{
+		{path: "/panel/segmentos/nuevo", need: "config:write", from: "/panel/segmentos/nuevo", members: members, prepare: reviewFirst, handle: editing(editSegment), done: done},
+		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, handle: editing(editSegment), done: done},
+		{path: one + "/quitar", need: "config:write", from: one, prepare: reviewFirst, handle: editing(removeSegment), done: done},
+	}
+}
+
+// comparisonRows are the rows of comparisons. A value is a number, true, false or a text, as
+// its field wants it.
+func comparisonRows(v *visit, name string) string {
+	v.list(formMember{name: name}) // renumbers them
+	b, n := []byte{'['}, 0
+	for i := range maxRows {
+		at := name + "[" + strconv.Itoa(i) + "]."
+		field, _ := v.posted.get(at + "field")
+		op, _ := v.posted.get(at + "op")
+		text, _ := v.posted.get(at + "value")
+		if field == "" {
+			continue
+		}
+		value := string(appendJSONString(nil, text))
+		switch about := segmentFields[field]; {
+		case about.number != nil:
+			value = v.amount(at+"value", text)
+		case about.flag != nil:
+			value = "true"
+		}
+		if n++; n > 1 {
+			b = append(b, ',')
+		}
+		b = appendObject(b, given([]pair{{"field", string(appendJSONString(nil, field))}, {"op", string(appendJSONString(nil, op))}, {"value", value}}))
+	}
+	return string(append(b, ']'))
+}
+
+// editSegment lays the form of a segment over a document: one that is there, or a new one.
+func editSegment(t *txn, r *request, tree, fields docTree) (docPlace, error) {
+	list := listIn(tree, "segments")
+	i := len(list)
+	if r.PathValue("segmentId") == "" {
+		name, _ := fields["name"].(string)
+		list = append(list, docTree{"key": keyFor(name, list)})
+	} else {
+		s := t.cfg.segment(r.pathID("segmentId"))
+		if s == nil {
+			return docPlace{}, newError(codeSegmentNotFound)
+		}
+		i = keyed(list, s.Key)
+	}
+	if join, asked := fields["join"].(string); asked {
+		if join != "any" {
+			join = "all"
+		}
+		list[i].(docTree)["rule"] = docTree{join: fields["rows"]}
+	}
+	delete(fields, "join")
+	delete(fields, "rows")
+	layOver(list[i].(docTree), fields)
+	tree["segments"] = list
+	return docPlace{path: "segments[" + strconv.Itoa(i) + "]", labels: "segment", controls: segmentControls}, nil
+}
+
+// segmentControls are the names of the form's controls, by the paths of the document.
+var segmentControls = strings.NewReplacer("rule.all[", "rows[", "rule.any[", "rows[", "rule.all", "rows[0].field", "rule.any", "rows[0].field")
+
+func removeSegment(t *txn, r *request, tree, _ docTree) (docPlace, error) {
+	s := t.cfg.segment(r.pathID("segmentId"))
+	if s == nil {
+		return docPlace{}, newError(codeSegmentNotFound)
+	}
+	list := listIn(tree, "segments")
+	i := keyed(list, s.Key)
+	tree["segments"] = slices.Delete(list, i, i+1)
+	return docPlace{}, nil
+}
+
+// A segmentsView is the list of segments in words.
+type segmentsView struct {
+	Rows []segmentRow
+	Done bool
+}
+
+type segmentRow struct {
+	ID             id
+	Name, Sentence string
+	About          *string
+	Active         bool
+	Used           []string // names of the rules and rewards that are for it
+}
+
+func segmentsPage(v *visit) (any, fillFunc) {
+	view := &segmentsView{Done: v.param("hecho") != ""}
+	return view, func(t *txn) error {
+		w := wordingOf(v, t.cfg)
+		for _, s := range t.cfg.bySegmentPriority() {
+			row := segmentRow{ID: s.ID, Name: s.Name, Sentence: w.segment(&s.Rule), About: s.Description, Active: s.IsActive}
+			for _, p := range t.cfg.Programs {
+				for _, r := range p.Rules {
+					if slices.Contains(r.Segments, s.Key) {
+						row.Used = append(row.Used, r.Name)
+					}
+				}
+			}
+			for _, r := range t.cfg.Rewards {
+				if slices.Contains(r.Segments, s.Key) {
+					row.Used = append(row.Used, r.Name)
+				}
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		return nil
+	}
+}
+
+// A segmentView is the form of a segment.
+type segmentView struct {
+	Segment       segmentDoc
+	ID, Sentence  string
+	New, Removing bool
+	Join          string
+	Comparisons   []segmentRule
+	Deep          bool // the form cannot show its rule
+	Stamp         string
+}
+
+func (v *segmentView) title(f *frame) string {
+	if v.New {
+		return f.T("title.segment.new")
+	}
+	return v.Segment.Name
+}
+
+func segmentPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &segmentView{ID: v.r.PathValue("segmentId"), Join: "all"}
+	view.New = view.ID == ""
+	view.Removing = v.posted != nil && v.route != v.page.path && !view.New
+	return view, func(t *txn) (err error) {
+		if view.Segment.IsActive = true; !view.New {
+			s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
+			if s == nil {
+				return newError(codeSegmentNotFound)
+			}
+			view.Segment, view.Sentence = s.segmentDoc, wordingOf(v, t.cfg).segment(&s.Rule)
+			switch rule := s.Rule; {
+			case len(rule.All) > 0:
+				view.Comparisons = rule.All
+			case len(rule.Any) > 0:
+				view.Join, view.Comparisons = "any", rule.Any
+			default:
+				view.Comparisons = []segmentRule{rule}
+			}
+			view.Deep = slices.ContainsFunc(view.Comparisons, func(r segmentRule) bool { return r.Field == "" })
+		}
+		view.Stamp, err = stampOf(t.cfg)
+		return err
+	}
+}
+
+// A comparisonControls is a row of the form of a segment.
+type comparisonControls struct {
+	Field, Op selectView
+	Value     control
+}
+
+// segmentFieldNames are the fields in the order of the form's choice.
+var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransactionAt", "createdAt", "balance", "lifetimePoints", "tier", "email", "phone"}
+
+// ComparisonRows are the comparisons and two rows for more.
+func (f *frame) ComparisonRows(list []segmentRule) (rows []comparisonControls) {
+	const more = 2
+	fields, ops := []choiceItem{{"", f.T("segment.field.none")}}, []choiceItem{}
+	for _, name := range segmentFieldNames {
+		fields = append(fields, choiceItem{name, f.T("segment.field." + name)})
+	}
+	for _, op := range []string{">=", "<=", ">", "<", "=", "!="} {
+		ops = append(ops, choiceItem{op, f.T("segment.op." + op)})
+	}
+	for i := range len(list) + more {
+		var r segmentRule
+		if i < len(list) {
+			r = list[i]
+		}
+		op, value := r.Op, f.valueOf(&r)
+		if segmentFields[r.Field].flag != nil { // true, or else the contrary
+			if string(r.Value) == "false" {
+				op = map[string]string{"=": "!=", "!=": "="}[op]
+			}
+			value = ""
+		}
+		at := "rows[" + strconv.Itoa(i) + "]."
+		rows = append(rows, comparisonControls{f.Select(at+"field", "segment.rows.field", r.Field, fields), f.Select(at+"op", "segment.rows.op", op, ops), f.Field(at+"value", "segment.rows.value", "text", value)})
+	}
+	return rows
+}
+
+// valueOf is the value of a comparison for its control.
+func (f *frame) valueOf(r *segmentRule) string {
+	var d decimal
+	var text string
+	switch about := segmentFields[r.Field]; {
+	case about.number != nil && json.Unmarshal(r.Value, &d) == nil:
+		return f.Number(d)
+	case about.text != nil && json.Unmarshal(r.Value, &text) == nil:
+		return text
+	}
+	return ""
+}
+
+// Joins are the ways of joining comparisons.
+func (f *frame) Joins() []choiceItem {
+	return []choiceItem{{"all", f.T("segment.all")}, {"any", f.T("segment.any")}}
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.segments":                    {"Segmentos", "Segments"},
+	"title.segments":                  {"Segmentos", "Segments"},
+	"title.segment":                   {"Segmento", "Segment"},
+	"title.segment.new":               {"Nuevo segmento", "New segment"},
+	"segments.about":                  {"Grupos de clientes para reglas y recompensas. Quién está en cada uno se sigue de sus datos en cada momento.", "Groups of customers for rules and rewards. Who is in each follows from their data at every moment."},
+	"segments.new":                    {"Nuevo segmento", "New segment"},
+	"segments.empty":                  {"Todavía no hay segmentos. Uno sirve para que una regla o una recompensa valga solo para algunos clientes.", "There are no segments yet. One makes a rule or a reward hold for some customers only."},
+	"segments.inactive":               {"Inactivo", "Inactive"},
+	"segments.used":                   {"Lo usan: %s", "Used by: %s"},
+	"segment.about":                   {"Qué es", "What it is"},
+	"segment.who":                     {"Quién está", "Who is in it"},
+	"segment.who.about":               {"Para tener email o teléfono basta «exactamente»; sin él, «distinto de». El valor se deja en blanco.", "To have an e-mail or a phone choose “exactly”; to have none, “other than”. Leave the value blank."},
+	"segment.deep":                    {"Esta condición tiene grupos dentro de grupos: se cambia en el documento.", "This condition has groups within groups: change it in the document."},
+	"segment.name":                    {"Nombre", "Name"},
+	"segment.description":             {"Descripción", "Description"},
+	"segment.priority":                {"Prioridad", "Priority"},
+	"segment.priority.hint":           {"El más alto va primero", "The highest comes first"},
+	"segment.isActive":                {"Activo", "Active"},
+	"segment.isActive.hint":           {"Inactivo no tiene a nadie", "An inactive one has nobody"},
+	"segment.join":                    {"Se cumplen", "It takes"},
+	"segment.all":                     {"todas", "all of them"},
+	"segment.any":                     {"alguna", "any of them"},
+	"segment.rows.field":              {"Dato", "Field"},
+	"segment.rows.op":                 {"Es", "Is"},
+	"segment.rows.value":              {"Valor", "Value"},
+	"segment.field.none":              {"–", "–"},
+	"segment.field.totalSpent":        {"Gasto total", "Total spent"},
+	"segment.field.transactionsCount": {"Número de compras", "Number of purchases"},
+	"segment.field.lastTransactionAt": {"Días desde la última compra", "Days since the last purchase"},
+	"segment.field.createdAt":         {"Días desde el alta", "Days since enrolment"},
+	"segment.field.balance":           {"Saldo de puntos", "Balance of points"},
+	"segment.field.lifetimePoints":    {"Puntos ganados en total", "Points earned in all"},
+	"segment.field.tier":              {"Nivel", "Tier"},
+	"segment.field.email":             {"Tiene email", "Has an e-mail"},
+	"segment.field.phone":             {"Tiene teléfono", "Has a phone"},
+	"segment.op.=":                    {"exactamente", "exactly"},
+	"segment.op.!=":                   {"distinto de", "other than"},
+	"segment.op.<":                    {"menos de", "less than"},
+	"segment.op.<=":                   {"como mucho", "at most"},
+	"segment.op.>":                    {"más de", "more than"},
+	"segment.op.>=":                   {"al menos", "at least"},
+	"segment.remove":                  {"Quitar el segmento", "Remove the segment"},
+	"segment.removing":                {"Ninguna regla ni recompensa lo puede usar ya.", "No rule or reward may use it any more."},
+})

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// The simulator: what a sale would earn, which rules would give it, and why the others would
+// not. It registers the sale as the API does, and keeps nothing.
+
+func simulatorPages() []panelPage {
+	return []panelPage{{"/panel/simulador", "loyalty:read", "simulator", simulatorPage}}
+}
+
+var simulatorForm = panelForm{
+	members: []formMember{{name: "customerId"}, {name: "totalAmount", kind: amountMember}, {name: "occurredAt"}, saleMembers[len(saleMembers)-1]},
+	handle:  simulateSale,
+}
+
+// A simulation is what a sale would do, and what each rule says to it.
+type simulation struct {
+	sale     saleShape
+	verdicts []ruleVerdict
+}
+
+// simulateSale registers a sale, and asks the rules before.
+func simulateSale(r *request) action {
+	in, sell := r.saleFields(), registerTransaction(r)
+	return func(t *txn) (any, error) {
+		verdicts, err := t.verdicts(in)
+		if err != nil {
+			return nil, err
+		}
+		sold, err := resultOf[saleShape](t, sell)
+		return simulation{sold, verdicts}, err
+	}
+}
+
+// A simulatorView is the form, and what came of it.
+type simulatorView struct {
+	Query    string
+	Hits     []tillHit
+	Links    map[id]string // to the simulation with a hit
+	Nobody   bool
+	TooShort bool // the text, for a search by name
+	Customer string
+	Contact  string
+	At       instant
+	Done     bool
+	Sale     saleShape
+	Currency string
+	Rows     []simulatedRule
+}
+
+// A simulatedRule is a rule of the simulated sale.
+type simulatedRule struct {
+	Name, Sentence, Program string
+	Points                  decimal
+	Why                     []string // it gives nothing; empty if it gives some
+}
+
+func simulatorPage(v *visit) (any, fillFunc) {
+	view := &simulatorView{Query: trimBlanks(v.param("cliente"))}
+	asked := v.param("totalAmount") != ""
+	v.posted = slices.Clone(v.request.query.object)
+	if view.Query == "" {
+		return view, nil
+	}
+	found := &tillView{Query: view.Query, Asked: true}
+	find := v.find(found)
+	if u, is := parseID(view.Query); is {
+		find = func(*txn) error { v.leadsTo = "/panel/caja/" + u.String(); return nil }
+	}
+	return view, func(*txn) error {
+		if err := v.fill(find); err != nil {
+			return err
+		}
+		cust, one := strings.CutPrefix(v.leadsTo, "/panel/caja/")
+		v.leadsTo = ""
+		if !one {
+			view.TooShort = found.TooShort
+			view.pick(v, found.Hits)
+			return nil
+		}
+		v.posted = append(v.posted, pair{"customerId", cust})
+		return v.simulate(view, asked)
+	}
+}
+
+// pick offers the customers that a search found.
+func (view *simulatorView) pick(v *visit, hits []tillHit) {
+	view.Hits, view.Links, view.Nobody = hits, map[id]string{}, len(hits) == 0 && len(v.faults) == 0
+	for _, h := range hits {
+		q := url.Values{}
+		for _, p := range v.posted {
+			q.Set(p.name, p.value)
+		}
+		q.Set("cliente", h.ID.String())
+		view.Links[h.ID] = "/panel/simulador?" + q.Encode()
+	}
+}
+
+// simulate rehearses the sale: at the moment that was asked for, if that is yet to come;
+// else now, as a sale that comes late.
+func (v *visit) simulate(view *simulatorView, asked bool) error {
+	view.At = v.request.now
+	if text, _ := v.posted.get("at"); text != "" {
+		at, ok := parseTime(text, v.cfg.zone)
+		switch {
+		case !ok:
+			v.faults = append(v.faults, newError(codeInvalidField).on("at"))
+			asked = false
+		case at <= v.request.now:
+			v.posted = append(v.posted, pair{"occurredAt", text})
+		}
+		view.At = max(at, 1)
+	}
+	cust, _ := v.posted.get("customerId")
+	u, _ := parseID(cust)
+	act := func(*txn) (any, error) { return simulation{}, nil }
+	if asked {
+		if _, act = v.read(&simulatorForm); len(v.faults) > 0 {
+			asked = false
+		}
+	}
+	_, err := rehearse(v.context(), v.api.engine, v.member.org, max(view.At, v.request.now), func(t *txn) (any, error) {
+		c, err := t.customer(u)
+		if err != nil {
+			return nil, err
+		}
+		view.Customer, view.Contact, view.Currency = c.name(), maskedContact(c), t.cfg.programNumber(c.Program).Currency
+		if !asked {
+			return nil, nil
+		}
+		done, err := act(t)
+		if err != nil {
+			v.faults = append(v.faults, allFaults(err)...)
+			return nil, nil
+		}
+		view.tell(wordingOf(v, t.cfg), done.(simulation))
+		return nil, nil
+	})
+	return err
+}
+
+// tell puts a simulation into words.
+func (view *simulatorView) tell(w *ruleWording, s simulation) {
+	view.Done, view.Sale = true, s.sale
+	for _, d := range s.verdicts {
+		row := simulatedRule{Name: d.rule.Name, Sentence: w.rule(d.rule), Points: s.given(d)}
+		if len(s.sale.Programs.Others) > 0 {
+			row.Program = d.program.Name
+		}
+		for _, c := range d.unmet {
+			row.Why = append(row.Why, w.refusal(d.rule, c))
+		}
+		if row.Points == 0 && len(row.Why) == 0 {
+			row.Why = append(row.Why, w.say("simulator.nothing"))
+		}
+		view.Rows = append(view.Rows, row)
+	}
+}
+
+// given is what the sale got by a rule.
+func (s simulation) given(d ruleVerdict) (points decimal) {
+	for _, p := range append([]saleProgram{s.sale.Programs.Own}, s.sale.Programs.Others...) {
+		for _, r := range p.AppliedRules {
+			if p.LoyaltyProgramID == d.program.ID && r.RuleID == d.program.ruleID(d.rule) {
+				points += r.Points
+			}
+		}
+	}
+	return points
+}
+
+// Gave are the rules of a simulation that give points, Silent the others.
+func (view *simulatorView) Gave() []simulatedRule {
+	return slices.DeleteFunc(slices.Clone(view.Rows), func(r simulatedRule) bool { return len(r.Why) > 0 })
+}
+
+func (view *simulatorView) Silent() []simulatedRule {
+	return slices.DeleteFunc(slices.Clone(view.Rows), func(r simulatedRule) bool { return len(r.Why) == 0 })
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.simulator":                {"Simulador", "Simulator"},
+	"title.simulator":              {"Simulador", "Simulator"},
+	"simulator.about":              {"Qué ganaría una compra, por qué reglas, y por qué las otras no dan nada. No se guarda nada.", "What a purchase would earn, by which rules, and why the others give nothing. Nothing is stored."},
+	"simulator.customer":           {"Cliente", "Customer"},
+	"simulator.customer.hint":      {"Teléfono, email o parte del nombre", "Phone, e-mail or part of the name"},
+	"simulator.amount":             {"Importe, %s", "Amount, %s"},
+	"simulator.at":                 {"Cuándo", "When"},
+	"simulator.at.hint":            {"En blanco, ahora", "Blank for now"},
+	"simulator.do":                 {"Simular", "Simulate"},
+	"simulator.who":                {"¿Quién es?", "Who is it?"},
+	"simulator.nobody":             {"No hay nadie con %s.", "There is nobody with %s."},
+	"simulator.would":              {"Ganaría", "It would earn"},
+	"simulator.gave":               {"Las reglas que dan", "The rules that give"},
+	"simulator.silent":             {"Las que no, y por qué", "Those that do not, and why"},
+	"simulator.none":               {"Ninguna.", "None."},
+	"simulator.nothing":            {"se cumple, pero no suma ningún punto", "it holds, but adds up to no point"},
+	"simulator.balance":            {"El saldo quedaría en %s %s.", "The balance would be %s %s."},
+	"simulator.pending":            {"De ellos, %s quedarían pendientes.", "Of these, %s would be pending."},
+	"simulator.tier":               {"Pasaría a %s.", "It would lead to %s."},
+	"error.invalid_field.at":       {"La fecha no es válida", "The date is not valid"},
+	"error.occurred_at_invalid":    {"No se puede simular tan atrás: las ventas solo pueden llegar con esos días de retraso.", "That is too long ago to simulate: sales may not come that late."},
+	"error.invalid_field.document": {"Escribe el documento", "Write the document"},
+})

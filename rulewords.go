@@ -1,0 +1,399 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Rules, segments and programs as sentences.
+
+// A ruleWording writes them in a language, with an organization's numbers and names.
+type ruleWording struct {
+	*format
+	lang     string
+	segments map[string]string // names by key
+}
+
+func (w *ruleWording) say(name string, args ...any) string { return tr(w.lang, name, args...) }
+
+// wordingOf is how a page writes rules.
+func wordingOf(v *visit, cfg *config) *ruleWording {
+	w := &ruleWording{v.format(), v.lang, map[string]string{}}
+	for _, s := range cfg.Segments {
+		w.segments[s.Key] = s.Name
+	}
+	return w
+}
+
+// rule is a rule as a sentence: "Los martes, los puntos se duplican."
+func (w *ruleWording) rule(r *rule) string {
+	parts := w.conditions(r)
+	parts = append(parts, w.effect(r))
+	tail := w.limits(r)
+	return capital(strings.Join(append([]string{strings.Join(parts, ", ")}, tail...), "; ")) + "."
+}
+
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// conditions say when the rule holds. The items are told with the effect.
+func (w *ruleWording) conditions(r *rule) (parts []string) {
+	add := func(name string, args ...any) { parts = append(parts, w.say(name, args...)) }
+	if len(r.Days) > 0 {
+		add("rule.days", w.list(w.days(r.Days), "and"))
+	}
+	if r.Hours != nil {
+		add("rule.hours", r.Hours.From, r.Hours.To)
+	}
+	switch {
+	case r.From != "" && r.Until != "":
+		add("rule.between", w.moment(r.From, false), w.moment(r.Until, true))
+	case r.From != "":
+		add("rule.from", w.moment(r.From, false))
+	case r.Until != "":
+		add("rule.until", w.moment(r.Until, true))
+	}
+	if len(r.Tiers) > 0 {
+		add("rule.tiers", w.list(r.Tiers, "or"))
+	}
+	if len(r.Segments) > 0 {
+		add("rule.segments", w.list(w.segmentNames(r.Segments), "or"))
+	}
+	if r.FirstPurchase {
+		add("rule.first")
+	}
+	if r.MinAmount != nil {
+		add("rule.amount", w.money(*r.MinAmount))
+	}
+	return parts
+}
+
+// effect says what the rule gives.
+func (w *ruleWording) effect(r *rule) string {
+	items := w.list(r.SKUs, "or")
+	with := func(name string, args ...any) string {
+		if items != "" {
+			return w.say(name+".items", append(args, items)...)
+		}
+		return w.say(name, args...)
+	}
+	switch {
+	case r.Per != nil:
+		return with("rule.per", w.points(r.Per.Points), w.money(r.Per.Amount))
+	case r.PerItem != nil:
+		return with("rule.perItem", w.points(*r.PerItem))
+	case r.Multiplier != nil && *r.Multiplier == decimalOf(2):
+		return with("rule.double")
+	case r.Multiplier != nil && *r.Multiplier == decimalOf(3):
+		return with("rule.triple")
+	case r.Multiplier != nil:
+		return with("rule.times", w.Number(*r.Multiplier))
+	case r.Points != nil && (r.On == onSignup || r.On == onBirthday):
+		return w.say("rule.points."+r.On, w.points(*r.Points))
+	case r.Points != nil:
+		return with("rule.points", w.points(*r.Points))
+	}
+	return ""
+}
+
+// limits say how often the rule gives, and how long its points live.
+func (w *ruleWording) limits(r *rule) (parts []string) {
+	if n := r.MaxPerCustomerPerDay; n == 1 {
+		parts = append(parts, w.say("rule.daily.one"))
+	} else if n > 0 {
+		parts = append(parts, w.say("rule.daily", w.Count(uint64(n))))
+	}
+	if r.PendingDays > 0 {
+		parts = append(parts, w.say("rule.pending", w.spanOf(r.PendingDays, "day")))
+	}
+	if r.ExpiresInDays > 0 {
+		parts = append(parts, w.say("rule.expires", w.spanOf(r.ExpiresInDays, "day")))
+	}
+	return parts
+}
+
+// money is an amount with its currency, without decimals that say nothing.
+func (w *ruleWording) money(d decimal) string { return w.Number(d) + nbsp + w.currency }
+
+func (w *ruleWording) points(d decimal) string {
+	return w.Number(d) + " " + w.Plural(d, w.say("point"), w.say("points"))
+}
+
+// spanOf is a number of days or months.
+func (w *ruleWording) spanOf(n int, unit string) string {
+	if n != 1 {
+		unit += "s"
+	}
+	return w.Count(uint64(n)) + " " + w.say("span."+unit)
+}
+
+// list joins names: "a, b y c".
+func (w *ruleWording) list(names []string, word string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := names[len(names)-1]
+	join := w.say("list." + word)
+	if w.lang == "es" { // e before i, u before o
+		switch first := strings.TrimPrefix(fold(last), "h"); {
+		case word == "and" && strings.HasPrefix(first, "i") && !strings.HasPrefix(first, "ie"):
+			join = "e"
+		case word == "or" && strings.HasPrefix(first, "o"):
+			join = "u"
+		}
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " " + join + " " + last
+}
+
+var weekdays = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+
+// days are the names of days, in the order of the week.
+func (w *ruleWording) days(keys []string) (names []string) {
+	for _, d := range weekdays {
+		if slices.Contains(keys, d) {
+			names = append(names, w.say("day."+d))
+		}
+	}
+	return names
+}
+
+func (w *ruleWording) segmentNames(keys []string) (names []string) {
+	for _, k := range keys {
+		if name, ok := w.segments[k]; ok {
+			k = name
+		}
+		names = append(names, k)
+	}
+	return names
+}
+
+// moment is a date of a document: the day alone, where it says no hour.
+func (w *ruleWording) moment(text string, end bool) string {
+	at, ok := parseMoment(text, w.zone, end)
+	switch {
+	case !ok:
+		return text
+	case len(text) == len("2006-01-02"):
+		return w.Date(at)
+	}
+	return w.Moment(at)
+}
+
+// refusal says why a rule does not run, by the condition that is not met.
+func (w *ruleWording) refusal(r *rule, c condition) string {
+	switch c {
+	case conditionOn:
+		return w.say("refusal.on." + r.On)
+	case conditionAmount:
+		return w.say("refusal.amount", w.money(*r.MinAmount))
+	case conditionSKUs:
+		return w.say("refusal.skus", w.list(r.SKUs, "or"))
+	case conditionTiers:
+		return w.say("refusal.tiers", w.list(r.Tiers, "or"))
+	case conditionSegments:
+		return w.say("refusal.segments", w.list(w.segmentNames(r.Segments), "or"))
+	case conditionDays:
+		return w.say("refusal.days", w.list(w.days(r.Days), "and"))
+	case conditionHours:
+		return w.say("refusal.hours", r.Hours.From, r.Hours.To)
+	case conditionDates:
+		switch {
+		case r.From != "" && r.Until != "":
+			return w.say("refusal.between", w.moment(r.From, false), w.moment(r.Until, true))
+		case r.From != "":
+			return w.say("refusal.from", w.moment(r.From, false))
+		}
+		return w.say("refusal.until", w.moment(r.Until, true))
+	case conditionFirst:
+		return w.say("refusal.first")
+	}
+	return w.say("refusal.daily", w.Count(uint64(r.MaxPerCustomerPerDay)))
+}
+
+// segment says who is in a segment.
+func (w *ruleWording) segment(r *segmentRule) string { return capital(w.who(r, false)) + "." }
+
+func (w *ruleWording) who(r *segmentRule, inner bool) string {
+	group := func(rules []segmentRule, word string) string {
+		var parts []string
+		for i := range rules {
+			parts = append(parts, w.who(&rules[i], len(rules) > 1))
+		}
+		text := strings.Join(parts, " "+w.say("list."+word)+" ")
+		if inner && len(parts) > 1 {
+			return "(" + text + ")"
+		}
+		return text
+	}
+	switch {
+	case len(r.All) > 0:
+		return group(r.All, "and")
+	case len(r.Any) > 0:
+		return group(r.Any, "or")
+	case r.Not != nil:
+		return w.say("who.not", w.who(r.Not, true))
+	}
+	return w.comparison(r)
+}
+
+// comparison is one comparison of a customer's field.
+func (w *ruleWording) comparison(r *segmentRule) string {
+	field := segmentFields[r.Field]
+	switch {
+	case field.number != nil:
+		var d decimal
+		json.Unmarshal(r.Value, &d) // it was checked
+		value := w.Number(d)
+		if r.Field == "totalSpent" {
+			value = w.money(d)
+		}
+		return w.say("who."+r.Field, w.say("op."+r.Op, value))
+	case field.text != nil:
+		var text string
+		json.Unmarshal(r.Value, &text)
+		if r.Op == "!=" {
+			return w.say("who."+r.Field+".not", text)
+		}
+		return w.say("who."+r.Field, text)
+	}
+	var has bool
+	json.Unmarshal(r.Value, &has)
+	if has == (r.Op == "=") {
+		return w.say("who." + r.Field)
+	}
+	return w.say("who." + r.Field + ".not")
+}
+
+// program says how points of a program live: expiry, rounding, returns, tiers.
+func (w *ruleWording) program(p *program) (list []string) {
+	add := func(name string, args ...any) { list = append(list, w.say(name, args...)) }
+	switch e := p.Expiry; {
+	case e == nil:
+		add("program.expiry.never")
+	case e.Days > 0:
+		add("program.expiry"+e.EndOf, w.spanOf(e.Days, "day"))
+	default:
+		add("program.expiry"+e.EndOf, w.spanOf(e.Months, "month"))
+	}
+	if p.PointsDecimals == 0 {
+		add("program.rounding.whole", w.say("program."+string(p.Rounding)))
+	} else {
+		add("program.rounding", w.Count(uint64(p.PointsDecimals)), w.say("program."+string(p.Rounding)))
+	}
+	if p.Returns == returnsKeep {
+		add("program.returns.keep")
+	} else {
+		add("program.returns." + p.NegativeBalance)
+	}
+	if len(p.Tiers) > 0 {
+		if metric := w.say("program." + p.TierBasis.Metric); p.TierBasis.Window == windowRolling {
+			add("program.basis.Rolling", metric, w.spanOf(p.TierBasis.Months, "month"))
+		} else {
+			add("program.basis.Lifetime", metric)
+		}
+	}
+	if p.Join == joinAll {
+		add("program.join.all")
+	}
+	return list
+}
+
+var _ = addTexts(map[string]panelText{
+	"point":                  {"punto", "point"},
+	"points":                 {"puntos", "points"},
+	"span.day":               {"día", "day"},
+	"span.days":              {"días", "days"},
+	"span.month":             {"mes", "month"},
+	"span.months":            {"meses", "months"},
+	"list.and":               {"y", "and"},
+	"list.or":                {"o", "or"},
+	"day.Monday":             {"lunes", "Mondays"},
+	"day.Tuesday":            {"martes", "Tuesdays"},
+	"day.Wednesday":          {"miércoles", "Wednesdays"},
+	"day.Thursday":           {"jueves", "Thursdays"},
+	"day.Friday":             {"viernes", "Fridays"},
+	"day.Saturday":           {"sábados", "Saturdays"},
+	"day.Sunday":             {"domingos", "Sundays"},
+	"rule.days":              {"los %s", "on %s"},
+	"rule.hours":             {"de %s a %s", "from %s to %s"},
+	"rule.between":           {"del %s al %s", "between %s and %s"},
+	"rule.from":              {"desde el %s", "since %s"},
+	"rule.until":             {"hasta el %s", "until %s"},
+	"rule.tiers":             {"para clientes %s", "for %s customers"},
+	"rule.segments":          {"para el segmento %s", "for the segment %s"},
+	"rule.first":             {"en la primera compra", "on the first purchase"},
+	"rule.amount":            {"en compras desde %s", "on purchases from %s"},
+	"rule.per":               {"%s por cada %s de compra", "%s for each %s spent"},
+	"rule.per.items":         {"%s por cada %s en %s", "%s for each %s spent on %s"},
+	"rule.perItem":           {"%s por cada artículo", "%s for each item"},
+	"rule.perItem.items":     {"%s por cada artículo %s", "%s for each item %s"},
+	"rule.points":            {"%s por compra", "%s for a purchase"},
+	"rule.points.items":      {"%s por una compra con %s", "%s for a purchase with %s"},
+	"rule.points.Signup":     {"%s al darse de alta", "%s for enrolling"},
+	"rule.points.Birthday":   {"%s en su cumpleaños", "%s on the birthday"},
+	"rule.double":            {"los puntos se duplican", "points are doubled"},
+	"rule.double.items":      {"los puntos de %s se duplican", "points of %s are doubled"},
+	"rule.triple":            {"los puntos se triplican", "points are tripled"},
+	"rule.triple.items":      {"los puntos de %s se triplican", "points of %s are tripled"},
+	"rule.times":             {"los puntos se multiplican por %s", "points are multiplied by %s"},
+	"rule.times.items":       {"los puntos se multiplican por %s en %s", "points are multiplied by %s on %s"},
+	"rule.daily":             {"como máximo %s veces al día por cliente", "at most %s times a day for each customer"},
+	"rule.daily.one":         {"una vez al día por cliente", "once a day for each customer"},
+	"rule.pending":           {"se pueden usar a los %s", "they can be used after %s"},
+	"rule.expires":           {"vencen a los %s", "they expire after %s"},
+	"refusal.on.Signup":      {"es de alta, no de compra", "it is for enrolling, not for a purchase"},
+	"refusal.on.Birthday":    {"es de cumpleaños, no de compra", "it is for birthdays, not for a purchase"},
+	"refusal.amount":         {"la compra no llega a %s", "the purchase is below %s"},
+	"refusal.skus":           {"ningún artículo es %s", "no item is %s"},
+	"refusal.tiers":          {"solo para clientes %s", "only for %s customers"},
+	"refusal.segments":       {"solo para el segmento %s", "only for the segment %s"},
+	"refusal.days":           {"solo los %s", "only on %s"},
+	"refusal.hours":          {"solo de %s a %s", "only from %s to %s"},
+	"refusal.between":        {"solo del %s al %s", "only between %s and %s"},
+	"refusal.from":           {"empieza el %s", "it begins on %s"},
+	"refusal.until":          {"terminó el %s", "it ended on %s"},
+	"refusal.first":          {"no es la primera compra", "it is not the first purchase"},
+	"refusal.daily":          {"ya se usó las veces de ese día: %s", "it was used as often as it may on that day: %s"},
+	"who.not":                {"no es cierto que %s", "it is not so that %s"},
+	"who.totalSpent":         {"ha gastado %s", "has spent %s"},
+	"who.transactionsCount":  {"ha comprado %s veces", "has bought %s times"},
+	"who.lastTransactionAt":  {"compró por última vez hace %s días", "bought last %s days ago"},
+	"who.createdAt":          {"se dio de alta hace %s días", "enrolled %s days ago"},
+	"who.balance":            {"tiene un saldo de %s", "has a balance of %s"},
+	"who.lifetimePoints":     {"ha ganado %s puntos en total", "has earned %s points in all"},
+	"who.tier":               {"es cliente %s", "is a %s customer"},
+	"who.tier.not":           {"no es cliente %s", "is no %s customer"},
+	"who.email":              {"tiene email", "has an e-mail"},
+	"who.email.not":          {"no tiene email", "has no e-mail"},
+	"who.phone":              {"tiene teléfono", "has a phone"},
+	"who.phone.not":          {"no tiene teléfono", "has no phone"},
+	"op.=":                   {"exactamente %s", "exactly %s"},
+	"op.!=":                  {"distinto de %s", "other than %s"},
+	"op.<":                   {"menos de %s", "less than %s"},
+	"op.<=":                  {"como mucho %s", "at most %s"},
+	"op.>":                   {"más de %s", "more than %s"},
+	"op.>=":                  {"al menos %s", "at least %s"},
+	"program.expiry":         {"Los puntos vencen a los %s.", "Points expire after %s."},
+	"program.expiryMonth":    {"Los puntos vencen a los %s, al final del mes.", "Points expire after %s, at the end of the month."},
+	"program.expiry.never":   {"Los puntos no vencen.", "Points do not expire."},
+	"program.rounding":       {"Se dan con %s decimales, redondeados %s.", "They are given with %s decimals, rounded %s."},
+	"program.rounding.whole": {"Se dan puntos enteros, redondeados %s.", "They are given whole, rounded %s."},
+	"program.Floor":          {"hacia abajo", "down"},
+	"program.Ceil":           {"hacia arriba", "up"},
+	"program.HalfUp":         {"al más cercano", "to the nearest"},
+	"program.HalfEven":       {"al más cercano, y la mitad al par", "to the nearest, halves to even"},
+	"program.returns.keep":   {"Una devolución no retira los puntos de la compra.", "A return takes back no points of its purchase."},
+	"program.returns.Clamp":  {"Una devolución retira los puntos que dio la compra; los que ya se gastaron se perdonan.", "A return takes back the points of its purchase; those that were spent are forgiven."},
+	"program.returns.Debt":   {"Una devolución retira los puntos que dio la compra; los que ya se gastaron se deben.", "A return takes back the points of its purchase; those that were spent are owed."},
+	"program.basis.Lifetime": {"El nivel depende de %s desde siempre.", "The tier follows from %s, of all time."},
+	"program.basis.Rolling":  {"El nivel depende de %s en los últimos %s.", "The tier follows from %s in the last %s."},
+	"program.PointsEarned":   {"los puntos ganados", "the points earned"},
+	"program.AmountSpent":    {"lo gastado", "the amount spent"},
+	"program.Purchases":      {"las compras", "the number of purchases"},
+	"program.join.all":       {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
+})

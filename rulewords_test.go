@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testWording(lang string) *ruleWording {
+	zone, err := time.LoadLocation("America/Mexico_City")
+	if err != nil {
+		panic(err)
+	}
+	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, lang, map[string]string{"vip": "VIP"}}
+}
+
+// TestRuleSentences: every effect beside every condition, in both languages.
+func TestRuleSentences(t *testing.T) {
+	t.Parallel()
+	d := func(n int) *decimal { return new(decimalOf(n)) }
+	effects := []struct {
+		rule   rule
+		es, en string // the effect alone
+		items  [2]string
+	}{
+		{rule{Per: &perRule{decimalOf(10), decimalOf(1)}}, "1 punto por cada 10 MXN de compra", "1 point for each 10 MXN spent", [2]string{"1 punto por cada 10 MXN en CAFE-* o TÉ", "1 point for each 10 MXN spent on CAFE-* or TÉ"}},
+		{rule{PerItem: d(5)}, "5 puntos por cada artículo", "5 points for each item", [2]string{"5 puntos por cada artículo CAFE-* o TÉ", "5 points for each item CAFE-* or TÉ"}},
+		{rule{Points: d(1500)}, "1,500 puntos por compra", "1,500 points for a purchase", [2]string{"1,500 puntos por una compra con CAFE-* o TÉ", "1,500 points for a purchase with CAFE-* or TÉ"}},
+		{rule{Multiplier: d(2)}, "los puntos se duplican", "points are doubled", [2]string{"los puntos de CAFE-* o TÉ se duplican", "points of CAFE-* or TÉ are doubled"}},
+		{rule{Multiplier: d(3)}, "los puntos se triplican", "points are tripled", [2]string{"los puntos de CAFE-* o TÉ se triplican", "points of CAFE-* or TÉ are tripled"}},
+		{rule{Multiplier: new(decimalOf(3) / 2)}, "los puntos se multiplican por 1.5", "points are multiplied by 1.5", [2]string{"los puntos se multiplican por 1.5 en CAFE-* o TÉ", "points are multiplied by 1.5 on CAFE-* or TÉ"}},
+	}
+	conditions := []struct {
+		set    func(*rule)
+		es, en string // before the effect, or after it if it begins with a semicolon; "items": the effect's
+	}{
+		{func(*rule) {}, "", ""},
+		{func(r *rule) { r.Days = []string{"Tuesday"} }, "los martes", "on Tuesdays"},
+		{func(r *rule) { r.Days = []string{"Sunday", "Monday", "Friday"} }, "los lunes, viernes y domingos", "on Mondays, Fridays and Sundays"},
+		{func(r *rule) { r.Hours = &hourRange{"08:00", "11:00"} }, "de 08:00 a 11:00", "from 08:00 to 11:00"},
+		{func(r *rule) { r.From, r.Until = "2026-12-01", "2026-12-24" }, "del 1 dic 2026 al 24 dic 2026", "between 1 Dec 2026 and 24 Dec 2026"},
+		{func(r *rule) { r.From = "2026-12-01T18:30" }, "desde el 1 dic 2026, 18:30", "since 1 Dec 2026, 18:30"},
+		{func(r *rule) { r.Until = "2026-12-24" }, "hasta el 24 dic 2026", "until 24 Dec 2026"},
+		{func(r *rule) { r.Tiers = []string{"Plata", "Oro"} }, "para clientes Plata u Oro", "for Plata or Oro customers"},
+		{func(r *rule) { r.Segments = []string{"vip"} }, "para el segmento VIP", "for the segment VIP"},
+		{func(r *rule) { r.FirstPurchase = true }, "en la primera compra", "on the first purchase"},
+		{func(r *rule) { r.MinAmount = d(1000) }, "en compras desde 1,000 MXN", "on purchases from 1,000 MXN"},
+		{func(r *rule) { r.SKUs = []string{"CAFE-*", "TÉ"} }, "items", "items"},
+		{func(r *rule) { r.MaxPerCustomerPerDay = 1 }, "; una vez al día por cliente", "; once a day for each customer"},
+		{func(r *rule) { r.MaxPerCustomerPerDay = 3 }, "; como máximo 3 veces al día por cliente", "; at most 3 times a day for each customer"},
+		{func(r *rule) { r.PendingDays = 1 }, "; se pueden usar a los 1 día", "; they can be used after 1 day"},
+		{func(r *rule) { r.ExpiresInDays = 90 }, "; vencen a los 90 días", "; they expire after 90 days"},
+	}
+	for _, e := range effects {
+		for _, c := range conditions {
+			for lang, text := range map[string]struct{ effect, items, condition string }{"es": {e.es, e.items[0], c.es}, "en": {e.en, e.items[1], c.en}} {
+				r := e.rule
+				c.set(&r)
+				want := text.effect
+				switch {
+				case text.condition == "items":
+					want = text.items
+				case strings.HasPrefix(text.condition, ";"):
+					want += text.condition
+				case text.condition != "":
+					want = text.condition + ", " + want
+				}
+				got := strings.ReplaceAll(testWording(lang).rule(&r), nbsp, " ")
+				if want = capital(want) + "."; got != want {
+					t.Errorf("%s: %q, want %q", lang, got, want)
+				}
+			}
+		}
+	}
+	for want, r := range map[string]rule{
+		"50 puntos al darse de alta; vencen a los 90 días.":     {On: onSignup, Points: d(50), ExpiresInDays: 90},
+		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":        {On: onBirthday, Points: d(1), From: "2026-12-01"},
+		"Los martes, de 08:00 a 11:00, los puntos se duplican.": {Days: []string{"Tuesday"}, Hours: &hourRange{"08:00", "11:00"}, Multiplier: d(2)},
+	} {
+		if got := testWording("es").rule(&r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestSegmentSentences: who is in a segment, in words.
+func TestSegmentSentences(t *testing.T) {
+	t.Parallel()
+	compare := func(field, op, value string) segmentRule {
+		return segmentRule{Field: field, Op: op, Value: []byte(value)}
+	}
+	spent, late := compare("totalSpent", ">=", "5000"), compare("lastTransactionAt", ">", "90")
+	for _, test := range []struct {
+		rule   segmentRule
+		es, en string
+	}{
+		{spent, "Ha gastado al menos 5,000 MXN.", "Has spent at least 5,000 MXN."},
+		{segmentRule{All: []segmentRule{spent, {Not: &late}}}, "Ha gastado al menos 5,000 MXN y no es cierto que compró por última vez hace más de 90 días.", "Has spent at least 5,000 MXN and it is not so that bought last more than 90 days ago."},
+		{segmentRule{Any: []segmentRule{{All: []segmentRule{spent, late}}, compare("tier", "!=", `"Oro"`)}}, "(ha gastado al menos 5,000 MXN y compró por última vez hace más de 90 días) o no es cliente Oro.", "(has spent at least 5,000 MXN and bought last more than 90 days ago) or is no Oro customer."},
+		{compare("email", "=", "true"), "Tiene email.", "Has an e-mail."},
+		{compare("email", "!=", "true"), "No tiene email.", "Has no e-mail."},
+		{compare("phone", "=", "false"), "No tiene teléfono.", "Has no phone."},
+		{compare("transactionsCount", "<", "3"), "Ha comprado menos de 3 veces.", "Has bought less than 3 times."},
+	} {
+		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
+			if got := strings.ReplaceAll(testWording(lang).segment(&test.rule), nbsp, " "); got != want {
+				t.Errorf("%s: %q, want %q", lang, got, want)
+			}
+		}
+	}
+	for field := range segmentFields {
+		for op := range segmentOps {
+			value := "1"
+			switch about := segmentFields[field]; {
+			case about.number == nil && op != "=" && op != "!=":
+				continue
+			case about.text != nil:
+				value = `"Oro"`
+			case about.flag != nil:
+				value = "true"
+			}
+			for _, lang := range []string{"es", "en"} {
+				if got := testWording(lang).segment(new(compare(field, op, value))); strings.Contains(got, "%!") {
+					t.Errorf("%s %s: %s", field, op, got)
+				}
+			}
+		}
+	}
+}
+
+// TestSimulatorAgrees: over the transcript of the rules the simulator gives what the sale then
+// gives, and a rule gives nothing exactly where a condition is not met.
+func TestSimulatorAgrees(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newMemStore())
+	w.play(filepath.Join("testdata", "world", "world.txt"), false)
+	var simulated saleShape
+	compared := 0
+	w.watch = func(s step, o outcome, body []byte) {
+		if s.method != "POST" || !strings.Contains(s.target, "/transactions") || o.status >= 300 {
+			return
+		}
+		var sold struct {
+			PointsEarned decimal
+			AppliedRules []ruleShare
+		}
+		w.must(json.Unmarshal(body, &sold))
+		same(t, s.text, fmt.Sprint(simulated.PointsEarned, simulated.AppliedRules), fmt.Sprint(sold.PointsEarned, sold.AppliedRules))
+		compared++
+	}
+	for _, s := range readSteps(t, filepath.Join("testdata", "golden", "rules.txt")) {
+		before := s
+		before.method = ""
+		w.step(before)
+		if s.method == "POST" && strings.Contains(s.target, "/transactions") {
+			simulated = w.simulate(s)
+		}
+		s.directives = nil
+		w.step(s)
+	}
+	if compared < 10 {
+		t.Errorf("only %d sales were compared", compared)
+	}
+}
+
+// simulate asks the simulator about the sale of a step.
+func (w *world) simulate(s step) saleShape {
+	raw := []byte(w.expand(s.body))
+	members, wrong := parseObjectOf(raw, maxMembers)
+	if wrong != nil {
+		w.Fatal(wrong)
+	}
+	org, err := view(w.Context(), w.engine.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, w.as) })
+	w.must(err)
+	now := instantOf(w.engine.now())
+	done, err := rehearse(w.Context(), w.engine, org, now, func(t *txn) (simulation, error) {
+		req := &request{caller: caller{key: &apiKey{}, cfg: t.cfg}, Request: new(http.Request), now: now, body: raw, fields: newFields(members), query: query{input{new(fault), sent{}}}}
+		got, err := simulateSale(req)(t)
+		if err != nil {
+			return simulation{}, err
+		}
+		return got.(simulation), nil
+	})
+	w.must(err)
+	for _, d := range done.verdicts {
+		if points := done.given(d); points != 0 && len(d.unmet) > 0 {
+			w.Errorf("%s: rule %s gives %v, and conditions %v are not met", s.text, d.rule.Key, points, d.unmet)
+		}
+		for _, c := range d.unmet {
+			if text := testWording("es").refusal(d.rule, c); strings.Contains(text, "%!") {
+				w.Error(text)
+			}
+		}
+	}
+	return done.sale
+}
