@@ -1,0 +1,363 @@
+package panel
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// What holds on every page. The pages are those that links lead an owner to, so a new one is
+// among them by itself.
+
+// A look is how a page is shown.
+type look struct {
+	theme  string
+	width  int64
+	height int64
+}
+
+func (l look) String() string { return fmt.Sprintf("%s-%d", l.theme, l.width) }
+
+var looks = []look{{"light", 1280, 800}, {"dark", 320, 568}, {"light", 320, 568}, {"dark", 1280, 800}}
+
+// stocked is a shop in which every list has something.
+func stocked(t *testing.T) (s *shop, customer string) {
+	t.Helper()
+	s = newShop(t)
+	customer = s.customer("María")
+	s.api("POST", "/transactions", `{"customerId":"`+customer+`","totalAmount":5000,"externalId":"T-1","comment":"Dos líneas\nde comentario"}`, nil)
+	for i := range 24 {
+		s.enrol("Cliente", fmt.Sprintf("Número %d", i), fmt.Sprintf("+5255100000%02d", i))
+	}
+	f := s.formOf("owner", "/panel/caja/"+customer, "/panel/caja/"+customer+"/canje")
+	if a := s.post("owner", f); a.Status != 303 {
+		t.Fatalf("redemption: %d\n%s", a.Status, a.Body)
+	}
+	return s, customer
+}
+
+// refused are forms with something wrong, as paths of pages and of forms with a field, in
+// which the page with the errors is looked at too.
+func (s *shop) refused(p *tab, customer string) []func() {
+	return []func(){
+		func() {
+			p.visit("/panel/caja/"+customer).fill(amountField, "muchos").load(func() { p.click(sellButton) })
+		},
+		func() { p.visit("/panel/caja?q=nadie+de+aqu%C3%AD") },
+		func() { p.visit("/panel/clientes?search=nadie+de+aqu%C3%AD") },
+		func() { p.visit("/panel/nada") },
+	}
+}
+
+// each opens every page in the looks that are its turn, and those with errors, and lets check
+// look at it.
+func each(t *testing.T, s *shop, customer string, check func(*tab)) {
+	t.Helper()
+	pages := s.look("owner").pages
+	tabs := map[look]*tab{}
+	seen := 0
+	for i, one := range looks {
+		p := s.as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme))
+		tabs[one] = p
+		opens := s.refused(p, customer)
+		for _, path := range pages {
+			opens = append(opens, func() { p.visit(path) })
+		}
+		for j, open := range opens {
+			if os.Getenv("SELLO_PANEL_ALL") == "" && j%len(looks) != i {
+				continue
+			}
+			open()
+			seen++
+			failed := t.Failed()
+			check(p)
+			if !failed && t.Failed() {
+				p.picture(t.Name() + "-" + one.String() + "-" + anID.ReplaceAllString(p.address(), "ID"))
+			}
+		}
+	}
+	if seen < len(pages) {
+		t.Errorf("only %d of %d pages are looked at", seen, len(pages))
+	}
+	t.Logf("%d looks at %d pages", seen, len(pages))
+}
+
+// TestAxe: axe finds nothing wrong.
+func TestAxe(t *testing.T) {
+	t.Parallel()
+	s, customer := stocked(t)
+	each(t, s, customer, func(p *tab) {
+		p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+		for _, wrong := range p.axe() {
+			t.Errorf("%s: %s", p.address(), wrong)
+		}
+	})
+}
+
+// controls is a script that returns what Tab should stop at, in the order of the page: all
+// controls that are shown, of radio buttons one of each group.
+const controls = `Array.from(document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')).filter(e =>
+	!e.disabled && e.type !== 'hidden' && e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && e.getClientRects().length > 0 &&
+	!(e.type === 'radio' && !e.checked && (document.querySelector('input[type=radio][name="' + e.name + '"]:checked') || document.querySelector('input[type=radio][name="' + e.name + '"]') !== e)))`
+
+// TestKeyboard: Tab stops once at each control, in the order of the page, with the focus to be
+// seen and not under the header.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	s, customer := stocked(t)
+	each(t, s, customer, func(p *tab) { p.walk() })
+}
+
+// A stop is where Tab has led.
+type stop struct {
+	Number  int // among the controls; -1: it is none
+	What    string
+	Outline float64 // pixels; 0: none
+	Covered string  // what lies over its middle
+	Date    bool    // has stops for day, month and year
+}
+
+func (p *tab) walk() {
+	p.t.Helper()
+	var n int
+	p.eval(`window.stops = `+controls+`; document.activeElement.blur(); document.querySelector('.skip').focus(); window.stops.length`, &n)
+	if n < 4 {
+		p.t.Errorf("%s has %d controls", p.address(), n)
+	}
+	next := 0
+	for tabs := 0; tabs < 4*n; tabs++ {
+		var at stop
+		p.eval(`(() => {
+			const e = document.activeElement, style = getComputedStyle(e), r = e.getBoundingClientRect()
+			const over = document.elementFromPoint(Math.min(Math.max(r.x + r.width / 2, 0), innerWidth - 1), Math.min(Math.max(r.y + r.height / 2, 0), innerHeight - 1))
+			const free = over === null || over === e || e.contains(over) || over.contains(e) || (e.labels && Array.from(e.labels).some(l => l.contains(over)))
+			return {number: window.stops.indexOf(e), what: e.outerHTML.slice(0, 120), outline: style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth),
+				covered: free ? '' : over.outerHTML.slice(0, 120), date: e.type === 'date' || e.type === 'datetime-local'}
+		})()`, &at)
+		switch {
+		case at.Number == next-1 && at.Date: // its next part
+		case at.Number != next && next == n:
+			return // past the last one
+		case at.Number != next:
+			p.t.Errorf("%s: stop %d is control %d, %s", p.address(), next, at.Number, at.What)
+			return
+		default:
+			next++
+		}
+		if at.Outline < 3 {
+			p.t.Errorf("%s: the focus is not seen: %.0f pixels on %s", p.address(), at.Outline, at.What)
+		}
+		if at.Covered != "" {
+			p.t.Errorf("%s: %s lies under %s", p.address(), at.What, at.Covered)
+		}
+		p.typed("\t")
+	}
+	if next < n {
+		p.t.Errorf("%s: Tab stops at %d of %d controls", p.address(), next, n)
+	}
+}
+
+// TestTargets: whatever is pressed is at least 24 pixels wide and high, 44 at the till. A
+// link within a sentence is exempt (WCAG 2.2, 2.5.8).
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	s, customer := stocked(t)
+	each(t, s, customer, func(p *tab) {
+		p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+		var small []string
+		p.eval(controls+`.flatMap(e => {
+			if (e.matches('.skip, [tabindex="0"]')) return []
+			const box = (e.type === 'checkbox' || e.type === 'radio') && e.closest('label') || e
+			const r = box.getBoundingClientRect(), least = e.closest('.till') ? 44 : 24
+			const inline = getComputedStyle(e).display === 'inline' && Array.from(e.parentElement.childNodes).some(n => n.nodeType === 3 && n.data.trim())
+			return r.width + .5 >= least && r.height + .5 >= least || inline ? [] : [Math.round(r.width) + '×' + Math.round(r.height) + ' ' + e.outerHTML.slice(0, 120)]
+		})`, &small)
+		for _, what := range small {
+			t.Errorf("%s: %s", p.address(), what)
+		}
+	})
+}
+
+// TestZoom: at 200 and 400 % of 1280 pixels, and with the spacing of text that people may set
+// (WCAG 2.2, 1.4.12), nothing is cut off, lies over another text, or needs sideways scrolling.
+func TestZoom(t *testing.T) {
+	t.Parallel()
+	s, customer := stocked(t)
+	pages := s.look("owner").pages
+	for _, zoom := range []struct {
+		percent int
+		look    setting
+	}{{100, width(1280, 1024)}, {200, width(640, 512)}, {400, width(320, 256)}} {
+		p := s.as("owner", zoom.look)
+		opens := s.refused(p, customer)
+		for _, path := range pages {
+			opens = append(opens, func() { p.visit(path) })
+		}
+		for _, open := range opens {
+			open()
+			for _, spaced := range []bool{false, true} {
+				var wrong []string
+				p.eval(unreadable(spaced), &wrong)
+				for _, what := range wrong {
+					t.Errorf("%s at %d %%, spaced %t: %s", p.address(), zoom.percent, spaced, what)
+				}
+			}
+		}
+	}
+}
+
+// unreadable is a script that returns which texts are cut off or lie over each other.
+func unreadable(spaced bool) string {
+	return `(() => {
+		const wrong = []
+		if (` + fmt.Sprint(spaced) + `) {
+			const sheet = new CSSStyleSheet()
+			sheet.replaceSync('* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important } p { margin-bottom: 2em !important }')
+			document.adoptedStyleSheets = [sheet]
+		}
+		scrollTo(0, 0)
+		const root = document.documentElement
+		if (root.scrollWidth > root.clientWidth) wrong.push((root.scrollWidth - root.clientWidth) + ' pixels wider than the window')
+		const texts = []
+		const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT)
+		for (let node; (node = walker.nextNode());) {
+			const e = node.parentElement
+			if (!node.data.trim() || !e.checkVisibility({visibilityProperty: true, opacityProperty: true}) || e.closest('option, .unseen, svg')) continue
+			for (let box = e; box && box.tagName !== 'MAIN'; box = box.parentElement) {
+				const style = getComputedStyle(box)
+				if (style.overflowX === 'hidden' && box.scrollWidth > box.clientWidth + 1 || style.overflowY === 'hidden' && box.scrollHeight > box.clientHeight + 1) wrong.push('cut off: ' + node.data.trim().slice(0, 60))
+			}
+			const range = document.createRange()
+			range.selectNodeContents(node)
+			for (const r of range.getClientRects()) texts.push({r, text: node.data.trim().slice(0, 40)})
+		}
+		for (let i = 0; i < texts.length; i++) {
+			for (let j = i + 1; j < texts.length; j++) {
+				const a = texts[i].r, b = texts[j].r
+				const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)
+				if (wide > 2 && high > Math.min(a.height, b.height) / 2) wrong.push('one over the other: ' + texts[i].text + ' / ' + texts[j].text)
+			}
+		}
+		return wrong.slice(0, 5)
+	})()`
+}
+
+// TestHostileNames: names made to break pages are texts, and no page is wider for them.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for i, name := range []string{`<img src=x onerror=alert(1)>`, "\u202eזדון\u202c <b>x</b>", strings.Repeat("W", 100), `"'><script>alert(1)</script>`, "{{.}} ${x} &amp;"} {
+		id := s.enrol(name, "Prueba", fmt.Sprintf("+52551111110%d", i))
+		s.api("POST", "/transactions", `{"customerId":"`+id+`","totalAmount":150}`, nil)
+		p := s.as("owner", width(320, 568))
+		for _, path := range []string{"/panel/clientes", "/panel/ventas", "/panel/clientes/" + id, "/panel/clientes/" + id + "/editar", "/panel/caja/" + id} {
+			p.visit(path)
+			p.fits()
+			var shown bool
+			p.eval(`document.body.innerText.includes(`+quoted(name)+`) || Array.from(document.querySelectorAll('input')).some(i => i.value === `+quoted(name)+`)`, &shown)
+			if !shown {
+				t.Errorf("%s does not show %q", path, name)
+			}
+			if p.has("main img, main script, main b:not(.note b, .tile b, .button b)") {
+				t.Errorf("%s: %q has become markup", path, name)
+			}
+		}
+	}
+}
+
+// TestWeight: a first visit takes at most four requests and 100 KB, a list of 20 has at most
+// 40 KB of HTML, and a second visit fetches HTML only.
+func TestWeight(t *testing.T) {
+	t.Parallel()
+	s, _ := stocked(t)
+	p := s.as("owner")
+	p.visit("/panel/clientes")
+	var rows int
+	p.eval(`document.querySelectorAll('tbody tr').length`, &rows)
+	requests, bytes, document := p.weight()
+	if rows != 20 || requests > 4 || bytes > 100_000 || document > 40_000 {
+		t.Errorf("first visit: %d rows, %d requests, %.0f bytes; %.0f of HTML", rows, requests, bytes, document)
+	}
+	t.Logf("first visit: %d requests, %.0f bytes; %.0f of HTML", requests, bytes, document)
+	p.mu.Lock()
+	p.requests = nil
+	p.mu.Unlock()
+	p.visit("/panel/ventas")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.requests {
+		if r.Type != "Document" && !r.Cached {
+			t.Errorf("second visit: %s is fetched again", r.URL)
+		}
+	}
+	if len(p.requests) < 3 {
+		t.Errorf("only %v", p.requests)
+	}
+}
+
+// weight returns how many requests went to the server, and their answers' bytes.
+func (p *tab) weight() (requests int, bytes, document float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.requests {
+		if r.Cached {
+			continue
+		}
+		requests++
+		bytes += r.Bytes
+		if r.Type == "Document" {
+			document = max(document, r.Bytes)
+		}
+	}
+	return requests, bytes, document
+}
+
+// TestThemes: the system's theme is followed, and the one that a person chose is stronger.
+func TestThemes(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for _, system := range []string{"light", "dark"} {
+		p := s.as("owner", media("prefers-color-scheme", system))
+		p.visit("/panel/clientes")
+		for _, chosen := range []string{"", "light", "dark"} {
+			want := system
+			if chosen != "" {
+				want = chosen
+			}
+			var color string
+			p.eval(`document.documentElement.dataset.theme = `+quoted(chosen)+`; if (!`+quoted(chosen)+`) delete document.documentElement.dataset.theme; getComputedStyle(document.body).backgroundColor`, &color)
+			if got := map[string]string{"rgb(246, 245, 243)": "light", "rgb(21, 20, 19)": "dark"}[color]; got != want {
+				t.Errorf("system %s, chosen %q: %s", system, chosen, color)
+			}
+		}
+	}
+}
+
+// TestForcedColours: where a person's own few colours replace the page's, the place in the
+// navigation, notes and buttons are still told apart by lines.
+func TestForcedColours(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	p := s.as("owner", media("forced-colors", "active"))
+	p.visit("/panel/clientes")
+	var got struct{ Forced, Current, Button bool }
+	p.eval(`({forced: matchMedia('(forced-colors: active)').matches,
+		current: getComputedStyle(document.querySelector('.side [aria-current]')).outlineStyle !== 'none',
+		button: parseFloat(getComputedStyle(document.querySelector('.button.primary')).borderTopWidth) >= 2})`, &got)
+	if !got.Forced || !got.Current || !got.Button {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestLanguage: each page says which language it is in.
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for _, path := range s.look("owner").pages {
+		a, _ := s.follow("owner", path)
+		if !strings.Contains(a.Body, `<html lang="es"`) {
+			t.Errorf("%s: %.60s", path, a.Body)
+		}
+	}
+}
