@@ -20,15 +20,21 @@ type Words struct {
 }
 
 // A Page is an OpenAPI document as HTML.
-type Page struct{ text []byte }
+type Page struct{ text, part []byte }
 
 // base stands in the page for the URL of the server.
 const base = "https://base.invalid"
 
 // For returns the page with curl lines for the server at a URL such as
 // https://example.com.
-func (p *Page) For(url string) []byte {
-	return bytes.ReplaceAll(p.text, []byte(base), []byte(template.HTMLEscapeString(url)))
+func (p *Page) For(url string) []byte { return named(p.text, url) }
+
+// PartFor returns what the page has below its title, after the contents, to be a part of
+// another page, which has the style.
+func (p *Page) PartFor(url string) template.HTML { return template.HTML(named(p.part, url)) }
+
+func named(text []byte, url string) []byte {
+	return bytes.ReplaceAll(text, []byte(base), []byte(template.HTMLEscapeString(url)))
 }
 
 // New makes the page of an OpenAPI document in JSON.
@@ -47,11 +53,15 @@ func New(openAPI []byte, w Words) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := tmpl.Execute(&b, m.view()); err != nil {
+	var text, part bytes.Buffer
+	view := m.view()
+	if err := tmpl.Execute(&text, view); err != nil {
 		return nil, err
 	}
-	return &Page{b.Bytes()}, nil
+	if err := tmpl.ExecuteTemplate(&part, "part", view); err != nil {
+		return nil, err
+	}
+	return &Page{text.Bytes(), part.Bytes()}, nil
 }
 
 // A maker turns a document into what the template shows.
