@@ -32,6 +32,7 @@
 //
 //   - the sliding minute of each key's limit (limits.go); counts by day and month
 //     are written to the store once a second;
+//   - the last requests of each organization, for the panel (requestlog.go);
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
 //   - room for large requests (room.go);
 //   - the tries of passwords (throttle.go), and when sessions of the panel were last seen
@@ -195,6 +196,7 @@
 //	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts
 //	reference.go         openapi.json, and the page made from it
+//	requestlog.go        the last requests of each organization, for the panel
 //	exchange.go          one request and its response
 //	body.go              how a body is read
 //	request.go           the steps of a request
@@ -263,6 +265,13 @@
 //	panelsegments.go     segments
 //	panelsimulator.go    what a sale would earn, and why a rule would give nothing
 //	panelconfig.go       the organization, and the whole document
+//	textsdev.go          texts of the developers' area
+//	textsmending.go      how to mend each error of the API
+//	paneldevelopment.go  the developers' area: what its pages share, and the reference
+//	panelkeys.go         API keys
+//	panelkeyforms.go     how they are made, changed, renewed and revoked by hand
+//	panelrequests.go     the last requests of keys
+//	panelwebhooks.go     webhooks
 //	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line

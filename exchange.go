@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
@@ -39,6 +40,7 @@ type api struct {
 	panel interface {
 		serve(*exchange, *http.Request)
 	}
+	requests *requestLog // for the panel; nil without
 
 	requestIDs atomic.Uint64 // made so far
 	idPrefix   string        // random start of every id
@@ -145,8 +147,8 @@ func (x *exchange) context() context.Context { return context.Background() }
 // source is the address that the request comes from.
 func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }
 
-// finish gives back room, answers a request that panicked, counts the request and writes
-// the log line.
+// finish gives back room, answers a request that panicked, counts the request, keeps it for
+// the panel and writes the log line.
 func (x *exchange) finish(r *http.Request) {
 	x.giveBack()
 	if p := recover(); p != nil {
@@ -159,12 +161,19 @@ func (x *exchange) finish(r *http.Request) {
 		}
 	}
 	logged := x.api.lines != nil && x.status >= x.api.loggedFrom
-	if !logged && x.api.counts == nil {
+	kept := x.api.requests != nil && x.request.key != nil && x.request.cfg != nil
+	if !logged && !kept && x.api.counts == nil {
 		return
 	}
 	ended := x.api.engine.clock.machine.read().wall
 	if x.api.counts != nil {
 		x.api.counts.answered(x.number, r.Method, x.status, ended.Sub(x.started))
+	}
+	if kept {
+		x.api.requests.add(x.request.cfg.Number, loggedRequest{
+			At: x.request.now, Key: x.request.key.ID, RequestID: x.requestID[0], Code: x.code,
+			micros: uint32(min(ended.Sub(x.started).Microseconds(), math.MaxUint32)), route: int16(x.number), Status: uint16(x.status),
+		})
 	}
 	if logged {
 		var line [512]byte

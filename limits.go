@@ -60,6 +60,14 @@ func (u *savedUsage) decode(r *reader) {
 	u.InMonth = r.uint()
 }
 
+// utcDay and utcMonth number days and months as savedUsage does.
+func utcDay(at instant) int64 { return at.time().Unix() / 86400 }
+
+func utcMonth(at instant) int64 {
+	t := at.time()
+	return int64(t.Year())*12 + int64(t.Month()) - 1
+}
+
 func usageKey(keyID id) key { return newKey('u').id(keyID) }
 
 // A quota is the state of one window after a request.
@@ -154,13 +162,12 @@ func (u *usage) take(k *apiKey, n uint64, now instant, after *allowance) error {
 	// fresh day. Only a window more than one ahead of now moves back: the clock must
 	// have been wrong.
 	if k.DailyLimit > 0 {
-		if day := now.time().Unix() / 86400; day > u.saved.Day || day < u.saved.Day-1 {
+		if day := utcDay(now); day > u.saved.Day || day < u.saved.Day-1 {
 			u.saved.Day, u.saved.InDay = day, 0
 		}
 	}
 	if k.MonthlyLimit > 0 {
-		at := now.time()
-		if month := int64(at.Year())*12 + int64(at.Month()) - 1; month > u.saved.Month || month < u.saved.Month-1 {
+		if month := utcMonth(now); month > u.saved.Month || month < u.saved.Month-1 {
 			u.saved.Month, u.saved.InMonth = month, 0
 		}
 	}
@@ -373,4 +380,21 @@ func (m *slidingMinute) freeAgain(limit uint64, now instant) instant {
 		}
 	}
 	return now + minuteMillis
+}
+
+// used returns what a key has used, as of the last flush: in the day and month of now. Only
+// what has a limit is counted.
+func (t *txn) used(keyID id) (u savedUsage, err error) {
+	saved, err := get[savedUsage](t.Tx, usageKey(keyID))
+	if err != nil || saved == nil {
+		return u, err
+	}
+	u = *saved
+	if u.Day != utcDay(t.now) {
+		u.InDay = 0
+	}
+	if u.Month != utcMonth(t.now) {
+		u.InMonth = 0
+	}
+	return u, nil
 }

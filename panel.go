@@ -23,6 +23,7 @@ import (
 func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel {
 	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, random: randomToken}
 	p.sets = sync.OnceValue(parseTemplates)
+	a.requests = newRequestLog()
 	if origin := address.origin(); origin != "" {
 		if err := p.protect.AddTrustedOrigin(origin); err != nil {
 			panic(fmt.Sprintf("panel at %s: %v", origin, err)) // the address was checked

@@ -32,7 +32,11 @@ const panelBase = "http://127.0.0.1:8080"
 
 // newPanelShop returns a shop with a user of each role, who is called as the role is.
 func newPanelShop(t testing.TB, with setup) *panelShop {
-	s := &panelShop{shop: newShop(t, with), tokens: map[role]string{}, users: map[role]id{}}
+	return newPanelShopOn(newShop(t, with))
+}
+
+func newPanelShopOn(of *shop) *panelShop {
+	s := &panelShop{shop: of, tokens: map[role]string{}, users: map[role]id{}}
 	s.api = newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
 	s.panel = thePanel(s.api, panelAddress{}, usualEnds())
 	s.api.panel = s.panel

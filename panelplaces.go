@@ -5,7 +5,8 @@ import "slices"
 // The pages and forms of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages())
+	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
+		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages())
 }
 
 // homePage leads to what the member is here for.
@@ -19,7 +20,7 @@ func homePage(v *visit) (any, fillFunc) {
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms())
+	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms())
 }
 
 // panelPlaces are the lines of the navigation, in order.
@@ -34,6 +35,7 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/segmentos", need: "segments:read", text: "nav.segments"},
 		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator"},
 		{path: "/panel/configuracion", need: "config:write", text: "nav.config"},
+		{path: developmentPath, need: "keys:manage", text: "nav.development"},
 	}
 }
 

@@ -21,7 +21,7 @@ var panelTemplates embed.FS
 
 // parseTemplates parses all pages. It panics on a fault in one; tests parse them.
 func parseTemplates() templates {
-	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts.html"))
+	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts*.html"))
 	files, err := panelTemplates.ReadDir("panel")
 	if err != nil {
 		panic(err)
@@ -29,7 +29,7 @@ func parseTemplates() templates {
 	all := templates{}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".html")
-		if name != "layout" && name != "parts" {
+		if name != "layout" && !strings.HasPrefix(name, "parts") {
 			each := template.Must(layout.Clone())
 			all[name] = template.Must(each.ParseFS(panelTemplates, path.Join("panel", f.Name())))
 		}
@@ -145,6 +145,9 @@ func (v *visit) showAgain() error {
 	view, fill := v.page.show(v)
 	if err := v.fill(fill); err != nil {
 		return err
+	}
+	if to, is := view.(redirection); is {
+		return v.redirect(to.to)
 	}
 	return v.render(v.page.template, view)
 }

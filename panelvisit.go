@@ -21,6 +21,7 @@ type panel struct {
 	places  []panelPlace
 	sets    func() templates // parsed when the panel is first used
 	random  func() string    // makes tokens of forms
+	hooks   *deliverer       // of the server; nil: there is none, as in tests
 }
 
 // templates are the pages by name, each with the layout.

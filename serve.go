@@ -313,6 +313,9 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	}
 	e := s.api.engine
 	s.hooks = newDeliverer(e, c.receivers, s.log)
+	if p, is := s.api.panel.(*panel); is {
+		p.hooks = s.hooks
+	}
 	s.public = newServer(s.api, s.log)
 	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
 	s.endOperations = endOperations

@@ -1,0 +1,361 @@
+package main
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// How keys are made, changed, renewed and revoked by hand. The forms become the requests that
+// the commands make, and the domain checks them (keys.go).
+
+// What the form of a key asks beside the fields of a keyRequest.
+const (
+	accessField  = "access" // accessAll or accessSome: an empty list of scopes opens everything
+	accessAll    = "all"
+	accessSome   = "some"
+	expiresField = "expires" // days from today, or one of these
+	expiresKept  = "kept"
+	expiresDate  = "date"
+	expiresNever = "never"
+	dateField    = "expiresOn"
+)
+
+// expiryDays are the answers that are days from today.
+var expiryDays = []string{"30", "90", "365"}
+
+// overlaps are for how long a key that was renewed goes on; the first is the usual one.
+var overlaps = []string{"24h", "1h", "168h"}
+
+// Errors of these forms.
+var (
+	codeScopesNone = errorCode{"scopes_none", http.StatusBadRequest, ""}
+	codeNotWhole   = errorCode{"limit_not_whole", http.StatusBadRequest, ""}
+	codeOtherName  = errorCode{"other_name", http.StatusBadRequest, ""}
+)
+
+// maxList bounds the text of a list of addresses, in characters.
+const maxList = 4000
+
+func keyFormPages() []panelPage {
+	return []panelPage{
+		{keysPath + "/nueva", "keys:manage", "key-new", newKeyPage},
+		{keyPath + "/cambiar", "keys:manage", "key-change", changeKeyPage},
+	}
+}
+
+func keyForms() []panelForm {
+	made := &panelPage{keysPath + "/nueva", "keys:manage", "key-made", nil}
+	again := func(_ *visit, id string) string { return keysPath + "/" + id + "?" + madeParam + "=1" }
+	back := func(v *visit, _ string) string { return keysPath + "/" + v.r.PathValue(keyIDParam) }
+	members := keyMembers()
+	return []panelForm{
+		{path: keysPath + "/nueva", need: "keys:manage", from: keysPath + "/nueva", members: members, handle: createKeyByForm, done: again, shown: made},
+		{path: keyPath + "/cambiar", need: "keys:manage", from: keyPath + "/cambiar", members: members, handle: changeKeyByForm, done: back},
+		{path: keyPath + "/renovar", need: "keys:manage", from: keyPath + "/renovar", members: []formMember{{name: "overlap"}}, handle: rotateKeyByForm, done: again, shown: made},
+		{path: keyPath + "/revocar", need: "keys:manage", from: keyPath + "/revocar", members: []formMember{{name: "name", must: true}}, handle: revokeKeyByForm, done: back},
+	}
+}
+
+func keyMembers() []formMember {
+	members := []formMember{
+		{name: "name", must: true}, {name: accessField}, {name: expiresField}, {name: dateField}, {name: "ipWhitelist"},
+		{name: "rateLimit", kind: amountMember}, {name: "dailyLimit", kind: amountMember}, {name: "monthlyLimit", kind: amountMember},
+		{name: "maxPointsPerOperation", kind: amountMember}, {name: "maxPointsPerDay", kind: amountMember},
+	}
+	for _, scope := range scopes {
+		members = append(members, formMember{name: scopeField + scope, kind: checkMember})
+	}
+	return members
+}
+
+// keyRequest reads what a key is to be like. kept says that the date of its end stays.
+func (r *request) keyRequest() (in keyRequest, kept bool) {
+	in.Name, _ = r.fields.rawText("name")
+	in.Scopes = r.scopesOfForm()
+	in.RateLimit, in.DailyLimit, in.MonthlyLimit = r.keyLimit("rateLimit"), r.keyLimit("dailyLimit"), r.keyLimit("monthlyLimit")
+	in.MaxPointsPerOperation, in.MaxPointsPerDay = r.pointsLimit("maxPointsPerOperation"), r.pointsLimit("maxPointsPerDay")
+	if text, given := r.fields.text("ipWhitelist", maxList); given {
+		in.IPWhitelist = strings.FieldsFunc(text, func(c rune) bool { return c == '\n' || c == ',' || c == ' ' || c == '\t' })
+	}
+	in.Expires, kept = r.expiryOfForm()
+	return in, kept
+}
+
+// scopesOfForm reads the answer to what a key may do. None checked is a fault: without scopes
+// a key may do everything.
+func (r *request) scopesOfForm() (list []string) {
+	access, _ := r.fields.text(accessField, 10)
+	for _, scope := range scopes {
+		if r.fields.literal(scopeField+scope) == "true" {
+			list = append(list, scope)
+		}
+	}
+	switch {
+	case access == accessAll:
+		return nil
+	case access != accessSome:
+		r.fields.fail(newError(codeRefused).on(accessField))
+	case len(list) == 0:
+		r.fields.fail(newError(codeScopesNone).on(accessField))
+	}
+	return list
+}
+
+// keyLimit reads a number of requests; 0 where none is given. One that is given and not above
+// zero was meant as a limit.
+func (r *request) keyLimit(name string) int {
+	d, present := r.fields.number(name)
+	if !present {
+		return 0
+	}
+	n := d / decimalOne
+	if d <= 0 || d%decimalOne != 0 || n > math.MaxInt32 {
+		r.fields.fail(newError(codeNotWhole).on(name))
+		return 0
+	}
+	return int(n)
+}
+
+func (r *request) pointsLimit(name string) decimal {
+	if r.fields.literal(name) == "" {
+		return 0
+	}
+	return r.above0(name, codeAmountInvalid)
+}
+
+// expiryOfForm reads when a key ends: "" for never.
+func (r *request) expiryOfForm() (date string, kept bool) {
+	answer, _ := r.fields.text(expiresField, 10)
+	switch {
+	case answer == expiresNever:
+		return "", false
+	case answer == expiresKept:
+		return "", true
+	case answer == expiresDate:
+		date, given := r.fields.text(dateField, 100)
+		if !given {
+			r.fields.fail(newError(codeRefused).on(dateField))
+		}
+		return date, false
+	case slices.Contains(expiryDays, answer):
+		days, _ := strconv.Atoi(answer)
+		return (dayOf(r.now, r.cfg.zone) + day(days)).String(), false
+	}
+	r.fields.fail(newError(codeRefused).on(expiresField))
+	return "", false
+}
+
+// A madeKeyView is the only page that has the text of a key.
+type madeKeyView struct {
+	createdKey
+	Previous *listedKey // that it takes the place of; nil: none
+}
+
+func createKeyByForm(r *request) action {
+	in, kept := r.keyRequest()
+	if kept { // a new key has no end yet
+		r.fields.fail(newError(codeRefused).on(expiresField))
+	}
+	return func(t *txn) (any, error) {
+		k, text, err := t.createKey(in)
+		if err != nil {
+			return nil, inForm(err)
+		}
+		return &madeKeyView{createdKey{newListedKey(k, 0), text}, nil}, nil
+	}
+}
+
+func changeKeyByForm(r *request) action {
+	in, kept := r.keyRequest()
+	change := keyChange{in, r.pathID(keyIDParam).String(), slices.Clone(keyFields)}
+	if kept {
+		change.Given = slices.DeleteFunc(change.Given, func(field string) bool { return field == "expires" })
+	}
+	return func(t *txn) (any, error) {
+		if _, _, err := t.ownKey(change.ID, ""); err != nil {
+			return nil, notKey(err)
+		}
+		k, err := t.changeKey(change)
+		if err != nil {
+			return nil, inForm(err)
+		}
+		return t.listedKey(k)
+	}
+}
+
+func rotateKeyByForm(r *request) action {
+	given, present := r.fields.text("overlap", 10)
+	overlap, _ := time.ParseDuration(choice(r.fields.input, given, present, "overlap", codeRefused, overlaps))
+	keyID := r.pathID(keyIDParam).String()
+	return func(t *txn) (any, error) {
+		if _, _, err := t.ownKey(keyID, ""); err != nil {
+			return nil, notKey(err)
+		}
+		k, text, old, err := t.rotateKey(keyID, overlap)
+		if err != nil {
+			return nil, inForm(err)
+		}
+		previous, err := t.listedKey(old)
+		return &madeKeyView{createdKey{newListedKey(k, 0), text}, &previous}, err
+	}
+}
+
+func revokeKeyByForm(r *request) action {
+	name, _ := r.fields.text("name", anyLength)
+	keyID := r.pathID(keyIDParam).String()
+	return func(t *txn) (any, error) {
+		k, _, err := t.ownKey(keyID, "")
+		if err != nil {
+			return nil, notKey(err)
+		}
+		if name != k.Name {
+			return nil, newError(codeOtherName).on("name")
+		}
+		if k, err = t.revokeKey(keyID); err != nil {
+			return nil, inForm(err)
+		}
+		return t.listedKey(k)
+	}
+}
+
+// What the forms begin with.
+
+// keyAnswers are the answers of the form of a key.
+type keyAnswers struct {
+	Preset  string // "" without
+	Presets []navItem
+	Name    string
+	Access  string // "" leaves the question open
+	Scopes  []string
+	Expires string
+	Kept    bool // the date of its end may stay
+
+	RateLimit, DailyLimit, MonthlyLimit    string
+	MaxPointsPerOperation, MaxPointsPerDay string
+	IPs                                    string
+}
+
+// keyPresets are keys that are often made.
+var keyPresets = []struct {
+	name   string // as the query and the text have it
+	scopes []string
+}{
+	{"caja", []string{"customers:read", "customers:write", "points:read", "transactions:read", "transactions:write", "rewards:read", "rewards:write"}},
+	{"tienda", []string{
+		"customers:read", "customers:write", "points:read", "transactions:read", "transactions:write", "rewards:read", "rewards:write",
+		"segments:read", "loyalty:read", "organization:read",
+	}},
+	{"lectura", slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !strings.HasSuffix(s, ":read") })},
+}
+
+func newKeyPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	a := &keyAnswers{Preset: v.param("modelo"), Expires: expiryDays[len(expiryDays)-1]}
+	for _, p := range keyPresets {
+		if p.name == a.Preset {
+			a.Access, a.Scopes = accessSome, p.scopes
+		}
+		a.Presets = append(a.Presets, navItem{keysPath + "/nueva?modelo=" + p.name, "preset." + p.name, p.name == a.Preset})
+	}
+	v.typedScopes(a)
+	return a, nil
+}
+
+// A changeKeyView is a key with the answers that its form begins with.
+type changeKeyView struct {
+	*keyView
+	Asked *keyAnswers
+}
+
+// changeKeyPage is the form with what the key is now.
+func changeKeyPage(v *visit) (any, fillFunc) {
+	view, fill := oneKeyPage(v)
+	of, ok := view.(*keyView)
+	if !ok {
+		return view, fill
+	}
+	asked := &changeKeyView{keyView: of}
+	return asked, func(t *txn) error {
+		if err := fill(t); err != nil {
+			return err
+		}
+		k, f := &of.listedKey, v.format()
+		a := &keyAnswers{
+			Name: k.Name, Access: accessAll, Scopes: k.Scopes, Expires: expiresNever, IPs: strings.Join(k.IPWhitelist, "\n"),
+			RateLimit: f.Number(decimalOf(k.RateLimit)), DailyLimit: wholeText(f, k.DailyLimit), MonthlyLimit: wholeText(f, k.MonthlyLimit),
+			MaxPointsPerOperation: pointsText(f, k.MaxPointsPerOperation), MaxPointsPerDay: pointsText(f, k.MaxPointsPerDay),
+		}
+		if len(k.Scopes) > 0 {
+			a.Access = accessSome
+		}
+		if a.Kept = k.ExpiresAt != 0; a.Kept {
+			a.Expires = expiresKept
+		}
+		v.typedScopes(a)
+		asked.Asked = a
+		return nil
+	}
+}
+
+// wholeText and pointsText write a limit as the form reads it; "" for none.
+func wholeText(f *format, n *int) string {
+	if n == nil {
+		return ""
+	}
+	return f.Number(decimalOf(*n))
+}
+
+func pointsText(f *format, d *decimal) string {
+	if d == nil {
+		return ""
+	}
+	return f.Number(*d)
+}
+
+// typedScopes takes the boxes that were checked, if the form was sent.
+func (v *visit) typedScopes(a *keyAnswers) {
+	if v.posted == nil {
+		return
+	}
+	a.Scopes = nil
+	for _, scope := range scopes {
+		if _, checked := v.posted.get(scopeField + scope); checked {
+			a.Scopes = append(a.Scopes, scope)
+		}
+	}
+}
+
+// A keyFormView is what the fields of a key's form are made from.
+type keyFormView struct {
+	Frame   *frame
+	Answers *keyAnswers
+}
+
+// KeyForm is the fields of a form with its answers.
+func (f *frame) KeyForm(a *keyAnswers) keyFormView { return keyFormView{f, a} }
+
+// ExpiryChoice is the question when a key ends.
+func (f *frame) ExpiryChoice(a *keyAnswers) choiceView {
+	var answers []string
+	if a.Kept {
+		answers = append(answers, expiresKept)
+	}
+	return f.Choice(expiresField, "key.expires", a.Expires, slices.Concat(answers, expiryDays, []string{expiresDate, expiresNever})...)
+}
+
+// OverlapChoice is the question for how long a key goes on that is renewed.
+func (f *frame) OverlapChoice() choiceView {
+	return f.Choice("overlap", "key.overlap", overlaps[0], overlaps...)
+}
+
+// Try is a command line to try a new key with; "" if it opens no list.
+func (f *frame) Try(granted []string) string { return f.visit.curlOf(granted) }

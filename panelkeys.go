@@ -1,0 +1,386 @@
+package main
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// API keys: the list, and all about one of them. panelkeyforms.go makes and ends them.
+
+const (
+	keyPath    = keysPath + "/{keyId}"
+	keyIDParam = "keyId"
+	scopeField = "scope." // begins the names of the boxes of scopes: each has one of its own
+)
+
+func keyPages() []panelPage {
+	return []panelPage{
+		{keysPath, "keys:manage", "keys", keysPage},
+		{keyPath, "keys:manage", "key", keyPage},
+		{keyPath + "/renovar", "keys:manage", "key-rotate", oneKeyPage},
+		{keyPath + "/revocar", "keys:manage", "key-revoke", oneKeyPage},
+	}
+}
+
+// codeKeyNotFound is for a key that the organization does not have.
+var codeKeyNotFound = errorCode{"key_not_found", http.StatusNotFound, ""}
+
+// expiresSoon is how far ahead the panel tells of keys that expire, in milliseconds.
+const expiresSoon = 14 * 24 * 60 * 60 * 1000
+
+// A keyState is what can be said of a key in a word.
+type keyState string
+
+const (
+	keyActive   keyState = "active"
+	keyExpiring keyState = "expiring"
+	keyExpired  keyState = "expired"
+	keyRevoked  keyState = "revoked"
+)
+
+func (k *listedKey) state(now instant) keyState {
+	switch {
+	case k.RevokedAt != 0:
+		return keyRevoked
+	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
+		return keyExpired
+	case k.ExpiresAt != 0 && k.ExpiresAt-now <= expiresSoon:
+		return keyExpiring
+	}
+	return keyActive
+}
+
+// A keyRow is a key with what the list shows of it.
+type keyRow struct {
+	listedKey
+	State keyState
+	By    *createdBy // nil if that is not known
+	Used  savedUsage
+}
+
+// Ended reports whether the key is refused for good.
+func (k *keyRow) Ended() bool { return k.State == keyRevoked || k.State == keyExpired }
+
+// keyRow completes a key.
+func (t *txn) keyRow(k *apiKey) (row keyRow, err error) {
+	if row.listedKey, err = t.listedKey(k); err != nil {
+		return row, err
+	}
+	row.State = row.state(t.now)
+	if row.Used, err = t.used(k.ID); err != nil {
+		return row, err
+	}
+	made, _, err := t.auditEntries(auditFilter{to: never, action: auditKeyCreated, subject: k.ID.String()}, page{1, 1})
+	if err != nil || len(made) == 0 {
+		return row, err
+	}
+	row.By, err = t.createdBy(made[0].By)
+	return row, err
+}
+
+// keyFilters are the lists of keys: all, and those of some states.
+var keyFilters = []struct {
+	name   string // as the query and the text have it
+	states []keyState
+}{
+	{"", nil},
+	{"activas", []keyState{keyActive, keyExpiring}},
+	{"por-vencer", []keyState{keyExpiring}},
+	{"terminadas", []keyState{keyExpired, keyRevoked}},
+}
+
+// A keysView is the list of keys.
+type keysView struct {
+	Filters []navItem
+	Chosen  string
+	Rows    []keyRow
+	Any     bool // there are keys, though the filter may choose none
+}
+
+func keysPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	view := &keysView{Chosen: v.param("estado")}
+	var states []keyState
+	for _, f := range keyFilters {
+		path := keysPath
+		if f.name != "" {
+			path += "?estado=" + f.name
+		}
+		view.Filters = append(view.Filters, navItem{path, "keys.filter." + f.name, f.name == view.Chosen})
+		if f.name == view.Chosen {
+			states = f.states
+		}
+	}
+	return view, func(t *txn) error {
+		keys, err := t.listKeys()
+		view.Any = len(keys) > 0
+		for _, k := range slices.Backward(keys) {
+			row, err := t.keyRow(k)
+			if err != nil {
+				return err
+			}
+			if states == nil || slices.Contains(states, row.State) {
+				view.Rows = append(view.Rows, row)
+			}
+		}
+		slices.SortStableFunc(view.Rows, func(a, b keyRow) int { return ended(a) - ended(b) })
+		return err
+	}
+}
+
+// ended sorts keys that are refused behind the others.
+func ended(k keyRow) int {
+	if k.Ended() {
+		return 1
+	}
+	return 0
+}
+
+// A keyView is one key.
+type keyView struct {
+	keyRow
+	Made    bool // the form that made it was sent again: the text was shown then
+	History []keyEvent
+}
+
+// Row is the key as the list has it.
+func (k *keyView) Row() keyRow { return k.keyRow }
+
+// A keyEvent is a line of what happened to a key.
+type keyEvent struct {
+	At   instant
+	Text string // the name of its text
+	By   *createdBy
+}
+
+// manyKeyEvents is how many of them a key's page shows.
+const manyKeyEvents = 20
+
+// madeParam marks where a form leads that made a key.
+const madeParam = "creada"
+
+func keyPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	view := &keyView{Made: v.param(madeParam) != ""}
+	return view, func(t *txn) error {
+		if err := v.oneKey(t, view); err != nil {
+			return err
+		}
+		entries, _, err := t.auditEntries(auditFilter{to: never, subject: view.ID.String()}, page{1, manyKeyEvents})
+		for _, e := range entries {
+			by, err := t.createdBy(e.By)
+			if err != nil {
+				return err
+			}
+			view.History = append(view.History, keyEvent{e.At, "done." + e.Action, by})
+		}
+		return err
+	}
+}
+
+// oneKeyPage is a page with a form about one key.
+func oneKeyPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &keyView{}
+	return view, func(t *txn) error {
+		if err := v.oneKey(t, view); err != nil {
+			return err
+		}
+		if view.State == keyRevoked { // nothing is left to do
+			v.leadsTo = strings.Replace(keyPath, "{"+keyIDParam+"}", view.ID.String(), 1)
+		}
+		return nil
+	}
+}
+
+// oneKey finds the key that the path names.
+func (v *visit) oneKey(t *txn, view *keyView) error {
+	k, _, err := t.ownKey(pathIDOf(v.r, keyIDParam).String(), "")
+	if err != nil {
+		return notKey(err)
+	}
+	view.keyRow, err = t.keyRow(k)
+	return err
+}
+
+// notKey is the error for a key that ownKey did not find.
+func notKey(err error) error {
+	if e := inForm(err); e != err {
+		return newError(codeKeyNotFound)
+	}
+	return err
+}
+
+// What templates ask for.
+
+// curlOf is a command line that a key with some scopes can be tried with; "" if no read is
+// open to it.
+func (v *visit) curlOf(granted []string) string {
+	for _, r := range v.api.routes() {
+		path, reads := strings.CutPrefix(r.pattern, "GET ")
+		if reads && r.scope != "" && !strings.Contains(path, "{") && !strings.HasSuffix(path, "/lookup") && (len(granted) == 0 || slices.Contains(granted, r.scope)) {
+			return "curl " + v.api.baseOf(v.r) + path + " \\\n  " + `-H "Authorization: Bearer $SELLO_KEY"`
+		}
+	}
+	return ""
+}
+
+// resourceOf and verbOf are the two sides of a scope such as points:read.
+func resourceOf(scope string) string {
+	resource, verb, _ := strings.Cut(scope, ":")
+	if verb == "erase" { // a row of its own: it cannot be undone
+		return scope
+	}
+	return resource
+}
+
+// A scopeRow is a resource with what a key may do to it, one of read and write, or both.
+type scopeRow struct {
+	Resource    string
+	Read, Write *scopeCell
+}
+
+// A scopeCell is a scope with the endpoints that it opens.
+type scopeCell struct {
+	Name, ID, Resource, Label string // of the box
+	Checked                   bool
+	Routes                    []string // in short: without the path that all have, and the names of ids
+}
+
+// shortRoute is the pattern of an endpoint without the path that all have, and without the
+// names of its ids.
+func shortRoute(pattern string) string {
+	return idInPath.ReplaceAllString(strings.Replace(pattern, "/api/v1", "", 1), "{id}")
+}
+
+var idInPath = regexp.MustCompile(`\{\w+\}`)
+
+// ScopeRows are the rows of the table of permissions, with those checked that are granted.
+func (f *frame) ScopeRows(granted []string) (list []scopeRow) {
+	for _, scope := range scopes {
+		resource := resourceOf(scope)
+		i := slices.IndexFunc(list, func(r scopeRow) bool { return r.Resource == f.T("resource."+resource) })
+		if i < 0 {
+			i = len(list)
+			list = append(list, scopeRow{Resource: f.T("resource." + resource)})
+		}
+		cell := &scopeCell{Resource: list[i].Resource, Name: scopeField + scope, ID: controlID("scope-" + strings.ReplaceAll(scope, ":", "-")), Checked: slices.Contains(granted, scope)}
+		for _, r := range f.visit.api.routes() {
+			if r.scope == scope {
+				cell.Routes = append(cell.Routes, shortRoute(r.pattern))
+			}
+		}
+		if strings.HasSuffix(scope, ":read") {
+			cell.Label = f.T("scope.read")
+			list[i].Read = cell
+		} else {
+			cell.Label = f.T("scope.write")
+			list[i].Write = cell
+		}
+	}
+	return list
+}
+
+// AccessText says in a few words what scopes open.
+func (f *frame) AccessText(granted []string) string {
+	if len(granted) == 0 {
+		return f.T("access.all")
+	}
+	if !slices.ContainsFunc(granted, func(s string) bool { return !strings.HasSuffix(s, ":read") }) {
+		return f.T("access.read")
+	}
+	var names []string
+	for _, scope := range scopes {
+		name := f.T("resource." + resourceOf(scope))
+		if len(names) > 0 {
+			name = strings.ToLower(name)
+		}
+		if slices.Contains(granted, scope) && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+			names = append(names, name)
+		}
+	}
+	const most = 3
+	if len(names) > most {
+		return f.T("access.more", strings.Join(names[:most-1], ", "), f.Tally(len(names)-most+1))
+	}
+	return strings.Join(names, ", ")
+}
+
+// A meterView is how much of a limit is used.
+type meterView struct {
+	Text        string
+	Used, Limit int
+}
+
+// Meters are the limits of a key that are counted, as of now.
+func (f *frame) Meters(k keyRow) (list []meterView) {
+	for _, m := range []struct {
+		limit *int
+		used  uint64
+		text  string
+	}{{k.DailyLimit, k.Used.InDay, "key.today"}, {k.MonthlyLimit, k.Used.InMonth, "key.month"}} {
+		if m.limit != nil {
+			used := int(min(m.used, uint64(*m.limit)))
+			list = append(list, meterView{f.T(m.text, f.Tally(used), f.Tally(*m.limit)), used, *m.limit})
+		}
+	}
+	return list
+}
+
+// GrantedRows are the rows of the table of permissions that have one of those granted.
+func (f *frame) GrantedRows(granted []string) []scopeRow {
+	rows := f.ScopeRows(granted)
+	for i := range rows {
+		for _, cell := range []**scopeCell{&rows[i].Read, &rows[i].Write} {
+			if *cell != nil && !(*cell).Checked {
+				*cell = nil
+			}
+		}
+	}
+	return slices.DeleteFunc(rows, func(r scopeRow) bool { return r.Read == nil && r.Write == nil })
+}
+
+// Confirm is the field that a key's name is typed into to revoke it.
+func (f *frame) Confirm(name string) control {
+	c := f.Field("name", "key.revoke.confirm", "text")
+	c.Hint = name
+	return c
+}
+
+// Maker is who made a key, in as few words as there are.
+func (f *frame) Maker(by *createdBy) string {
+	switch {
+	case by.Name != nil:
+		return *by.Name
+	case by.Actor != nil:
+		return *by.Actor
+	}
+	return f.Who(by)
+}
+
+// KeyPath is the page of a key.
+func (f *frame) KeyPath(k id) string { return keysPath + "/" + k.String() }
+
+// StateTag is a state as a word, and the class of its tag; an active key needs none.
+func (f *frame) StateTag(k keyRow) (tag struct{ Class, Text string }) {
+	switch k.State {
+	case keyExpiring:
+		tag.Class, tag.Text = "warn", f.T("key.state.expiring", f.Ago(k.ExpiresAt))
+	case keyExpired:
+		tag.Class, tag.Text = "bad", f.T("key.state.expired")
+	case keyRevoked:
+		tag.Class, tag.Text = "bad", f.T("key.state.revoked")
+	}
+	return tag
+}

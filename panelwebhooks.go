@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"sello/internal/webhook"
+)
+
+// Webhooks: how far each has come, and what the operator's commands do with them. Which there
+// are the configuration says.
+
+const webhookPath = webhooksPath + "/{hook}"
+
+func webhookPages() []panelPage {
+	return []panelPage{{webhooksPath, "webhooks:manage", "webhooks", webhooksPage}}
+}
+
+func webhookForms() []panelForm {
+	const need = "webhooks:manage"
+	made := &panelPage{webhooksPath, need, "webhook-secret", nil}
+	back := func(*visit, string) string { return webhooksPath }
+	return []panelForm{
+		{path: webhookPath + "/secreto", need: need, from: webhooksPath, handle: newSecretByForm, done: func(*visit, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
+		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
+		{path: webhookPath + "/repetir", need: need, from: webhooksPath, members: []formMember{{name: "from", kind: amountMember}}, handle: replayByForm, done: back},
+		{path: webhookPath + "/prueba", need: need, from: webhooksPath, run: testByForm},
+	}
+}
+
+// Errors of these forms.
+var (
+	codeWebhookNotFound = errorCode{"webhook_not_found", http.StatusNotFound, ""}
+	codeNoSecret        = errorCode{"webhook_without_secret", http.StatusBadRequest, ""}
+)
+
+// A webhooksView is the list of webhooks.
+type webhooksView struct {
+	Hooks   []listedWebhook
+	Program bool   // the member may change the configuration that says which there are
+	Made    bool   // the form that made a secret was sent again
+	About   string // the webhook that a form was about; "" without
+	Tested  *webhookTest
+	Newest  uint64 // event
+}
+
+func webhooksPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &webhooksView{Made: v.param(madeParam) != "", Program: v.may("config:write"), About: v.r.PathValue("hook")}
+	return view, func(t *txn) (err error) {
+		if view.Hooks, err = t.listWebhooks(); err != nil {
+			return err
+		}
+		n, err := t.count()
+		if err == nil {
+			view.Newest = n.Events
+		}
+		return err
+	}
+}
+
+// A madeSecretView is the only page that has a webhook's secret.
+type madeSecretView struct {
+	shownSecret
+	Hook string
+}
+
+// ofWebhook is an action on a webhook. A webhook that the organization does not have is not
+// found.
+func ofWebhook(hook string, do func(*txn) (any, error)) action {
+	return func(t *txn) (any, error) {
+		if t.cfg.webhook(hook) == nil {
+			return nil, newError(codeWebhookNotFound)
+		}
+		v, err := do(t)
+		return v, inForm(err)
+	}
+}
+
+func newSecretByForm(r *request) action {
+	hook := r.PathValue("hook")
+	return ofWebhook(hook, func(t *txn) (any, error) {
+		secret, err := t.newWebhookSecret(hook)
+		return &madeSecretView{shownSecret{webhook.SecretText(secret)}, hook}, err
+	})
+}
+
+func resumeByForm(r *request) action {
+	hook := r.PathValue("hook")
+	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.resumeWebhook(hook) })
+}
+
+func replayByForm(r *request) action {
+	hook := r.PathValue("hook")
+	from, given := r.fields.number("from")
+	if !given || from <= 0 || from%decimalOne != 0 {
+		r.fields.fail(newError(codeNotWhole).on("from"))
+	}
+	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.replayWebhook(hook, uint64(from/decimalOne)) })
+}
+
+// testByForm sends a test message and shows the page with what became of it. Nothing is
+// stored, and sending the form again sends another message.
+func testByForm(v *visit) error {
+	hook := v.r.PathValue("hook")
+	if v.cfg.webhook(hook) == nil {
+		return newError(codeWebhookNotFound)
+	}
+	if !isToken(v.token) {
+		return newError(codeFormStale)
+	}
+	d := v.panel.hooks
+	if d == nil {
+		d = newDeliverer(v.api.engine, nil, v.api.log)
+	}
+	view, fill := webhooksPage(v)
+	o, err := d.test(v.context(), v.member.org, hook)
+	if _, refused := errors.AsType[*operatorError](err); refused { // it has no secret
+		v.faults = append(v.faults, newError(codeNoSecret))
+		return v.refused()
+	}
+	if err != nil {
+		return err
+	}
+	if err := v.fill(fill); err != nil {
+		return err
+	}
+	result := &webhookTest{OK: o.OK(), Status: o.Status}
+	if !o.OK() {
+		result.Why = whyNot(&o)
+	}
+	if shown, ok := view.(*webhooksView); ok {
+		shown.Tested = result
+	}
+	return v.render(v.page.template, view)
+}
+
+// HookState is the state of a webhook as a word, and the class of its tag.
+func (f *frame) HookState(h listedWebhook) (tag struct{ Class, Text string }) {
+	switch {
+	case h.Status != statusActive:
+		tag.Text = f.T("hook.inactive")
+	case !h.HasSecret:
+		tag.Class, tag.Text = "warn", f.T("hook.secretless")
+	case h.Paused != 0:
+		tag.Class, tag.Text = "bad", f.T("hook.paused")
+	case h.Failing != 0:
+		tag.Class, tag.Text = "warn", f.T("hook.failing")
+	case h.Pending > 0:
+		tag.Text = f.T("hook.pending")
+	default:
+		tag.Class, tag.Text = "good", f.T("hook.done")
+	}
+	return tag
+}
+
+// HookFrom is the field for the event that a webhook goes on from. Its id has the webhook's
+// key, unless the form was about this one.
+func (f *frame) HookFrom(hook string) control {
+	c := f.Field("from", "hook.replay.from", "decimal")
+	c.Hint = f.T("hook.replay.hint")
+	if f.visit.r.PathValue("hook") != hook {
+		c = control{ID: c.ID + "-" + hook, Name: c.Name, Label: c.Label, Hint: c.Hint, Kind: c.Kind, Auto: c.Auto}
+	}
+	return c
+}
+
+// Wrong reports whether the page shows a fault of a field of the form about a webhook.
+func (f *frame) Wrong(hook, field string) bool {
+	return f.visit.r.PathValue("hook") == hook && slices.ContainsFunc(f.visit.faults, func(e *apiError) bool { return e.field == field })
+}
