@@ -231,3 +231,28 @@ func TestDocumentLines(t *testing.T) {
 		t.Errorf("a fault of JSON is on line %d, want 3", got)
 	}
 }
+
+// TestPanelSimulator: the page tells what a sale would earn, also on a day to come, and why
+// a rule gives nothing. It keeps nothing.
+func TestPanelSimulator(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}},{"key":"martes","name":"Doble","multiplier":2,"days":["Tuesday"]}]`})
+	c := s.customer("ana")
+	before := s.entries()
+	for query, want := range map[string]string{
+		"":                                     "Simulador",
+		"&totalAmount=250&at=2027-06-01T12:00": "Las que no, y por qué</h2><p class=\"soft\">Ninguna", // a Tuesday
+		"&totalAmount=250&at=2027-06-02T12:00": "solo los martes",
+		"&totalAmount=0":                       "El importe debe ser un número mayor que 0",
+		"&totalAmount=250&at=ayer":             "La fecha no es válida",
+	} {
+		w := s.get(roleViewer, "/panel/simulador?cliente="+c.String()+query)
+		if w.Code != http.StatusOK && w.Code != http.StatusUnprocessableEntity || !strings.Contains(html.UnescapeString(w.Body.String()), want) {
+			t.Errorf("%s: %d, want %s\n%s", query, w.Code, want, mainOf(w.Body.String()))
+		}
+	}
+	if w := s.get(roleViewer, "/panel/simulador?cliente=nadie"); !strings.Contains(w.Body.String(), "No hay nadie con nadie.") {
+		t.Error(mainOf(w.Body.String()))
+	}
+	same(t, "the store", s.entries(), before)
+}

@@ -72,8 +72,8 @@ func simulatorPage(v *visit) (any, fillFunc) {
 	if u, is := parseID(view.Query); is {
 		find = func(*txn) error { v.leadsTo = "/panel/caja/" + u.String(); return nil }
 	}
-	return view, func(*txn) error {
-		if err := v.fill(find); err != nil {
+	return view, func(t *txn) error {
+		if err := find(t); err != nil {
 			return err
 		}
 		cust, one := strings.CutPrefix(v.leadsTo, "/panel/caja/")
@@ -84,7 +84,7 @@ func simulatorPage(v *visit) (any, fillFunc) {
 			return nil
 		}
 		v.posted = append(v.posted, pair{"customerId", cust})
-		return v.simulate(view, asked)
+		return v.simulate(t, view, asked)
 	}
 }
 
@@ -103,7 +103,7 @@ func (view *simulatorView) pick(v *visit, hits []tillHit) {
 
 // simulate rehearses the sale: at the moment that was asked for, if that is yet to come;
 // else now, as a sale that comes late.
-func (v *visit) simulate(view *simulatorView, asked bool) error {
+func (v *visit) simulate(t *txn, view *simulatorView, asked bool) error {
 	view.At = v.request.now
 	if text, _ := v.posted.get("at"); text != "" {
 		at, ok := parseTime(text, v.cfg.zone)
@@ -124,24 +124,24 @@ func (v *visit) simulate(view *simulatorView, asked bool) error {
 			asked = false
 		}
 	}
-	_, err := rehearse(v.context(), v.api.engine, v.member.org, max(view.At, v.request.now), func(t *txn) (any, error) {
-		c, err := t.customer(u)
-		if err != nil {
-			return nil, err
-		}
-		view.Customer, view.Contact, view.Currency = c.name(), maskedContact(c), t.cfg.programNumber(c.Program).Currency
-		if !asked {
-			return nil, nil
-		}
-		done, err := act(t)
-		if err != nil {
-			v.faults = append(v.faults, allFaults(err)...)
-			return nil, nil
-		}
-		view.tell(wordingOf(v, t.cfg), done.(simulation))
-		return nil, nil
-	})
-	return err
+	c, err := t.customer(u)
+	if err != nil {
+		return err
+	}
+	view.Customer, view.Contact, view.Currency = c.name(), maskedContact(c), t.cfg.programNumber(c.Program).Currency
+	if !asked {
+		return nil
+	}
+	t.makeWritable() // as rehearse does
+	t.now = max(view.At, t.now)
+	t.began = t.now
+	done, err := act(t)
+	if err != nil {
+		v.faults = append(v.faults, allFaults(err)...)
+		return nil
+	}
+	view.tell(wordingOf(v, t.cfg), done.(simulation))
+	return nil
 }
 
 // tell puts a simulation into words.
