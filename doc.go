@@ -252,6 +252,7 @@
 //	panelvisit.go        one request of the panel
 //	panelrender.go       how a page is made
 //	panelforms.go        how a form becomes a request of the API
+//	panelkept.go         forms that are kept over a log-in
 //	panel.go             the steps of a request of the panel
 //	paneltill.go         the till
 //	panelcustomers.go    customers
@@ -272,6 +273,9 @@
 //	panelkeyforms.go     how they are made, changed, renewed and revoked by hand
 //	panelrequests.go     the last requests of keys
 //	panelwebhooks.go     webhooks
+//	panellogin.go        logging in and out, and what invitations lead to
+//	panelaccount.go      what members see and change of themselves
+//	panelteam.go         the people of the organization
 //	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line

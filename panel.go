@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -103,6 +104,9 @@ func (v *visit) answer(then func() error) {
 	if err == nil {
 		err = then()
 	}
+	if errors.Is(err, newError(codeLogInRequired)) && v.askLogIn() {
+		return
+	}
 	if err != nil {
 		v.fail(err)
 	}
@@ -151,7 +155,7 @@ func (v *visit) open() error {
 	if v.leadsTo != "" {
 		return v.redirect(v.leadsTo)
 	}
-	if len(v.faults) > 0 { // of its query
+	if len(v.faults) > 0 && v.status == http.StatusOK { // of its query
 		v.status = http.StatusUnprocessableEntity
 	}
 	return v.render(v.page.template, view)

@@ -6,7 +6,8 @@ import "slices"
 
 func panelPages() []panelPage {
 	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
-		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages())
+		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(),
+		teamPages(), accountPages(), logInPages())
 }
 
 // homePage leads to what the member is here for.
@@ -20,7 +21,8 @@ func homePage(v *visit) (any, fillFunc) {
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms())
+	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms(),
+		teamForms(), accountForms(), logInForms()) // to log out comes last
 }
 
 // panelPlaces are the lines of the navigation, in order.
@@ -36,6 +38,7 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator"},
 		{path: "/panel/configuracion", need: "config:write", text: "nav.config"},
 		{path: developmentPath, need: "keys:manage", text: "nav.development"},
+		{path: "/panel/equipo", need: usersManage, text: "nav.team", part: true},
 	}
 }
 

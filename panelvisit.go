@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -262,4 +263,18 @@ func (v *visit) format() *format {
 		f.country, f.currency, f.zone = o.Profile.Country, o.Settings.Currency, v.cfg.zone
 	}
 	return f
+}
+
+// secretFields are never sent back to a browser.
+var secretFields = []string{"password", "old", "code", "secret"}
+
+// hasSecret reports whether the form that was sent has a password or a code.
+func (v *visit) hasSecret() bool {
+	return slices.ContainsFunc(v.posted, func(p pair) bool { return slices.Contains(secretFields, p.name) })
+}
+
+// typedText is a field of the form that was sent, as it was typed.
+func (v *visit) typedText(name string) string {
+	text, _ := v.posted.get(name)
+	return text
 }

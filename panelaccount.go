@@ -1,0 +1,311 @@
+package main
+
+import (
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// What a member sees and changes of itself: account, password, second factor and sessions.
+
+func accountPages() []panelPage {
+	return []panelPage{
+		{"/panel/cuenta", anyone, "account", accountPage},
+		{"/panel/cuenta/segundo-factor", anyone, "factor", factorPage},
+		{"/panel/cuenta/sesiones", anyone, "sessions", sessionsPage},
+	}
+}
+
+// recoveryPage shows recovery codes once. It has no address.
+var recoveryPage = &panelPage{need: anyone, template: "recovery"}
+
+func accountForms() []panelForm {
+	account := func(*visit, string) string { return "/panel/cuenta" }
+	sessions := func(*visit, string) string { return "/panel/cuenta/sesiones" }
+	return []panelForm{
+		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
+			handle: changeAccount, done: account},
+		{path: "/panel/cuenta/clave", need: anyone, from: "/panel/cuenta", run: runPassword},
+		{path: "/panel/cuenta/segundo-factor", need: anyone, from: "/panel/cuenta/segundo-factor", members: []formMember{{name: "secret"}, {name: "code"}},
+			handle: addFactor, done: account, shown: recoveryPage},
+		{path: "/panel/cuenta/segundo-factor/codigos", need: anyone, from: "/panel/cuenta/segundo-factor", handle: renewRecovery, done: account, shown: recoveryPage},
+		{path: "/panel/cuenta/segundo-factor/quitar", need: anyone, from: "/panel/cuenta/segundo-factor", handle: dropFactor, done: account},
+		{path: "/panel/cuenta/sesiones/terminar", need: anyone, from: "/panel/cuenta/sesiones", members: []formMember{{name: "session"}}, handle: endSessions, done: sessions},
+	}
+}
+
+// noAnswer is the answer of an action that has none.
+type noAnswer struct{}
+
+// doing is an action of people that has no answer.
+func doing(fn func(*txn) error) action {
+	return func(t *txn) (any, error) { return reply{http.StatusOK, noAnswer{}}, panelFault(fn(t)) }
+}
+
+// proven is doing for what needs the password to have been given lately.
+func proven(r *request, fn func(t *txn) error) action {
+	return doing(func(t *txn) error {
+		if !r.user.hasProved(t.now) {
+			return newError(codeProofRequired)
+		}
+		return fn(t)
+	})
+}
+
+func changeAccount(r *request) action {
+	name, _ := r.fields.text("name", maxUserName+1)
+	language, _ := r.fields.text("language", 10)
+	theme, _ := r.fields.text("theme", 10)
+	return doing(func(t *txn) error { return t.changeAccount(r.user, accountChange{&name, &language, &theme}) })
+}
+
+// An accountView is the member's account.
+type accountView struct {
+	Email                 string
+	Name, Language, Theme string
+	Factor                bool
+	Recovery              int // codes that are left
+	Sessions              int
+	Shops                 []shopItem // the member's organizations, if they are several
+}
+
+// A shopItem is an organization of the member.
+type shopItem struct {
+	Slug, Name string
+	Role       role
+	Current    bool
+}
+
+func accountPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	u := v.member.user
+	view := &accountView{Email: u.Email, Name: u.Name, Language: u.Language, Theme: u.Theme}
+	return view, func(t *txn) error {
+		f, err := factorOf(t.Tx, u.ID)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			view.Factor, view.Recovery = true, len(f.Recovery)
+		}
+		open, err := sessionsOf(t.Tx, u.ID, t.now, v.panel.ends)
+		if err != nil {
+			return err
+		}
+		view.Sessions = len(open)
+		view.Shops, err = v.shops(t)
+		return err
+	}
+}
+
+// shops lists the member's organizations; none if there is one alone.
+func (v *visit) shops(t *txn) (list []shopItem, err error) {
+	orgs, err := organizationsOf(t.Tx, v.member.user.ID)
+	if err != nil || len(orgs) < 2 {
+		return nil, err
+	}
+	for _, org := range orgs {
+		m, err := membershipIn(t.Tx, org, v.member.user.ID)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		cfg, err := v.api.engine.config(v.api.engine.store.version(), t.Tx, org)
+		if err != nil {
+			return nil, err
+		}
+		if m.Disabled == 0 {
+			list = append(list, shopItem{cfg.Organization.Slug, cfg.Organization.Name, m.Role, org == t.org})
+		}
+	}
+	return list, nil
+}
+
+func runPassword(v *visit) error {
+	from := v.arrival()
+	token, err := v.api.logins.changePassword(v.context(), v.member, v.typedText("old"), v.typedText("password"), v.requestID[0], &from, v.request.now)
+	if err != nil {
+		return v.told(err)
+	}
+	v.setCookie(v.panel.address.cookie(token))
+	return v.redirect("/panel/cuenta")
+}
+
+// A factorView is the page of the second factor.
+type factorView struct {
+	There    bool
+	Recovery int
+	Secret   string // of a new one
+	InFours  string
+	Link     string // that an app opens
+}
+
+func factorPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needProof(); !ok {
+		return to, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &factorView{}
+	s := v.api.engine.seed()
+	if view.Secret = v.typedText("secret"); view.Secret == "" {
+		view.Secret = codeBase32.EncodeToString(s[:totpSecret])
+	}
+	view.InFours, view.Link = inFours(view.Secret), factorLink(view.Secret, v.member.user.Email)
+	return view, func(t *txn) error {
+		f, err := factorOf(t.Tx, v.member.user.ID)
+		if err == nil && f != nil {
+			view.There, view.Recovery, view.Secret = true, len(f.Recovery), ""
+		}
+		return err
+	}
+}
+
+// A recoveryView is recovery codes, which are shown once.
+type recoveryView struct{ Codes []string }
+
+// MarshalJSON keeps the codes out of the kept answer.
+func (recoveryView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
+// shownOnce is an action that shows recovery codes.
+func shownOnce(r *request, fn func(*txn) ([]string, error)) action {
+	return func(t *txn) (any, error) {
+		if !r.user.hasProved(t.now) {
+			return nil, newError(codeProofRequired)
+		}
+		codes, err := fn(t)
+		return recoveryView{codes}, panelFault(err)
+	}
+}
+
+func addFactor(r *request) action {
+	secret, _ := r.fields.text("secret", 100)
+	code, _ := r.fields.text("code", 100)
+	return shownOnce(r, func(t *txn) ([]string, error) { return t.addFactor(r.user, secret, code) })
+}
+
+func renewRecovery(r *request) action {
+	return shownOnce(r, func(t *txn) ([]string, error) { return t.renewRecovery(r.user) })
+}
+
+func dropFactor(r *request) action {
+	return proven(r, func(t *txn) error { return t.dropFactor(r.user.user.ID) })
+}
+
+// A sessionsView lists the member's sessions.
+type sessionsView struct{ Sessions []sessionRow }
+
+type sessionRow struct {
+	*openSession
+	Here bool // the one that looks
+}
+
+func sessionsPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &sessionsView{}
+	return view, func(t *txn) error {
+		open, err := sessionsOf(t.Tx, v.member.user.ID, t.now, v.panel.ends)
+		for _, s := range open {
+			view.Sessions = append(view.Sessions, sessionRow{s, s.hash == v.member.hash})
+		}
+		return err
+	}
+}
+
+func endSessions(r *request) action {
+	handle, _ := r.fields.text("session", handleLength)
+	return doing(func(t *txn) error { _, err := t.endOthers(r.user, handle); return err })
+}
+
+// Autofilled is the control of what browsers fill in for people, by what it is to them.
+func (f *frame) Autofilled(name, label, kind, as string, focus bool, value ...string) control {
+	c := f.Field(name, label, kind, value...)
+	if c.Auto, c.Required = as, true; focus {
+		c = f.Focused(c)
+	}
+	return c
+}
+
+// RoleText is a role in words.
+func (f *frame) RoleText(r role) string { return f.T("role." + string(r)) }
+
+// Things is a number of things.
+func (f *frame) Things(n int) string { return f.Count(uint64(n)) }
+
+// App is a link that opens an app for codes. Templates refuse its scheme otherwise.
+func (f *frame) App(link string) template.URL { return template.URL(link) }
+
+// browsers are what a User-Agent says, the more particular first.
+var browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}}
+var systems = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
+
+// Browser is a User-Agent in words.
+func (f *frame) Browser(agent string) string {
+	var parts []string
+	for _, list := range [][][2]string{browsers, systems} {
+		if i := slices.IndexFunc(list, func(p [2]string) bool { return strings.Contains(agent, p[0]) }); i >= 0 {
+			parts = append(parts, list[i][1])
+		}
+	}
+	if len(parts) == 0 {
+		return f.T("sessions.unknown")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Languages and Themes are choices of the account.
+func (f *frame) Languages() []choiceItem {
+	return []choiceItem{{"", f.T("account.language.shop")}, {"es", "Español"}, {"en", "English"}}
+}
+
+func (f *frame) Themes() []choiceItem {
+	return []choiceItem{{"", f.T("account.theme.device")}, {"light", f.T("account.theme.light")}, {"dark", f.T("account.theme.dark")}}
+}
+
+var _ = addTexts(map[string]panelText{
+	"title.account":          {"Mi cuenta", "My account"},
+	"title.factor":           {"Segundo factor", "Second factor"},
+	"title.sessions":         {"Mis sesiones", "My sessions"},
+	"title.recovery":         {"Códigos de recuperación", "Recovery codes"},
+	"account.name":           {"Nombre", "Name"},
+	"account.language":       {"Idioma", "Language"},
+	"account.language.shop":  {"El de la organización", "The organization's"},
+	"account.theme":          {"Tema", "Theme"},
+	"account.theme.device":   {"El del dispositivo", "The device's"},
+	"account.theme.light":    {"Claro", "Light"},
+	"account.theme.dark":     {"Oscuro", "Dark"},
+	"account.save":           {"Guardar", "Save"},
+	"account.password":       {"Contraseña", "Password"},
+	"account.password.old":   {"Contraseña actual", "Current password"},
+	"account.password.set":   {"Cambiar la contraseña", "Change the password"},
+	"account.password.about": {"Al cambiarla terminan tus otras sesiones.", "Changing it ends your other sessions."},
+	"account.factor.yes":     {"Activo. Quedan %s códigos de recuperación.", "On. %s recovery codes are left."},
+	"account.factor.no":      {"Sin segundo factor: basta la contraseña.", "No second factor: the password is enough."},
+	"account.factor.open":    {"Segundo factor", "Second factor"},
+	"account.sessions.open":  {"Ver las sesiones (%s)", "See the sessions (%s)"},
+	"account.shops":          {"Organizaciones", "Organizations"},
+	"account.shops.enter":    {"Entrar", "Enter"},
+	"account.shops.here":     {"En uso", "In use"},
+	"factor.about":           {"Añade esta clave en una aplicación de códigos, y escribe el código que muestra. Desde entonces hace falta un código para entrar.", "Add this key to an app for codes, and type the code that it shows. From then on a code is needed to log in."},
+	"factor.key":             {"Clave", "Key"},
+	"factor.link":            {"Abrir en la aplicación de este dispositivo", "Open in the app of this device"},
+	"factor.code":            {"Código que muestra la aplicación", "Code that the app shows"},
+	"factor.add":             {"Activar", "Turn on"},
+	"factor.renew":           {"Hacer códigos nuevos", "Make new codes"},
+	"factor.drop":            {"Quitar el segundo factor", "Remove the second factor"},
+	"recovery.about":         {"Cada uno vale una vez, si no tienes el teléfono. Guárdalos ahora: no se pueden volver a mostrar.", "Each is good once, for when you do not have the phone. Keep them now: they cannot be shown again."},
+	"recovery.kept":          {"Los guardé", "I have kept them"},
+	"sessions.device":        {"Dispositivo", "Device"},
+	"sessions.from":          {"Desde", "From"},
+	"sessions.last":          {"Último uso", "Last used"},
+	"sessions.began":         {"Empezó", "Began"},
+	"sessions.here":          {"Esta sesión", "This session"},
+	"sessions.end":           {"Terminar", "End"},
+	"sessions.end.others":    {"Terminar todas las demás", "End all others"},
+	"sessions.unknown":       {"Desconocido", "Unknown"},
+})

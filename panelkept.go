@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// What was typed when a session ended is not lost: the page for logging in carries it along.
+
+// A logInView is the page for logging in.
+type logInView struct {
+	Nobody bool   // there is no user
+	To     string // where it leads
+	Ended  bool   // a session that was there has ended
+	Kept   *keptForm
+}
+
+// A keptForm is a form that was sent when its session had ended. It is sent again after the
+// log-in, as a new request, once the member has seen it.
+type keptForm struct {
+	Path   string
+	Fields []control
+}
+
+// keptPath and keptField are the names under which a log-in carries such a form along.
+const (
+	keptPath  = "_again"
+	keptField = "again."
+)
+
+// keepForm is the form that was just sent; nil where it holds a secret, or does not come from
+// a page of this address.
+func (v *visit) keepForm() *keptForm {
+	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(maxForm) != nil || v.hasSecret() {
+		return nil
+	}
+	kept := &keptForm{Path: v.r.URL.Path}
+	for _, p := range v.posted {
+		kept.Fields = append(kept.Fields, control{Name: p.name, Value: p.value})
+	}
+	return kept
+}
+
+// keptForm is the form that a log-in carries along; nil: none.
+func (v *visit) keptForm() *keptForm {
+	to := v.typedText(keptPath)
+	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: to}})
+	if to == "" || path.Clean(to) != to || !strings.HasPrefix(pattern, "POST /panel/") {
+		return nil
+	}
+	kept := &keptForm{Path: to}
+	for _, p := range v.posted {
+		if name, of := strings.CutPrefix(p.name, keptField); of {
+			kept.Fields = append(kept.Fields, control{Name: name, Value: p.value})
+		}
+	}
+	return kept
+}
+
+// Shown are the fields that people have typed.
+func (k *keptForm) Shown() []control {
+	return slices.DeleteFunc(slices.Clone(k.Fields), func(c control) bool { return strings.HasPrefix(c.Name, "_") || c.Value == "" })
+}
+
+// askLogIn shows the page for logging in, in place of what a form would have done. It reports
+// whether there was anything to keep.
+func (v *visit) askLogIn() bool {
+	kept := v.keepForm()
+	if kept == nil {
+		return false
+	}
+	v.posted, v.status, v.code = nil, codeLogInRequired.status, codeLogInRequired.name
+	return v.render("login", &logInView{Ended: true, Kept: kept}) == nil
+}

@@ -1,0 +1,379 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Logging in and out, and what an invitation leads to.
+
+func logInPages() []panelPage {
+	return []panelPage{
+		{"/panel/entrar", everyone, "login", logInPage},
+		{"/panel/entrar/codigo", everyone, "login-code", logInCodePage},
+		{"/panel/invitacion/{token}", everyone, "invitation", invitationPage},
+		{"/panel/confirmar", anyone, "prove", provePage},
+	}
+}
+
+func logInForms() []panelForm {
+	return []panelForm{
+		{path: "/panel/entrar", need: everyone, from: "/panel/entrar", run: runLogIn},
+		{path: "/panel/entrar/codigo", need: everyone, from: "/panel/entrar/codigo", run: runLogInCode},
+		{path: "/panel/invitacion/{token}", need: everyone, from: "/panel/invitacion/{token}", run: runInvitation},
+		{path: "/panel/confirmar", need: anyone, from: "/panel/confirmar", run: runProve},
+		{path: "/panel/organizacion", need: anyone, from: "/panel/cuenta", run: runEnter},
+		{path: "/panel/salir", need: anyone, from: "/panel/cuenta", run: runLogOut},
+	}
+}
+
+// panelFault returns an error of people as pages tell it.
+func panelFault(err error) error {
+	if wait, ok := errors.AsType[*waitError](err); ok {
+		seconds := int64((wait.wait + time.Second - 1) / time.Second)
+		return (&apiError{code: codeTooManyTries}).with("seconds", decimalOf(int(seconds))).header("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	if e, ok := errors.AsType[*peopleError](err); ok {
+		status := http.StatusBadRequest
+		switch e {
+		case errMayNotManage, errOwnersAlone, errOwnRole, errElsewhere:
+			status = http.StatusForbidden
+		case errNotMember, errInvitationUnknown:
+			status = http.StatusNotFound
+		case errLastOwner, errFactorThere, errFactorNone, errInvitationSpent, errInvitationOld:
+			status = http.StatusConflict
+		case errLocked:
+			status = http.StatusTooManyRequests
+		case errLoggedOut:
+			return newError(codeLogInRequired)
+		}
+		return &apiError{code: errorCode{"people." + e.name, status, e.message}, message: e.message, field: e.field}
+	}
+	return err
+}
+
+// told shows the page of a form again, with an error of people.
+func (v *visit) told(err error) error {
+	v.faults = append(v.faults, publicError(panelFault(err)))
+	return v.refused()
+}
+
+// arrival is where the request comes from.
+func (v *visit) arrival() arrival {
+	from := arrival{Source: sourceAddress(v.r, v.api.trusted), Agent: v.r.UserAgent()}
+	if c, err := v.r.Cookie(v.panel.address.deviceName()); err == nil {
+		from.Device = c.Value
+	}
+	return from
+}
+
+// logIn gives the browser the tokens of a session and of the device.
+func (v *visit) letIn(in *loggedIn) {
+	v.setCookie(v.panel.address.cookie(in.Token))
+	if in.Device != "" {
+		v.setCookie(v.panel.address.deviceCookie(in.Device))
+	}
+}
+
+func (v *visit) setCookie(c *http.Cookie) {
+	v.Header()["Set-Cookie"] = append(v.Header()["Set-Cookie"], c.String())
+}
+
+// deviceName is the name of the cookie by which a device is known.
+func (a panelAddress) deviceName() string { return a.cookieName() + "-device" }
+
+func (a panelAddress) deviceCookie(token string) *http.Cookie {
+	c := a.cookie(token)
+	c.Name, c.MaxAge = a.deviceName(), int(deviceLife/time.Second)
+	return c
+}
+
+// placeAfter is the page of the panel that a text names, for after a log-in. What is no page
+// is the first one. The text is never used as it is.
+func (v *visit) placeAfter(text string) string {
+	u, err := url.ParseRequestURI(text)
+	if err != nil || u.Scheme != "" || u.Host != "" || path.Clean(u.Path) != u.Path {
+		return "/panel"
+	}
+	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path}})
+	page := v.panel.pages[strings.TrimPrefix(pattern, "GET ")]
+	if page == nil || page.need == everyone || page.path == "/panel/confirmar" {
+		return "/panel"
+	}
+	return (&url.URL{Path: u.Path, RawQuery: u.Query().Encode()}).RequestURI()
+}
+
+func logInPage(v *visit) (any, fillFunc) {
+	if v.member != nil {
+		return redirection{"/panel"}, nil
+	}
+	view := &logInView{To: v.r.URL.Query().Get("ir"), Ended: v.panel.address.sentToken(v.r) != ""}
+	if v.posted != nil {
+		view.To, view.Kept = v.typedText("ir"), v.keptForm()
+	}
+	any, err := viewAny(v)
+	if view.Nobody = !any; err != nil {
+		v.faults = append(v.faults, publicError(err))
+	}
+	return view, nil
+}
+
+func viewAny(v *visit) (bool, error) { return view(v.context(), v.api.engine.store, hasUsers) }
+
+func runLogIn(v *visit) error {
+	in := &logIn{arrival: v.arrival(), Email: v.typedText("email"), Password: v.typedText("password"), RequestID: v.requestID[0]}
+	done, err := v.api.logins.logIn(v.context(), in, v.request.now)
+	if err != nil {
+		return v.told(err)
+	}
+	v.letIn(done)
+	if kept := v.keptForm(); done.Half && kept != nil {
+		return v.render("login-code", &logInView{Kept: kept})
+	}
+	if done.Half {
+		return v.redirect("/panel/entrar/codigo?" + url.Values{"ir": {v.placeAfter(v.typedText("ir"))}}.Encode())
+	}
+	return v.goOn()
+}
+
+// goOn leads to where the member was going before the log-in.
+func (v *visit) goOn() error {
+	if kept := v.keptForm(); kept != nil {
+		return v.render("again", kept)
+	}
+	return v.redirect(v.placeAfter(v.typedText("ir")))
+}
+
+func logInCodePage(v *visit) (any, fillFunc) {
+	if v.member != nil {
+		return redirection{"/panel"}, nil
+	}
+	if v.panel.address.sentToken(v.r) == "" {
+		return redirection{"/panel/entrar"}, nil
+	}
+	view := &logInView{To: v.r.URL.Query().Get("ir")}
+	if v.posted != nil {
+		view.To, view.Kept = v.typedText("ir"), v.keptForm()
+	}
+	return view, nil
+}
+
+func runLogInCode(v *visit) error {
+	if v.member != nil {
+		return v.redirect("/panel")
+	}
+	in := &codeGiven{arrival: v.arrival(), Half: v.panel.address.sentToken(v.r), Code: v.typedText("code"), RequestID: v.requestID[0]}
+	done, err := v.api.logins.logInCode(v.context(), in, v.request.now)
+	switch {
+	case errors.Is(err, errLoggedOut):
+		return v.redirect("/panel/entrar")
+	case err != nil:
+		return v.told(err)
+	}
+	v.letIn(done)
+	return v.goOn()
+}
+
+func runLogOut(v *visit) error {
+	err := v.change(func(t *txn) error { return t.logOut(v.member) })
+	if err != nil {
+		return err
+	}
+	v.setCookie(v.panel.address.cookie(""))
+	return v.redirect("/panel")
+}
+
+// change runs what a form of the member's own does in a transaction of its organization.
+func (v *visit) change(fn func(*txn) error) error {
+	_, err := write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
+		if err := v.writesAs(t); err != nil {
+			return nil, err
+		}
+		return nil, fn(t)
+	})
+	return err
+}
+
+// runEnter puts the session into another of the member's organizations.
+func runEnter(v *visit) error {
+	e := v.api.engine
+	org, err := view(v.context(), e.store, func(tx Tx) (uint32, error) {
+		org, err := organizationNumber(tx, v.typedText("organization"))
+		if err != nil {
+			return 0, err
+		}
+		orgs, err := organizationsOf(tx, v.member.user.ID)
+		if err == nil && !slices.Contains(orgs, org) {
+			err = errNotMember
+		}
+		return org, err
+	})
+	if err == nil {
+		_, err = write(v.context(), e, org, v.request.now, func(t *txn) (any, error) {
+			t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.requestID[0]
+			return nil, t.enter(v.member)
+		})
+	}
+	if err != nil {
+		return v.told(err)
+	}
+	return v.redirect("/panel")
+}
+
+// An invitationView is what an invitation leads to.
+type invitationView struct {
+	Token   string
+	Reset   bool // to a new password
+	Known   bool // the user is there, and proves the password
+	Email   string
+	Role    role
+	Inviter string // "" if a command made it
+	Shop    string // the organization's name
+}
+
+func invitationPage(v *visit) (any, fillFunc) {
+	token := v.r.PathValue("token")
+	a, err := v.api.logins.lookAt(v.context(), token, v.request.now)
+	if err != nil {
+		if len(v.faults) == 0 {
+			v.faults = append(v.faults, publicError(panelFault(err)))
+			v.status = v.faults[0].code.status
+		}
+		return &invitationView{}, nil
+	}
+	shown := &invitationView{Token: token, Reset: a.Kind == invitationReset, Known: a.Kind == invitationJoin && a.user != nil, Email: a.Email, Role: a.Role}
+	if a.Kind == invitationReset {
+		shown.Email = a.user.Email
+	}
+	_, err = read(v.context(), v.api.engine, a.Org, v.request.now, func(t *txn) (any, error) {
+		shown.Shop = t.cfg.Organization.Name
+		if a.By.Type != byUser {
+			return nil, nil
+		}
+		var err error
+		shown.Inviter, err = t.userName(a.By.ID)
+		return nil, err
+	})
+	if err != nil {
+		v.faults = append(v.faults, publicError(err))
+	}
+	return shown, nil
+}
+
+func runInvitation(v *visit) error {
+	in := &acceptance{
+		arrival: v.arrival(), Token: v.r.PathValue("token"), Name: v.typedText("name"), Password: v.typedText("password"), RequestID: v.requestID[0],
+	}
+	done, err := v.api.logins.accept(v.context(), in, v.request.now)
+	if err != nil {
+		return v.told(err)
+	}
+	if done.Token == "" {
+		return v.redirect("/panel/entrar")
+	}
+	v.letIn(done)
+	return v.redirect("/panel")
+}
+
+// A proveView asks for the password before what only the member itself may do.
+type proveView struct{ To string }
+
+func provePage(v *visit) (any, fillFunc) {
+	to := v.r.URL.Query().Get("ir")
+	if v.posted != nil {
+		to = v.typedText("ir")
+	}
+	return &proveView{v.placeAfter(to)}, nil
+}
+
+func runProve(v *visit) error {
+	from := v.arrival()
+	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), &from, v.request.now); err != nil {
+		return v.told(err)
+	}
+	return v.redirect(v.placeAfter(v.typedText("ir")))
+}
+
+// needProof leads to the page that asks for the password, unless it was given lately: ok is
+// false then.
+func (v *visit) needProof() (to redirection, ok bool) {
+	if v.member.hasProved(v.request.now) {
+		return to, true
+	}
+	return redirection{"/panel/confirmar?" + url.Values{"ir": {v.r.URL.RequestURI()}}.Encode()}, false
+}
+
+var (
+	codeTooManyTries  = errorCode{"too_many_tries", http.StatusTooManyRequests, ""}
+	codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
+)
+
+var _ = addTexts(map[string]panelText{
+	"title.login":              {"Entrar", "Log in"},
+	"title.login-code":         {"Código de verificación", "Verification code"},
+	"title.invitation":         {"Invitación", "Invitation"},
+	"title.prove":              {"Confirma que eres tú", "Confirm that it is you"},
+	"login.email":              {"Email", "Email"},
+	"login.password":           {"Contraseña", "Password"},
+	"login.enter":              {"Entrar", "Log in"},
+	"login.forgot":             {"¿Olvidaste la contraseña? Un administrador de tu organización te da un enlace para poner otra.", "Forgot the password? An administrator of your organization can give you a link to set another one."},
+	"login.nobody":             {"Todavía no puede entrar nadie. En el servidor, este comando muestra un enlace para la primera persona:", "Nobody can log in yet. On the server, this command prints a link for the first person:"},
+	"login.ended":              {"La sesión terminó. Entra otra vez para seguir.", "The session has ended. Log in again to go on."},
+	"login.code":               {"Código", "Code"},
+	"login.code.hint":          {"De la aplicación, o un código de recuperación", "From the app, or a recovery code"},
+	"title.again":              {"Todavía no se guardó", "Not stored yet"},
+	"again.about":              {"La sesión había terminado cuando enviaste esto. Revísalo y envíalo otra vez: si ya se guardó, no se duplica.", "The session had ended when you sent this. Look at it and send it again: if it was stored already, it is not doubled."},
+	"again.send":               {"Enviar otra vez", "Send again"},
+	"login.other":              {"Entrar como otra persona", "Log in as somebody else"},
+	"invitation.to":            {"%s te invita a %s como %s.", "%s invites you to %s as %s."},
+	"invitation.command":       {"Te invitan a %s como %s.", "You are invited to %s as %s."},
+	"invitation.known":         {"Ya tienes una cuenta: confirma tu contraseña para unirte.", "You already have an account: confirm your password to join."},
+	"invitation.reset":         {"Pon otra contraseña para %s.", "Set another password for %s."},
+	"invitation.name":          {"Tu nombre", "Your name"},
+	"invitation.password":      {"Contraseña nueva", "New password"},
+	"invitation.password.hint": {"15 caracteres o más. Varias palabras que no vayan juntas son fáciles de recordar.", "15 characters or more. Some words that do not belong together are easy to remember."},
+	"invitation.accept":        {"Aceptar", "Accept"},
+	"invitation.set":           {"Guardar la contraseña", "Save the password"},
+	"prove.about":              {"Para esto hace falta tu contraseña otra vez.", "This needs your password once more."},
+	"prove.go":                 {"Seguir", "Go on"},
+	"error.too_many_tries":     {"Demasiados intentos seguidos. Vuelve a intentarlo en %s segundos.", "Too many attempts in a row. Try again in %s seconds."},
+	"error.proof_required":     {"Para esto hace falta tu contraseña otra vez: abre la página de nuevo.", "This needs your password once more: open the page again."},
+
+	"error.people.users_manage_required": {"Solo quien administra el equipo puede hacer esto.", "Only whoever manages the team can do this."},
+	"error.people.owners_alone":          {"Solo un propietario puede invitar, cambiar o quitar a un propietario.", "Only an owner can invite, change or remove an owner."},
+	"error.people.own_role":              {"Nadie puede ampliar su propio rol.", "Nobody can extend their own role."},
+	"error.people.last_owner":            {"Es el último propietario activo. Antes tiene que haber otro.", "This is the last active owner. There has to be another one first."},
+	"error.people.role_unknown":          {"Elige un rol.", "Choose a role."},
+	"error.people.user_unknown":          {"No hay ningún usuario con ese email.", "There is no user with that email."},
+	"error.people.not_member":            {"Esta persona no es del equipo.", "This person is not of the team."},
+	"error.people.email_invalid":         {"El email no tiene un formato válido.", "The email is not valid."},
+	"error.people.name_invalid":          {"Escribe un nombre de hasta 100 caracteres.", "Write a name of up to 100 characters."},
+	"error.people.language_unknown":      {"Elige un idioma.", "Choose a language."},
+	"error.people.theme_unknown":         {"Elige un tema.", "Choose a theme."},
+	"error.people.operator_alone":        {"Solo quien opera el servidor puede hacer esto con esta persona: sello user reset.", "Only whoever runs the server can do this to this person: sello user reset."},
+	"error.people.invitation_unknown":    {"Esta invitación no existe o se retiró.", "This invitation does not exist or was taken back."},
+	"error.people.invitation_spent":      {"Este enlace ya se usó.", "This link has been used."},
+	"error.people.invitation_expired":    {"Este enlace venció. Pide otro.", "This link has expired. Ask for another one."},
+	"error.people.member_already":        {"Ya es del equipo.", "Already of the team."},
+	"error.people.invitations_many":      {"Hay demasiadas invitaciones abiertas: retira alguna.", "There are too many open invitations: take some back."},
+	"error.people.password_short":        {"La contraseña necesita al menos 15 caracteres (10 con segundo factor).", "The password needs at least 15 characters (10 with a second factor)."},
+	"error.people.password_long":         {"La contraseña no puede pasar de 128 caracteres.", "The password cannot be longer than 128 characters."},
+	"error.people.password_text":         {"La contraseña tiene caracteres que no se pueden escribir.", "The password has characters that cannot be typed."},
+	"error.people.password_repeats":      {"La contraseña repite lo mismo una y otra vez. Prueba con varias palabras.", "The password repeats the same over and over. Try some words."},
+	"error.people.password_keyboard":     {"La contraseña sigue el orden del teclado o del abecedario. Prueba con varias palabras.", "The password follows the keyboard or the alphabet. Try some words."},
+	"error.people.password_own":          {"La contraseña es casi solo tu nombre, tu email o el de la organización.", "The password is hardly more than your name, your email or the organization's name."},
+	"error.people.password_usual":        {"La contraseña es de las más usadas. Prueba con palabras que no vayan juntas.", "The password is among the most used. Try words that do not belong together."},
+	"error.people.login_failed":          {"El email o la contraseña no son correctos.", "The email or the password is not correct."},
+	"error.people.login_locked":          {"Hubo demasiados intentos. Pide un enlace para poner otra contraseña, o entra desde un dispositivo que ya usaste.", "There were too many attempts. Ask for a link to set another password, or log in from a device that you have used."},
+	"error.people.member_of_none":        {"Ya no perteneces a ninguna organización.", "You are no longer a member of any organization."},
+	"error.people.code_wrong":            {"El código no es correcto o ya se usó.", "The code is not correct, or was used."},
+	"error.people.factor_there":          {"Ya hay un segundo factor.", "There is a second factor already."},
+	"error.people.factor_none":           {"No hay segundo factor.", "There is no second factor."},
+	"error.people.secret_wrong":          {"La clave no es válida. Empieza de nuevo.", "The key is not valid. Begin anew."},
+})

@@ -1,0 +1,307 @@
+package main
+
+import "slices"
+
+// The people of the organization.
+
+func teamPages() []panelPage {
+	return []panelPage{
+		{"/panel/equipo", usersManage, "team", teamPage},
+		{"/panel/equipo/nuevo", usersManage, "team-new", teamNewPage},
+		{"/panel/equipo/{userId}", usersManage, "teammate", teammatePage},
+	}
+}
+
+// linkPage shows an invitation's link once. It has no address.
+var linkPage = &panelPage{need: usersManage, template: "link"}
+
+func teamForms() []panelForm {
+	const one = "/panel/equipo/{userId}"
+	team := func(*visit, string) string { return "/panel/equipo" }
+	back := func(v *visit, _ string) string { return "/panel/equipo/" + v.r.PathValue("userId") }
+	all := []panelForm{
+		{path: "/panel/equipo/nuevo", from: "/panel/equipo/nuevo", members: []formMember{{name: "email"}, {name: "role"}}, handle: invitePerson, done: team, shown: linkPage},
+		{path: "/panel/equipo/invitaciones/{invitationId}/retirar", from: "/panel/equipo", handle: uninvitePerson, done: team},
+		{path: one + "/rol", from: one, members: []formMember{{name: "role"}}, handle: changePersonRole, done: back},
+		{path: one + "/inhabilitar", from: one, handle: suspendPerson(true), done: back},
+		{path: one + "/habilitar", from: one, handle: suspendPerson(false), done: back},
+		{path: one + "/sesiones", from: one, handle: endPersonSessions, done: back},
+		{path: one + "/enlace", from: one, handle: resetPerson, done: back, shown: linkPage},
+		{path: one + "/quitar", from: one, handle: removePerson, done: team},
+	}
+	for i := range all {
+		all[i].need = usersManage
+	}
+	return all
+}
+
+// acting is the member as the transaction sees it: the role may have changed since the request
+// began.
+func (t *txn) acting(m *member) (*member, error) {
+	now, err := membershipIn(t.Tx, t.org, m.user.ID)
+	if err == nil && (now == nil || now.Disabled != 0) {
+		err = errMayNotManage
+	}
+	if err != nil {
+		return nil, err
+	}
+	again := *m
+	again.role = now.Role
+	return &again, nil
+}
+
+// managing is an action on the person of the path.
+func managing(r *request, fn func(t *txn, by *member, person id) error) action {
+	return proven(r, func(t *txn) error {
+		by, err := t.acting(r.user)
+		if err != nil {
+			return err
+		}
+		return fn(t, by, r.pathID("userId"))
+	})
+}
+
+// A linkView is a link that is shown once.
+type linkView struct {
+	Link    string
+	Email   string
+	Expires instant
+	Back    string
+}
+
+// MarshalJSON keeps the link out of the kept answer.
+func (linkView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
+// linking is an action that shows a link. The page adds the panel's address.
+func linking(r *request, fn func(t *txn, by *member) (email, token string, i *invitation, err error)) action {
+	return func(t *txn) (any, error) {
+		if !r.user.hasProved(t.now) {
+			return nil, newError(codeProofRequired)
+		}
+		by, err := t.acting(r.user)
+		if err != nil {
+			return nil, panelFault(err)
+		}
+		email, token, i, err := fn(t, by)
+		if err != nil {
+			return nil, panelFault(err)
+		}
+		return linkView{Link: token, Email: email, Expires: i.Expires}, nil
+	}
+}
+
+func invitePerson(r *request) action {
+	email, _ := r.fields.text("email", 300)
+	to, _ := r.fields.text("role", 20)
+	return linking(r, func(t *txn, by *member) (string, string, *invitation, error) {
+		i, token, err := t.invite(by, email, role(to))
+		if err != nil {
+			return "", "", nil, err
+		}
+		return i.Email, token, i, nil
+	})
+}
+
+func resetPerson(r *request) action {
+	return linking(r, func(t *txn, by *member) (string, string, *invitation, error) {
+		i, token, err := t.resetLink(by, r.pathID("userId"))
+		if err != nil {
+			return "", "", nil, err
+		}
+		m, err := t.teammate(r.pathID("userId"))
+		if err != nil {
+			return "", "", nil, err
+		}
+		return m.Email, token, i, nil
+	})
+}
+
+func uninvitePerson(r *request) action {
+	return managing(r, func(t *txn, by *member, _ id) error { return t.uninvite(by, r.pathID("invitationId")) })
+}
+
+func changePersonRole(r *request) action {
+	to, _ := r.fields.text("role", 20)
+	return managing(r, func(t *txn, by *member, person id) error { return t.changeRole(by, person, role(to)) })
+}
+
+func suspendPerson(out bool) func(*request) action {
+	return func(r *request) action {
+		return managing(r, func(t *txn, by *member, person id) error { return t.suspend(by, person, out) })
+	}
+}
+
+func endPersonSessions(r *request) action {
+	return managing(r, func(t *txn, by *member, person id) error { _, err := t.endSessionsOf(by, person); return err })
+}
+
+func removePerson(r *request) action {
+	return managing(r, func(t *txn, by *member, person id) error { return t.removeMember(by, person) })
+}
+
+// A teamView is the list of people.
+type teamView struct {
+	People      []teamRow
+	Invitations []*listedInvitation
+}
+
+// A teamRow is a person in the list.
+type teamRow struct {
+	ID          id
+	Name, Email string
+	Role        role
+	Factor      bool
+	Out         bool // may not come in
+	LoggedInAt  instant
+	Touch       bool // the member may change it
+	Self        bool
+	Sessions    int
+}
+
+func (v *visit) teamRow(t *txn, m *teammate) (teamRow, error) {
+	row := teamRow{ID: m.ID, Name: m.Name, Email: m.Email, Role: m.Role, Out: !m.active(), LoggedInAt: m.LoggedInAt, Self: v.member.is(m.ID)}
+	row.Touch = v.member.mayManage(m.ID, m.Role, m.Role) == nil
+	f, err := factorOf(t.Tx, m.ID)
+	if err != nil {
+		return row, err
+	}
+	row.Factor = f != nil
+	open, err := sessionsOf(t.Tx, m.ID, t.now, v.panel.ends)
+	for _, s := range open {
+		if s.Org == t.org {
+			row.Sessions++
+		}
+	}
+	return row, err
+}
+
+func teamPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &teamView{}
+	return view, func(t *txn) error {
+		team, err := t.team()
+		if err != nil {
+			return err
+		}
+		for _, m := range team {
+			row, err := v.teamRow(t, m)
+			if err != nil {
+				return err
+			}
+			view.People = append(view.People, row)
+		}
+		view.Invitations, err = t.invitations()
+		return err
+	}
+}
+
+// A teamNewView is the form of an invitation.
+type teamNewView struct{ Roles []role }
+
+func teamNewPage(v *visit) (any, fillFunc) {
+	if to, ok := v.needProof(); !ok {
+		return to, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	return &teamNewView{v.rolesToGive("")}, nil
+}
+
+// rolesToGive are the roles that the member may give to somebody with a role.
+func (v *visit) rolesToGive(from role) []role {
+	return slices.DeleteFunc(slices.Clone(roles), func(r role) bool { return v.member.role.mayManage(from, r, false) != nil })
+}
+
+// A teammateView is one person.
+type teammateView struct {
+	teamRow
+	Since instant
+	By    *createdBy
+	Roles []role
+}
+
+func teammatePage(v *visit) (any, fillFunc) {
+	if to, ok := v.needProof(); !ok {
+		return to, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	person, _ := parseID(v.r.PathValue("userId"))
+	view := &teammateView{}
+	return view, func(t *txn) error {
+		m, err := t.teammate(person)
+		if err != nil {
+			return panelFault(err)
+		}
+		if view.teamRow, err = v.teamRow(t, m); err != nil {
+			return err
+		}
+		view.Since, view.Roles = m.Since, v.rolesToGive(m.Role)
+		view.By, err = t.createdBy(m.By)
+		return err
+	}
+}
+
+func (v *teammateView) title(*frame) string { return v.Name }
+
+// RoleChoices are the roles to choose from.
+func (f *frame) RoleChoices(list []role) (items []choiceItem) {
+	for _, r := range list {
+		items = append(items, choiceItem{string(r), f.T("role." + string(r))})
+	}
+	return items
+}
+
+// FullLink is the link of an invitation, with the panel's address.
+func (f *frame) FullLink(token string) string {
+	address := f.visit.panel.address.origin()
+	if address == "" { // this machine's, as the browser has it
+		address = "http://" + f.visit.r.Host
+	}
+	return invitationLink(address, token)
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.team":          {"Equipo", "Team"},
+	"title.team":        {"Equipo", "Team"},
+	"title.team-new":    {"Invitar a una persona", "Invite a person"},
+	"title.link":        {"Enlace para entregar", "Link to hand over"},
+	"team.invite":       {"Invitar", "Invite"},
+	"team.person":       {"Persona", "Person"},
+	"team.role":         {"Rol", "Role"},
+	"team.last":         {"Último ingreso", "Last log-in"},
+	"team.factor":       {"Segundo factor", "Second factor"},
+	"team.state":        {"Estado", "State"},
+	"team.active":       {"Activo", "Active"},
+	"team.out":          {"Inhabilitado", "Disabled"},
+	"team.never":        {"Nunca", "Never"},
+	"team.yes":          {"Sí", "Yes"},
+	"team.no":           {"No", "No"},
+	"team.you":          {"eres tú", "this is you"},
+	"team.invitations":  {"Invitaciones abiertas", "Open invitations"},
+	"team.until":        {"Vence", "Expires"},
+	"team.uninvite":     {"Retirar", "Take back"},
+	"team.email":        {"Email", "Email"},
+	"team.email.hint":   {"Solo sirve para saber a quién invitas: el enlace lo entregas tú.", "Only to know whom you invite: you hand over the link."},
+	"team.make":         {"Hacer el enlace", "Make the link"},
+	"team.since":        {"En el equipo desde", "In the team since"},
+	"team.by":           {"Invitado por", "Invited by"},
+	"team.sessions":     {"Sesiones abiertas", "Open sessions"},
+	"team.role.set":     {"Cambiar el rol", "Change the role"},
+	"team.disable":      {"Inhabilitar", "Disable"},
+	"team.enable":       {"Habilitar", "Enable"},
+	"team.end":          {"Terminar sus sesiones", "End their sessions"},
+	"team.reset":        {"Enlace para otra contraseña", "Link for another password"},
+	"team.remove":       {"Quitar del equipo", "Remove from the team"},
+	"team.remove.about": {"Deja de entrar ya mismo. Lo que hizo queda con su id en la auditoría.", "Cannot log in from now on. What was done stays in the audit log by id."},
+	"team.untouchable":  {"Solo un propietario puede cambiar a un propietario.", "Only an owner can change an owner."},
+	"link.about":        {"Entrega este enlace a %s. Vale hasta el %s y un solo uso, y no se puede volver a mostrar.", "Hand this link to %s. It is good until %s, once, and cannot be shown again."},
+	"link.link":         {"Enlace", "Link"},
+	"link.copy":         {"Copiar", "Copy"},
+	"link.copied":       {"Copiado", "Copied"},
+	"link.kept":         {"Listo", "Done"},
+})
