@@ -55,18 +55,13 @@ type organization struct {
 		ExternalIDs string `json:"externalIds"` // of purchases: Free or Unique
 
 		// Of the panel.
-		CashierReturns bool   `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
-		ViewerExport   bool   `json:"viewerExport,omitempty"`   // viewers may export
-		RedeemCheck    string `json:"redeemCheck,omitempty"`    // what the till asks the customer for: LastDigits, or nothing
-		LogReads       bool   `json:"logReads,omitempty"`       // the audit log has who looked at which customer
+		CashierReturns bool `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
 	} `json:"settings"`
 }
 
 const (
 	externalIDsFree   = "Free"
 	externalIDsUnique = "Unique"
-
-	redeemCheckDigits = "LastDigits" // the last 4 of the phone
 
 	usualLateDays = 30
 	mostLateDays  = 366

@@ -167,9 +167,6 @@ func (ck *checker) organization(o *organization) *time.Location {
 	form("settings.currency", o.Settings.Currency, currencyForm.MatchString(o.Settings.Currency), "debe ser un código de moneda de tres letras")
 	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
 	ck.oneOf("organization.settings.externalIds", o.Settings.ExternalIDs, externalIDsFree, externalIDsUnique)
-	if o.Settings.RedeemCheck != "" {
-		ck.oneOf("organization.settings.redeemCheck", o.Settings.RedeemCheck, redeemCheckDigits)
-	}
 	late := *o.Settings.MaxLateDays
 	ck.require(late >= 0 && late <= mostLateDays, "organization.settings.maxLateDays", "debe estar entre 0 y %d", mostLateDays)
 	if err != nil {

@@ -343,7 +343,6 @@ func TestSchemaWords(t *testing.T) {
 		"programs[0].rules[3].on":              "$defs.rule.properties.on",
 		"programs[0].rules[0].days[0]":         "$defs.rule.properties.days.items",
 		"organization.settings.externalIds":    "$defs.organization.properties.settings.properties.externalIds",
-		"organization.settings.redeemCheck":    "$defs.organization.properties.settings.properties.redeemCheck",
 		"rewards[0].status":                    "$defs.reward.properties.status",
 		"webhooks[0].status":                   "$defs.webhook.properties.status",
 		"rewards[0].fulfilment":                "$defs.reward.properties.fulfilment",

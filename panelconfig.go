@@ -24,8 +24,8 @@ func configForms() []panelForm {
 		partMember("plan", wordMember("name")),
 		{name: "apiAccess", kind: checkMember},
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
-		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), wordMember("redeemCheck")),
-		{name: "cashierReturns", kind: checkMember}, {name: "viewerExport", kind: checkMember}, {name: "logReads", kind: checkMember},
+		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds")),
+		{name: "cashierReturns", kind: checkMember},
 	}
 	return []panelForm{
 		{path: "/panel/configuracion", need: "config:write", from: "/panel/configuracion", members: organization, prepare: reviewFirst, handle: editing(editOrganization),
@@ -37,7 +37,7 @@ func configForms() []panelForm {
 
 // editOrganization lays the form of the organization over a document.
 func editOrganization(_ *txn, _ *request, tree, fields docTree) (docPlace, error) {
-	for part, flags := range map[string][]string{"plan": {"apiAccess"}, "settings": {"cashierReturns", "viewerExport", "logReads"}} {
+	for part, flags := range map[string][]string{"plan": {"apiAccess"}, "settings": {"cashierReturns"}} {
 		under, _ := fields[part].(docTree)
 		if under == nil {
 			under = docTree{}
@@ -179,17 +179,11 @@ var _ = addTexts(map[string]panelText{
 	"organization.settings.language":         {"Idioma", "Language"},
 	"organization.settings.maxLateDays":      {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
 	"organization.settings.externalIds":      {"Números de ticket", "Receipt numbers"},
-	"organization.settings.redeemCheck":      {"Antes de canjear se pregunta", "Asked before redeeming"},
 	"organization.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
 	"organization.cashierReturns.hint":       {"Sus propias ventas de hoy", "Their own sales of today"},
-	"organization.viewerExport":              {"Consulta puede exportar", "Viewers may export"},
-	"organization.viewerExport.hint":         {"Listas como archivo para hojas de cálculo", "Lists as files for spreadsheets"},
-	"organization.logReads":                  {"Anotar quién mira a cada cliente", "Note who looks at each customer"},
-	"organization.logReads.hint":             {"En la auditoría", "In the audit log"},
 	"word.Free":                              {"Se pueden repetir", "May come again"},
 	"word.Unique":                            {"Uno por venta", "One for each sale"},
 	"word.":                                  {"Nada", "Nothing"},
-	"word.LastDigits":                        {"Los 4 últimos dígitos del teléfono", "The last 4 digits of the phone"},
 	"word.es":                                {"Español", "Spanish"},
 	"word.en":                                {"Inglés", "English"},
 	"doc.organization":                       {"Organización", "Organization"},
@@ -220,9 +214,6 @@ var _ = addTexts(map[string]panelText{
 	"doc.settings.maxLateDays":               {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
 	"doc.settings.externalIds":               {"Números de ticket", "Receipt numbers"},
 	"doc.settings.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
-	"doc.settings.viewerExport":              {"Consulta puede exportar", "Viewers may export"},
-	"doc.settings.redeemCheck":               {"Antes de canjear se pregunta", "Asked before redeeming"},
-	"doc.settings.logReads":                  {"Anotar quién mira a cada cliente", "Note who looks at each customer"},
 	"doc.per.amount":                         {"Por cada", "For each"},
 	"doc.per.points":                         {"Puntos", "Points"},
 	"doc.perItem":                            {"Puntos por artículo", "Points for each item"},

@@ -83,7 +83,7 @@ func TestPanelChangesConfig(t *testing.T) {
 	rulePath := program + "/reglas/" + cfg.Programs[0].ruleID(&cfg.Programs[0].Rules[0]).String()
 	reward := "/panel/recompensas/" + cfg.Rewards[0].ID.String()
 
-	s.changeConfig("/panel/configuracion", "/panel/configuracion", url.Values{"name": {"Café Sol"}, "settings.redeemCheck": {"LastDigits"}, "apiAccess": {"1"}, "cashierReturns": {"1"}})
+	s.changeConfig("/panel/configuracion", "/panel/configuracion", url.Values{"name": {"Café Sol"}, "settings.externalIds": {"Unique"}, "apiAccess": {"1"}, "cashierReturns": {"1"}})
 	s.changeConfig("/panel/recompensas/nueva", "/panel/recompensas/nueva", url.Values{"name": {"Pan de Añil"}, "pointsCost": {"1,200.5"}, "stock": {"20"}, "tiers[1]": {"Plata"}, "status": {"Active"}, "fulfilment": {"Voucher"}, "validDays": {"0"}})
 	s.changeConfig(reward, reward, url.Values{"status": {"Inactive"}})
 	s.changeConfig(program, program+"/nueva", url.Values{"effect": {"multiplier"}, "name": {"Noche"}, "multiplier": {"1.5"}, "hours.from": {"20:00"}, "hours.to": {"23:00"}, "days[1]": {"Tuesday"}, "skus": {"A\r\nB-*"}})
@@ -97,7 +97,7 @@ func TestPanelChangesConfig(t *testing.T) {
 
 	d := s.config().document()
 	o, p := d.Organization, d.Programs[0]
-	if o.Name != "Café Sol" || o.Settings.RedeemCheck != redeemCheckDigits || !o.Settings.CashierReturns || !o.Plan.APIAccess || o.Profile.Country != "MX" {
+	if o.Name != "Café Sol" || o.Settings.ExternalIDs != externalIDsUnique || !o.Settings.CashierReturns || !o.Plan.APIAccess || o.Profile.Country != "MX" {
 		t.Errorf("the organization: %+v", o)
 	}
 	same(t, "the tiers", p.Tiers, []tier{{Name: "Cobre"}, {Name: "Plata", Threshold: decimalOf(5000)}})
