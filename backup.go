@@ -27,7 +27,7 @@ func (s *boltStore) backup(ctx context.Context, path string) (*backedUp, error) 
 
 // A backupPlan makes backups at an interval and keeps the newest.
 type backupPlan struct {
-	every time.Duration
+	every time.Duration // 0: only when somebody asks for one, and all are kept
 	keep  int
 	dir   string
 	name  string // the beginning of their names
@@ -104,23 +104,34 @@ func (p *backupPlan) run(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		started := p.now()
-		done, err := p.make(ctx, filepath.Join(p.dir, p.name+started.UTC().Format(backupStamp)+".db"))
-		if ctx.Err() == nil {
-			p.state.made(started, err)
-		}
-		if err == nil {
-			p.passer.passOn(done.File)
-			p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
-			err = p.prune()
-		}
-		if err != nil && ctx.Err() == nil {
-			p.log.Error("background", "task", "backup", "cause", err.Error())
-		}
+		_, err := p.makeOne(ctx)
 		if wait = max(p.untilNext(), leastBackupGap); err != nil {
 			wait = min(p.every, backupRetry)
 		}
 	}
+}
+
+// makeOne makes a backup now, and removes those that are too many: of a plan without an
+// interval, none. One is made at a time.
+func (p *backupPlan) makeOne(ctx context.Context) (*backedUp, error) {
+	p.state.making.Lock()
+	defer p.state.making.Unlock()
+	started := p.now()
+	done, err := p.make(ctx, filepath.Join(p.dir, p.name+started.UTC().Format(backupStamp)+".db"))
+	if ctx.Err() == nil {
+		p.state.made(started, err)
+	}
+	if err == nil {
+		p.passer.passOn(done.File)
+		p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
+		if p.every > 0 {
+			err = p.prune()
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		p.log.Error("background", "task", "backup", "cause", err.Error())
+	}
+	return done, err
 }
 
 // clearAway removes the temporary files of backups that were killed.

@@ -27,6 +27,8 @@ const (
 // A backupState is what is known of the backups of a server. Moments are zero where there
 // was none.
 type backupState struct {
+	making sync.Mutex // while one is made
+
 	mu       sync.Mutex
 	last     time.Time // of the newest good backup, also one that an earlier process made
 	failures int       // backups that failed since the start
