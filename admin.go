@@ -369,6 +369,11 @@ func (a *admin) flushIfPossible(ctx context.Context) error {
 }
 
 func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, error) {
+	return a.verifyTelling(ctx, in, new(verifyProgress))
+}
+
+// verifyTelling verifies, and says in p how far it has come.
+func (a *admin) verifyTelling(ctx context.Context, in verifyRequest, p *verifyProgress) (*verification, error) {
 	if err := a.flushIfPossible(ctx); err != nil {
 		return nil, err
 	}
@@ -380,7 +385,9 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 				return nil, err
 			}
 		}
-		return verifyBy(most, usualSizes(), &stoppableTx{Tx: tx, ctx: ctx}, now, in.Since)
+		r := newVerifyRun(most, usualSizes(), &stoppableTx{Tx: tx, ctx: ctx}, now, in.Since)
+		r.progress = p
+		return r.verify()
 	})
 }
 

@@ -68,7 +68,10 @@ func verifyWith(s sizes, tx Tx, now instant, earlier []ledgerState) (*verificati
 }
 
 func verifyBy(most effort, s sizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
-	r := newVerifyRun(most, s, tx, now, earlier)
+	return newVerifyRun(most, s, tx, now, earlier).verify()
+}
+
+func (r *verifyRun) verify() (*verification, error) {
 	for {
 		report, err := r.pass()
 		if err != nil || r.doubted == (tableSet{}) {
@@ -86,6 +89,7 @@ func newVerifyRun(most effort, s sizes, tx Tx, now instant, earlier []ledgerStat
 	r := &verifyRun{
 		effort: most, engine: &engine{sizes: s}, now: now, earlier: earlier,
 		txs: shares(tx, most.workers), seed: maphash.MakeSeed(), careful: alwaysCareful(),
+		progress: new(verifyProgress),
 	}
 	r.workers = len(r.txs)
 	r.secret = [2]uint64{maphash.Comparable(r.seed, 1), maphash.Comparable(r.seed, 2)}
@@ -100,6 +104,7 @@ func (r *verifyRun) pass() (*verification, error) {
 		return nil, err
 	}
 	report.Organizations = n
+	r.progress.organizations.Store(n)
 	all := r.verifier(r.txn(r.txs[0], r.now), newFindings())
 	for org := range uint32(n) {
 		if err := r.organization(org+1, report, all); err != nil {
@@ -142,6 +147,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	if err != nil {
 		return err
 	}
+	r.progress.begin(org, c.Customers)
 	t.now = max(r.now, c.Latest) // the clock may have been set back since the last write
 	v := r.verifier(t, newFindings())
 	if _, v.recounting, err = getUint(v.Tx, orgKey('q', v.org)); err != nil {

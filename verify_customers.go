@@ -40,6 +40,7 @@ func (v *verifier) customerRecord(e Entry) error {
 			return err
 		}
 		c.ID = id(e.Key[5:21])
+		v.run.progress.checked.Add(1)
 		return v.oneCustomer(c)
 	case part == partRuleUse:
 		v.want[tableRecords].entries++ // depends on rules that may have changed since

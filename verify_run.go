@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"sync/atomic"
 )
 
 // maxProblems bounds the list of problems: a file that has more is no worse.
@@ -30,6 +31,22 @@ type verifyRun struct {
 	secret  [2]uint64 // like seed, for hashGram
 	careful tableSet  // tables whose entries are looked up one by one
 	doubted tableSet  // tables whose sums differ
+
+	progress *verifyProgress
+}
+
+// A verifyProgress says how far a verification has come. It is read while that goes on.
+type verifyProgress struct {
+	organizations atomic.Uint64 // how many there are; 0: the file itself is being checked
+	organization  atomic.Uint64 // that is being checked, from 1
+	customers     atomic.Uint64 // of it
+	checked       atomic.Uint64 // of those
+}
+
+func (p *verifyProgress) begin(org uint32, customers uint64) {
+	p.organization.Store(uint64(org))
+	p.customers.Store(customers)
+	p.checked.Store(0)
 }
 
 // findings are what a part of a verification has found.
