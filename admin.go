@@ -267,7 +267,7 @@ func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
 		return auditPage{}, err
 	}
 	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (auditPage, error) {
-		f := auditFilter{0, never, trimBlanks(in.Actor), trimBlanks(in.Action), trimBlanks(in.Subject), in.Before}
+		f := auditFilter{0, never, trimBlanks(in.Actor), trimBlanks(in.Action), trimBlanks(in.Subject), in.Before, nil}
 		var ok bool
 		if in.From != "" {
 			if f.from, ok = parseMoment(in.From, t.cfg.zone, false); !ok {

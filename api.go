@@ -391,6 +391,7 @@ func listAudit(r *request) action {
 	f.actor, _ = r.query.text("actor", maxActor)
 	f.action, _ = r.query.text("action", maxAction)
 	f.subject, _ = r.query.text("subject", maxSubject)
+	f.within = r.user.auditShare()
 	return func(t *txn) (any, error) {
 		found, total, err := t.auditEntries(f, p)
 		if err != nil {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Lengths in characters of what is looked for.
@@ -17,7 +19,29 @@ const (
 type auditFilter struct {
 	from, to               instant // both included; 0 and never mean open
 	actor, action, subject string
-	before                 uint64 // entries before this one; 0: all
+	before                 uint64       // entries before this one; 0: all
+	within                 []auditValue // entries that have one of these; nil: all
+}
+
+// An auditValue is a value in a field that entries are found by.
+type auditValue struct {
+	field byte
+	value string
+}
+
+// auditShare is what a member may see of the audit log: its own entries, and those of keys if
+// it manages them. nil is all of it, as for an API key with the scope.
+func (m *member) auditShare() []auditValue {
+	if m == nil || m.role.may("audit:read") == grantAll {
+		return nil
+	}
+	share := []auditValue{{auditActor, m.user.ID.String()}}
+	for _, action := range auditActions {
+		if strings.HasPrefix(action, "key.") && m.role.may("keys:manage") != grantNone {
+			share = append(share, auditValue{auditAction, action})
+		}
+	}
+	return share
 }
 
 // auditEntries returns a page of the entries that a filter chooses, newest first, and
@@ -29,7 +53,7 @@ func (t *txn) auditEntries(f auditFilter, p page) (list []*auditEntry, total uin
 	}
 	cut := seqCutter{page: p}
 	for _, s := range spans {
-		if err := t.cutAudit(&cut, s, f.sets(t.org)); err != nil {
+		if err := t.cutAudit(&cut, s, f.sets(t.org)...); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -43,18 +67,22 @@ func (t *txn) auditEntries(f auditFilter, p page) (list []*auditEntry, total uin
 	return list, cut.total, nil
 }
 
-// sets are those that the filter's entries are in, the one that is likely to be the
-// smallest first.
-func (f *auditFilter) sets(org uint32) (sets []key) {
-	for _, by := range [...]struct {
-		field byte
-		value string
-	}{{auditSubject, f.subject}, {auditActor, f.actor}, {auditAction, f.action}} {
+// sets are those that the filter's entries are in, one of each group, the group that is
+// likely to be the smallest first.
+func (f *auditFilter) sets(org uint32) (groups [][]key) {
+	for _, by := range [...]auditValue{{auditSubject, f.subject}, {auditActor, f.actor}, {auditAction, f.action}} {
 		if by.value != "" {
-			sets = append(sets, auditSet(org, by.field, by.value))
+			groups = append(groups, []key{auditSet(org, by.field, by.value)})
 		}
 	}
-	return sets
+	if f.within != nil {
+		var any []key
+		for _, by := range f.within {
+			any = append(any, auditSet(org, by.field, by.value))
+		}
+		groups = append(groups, any)
+	}
+	return groups
 }
 
 // A seqSpan is a row of entries, both ends included.
@@ -123,35 +151,59 @@ type seqCutter struct {
 	total uint64
 }
 
-// cutAudit takes those entries of a row that are in all of some sets; without sets, all.
-func (t *txn) cutAudit(cut *seqCutter, s seqSpan, sets []key) error {
-	if len(sets) == 0 {
+// cutAudit takes those entries of a row that are in a set of each group; without groups, all.
+func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...[]key) error {
+	if len(groups) == 0 {
 		cut.row(s)
 		return nil
 	}
 	if s.first > s.last {
 		return nil
 	}
-	prefix := sets[0]
+	if len(groups[0]) != 1 { // their blocks are not in one row
+		for block := s.last / setBlock; ; block-- {
+			if err := t.cutBlock(cut, s, uint32(block), wholeBlock(), groups); err != nil || block == s.first/setBlock {
+				return err
+			}
+		}
+	}
+	prefix := groups[0][0]
 	from, to := slices.Clone(prefix).u32(uint32(s.first/setBlock)), slices.Clone(prefix).u32(uint32(s.last/setBlock)).after()
 	for e, err := range t.Scan(from, to, true) {
 		if err != nil {
 			return err
 		}
-		block := uint32In(e.Key[len(prefix):])
-		members := toBitmap(e.Value)
-		for _, other := range sets[1:] {
-			value, _, err := t.Get(slices.Clone(other).u32(block))
+		if err := t.cutBlock(cut, s, uint32In(e.Key[len(prefix):]), toBitmap(e.Value), groups[1:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutBlock takes those entries of a block that are in a set of each group.
+func (t *txn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmapSize]byte, groups [][]key) error {
+	for _, group := range groups {
+		var any [bitmapSize]byte
+		for _, set := range group {
+			value, _, err := t.Get(slices.Clone(set).u32(block))
 			if err != nil {
 				return err
 			}
 			for i, b := range toBitmap(value) {
-				members[i] &= b
+				any[i] |= b
 			}
 		}
-		cut.block(uint64(block)*setBlock, members, s)
+		for i, b := range any {
+			members[i] &= b
+		}
 	}
+	cut.block(uint64(block)*setBlock, members, s)
 	return nil
+}
+
+// wholeBlock is a block that every number is in.
+func wholeBlock() *[bitmapSize]byte {
+	return (*[bitmapSize]byte)(bytes.Repeat([]byte{0xff}, bitmapSize))
 }
 
 // row takes all entries of a row.

@@ -288,13 +288,6 @@ func unknownAction(action string) string {
 
 var auditSourceWords = map[string]string{"Api": "API", "Panel": "panel", "Command": "comando"}
 
-func textOr(s *string, otherwise string) string {
-	if s == nil {
-		return otherwise
-	}
-	return *s
-}
-
 // actorText names who made an entry.
 func (e *auditShape) actorText() string {
 	by := e.Actor

@@ -214,6 +214,8 @@
 //
 //	deliveries.go        sending the feed to its receivers
 //	words.go             errors of the system, the store and the command line, in Spanish
+//	build.go             how the binary was built
+//	cells.go             numbers, dates and formulas as spreadsheets write them
 //	diskspace.go         how much room the disk has
 //	notify.go            what systemd is told
 //	backupafter.go       the command that gets each copy of the file
@@ -276,13 +278,13 @@
 //	panellogin.go        logging in and out, and what invitations lead to
 //	panelaccount.go      what members see and change of themselves
 //	panelteam.go         the people of the organization
+//	panelaudit.go        the audit log
 //	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line
 //
 //	memory.go            how much memory a server may use
 //	invocation.go        a command line and its flags
-//	build.go             how the binary was built
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	webhookcommands.go   the commands for webhooks
@@ -292,7 +294,6 @@
 //	restore.go           putting a copy in the place of the file
 //	encodings.go         text in UTF-8, UTF-16 and Windows-1252
 //	lines.go             records of CSV
-//	cells.go             numbers, dates and formulas as spreadsheets write them
 //	rejects.go           the file of an import's errors
 //	headings.go          which column a heading names
 //	csv.go               the commands that import CSV

@@ -149,8 +149,11 @@ func (v *visit) open() error {
 	if err := v.fill(fill); err != nil {
 		return err
 	}
-	if to, is := view.(redirection); is {
-		return v.redirect(to.to)
+	switch view := view.(type) {
+	case redirection:
+		return v.redirect(view.to)
+	case *download:
+		return v.sendFile(view)
 	}
 	if v.leadsTo != "" {
 		return v.redirect(v.leadsTo)

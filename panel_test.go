@@ -275,7 +275,7 @@ func (s *panelShop) checkAllowed(what string, as role, need permission, w *httpt
 	toLogIn := strings.HasPrefix(w.Header().Get("Location"), "/panel/entrar")
 	refused := w.Code == http.StatusForbidden || w.Code == http.StatusUnauthorized || toLogIn
 	switch {
-	case !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && w.Code != http.StatusSeeOther:
+	case !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && w.Code != http.StatusSeeOther && w.Header().Get("Content-Disposition") == "":
 		s.Errorf("%s as %q: %d is no page", what, as, w.Code)
 	case w.Code >= 500:
 		s.Errorf("%s as %q: %d", what, as, w.Code)

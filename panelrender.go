@@ -70,6 +70,14 @@ func (v *visit) send(body []byte) {
 	v.ResponseWriter.Write(body)
 }
 
+// sendFile sends a file that browsers save.
+func (v *visit) sendFile(d *download) error {
+	v.Header()["Content-Type"] = []string{d.media}
+	v.Header()["Content-Disposition"] = []string{`attachment; filename="` + d.name + `"`}
+	v.send(d.body)
+	return nil
+}
+
 // redirect leads to another page of the panel.
 func (v *visit) redirect(to string) error {
 	v.Header()["Location"] = []string{to}

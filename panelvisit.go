@@ -79,8 +79,9 @@ type panelForm struct {
 
 // Who may open a page beside those with a permission.
 const (
-	anyone   permission = ""        // whoever is logged in
-	everyone permission = "(guest)" // others too
+	anyone   permission = ""           // whoever is logged in
+	everyone permission = "(guest)"    // others too
+	operates permission = "(operator)" // whoever runs the server
 )
 
 // A formMember is a member of the body that a form becomes.
@@ -137,7 +138,7 @@ func (v *visit) allow() error {
 		return nil
 	case v.member == nil:
 		return newError(codeLogInRequired)
-	case v.need != anyone && v.member.role.may(v.need) == grantNone:
+	case v.need != anyone && !v.may(v.need):
 		return newError(codePermissionRequired).with("permission", string(v.need))
 	}
 	return nil
@@ -145,17 +146,29 @@ func (v *visit) allow() error {
 
 // may reports whether the member has a permission, be it in part.
 func (v *visit) may(p permission) bool {
+	if p == operates {
+		return v.member != nil && v.member.user.Operator
+	}
 	return v.member != nil && v.member.role.may(p) != grantNone
 }
 
 // sees reports whether the member has a permission; part: be it in part.
 func (v *visit) sees(p permission, part bool) bool {
+	if p == operates {
+		return v.may(p)
+	}
 	g := v.member.role.may(p)
 	return p == anyone || g == grantAll || part && g == grantSome
 }
 
 // A redirection is a view that is another page.
 type redirection struct{ to string }
+
+// A download is a view that is a file.
+type download struct {
+	name, media string
+	body        []byte
+}
 
 // fill runs a fillFunc in a View.
 func (v *visit) fill(fill fillFunc) error {

@@ -73,6 +73,13 @@ func idOrNull(u id) *id {
 	return new(u)
 }
 
+func textOr(s *string, otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return *s
+}
+
 // wholeOrNull returns null for 0, which stands for no number.
 func wholeOrNull(n int) *int {
 	if n == 0 {

@@ -1,0 +1,454 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The audit log: who changed what, when and from where. A member who may read it in part sees
+// what auditShare says.
+
+const auditPath = "/panel/auditoria"
+
+func auditPages() []panelPage {
+	return []panelPage{
+		{auditPath, "audit:read", "audit", auditPageOf},
+		{auditPath + "/exportar", "audit:read", "", auditExport},
+	}
+}
+
+// auditParams are what the list is filtered by: parameters of the API's.
+var auditParams = []string{"actor", "action", "subject", "from", "to"}
+
+// An auditView is a page of the log.
+type auditView struct {
+	Actor, Action, Subject, From, To string
+
+	Rows   []auditRow
+	Actors []choiceItem // nil: the member sees its own entries
+	Keys   bool         // and those of keys
+	Pager  pagerView
+	Total  uint64
+	Export string // where its CSV is; "" if the member may not have that
+}
+
+// An auditRow is an entry, with the names that its ids have now.
+type auditRow struct {
+	auditShape
+	Who     string
+	By      string // what the list is filtered by to find all of who; "" if nothing is
+	About   aboutItem
+	Changes []changeRow
+	More    int // changes that are not shown
+}
+
+// An aboutItem is what an entry is about. Path is its page, if there is one that the member
+// may open.
+type aboutItem struct{ Name, ID, Path string }
+
+// A changeRow is a field before and after, in words.
+type changeRow struct {
+	Field, Before, After string
+	Unsaid               bool // the log has the field's name only
+}
+
+// A page shows so many changes of an entry, and so many characters of a value.
+const (
+	changesShown = 12
+	valueShown   = 160
+)
+
+func auditPageOf(v *visit) (any, fillFunc) {
+	view := &auditView{Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to")}
+	entries := v.ask(listAudit, v.params(append(slices.Clone(auditParams), "page")...)...)
+	return view, func(t *txn) error {
+		found, err := resultOf[list[auditShape]](t, entries)
+		if err != nil {
+			return err
+		}
+		names := &actorNames{t}
+		for _, e := range found.Data {
+			row, err := v.auditRow(names, e)
+			if err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		view.Keys = v.may("keys:manage")
+		if v.member.role.may("audit:read") == grantAll {
+			if view.Actors, err = names.all(); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(view.Actors, func(c choiceItem) bool { return c.Value == view.Actor }) {
+				view.Actors = append(view.Actors, choiceItem{view.Actor, view.Actor})
+			}
+		}
+		if v.mayAll("data:export") == nil {
+			view.Export = withQuery(auditPath+"/exportar", v.params(auditParams...))
+		}
+		return nil
+	}
+}
+
+func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err error) {
+	row = auditRow{auditShape: e}
+	row.Who, row.By = actorOf(e.Actor)
+	if e.Subject != nil {
+		if row.About, err = v.about(names, e.Action, *e.Subject); err != nil {
+			return row, err
+		}
+	}
+	shown := e.Changes[:min(len(e.Changes), changesShown)]
+	row.More = len(e.Changes) - len(shown)
+	for _, c := range shown {
+		row.Changes = append(row.Changes, changeRow{c.Field, v.valueInWords(c.Before), v.valueInWords(c.After), c.Before == "" && c.After == ""})
+	}
+	return row, nil
+}
+
+// valueInWords is a value of a change: a text without its quotes, a moment as people write it.
+func (v *visit) valueInWords(value jsonText) string {
+	text := string(value)
+	var unquoted string
+	if json.Unmarshal([]byte(value), &unquoted) == nil && value != "" {
+		text = unquoted
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			text = v.format().Moment(instantOf(at))
+		}
+	}
+	if utf8.RuneCountInString(text) > valueShown {
+		text = string([]rune(text)[:valueShown]) + "…"
+	}
+	return text
+}
+
+// subjectPages are the pages of what entries are about, by the first word of their action.
+// The id stands in the place of {}.
+var subjectPages = map[string]string{
+	"customer": "/panel/clientes/{}", "points": "/panel/clientes/{}", "transaction": "/panel/ventas/{}", "redemption": "/panel/canjes/{}",
+	"key": "/panel/desarrollo/claves/{}", "user": "/panel/equipo/{}", "session": "/panel/equipo/{}",
+	"webhook": "/panel/desarrollo/webhooks", "configuration": "/panel/configuracion",
+}
+
+// about is what an entry is about. A customer has its name for those who may read customers.
+func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, err error) {
+	word, _, _ := strings.Cut(action, ".")
+	a = aboutItem{Name: tr(v.lang, "about"), ID: subject}
+	if hasText("about." + word) {
+		a.Name = tr(v.lang, "about."+word)
+	}
+	if need, ok := v.panel.needs(subjectPages[word]); ok && v.member.role.may(need) == grantAll {
+		a.Path = strings.Replace(subjectPages[word], "{}", subject, 1)
+	}
+	u, ok := parseID(subject)
+	name := ""
+	switch {
+	case !ok:
+		a.Path, name = "", subject
+	case (word == "customer" || word == "points") && v.mayAll("customers:read") == nil:
+		c, err := names.customerByID(u)
+		if err != nil || c == nil {
+			a.Path = ""
+			return a, err
+		}
+		name = c.name()
+	case word == "key":
+		name, err = names.keyName(u)
+	case word == "user" || word == "session":
+		name, err = names.userName(u)
+	case word == "configuration":
+		name = names.cfg.Organization.Name
+	}
+	if name != "" {
+		a.Name = name
+	}
+	return a, err
+}
+
+// needs is what a page needs, whose path has {} in the place of its id. ok is false if there
+// is none.
+func (p *panel) needs(path string) (need permission, ok bool) {
+	for _, page := range p.pages {
+		if path != "" && withoutNames(page.path) == path {
+			return page.need, true
+		}
+	}
+	return "", false
+}
+
+// withoutNames is a pattern with {} in the place of its parameters.
+func withoutNames(pattern string) string {
+	parts := strings.Split(pattern, "/")
+	for i, p := range parts {
+		if strings.HasPrefix(p, "{") {
+			parts[i] = "{}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// actorNames are the names of those who do things, each looked up once.
+type actorNames struct{ *txn }
+
+// actorOf names who did something, and says what finds all of theirs in the log.
+func actorOf(by *createdBy) (name, filter string) {
+	if by == nil {
+		return "", ""
+	}
+	if by.Actor != nil {
+		name, filter = *by.Actor, *by.Actor
+	}
+	if by.ID == nil {
+		return name, filter
+	}
+	own := textOr(by.Name, "")
+	if name != "" && own != "" {
+		own += " · " + name
+	}
+	return cmp.Or(own, name), by.ID.String()
+}
+
+// mostActors bounds the choice of who did something.
+const mostActors = 200
+
+// all lists the team and then the keys.
+func (n *actorNames) all() (items []choiceItem, err error) {
+	team, err := n.team()
+	if err != nil {
+		return nil, err
+	}
+	items = []choiceItem{{}}
+	for _, m := range team {
+		items = append(items, choiceItem{m.user.ID.String(), m.Name})
+	}
+	keys, err := n.listKeys()
+	for _, k := range keys {
+		items = append(items, choiceItem{k.ID.String(), k.Name + " …" + k.Last4})
+	}
+	return items[:min(len(items), mostActors)], err
+}
+
+// A file with the log has so many entries at most, and about so many bytes.
+const (
+	mostExported      = 10_000
+	mostExportedBytes = 16 << 20
+)
+
+// auditColumns are the headings of that file, one line for each change.
+var auditColumns = []string{"seq", "at", "actorType", "actorId", "actorName", "actor", "source", "action", "subject", "field", "before", "after", "requestId"}
+
+// auditExport is the log as CSV, newest first, guarded for spreadsheets.
+func auditExport(v *visit) (any, fillFunc) {
+	var b bytes.Buffer
+	out := csv.NewWriter(&b)
+	file := &download{name: "auditoria.csv", media: "text/csv; charset=utf-8"}
+	return file, func(t *txn) error {
+		if err := v.mayAll("data:export"); err != nil {
+			return err
+		}
+		out.Write(auditColumns)
+		turn := new(pacer)
+		for n := 1; n <= mostExported/maxLimit && b.Len() < mostExportedBytes; n++ {
+			entries := v.ask(listAudit, append(v.params(auditParams...), pair{"page", strconv.Itoa(n)}, pair{"limit", strconv.Itoa(maxLimit)})...)
+			if len(v.faults) > 0 {
+				return v.faults[0]
+			}
+			found, err := resultOf[list[auditShape]](t, entries)
+			if err != nil {
+				return err
+			}
+			for _, e := range found.Data {
+				if err := writeAudit(out, &e); err != nil {
+					return err
+				}
+				turn.pause()
+			}
+			if !found.Meta.HasNextPage {
+				break
+			}
+		}
+		out.Flush()
+		file.body = b.Bytes()
+		return out.Error()
+	}
+}
+
+// writeAudit writes an entry: a line for each change, or one without.
+func writeAudit(out *csv.Writer, e *auditShape) error {
+	row := []string{fmt.Sprint(e.Seq), e.At.String(), "", "", "", "", e.Source, e.Action, textOr(e.Subject, ""), "", "", "", textOr(e.RequestID, "")}
+	if by := e.Actor; by != nil {
+		row[2], row[4], row[5] = by.Type, textOr(by.Name, ""), textOr(by.Actor, "")
+		if by.ID != nil {
+			row[3] = by.ID.String()
+		}
+	}
+	changes := e.Changes
+	if len(changes) == 0 {
+		changes = []auditChange{{}}
+	}
+	for _, c := range changes {
+		row[9], row[10], row[11] = c.Field, string(c.Before), string(c.After)
+		line := slices.Clone(row)
+		guardCells(line)
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withQuery is a path with parameters.
+func withQuery(path string, params []pair) string {
+	q := url.Values{}
+	for _, p := range params {
+		q.Set(p.name, p.value)
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return path
+}
+
+// What the template asks for.
+
+// Actions are the choices of what was done: all that the log can tell of, in words.
+func (f *frame) Actions() []choiceItem {
+	var items []choiceItem
+	for name := range panelTexts {
+		if action, is := strings.CutPrefix(name, "action."); is {
+			items = append(items, choiceItem{action, f.T(name)})
+		}
+	}
+	slices.SortFunc(items, func(a, b choiceItem) int { return cmp.Compare(fold(a.Text), fold(b.Text)) })
+	return append([]choiceItem{{"", f.T("audit.any")}}, items...)
+}
+
+// People are the choices of who did it.
+func (f *frame) People(items []choiceItem) []choiceItem {
+	items = slices.Clone(items)
+	items[0].Text = f.T("all")
+	return items
+}
+
+// Action is what was done, in words: the action itself if this sello has no words for it.
+func (f *frame) Action(name string) string {
+	if hasText("action." + name) {
+		return f.T("action." + name)
+	}
+	return name
+}
+
+// AuditWho is who did it, in words.
+func (f *frame) AuditWho(r auditRow) string {
+	switch {
+	case r.Who != "":
+		return r.Who
+	case r.Actor == nil:
+		return f.T("none")
+	case r.Actor.Type == byUser:
+		return f.T("audit.gone")
+	}
+	return f.T("by." + r.Actor.Type)
+}
+
+// FieldName is the name of a field that changed: in words, if the panel has a form of it.
+func (f *frame) FieldName(field string) string {
+	if hasText("field." + field) {
+		return f.T("field." + field)
+	}
+	return field
+}
+
+// Int is a whole number.
+func (f *frame) Int(n int) string { return f.Count(uint64(n)) }
+
+// CutExport is how many entries the CSV has of those that are found; "" if it has all, or the
+// member may not have it.
+func (f *frame) CutExport(export string, total uint64) string {
+	if export == "" || total <= mostExported {
+		return ""
+	}
+	return f.Count(mostExported)
+}
+
+// AuditBy is the address of the list with all that one did.
+func (f *frame) AuditBy(actor string) string { return withQuery(auditPath, []pair{{"actor", actor}}) }
+
+var _ = addTexts(map[string]panelText{
+	"nav.audit":          {"Auditoría", "Audit log"},
+	"title.audit":        {"Auditoría", "Audit log"},
+	"audit.about":        {"Quién cambió qué, con lo que había antes", "Who changed what, with what was there before"},
+	"audit.own":          {"Aquí está lo que hiciste tú.", "This is what you did yourself."},
+	"audit.own.keys":     {"Aquí está lo que hiciste tú y lo que se hizo con las claves.", "This is what you did yourself, and what was done with keys."},
+	"audit.export":       {"Exportar CSV", "Export CSV"},
+	"audit.export.most":  {"El CSV lleva las %s más nuevas: para las demás, elige otros días.", "The CSV has the newest %s: for the others, choose other days."},
+	"audit.none":         {"Ninguna entrada coincide con este filtro.", "No entry matches this filter."},
+	"audit.empty":        {"Todavía no hay nada. Aquí queda cada cambio de clientes, claves, equipo y configuración.", "There is nothing yet. Each change of customers, keys, team and configuration is kept here."},
+	"audit.actor":        {"Quién", "Who"},
+	"audit.action":       {"Qué hizo", "What was done"},
+	"audit.subject":      {"Sobre", "About"},
+	"audit.subject.hint": {"El id de un cliente, venta, clave…", "The id of a customer, sale, key…"},
+	"audit.when":         {"Cuándo", "When"},
+	"audit.what":         {"Qué", "What"},
+	"audit.changes":      {"Antes y después", "Before and after"},
+	"audit.unsaid":       {"cambió; lo que decía no se guarda aquí", "changed; what it said is not kept here"},
+	"audit.more":         {"y %s más, en el CSV", "and %s more, in the CSV"},
+	"audit.nothing":      {"nada", "nothing"},
+	"audit.to":           {"pasa a", "becomes"},
+	"audit.gone":         {"Alguien que ya no es del equipo", "Somebody who is no longer in the team"},
+	"audit.any":          {"Todo", "Everything"},
+	"from.Api":           {"por la API", "by the API"},
+	"from.Panel":         {"en el panel", "in the panel"},
+	"from.Command":       {"por una orden", "by a command"},
+
+	"about":               {"Detalle", "Detail"},
+	"about.customer":      {"Cliente", "Customer"},
+	"about.points":        {"Cliente", "Customer"},
+	"about.transaction":   {"Venta", "Sale"},
+	"about.redemption":    {"Canje", "Redemption"},
+	"about.key":           {"Clave de API", "API key"},
+	"about.user":          {"Persona del equipo", "Member of the team"},
+	"about.session":       {"Persona del equipo", "Member of the team"},
+	"about.webhook":       {"Webhook", "Webhook"},
+	"about.configuration": {"Configuración", "Configuration"},
+
+	"action.configuration.applied": {"Cambió la configuración", "Changed the configuration"},
+	"action.key.created":           {"Creó una clave de API", "Made an API key"},
+	"action.key.changed":           {"Cambió una clave de API", "Changed an API key"},
+	"action.key.rotated":           {"Renovó una clave de API", "Rotated an API key"},
+	"action.key.revoked":           {"Revocó una clave de API", "Revoked an API key"},
+	"action.customer.created":      {"Dio de alta a un cliente", "Enrolled a customer"},
+	"action.customer.updated":      {"Cambió los datos de un cliente", "Changed a customer's data"},
+	"action.customer.merged":       {"Unió dos clientes", "Merged two customers"},
+	"action.customer.erased":       {"Borró a un cliente", "Erased a customer"},
+	"action.points.added":          {"Dio puntos a mano", "Gave points by hand"},
+	"action.points.deducted":       {"Quitó puntos a mano", "Took points by hand"},
+	"action.transaction.created":   {"Registró una venta", "Registered a sale"},
+	"action.transaction.returned":  {"Registró una devolución", "Registered a return"},
+	"action.redemption.created":    {"Canjeó una recompensa", "Redeemed a reward"},
+	"action.redemption.used":       {"Usó un vale", "Used a voucher"},
+	"action.redemption.cancelled":  {"Canceló un canje", "Cancelled a redemption"},
+	"action.clock.accepted":        {"Aceptó el reloj del servidor", "Accepted the server's clock"},
+	"action.webhook.secret":        {"Hizo un secreto de webhook", "Made a webhook's secret"},
+	"action.webhook.resumed":       {"Reanudó un webhook", "Resumed a webhook"},
+	"action.webhook.replayed":      {"Repitió eventos de un webhook", "Replayed events of a webhook"},
+	"action.user.invited":          {"Invitó a una persona", "Invited somebody"},
+	"action.user.uninvited":        {"Retiró una invitación", "Withdrew an invitation"},
+	"action.user.joined":           {"Entró al equipo", "Joined the team"},
+	"action.user.changed":          {"Cambió una cuenta del equipo", "Changed an account of the team"},
+	"action.user.removed":          {"Quitó a alguien del equipo", "Removed somebody from the team"},
+	"action.user.reset":            {"Dio un enlace para otra contraseña", "Gave a link for another password"},
+	"action.session.started":       {"Entró al panel", "Logged in"},
+	"action.session.ended":         {"Cerró sesiones", "Ended sessions"},
+	"action.session.refused":       {"No pudo entrar al panel", "Could not log in"},
+})

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestActionTexts: the audit page has words for all that the log can tell of.
+func TestActionTexts(t *testing.T) {
+	t.Parallel()
+	actions := slices.Clone(auditActions)
+	for _, f := range panelForms() {
+		if f.action != "" {
+			actions = append(actions, f.action)
+		}
+	}
+	for _, action := range actions {
+		if !hasText("action." + action) {
+			t.Errorf("no text of %s", action)
+		}
+		if word, _, _ := strings.Cut(action, "."); word != "clock" && !hasText("about."+word) {
+			t.Errorf("no text of what %s is about", action)
+		}
+	}
+	for _, source := range auditSources {
+		if !hasText("from." + source) {
+			t.Errorf("no text of %s", source)
+		}
+	}
+}
+
+// auditedShop is a shop whose log has entries of each member, of keys and of commands.
+func auditedShop(t *testing.T) *panelShop {
+	s := newPanelShop(t, panelSetup)
+	k, _ := s.newKey(keyRequest{Name: "Caja", Scopes: []string{"points:write"}})
+	ana := s.customer("ana")
+	for i := range 40 {
+		r := roles[i%len(roles)]
+		s.pass(oneDay / 8)
+		must(s.shop, func(t *txn) (any, error) {
+			t.by = creator{Type: byUser, ID: s.users[r]}
+			if i%7 == 3 {
+				t.by = creator{Type: byKey, ID: k.ID, Actor: "caja-2/Luis"}
+			}
+			switch i % 3 {
+			case 0:
+				return nil, t.audited(auditKeyChanged, k.ID.String(), []change{{"rateLimit", i, i + 1}})
+			case 1:
+				return nil, t.audited(auditCustomerUpdated, ana.String(), unsaid("email"))
+			}
+			return nil, t.audited("points.added", ana.String(), nil)
+		})
+	}
+	for _, r := range roles { // the first ones have ended
+		s.tokens[r] = must(s.shop, func(t *txn) (string, error) {
+			return t.startSession(s.users[r], sessionFull, &arrival{})
+		})
+	}
+	return s
+}
+
+// TestAuditShare: who may read the log in part gets its own entries, and those of keys if it
+// manages keys: the same that going through the whole log finds, in pages too.
+func TestAuditShare(t *testing.T) {
+	t.Parallel()
+	s := auditedShop(t)
+	for _, r := range roles {
+		m := &member{user: &user{ID: s.users[r]}, role: r}
+		for _, f := range []auditFilter{{to: never}, {to: never, action: "points.added"}, {to: never, actor: "caja-2/Luis"}, {to: s.clock - 2*86_400_000, from: s.clock - 4*86_400_000}} {
+			var want, got []uint64
+			share := f
+			share.within = m.auditShare()
+			all := ask(s.shop, func(t *txn) ([]*auditEntry, error) {
+				list, _, err := t.auditEntries(f, page{1, 1000})
+				return list, err
+			})
+			for _, e := range all {
+				if r.may("audit:read") == grantAll || e.By.ID == s.users[r] || r == roleDeveloper && strings.HasPrefix(e.Action, "key.") {
+					want = append(want, e.Seq)
+				}
+			}
+			total := uint64(1)
+			for n := uint64(1); uint64(len(got)) < total; n++ {
+				part := ask(s.shop, func(t *txn) ([]*auditEntry, error) {
+					list, all, err := t.auditEntries(share, page{n, 3})
+					total = all
+					return list, err
+				})
+				if len(part) == 0 {
+					break
+				}
+				for _, e := range part {
+					got = append(got, e.Seq)
+				}
+			}
+			if !slices.Equal(got, want) || total != uint64(len(want)) {
+				t.Errorf("%s, %+v: %d of %d, want %d", r, f, got, total, want)
+			}
+		}
+	}
+}
+
+// TestAuditPage: the page names who, what and about what, links to what may be opened, and
+// shows nobody more than their share.
+func TestAuditPage(t *testing.T) {
+	t.Parallel()
+	s := auditedShop(t)
+	ana := s.customer("ana")
+	for _, test := range []struct {
+		as         role
+		path       string
+		has, hasNo []string
+	}{
+		{roleOwner, auditPath, []string{"test · caja-2/Luis", "Cambió una clave de API", "Cashier", "por la API", "/panel/clientes/" + ana.String(), "<del>39</del>", "<ins>40</ins>", "no se guarda aquí", "/exportar"}, nil},
+		{roleOwner, auditPath + "?actor=" + url.QueryEscape("caja-2/Luis"), []string{"caja-2/Luis"}, []string{"<td>Cashier", "<td>Owner"}},
+		{roleOwner, auditPath + "?action=nothing.done", []string{"Ninguna entrada coincide"}, []string{"<tbody>"}},
+		{roleOwner, auditPath + "?from=ayer", []string{`role="alert"`}, []string{"<tbody>"}},
+		{roleCashier, auditPath, []string{"lo que hiciste tú"}, []string{"caja-2/Luis", "<td>Owner", "/exportar", "/panel/desarrollo"}},
+		{roleDeveloper, auditPath, []string{"Cambió una clave de API", "y lo que se hizo con las claves"}, []string{"/panel/clientes", ">ana<"}},
+	} {
+		w := s.open(test.as, test.path)
+		body := mainOf(w.Body.String())
+		for _, text := range test.has {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s as %s has no %q:\n%s", test.path, test.as, text, body)
+			}
+		}
+		for _, text := range test.hasNo {
+			if strings.Contains(body, text) {
+				t.Errorf("%s as %s has %q:\n%s", test.path, test.as, text, body)
+			}
+		}
+	}
+}
+
+// TestAuditExport: the file has a line for each change, and no cell that a spreadsheet runs.
+func TestAuditExport(t *testing.T) {
+	t.Parallel()
+	s := auditedShop(t)
+	must(s.shop, func(t *txn) (any, error) {
+		t.by = creator{Type: byCommand, Actor: "=1+2"}
+		return nil, t.audited(auditConfigurationApplied, "", []change{{"name", "-5", "+7"}, {"other", nil, "@x"}})
+	})
+	w := s.get(roleOwner, auditPath+"/exportar")
+	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
+		t.Fatal(w.Code, w.Header())
+	}
+	rows, err := csv.NewReader(w.Body).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := ask(s.shop, (*txn).count).Audit
+	if want := entries + 2; uint64(len(rows)) < entries || rows[1][5] != "'=1+2" || rows[1][9] != "name" || rows[2][9] != "other" || uint64(len(rows)) < want {
+		t.Errorf("%d entries, %d rows: %q", entries, len(rows), rows[:3])
+	}
+	if w := s.get(roleOwner, auditPath+"/exportar?action="+auditConfigurationApplied+"&from=2026-03-05"); strings.Count(w.Body.String(), "\n") != 3 {
+		t.Errorf("with a filter: %s", w.Body)
+	}
+	for _, r := range []role{roleManager, roleCashier, roleViewer, roleDeveloper} {
+		if w := s.get(r, auditPath+"/exportar"); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", r, w.Code)
+		}
+	}
+}
