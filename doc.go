@@ -279,6 +279,7 @@
 //	panelaccount.go      what members see and change of themselves
 //	panelteam.go         the people of the organization
 //	panelaudit.go        the audit log
+//	panelactivity.go     unusual activity
 //	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line

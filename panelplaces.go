@@ -7,7 +7,7 @@ import "slices"
 func panelPages() []panelPage {
 	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(),
-		auditPages(),
+		activityPages(), auditPages(),
 		teamPages(), accountPages(), logInPages())
 }
 
@@ -40,6 +40,7 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/configuracion", need: "config:write", text: "nav.config"},
 		{path: developmentPath, need: "keys:manage", text: "nav.development"},
 		{path: "/panel/equipo", need: usersManage, text: "nav.team", part: true},
+		{path: activityPath, need: usersManage, text: "nav.activity", part: true},
 		{path: auditPath, need: "audit:read", text: "nav.audit", part: true},
 	}
 }

@@ -1,0 +1,411 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Unusual activity: what an owner would ask about. It is found in the records of the last 30
+// days, at most mostRecords sales and as many movements, so that the page costs no more in a
+// large shop; it says so where that was not all.
+//
+// It needs users:manage, as the team does: it is about what people of the team did, and who
+// can do something about it is who manages the team.
+
+const (
+	activityDays = 30
+	mostRecords  = 20_000
+	manyADay     = 5  // sales of a customer in a day that are told
+	activityRows = 20 // of each kind
+)
+
+const activityPath = "/panel/actividad"
+
+func activityPages() []panelPage {
+	return []panelPage{{activityPath, usersManage, "activity", activityPage}}
+}
+
+// activityRecords are the records that it is found in, newest first.
+type activityRecords struct {
+	sales     []*sale
+	movements []*movement
+	complete  bool      // they are all of the time
+	own       map[id]id // the customer that a member of the team is, by user
+	zone      func(instant) day
+}
+
+// An activity is what was found, at most activityRows of each kind; All says how many there were.
+type activity struct {
+	Busy    found[busyDay]
+	Givers  found[giver]
+	Selves  found[selfServed]
+	Returns found[*sale]
+}
+
+// found is the first of a list, and the length of all of it.
+type found[T any] struct {
+	List []T
+	All  int
+}
+
+func firstOf[T any](list []T) found[T] {
+	return found[T]{list[:min(len(list), activityRows)], len(list)}
+}
+
+// A busyDay is a customer with many sales on a day.
+type busyDay struct {
+	Customer id
+	Day      day
+	Sales    int
+	Amount   decimal
+	By       []creator // who registered them, without repetition
+}
+
+// A giver gave points by hand in a program.
+type giver struct {
+	By        creator
+	Program   uint32
+	Points    decimal
+	Times     int
+	Most      decimal // at once
+	Customers int
+}
+
+// A selfServed is a member of the team who made movements of the customer that it is itself.
+type selfServed struct {
+	User, Customer id
+	Times          int
+	Points         decimal // gained
+	Last           instant
+}
+
+// unusual finds it.
+func (r *activityRecords) unusual() activity {
+	var returns []*sale
+	for _, s := range r.sales {
+		if s.Type == typeReturn && s.Previous == (id{}) {
+			returns = append(returns, s)
+		}
+	}
+	return activity{firstOf(r.busyDays()), firstOf(r.givers()), firstOf(r.selfServed()), firstOf(returns)}
+}
+
+func (r *activityRecords) busyDays() []busyDay {
+	type place struct {
+		customer id
+		day      day
+	}
+	days := map[place]*busyDay{}
+	for _, s := range r.sales {
+		if s.Type != typePurchase {
+			continue
+		}
+		at := place{s.Customer, r.zone(s.CreatedAt)}
+		if days[at] == nil {
+			days[at] = &busyDay{Customer: s.Customer, Day: at.day}
+		}
+		d := days[at]
+		d.Sales++
+		d.Amount += s.Total
+		if !slices.Contains(d.By, s.By) {
+			d.By = append(d.By, s.By)
+		}
+	}
+	list := slices.Collect(maps.Values(days))
+	list = slices.DeleteFunc(list, func(d *busyDay) bool { return d.Sales < manyADay })
+	slices.SortFunc(list, func(a, b *busyDay) int {
+		return cmp.Or(-cmp.Compare(a.Sales, b.Sales), -cmp.Compare(a.Day, b.Day), compareIDs(a.Customer, b.Customer))
+	})
+	return valuesOf(list)
+}
+
+// isByHand reports whether somebody gave the points of a movement: no sale, redemption or rule did.
+func isByHand(m *movement) bool {
+	return m.Amount > 0 && m.Transaction == (id{}) && m.Redemption == (id{}) && m.By.ID != (id{}) &&
+		m.Category != categoryMerge && m.Category != categoryRefund
+}
+
+func (r *activityRecords) givers() []giver {
+	type place struct {
+		by      creator
+		program uint32
+	}
+	givers, customers := map[place]*giver{}, map[place]map[id]bool{}
+	for _, m := range r.movements {
+		if !isByHand(m) {
+			continue
+		}
+		at := place{m.By, m.Program}
+		if givers[at] == nil {
+			givers[at], customers[at] = &giver{By: m.By, Program: m.Program}, map[id]bool{}
+		}
+		g := givers[at]
+		g.Times++
+		g.Points += m.Amount
+		g.Most = max(g.Most, m.Amount)
+		customers[at][m.Customer] = true
+		g.Customers = len(customers[at])
+	}
+	list := slices.Collect(maps.Values(givers))
+	slices.SortFunc(list, func(a, b *giver) int {
+		return cmp.Or(-cmp.Compare(a.Points, b.Points), -cmp.Compare(a.Times, b.Times), compareIDs(a.By.ID, b.By.ID), cmp.Compare(a.By.Actor, b.By.Actor))
+	})
+	return valuesOf(list)
+}
+
+func (r *activityRecords) selfServed() []selfServed {
+	people := map[id]*selfServed{}
+	for _, m := range r.movements {
+		if m.By.Type != byUser || r.own[m.By.ID] != m.Customer {
+			continue
+		}
+		if people[m.By.ID] == nil {
+			people[m.By.ID] = &selfServed{User: m.By.ID, Customer: m.Customer}
+		}
+		p := people[m.By.ID]
+		p.Times++
+		p.Points += max(m.Amount, 0)
+		p.Last = max(p.Last, m.CreatedAt)
+	}
+	list := slices.Collect(maps.Values(people))
+	slices.SortFunc(list, func(a, b *selfServed) int {
+		return cmp.Or(-cmp.Compare(a.Times, b.Times), compareIDs(a.User, b.User))
+	})
+	return valuesOf(list)
+}
+
+func valuesOf[T any](list []*T) (values []T) {
+	for _, v := range list {
+		values = append(values, *v)
+	}
+	return values
+}
+
+// recentActivity reads the records since a moment, at most so many of each kind.
+func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) {
+	r := &activityRecords{complete: true, zone: t.dayOf}
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	var turn pacer
+	for seq := n.Sales; seq > 0; seq-- {
+		s, err := t.saleAt(seq)
+		if err != nil {
+			return nil, err
+		}
+		if s.RegisteredAt < since { // so were those before
+			break
+		}
+		if len(r.sales) == most {
+			r.complete = false
+			break
+		}
+		r.sales = append(r.sales, s)
+		turn.pause()
+	}
+	for seq := n.Movements; seq > 0; seq-- {
+		m, err := t.movement(seq)
+		if err != nil {
+			return nil, err
+		}
+		if m.CreatedAt < since {
+			break
+		}
+		if len(r.movements) == most {
+			r.complete = false
+			break
+		}
+		r.movements = append(r.movements, m)
+		turn.pause()
+	}
+	r.own, err = t.staffCustomers()
+	return r, err
+}
+
+// staffCustomers are the customers who have the e-mail of a member of the team, by user.
+func (t *txn) staffCustomers() (map[id]id, error) {
+	own := map[id]id{}
+	team, err := t.team()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range team {
+		c, err := t.identify(kindEmail, m.Email)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			own[m.user.ID] = c.ID
+		}
+	}
+	return own, nil
+}
+
+// An activityView is the page.
+type activityView struct {
+	Complete bool // all of the time was looked at
+	Since    instant
+
+	Busy    found[busyRow]
+	Givers  found[giverRow]
+	Selves  found[selfRow]
+	Returns found[saleShape]
+}
+
+type busyRow struct {
+	busyDay
+	Customer aboutItem
+	Who      []string
+}
+
+type giverRow struct {
+	giver
+	Who, Log string // Log is where all that they did is
+	Currency string
+}
+
+type selfRow struct {
+	selfServed
+	Who, Log string
+	Customer aboutItem
+}
+
+func activityPage(v *visit) (any, fillFunc) {
+	view := &activityView{Since: (dayOf(v.request.now, v.cfg.zone) - activityDays + 1).start(v.cfg.zone)}
+	return view, func(t *txn) error {
+		records, err := t.recentActivity(view.Since, mostRecords)
+		if err != nil {
+			return err
+		}
+		view.Complete = records.complete
+		return v.showActivity(view, &actorNames{t}, records.unusual())
+	}
+}
+
+func (v *visit) showActivity(view *activityView, names *actorNames, a activity) (err error) {
+	if view.Busy, err = shown(a.Busy, func(d busyDay) (row busyRow, err error) {
+		row.busyDay = d
+		for _, by := range d.By {
+			who, _, err := v.creatorName(names, by)
+			if err != nil {
+				return row, err
+			}
+			row.Who = append(row.Who, who)
+		}
+		row.Customer, err = names.customerItem(d.Customer)
+		return row, err
+	}); err != nil {
+		return err
+	}
+	if view.Givers, err = shown(a.Givers, func(g giver) (row giverRow, err error) {
+		row.giver, row.Currency = g, names.cfg.programNumber(g.Program).Currency
+		row.Who, row.Log, err = v.creatorName(names, g.By)
+		return row, err
+	}); err != nil {
+		return err
+	}
+	if view.Selves, err = shown(a.Selves, func(s selfServed) (row selfRow, err error) {
+		row.selfServed = s
+		if row.Who, row.Log, err = v.creatorName(names, creator{Type: byUser, ID: s.User}); err == nil {
+			row.Customer, err = names.customerItem(s.Customer)
+		}
+		return row, err
+	}); err != nil {
+		return err
+	}
+	view.Returns, err = shown(a.Returns, names.saleShape)
+	return err
+}
+
+// shown makes the rows of a page.
+func shown[T, R any](f found[T], row func(T) (R, error)) (rows found[R], err error) {
+	rows.All = f.All
+	for _, each := range f.List {
+		r, err := row(each)
+		if err != nil {
+			return rows, err
+		}
+		rows.List = append(rows.List, r)
+	}
+	return rows, nil
+}
+
+// creatorName is who made a record, in words, and where the audit log has all of theirs.
+func (v *visit) creatorName(names *actorNames, by creator) (name, log string, err error) {
+	shape, err := names.createdBy(by)
+	if err != nil {
+		return "", "", err
+	}
+	name, filter := actorOf(shape)
+	if shape != nil && name == "" {
+		name = tr(v.lang, "by."+shape.Type)
+	}
+	if filter != "" && v.mayAll("audit:read") == nil {
+		log = withQuery(auditPath, []pair{{"actor", filter}})
+	}
+	return name, log, err
+}
+
+// customerItem names a customer: the one that its records are of now.
+func (n *actorNames) customerItem(cust id) (a aboutItem, err error) {
+	owner, err := n.ownerID(cust)
+	if err != nil {
+		return a, err
+	}
+	c, err := n.customer(owner)
+	if err != nil {
+		return a, err
+	}
+	return aboutItem{c.name(), maskedContact(c), "/panel/clientes/" + owner.String()}, nil
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.activity":           {"Actividad inusual", "Unusual activity"},
+	"title.activity":         {"Actividad inusual", "Unusual activity"},
+	"activity.since":         {"Desde el %s: lo que conviene mirar. Nada de esto es por sí solo un abuso.", "Since %s: what is worth a look. None of it is an abuse by itself."},
+	"activity.cut":           {"Hubo tanto que solo se miraron las %s ventas y los %s movimientos más nuevos.", "There was so much that only the newest %s sales and %s movements were looked at."},
+	"activity.all":           {"Se muestran %s de %s.", "%s of %s are shown."},
+	"activity.busy":          {"Clientes con muchas ventas en un día", "Customers with many sales in a day"},
+	"activity.busy.about":    {"%s o más. Puede ser alguien que pone su teléfono en las compras de otros.", "%s or more. It may be somebody who gives their phone number with what others buy."},
+	"activity.busy.none":     {"Ningún cliente compró %s veces en un día.", "No customer bought %s times in a day."},
+	"activity.givers":        {"Quién da más puntos a mano", "Who gives most points by hand"},
+	"activity.givers.none":   {"Nadie dio puntos a mano.", "Nobody gave points by hand."},
+	"activity.selves":        {"Quién se atiende a sí mismo", "Who serves themselves"},
+	"activity.selves.about":  {"Personas del equipo que movieron puntos del cliente que tiene su mismo email.", "Members of the team who moved points of the customer with their own e-mail."},
+	"activity.selves.none":   {"Nadie del equipo movió puntos de su propia cuenta.", "Nobody of the team moved points of their own account."},
+	"activity.returns":       {"Devoluciones sin compra", "Returns without a purchase"},
+	"activity.returns.about": {"Se registraron sin decir de qué compra eran, y nada comprueba que la hubo.", "They were registered without saying of which purchase, and nothing checks that there was one."},
+	"activity.returns.none":  {"Cada devolución dice de qué compra es.", "Each return says of which purchase it is."},
+	"activity.day":           {"Día", "Day"},
+	"activity.sales":         {"Ventas", "Sales"},
+	"activity.times":         {"Veces", "Times"},
+	"activity.most":          {"La mayor", "Largest"},
+	"activity.customers":     {"Clientes", "Customers"},
+	"activity.gained":        {"Puntos ganados", "Points gained"},
+	"activity.last":          {"La última vez", "Last time"},
+	"activity.log":           {"Ver todo lo que hizo", "See all they did"},
+})
+
+// What the template asks for.
+
+// ActivitySince says since when was looked.
+func (f *frame) ActivitySince(v *activityView) string {
+	return f.T("activity.since", f.LongDay(dayOf(v.Since, f.zone)))
+}
+
+// ActivityCut says that not all was looked at; BusyAbout and BusyNone how many sales are many.
+func (f *frame) ActivityCut() string {
+	return f.T("activity.cut", f.Count(mostRecords), f.Count(mostRecords))
+}
+func (f *frame) BusyAbout() string { return f.T("activity.busy.about", f.Count(manyADay)) }
+func (f *frame) BusyNone() string  { return f.T("activity.busy.none", f.Count(manyADay)) }
+
+// FoundOf says how much of a list is shown; "" if that is all.
+func (f *frame) FoundOf(all int) string {
+	if all <= activityRows {
+		return ""
+	}
+	return f.T("activity.all", f.Count(activityRows), f.Int(all))
+}
