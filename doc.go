@@ -38,6 +38,7 @@
 //   - the tries of passwords (throttle.go), and when sessions of the panel were last seen
 //     (sessions.go), which is written every 5 minutes;
 //   - which imports are under way (sweep.go);
+//   - the tasks that the panel started, and what came of the last ones (panelserver.go);
 //   - the last verdict on the machine's clock (wallclock.go);
 //   - settings, keys and names of replays that were read before (cache.go,
 //     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
@@ -251,6 +252,7 @@
 //	paneladdress.go      the one address of the panel, and its cookie
 //	texts.go             texts in Spanish and English
 //	panelerrors.go       what is wrong, in words for people
+//	panelserver.go       what the panel knows of the server, and may start there
 //	panelvisit.go        one request of the panel
 //	panelrender.go       how a page is made
 //	panelforms.go        how a form becomes a request of the API
@@ -280,6 +282,8 @@
 //	panelteam.go         the people of the organization
 //	panelaudit.go        the audit log
 //	panelactivity.go     unusual activity
+//	operatortexts.go     texts of the operator's pages
+//	paneloperator.go     the operator's pages
 //	panelplaces.go       all pages and forms, and the navigation
 //
 // # The command line

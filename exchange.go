@@ -29,6 +29,7 @@ type api struct {
 	lines      *lineWriter    // one log line for each request; nil: none is written
 	loggedFrom int            // lowest status of the requests that have a line
 	counts     *requestCounts // nil: requests are not counted
+	faults     atomic.Uint64  // requests answered with a status of 500 or more
 	mux        *http.ServeMux
 
 	stopping chan struct{} // closed when the server stops: nobody waits for events any more
@@ -159,6 +160,9 @@ func (x *exchange) finish(r *http.Request) {
 		if x.status == 0 {
 			x.fail(newError(codeInternal))
 		}
+	}
+	if x.status >= http.StatusInternalServerError {
+		x.api.faults.Add(1)
 	}
 	logged := x.api.lines != nil && x.status >= x.api.loggedFrom
 	kept := x.api.requests != nil && x.request.key != nil && x.request.cfg != nil

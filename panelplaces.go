@@ -7,7 +7,7 @@ import "slices"
 func panelPages() []panelPage {
 	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(),
-		activityPages(), auditPages(),
+		activityPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), logInPages())
 }
 
@@ -23,7 +23,7 @@ func homePage(v *visit) (any, fillFunc) {
 
 func panelForms() []panelForm {
 	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms(),
-		teamForms(), accountForms(), logInForms()) // to log out comes last
+		operatorForms(), teamForms(), accountForms(), logInForms()) // to log out comes last
 }
 
 // panelPlaces are the lines of the navigation, in order.
@@ -42,6 +42,7 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/equipo", need: usersManage, text: "nav.team", part: true},
 		{path: activityPath, need: usersManage, text: "nav.activity", part: true},
 		{path: auditPath, need: "audit:read", text: "nav.audit", part: true},
+		{path: operatorPath, need: operates, text: "nav.operator"},
 	}
 }
 

@@ -23,6 +23,7 @@ type panel struct {
 	sets    func() templates // parsed when the panel is first used
 	random  func() string    // makes tokens of forms
 	hooks   *deliverer       // of the server; nil: there is none, as in tests
+	server  *panelServer     // nil: there is none, as in most tests
 }
 
 // templates are the pages by name, each with the layout.

@@ -164,7 +164,8 @@ func (s *service) openPanel(c *invocation) {
 	e := s.api.engine
 	e.ends.idle, e.ends.longest = c.panelIdle, c.panelLongest
 	if address, link := c.panelServed(s.listener.Addr()); link != "" {
-		s.api.panel = thePanel(s.api, address, e.ends)
+		s.panel = thePanel(s.api, address, e.ends)
+		s.api.panel = s.panel
 	}
 }
 
@@ -237,6 +238,7 @@ func listen(addr string) (net.Listener, error) {
 type service struct {
 	store    *boltStore
 	api      *api
+	panel    *panel       // nil: it is not served
 	listener net.Listener // of the public API
 	pair     *certificate // nil: plain HTTP
 	figures  *meter       // nil without -metrics
@@ -325,7 +327,10 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		Handler: commands.handler(s.log), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return operations },
 	}
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopBackground = stopBackground
 	within := s.gate(c)
+	s.tellPanel(c, within, background)
 	s.ended = make(chan error, 4)
 	if c.metrics != "" { // before the first request
 		if err := s.startMetrics(c.metrics, within, &c.backups); err != nil {
@@ -340,8 +345,6 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 			return errors.Join(err, s.close())
 		}
 	}
-	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	s.stopBackground = stopBackground
 	s.background.Go(func() { s.hooks.run(background) })
 	s.background.Go(func() {
 		defer s.api.lines.flush() // also if it panics, which ends the process
@@ -349,9 +352,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	})
 	s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
 	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
-	if plan := c.backups; plan.every > 0 {
-		plan.make, plan.now, plan.log = s.store.backup, e.now, s.log
-		plan.state = &s.backups
+	if plan := &c.backups; plan.every > 0 {
 		s.background.Go(func() { plan.run(background) })
 		s.background.Go(func() { new(diskSpace).watch(background, plan.dir, s.log) })
 		if after := plan.passer; after != nil {
@@ -361,6 +362,26 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	}
 	s.log.Info("serving", "addr", s.listener.Addr().String(), "db", c.db)
 	return nil
+}
+
+// tellPanel prepares the plan of backups, and gives the panel what it shows of the server and
+// what it may start.
+func (s *service) tellPanel(c *invocation, within *gate, background context.Context) {
+	e, plan := s.api.engine, &c.backups
+	plan.make, plan.now, plan.log, plan.state = s.store.backup, e.now, s.log, &s.backups
+	if plan.every == 0 {
+		plan.dir = filepath.Dir(c.db)
+	}
+	if s.panel == nil {
+		return
+	}
+	s.panel.server = &panelServer{
+		store: s.store, gate: within, space: &s.space, hooks: s.hooks, plan: plan, build: thisBuild(),
+		started: instantOf(e.now()), address: s.listener.Addr().String(), file: c.db,
+		sweepLag:   (&sweepLag{engine: e}).value,
+		check:      (&admin{engine: e, flush: flushOf(s.api), inServer: true}).verifyTelling,
+		background: func(work func(context.Context)) { s.background.Go(func() { work(background) }) },
+	}
 }
 
 // gate returns the listener of the public API, which bounds its connections.

@@ -532,3 +532,31 @@ func (t *txn) each(user id, fn func(*txn) error) error {
 func (t *txn) auditedOf(user id, action string, changes []change) error {
 	return t.each(user, func(in *txn) error { return in.audited(action, user.String(), changes) })
 }
+
+// usersAfter returns users in the order of their e-mails, from the one behind an e-mail on, at
+// most so many.
+func usersAfter(tx Tx, email string, most int) (list []*user, err error) {
+	from := emailKey(email)
+	if email == "" {
+		from = newKey('N')
+	}
+	for e, err := range tx.Scan(from, newKey('N').after(), false) {
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == most || len(e.Value) != len(id{}) {
+			break
+		}
+		u, err := userByID(tx, id(e.Value))
+		if err == nil && u == nil {
+			err = unreadable(e.Key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if u.Email != email {
+			list = append(list, u)
+		}
+	}
+	return list, nil
+}

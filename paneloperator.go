@@ -1,0 +1,590 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// What whoever runs the server sees: how it is, its backups, verifications, organizations and
+// users. Nothing of it is of customers. The flag on the user is set by a command alone.
+
+const operatorPath = "/panel/operador"
+
+func operatorPages() []panelPage {
+	return []panelPage{
+		{operatorPath, operates, "operator", operatorPage},
+		{operatorPath + "/copias", operates, "backups", backupsPage},
+		{operatorPath + "/verificacion", operates, "verify", verifyPage},
+		{operatorPath + "/verificacion/huellas", operates, "", digestsFile},
+		{operatorPath + "/organizaciones", operates, "organizations", organizationsPage},
+		{operatorPath + "/usuarios", operates, "users", usersPage},
+	}
+}
+
+func operatorForms() []panelForm {
+	return []panelForm{
+		{path: operatorPath + "/copias", need: operates, from: operatorPath + "/copias", run: startBackup},
+		{path: operatorPath + "/verificacion", need: operates, from: operatorPath + "/verificacion", run: startVerify},
+	}
+}
+
+// fillNow is a fillFunc that needs no transaction: err is what went wrong.
+func fillNow(err error) fillFunc { return func(*txn) error { return err } }
+
+// operated returns the server; an error if there is none.
+func (v *visit) operated() (*panelServer, error) {
+	if v.panel.server == nil {
+		return nil, newError(codeUnavailable)
+	}
+	return v.panel.server, nil
+}
+
+// An operatorView is how the server is.
+type operatorView struct {
+	Version, Commit, Go, Platform, Address, File string
+
+	Modified bool
+	Schema   int
+	Started  instant
+
+	Alerts []string // names of texts
+	Now    serverFigures
+	Source sourceView
+}
+
+// serverFigures are figures of one moment. A negative age is unknown.
+type serverFigures struct {
+	Up                       float64 // in seconds
+	File, Journal, Unwritten int64   // bytes
+	Checkpoints              int
+	Lag                      float64 // in seconds, of the oldest write that is not in the data file
+	Free, Disk               uint64  // bytes; Disk is 0 where the system does not tell
+	Open, MostOpen           int
+	Refused, Faults          uint64
+	Waiting, MostWaiting     int
+	Clock                    verdict
+	ClockKnown, ClockInStep  bool // whether the system says that its clock is synchronized
+	SweepLag                 float64
+	HookLag                  float64
+	HooksPaused              int
+	Delivered, HooksRefused  uint64
+}
+
+func operatorPage(v *visit) (any, fillFunc) {
+	s, err := v.operated()
+	if err != nil {
+		return nil, fillNow(err)
+	}
+	b := &s.build
+	view := &operatorView{
+		Version: b.Version, Commit: b.Revision, Go: b.Go, Platform: b.Platform, Address: s.address, File: s.file,
+		Modified: b.Modified, Schema: b.Schema, Started: s.started, Now: s.figures(v.api, v.request.now), Source: v.sourceView(),
+	}
+	if path, err := filepath.Abs(s.file); err == nil {
+		view.File = path
+	}
+	view.Alerts = s.alerts(&view.Now, v.request.now)
+	return view, nil
+}
+
+// figures are those of metrics.go.
+func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
+	stats := s.store.file.Stats()
+	f.Up = max(now.sub(s.started), 0).Seconds()
+	f.File, f.Journal, f.Unwritten, f.Checkpoints = stats.FileBytes, stats.JournalFileBytes, stats.JournalBytes, stats.Checkpoints
+	if !stats.Oldest.IsZero() {
+		f.Lag = max(now.sub(instantOf(stats.Oldest)), 0).Seconds()
+	}
+	f.Free, f.Disk = s.space.free.Load(), s.space.all.Load()
+	f.Open, f.Refused = s.gate.counts()
+	f.MostOpen, f.Faults = s.gate.most, a.faults.Load()
+	f.Waiting, f.MostWaiting = len(s.store.queue.waiting), cap(s.store.queue.waiting)
+	_, clock := a.engine.clock.read()
+	f.Clock = clock.verdict
+	f.ClockInStep, f.ClockKnown = a.engine.clock.machine.synchronized()
+	f.SweepLag = s.sweepLag()
+	paused, lag := s.hooks.lateness()
+	f.HooksPaused, f.HookLag = paused, lag.Seconds()
+	f.Delivered, f.HooksRefused = s.hooks.delivered.Load(), s.hooks.refused.Load()
+	return f
+}
+
+// alerts are what somebody should see to, the worst first.
+func (s *panelServer) alerts(f *serverFigures, now instant) (list []string) {
+	backups := s.plan.state.figures()
+	for _, each := range []struct {
+		alert string
+		holds bool
+	}{
+		{"alert.clock", f.Clock != clockSafe},
+		{"alert.disk", s.space.low.Load()},
+		{"alert.sweep", f.SweepLag > 600},
+		{"alert.hooks", f.HooksPaused > 0},
+		{"alert.backups.none", s.plan.every == 0},
+		{"alert.backups.late", s.plan.every > 0 && (backups.Last.IsZero() || now.sub(instantOf(backups.Last)) > 2*s.plan.every)},
+	} {
+		if each.holds {
+			list = append(list, each.alert)
+		}
+	}
+	return list
+}
+
+// A sourceView is where a request seems to come from. Text is the name of what is to be said.
+type sourceView struct {
+	Text, Source, Peer string
+	Trusted            []string
+}
+
+func (v *visit) sourceView() sourceView {
+	s := sourceView{Text: "source.direct", Source: v.source().String()}
+	if peer, err := netip.ParseAddrPort(v.r.RemoteAddr); err == nil {
+		s.Peer = plainAddr(peer.Addr()).String()
+	}
+	switch {
+	case s.Peer != "" && s.Source != s.Peer:
+		s.Text = "source.proxy"
+	case len(v.r.Header.Values("X-Forwarded-For")) > 0:
+		s.Text = "source.doubted"
+	}
+	for _, n := range v.api.trusted {
+		s.Trusted = append(s.Trusted, n.String())
+	}
+	return s
+}
+
+// A backupsView is the list of backups.
+type backupsView struct {
+	Dir      string
+	Planned  bool // -backup-every
+	Every    float64
+	Keep     int
+	Backups  []backupFile // newest first
+	All      int
+	Bytes    int64
+	Unread   string // why the directory cannot be read; "" if it can
+	Running  taskRun[struct{}, *backedUp]
+	Last     taskRun[struct{}, *backedUp]
+	Failed   string // why the last one failed; "" if it did not
+	After    bool   // -backup-after
+	Sent     instant
+	Unsent   int
+	Failures int
+}
+
+type backupFile struct {
+	Name  string
+	At    instant
+	Bytes int64
+}
+
+// backupsShown bounds the list.
+const backupsShown = 50
+
+func backupsPage(v *visit) (any, fillFunc) {
+	s, err := v.operated()
+	if err != nil {
+		return nil, fillNow(err)
+	}
+	p, state := s.plan, s.plan.state.figures()
+	view := &backupsView{
+		Dir: p.dir, Planned: p.every > 0, Every: p.every.Seconds(), Keep: p.keep, Failures: state.Failures,
+		After: p.passer != nil, Unsent: state.Unsent,
+	}
+	if !state.Sent.IsZero() {
+		view.Sent = instantOf(state.Sent)
+	}
+	if dir, err := filepath.Abs(p.dir); err == nil {
+		view.Dir = dir
+	}
+	made, err := p.made()
+	if err != nil {
+		view.Unread = inWords(err)
+	}
+	view.All = len(made)
+	for i, b := range slices.Backward(made) {
+		info, err := os.Stat(filepath.Join(p.dir, b.name))
+		if err != nil { // it was removed meanwhile
+			continue
+		}
+		view.Bytes += info.Size()
+		if len(made)-i <= backupsShown {
+			view.Backups = append(view.Backups, backupFile{b.name, instantOf(b.at), info.Size()})
+		}
+	}
+	view.Running, view.Last = s.copying.runs()
+	if view.Last.Err != nil {
+		view.Failed = inWords(view.Last.Err)
+	}
+	return view, nil
+}
+
+func startBackup(v *visit) error {
+	s, err := v.operated()
+	if err == nil {
+		err = startTask(v, &s.copying, auditBackupStarted, func(ctx context.Context, _ *struct{}) (*backedUp, error) { return s.plan.makeOne(ctx) })
+	}
+	if err != nil {
+		return err
+	}
+	return v.redirect(operatorPath + "/copias")
+}
+
+// A verifyView is what verifications found.
+type verifyView struct {
+	Running taskRun[verifyProgress, *verification]
+	Last    taskRun[verifyProgress, *verification]
+	Failed  string // why the last one could not be completed; "" if it was
+	Wrong   []wrongIn
+}
+
+// wrongIn is how many problems an organization has. Their texts may hold what customers are
+// found by, so only `sello verify` shows them.
+type wrongIn struct {
+	Organization string // "" of none
+	Problems     int
+}
+
+func verifyPage(v *visit) (any, fillFunc) {
+	s, err := v.operated()
+	if err != nil {
+		return nil, fillNow(err)
+	}
+	view := &verifyView{}
+	view.Running, view.Last = s.checking.runs()
+	if view.Last.Err != nil {
+		view.Failed = inWords(view.Last.Err)
+	}
+	if done := view.Last.Result; done != nil {
+		view.Wrong = problemsBy(done)
+	}
+	return view, nil
+}
+
+// problemsBy counts the problems by organization, whose slug they begin with.
+func problemsBy(done *verification) (list []wrongIn) {
+	for _, p := range done.Problems {
+		slug, _, _ := strings.Cut(p, ": ")
+		if !slices.ContainsFunc(done.Ledgers, func(l ledgerState) bool { return l.Organization == slug }) {
+			slug = ""
+		}
+		i := slices.IndexFunc(list, func(w wrongIn) bool { return w.Organization == slug })
+		if i < 0 {
+			list, i = append(list, wrongIn{Organization: slug}), len(list)
+		}
+		list[i].Problems++
+	}
+	slices.SortStableFunc(list, func(a, b wrongIn) int { return cmp.Compare(b.Problems, a.Problems) })
+	return list
+}
+
+func startVerify(v *visit) error {
+	s, err := v.operated()
+	if err == nil {
+		err = startTask(v, &s.checking, auditVerifyStarted, func(ctx context.Context, p *verifyProgress) (*verification, error) {
+			return s.check(ctx, verifyRequest{}, p)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return v.redirect(operatorPath + "/verificacion")
+}
+
+// startTask starts a task for a member, unless it runs already, and writes to the audit log of
+// the member's organization that it did.
+func startTask[P, R any](v *visit, k *panelTask[P, R], action string, work func(context.Context, *P) (R, error)) error {
+	progress, free := k.begin(v.request.now)
+	if !free {
+		return nil
+	}
+	_, err := write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (struct{}, error) {
+		if err := v.writesAs(t); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, t.audited(action, "", nil)
+	})
+	if err != nil {
+		k.drop()
+		return err
+	}
+	now := v.api.engine.now
+	v.panel.server.background(func(ctx context.Context) {
+		result, err := work(ctx, progress)
+		k.end(instantOf(now()), result, err)
+	})
+	return nil
+}
+
+// digestsFile is what `sello verify -since` takes: how far the ledgers and audit logs had come.
+func digestsFile(v *visit) (any, fillFunc) {
+	s, err := v.operated()
+	if err != nil {
+		return nil, fillNow(err)
+	}
+	_, last := s.checking.runs()
+	if last.Result == nil {
+		return nil, fillNow(newError(codeRouteNotFound))
+	}
+	text, err := json.MarshalIndent(struct {
+		Ledgers []ledgerState `json:"ledgers"`
+	}{last.Result.Ledgers}, "", "  ")
+	name := "sello-huellas-" + last.Ended.time().UTC().Format(backupStamp) + ".json"
+	return &download{name, "application/json", append(text, '\n')}, fillNow(err)
+}
+
+// An organizationsView is a page of the organizations.
+type organizationsView struct {
+	Rows  []organizationRow
+	Pager pagerView
+	Total uint64
+}
+
+// An organizationRow is an organization in numbers.
+type organizationRow struct {
+	Name, Slug, Plan string
+	API              bool
+	People           int
+	counters
+}
+
+func organizationsPage(v *visit) (any, fillFunc) {
+	view := &organizationsView{}
+	req := v.request
+	req.Request = v.r
+	req.query = query{input{new(fault), sent{object: given(v.params("page"))}}}
+	p := req.page()
+	if err := req.query.err; err != nil {
+		v.faults = append(v.faults, publicError(err))
+		return view, nil
+	}
+	e := v.api.engine
+	return view, func(t *txn) (err error) {
+		if view.Total, _, err = getUint(t.Tx, newKey('o').byte('n')); err != nil {
+			return err
+		}
+		for n := p.skip() + 1; n <= min(p.skip()+p.limit, view.Total); n++ {
+			of, err := e.inTxn(t.Tx, uint32(n), t.now, seed{})
+			if err != nil {
+				return err
+			}
+			row, err := of.organizationRow()
+			if err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		view.Pager = v.pager(newListMeta(view.Total, p))
+		return nil
+	}
+}
+
+func (t *txn) organizationRow() (row organizationRow, err error) {
+	o := &t.cfg.Organization
+	row = organizationRow{Name: o.Name, Slug: o.Slug, Plan: o.Plan.Name, API: o.Plan.APIAccess}
+	team, err := t.team()
+	if err != nil {
+		return row, err
+	}
+	row.People = len(team)
+	n, err := t.count()
+	if err == nil {
+		row.counters = *n
+	}
+	return row, err
+}
+
+// A usersView is a page of the users.
+type usersView struct {
+	Rows  []userRow
+	After string // the e-mail that the next page begins behind; "" without one
+}
+
+// A userRow is a user with the organizations that it is in.
+type userRow struct {
+	*user
+	Factor bool // has a second one
+	In     []userIn
+}
+
+type userIn struct {
+	Organization string
+	Role         role
+	Disabled     bool
+}
+
+// usersShown is how many users a page has.
+const usersShown = 50
+
+func usersPage(v *visit) (any, fillFunc) {
+	view := &usersView{}
+	e := v.api.engine
+	return view, func(t *txn) error {
+		list, err := usersAfter(t.Tx, v.param("after"), usersShown+1)
+		if err != nil {
+			return err
+		}
+		if len(list) > usersShown {
+			list = list[:usersShown]
+			view.After = list[usersShown-1].Email
+		}
+		for _, u := range list {
+			row, err := e.userRow(t, u)
+			if err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		return nil
+	}
+}
+
+func (e *engine) userRow(t *txn, u *user) (row userRow, err error) {
+	row.user = u
+	factor, err := factorOf(t.Tx, u.ID)
+	if err != nil {
+		return row, err
+	}
+	row.Factor = factor != nil
+	orgs, err := organizationsOf(t.Tx, u.ID)
+	if err != nil {
+		return row, err
+	}
+	for _, org := range orgs {
+		m, err := membershipIn(t.Tx, org, u.ID)
+		if err != nil || m == nil {
+			return row, cmp.Or(err, errors.New("a user without its membership"))
+		}
+		of, err := e.inTxn(t.Tx, org, t.now, seed{})
+		if err != nil {
+			return row, err
+		}
+		row.In = append(row.In, userIn{of.cfg.Organization.Name, m.Role, m.Disabled != 0})
+	}
+	return row, nil
+}
+
+// What the templates ask for.
+
+// A tabItem is a page of the operator's.
+type tabItem struct {
+	Path, Text string
+	Current    bool
+}
+
+// OperatorTabs are the operator's pages.
+func (f *frame) OperatorTabs() (tabs []tabItem) {
+	for _, each := range operatorPages() {
+		if each.template != "" {
+			tabs = append(tabs, tabItem{each.path, f.T("tab." + each.template), f.visit.page != nil && f.visit.page.path == each.path})
+		}
+	}
+	return tabs
+}
+
+// Bytes writes a length: "41.2 MB".
+func (f *frame) Bytes(n int64) string {
+	units, unit, size := []string{"B", "kB", "MB", "GB", "TB"}, 0, float64(n)
+	for size >= 999.5 && unit < len(units)-1 {
+		size /= 1000
+		unit++
+	}
+	tenths := math.Round(size * 10)
+	if size >= 100 || unit == 0 {
+		tenths = math.Round(size) * 10
+	}
+	return f.Number(decimal(tenths)*decimalOne/10) + nbsp + units[unit]
+}
+
+// FreeBytes is Bytes of what only counts up.
+func (f *frame) FreeBytes(n uint64) string { return f.Bytes(int64(min(n, math.MaxInt64))) }
+
+// Span writes how long something took or takes: "3 d 4 h". What is not known is a dash.
+func (f *frame) Span(seconds float64) string {
+	if math.IsNaN(seconds) {
+		return f.T("none")
+	}
+	n := int64(seconds)
+	for _, u := range []struct {
+		length int64
+		name   string
+		next   int64
+		then   string
+	}{{86400, "d", 3600, "h"}, {3600, "h", 60, "min"}, {60, "min", 1, "s"}} {
+		if n >= u.length {
+			text := fmt.Sprintf("%d%s%s", n/u.length, nbsp, u.name)
+			if rest := n % u.length / u.next; rest > 0 {
+				text += fmt.Sprintf(" %d%s%s", rest, nbsp, u.then)
+			}
+			return text
+		}
+	}
+	if n == 0 && seconds > 0 {
+		return f.Number(decimal(math.Ceil(seconds*10))*decimalOne/10) + nbsp + "s"
+	}
+	return fmt.Sprintf("%d%ss", n, nbsp)
+}
+
+// Late says how late something is, by the name of its texts.
+func (f *frame) Late(name string, seconds float64) string {
+	if seconds < 1 {
+		return f.T(name + ".fine")
+	}
+	return f.T(name+".lag", f.Span(seconds))
+}
+
+// SourceText says where the request seems to come from.
+func (f *frame) SourceText(s sourceView) string {
+	if s.Text == "source.direct" {
+		return f.T(s.Text, s.Source)
+	}
+	return f.T(s.Text, s.Source, s.Peer)
+}
+
+// Clock is the moment of the page.
+func (f *frame) Clock() instant { return f.now }
+
+// BaseName is a file's name without its directory.
+func (f *frame) BaseName(path string) string { return filepath.Base(path) }
+
+// UsersAfter is the page of the users behind an e-mail.
+func (f *frame) UsersAfter(email string) string {
+	return withQuery(operatorPath+"/usuarios", []pair{{"after", email}})
+}
+
+// Took is how long a task took.
+func (f *frame) Took(began, ended instant) string { return f.Span(ended.sub(began).Seconds()) }
+
+// PercentOf writes a part of a whole.
+func (f *frame) PercentOf(part, whole uint64) string {
+	if whole == 0 {
+		return ""
+	}
+	return f.Percent(decimal(float64(part) / float64(whole) * decimalOne))
+}
+
+// VerifyStep says how far a verification has come.
+func (f *frame) VerifyStep(p *verifyProgress) string {
+	if p.organizations.Load() == 0 {
+		return f.T("verify.file")
+	}
+	return f.T("verify.step", f.Count(p.organization.Load()), f.Count(p.organizations.Load()), f.Count(p.checked.Load()), f.Count(p.customers.Load()))
+}
+
+// VerifyDone and VerifyAll are a verification's progress among its organizations' customers.
+func (f *frame) VerifyDone(p *verifyProgress) uint64 {
+	return min(p.checked.Load(), p.customers.Load())
+}
+func (f *frame) VerifyAll(p *verifyProgress) uint64 { return max(p.customers.Load(), 1) }
+
+// Digest is a hash, in hexadecimal.
+func (f *frame) Digest(h ledgerHash) string { return fmt.Sprintf("%x", h) }
