@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// figures returns n figures that go up and down between two, the same each time.
-func figures(n int, low, high decimal) []decimal {
+// someFigures returns n figures that go up and down between two, the same each time.
+func someFigures(n int, low, high decimal) []decimal {
 	random := rand.New(rand.NewPCG(3, 1))
 	list := make([]decimal, n)
 	for i := range list {
@@ -40,7 +40,7 @@ func moneyUnits(currency string) [3]string {
 // chartCases are pictures by the names of their golden files.
 func chartCases(t testing.TB) map[string]template.HTML {
 	mx, co := newFormat(t, "MX", "es", "MXN"), newFormat(t, "CO", "es", "COP")
-	sold := figures(30, 6000*decimalOne, 28000*decimalOne)
+	sold := someFigures(30, 6000*decimalOne, 28000*decimalOne)
 	back, net := make([]decimal, len(sold)), make([]decimal, len(sold))
 	for i := range sold {
 		if i%3 == 1 {
@@ -87,16 +87,16 @@ func chartCases(t testing.TB) map[string]template.HTML {
 		"negative":     worst.draw(mx),
 		"huge":         huge.draw(co),
 		"one-line":     one("line", false, true, 61_240*decimalOne).draw(mx),
-		"flat-line":    one("line", false, true, figures(12, 500*decimalOne, 500*decimalOne)...).draw(mx),
-		"owed":         one("line", false, true, figures(30, 60_950*decimalOne, 62_300*decimalOne)...).draw(mx),
+		"flat-line":    one("line", false, true, someFigures(12, 500*decimalOne, 500*decimalOne)...).draw(mx),
+		"owed":         one("line", false, true, someFigures(30, 60_950*decimalOne, 62_300*decimalOne)...).draw(mx),
 		"small":        one("bar", false, false, 1, 2, 0, 3, 5, -1, 2, 9).draw(mx),
 		"hostile":      hostile.draw(mx),
 		"hostile-bars": (&barChart{`"`, "<i>", "&", []barRow{{"<script>\u202eאבג", "1 < 2", 1, 0}, {strings.Repeat("W", 100), "3", 3, 0}}}).draw(),
 		"points": (&plot{id: "puntos", title: "Puntos por semana", desc: "Puntos.", units: [3]string{"Lunas", "miles de Lunas", "millones de Lunas"}, labels: dayLabels(mx, 13), series: []plotSeries{
-			{class: "bar", values: figures(13, 200*decimalOne, 900*decimalOne)}, {class: "bar2", beside: true, values: figures(13, 10*decimalOne, 500*decimalOne)},
+			{class: "bar", values: someFigures(13, 200*decimalOne, 900*decimalOne)}, {class: "bar2", beside: true, values: someFigures(13, 10*decimalOne, 500*decimalOne)},
 		}}).draw(mx),
 		"customers": (&plot{id: "clientes", title: "Clientes", desc: "Clientes.", labels: dayLabels(mx, 30), whole: true, series: []plotSeries{
-			{class: "bar", values: figures(30, 0, 4*decimalOne)}, {class: "line", values: figures(30, 10*decimalOne, 60*decimalOne)},
+			{class: "bar", values: someFigures(30, 0, 4*decimalOne)}, {class: "line", values: someFigures(30, 10*decimalOne, 60*decimalOne)},
 		}}).draw(mx),
 		"tiers":  (&barChart{"niveles", "Clientes por nivel", "Bronce 1,204, Plata 318, Oro 57, Fundadores 0.", []barRow{{"Bronce", "1,204", 1204, 0}, {"Plata", "318", 318, 0}, {"Oro", "57", 57, 0}, {"Fundadores", "0", 0, 0}}}).draw(),
 		"meters": (&barChart{"claves", "Solicitudes de hoy", "POS centro 4,100 de 5,000.", []barRow{{"POS centro", "4,100 de 5,000", 4100, 5000}, {"Tienda en línea", "5,000 de 5,000", 5000, 5000}, {"Una clave de nombre muy largo para este ancho", "0 de 1", 0, 1}}}).draw(),
@@ -173,7 +173,7 @@ func TestChartSize(t *testing.T) {
 	t.Parallel()
 	f := newFormat(t, "MX", "es", "MXN")
 	of := func(n int) *plot {
-		list := figures(n, -maxDecimal/2, maxDecimal/2)
+		list := someFigures(n, -maxDecimal/2, maxDecimal/2)
 		return &plot{labels: dayLabels(f, n), series: []plotSeries{{class: "bar", values: list}, {class: "bar2", values: list}, {class: "line", values: list}}}
 	}
 	if got := len(of(mostPoints).draw(f)); got == 0 || got > 40_000 {

@@ -280,6 +280,8 @@
 //	panellogin.go        logging in and out, and what invitations lead to
 //	panelaccount.go      what members see and change of themselves
 //	panelteam.go         the people of the organization
+//	panelfigures.go      statistics as tiles, pictures and tables
+//	panelhome.go         the home page and the statistics
 //	panelaudit.go        the audit log
 //	panelactivity.go     unusual activity
 //	operatortexts.go     texts of the operator's pages

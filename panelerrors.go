@@ -33,8 +33,14 @@ func faultText(lang string, f *format, e *apiError) string {
 	if by := name + "." + e.field; hasText(by) {
 		name = by
 	}
+	if by := "error.asked." + e.field; e.context[askedContext] != nil && hasText(by) {
+		name = by
+	}
 	if !hasText(name) {
 		return e.message
+	}
+	if text := tr(lang, name); !strings.Contains(text, "%s") {
+		return text
 	}
 	switch e.code {
 	case codeInsufficientBalance:
@@ -85,6 +91,10 @@ func labelOf(labels, name string) string {
 	return name
 }
 
+// askedContext marks an error of the query of a page, as against one of a form: the fields
+// of some have one name and differ.
+const askedContext = "asked"
+
 // figure is a number that an error's context has.
 func figure(e *apiError, name string) decimal {
 	d, _ := e.context[name].(decimal)
@@ -116,6 +126,9 @@ var _ = addTexts(map[string]panelText{
 	"error.status.429": {"Demasiados intentos", "Too many attempts"},
 	"error.status.500": {"Falló el servidor", "The server failed"},
 	"error.status.503": {"El servidor no responde ahora", "The server does not answer now"},
+
+	"error.asked.from": {"Debe ser una fecha y no pasar de la otra", "It must be a date, and not after the other one"},
+	"error.asked.to":   {"Debe ser una fecha", "It must be a date"},
 
 	"error.required":                 {"Falta escribir esto", "This is missing"},
 	"error.required.comment":         {"Escribe el motivo", "Write the reason"},

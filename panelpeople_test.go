@@ -94,7 +94,7 @@ func TestPanelInvitation(t *testing.T) {
 			t.Errorf("the cookie is %v", c)
 		}
 	}
-	b.want(http.StatusSeeOther, "/panel/caja", b.send("GET", "/panel", nil))
+	b.want(http.StatusOK, "", b.send("GET", "/panel", nil), "Abrir caja")
 	b.want(http.StatusConflict, "", b.send("GET", path, nil), "Este enlace ya se usó")
 	b.want(http.StatusNotFound, "", b.send("GET", "/panel/invitacion/nada", nil), "no existe o se retiró")
 }

@@ -5,20 +5,10 @@ import "slices"
 // The pages and forms of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat([]panelPage{{"/panel", anyone, "", homePage}}, tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
+	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(),
 		activityPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), logInPages())
-}
-
-// homePage leads to what the member is here for.
-func homePage(v *visit) (any, fillFunc) {
-	for _, place := range v.panel.places {
-		if place.path != "/panel" && v.sees(place.need, place.part) {
-			return redirection{place.path}, nil
-		}
-	}
-	return redirection{"/panel/cuenta"}, nil
 }
 
 func panelForms() []panelForm {
@@ -29,11 +19,13 @@ func panelForms() []panelForm {
 // panelPlaces are the lines of the navigation, in order.
 func panelPlaces() []panelPlace {
 	return []panelPlace{
+		{path: "/panel", need: "statistics:read", text: "nav.home"},
 		{path: "/panel/caja", need: "till", text: "nav.till"},
 		{path: "/panel/clientes", need: "customers:read", text: "nav.customers"},
 		{path: "/panel/ventas", need: "transactions:read", text: "nav.sales"},
 		{path: "/panel/canjes", need: "rewards:read", text: "nav.redemptions"},
 		{path: "/panel/recompensas", need: "rewards:read", text: "nav.rewards"},
+		{path: "/panel/estadisticas", need: "statistics:read", text: "nav.statistics"},
 		{path: "/panel/programa", need: "loyalty:read", text: "nav.program"},
 		{path: "/panel/segmentos", need: "segments:read", text: "nav.segments"},
 		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator"},

@@ -194,7 +194,7 @@ func (v *visit) ask(handle func(*request) action, params ...pair) action {
 	req.query = query{input{new(fault), sent{object: given(params)}}}
 	act := handle(&req)
 	if err := req.query.err; err != nil {
-		v.faults = append(v.faults, publicError(err))
+		v.faults = append(v.faults, publicError(err).with(askedContext, true))
 		return func(*txn) (any, error) { return nil, nil }
 	}
 	return act

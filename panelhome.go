@@ -1,0 +1,350 @@
+package main
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The home page and the statistics.
+
+func figurePages() []panelPage {
+	return []panelPage{
+		{"/panel", anyone, "home", homePage},
+		{"/panel/estadisticas", "statistics:read", "statistics", statisticsPage},
+		{"/panel/estadisticas/csv/{figure}", "statistics:read", "statistics", statisticsCSV},
+	}
+}
+
+// A homeView is what an organization looks at first.
+type homeView struct {
+	Tiles    []tile
+	Charts   []*chart
+	Lookouts []lookout
+}
+
+// homePage is the statistics of the last 30 days. It leads a member who may not see them
+// to what that one is here for.
+func homePage(v *visit) (any, fillFunc) {
+	if !v.may("statistics:read") {
+		return v.firstPlace(), nil
+	}
+	view := &homeView{}
+	return view, func(t *txn) error {
+		g, err := v.figures(t)
+		if err != nil {
+			return err
+		}
+		view.Tiles = g.mainTiles()
+		for i, path := range []string{"/panel/ventas?" + g.span(), "/panel/clientes", "/panel/estadisticas#deuda", "/panel/canjes"} {
+			view.Tiles[i].Path = path
+		}
+		view.Charts = []*chart{g.sales(), g.tiers(t.cfg)}
+		view.Lookouts, err = v.lookouts(t)
+		return err
+	}
+}
+
+// firstPlace leads to what the member is here for.
+func (v *visit) firstPlace() redirection {
+	for _, place := range v.panel.places {
+		if place.path != "/panel" && v.sees(place.need, place.part) {
+			return redirection{place.path}
+		}
+	}
+	return redirection{"/panel/cuenta"}
+}
+
+// span is the query of a list from the first to the last day of the statistics.
+func (g *figures) span() string {
+	return url.Values{"from": {g.found.From}, "to": {g.found.To}}.Encode()
+}
+
+// figures asks for the statistics that the page's query names, 30 days without one, and
+// for those of as many days before. found is nil if the query has faults.
+func (v *visit) figures(t *txn) (*figures, error) {
+	g := &figures{format: v.format(), points: t.cfg.defaultProgram().Currency}
+	asked := v.params("from", "to", "groupBy", "loyaltyProgramId")
+	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, asked...))
+	if err != nil || len(v.faults) > 0 {
+		return g, err
+	}
+	g.found = &found
+	if found.LoyaltyProgramID != nil {
+		g.points = t.cfg.program(*found.LoyaltyProgramID).Currency
+	}
+	values := url.Values{}
+	for _, p := range asked {
+		values.Set(p.name, p.value)
+	}
+	if len(values) > 0 {
+		g.query = "?" + values.Encode()
+	}
+	from, to := dayNamed(found.From), dayNamed(found.To)
+	first := from - (to - from) - 1
+	if first.date().Year() < 1 {
+		return g, nil
+	}
+	before, err := resultOf[statisticsShape](t, v.ask(getStatistics, pair{"from", first.String()}, pair{"to", (from - 1).String()}, pair{"groupBy", groupMonth}, pair{"loyaltyProgramId", v.param("loyaltyProgramId")}))
+	g.before = &before
+	return g, err
+}
+
+// A statisticsView is the page of all figures.
+type statisticsView struct {
+	From, To, GroupBy, Program string
+	Tiles                      []tile
+	Charts                     []*chart
+}
+
+func statisticsPage(v *visit) (any, fillFunc) {
+	view := &statisticsView{From: v.param("from"), To: v.param("to"), GroupBy: v.param("groupBy"), Program: v.param("loyaltyProgramId")}
+	return view, func(t *txn) error {
+		g, err := v.figures(t)
+		if err != nil || g.found == nil {
+			return err
+		}
+		view.From, view.To, view.GroupBy = g.found.From, g.found.To, g.found.GroupBy
+		view.Tiles = g.allTiles()
+		view.Charts, err = v.charts(t, g)
+		return err
+	}
+}
+
+// charts are those that the member may see.
+func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
+	list := []*chart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
+	if !v.may("keys:manage") || t.planHasKeys() != nil {
+		return list, nil
+	}
+	keys, err := t.listKeys()
+	if err != nil {
+		return nil, err
+	}
+	var used []keyUse
+	for _, k := range keys {
+		if k.RevokedAt != 0 || k.ExpiresAt != 0 && k.ExpiresAt <= t.now {
+			continue
+		}
+		u, err := t.used(k.ID)
+		if err != nil {
+			return nil, err
+		}
+		used = append(used, keyUse{k.Name, "figure.today", u.InDay, k.DailyLimit}, keyUse{k.Name, "figure.month", u.InMonth, k.MonthlyLimit})
+	}
+	return append(list, g.keys(used)), nil
+}
+
+// statisticsCSV is the table of one chart as a file.
+func statisticsCSV(v *visit) (any, fillFunc) {
+	file := &download{media: "text/csv; charset=utf-8"}
+	return file, func(t *txn) error {
+		g, err := v.figures(t)
+		switch {
+		case err != nil:
+			return err
+		case g.found == nil:
+			return v.faults[0]
+		}
+		charts, err := v.charts(t, g)
+		if err != nil {
+			return err
+		}
+		for _, c := range charts {
+			if c.ID == v.r.PathValue("figure") {
+				file.name = strings.Join([]string{c.ID, g.found.From, g.found.To}, "-") + ".csv"
+				file.body, err = c.Table.csv()
+				return err
+			}
+		}
+		return newError(codeRouteNotFound)
+	}
+}
+
+// Groups are the lengths of periods; Programs those that statistics can be of.
+func (f *frame) Groups() (list []choiceItem) {
+	for _, group := range []string{groupDay, groupWeek, groupMonth} {
+		list = append(list, choiceItem{group, f.T("figure.period." + group)})
+	}
+	return list
+}
+
+func (f *frame) Programs() (list []choiceItem) {
+	if len(f.visit.cfg.Programs) < 2 {
+		return nil
+	}
+	list = []choiceItem{{"", f.T("all")}}
+	for _, p := range f.visit.cfg.Programs {
+		list = append(list, choiceItem{p.ID.String(), p.Name})
+	}
+	return list
+}
+
+// TimeNow is the time of day; Named a date of the API in words.
+func (f *frame) TimeNow() string { return f.Time(f.now) }
+
+func (f *frame) Named(date string) string { return f.LongDay(dayNamed(date)) }
+
+// A chartView is a chart with the page that it is on.
+type chartView struct {
+	Page  *frame
+	Chart *chart
+}
+
+func (f *frame) Chart(c *chart) chartView { return chartView{f, c} }
+
+// What to look at.
+
+// A lookout is something that needs attention.
+type lookout struct {
+	Kind, Text, More string // Kind is the name of a text
+	Path, Action     string
+}
+
+// keySoon is how soon a key expires that needs attention.
+const keySoon = 14 * 24 * time.Hour
+
+// lookouts are rewards that run out and keys that expire, as far as the member may see
+// them.
+func (v *visit) lookouts(t *txn) (all []lookout, err error) {
+	f := v.format()
+	for page := 1; ; page++ {
+		found, err := resultOf[list[rewardShape]](t, v.ask(listRewards, pair{"status", statusActive}, pair{"limit", "100"}, pair{"page", strconv.Itoa(page)}))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found.Data {
+			if r.Stock == nil || *r.Stock >= fewLeft {
+				continue
+			}
+			text := tr(v.lang, "look.stock", r.Name, *r.Stock)
+			if *r.Stock == 0 {
+				text = tr(v.lang, "look.gone", r.Name)
+			}
+			item := lookout{Kind: "look.kind.stock", Text: text, Path: "/panel/recompensas", Action: "look.rewards"}
+			if v.may("config:write") {
+				item.Path, item.Action = item.Path+"/"+r.ID.String(), "look.reward"
+			}
+			all = append(all, item)
+		}
+		if !found.Meta.HasNextPage {
+			break
+		}
+	}
+	if !v.may("keys:manage") || t.planHasKeys() != nil {
+		return all, nil
+	}
+	keys, err := t.listKeys()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if k.RevokedAt != 0 || k.ExpiresAt <= t.now || k.ExpiresAt > t.now.add(keySoon) {
+			continue
+		}
+		item := lookout{Kind: "look.kind.key", Text: tr(v.lang, "look.key", k.Name, f.Ago(k.ExpiresAt)), More: tr(v.lang, "look.unused"), Path: keysPath + "/" + k.ID.String(), Action: "look.key.see"}
+		used, err := lastUsed(t.Tx, k.ID)
+		if err != nil {
+			return nil, err
+		}
+		if used != 0 {
+			item.More = tr(v.lang, "look.used", f.Ago(used))
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}
+
+var _ = addTexts(map[string]panelText{
+	"nav.home":         {"Inicio", "Home"},
+	"nav.statistics":   {"Estadísticas", "Statistics"},
+	"title.home":       {"Inicio", "Home"},
+	"title.statistics": {"Estadísticas", "Statistics"},
+
+	"home.since": {"Últimos 30 días, hasta hoy a las %s", "Last 30 days, until today at %s"},
+	"home.till":  {"Abrir caja", "Open the till"},
+	"home.more":  {"Más estadísticas", "More statistics"},
+
+	"statistics.since":   {"Del %s al %s", "From %s to %s"},
+	"statistics.from":    {"Desde", "From"},
+	"statistics.to":      {"Hasta", "To"},
+	"statistics.groupBy": {"Por", "By"},
+	"statistics.program": {"Programa", "Program"},
+	"statistics.show":    {"Ver", "Show"},
+
+	"figure.table":         {"Ver tabla", "Show table"},
+	"figure.csv":           {"Descargar CSV", "Download CSV"},
+	"figure.many":          {"Son más de 400 puntos y no se distinguirían. Agrupa por semana o por mes; el CSV los tiene todos.", "These are more than 400 points, too many to tell apart. Group by week or month; the CSV has them all."},
+	"figure.desc":          {"%s, del %s al %s: lo más alto, %s (%s); lo último, %s.", "%s, from %s to %s: highest %s (%s), last %s."},
+	"figure.thousands":     {"miles de %s", "thousands of %s"},
+	"figure.millions":      {"millones de %s", "millions of %s"},
+	"figure.by.day":        {"por día", "by day"},
+	"figure.by.week":       {"por semana", "by week"},
+	"figure.by.month":      {"por mes", "by month"},
+	"figure.period.day":    {"Día", "Day"},
+	"figure.period.week":   {"Semana", "Week"},
+	"figure.period.month":  {"Mes", "Month"},
+	"figure.sales":         {"Ventas", "Sales"},
+	"figure.none.ventas":   {"No hubo ventas en estos días.", "There were no sales in these days."},
+	"figure.sold":          {"Vendido", "Sold"},
+	"figure.returned":      {"Devuelto", "Returned"},
+	"figure.net":           {"Neto", "Net"},
+	"figure.purchases":     {"Compras", "Purchases"},
+	"figure.returns":       {"Devoluciones", "Returns"},
+	"figure.points":        {"Puntos emitidos y usados", "Points issued and used"},
+	"figure.none.puntos":   {"No se movieron puntos en estos días.", "No points moved in these days."},
+	"figure.issued":        {"Emitidos", "Issued"},
+	"figure.used":          {"Usados", "Used"},
+	"figure.redeemed":      {"Canjeados", "Redeemed"},
+	"figure.expired":       {"Vencidos", "Expired"},
+	"figure.reversed":      {"Revertidos", "Reversed"},
+	"figure.debt":          {"Puntos que el negocio debe", "Points that the business owes"},
+	"figure.none.deuda":    {"El negocio no debe puntos.", "The business owes no points."},
+	"figure.owed":          {"Por deber", "Owed"},
+	"figure.people":        {"Clientes nuevos y activos", "New and active customers"},
+	"figure.people.unit":   {"clientes", "customers"},
+	"figure.none.clientes": {"No hubo clientes nuevos ni compras en estos días.", "There were no new customers and no purchases in these days."},
+	"figure.new":           {"Nuevos", "New"},
+	"figure.active":        {"Activos", "Active"},
+	"figure.customers":     {"Clientes", "Customers"},
+	"figure.tiers":         {"Clientes por nivel", "Customers by tier"},
+	"figure.none.niveles":  {"El programa no tiene niveles.", "The program has no tiers."},
+	"figure.tier":          {"Nivel", "Tier"},
+
+	"figure.keys":        {"Solicitudes de las claves", "Requests of keys"},
+	"figure.none.claves": {"Ninguna clave tiene límite por día o por mes.", "No key has a limit by day or month."},
+	"figure.key":         {"Clave", "Key"},
+	"figure.limit":       {"Límite", "Limit"},
+	"figure.today":       {"%s, hoy (UTC)", "%s, today (UTC)"},
+	"figure.month":       {"%s, este mes (UTC)", "%s, this month (UTC)"},
+	"figure.of":          {"%s de %s", "%s of %s"},
+
+	"tile.net":      {"Ventas netas", "Net sales"},
+	"tile.active":   {"Clientes activos", "Active customers"},
+	"tile.owed":     {"Puntos por deber", "Points owed"},
+	"tile.redeemed": {"Canjeado de lo emitido", "Redeemed of what was issued"},
+	"tile.average":  {"Ticket promedio", "Average ticket"},
+	"tile.new":      {"Clientes nuevos", "New customers"},
+	"tile.returned": {"Devuelto de lo vendido", "Returned of what was sold"},
+	"tile.share":    {"Clientes que compraron", "Customers who bought"},
+
+	"change.more":  {"%s más", "%s more"},
+	"change.less":  {"%s menos", "%s less"},
+	"change.same":  {"igual", "the same"},
+	"change.since": {"%s que los %d días antes", "%s than the %d days before"},
+	"change.was":   {"antes %s", "%s before"},
+
+	"look":            {"Qué mirar", "What to look at"},
+	"look.none":       {"Nada que atender por ahora.", "Nothing needs attention now."},
+	"look.kind.stock": {"Existencias", "Stock"},
+	"look.kind.key":   {"Clave", "Key"},
+	"look.stock":      {"%s: quedan %d", "%s: %d left"},
+	"look.gone":       {"%s: no queda ninguna", "%s: none left"},
+	"look.key":        {"«%s» vence %s", "“%s” expires %s"},
+	"look.used":       {"último uso %s", "last used %s"},
+	"look.rewards":    {"Ver recompensas", "See rewards"},
+	"look.reward":     {"Ver recompensa", "See reward"},
+	"look.key.see":    {"Ver clave", "See key"},
+	"look.unused":     {"nunca se usó", "never used"},
+})
