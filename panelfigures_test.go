@@ -136,7 +136,7 @@ func TestHomePage(t *testing.T) {
 	for as, want := range map[role][]string{roleOwner: all, roleAdmin: all, roleManager: all[:2], roleViewer: all[:2]} {
 		page := s.get(as, "/panel").Body.String()
 		var got []string
-		for _, m := range regexp.MustCompile(`tag warn">\w+</span></td><td>([^<]*)<`).FindAllStringSubmatch(page, -1) {
+		for _, m := range regexp.MustCompile(`tag warn">\w+</span></td><td><a href="[^"]+">([^<]*)<`).FindAllStringSubmatch(page, -1) {
 			got = append(got, m[1])
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {

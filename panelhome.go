@@ -199,7 +199,7 @@ func (f *frame) Chart(c *chart) chartView { return chartView{f, c} }
 // A lookout is something that needs attention.
 type lookout struct {
 	Kind, Text, More string // Kind is the name of a text
-	Path, Action     string
+	Path             string // where something can be done about it
 }
 
 // keySoon is how soon a key expires that needs attention.
@@ -222,9 +222,9 @@ func (v *visit) lookouts(t *txn) (all []lookout, err error) {
 			if *r.Stock == 0 {
 				text = tr(v.lang, "look.gone", r.Name)
 			}
-			item := lookout{Kind: "look.kind.stock", Text: text, Path: "/panel/recompensas", Action: "look.rewards"}
+			item := lookout{Kind: "look.kind.stock", Text: text, Path: "/panel/recompensas"}
 			if v.may("config:write") {
-				item.Path, item.Action = item.Path+"/"+r.ID.String(), "look.reward"
+				item.Path += "/" + r.ID.String()
 			}
 			all = append(all, item)
 		}
@@ -243,7 +243,7 @@ func (v *visit) lookouts(t *txn) (all []lookout, err error) {
 		if k.RevokedAt != 0 || k.ExpiresAt <= t.now || k.ExpiresAt > t.now.add(keySoon) {
 			continue
 		}
-		item := lookout{Kind: "look.kind.key", Text: tr(v.lang, "look.key", k.Name, f.Ago(k.ExpiresAt)), More: tr(v.lang, "look.unused"), Path: keysPath + "/" + k.ID.String(), Action: "look.key.see"}
+		item := lookout{Kind: "look.kind.key", Text: tr(v.lang, "look.key", k.Name, f.Ago(k.ExpiresAt)), More: tr(v.lang, "look.unused"), Path: keysPath + "/" + k.ID.String()}
 		used, err := lastUsed(t.Tx, k.ID)
 		if err != nil {
 			return nil, err
@@ -343,8 +343,5 @@ var _ = addTexts(map[string]panelText{
 	"look.gone":       {"%s: no queda ninguna", "%s: none left"},
 	"look.key":        {"«%s» vence %s", "“%s” expires %s"},
 	"look.used":       {"último uso %s", "last used %s"},
-	"look.rewards":    {"Ver recompensas", "See rewards"},
-	"look.reward":     {"Ver recompensa", "See reward"},
-	"look.key.see":    {"Ver clave", "See key"},
 	"look.unused":     {"nunca se usó", "never used"},
 })
