@@ -266,7 +266,20 @@ func parseQuery(raw string) (query, error) {
 	if strings.Contains(raw, ";") {
 		return bad()
 	}
-	var params object
+	params, ok := parseURLEncoded(raw)
+	if !ok {
+		return bad()
+	}
+	if i, found := params.duplicate(); found {
+		name := params[i].name
+		return query{}, invalidField(name, name+" no puede repetirse")
+	}
+	return query{input{new(fault), sent{object: params}}}, nil
+}
+
+// parseURLEncoded splits application/x-www-form-urlencoded into its pairs, of which two may
+// have one name. ok is false for a bad escape and for text that is not UTF-8.
+func parseURLEncoded(raw string) (pairs object, ok bool) {
 	for part := range strings.SplitSeq(raw, "&") {
 		if part == "" {
 			continue
@@ -274,19 +287,15 @@ func parseQuery(raw string) (query, error) {
 		name, value, _ := strings.Cut(part, "=")
 		name, err := url.QueryUnescape(name)
 		if err != nil || !utf8.ValidString(name) {
-			return bad()
+			return nil, false
 		}
 		value, err = url.QueryUnescape(value)
 		if err != nil || !utf8.ValidString(value) {
-			return bad()
+			return nil, false
 		}
-		params = append(params, pair{name, value})
+		pairs = append(pairs, pair{name, value})
 	}
-	if i, found := params.duplicate(); found {
-		name := params[i].name
-		return query{}, invalidField(name, name+" no puede repetirse")
-	}
-	return query{input{new(fault), sent{object: params}}}, nil
+	return pairs, true
 }
 
 // text reads a parameter of at most max code points, as clean keeps it.

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Forms of the panel. The names of a form's controls are those of the API's fields. Two
@@ -92,20 +90,12 @@ func (v *visit) receive(most int64) (err error) {
 // parseForm reads application/x-www-form-urlencoded: fields in UTF-8, each name once. Browsers
 // end lines with CR LF, which is stored as LF.
 func parseForm(text string) (fields object, err error) {
-	for part := range strings.SplitSeq(text, "&") {
-		if part == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(part, "=")
-		name, e1 := url.QueryUnescape(name)
-		value, e2 := url.QueryUnescape(value)
-		if e1 != nil || e2 != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, newError(codeBadRequest)
-		}
-		fields = append(fields, pair{name, strings.ReplaceAll(value, "\r\n", "\n")})
-	}
-	if _, twice := fields.duplicate(); twice {
+	fields, ok := parseURLEncoded(text)
+	if _, twice := fields.duplicate(); !ok || twice {
 		return nil, newError(codeBadRequest)
+	}
+	for i := range fields {
+		fields[i].value = strings.ReplaceAll(fields[i].value, "\r\n", "\n")
 	}
 	return fields, nil
 }
