@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -305,18 +304,6 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 		}
 	}
 	return nil
-}
-
-// withQuery is a path with parameters.
-func withQuery(path string, params []pair) string {
-	q := url.Values{}
-	for _, p := range params {
-		q.Set(p.name, p.value)
-	}
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	return path
 }
 
 // What the template asks for.

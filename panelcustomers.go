@@ -1,7 +1,7 @@
 package main
 
 import (
-	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -286,12 +286,7 @@ func (v *visit) pager(m listMeta) pagerView {
 }
 
 func (v *visit) withPage(n uint64) string {
-	q := url.Values{}
-	for _, p := range v.request.query.object {
-		q.Set(p.name, p.value)
-	}
-	q.Set("page", strconv.FormatUint(n, 10))
-	return v.r.URL.Path + "?" + q.Encode()
+	return withQuery(v.r.URL.Path, append(slices.Clip(v.request.query.object), pair{"page", strconv.FormatUint(n, 10)}))
 }
 
 // A pagerText is a pagerView in words.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +36,7 @@ func homePage(v *visit) (any, fillFunc) {
 			return err
 		}
 		view.Tiles = g.mainTiles()
-		for i, path := range []string{"/panel/ventas?" + g.span(), "/panel/clientes", "/panel/estadisticas#deuda", "/panel/canjes"} {
+		for i, path := range []string{withQuery("/panel/ventas", []pair{{"from", g.found.From}, {"to", g.found.To}}), "/panel/clientes", "/panel/estadisticas#deuda", "/panel/canjes"} {
 			view.Tiles[i].Path = path
 		}
 		view.Charts = []*chart{g.sales(), g.tiers(t.cfg)}
@@ -56,11 +55,6 @@ func (v *visit) firstPlace() redirection {
 	return redirection{"/panel/cuenta"}
 }
 
-// span is the query of a list from the first to the last day of the statistics.
-func (g *figures) span() string {
-	return url.Values{"from": {g.found.From}, "to": {g.found.To}}.Encode()
-}
-
 // figures asks for the statistics that the page's query names, 30 days without one, and
 // for those of as many days before. found is nil if the query has faults.
 func (v *visit) figures(t *txn) (*figures, error) {
@@ -74,13 +68,7 @@ func (v *visit) figures(t *txn) (*figures, error) {
 	if found.LoyaltyProgramID != nil {
 		g.points = t.cfg.program(*found.LoyaltyProgramID).Currency
 	}
-	values := url.Values{}
-	for _, p := range asked {
-		values.Set(p.name, p.value)
-	}
-	if len(values) > 0 {
-		g.query = "?" + values.Encode()
-	}
+	g.query = withQuery("", asked)
 	from, to := dayNamed(found.From), dayNamed(found.To)
 	first := from - (to - from) - 1
 	if first.date().Year() < 1 {

@@ -137,7 +137,7 @@ func runLogIn(v *visit) error {
 		return v.render("login-code", &logInView{Kept: kept})
 	}
 	if done.Half {
-		return v.redirect("/panel/entrar/codigo?" + url.Values{"ir": {v.placeAfter(v.typedText("ir"))}}.Encode())
+		return v.redirect(withQuery("/panel/entrar/codigo", []pair{{"ir", v.placeAfter(v.typedText("ir"))}}))
 	}
 	return v.goOn()
 }
@@ -306,7 +306,7 @@ func (v *visit) needProof() (to redirection, ok bool) {
 	if v.member.hasProved(v.request.now) {
 		return to, true
 	}
-	return redirection{"/panel/confirmar?" + url.Values{"ir": {v.r.URL.RequestURI()}}.Encode()}, false
+	return redirection{withQuery("/panel/confirmar", []pair{{"ir", v.r.URL.RequestURI()}})}, false
 }
 
 var (

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,16 +136,11 @@ func (w *requestsView) cut(v *visit, found []loggedRequest, names map[id]string)
 
 // path is the list with its filters, and those of a code.
 func (w *requestsView) path(code string, page int) string {
-	q := url.Values{}
-	for _, p := range []pair{{"clave", w.Key}, {"estado", w.Class}, {"codigo", code}, {"solicitud", w.ID}} {
-		if p.value != "" {
-			q.Set(p.name, p.value)
-		}
-	}
+	params := given([]pair{{"clave", w.Key}, {"estado", w.Class}, {"codigo", code}, {"solicitud", w.ID}})
 	if page > 1 {
-		q.Set("pagina", strconv.Itoa(page))
+		params = append(params, pair{"pagina", strconv.Itoa(page)})
 	}
-	return strings.TrimSuffix(requestsPath+"?"+q.Encode(), "?")
+	return withQuery(requestsPath, params)
 }
 
 // Filtered reports whether some requests are left out.

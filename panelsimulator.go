@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -92,12 +91,7 @@ func simulatorPage(v *visit) (any, fillFunc) {
 func (view *simulatorView) pick(v *visit, hits []tillHit) {
 	view.Hits, view.Links, view.Nobody = hits, map[id]string{}, len(hits) == 0 && len(v.faults) == 0
 	for _, h := range hits {
-		q := url.Values{}
-		for _, p := range v.posted {
-			q.Set(p.name, p.value)
-		}
-		q.Set("cliente", h.ID.String())
-		view.Links[h.ID] = "/panel/simulador?" + q.Encode()
+		view.Links[h.ID] = withQuery("/panel/simulador", append(slices.Clip(v.posted), pair{"cliente", h.ID.String()}))
 	}
 }
 

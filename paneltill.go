@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -153,7 +152,7 @@ func (v *visit) find(view *tillView) fillFunc {
 	}
 	switch exact.name {
 	case "email", "phone":
-		view.Enrol = "/panel/caja/alta?" + url.Values{exact.name: {view.Query}}.Encode()
+		view.Enrol = withQuery("/panel/caja/alta", []pair{{exact.name, view.Query}})
 	}
 	one := v.ask(lookupCustomer, exact)
 	some := func(*txn) (any, error) { return nil, nil }

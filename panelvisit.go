@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -208,6 +209,18 @@ func given(params []pair) (list object) {
 		}
 	}
 	return list
+}
+
+// withQuery is a path with parameters; of those with one name, the last.
+func withQuery(path string, params []pair) string {
+	q := url.Values{}
+	for _, p := range params {
+		q.Set(p.name, p.value)
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return path
 }
 
 // resultOf is what an action returned, without ETag or status; zero if it returned nothing.
