@@ -350,15 +350,11 @@ func (v *visit) creatorName(names *actorNames, by creator) (name, log string, er
 
 // customerItem names a customer: the one that its records are of now.
 func (n *actorNames) customerItem(cust id) (a aboutItem, err error) {
-	owner, err := n.ownerID(cust)
+	c, err := n.owner(cust)
 	if err != nil {
 		return a, err
 	}
-	c, err := n.customer(owner)
-	if err != nil {
-		return a, err
-	}
-	return aboutItem{c.name(), maskedContact(c), "/panel/clientes/" + owner.String()}, nil
+	return aboutItem{c.name(), maskedContact(c), "/panel/clientes/" + c.ID.String()}, nil
 }
 
 var _ = addTexts(map[string]panelText{

@@ -213,21 +213,9 @@ func mergePage(v *visit) (any, fillFunc) {
 		if err := head(t); err != nil {
 			return err
 		}
-		hits, err := resultOf[appendedList[customerItem]](t, found)
-		if err != nil {
-			return err
-		}
-		for _, c := range hits.Data {
-			if c.ID == view.Customer.ID {
-				continue
-			}
-			d, err := t.customer(c.ID)
-			if err != nil {
-				return err
-			}
-			view.Hits = append(view.Hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
-		}
-		return nil
+		hits, err := t.tillHits(found)
+		view.Hits = slices.DeleteFunc(hits, func(h tillHit) bool { return h.ID == view.Customer.ID })
+		return err
 	}
 }
 

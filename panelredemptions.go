@@ -61,11 +61,7 @@ func redemptionsPage(v *visit) (any, fillFunc) {
 
 // nameOf is the name of a customer, or of the one that it became part of.
 func (t *txn) nameOf(cust id) (string, error) {
-	owner, err := t.ownerID(cust)
-	if err != nil {
-		return "", err
-	}
-	c, err := t.customer(owner)
+	c, err := t.owner(cust)
 	if err != nil {
 		return "", err
 	}

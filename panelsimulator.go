@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 )
 
 // The simulator: what a sale would earn, which rules would give it, and why the others would
@@ -69,20 +68,18 @@ func simulatorPage(v *visit) (any, fillFunc) {
 	found := &tillView{Query: view.Query, Asked: true}
 	find := v.find(found)
 	if u, is := parseID(view.Query); is {
-		find = func(*txn) error { v.leadsTo = "/panel/caja/" + u.String(); return nil }
+		find = func(*txn) error { found.One = u; return nil }
 	}
 	return view, func(t *txn) error {
 		if err := find(t); err != nil {
 			return err
 		}
-		cust, one := strings.CutPrefix(v.leadsTo, "/panel/caja/")
-		v.leadsTo = ""
-		if !one {
+		if found.One == (id{}) {
 			view.TooShort = found.TooShort
 			view.pick(v, found.Hits)
 			return nil
 		}
-		v.posted = append(v.posted, pair{"customerId", cust})
+		v.posted = append(v.posted, pair{"customerId", found.One.String()})
 		return v.simulate(t, view, asked)
 	}
 }

@@ -58,6 +58,7 @@ var undoMembers = []formMember{
 type tillView struct {
 	Query    string
 	Asked    bool
+	One      id // the customer that was found; zero: none, or several
 	Hits     []tillHit
 	TooShort bool   // the text, for a search by name
 	Enrol    string // where the one who was not found is enrolled; "" if that makes no sense
@@ -87,8 +88,7 @@ const manyDone = "10"
 
 func tillPage(v *visit) (any, fillFunc) {
 	view := &tillView{}
-	view.Query, view.Asked = v.request.query.get("q")
-	view.Query = trimBlanks(view.Query)
+	view.Query = trimBlanks(v.param("q"))
 	if view.Asked = view.Query != ""; view.Asked {
 		if to := v.tillCode(view.Query); to != nil {
 			return view, to
@@ -99,6 +99,10 @@ func tillPage(v *visit) (any, fillFunc) {
 	return view, func(t *txn) error {
 		if err := find(t); err != nil {
 			return err
+		}
+		if view.One != (id{}) {
+			v.leadsTo = "/panel/caja/" + view.One.String()
+			return nil
 		}
 		list, err := resultOf[list[auditShape]](t, mine)
 		for _, e := range list.Data {
@@ -139,7 +143,7 @@ func (t *txn) tillPath(action, subject string) (string, error) {
 }
 
 // find looks for the customer that was typed: by e-mail, phone or externalId, else by a part
-// of the name. One hit leads to the customer.
+// of the name.
 func (v *visit) find(view *tillView) fillFunc {
 	if !view.Asked {
 		return func(*txn) error { return nil }
@@ -164,26 +168,30 @@ func (v *visit) find(view *tillView) fillFunc {
 		if err != nil {
 			return err
 		}
-		if found.ID != (id{}) {
-			v.leadsTo = "/panel/caja/" + found.ID.String()
+		if view.One = found.ID; view.One != (id{}) {
 			return nil
 		}
-		hits, err := resultOf[appendedList[customerItem]](t, some)
-		if err != nil {
-			return err
+		if view.Hits, err = t.tillHits(some); err == nil && len(view.Hits) == 1 {
+			view.One = view.Hits[0].ID
 		}
-		for _, c := range hits.Data {
-			d, err := t.customer(c.ID)
-			if err != nil {
-				return err
-			}
-			view.Hits = append(view.Hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
-		}
-		if len(view.Hits) == 1 {
-			v.leadsTo = "/panel/caja/" + view.Hits[0].ID.String()
-		}
-		return nil
+		return err
 	}
+}
+
+// tillHits are the customers of a list of the API.
+func (t *txn) tillHits(list action) (hits []tillHit, err error) {
+	found, err := resultOf[appendedList[customerItem]](t, list)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found.Data {
+		d, err := t.customer(c.ID)
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
+	}
+	return hits, nil
 }
 
 // tillCode finds the redemption that a text is the code of; nil if it has not the form of one.
