@@ -64,6 +64,14 @@ func (f *format) moneyPlaces() int {
 // people read 1.234 as one thousand and some, and readAmount asks what is meant.
 func (f *format) Number(d decimal) string { return f.number(d, 0) }
 
+// Decimal is Number of one that may be missing; "" if it is.
+func (f *format) Decimal(d *decimal) string {
+	if d == nil {
+		return ""
+	}
+	return f.Number(*d)
+}
+
 // Money writes an amount without its currency, as for a table whose heading names that.
 func (f *format) Money(d decimal) string { return f.number(d, f.moneyPlaces()) }
 

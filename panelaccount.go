@@ -234,9 +234,6 @@ func (f *frame) Autofilled(name, label, kind, as string, focus bool, value ...st
 // RoleText is a role in words.
 func (f *frame) RoleText(r role) string { return f.T("role." + string(r)) }
 
-// Things is a number of things.
-func (f *frame) Things(n int) string { return f.Count(uint64(n)) }
-
 // App is a link that opens an app for codes. Templates refuse its scheme otherwise.
 func (f *frame) App(link string) template.URL { return template.URL(link) }
 

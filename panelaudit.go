@@ -356,9 +356,6 @@ func (f *frame) FieldName(field string) string {
 	return field
 }
 
-// Int is a whole number.
-func (f *frame) Int(n int) string { return f.Count(uint64(n)) }
-
 // CutExport is how many entries the CSV has of those that are found; "" if it has all, or the
 // member may not have it.
 func (f *frame) CutExport(export string, total uint64) string {

@@ -321,12 +321,7 @@ func (f *frame) Statuses(all bool) (list []choiceItem) {
 }
 
 // Text is a text that may be missing.
-func (f *frame) Text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
+func (f *frame) Text(s *string) string { return textOr(s, "") }
 
 // Who is who made a record, in words.
 func (f *frame) Who(by *createdBy) string {
@@ -432,12 +427,7 @@ func (f *frame) Person(c *customerDetail) []control {
 }
 
 // Known is a text, or a dash.
-func (f *frame) Known(s *string) string {
-	if s == nil {
-		return f.T("none")
-	}
-	return *s
-}
+func (f *frame) Known(s *string) string { return textOr(s, f.T("none")) }
 
 // Kept is the value that a form was sent with, or the page's: after a change by somebody else
 // the form says that it has seen that one.

@@ -131,13 +131,10 @@ func (f *frame) AddressNow() string {
 	return ""
 }
 
-// Tally is a count.
-func (f *frame) Tally(n int) string { return f.Count(uint64(max(n, 0))) }
-
 // Counted is a count in words, such as 3 permisos.
 func (f *frame) Counted(n int, name string) string {
 	if n == 1 {
-		return f.Tally(n) + " " + f.T(name+".one")
+		return f.Int(n) + " " + f.T(name+".one")
 	}
-	return f.Tally(n) + " " + f.T(name+".many")
+	return f.Int(n) + " " + f.T(name+".many")
 }

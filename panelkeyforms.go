@@ -292,7 +292,7 @@ func changeKeyPage(v *visit) (any, fillFunc) {
 		a := &keyAnswers{
 			Name: k.Name, Access: accessAll, Scopes: k.Scopes, Expires: expiresNever, IPs: strings.Join(k.IPWhitelist, "\n"),
 			RateLimit: f.Number(decimalOf(k.RateLimit)), DailyLimit: wholeText(f, k.DailyLimit), MonthlyLimit: wholeText(f, k.MonthlyLimit),
-			MaxPointsPerOperation: pointsText(f, k.MaxPointsPerOperation), MaxPointsPerDay: pointsText(f, k.MaxPointsPerDay),
+			MaxPointsPerOperation: f.Decimal(k.MaxPointsPerOperation), MaxPointsPerDay: f.Decimal(k.MaxPointsPerDay),
 		}
 		if len(k.Scopes) > 0 {
 			a.Access = accessSome
@@ -306,19 +306,12 @@ func changeKeyPage(v *visit) (any, fillFunc) {
 	}
 }
 
-// wholeText and pointsText write a limit as the form reads it; "" for none.
+// wholeText writes a limit as the form reads it; "" for none.
 func wholeText(f *format, n *int) string {
 	if n == nil {
 		return ""
 	}
 	return f.Number(decimalOf(*n))
-}
-
-func pointsText(f *format, d *decimal) string {
-	if d == nil {
-		return ""
-	}
-	return f.Number(*d)
 }
 
 // typedScopes takes the boxes that were checked, if the form was sent.

@@ -312,7 +312,7 @@ func (f *frame) AccessText(granted []string) string {
 	}
 	const most = 3
 	if len(names) > most {
-		return f.T("access.more", strings.Join(names[:most-1], ", "), f.Tally(len(names)-most+1))
+		return f.T("access.more", strings.Join(names[:most-1], ", "), f.Int(len(names)-most+1))
 	}
 	return strings.Join(names, ", ")
 }
@@ -332,7 +332,7 @@ func (f *frame) Meters(k keyRow) (list []meterView) {
 	}{{k.DailyLimit, k.Used.InDay, "key.today"}, {k.MonthlyLimit, k.Used.InMonth, "key.month"}} {
 		if m.limit != nil {
 			used := int(min(m.used, uint64(*m.limit)))
-			list = append(list, meterView{f.T(m.text, f.Tally(used), f.Tally(*m.limit)), used, *m.limit})
+			list = append(list, meterView{f.T(m.text, f.Int(used), f.Int(*m.limit)), used, *m.limit})
 		}
 	}
 	return list

@@ -46,7 +46,7 @@ type frame struct {
 	View  any
 }
 
-// write sends a page.
+// render makes a page and sends it.
 func (v *visit) render(name string, view any) error {
 	var b bytes.Buffer
 	f := &frame{format: v.format(), visit: v, Lang: v.lang, name: name, View: view}
@@ -328,16 +328,8 @@ func (f *frame) AmountField(name, label string) control {
 	return c
 }
 
-// Rows are the numbers of a list's rows: those that were typed, and at least so many.
-func (f *frame) Rows(n int) []int {
-	return slices.Collect(func(yield func(int) bool) {
-		for i := range n {
-			if !yield(i) {
-				return
-			}
-		}
-	})
-}
+// Int is a number of things; not below zero.
+func (f *frame) Int(n int) string { return f.Count(uint64(max(n, 0))) }
 
 // Typed reports whether something was typed into a list.
 func (f *frame) Typed(list string) bool {

@@ -169,19 +169,12 @@ func (f *frame) Boxes(name string, items []choiceItem, values []string) (boxes [
 	return boxes
 }
 
-// Whole and Decimal are numbers of a document for a control; "" if they are missing.
+// Whole is a number of a document for a control; "" if it is missing.
 func (f *frame) Whole(n *int) string {
 	if n == nil {
 		return ""
 	}
 	return strconv.Itoa(*n)
-}
-
-func (f *frame) Decimal(d *decimal) string {
-	if d == nil {
-		return ""
-	}
-	return f.Number(*d)
 }
 
 // Times says how often; LeftWords how many are left.

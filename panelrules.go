@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The program: rules as sentences, tiers, and how points live.
@@ -283,16 +284,7 @@ func (f *frame) HourTo(r rule) string {
 }
 
 // Lines are texts for a control with one on each line.
-func (f *frame) Lines(texts []string) string {
-	all := ""
-	for i, text := range texts {
-		if i > 0 {
-			all += "\n"
-		}
-		all += text
-	}
-	return all
-}
+func (f *frame) Lines(texts []string) string { return strings.Join(texts, "\n") }
 
 // A tierControls is a row of the form of tiers.
 type tierControls struct{ Name, Threshold, Multiplier control }
