@@ -265,6 +265,20 @@ func (x *exchange) fail(err error) {
 		x.visit.fail(err)
 		return
 	}
+	e := x.note(err)
+	if e.code.status == http.StatusUnauthorized {
+		x.Header()["WWW-Authenticate"] = []string{"Bearer"}
+	}
+	body, err := encode(e.body(x.requestID[0]))
+	if err != nil {
+		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
+	}
+	x.write(e.code.status, body)
+}
+
+// note returns the client's error for an error. It counts it, sets its headers, and logs the
+// cause of a 5xx.
+func (x *exchange) note(err error) *apiError {
 	e := publicError(err)
 	x.code = e.code.name
 	if x.api.counts != nil {
@@ -276,14 +290,7 @@ func (x *exchange) fail(err error) {
 	for name, values := range e.headers {
 		x.Header()[name] = values
 	}
-	if e.code.status == http.StatusUnauthorized {
-		x.Header()["WWW-Authenticate"] = []string{"Bearer"}
-	}
-	body, err := encode(e.body(x.requestID[0]))
-	if err != nil {
-		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
-	}
-	x.write(e.code.status, body)
+	return e
 }
 
 // netHTTPBuffer is how many bytes of a body net/http buffers. It sets the

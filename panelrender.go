@@ -88,20 +88,10 @@ func (v *visit) redirect(to string) error {
 
 // fail shows an error. A fault of the server is logged, and the page has the request's id.
 func (v *visit) fail(err error) {
-	e := publicError(err)
-	if e.code.status >= http.StatusInternalServerError && e.code != codeClockUnsafe {
-		v.api.log.Error("failed", "requestId", v.requestID[0], "cause", err.Error())
-	}
-	v.code = e.code.name
-	if v.api.counts != nil {
-		v.api.counts.failed(e.code, err)
-	}
+	e := v.note(err)
 	if e.code == codeLogInRequired && v.r.Method == http.MethodGet {
 		v.redirect(logInPath(v.r.URL))
 		return
-	}
-	for name, values := range e.headers {
-		v.Header()[name] = values
 	}
 	if v.status = e.code.status; v.status == http.StatusBadRequest {
 		v.status = http.StatusUnprocessableEntity
