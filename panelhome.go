@@ -3,7 +3,6 @@ package main
 import (
 	"strconv"
 	"strings"
-	"time"
 )
 
 // The home page and the statistics.
@@ -112,7 +111,7 @@ func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
 	}
 	var used []keyUse
 	for _, k := range keys {
-		if k.RevokedAt != 0 || k.ExpiresAt != 0 && k.ExpiresAt <= t.now {
+		if !k.state(t.now).live() {
 			continue
 		}
 		u, err := t.used(k.ID)
@@ -190,9 +189,6 @@ type lookout struct {
 	Path             string // where something can be done about it
 }
 
-// keySoon is how soon a key expires that needs attention.
-const keySoon = 14 * 24 * time.Hour
-
 // lookouts are rewards that run out and keys that expire, as far as the member may see
 // them.
 func (v *visit) lookouts(t *txn) (all []lookout, err error) {
@@ -228,7 +224,7 @@ func (v *visit) lookouts(t *txn) (all []lookout, err error) {
 		return nil, err
 	}
 	for _, k := range keys {
-		if k.RevokedAt != 0 || k.ExpiresAt <= t.now || k.ExpiresAt > t.now.add(keySoon) {
+		if k.state(t.now) != keyExpiring {
 			continue
 		}
 		item := lookout{Kind: "look.kind.key", Text: tr(v.lang, "look.key", k.Name, f.Ago(k.ExpiresAt)), More: tr(v.lang, "look.unused"), Path: keysPath + "/" + k.ID.String()}

@@ -40,7 +40,7 @@ const (
 	keyRevoked  keyState = "revoked"
 )
 
-func (k *listedKey) state(now instant) keyState {
+func (k *apiKey) state(now instant) keyState {
 	switch {
 	case k.RevokedAt != 0:
 		return keyRevoked
@@ -52,6 +52,9 @@ func (k *listedKey) state(now instant) keyState {
 	return keyActive
 }
 
+// live reports whether such a key is taken.
+func (s keyState) live() bool { return s == keyActive || s == keyExpiring }
+
 // A keyRow is a key with what the list shows of it.
 type keyRow struct {
 	listedKey
@@ -61,14 +64,14 @@ type keyRow struct {
 }
 
 // Ended reports whether the key is refused for good.
-func (k *keyRow) Ended() bool { return k.State == keyRevoked || k.State == keyExpired }
+func (k *keyRow) Ended() bool { return !k.State.live() }
 
 // keyRow completes a key.
 func (t *txn) keyRow(k *apiKey) (row keyRow, err error) {
 	if row.listedKey, err = t.listedKey(k); err != nil {
 		return row, err
 	}
-	row.State = row.state(t.now)
+	row.State = k.state(t.now)
 	if row.Used, err = t.used(k.ID); err != nil {
 		return row, err
 	}
