@@ -43,14 +43,14 @@ func doing(fn func(*txn) error) action {
 	return func(t *txn) (any, error) { return reply{http.StatusOK, noAnswer{}}, panelFault(fn(t)) }
 }
 
-// proven is doing for what needs the password to have been given lately.
-func proven(r *request, fn func(t *txn) error) action {
-	return doing(func(t *txn) error {
+// proven is an action that needs the password to have been given lately.
+func proven(r *request, act action) action {
+	return func(t *txn) (any, error) {
 		if !r.user.hasProved(t.now) {
-			return newError(codeProofRequired)
+			return nil, newError(codeProofRequired)
 		}
-		return fn(t)
-	})
+		return act(t)
+	}
 }
 
 func changeAccount(r *request) action {
@@ -172,13 +172,10 @@ func (recoveryView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
 // shownOnce is an action that shows recovery codes.
 func shownOnce(r *request, fn func(*txn) ([]string, error)) action {
-	return func(t *txn) (any, error) {
-		if !r.user.hasProved(t.now) {
-			return nil, newError(codeProofRequired)
-		}
+	return proven(r, func(t *txn) (any, error) {
 		codes, err := fn(t)
 		return recoveryView{codes}, panelFault(err)
-	}
+	})
 }
 
 func addFactor(r *request) action {
@@ -192,7 +189,7 @@ func renewRecovery(r *request) action {
 }
 
 func dropFactor(r *request) action {
-	return proven(r, func(t *txn) error { return t.dropFactor(r.user.user.ID) })
+	return proven(r, doing(func(t *txn) error { return t.dropFactor(r.user.user.ID) }))
 }
 
 // A sessionsView lists the member's sessions.

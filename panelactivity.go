@@ -184,44 +184,42 @@ func valuesOf[T any](list []*T) (values []T) {
 
 // recentActivity reads the records since a moment, at most so many of each kind.
 func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) {
-	r := &activityRecords{complete: true, zone: t.dayOf}
+	r := &activityRecords{zone: t.dayOf}
 	n, err := t.count()
 	if err != nil {
 		return nil, err
 	}
-	var turn pacer
-	for seq := n.Sales; seq > 0; seq-- {
-		s, err := t.saleAt(seq)
-		if err != nil {
-			return nil, err
-		}
-		if s.RegisteredAt < since { // so were those before
-			break
-		}
-		if len(r.sales) == most {
-			r.complete = false
-			break
-		}
-		r.sales = append(r.sales, s)
-		turn.pause()
+	var allSales, allMovements bool
+	if r.sales, allSales, err = newest(n.Sales, most, t.saleAt, func(s *sale) bool { return s.RegisteredAt >= since }); err != nil {
+		return nil, err
 	}
-	for seq := n.Movements; seq > 0; seq-- {
-		m, err := t.movement(seq)
-		if err != nil {
-			return nil, err
-		}
-		if m.CreatedAt < since {
-			break
-		}
-		if len(r.movements) == most {
-			r.complete = false
-			break
-		}
-		r.movements = append(r.movements, m)
-		turn.pause()
+	if r.movements, allMovements, err = newest(n.Movements, most, t.movement, func(m *movement) bool { return m.CreatedAt >= since }); err != nil {
+		return nil, err
 	}
+	r.complete = allSales && allMovements
 	r.own, err = t.staffCustomers()
 	return r, err
+}
+
+// newest reads records from the last one back, while they are recent, and most of them at
+// most. all is false if there are more.
+func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent func(T) bool) (list []T, all bool, err error) {
+	var turn pacer
+	for seq := last; seq > 0; seq-- {
+		one, err := at(seq)
+		if err != nil {
+			return nil, false, err
+		}
+		if !recent(one) { // nor are those before
+			break
+		}
+		if len(list) == most {
+			return list, false, nil
+		}
+		list = append(list, one)
+		turn.pause()
+	}
+	return list, true, nil
 }
 
 // staffCustomers are the customers who have the e-mail of a member of the team, by user.

@@ -73,7 +73,7 @@ func (v *visit) arrival() arrival {
 	return from
 }
 
-// logIn gives the browser the tokens of a session and of the device.
+// letIn gives the browser the tokens of a session and of the device.
 func (v *visit) letIn(in *loggedIn) {
 	v.setCookie(v.panel.address.cookie(in.Token))
 	if in.Device != "" {

@@ -52,13 +52,13 @@ func (t *txn) acting(m *member) (*member, error) {
 
 // managing is an action on the person of the path.
 func managing(r *request, fn func(t *txn, by *member, person id) error) action {
-	return proven(r, func(t *txn) error {
+	return proven(r, doing(func(t *txn) error {
 		by, err := t.acting(r.user)
 		if err != nil {
 			return err
 		}
 		return fn(t, by, r.pathID("userId"))
-	})
+	}))
 }
 
 // A linkView is a link that is shown once.
@@ -74,10 +74,7 @@ func (linkView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
 // linking is an action that shows a link. The page adds the panel's address.
 func linking(r *request, fn func(t *txn, by *member) (email, token string, i *invitation, err error)) action {
-	return func(t *txn) (any, error) {
-		if !r.user.hasProved(t.now) {
-			return nil, newError(codeProofRequired)
-		}
+	return proven(r, func(t *txn) (any, error) {
 		by, err := t.acting(r.user)
 		if err != nil {
 			return nil, panelFault(err)
@@ -87,7 +84,7 @@ func linking(r *request, fn func(t *txn, by *member) (email, token string, i *in
 			return nil, panelFault(err)
 		}
 		return linkView{Link: token, Email: email, Expires: i.Expires}, nil
-	}
+	})
 }
 
 func invitePerson(r *request) action {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"html/template"
 	"net/http"
@@ -245,9 +244,6 @@ func bodyIn(v any) any {
 	}
 	return v
 }
-
-// context of a visit is that of its exchange.
-func (v *visit) context() context.Context { return v.exchange.context() }
 
 // tokenField and orgField are in every form; tokenParam is the token in a query. A form with
 // reviewField is rehearsed, and its page shows what it would do. etagField is the ETag of
