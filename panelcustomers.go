@@ -229,24 +229,6 @@ func erasePage(v *visit) (any, fillFunc) {
 
 // Lists.
 
-// param is a parameter of the page's query; params are those that have a value, for ask.
-func (v *visit) param(name string) string {
-	if v.posted != nil { // the page of a form has no query
-		return ""
-	}
-	value, _ := v.request.query.get(name)
-	return value
-}
-
-func (v *visit) params(names ...string) (list []pair) {
-	for _, name := range names {
-		if value := v.param(name); value != "" {
-			list = append(list, pair{name, value})
-		}
-	}
-	return list
-}
-
 // mayAll is an error unless the member has a permission without bounds.
 func (v *visit) mayAll(p permission) error {
 	if v.member.role.may(p) == grantAll {

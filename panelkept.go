@@ -37,11 +37,7 @@ func (v *visit) keepForm() *keptForm {
 	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(maxForm) != nil || v.hasSecret() {
 		return nil
 	}
-	kept := &keptForm{Path: v.r.URL.Path}
-	for _, p := range v.posted {
-		kept.Fields = append(kept.Fields, control{Name: p.name, Value: p.value})
-	}
-	return kept
+	return &keptForm{v.r.URL.Path, v.sentFields()}
 }
 
 // keptForm is the form that a log-in carries along; nil: none.

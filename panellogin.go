@@ -113,18 +113,16 @@ func logInPage(v *visit) (any, fillFunc) {
 	if v.member != nil {
 		return redirection{"/panel"}, nil
 	}
-	view := &logInView{To: v.r.URL.Query().Get("ir"), Ended: v.panel.address.sentToken(v.r) != ""}
+	page := &logInView{To: v.r.URL.Query().Get("ir"), Ended: v.panel.address.sentToken(v.r) != ""}
 	if v.posted != nil {
-		view.To, view.Kept = v.typedText("ir"), v.keptForm()
+		page.To, page.Kept = v.typedText("ir"), v.keptForm()
 	}
-	any, err := viewAny(v)
-	if view.Nobody = !any; err != nil {
+	somebody, err := view(v.context(), v.api.engine.store, hasUsers)
+	if page.Nobody = !somebody; err != nil {
 		v.faults = append(v.faults, publicError(err))
 	}
-	return view, nil
+	return page, nil
 }
-
-func viewAny(v *visit) (bool, error) { return view(v.context(), v.api.engine.store, hasUsers) }
 
 func runLogIn(v *visit) error {
 	in := &logIn{arrival: v.arrival(), Email: v.typedText("email"), Password: v.typedText("password"), RequestID: v.requestID[0]}

@@ -347,8 +347,11 @@ func (f *frame) ErrorRequest(e *apiError) string {
 // Self is the path of the request, and Posted the fields that came with it.
 func (f *frame) Self() string { return f.visit.r.URL.Path }
 
-func (f *frame) Posted() (list []control) {
-	for _, p := range f.visit.posted {
+func (f *frame) Posted() []control { return f.visit.sentFields() }
+
+// sentFields are the fields of the form that was sent, for controls that send them again.
+func (v *visit) sentFields() (list []control) {
+	for _, p := range v.posted {
 		list = append(list, control{Name: p.name, Value: p.value})
 	}
 	return list

@@ -200,6 +200,24 @@ func (v *visit) ask(handle func(*request) action, params ...pair) action {
 	return act
 }
 
+// param is a parameter of the page's query; params are those that have a value, for ask.
+func (v *visit) param(name string) string {
+	if v.posted != nil { // the page of a form has no query
+		return ""
+	}
+	value, _ := v.request.query.get(name)
+	return value
+}
+
+func (v *visit) params(names ...string) (list []pair) {
+	for _, name := range names {
+		if value := v.param(name); value != "" {
+			list = append(list, pair{name, value})
+		}
+	}
+	return list
+}
+
 // given drops the parameters without a value.
 func given(params []pair) (list object) {
 	for _, p := range params {
