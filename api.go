@@ -199,18 +199,7 @@ func addPoints(r *request) action {
 		}
 		m.Expires = at
 	}
-	return func(t *txn) (any, error) {
-		give := t.credit
-		if t.byKey != nil && t.byKey.hasPurse() {
-			give = func(a *account, m *movement) error {
-				if err := t.spend(t.byKey, m.Amount); err != nil {
-					return err
-				}
-				return t.credit(a, m)
-			}
-		}
-		return t.movePoints(r.pathID("customerId"), program, m, give)
-	}
+	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.give) }
 }
 
 func deductPoints(r *request) action {

@@ -130,7 +130,7 @@
 //	apply.go             how a document becomes the configuration
 //	auth.go              API keys
 //	keys.go              how API keys are made, changed, rotated and revoked
-//	purses.go            how many points a key may give
+//	purses.go            how many points a key or a person may give
 //	roles.go             what people may do in the panel
 //	users.go             the people who use it
 //	invitations.go       links that lead them in

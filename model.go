@@ -120,10 +120,10 @@ var tables = [manyTables]struct {
 	tableOrganizations:         {"o 'n'", "number of organizations", primary | setting},
 	tableConfigurations:        {"o 'c' org", "configuration", primary | setting}, // JSON
 	tableSlugs:                 {"o 's' slug", "organization by slug", setting},
-	tableAPIKeys:               {"a hash(32)", "API key", primary | setting},   // JSON, by the SHA-256 of the key
-	tableKeyList:               {"k org keyID", "API key by id", 0},            // its hash
-	tableUsage:                 {"u keyID", "usage of a key", primary},         // day, month, last used
-	tablePurses:                {"P org purse day", "purse of a key", primary}, // what its adds gave on the day (purses.go)
+	tableAPIKeys:               {"a hash(32)", "API key", primary | setting},             // JSON, by the SHA-256 of the key
+	tableKeyList:               {"k org keyID", "API key by id", 0},                      // its hash
+	tableUsage:                 {"u keyID", "usage of a key", primary},                   // day, month, last used
+	tablePurses:                {"P org purse day", "purse of a key or member", primary}, // what its adds gave on the day (purses.go)
 	tableProfiles:              {"c org cust 0", "customer", primary},
 	tableAccounts:              {"c org cust 1 prog", "account", 0},                              // balance, pending, lifetime, lots while they are few, chain of movements
 	tableLots:                  {"c org cust 2 prog expiry seq", "available lot", 0},             // where the account has many; seq is its credit's

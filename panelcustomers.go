@@ -172,6 +172,8 @@ func customerEditPage(v *visit) (any, fillFunc) {
 type pointsView struct {
 	TillHead
 	Programs []choiceItem
+	Limited  bool    // the member may give so many a day
+	Left     decimal // of them today
 }
 
 // A choiceItem is what a select offers.
@@ -183,7 +185,10 @@ func pointsPage(v *visit) (any, fillFunc) {
 	}
 	view := &pointsView{}
 	head := v.head(&view.TillHead)
-	return view, func(t *txn) error {
+	return view, func(t *txn) (err error) {
+		if view.Left, view.Limited, err = t.leftToday(v.member.user.ID); err != nil {
+			return err
+		}
 		if len(t.cfg.Programs) > 1 {
 			for _, p := range t.cfg.Programs {
 				view.Programs = append(view.Programs, choiceItem{p.ID.String(), p.Name})
@@ -382,6 +387,7 @@ var _ = addTexts(map[string]panelText{
 	"points.reason":               {"Motivo", "Reason"},
 	"points.reason.hint":          {"Lo lee quien revise el historial", "Whoever checks the history reads it"},
 	"points.after":                {"El saldo quedará en %s.", "The balance will be %s."},
+	"points.left":                 {"Hoy puedes dar todavía %s.", "You may give %s more today."},
 	"points.confirm":              {"Confirmar", "Confirm"},
 	"merge.about":                 {"El otro cliente pasa a ser parte de este: sus puntos, ventas y canjes. No se puede deshacer.", "The other customer becomes part of this one: points, sales and redemptions. It cannot be undone."},
 	"merge.find":                  {"Buscar al otro cliente", "Find the other customer"},

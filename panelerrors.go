@@ -48,6 +48,9 @@ func faultText(lang string, f *format, e *apiError) string {
 	case codeAmountAmbiguous:
 		both, _ := e.context["readings"].([]string)
 		return tr(lang, name, strings.Join(both, " / "))
+	case codePointsBudgetExceeded:
+		again, _ := e.context["resetAt"].(instant)
+		return tr(lang, name, f.Number(figure(e, "limit")), f.Number(figure(e, "used")), f.Moment(again))
 	case codeInvalidField, codeTooPrecise, codeTooLarge:
 		if strings.Contains(tr(lang, name), "%s") {
 			return tr(lang, name, e.message)
@@ -158,6 +161,7 @@ var _ = addTexts(map[string]panelText{
 	"error.total_amount_invalid":     {"El importe debe ser un número mayor que 0", "The amount must be a number above 0"},
 	"error.amount_invalid":           {"Los puntos deben ser un número mayor que 0", "The points must be a number above 0"},
 	"error.insufficient_balance":     {"Hacen falta %s puntos y hay %s", "It takes %s points and there are %s"},
+	"error.points_budget_exceeded":   {"Puedes dar a mano %s puntos al día y hoy ya diste %s. Se vuelve a contar el %s. Quien administra el equipo puede cambiar tu límite.", "You may give %s points a day by hand, and today you gave %s. Counting starts again on %s. Whoever manages the team can change your limit."},
 	"error.customer_inactive":        {"El cliente no está activo", "The customer is not active"},
 	"error.phone_invalid":            {"El teléfono no es válido", "The phone number is not valid"},
 	"error.email_invalid":            {"El email no es válido", "The e-mail is not valid"},

@@ -42,7 +42,7 @@ func panelFault(err error) error {
 	if e, ok := errors.AsType[*peopleError](err); ok {
 		status := http.StatusBadRequest
 		switch e {
-		case errMayNotManage, errOwnersAlone, errOwnRole, errElsewhere:
+		case errMayNotManage, errOwnersAlone, errOwnRole, errOwnLimit, errElsewhere:
 			status = http.StatusForbidden
 		case errNotMember, errInvitationUnknown:
 			status = http.StatusNotFound

@@ -119,7 +119,10 @@ func (v *visit) refused() error {
 	case http.StatusPreconditionFailed:
 		v.status = http.StatusConflict
 	default:
-		return first
+		if first.code != codePointsBudgetExceeded { // which less would not exceed
+			return first
+		}
+		v.status = first.code.status
 	}
 	if v.page == nil {
 		return first

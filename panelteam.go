@@ -23,6 +23,7 @@ func teamForms() []panelForm {
 		{path: "/panel/equipo/nuevo", from: "/panel/equipo/nuevo", members: []formMember{{name: "email"}, {name: "role"}}, handle: invitePerson, done: team, shown: linkPage},
 		{path: "/panel/equipo/invitaciones/{invitationId}/retirar", from: "/panel/equipo", handle: uninvitePerson, done: team},
 		{path: one + "/rol", from: one, members: []formMember{{name: "role"}}, handle: changePersonRole, done: back},
+		{path: one + "/limite", from: one, members: []formMember{{name: "maxPointsPerDay", kind: amountMember}}, handle: limitPersonPoints, done: back},
 		{path: one + "/inhabilitar", from: one, handle: suspendPerson(true), done: back},
 		{path: one + "/habilitar", from: one, handle: suspendPerson(false), done: back},
 		{path: one + "/sesiones", from: one, handle: endPersonSessions, done: back},
@@ -122,6 +123,11 @@ func changePersonRole(r *request) action {
 	return managing(r, func(t *txn, by *member, person id) error { return t.changeRole(by, person, role(to)) })
 }
 
+func limitPersonPoints(r *request) action {
+	perDay := r.pointsLimit("maxPointsPerDay")
+	return managing(r, func(t *txn, by *member, person id) error { return t.limitPoints(by, person, perDay) })
+}
+
 func suspendPerson(out bool) func(*request) action {
 	return func(r *request) action {
 		return managing(r, func(t *txn, by *member, person id) error { return t.suspend(by, person, out) })
@@ -215,9 +221,12 @@ func (v *visit) rolesToGive(from role) []role {
 // A teammateView is one person.
 type teammateView struct {
 	teamRow
-	Since instant
-	By    *createdBy
-	Roles []role
+	Since           instant
+	By              *createdBy
+	Roles           []role
+	Gives           bool     // its role may give points by hand
+	MaxPointsPerDay *decimal // nil: any number
+	GivenToday      decimal
 }
 
 func teammatePage(v *visit) (any, fillFunc) {
@@ -238,6 +247,12 @@ func teammatePage(v *visit) (any, fillFunc) {
 			return err
 		}
 		view.Since, view.Roles = m.Since, v.rolesToGive(m.Role)
+		if view.Gives = m.Role.may("points:write") != grantNone; m.MaxPointsPerDay != 0 {
+			view.MaxPointsPerDay = &m.MaxPointsPerDay
+		}
+		if view.GivenToday, err = t.givenToday(person); err != nil {
+			return err
+		}
 		view.By, err = t.createdBy(m.By)
 		return err
 	}
@@ -289,6 +304,10 @@ var _ = addTexts(map[string]panelText{
 	"team.by":           {"Invitado por", "Invited by"},
 	"team.sessions":     {"Sesiones abiertas", "Open sessions"},
 	"team.role.set":     {"Cambiar el rol", "Change the role"},
+	"team.given":        {"Puntos dados a mano hoy", "Points given by hand today"},
+	"team.limit":        {"Puntos a mano por día", "Points by hand a day"},
+	"team.limit.hint":   {"Cuántos puede dar esta persona en un día (UTC), sumando todos los programas. Vacío: sin límite.", "How many this person may give on a day (UTC), in all programs together. Empty: no limit."},
+	"team.limit.set":    {"Cambiar el límite", "Change the limit"},
 	"team.disable":      {"Inhabilitar", "Disable"},
 	"team.enable":       {"Habilitar", "Enable"},
 	"team.end":          {"Terminar sus sesiones", "End their sessions"},

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -254,4 +255,74 @@ func TestPurseCounts(t *testing.T) {
 		}
 	}
 	give(newerText, "0.0001", http.StatusForbidden)
+}
+
+// TestMemberPurse: a member gives by hand up to the member's limit, whatever else gives points.
+// Others set the limit, each change leaves an entry, and what came before it counts.
+func TestMemberPurse(t *testing.T) {
+	t.Parallel()
+	s := newPeopleShop(t)
+	one, team := "/panel/clientes/"+s.customer("ana").String(), "/panel/equipo/"
+	manager := team + s.users[roleManager].String()
+	give := func(as role, amount string) (int, string) {
+		w := s.post(as, one+"/puntos/dar", url.Values{"amount": {amount}, "comment": {"por la espera"}})
+		return w.Code, w.Body.String()
+	}
+	limit := func(as role, of role, most string, want int) {
+		t.Helper()
+		if w := s.post(as, team+s.users[of].String()+"/limite", url.Values{"maxPointsPerDay": {most}}); w.Code != want {
+			t.Fatalf("%s limits %s to %q: %d, want %d\n%s", as, of, most, w.Code, want, w.Body)
+		}
+	}
+	gives := func(as role, amount string, want int) string {
+		t.Helper()
+		code, body := give(as, amount)
+		if code != want {
+			t.Fatalf("%s gives %s: %d, want %d\n%s", as, amount, code, want, body)
+		}
+		return body
+	}
+	gives(roleManager, "30", http.StatusSeeOther)
+	limit(roleManager, roleManager, "1", http.StatusForbidden)
+	limit(roleAdmin, roleOwner, "1", http.StatusForbidden)
+	limit(roleAdmin, roleAdmin, "1", http.StatusForbidden)
+	limit(roleAdmin, roleManager, "-1", http.StatusUnprocessableEntity)
+	limit(roleAdmin, roleManager, "100", http.StatusSeeOther)
+	entries := s.audited(auditFilter{})
+	if last := entries[len(entries)-1]; last != `User  user.changed [{"field":"maxPointsPerDay","before":null,"after":100}]` {
+		t.Errorf("the entry is %s", last)
+	}
+	limit(roleAdmin, roleManager, "100", http.StatusSeeOther)
+	if again := s.audited(auditFilter{}); len(again) != len(entries) {
+		t.Errorf("the same limit leaves %s", again[len(again)-1])
+	}
+	if page := s.open(roleOwner, manager).Body.String(); !strings.Contains(page, "<dd>30 / 100</dd>") || !strings.Contains(page, `value="100"`) {
+		t.Errorf("the page of the manager is\n%s", page)
+	}
+	if page := s.open(roleManager, one+"/puntos").Body.String(); !strings.Contains(page, "Hoy puedes dar todavía 70.") {
+		t.Errorf("the form is\n%s", page)
+	}
+	told := gives(roleManager, "70.0001", http.StatusForbidden)
+	for _, text := range []string{"Puedes dar a mano 100 puntos al día y hoy ya diste 30.", "por la espera", `value="70.0001"`} {
+		if !strings.Contains(told, text) {
+			t.Errorf("no %q in\n%s", text, told)
+		}
+	}
+	gives(roleManager, "70", http.StatusSeeOther)
+	gives(roleManager, "0.0001", http.StatusForbidden)
+	gives(roleAdmin, "5000", http.StatusSeeOther) // has no limit
+	if w := s.post(roleManager, one+"/puntos/quitar", url.Values{"amount": {"500"}, "comment": {"error"}}); w.Code != http.StatusSeeOther {
+		t.Errorf("taking points: %d", w.Code)
+	}
+	s.pass(24 * time.Hour)
+	s.tokens[roleManager] = must(s.shop, func(t *txn) (string, error) {
+		return t.startSession(s.users[roleManager], sessionFull, &arrival{})
+	})
+	gives(roleManager, "100", http.StatusSeeOther)
+	must(s.shop, func(t *txn) (any, error) { return nil, t.removeMember(nil, s.users[roleManager]) })
+	for _, e := range s.entries() {
+		if e.Key[0] == 'P' && id(e.Key[5:21]) == s.users[roleManager] {
+			t.Errorf("%x is left of a member that is gone", e.Key)
+		}
+	}
 }

@@ -77,6 +77,8 @@ type membership struct {
 	Since    instant
 	By       creator // who invited the user
 	Disabled instant // since when the organization has shut the user out; 0: not
+
+	MaxPointsPerDay decimal // that the user may give by hand on a UTC day (purses.go); 0: any number
 }
 
 func (m *membership) encode(w *writer) {
@@ -84,6 +86,10 @@ func (m *membership) encode(w *writer) {
 	w.instant(m.Since)
 	m.By.encode(w)
 	w.instant(m.Disabled)
+	if m.MaxPointsPerDay != 0 {
+		w.byte(1)
+		w.decimal(m.MaxPointsPerDay)
+	}
 }
 
 func (m *membership) decode(r *reader) {
@@ -91,6 +97,14 @@ func (m *membership) decode(r *reader) {
 	m.Since = r.instant()
 	m.By.decode(r)
 	m.Disabled = r.instant()
+	for tag := range r.optional(0) {
+		switch tag {
+		case 1:
+			m.MaxPointsPerDay = r.decimal()
+		default:
+			r.fail()
+		}
+	}
 }
 
 // Parts of what is kept under a user.
@@ -370,6 +384,9 @@ func (t *txn) removeMember(by *member, user id) error {
 		return err
 	}
 	if err := t.dropInvitationsBy(user); err != nil {
+		return err
+	}
+	if err := t.dropPurse(user); err != nil {
 		return err
 	}
 	for _, k := range []key{membershipKey(t.org, user), membershipOfKey(user, t.org)} {

@@ -409,7 +409,7 @@ func (v *verifier) birthdayTurn() error {
 	return nil
 }
 
-// apiKeys checks the list of API keys and their purses.
+// apiKeys checks the list of API keys, and the purses of keys and members.
 func (v *verifier) apiKeys() error {
 	purses := map[id]bool{}
 	for e, err := range scan(v.Tx, orgKey('k', v.org), false) {
@@ -432,11 +432,25 @@ func (v *verifier) apiKeys() error {
 		}
 		purses[k.purse()] = true
 	}
+	return v.purses(purses)
+}
+
+// purses checks the purses of keys and members; of is what keys have.
+func (v *verifier) purses(of map[id]bool) error {
+	members := orgKey('M', v.org)
+	for e, err := range scan(v.Tx, members, false) {
+		if err != nil {
+			return err
+		}
+		if tableMemberships.has(e.Key) {
+			of[id(e.Key[len(members):])] = true
+		}
+	}
 	for e, err := range scan(v.Tx, orgKey('P', v.org), false) {
 		if err != nil {
 			return err
 		}
-		if !tablePurses.has(e.Key) || !purses[id(e.Key[5:21])] {
+		if !tablePurses.has(e.Key) || !of[id(e.Key[5:21])] {
 			v.stray(e.Key)
 			continue
 		}
@@ -445,7 +459,7 @@ func (v *verifier) apiKeys() error {
 			return err
 		}
 		if p.Given <= 0 || p.Given > maxDecimal {
-			v.problem("API key %s: dio %v puntos en un día", id(e.Key[5:21]), p.Given)
+			v.problem("%s: dio %v puntos a mano en un día", id(e.Key[5:21]), p.Given)
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func (s *shop) useKey() {
 		}
 		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10, MaxPointsPerDay: dec("5")})
 		if err == nil {
-			err = t.spend(k, dec("2"))
+			err = t.spend(k.budget(), dec("2"))
 		}
 		return k, err
 	})
@@ -377,6 +377,7 @@ var told = map[string]string{
 	"M.By.ID":                "told once",
 	"M.By.Type":              "told once",
 	"M.Disabled":             "told once",
+	"M.MaxPointsPerDay":      "told once",
 	"M.Since":                "told once",
 	"S.Agent":                "told once",
 	"S.CreatedAt":            "told once",

@@ -192,7 +192,7 @@ var tableWords = [manyTables]string{
 	tableAPIKeys:               "API keys",
 	tableKeyList:               "lista de API keys",
 	tableUsage:                 "uso de API keys",
-	tablePurses:                "puntos dados por API keys",
+	tablePurses:                "puntos dados a mano",
 	tableProfiles:              "datos de clientes",
 	tableAccounts:              "cuentas",
 	tableLots:                  "lotes disponibles",
