@@ -89,6 +89,7 @@ const (
 	auditSessionStarted       = "session.started"
 	auditSessionEnded         = "session.ended"
 	auditSessionRefused       = "session.refused"
+	auditSessionProved        = "session.proved"
 )
 
 // auditActions lists them all.
@@ -97,7 +98,7 @@ var auditActions = []string{
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
 	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed,
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
-	auditSessionStarted, auditSessionEnded, auditSessionRefused,
+	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved,
 }
 
 // auditSources are where those came from who made an entry, by their type. What is done

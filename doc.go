@@ -257,6 +257,7 @@
 //	panelrender.go       how a page is made
 //	panelforms.go        how a form becomes a request of the API
 //	panelkept.go         forms that are kept over a log-in
+//	panelproof.go        what needs the password once more
 //	panel.go             the steps of a request of the panel
 //	paneltill.go         the till
 //	panelcustomers.go    customers

@@ -332,11 +332,12 @@ func (t *txn) completeSession(hash [32]byte, in *codeGiven) (*loggedIn, error) {
 
 // reprove notes that a member gave the password again. It is asked for before what only the
 // user itself may do.
-func (l *logins) reprove(ctx context.Context, m *member, password string, from *arrival, now instant) error {
+func (l *logins) reprove(ctx context.Context, m *member, password, requestID string, from *arrival, now instant) error {
 	if err := l.claimsItself(ctx, m, password, from, now); err != nil {
 		return err
 	}
 	_, err := write(ctx, l.engine, m.org, now, func(t *txn) (any, error) {
+		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
 		s, err := get[session](t.Tx, sessionKey(m.hash))
 		if err == nil && s == nil {
 			err = errLoggedOut
@@ -345,7 +346,10 @@ func (l *logins) reprove(ctx context.Context, m *member, password string, from *
 			return nil, err
 		}
 		s.ProvedAt = t.now
-		return nil, t.put(sessionKey(m.hash), s)
+		if err := t.put(sessionKey(m.hash), s); err != nil {
+			return nil, err
+		}
+		return nil, t.audited(auditSessionProved, m.user.ID.String(), nil)
 	})
 	return err
 }

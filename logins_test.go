@@ -275,8 +275,8 @@ func TestChangePassword(t *testing.T) {
 	if m.hasProved(s.clock) {
 		t.Error("the password of ten minutes ago is enough")
 	}
-	wantPeople(t, l.reprove(s.Context(), m, "mal", from, s.clock), errLogInFailed, "proved with a wrong one")
-	s.ok(l.reprove(s.Context(), m, "otro tren azul 9", from, s.clock))
+	wantPeople(t, l.reprove(s.Context(), m, "mal", "", from, s.clock), errLogInFailed, "proved with a wrong one")
+	s.ok(l.reprove(s.Context(), m, "otro tren azul 9", "", from, s.clock))
 	if !s.member(token).hasProved(s.clock) {
 		t.Error("the password of now is not enough")
 	}

@@ -104,10 +104,11 @@ func (v *visit) answer(then func() error) {
 	if err == nil {
 		err = then()
 	}
-	if errors.Is(err, newError(codeLogInRequired)) && v.askLogIn() {
-		return
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, newError(codeLogInRequired)) && v.askLogIn():
+	case errors.Is(err, newError(codeProofRequired)) && v.askProof():
+	default:
 		v.fail(err)
 	}
 }

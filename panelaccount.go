@@ -28,9 +28,9 @@ func accountForms() []panelForm {
 			handle: changeAccount, done: account},
 		{path: "/panel/cuenta/clave", need: anyone, from: "/panel/cuenta", run: runPassword},
 		{path: "/panel/cuenta/segundo-factor", need: anyone, from: "/panel/cuenta/segundo-factor", members: []formMember{{name: "secret"}, {name: "code"}},
-			handle: addFactor, done: account, shown: recoveryPage},
-		{path: "/panel/cuenta/segundo-factor/codigos", need: anyone, from: "/panel/cuenta/segundo-factor", handle: renewRecovery, done: account, shown: recoveryPage},
-		{path: "/panel/cuenta/segundo-factor/quitar", need: anyone, from: "/panel/cuenta/segundo-factor", handle: dropFactor, done: account},
+			proof: true, handle: addFactor, done: account, shown: recoveryPage},
+		{path: "/panel/cuenta/segundo-factor/codigos", need: anyone, from: "/panel/cuenta/segundo-factor", proof: true, handle: renewRecovery, done: account, shown: recoveryPage},
+		{path: "/panel/cuenta/segundo-factor/quitar", need: anyone, from: "/panel/cuenta/segundo-factor", proof: true, handle: dropFactor, done: account},
 		{path: "/panel/cuenta/sesiones/terminar", need: anyone, from: "/panel/cuenta/sesiones", members: []formMember{{name: "session"}}, handle: endSessions, done: sessions},
 	}
 }
@@ -41,16 +41,6 @@ type noAnswer struct{}
 // doing is an action of people that has no answer.
 func doing(fn func(*txn) error) action {
 	return func(t *txn) (any, error) { return reply{http.StatusOK, noAnswer{}}, panelFault(fn(t)) }
-}
-
-// proven is an action that needs the password to have been given lately.
-func proven(r *request, act action) action {
-	return func(t *txn) (any, error) {
-		if !r.user.hasProved(t.now) {
-			return nil, newError(codeProofRequired)
-		}
-		return act(t)
-	}
 }
 
 func changeAccount(r *request) action {
@@ -171,25 +161,25 @@ type recoveryView struct{ Codes []string }
 func (recoveryView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
 // shownOnce is an action that shows recovery codes.
-func shownOnce(r *request, fn func(*txn) ([]string, error)) action {
-	return proven(r, func(t *txn) (any, error) {
+func shownOnce(fn func(*txn) ([]string, error)) action {
+	return func(t *txn) (any, error) {
 		codes, err := fn(t)
 		return recoveryView{codes}, panelFault(err)
-	})
+	}
 }
 
 func addFactor(r *request) action {
 	secret, _ := r.fields.text("secret", 100)
 	code, _ := r.fields.text("code", 100)
-	return shownOnce(r, func(t *txn) ([]string, error) { return t.addFactor(r.user, secret, code) })
+	return shownOnce(func(t *txn) ([]string, error) { return t.addFactor(r.user, secret, code) })
 }
 
 func renewRecovery(r *request) action {
-	return shownOnce(r, func(t *txn) ([]string, error) { return t.renewRecovery(r.user) })
+	return shownOnce(func(t *txn) ([]string, error) { return t.renewRecovery(r.user) })
 }
 
 func dropFactor(r *request) action {
-	return proven(r, doing(func(t *txn) error { return t.dropFactor(r.user.user.ID) }))
+	return doing(func(t *txn) error { return t.dropFactor(r.user.user.ID) })
 }
 
 // A sessionsView lists the member's sessions.

@@ -248,6 +248,9 @@ var auditColumns = []string{"seq", "at", "actorType", "actorId", "actorName", "a
 
 // auditExport is the log as CSV, newest first, guarded for spreadsheets.
 func auditExport(v *visit) (any, fillFunc) {
+	if to, ok := v.needProofOfFile(); !ok {
+		return to, nil
+	}
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	file := &download{name: "auditoria.csv", media: "text/csv; charset=utf-8"}
@@ -434,5 +437,6 @@ var _ = addTexts(map[string]panelText{
 	"action.user.reset":            {"Dio un enlace para otra contraseña", "Gave a link for another password"},
 	"action.session.started":       {"Entró al panel", "Logged in"},
 	"action.session.ended":         {"Cerró sesiones", "Ended sessions"},
+	"action.session.proved":        {"Confirmó su contraseña", "Confirmed the password"},
 	"action.session.refused":       {"No pudo entrar al panel", "Could not log in"},
 })

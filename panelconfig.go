@@ -28,9 +28,9 @@ func configForms() []panelForm {
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return []panelForm{
-		{path: "/panel/configuracion", need: "config:write", from: "/panel/configuracion", members: organization, prepare: reviewFirst, handle: editing(editOrganization),
+		{path: "/panel/configuracion", need: "config:write", from: "/panel/configuracion", members: organization, prepare: reviewFirst, proof: true, handle: editing(editOrganization),
 			done: func(*visit, string) string { return "/panel/configuracion?hecho=1" }},
-		{path: "/panel/configuracion/documento", need: "config:write", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")}, prepare: reviewFirst,
+		{path: "/panel/configuracion/documento", need: "config:write", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")}, prepare: reviewFirst, proof: true,
 			handle: documentAction(postedDocument), done: func(*visit, string) string { return "/panel/configuracion/documento?hecho=1" }},
 	}
 }

@@ -31,6 +31,9 @@ func (v *visit) submit(f *panelForm) error {
 		return err
 	}
 	if f.run != nil {
+		if err := v.proved(f); err != nil {
+			return err
+		}
 		return f.run(v)
 	}
 	if !isToken(v.token) {
@@ -262,6 +265,9 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		if err := v.guarded(t, f.need, f.guard); err != nil {
 			return givenAnswer{}, err
 		}
+		if err := v.proved(f); err != nil {
+			return givenAnswer{}, err
+		}
 		n, err := t.count()
 		if err != nil {
 			return givenAnswer{}, err
@@ -317,6 +323,14 @@ func (v *visit) guarded(t *txn, need permission, guard func(*visit, *txn) error)
 		return nil
 	}
 	return guard(v, t)
+}
+
+// proved returns an error if a form needs the password and it was not given lately.
+func (v *visit) proved(f *panelForm) error {
+	if f.proof && !v.member.hasProved(v.request.now) {
+		return newError(codeProofRequired)
+	}
+	return nil
 }
 
 // ledTo returns where the form led when it came before. If it came with other fields, the

@@ -125,6 +125,9 @@ func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
 
 // statisticsCSV is the table of one chart as a file.
 func statisticsCSV(v *visit) (any, fillFunc) {
+	if to, ok := v.needProofOfFile(); !ok {
+		return to, nil
+	}
 	file := &download{media: "text/csv; charset=utf-8"}
 	return file, func(t *txn) error {
 		g, err := v.figures(t)

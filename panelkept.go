@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// What was typed when a session ended is not lost: the page for logging in carries it along.
+// What was typed when a session ended, or when the password was to be given again, is not
+// lost: the page that comes first carries it along.
 
 // A logInView is the page for logging in.
 type logInView struct {
@@ -18,8 +19,8 @@ type logInView struct {
 	Kept   *keptForm
 }
 
-// A keptForm is a form that was sent when its session had ended. It is sent again after the
-// log-in, as a new request, once the member has seen it.
+// A keptForm is a form that was sent too late. It is sent again afterwards, as a new request,
+// once the member has seen it.
 type keptForm struct {
 	Path   string
 	Fields []control
@@ -64,10 +65,16 @@ func (k *keptForm) Shown() []control {
 // askLogIn shows the page for logging in, in place of what a form would have done. It reports
 // whether there was anything to keep.
 func (v *visit) askLogIn() bool {
+	return v.askFirst(codeLogInRequired, "login", func(kept *keptForm) any { return &logInView{Ended: true, Kept: kept} })
+}
+
+// askFirst shows a page that carries the form that was sent along. It reports whether there
+// was anything to keep.
+func (v *visit) askFirst(why errorCode, name string, view func(*keptForm) any) bool {
 	kept := v.keepForm()
 	if kept == nil {
 		return false
 	}
-	v.posted, v.status, v.code = nil, codeLogInRequired.status, codeLogInRequired.name
-	return v.render("login", &logInView{Ended: true, Kept: kept}) == nil
+	v.posted, v.faults, v.status, v.code = nil, nil, why.status, why.name
+	return v.render(name, view(kept)) == nil
 }

@@ -52,12 +52,16 @@ func keyForms() []panelForm {
 	again := func(_ *visit, id string) string { return keysPath + "/" + id + "?" + madeParam + "=1" }
 	back := func(v *visit, _ string) string { return keysPath + "/" + v.r.PathValue(keyIDParam) }
 	members := keyMembers()
-	return []panelForm{
+	all := []panelForm{
 		{path: keysPath + "/nueva", need: "keys:manage", from: keysPath + "/nueva", members: members, handle: createKeyByForm, done: again, shown: made},
 		{path: keyPath + "/cambiar", need: "keys:manage", from: keyPath + "/cambiar", members: members, handle: changeKeyByForm, done: back},
 		{path: keyPath + "/renovar", need: "keys:manage", from: keyPath + "/renovar", members: []formMember{{name: "overlap"}}, handle: rotateKeyByForm, done: again, shown: made},
 		{path: keyPath + "/revocar", need: "keys:manage", from: keyPath + "/revocar", members: []formMember{{name: "name", must: true}}, handle: revokeKeyByForm, done: back},
 	}
+	for i := range all {
+		all[i].proof = true
+	}
+	return all
 }
 
 func keyMembers() []formMember {
@@ -255,6 +259,9 @@ var keyPresets = []struct {
 func newKeyPage(v *visit) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
+	}
+	if to, ok := v.needProof(); !ok {
+		return to, nil
 	}
 	if to, ok := v.needToken(); !ok {
 		return to, nil

@@ -192,6 +192,9 @@ func oneKeyPage(v *visit) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
+	if to, ok := v.needProof(); !ok {
+		return to, nil
+	}
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}

@@ -18,7 +18,7 @@ func logInPages() []panelPage {
 		{"/panel/entrar", everyone, "login", logInPage},
 		{"/panel/entrar/codigo", everyone, "login-code", logInCodePage},
 		{"/panel/invitacion/{token}", everyone, "invitation", invitationPage},
-		{"/panel/confirmar", anyone, "prove", provePage},
+		{provePath, anyone, "prove", provePage},
 	}
 }
 
@@ -27,7 +27,7 @@ func logInForms() []panelForm {
 		{path: "/panel/entrar", need: everyone, from: "/panel/entrar", run: runLogIn},
 		{path: "/panel/entrar/codigo", need: everyone, from: "/panel/entrar/codigo", run: runLogInCode},
 		{path: "/panel/invitacion/{token}", need: everyone, from: "/panel/invitacion/{token}", run: runInvitation},
-		{path: "/panel/confirmar", need: anyone, from: "/panel/confirmar", run: runProve},
+		{path: provePath, need: anyone, from: provePath, most: mostDocument + maxForm, run: runProve}, // a document may be kept
 		{path: "/panel/organizacion", need: anyone, from: "/panel/cuenta", run: runEnter},
 		{path: "/panel/salir", need: anyone, from: "/panel/cuenta", run: runLogOut},
 	}
@@ -103,7 +103,7 @@ func (v *visit) placeAfter(text string) string {
 	}
 	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path}})
 	page := v.panel.pages[strings.TrimPrefix(pattern, "GET ")]
-	if page == nil || page.need == everyone || page.path == "/panel/confirmar" {
+	if page == nil || page.need == everyone || page.path == provePath {
 		return "/panel"
 	}
 	return (&url.URL{Path: u.Path, RawQuery: u.Query().Encode()}).RequestURI()
@@ -279,44 +279,34 @@ func runInvitation(v *visit) error {
 	return v.redirect("/panel")
 }
 
-// A proveView asks for the password before what only the member itself may do.
-type proveView struct{ To string }
-
 func provePage(v *visit) (any, fillFunc) {
-	to := v.r.URL.Query().Get("ir")
 	if v.posted != nil {
-		to = v.typedText("ir")
+		return &proveView{To: v.placeAfter(v.typedText("ir")), File: v.typedText(fileField) != "", Kept: v.keptForm()}, nil
 	}
-	return &proveView{v.placeAfter(to)}, nil
+	view := &proveView{To: v.placeAfter(v.param("ir")), File: v.param(fileField) != ""}
+	if view.Ready = v.member.hasProved(v.request.now); view.Ready && !view.File {
+		return redirection{view.To}, nil
+	}
+	return view, nil
 }
 
 func runProve(v *visit) error {
 	from := v.arrival()
-	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), &from, v.request.now); err != nil {
+	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), v.requestID[0], &from, v.request.now); err != nil {
 		return v.told(err)
 	}
-	return v.redirect(v.placeAfter(v.typedText("ir")))
-}
-
-// needProof leads to the page that asks for the password, unless it was given lately: ok is
-// false then.
-func (v *visit) needProof() (to redirection, ok bool) {
-	if v.member.hasProved(v.request.now) {
-		return to, true
+	if v.typedText(fileField) != "" {
+		return v.redirect(withQuery(provePath, []pair{{"ir", v.placeAfter(v.typedText("ir"))}, {fileField, "1"}}))
 	}
-	return redirection{withQuery("/panel/confirmar", []pair{{"ir", v.r.URL.RequestURI()}})}, false
+	return v.goOn()
 }
 
-var (
-	codeTooManyTries  = errorCode{"too_many_tries", http.StatusTooManyRequests, ""}
-	codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
-)
+var codeTooManyTries = errorCode{"too_many_tries", http.StatusTooManyRequests, ""}
 
 var _ = addTexts(map[string]panelText{
 	"title.login":              {"Entrar", "Log in"},
 	"title.login-code":         {"Código de verificación", "Verification code"},
 	"title.invitation":         {"Invitación", "Invitation"},
-	"title.prove":              {"Confirma que eres tú", "Confirm that it is you"},
 	"login.email":              {"Email", "Email"},
 	"login.password":           {"Contraseña", "Password"},
 	"login.enter":              {"Entrar", "Log in"},
@@ -326,7 +316,7 @@ var _ = addTexts(map[string]panelText{
 	"login.code":               {"Código", "Code"},
 	"login.code.hint":          {"De la aplicación, o un código de recuperación", "From the app, or a recovery code"},
 	"title.again":              {"Todavía no se guardó", "Not stored yet"},
-	"again.about":              {"La sesión había terminado cuando enviaste esto. Revísalo y envíalo otra vez: si ya se guardó, no se duplica.", "The session had ended when you sent this. Look at it and send it again: if it was stored already, it is not doubled."},
+	"again.about":              {"Antes hizo falta confirmar quién eres. Revísalo y envíalo otra vez: si ya se guardó, no se duplica.", "You had to prove who you are first. Look at it and send it again: if it was stored already, it is not doubled."},
 	"again.send":               {"Enviar otra vez", "Send again"},
 	"login.other":              {"Entrar como otra persona", "Log in as somebody else"},
 	"invitation.to":            {"%s te invita a %s como %s.", "%s invites you to %s as %s."},
@@ -338,10 +328,7 @@ var _ = addTexts(map[string]panelText{
 	"invitation.password.hint": {"15 caracteres o más. Varias palabras que no vayan juntas son fáciles de recordar.", "15 characters or more. Some words that do not belong together are easy to remember."},
 	"invitation.accept":        {"Aceptar", "Accept"},
 	"invitation.set":           {"Guardar la contraseña", "Save the password"},
-	"prove.about":              {"Para esto hace falta tu contraseña otra vez.", "This needs your password once more."},
-	"prove.go":                 {"Seguir", "Go on"},
 	"error.too_many_tries":     {"Demasiados intentos seguidos. Vuelve a intentarlo en %s segundos.", "Too many attempts in a row. Try again in %s seconds."},
-	"error.proof_required":     {"Para esto hace falta tu contraseña otra vez: abre la página de nuevo.", "This needs your password once more: open the page again."},
 
 	"error.people.users_manage_required": {"Solo quien administra el equipo puede hacer esto.", "Only whoever manages the team can do this."},
 	"error.people.owners_alone":          {"Solo un propietario puede invitar, cambiar o quitar a un propietario.", "Only an owner can invite, change or remove an owner."},

@@ -32,8 +32,8 @@ func operatorPages() []panelPage {
 
 func operatorForms() []panelForm {
 	return []panelForm{
-		{path: operatorPath + "/copias", need: operates, from: operatorPath + "/copias", run: startBackup},
-		{path: operatorPath + "/verificacion", need: operates, from: operatorPath + "/verificacion", run: startVerify},
+		{path: operatorPath + "/copias", need: operates, from: operatorPath + "/copias", proof: true, run: startBackup},
+		{path: operatorPath + "/verificacion", need: operates, from: operatorPath + "/verificacion", proof: true, run: startVerify},
 	}
 }
 

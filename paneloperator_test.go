@@ -305,3 +305,21 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
+
+// TestOperatorProves: a backup and a verification need the password to have been given lately.
+func TestOperatorProves(t *testing.T) {
+	t.Parallel()
+	s := newOperatedShop(t)
+	s.pass(proofHolds)
+	before := s.entries()
+	for _, path := range []string{backupsPath, verifyPath} {
+		w := s.post(roleOwner, path, url.Values{})
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), provePath) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	same(t, "the store", s.entries(), before)
+	if made, err := s.panel.server.plan.made(); err != nil || len(made) > 0 {
+		t.Errorf("%d backups, %v", len(made), err)
+	}
+}

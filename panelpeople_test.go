@@ -1,6 +1,7 @@
 package main
 
 import (
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -146,7 +147,7 @@ var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value=
 func hidden(page string) url.Values {
 	fields := url.Values{}
 	for _, m := range hiddenInput.FindAllStringSubmatch(page, -1) {
-		fields.Set(m[1], m[2])
+		fields.Set(m[1], html.UnescapeString(m[2]))
 	}
 	return fields
 }
@@ -306,7 +307,7 @@ func TestPanelTeam(t *testing.T) {
 	if w := s.open(roleOwner, "/panel/equipo/nuevo"); w.Header().Get("Location") != "/panel/confirmar?ir=%2Fpanel%2Fequipo%2Fnuevo" {
 		t.Errorf("%d %s", w.Code, w.Header().Get("Location"))
 	}
-	if w := s.post(roleOwner, "/panel/equipo/nuevo", fields("email", "mar@ejemplo.mx", "role", "cashier")); w.Code != http.StatusForbidden {
+	if w := s.post(roleOwner, "/panel/equipo/nuevo", fields("email", "mar@ejemplo.mx", "role", "cashier")); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), `value="mar@ejemplo.mx"`) {
 		t.Errorf("without the password of late: %d", w.Code)
 	}
 }

@@ -174,8 +174,9 @@ func (f *frame) May(p string) bool { return f.visit.may(permission(p)) }
 // Member reports whether somebody is logged in.
 func (f *frame) Member() bool { return f.visit.member != nil }
 
-// UserName and RoleName say who is logged in.
+// UserName, Email and RoleName say who is logged in.
 func (f *frame) UserName() string { return f.visit.member.user.Name }
+func (f *frame) Email() string    { return f.visit.member.user.Email }
 func (f *frame) RoleName() string { return f.T("role." + string(f.visit.member.role)) }
 
 // OrgName and Slug are of the organization in use; "" without one.

@@ -25,8 +25,8 @@ func rewardForms() []panelForm {
 	}
 	done := func(*visit, string) string { return "/panel/recompensas?hecho=1" }
 	return []panelForm{
-		{path: "/panel/recompensas/nueva", need: "config:write", from: "/panel/recompensas/nueva", members: members, prepare: reviewFirst, handle: editing(editReward), done: done},
-		{path: "/panel/recompensas/{rewardId}", need: "config:write", from: "/panel/recompensas/{rewardId}", members: members, prepare: reviewFirst, handle: editing(editReward), done: done},
+		{path: "/panel/recompensas/nueva", need: "config:write", from: "/panel/recompensas/nueva", members: members, prepare: reviewFirst, proof: true, handle: editing(editReward), done: done},
+		{path: "/panel/recompensas/{rewardId}", need: "config:write", from: "/panel/recompensas/{rewardId}", members: members, prepare: reviewFirst, proof: true, handle: editing(editReward), done: done},
 	}
 }
 

@@ -33,10 +33,10 @@ func programForms() []panelForm {
 	}
 	done := func(*visit, string) string { return "/panel/programa?hecho=1" }
 	return []panelForm{
-		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, handle: editing(editProgram), done: done},
-		{path: one + "/nueva", need: "config:write", from: one + "/nueva", members: ruleMembers, prepare: reviewFirst, handle: editing(editRule), done: done},
-		{path: one + "/reglas/{ruleId}", need: "config:write", from: one + "/reglas/{ruleId}", members: ruleMembers, prepare: reviewFirst, handle: editing(editRule), done: done},
-		{path: one + "/reglas/{ruleId}/quitar", need: "config:write", from: one + "/reglas/{ruleId}", prepare: reviewFirst, handle: editing(removeRule), done: done},
+		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, proof: true, handle: editing(editProgram), done: done},
+		{path: one + "/nueva", need: "config:write", from: one + "/nueva", members: ruleMembers, prepare: reviewFirst, proof: true, handle: editing(editRule), done: done},
+		{path: one + "/reglas/{ruleId}", need: "config:write", from: one + "/reglas/{ruleId}", members: ruleMembers, prepare: reviewFirst, proof: true, handle: editing(editRule), done: done},
+		{path: one + "/reglas/{ruleId}/quitar", need: "config:write", from: one + "/reglas/{ruleId}", prepare: reviewFirst, proof: true, handle: editing(removeRule), done: done},
 	}
 }
 

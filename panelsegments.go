@@ -26,9 +26,9 @@ func segmentForms() []panelForm {
 	}
 	done := func(*visit, string) string { return "/panel/segmentos?hecho=1" }
 	return []panelForm{
-		{path: "/panel/segmentos/nuevo", need: "config:write", from: "/panel/segmentos/nuevo", members: members, prepare: reviewFirst, handle: editing(editSegment), done: done},
-		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, handle: editing(editSegment), done: done},
-		{path: one + "/quitar", need: "config:write", from: one, prepare: reviewFirst, handle: editing(removeSegment), done: done},
+		{path: "/panel/segmentos/nuevo", need: "config:write", from: "/panel/segmentos/nuevo", members: members, prepare: reviewFirst, proof: true, handle: editing(editSegment), done: done},
+		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, proof: true, handle: editing(editSegment), done: done},
+		{path: one + "/quitar", need: "config:write", from: one, prepare: reviewFirst, proof: true, handle: editing(removeSegment), done: done},
 	}
 }
 

@@ -31,7 +31,7 @@ func teamForms() []panelForm {
 		{path: one + "/quitar", from: one, handle: removePerson, done: team},
 	}
 	for i := range all {
-		all[i].need = usersManage
+		all[i].need, all[i].proof = usersManage, true
 	}
 	return all
 }
@@ -53,13 +53,13 @@ func (t *txn) acting(m *member) (*member, error) {
 
 // managing is an action on the person of the path.
 func managing(r *request, fn func(t *txn, by *member, person id) error) action {
-	return proven(r, doing(func(t *txn) error {
+	return doing(func(t *txn) error {
 		by, err := t.acting(r.user)
 		if err != nil {
 			return err
 		}
 		return fn(t, by, r.pathID("userId"))
-	}))
+	})
 }
 
 // A linkView is a link that is shown once.
@@ -75,7 +75,7 @@ func (linkView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
 // linking is an action that shows a link. The page adds the panel's address.
 func linking(r *request, fn func(t *txn, by *member) (email, token string, i *invitation, err error)) action {
-	return proven(r, func(t *txn) (any, error) {
+	return func(t *txn) (any, error) {
 		by, err := t.acting(r.user)
 		if err != nil {
 			return nil, panelFault(err)
@@ -85,7 +85,7 @@ func linking(r *request, fn func(t *txn, by *member) (email, token string, i *in
 			return nil, panelFault(err)
 		}
 		return linkView{Link: token, Email: email, Expires: i.Expires}, nil
-	})
+	}
 }
 
 func invitePerson(r *request) action {

@@ -65,6 +65,7 @@ type panelForm struct {
 	run     func(*visit) error // does all by itself, in place of handle and what follows; the form needs no token
 	most    int64              // bytes; 0: maxForm
 	action  string             // of the audit log's entry, where the domain writes none
+	proof   bool               // it needs the password to have been given lately
 
 	// guard says what a role that has the permission in part may do.
 	guard func(*visit, *txn) error
@@ -161,6 +162,9 @@ func (v *visit) sees(p permission, part bool) bool {
 	g := v.member.role.may(p)
 	return p == anyone || g == grantAll || part && g == grantSome
 }
+
+// codeProofRequired asks for the password once more (panelproof.go).
+var codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
 
 // A redirection is a view that is another page.
 type redirection struct{ to string }

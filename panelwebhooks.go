@@ -22,7 +22,7 @@ func webhookForms() []panelForm {
 	made := &panelPage{webhooksPath, need, "webhook-secret", nil}
 	back := func(*visit, string) string { return webhooksPath }
 	return []panelForm{
-		{path: webhookPath + "/secreto", need: need, from: webhooksPath, handle: newSecretByForm, done: func(*visit, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
+		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*visit, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
 		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
 		{path: webhookPath + "/repetir", need: need, from: webhooksPath, members: []formMember{{name: "from", kind: amountMember}}, handle: replayByForm, done: back},
 		{path: webhookPath + "/prueba", need: need, from: webhooksPath, run: testByForm},

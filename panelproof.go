@@ -1,0 +1,52 @@
+package main
+
+// What only the user itself may do needs the password once more, unless it was given in the
+// last ten minutes: a session that is left open must not be enough to make people, keys and
+// secrets, to change the configuration, or to carry data away. A page with a form to fill in
+// asks before it shows the form. A form that comes without a proof is kept, and shown once
+// the password is given.
+
+// A proveView asks for the password.
+type proveView struct {
+	To    string // where it leads
+	File  bool   // that is a file: browsers save it and stay on the page
+	Ready bool   // the file can be had now
+	Kept  *keptForm
+}
+
+const (
+	provePath = "/panel/confirmar"
+	fileField = "archivo"
+)
+
+// needProof leads to the page that asks for the password, unless it was given lately: ok is
+// false then. The page of a form that was sent is shown in any case, with what was typed.
+func (v *visit) needProof() (to redirection, ok bool) {
+	if v.posted != nil || v.member.hasProved(v.request.now) {
+		return to, true
+	}
+	return redirection{withQuery(provePath, []pair{{"ir", v.r.URL.RequestURI()}})}, false
+}
+
+// needProofOfFile is needProof of a page that is a file.
+func (v *visit) needProofOfFile() (to redirection, ok bool) {
+	if to, ok = v.needProof(); !ok {
+		to.to += "&" + fileField + "=1"
+	}
+	return to, ok
+}
+
+// askProof asks for the password in place of what a form would have done. It reports whether
+// there was anything to keep.
+func (v *visit) askProof() bool {
+	return v.askFirst(codeProofRequired, "prove", func(kept *keptForm) any { return &proveView{Kept: kept} })
+}
+
+var _ = addTexts(map[string]panelText{
+	"title.prove":          {"Confirma que eres tú", "Confirm that it is you"},
+	"prove.about":          {"Para esto hace falta tu contraseña otra vez.", "This needs your password once more."},
+	"prove.go":             {"Seguir", "Go on"},
+	"prove.ready":          {"Gracias. El archivo se puede descargar en los próximos 10 minutos.", "Thank you. The file can be downloaded in the next 10 minutes."},
+	"prove.download":       {"Descargar", "Download"},
+	"error.proof_required": {"Para esto hace falta tu contraseña otra vez: abre la página de nuevo.", "This needs your password once more: open the page again."},
+})
