@@ -80,7 +80,8 @@ type tab struct {
 	requests  []request
 	loads     chan struct{}
 	noScripts bool
-	silent    bool // the console is another test's matter
+	silent    bool          // the console is another test's matter
+	limit     time.Duration // of one command; 0: patience
 
 	status  int64 // of the last document
 	headers map[string]string
@@ -255,6 +256,7 @@ func exception(e *runtime.ExceptionDetails) string {
 func (p *tab) finish() {
 	p.mu.Lock()
 	wrong, hosts := p.wrong, p.hosts
+	p.wrong, p.hosts = nil, map[string]bool{}
 	p.mu.Unlock()
 	if !p.silent {
 		for _, text := range wrong {
@@ -270,6 +272,17 @@ func (p *tab) finish() {
 	if p.t.Failed() {
 		p.picture(p.t.Name())
 	}
+}
+
+// during lets a subtest use the tab: what goes wrong meanwhile is the subtest's.
+func (p *tab) during(t *testing.T, do func()) {
+	whole := p.t
+	p.t = t
+	defer func() {
+		p.finish()
+		p.t = whole
+	}()
+	do()
 }
 
 // picture saves what the tab shows to SELLO_SCREENSHOTS.
@@ -294,7 +307,7 @@ func (p *tab) picture(name string) {
 }
 
 func (p *tab) try(steps ...chromedp.Action[chromedp.Void]) error {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, max(patience, p.limit))
 	defer cancel()
 	return chromedp.Do(ctx, steps...)
 }
@@ -315,7 +328,7 @@ func (p *tab) load(act func()) *tab {
 	act()
 	select {
 	case <-p.loads:
-	case <-time.After(patience):
+	case <-time.After(max(patience, p.limit)):
 		p.t.Fatalf("no page came of it; here is %s\n%.600s", p.address(), p.text("body"))
 	}
 	for range 200 { // autofocus follows the load event

@@ -19,7 +19,6 @@
 //	what browsers do with cookies, origins and Back    TestPlatform…
 //
 //	SELLO_SCREENSHOTS=DIR  where a failed test leaves pictures of its pages
-//	SELLO_PANEL_EVERY=1    also the tests whose findings are not mended yet
 //	SELLO_PANEL_ALL=1      each page in all combinations of language, theme and width, rather
 //	                       than in one of them
 package panel

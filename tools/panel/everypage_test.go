@@ -1,10 +1,17 @@
 package panel
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
 )
 
 // What holds on every page. The pages are those that links lead an owner to, so a new one is
@@ -21,77 +28,127 @@ func (l look) String() string { return fmt.Sprintf("%s-%d", l.theme, l.width) }
 
 var looks = []look{{"light", 1280, 800}, {"dark", 320, 568}, {"light", 320, 568}, {"dark", 1280, 800}}
 
-// stocked is a shop in which every list has something.
-func stocked(t *testing.T) (s *shop, customer string) {
+// stocked is a shop in which every list has something, and its owner runs the server too. All
+// tests that change nothing share it.
+var stocked struct {
+	once     sync.Once
+	shop     *shop
+	customer string
+	sale     string
+	pages    []string // that an owner finds
+}
+
+// inStock returns that shop, as a test uses it.
+func inStock(t *testing.T) *shop {
 	t.Helper()
-	s = newShop(t)
-	customer = s.customer("María")
-	s.api("POST", "/transactions", `{"customerId":"`+customer+`","totalAmount":5000,"externalId":"T-1","comment":"Dos líneas\nde comentario"}`, nil)
+	stocked.once.Do(func() {
+		s := launch(t, temp)
+		stocked.shop = s
+		s.stock()
+	})
+	if stocked.pages == nil {
+		t.Fatal("there is no shop with everything: see the first test that wanted it")
+	}
+	return stocked.shop.of(t)
+}
+
+// stock fills a shop.
+func (s *shop) stock() {
+	customer := s.customer("María")
+	stocked.customer = customer
+	s.configure(func(document map[string]any) {
+		document["webhooks"] = []any{map[string]any{"key": "crm", "url": "https://crm.example.com/sello", "events": []any{"transaction.created"}, "status": "Inactive"}}
+	})
+	var made struct{ ID string }
+	s.api("POST", "/transactions", `{"customerId":"`+customer+`","totalAmount":5000,"externalId":"T-1","comment":"Dos líneas\nde comentario","items":[{"sku":"GRANO-500","price":300,"quantity":5}]}`, &made)
+	stocked.sale = made.ID
 	for i := range 24 {
-		s.enrol("Cliente", fmt.Sprintf("Número %d", i), fmt.Sprintf("+5255100000%02d", i))
+		id := s.enrol("Cliente", fmt.Sprintf("Número %d", i), fmt.Sprintf("+5255100000%02d", i))
+		if i < 21 {
+			s.api("POST", "/transactions", fmt.Sprintf(`{"customerId":"%s","totalAmount":%d.50}`, id, 90+10*i), nil)
+		}
 	}
 	f := s.formOf("owner", "/panel/caja/"+customer, "/panel/caja/"+customer+"/canje")
-	if a := s.post("owner", f); a.Status != 303 {
-		t.Fatalf("redemption: %d\n%s", a.Status, a.Body)
+	if a := s.post("owner", f); a.Status != http.StatusSeeOther {
+		s.t.Fatalf("redemption: %d\n%s", a.Status, a.Body)
 	}
-	return s, customer
+	s.command(nil, "user", "operator", "owner@example.com", "on")
+	for _, role := range []string{"cashier", "manager", "viewer", "developer"} {
+		s.token(role)
+	}
+	s.invite("admin")
+	stocked.pages = s.look("owner").pages
 }
 
-// refused are forms with something wrong, as paths of pages and of forms with a field, in
-// which the page with the errors is looked at too.
-func (s *shop) refused(p *tab, customer string) []func() {
-	return []func(){
-		func() {
-			p.visit("/panel/caja/"+customer).fill(amountField, "muchos").load(func() { p.click(sellButton) })
-		},
-		func() { p.visit("/panel/caja?q=nadie+de+aqu%C3%AD") },
-		func() { p.visit("/panel/clientes?search=nadie+de+aqu%C3%AD") },
-		func() { p.visit("/panel/nada") },
+// configure changes the configuration by the commands.
+func (s *shop) configure(change func(document map[string]any)) {
+	s.t.Helper()
+	var document map[string]any
+	s.command(&document, "export", "-org", "cafe-luna")
+	change(document)
+	text, err := json.Marshal(document)
+	path := filepath.Join(filepath.Dir(s.db), "changed.json")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
 	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.command(nil, "apply", path)
 }
 
-// each opens every page in the looks that are its turn, and those with errors, and lets check
-// look at it.
-func each(t *testing.T, s *shop, customer string, check func(*tab)) {
+// A view is a page as something leads to it.
+type view struct {
+	name string
+	open func(*tab)
+}
+
+// views are all pages, and some with nothing on them or something wrong.
+func views() (all []view) {
+	till := "/panel/caja/" + stocked.customer
+	all = []view{
+		{"no amount", func(p *tab) {
+			p.visit(till).fill(amountField, "muchos").load(func() { p.click(sellButton) })
+		}},
+		{"nobody at the till", func(p *tab) { p.visit("/panel/caja?q=nadie+de+aqu%C3%AD") }},
+		{"no customer", func(p *tab) { p.visit("/panel/clientes?search=nadie+de+aqu%C3%AD") }},
+		{"no page", func(p *tab) { p.visit("/panel/nada") }},
+	}
+	for _, path := range stocked.pages {
+		name, _, _ := strings.Cut(anID.ReplaceAllString(path, "ID"), "?")
+		all = append(all, view{name, func(p *tab) { p.visit(path) }})
+	}
+	return all
+}
+
+// each opens every page in the looks that are its turn, and lets check look at it.
+func each(t *testing.T, check func(*tab)) {
 	t.Helper()
-	pages := s.look("owner").pages
-	tabs := map[look]*tab{}
-	seen := 0
+	s := inStock(t)
 	for i, one := range looks {
 		p := s.as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme))
-		tabs[one] = p
-		opens := s.refused(p, customer)
-		for _, path := range pages {
-			opens = append(opens, func() { p.visit(path) })
-		}
-		for j, open := range opens {
+		p.limit = 2 * time.Minute
+		for j, v := range views() {
 			if os.Getenv("SELLO_PANEL_ALL") == "" && j%len(looks) != i {
 				continue
 			}
-			open()
-			seen++
-			failed := t.Failed()
-			check(p)
-			if !failed && t.Failed() {
-				p.picture(t.Name() + "-" + one.String() + "-" + anID.ReplaceAllString(p.address(), "ID"))
-			}
+			t.Run(one.String()+v.name, func(t *testing.T) {
+				p.during(t, func() {
+					v.open(p)
+					check(p)
+				})
+			})
 		}
 	}
-	if seen < len(pages) {
-		t.Errorf("only %d of %d pages are looked at", seen, len(pages))
-	}
-	t.Logf("%d looks at %d pages", seen, len(pages))
 }
 
 // TestAxe: axe finds nothing wrong.
 func TestAxe(t *testing.T) {
-	unmended(t)
 	t.Parallel()
-	s, customer := stocked(t)
-	each(t, s, customer, func(p *tab) {
+	each(t, func(p *tab) {
 		p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
 		for _, wrong := range p.axe() {
-			t.Errorf("%s: %s", p.address(), wrong)
+			p.t.Error(wrong)
 		}
 	})
 }
@@ -105,10 +162,8 @@ const controls = `Array.from(document.querySelectorAll('a[href], button, input, 
 // TestKeyboard: Tab stops once at each control, in the order of the page, with the focus to be
 // seen and not under the header.
 func TestKeyboard(t *testing.T) {
-	unmended(t)
 	t.Parallel()
-	s, customer := stocked(t)
-	each(t, s, customer, func(p *tab) { p.walk() })
+	each(t, (*tab).walk)
 }
 
 // A stop is where Tab has led.
@@ -120,53 +175,61 @@ type stop struct {
 	Date    bool    // has stops for day, month and year
 }
 
+// recordStops notes where the focus is whenever a key goes down.
+const recordStops = `window.controls = ` + controls + `; window.stops = []
+	addEventListener('keydown', () => {
+		const e = document.activeElement, style = getComputedStyle(e), r = e.getBoundingClientRect()
+		const over = document.elementFromPoint(Math.min(Math.max(r.x + r.width / 2, 0), innerWidth - 1), Math.min(Math.max(r.y + r.height / 2, 0), innerHeight - 1))
+		const free = over === null || over === e || e.contains(over) || over.contains(e) || (e.labels && Array.from(e.labels).some(l => l.contains(over)))
+		window.stops.push({number: window.controls.indexOf(e), what: e.outerHTML.slice(0, 120), outline: style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth),
+			covered: free ? '' : over.outerHTML.slice(0, 120), date: e.type === 'date' || e.type === 'datetime-local'})
+	}, true)
+	document.activeElement.blur()
+	document.querySelector('.skip').focus()
+	window.controls.length + 8 * document.querySelectorAll('[type=date], [type=datetime-local]').length`
+
 func (p *tab) walk() {
 	p.t.Helper()
-	var n int
-	p.eval(`window.stops = `+controls+`; document.activeElement.blur(); document.querySelector('.skip').focus(); window.stops.length`, &n)
+	var n, most int
+	p.eval(recordStops, &most)
+	for range most + 1 {
+		call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "Tab", Code: "Tab", WindowsVirtualKeyCode: 9})
+	}
+	var stops []stop
+	p.eval(`window.controls.length`, &n)
+	p.eval(`window.stops`, &stops)
 	if n < 4 {
 		p.t.Errorf("%s has %d controls", p.address(), n)
 	}
 	next := 0
-	for tabs := 0; tabs < 4*n; tabs++ {
-		var at stop
-		p.eval(`(() => {
-			const e = document.activeElement, style = getComputedStyle(e), r = e.getBoundingClientRect()
-			const over = document.elementFromPoint(Math.min(Math.max(r.x + r.width / 2, 0), innerWidth - 1), Math.min(Math.max(r.y + r.height / 2, 0), innerHeight - 1))
-			const free = over === null || over === e || e.contains(over) || over.contains(e) || (e.labels && Array.from(e.labels).some(l => l.contains(over)))
-			return {number: window.stops.indexOf(e), what: e.outerHTML.slice(0, 120), outline: style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth),
-				covered: free ? '' : over.outerHTML.slice(0, 120), date: e.type === 'date' || e.type === 'datetime-local'}
-		})()`, &at)
+	for _, at := range stops {
 		switch {
 		case at.Number == next-1 && at.Date: // its next part
 		case at.Number != next && next == n:
 			return // past the last one
 		case at.Number != next:
-			p.t.Errorf("%s: stop %d is control %d, %s", p.address(), next, at.Number, at.What)
+			p.t.Errorf("stop %d is control %d, %s", next, at.Number, at.What)
 			return
 		default:
 			next++
 		}
 		if at.Outline < 3 {
-			p.t.Errorf("%s: the focus is not seen: %.0f pixels on %s", p.address(), at.Outline, at.What)
+			p.t.Errorf("the focus is not seen: %.0f pixels on %s", at.Outline, at.What)
 		}
 		if at.Covered != "" {
-			p.t.Errorf("%s: %s lies under %s", p.address(), at.What, at.Covered)
+			p.t.Errorf("%s lies under %s", at.What, at.Covered)
 		}
-		p.typed("\t")
 	}
 	if next < n {
-		p.t.Errorf("%s: Tab stops at %d of %d controls", p.address(), next, n)
+		p.t.Errorf("Tab stops at %d of %d controls", next, n)
 	}
 }
 
 // TestTargets: whatever is pressed is at least 24 pixels wide and high, 44 at the till. A
 // link within a sentence is exempt (WCAG 2.2, 2.5.8).
 func TestTargets(t *testing.T) {
-	unmended(t)
 	t.Parallel()
-	s, customer := stocked(t)
-	each(t, s, customer, func(p *tab) {
+	each(t, func(p *tab) {
 		p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
 		var small []string
 		p.eval(controls+`.flatMap(e => {
@@ -177,7 +240,7 @@ func TestTargets(t *testing.T) {
 			return r.width + .5 >= least && r.height + .5 >= least || inline ? [] : [Math.round(r.width) + '×' + Math.round(r.height) + ' ' + e.outerHTML.slice(0, 120)]
 		})`, &small)
 		for _, what := range small {
-			t.Errorf("%s: %s", p.address(), what)
+			p.t.Error(what)
 		}
 	})
 }
@@ -185,28 +248,27 @@ func TestTargets(t *testing.T) {
 // TestZoom: at 200 and 400 % of 1280 pixels, and with the spacing of text that people may set
 // (WCAG 2.2, 1.4.12), nothing is cut off, lies over another text, or needs sideways scrolling.
 func TestZoom(t *testing.T) {
-	unmended(t)
 	t.Parallel()
-	s, customer := stocked(t)
-	pages := s.look("owner").pages
+	s := inStock(t)
 	for _, zoom := range []struct {
 		percent int
 		look    setting
 	}{{100, width(1280, 1024)}, {200, width(640, 512)}, {400, width(320, 256)}} {
 		p := s.as("owner", zoom.look)
-		opens := s.refused(p, customer)
-		for _, path := range pages {
-			opens = append(opens, func() { p.visit(path) })
-		}
-		for _, open := range opens {
-			open()
-			for _, spaced := range []bool{false, true} {
-				var wrong []string
-				p.eval(unreadable(spaced), &wrong)
-				for _, what := range wrong {
-					t.Errorf("%s at %d %%, spaced %t: %s", p.address(), zoom.percent, spaced, what)
-				}
-			}
+		p.limit = 2 * time.Minute
+		for _, v := range views() {
+			t.Run(fmt.Sprintf("%d%% %s", zoom.percent, v.name), func(t *testing.T) {
+				p.during(t, func() {
+					v.open(p)
+					for _, spaced := range []bool{false, true} {
+						var wrong []string
+						p.eval(unreadable(spaced), &wrong)
+						for _, what := range wrong {
+							t.Errorf("spaced %t: %s", spaced, what)
+						}
+					}
+				})
+			})
 		}
 	}
 }
@@ -227,7 +289,7 @@ func unreadable(spaced bool) string {
 		const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT)
 		for (let node; (node = walker.nextNode());) {
 			const e = node.parentElement
-			if (!node.data.trim() || !e.checkVisibility({visibilityProperty: true, opacityProperty: true}) || e.closest('option, .unseen, svg')) continue
+			if (!node.data.trim() || !e.checkVisibility({visibilityProperty: true, opacityProperty: true}) || e.closest('option, .unseen, .hidden, svg')) continue
 			for (let box = e; box && box.tagName !== 'MAIN'; box = box.parentElement) {
 				const style = getComputedStyle(box)
 				if (style.overflowX === 'hidden' && box.scrollWidth > box.clientWidth + 1 || style.overflowY === 'hidden' && box.scrollHeight > box.clientHeight + 1) wrong.push('cut off: ' + node.data.trim().slice(0, 60))
@@ -236,8 +298,9 @@ func unreadable(spaced bool) string {
 			range.selectNodeContents(node)
 			for (const r of range.getClientRects()) texts.push({r, text: node.data.trim().slice(0, 40)})
 		}
-		for (let i = 0; i < texts.length; i++) {
-			for (let j = i + 1; j < texts.length; j++) {
+		texts.sort((a, b) => a.r.top - b.r.top)
+		for (let i = 0; i < texts.length && wrong.length < 5; i++) {
+			for (let j = i + 1; j < texts.length && texts[j].r.top < texts[i].r.bottom; j++) {
 				const a = texts[i].r, b = texts[j].r
 				const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)
 				if (wide > 2 && high > Math.min(a.height, b.height) / 2) wrong.push('one over the other: ' + texts[i].text + ' / ' + texts[j].text)
@@ -274,8 +337,7 @@ func TestHostileNames(t *testing.T) {
 // 40 KB of HTML, and a second visit fetches HTML only.
 func TestWeight(t *testing.T) {
 	t.Parallel()
-	s, _ := stocked(t)
-	p := s.as("owner")
+	p := inStock(t).as("owner")
 	p.visit("/panel/clientes")
 	var rows int
 	p.eval(`document.querySelectorAll('tbody tr').length`, &rows)

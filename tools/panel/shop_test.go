@@ -24,6 +24,7 @@ type shop struct {
 	tokens map[string]string // of sessions, by role
 	db     string
 	binary string
+	env    []string // beside that of the tests
 	cmd    *exec.Cmd
 	stderr *strings.Builder
 }
@@ -31,13 +32,20 @@ type shop struct {
 // newShop starts one. args are further flags.
 func newShop(t *testing.T, args ...string) *shop {
 	t.Helper()
+	s := launch(t, t.TempDir(), args...)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// launch starts one whose file is in dir. The caller stops it.
+func launch(t *testing.T, dir string, args ...string) *shop {
+	t.Helper()
 	binary, err := buildSello()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{t: t, binary: binary, db: filepath.Join(t.TempDir(), "demo.db"), tokens: map[string]string{}}
+	s := &shop{t: t, binary: binary, db: filepath.Join(dir, "demo.db"), tokens: map[string]string{}}
 	s.start(args...)
-	t.Cleanup(s.stop)
 	return s
 }
 
@@ -46,7 +54,7 @@ func (s *shop) start(args ...string) {
 	s.t.Helper()
 	s.stderr = &strings.Builder{}
 	s.cmd = exec.Command(s.binary, append([]string{"demo", "-addr", "127.0.0.1:0", "-json", "-db", s.db}, args...)...)
-	s.cmd.Stderr = s.stderr
+	s.cmd.Stderr, s.cmd.Env = s.stderr, append(os.Environ(), s.env...)
 	stdout, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -64,15 +72,36 @@ func (s *shop) start(args ...string) {
 	}
 }
 
+// stop ends the server as an operator does.
 func (s *shop) stop() {
-	if s.cmd == nil {
-		return
-	}
-	s.cmd.Process.Signal(os.Interrupt)
-	if err := s.cmd.Wait(); err != nil {
+	if err := s.ended(); err != nil {
 		s.t.Errorf("sello demo: %v\n%s", err, s.stderr)
 	}
+}
+
+func (s *shop) ended() error {
+	if s.cmd == nil {
+		return nil
+	}
+	s.cmd.Process.Signal(os.Interrupt)
+	err := s.cmd.Wait()
 	s.cmd = nil
+	return err
+}
+
+// command runs a command of sello on the shop's file, and decodes what it prints.
+func (s *shop) command(into any, args ...string) {
+	s.t.Helper()
+	var wrong strings.Builder
+	cmd := exec.Command(s.binary, append(slices.Clone(args), "-db", s.db)...)
+	cmd.Stderr = &wrong
+	text, err := cmd.Output()
+	if err == nil && into != nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		s.t.Fatalf("sello %v: %v\n%s%s", args, err, text, wrong.String())
+	}
 }
 
 // kill ends the server as a power failure would.
@@ -105,14 +134,8 @@ const password = "nueve gatos bajo la mesa verde"
 // invite returns the path of an invitation for a role, and its e-mail is role@example.com.
 func (s *shop) invite(role string) string {
 	s.t.Helper()
-	text, err := exec.Command(s.binary, "user", "invite", "-db", s.db, "-org", "cafe-luna", "-email", role+"@example.com", "-role", role, "-json").Output()
 	var invited struct{ Link string }
-	if err == nil {
-		err = json.Unmarshal(text, &invited)
-	}
-	if err != nil {
-		s.t.Fatalf("sello user invite: %v\n%s", err, text)
-	}
+	s.command(&invited, "user", "invite", "-org", "cafe-luna", "-email", role+"@example.com", "-role", role, "-json")
 	u, err := url.Parse(invited.Link)
 	if err != nil {
 		s.t.Fatal(err)
@@ -283,11 +306,9 @@ func (s *shop) store() string {
 		r.Header.Set("Authorization", "Bearer "+s.Key)
 		all.WriteString(s.answerTo(r).Body)
 	}
-	text, err := output(exec.Command(s.binary, "export", "-db", s.db, "-org", "cafe-luna"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return all.String() + text
+	var document json.RawMessage
+	s.command(&document, "export", "-org", "cafe-luna")
+	return all.String() + string(document)
 }
 
 // A form of a page: where it goes, and the fields that it has when the page is opened.

@@ -301,7 +301,6 @@ func TestTillVoucher(t *testing.T) {
 // TestTillSmall: on the smallest screen the till's two pages need no sideways scrolling, and
 // the amount and its button are in view together.
 func TestTillSmall(t *testing.T) {
-	unmended(t)
 	t.Parallel()
 	s := newShop(t)
 	p := s.as("cashier", width(320, 568))
