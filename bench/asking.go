@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,9 @@ type asking struct {
 	next func(r *rand.Rand) []byte
 	ms   []float64 // median of each round
 	cpu  []float64 // µs of server CPU per request, of each round
+
+	most  int // requests of a round; 0 for the usual
+	bytes int // of the last answer's body
 }
 
 // compare measures the askings in turn, in each round on a connection of their own.
@@ -29,7 +33,7 @@ func (b *bench) compare(ctx context.Context, askings []*asking) error {
 				return err
 			}
 			stop := c.closeAfter(ctx)
-			err = a.round(c, r, most, least, limit)
+			err = a.round(c, r, cmp.Or(a.most, most), least, limit)
 			stop()
 			c.Close()
 			if err != nil {
@@ -51,9 +55,11 @@ func (a *asking) round(c *client, r *rand.Rand, most, least int, limit time.Dura
 		}
 		request := a.next(r)
 		sent := time.Now()
-		if _, err := c.expect(request, 200); err != nil {
+		body, err := c.expect(request, 200)
+		if err != nil {
 			return err
 		}
+		a.bytes = len(body)
 		if i >= 0 {
 			list = append(list, time.Since(sent))
 		}

@@ -261,11 +261,11 @@ func writeLines(name, header string, from, to int64, row func(int64) string) err
 
 // serve brings the data into the system's cache, starts sello on it, and waits until
 // sello's first background work is done.
-func (d *dataset) serve(ctx context.Context) (*process, error) {
+func (d *dataset) serve(ctx context.Context, flags ...string) (*process, error) {
 	if err := d.cache(); err != nil {
 		return nil, err
 	}
-	p, err := d.start(ctx)
+	p, err := d.start(ctx, flags...)
 	if err == nil {
 		p.settle(ctx)
 	}
@@ -295,9 +295,9 @@ func (d *dataset) cache() error {
 	return nil
 }
 
-// start starts sello on the data.
-func (d *dataset) start(ctx context.Context) (*process, error) {
-	p, err := startSello(ctx, d.bench.binary, d.file())
+// start starts sello on the data, with flags of its serve.
+func (d *dataset) start(ctx context.Context, flags ...string) (*process, error) {
+	p, err := startSello(ctx, d.bench.binary, d.file(), flags...)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, freshHint)
 	}

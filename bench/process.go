@@ -36,8 +36,8 @@ type process struct {
 const drainPause = 5 * time.Millisecond
 
 // startSello serves a file.
-func startSello(ctx context.Context, binary, file string) (*process, error) {
-	cmd := exec.Command(binary, "serve", "-db", file, "-addr", "127.0.0.1:0")
+func startSello(ctx context.Context, binary, file string, flags ...string) (*process, error) {
+	cmd := exec.Command(binary, append([]string{"serve", "-db", file, "-addr", "127.0.0.1:0"}, flags...)...)
 	cmd.Env = environment()
 	return start(ctx, cmd, file, cmd.StderrPipe, func(line []byte) string {
 		var l struct{ Msg, Addr string }

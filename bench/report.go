@@ -69,7 +69,7 @@ func (v verdict) only(asAsked bool) verdict {
 }
 
 // order lists the targets in the order of the table.
-var order = []string{"1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12", "13"}
+var order = []string{"1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12", "13", "14", "15", "16"}
 
 func (r *report) print(w io.Writer) {
 	slices.SortStableFunc(r.Rows, func(a, b row) int { return slices.Index(order, a.ID) - slices.Index(order, b.ID) })

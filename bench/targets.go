@@ -18,7 +18,7 @@ func (b *bench) measure(ctx context.Context, wanted []string) error {
 		return slices.ContainsFunc(targets, func(t string) bool { return slices.Contains(wanted, t) })
 	}
 	var needed []*dataset
-	if has("1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12") {
+	if has("1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12", "14", "15", "16") {
 		needed = append(needed, b.main)
 	}
 	if has("5") && b.small.customers < b.large.customers {
@@ -43,6 +43,9 @@ func (b *bench) measure(ctx context.Context, wanted []string) error {
 		{[]string{"6"}, b.lists},
 		{[]string{"7"}, b.search},
 		{[]string{"8"}, b.salesSearch},
+		{[]string{"14"}, b.panelLists},
+		{[]string{"15"}, b.idlePanel},
+		{[]string{"16"}, b.logIns},
 		{[]string{"1", "2", "3"}, b.throughput},
 		{[]string{"4"}, b.oneClient},
 		{[]string{"4b", "9"}, b.sustain},
