@@ -46,6 +46,9 @@ func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 	if err := ck.against(t.Tx, doc, old, next); err != nil {
 		return nil, err
 	}
+	if err := t.ownersChoice(ck, old, next); err != nil {
+		return nil, err
+	}
 	if len(ck.problems) > 0 {
 		return nil, &documentError{ck.problems}
 	}
@@ -75,6 +78,17 @@ func (ck *checker) against(tx Tx, doc *document, old, next *config) error {
 	}
 	ck.require(!customers, "organization.settings.timezone", "no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella")
 	return nil
+}
+
+// ownersChoice adds a problem if somebody of the team, who is no owner, changes which roles
+// need a second factor.
+func (t *txn) ownersChoice(ck *checker, old, next *config) error {
+	if t.by.Type != byUser || slices.Equal(old.Organization.Settings.SecondFactor, next.Organization.Settings.SecondFactor) {
+		return nil
+	}
+	m, err := membershipIn(t.Tx, t.org, t.by.ID)
+	ck.require(err == nil && m != nil && m.Role == roleOwner, "organization.settings.secondFactor", "solo lo cambia un propietario")
+	return err
 }
 
 // replaceConfig writes a configuration in the place of the one before, and what follows

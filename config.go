@@ -55,7 +55,8 @@ type organization struct {
 		ExternalIDs string `json:"externalIds"` // of purchases: Free or Unique
 
 		// Of the panel.
-		CashierReturns bool `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
+		CashierReturns bool   `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
+		SecondFactor   []role `json:"secondFactor,omitempty"`   // roles that need one
 	} `json:"settings"`
 }
 

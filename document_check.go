@@ -169,6 +169,12 @@ func (ck *checker) organization(o *organization) *time.Location {
 	ck.oneOf("organization.settings.externalIds", o.Settings.ExternalIDs, externalIDsFree, externalIDsUnique)
 	late := *o.Settings.MaxLateDays
 	ck.require(late >= 0 && late <= mostLateDays, "organization.settings.maxLateDays", "debe estar entre 0 y %d", mostLateDays)
+	for i, r := range o.Settings.SecondFactor {
+		path := fmt.Sprintf("organization.settings.secondFactor[%d]", i)
+		if ck.require(r.known(), path, "debe ser %s", roleList()); slices.Contains(o.Settings.SecondFactor[:i], r) {
+			ck.require(false, path, "se repite")
+		}
+	}
 	if err != nil {
 		return time.UTC
 	}

@@ -108,6 +108,8 @@ func (v *visit) answer(then func() error) {
 	case err == nil:
 	case errors.Is(err, newError(codeLogInRequired)) && v.askLogIn():
 	case errors.Is(err, newError(codeProofRequired)) && v.askProof():
+	case errors.Is(err, newError(codeFactorRequired)):
+		v.redirect(factorPath)
 	default:
 		v.fail(err)
 	}
@@ -129,6 +131,9 @@ func (v *visit) identify() error {
 		v.user = v.member.user.ID.String()
 		if v.member.org != 0 {
 			if v.cfg, err = e.config(settings, tx, v.member.org); err != nil {
+				return err
+			}
+			if v.member.lacksFactor, err = lacksFactor(tx, v.member, v.cfg); err != nil {
 				return err
 			}
 			v.organization = v.cfg.Organization.Slug

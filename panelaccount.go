@@ -12,7 +12,7 @@ import (
 func accountPages() []panelPage {
 	return []panelPage{
 		{"/panel/cuenta", anyone, "account", accountPage},
-		{"/panel/cuenta/segundo-factor", anyone, "factor", factorPage},
+		{factorPath, anyone, "factor", factorPage},
 		{"/panel/cuenta/sesiones", anyone, "sessions", sessionsPage},
 	}
 }
@@ -27,10 +27,10 @@ func accountForms() []panelForm {
 		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
 			handle: changeAccount, done: account},
 		{path: "/panel/cuenta/clave", need: anyone, from: "/panel/cuenta", run: runPassword},
-		{path: "/panel/cuenta/segundo-factor", need: anyone, from: "/panel/cuenta/segundo-factor", members: []formMember{{name: "secret"}, {name: "code"}},
+		{path: factorPath, need: anyone, from: factorPath, members: []formMember{{name: "secret"}, {name: "code"}},
 			proof: true, handle: addFactor, done: account, shown: recoveryPage},
-		{path: "/panel/cuenta/segundo-factor/codigos", need: anyone, from: "/panel/cuenta/segundo-factor", proof: true, handle: renewRecovery, done: account, shown: recoveryPage},
-		{path: "/panel/cuenta/segundo-factor/quitar", need: anyone, from: "/panel/cuenta/segundo-factor", proof: true, handle: dropFactor, done: account},
+		{path: factorPath + "/codigos", need: anyone, from: factorPath, proof: true, handle: renewRecovery, done: account, shown: recoveryPage},
+		{path: factorPath + "/quitar", need: anyone, from: factorPath, proof: true, handle: dropFactor, done: account},
 		{path: "/panel/cuenta/sesiones/terminar", need: anyone, from: "/panel/cuenta/sesiones", members: []formMember{{name: "session"}}, handle: endSessions, done: sessions},
 	}
 }
@@ -126,6 +126,7 @@ func runPassword(v *visit) error {
 // A factorView is the page of the second factor.
 type factorView struct {
 	There    bool
+	Required bool // nothing else can be opened without
 	Recovery int
 	Secret   string // of a new one
 	InFours  string
@@ -139,7 +140,7 @@ func factorPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &factorView{}
+	view := &factorView{Required: v.member.lacksFactor}
 	s := v.api.engine.seed()
 	if view.Secret = v.typedText("secret"); view.Secret == "" {
 		view.Secret = codeBase32.EncodeToString(s[:totpSecret])
@@ -275,6 +276,7 @@ var _ = addTexts(map[string]panelText{
 	"account.shops":          {"Organizaciones", "Organizations"},
 	"account.shops.enter":    {"Entrar", "Enter"},
 	"account.shops.here":     {"En uso", "In use"},
+	"factor.required":        {"Tu rol, o quien opera el servidor, necesita un segundo factor. El resto del panel se abre cuando lo actives.", "Your role, or whoever runs the server, needs a second factor. The rest of the dashboard opens once you turn it on."},
 	"factor.about":           {"Añade esta clave en una aplicación de códigos, y escribe el código que muestra. Desde entonces hace falta un código para entrar.", "Add this key to an app for codes, and type the code that it shows. From then on a code is needed to log in."},
 	"factor.key":             {"Clave", "Key"},
 	"factor.link":            {"Abrir en la aplicación de este dispositivo", "Open in the app of this device"},

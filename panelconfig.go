@@ -214,6 +214,7 @@ var _ = addTexts(map[string]panelText{
 	"doc.settings.maxLateDays":               {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
 	"doc.settings.externalIds":               {"Números de ticket", "Receipt numbers"},
 	"doc.settings.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
+	"doc.settings.secondFactor":              {"Necesita segundo factor", "Needs a second factor"},
 	"doc.per.amount":                         {"Por cada", "For each"},
 	"doc.per.points":                         {"Puntos", "Points"},
 	"doc.perItem":                            {"Puntos por artículo", "Points for each item"},

@@ -385,6 +385,11 @@ func (v *visit) writesAs(t *txn) error {
 	if v.member = now; now != nil && now.org != t.org {
 		return newError(codeOtherOrganization)
 	}
+	if now != nil {
+		if now.lacksFactor, err = lacksFactor(t.Tx, now, t.cfg); err != nil {
+			return err
+		}
+	}
 	t.by, t.requestID = creator{Type: byUser}, v.requestID[0]
 	if now != nil {
 		t.by.ID = now.user.ID

@@ -60,6 +60,9 @@ func newOperatedShop(t *testing.T) *operatedShop {
 		if err != nil {
 			return nil, err
 		}
+		if err := t.saveFactor(u.ID, &secondFactor{Secret: make([]byte, totpSecret), Since: t.now}); err != nil {
+			return nil, err
+		}
 		return nil, t.setOperator(u, true)
 	})
 	return s

@@ -14,10 +14,8 @@ type proveView struct {
 	Kept  *keptForm
 }
 
-const (
-	provePath = "/panel/confirmar"
-	fileField = "archivo"
-)
+// fileField says that what follows is a file.
+const fileField = "archivo"
 
 // needProof leads to the page that asks for the password, unless it was given lately: ok is
 // false then. The page of a form that was sent is shown in any case, with what was typed.

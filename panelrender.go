@@ -302,7 +302,7 @@ type navItem struct {
 
 // Nav is the navigation: what the member may open.
 func (f *frame) Nav() (list []navItem) {
-	if f.visit.member == nil {
+	if f.visit.member == nil || f.visit.member.lacksFactor {
 		return nil
 	}
 	for _, place := range f.visit.panel.places {

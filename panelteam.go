@@ -30,6 +30,10 @@ func teamForms() []panelForm {
 		{path: one + "/enlace", from: one, handle: resetPerson, done: back, shown: linkPage},
 		{path: one + "/quitar", from: one, handle: removePerson, done: team},
 	}
+	all = append(all, panelForm{
+		path: "/panel/equipo/segundo-factor", from: "/panel/equipo", members: []formMember{boxesMember("secondFactor")}, handle: editing(editSecondFactor), done: team,
+		guard: func(*visit, *txn) error { return panelFault(errOwnersAlone) },
+	})
 	for i := range all {
 		all[i].need, all[i].proof = usersManage, true
 	}
@@ -142,8 +146,21 @@ func removePerson(r *request) action {
 	return managing(r, func(t *txn, by *member, person id) error { return t.removeMember(by, person) })
 }
 
+// editSecondFactor lays the roles that need a second factor over a document.
+func editSecondFactor(_ *txn, _ *request, tree, fields docTree) (docPlace, error) {
+	settings := tree["organization"].(docTree)["settings"].(docTree)
+	if settings["secondFactor"] = fields["secondFactor"]; fields["secondFactor"] == nil { // no role
+		delete(settings, "secondFactor")
+	}
+	return docPlace{path: "organization.settings"}, nil
+}
+
 // A teamView is the list of people.
 type teamView struct {
+	SecondFactor []role // that need one
+	Owner        bool   // the member may change that
+	Stamp        string // of the configuration, which says so
+
 	People      []teamRow
 	Invitations []*listedInvitation
 }
@@ -182,8 +199,14 @@ func teamPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &teamView{}
+	view := &teamView{Owner: v.member.role == roleOwner}
 	return view, func(t *txn) error {
+		view.SecondFactor = t.cfg.Organization.Settings.SecondFactor
+		if stamp, err := stampOf(t.cfg); err != nil {
+			return err
+		} else {
+			view.Stamp = stamp
+		}
 		team, err := t.team()
 		if err != nil {
 			return err
@@ -268,6 +291,15 @@ func (f *frame) RoleChoices(list []role) (items []choiceItem) {
 	return items
 }
 
+// RoleBoxes are boxes of all roles, those of a list checked.
+func (f *frame) RoleBoxes(name string, list []role) []boxView {
+	var values []string
+	for _, r := range list {
+		values = append(values, string(r))
+	}
+	return f.Boxes(name, f.RoleChoices(roles), values)
+}
+
 // FullLink is the link of an invitation, with the panel's address.
 func (f *frame) FullLink(token string) string {
 	address := f.visit.panel.address.origin()
@@ -287,6 +319,9 @@ var _ = addTexts(map[string]panelText{
 	"team.role":         {"Rol", "Role"},
 	"team.last":         {"Último ingreso", "Last log-in"},
 	"team.factor":       {"Segundo factor", "Second factor"},
+	"team.needs":        {"Roles que necesitan un segundo factor", "Roles that need a second factor"},
+	"team.needs.about":  {"Quien tiene uno de estos roles lo activa la próxima vez que entra, antes de abrir otra página.", "Whoever has one of these roles turns it on at the next log-in, before any other page opens."},
+	"team.needs.set":    {"Guardar", "Save"},
 	"team.state":        {"Estado", "State"},
 	"team.active":       {"Activo", "Active"},
 	"team.out":          {"Inhabilitado", "Disabled"},

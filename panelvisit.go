@@ -140,10 +140,26 @@ func (v *visit) allow() error {
 		return nil
 	case v.member == nil:
 		return newError(codeLogInRequired)
+	case v.member.lacksFactor && !v.isOwn():
+		return newError(codeFactorRequired)
 	case v.need != anyone && !v.may(v.need):
 		return newError(codePermissionRequired).with("permission", string(v.need))
 	}
 	return nil
+}
+
+// codeFactorRequired leads to where a second factor is set up.
+var codeFactorRequired = errorCode{"second_factor_required", http.StatusForbidden, ""}
+
+const (
+	provePath  = "/panel/confirmar"
+	factorPath = "/panel/cuenta/segundo-factor"
+)
+
+// isOwn reports whether the page or form is of the member's own account and session, and of
+// no organization's.
+func (v *visit) isOwn() bool {
+	return strings.HasPrefix(v.route, "/panel/cuenta") || slices.Contains([]string{provePath, "/panel/organizacion", "/panel/salir"}, v.route)
 }
 
 // may reports whether the member has a permission, be it in part.

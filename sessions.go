@@ -123,6 +123,8 @@ type member struct {
 	hash    [32]byte // of the session's token
 	role    role
 	org     uint32
+
+	lacksFactor bool // a second one, which it has to set up first
 }
 
 // memberByToken returns whose session a token is of. It returns nil if the session is none or
@@ -141,7 +143,7 @@ func memberByToken(tx Tx, token string, now instant, ends sessionEnds) (*member,
 	if err != nil || m == nil || m.Disabled != 0 {
 		return nil, err
 	}
-	return &member{u, s, hash, m.Role, s.Org}, nil
+	return &member{user: u, session: s, hash: hash, role: m.Role, org: s.Org}, nil
 }
 
 // liveSession returns a session that has not ended; nil if there is none.

@@ -69,6 +69,16 @@ func factorOf(tx Tx, user id) (*secondFactor, error) {
 	return get[secondFactor](tx, userKey(user, partFactor))
 }
 
+// lacksFactor reports whether a member has to set up a second factor before anything else:
+// whoever runs the server, and the roles that an owner has named.
+func lacksFactor(tx Tx, m *member, cfg *config) (bool, error) {
+	if !m.user.Operator && !slices.Contains(cfg.Organization.Settings.SecondFactor, m.role) {
+		return false, nil
+	}
+	f, err := factorOf(tx, m.user.ID)
+	return f == nil, err
+}
+
 // hotp returns the code of a counter (RFC 4226 §5.3).
 func hotp(secret []byte, counter uint64, digits int) string {
 	mac := hmac.New(sha1.New, secret)
