@@ -141,7 +141,7 @@ func TestPanelProvesPages(t *testing.T) {
 		p.want(http.StatusSeeOther, where, p.send("GET", file, nil))
 		page := p.want(http.StatusOK, "", p.send("GET", where, nil), "contraseña otra vez")
 		w := p.prove(page)
-		page = p.want(http.StatusSeeOther, withQuery(provePath, []pair{{"ir", file}, {fileField, "1"}}), w)
+		p.want(http.StatusSeeOther, withQuery(provePath, []pair{{"ir", file}, {fileField, "1"}}), w)
 		p.want(http.StatusOK, "", p.send("GET", w.Header().Get("Location"), nil), `href="`+file+`"`, "Descargar")
 		if w := p.send("GET", file, nil); w.Code != http.StatusOK || w.Header().Get("Content-Disposition") == "" {
 			t.Errorf("%s: %d", file, w.Code)
