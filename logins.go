@@ -229,8 +229,17 @@ func (l *logins) whereTo(ctx context.Context, u *user) (uint32, error) {
 	})
 }
 
-// welcome makes a full session of a user in the organization.
+// welcome makes a full session of a user in the organization, with its entry in the audit log.
 func (t *txn) welcome(u *user, from *arrival) (*loggedIn, error) {
+	done, err := t.comeIn(u, from)
+	if err != nil {
+		return nil, err
+	}
+	return done, t.audited(auditSessionStarted, u.ID.String(), nil)
+}
+
+// comeIn makes a full session of a user in the organization.
+func (t *txn) comeIn(u *user, from *arrival) (*loggedIn, error) {
 	m, err := membershipIn(t.Tx, t.org, u.ID)
 	if err == nil && (m == nil || m.Disabled != 0) {
 		err = errNowhere
@@ -246,10 +255,7 @@ func (t *txn) welcome(u *user, from *arrival) (*loggedIn, error) {
 		return nil, err
 	}
 	u.LoggedInAt, u.Org = t.now, t.org
-	if err := t.saveUser(u); err != nil {
-		return nil, err
-	}
-	return done, t.audited(auditSessionStarted, u.ID.String(), nil)
+	return done, t.saveUser(u)
 }
 
 // A codeGiven is what a user gives to make a half session whole.
@@ -528,15 +534,17 @@ func (l *logins) newPassword(ctx context.Context, a *accepted, in *acceptance) (
 func (t *txn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, error) {
 	if a.Kind == invitationReset {
 		t.by = creator{Type: byUser, ID: a.user.ID}
+		var more []change
 		if a.NoFactor {
-			if err := t.dropFactor(a.user.ID); err != nil {
+			var err error
+			if more, err = t.forgetFactor(a.user.ID); err != nil {
 				return nil, err
 			}
 		}
 		if err := t.spendInvitation(a.hash, a.invitation); err != nil {
 			return nil, err
 		}
-		return &loggedIn{User: a.user.ID, Org: t.org}, t.setPassword(a.user, h, nil)
+		return &loggedIn{User: a.user.ID, Org: t.org}, t.setPassword(a.user, h, nil, more...)
 	}
 	u, isNew := a.user, a.user == nil
 	if isNew {
@@ -557,7 +565,7 @@ func (t *txn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, er
 	if !isNew {
 		return &loggedIn{User: u.ID, Org: t.org}, nil
 	}
-	return t.welcome(u, &in.arrival)
+	return t.comeIn(u, &in.arrival) // that somebody joined says it
 }
 
 // noteRefused counts a failed log-in of a user, for the audit log.

@@ -357,29 +357,3 @@ func TestPanelOnce(t *testing.T) {
 		t.Error("another member's form was taken for this one")
 	}
 }
-
-// TestPanelEqualsAPI: what a form does leaves the same store as the API's request, but for
-// who did it, its source, the audit log and what is kept for retries.
-func TestPanelEqualsAPI(t *testing.T) {
-	t.Parallel()
-	byForm, byAPI := newPanelShop(t, panelSetup), newPanelShop(t, panelSetup)
-	sold := func(s *panelShop, c id) *sale {
-		return must(s.shop, func(t *txn) (*sale, error) { return t.saleAt(1) })
-	}
-	a, b := byForm.customer("ana"), byAPI.customer("ana")
-	same(t, "the customers", a, b)
-	if w := byForm.post(roleOwner, "/panel/caja/"+a.String()+"/venta", url.Values{"totalAmount": {"1,500.50"}, "externalId": {"T-1"}, "items[0].sku": {"A"}, "items[0].price": {"10"}, "items[0].quantity": {"2"}}); w.Code != http.StatusSeeOther {
-		t.Fatal(w.Code, w.Body)
-	}
-	api := byAPI.served()
-	if w := api.post("/api/v1/transactions", "", fmt.Sprintf(`{"customerId":%q,"totalAmount":1500.50,"externalId":"T-1","items":[{"sku":"A","price":10,"quantity":2}]}`, b)); w.Code != http.StatusCreated {
-		t.Fatal(w.Code, w.Body)
-	}
-	f, p := sold(byForm, a), sold(byAPI, b)
-	if f.Source != "Dashboard" || f.By.Type != byUser || f.By.ID != byForm.users[roleOwner] {
-		t.Errorf("by form: source %s, by %+v", f.Source, f.By)
-	}
-	f.ID, f.By, f.Source = p.ID, p.By, p.Source
-	same(t, "the sale", f, p)
-	same(t, "the customer", byForm.standing(a), byAPI.standing(b))
-}

@@ -226,12 +226,18 @@ func (t *txn) renewRecovery(m *member) (codes []string, err error) {
 
 // dropFactor takes away a user's second factor, if there is one.
 func (t *txn) dropFactor(user id) error {
+	changes, err := t.forgetFactor(user)
+	if err != nil || changes == nil {
+		return err
+	}
+	return t.auditedOf(user, auditUserChanged, changes)
+}
+
+// forgetFactor is dropFactor without its entry in the audit log: it returns what changed.
+func (t *txn) forgetFactor(user id) ([]change, error) {
 	f, err := factorOf(t.Tx, user)
 	if err != nil || f == nil {
-		return err
+		return nil, err
 	}
-	if err := t.Delete(userKey(user, partFactor)); err != nil {
-		return err
-	}
-	return t.auditedOf(user, auditUserChanged, []change{{"secondFactor", true, nil}})
+	return []change{{"secondFactor", true, nil}}, t.Delete(userKey(user, partFactor))
 }

@@ -507,8 +507,8 @@ func (t *txn) changeAccount(m *member, in accountChange) error {
 }
 
 // setPassword gives a user another password, and ends all its sessions but one. keep is that
-// session's hash; nil ends all.
-func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte) error {
+// session's hash; nil ends all. more is what changed of the user beside.
+func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte, more ...change) error {
 	h.At = t.now
 	u.Password, u.Locked = h, 0
 	if _, err := t.endSessions(u.ID, 0, keep); err != nil {
@@ -517,7 +517,7 @@ func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte) error {
 	if err := t.saveUser(u); err != nil {
 		return err
 	}
-	return t.auditedOf(u.ID, auditUserChanged, unsaid("password"))
+	return t.auditedOf(u.ID, auditUserChanged, append(unsaid("password"), more...))
 }
 
 // each runs fn in each organization of a user.

@@ -1,0 +1,472 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A good form of each route of the panel that takes one. What forms do is tested with them:
+// the entry in the audit log, that the API does the same, and more.
+
+// A formWorld is a shop with something of each kind for forms to change. The owner knows
+// testPassword. {name} in a path or a value stands for one of its names.
+type formWorld struct {
+	*panelShop
+	names map[string]string
+}
+
+var formSetup = setup{
+	program: `"currency":"Lunas","rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}}],"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":1000}]`,
+	also: `"rewards":[{"key":"espresso","name":"Espresso","program":"club","pointsCost":80},
+		{"key":"vale","name":"Vale de $50","program":"club","pointsCost":100,"fulfilment":"Voucher","validDays":30,"effect":{"type":"Amount","amount":50}}],
+		"segments":[{"key":"todos","name":"Todos","isActive":true,"rule":{"field":"totalSpent","op":">=","value":0}}],
+		"webhooks":[{"key":"crm","url":"http://127.0.0.1:1/x","events":["customer.*"],"status":"Active"}]`,
+}
+
+func newFormWorld(t testing.TB) *formWorld {
+	w := newFormWorldOn(newPanelShop(t, formSetup))
+	w.panel.server = &panelServer{background: func(func(context.Context)) {}} // tasks begin, and never end
+	return w
+}
+
+func newFormWorldOn(s *panelShop) *formWorld {
+	s.api.logins.iterations = 2
+	s.api.logins.sources = sourceLimits{burst: 1 << 20, every: 1}
+	s.panel.ends = s.engine.ends
+	s.apply(formSetup.document())
+	w := &formWorld{s, map[string]string{"hook": "crm", "userId": s.users[roleCashier].String()}}
+	h, err := s.api.logins.hash(s.Context(), testPassword)
+	s.ok(err)
+	w.owned(func(t *txn, u *user) error {
+		u.Password, u.Password.At = h, t.now
+		return t.saveUser(u)
+	})
+	ana := must(s.shop, func(t *txn) (id, error) {
+		c, _, err := t.enrol(enrolment{FirstName: "Ana", LastName: "García", Email: "ana@example.com", Phone: "+525587654321"})
+		return c.ID, err
+	})
+	luz := s.customer("luz")
+	bought := func(in newSale) *sale {
+		in.Source = sourceAPI
+		sold, err := s.sell(in)
+		s.ok(err)
+		return sold
+	}
+	bought(newSale{Customer: luz, Total: dec("1200")})
+	sold := bought(newSale{Customer: ana, Total: dec("5000"), Items: []item{{SKU: "A", Price: dec("2500"), Quantity: dec("2")}}})
+	x, err := s.redeem(ana, "vale")
+	s.ok(err)
+	k, text := s.newKey(keyRequest{RateLimit: 10_000})
+	must(s.shop, func(t *txn) ([]byte, error) { return t.newWebhookSecret("crm") })
+	w.names["token"] = s.invited("sol@example.com", roleCashier)
+	open := ask(s.shop, (*txn).invitations)
+	cfg := s.config()
+	p := cfg.Programs[0]
+	for name, value := range map[string]string{
+		"customerId": ana.String(), "luz": luz.String(), "transactionId": sold.ID.String(), "redemptionId": x.ID.String(), "code": x.Code,
+		"keyId": k.ID.String(), "key": text, "invitationId": open[0].ID.String(), "productId": cfg.Rewards[0].ID.String(),
+		"programId": p.ID.String(), "ruleId": p.ruleID(&p.Rules[0]).String(), "rewardId": cfg.Rewards[0].ID.String(), "segmentId": cfg.Segments[0].ID.String(),
+	} {
+		w.names[name] = value
+	}
+	return w
+}
+
+// owned changes the owner's user.
+func (w *formWorld) owned(fn func(*txn, *user) error) {
+	w.Helper()
+	must(w.shop, func(t *txn) (any, error) {
+		u, err := userByID(t.Tx, w.users[roleOwner])
+		if err == nil {
+			err = fn(t, u)
+		}
+		return nil, err
+	})
+}
+
+func (w *formWorld) filled(text string) string {
+	return keptName.ReplaceAllStringFunc(text, func(m string) string {
+		if value, ok := w.names[m[1:len(m)-1]]; ok {
+			return value
+		}
+		return m
+	})
+}
+
+// fields are the fields of a good form, as the page would send them.
+func (w *formWorld) fields(g *goodForm) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(g.post); i += 2 {
+		v.Set(g.post[i], w.filled(g.post[i+1]))
+	}
+	return v
+}
+
+// sent sends a form; one that is reviewed first, twice. It returns the fields, too, to send
+// them again.
+func (w *formWorld) sent(f *panelForm, g *goodForm) (*httptest.ResponseRecorder, url.Values) {
+	w.Helper()
+	if g.prepare != nil {
+		g.prepare(w)
+	}
+	as, path, fields := g.as, w.filled(f.path), w.fields(g)
+	switch as {
+	case "":
+		as = roleOwner
+	case "nobody":
+		as = ""
+	}
+	if isReviewed(f) {
+		_, fields = w.reviewed("/panel/configuracion", path, fields)
+	}
+	if g.stamped {
+		fields.Set(etagField, w.stamp(roleOwner, "/panel/configuracion"))
+	}
+	fields.Set(tokenField, w.panel.random())
+	answer := w.post(as, path, fields)
+	if answer.Code != http.StatusSeeOther && answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), `role="alert"`) {
+		w.Fatalf("POST %s: %d\n%s", f.path, answer.Code, mainOf(answer.Body.String()))
+	}
+	return answer, fields
+}
+
+// isReviewed reports whether a form is applied only as it was reviewed.
+func isReviewed(f *panelForm) bool {
+	return f.prepare != nil && reflect.ValueOf(f.prepare).Pointer() == reflect.ValueOf(reviewFirst).Pointer()
+}
+
+// A goodForm is what can be sent to a route, and what comes of it.
+type goodForm struct {
+	as      role     // "": the owner; "nobody": without a session
+	post    []string // names and values by turns
+	prepare func(*formWorld)
+	stamped bool // it changes the configuration, and is not reviewed
+
+	// silent says why it changes nothing, nor leaves an entry in the audit log; pair, why it
+	// leaves two.
+	silent, pair string
+
+	// What does the same: a request of the API, or a command. Else alone says why there is
+	// none. What a form does to the configuration is what its document does.
+	api   string
+	op    func(*formWorld, *admin) error
+	alone string
+}
+
+const (
+	peopleAlone  = "people are the panel's: the API has none, and commands act on users everywhere"
+	accountAlone = "a member's own: there is nothing of it outside of the panel"
+	serverAlone  = "changes nothing but the log: the work is a task of the server"
+)
+
+func of(pairs ...string) []string { return pairs }
+
+// goodForms has a form for each route.
+var goodForms = map[string]goodForm{
+	"/panel/caja/alta": {post: of("firstName", "Eva", "phoneNumber", "55 1111 2222", "birthDate", "1990-02-28"), api: `POST /customers {"firstName":"Eva","phoneNumber":"55 1111 2222","birthDate":"1990-02-28"}`},
+	"/panel/caja/{customerId}/venta": {post: of("totalAmount", "1,500.50", "externalId", "T-9", "comment", "Con\r\ndos", "items[0].sku", "A", "items[0].price", "10", "items[0].quantity", "2", "items[3].sku", "B", "items[3].price", "1.5", "items[3].quantity", "1"),
+		api: `POST /transactions {"customerId":"{customerId}","totalAmount":1500.50,"externalId":"T-9","comment":"Con\ndos","items":[{"sku":"A","price":10,"quantity":2},{"sku":"B","price":1.5,"quantity":1}]}`},
+	"/panel/caja/{customerId}/canje":                         {post: of("productId", "{productId}"), api: `POST /rewards/redeem {"customerId":"{customerId}","productId":"{productId}"}`},
+	"/panel/caja/{customerId}/canje/{redemptionId}/uso":      {post: of("code", "{code}"), api: `POST /redemptions/use {"code":"{code}"}`},
+	"/panel/caja/{customerId}/canje/{redemptionId}/deshacer": {api: `POST /redemptions/{redemptionId}/cancel`},
+	"/panel/caja/{customerId}/venta/{transactionId}/deshacer": {post: of("totalAmount", "5000"),
+		api: `POST /transactions {"customerId":"{customerId}","type":"Return","totalAmount":5000,"originalTransactionId":"{transactionId}"}`},
+	"/panel/clientes/nuevo": {post: of("firstName", "Eva", "lastName", "Sol", "email", "EVA@example.com", "externalId", "M-7"), api: `POST /customers {"firstName":"Eva","lastName":"Sol","email":"EVA@example.com","externalId":"M-7"}`},
+	"/panel/clientes/{customerId}/editar": {post: of("firstName", "Anita", "lastName", "", "email", "ana@example.com", "phoneNumber", "", "birthDate", "1988-12-01", "externalId", "", "status", "Inactive"),
+		api: `PATCH /customers/{customerId} {"firstName":"Anita","lastName":null,"email":"ana@example.com","phoneNumber":null,"birthDate":"1988-12-01","externalId":null,"status":"Inactive"}`},
+	"/panel/clientes/{customerId}/puntos/dar":    {post: of("amount", "12.5", "comment", "Por la espera", "expiresAt", "2026-12-31"), api: `POST /points/customers/{customerId}/add {"amount":12.5,"comment":"Por la espera","expiresAt":"2026-12-31"}`},
+	"/panel/clientes/{customerId}/puntos/quitar": {post: of("amount", "12", "comment", "Por error"), api: `POST /points/customers/{customerId}/deduct {"amount":12,"comment":"Por error"}`},
+	"/panel/clientes/{customerId}/unir":          {post: of("from", "{luz}"), api: `POST /customers/{customerId}/merge {"from":"{luz}"}`},
+	"/panel/clientes/{customerId}/borrar":        {post: of("confirm", "ERASE"), api: `POST /customers/{customerId}/erase {"confirm":"ERASE"}`},
+	"/panel/ventas/{transactionId}/devolucion": {post: of("customerId", "{customerId}", "items[0].sku", "A", "items[0].price", "2500", "items[0].quantity", "1", "comment", "Frío"),
+		api: `POST /transactions {"customerId":"{customerId}","type":"Return","totalAmount":2500,"originalTransactionId":"{transactionId}","comment":"Frío","items":[{"sku":"A","price":2500,"quantity":1}]}`},
+	"/panel/canjes/{redemptionId}/uso":      {post: of("code", "{code}"), api: `POST /redemptions/use {"code":"{code}"}`},
+	"/panel/canjes/{redemptionId}/cancelar": {api: `POST /redemptions/{redemptionId}/cancel`},
+
+	"/panel/recompensas/nueva":                           {post: of("name", "Pan", "pointsCost", "1,200", "fulfilment", "Immediate", "status", "Active")},
+	"/panel/recompensas/{rewardId}":                      {post: of("name", "Espresso doble", "pointsCost", "90")},
+	"/panel/programa/{programId}":                        {post: of("currency", "Soles", "tiers[0].name", "Cobre", "tiers[0].threshold", "0", "tiers[1].name", "Plata", "tiers[1].threshold", "400")},
+	"/panel/programa/{programId}/nueva":                  {post: of("effect", "multiplier", "name", "Martes", "multiplier", "2", "days[1]", "Tuesday")},
+	"/panel/programa/{programId}/reglas/{ruleId}":        {post: of("effect", "per", "per.amount", "20", "per.points", "3", "name", "Base")},
+	"/panel/programa/{programId}/reglas/{ruleId}/quitar": {},
+	"/panel/segmentos/nuevo":                             {post: of("name", "Grandes", "isActive", "1", "join", "all", "rows[0].field", "totalSpent", "rows[0].op", ">=", "rows[0].value", "1,000")},
+	"/panel/segmentos/{segmentId}":                       {post: of("priority", "3", "isActive", "1")},
+	"/panel/segmentos/{segmentId}/quitar":                {},
+	"/panel/configuracion":                               {post: of("name", "Café Sol", "apiAccess", "1", "cashierReturns", "1")},
+	"/panel/configuracion/documento":                     {post: of("document", strings.Replace(string(formSetup.document()), `"name":"Espresso"`, `"name":"Ristretto"`, 1))},
+
+	keysPath + "/nueva": {post: of("name", "Caja", "access", "some", "scope.points:read", "1", "expires", "date", "expiresOn", "2026-12-31", "dailyLimit", "10,000", "maxPointsPerDay", "500"),
+		op: func(_ *formWorld, a *admin) error {
+			_, err := a.createKey(context.Background(), keyRequest{Org: "cafe-luna", Name: "Caja", Scopes: []string{"points:read"}, Expires: "2026-12-31", DailyLimit: 10_000, MaxPointsPerDay: decimalOf(500)})
+			return err
+		}},
+	keyPath + "/cambiar": {post: of("name", "Tienda", "access", "all", "expires", "never", "rateLimit", "20", "ipWhitelist", "10.0.0.0/8\r\n192.0.2.7"),
+		op: func(w *formWorld, a *admin) error {
+			_, err := a.changeKey(context.Background(), keyChange{keyRequest{Org: "cafe-luna", Name: "Tienda", RateLimit: 20, IPWhitelist: []string{"10.0.0.0/8", "192.0.2.7"}}, w.names["keyId"], keyFields})
+			return err
+		}},
+	keyPath + "/renovar": {post: of("overlap", "1h"), pair: "two keys have changed: the new one was made, the earlier one is to end. Each is found by its own id, and both have the request's",
+		op: func(w *formWorld, a *admin) error {
+			_, err := a.rotateKey(context.Background(), rotateRequest{"cafe-luna", w.names["keyId"], time.Hour})
+			return err
+		}},
+	keyPath + "/revocar": {post: of("name", "test"), op: func(w *formWorld, a *admin) error {
+		_, err := a.revokeKey(context.Background(), revokeRequest{"cafe-luna", w.names["keyId"]})
+		return err
+	}},
+	webhookPath + "/secreto": {op: func(_ *formWorld, a *admin) error {
+		_, err := a.newWebhookSecret(context.Background(), webhookRequest{Org: "cafe-luna", Hook: "crm"})
+		return err
+	}},
+	webhookPath + "/continuar": {op: func(_ *formWorld, a *admin) error {
+		_, err := a.resumeWebhook(context.Background(), webhookRequest{Org: "cafe-luna", Hook: "crm"})
+		return err
+	}},
+	webhookPath + "/repetir": {post: of("from", "1"), op: func(_ *formWorld, a *admin) error {
+		_, err := a.replayWebhook(context.Background(), webhookRequest{"cafe-luna", "crm", 1})
+		return err
+	}},
+	webhookPath + "/prueba": {silent: "a test message changes nothing", op: func(_ *formWorld, a *admin) error {
+		_, err := a.testWebhook(context.Background(), webhookRequest{Org: "cafe-luna", Hook: "crm"})
+		return err
+	}},
+	operatorPath + "/copias":       {prepare: (*formWorld).runServer, alone: serverAlone},
+	operatorPath + "/verificacion": {prepare: (*formWorld).runServer, alone: serverAlone},
+
+	"/panel/equipo/segundo-factor": {post: of("secondFactor[3]", "cashier"), stamped: true},
+
+	"/panel/equipo/nuevo":                               {post: of("email", "mar@example.com", "role", "cashier"), alone: peopleAlone},
+	"/panel/equipo/invitaciones/{invitationId}/retirar": {alone: peopleAlone},
+	"/panel/equipo/{userId}/rol":                        {post: of("role", "manager"), alone: peopleAlone},
+	"/panel/equipo/{userId}/limite":                     {post: of("maxPointsPerDay", "50"), alone: peopleAlone},
+	"/panel/equipo/{userId}/inhabilitar":                {alone: peopleAlone},
+	"/panel/equipo/{userId}/habilitar": {alone: peopleAlone, prepare: func(w *formWorld) {
+		w.ok(tryBy(w.shop, w.shop.member(w.tokens[roleOwner]), func(t *txn) error {
+			return t.suspend(w.shop.member(w.tokens[roleOwner]), w.users[roleCashier], true)
+		}))
+	}},
+	"/panel/equipo/{userId}/sesiones": {alone: peopleAlone},
+	"/panel/equipo/{userId}/enlace":   {alone: peopleAlone},
+	"/panel/equipo/{userId}/quitar":   {alone: peopleAlone},
+
+	"/panel/cuenta":                        {post: of("name", "Ana G.", "language", "en", "theme", "dark"), alone: accountAlone},
+	"/panel/cuenta/clave":                  {post: of("old", testPassword, "password", "otro tren azul 9"), alone: accountAlone},
+	"/panel/cuenta/segundo-factor":         {post: of("secret", factorSecret, "code", "{totp}"), prepare: (*formWorld).knowCode, alone: accountAlone},
+	"/panel/cuenta/segundo-factor/codigos": {prepare: (*formWorld).haveFactor, alone: accountAlone},
+	"/panel/cuenta/segundo-factor/quitar":  {prepare: (*formWorld).haveFactor, alone: accountAlone},
+	"/panel/cuenta/sesiones/terminar": {alone: accountAlone, prepare: func(w *formWorld) {
+		must(w.shop, func(t *txn) (string, error) { return t.startSession(w.users[roleOwner], sessionFull, &arrival{}) })
+	}},
+
+	"/panel/entrar": {as: "nobody", post: of("email", "owner@example.com", "password", testPassword), alone: accountAlone},
+	"/panel/entrar/codigo": {as: "half", post: of("code", "{recovery}"), alone: accountAlone, prepare: func(w *formWorld) {
+		w.haveFactor()
+		w.tokens["half"] = must(w.shop, func(t *txn) (string, error) { return t.startSession(w.users[roleOwner], sessionHalf, &arrival{}) })
+	}},
+	"/panel/invitacion/{token}": {as: "nobody", post: of("name", "Sol", "password", testPassword), alone: accountAlone},
+	"/panel/confirmar":          {post: of("password", testPassword), alone: accountAlone, prepare: func(w *formWorld) { w.pass(time.Second) }},
+	"/panel/organizacion": {post: of("organization", "tienda"), alone: accountAlone, prepare: func(w *formWorld) {
+		w.secondShop()
+		w.in(2, func() {
+			must(w.shop, func(t *txn) (any, error) { return nil, t.addMember(w.users[roleOwner], &membership{Role: roleOwner}) })
+		})
+	}},
+	"/panel/salir": {alone: accountAlone},
+}
+
+// factorSecret is a secret of a second factor, in base 32.
+const factorSecret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+
+func (w *formWorld) knowCode() {
+	w.names["totp"] = hotp([]byte("12345678901234567890"), uint64(w.clock/totpStep), totpDigits)
+}
+
+// haveFactor gives the owner a second factor.
+func (w *formWorld) haveFactor() {
+	w.knowCode()
+	m := w.shop.member(w.tokens[roleOwner])
+	codes, err := by(w.shop, m, func(t *txn) ([]string, error) { return t.addFactor(m, factorSecret, w.names["totp"]) })
+	w.ok(err)
+	w.names["recovery"] = codes[0]
+}
+
+// runServer makes the owner an operator, who has to have a second factor.
+func (w *formWorld) runServer() {
+	w.haveFactor()
+	w.owned(func(t *txn, u *user) error { return t.setOperator(u, true) })
+}
+
+// TestPanelForms: the table has a row for each route that takes a form, and no other.
+func TestPanelForms(t *testing.T) {
+	t.Parallel()
+	var routes []string
+	for _, f := range panelForms() {
+		if routes = append(routes, f.path); reflect.DeepEqual(goodForms[f.path], goodForm{}) && !isReviewed(&f) {
+			t.Errorf("no good form of %s", f.path)
+		}
+	}
+	for path := range goodForms {
+		if !slices.Contains(routes, path) {
+			t.Errorf("%s takes no form", path)
+		}
+	}
+}
+
+// TestPanelFormsAudited: each form that changes something leaves one entry in the audit log,
+// by the member who sent it, with the request's id; sent again, none. The store's verification
+// checks the chain.
+func TestPanelFormsAudited(t *testing.T) {
+	t.Parallel()
+	for _, f := range panelForms() {
+		t.Run(f.path, func(t *testing.T) {
+			t.Parallel()
+			w, g := newFormWorld(t), goodForms[f.path]
+			if g.prepare != nil {
+				g.prepare(w)
+				g.prepare = nil
+			}
+			before := w.entries()
+			first, fields := w.sent(&f, &g)
+			after := w.entries()
+			w.checkAudited(&g, first, auditedSince(t, before, after))
+			if changed := lettersChanged(before, after); g.silent != "" && changed != "" {
+				t.Errorf("%s, and entries of %q have changed", g.silent, changed)
+			} else if g.silent == "" && strings.Trim(changed, "ABnFiI") == "" && g.alone != serverAlone {
+				t.Errorf("entries of %q alone have changed", changed)
+			}
+			if f.run != nil {
+				return
+			}
+			again := w.post(cmpOr(g.as, roleOwner), w.filled(f.path), fields)
+			if again.Code != http.StatusSeeOther || first.Code == http.StatusSeeOther && again.Header().Get("Location") != first.Header().Get("Location") {
+				t.Errorf("again: %d %s\n%s", again.Code, again.Header().Get("Location"), again.Body)
+			}
+			same(t, "the store after the form came again", w.entries(), after)
+		})
+	}
+}
+
+func cmpOr(r, usual role) role {
+	if r == "" {
+		return usual
+	}
+	return r
+}
+
+// checkAudited checks the entries that a form has left.
+func (w *formWorld) checkAudited(g *goodForm, answer *httptest.ResponseRecorder, made []*auditEntry) {
+	w.Helper()
+	want := 1
+	switch {
+	case g.silent != "":
+		want = 0
+	case g.pair != "":
+		want = 2
+	}
+	if len(made) != want {
+		for _, e := range made {
+			w.Errorf("%s %s %v", e.Action, e.Subject, e.Changes)
+		}
+		w.Fatalf("%d entries, want %d", len(made), want)
+	}
+	for i, e := range made {
+		by := w.users[roleOwner]
+		if e.Action == auditUserJoined {
+			by, _ = parseID(e.Subject)
+		}
+		if e.By.Type != byUser || e.By.ID != by || e.RequestID == "" || e.RequestID != answer.Header().Get("X-Request-Id") {
+			w.Errorf("%s by %+v in request %q, want %s in %q", e.Action, e.By, e.RequestID, by, answer.Header().Get("X-Request-Id"))
+		}
+		if i > 0 && (e.Subject == made[0].Subject || e.Action == made[0].Action) {
+			w.Errorf("%s twice of %s", e.Action, e.Subject)
+		}
+	}
+}
+
+// auditedSince returns the entries of the audit logs of all organizations that one state of the
+// store has and an earlier one has not.
+func auditedSince(t testing.TB, before, after memTx) (made []*auditEntry) {
+	t.Helper()
+	for _, e := range after {
+		if _, was, _ := before.Get(e.Key); e.Key[0] == 'A' && !was {
+			entry, err := get[auditEntry](after, e.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, entry)
+		}
+	}
+	return made
+}
+
+// lettersChanged are the letters of the tables in which two states of a store differ.
+func lettersChanged(a, b memTx) (letters string) {
+	values := map[string]string{}
+	for _, e := range a {
+		values[string(e.Key)] = string(e.Value)
+	}
+	note := func(k string) {
+		if !strings.Contains(letters, k[:1]) {
+			letters += k[:1]
+		}
+	}
+	for _, e := range b {
+		if value, was := values[string(e.Key)]; !was || value != string(e.Value) {
+			note(string(e.Key))
+		}
+		delete(values, string(e.Key))
+	}
+	for k := range values {
+		note(k)
+	}
+	return letters
+}
+
+var patternName = regexp.MustCompile(`\{\w+\}`)
+
+// TestPanelPagesWriteNothing: no page that is opened changes anything, be it there or not.
+func TestPanelPagesWriteNothing(t *testing.T) {
+	t.Parallel()
+	w := newFormWorldOn(newOperatedShop(t).panelShop)
+	before := w.entries()
+	for _, p := range panelPages() {
+		for _, path := range []string{w.filled(p.path), patternName.ReplaceAllString(p.path, id{9}.String())} {
+			if answer := w.open(roleOwner, path); answer.Code >= 500 {
+				t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+			}
+			if after := w.entries(); !sameEntries(before, after) {
+				t.Errorf("%s: entries of %q have changed", path, lettersChanged(before, after))
+				before = after
+			}
+		}
+	}
+}
+
+// TestResetAudited: who sets another password by a link that also takes away the second factor
+// leaves one entry, with both.
+func TestResetAudited(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	w.haveFactor()
+	var token string
+	w.owned(func(t *txn, u *user) (err error) {
+		_, token, err = t.resetUser(u, true)
+		return err
+	})
+	before := w.entries()
+	if answer := w.post("", "/panel/invitacion/"+token, url.Values{"password": {"otro tren azul 9"}}); answer.Code != http.StatusSeeOther {
+		t.Fatal(answer.Code, answer.Body)
+	}
+	made := auditedSince(t, before, w.entries())
+	if len(made) != 1 || len(made[0].Changes) != 2 || made[0].Changes[0].Field != "password" || made[0].Changes[1].Field != "secondFactor" {
+		t.Errorf("%+v", made)
+	}
+}
