@@ -54,11 +54,15 @@ func (v *visit) firstPlace() redirection {
 	return redirection{"/panel/cuenta"}
 }
 
-// figures asks for the statistics that the page's query names, 30 days without one, and
-// for those of as many days before. found is nil if the query has faults.
-func (v *visit) figures(t *txn) (*figures, error) {
+// askedFigures are figures as the page's query asks for them.
+func (v *visit) askedFigures(t *txn) (*figures, error) {
+	return v.figures(t, v.params("from", "to", "groupBy", "loyaltyProgramId")...)
+}
+
+// figures asks for the statistics, those of 30 days without a parameter, and for those of as
+// many days before. found is nil if a parameter has a fault.
+func (v *visit) figures(t *txn, asked ...pair) (*figures, error) {
 	g := &figures{format: v.format(), points: t.cfg.defaultProgram().Currency}
-	asked := v.params("from", "to", "groupBy", "loyaltyProgramId")
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, asked...))
 	if err != nil || len(v.faults) > 0 {
 		return g, err
@@ -73,7 +77,8 @@ func (v *visit) figures(t *txn) (*figures, error) {
 	if first.date().Year() < 1 {
 		return g, nil
 	}
-	before, err := resultOf[statisticsShape](t, v.ask(getStatistics, pair{"from", first.String()}, pair{"to", (from - 1).String()}, pair{"groupBy", groupMonth}, pair{"loyaltyProgramId", v.param("loyaltyProgramId")}))
+	program, _ := object(asked).get("loyaltyProgramId")
+	before, err := resultOf[statisticsShape](t, v.ask(getStatistics, pair{"from", first.String()}, pair{"to", (from - 1).String()}, pair{"groupBy", groupMonth}, pair{"loyaltyProgramId", program}))
 	g.before = &before
 	return g, err
 }
@@ -88,7 +93,7 @@ type statisticsView struct {
 func statisticsPage(v *visit) (any, fillFunc) {
 	view := &statisticsView{From: v.param("from"), To: v.param("to"), GroupBy: v.param("groupBy"), Program: v.param("loyaltyProgramId")}
 	return view, func(t *txn) error {
-		g, err := v.figures(t)
+		g, err := v.askedFigures(t)
 		if err != nil || g.found == nil {
 			return err
 		}
@@ -130,7 +135,7 @@ func statisticsCSV(v *visit) (any, fillFunc) {
 	}
 	file := &download{media: "text/csv; charset=utf-8"}
 	return file, func(t *txn) error {
-		g, err := v.figures(t)
+		g, err := v.askedFigures(t)
 		switch {
 		case err != nil:
 			return err
