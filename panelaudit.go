@@ -164,7 +164,9 @@ func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, e
 	case word == "key":
 		name, err = names.keyName(u)
 	case word == "user" || word == "session":
-		name, err = names.userName(u)
+		if name, err = names.userName(u); name == "" { // an invitation, or who has left
+			a.Path = ""
+		}
 	case word == "configuration":
 		name = names.cfg.Organization.Name
 	}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+)
+
+// What must hold of whole pages: that figures agree, that foreign ids are as unknown as those
+// that there never were, and that what the navigation offers can be opened.
+
+var (
+	shownBalance  = regexp.MustCompile(`<div class="big">([^<]*?) <span`)
+	shownMovement = regexp.MustCompile(`<td class="n[^"]*">([+−-][^<]*)</td>`)
+)
+
+// TestPanelBalance: after each of 200 random operations, by forms and by the API, the balance
+// that the customer's page shows, the sum of the movements on its pages and the API's balance
+// are the same.
+func TestPanelBalance(t *testing.T) {
+	t.Parallel()
+	long(t)
+	w := newFormWorld(t)
+	rnd := rand.New(rand.NewPCG(20, 38))
+	f := newFormat(t, "MX", "es", "MXN")
+	page := w.filled("/panel/clientes/{customerId}")
+	api := func(method, path, body string) *httptest.ResponseRecorder {
+		return answerTo(w.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], w.filled(body)))
+	}
+	done := map[bool]int{}
+	for n := range 200 {
+		amount := fmt.Sprintf("%d.%d", 1+rnd.IntN(300), rnd.IntN(10))
+		step, byForm := rnd.IntN(5), rnd.IntN(2) == 0
+		var answer *httptest.ResponseRecorder
+		post := func(path string, pairs ...string) {
+			fields := url.Values{}
+			for i := 0; i < len(pairs); i += 2 {
+				fields.Set(pairs[i], w.filled(pairs[i+1]))
+			}
+			answer = w.post(roleOwner, w.filled(path), fields)
+		}
+		switch {
+		case step == 0 && byForm:
+			post("/panel/caja/{customerId}/venta", "totalAmount", amount)
+		case step == 0:
+			answer = api("POST", "/transactions", `{"customerId":"{customerId}","totalAmount":`+amount+`}`)
+		case step == 1 && byForm:
+			post("/panel/clientes/{customerId}/puntos/dar", "amount", amount, "comment", "Sí")
+		case step == 1:
+			answer = api("POST", "/points/customers/{customerId}/add", `{"amount":`+amount+`}`)
+		case step == 2 && byForm:
+			post("/panel/clientes/{customerId}/puntos/quitar", "amount", amount, "comment", "No")
+		case step == 2:
+			answer = api("POST", "/points/customers/{customerId}/deduct", `{"amount":`+amount+`}`)
+		case step == 3 && byForm:
+			post("/panel/caja/{customerId}/canje", "productId", "{productId}")
+		case step == 3:
+			answer = api("POST", "/rewards/redeem", `{"customerId":"{customerId}","productId":"{productId}"}`)
+		case byForm:
+			post("/panel/caja/{customerId}/venta/{transactionId}/deshacer", "totalAmount", "20")
+		default:
+			answer = api("POST", "/transactions", `{"customerId":"{customerId}","type":"Return","totalAmount":20,"originalTransactionId":"{transactionId}"}`)
+		}
+		if answer.Code < 400 {
+			done[byForm]++
+		} else if answer.Code >= 500 {
+			t.Fatal(answer.Code, answer.Body)
+		}
+		w.checkBalance(f, page, api("GET", "/points/customers/{customerId}/balance", ""), fmt.Sprintf("operation %d", n))
+	}
+	if done[true] < 60 || done[false] < 60 {
+		t.Errorf("%v operations succeeded", done)
+	}
+}
+
+// checkBalance compares what a customer's pages show with the API's balance.
+func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseRecorder, when string) {
+	w.Helper()
+	var told struct{ Balance decimal }
+	w.ok(json.Unmarshal(api.Body.Bytes(), &told))
+	sum := decimal(0)
+	for at := page; at != ""; {
+		answer := w.get(roleOwner, at)
+		body := html.UnescapeString(answer.Body.String())
+		shown := shownBalance.FindStringSubmatch(body)
+		if shown == nil {
+			w.Fatalf("%s: no balance in\n%s", when, body)
+		}
+		if literal, _, _ := f.readAmount(shown[1]); !sameDecimal(literal, told.Balance) {
+			w.Fatalf("%s: the page shows %s, the API tells %s", when, shown[1], told.Balance)
+		}
+		_, movements, _ := strings.Cut(body, "<h2>"+tr("es", "customer.movements"))
+		movements, _, _ = strings.Cut(movements, "</section>")
+		for _, m := range shownMovement.FindAllStringSubmatch(movements, -1) {
+			literal, _, _ := f.readAmount(strings.TrimPrefix(m[1], "+"))
+			d, err := parseDecimal(literal)
+			if err != nil {
+				w.Fatalf("%s: a movement of %q", when, m[1])
+			}
+			sum += d
+		}
+		next := regexp.MustCompile(`href="([^"]*)"[^>]*rel="next"|rel="next"[^>]*href="([^"]*)"`).FindStringSubmatch(body)
+		if at = ""; next != nil {
+			at = next[1] + next[2]
+		}
+	}
+	if sum != told.Balance {
+		w.Fatalf("%s: the movements shown add up to %s, the API tells %s", when, sum, told.Balance)
+	}
+}
+
+// TestPanelForeign: an id of another organization has the same answer as one that there never
+// was, byte for byte, in every path, query and field.
+func TestPanelForeign(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	theirs := w.elsewhere()
+	made := map[string]string{}
+	for name, value := range theirs {
+		if name == "code" {
+			made[name] = "ZZZZ-ZZZZ"
+			continue
+		}
+		if made[name] = (id{0x01, 0x9c, 0xad, 0xfd, 0x89, 0, 0x7f, 0x94, 0xbd, byte(len(made)), 0x72, 0x6a, 0xe5, 0x5f, 0xb9, 0xac}).String(); name == "hook" {
+			made[name] = "nada-777"
+		}
+		if value == w.names[name] {
+			t.Fatalf("both have the same %s", name)
+		}
+	}
+	made["luz"] = made["customerId"] // as theirs
+	with := func(names map[string]string) *formWorld {
+		all := map[string]string{}
+		for name, own := range w.names {
+			if all[name] = own; names[name] != "" {
+				all[name] = names[name]
+			}
+		}
+		return &formWorld{w.panelShop, all}
+	}
+	tokens := regexp.MustCompile(`TOKEN\d{11}`)
+	plain := func(a *httptest.ResponseRecorder, names map[string]string) string {
+		text := fmt.Sprint(a.Code, a.Header().Get("Location"), a.Body)
+		for name, value := range names {
+			if name == "luz" { // who is the customer
+				continue
+			}
+			text = strings.ReplaceAll(text, value, "{"+name+"}")
+		}
+		return tokens.ReplaceAllString(text, "TOKEN")
+	}
+	n := 0
+	compare := func(what string, foreign, absent string) {
+		if n++; foreign != absent {
+			t.Errorf("%s (-of another organization +made up):\n%s", what, diff.Diff(strings.Split(foreign, "\n"), strings.Split(absent, "\n")))
+		}
+	}
+	a, b := with(theirs), with(made)
+	for _, p := range panelPages() {
+		for _, query := range []string{"", "?search={customerId}&cliente={customerId}&customerId={customerId}&actor={userId}&subject={keyId}&key={keyId}&clave={keyId}&loyaltyProgramId={programId}"} {
+			if strings.Contains(p.path+query, "{") && !strings.Contains(p.path, "{token}") && p.template != "factor" {
+				compare("GET "+p.path+query, plain(a.open(roleOwner, a.filled(p.path+query)), theirs), plain(b.open(roleOwner, b.filled(p.path+query)), made))
+			}
+		}
+	}
+	stamp := w.stamp(roleOwner, "/panel/configuracion")
+	for _, f := range panelForms() {
+		g := goodForms[f.path]
+		if !strings.Contains(f.path+strings.Join(g.post, ""), "{") || g.prepare != nil || strings.Contains(f.path, "{token}") || g.as != "" {
+			continue
+		}
+		send := func(w *formWorld) *httptest.ResponseRecorder {
+			fields := w.fields(&g)
+			fields.Set(etagField, stamp)
+			return w.post(roleOwner, w.filled(f.path), fields)
+		}
+		before := w.entries()
+		foreign := plain(send(a), theirs)
+		if !sameEntries(before, w.entries()) && !slices.Contains([]string{"/panel/equipo/nuevo"}, f.path) {
+			t.Errorf("POST %s changes something of another organization: %s", f.path, foreign)
+		}
+		compare("POST "+f.path, foreign, plain(send(b), made))
+	}
+	if n < 60 {
+		t.Errorf("%d answers were compared", n)
+	}
+}
+
+// elsewhere makes another organization, and returns its values of the world's names.
+func (w *formWorld) elsewhere() map[string]string {
+	w.Helper()
+	w.apply([]byte(strings.NewReplacer("cafe-luna", "tienda", `"crm"`, `"ajeno-7"`).Replace(string(formSetup.document()))))
+	names := map[string]string{"hook": "ajeno-7"}
+	w.in(2, func() {
+		c := w.customer("eva")
+		sold := w.buy(c, "5000")
+		x, err := w.redeem(c, "vale")
+		w.ok(err)
+		k, _ := w.newKey(keyRequest{})
+		w.invited("mia@example.com", roleCashier)
+		user := w.person("leo@example.com", roleCashier)
+		open := ask(w.shop, (*txn).invitations)
+		names["code"] = x.Code
+		ask(w.shop, func(t *txn) (any, error) {
+			p := t.cfg.Programs[0]
+			for name, value := range map[string]fmt.Stringer{
+				"customerId": c, "luz": c, "transactionId": sold.ID, "redemptionId": x.ID, "keyId": k.ID, "userId": user, "invitationId": open[0].ID, "productId": t.cfg.Rewards[0].ID,
+				"programId": p.ID, "ruleId": p.ruleID(&p.Rules[0]), "rewardId": t.cfg.Rewards[0].ID, "segmentId": t.cfg.Segments[0].ID,
+			} {
+				names[name] = value.String()
+			}
+			return nil, nil
+		})
+	})
+	return names
+}
+
+var navLink = regexp.MustCompile(`<a href="(/panel[^"]*)"(?: aria-current="page")?>`)
+
+// TestPanelNavigation: for each role all links of its navigation can be opened, and so can the
+// links of the pages behind them.
+func TestPanelNavigation(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	href := regexp.MustCompile(`href="(/panel[^"#]*)`)
+	for _, as := range roles {
+		first := w.open(as, "/panel/cuenta").Body.String()
+		nav, _, _ := strings.Cut(first, "</nav>")
+		links := navLink.FindAllStringSubmatch(nav, -1)
+		if len(links) < 2 {
+			t.Errorf("%s: %d links", as, len(links))
+		}
+		opened := map[string]bool{}
+		for _, link := range links {
+			page := w.open(as, html.UnescapeString(link[1]))
+			if page.Code != http.StatusOK && !(page.Code == http.StatusSeeOther && strings.HasPrefix(page.Header().Get("Location"), link[1]+"/")) {
+				t.Errorf("%s: %s is %d", as, link[1], page.Code)
+			}
+			for _, below := range href.FindAllStringSubmatch(page.Body.String(), -1) {
+				path := html.UnescapeString(below[1])
+				if opened[path] || strings.HasPrefix(path, panelAssetPrefix) || strings.HasPrefix(path, panelBrandPrefix) {
+					continue
+				}
+				opened[path] = true
+				if answer := w.open(as, path); answer.Code >= 400 {
+					t.Errorf("%s: %s, which %s links, is %d", as, path, link[1], answer.Code)
+				}
+			}
+		}
+	}
+}
+
+// TestPanelSimulatesSales: the simulator tells the points that a sale then earns, over the sales
+// of the transcript of rules.
+func TestPanelSimulatesSales(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}},{"key":"lunes","name":"Lunes","multiplier":2,"days":["Monday"]},
+		{"key":"grande","name":"Grande","points":50,"minAmount":500},{"key":"primera","name":"Primera","points":25,"firstPurchase":true},{"key":"a","name":"A","perItem":3,"skus":["A"]}]`})
+	c := s.customer("ana")
+	gave := regexp.MustCompile(`<p class="soft small">([^<]+)</p></div><b class="n">\+([^<]+)</b>`)
+	for _, amount := range []string{"9", "10", "99.5", "499.99", "500", "1234"} {
+		for _, skus := range []string{"", "A", "B"} {
+			query, fields := url.Values{"cliente": {c.String()}, "totalAmount": {amount}}, url.Values{"totalAmount": {amount}}
+			if skus != "" {
+				for name, value := range map[string]string{"items[0].sku": skus, "items[0].price": amount, "items[0].quantity": "1"} {
+					query.Set(name, value)
+					fields.Set(name, value)
+				}
+			}
+			page := html.UnescapeString(s.get(roleViewer, "/panel/simulador?"+query.Encode()).Body.String())
+			if answer := s.post(roleOwner, "/panel/caja/"+c.String()+"/venta", fields); answer.Code != http.StatusSeeOther {
+				t.Fatal(answer.Code, answer.Body)
+			}
+			sold := ask(s.shop, func(t *txn) (saleShape, error) {
+				n, err := t.count()
+				if err != nil {
+					return saleShape{}, err
+				}
+				sold, err := t.saleAt(n.Sales)
+				if err != nil {
+					return saleShape{}, err
+				}
+				return t.saleShape(sold)
+			})
+			f := newFormat(t, "MX", "es", "MXN")
+			if want := `<div class="big">` + f.Number(sold.PointsEarned); !strings.Contains(page, want) {
+				t.Errorf("%s of %q: want %s in\n%s", amount, skus, want, mainOf(page))
+			}
+			var told, applied []string
+			for _, rule := range gave.FindAllStringSubmatch(page, -1) {
+				told = append(told, rule[1]+" "+rule[2])
+			}
+			for _, rule := range sold.AppliedRules {
+				applied = append(applied, rule.Name+" "+f.Number(rule.Points))
+			}
+			same(t, amount+" of "+skus+": the rules", told, applied)
+		}
+	}
+}
