@@ -110,17 +110,20 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
-		row.Changes = append(row.Changes, changeRow{c.Field, v.valueInWords(c.Before), v.valueInWords(c.After), c.Before == "" && c.After == ""})
+		row.Changes = append(row.Changes, changeRow{c.Field, v.valueInWords(c.Field, c.Before), v.valueInWords(c.Field, c.After), c.Before == "" && c.After == ""})
 	}
 	return row, nil
 }
 
-// valueInWords is a value of a change: a text without its quotes, a moment as people write it.
-func (v *visit) valueInWords(value jsonText) string {
+// valueInWords is a value of a change: a text without its quotes, a moment as people write it, a
+// role by its name.
+func (v *visit) valueInWords(field string, value jsonText) string {
 	text := string(value)
 	var unquoted string
 	if json.Unmarshal([]byte(value), &unquoted) == nil && value != "" {
-		text = unquoted
+		if text = unquoted; field == "role" && hasText("role."+text) {
+			text = tr(v.lang, "role."+text)
+		}
 		if at, err := time.Parse(time.RFC3339, text); err == nil {
 			text = v.format().Moment(instantOf(at))
 		}
@@ -355,6 +358,9 @@ func (f *frame) AuditWho(r auditRow) string {
 
 // FieldName is the name of a field that changed: in words, if the panel has a form of it.
 func (f *frame) FieldName(field string) string {
+	if field == "role" {
+		return f.T("team.role")
+	}
 	if hasText("field." + field) {
 		return f.T("field." + field)
 	}

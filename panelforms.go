@@ -279,7 +279,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		}
 		made := madeID(body)
 		if n.Audit == entries && f.action != "" { // the domain has written none
-			if err := t.audited(f.action, cmp.Or(made, v.r.PathValue("customerId")), nil); err != nil {
+			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), nil); err != nil {
 				return givenAnswer{}, err
 			}
 		}

@@ -385,6 +385,9 @@ func (w *formWorld) checkAudited(g *goodForm, answer *httptest.ResponseRecorder,
 		if e.By.Type != byUser || e.By.ID != by || e.RequestID == "" || e.RequestID != answer.Header().Get("X-Request-Id") {
 			w.Errorf("%s by %+v in request %q, want %s in %q", e.Action, e.By, e.RequestID, by, answer.Header().Get("X-Request-Id"))
 		}
+		if strings.HasPrefix(e.Action, "points.") && e.Subject != w.names["customerId"] {
+			w.Errorf("%s is about %s, which is no customer", e.Action, e.Subject)
+		}
 		if i > 0 && (e.Subject == made[0].Subject || e.Action == made[0].Action) {
 			w.Errorf("%s twice of %s", e.Action, e.Subject)
 		}

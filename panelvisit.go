@@ -65,6 +65,7 @@ type panelForm struct {
 	run     func(*visit) error // does all by itself, in place of handle and what follows; the form needs no token
 	most    int64              // bytes; 0: maxForm
 	action  string             // of the audit log's entry, where the domain writes none
+	about   string             // the name in path of what that entry is about; "": what was made
 	proof   bool               // it needs the password to have been given lately
 
 	// guard says what a role that has the permission in part may do.
