@@ -117,7 +117,7 @@ func runPassword(v *visit) error {
 	from := v.arrival()
 	token, err := v.api.logins.changePassword(v.context(), v.member, v.typedText("old"), v.typedText("password"), v.requestID[0], &from, v.request.now)
 	if err != nil {
-		return v.told(err)
+		return v.toldOwn(err, "old")
 	}
 	v.setCookie(v.panel.address.cookie(token))
 	return v.redirect("/panel/cuenta")

@@ -112,16 +112,23 @@ func (r *request) scopesOfForm() (list []string) {
 // keyLimit reads a number of requests; 0 where none is given. One that is given and not above
 // zero was meant as a limit.
 func (r *request) keyLimit(name string) int {
-	d, present := r.fields.number(name)
-	if !present {
-		return 0
+	n, _ := r.wholeNumber(name)
+	return n
+}
+
+// wholeNumber reads a number above zero without decimals. ok is false where none is given, or
+// something else is.
+func (r *request) wholeNumber(name string) (n int, ok bool) {
+	literal := r.fields.literal(name)
+	if literal == "" {
+		return 0, false
 	}
-	n := d / decimalOne
-	if d <= 0 || d%decimalOne != 0 || n > math.MaxInt32 {
-		r.fields.fail(newError(codeNotWhole).on(name))
-		return 0
+	d, err := parseDecimal(literal)
+	if whole := d / decimalOne; err == nil && d > 0 && d%decimalOne == 0 && whole <= math.MaxInt32 {
+		return int(whole), true
 	}
-	return int(n)
+	r.fields.fail(newError(codeNotWhole).on(name))
+	return 0, false
 }
 
 func (r *request) pointsLimit(name string) decimal {

@@ -64,6 +64,14 @@ func (v *visit) told(err error) error {
 	return v.refused()
 }
 
+// toldOwn is told for a form with the member's own password in a field.
+func (v *visit) toldOwn(err error, field string) error {
+	if errors.Is(err, errLogInFailed) {
+		err = newError(codePasswordWrong).on(field)
+	}
+	return v.told(err)
+}
+
 // arrival is where the request comes from.
 func (v *visit) arrival() arrival {
 	from := arrival{Source: sourceAddress(v.r, v.api.trusted), Agent: v.r.UserAgent()}
@@ -293,7 +301,7 @@ func provePage(v *visit) (any, fillFunc) {
 func runProve(v *visit) error {
 	from := v.arrival()
 	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), v.requestID[0], &from, v.request.now); err != nil {
-		return v.told(err)
+		return v.toldOwn(err, "password")
 	}
 	if v.typedText(fileField) != "" {
 		return v.redirect(withQuery(provePath, []pair{{"ir", v.placeAfter(v.typedText("ir"))}, {fileField, "1"}}))
@@ -301,7 +309,10 @@ func runProve(v *visit) error {
 	return v.goOn()
 }
 
-var codeTooManyTries = errorCode{"too_many_tries", http.StatusTooManyRequests, ""}
+var (
+	codeTooManyTries  = errorCode{"too_many_tries", http.StatusTooManyRequests, ""}
+	codePasswordWrong = errorCode{"password_wrong", http.StatusBadRequest, ""}
+)
 
 var _ = addTexts(map[string]panelText{
 	"title.login":              {"Entrar", "Log in"},
@@ -354,6 +365,7 @@ var _ = addTexts(map[string]panelText{
 	"error.people.password_keyboard":     {"La contraseña sigue el orden del teclado o del abecedario. Prueba con varias palabras.", "The password follows the keyboard or the alphabet. Try some words."},
 	"error.people.password_own":          {"La contraseña es casi solo tu nombre, tu email o el de la organización.", "The password is hardly more than your name, your email or the organization's name."},
 	"error.people.password_usual":        {"La contraseña es de las más usadas. Prueba con palabras que no vayan juntas.", "The password is among the most used. Try words that do not belong together."},
+	"error.password_wrong":               {"La contraseña no es correcta.", "The password is not correct."},
 	"error.people.login_failed":          {"El email o la contraseña no son correctos.", "The email or the password is not correct."},
 	"error.people.login_locked":          {"Hubo demasiados intentos. Pide un enlace para poner otra contraseña, o entra desde un dispositivo que ya usaste.", "There were too many attempts. Ask for a link to set another password, or log in from a device that you have used."},
 	"error.people.member_of_none":        {"Ya no perteneces a ninguna organización.", "You are no longer a member of any organization."},

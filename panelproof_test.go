@@ -63,7 +63,7 @@ func (p *provingShop) prove(page string) *httptest.ResponseRecorder {
 	p.Helper()
 	fields := hidden(page)
 	fields.Set("password", "mal")
-	page = p.want(http.StatusUnprocessableEntity, "", p.send("POST", provePath, fields), "no son correctos")
+	page = p.want(http.StatusUnprocessableEntity, "", p.send("POST", provePath, fields), "no es correcta")
 	fields = hidden(page)
 	fields.Set("password", testPassword)
 	return p.send("POST", provePath, fields)

@@ -24,7 +24,7 @@ func webhookForms() []panelForm {
 	return []panelForm{
 		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*visit, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
 		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
-		{path: webhookPath + "/repetir", need: need, from: webhooksPath, members: []formMember{{name: "from", kind: amountMember}}, handle: replayByForm, done: back},
+		{path: webhookPath + "/repetir", need: need, from: webhooksPath, members: []formMember{{name: "from", kind: amountMember, must: true}}, handle: replayByForm, done: back},
 		{path: webhookPath + "/prueba", need: need, from: webhooksPath, run: testByForm},
 	}
 }
@@ -98,11 +98,8 @@ func resumeByForm(r *request) action {
 
 func replayByForm(r *request) action {
 	hook := r.PathValue("hook")
-	from, given := r.fields.number("from")
-	if !given || from <= 0 || from%decimalOne != 0 {
-		r.fields.fail(newError(codeNotWhole).on("from"))
-	}
-	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.replayWebhook(hook, uint64(from/decimalOne)) })
+	from, _ := r.wholeNumber("from")
+	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.replayWebhook(hook, uint64(from)) })
 }
 
 // testByForm sends a test message and shows the page with what became of it. Nothing is
