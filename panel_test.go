@@ -118,7 +118,8 @@ func (s *panelShop) open(as role, path string) *httptest.ResponseRecorder {
 // TestPanelPages plays the transcripts of testdata/panel on each store, and compares the pages.
 // A step is
 //
-//	as ROLE [LANGUAGE] from now on; nobody: without a session
+//	world              in a formWorld, with its names; before all steps
+//	as ROLE [LANGUAGE] from now on; nobody: without a session; browser: with that of the last log-in
 //	GET PATH           or POST PATH, with a line NAME=VALUE for each field
 //	=> STATUS [WHERE]  what came of it, and the page's main part up to the next blank line
 //
@@ -138,6 +139,11 @@ func TestPanelPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := &panelTranscript{panelShop: newPanelShop(t, panelSetup), names: map[string]string{}}
+			if strings.Contains(string(text), "\nworld\n") {
+				w := newFormWorld(t)
+				w.knowCode()
+				p = &panelTranscript{panelShop: w.panelShop, names: w.names}
+			}
 			got := p.play(string(text))
 			if got == string(text) {
 				return
@@ -205,6 +211,11 @@ func (p *panelTranscript) step(out *strings.Builder, method, path string, fields
 	w := p.open(p.as, path)
 	if method == "POST" {
 		w = p.post(p.as, path, fields)
+	}
+	for _, c := range w.Result().Cookies() {
+		if c.Name == p.panel.address.cookieName() && p.as == "" {
+			p.tokens["browser"] = c.Value
+		}
 	}
 	where := w.Header().Get("Location")
 	fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintln("=>", w.Code, where)))
