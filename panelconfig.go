@@ -27,12 +27,12 @@ func configForms() []panelForm {
 		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds")),
 		{name: "cashierReturns", kind: checkMember},
 	}
-	return []panelForm{
-		{path: "/panel/configuracion", need: "config:write", from: "/panel/configuracion", members: organization, prepare: reviewFirst, proof: true, handle: editing(editOrganization),
+	return reviewedForms([]panelForm{
+		{path: "/panel/configuracion", from: "/panel/configuracion", members: organization, handle: editing(editOrganization),
 			done: func(*visit, string) string { return "/panel/configuracion?hecho=1" }},
-		{path: "/panel/configuracion/documento", need: "config:write", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")}, prepare: reviewFirst, proof: true,
+		{path: "/panel/configuracion/documento", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")},
 			handle: documentAction(postedDocument), done: func(*visit, string) string { return "/panel/configuracion/documento?hecho=1" }},
-	}
+	})
 }
 
 // editOrganization lays the form of the organization over a document.

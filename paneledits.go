@@ -23,6 +23,15 @@ var codeConfigChanged = errorCode{"configuration_changed", http.StatusConflict, 
 // reviewedField is the digest of the fields that were reviewed.
 const reviewedField = "_reviewed"
 
+// reviewedForms are the forms of a place that change the configuration: each is reviewed before
+// it does, and then needs the password.
+func reviewedForms(all []panelForm) []panelForm {
+	for i := range all {
+		all[i].need, all[i].prepare, all[i].proof = "config:write", reviewFirst, true
+	}
+	return all
+}
+
 // reviewFirst turns a form into a rehearsal, unless its fields are those that were reviewed.
 func reviewFirst(v *visit) {
 	v.drop(reviewField)

@@ -24,10 +24,10 @@ func rewardForms() []panelForm {
 		partMember("effect", wordMember("type"), figureMember("amount"), figureMember("percent"), wordMember("sku")),
 	}
 	done := func(*visit, string) string { return "/panel/recompensas?hecho=1" }
-	return []panelForm{
-		{path: "/panel/recompensas/nueva", need: "config:write", from: "/panel/recompensas/nueva", members: members, prepare: reviewFirst, proof: true, handle: editing(editReward), done: done},
-		{path: "/panel/recompensas/{rewardId}", need: "config:write", from: "/panel/recompensas/{rewardId}", members: members, prepare: reviewFirst, proof: true, handle: editing(editReward), done: done},
-	}
+	return reviewedForms([]panelForm{
+		{path: "/panel/recompensas/nueva", from: "/panel/recompensas/nueva", members: members, handle: editing(editReward), done: done},
+		{path: "/panel/recompensas/{rewardId}", from: "/panel/recompensas/{rewardId}", members: members, handle: editing(editReward), done: done},
+	})
 }
 
 // editReward lays the form of a reward over a document: one that is there, or a new one.

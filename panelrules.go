@@ -32,12 +32,12 @@ func programForms() []panelForm {
 		{name: "tiers", kind: madeMember, make: tierRows},
 	}
 	done := func(*visit, string) string { return "/panel/programa?hecho=1" }
-	return []panelForm{
-		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, proof: true, handle: editing(editProgram), done: done},
-		{path: one + "/nueva", need: "config:write", from: one + "/nueva", members: ruleMembers, prepare: reviewFirst, proof: true, handle: editing(editRule), done: done},
-		{path: one + "/reglas/{ruleId}", need: "config:write", from: one + "/reglas/{ruleId}", members: ruleMembers, prepare: reviewFirst, proof: true, handle: editing(editRule), done: done},
-		{path: one + "/reglas/{ruleId}/quitar", need: "config:write", from: one + "/reglas/{ruleId}", prepare: reviewFirst, proof: true, handle: editing(removeRule), done: done},
-	}
+	return reviewedForms([]panelForm{
+		{path: one, from: one, members: members, handle: editing(editProgram), done: done},
+		{path: one + "/nueva", from: one + "/nueva", members: ruleMembers, handle: editing(editRule), done: done},
+		{path: one + "/reglas/{ruleId}", from: one + "/reglas/{ruleId}", members: ruleMembers, handle: editing(editRule), done: done},
+		{path: one + "/reglas/{ruleId}/quitar", from: one + "/reglas/{ruleId}", handle: editing(removeRule), done: done},
+	})
 }
 
 // tierRows are the rows of tiers; null, if all are blank.

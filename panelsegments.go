@@ -25,11 +25,11 @@ func segmentForms() []panelForm {
 		{name: "rows", kind: madeMember, make: comparisonRows},
 	}
 	done := func(*visit, string) string { return "/panel/segmentos?hecho=1" }
-	return []panelForm{
-		{path: "/panel/segmentos/nuevo", need: "config:write", from: "/panel/segmentos/nuevo", members: members, prepare: reviewFirst, proof: true, handle: editing(editSegment), done: done},
-		{path: one, need: "config:write", from: one, members: members, prepare: reviewFirst, proof: true, handle: editing(editSegment), done: done},
-		{path: one + "/quitar", need: "config:write", from: one, prepare: reviewFirst, proof: true, handle: editing(removeSegment), done: done},
-	}
+	return reviewedForms([]panelForm{
+		{path: "/panel/segmentos/nuevo", from: "/panel/segmentos/nuevo", members: members, handle: editing(editSegment), done: done},
+		{path: one, from: one, members: members, handle: editing(editSegment), done: done},
+		{path: one + "/quitar", from: one, handle: editing(removeSegment), done: done},
+	})
 }
 
 // comparisonRows are the rows of comparisons. A value is a number, true, false or a text, as
