@@ -53,13 +53,13 @@ func keyForms() []panelForm {
 	back := func(v *visit, _ string) string { return keysPath + "/" + v.r.PathValue(keyIDParam) }
 	members := keyMembers()
 	all := []panelForm{
-		{path: keysPath + "/nueva", need: "keys:manage", from: keysPath + "/nueva", members: members, handle: createKeyByForm, done: again, shown: made},
-		{path: keyPath + "/cambiar", need: "keys:manage", from: keyPath + "/cambiar", members: members, handle: changeKeyByForm, done: back},
-		{path: keyPath + "/renovar", need: "keys:manage", from: keyPath + "/renovar", members: []formMember{{name: "overlap"}}, handle: rotateKeyByForm, done: again, shown: made},
-		{path: keyPath + "/revocar", need: "keys:manage", from: keyPath + "/revocar", members: []formMember{{name: "name", must: true}}, handle: revokeKeyByForm, done: back},
+		{path: keysPath + "/nueva", from: keysPath + "/nueva", members: members, handle: createKeyByForm, done: again, shown: made},
+		{path: keyPath + "/cambiar", from: keyPath + "/cambiar", members: members, handle: changeKeyByForm, done: back},
+		{path: keyPath + "/renovar", from: keyPath + "/renovar", members: []formMember{{name: "overlap"}}, handle: rotateKeyByForm, done: again, shown: made},
+		{path: keyPath + "/revocar", from: keyPath + "/revocar", members: []formMember{{name: "name", must: true}}, handle: revokeKeyByForm, done: back},
 	}
 	for i := range all {
-		all[i].proof = true
+		all[i].need, all[i].proof = "keys:manage", true
 	}
 	return all
 }
@@ -80,7 +80,7 @@ func keyMembers() []formMember {
 func (r *request) keyRequest() (in keyRequest, kept bool) {
 	in.Name, _ = r.fields.rawText("name")
 	in.Scopes = r.scopesOfForm()
-	in.RateLimit, in.DailyLimit, in.MonthlyLimit = r.keyLimit("rateLimit"), r.keyLimit("dailyLimit"), r.keyLimit("monthlyLimit")
+	in.RateLimit, in.DailyLimit, in.MonthlyLimit = r.wholeNumber("rateLimit"), r.wholeNumber("dailyLimit"), r.wholeNumber("monthlyLimit")
 	in.MaxPointsPerOperation, in.MaxPointsPerDay = r.pointsLimit("maxPointsPerOperation"), r.pointsLimit("maxPointsPerDay")
 	if text, given := r.fields.text("ipWhitelist", maxList); given {
 		in.IPWhitelist = strings.FieldsFunc(text, func(c rune) bool { return c == '\n' || c == ',' || c == ' ' || c == '\t' })
@@ -109,26 +109,19 @@ func (r *request) scopesOfForm() (list []string) {
 	return list
 }
 
-// keyLimit reads a number of requests; 0 where none is given. One that is given and not above
-// zero was meant as a limit.
-func (r *request) keyLimit(name string) int {
-	n, _ := r.wholeNumber(name)
-	return n
-}
-
-// wholeNumber reads a number above zero without decimals. ok is false where none is given, or
-// something else is.
-func (r *request) wholeNumber(name string) (n int, ok bool) {
+// wholeNumber reads a number above zero without decimals; 0 where none is given, or something
+// else is, which is a fault.
+func (r *request) wholeNumber(name string) int {
 	literal := r.fields.literal(name)
 	if literal == "" {
-		return 0, false
+		return 0
 	}
 	d, err := parseDecimal(literal)
 	if whole := d / decimalOne; err == nil && d > 0 && d%decimalOne == 0 && whole <= math.MaxInt32 {
-		return int(whole), true
+		return int(whole)
 	}
 	r.fields.fail(newError(codeNotWhole).on(name))
-	return 0, false
+	return 0
 }
 
 func (r *request) pointsLimit(name string) decimal {

@@ -98,7 +98,7 @@ func resumeByForm(r *request) action {
 
 func replayByForm(r *request) action {
 	hook := r.PathValue("hook")
-	from, _ := r.wholeNumber("from")
+	from := r.wholeNumber("from")
 	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.replayWebhook(hook, uint64(from)) })
 }
 
