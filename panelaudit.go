@@ -358,9 +358,6 @@ func (f *frame) AuditWho(r auditRow) string {
 
 // FieldName is the name of a field that changed: in words, if the panel has a form of it.
 func (f *frame) FieldName(field string) string {
-	if field == "role" {
-		return f.T("team.role")
-	}
 	if hasText("field." + field) {
 		return f.T("field." + field)
 	}

@@ -149,7 +149,9 @@ func removePerson(r *request) action {
 // editSecondFactor lays the roles that need a second factor over a document.
 func editSecondFactor(_ *txn, _ *request, tree, fields docTree) (docPlace, error) {
 	settings := tree["organization"].(docTree)["settings"].(docTree)
-	if settings["secondFactor"] = fields["secondFactor"]; fields["secondFactor"] == nil { // no role
+	if roles := fields["secondFactor"]; roles != nil {
+		settings["secondFactor"] = roles
+	} else {
 		delete(settings, "secondFactor")
 	}
 	return docPlace{path: "organization.settings"}, nil
@@ -200,12 +202,10 @@ func teamPage(v *visit) (any, fillFunc) {
 		return to, nil
 	}
 	view := &teamView{Owner: v.member.role == roleOwner}
-	return view, func(t *txn) error {
+	return view, func(t *txn) (err error) {
 		view.SecondFactor = t.cfg.Organization.Settings.SecondFactor
-		if stamp, err := stampOf(t.cfg); err != nil {
+		if view.Stamp, err = stampOf(t.cfg); err != nil {
 			return err
-		} else {
-			view.Stamp = stamp
 		}
 		team, err := t.team()
 		if err != nil {
@@ -316,7 +316,7 @@ var _ = addTexts(map[string]panelText{
 	"title.link":        {"Enlace para entregar", "Link to hand over"},
 	"team.invite":       {"Invitar", "Invite"},
 	"team.person":       {"Persona", "Person"},
-	"team.role":         {"Rol", "Role"},
+	"field.role":        {"Rol", "Role"},
 	"team.last":         {"Último ingreso", "Last log-in"},
 	"team.factor":       {"Segundo factor", "Second factor"},
 	"team.needs":        {"Roles que necesitan un segundo factor", "Roles that need a second factor"},
