@@ -325,6 +325,9 @@ func (v *visit) guarded(t *txn, need permission, guard func(*visit, *txn) error)
 	return guard(v, t)
 }
 
+// codeProofRequired asks for the password once more.
+var codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
+
 // proved returns an error if a form needs the password and it was not given lately.
 func (v *visit) proved(f *panelForm) error {
 	if f.proof && !v.member.hasProved(v.request.now) {

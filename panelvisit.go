@@ -180,9 +180,6 @@ func (v *visit) sees(p permission, part bool) bool {
 	return p == anyone || g == grantAll || part && g == grantSome
 }
 
-// codeProofRequired asks for the password once more (panelproof.go).
-var codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
-
 // A redirection is a view that is another page.
 type redirection struct{ to string }
 
