@@ -148,7 +148,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 // read runs fn in a View of one organization. Ids made there are never stored,
 // so they need no seed.
 func read[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (result T, err error) {
-	// One allocation. A field, as each T would have its own copy of an embedded txn's methods.
+	// One allocation. txn is a field: embedded, it would give each T a copy of all its methods.
 	both := new(struct {
 		txn    txn
 		result T

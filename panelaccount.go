@@ -276,7 +276,7 @@ var _ = addTexts(map[string]panelText{
 	"account.shops":          {"Organizaciones", "Organizations"},
 	"account.shops.enter":    {"Entrar", "Enter"},
 	"account.shops.here":     {"En uso", "In use"},
-	"factor.required":        {"Tu rol, o quien opera el servidor, necesita un segundo factor. El resto del panel se abre cuando lo actives.", "Your role, or whoever runs the server, needs a second factor. The rest of the dashboard opens once you turn it on."},
+	"factor.required":        {"Con tu rol se necesita un segundo factor, y también para operar el servidor. El resto del panel se abre cuando lo actives.", "Your role needs a second factor, and so does running the server. The rest of the dashboard opens once you turn it on."},
 	"factor.about":           {"Añade esta clave en una aplicación de códigos, y escribe el código que muestra. Desde entonces hace falta un código para entrar.", "Add this key to an app for codes, and type the code that it shows. From then on a code is needed to log in."},
 	"factor.key":             {"Clave", "Key"},
 	"factor.link":            {"Abrir en la aplicación de este dispositivo", "Open in the app of this device"},

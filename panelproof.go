@@ -1,10 +1,10 @@
 package main
 
-// What only the user itself may do needs the password once more, unless it was given in the
-// last ten minutes: a session that is left open must not be enough to make people, keys and
-// secrets, to change the configuration, or to carry data away. A page with a form to fill in
-// asks before it shows the form. A form that comes without a proof is kept, and shown once
-// the password is given.
+// Some pages and forms need the password once more, unless it was given in the last ten
+// minutes: a session that is left open must not be enough to make people, keys and secrets,
+// to change the configuration, or to carry data away. A page with a form to fill in asks
+// before it shows the form, except where the form is reviewed first. A form that comes without
+// the password is kept, and shown once it is given.
 
 // A proveView asks for the password.
 type proveView struct {

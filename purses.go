@@ -51,7 +51,7 @@ func (t *txn) budget() (budget, error) {
 	return budget{}, nil
 }
 
-// budget is the key's. A key made before Counted was kept has only the limit.
+// budget is the key's.
 func (k *apiKey) budget() budget {
 	return budget{k.purse(), k.MaxPointsPerOperation, k.MaxPointsPerDay, k.counts()}
 }
@@ -71,7 +71,8 @@ func (t *txn) give(a *account, m *movement) error {
 // purse is the id of the key's purse.
 func (k *apiKey) purse() id { return cmp.Or(k.Purse, k.ID) }
 
-// counts reports whether the points that the key's adds give are counted.
+// counts reports whether the points that the key's adds give are counted. A key made before
+// Counted was kept has only the limit.
 func (k *apiKey) counts() bool { return k.Counted || k.MaxPointsPerDay != 0 }
 
 // countWith lets all other keys of a key's purse count, too.
@@ -154,7 +155,7 @@ func (t *txn) leftToday(user id) (left decimal, ok bool, err error) {
 }
 
 // limitPoints sets how many points a member may give by hand on a UTC day; 0: any number. It
-// holds from the member's next add on, and counts what was given on the day before.
+// holds from the member's next add on. What was given earlier on the day counts.
 func (t *txn) limitPoints(by *member, user id, perDay decimal) error {
 	m, err := t.teammate(user)
 	if err != nil {
