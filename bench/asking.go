@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -17,7 +16,6 @@ type asking struct {
 	ms   []float64 // median of each round
 	cpu  []float64 // µs of server CPU per request, of each round
 
-	most  int // requests of a round; 0 for the usual
 	bytes int // of the last answer's body
 }
 
@@ -33,7 +31,7 @@ func (b *bench) compare(ctx context.Context, askings []*asking) error {
 				return err
 			}
 			stop := c.closeAfter(ctx)
-			err = a.round(c, r, cmp.Or(a.most, most), least, limit)
+			err = a.round(c, r, most, least, limit)
 			stop()
 			c.Close()
 			if err != nil {
