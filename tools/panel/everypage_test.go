@@ -72,7 +72,7 @@ func (s *shop) stock() {
 	if a := s.post("owner", f); a.Status != http.StatusSeeOther {
 		s.t.Fatalf("redemption: %d\n%s", a.Status, a.Body)
 	}
-	s.command(nil, "user", "operator", "owner@example.com", "on")
+	s.operate("owner")
 	for _, role := range []string{"cashier", "manager", "viewer", "developer"} {
 		s.token(role)
 	}
