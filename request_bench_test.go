@@ -344,10 +344,3 @@ func BenchmarkServeAdd(b *testing.B) {
 		s.handler.ServeHTTP(discard{http.Header{}}, r)
 	}
 }
-
-// discard is a ResponseWriter that drops the body.
-type discard struct{ header http.Header }
-
-func (d discard) Header() http.Header         { return d.header }
-func (d discard) Write(b []byte) (int, error) { return len(b), nil }
-func (d discard) WriteHeader(int)             {}

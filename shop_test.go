@@ -505,3 +505,10 @@ func long(t testing.TB) {
 		t.Skip("long")
 	}
 }
+
+// discard is a ResponseWriter that drops the body.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
