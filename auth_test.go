@@ -231,7 +231,7 @@ func TestAuthenticate(t *testing.T) {
 		if test.noPlan {
 			s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
 		}
-		_, err := s.authenticate(t.Context(), text, from(test.source), s.clock)
+		_, err := s.engine.authenticate(t.Context(), text, from(test.source), s.clock)
 		if got := codeOf(err); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
 		}
@@ -240,11 +240,11 @@ func TestAuthenticate(t *testing.T) {
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 	_, text := s.newKey(keyRequest{Expires: "2026-03-02T11:00:00Z"})
 	s.pass(time.Hour - time.Millisecond)
-	_, err := s.authenticate(t.Context(), text, from(home), s.clock)
+	_, err := s.engine.authenticate(t.Context(), text, from(home), s.clock)
 	s.want(err, "") // its last millisecond
-	_, err = s.authenticate(t.Context(), newAPIKey([32]byte{1}), from(home), s.clock)
+	_, err = s.engine.authenticate(t.Context(), newAPIKey([32]byte{1}), from(home), s.clock)
 	s.want(err, "api_key_invalid") // well formed, but nobody's
-	_, err = s.authenticate(t.Context(), text+"x", from(home), s.clock)
+	_, err = s.engine.authenticate(t.Context(), text+"x", from(home), s.clock)
 	s.want(err, "api_key_invalid")
 }
 
@@ -253,7 +253,7 @@ func TestAuthenticate(t *testing.T) {
 func TestKeysAreNeverStale(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
-	other := newEngine(s.store, s.now, s.seed)
+	other := newEngine(s.engine.store, s.engine.now, s.engine.seed)
 	k, text := s.newKey(keyRequest{})
 	source := from(netip.MustParseAddr("203.0.113.5"))
 	seen := func(reason, want string) {
@@ -286,11 +286,11 @@ func TestKeysAreNeverStale(t *testing.T) {
 	for _, name := range []string{"Café Mar", "Café Sol", "Café Río"} {
 		document := bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte(name), 1)
 		undone := fmt.Errorf("undone")
-		err := s.store.Update(t.Context(), func(tx Tx) error {
+		err := s.engine.store.Update(t.Context(), func(tx Tx) error {
 			if _, err := applyDocument(tx, document, newMint(s.clock, seed{}), creator{}, false); err != nil {
 				return err
 			}
-			if _, err := s.engine.config(s.store.version(), tx, s.org); err != nil {
+			if _, err := s.engine.config(s.engine.store.version(), tx, s.org); err != nil {
 				return err
 			}
 			return undone

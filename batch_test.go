@@ -44,25 +44,25 @@ type sentResult struct {
 
 // sendBatch sends sales as one batch.
 func (s *servedShop) sendBatch(texts []string) []sentResult {
-	s.Helper()
+	s.shop.Helper()
 	w := s.post("/api/v1/transactions/batch", "", batchOf(texts))
 	var answer struct{ Results []sentResult }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK || len(answer.Results) != len(texts) {
-		s.Fatalf("%d %s, %v", w.Code, w.Body, err)
+		s.shop.Fatalf("%d %s, %v", w.Code, w.Body, err)
 	}
 	return answer.Results
 }
 
 // sendOne sends a sale alone.
 func (s *servedShop) sendOne(text string) (r sentResult) {
-	s.Helper()
+	s.shop.Helper()
 	w := s.post("/api/v1/transactions", "", text)
 	r.Status = w.Code
 	into := &r.Transaction
 	if w.Code >= 300 {
 		into = &r.Error
 	}
-	s.ok(json.Unmarshal(w.Body.Bytes(), into))
+	s.shop.ok(json.Unmarshal(w.Body.Bytes(), into))
 	return r
 }
 
@@ -77,7 +77,7 @@ func (s *servedShop) queued(rnd *rand.Rand, customers []id, last int) sentSale {
 		"type": pick(rnd, typePurchase, typePurchase, typePurchase, typeReturn),
 	}
 	if rnd.IntN(2) == 0 {
-		v["occurredAt"] = s.clock.add(-time.Duration(rnd.Int64N(int64(pick(rnd, time.Hour, 20*oneDay, 40*oneDay)))))
+		v["occurredAt"] = s.shop.clock.add(-time.Duration(rnd.Int64N(int64(pick(rnd, time.Hour, 20*oneDay, 40*oneDay)))))
 	}
 	if rnd.IntN(3) == 0 {
 		v["items"] = []map[string]any{{"sku": pick(rnd, "A", "B"), "price": 2.5, "quantity": 1 + rnd.IntN(2)}}
@@ -102,7 +102,7 @@ func TestBatchEqualsSingles(t *testing.T) {
 		alone, together := newShop(t, with).served(), newShop(t, with).served()
 		var customers [2][]id
 		for i, s := range []*servedShop{alone, together} {
-			customers[i] = []id{s.customer("ana"), s.customer("noe")}
+			customers[i] = []id{s.shop.customer("ana"), s.shop.customer("noe")}
 		}
 		for round := range 4 {
 			var queue []sentSale
@@ -130,12 +130,12 @@ func TestBatchEqualsSingles(t *testing.T) {
 			}
 			for i := range customers[0] {
 				same(t, "ledger", together.figures(customers[1][i]), alone.figures(customers[0][i]))
-				same(t, "standing", together.standing(customers[1][i]), alone.standing(customers[0][i]))
+				same(t, "standing", together.shop.standing(customers[1][i]), alone.shop.standing(customers[0][i]))
 			}
-			same(t, "statistics", together.periods(together.clock.add(-50*oneDay)), alone.periods(alone.clock.add(-50*oneDay)))
+			same(t, "statistics", together.shop.periods(together.shop.clock.add(-50*oneDay)), alone.shop.periods(alone.shop.clock.add(-50*oneDay)))
 			wait := time.Duration(rnd.Int64N(int64(10 * oneDay)))
-			alone.pass(wait)
-			together.pass(wait)
+			alone.shop.pass(wait)
+			together.shop.pass(wait)
 		}
 	})
 }
@@ -165,8 +165,8 @@ func (r sentResult) withoutIDs() sentResult {
 
 // figures are the customer's movements without ids.
 func (s *servedShop) figures(cust id) (list []string) {
-	s.Helper()
-	for _, m := range s.ledger(cust) {
+	s.shop.Helper()
+	for _, m := range s.shop.ledger(cust) {
 		list = append(list, fmt.Sprint(m.Category, m.Amount, m.Balance, m.Pending, m.AvailFrom, m.Expires, m.CreatedAt, m.By.Actor))
 	}
 	return list
@@ -176,7 +176,7 @@ func (s *servedShop) figures(cust id) (list []string) {
 func TestBatchTwins(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`, settings: `"externalIds":"Unique"`}).served()
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var bodies []string
 	for range 16 {
@@ -195,7 +195,7 @@ func TestBatchTwins(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	s.wantStanding(ana, "10 0 10", "each sale once")
+	s.shop.wantStanding(ana, "10 0 10", "each sale once")
 }
 
 // TestBatchLong: a batch of long sales has more members than another body may have, and
@@ -203,7 +203,7 @@ func TestBatchTwins(t *testing.T) {
 func TestBatchLong(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`}).served()
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	items := strings.TrimSuffix(strings.Repeat(`{"sku":"A","price":1,"quantity":1},`, 200), ",")
 	text := fmt.Sprintf(`{"customerId":%q,"totalAmount":1,"items":[%s]}`, ana, items)
 	for i, r := range s.sendBatch(slices.Repeat([]string{text}, 100)) {
@@ -279,17 +279,17 @@ func TestBatchRehearsal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"Free", "Unique"} {
 		s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`, settings: `"externalIds":"` + mode + `"`}).served()
-		ana := s.customer("ana")
+		ana := s.shop.customer("ana")
 		row := `{"customerId":"` + ana.String() + `","totalAmount":7,"externalId":"T-1"}`
 		for _, path := range []string{"/api/v1/transactions/batch?dryRun=true", "/api/v1/transactions/batch"} {
 			var got struct{ Results []sentResult }
-			s.ok(json.Unmarshal(s.post(path, "", batchOf([]string{row, row})).Body.Bytes(), &got))
+			s.shop.ok(json.Unmarshal(s.post(path, "", batchOf([]string{row, row})).Body.Bytes(), &got))
 			for i, r := range got.Results {
 				if balance := fmt.Sprint(r.Transaction["balance"]); balance != "7" {
 					t.Errorf("%s %s: after row %d the balance is %s", mode, path, i, balance)
 				}
 			}
 		}
-		s.wantStanding(ana, "7 0 7", "one sale")
+		s.shop.wantStanding(ana, "7 0 7", "one sale")
 	}
 }

@@ -277,8 +277,8 @@ func TestBirthdayRuleWhileClockUnsafe(t *testing.T) {
 	}
 	past, next := born(19900616), born(19900619)
 	m := &testMachine{wall: moment(t, "2026-06-11T12:00:00Z")}
-	s.engine = newEngineBy(newWallClock(m), s.store, s.seed)
-	s.ok(s.open(t.Context()))
+	s.engine = newEngineBy(newWallClock(m), s.engine.store, s.engine.seed)
+	s.ok(s.engine.open(t.Context()))
 	s.apply(setup{program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`}.document())
 	if m.pass(time.Minute); s.engine.clock.isSafe() {
 		t.Fatal("the clock is safe")
@@ -326,7 +326,7 @@ func TestBirthdaysBesideDamage(t *testing.T) {
 			t.Errorf("%x is damaged: the sweep ended with %v", k, err)
 		}
 		if before == nil {
-			s.ok(s.store.Update(t.Context(), func(tx Tx) error { return tx.Delete(k) }))
+			s.ok(s.engine.store.Update(t.Context(), func(tx Tx) error { return tx.Delete(k) }))
 		} else {
 			set(k, before)
 		}
@@ -346,7 +346,7 @@ func TestBirthdaysAreQuiet(t *testing.T) {
 	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
 	quiet := func(want bool, reason string) {
 		t.Helper()
-		if got := s.quiet.Load().has(s.store.version(), s.clock); got != want {
+		if got := s.engine.quiet.Load().has(s.engine.store.version(), s.clock); got != want {
 			t.Errorf("%s: quiet is %v", reason, got)
 		}
 	}

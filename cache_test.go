@@ -23,7 +23,7 @@ func TestConfigRolledBack(t *testing.T) {
 			if _, err := applyDocument(tx, named(name), newMint(now, ids), creator{}, false); err != nil {
 				return err
 			}
-			cfg, err := s.engine.config(s.store.version(), tx, 1)
+			cfg, err := s.engine.config(s.engine.store.version(), tx, 1)
 			if err == nil && cfg.Organization.Name != name {
 				t.Errorf("within: got %q, want %q", cfg.Organization.Name, name)
 			}
@@ -88,8 +88,8 @@ func TestConfigOfView(t *testing.T) {
 	s := newShop(t, setup{})
 	name := func() string { return ask(s, func(t *txn) (string, error) { return t.cfg.Organization.Name, nil }) }
 	name() // fills the cache
-	before := s.store.version()
-	err := s.store.View(t.Context(), func(tx Tx) error {
+	before := s.engine.store.version()
+	err := s.engine.store.View(t.Context(), func(tx Tx) error {
 		s.apply([]byte(strings.Replace(string(setup{}.document()), "Café Luna", "Café Sol", 1)))
 		if got := name(); got != "Café Sol" { // fills the cache for the new version
 			t.Errorf("a later View sees %s", got)
@@ -126,7 +126,7 @@ func TestKeysAmongChanges(t *testing.T) {
 				default:
 				}
 				least := acknowledged.Load()
-				c, err := s.authenticate(t.Context(), text, nil, s.clock)
+				c, err := s.engine.authenticate(t.Context(), text, nil, s.clock)
 				if err != nil || int64(c.key.RateLimit) < least {
 					t.Errorf("got %v, %v after %d", c.key, err, least)
 					return

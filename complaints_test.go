@@ -54,7 +54,7 @@ func TestPartialRefundsReverseNoMoreThanWasEarned(t *testing.T) {
 func TestRetriesDoNotCreditTwice(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`}).served()
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	add := "/api/v1/points/customers/" + ana.String() + "/add"
 	sale := fmt.Sprintf(`{"customerId":%q,"totalAmount":100,"externalId":"T-1"}`, ana)
 	for _, test := range []struct {
@@ -66,12 +66,12 @@ func TestRetriesDoNotCreditTwice(t *testing.T) {
 		{"sale with an externalId", "/api/v1/transactions", "", sale, http.StatusOK},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			before := s.standing(ana).Balance
+			before := s.shop.standing(ana).Balance
 			wantOneApplied(t, 20, test.retryStatus, func() *httptest.ResponseRecorder { return s.post(test.path, test.retryKey, test.body) })
-			if got := s.standing(ana).Balance - before; got != dec("100") {
+			if got := s.shop.standing(ana).Balance - before; got != dec("100") {
 				t.Errorf("credited %s in all, want 100", got)
 			}
-			s.pass(replayTime*time.Millisecond - time.Millisecond)
+			s.shop.pass(replayTime*time.Millisecond - time.Millisecond)
 			if w := s.post(test.path, test.retryKey, test.body); !replayed(w) {
 				t.Error("a retry within 24 hours was carried out")
 			}
@@ -316,7 +316,7 @@ func TestLateSaleDoesNotGetTodaysRules(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{at: "2026-03-04T15:00:00Z", program: `"rules":[` + onePer1 + `,
 		{"key":"martes","name":"Martes doble","multiplier":2,"days":["Tuesday"]}]`}).served() // a Wednesday
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	for _, test := range []struct {
 		at, figures, reason string
 	}{
@@ -329,7 +329,7 @@ func TestLateSaleDoesNotGetTodaysRules(t *testing.T) {
 		if w.Code != http.StatusCreated {
 			t.Fatalf("%s: %d %s", test.reason, w.Code, w.Body)
 		}
-		s.wantStanding(ana, test.figures, test.reason)
+		s.shop.wantStanding(ana, test.figures, test.reason)
 	}
 }
 
@@ -345,8 +345,8 @@ func TestOfflineQueueDoesNotDouble(t *testing.T) {
 	shop.apply(setup{program: lateProgram, settings: `"externalIds":"Unique"`}.document())
 	t.Cleanup(shop.verified)
 	s, rnd := shop.served(), rand.New(rand.NewPCG(18, 14))
-	customers := []id{s.customer("ana"), s.customer("noe"), s.customer("eva")}
-	began := s.clock.add(-10 * oneDay)
+	customers := []id{s.shop.customer("ana"), s.shop.customer("noe"), s.shop.customer("eva")}
+	began := s.shop.clock.add(-10 * oneDay)
 	var queue []sentSale
 	for i := range queued {
 		at := began.add(time.Duration(i) * time.Minute)
@@ -371,11 +371,11 @@ func TestOfflineQueueDoesNotDouble(t *testing.T) {
 		}
 	}
 	send(http.StatusCreated)
-	s.pass(2 * oneDay)
-	s.swept()
-	before := s.entries()
+	s.shop.pass(2 * oneDay)
+	s.shop.swept()
+	before := s.shop.entries()
 	send(http.StatusOK)
-	same(t, "the whole store", s.entries(), before)
+	same(t, "the whole store", s.shop.entries(), before)
 }
 
 // TestMergeLosesHistory: nothing that a customer had is gone when it turns out to be another

@@ -40,7 +40,7 @@ func rushSize() int {
 // A rush is an API on a store, and many clients of it.
 type rush struct {
 	*testing.T
-	*wires
+	wires   *wires
 	engine  *engine
 	admin   *admin
 	size    int // requests at once
@@ -97,7 +97,7 @@ func newRush(t *testing.T, s Store, size, apis int) *rush {
 		server.Close()
 		r.ok(s.Close())
 	})
-	for _, reward := range r.get("/rewards").told().Data {
+	for _, reward := range r.wires.get("/rewards").told().Data {
 		r.rewards[strings.ToLower(reward.Name)] = reward.ID
 	}
 	return r
@@ -133,9 +133,9 @@ func (r *rush) key(with keyRequest) string {
 // customer enrols a new customer, tops up the balance to points, and returns the id.
 func (r *rush) customer(points int) string {
 	r.people++
-	c := r.post("/customers", fmt.Sprintf(`{"email":"cliente%d@example.com"}`, r.people)).told()
+	c := r.wires.post("/customers", fmt.Sprintf(`{"email":"cliente%d@example.com"}`, r.people)).told()
 	if points > c.Balance {
-		r.post("/points/customers/"+c.ID+"/add", fmt.Sprintf(`{"amount":%d}`, points-c.Balance))
+		r.wires.post("/points/customers/"+c.ID+"/add", fmt.Sprintf(`{"amount":%d}`, points-c.Balance))
 	}
 	if now := r.balance(c.ID); now != points {
 		r.Fatalf("a new customer has %d points, not %d", now, points)
@@ -144,7 +144,7 @@ func (r *rush) customer(points int) string {
 }
 
 func (r *rush) balance(customer string) int {
-	return r.get("/points/customers/" + customer + "/balance").told().Balance
+	return r.wires.get("/points/customers/" + customer + "/balance").told().Balance
 }
 
 // all sends r.size requests at once.
@@ -213,7 +213,7 @@ var rushes = []struct {
 }{
 	{"deduct", racyWrites, func(r *rush) error {
 		ana := r.customer(100)
-		got := r.all(func(int) response { return r.post("/points/customers/"+ana+"/deduct", `{"amount":10}`) })
+		got := r.all(func(int) response { return r.wires.post("/points/customers/"+ana+"/deduct", `{"amount":10}`) })
 		var after []int
 		for _, t := range got.accepted() {
 			after = append(after, t.Balance)
@@ -234,7 +234,7 @@ var rushes = []struct {
 		return errors.Join(
 			got.want(map[string]int{"201": 10, "409 reward_out_of_stock": r.size - 10}),
 			expect("codes", distinct(got.accepted(), func(t said) string { return t.Code }), 10),
-			expect("stock", r.get("/rewards/"+r.rewards["pocas"]).told().Stock, 0),
+			expect("stock", r.wires.get("/rewards/"+r.rewards["pocas"]).told().Stock, 0),
 			expect("points spent", spent, 10))
 	}},
 	{"limitPerCustomer", racyWrites, func(r *rush) error {
@@ -247,7 +247,7 @@ var rushes = []struct {
 	{"cancel", racyWrites, func(r *rush) error {
 		ana := r.customer(100)
 		cup := r.redeem(ana, r.rewards["cara"]).told().ID
-		got := r.all(func(int) response { return r.post("/redemptions/"+cup+"/cancel", `{}`) })
+		got := r.all(func(int) response { return r.wires.post("/redemptions/"+cup+"/cancel", `{}`) })
 		return errors.Join(
 			got.want(map[string]int{"200": 1, "409 redemption_not_cancellable": r.size - 1}),
 			expect("balance", r.balance(ana), 100))
@@ -268,10 +268,10 @@ var rushes = []struct {
 		ana := r.customer(100)
 		code := r.redeem(ana, r.rewards["vale"]).told().Code
 		spelled := []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", " ")}
-		got := r.all(func(i int) response { return r.post("/redemptions/use", `{"code":"`+spelled[i%3]+`"}`) })
+		got := r.all(func(i int) response { return r.wires.post("/redemptions/use", `{"code":"`+spelled[i%3]+`"}`) })
 		return errors.Join(
 			got.want(map[string]int{"200": 1, "409 redemption_already_used": r.size - 1}),
-			expect("used ones listed", len(r.get("/redemptions?status=Used&customerId="+ana).told().Data), 1),
+			expect("used ones listed", len(r.wires.get("/redemptions?status=Used&customerId="+ana).told().Data), 1),
 			expect("balance", r.balance(ana), 60))
 	}},
 	// A request that one limit refuses must not count against the next. The next
@@ -298,7 +298,7 @@ var rushes = []struct {
 			got.want(map[string]int{"201": 10, "400 return_exceeds_purchase": r.size - 10}),
 			expect("points earned", bought.PointsEarned, 33),
 			expect("points reversed by the returns", reversed, 33),
-			expect("points reversed of the purchase", r.get("/transactions/"+bought.ID).told().PointsReversed, 33),
+			expect("points reversed of the purchase", r.wires.get("/transactions/"+bought.ID).told().PointsReversed, 33),
 			expect("balance", r.balance(ana), 50))
 	}},
 	{"first purchase, and thrice a day", racyWrites, func(r *rush) error {
@@ -321,7 +321,7 @@ var rushes = []struct {
 			expect("balance", r.balance(ana), 50+3*7+11))
 	}},
 	{"enrolment", racyWrites, func(r *rush) error {
-		before := r.get("/customers?limit=1").told().Meta.Total
+		before := r.wires.get("/customers?limit=1").told().Meta.Total
 		got := r.all(func(i int) response {
 			// The requests differ in upper and lower case.
 			email := []byte("gemela@example.com")
@@ -330,13 +330,13 @@ var rushes = []struct {
 					email[bit] -= 'a' - 'A'
 				}
 			}
-			return r.post("/customers", `{"email":"`+string(email)+`"}`)
+			return r.wires.post("/customers", `{"email":"`+string(email)+`"}`)
 		})
 		people := got.accepted()
 		return errors.Join(
 			got.want(map[string]int{"201": 1, "200": r.size - 1}),
 			expect("ids", distinct(people, func(t said) string { return t.ID }), 1),
-			expect("customers more", r.get("/customers?limit=1").told().Meta.Total-before, 1),
+			expect("customers more", r.wires.get("/customers?limit=1").told().Meta.Total-before, 1),
 			expect("balance", r.balance(got[0].told().ID), 50))
 	}},
 	{"externalId", racyWrites, func(r *rush) error {
@@ -350,7 +350,7 @@ var rushes = []struct {
 	{"Idempotency-Key", racyWrites, func(r *rush) error {
 		ana := r.customer(100)
 		got := r.all(func(int) response {
-			return r.send("POST", "/points/customers/"+ana+"/deduct", "k-1", `{"amount":10}`)
+			return r.wires.send("POST", "/points/customers/"+ana+"/deduct", "k-1", `{"amount":10}`)
 		})
 		return errors.Join(
 			got.want(map[string]int{"201": r.size}),
@@ -360,11 +360,11 @@ var rushes = []struct {
 }
 
 func (r *rush) redeem(customer, reward string) response {
-	return r.post("/rewards/redeem", fmt.Sprintf(`{"customerId":%q,"productId":%q}`, customer, reward))
+	return r.wires.post("/rewards/redeem", fmt.Sprintf(`{"customerId":%q,"productId":%q}`, customer, reward))
 }
 
 func (r *rush) sell(customer, members string) response {
-	return r.post("/transactions", fmt.Sprintf(`{"customerId":%q,%s}`, customer, members))
+	return r.wires.post("/transactions", fmt.Sprintf(`{"customerId":%q,%s}`, customer, members))
 }
 
 // limits rushes a key's first limit, moves the clock past its period, and rushes

@@ -59,7 +59,7 @@ func (c *meteredTx) Delete(key []byte) error {
 // noon: all three of its purchase rules give points, and each sale decides
 // the tier anew.
 type busyShop struct {
-	*shop
+	shop      *shop
 	state     memTx
 	customers []id
 	rnd       *rand.Rand
@@ -82,14 +82,14 @@ func newBusyShop(b *testing.B) *busyShop {
 	store := newMemStore()
 	b.Cleanup(func() { store.Close() })
 	s := &busyShop{shop: &shop{TB: b, org: 1}, rnd: rand.New(rand.NewPCG(1, 1))}
-	s.engine = newEngine(store, func() time.Time { return s.clock.time() }, func() seed {
+	s.shop.engine = newEngine(store, func() time.Time { return s.shop.clock.time() }, func() seed {
 		var random seed
-		binary.BigEndian.PutUint64(random[:], s.ids.Add(1))
+		binary.BigEndian.PutUint64(random[:], s.shop.ids.Add(1))
 		return random
 	})
-	s.setClock("2026-03-02T10:00:00Z")
-	s.ok(s.engine.open(b.Context()))
-	s.apply(setup{program: busyPrograms, also: `"segments":[{"key":"vip","name":"VIP","description":"Gasto alto","priority":10,
+	s.shop.setClock("2026-03-02T10:00:00Z")
+	s.shop.ok(s.shop.engine.open(b.Context()))
+	s.shop.apply(setup{program: busyPrograms, also: `"segments":[{"key":"vip","name":"VIP","description":"Gasto alto","priority":10,
 		"isActive":true,"rule":{"all":[{"field":"totalSpent","op":">=","value":5000}]}}]`}.document())
 	const customers = 1000
 	for range customers {
@@ -108,9 +108,9 @@ func newBusyShop(b *testing.B) *busyShop {
 		return all, nil
 	})
 	for round := range 4 { // the last on this day
-		s.pass(36 * time.Hour)
+		s.shop.pass(36 * time.Hour)
 		if round == 3 {
-			s.setClock("2026-03-10T17:00:00Z")
+			s.shop.setClock("2026-03-10T17:00:00Z")
 		}
 		must(s.shop, func(t *txn) (any, error) {
 			for n, cust := range s.customers {
@@ -126,9 +126,9 @@ func newBusyShop(b *testing.B) *busyShop {
 			return nil, nil
 		})
 	}
-	s.setClock("2026-03-10T18:00:00Z")
+	s.shop.setClock("2026-03-10T18:00:00Z")
 	s.state = *store.(*memStore).state.Load()
-	b.Cleanup(s.verified)
+	b.Cleanup(s.shop.verified)
 	return s
 }
 
@@ -197,14 +197,14 @@ func BenchmarkWrite(b *testing.B) {
 					tx.log = func(key, value []byte) { b.Logf("%q %x: %d + %d", key[0], key[1:], len(key), len(value)) }
 				}
 				k := s.retryKey()
-				_, err := runTxn(s.engine, tx, s.org, s.clock, s.seed(), func(t *txn) (any, error) {
+				_, err := runTxn(s.shop.engine, tx, s.shop.org, s.shop.clock, s.shop.engine.seed(), func(t *txn) (any, error) {
 					v, err := test.op(s, t, s.customers[s.rnd.IntN(len(s.customers))], k)
 					if err != nil {
 						return nil, err
 					}
 					return v, t.commit()
 				})
-				s.ok(err)
+				s.shop.ok(err)
 				total.gets += tx.gets
 				total.scans += tx.scans
 				total.puts += tx.puts

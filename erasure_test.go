@@ -17,12 +17,12 @@ import (
 // A bared is a shop in a file with a person who has a distinctive text in every field, and
 // these texts.
 type bared struct {
-	*servedShop
-	store   *boltStore
-	path    string
-	cust    id
-	traces  []string // as the file might have them
-	replies []string // what the answers that were kept for retries say
+	servedShop *servedShop
+	store      *boltStore
+	path       string
+	cust       id
+	traces     []string // as the file might have them
+	replies    []string // what the answers that were kept for retries say
 }
 
 // bare makes such a shop, in a file that has been written, checkpointed and rewritten.
@@ -44,10 +44,10 @@ func bare(t *testing.T) *bared {
 
 // said posts a request under an Idempotency-Key, and keeps what it answers.
 func (b *bared) said(path, body string) string {
-	b.Helper()
-	w := b.post("/api/v1"+path, fmt.Sprint("key-", len(b.replies)), body)
+	b.servedShop.shop.Helper()
+	w := b.servedShop.post("/api/v1"+path, fmt.Sprint("key-", len(b.replies)), body)
 	if w.Code >= 300 {
-		b.Fatalf("%s %s\n%d %s", path, body, w.Code, w.Body)
+		b.servedShop.shop.Fatalf("%s %s\n%d %s", path, body, w.Code, w.Body)
 	}
 	b.replies = append(b.replies, path+"\n"+body)
 	return w.Body.String()
@@ -57,46 +57,46 @@ func (b *bared) said(path, body string) string {
 func (b *bared) fill(round int) {
 	for i := range 150 {
 		name := fmt.Sprintf("otra%d-%d", round, i)
-		cust := b.customer(name)
+		cust := b.servedShop.shop.customer(name)
 		for range 3 {
-			b.buy(cust, "20")
+			b.servedShop.shop.buy(cust, "20")
 		}
 		if w := b.request("PATCH", "/customers/"+cust.String(), `{"firstName": "`+strings.Repeat("Ana ", 1+i%20)+`"}`); w != http.StatusOK {
-			b.Fatal(w)
+			b.servedShop.shop.Fatal(w)
 		}
 	}
 	time.Sleep(20 * time.Millisecond) // for checkpoints
 }
 
 func (b *bared) request(method, path, body string) int {
-	return answerTo(b.api, newRequest(method, "/api/v1"+path, b.key, body)).Code
+	return answerTo(b.servedShop.api, newRequest(method, "/api/v1"+path, b.servedShop.key, body)).Code
 }
 
 // live is the person's life.
 func (b *bared) live() {
 	b.said("/customers", `{"email": "Quetzaltepec.Zeliquantha@Ejemplo-Raro.example", "phoneNumber": "55 1357 9246", "firstName": "Žéliquañtha", "lastName": "Xóchiputzín",
 		"externalId": "Clave-Rarísima-7", "birthDate": "1987-03-02", "attributes": {"mascótica": "Perroflautín", "edad": 38.4417}}`)
-	c := must(b.shop, func(t *txn) (*customer, error) { return t.identify(kindPhone, "+525513579246") })
+	c := must(b.servedShop.shop, func(t *txn) (*customer, error) { return t.identify(kindPhone, "+525513579246") })
 	b.cust = c.ID
 	at := c.ID.String()
 	b.said("/points/customers/"+at+"/add", `{"amount": 50, "comment": "Comentoso-Puntos Ñandutí"}`)
 	b.said("/points/customers/"+at+"/deduct", `{"amount": 1, "comment": "Comentoso-Resta"}`)
 	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`)
-	b.post("/api/v1/transactions", "", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`) // again
+	b.servedShop.post("/api/v1/transactions", "", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`) // again
 	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 100, "type": "Return", "externalId": "T-1", "comment": "Comentoso-Devolución"}`)
-	b.swept() // birthday points
-	rewards := ask(b.shop, func(t *txn) ([]*reward, error) { return t.cfg.Rewards, nil })
+	b.servedShop.shop.swept() // birthday points
+	rewards := ask(b.servedShop.shop, func(t *txn) ([]*reward, error) { return t.cfg.Rewards, nil })
 	b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[0].ID.String()+`", "comment": "Comentoso-Canje"}`)
 	var given redemptionShape
-	b.ok(json.Unmarshal([]byte(b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[1].ID.String()+`", "comment": "Comentoso-Vale"}`)), &given))
+	b.servedShop.shop.ok(json.Unmarshal([]byte(b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[1].ID.String()+`", "comment": "Comentoso-Vale"}`)), &given))
 	b.said("/rewards/redeem", `{"customerId": "`+at+`", "productId": "`+rewards[1].ID.String()+`", "comment": "Comentoso-Abierto"}`)
 	b.said("/redemptions/use", `{"code": "`+given.Code+`"}`)
 	for i := range 60 { // earlier values of the record
 		name := fmt.Sprintf("Antesllamada%c%c", 'a'+i%7, 'a'+i%11)
 		if code := b.request("PATCH", "/customers/"+at, fmt.Sprintf(`{"firstName": "%s", "lastName": "%s", "attributes": {"nota": "Notarial-%d"}}`, name, strings.Repeat("Xóchi", 1+i%9), i)); code != http.StatusOK {
-			b.Fatal(code)
+			b.servedShop.shop.Fatal(code)
 		}
-		b.add(b.cust, "1", never)
+		b.servedShop.shop.add(b.cust, "1", never)
 	}
 	b.request("PATCH", "/customers/"+at, `{"firstName": "Žéliquañtha", "lastName": "Xóchiputzín"}`)
 	for _, text := range []string{
@@ -108,15 +108,15 @@ func (b *bared) live() {
 }
 
 func (b *bared) erased() {
-	b.Helper()
-	if w := b.post("/api/v1/customers/"+b.cust.String()+"/erase", "", `{"confirm": "ERASE"}`); w.Code != http.StatusOK {
-		b.Fatal(w.Code, w.Body)
+	b.servedShop.shop.Helper()
+	if w := b.servedShop.post("/api/v1/customers/"+b.cust.String()+"/erase", "", `{"confirm": "ERASE"}`); w.Code != http.StatusOK {
+		b.servedShop.shop.Fatal(w.Code, w.Body)
 	}
 }
 
 // tracesIn lists the texts that are in a file.
 func (b *bared) tracesIn(path string) (found []string) {
-	content := readFile(b, path)
+	content := readFile(b.servedShop.shop, path)
 	for _, trace := range b.traces {
 		if bytes.Contains(content, []byte(trace)) && !slices.Contains(found, trace) {
 			found = append(found, trace)
@@ -138,7 +138,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 			copied := b.path + ".copy"
 			backup := func() []string {
 				_, err := b.store.backup(t.Context(), copied)
-				b.ok(err)
+				b.servedShop.shop.ok(err)
 				return b.tracesIn(copied)
 			}
 			if found := backup(); len(found) < 12 {
@@ -151,15 +151,15 @@ func TestEraseLeavesNothing(t *testing.T) {
 			if found := backup(); found != nil {
 				t.Errorf("a backup after the erasure has %q", found)
 			}
-			b.verified()
-			b.ok(b.store.leave())
+			b.servedShop.shop.verified()
+			b.servedShop.shop.ok(b.store.leave())
 			if !later && b.tracesIn(b.path) == nil {
 				t.Error("this test shows nothing: the file itself has nothing of it")
 			}
 			file, err := disk.Open(b.path, disk.Options{MustExist: true, Dense: denseTables, NoSync: true})
-			b.ok(err)
+			b.servedShop.shop.ok(err)
 			_, err = file.Compact(t.Context())
-			b.ok(err)
+			b.servedShop.shop.ok(err)
 			if left := listDir(t, b.path); left != "sello.db sello.db.copy" {
 				t.Errorf("beside the file there is %s", left)
 			}
@@ -180,7 +180,7 @@ func TestEraseRetries(t *testing.T) {
 		t.Helper()
 		for i, said := range b.replies {
 			path, body, _ := strings.Cut(said, "\n")
-			w := b.post("/api/v1"+path, fmt.Sprint("key-", i), body)
+			w := b.servedShop.post("/api/v1"+path, fmt.Sprint("key-", i), body)
 			if w.Code/100 != want || want == 4 && !strings.Contains(w.Body.String(), `"customer_erased"`) {
 				t.Errorf("%s\n%d %s", said, w.Code, w.Body)
 			}
@@ -189,7 +189,7 @@ func TestEraseRetries(t *testing.T) {
 	again(2)
 	b.erased()
 	count := func() counters {
-		return ask(b.shop, func(t *txn) (counters, error) { n, err := t.count(); return *n, err })
+		return ask(b.servedShop.shop, func(t *txn) (counters, error) { n, err := t.count(); return *n, err })
 	}
 	before := count()
 	again(4)
@@ -198,11 +198,11 @@ func TestEraseRetries(t *testing.T) {
 	}
 	// What else is said of the customer names nobody.
 	for range 2 {
-		if w := b.post("/api/v1/customers/"+b.cust.String()+"/erase", "once more", `{"confirm": "ERASE"}`); w.Code != http.StatusOK {
+		if w := b.servedShop.post("/api/v1/customers/"+b.cust.String()+"/erase", "once more", `{"confirm": "ERASE"}`); w.Code != http.StatusOK {
 			t.Error(w.Code, w.Body)
 		}
 	}
-	b.verified()
+	b.servedShop.shop.verified()
 }
 
 // TestEraseOneOfTwo: an answer that shows several customers is gone once one of them is.
@@ -242,18 +242,18 @@ func TestEraseOneOfTwo(t *testing.T) {
 func TestEraseBreaksTotals(t *testing.T) {
 	t.Parallel()
 	b := bare(t)
-	rest := b.customer("queda")
-	b.buy(rest, "100")
-	b.add(b.cust, "7", b.clock.add(oneDay))
+	rest := b.servedShop.shop.customer("queda")
+	b.servedShop.shop.buy(rest, "100")
+	b.servedShop.shop.add(b.cust, "7", b.servedShop.shop.clock.add(oneDay))
 	state := func() (statistics, standing, *verification) {
-		s := ask(b.shop, func(t *txn) (*statistics, error) {
+		s := ask(b.servedShop.shop, func(t *txn) (*statistics, error) {
 			day := t.dayOf(t.now)
 			return t.statistics(statsQuery{from: day - 30, to: day + 2, groupBy: groupDay})
 		})
 		found := *s
-		report, err := b.verify()
-		b.ok(err)
-		return found, b.standing(b.cust), report
+		report, err := b.servedShop.shop.verify()
+		b.servedShop.shop.ok(err)
+		return found, b.servedShop.shop.standing(b.cust), report
 	}
 	stats, had, ledger := state()
 	b.erased()
@@ -269,18 +269,18 @@ func TestEraseBreaksTotals(t *testing.T) {
 		same(t, "outstanding on "+p.from.String(), p.outstanding, was.outstanding)
 	}
 	since, err := view(t.Context(), b.store, func(tx Tx) (*verification, error) {
-		return verifyWith(b.engine.sizes, tx, b.clock, ledger.Ledgers)
+		return verifyWith(b.servedShop.shop.engine.sizes, tx, b.servedShop.shop.clock, ledger.Ledgers)
 	})
 	if err != nil || len(since.Problems) > 0 {
 		t.Errorf("since before: %v, %v", since, err)
 	}
 	// Points live on: they expire and are spent by vouchers that are out there.
-	b.pass(3 * oneDay)
-	b.swept()
-	if now := b.standing(b.cust).Balance; now != had.Balance-dec("7") {
+	b.servedShop.shop.pass(3 * oneDay)
+	b.servedShop.shop.swept()
+	if now := b.servedShop.shop.standing(b.cust).Balance; now != had.Balance-dec("7") {
 		t.Errorf("balance %v, before %v", now, had.Balance)
 	}
-	b.verified()
+	b.servedShop.shop.verified()
 }
 
 // happened is a tally without the counts of customers.

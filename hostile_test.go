@@ -104,8 +104,8 @@ func hostileCases(t *testing.T) (cases []hostileCase) {
 
 // A target is a server that hostile requests are sent to.
 type target struct {
-	*world
-	addr string
+	world *world
+	addr  string
 	// The connection on which alive asks; nil before the first time.
 	probe  net.Conn
 	reader *bufio.Reader
@@ -163,16 +163,16 @@ const ioTimeout = 20 * time.Second
 
 // check sends one case and returns what is wrong with the outcome.
 func (h *target) check(c hostileCase) (faults []string) {
-	h.Helper()
+	h.world.Helper()
 	require := func(ok bool, format string, args ...any) {
 		if !ok {
 			faults = append(faults, fmt.Sprintf(format, args...))
 		}
 	}
 	before := h.digest()
-	raw := h.bytesOf(c.request)
+	raw := h.world.bytesOf(c.request)
 	conn, err := net.Dial("tcp", h.addr)
-	h.must(err)
+	h.world.must(err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(ioTimeout))
 	go func() { // the server may answer before it has read all
@@ -183,7 +183,7 @@ func (h *target) check(c hostileCase) (faults []string) {
 	}()
 
 	reader := bufio.NewReader(conn)
-	answers := strings.Split(h.expand(c.answer), ", ")
+	answers := strings.Split(h.world.expand(c.answer), ", ")
 	words := strings.Fields(answers[len(answers)-1])
 	end := words[len(words)-1]
 	switch end {
@@ -353,7 +353,7 @@ func (h *target) alive() bool {
 			h.probe.Close()
 		}
 		conn, err := net.Dial("tcp", h.addr)
-		h.must(err)
+		h.world.must(err)
 		h.probe, h.reader = conn, bufio.NewReader(conn)
 	}
 	return false
@@ -362,7 +362,7 @@ func (h *target) alive() bool {
 // digest returns a hash of the store, without the usage of keys.
 func (h *target) digest() (sum [sha256.Size]byte) {
 	hash := sha256.New()
-	h.must(h.store.Store.View(context.Background(), func(tx Tx) error {
+	h.world.must(h.world.store.Store.View(context.Background(), func(tx Tx) error {
 		for e, err := range tx.Scan(newKey(0), nil, false) {
 			if err != nil {
 				return err

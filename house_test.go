@@ -157,6 +157,75 @@ func TestHouseSizes(t *testing.T) {
 	}
 }
 
+// mostPromoted is how many methods a struct may promote from one embedded type. The
+// compiler writes each of them again for every struct that embeds the type, called or not:
+// txn and shop, embedded, once were a third of the time to compile the package.
+const mostPromoted = 50
+
+// promoting are the structs that may: their templates call the methods.
+var promoting = []string{"docControls", "saleTableView"}
+
+// TestHouseEmbedding fails where a struct of the product or of its tests embeds a type with
+// more methods than that.
+func TestHouseEmbedding(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		if match, err := houseBuilds[0].MatchFile(".", name); err != nil || !match {
+			continue
+		}
+		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, withoutBodies(file))
+	}
+	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: noImporter{}, Error: func(error) {}}
+	config.Check("main", fset, files, info)
+	var found []string
+	for id, o := range info.Defs {
+		defined, ok := o.(*types.TypeName)
+		if !ok {
+			continue
+		}
+		fields, ok := defined.Type().Underlying().(*types.Struct)
+		if !ok {
+			continue
+		}
+		for f := range fields.Fields() {
+			if n := promotedFrom(f); n > mostPromoted {
+				found = append(found, id.Name)
+				if !slices.Contains(promoting, id.Name) {
+					t.Errorf("%s: %s embeds %s, which has %d methods; at most %d: give the field a name", fset.Position(f.Pos()), id.Name, f.Name(), n, mostPromoted)
+				}
+			}
+		}
+	}
+	for _, name := range promoting {
+		if !slices.Contains(found, name) {
+			t.Errorf("%s embeds no such type any more: take it out of promoting", name)
+		}
+	}
+}
+
+// promotedFrom returns how many methods a struct has from a field of it.
+func promotedFrom(f *types.Var) int {
+	if !f.Embedded() {
+		return 0
+	}
+	t := f.Type()
+	if _, pointer := t.Underlying().(*types.Pointer); !pointer && !types.IsInterface(t) {
+		t = types.NewPointer(t)
+	}
+	return types.NewMethodSet(t).Len()
+}
+
 const bboltPath = "go.etcd.io/bbolt"
 
 var productWords = regexp.MustCompile(`(?i)loyalty|customer|reward|redemption`)

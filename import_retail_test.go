@@ -45,7 +45,7 @@ func TestImportRetail(t *testing.T) {
 	s.wantRetailStatistics(want)
 
 	// A second import does not change a single byte of the store.
-	before := stored(t, s.store)
+	before := stored(t, s.engine.store)
 	report, _ = s.importFile(t, importCustomers, "testdata/retail/customers.csv")
 	if want := (importReport{Rows: 164, Known: 164}); report != want {
 		t.Errorf("customers again: %+v, want %+v", report, want)
@@ -54,7 +54,7 @@ func TestImportRetail(t *testing.T) {
 	if want := (importReport{Rows: 3268, Known: 226}); report != want {
 		t.Errorf("sales again: %+v, want %+v", report, want)
 	}
-	if d := cmp.Diff(before, stored(t, s.store)); d != "" {
+	if d := cmp.Diff(before, stored(t, s.engine.store)); d != "" {
 		t.Errorf("a second import changed the store:\n%s", d)
 	}
 }

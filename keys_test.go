@@ -86,7 +86,7 @@ func TestChangeKey(t *testing.T) {
 		})
 	}
 	seen := func() *apiKey {
-		c, err := s.authenticate(t.Context(), text, from(netip.MustParseAddr("10.1.2.3")), s.clock)
+		c, err := s.engine.authenticate(t.Context(), text, from(netip.MustParseAddr("10.1.2.3")), s.clock)
 		s.ok(err)
 		return c.key
 	}
@@ -146,7 +146,7 @@ func TestRotateKey(t *testing.T) {
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 	source := from(netip.MustParseAddr("203.0.113.5"))
 	works := func(text string) bool {
-		_, err := s.authenticate(t.Context(), text, source, s.clock)
+		_, err := s.engine.authenticate(t.Context(), text, source, s.clock)
 		return err == nil
 	}
 	type rotated struct {

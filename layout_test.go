@@ -189,7 +189,7 @@ func sampleShop(t *testing.T) Tx {
 	s.ok(err)
 	s.person("ana@ejemplo.mx", roleOwner)
 	var found memTx
-	s.ok(s.store.View(t.Context(), func(tx Tx) error {
+	s.ok(s.engine.store.View(t.Context(), func(tx Tx) error {
 		for e, err := range tx.Scan(nil, nil, false) {
 			if err != nil {
 				return err

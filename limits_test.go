@@ -167,13 +167,13 @@ func TestLimitWindows(t *testing.T) {
 			l := newLimiter()
 			for _, step := range strings.Fields(test.steps) {
 				if step == "R" {
-					s.ok(l.flush(t.Context(), s.store))
+					s.ok(l.flush(t.Context(), s.engine.store))
 					l = newLimiter()
 					continue
 				}
 				last := len(step) - 1
 				s.setClock(step[:last])
-				if err := l.take(t.Context(), s.store, &test.key, s.clock, new(allowance)); (err == nil) != (step[last] == '+') {
+				if err := l.take(t.Context(), s.engine.store, &test.key, s.clock, new(allowance)); (err == nil) != (step[last] == '+') {
 					t.Errorf("%s: %v", step, err)
 				}
 			}

@@ -69,9 +69,9 @@ func TestRequestCounts(t *testing.T) {
 	for range maxRefusals + 1 {
 		answerTo(served.api, newRequest("GET", "/api/v1/customers", "sello_x", ""))
 	}
-	s.store.refusing.Store(true)
+	s.engine.store.refusing.Store(true)
 	answerTo(served.api, newRequest("GET", "/readyz", "", ""))
-	s.store.refusing.Store(false)
+	s.engine.store.refusing.Store(false)
 	got := figuresOf(t, string(m.Text()))
 	const balance, add, list = `route="/api/v1/points/customers/{customerId}/balance"`, `route="/api/v1/points/customers/{customerId}/add"`, `route="/api/v1/customers"`
 	for series, want := range map[string]float64{

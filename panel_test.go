@@ -20,7 +20,7 @@ import (
 
 // A panelShop is a shop with the panel, and browsers that are logged in.
 type panelShop struct {
-	*shop
+	shop   *shop
 	api    *api
 	panel  *panel
 	tokens map[role]string
@@ -37,7 +37,7 @@ func newPanelShop(t testing.TB, with setup) *panelShop {
 
 func newPanelShopOn(of *shop) *panelShop {
 	s := &panelShop{shop: of, tokens: map[role]string{}, users: map[role]id{}}
-	s.api = newAPI(s.engine, nil, slog.New(slog.DiscardHandler))
+	s.api = newAPI(s.shop.engine, nil, slog.New(slog.DiscardHandler))
 	s.panel = thePanel(s.api, panelAddress{}, usualEnds())
 	s.api.panel = s.panel
 	s.panel.random = func() string {
@@ -166,9 +166,9 @@ var panelSetup = setup{
 }
 
 type panelTranscript struct {
-	*panelShop
-	as    role
-	names map[string]string
+	panelShop *panelShop
+	as        role
+	names     map[string]string
 }
 
 var keptName = regexp.MustCompile(`\{(\w+)\}`)
@@ -185,7 +185,7 @@ func (p *panelTranscript) play(text string) string {
 		case "as":
 			who, lang, _ := strings.Cut(rest, " ")
 			p.as = role(strings.TrimPrefix(who, "nobody"))
-			p.speaks(p.as, lang)
+			p.panelShop.speaks(p.as, lang)
 		case "GET", "POST":
 			fields := url.Values{}
 			for ; i+1 < len(lines) && word == "POST" && strings.Contains(lines[i+1], "=") && !strings.HasPrefix(lines[i+1], "=>"); i++ {
@@ -208,13 +208,13 @@ func (p *panelTranscript) filled(text string) string {
 
 // step sends a request and writes what came of it.
 func (p *panelTranscript) step(out *strings.Builder, method, path string, fields url.Values) {
-	w := p.open(p.as, path)
+	w := p.panelShop.open(p.as, path)
 	if method == "POST" {
-		w = p.post(p.as, path, fields)
+		w = p.panelShop.post(p.as, path, fields)
 	}
 	for _, c := range w.Result().Cookies() {
-		if c.Name == p.panel.address.cookieName() && p.as == "" {
-			p.tokens["browser"] = c.Value
+		if c.Name == p.panelShop.panel.address.cookieName() && p.as == "" {
+			p.panelShop.tokens["browser"] = c.Value
 		}
 	}
 	where := w.Header().Get("Location")
@@ -270,10 +270,10 @@ func TestPanelMatrix(t *testing.T) {
 	for _, f := range panelForms() {
 		path := params.ReplaceAllString(f.path, nothing)
 		for _, as := range append(slices.Clone(roles), "") {
-			before := s.entries()
+			before := s.shop.entries()
 			w := s.post(as, path, url.Values{})
 			s.checkAllowed("POST "+f.path, as, f.need, w)
-			if w.Code >= 400 && f.run == nil && !reflect.DeepEqual(before, s.entries()) {
+			if w.Code >= 400 && f.run == nil && !reflect.DeepEqual(before, s.shop.entries()) {
 				t.Errorf("POST %s as %q: %d, and the store has changed", f.path, as, w.Code)
 			}
 		}
@@ -281,21 +281,21 @@ func TestPanelMatrix(t *testing.T) {
 }
 
 func (s *panelShop) checkAllowed(what string, as role, need permission, w *httptest.ResponseRecorder) {
-	s.Helper()
+	s.shop.Helper()
 	granted := need == everyone || as != "" && (need == anyone || as.may(need) != grantNone)
 	toLogIn := strings.HasPrefix(w.Header().Get("Location"), "/panel/entrar")
 	refused := w.Code == http.StatusForbidden || w.Code == http.StatusUnauthorized || toLogIn
 	switch {
 	case !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && w.Code != http.StatusSeeOther && w.Header().Get("Content-Disposition") == "":
-		s.Errorf("%s as %q: %d is no page", what, as, w.Code)
+		s.shop.Errorf("%s as %q: %d is no page", what, as, w.Code)
 	case w.Code >= 500:
-		s.Errorf("%s as %q: %d", what, as, w.Code)
+		s.shop.Errorf("%s as %q: %d", what, as, w.Code)
 	case as == "" && need != everyone && !refused, as != "" && toLogIn:
-		s.Errorf("%s as %q: %d %s", what, as, w.Code, w.Header().Get("Location"))
+		s.shop.Errorf("%s as %q: %d %s", what, as, w.Code, w.Header().Get("Location"))
 	case as != "" && !granted && w.Code != http.StatusForbidden:
-		s.Errorf("%s as %q: %d, want 403", what, as, w.Code)
+		s.shop.Errorf("%s as %q: %d, want 403", what, as, w.Code)
 	case granted && as.may(need) == grantAll && w.Code == http.StatusForbidden:
-		s.Errorf("%s as %q: 403, though it is granted", what, as)
+		s.shop.Errorf("%s as %q: 403, though it is granted", what, as)
 	}
 }
 
@@ -304,7 +304,7 @@ func (s *panelShop) checkAllowed(what string, as role, need permission, w *httpt
 func TestPanelOrigin(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	c := s.customer("ana")
+	c := s.shop.customer("ana")
 	for name, change := range map[string]func(*http.Request, url.Values){
 		"neither Origin nor Sec-Fetch-Site": func(r *http.Request, _ url.Values) { r.Header.Del("Origin"); r.Header.Del("Sec-Fetch-Site") },
 		"cross-site":                        func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
@@ -321,7 +321,7 @@ func TestPanelOrigin(t *testing.T) {
 		"multipart":            func(r *http.Request, _ url.Values) { r.Header.Set("Content-Type", "multipart/form-data; boundary=a") },
 		"another host":         func(r *http.Request, _ url.Values) { r.Host = "evil.test" },
 	} {
-		before := s.entries()
+		before := s.shop.entries()
 		fields := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, "totalAmount": {"100"}}
 		r := httptest.NewRequest("POST", panelBase+"/panel/caja/"+c.String()+"/venta", nil)
 		r.AddCookie(&http.Cookie{Name: s.panel.address.cookieName(), Value: s.tokens[roleOwner]})
@@ -334,7 +334,7 @@ func TestPanelOrigin(t *testing.T) {
 		if w := answerTo(s.api, r); w.Code < 400 || w.Code >= 500 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
 			t.Errorf("%s: %d %s", name, w.Code, w.Header().Get("Content-Type"))
 		}
-		if !reflect.DeepEqual(before, s.entries()) {
+		if !reflect.DeepEqual(before, s.shop.entries()) {
 			t.Errorf("%s: the store has changed", name)
 		}
 	}
@@ -345,7 +345,7 @@ func TestPanelOrigin(t *testing.T) {
 func TestPanelOnce(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	c := s.customer("ana")
+	c := s.shop.customer("ana")
 	path := "/panel/caja/" + c.String() + "/venta"
 	form := func(amount string) url.Values {
 		return url.Values{tokenField: {"TOKEN0123456789A"}, "totalAmount": {amount}}

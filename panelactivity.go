@@ -298,7 +298,7 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 		return err
 	}
 	if view.Givers, err = shown(a.Givers, func(g giver) (row giverRow, err error) {
-		row.giver, row.Currency = g, names.cfg.programNumber(g.Program).Currency
+		row.giver, row.Currency = g, names.txn.cfg.programNumber(g.Program).Currency
 		row.Who, row.Log, err = v.creatorName(names, g.By)
 		return row, err
 	}); err != nil {
@@ -313,7 +313,7 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 	}); err != nil {
 		return err
 	}
-	view.Returns, err = shown(a.Returns, names.saleShape)
+	view.Returns, err = shown(a.Returns, names.txn.saleShape)
 	return err
 }
 
@@ -332,7 +332,7 @@ func shown[T, R any](f found[T], row func(T) (R, error)) (rows found[R], err err
 
 // creatorName is who made a record, in words, and where the audit log has all of theirs.
 func (v *visit) creatorName(names *actorNames, by creator) (name, log string, err error) {
-	shape, err := names.createdBy(by)
+	shape, err := names.txn.createdBy(by)
 	if err != nil {
 		return "", "", err
 	}
@@ -348,7 +348,7 @@ func (v *visit) creatorName(names *actorNames, by creator) (name, log string, er
 
 // customerItem names a customer: the one that its records are of now.
 func (n *actorNames) customerItem(cust id) (a aboutItem, err error) {
-	c, err := n.owner(cust)
+	c, err := n.txn.owner(cust)
 	if err != nil {
 		return a, err
 	}

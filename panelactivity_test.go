@@ -81,18 +81,18 @@ func TestUnusual(t *testing.T) {
 func TestActivityBound(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	c := s.customer("ana")
-	begin := s.clock
+	c := s.shop.customer("ana")
+	begin := s.shop.clock
 	for range 6 {
-		s.pass(oneDay)
-		s.buy(c, "100")
+		s.shop.pass(oneDay)
+		s.shop.buy(c, "100")
 	}
 	for _, test := range []struct {
 		since    instant
 		most     int
 		sales    int
 		complete bool
-	}{{begin, 100, 6, true}, {begin, 6, 6, true}, {begin, 5, 5, false}, {s.clock - 2*86_400_000, 100, 3, true}, {s.clock - 2*86_400_000, 2, 2, false}, {s.clock + 1, 0, 0, true}} {
+	}{{begin, 100, 6, true}, {begin, 6, 6, true}, {begin, 5, 5, false}, {s.shop.clock - 2*86_400_000, 100, 3, true}, {s.shop.clock - 2*86_400_000, 2, 2, false}, {s.shop.clock + 1, 0, 0, true}} {
 		r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(test.since, test.most) })
 		if len(r.sales) != test.sales || r.complete != test.complete || len(r.movements) != test.sales {
 			t.Errorf("%+v: %d sales, %d movements, complete %v", test, len(r.sales), len(r.movements), r.complete)
@@ -112,7 +112,7 @@ func TestActivityPage(t *testing.T) {
 		c, _, err := t.enrol(enrolment{FirstName: "Yo", LastName: "Misma", Email: "manager@example.com"})
 		return c.ID, err
 	})
-	other := s.customer("ana")
+	other := s.shop.customer("ana")
 	must(s.shop, func(t *txn) (any, error) {
 		t.by = creator{Type: byUser, ID: s.users[roleManager]}
 		for range manyADay {

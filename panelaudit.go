@@ -158,20 +158,20 @@ func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, e
 	case !ok:
 		a.Path, name = "", subject
 	case (word == "customer" || word == "points") && v.mayAll("customers:read") == nil:
-		c, err := names.customerByID(u)
+		c, err := names.txn.customerByID(u)
 		if err != nil || c == nil {
 			a.Path = ""
 			return a, err
 		}
 		name = c.name()
 	case word == "key":
-		name, err = names.keyName(u)
+		name, err = names.txn.keyName(u)
 	case word == "user" || word == "session":
-		if name, err = names.userName(u); name == "" { // an invitation, or who has left
+		if name, err = names.txn.userName(u); name == "" { // an invitation, or who has left
 			a.Path = ""
 		}
 	case word == "configuration":
-		name = names.cfg.Organization.Name
+		name = names.txn.cfg.Organization.Name
 	}
 	if name != "" {
 		a.Name = name
@@ -202,7 +202,7 @@ func withoutNames(pattern string) string {
 }
 
 // actorNames are the names of those who do things, each looked up once.
-type actorNames struct{ *txn }
+type actorNames struct{ txn *txn }
 
 // actorOf names who did something, and says what finds all of theirs in the log.
 func actorOf(by *createdBy) (name, filter string) {
@@ -227,7 +227,7 @@ const mostActors = 200
 
 // all lists the team and then the keys.
 func (n *actorNames) all() (items []choiceItem, err error) {
-	team, err := n.team()
+	team, err := n.txn.team()
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (n *actorNames) all() (items []choiceItem, err error) {
 	for _, m := range team {
 		items = append(items, choiceItem{m.user.ID.String(), m.Name})
 	}
-	keys, err := n.listKeys()
+	keys, err := n.txn.listKeys()
 	for _, k := range keys {
 		items = append(items, choiceItem{k.ID.String(), k.Name + " …" + k.Last4})
 	}

@@ -36,11 +36,11 @@ func TestActionTexts(t *testing.T) {
 // auditedShop is a shop whose log has entries of each member, of keys and of commands.
 func auditedShop(t *testing.T) *panelShop {
 	s := newPanelShop(t, panelSetup)
-	k, _ := s.newKey(keyRequest{Name: "Caja", Scopes: []string{"points:write"}})
-	ana := s.customer("ana")
+	k, _ := s.shop.newKey(keyRequest{Name: "Caja", Scopes: []string{"points:write"}})
+	ana := s.shop.customer("ana")
 	for i := range 40 {
 		r := roles[i%len(roles)]
-		s.pass(oneDay / 8)
+		s.shop.pass(oneDay / 8)
 		must(s.shop, func(t *txn) (any, error) {
 			t.by = creator{Type: byUser, ID: s.users[r]}
 			if i%7 == 3 {
@@ -70,7 +70,7 @@ func TestAuditShare(t *testing.T) {
 	s := auditedShop(t)
 	for _, r := range roles {
 		m := &member{user: &user{ID: s.users[r]}, role: r}
-		for _, f := range []auditFilter{{to: never}, {to: never, action: "points.added"}, {to: never, actor: "caja-2/Luis"}, {to: s.clock - 2*86_400_000, from: s.clock - 4*86_400_000}} {
+		for _, f := range []auditFilter{{to: never}, {to: never, action: "points.added"}, {to: never, actor: "caja-2/Luis"}, {to: s.shop.clock - 2*86_400_000, from: s.shop.clock - 4*86_400_000}} {
 			var want, got []uint64
 			share := f
 			share.within = m.auditShare()
@@ -109,7 +109,7 @@ func TestAuditShare(t *testing.T) {
 func TestAuditPage(t *testing.T) {
 	t.Parallel()
 	s := auditedShop(t)
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	for _, test := range []struct {
 		as         role
 		path       string

@@ -35,7 +35,7 @@ func TestPanelBalance(t *testing.T) {
 	f := newFormat(t, "MX", "es", "MXN")
 	page := w.filled("/panel/clientes/{customerId}")
 	api := func(method, path, body string) *httptest.ResponseRecorder {
-		return answerTo(w.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], w.filled(body)))
+		return answerTo(w.panelShop.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], w.filled(body)))
 	}
 	done := map[bool]int{}
 	for n := range 200 {
@@ -47,7 +47,7 @@ func TestPanelBalance(t *testing.T) {
 			for i := 0; i < len(pairs); i += 2 {
 				fields.Set(pairs[i], w.filled(pairs[i+1]))
 			}
-			answer = w.post(roleOwner, w.filled(path), fields)
+			answer = w.panelShop.post(roleOwner, w.filled(path), fields)
 		}
 		switch {
 		case step == 0 && byForm:
@@ -85,19 +85,19 @@ func TestPanelBalance(t *testing.T) {
 
 // checkBalance compares what a customer's pages show with the API's balance.
 func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseRecorder, when string) {
-	w.Helper()
+	w.panelShop.shop.Helper()
 	var told struct{ Balance decimal }
-	w.ok(json.Unmarshal(api.Body.Bytes(), &told))
+	w.panelShop.shop.ok(json.Unmarshal(api.Body.Bytes(), &told))
 	sum := decimal(0)
 	for at := page; at != ""; {
-		answer := w.get(roleOwner, at)
+		answer := w.panelShop.get(roleOwner, at)
 		body := html.UnescapeString(answer.Body.String())
 		shown := shownBalance.FindStringSubmatch(body)
 		if shown == nil {
-			w.Fatalf("%s: no balance in\n%s", when, body)
+			w.panelShop.shop.Fatalf("%s: no balance in\n%s", when, body)
 		}
 		if literal, _, _ := f.readAmount(shown[1]); !sameDecimal(literal, told.Balance) {
-			w.Fatalf("%s: the page shows %s, the API tells %s", when, shown[1], told.Balance)
+			w.panelShop.shop.Fatalf("%s: the page shows %s, the API tells %s", when, shown[1], told.Balance)
 		}
 		_, movements, _ := strings.Cut(body, "<h2>"+tr("es", "customer.movements"))
 		movements, _, _ = strings.Cut(movements, "</section>")
@@ -105,7 +105,7 @@ func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseR
 			literal, _, _ := f.readAmount(strings.TrimPrefix(m[1], "+"))
 			d, err := parseDecimal(literal)
 			if err != nil {
-				w.Fatalf("%s: a movement of %q", when, m[1])
+				w.panelShop.shop.Fatalf("%s: a movement of %q", when, m[1])
 			}
 			sum += d
 		}
@@ -115,7 +115,7 @@ func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseR
 		}
 	}
 	if sum != told.Balance {
-		w.Fatalf("%s: the movements shown add up to %s, the API tells %s", when, sum, told.Balance)
+		w.panelShop.shop.Fatalf("%s: the movements shown add up to %s, the API tells %s", when, sum, told.Balance)
 	}
 }
 
@@ -169,11 +169,11 @@ func TestPanelForeign(t *testing.T) {
 	for _, p := range panelPages() {
 		for _, query := range []string{"", "?search={customerId}&cliente={customerId}&customerId={customerId}&actor={userId}&subject={keyId}&key={keyId}&clave={keyId}&loyaltyProgramId={programId}"} {
 			if strings.Contains(p.path+query, "{") && !strings.Contains(p.path, "{token}") && p.template != "factor" {
-				compare("GET "+p.path+query, plain(a.open(roleOwner, a.filled(p.path+query)), theirs), plain(b.open(roleOwner, b.filled(p.path+query)), made))
+				compare("GET "+p.path+query, plain(a.panelShop.open(roleOwner, a.filled(p.path+query)), theirs), plain(b.panelShop.open(roleOwner, b.filled(p.path+query)), made))
 			}
 		}
 	}
-	stamp := w.stamp(roleOwner, "/panel/configuracion")
+	stamp := w.panelShop.stamp(roleOwner, "/panel/configuracion")
 	for _, f := range panelForms() {
 		g := goodForms[f.path]
 		if !strings.Contains(f.path+strings.Join(g.post, ""), "{") || g.prepare != nil || strings.Contains(f.path, "{token}") || g.as != "" {
@@ -182,11 +182,11 @@ func TestPanelForeign(t *testing.T) {
 		send := func(w *formWorld) *httptest.ResponseRecorder {
 			fields := w.fields(&g)
 			fields.Set(etagField, stamp)
-			return w.post(roleOwner, w.filled(f.path), fields)
+			return w.panelShop.post(roleOwner, w.filled(f.path), fields)
 		}
-		before := w.entries()
+		before := w.panelShop.shop.entries()
 		foreign := plain(send(a), theirs)
-		if !sameEntries(before, w.entries()) && !slices.Contains([]string{"/panel/equipo/nuevo"}, f.path) {
+		if !sameEntries(before, w.panelShop.shop.entries()) && !slices.Contains([]string{"/panel/equipo/nuevo"}, f.path) {
 			t.Errorf("POST %s changes something of another organization: %s", f.path, foreign)
 		}
 		compare("POST "+f.path, foreign, plain(send(b), made))
@@ -198,20 +198,20 @@ func TestPanelForeign(t *testing.T) {
 
 // elsewhere makes another organization, and returns its values of the world's names.
 func (w *formWorld) elsewhere() map[string]string {
-	w.Helper()
-	w.apply([]byte(strings.NewReplacer("cafe-luna", "tienda", `"crm"`, `"ajeno-7"`).Replace(string(formSetup.document()))))
+	w.panelShop.shop.Helper()
+	w.panelShop.shop.apply([]byte(strings.NewReplacer("cafe-luna", "tienda", `"crm"`, `"ajeno-7"`).Replace(string(formSetup.document()))))
 	names := map[string]string{"hook": "ajeno-7"}
-	w.in(2, func() {
-		c := w.customer("eva")
-		sold := w.buy(c, "5000")
-		x, err := w.redeem(c, "vale")
-		w.ok(err)
-		k, _ := w.newKey(keyRequest{})
-		w.invited("mia@example.com", roleCashier)
-		user := w.person("leo@example.com", roleCashier)
-		open := ask(w.shop, (*txn).invitations)
+	w.panelShop.shop.in(2, func() {
+		c := w.panelShop.shop.customer("eva")
+		sold := w.panelShop.shop.buy(c, "5000")
+		x, err := w.panelShop.shop.redeem(c, "vale")
+		w.panelShop.shop.ok(err)
+		k, _ := w.panelShop.shop.newKey(keyRequest{})
+		w.panelShop.shop.invited("mia@example.com", roleCashier)
+		user := w.panelShop.shop.person("leo@example.com", roleCashier)
+		open := ask(w.panelShop.shop, (*txn).invitations)
 		names["code"] = x.Code
-		ask(w.shop, func(t *txn) (any, error) {
+		ask(w.panelShop.shop, func(t *txn) (any, error) {
 			p := t.cfg.Programs[0]
 			for name, value := range map[string]fmt.Stringer{
 				"customerId": c, "luz": c, "transactionId": sold.ID, "redemptionId": x.ID, "keyId": k.ID, "userId": user, "invitationId": open[0].ID, "productId": t.cfg.Rewards[0].ID,
@@ -234,7 +234,7 @@ func TestPanelNavigation(t *testing.T) {
 	w := newFormWorld(t)
 	href := regexp.MustCompile(`href="(/panel[^"#]*)`)
 	for _, as := range roles {
-		first := w.open(as, "/panel/cuenta").Body.String()
+		first := w.panelShop.open(as, "/panel/cuenta").Body.String()
 		nav, _, _ := strings.Cut(first, "</nav>")
 		links := navLink.FindAllStringSubmatch(nav, -1)
 		if len(links) < 2 {
@@ -242,7 +242,7 @@ func TestPanelNavigation(t *testing.T) {
 		}
 		opened := map[string]bool{}
 		for _, link := range links {
-			page := w.open(as, html.UnescapeString(link[1]))
+			page := w.panelShop.open(as, html.UnescapeString(link[1]))
 			if page.Code != http.StatusOK && !(page.Code == http.StatusSeeOther && strings.HasPrefix(page.Header().Get("Location"), link[1]+"/")) {
 				t.Errorf("%s: %s is %d", as, link[1], page.Code)
 			}
@@ -252,7 +252,7 @@ func TestPanelNavigation(t *testing.T) {
 					continue
 				}
 				opened[path] = true
-				if answer := w.open(as, path); answer.Code >= 400 {
+				if answer := w.panelShop.open(as, path); answer.Code >= 400 {
 					t.Errorf("%s: %s, which %s links, is %d", as, path, link[1], answer.Code)
 				}
 			}
@@ -266,7 +266,7 @@ func TestPanelSimulatesSales(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}},{"key":"lunes","name":"Lunes","multiplier":2,"days":["Monday"]},
 		{"key":"grande","name":"Grande","points":50,"minAmount":500},{"key":"primera","name":"Primera","points":25,"firstPurchase":true},{"key":"a","name":"A","perItem":3,"skus":["A"]}]`})
-	c := s.customer("ana")
+	c := s.shop.customer("ana")
 	gave := regexp.MustCompile(`<p class="soft small">([^<]+)</p></div><b class="n">\+([^<]+)</b>`)
 	for _, amount := range []string{"9", "10", "99.5", "499.99", "500", "1234"} {
 		for _, skus := range []string{"", "A", "B"} {

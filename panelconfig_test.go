@@ -20,17 +20,17 @@ var (
 
 // stamp is that of the configuration in a page.
 func (s *panelShop) stamp(as role, page string) string {
-	s.Helper()
+	s.shop.Helper()
 	found := stampForm.FindStringSubmatch(s.open(as, page).Body.String())
 	if found == nil {
-		s.Fatalf("%s has no stamp", page)
+		s.shop.Fatalf("%s has no stamp", page)
 	}
 	return html.UnescapeString(found[1])
 }
 
 // reviewed sends a form to be reviewed, and returns the page and the form that applies it.
 func (s *panelShop) reviewed(page, path string, fields url.Values) (*httptest.ResponseRecorder, url.Values) {
-	s.Helper()
+	s.shop.Helper()
 	if fields.Get(etagField) == "" {
 		fields.Set(etagField, s.stamp(roleOwner, page))
 	}
@@ -44,33 +44,33 @@ func (s *panelShop) reviewed(page, path string, fields url.Values) (*httptest.Re
 // changeConfig reviews a form and applies it. What the review lists is what
 // `sello apply -dry-run` would, and the audit log has one entry.
 func (s *panelShop) changeConfig(page, path string, fields url.Values) {
-	s.Helper()
-	before, entries := s.exportedDocument(), ask(s.shop, (*txn).count).Audit
+	s.shop.Helper()
+	before, entries := s.shop.exportedDocument(), ask(s.shop, (*txn).count).Audit
 	w, fields := s.reviewed(page, path, fields)
 	if w.Code != http.StatusOK || fields.Get(reviewedField) == "" {
-		s.Fatalf("POST %s: %d\n%s", path, w.Code, mainOf(w.Body.String()))
+		s.shop.Fatalf("POST %s: %d\n%s", path, w.Code, mainOf(w.Body.String()))
 	}
-	same(s, "the document after a review", string(s.exportedDocument()), string(before))
+	same(s.shop, "the document after a review", string(s.shop.exportedDocument()), string(before))
 	if n := ask(s.shop, (*txn).count).Audit; n != entries {
-		s.Errorf("POST %s: a review wrote to the audit log", path)
+		s.shop.Errorf("POST %s: a review wrote to the audit log", path)
 	}
 	var listed []string
 	for _, row := range diffForm.FindAllStringSubmatch(w.Body.String(), -1) {
 		listed = append(listed, html.UnescapeString(row[1]))
 	}
 	if w := s.post(roleOwner, path, fields); w.Code != http.StatusSeeOther {
-		s.Fatalf("POST %s, reviewed: %d\n%s", path, w.Code, mainOf(w.Body.String()))
+		s.shop.Fatalf("POST %s, reviewed: %d\n%s", path, w.Code, mainOf(w.Body.String()))
 	}
 	if n := ask(s.shop, (*txn).count).Audit; n != entries+1 {
-		s.Errorf("POST %s: %d entries in the audit log, want one", path, n-entries)
+		s.shop.Errorf("POST %s: %d entries in the audit log, want one", path, n-entries)
 	}
-	after := s.exportedDocument()
-	s.apply(before)
+	after := s.shop.exportedDocument()
+	s.shop.apply(before)
 	var told []string
-	for _, c := range s.apply(after).Changes {
+	for _, c := range s.shop.apply(after).Changes {
 		told = append(told, c.Path)
 	}
-	same(s, "the review of "+path, listed, told)
+	same(s.shop, "the review of "+path, listed, told)
 }
 
 // TestPanelChangesConfig: each form of the configuration changes the document, after its page
@@ -78,7 +78,7 @@ func (s *panelShop) changeConfig(page, path string, fields url.Values) {
 func TestPanelChangesConfig(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	cfg := s.config()
+	cfg := s.shop.config()
 	program := "/panel/programa/" + cfg.Programs[0].ID.String()
 	rulePath := program + "/reglas/" + cfg.Programs[0].ruleID(&cfg.Programs[0].Rules[0]).String()
 	reward := "/panel/recompensas/" + cfg.Rewards[0].ID.String()
@@ -90,12 +90,12 @@ func TestPanelChangesConfig(t *testing.T) {
 	s.changeConfig(rulePath, rulePath, url.Values{"effect": {"per"}, "per.amount": {"20"}, "per.points": {"3"}, "name": {"Base"}})
 	s.changeConfig(program, program, url.Values{"currency": {"Soles"}, "tiers[0].name": {"Cobre"}, "tiers[0].threshold": {"0"}, "tiers[1].name": {"Plata"}, "tiers[1].threshold": {"5,000"}, "expiry.days": {""}, "expiry.months": {"6"}, "expiry.endOf": {"Month"}})
 	s.changeConfig("/panel/segmentos/nuevo", "/panel/segmentos/nuevo", url.Values{"name": {"Dormidos"}, "join": {"any"}, "rows[0].field": {"lastTransactionAt"}, "rows[0].op": {">"}, "rows[0].value": {"90"}, "rows[1].field": {"email"}, "rows[1].op": {"="}})
-	segment := "/panel/segmentos/" + s.config().Segments[0].ID.String()
+	segment := "/panel/segmentos/" + s.shop.config().Segments[0].ID.String()
 	s.changeConfig(segment, segment, url.Values{"isActive": {"1"}, "priority": {"3"}})
 	s.changeConfig(segment, segment+"/quitar", url.Values{})
 	s.changeConfig(rulePath, rulePath+"/quitar", url.Values{})
 
-	d := s.config().document()
+	d := s.shop.config().document()
 	o, p := d.Organization, d.Programs[0]
 	if o.Name != "Café Sol" || o.Settings.ExternalIDs != externalIDsUnique || !o.Settings.CashierReturns || !o.Plan.APIAccess || o.Profile.Country != "MX" {
 		t.Errorf("the organization: %+v", o)
@@ -117,11 +117,11 @@ func TestPanelDocument(t *testing.T) {
 	t.Parallel()
 	const page = "/panel/configuracion/documento"
 	s := newPanelShop(t, panelSetup)
-	before := string(s.exportedDocument())
-	text, err := json.MarshalIndent(s.config().document(), "", "  ")
-	s.ok(err)
+	before := string(s.shop.exportedDocument())
+	text, err := json.MarshalIndent(s.shop.config().document(), "", "  ")
+	s.shop.ok(err)
 	s.changeConfig(page, page, url.Values{"document": {strings.Replace(string(text), `"name": "Espresso"`, `"name": "Espresso doble"`, 1)}})
-	same(t, "the document", string(s.exportedDocument()), strings.Replace(before, `"name":"Espresso"`, `"name":"Espresso doble"`, 1))
+	same(t, "the document", string(s.shop.exportedDocument()), strings.Replace(before, `"name":"Espresso"`, `"name":"Espresso doble"`, 1))
 
 	for _, test := range []struct{ old, new, want string }{
 		{`"points": 1`, `"points": -1`, "programs[0].rules[0].per.points"},
@@ -160,13 +160,13 @@ func TestPanelDocument(t *testing.T) {
 func TestPanelTwoEditors(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	page := "/panel/recompensas/" + s.config().Rewards[0].ID.String()
+	page := "/panel/recompensas/" + s.shop.config().Rewards[0].ID.String()
 	_, first := s.reviewed(page, page, url.Values{"name": {"Espresso"}, "pointsCost": {"90"}})
 	_, second := s.reviewed(page, page, url.Values{"name": {"Espresso grande"}, "pointsCost": {"80"}})
 	if w := s.post(roleOwner, page, first); w.Code != http.StatusSeeOther {
 		t.Fatal(w.Code, w.Body)
 	}
-	stored := string(s.exportedDocument())
+	stored := string(s.shop.exportedDocument())
 	w := s.post(roleAdmin, page, second)
 	body := w.Body.String()
 	for _, want := range []string{">90</del>", ">80</ins>", ">Espresso</del>", ">Espresso grande</ins>", `value="Espresso grande"`} {
@@ -174,11 +174,11 @@ func TestPanelTwoEditors(t *testing.T) {
 			t.Errorf("%d, and the page lacks %s\n%s", w.Code, want, mainOf(body))
 		}
 	}
-	same(t, "the document", string(s.exportedDocument()), stored)
+	same(t, "the document", string(s.shop.exportedDocument()), stored)
 	second.Set(etagField, html.UnescapeString(stampForm.FindStringSubmatch(body)[1]))
 	second.Del(tokenField)
 	s.changeConfig(page, page, second)
-	if r := s.config().Rewards[0]; r.Name != "Espresso grande" || r.PointsCost != decimalOf(80) {
+	if r := s.shop.config().Rewards[0]; r.Name != "Espresso grande" || r.PointsCost != decimalOf(80) {
 		t.Errorf("%+v", r.rewardDoc)
 	}
 }
@@ -188,9 +188,9 @@ func TestPanelTwoEditors(t *testing.T) {
 func TestPanelConfigFaults(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	s.customer("ana")
-	program := "/panel/programa/" + s.config().Programs[0].ID.String()
-	before := string(s.exportedDocument())
+	s.shop.customer("ana")
+	program := "/panel/programa/" + s.shop.config().Programs[0].ID.String()
+	before := string(s.shop.exportedDocument())
 	for _, test := range []struct {
 		page   string
 		fields url.Values
@@ -214,7 +214,7 @@ func TestPanelConfigFaults(t *testing.T) {
 	if w := s.post(roleOwner, "/panel/configuracion", url.Values{"name": {"Otro"}}); w.Code != http.StatusConflict {
 		t.Errorf("without a stamp: %d", w.Code)
 	}
-	same(t, "the document", string(s.exportedDocument()), before)
+	same(t, "the document", string(s.shop.exportedDocument()), before)
 }
 
 // TestDocumentLines: each value of a document has the line on which it begins; what is
@@ -237,8 +237,8 @@ func TestDocumentLines(t *testing.T) {
 func TestPanelSimulator(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}},{"key":"martes","name":"Doble","multiplier":2,"days":["Tuesday"]}]`})
-	c := s.customer("ana")
-	before := s.entries()
+	c := s.shop.customer("ana")
+	before := s.shop.entries()
 	for query, want := range map[string]string{
 		"":                                     "Simulador",
 		"&totalAmount=250&at=2027-06-01T12:00": "Las que no, y por qué</h2><p class=\"soft\">Ninguna", // a Tuesday
@@ -254,5 +254,5 @@ func TestPanelSimulator(t *testing.T) {
 	if w := s.get(roleViewer, "/panel/simulador?cliente=nadie"); !strings.Contains(w.Body.String(), "No hay nadie con nadie.") {
 		t.Error(mainOf(w.Body.String()))
 	}
-	same(t, "the store", s.entries(), before)
+	same(t, "the store", s.shop.entries(), before)
 }

@@ -23,14 +23,14 @@ import (
 
 // A desk is a member of an organization at the panel.
 type desk struct {
-	*panelShop
-	as role
+	panelShop *panelShop
+	as        role
 }
 
 func newDesk(s *shop) *desk { return &desk{newPanelShopOn(s), roleDeveloper} }
 
 // get opens a page, with a token if it has a form.
-func (d *desk) get(path string) *httptest.ResponseRecorder { return d.open(d.as, path) }
+func (d *desk) get(path string) *httptest.ResponseRecorder { return d.panelShop.open(d.as, path) }
 
 // post sends a form with a token of its own; fields are names and values by turns.
 func (d *desk) post(path string, fields ...string) *httptest.ResponseRecorder {
@@ -53,14 +53,14 @@ func (d *desk) call(key, method, path, body string) *httptest.ResponseRecorder {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	w := httptest.NewRecorder()
-	d.api.ServeHTTP(w, r)
+	d.panelShop.api.ServeHTTP(w, r)
 	return w
 }
 
 func (d *desk) want(w *httptest.ResponseRecorder, status int, reason string) {
-	d.Helper()
+	d.panelShop.shop.Helper()
 	if w.Code != status {
-		d.Fatalf("%s: %d, want %d\n%s", reason, w.Code, status, w.Body)
+		d.panelShop.shop.Fatalf("%s: %d, want %d\n%s", reason, w.Code, status, w.Body)
 	}
 }
 
@@ -71,14 +71,14 @@ var keyText = regexp.MustCompile(keyPrefix + `[0-9A-Za-z]{49}`)
 
 // makeKey makes a key by hand that may do all, and returns its text.
 func (d *desk) makeKey(fields ...string) (text string, keyID string) {
-	d.Helper()
+	d.panelShop.shop.Helper()
 	w := d.post(keysPath+"/nueva", append([]string{"name", "Caja", accessField, accessAll, expiresField, expiresNever}, fields...)...)
 	d.want(w, http.StatusOK, "a new key")
 	text = shownKey(w.Body.String())
 	hash := keyHash(text)
-	k, err := view(d.Context(), d.store, func(tx Tx) (*apiKey, error) { return keyByHash(tx, hash) })
+	k, err := view(d.panelShop.shop.Context(), d.panelShop.shop.engine.store, func(tx Tx) (*apiKey, error) { return keyByHash(tx, hash) })
 	if err != nil || k == nil {
-		d.Fatalf("the page shows no key: %v\n%s", err, w.Body)
+		d.panelShop.shop.Fatalf("the page shows no key: %v\n%s", err, w.Body)
 	}
 	return text, k.ID.String()
 }
@@ -182,7 +182,7 @@ func TestKeyShownOnce(t *testing.T) {
 	s.apply(setup{}.document())
 	d := newDesk(s)
 	var log bytes.Buffer
-	d.api.log, d.api.lines = slog.New(slog.NewJSONHandler(&log, nil)), &lineWriter{out: &log}
+	d.panelShop.api.log, d.panelShop.api.lines = slog.New(slog.NewJSONHandler(&log, nil)), &lineWriter{out: &log}
 
 	fields := []string{"name", "Caja", accessField, accessAll, expiresField, expiresNever}
 	first := d.postAs("TOKEN-of-this-form", keysPath+"/nueva", fields...)
@@ -213,7 +213,7 @@ func TestKeyShownOnce(t *testing.T) {
 			t.Errorf("a key is shown again:\n%s", all)
 		}
 	}
-	d.api.lines.close()
+	d.panelShop.api.lines.close()
 	for _, secret := range []string{key, key[len(keyPrefix):], key[:30], next, next[len(keyPrefix):], next[:30]} {
 		if names := holding(t, keptFiles(db), secret); names != nil {
 			t.Errorf("a key is in %s", names)
@@ -235,7 +235,7 @@ func TestKeyScopes(t *testing.T) {
 	d := newDesk(s)
 	for _, scope := range scopes {
 		key, keyID := d.makeKey(accessField, accessSome, scopeField+scope, "1")
-		for _, r := range d.api.routes() {
+		for _, r := range d.panelShop.api.routes() {
 			if r.scope == "" {
 				continue
 			}
@@ -251,7 +251,7 @@ func TestKeyScopes(t *testing.T) {
 		d.want(d.call(key, "GET", "/api/v1/customers", ""), map[bool]int{true: 200, false: 403}[scope == "customers:read"], "not revoked")
 		d.want(d.post(keysPath+"/"+keyID+"/revocar", "name", "Caja"), http.StatusSeeOther, "revoked")
 		s.pass(time.Minute) // a source may be refused so often
-		d.tokens[d.as] = must(s, func(t *txn) (string, error) { return t.startSession(d.users[d.as], sessionFull, &arrival{}) })
+		d.panelShop.tokens[d.as] = must(s, func(t *txn) (string, error) { return t.startSession(d.panelShop.users[d.as], sessionFull, &arrival{}) })
 		d.want(d.call(key, "GET", "/api/v1/customers", ""), http.StatusUnauthorized, "after it was revoked")
 	}
 }
@@ -442,7 +442,7 @@ func TestRequestLog(t *testing.T) {
 // TestRequestLogAllocates checks that the log costs a request no allocation.
 func TestRequestLogAllocates(t *testing.T) {
 	s := newShop(t, setup{}).served()
-	r := httptest.NewRequest("GET", fmt.Sprintf("/api/v1/points/customers/%s/balance", s.customer("ana")), nil)
+	r := httptest.NewRequest("GET", fmt.Sprintf("/api/v1/points/customers/%s/balance", s.shop.customer("ana")), nil)
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	serve := func() { s.api.ServeHTTP(discard{http.Header{}}, r) }
 	without := testing.AllocsPerRun(500, serve)
@@ -450,7 +450,7 @@ func TestRequestLogAllocates(t *testing.T) {
 	if with := testing.AllocsPerRun(500, serve); with > without {
 		t.Errorf("%v allocations, %v without the log", with, without)
 	}
-	if n := len(s.api.requests.of(s.org)); n < 500 {
+	if n := len(s.api.requests.of(s.shop.org)); n < 500 {
 		t.Errorf("%d requests in the log", n)
 	}
 }
@@ -500,7 +500,7 @@ func TestWebhooksPage(t *testing.T) {
 	s := newShop(t, setup{also: `"webhooks":[{"key":"crm","url":"` + receiver.URL + `","events":["customer.*"],"status":"Active"}]`})
 	s.customer("ana")
 	d := newDesk(s)
-	d.panel.hooks = newDeliverer(s.engine, loopback[:], slog.New(slog.DiscardHandler))
+	d.panelShop.panel.hooks = newDeliverer(s.engine, loopback[:], slog.New(slog.DiscardHandler))
 	has := func(w *httptest.ResponseRecorder, text, reason string) {
 		t.Helper()
 		if !strings.Contains(w.Body.String(), text) {

@@ -36,22 +36,22 @@ func TestPanelEqualsAPI(t *testing.T) {
 			t.Parallel()
 			byForm, other := newFormWorld(t), newFormWorld(t)
 			same(t, "the worlds", leveled(byForm), leveled(other))
-			byForm.ids.Store(1 << 20)
-			other.ids.Store(1 << 20)
+			byForm.panelShop.shop.ids.Store(1 << 20)
+			other.panelShop.shop.ids.Store(1 << 20)
 			byForm.sent(&f, &g)
 			switch {
 			case g.op != nil:
-				other.ok(g.op(other, other.admin()))
+				other.panelShop.shop.ok(g.op(other, other.panelShop.shop.admin()))
 			case g.api == "":
-				other.apply(byForm.exportedDocument())
+				other.panelShop.shop.apply(byForm.panelShop.shop.exportedDocument())
 			default:
-				w := answerTo(other.api, newRequest(method, "/api/v1"+other.filled(path), other.names["key"], other.filled(body)))
+				w := answerTo(other.panelShop.api, newRequest(method, "/api/v1"+other.filled(path), other.names["key"], other.filled(body)))
 				if w.Code != http.StatusOK && w.Code != http.StatusCreated {
 					t.Fatalf("%s: %d %s", g.api, w.Code, w.Body)
 				}
 			}
-			byForm.ok(byForm.engine.recount(t.Context())) // which a command does at once, and a server soon
-			other.ok(other.engine.recount(t.Context()))
+			byForm.panelShop.shop.ok(byForm.panelShop.shop.engine.recount(t.Context())) // which a command does at once, and a server soon
+			other.panelShop.shop.ok(other.panelShop.shop.engine.recount(t.Context()))
 			same(t, "the store, by form and otherwise,", leveled(byForm), leveled(other))
 		})
 	}
@@ -66,14 +66,14 @@ func TestPanelEqualsAPI(t *testing.T) {
 // the hashes that depend on them; and without the audit log, what each key and member has used of
 // its limits, and what is kept for retries.
 func leveled(w *formWorld) map[string]string {
-	w.Helper()
+	w.panelShop.shop.Helper()
 	list := map[string]string{}
-	for _, e := range w.entries() {
+	for _, e := range w.panelShop.shop.entries() {
 		if strings.IndexByte("ABiIuP", e.Key[0]) >= 0 {
 			continue
 		}
 		shown, err := levelEntry(e)
-		w.ok(err)
+		w.panelShop.shop.ok(err)
 		list[fmt.Sprintf("%q", e.Key)] = shown
 	}
 	return list
@@ -109,7 +109,7 @@ func levelAs[T any, P record[T]](e Entry, level func(*T)) (string, error) {
 func TestPanelSaleSource(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
-	c := s.customer("ana")
+	c := s.shop.customer("ana")
 	if w := s.post(roleOwner, "/panel/caja/"+c.String()+"/venta", url.Values{"totalAmount": {"100"}, "source": {"Api"}}); w.Code != http.StatusSeeOther {
 		t.Fatal(w.Code, w.Body)
 	}

@@ -9,12 +9,12 @@ import (
 
 // addsFactor sets up a second factor as a member's browser does.
 func (b *browser) addsFactor() {
-	b.Helper()
+	b.panelShop.shop.Helper()
 	page := b.want(http.StatusOK, "", b.send("GET", factorPath+"?f=TOKEN0123456789A", nil))
 	fields := hidden(page)
 	raw, err := codeBase32.DecodeString(fields.Get("secret"))
-	b.ok(err)
-	fields.Set("code", hotp(raw, uint64(b.clock/totpStep), totpDigits))
+	b.panelShop.shop.ok(err)
+	fields.Set("code", hotp(raw, uint64(b.panelShop.shop.clock/totpStep), totpDigits))
 	b.want(http.StatusOK, "", b.send("POST", factorPath, fields), "Códigos de recuperación")
 }
 
@@ -23,7 +23,7 @@ func (b *browser) addsFactor() {
 func TestPanelFactorRequired(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	c := s.customer("luz")
+	c := s.shop.customer("luz")
 	form := func(page string, more ...string) url.Values {
 		fields := url.Values{orgField: {"cafe-luna"}, tokenField: {s.panel.random()}, etagField: {s.stamp(roleOwner, page)}}
 		for i := 0; i < len(more); i += 2 {
@@ -31,32 +31,32 @@ func TestPanelFactorRequired(t *testing.T) {
 		}
 		return fields
 	}
-	entries := len(s.audited(auditFilter{}))
+	entries := len(s.shop.audited(auditFilter{}))
 	if w := s.post(roleAdmin, "/panel/equipo/segundo-factor", form("/panel/equipo", "secondFactor[3]", "cashier")); w.Code != http.StatusForbidden {
 		t.Errorf("an administrator names roles: %d", w.Code)
 	}
 	if body := s.open(roleAdmin, "/panel/equipo").Body.String(); strings.Contains(body, "/panel/equipo/segundo-factor") {
 		t.Error("an administrator sees the form")
 	}
-	document := strings.Replace(string(s.exportedDocument()), `"currency"`, `"secondFactor":["cashier"],"currency"`, 1)
+	document := strings.Replace(string(s.shop.exportedDocument()), `"currency"`, `"secondFactor":["cashier"],"currency"`, 1)
 	fields := form("/panel/equipo", "document", document)
 	fields.Set(reviewedField, postedDigest(object{{etagField, fields.Get(etagField)}, {"document", document}}))
 	if w := s.post(roleAdmin, "/panel/configuracion/documento", fields); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "solo lo cambia un propietario") {
 		t.Errorf("an administrator's document names roles: %d\n%s", w.Code, mainOf(w.Body.String()))
 	}
-	if n := len(s.audited(auditFilter{})); n != entries {
+	if n := len(s.shop.audited(auditFilter{})); n != entries {
 		t.Errorf("%d entries", n-entries)
 	}
 	if w := s.post(roleOwner, "/panel/equipo/segundo-factor", form("/panel/equipo", "secondFactor[3]", "cashier")); w.Code != http.StatusSeeOther {
 		t.Fatalf("%d\n%s", w.Code, w.Body)
 	}
-	log := s.audited(auditFilter{})
+	log := s.shop.audited(auditFilter{})
 	if len(log) != entries+1 || !strings.Contains(log[len(log)-1], `secondFactor`) {
 		t.Errorf("%d entries, the last %s", len(log)-entries, log[len(log)-1])
 	}
 
-	s.person("sol@ejemplo.mx", roleCashier)
-	s.person("ana@ejemplo.mx", roleOwner)
+	s.shop.person("sol@ejemplo.mx", roleCashier)
+	s.shop.person("ana@ejemplo.mx", roleOwner)
 	must(s.shop, func(t *txn) (any, error) {
 		u, err := userByEmail(t.Tx, "ana@ejemplo.mx")
 		if err != nil {
@@ -66,7 +66,7 @@ func TestPanelFactorRequired(t *testing.T) {
 	})
 	for email, own := range map[string]string{"sol@ejemplo.mx": "/panel/caja", "ana@ejemplo.mx": operatorPath} {
 		b := s.browser()
-		_, b.cookies["sello"] = s.enters(email)
+		_, b.cookies["sello"] = s.shop.enters(email)
 		sales := ask(s.shop, (*txn).count).Sales
 		for _, path := range []string{"/panel", own, "/panel/ventas", "/panel/equipo"} {
 			b.want(http.StatusSeeOther, factorPath, b.send("GET", path, nil))
@@ -88,7 +88,7 @@ func TestPanelFactorRequired(t *testing.T) {
 		}
 	}
 	b := s.browser()
-	s.person("mar@ejemplo.mx", roleCashier)
-	_, b.cookies["sello"] = s.enters("mar@ejemplo.mx")
+	s.shop.person("mar@ejemplo.mx", roleCashier)
+	_, b.cookies["sello"] = s.shop.enters("mar@ejemplo.mx")
 	b.want(http.StatusSeeOther, "/panel", b.send("POST", "/panel/salir", url.Values{orgField: {"cafe-luna"}}))
 }

@@ -29,33 +29,33 @@ func newFigureShop(t testing.TB) *panelShop {
 	var people []id
 	for d := range 75 {
 		if d%6 == 0 {
-			people = append(people, s.customer(fmt.Sprintf("c%d", d)))
+			people = append(people, s.shop.customer(fmt.Sprintf("c%d", d)))
 		}
 		for range 1 + random.IntN(4) {
-			bought := s.buy(people[random.IntN(len(people))], fmt.Sprintf("%d.%02d", 20+random.IntN(400), random.IntN(100)))
+			bought := s.shop.buy(people[random.IntN(len(people))], fmt.Sprintf("%d.%02d", 20+random.IntN(400), random.IntN(100)))
 			if random.IntN(9) == 0 {
-				s.bring(bought, "15.5")
+				s.shop.bring(bought, "15.5")
 			}
 		}
 		if d%7 == 3 {
-			s.deduct(people[0], "5")
+			s.shop.deduct(people[0], "5")
 		}
-		s.pass(24 * time.Hour)
+		s.shop.pass(24 * time.Hour)
 	}
 	for _, r := range roles { // their sessions have ended
 		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[r], sessionFull, &arrival{}) })
 	}
-	s.newKey(keyRequest{Expires: "2026-03-30"})
-	s.newKey(keyRequest{Expires: "2026-09-30", DailyLimit: 500, MonthlyLimit: 10_000})
+	s.shop.newKey(keyRequest{Expires: "2026-03-30"})
+	s.shop.newKey(keyRequest{Expires: "2026-09-30", DailyLimit: 500, MonthlyLimit: 10_000})
 	return s
 }
 
 // statistics asks the API.
 func (s *panelShop) statistics(query string) (found statisticsShape) {
-	_, key := s.newKey(keyRequest{})
+	_, key := s.shop.newKey(keyRequest{})
 	r := httptest.NewRequest("GET", "/api/v1/statistics"+query, nil)
 	r.Header.Set("Authorization", "Bearer "+key)
-	s.ok(json.Unmarshal(answerTo(s.api, r).Body.Bytes(), &found))
+	s.shop.ok(json.Unmarshal(answerTo(s.api, r).Body.Bytes(), &found))
 	return found
 }
 
@@ -182,14 +182,14 @@ func TestStatisticsFile(t *testing.T) {
 func TestStatisticsKeys(t *testing.T) {
 	t.Parallel()
 	s := newFigureShop(t)
-	s.pass(time.Minute)
-	_, key := s.newKey(keyRequest{DailyLimit: 4})
+	s.shop.pass(time.Minute)
+	_, key := s.shop.newKey(keyRequest{DailyLimit: 4})
 	for range 3 {
 		r := httptest.NewRequest("GET", "/api/v1/statistics", nil)
 		r.Header.Set("Authorization", "Bearer "+key)
 		answerTo(s.api, r)
 	}
-	s.ok(s.api.limiter.flush(t.Context(), s.engine.store))
+	s.shop.ok(s.api.limiter.flush(t.Context(), s.shop.engine.store))
 	for as, want := range map[role]string{roleOwner: "[[test, hoy (UTC) 0 500] [test, este mes (UTC) 0 10,000] [test, hoy (UTC) 3 4]]", roleManager: "[]"} {
 		if got := fmt.Sprint(tablesIn(s.get(as, "/panel/estadisticas").Body.String())["claves"]); got != want {
 			t.Errorf("%s sees %s, want %s", as, got, want)

@@ -19,8 +19,8 @@ import (
 // A formWorld is a shop with something of each kind for forms to change. The owner knows
 // testPassword. {name} in a path or a value stands for one of its names.
 type formWorld struct {
-	*panelShop
-	names map[string]string
+	panelShop *panelShop
+	names     map[string]string
 }
 
 var formSetup = setup{
@@ -33,18 +33,18 @@ var formSetup = setup{
 
 func newFormWorld(t testing.TB) *formWorld {
 	w := newFormWorldOn(newPanelShop(t, formSetup))
-	w.panel.server = &panelServer{background: func(func(context.Context)) {}} // tasks begin, and never end
+	w.panelShop.panel.server = &panelServer{background: func(func(context.Context)) {}} // tasks begin, and never end
 	return w
 }
 
 func newFormWorldOn(s *panelShop) *formWorld {
 	s.api.logins.iterations = 2
 	s.api.logins.sources = sourceLimits{burst: 1 << 20, every: 1}
-	s.panel.ends = s.engine.ends
-	s.apply(formSetup.document())
+	s.panel.ends = s.shop.engine.ends
+	s.shop.apply(formSetup.document())
 	w := &formWorld{s, map[string]string{"hook": "crm", "userId": s.users[roleCashier].String()}}
-	h, err := s.api.logins.hash(s.Context(), testPassword)
-	s.ok(err)
+	h, err := s.api.logins.hash(s.shop.Context(), testPassword)
+	s.shop.ok(err)
 	w.owned(func(t *txn, u *user) error {
 		u.Password, u.Password.At = h, t.now
 		return t.saveUser(u)
@@ -53,22 +53,22 @@ func newFormWorldOn(s *panelShop) *formWorld {
 		c, _, err := t.enrol(enrolment{FirstName: "Ana", LastName: "García", Email: "ana@example.com", Phone: "+525587654321"})
 		return c.ID, err
 	})
-	luz := s.customer("luz")
+	luz := s.shop.customer("luz")
 	bought := func(in newSale) *sale {
 		in.Source = sourceAPI
-		sold, err := s.sell(in)
-		s.ok(err)
+		sold, err := s.shop.sell(in)
+		s.shop.ok(err)
 		return sold
 	}
 	bought(newSale{Customer: luz, Total: dec("1200")})
 	sold := bought(newSale{Customer: ana, Total: dec("5000"), Items: []item{{SKU: "A", Price: dec("2500"), Quantity: dec("2")}}})
-	x, err := s.redeem(ana, "vale")
-	s.ok(err)
-	k, text := s.newKey(keyRequest{RateLimit: 10_000})
+	x, err := s.shop.redeem(ana, "vale")
+	s.shop.ok(err)
+	k, text := s.shop.newKey(keyRequest{RateLimit: 10_000})
 	must(s.shop, func(t *txn) ([]byte, error) { return t.newWebhookSecret("crm") })
-	w.names["token"] = s.invited("sol@example.com", roleCashier)
+	w.names["token"] = s.shop.invited("sol@example.com", roleCashier)
 	open := ask(s.shop, (*txn).invitations)
-	cfg := s.config()
+	cfg := s.shop.config()
 	p := cfg.Programs[0]
 	for name, value := range map[string]string{
 		"customerId": ana.String(), "luz": luz.String(), "transactionId": sold.ID.String(), "redemptionId": x.ID.String(), "code": x.Code,
@@ -82,9 +82,9 @@ func newFormWorldOn(s *panelShop) *formWorld {
 
 // owned changes the owner's user.
 func (w *formWorld) owned(fn func(*txn, *user) error) {
-	w.Helper()
-	must(w.shop, func(t *txn) (any, error) {
-		u, err := userByID(t.Tx, w.users[roleOwner])
+	w.panelShop.shop.Helper()
+	must(w.panelShop.shop, func(t *txn) (any, error) {
+		u, err := userByID(t.Tx, w.panelShop.users[roleOwner])
 		if err == nil {
 			err = fn(t, u)
 		}
@@ -113,7 +113,7 @@ func (w *formWorld) fields(g *goodForm) url.Values {
 // sent sends a form; one that is reviewed first, twice. It returns the fields, too, to send
 // them again.
 func (w *formWorld) sent(f *panelForm, g *goodForm) (*httptest.ResponseRecorder, url.Values) {
-	w.Helper()
+	w.panelShop.shop.Helper()
 	if g.prepare != nil {
 		g.prepare(w)
 	}
@@ -125,15 +125,15 @@ func (w *formWorld) sent(f *panelForm, g *goodForm) (*httptest.ResponseRecorder,
 		as = ""
 	}
 	if isReviewed(f) {
-		_, fields = w.reviewed("/panel/configuracion", path, fields)
+		_, fields = w.panelShop.reviewed("/panel/configuracion", path, fields)
 	}
 	if g.stamped {
-		fields.Set(etagField, w.stamp(roleOwner, "/panel/configuracion"))
+		fields.Set(etagField, w.panelShop.stamp(roleOwner, "/panel/configuracion"))
 	}
-	fields.Set(tokenField, w.panel.random())
-	answer := w.post(as, path, fields)
+	fields.Set(tokenField, w.panelShop.panel.random())
+	answer := w.panelShop.post(as, path, fields)
 	if answer.Code != http.StatusSeeOther && answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), `role="alert"`) {
-		w.Fatalf("POST %s: %d\n%s", f.path, answer.Code, mainOf(answer.Body.String()))
+		w.panelShop.shop.Fatalf("POST %s: %d\n%s", f.path, answer.Code, mainOf(answer.Body.String()))
 	}
 	return answer, fields
 }
@@ -249,8 +249,8 @@ var goodForms = map[string]goodForm{
 	"/panel/equipo/{userId}/limite":                     {post: of("maxPointsPerDay", "50"), alone: peopleAlone},
 	"/panel/equipo/{userId}/inhabilitar":                {alone: peopleAlone},
 	"/panel/equipo/{userId}/habilitar": {alone: peopleAlone, prepare: func(w *formWorld) {
-		w.ok(tryBy(w.shop, w.shop.member(w.tokens[roleOwner]), func(t *txn) error {
-			return t.suspend(w.shop.member(w.tokens[roleOwner]), w.users[roleCashier], true)
+		w.panelShop.shop.ok(tryBy(w.panelShop.shop, w.panelShop.shop.member(w.panelShop.tokens[roleOwner]), func(t *txn) error {
+			return t.suspend(w.panelShop.shop.member(w.panelShop.tokens[roleOwner]), w.panelShop.users[roleCashier], true)
 		}))
 	}},
 	"/panel/equipo/{userId}/sesiones": {alone: peopleAlone},
@@ -263,20 +263,26 @@ var goodForms = map[string]goodForm{
 	"/panel/cuenta/segundo-factor/codigos": {prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/segundo-factor/quitar":  {prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/sesiones/terminar": {alone: accountAlone, prepare: func(w *formWorld) {
-		must(w.shop, func(t *txn) (string, error) { return t.startSession(w.users[roleOwner], sessionFull, &arrival{}) })
+		must(w.panelShop.shop, func(t *txn) (string, error) {
+			return t.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
+		})
 	}},
 
 	"/panel/entrar": {as: "nobody", post: of("email", "owner@example.com", "password", testPassword), alone: accountAlone},
 	"/panel/entrar/codigo": {as: "half", post: of("code", "{recovery}"), alone: accountAlone, prepare: func(w *formWorld) {
 		w.haveFactor()
-		w.tokens["half"] = must(w.shop, func(t *txn) (string, error) { return t.startSession(w.users[roleOwner], sessionHalf, &arrival{}) })
+		w.panelShop.tokens["half"] = must(w.panelShop.shop, func(t *txn) (string, error) {
+			return t.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
+		})
 	}},
 	"/panel/invitacion/{token}": {as: "nobody", post: of("name", "Sol", "password", testPassword), alone: accountAlone},
-	"/panel/confirmar":          {post: of("password", testPassword), alone: accountAlone, prepare: func(w *formWorld) { w.pass(time.Second) }},
+	"/panel/confirmar":          {post: of("password", testPassword), alone: accountAlone, prepare: func(w *formWorld) { w.panelShop.shop.pass(time.Second) }},
 	"/panel/organizacion": {post: of("organization", "tienda"), alone: accountAlone, prepare: func(w *formWorld) {
-		w.secondShop()
-		w.in(2, func() {
-			must(w.shop, func(t *txn) (any, error) { return nil, t.addMember(w.users[roleOwner], &membership{Role: roleOwner}) })
+		w.panelShop.shop.secondShop()
+		w.panelShop.shop.in(2, func() {
+			must(w.panelShop.shop, func(t *txn) (any, error) {
+				return nil, t.addMember(w.panelShop.users[roleOwner], &membership{Role: roleOwner})
+			})
 		})
 	}},
 	"/panel/salir": {alone: accountAlone},
@@ -286,15 +292,15 @@ var goodForms = map[string]goodForm{
 const factorSecret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 
 func (w *formWorld) knowCode() {
-	w.names["totp"] = hotp([]byte("12345678901234567890"), uint64(w.clock/totpStep), totpDigits)
+	w.names["totp"] = hotp([]byte("12345678901234567890"), uint64(w.panelShop.shop.clock/totpStep), totpDigits)
 }
 
 // haveFactor gives the owner a second factor.
 func (w *formWorld) haveFactor() {
 	w.knowCode()
-	m := w.shop.member(w.tokens[roleOwner])
-	codes, err := by(w.shop, m, func(t *txn) ([]string, error) { return t.addFactor(m, factorSecret, w.names["totp"]) })
-	w.ok(err)
+	m := w.panelShop.shop.member(w.panelShop.tokens[roleOwner])
+	codes, err := by(w.panelShop.shop, m, func(t *txn) ([]string, error) { return t.addFactor(m, factorSecret, w.names["totp"]) })
+	w.panelShop.shop.ok(err)
 	w.names["recovery"] = codes[0]
 }
 
@@ -333,9 +339,9 @@ func TestPanelFormsAudited(t *testing.T) {
 				g.prepare(w)
 				g.prepare = nil
 			}
-			before := w.entries()
+			before := w.panelShop.shop.entries()
 			first, fields := w.sent(&f, &g)
-			after := w.entries()
+			after := w.panelShop.shop.entries()
 			w.checkAudited(&g, first, auditedSince(t, before, after))
 			if changed := lettersChanged(before, after); g.silent != "" && changed != "" {
 				t.Errorf("%s, and entries of %q have changed", g.silent, changed)
@@ -345,11 +351,11 @@ func TestPanelFormsAudited(t *testing.T) {
 			if f.run != nil {
 				return
 			}
-			again := w.post(cmpOr(g.as, roleOwner), w.filled(f.path), fields)
+			again := w.panelShop.post(cmpOr(g.as, roleOwner), w.filled(f.path), fields)
 			if again.Code != http.StatusSeeOther || first.Code == http.StatusSeeOther && again.Header().Get("Location") != first.Header().Get("Location") {
 				t.Errorf("again: %d %s\n%s", again.Code, again.Header().Get("Location"), again.Body)
 			}
-			same(t, "the store after the form came again", w.entries(), after)
+			same(t, "the store after the form came again", w.panelShop.shop.entries(), after)
 		})
 	}
 }
@@ -363,7 +369,7 @@ func cmpOr(r, usual role) role {
 
 // checkAudited checks the entries that a form has left.
 func (w *formWorld) checkAudited(g *goodForm, answer *httptest.ResponseRecorder, made []*auditEntry) {
-	w.Helper()
+	w.panelShop.shop.Helper()
 	want := 1
 	switch {
 	case g.silent != "":
@@ -373,23 +379,23 @@ func (w *formWorld) checkAudited(g *goodForm, answer *httptest.ResponseRecorder,
 	}
 	if len(made) != want {
 		for _, e := range made {
-			w.Errorf("%s %s %v", e.Action, e.Subject, e.Changes)
+			w.panelShop.shop.Errorf("%s %s %v", e.Action, e.Subject, e.Changes)
 		}
-		w.Fatalf("%d entries, want %d", len(made), want)
+		w.panelShop.shop.Fatalf("%d entries, want %d", len(made), want)
 	}
 	for i, e := range made {
-		by := w.users[roleOwner]
+		by := w.panelShop.users[roleOwner]
 		if e.Action == auditUserJoined {
 			by, _ = parseID(e.Subject)
 		}
 		if e.By.Type != byUser || e.By.ID != by || e.RequestID == "" || e.RequestID != answer.Header().Get("X-Request-Id") {
-			w.Errorf("%s by %+v in request %q, want %s in %q", e.Action, e.By, e.RequestID, by, answer.Header().Get("X-Request-Id"))
+			w.panelShop.shop.Errorf("%s by %+v in request %q, want %s in %q", e.Action, e.By, e.RequestID, by, answer.Header().Get("X-Request-Id"))
 		}
 		if strings.HasPrefix(e.Action, "points.") && e.Subject != w.names["customerId"] {
-			w.Errorf("%s is about %s, which is no customer", e.Action, e.Subject)
+			w.panelShop.shop.Errorf("%s is about %s, which is no customer", e.Action, e.Subject)
 		}
 		if i > 0 && (e.Subject == made[0].Subject || e.Action == made[0].Action) {
-			w.Errorf("%s twice of %s", e.Action, e.Subject)
+			w.panelShop.shop.Errorf("%s twice of %s", e.Action, e.Subject)
 		}
 	}
 }
@@ -439,13 +445,13 @@ var patternName = regexp.MustCompile(`\{\w+\}`)
 func TestPanelPagesWriteNothing(t *testing.T) {
 	t.Parallel()
 	w := newFormWorldOn(newOperatedShop(t).panelShop)
-	before := w.entries()
+	before := w.panelShop.shop.entries()
 	for _, p := range panelPages() {
 		for _, path := range []string{w.filled(p.path), patternName.ReplaceAllString(p.path, id{9}.String())} {
-			if answer := w.open(roleOwner, path); answer.Code >= 500 {
+			if answer := w.panelShop.open(roleOwner, path); answer.Code >= 500 {
 				t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
 			}
-			if after := w.entries(); !sameEntries(before, after) {
+			if after := w.panelShop.shop.entries(); !sameEntries(before, after) {
 				t.Errorf("%s: entries of %q have changed", path, lettersChanged(before, after))
 				before = after
 			}
@@ -464,11 +470,11 @@ func TestResetAudited(t *testing.T) {
 		_, token, err = t.resetUser(u, true)
 		return err
 	})
-	before := w.entries()
-	if answer := w.post("", "/panel/invitacion/"+token, url.Values{"password": {"otro tren azul 9"}}); answer.Code != http.StatusSeeOther {
+	before := w.panelShop.shop.entries()
+	if answer := w.panelShop.post("", "/panel/invitacion/"+token, url.Values{"password": {"otro tren azul 9"}}); answer.Code != http.StatusSeeOther {
 		t.Fatal(answer.Code, answer.Body)
 	}
-	made := auditedSince(t, before, w.entries())
+	made := auditedSince(t, before, w.panelShop.shop.entries())
 	if len(made) != 1 || len(made[0].Changes) != 2 || made[0].Changes[0].Field != "password" || made[0].Changes[1].Field != "secondFactor" {
 		t.Errorf("%+v", made)
 	}

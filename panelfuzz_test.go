@@ -30,9 +30,11 @@ var formSenders = append(slices.Clone(roles), "", "half")
 func newFormImage(t testing.TB) *formImage {
 	w := newFormWorld(t)
 	w.haveFactor()
-	w.tokens["half"] = must(w.shop, func(t *txn) (string, error) { return t.startSession(w.users[roleOwner], sessionHalf, &arrival{}) })
-	sets := w.panel.sets()
-	return &formImage{w, w.entries(), func() templates { return sets }, panelForms()}
+	w.panelShop.tokens["half"] = must(w.panelShop.shop, func(t *txn) (string, error) {
+		return t.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
+	})
+	sets := w.panelShop.panel.sets()
+	return &formImage{w, w.panelShop.shop.entries(), func() templates { return sets }, panelForms()}
 }
 
 // post sends a text to a route, on a store of its own. The store is returned as it is then.
@@ -41,7 +43,7 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 	t.Cleanup(func() { store.Close() })
 	store.state.Store(&im.state)
 	seeds := 0
-	e := newEngine(store, func() time.Time { return im.world.clock.time() }, func() seed {
+	e := newEngine(store, func() time.Time { return im.world.panelShop.shop.clock.time() }, func() seed {
 		seeds++
 		return sha256.Sum256(fmt.Append(nil, seeds))
 	})
@@ -49,11 +51,11 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 	a.trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	a.logins.iterations = 2
 	p := thePanel(a, panelAddress{}, e.ends)
-	p.sets, p.server = im.templates, im.world.panel.server
+	p.sets, p.server = im.templates, im.world.panelShop.panel.server
 	a.panel = p
 	f := &im.routes[int(route)%len(im.routes)]
 	r := httptest.NewRequest("POST", panelBase+im.world.filled(f.path), strings.NewReader(text))
-	if token := im.world.tokens[formSenders[int(sender)%len(formSenders)]]; token != "" {
+	if token := im.world.panelShop.tokens[formSenders[int(sender)%len(formSenders)]]; token != "" {
 		r.AddCookie(&http.Cookie{Name: "sello", Value: token})
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -82,7 +84,7 @@ func (im *formImage) faults(f *panelForm, w *httptest.ResponseRecorder, after me
 		fault("has no %s", missing)
 	}
 	if changed != "" {
-		if report, err := verify(after, im.world.clock, nil); err != nil || len(report.Problems) > 0 {
+		if report, err := verify(after, im.world.panelShop.shop.clock, nil); err != nil || len(report.Problems) > 0 {
 			fault("verify: %v %v", err, report)
 		}
 	}
@@ -106,7 +108,7 @@ func missingHeaders(h http.Header) string {
 // seeds calls add with forms that do something, and some that do not.
 func (im *formImage) seeds(add func(route, sender uint8, text string)) {
 	w := im.world
-	common := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, etagField: {w.stamp(roleOwner, "/panel/configuracion")}}
+	common := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, etagField: {w.panelShop.stamp(roleOwner, "/panel/configuracion")}}
 	for i, f := range im.routes {
 		g := goodForms[f.path]
 		fields := w.fields(&g)

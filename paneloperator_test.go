@@ -24,10 +24,10 @@ import (
 // An operatedShop is a shop with the panel on a file, in a server that does not listen. Its
 // owner is its operator.
 type operatedShop struct {
-	*panelShop
-	dir  string
-	work sync.WaitGroup // of tasks
-	stop func()         // ends them
+	panelShop *panelShop
+	dir       string
+	work      sync.WaitGroup // of tasks
+	stop      func()         // ends them
 }
 
 func newOperatedShop(t *testing.T) *operatedShop {
@@ -48,15 +48,15 @@ func newOperatedShop(t *testing.T) *operatedShop {
 	}
 	t.Cleanup(func() { l.Close(); stop(); s.work.Wait() })
 	log := slog.New(slog.DiscardHandler)
-	s.panel.server = &panelServer{
-		store: store, gate: newGate(l.(*net.TCPListener), 10, 10, nil, log), space: new(diskSpace), hooks: newDeliverer(s.engine, nil, log),
-		plan:  &backupPlan{dir: s.dir, name: "sello-", make: store.backup, now: s.engine.now, log: log, state: new(backupState)},
-		build: thisBuild(), started: s.clock, sweepLag: func() float64 { return math.NaN() },
-		check:      (&admin{engine: s.engine, flush: func(context.Context) error { return nil }, inServer: true}).verifyTelling,
+	s.panelShop.panel.server = &panelServer{
+		store: store, gate: newGate(l.(*net.TCPListener), 10, 10, nil, log), space: new(diskSpace), hooks: newDeliverer(s.panelShop.shop.engine, nil, log),
+		plan:  &backupPlan{dir: s.dir, name: "sello-", make: store.backup, now: s.panelShop.shop.engine.now, log: log, state: new(backupState)},
+		build: thisBuild(), started: s.panelShop.shop.clock, sweepLag: func() float64 { return math.NaN() },
+		check:      (&admin{engine: s.panelShop.shop.engine, flush: func(context.Context) error { return nil }, inServer: true}).verifyTelling,
 		background: func(work func(context.Context)) { s.work.Go(func() { work(ctx) }) },
 	}
 	must(base, func(t *txn) (any, error) {
-		u, err := userByID(t.Tx, s.users[roleOwner])
+		u, err := userByID(t.Tx, s.panelShop.users[roleOwner])
 		if err != nil {
 			return nil, err
 		}
@@ -71,10 +71,10 @@ func newOperatedShop(t *testing.T) *operatedShop {
 const backupsPath, verifyPath = operatorPath + "/copias", operatorPath + "/verificacion"
 
 func (s *operatedShop) main(path string) string {
-	s.Helper()
-	w := s.open(roleOwner, path)
+	s.panelShop.shop.Helper()
+	w := s.panelShop.open(roleOwner, path)
 	if w.Code != http.StatusOK {
-		s.Fatalf("%s: %d %s", path, w.Code, w.Body)
+		s.panelShop.shop.Fatalf("%s: %d %s", path, w.Code, w.Body)
 	}
 	return mainOf(w.Body.String())
 }
@@ -87,24 +87,24 @@ func TestOperatorAlone(t *testing.T) {
 		if page.template == "" {
 			continue
 		}
-		if w := s.get(roleOwner, page.path); w.Code != http.StatusOK {
+		if w := s.panelShop.get(roleOwner, page.path); w.Code != http.StatusOK {
 			t.Errorf("%s: %d", page.path, w.Code)
 		}
 		for _, r := range roles[1:] {
-			if w := s.get(r, page.path); w.Code != http.StatusForbidden {
+			if w := s.panelShop.get(r, page.path); w.Code != http.StatusForbidden {
 				t.Errorf("%s as %s: %d", page.path, r, w.Code)
 			}
 		}
 	}
 	for _, f := range operatorForms() {
-		if w := s.post(roleAdmin, f.path, url.Values{}); w.Code != http.StatusForbidden {
+		if w := s.panelShop.post(roleAdmin, f.path, url.Values{}); w.Code != http.StatusForbidden {
 			t.Errorf("POST %s: %d", f.path, w.Code)
 		}
 	}
-	if nav := s.get(roleOwner, auditPath).Body.String(); !strings.Contains(nav, `href="`+operatorPath+`"`) {
+	if nav := s.panelShop.get(roleOwner, auditPath).Body.String(); !strings.Contains(nav, `href="`+operatorPath+`"`) {
 		t.Error("the operator's navigation has no server")
 	}
-	if nav := s.get(roleAdmin, auditPath).Body.String(); strings.Contains(nav, operatorPath) {
+	if nav := s.panelShop.get(roleAdmin, auditPath).Body.String(); strings.Contains(nav, operatorPath) {
 		t.Error("an administrator's navigation has the server")
 	}
 }
@@ -114,17 +114,17 @@ func TestOperatorAlone(t *testing.T) {
 func TestOperatorBackup(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
-	s.customer("ana")
+	s.panelShop.shop.customer("ana")
 	if body := s.main(backupsPath); !strings.Contains(body, "Todavía no hay ninguna copia") {
 		t.Error(body)
 	}
-	entries := ask(s.shop, (*txn).count).Audit
-	w := s.post(roleOwner, backupsPath, url.Values{})
+	entries := ask(s.panelShop.shop, (*txn).count).Audit
+	w := s.panelShop.post(roleOwner, backupsPath, url.Values{})
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != backupsPath {
 		t.Fatal(w.Code, w.Body)
 	}
 	s.work.Wait()
-	if n := ask(s.shop, (*txn).count).Audit; n != entries+1 {
+	if n := ask(s.panelShop.shop, (*txn).count).Audit; n != entries+1 {
 		t.Errorf("%d entries in the audit log, want %d", n, entries+1)
 	}
 	if log := s.main(auditPath); !strings.Contains(log, "Pidió una copia del archivo") {
@@ -135,7 +135,7 @@ func TestOperatorBackup(t *testing.T) {
 		t.Fatal(files)
 	}
 	info, err := os.Stat(files[0])
-	s.ok(err)
+	s.panelShop.shop.ok(err)
 	f := &frame{format: &format{country: "MX", zone: time.UTC}, Lang: "es"}
 	body := s.main(backupsPath)
 	for _, text := range []string{filepath.Base(files[0]), f.Bytes(info.Size()), "Copia hecha y comprobada"} {
@@ -148,8 +148,8 @@ func TestOperatorBackup(t *testing.T) {
 	if out := till.ok("verify"); !strings.Contains(out, "todo cuadra") {
 		t.Error(out)
 	}
-	s.panel.server.plan.dir = filepath.Join(s.dir, "nada")
-	s.post(roleOwner, backupsPath, url.Values{})
+	s.panelShop.panel.server.plan.dir = filepath.Join(s.dir, "nada")
+	s.panelShop.post(roleOwner, backupsPath, url.Values{})
 	s.work.Wait()
 	body = s.main(backupsPath)
 	if !strings.Contains(body, "No se pudo hacer la copia") || !strings.Contains(body, "no existe") || !strings.Contains(body, "No se puede leer") {
@@ -158,11 +158,11 @@ func TestOperatorBackup(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 { // who may write anywhere
 		return
 	}
-	s.ok(os.Chmod(s.dir, 0o500))
+	s.panelShop.shop.ok(os.Chmod(s.dir, 0o500))
 	defer os.Chmod(s.dir, 0o700)
-	s.panel.server.plan.dir = s.dir
-	s.pass(time.Minute)
-	s.post(roleOwner, backupsPath, url.Values{})
+	s.panelShop.panel.server.plan.dir = s.dir
+	s.panelShop.shop.pass(time.Minute)
+	s.panelShop.post(roleOwner, backupsPath, url.Values{})
 	s.work.Wait()
 	if body := s.main(backupsPath); !strings.Contains(body, "No se pudo hacer la copia") || !strings.Contains(body, "permiso") {
 		t.Error(body)
@@ -174,10 +174,10 @@ func TestOperatorBackup(t *testing.T) {
 func TestOperatorVerify(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
-	c := s.customer("ana")
+	c := s.panelShop.shop.customer("ana")
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	check := s.panel.server.check
-	s.panel.server.check = func(ctx context.Context, in verifyRequest, p *verifyProgress) (*verification, error) {
+	check := s.panelShop.panel.server.check
+	s.panelShop.panel.server.check = func(ctx context.Context, in verifyRequest, p *verifyProgress) (*verification, error) {
 		begun <- struct{}{}
 		select {
 		case <-goOn:
@@ -186,18 +186,18 @@ func TestOperatorVerify(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}
-	entries := ask(s.shop, (*txn).count).Audit
-	s.post(roleOwner, verifyPath, url.Values{})
+	entries := ask(s.panelShop.shop, (*txn).count).Audit
+	s.panelShop.post(roleOwner, verifyPath, url.Values{})
 	<-begun
-	s.post(roleOwner, verifyPath, url.Values{}) // does nothing: one is under way
+	s.panelShop.post(roleOwner, verifyPath, url.Values{}) // does nothing: one is under way
 	body := s.main(verifyPath)
 	if !strings.Contains(body, "data-poll") || !strings.Contains(body, "<progress") || !strings.Contains(body, "Actualizar") || strings.Contains(body, "<form") {
 		t.Error(body)
 	}
-	s.buy(c, "100")
+	s.panelShop.shop.buy(c, "100")
 	close(goOn)
 	s.work.Wait()
-	if n := ask(s.shop, (*txn).count).Audit; n != entries+1 {
+	if n := ask(s.panelShop.shop, (*txn).count).Audit; n != entries+1 {
 		t.Errorf("%d entries in the audit log, want %d", n, entries+1)
 	}
 	body = s.main(verifyPath)
@@ -208,16 +208,16 @@ func TestOperatorVerify(t *testing.T) {
 		t.Error(log)
 	}
 	var out verification
-	w := s.get(roleOwner, verifyPath+"/huellas")
+	w := s.panelShop.get(roleOwner, verifyPath+"/huellas")
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || len(out.Ledgers) != 1 || out.Ledgers[0].Movements != 1 {
 		t.Errorf("%v %s", err, w.Body)
 	}
 	goOn = make(chan struct{})
-	s.post(roleOwner, verifyPath, url.Values{})
+	s.panelShop.post(roleOwner, verifyPath, url.Values{})
 	<-begun
 	s.stop()
 	s.work.Wait()
-	if _, last := s.panel.server.checking.runs(); !errors.Is(last.Err, context.Canceled) {
+	if _, last := s.panelShop.panel.server.checking.runs(); !errors.Is(last.Err, context.Canceled) {
 		t.Error(last.Err)
 	}
 	if body := s.main(verifyPath); !strings.Contains(body, "No se pudo completar") {
@@ -229,13 +229,13 @@ func TestOperatorVerify(t *testing.T) {
 func TestOperatorProblems(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
-	s.panel.server.check = func(context.Context, verifyRequest, *verifyProgress) (*verification, error) {
+	s.panelShop.panel.server.check = func(context.Context, verifyRequest, *verifyProgress) (*verification, error) {
 		return &verification{
 			Problems: []string{"cafe-luna: ana@example.com falta", "entrada que no es de nada: 6e61", "cafe-luna: otra"},
 			Ledgers:  []ledgerState{{Organization: "cafe-luna"}},
 		}, nil
 	}
-	s.post(roleOwner, verifyPath, url.Values{})
+	s.panelShop.post(roleOwner, verifyPath, url.Values{})
 	s.work.Wait()
 	body := s.main(verifyPath)
 	if !strings.Contains(body, "<dt>cafe-luna</dt><dd>2</dd></div><div><dt>del archivo</dt><dd>1</dd>") || strings.Contains(body, "ana@") || strings.Contains(body, "6e61") {
@@ -247,18 +247,18 @@ func TestOperatorProblems(t *testing.T) {
 func TestOperatorSeesNoCustomers(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
-	c := must(s.shop, func(t *txn) (id, error) {
+	c := must(s.panelShop.shop, func(t *txn) (id, error) {
 		c, _, err := t.enrol(enrolment{FirstName: "Xochitlquetzal", LastName: "Zempoaltecatl", Email: "xochi@zempo.example", Phone: "+525598761234"})
 		return c.ID, err
 	})
-	s.buy(c, "100")
+	s.panelShop.shop.buy(c, "100")
 	for _, path := range []string{backupsPath, verifyPath} {
-		s.post(roleOwner, path, url.Values{})
+		s.panelShop.post(roleOwner, path, url.Values{})
 		s.work.Wait()
 	}
 	secrets := regexp.MustCompile(`(?i)xochi|zempo|5598761234|` + c.String())
 	for _, page := range operatorPages() {
-		body := s.get(roleOwner, page.path).Body.String()
+		body := s.panelShop.get(roleOwner, page.path).Body.String()
 		if found := secrets.FindString(body); found != "" {
 			t.Errorf("%s has %q", page.path, found)
 		}
@@ -313,16 +313,16 @@ func TestSizes(t *testing.T) {
 func TestOperatorProves(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
-	s.pass(proofHolds)
-	before := s.entries()
+	s.panelShop.shop.pass(proofHolds)
+	before := s.panelShop.shop.entries()
 	for _, path := range []string{backupsPath, verifyPath} {
-		w := s.post(roleOwner, path, url.Values{})
+		w := s.panelShop.post(roleOwner, path, url.Values{})
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), provePath) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
-	same(t, "the store", s.entries(), before)
-	if made, err := s.panel.server.plan.made(); err != nil || len(made) > 0 {
+	same(t, "the store", s.panelShop.shop.entries(), before)
+	if made, err := s.panelShop.panel.server.plan.made(); err != nil || len(made) > 0 {
 		t.Errorf("%d backups, %v", len(made), err)
 	}
 }

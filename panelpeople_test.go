@@ -13,9 +13,9 @@ import (
 
 // A browser keeps cookies as browsers do.
 type browser struct {
-	*panelShop
-	cookies map[string]string
-	set     []*http.Cookie // by the last answer
+	panelShop *panelShop
+	cookies   map[string]string
+	set       []*http.Cookie // by the last answer
 }
 
 func (s *panelShop) browser() *browser { return &browser{panelShop: s, cookies: map[string]string{}} }
@@ -29,7 +29,7 @@ func (b *browser) send(method, path string, fields url.Values) *httptest.Respons
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", panelBase)
 	}
-	w := answerTo(b.api, r)
+	w := answerTo(b.panelShop.api, r)
 	b.set = w.Result().Cookies()
 	for _, c := range b.set {
 		if b.cookies[c.Name] = c.Value; c.MaxAge < 0 {
@@ -40,14 +40,14 @@ func (b *browser) send(method, path string, fields url.Values) *httptest.Respons
 }
 
 func (b *browser) want(status int, where string, w *httptest.ResponseRecorder, has ...string) string {
-	b.Helper()
+	b.panelShop.shop.Helper()
 	body := w.Body.String()
 	if w.Code != status || w.Header().Get("Location") != where {
-		b.Fatalf("%d %s, want %d %s\n%s", w.Code, w.Header().Get("Location"), status, where, body)
+		b.panelShop.shop.Fatalf("%d %s, want %d %s\n%s", w.Code, w.Header().Get("Location"), status, where, body)
 	}
 	for _, text := range has {
 		if !strings.Contains(body, text) {
-			b.Errorf("no %q in\n%s", text, body)
+			b.panelShop.shop.Errorf("no %q in\n%s", text, body)
 		}
 	}
 	return body
@@ -57,7 +57,7 @@ func newPeopleShop(t testing.TB) *panelShop {
 	s := newPanelShop(t, panelSetup)
 	s.api.logins.iterations = 2
 	s.api.logins.sources = sourceLimits{burst: 1 << 20, every: 1}
-	s.panel.ends = s.engine.ends
+	s.panel.ends = s.shop.engine.ends
 	return s
 }
 
@@ -66,8 +66,8 @@ func newPeopleShop(t testing.TB) *panelShop {
 func TestPanelNobody(t *testing.T) {
 	t.Parallel()
 	s := &panelShop{shop: newShop(t, panelSetup)}
-	s.api = s.served().api
-	s.panel = thePanel(s.api, panelAddress{}, s.engine.ends)
+	s.api = s.shop.served().api
+	s.panel = thePanel(s.api, panelAddress{}, s.shop.engine.ends)
 	s.api.panel = s.panel
 	b := s.browser()
 	b.want(http.StatusSeeOther, "/panel/entrar", b.send("GET", "/panel", nil))
@@ -82,12 +82,12 @@ func TestPanelInvitation(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
 	b := s.browser()
-	path := "/panel/invitacion/" + s.invited("ana@ejemplo.mx", roleManager)
-	before := s.entries()
+	path := "/panel/invitacion/" + s.shop.invited("ana@ejemplo.mx", roleManager)
+	before := s.shop.entries()
 	for range 2 {
 		b.want(http.StatusOK, "", b.send("GET", path, nil), "Te invitan a Café Luna como Encargado", `autocomplete="new-password"`)
 	}
-	same(t, "the store after it was looked at", s.entries(), before)
+	same(t, "the store after it was looked at", s.shop.entries(), before)
 	b.want(http.StatusUnprocessableEntity, "", b.send("POST", path, url.Values{"name": {"Ana"}, "password": {"corta"}}), "al menos 15 caracteres", `value="Ana"`)
 	b.want(http.StatusSeeOther, "/panel", b.send("POST", path, url.Values{"name": {"Ana"}, "password": {testPassword}}))
 	for _, c := range b.set {
@@ -105,7 +105,7 @@ func TestPanelInvitation(t *testing.T) {
 func TestPanelLogIn(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	s.person("ana@ejemplo.mx", roleOwner)
+	s.shop.person("ana@ejemplo.mx", roleOwner)
 	logIn := func(b *browser, email, password, to string) *httptest.ResponseRecorder {
 		return b.send("POST", "/panel/entrar", url.Values{"email": {email}, "password": {password}, "ir": {to}})
 	}
@@ -157,14 +157,14 @@ func hidden(page string) url.Values {
 func TestPanelKeptForm(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	s.person("ana@ejemplo.mx", roleOwner)
-	c := s.customer("luz")
-	_, token := s.enters("ana@ejemplo.mx")
+	s.shop.person("ana@ejemplo.mx", roleOwner)
+	c := s.shop.customer("luz")
+	_, token := s.shop.enters("ana@ejemplo.mx")
 	b := s.browser()
 	b.cookies["sello"] = token
 	form := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, "totalAmount": {"100"}}
 	path := "/panel/caja/" + c.String() + "/venta"
-	s.pass(3 * time.Hour)
+	s.shop.pass(3 * time.Hour)
 	page := b.want(http.StatusUnauthorized, "", b.send("POST", path, form), "La sesión terminó")
 	fields := hidden(page)
 	fields.Set("email", "ana@ejemplo.mx")
@@ -194,9 +194,9 @@ func TestPanelKeptForm(t *testing.T) {
 func TestPanelAccount(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	ana := s.person("ana@ejemplo.mx", roleCashier)
-	_, token := s.enters("ana@ejemplo.mx")
-	_, other := s.enters("ana@ejemplo.mx")
+	ana := s.shop.person("ana@ejemplo.mx", roleCashier)
+	_, token := s.shop.enters("ana@ejemplo.mx")
+	_, other := s.shop.enters("ana@ejemplo.mx")
 	b := s.browser()
 	b.cookies["sello"] = token
 	post := func(path string, fields url.Values) *httptest.ResponseRecorder {
@@ -216,8 +216,8 @@ func TestPanelAccount(t *testing.T) {
 	secret := hidden(page).Get("secret")
 	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"secret": {secret}, "code": {"000000"}}), "not correct")
 	raw, err := codeBase32.DecodeString(secret)
-	s.ok(err)
-	enrol := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789B"}, "secret": {secret}, "code": {hotp(raw, uint64(s.clock/totpStep), totpDigits)}}
+	s.shop.ok(err)
+	enrol := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789B"}, "secret": {secret}, "code": {hotp(raw, uint64(s.shop.clock/totpStep), totpDigits)}}
 	page = b.want(http.StatusOK, "", b.send("POST", "/panel/cuenta/segundo-factor", enrol), "Recovery codes")
 	if n := strings.Count(page, "<li><code>"); n != recoveryCodes {
 		t.Errorf("%d codes in\n%s", n, page)
@@ -235,10 +235,10 @@ func TestPanelAccount(t *testing.T) {
 	again.want(http.StatusSeeOther, "/panel/entrar?ir=%2Fpanel%2Fcuenta", again.send("GET", "/panel/cuenta", nil)) // half
 	again.want(http.StatusUnprocessableEntity, "", again.send("POST", "/panel/entrar/codigo", url.Values{"code": {"123456"}}))
 	again.want(http.StatusSeeOther, "/panel", again.send("POST", "/panel/entrar/codigo", url.Values{"code": {code}}))
-	s.pass(proofHolds)
+	s.shop.pass(proofHolds)
 	again.want(http.StatusSeeOther, "/panel/confirmar?ir=%2Fpanel%2Fcuenta%2Fsegundo-factor", again.send("GET", "/panel/cuenta/segundo-factor", nil))
 	again.want(http.StatusSeeOther, "/panel/cuenta/segundo-factor", again.send("POST", "/panel/confirmar", url.Values{orgField: {"cafe-luna"}, "password": {"otro tren azul 9"}, "ir": {"/panel/cuenta/segundo-factor"}}))
-	for _, line := range s.audited(auditFilter{}) {
+	for _, line := range s.shop.audited(auditFilter{}) {
 		if strings.Contains(line, "Ana") {
 			t.Errorf("%s tells a name", line)
 		}
@@ -250,7 +250,7 @@ func TestPanelAccount(t *testing.T) {
 func TestPanelTeam(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	count := func() int { return len(s.audited(auditFilter{})) }
+	count := func() int { return len(s.shop.audited(auditFilter{})) }
 	fields := func(more ...string) url.Values {
 		f := url.Values{orgField: {"cafe-luna"}, tokenField: {s.panel.random()}}
 		for i := 0; i < len(more); i += 2 {
@@ -268,7 +268,7 @@ func TestPanelTeam(t *testing.T) {
 	if again := s.post(roleAdmin, "/panel/equipo/nuevo", invite); again.Code != http.StatusSeeOther || strings.Contains(again.Body.String(), link[1]) || count() != entries+1 {
 		t.Errorf("again: %d, %d entries", again.Code, count()-entries)
 	}
-	for _, e := range s.entries() {
+	for _, e := range s.shop.entries() {
 		if strings.Contains(string(e.Value), link[1]) {
 			t.Errorf("%x holds the link", e.Key)
 		}
@@ -303,7 +303,7 @@ func TestPanelTeam(t *testing.T) {
 			t.Errorf("%s as %s: %d and %d entries, want %d and %d\n%s", step.path, step.as, w.Code, count()-before, step.status, step.wrote, w.Body)
 		}
 	}
-	s.pass(proofHolds)
+	s.shop.pass(proofHolds)
 	if w := s.open(roleOwner, "/panel/equipo/nuevo"); w.Header().Get("Location") != "/panel/confirmar?ir=%2Fpanel%2Fequipo%2Fnuevo" {
 		t.Errorf("%d %s", w.Code, w.Header().Get("Location"))
 	}
@@ -317,13 +317,13 @@ func TestPanelTeam(t *testing.T) {
 func TestPanelOrganizations(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	s.secondShop()
-	s.person("ana@ejemplo.mx", roleOwner)
-	s.in(2, func() {
-		_, err := s.logins().accept(s.Context(), &acceptance{Token: s.invited("ana@ejemplo.mx", roleCashier), Password: testPassword}, s.clock)
-		s.ok(err)
+	s.shop.secondShop()
+	s.shop.person("ana@ejemplo.mx", roleOwner)
+	s.shop.in(2, func() {
+		_, err := s.shop.logins().accept(s.shop.Context(), &acceptance{Token: s.shop.invited("ana@ejemplo.mx", roleCashier), Password: testPassword}, s.shop.clock)
+		s.shop.ok(err)
 	})
-	_, token := s.enters("ana@ejemplo.mx")
+	_, token := s.shop.enters("ana@ejemplo.mx")
 	b := s.browser()
 	b.cookies["sello"] = token
 	b.want(http.StatusOK, "", b.send("GET", "/panel/cuenta?f=TOKEN0123456789A", nil), `name="organization" value="tienda"`)

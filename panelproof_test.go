@@ -43,24 +43,24 @@ type provingShop struct {
 
 func newProvingShop(t *testing.T) *provingShop {
 	s := newPeopleShop(t)
-	s.person("ana@ejemplo.mx", roleOwner)
+	s.shop.person("ana@ejemplo.mx", roleOwner)
 	p := &provingShop{browser: s.browser()}
-	_, p.cookies["sello"] = s.enters("ana@ejemplo.mx")
-	s.pass(proofHolds)
+	_, p.cookies["sello"] = s.shop.enters("ana@ejemplo.mx")
+	s.shop.pass(proofHolds)
 	return p
 }
 
 func (p *provingShop) post(path string, fields url.Values) *httptest.ResponseRecorder {
 	fields.Set(orgField, "cafe-luna")
 	if fields.Get(tokenField) == "" {
-		fields.Set(tokenField, p.panel.random())
+		fields.Set(tokenField, p.panelShop.panel.random())
 	}
 	return p.send("POST", path, fields)
 }
 
 // prove gives the password to the page that asks for it, once wrongly.
 func (p *provingShop) prove(page string) *httptest.ResponseRecorder {
-	p.Helper()
+	p.panelShop.shop.Helper()
 	fields := hidden(page)
 	fields.Set("password", "mal")
 	page = p.want(http.StatusUnprocessableEntity, "", p.send("POST", provePath, fields), "no es correcta")
@@ -75,22 +75,22 @@ func TestPanelProvesForms(t *testing.T) {
 	t.Parallel()
 	p := newProvingShop(t)
 	key := url.Values{"name": {"Caja 2"}, accessField: {accessAll}, expiresField: {expiresNever}}
-	before := p.entries()
+	before := p.panelShop.shop.entries()
 	page := p.want(http.StatusForbidden, "", p.post(keysPath+"/nueva", key), "contraseña otra vez", `autocomplete="username" value="ana@ejemplo.mx"`)
-	same(t, "the store before the password", p.entries(), before)
+	same(t, "the store before the password", p.panelShop.shop.entries(), before)
 	page = p.want(http.StatusOK, "", p.prove(page), "Todavía no se guardó", "Caja 2")
 	w := p.send("POST", keysPath+"/nueva", hidden(page))
 	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Caja 2") {
 		t.Fatalf("%d %s", w.Code, body)
 	}
-	same(t, "the log", p.audited(auditFilter{action: auditSessionProved}), []string{"User  session.proved []"})
+	same(t, "the log", p.panelShop.shop.audited(auditFilter{action: auditSessionProved}), []string{"User  session.proved []"})
 
-	p.pass(proofHolds)
+	p.panelShop.shop.pass(proofHolds)
 	w = p.send("POST", keysPath+"/nueva", hidden(page)) // it was stored: where it led can be seen
 	if w.Code != http.StatusSeeOther {
 		t.Errorf("sent again: %d", w.Code)
 	}
-	if n := len(ask(p.shop, (*txn).listKeys)); n != 1 {
+	if n := len(ask(p.panelShop.shop, (*txn).listKeys)); n != 1 {
 		t.Errorf("%d keys", n)
 	}
 
@@ -106,17 +106,17 @@ func TestPanelProvesForms(t *testing.T) {
 func TestPanelProvesConfig(t *testing.T) {
 	t.Parallel()
 	p := newProvingShop(t)
-	path := "/panel/recompensas/" + p.config().Rewards[0].ID.String()
+	path := "/panel/recompensas/" + p.panelShop.shop.config().Rewards[0].ID.String()
 	page := p.want(http.StatusOK, "", p.send("GET", path+"?f=TOKEN0123456789A", nil))
 	change := url.Values{etagField: {hidden(page).Get(etagField)}, "pointsCost": {"90"}}
 	page = p.want(http.StatusOK, "", p.post(path, change), "Esto va a cambiar")
 	change.Set(reviewedField, digestForm.FindStringSubmatch(page)[1])
-	before := string(p.exportedDocument())
+	before := string(p.panelShop.shop.exportedDocument())
 	page = p.want(http.StatusForbidden, "", p.post(path, change))
-	same(t, "the document before the password", string(p.exportedDocument()), before)
+	same(t, "the document before the password", string(p.panelShop.shop.exportedDocument()), before)
 	page = p.want(http.StatusOK, "", p.prove(page), "Todavía no se guardó")
-	if w := p.send("POST", path, hidden(page)); w.Code != http.StatusSeeOther || p.config().Rewards[0].PointsCost != decimalOf(90) {
-		t.Errorf("%d, it costs %v", w.Code, p.config().Rewards[0].PointsCost)
+	if w := p.send("POST", path, hidden(page)); w.Code != http.StatusSeeOther || p.panelShop.shop.config().Rewards[0].PointsCost != decimalOf(90) {
+		t.Errorf("%d, it costs %v", w.Code, p.panelShop.shop.config().Rewards[0].PointsCost)
 	}
 }
 
@@ -126,13 +126,13 @@ func TestPanelProvesPages(t *testing.T) {
 	t.Parallel()
 	p := newProvingShop(t)
 	confirm := func(path string) string { return withQuery(provePath, []pair{{"ir", path}}) }
-	key := must(p.shop, func(t *txn) (string, error) {
+	key := must(p.panelShop.shop, func(t *txn) (string, error) {
 		k, _, err := t.createKey(keyRequest{Name: "Caja"})
 		return k.ID.String(), err
 	})
 	for _, path := range []string{
 		keysPath + "/nueva", keysPath + "/" + key + "/cambiar", keysPath + "/" + key + "/renovar", keysPath + "/" + key + "/revocar",
-		"/panel/equipo/nuevo", "/panel/equipo/" + p.users[roleCashier].String(), "/panel/cuenta/segundo-factor",
+		"/panel/equipo/nuevo", "/panel/equipo/" + p.panelShop.users[roleCashier].String(), "/panel/cuenta/segundo-factor",
 	} {
 		p.want(http.StatusSeeOther, confirm(path), p.send("GET", path, nil))
 	}
@@ -147,6 +147,6 @@ func TestPanelProvesPages(t *testing.T) {
 			t.Errorf("%s: %d", file, w.Code)
 		}
 		p.want(http.StatusSeeOther, "/panel/equipo/nuevo", p.send("GET", confirm("/panel/equipo/nuevo"), nil)) // it is proved
-		p.pass(proofHolds)
+		p.panelShop.shop.pass(proofHolds)
 	}
 }

@@ -43,17 +43,17 @@ func newKeeper(t *testing.T, db string) *keeper {
 	base := newShopOn(t, store, "2026-03-02T10:00:00Z")
 	base.apply(formSetup.document())
 	k := &keeper{formWorld: newFormWorldOn(newPanelShopOn(base)), file: store, secrets: map[string]keptSecret{}}
-	k.engine.log = slog.New(slog.NewJSONHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	k.api.log, k.api.lines = k.engine.log, &lineWriter{out: &k.log}
+	k.panelShop.shop.engine.log = slog.New(slog.NewJSONHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	k.panelShop.api.log, k.panelShop.api.lines = k.panelShop.shop.engine.log, &lineWriter{out: &k.log}
 	return k
 }
 
 // learn takes a secret out of a page, by a pattern with one group.
 func (k *keeper) learn(name, page, pattern string, s keptSecret) string {
-	k.Helper()
+	k.panelShop.shop.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(page)
 	if found == nil {
-		k.Fatalf("no %s in\n%s", name, page)
+		k.panelShop.shop.Fatalf("no %s in\n%s", name, page)
 	}
 	s.text = found[1]
 	k.secrets[name] = s
@@ -73,31 +73,31 @@ func (k *keeper) tells(text string, allowed func(keptSecret) bool) (names []stri
 // formOnce posts a form as the owner, and again: the second answer must not show what the
 // first one did.
 func (k *keeper) formOnce(path string, fields url.Values, learn func(page string)) {
-	k.Helper()
-	fields.Set(tokenField, k.panel.random())
-	first := k.post(roleOwner, path, fields)
+	k.panelShop.shop.Helper()
+	fields.Set(tokenField, k.panelShop.panel.random())
+	first := k.panelShop.post(roleOwner, path, fields)
 	if first.Code != http.StatusOK && first.Code != http.StatusSeeOther {
-		k.Fatalf("POST %s: %d\n%s", path, first.Code, mainOf(first.Body.String()))
+		k.panelShop.shop.Fatalf("POST %s: %d\n%s", path, first.Code, mainOf(first.Body.String()))
 	}
 	if learn != nil {
 		learn(first.Body.String())
 	}
-	again := k.post(roleOwner, path, fields)
+	again := k.panelShop.post(roleOwner, path, fields)
 	if names := k.tells(fmt.Sprint(again.Header(), again.Body), func(keptSecret) bool { return false }); len(names) > 0 || again.Code != http.StatusSeeOther {
-		k.Errorf("POST %s again: %d tells %s", path, again.Code, names)
+		k.panelShop.shop.Errorf("POST %s again: %d tells %s", path, again.Code, names)
 	}
 }
 
 // gather makes something of each kind that is secret.
 func (k *keeper) gather() {
 	k.secrets["password"] = keptSecret{text: testPassword}
-	b := k.browser()
+	b := k.panelShop.browser()
 	in := b.send("POST", "/panel/entrar", url.Values{"email": {"owner@example.com"}, "password": {testPassword}})
 	b.want(http.StatusSeeOther, "/panel", in)
 	for _, c := range b.set {
 		k.secrets["token of "+c.Name] = keptSecret{text: c.Value}
 	}
-	k.tokens[roleOwner] = b.cookies["sello"]
+	k.panelShop.tokens[roleOwner] = b.cookies["sello"]
 	b.send("POST", "/panel/entrar", url.Values{"email": {"owner@example.com"}, "password": {"una clave mala y larga"}})
 	k.secrets["wrong password"] = keptSecret{text: "una clave mala y larga"}
 
@@ -105,31 +105,31 @@ func (k *keeper) gather() {
 	k.formOnce("/panel/equipo/nuevo", url.Values{"email": {"mar@example.com"}, "role": {"cashier"}}, func(page string) {
 		k.learn("invitation", page, `/panel/invitacion/(\w+)`, link)
 	})
-	k.formOnce("/panel/equipo/"+k.users[roleCashier].String()+"/enlace", url.Values{}, func(page string) { k.learn("link for a password", page, `/panel/invitacion/(\w+)`, link) })
+	k.formOnce("/panel/equipo/"+k.panelShop.users[roleCashier].String()+"/enlace", url.Values{}, func(page string) { k.learn("link for a password", page, `/panel/invitacion/(\w+)`, link) })
 	k.formOnce(keysPath+"/nueva", url.Values{"name": {"Caja"}, "access": {"all"}, "expires": {"never"}}, func(page string) { k.learn("key", page, keyPrefix+`([0-9A-Za-z]{49})`, keptSecret{}) })
 	k.formOnce(keysPath+"/"+k.names["keyId"]+"/renovar", url.Values{"overlap": {"1h"}}, func(page string) { k.learn("renewed key", page, keyPrefix+`([0-9A-Za-z]{49})`, keptSecret{}) })
 	k.formOnce(webhooksPath+"/crm/secreto", url.Values{}, func(page string) {
 		text := k.learn("webhook's secret", page, `whsec_([0-9A-Za-z+/&#;=]{20,})`, keptSecret{})
 		raw, err := base64.StdEncoding.DecodeString(strings.NewReplacer("&#43;", "+", "&#34;", "").Replace(text))
-		k.ok(err)
+		k.panelShop.shop.ok(err)
 		k.secrets["webhook's secret as it is kept"] = keptSecret{text: string(raw), stored: true}
 	})
-	page := k.open(roleOwner, "/panel/cuenta/segundo-factor").Body.String()
+	page := k.panelShop.open(roleOwner, "/panel/cuenta/segundo-factor").Body.String()
 	secret := k.learn("second factor", page, `name="secret" value="(\w+)"`, keptSecret{form: true})
 	raw, err := codeBase32.DecodeString(secret)
-	k.ok(err)
+	k.panelShop.shop.ok(err)
 	k.secrets["second factor as it is kept"] = keptSecret{text: string(raw), stored: true}
-	code := hotp(raw, uint64(k.clock/totpStep), totpDigits)
+	code := hotp(raw, uint64(k.panelShop.shop.clock/totpStep), totpDigits)
 	k.formOnce("/panel/cuenta/segundo-factor", url.Values{"secret": {secret}, "code": {code}}, k.learnCodes)
 	k.formOnce("/panel/cuenta/segundo-factor/codigos", url.Values{}, k.learnCodes)
 	k.secrets["token of a form"] = keptSecret{text: "TOKENofASaleThatIsNotKept"}
-	k.post(roleOwner, "/panel/caja/"+k.names["customerId"]+"/venta", url.Values{tokenField: {"TOKENofASaleThatIsNotKept"}, "totalAmount": {"10"}})
+	k.panelShop.post(roleOwner, "/panel/caja/"+k.names["customerId"]+"/venta", url.Values{tokenField: {"TOKENofASaleThatIsNotKept"}, "totalAmount": {"10"}})
 }
 
 func (k *keeper) learnCodes(page string) {
 	codes := regexp.MustCompile(`<li><code>([A-Z0-9-]+)<`).FindAllStringSubmatch(page, -1)
 	if len(codes) != recoveryCodes {
-		k.Fatalf("%d recovery codes in\n%s", len(codes), page)
+		k.panelShop.shop.Fatalf("%d recovery codes in\n%s", len(codes), page)
 	}
 	for i, code := range codes {
 		name := fmt.Sprint("recovery code ", len(k.secrets), i)
@@ -152,25 +152,25 @@ func TestPanelSecrets(t *testing.T) {
 			continue // TestOperatorSeesNoCustomers
 		}
 		for _, as := range []role{roleOwner, roleDeveloper} {
-			answer := k.open(as, k.filled(p.path)+"?creada=1&hecho=1&estado=&f=TOKENofAnotherPage")
+			answer := k.panelShop.open(as, k.filled(p.path)+"?creada=1&hecho=1&estado=&f=TOKENofAnotherPage")
 			if names := k.tells(fmt.Sprint(answer.Header(), answer.Body), nowhere); len(names) > 0 {
 				t.Errorf("GET %s tells %s\n%s", p.path, names, answer.Body)
 			}
 		}
 	}
 	k.refusedForms()
-	k.api.lines.close()
+	k.panelShop.api.lines.close()
 	if names := k.tells(k.log.String(), nowhere); len(names) > 0 {
 		t.Errorf("the log tells %s", names)
 	}
-	for _, e := range k.entries() {
+	for _, e := range k.panelShop.shop.entries() {
 		allowed := func(s keptSecret) bool { return s.stored && strings.IndexByte("HU", e.Key[0]) >= 0 }
 		if names := k.tells(string(e.Key)+"\x00"+string(e.Value), allowed); len(names) > 0 {
 			t.Errorf("%q tells %s", e.Key, names)
 		}
 	}
 	_, err := k.file.backup(t.Context(), db+".backup")
-	k.ok(err)
+	k.panelShop.shop.ok(err)
 	for name, s := range k.secrets {
 		if found := holding(t, keptFiles(db), s.text); (len(found) > 0) != s.stored {
 			t.Errorf("%s is in %v, which should be %t", name, found, s.stored)
@@ -184,7 +184,7 @@ func TestPanelSecrets(t *testing.T) {
 // refusedForms posts forms that are refused with secrets in them: their pages do not send them
 // back.
 func (k *keeper) refusedForms() {
-	k.Helper()
+	k.panelShop.shop.Helper()
 	for path, fields := range map[string]url.Values{
 		"/panel/cuenta/clave":                   {"old": {testPassword}, "password": {"corta"}},
 		"/panel/entrar":                         {"email": {"owner@example.com"}, "password": {"una clave mala y larga"}},
@@ -195,9 +195,9 @@ func (k *keeper) refusedForms() {
 		if path == "/panel/entrar" { // which leads on who is logged in
 			as = ""
 		}
-		answer := k.post(as, path, fields)
+		answer := k.panelShop.post(as, path, fields)
 		if names := k.tells(answer.Body.String(), func(keptSecret) bool { return false }); answer.Code < 400 || len(names) > 0 {
-			k.Errorf("POST %s: %d tells %s", path, answer.Code, names)
+			k.panelShop.shop.Errorf("POST %s: %d tells %s", path, answer.Code, names)
 		}
 	}
 	for path, fields := range map[string]url.Values{ // a session that has ended keeps what was typed
@@ -205,9 +205,9 @@ func (k *keeper) refusedForms() {
 		"/panel/confirmar":             {"password": {testPassword}},
 		"/panel/cuenta/segundo-factor": {"secret": {k.secrets["second factor"].text}, "code": {"123456"}},
 	} {
-		answer := k.post("", path, fields)
+		answer := k.panelShop.post("", path, fields)
 		if names := k.tells(answer.Body.String(), func(keptSecret) bool { return false }); len(names) > 0 {
-			k.Errorf("POST %s without a session: %d tells %s", path, answer.Code, names)
+			k.panelShop.shop.Errorf("POST %s without a session: %d tells %s", path, answer.Code, names)
 		}
 	}
 	names := slices.Sorted(func(yield func(string) bool) {
@@ -218,6 +218,6 @@ func (k *keeper) refusedForms() {
 		}
 	})
 	if len(names) < 30 {
-		k.Errorf("only %s", names)
+		k.panelShop.shop.Errorf("only %s", names)
 	}
 }

@@ -25,9 +25,9 @@ var longWord = strings.Repeat("W", 100)
 // newHostileShop returns a world whose names are all hostile.
 func newHostileShop(t *testing.T) *formWorld {
 	w := newFormWorldOn(newOperatedShop(t).panelShop)
-	document, asJSON := string(w.exportedDocument()), func(s string) string {
+	document, asJSON := string(w.panelShop.shop.exportedDocument()), func(s string) string {
 		raw, err := json.Marshal(s)
-		w.ok(err)
+		w.panelShop.shop.ok(err)
 		return string(raw)
 	}
 	for i, name := range []string{"Café Luna", "Pro", "Club Luna", "Lunas", "Base", "Bronce", "Plata", "Espresso", "Vale de $50", "Todos"} {
@@ -36,10 +36,10 @@ func newHostileShop(t *testing.T) *formWorld {
 		}
 		document = strings.ReplaceAll(document, `"`+name+`"`, asJSON(hostile+strconv.Itoa(i)))
 	}
-	w.apply([]byte(document))
+	w.panelShop.shop.apply([]byte(document))
 	for _, r := range roles {
-		must(w.shop, func(t *txn) (any, error) {
-			u, err := userByID(t.Tx, w.users[r])
+		must(w.panelShop.shop, func(t *txn) (any, error) {
+			u, err := userByID(t.Tx, w.panelShop.users[r])
 			if err == nil {
 				u.Name = hostile + string(r)
 				err = t.saveUser(u)
@@ -49,15 +49,15 @@ func newHostileShop(t *testing.T) *formWorld {
 	}
 	key := func(method, path, body string) {
 		t.Helper()
-		if a := answerTo(w.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], body)); a.Code >= 300 {
+		if a := answerTo(w.panelShop.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], body)); a.Code >= 300 {
 			t.Fatalf("%s: %d %s", path, a.Code, a.Body)
 		}
 	}
 	key("PATCH", "/customers/{customerId}", `{"firstName":`+asJSON(hostile)+`,"lastName":"`+longWord+`","externalId":`+asJSON(hostile)+`}`)
 	key("POST", "/points/customers/{customerId}/add", `{"amount":1,"comment":`+asJSON(hostile)+`}`)
 	key("POST", "/transactions", w.filled(`{"customerId":"{customerId}","totalAmount":10,"externalId":`+asJSON(hostile)+`,"comment":`+asJSON(hostile)+`,"items":[{"sku":`+asJSON(hostile)+`,"price":10,"quantity":1}]}`))
-	_, err := w.admin().createKey(w.Context(), keyRequest{Org: "cafe-luna", Name: hostile})
-	w.ok(err)
+	_, err := w.panelShop.shop.admin().createKey(w.panelShop.shop.Context(), keyRequest{Org: "cafe-luna", Name: hostile})
+	w.panelShop.shop.ok(err)
 	return w
 }
 
@@ -93,7 +93,7 @@ func TestPanelHostile(t *testing.T) {
 	long(t)
 	w := newHostileShop(t)
 	shown := 0
-	w.api.log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	w.panelShop.api.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	check := func(what string, answer *httptest.ResponseRecorder) {
 		status, body := answer.Code, answer.Body.String()
 		if answer.Header().Get("Content-Disposition") != "" {
@@ -108,17 +108,17 @@ func TestPanelHostile(t *testing.T) {
 	}
 	for _, lang := range []string{"es", "en"} {
 		for _, as := range roles {
-			w.speaks(as, lang)
+			w.panelShop.speaks(as, lang)
 			for _, p := range panelPages() {
-				answer := w.open(as, w.filled(p.path))
+				answer := w.panelShop.open(as, w.filled(p.path))
 				check(fmt.Sprintf("GET %s as %s in %s", p.path, as, lang), answer)
 				if as == roleOwner {
-					answer = w.open(as, w.filled(p.path)+hostileQuery)
+					answer = w.panelShop.open(as, w.filled(p.path)+hostileQuery)
 					check(fmt.Sprintf("GET %s%s in %s", p.path, hostileQuery, lang), answer)
 				}
 			}
 		}
-		stamp := w.stamp(roleOwner, "/panel/configuracion")
+		stamp := w.panelShop.stamp(roleOwner, "/panel/configuracion")
 		for _, f := range panelForms() {
 			g := goodForms[f.path]
 			if f.path == "/panel/cuenta/segundo-factor/quitar" { // the owner is an operator, who must have one
@@ -128,9 +128,11 @@ func TestPanelHostile(t *testing.T) {
 			for name := range w.fields(&g) {
 				fields.Set(name, hostile)
 			}
-			answer := w.post(roleOwner, w.filled(f.path), fields)
+			answer := w.panelShop.post(roleOwner, w.filled(f.path), fields)
 			if check(fmt.Sprintf("POST %s in %s", f.path, lang), answer); f.path == "/panel/salir" {
-				w.tokens[roleOwner] = must(w.shop, func(t *txn) (string, error) { return t.startSession(w.users[roleOwner], sessionFull, &arrival{}) })
+				w.panelShop.tokens[roleOwner] = must(w.panelShop.shop, func(t *txn) (string, error) {
+					return t.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
+				})
 			}
 		}
 	}
@@ -155,7 +157,7 @@ func TestPanelTemplates(t *testing.T) {
 		names[f.shown.template] = true
 		for _, lang := range []string{"es", "en"} {
 			w := newFormWorld(t)
-			w.speaks(roleOwner, lang)
+			w.panelShop.speaks(roleOwner, lang)
 			g := goodForms[f.path]
 			answer, _ := w.sent(&f, &g)
 			if fault := pageFault(answer.Body.String()); fault != "" || !strings.Contains(answer.Body.String(), `<html lang="`+lang+`"`) {
@@ -164,10 +166,10 @@ func TestPanelTemplates(t *testing.T) {
 		}
 	}
 	kept := url.Values{"email": {"owner@example.com"}, "password": {testPassword}, keptPath: {w.filled("/panel/caja/{customerId}/venta")}, keptField + "comment": {hostile}}
-	if page := w.post("", "/panel/entrar", kept).Body.String(); pageFault(page) != "" || !strings.Contains(page, "&lt;hostil") {
+	if page := w.panelShop.post("", "/panel/entrar", kept).Body.String(); pageFault(page) != "" || !strings.Contains(page, "&lt;hostil") {
 		t.Errorf("a form that was kept: %q\n%s", pageFault(page), page)
 	}
-	for name := range w.panel.sets() {
+	for name := range w.panelShop.panel.sets() {
 		if !names[name] {
 			t.Errorf("no page has the template %s", name)
 		}
@@ -179,12 +181,12 @@ func TestPanelTemplates(t *testing.T) {
 func TestPanelLanguagesApart(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
-	w.speaks(roleOwner, "en")
+	w.panelShop.speaks(roleOwner, "en")
 	paths := []string{"/panel/clientes", "/panel/ventas", "/panel/programa", "/panel/clientes/{customerId}", "/panel/canjes"}
 	want := map[string][]byte{}
 	for _, as := range []role{roleOwner, roleAdmin} {
 		for _, path := range paths {
-			want[string(as)+path] = w.get(as, w.filled(path)).Body.Bytes()
+			want[string(as)+path] = w.panelShop.get(as, w.filled(path)).Body.Bytes()
 		}
 	}
 	if bytes.Equal(want["owner"+paths[0]], want["admin"+paths[0]]) {
@@ -195,7 +197,7 @@ func TestPanelLanguagesApart(t *testing.T) {
 	for i := range 50 {
 		wait.Go(func() {
 			as, path := []role{roleOwner, roleAdmin}[i%2], paths[i/2%len(paths)]
-			if answer := w.get(as, w.filled(path)); answer.Code != http.StatusOK || !bytes.Equal(answer.Body.Bytes(), want[string(as)+path]) {
+			if answer := w.panelShop.get(as, w.filled(path)); answer.Code != http.StatusOK || !bytes.Equal(answer.Body.Bytes(), want[string(as)+path]) {
 				mixed.Store(path, answer.Body.String())
 			}
 		})

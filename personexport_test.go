@@ -14,12 +14,12 @@ func TestExportParts(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	s := newShop(t, setup{also: `"rewards": [{"key": "r", "program": "club", "name": "Café", "pointsCost": 1}]`}).served()
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	const each = 700
 	reward := ask(s.shop, func(t *txn) (id, error) { return t.cfg.Rewards[0].ID, nil })
 	for i := range each {
-		s.add(ana, "1", never)
-		s.buy(ana, "5", item{SKU: fmt.Sprint("S-", i), Price: dec("5"), Quantity: dec("1")})
+		s.shop.add(ana, "1", never)
+		s.shop.buy(ana, "5", item{SKU: fmt.Sprint("S-", i), Price: dec("5"), Quantity: dec("1")})
 		must(s.shop, func(t *txn) (*redemption, error) { return t.redeem(ana, reward, "") })
 		name := fmt.Sprint("Ana ", i)
 		must(s.shop, func(t *txn) (*customer, error) { return t.patchCustomer(ana, customerPatch{FirstName: &name}, nil) })
@@ -31,7 +31,7 @@ func TestExportParts(t *testing.T) {
 		Transactions, Redemptions []shown
 		AuditEntries              []auditShape
 	}
-	s.ok(json.Unmarshal(w.Body.Bytes(), &all))
+	s.shop.ok(json.Unmarshal(w.Body.Bytes(), &all))
 	seen := map[id]bool{}
 	for _, m := range all.Accounts[0].Movements {
 		seen[m.ID] = true
@@ -58,11 +58,11 @@ func TestExportCutOff(t *testing.T) {
 	shop := newEmptyShop(t, "2026-03-02T10:00:00Z") // which is not verified
 	shop.apply(setup{}.document())
 	s := shop.served()
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	for range 600 {
-		s.add(ana, "1", never)
+		s.shop.add(ana, "1", never)
 	}
-	s.ok(s.store.Update(t.Context(), func(tx Tx) error { return tx.Delete(orgKey('m', s.org).u64(50)) }))
+	s.shop.ok(s.shop.engine.store.Update(t.Context(), func(tx Tx) error { return tx.Delete(orgKey('m', s.shop.org).u64(50)) }))
 	defer func() {
 		if recover() != http.ErrAbortHandler {
 			t.Error("the export did not end the connection")
@@ -76,16 +76,16 @@ func TestExportCutOff(t *testing.T) {
 func TestExportUnswept(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{}).served()
-	ana := s.customer("ana")
+	ana := s.shop.customer("ana")
 	const due = 400 // fill more than a part
 	for i := range due {
-		s.add(ana, "1", s.clock.add(oneDay+time.Duration(i)*time.Millisecond))
+		s.shop.add(ana, "1", s.shop.clock.add(oneDay+time.Duration(i)*time.Millisecond))
 	}
-	s.pass(2 * oneDay)
+	s.shop.pass(2 * oneDay)
 	var all struct {
 		Accounts []struct{ Movements []movementShape }
 	}
-	s.ok(json.Unmarshal(s.get("/api/v1/customers/"+ana.String()+"/export").Body.Bytes(), &all))
+	s.shop.ok(json.Unmarshal(s.get("/api/v1/customers/"+ana.String()+"/export").Body.Bytes(), &all))
 	sum := map[string]int{}
 	for _, m := range all.Accounts[0].Movements {
 		sum[m.Type]++

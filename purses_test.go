@@ -15,7 +15,7 @@ import (
 
 // A counter is where the shop's API is asked.
 type shopCounter struct {
-	*shop
+	shop    *shop
 	handler http.Handler
 }
 
@@ -25,7 +25,7 @@ func (s *shop) counter() *shopCounter {
 
 // ask sends a request with a key. Headers are names and values.
 func (c *shopCounter) ask(key, method, path, body string, headers ...string) (status int, answer map[string]any) {
-	c.Helper()
+	c.shop.Helper()
 	r := httptest.NewRequest(method, "/api/v1"+path, strings.NewReader(body))
 	r.Header.Set("X-API-Key", key)
 	r.Header.Set("Content-Type", "application/json")
@@ -34,7 +34,7 @@ func (c *shopCounter) ask(key, method, path, body string, headers ...string) (st
 	}
 	w := httptest.NewRecorder()
 	c.handler.ServeHTTP(w, r)
-	c.ok(json.Unmarshal(w.Body.Bytes(), &answer))
+	c.shop.ok(json.Unmarshal(w.Body.Bytes(), &answer))
 	return w.Code, answer
 }
 
@@ -262,7 +262,7 @@ func TestPurseCounts(t *testing.T) {
 func TestMemberPurse(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
-	one, team := "/panel/clientes/"+s.customer("ana").String(), "/panel/equipo/"
+	one, team := "/panel/clientes/"+s.shop.customer("ana").String(), "/panel/equipo/"
 	manager := team + s.users[roleManager].String()
 	give := func(as role, amount string) (int, string) {
 		w := s.post(as, one+"/puntos/dar", url.Values{"amount": {amount}, "comment": {"por la espera"}})
@@ -288,12 +288,12 @@ func TestMemberPurse(t *testing.T) {
 	limit(roleAdmin, roleAdmin, "1", http.StatusForbidden)
 	limit(roleAdmin, roleManager, "-1", http.StatusUnprocessableEntity)
 	limit(roleAdmin, roleManager, "100", http.StatusSeeOther)
-	entries := s.audited(auditFilter{})
+	entries := s.shop.audited(auditFilter{})
 	if last := entries[len(entries)-1]; last != `User  user.changed [{"field":"maxPointsPerDay","before":null,"after":100}]` {
 		t.Errorf("the entry is %s", last)
 	}
 	limit(roleAdmin, roleManager, "100", http.StatusSeeOther)
-	if again := s.audited(auditFilter{}); len(again) != len(entries) {
+	if again := s.shop.audited(auditFilter{}); len(again) != len(entries) {
 		t.Errorf("the same limit leaves %s", again[len(again)-1])
 	}
 	if page := s.open(roleOwner, manager).Body.String(); !strings.Contains(page, "<dd>30 / 100</dd>") || !strings.Contains(page, `value="100"`) {
@@ -314,13 +314,13 @@ func TestMemberPurse(t *testing.T) {
 	if w := s.post(roleManager, one+"/puntos/quitar", url.Values{"amount": {"500"}, "comment": {"error"}}); w.Code != http.StatusSeeOther {
 		t.Errorf("taking points: %d", w.Code)
 	}
-	s.pass(24 * time.Hour)
+	s.shop.pass(24 * time.Hour)
 	s.tokens[roleManager] = must(s.shop, func(t *txn) (string, error) {
 		return t.startSession(s.users[roleManager], sessionFull, &arrival{})
 	})
 	gives(roleManager, "100", http.StatusSeeOther)
 	must(s.shop, func(t *txn) (any, error) { return nil, t.removeMember(nil, s.users[roleManager]) })
-	for _, e := range s.entries() {
+	for _, e := range s.shop.entries() {
 		if e.Key[0] == 'P' && id(e.Key[5:21]) == s.users[roleManager] {
 			t.Errorf("%x is left of a member that is gone", e.Key)
 		}

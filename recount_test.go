@@ -21,8 +21,8 @@ func TestRecountOnTouch(t *testing.T) {
 		s.buy(c, "150")
 		customers = append(customers, c)
 	}
-	now, made := s.clock, s.seed()
-	if err := s.store.Update(t.Context(), func(tx Tx) error {
+	now, made := s.clock, s.engine.seed()
+	if err := s.engine.store.Update(t.Context(), func(tx Tx) error {
 		_, err := applyDocument(tx, rolling.document(), newMint(now, made), creator{}, false)
 		return err
 	}); err != nil {

@@ -318,7 +318,7 @@ func (t *txn) knownReward(rid id) error {
 
 // A redemptionCutter counts the redemptions that a filter chooses and collects a page.
 type redemptionCutter struct {
-	*txn
+	txn    *txn
 	filter redemptionFilter
 	page
 	last  uint64 // the newest redemption
@@ -337,17 +337,17 @@ func (c *redemptionCutter) take(seq uint64) {
 // customer are left out if they are several.
 func (c *redemptionCutter) sets() (list []key) {
 	if len(c.filter.of) == 1 {
-		list = append(list, c.redemptionsOfKey(c.filter.of[0]))
+		list = append(list, c.txn.redemptionsOfKey(c.filter.of[0]))
 	}
 	if c.filter.reward != nil {
-		list = append(list, c.redeemedRewardKey(*c.filter.reward))
+		list = append(list, c.txn.redeemedRewardKey(*c.filter.reward))
 	}
 	switch c.filter.status {
 	case "":
 	case redemptionExpired:
-		list = append(list, c.redemptionStateKey(redemptionIssued))
+		list = append(list, c.txn.redemptionStateKey(redemptionIssued))
 	default:
-		list = append(list, c.redemptionStateKey(c.filter.status))
+		list = append(list, c.txn.redemptionStateKey(c.filter.status))
 	}
 	return list
 }
@@ -364,13 +364,13 @@ func (c *redemptionCutter) blocks(sets []key) iter.Seq2[redemptionBlock, error] 
 	if len(c.filter.of) > 1 {
 		return c.familyBlocks()
 	}
-	prefix := c.redemptionTimesKey(0)
+	prefix := c.txn.redemptionTimesKey(0)
 	prefix = prefix[:len(prefix)-4]
 	if len(sets) > 0 {
 		prefix = sets[0]
 	}
 	return func(yield func(redemptionBlock, error) bool) {
-		for e, err := range scan(c.Tx, prefix, true) {
+		for e, err := range scan(c.txn.Tx, prefix, true) {
 			var b redemptionBlock
 			if err == nil {
 				if b.block = uint64(uint32In(e.Key[len(prefix):])); len(sets) == 0 {
@@ -391,8 +391,8 @@ func (c *redemptionCutter) familyBlocks() iter.Seq2[redemptionBlock, error] {
 	return func(yield func(redemptionBlock, error) bool) {
 		all := blockSet{}
 		for _, cust := range c.filter.of {
-			prefix := c.redemptionsOfKey(cust)
-			for e, err := range scan(c.Tx, prefix, false) {
+			prefix := c.txn.redemptionsOfKey(cust)
+			for e, err := range scan(c.txn.Tx, prefix, false) {
 				if err != nil {
 					yield(redemptionBlock{}, err)
 					return
@@ -443,7 +443,7 @@ func (c *redemptionCutter) pass() error {
 // dates.
 func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
 	members := new([bitmapSize]byte)
-	value, _, _ := c.Get(c.redemptionTimesKey(block)) // an error comes again in keepTimes
+	value, _, _ := c.txn.Get(c.txn.redemptionTimesKey(block)) // an error comes again in keepTimes
 	if times, ok := spanIn(value); ok && !times.overlaps(span{c.filter.from, c.filter.to}) {
 		return members
 	}
@@ -456,7 +456,7 @@ func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
 // keepSets drops the members that are not in all of the sets.
 func (c *redemptionCutter) keepSets(block uint64, members *[bitmapSize]byte, sets []key) error {
 	for _, set := range sets {
-		value, _, err := c.Get(set.u32(uint32(block)))
+		value, _, err := c.txn.Get(set.u32(uint32(block)))
 		if err != nil {
 			return err
 		}
@@ -476,8 +476,8 @@ func (c *redemptionCutter) keepStatus(block uint64, members *[bitmapSize]byte) e
 		return nil
 	}
 	expired := new([bitmapSize]byte)
-	from := c.expiriesKey(block)
-	for e, err := range c.Scan(from, slices.Clone(from).instant(c.now+1), false) {
+	from := c.txn.expiriesKey(block)
+	for e, err := range c.txn.Scan(from, slices.Clone(from).instant(c.txn.now+1), false) {
 		if err != nil {
 			return err
 		}
@@ -500,8 +500,8 @@ func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) er
 	if !c.filter.dated() || *members == ([bitmapSize]byte{}) {
 		return nil
 	}
-	k := c.redemptionTimesKey(block)
-	value, _, err := c.Get(k)
+	k := c.txn.redemptionTimesKey(block)
+	value, _, err := c.txn.Get(k)
 	if err != nil {
 		return err
 	}
@@ -517,7 +517,7 @@ func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) er
 		return nil
 	}
 	for seq := range newestIn(block, members) {
-		x, err := c.redemptionAt(seq)
+		x, err := c.txn.redemptionAt(seq)
 		if err != nil {
 			return err
 		}

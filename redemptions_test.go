@@ -483,7 +483,7 @@ func TestFileRedemptions(t *testing.T) {
 	})
 	want := s.entries()
 	filed := []table{tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries, tableRedemptionTimes}
-	s.ok(s.store.Update(t.Context(), func(tx Tx) error {
+	s.ok(s.engine.store.Update(t.Context(), func(tx Tx) error {
 		for _, e := range want {
 			if of, _ := tableOf(e.Key); slices.Contains(filed, of) {
 				if err := tx.Delete(e.Key); err != nil {

@@ -43,7 +43,7 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 						wrong++
 					}
 				}
-				r.verify()
+				r.world.verify()
 			}
 			if want := map[bool]int{false: 0, true: faults}[test.split]; wrong != want {
 				t.Errorf("of %d faults %d left an effect without its answer, want %d", faults, wrong, want)
@@ -54,7 +54,7 @@ func TestAnswerAndEffectAreOne(t *testing.T) {
 
 // retries is a world whose API writes to a failing store.
 type retries struct {
-	*world
+	world   *world
 	flaky   Store
 	handler http.Handler
 	fault   storeFault
@@ -82,9 +82,9 @@ func newRetries(t *testing.T, fault storeFault, split bool) *retries {
 		store = &splitStore{r.flaky}
 	}
 	r.world = newWorld(t, r.flaky)
-	r.play(filepath.Join("testdata", "world", "world.txt"), false)
-	r.direct(`change cafe-luna rewards.+ = {"key": "vale", "program": "club", "name": "Vale", "pointsCost": 1, "fulfilment": "Voucher"}`)
-	clock := r.clock
+	r.world.play(filepath.Join("testdata", "world", "world.txt"), false)
+	r.world.direct(`change cafe-luna rewards.+ = {"key": "vale", "program": "club", "name": "Vale", "pointsCost": 1, "fulfilment": "Voucher"}`)
+	clock := r.world.clock
 	r.handler = newAPI(newEngine(store, func() time.Time { return clock }, cryptoSeed), nil, slog.New(slog.DiscardHandler))
 	return r
 }
@@ -92,38 +92,38 @@ func newRetries(t *testing.T, fault storeFault, split bool) *retries {
 // atOnce sends a write whose Update fails, and retries it. It reports whether the failed
 // write stored both its answer and its effect, or neither.
 func (r *retries) atOnce(kind writeKind) bool {
-	r.Helper()
-	path, body := r.expand(kind.path), r.expand(kind.body)
+	r.world.Helper()
+	path, body := r.world.expand(kind.path), r.world.expand(kind.body)
 	key := fmt.Sprintf("k-%d-%s", r.fault, kind.name)
-	before := tablesOf(r.T, r.flaky)
+	before := tablesOf(r.world.T, r.flaky)
 	r.mu.Lock()
 	if r.next = []storeFault{r.fault}; r.split {
 		r.next = []storeFault{noFault, r.fault}
 	}
 	r.mu.Unlock()
-	first := send(r.handler, r.expand("$key.luna"), key, path, body)
+	first := send(r.handler, r.world.expand("$key.luna"), key, path, body)
 	if first.Code != http.StatusServiceUnavailable || first.Header().Get("Retry-After") == "" {
-		r.Errorf("%s: %d %s", kind.name, first.Code, first.Body)
+		r.world.Errorf("%s: %d %s", kind.name, first.Code, first.Body)
 	}
-	stored, effect := whatChanged(before, tablesOf(r.T, r.flaky))
+	stored, effect := whatChanged(before, tablesOf(r.world.T, r.flaky))
 	if want := r.fault == failAfter; stored != want || effect != want && !r.split {
-		r.Errorf("%s, fault %d: the answer is there: %t, the effect: %t", kind.name, r.fault, stored, effect)
+		r.world.Errorf("%s, fault %d: the answer is there: %t, the effect: %t", kind.name, r.fault, stored, effect)
 	}
-	retry := send(r.handler, r.expand("$key.luna"), key, path, body)
+	retry := send(r.handler, r.world.expand("$key.luna"), key, path, body)
 	if retry.Code >= 300 && !r.split || (retry.Header().Get("Idempotency-Replayed") == "true") != stored {
-		r.Errorf("%s, fault %d: a retry gets %d %s", kind.name, r.fault, retry.Code, retry.Body)
+		r.world.Errorf("%s, fault %d: a retry gets %d %s", kind.name, r.fault, retry.Code, retry.Body)
 	}
 	kind.learn(r.world, retry)
 	if r.split {
 		return stored == effect
 	}
-	settled := tablesOf(r.T, r.flaky)
-	again := send(r.handler, r.expand("$key.luna"), key, path, body)
+	settled := tablesOf(r.world.T, r.flaky)
+	again := send(r.handler, r.world.expand("$key.luna"), key, path, body)
 	if again.Code != retry.Code || again.Body.String() != retry.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
-		r.Errorf("%s: one more retry gets %d %s", kind.name, again.Code, again.Body)
+		r.world.Errorf("%s: one more retry gets %d %s", kind.name, again.Code, again.Body)
 	}
-	if !maps.Equal(tablesOf(r.T, r.flaky), settled) {
-		r.Errorf("%s: one more retry has changed something", kind.name)
+	if !maps.Equal(tablesOf(r.world.T, r.flaky), settled) {
+		r.world.Errorf("%s: one more retry has changed something", kind.name)
 	}
 	return stored == effect
 }

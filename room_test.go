@@ -31,8 +31,8 @@ func TestRoom(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newRoomShop(t)
-				s.api.bodies = newRoom(test.units)
-				s.api.parsing = newRoom(100)
+				s.servedShop.api.bodies = newRoom(test.units)
+				s.servedShop.api.parsing = newRoom(100)
 				release := make(chan struct{})
 				var held atomic.Int64
 				codes := make(chan int, 6)
@@ -101,25 +101,25 @@ func TestRoomForReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRoomShop(t)
 		for range 100 {
-			s.add(s.ana, "1", 0)
+			s.servedShop.shop.add(s.ana, "1", 0)
 		}
 		ledger := "/api/v1/points/customers/" + s.ana.String() + "/movements?limit="
 		balance := "/api/v1/points/customers/" + s.ana.String() + "/balance"
 		want := func(path string, status int, why string) {
 			t.Helper()
-			w := s.get(path)
+			w := s.servedShop.get(path)
 			if w.Code != status || status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "1" {
 				t.Errorf("%s: %d %v, want %d: %s", path, w.Code, w.Header(), status, why)
 			}
 			s.empty()
 		}
-		if w := s.get(ledger + "100"); w.Code != http.StatusOK || w.Body.Len() <= smallAnswer {
+		if w := s.servedShop.get(ledger + "100"); w.Code != http.StatusOK || w.Body.Len() <= smallAnswer {
 			t.Fatalf("%d, %d bytes", w.Code, w.Body.Len())
 		}
-		s.api.answers = newRoom(0)
+		s.servedShop.api.answers = newRoom(0)
 		want(ledger+"100", http.StatusServiceUnavailable, "no room for the answer")
 		want(ledger+"10", http.StatusOK, "a short answer")
-		s.api.reading = newRoom(0)
+		s.servedShop.api.reading = newRoom(0)
 		for _, large := range []string{ledger + "1", "/api/v1/customers", "/api/v1/statistics"} {
 			want(large, http.StatusServiceUnavailable, "no processor for lists")
 		}
@@ -131,29 +131,29 @@ func TestRoomForReads(t *testing.T) {
 
 // A roomShop is a shop with an API and a customer.
 type roomShop struct {
-	*servedShop
-	ana id
+	servedShop *servedShop
+	ana        id
 }
 
 func newRoomShop(t *testing.T) *roomShop {
 	s := &roomShop{servedShop: newShop(t, setup{}).served()}
-	s.ana = s.customer("ana")
+	s.ana = s.servedShop.shop.customer("ana")
 	return s
 }
 
 // addPoints posts a body of size bytes that adds points.
 func (s *roomShop) addPoints(size int, body io.Reader) *httptest.ResponseRecorder {
-	r := newRequest("POST", "/api/v1/points/customers/"+s.ana.String()+"/add", s.key, "{}")
+	r := newRequest("POST", "/api/v1/points/customers/"+s.ana.String()+"/add", s.servedShop.key, "{}")
 	r.Body, r.ContentLength = io.NopCloser(body), int64(size)
-	return answerTo(s.api, r)
+	return answerTo(s.servedShop.api, r)
 }
 
 // empty checks that all room was given back.
 func (s *roomShop) empty() {
-	s.Helper()
-	for _, r := range []*room{s.api.reading, s.api.parsing, s.api.bodies, s.api.answers} {
+	s.servedShop.shop.Helper()
+	for _, r := range []*room{s.servedShop.api.reading, s.servedShop.api.parsing, s.servedShop.api.bodies, s.servedShop.api.answers} {
 		if len(r.taken)+len(r.turn) > 0 {
-			s.Errorf("%d units and %d turns are still taken", len(r.taken), len(r.turn))
+			s.servedShop.shop.Errorf("%d units and %d turns are still taken", len(r.taken), len(r.turn))
 		}
 	}
 }

@@ -257,7 +257,7 @@ func (t *txn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
 
 // A slotCutter cuts a page out of the sales of a span of time.
 type slotCutter struct {
-	*txn
+	txn *txn
 	page
 	saleType string
 	found    []uint64
@@ -271,7 +271,7 @@ func (c *slotCutter) take(level int, from, to instant) error {
 		return c.takeSales(from, to)
 	}
 	shift := slotLevels[level]
-	for e, err := range c.Scan(c.slotKey(level, from), c.slotKey(level, to).after(), true) {
+	for e, err := range c.txn.Scan(c.txn.slotKey(level, from), c.txn.slotKey(level, to).after(), true) {
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (c *slotCutter) take(level int, from, to instant) error {
 }
 
 func (c *slotCutter) takeSales(from, to instant) error {
-	return c.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
+	return c.txn.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
 		if !s.is(c.saleType) {
 			return true
 		}

@@ -16,7 +16,7 @@ func smallLog() logSizes {
 
 // A soldShop is a shop with many sales, which a test finds in several ways.
 type soldShop struct {
-	*shop
+	shop      *shop
 	rnd       *rand.Rand
 	customers []id
 	names     map[id]string
@@ -31,7 +31,7 @@ func TestSalesOfMany(t *testing.T) {
 	t.Parallel()
 	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
 		h := &soldShop{shop: newShop(t, setup{program: `"rules":[` + onePer1 + `]`}), rnd: rnd, names: map[id]string{}, into: map[id]id{}}
-		h.engine.sizes.log = smallLog()
+		h.shop.engine.sizes.log = smallLog()
 		h.fill()
 		for range 40 {
 			h.find(h.filter(), page{1 + rnd.Uint64N(pick(rnd, uint64(1), 4, 30)), 1 + rnd.Uint64N(20)})
@@ -42,7 +42,7 @@ func TestSalesOfMany(t *testing.T) {
 func (h *soldShop) enrol(n int) {
 	for range n {
 		name := fmt.Sprint(pick(h.rnd, "ana", "ana", "ana", "noe", "eva"), len(h.names))
-		cust := h.customer(name)
+		cust := h.shop.customer(name)
 		h.customers, h.names[cust] = append(h.customers, cust), name
 	}
 }
@@ -51,7 +51,7 @@ func (h *soldShop) enrol(n int) {
 func (h *soldShop) merge() {
 	h.rnd.Shuffle(len(h.customers), func(i, j int) { h.customers[i], h.customers[j] = h.customers[j], h.customers[i] })
 	gone := len(h.customers) - 1
-	h.merged(h.customers[0], h.customers[gone])
+	h.shop.merged(h.customers[0], h.customers[gone])
 	h.into[h.customers[gone]] = h.customers[0]
 	h.customers = h.customers[:gone]
 }
@@ -77,23 +77,23 @@ func (h *soldShop) fill() {
 		if merges && rnd.IntN(20) == 0 && len(h.customers) > 1 {
 			h.merge()
 		}
-		h.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Second, time.Minute, 10*time.Hour)))))
+		h.shop.pass(time.Duration(rnd.Int64N(int64(pick(rnd, time.Second, time.Minute, 10*time.Hour)))))
 		from := rnd.IntN(len(h.customers))
 		if rnd.IntN(3) > 0 { // few buy most
 			from = rnd.IntN(1 + from/10)
 		}
-		at := h.clock
+		at := h.shop.clock
 		in := newSale{Customer: h.customers[from], Total: dec("5"), Type: pick(rnd, typePurchase, typePurchase, typeReturn)}
 		if late && rnd.IntN(50) == 0 {
 			earlier := at - instant(rnd.Int64N(int64(at-began(h.all, at)+1)))
 			if rnd.IntN(2) == 0 {
-				h.clock = earlier // as an import does
+				h.shop.clock = earlier // as an import does
 			} else {
 				in.OccurredAt = earlier
 			}
 		}
-		sold, err := h.sell(in)
-		h.clock = at
+		sold, err := h.shop.sell(in)
+		h.shop.clock = at
 		if err == nil {
 			h.all = append(h.all, sold)
 		}
@@ -159,7 +159,7 @@ func (h *soldShop) find(f saleFilter, p page) {
 			}
 			return seqs, err
 		})
-		same(h, fmt.Sprintf("%s: filter %+v, page %+v", name, f, p), got, want)
+		same(h.shop, fmt.Sprintf("%s: filter %+v, page %+v", name, f, p), got, want)
 	}
 }
 

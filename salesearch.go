@@ -157,7 +157,7 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 
 // A logSearch cuts a page out of the sales of a set of customers, by the log.
 type logSearch struct {
-	*txn
+	txn    *txn
 	set    customerSet
 	filter saleFilter
 	page
@@ -176,9 +176,9 @@ func (s *logSearch) passAll(sales uint64) error {
 	if !s.filter.dated() {
 		return s.passRow(after, sales)
 	}
-	closed := sales / s.log.block
+	closed := sales / s.txn.log.block
 	until := sales // the end of the row that is not passed yet
-	err := s.scanLog(max(after, closed*s.log.block), sales, true, func(p logPart) bool {
+	err := s.txn.scanLog(max(after, closed*s.txn.log.block), sales, true, func(p logPart) bool {
 		s.pass(p)
 		until = p.after
 		return true
@@ -187,10 +187,10 @@ func (s *logSearch) passAll(sales uint64) error {
 		return err
 	}
 	var zones []byte
-	for block := closed; block*s.log.block > after; {
+	for block := closed; block*s.txn.log.block > after; {
 		block--
 		if zones == nil || block%zoneGroup == zoneGroup-1 {
-			if zones, err = s.logValue(logZones, block/zoneGroup, min(closed-block/zoneGroup*zoneGroup, zoneGroup)*zoneLength); err != nil {
+			if zones, err = s.txn.logValue(logZones, block/zoneGroup, min(closed-block/zoneGroup*zoneGroup, zoneGroup)*zoneLength); err != nil {
 				return err
 			}
 		}
@@ -199,17 +199,17 @@ func (s *logSearch) passAll(sales uint64) error {
 		if s.filter.from <= first && last <= s.filter.to {
 			continue
 		}
-		if err := s.passRow((block+1)*s.log.block, until); err != nil {
+		if err := s.passRow((block+1)*s.txn.log.block, until); err != nil {
 			return err
 		}
-		if until = block * s.log.block; last < s.filter.from || s.filter.to < first {
+		if until = block * s.txn.log.block; last < s.filter.from || s.filter.to < first {
 			continue
 		}
-		p, err := s.logPart(block, true)
+		p, err := s.txn.logPart(block, true)
 		if err != nil {
 			return err
 		}
-		s.pass(p.between(after, until+s.log.block))
+		s.pass(p.between(after, until+s.txn.log.block))
 	}
 	return s.passRow(after, until)
 }
@@ -279,7 +279,7 @@ func (s *logSearch) passRow(after, until uint64) error {
 	for until > after && !s.full() && s.total < end && end > s.skip() {
 		next := max(after, s.chapters[s.chapterBefore(until)].end)
 		before := s.total
-		err := s.scanLog(next, until, false, func(p logPart) bool {
+		err := s.txn.scanLog(next, until, false, func(p logPart) bool {
 			s.pass(p)
 			return !s.full() && s.total < end
 		})
@@ -304,7 +304,7 @@ func (s *logSearch) isSparse(n, row uint64) bool {
 		return false
 	}
 	wanted := min(passed+s.limit-uint64(len(s.found)), n)
-	return n*s.log.follow < row/n*wanted
+	return n*s.txn.log.follow < row/n*wanted
 }
 
 // follow finds the page's sales in (after, until] by customers' chains. end is the
@@ -314,13 +314,13 @@ func (s *logSearch) follow(after, until, end uint64) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.customersIn(set)
+	list, err := s.txn.customersIn(set)
 	if err != nil {
 		return err
 	}
 	var heads newestFirst
 	for _, c := range list {
-		seq, err := c.Sales.lastUntil(until, s.linkAt)
+		seq, err := c.Sales.lastUntil(until, s.txn.linkAt)
 		if err != nil {
 			return err
 		}
@@ -330,7 +330,7 @@ func (s *logSearch) follow(after, until, end uint64) error {
 	}
 	heap.Init(&heads)
 	for len(heads) > 0 && !s.full() && s.total < end {
-		one, err := s.saleAt(heads[0])
+		one, err := s.txn.saleAt(heads[0])
 		if err != nil {
 			return err
 		}
@@ -361,26 +361,26 @@ func (s *logSearch) buyers(after, until uint64) (customerSet, error) {
 	last := s.chapterBefore(until + 1)
 	first := s.chapterBefore(after+1) - 1
 	if first < last {
-		return buyers, s.scanLog(after, until, false, mark)
+		return buyers, s.txn.scanLog(after, until, false, mark)
 	}
-	if err := s.scanLog(s.chapters[last].end, until, false, mark); err != nil {
+	if err := s.txn.scanLog(s.chapters[last].end, until, false, mark); err != nil {
 		return nil, err
 	}
-	if err := s.scanLog(after, s.chapters[first].end, false, mark); err != nil {
+	if err := s.txn.scanLog(after, s.chapters[first].end, false, mark); err != nil {
 		return nil, err
 	}
 	return buyers, s.eachBlock(s.chapters[last], func(block uint64, set customerSet) error {
-		had, err := s.totals(s.chapters[first], block)
+		had, err := s.txn.totals(s.chapters[first], block)
 		if err != nil {
 			return err
 		}
-		has, err := s.totals(s.chapters[last], block)
+		has, err := s.txn.totals(s.chapters[last], block)
 		if err != nil {
 			return err
 		}
 		for _, i := range set.numbers() {
 			if has.at(int(i)).of(s.filter.saleType) > had.at(int(i)).of(s.filter.saleType) {
-				buyers.add(block*s.log.customers + i)
+				buyers.add(block*s.txn.log.customers + i)
 			}
 		}
 		return nil
@@ -492,7 +492,7 @@ func (s *logSearch) countUntil(i int, sale uint64) (uint64, error) {
 }
 
 func (s *logSearch) countLog(after, until uint64) (n uint64, err error) {
-	err = s.scanLog(after, until, false, func(p logPart) bool {
+	err = s.txn.scanLog(after, until, false, func(p logPart) bool {
 		p.moments = nil
 		n += s.countIn(p)
 		return true
@@ -508,7 +508,7 @@ func (s *logSearch) sum(i int) (uint64, error) {
 	var sum typeCount
 	c := s.chapters[i]
 	err := s.eachBlock(c, func(block uint64, set customerSet) error {
-		kept, err := s.totals(c, block)
+		kept, err := s.txn.totals(c, block)
 		if err != nil {
 			return err
 		}
@@ -531,9 +531,9 @@ func (s *logSearch) eachBlock(c chapter, take func(block uint64, set customerSet
 	if c.end == 0 {
 		return nil
 	}
-	for block := range c.blocks(&s.log) {
-		set := s.set.from(block * s.log.customers)
-		set = set[:min(s.log.customers/64, uint64(len(set)))]
+	for block := range c.blocks(&s.txn.log) {
+		set := s.set.from(block * s.txn.log.customers)
+		set = set[:min(s.txn.log.customers/64, uint64(len(set)))]
 		if !slices.ContainsFunc(set, func(word uint64) bool { return word != 0 }) {
 			continue
 		}

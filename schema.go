@@ -423,7 +423,7 @@ func (e *engine) latestMoments(tx Tx) (list []instant, err error) {
 // A layoutCheck reads what an organization has. Its methods return errRecord
 // where something has another layout.
 type layoutCheck struct {
-	*txn
+	txn    *txn
 	latest instant
 }
 
@@ -436,7 +436,7 @@ func (c *layoutCheck) saw(at ...instant) {
 // movements reads all movements. The hash of an account's first one depends on that
 // movement alone, and no other layout gives the same hash.
 func (c *layoutCheck) movements() error {
-	for e, err := range scan(c.Tx, orgKey('m', c.org), false) {
+	for e, err := range scan(c.txn.Tx, orgKey('m', c.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -445,7 +445,7 @@ func (c *layoutCheck) movements() error {
 			return err
 		}
 		record := e.Value[:len(e.Value)-len(m.Hash)]
-		if m.Link.Prev == 0 && m.Hash != hashMovement(ledgerHash{}, c.org, uintIn(e.Key[5:]), record) {
+		if m.Link.Prev == 0 && m.Hash != hashMovement(ledgerHash{}, c.txn.org, uintIn(e.Key[5:]), record) {
 			return unreadable(e.Key)
 		}
 		c.saw(m.CreatedAt)
@@ -456,7 +456,7 @@ func (c *layoutCheck) movements() error {
 // records reads sales, redemptions and customers.
 func (c *layoutCheck) records() error {
 	for _, table := range []byte{'t', 'r', 'c'} {
-		for e, err := range scan(c.Tx, orgKey(table, c.org), false) {
+		for e, err := range scan(c.txn.Tx, orgKey(table, c.txn.org), false) {
 			if err != nil {
 				return err
 			}
@@ -496,7 +496,7 @@ func (c *layoutCheck) record(table byte, e Entry) error {
 // hold what no block of today can hold, or name customers who have bought nothing.
 func (c *layoutCheck) sets() error {
 	looked := 0
-	for e, err := range scan(c.Tx, orgKey('z', c.org), false) {
+	for e, err := range scan(c.txn.Tx, orgKey('z', c.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -520,14 +520,14 @@ func (c *layoutCheck) sets() error {
 
 // bought returns errRecord unless the customer with a number exists and has a purchase.
 func (c *layoutCheck) bought(number uint64) error {
-	n, err := c.count()
+	n, err := c.txn.count()
 	if err != nil {
 		return err
 	}
 	if number == 0 || number > n.Customers {
 		return errRecord
 	}
-	k, err := c.customerAt(number)
+	k, err := c.txn.customerAt(number)
 	if err == nil && k.PurchasesTotal == 0 {
 		err = errRecord
 	}

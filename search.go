@@ -258,7 +258,7 @@ func (t *txn) rarestFirst(w *wanted, block uint32) error {
 
 // A joiner finds texts in blocks of the index.
 type joiner struct {
-	*txn
+	txn           *txn
 	before, after []placedSet // where the text may begin, by the grams looked at so far
 	room          []byte      // for the sets of after
 }
@@ -269,14 +269,14 @@ func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
 	case len(w.grams) > 0:
 		return j.joinGrams(found, w, block)
 	case len([]rune(w.text)) == 1:
-		k := j.gramKey(block, w.text)
-		value, _, err := j.Get(k)
+		k := j.txn.gramKey(block, w.text)
+		value, _, err := j.txn.Get(k)
 		if err != nil {
 			return err
 		}
 		return atKey(k, j.joinValue(found, w, value))
 	}
-	for e, err := range scan(j.Tx, j.gramKey(block, w.text), false) {
+	for e, err := range scan(j.txn.Tx, j.txn.gramKey(block, w.text), false) {
 		if err != nil {
 			return err
 		}
@@ -305,8 +305,8 @@ func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
 func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 	j.room = j.room[:0]
 	for i, g := range w.grams {
-		k := j.gramKey(block, g.gram)
-		value, _, err := j.Get(k)
+		k := j.txn.gramKey(block, g.gram)
+		value, _, err := j.txn.Get(k)
 		if err != nil || len(value) == 0 {
 			return err
 		}

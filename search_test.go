@@ -39,8 +39,8 @@ func naiveMatch(c *customer, needle string) bool {
 
 // A searchHistory is a shop whose customers are searched for.
 type searchHistory struct {
-	*shop
-	rnd *rand.Rand
+	shop *shop
+	rnd  *rand.Rand
 }
 
 // TestSearch searches random customers for needles of many lengths, from their
@@ -173,7 +173,7 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 	})
 	from := min(p.skip(), uint64(len(want)))
 	if part := want[from:min(from+p.limit, uint64(len(want)))]; !slices.Equal(got, part) || total != uint64(len(want)) {
-		h.Fatalf("%q, page %+v: found %v of %d, want %v of %d", needle, p, got, total, part, len(want))
+		h.shop.Fatalf("%q, page %+v: found %v of %d, want %v of %d", needle, p, got, total, part, len(want))
 	}
 }
 

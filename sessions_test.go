@@ -25,7 +25,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Fatalf("ended after %v", s.clock.sub(began))
 		}
 		seen.see(m, s.clock)
-		s.ok(seen.flush(s.Context(), s.store, s.clock, false))
+		s.ok(seen.flush(s.Context(), s.engine.store, s.clock, false))
 		if late := s.clock.sub(stored()); late >= seenEvery || late%seenEvery == 0 && late > 0 {
 			t.Fatalf("what is stored is %v late", late)
 		}
@@ -47,8 +47,8 @@ func TestSessionEnds(t *testing.T) {
 		t.Error("alive 2 hours after it was seen")
 	}
 	// What was not written is written at last, and what is known of it forgotten.
-	s.ok(seen.flush(s.Context(), s.store, s.clock, true))
-	s.ok(seen.flush(s.Context(), s.store, s.clock, true))
+	s.ok(seen.flush(s.Context(), s.engine.store, s.clock, true))
+	s.ok(seen.flush(s.Context(), s.engine.store, s.clock, true))
 	if len(seen.at) != 0 || s.clock.sub(stored()) != 2*time.Hour {
 		t.Errorf("%d sessions are remembered; stored %v ago", len(seen.at), s.clock.sub(stored()))
 	}

@@ -44,10 +44,10 @@ var (
 // test sets. When the test ends, the whole store is verified.
 type shop struct {
 	testing.TB
-	*engine
-	org   uint32
-	clock instant
-	ids   atomic.Uint64 // counts seeds, so that no two are equal
+	engine *engine
+	org    uint32
+	clock  instant
+	ids    atomic.Uint64 // counts seeds, so that no two are equal
 }
 
 // A setup describes the organization of a shop.
@@ -192,7 +192,7 @@ func (s *shop) verified() {
 	for _, p := range report.Problems {
 		s.Error("verify: " + p)
 	}
-	faults, err := view(context.Background(), s.store, func(tx Tx) ([]string, error) { return s.told(tx, s.org) })
+	faults, err := view(context.Background(), s.engine.store, func(tx Tx) ([]string, error) { return s.told(tx, s.org) })
 	s.ok(err)
 	for _, f := range faults {
 		s.Error("events: " + f)
@@ -200,7 +200,7 @@ func (s *shop) verified() {
 }
 
 func (s *shop) verify() (*verification, error) {
-	return view(context.Background(), s.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.sizes, tx, s.clock, nil) })
+	return view(context.Background(), s.engine.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.sizes, tx, s.clock, nil) })
 }
 
 // customer enrols a customer with a name.
@@ -369,9 +369,9 @@ func newAPIOf(e *engine) *api { return newAPI(e, nil, slog.New(slog.DiscardHandl
 
 // A servedShop is a shop with its API and a key for it.
 type servedShop struct {
-	*shop
-	api *api
-	key string
+	shop *shop
+	api  *api
+	key  string
 }
 
 func (s *shop) served() *servedShop {
@@ -437,7 +437,7 @@ func same(t testing.TB, what string, got, want any) {
 
 // entries returns all entries of the shop's store, in order.
 func (s *shop) entries() memTx {
-	all, err := view(s.Context(), s.store, func(tx Tx) (memTx, error) {
+	all, err := view(s.Context(), s.engine.store, func(tx Tx) (memTx, error) {
 		var all memTx
 		for e, err := range tx.Scan([]byte{0}, nil, false) {
 			if err != nil {

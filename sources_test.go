@@ -60,9 +60,9 @@ func TestSourceLimits(t *testing.T) {
 
 // A floodedShop is a shop that counts the accesses to its store.
 type floodedShop struct {
-	*servedShop
-	reached *countedStore
-	made    byte // how many keys nobodys has returned
+	servedShop *servedShop
+	reached    *countedStore
+	made       byte // how many keys nobodys has returned
 }
 
 func newFloodedShop(t *testing.T) *floodedShop {
@@ -78,7 +78,7 @@ func (s *floodedShop) accesses() int64 { return s.reached.views.Load() + s.reach
 func (s *floodedShop) ask(peer, path, key string) *httptest.ResponseRecorder {
 	r := newRequest("GET", path, key, "")
 	r.RemoteAddr = peer + ":1"
-	return answerTo(s.api, r)
+	return answerTo(s.servedShop.api, r)
 }
 
 // flood sends a thousand requests from one source, each with an API key that the function
@@ -90,7 +90,7 @@ func (s *floodedShop) flood(peer, path string, key func() string) (statuses map[
 		w := s.ask(peer, path, key())
 		statuses[w.Code]++
 		if w.Code == http.StatusTooManyRequests && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"rate_limit_source"`)) {
-			s.Fatalf("%v %s", w.Header(), w.Body)
+			s.servedShop.shop.Fatalf("%v %s", w.Header(), w.Body)
 		}
 	}
 	return statuses, s.accesses() - before
@@ -121,7 +121,7 @@ func TestFloods(t *testing.T) {
 		{"nobody's", path, s.nobodys, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
 		{"no route", "/api/v1/none", s.nobodys, map[int]int{404: 1000}},
 	} {
-		s.api.refused = sourceLimits{}
+		s.servedShop.api.refused = sourceLimits{}
 		statuses, accesses := s.flood(home, test.path, test.key)
 		if fmt.Sprint(statuses) != fmt.Sprint(test.want) || accesses != 0 {
 			t.Errorf("%s: %v and %d accesses to the store, want %v and none", test.reason, statuses, accesses, test.want)
@@ -129,11 +129,11 @@ func TestFloods(t *testing.T) {
 	}
 	s.flood(home, path, s.nobodys)
 	for range 400 {
-		if w := s.ask(home, path, s.key); w.Code != http.StatusOK {
+		if w := s.ask(home, path, s.servedShop.key); w.Code != http.StatusOK {
 			t.Fatalf("a good key from the source of the flood: %d", w.Code)
 		}
 	}
-	_, later := s.newKey(keyRequest{})
+	_, later := s.servedShop.shop.newKey(keyRequest{})
 	if w := s.ask(home, path, later); w.Code != http.StatusOK {
 		t.Errorf("a key that was made meanwhile: %d", w.Code)
 	}
@@ -146,11 +146,11 @@ func TestFloods(t *testing.T) {
 
 	// Control: without the index and the limits every request reaches the store.
 	forgetful := func() string {
-		keys := &s.engine.store.keys
+		keys := &s.servedShop.shop.engine.store.keys
 		keys.mu.Lock()
 		keys.whole = false
 		keys.mu.Unlock()
-		s.api.refused = sourceLimits{}
+		s.servedShop.api.refused = sourceLimits{}
 		return s.nobodys()
 	}
 	if statuses, accesses := s.flood(home, path, forgetful); statuses[401] != 1000 || accesses != 1000 {
@@ -165,7 +165,7 @@ func TestKeyIndexDamaged(t *testing.T) {
 	s := newShop(t, setup{})
 	_, text := s.newKey(keyRequest{})
 	noLists := func(tx Tx) Tx { return brokenTx{Tx: tx, scan: func([]byte) error { return errOnFire }} }
-	damaged := newEngine(wrappedStore{Store: s.store.Store, view: noLists}, s.now, s.seed)
+	damaged := newEngine(wrappedStore{Store: s.engine.store.Store, view: noLists}, s.engine.now, s.engine.seed)
 	_, err := damaged.authenticate(t.Context(), text, nil, s.clock)
 	s.want(err, "")
 	_, err = damaged.authenticate(t.Context(), newAPIKey([32]byte{1}), nil, s.clock)

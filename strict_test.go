@@ -210,7 +210,7 @@ func TestStrictMisspellings(t *testing.T) {
 						members[wrong] = 1
 					}
 					text, err := json.Marshal(members)
-					s.ok(err)
+					s.shop.ok(err)
 					check(rt, "", bodyWith(at, string(text[1:len(text)-1])), place, some, name, known)
 				}
 			}
@@ -227,8 +227,8 @@ func TestStrictMisspellings(t *testing.T) {
 func TestStrictNames(t *testing.T) {
 	t.Parallel()
 	s := strictShop(t)
-	caller, err := s.engine.authenticate(s.Context(), s.key, nil, s.clock)
-	s.ok(err)
+	caller, err := s.shop.engine.authenticate(s.shop.Context(), s.key, nil, s.shop.clock)
+	s.shop.ok(err)
 	const unknown = "zzzzzzzz"
 	values := []string{"null", "1", "0", `"x"`, `""`, "true", "[]", "{}", "[{}]", "[7]", `"ERASE"`, `"2026-01-01"`}
 	for rt, names := range inputsByRoute(t, s.api) {
@@ -240,9 +240,9 @@ func TestStrictNames(t *testing.T) {
 					query += "&" + name + "=" + url.QueryEscape(strings.Trim(value, `"`))
 				}
 				for at, body := range bodiesWith(names.body, value, unknown) {
-					req := request{caller: caller, now: s.clock, strict: true, Request: newStrictRequest(rt, s.key, query, body)}
+					req := request{caller: caller, now: s.shop.clock, strict: true, Request: newStrictRequest(rt, s.key, query, body)}
 					req.query, err = parseQuery(query)
-					s.ok(err)
+					s.shop.ok(err)
 					req.query.beStrict()
 					if body != "" {
 						members, bad := parseObject([]byte(body))

@@ -56,7 +56,7 @@ func (s *street) hostile(field string) string {
 		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 	}
 	if values[field] == "" {
-		s.Fatalf("no hostile value of %s", field)
+		s.world.Fatalf("no hostile value of %s", field)
 	}
 	return values[field]
 }
@@ -123,7 +123,7 @@ func TestMassAssignment(t *testing.T) {
 
 	t.Run("control", func(t *testing.T) {
 		skipShort(t)
-		defer func() { s.handler = s.api }()
+		defer func() { s.handler = s.world.api }()
 		s.ownNames(t)
 		s.looseReader(t)
 		s.generousServer(t)
@@ -138,7 +138,7 @@ func (s *street) wantAllFields() {
 		q, members := s.base(i)
 		pattern := s.patternOf(q)
 		if got := s.ask(q); got.status >= 300 {
-			s.Errorf("%s\n%s", bases[i].text, got.body)
+			s.world.Errorf("%s\n%s", bases[i].text, got.body)
 		}
 		covered[pattern] = append(covered[pattern], members...)
 	}
@@ -148,11 +148,11 @@ func (s *street) wantAllFields() {
 		}
 		members, ok := covered[r.pattern]
 		if !ok {
-			s.Error("no request for ", r.pattern)
+			s.world.Error("no request for ", r.pattern)
 		}
 		for _, name := range documentedInputs()[r.pattern] {
 			if _, ok := members.get(name); !ok && !slices.Contains([]string{"Idempotency-Key", "If-Match", "X-Actor", "Prefer", "dryRun"}, name) {
-				s.Errorf("no request for %s has %s", r.pattern, name)
+				s.world.Errorf("no request for %s has %s", r.pattern, name)
 			}
 		}
 	}
@@ -181,12 +181,12 @@ func (s *street) ownNames(t *testing.T) {
 func (s *street) looseReader(t *testing.T) {
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, pattern := s.api.mux.Handler(r)
+		_, pattern := s.world.api.mux.Handler(r)
 		if members, fault := parseObject(body); fault == nil {
 			body = []byte(loose(members, documentedInputs()[pattern]).write())
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		s.api.ServeHTTP(w, r)
+		s.world.api.ServeHTTP(w, r)
 	})
 	m := s.massAssignment(true, false)
 	for i := range bases {
@@ -209,8 +209,8 @@ func (s *street) generousServer(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		given, _ := parseObject(body)
-		_, pattern := s.api.mux.Handler(r)
-		spoilt := answerTo(s.api, r)
+		_, pattern := s.world.api.mux.Handler(r)
+		spoilt := answerTo(s.world.api, r)
 		maps.Copy(w.Header(), spoilt.Header())
 		w.WriteHeader(spoilt.Code)
 		shown, _ := parseObject(spoilt.Body.Bytes())
@@ -250,10 +250,10 @@ func (s *street) generousServer(t *testing.T) {
 func (s *street) looseParameters(t *testing.T) {
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Organization-Id") != "" {
-			r.Header.Set("Authorization", "Bearer "+s.names["key."+there])
+			r.Header.Set("Authorization", "Bearer "+s.world.names["key."+there])
 		}
 		r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "CUSTOMERID=", "customerId=", 1)
-		s.api.ServeHTTP(w, r)
+		s.world.api.ServeHTTP(w, r)
 	})
 	m := s.otherWays(spellings("customerId"))
 	for _, r := range s.routes {
@@ -275,7 +275,7 @@ func (s *street) base(i int) (step, object) {
 	q := bases[i].fill(values)
 	members, fault := parseObject([]byte(q.body))
 	if fault != nil {
-		s.Fatalf("%s is no object", q.body)
+		s.world.Fatalf("%s is no object", q.body)
 	}
 	return q, members
 }
@@ -419,10 +419,10 @@ func (s *street) otherWays(parameters []string) *matrix {
 			check(name, other)
 		}
 		for name, value := range map[string]string{
-			"X-Organization-Id": m.names[there], "X-Organization": there, "X-Org-Id": "2", "X-Tenant-Id": m.names[there], "Organization": there,
+			"X-Organization-Id": m.world.names[there], "X-Organization": there, "X-Org-Id": "2", "X-Tenant-Id": m.world.names[there], "Organization": there,
 			"X-Forwarded-Host": there + ".example.com", "X-Forwarded-User": there, "X-Original-Url": "/api/v1/customers/" + m.value(there, "customer"),
 			"X-Rewrite-Url": "/api/v1/customers/" + m.value(there, "customer"), "X-Http-Method-Override": "GET", "X-Method-Override": "DELETE",
-			"X-Customer-Id": m.value(there, "customer"), "Cookie": "org=" + there + "; key=" + m.names["key."+there], "Forwarded": "host=" + there,
+			"X-Customer-Id": m.value(there, "customer"), "Cookie": "org=" + there + "; key=" + m.world.names["key."+there], "Forwarded": "host=" + there,
 			"X-User-Id": m.value(there, "customer"), "X-Scopes": "admin", "Origin": "https://" + there + ".example.com",
 		} {
 			other := q

@@ -61,11 +61,11 @@ func (s *street) foreignControls(t *testing.T) {
 		{"a header's value", []string{flawHeader}, true, spoil(func(w *httptest.ResponseRecorder) { w.Header()["X-RateLimit-Remaining"] = []string{"298"} })},
 		{"a header less", []string{flawHeader}, true, spoil(func(w *httptest.ResponseRecorder) { w.Header().Del("Cache-Control") })},
 		{"a body", []string{flawBody}, true, spoil(func(w *httptest.ResponseRecorder) { w.Body.WriteByte(' ') })},
-		{"the other's name", []string{flawLeak}, false, spoil(func(w *httptest.ResponseRecorder) { w.Header().Set("X-Request-Id", s.names[there]) })},
+		{"the other's name", []string{flawLeak}, false, spoil(func(w *httptest.ResponseRecorder) { w.Header().Set("X-Request-Id", s.world.names[there]) })},
 		{"writing to the other", []string{flawOthers}, true, spoil(func(*httptest.ResponseRecorder) { s.touch(2) })},
 		{"writing to the caller's", []string{flawStored}, true, spoil(func(*httptest.ResponseRecorder) { s.touch(1) })},
 		{"writing to what all share", []string{flawOthers}, true, spoil(func(*httptest.ResponseRecorder) {
-			s.must(s.past.Update(s.Context(), func(tx Tx) error { return tx.Put(newKey('v'), nil) }))
+			s.world.must(s.past.Update(s.world.Context(), func(tx Tx) error { return tx.Put(newKey('v'), nil) }))
 		})},
 	} {
 		s.handler = fault.wrong
@@ -98,7 +98,7 @@ func (s *street) foreignControls(t *testing.T) {
 			t.Errorf("records under another's keys: nothing was found in %s", cell)
 		}
 	}
-	s.handler = s.api
+	s.handler = s.world.api
 }
 
 func cellName(row, n int, p place, what string) string {
@@ -296,7 +296,7 @@ func (s *street) foreign(r *http.Request) bool {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	asked, _ := url.QueryUnescape(r.URL.RequestURI())
 	asked += string(body) + r.Header.Get("Idempotency-Key")
-	for name, value := range s.names {
+	for name, value := range s.world.names {
 		if strings.HasPrefix(name, there+".") && strings.Contains(asked, value) {
 			return true
 		}
@@ -309,9 +309,9 @@ func (s *street) foreign(r *http.Request) bool {
 func (s *street) swap() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.foreign(r) {
-			r.Header.Set("Authorization", "Bearer "+s.names["key."+there])
+			r.Header.Set("Authorization", "Bearer "+s.world.names["key."+there])
 		}
-		s.api.ServeHTTP(w, r)
+		s.world.api.ServeHTTP(w, r)
 	})
 }
 
@@ -321,7 +321,7 @@ func (s *street) spoil(change func(*httptest.ResponseRecorder)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		spoilt := httptest.NewRecorder()
 		foreign := s.foreign(r)
-		s.api.ServeHTTP(spoilt, r)
+		s.world.api.ServeHTTP(spoilt, r)
 		if foreign {
 			change(spoilt)
 		}
@@ -333,7 +333,7 @@ func (s *street) spoil(change func(*httptest.ResponseRecorder)) http.Handler {
 
 // touch appends a byte to an organization's counters.
 func (s *street) touch(org uint32) {
-	s.must(s.past.Update(s.Context(), func(tx Tx) error {
+	s.world.must(s.past.Update(s.world.Context(), func(tx Tx) error {
 		value, _, err := tx.Get(orgKey('n', org))
 		if err != nil {
 			return err
@@ -362,8 +362,8 @@ func (t leakyTx) Get(k []byte) ([]byte, bool, error) {
 // leaky returns an engine on a store whose transactions are leakyTx.
 func (s *street) leaky() *engine {
 	leak := func(tx Tx) Tx { return leakyTx{tx} }
-	return newEngine(wrappedStore{s.past, leak, leak}, func() time.Time { return s.clock }, func() seed {
-		s.seeds++
-		return seed{byte(s.seeds)}
+	return newEngine(wrappedStore{s.past, leak, leak}, func() time.Time { return s.world.clock }, func() seed {
+		s.world.seeds++
+		return seed{byte(s.world.seeds)}
 	})
 }

@@ -42,7 +42,7 @@ func (k *testKey) refused(scope string) string {
 // scopes but one. It adds texts that are no key.
 func (s *street) testKeys() (list []*testKey) {
 	s.past.state.Store(&s.begin)
-	s.seed, s.seeds = "keys", 0
+	s.world.seed, s.world.seeds = "keys", 0
 	for set := range 1 << 5 {
 		var faults []string
 		for i, code := range keyChecks[1:6] {
@@ -59,8 +59,8 @@ func (s *street) testKeys() (list []*testKey) {
 		others := slices.DeleteFunc(slices.Clone(scopes), func(other string) bool { return other == scope })
 		list = append(list, s.testKey(scope, nil, []string{scope}), s.testKey("all but "+scope, nil, others))
 	}
-	s.direct("change " + planOff + " organization.plan.apiAccess = false")
-	s.clock = s.clock.Add(2 * time.Second)
+	s.world.direct("change " + planOff + " organization.plan.apiAccess = false")
+	s.world.clock = s.world.clock.Add(2 * time.Second)
 	s.begin = *s.past.state.Load()
 	return append(list, s.otherTexts(list[0].id.String())...)
 }
@@ -73,7 +73,7 @@ func (s *street) testKey(name string, faults, scopes []string) *testKey {
 		in.Org = planOff
 	}
 	if slices.Contains(faults, "api_key_expired") {
-		in.Expires = instantOf(s.clock.Add(time.Second)).String()
+		in.Expires = instantOf(s.world.clock.Add(time.Second)).String()
 	}
 	if slices.Contains(faults, "ip_not_allowed") {
 		in.IPWhitelist = []string{"192.0.2.1", "2001:db8::/32"}
@@ -81,11 +81,11 @@ func (s *street) testKey(name string, faults, scopes []string) *testKey {
 	if slices.Contains(faults, "rate_limit_minute") {
 		in.RateLimit = 1
 	}
-	k, err := s.admin.createKey(s.Context(), in)
-	s.must(err)
+	k, err := s.world.admin.createKey(s.world.Context(), in)
+	s.world.must(err)
 	if slices.Contains(faults, "api_key_invalid") {
-		_, err := s.admin.revokeKey(s.Context(), revokeRequest{in.Org, k.ID.String()})
-		s.must(err)
+		_, err := s.world.admin.revokeKey(s.world.Context(), revokeRequest{in.Org, k.ID.String()})
+		s.world.must(err)
 	}
 	return &testKey{name, []string{"Authorization: Bearer " + k.Key, "X-Forwarded-For: 192.0.2.1"}, faults, scopes, k.ID}
 }
@@ -93,7 +93,7 @@ func (s *street) testKey(name string, faults, scopes []string) *testKey {
 // otherTexts returns headers without a key, headers with an invalid key, and
 // headers that send a good key in other ways.
 func (s *street) otherTexts(keyID string) (list []*testKey) {
-	text := s.names["key."+here]
+	text := s.world.names["key."+here]
 	digits := text[len(keyPrefix):]
 	sum := digits[keyRandom:]
 	other := byte('0')
@@ -124,7 +124,7 @@ func (s *street) otherTexts(keyID string) (list []*testKey) {
 		"twice":            text + "," + text,
 		"two":              text + " " + text,
 		"the key's id":     keyID,
-		"an organization":  s.names[here],
+		"an organization":  s.world.names[here],
 		"a slug":           here,
 		"a hash":           fmt.Sprintf("%x", keyHash(text)),
 		"long":             strings.Repeat(text, 100),
@@ -134,7 +134,7 @@ func (s *street) otherTexts(keyID string) (list []*testKey) {
 			&testKey{name: name, headers: []string{"Authorization: Bearer " + sent}, faults: keyChecks[1:2]},
 			&testKey{name: name + ", X-API-Key", headers: []string{"X-API-Key: " + sent}, faults: keyChecks[1:2]})
 	}
-	theirs := s.names["key."+there]
+	theirs := s.world.names["key."+there]
 	return append(list,
 		&testKey{name: "two organizations' keys", headers: []string{"Authorization: Bearer " + text, "X-API-Key: " + theirs}, faults: keyChecks[1:2]},
 		&testKey{name: "X-API-Key", headers: []string{"X-API-Key: " + text}},
@@ -173,12 +173,12 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 	for _, code := range keyChecks {
 		// The server overlooks this fault of the key.
 		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, pattern := s.api.mux.Handler(r)
+			_, pattern := s.world.api.mux.Handler(r)
 			if s.sending.refused(s.scopeOf(pattern)) == code {
 				r.Header.Del("X-Api-Key")
-				r.Header.Set("Authorization", "Bearer "+s.names["key."+here])
+				r.Header.Set("Authorization", "Bearer "+s.world.names["key."+here])
 			}
-			s.api.ServeHTTP(w, r)
+			s.world.api.ServeHTTP(w, r)
 		})
 		s.wantKeyFlaws("overlooking "+code, keys, few, "own", func(refused string) bool { return refused == code })
 	}
@@ -189,7 +189,7 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		s.api.ServeHTTP(w, r)
+		s.world.api.ServeHTTP(w, r)
 	})
 	var named []int
 	for _, i := range few {
@@ -200,8 +200,8 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 	s.wantKeyFlaws("existence first", keys, named, there, func(refused string) bool { return refused != "" })
 
 	// Another organization's key reaches that organization's data.
-	s.handler = s.api
-	stranger := &testKey{name: "stranger", headers: []string{"Authorization: Bearer " + s.names["key."+there]}}
+	s.handler = s.world.api
+	stranger := &testKey{name: "stranger", headers: []string{"Authorization: Bearer " + s.world.names["key."+there]}}
 	m := s.newMatrix()
 	for _, i := range named {
 		m.keyRow(i, []*testKey{stranger}, there)
@@ -214,7 +214,7 @@ func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 // wantKeyFlaws sends the keys whose refusal counts. It fails the test for each of
 // their cells without a flaw.
 func (s *street) wantKeyFlaws(fault string, keys []*testKey, rows []int, variant string, counts func(refused string) bool) {
-	s.Helper()
+	s.world.Helper()
 	m, n := s.newMatrix(), 0
 	for _, i := range rows {
 		scope := s.routeOf(i).scope
@@ -223,12 +223,12 @@ func (s *street) wantKeyFlaws(fault string, keys []*testKey, rows []int, variant
 		for _, k := range refused {
 			n++
 			if cell := keyCell(i, k, variant); !m.has(cell) {
-				s.Errorf("%s: nothing was found in %s", fault, cell)
+				s.world.Errorf("%s: nothing was found in %s", fault, cell)
 			}
 		}
 	}
 	if n == 0 {
-		s.Errorf("%s: nothing was looked at", fault)
+		s.world.Errorf("%s: nothing was looked at", fault)
 	}
 }
 
@@ -281,7 +281,7 @@ func (m *matrix) keyRow(i int, keys []*testKey, only string) {
 				m.spent = k.id
 			}
 			got := m.ask(q)
-			got.body = strings.ReplaceAll(got.body, asMaker(k.id, "test"), asMaker(m.keys[here], here))
+			got.body = strings.ReplaceAll(got.body, asMaker(k.id, "test"), asMaker(m.world.keys[here], here))
 			m.cell(keyCell(i, k, variant), q, want, got)
 			m.spent = id{}
 		}
@@ -296,7 +296,7 @@ func asMaker(key id, name string) string {
 // limited returns the refusal of a key that has just used its one request a minute.
 func (s *street) limited() result {
 	want := s.refusal("rate_limit_minute", "")
-	want.body = strings.Replace(want.body, "}", fmt.Sprintf(`,"context":{"limit":1,"resetAt":%q,"window":"minute"}}`, instantOf(s.clock.Add(time.Minute))), 1)
+	want.body = strings.Replace(want.body, "}", fmt.Sprintf(`,"context":{"limit":1,"resetAt":%q,"window":"minute"}}`, instantOf(s.world.clock.Add(time.Minute))), 1)
 	maps.Copy(want.header, http.Header{
 		"Ratelimit-Policy": {`"minute";q=1;w=60`}, "Ratelimit": {`"minute";r=0;t=60`}, "X-Ratelimit-Limit": {"1"},
 		"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"60"}, "Retry-After": {"60"},

@@ -68,7 +68,7 @@ func TestKnownElsewhere(t *testing.T) {
 	long(t)
 	s := newStreet(t)
 	s.knownElsewhere().report()
-	s.verify()
+	s.world.verify()
 
 	t.Run("control", func(t *testing.T) {
 		for _, fault := range []struct {
@@ -87,7 +87,7 @@ func TestKnownElsewhere(t *testing.T) {
 			{"writing to the other", []string{flawOthers}, func(*httptest.ResponseRecorder) { s.touch(2) }},
 		} {
 			s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				next := http.Handler(s.api)
+				next := http.Handler(s.world.api)
 				if r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/customers") {
 					next = s.spoil(fault.wrong)
 				}
@@ -104,7 +104,7 @@ func TestKnownElsewhere(t *testing.T) {
 		if m := s.knownElsewhere(); !m.has(known[0]+"\nPOST /api/v1/customers", flawStatus) || !m.has(known[0]+"\nPOST /api/v1/customers", flawLeak) {
 			t.Error("identities under another's keys: nothing was found")
 		}
-		s.handler = s.api
+		s.handler = s.world.api
 	})
 }
 
@@ -159,10 +159,10 @@ func (s *street) enrolled(body, org string) (list []exchanged) {
 			}
 		}
 		q := r.fill(values)
-		s.seed, s.seeds = text, 0
+		s.world.seed, s.world.seeds = text, 0
 		got := s.then(q)
 		if n == 0 {
-			s.must(json.Unmarshal([]byte(got.body), &created))
+			s.world.must(json.Unmarshal([]byte(got.body), &created))
 			text, _, _ = strings.Cut(text, "\n")
 		}
 		list = append(list, exchanged{q, got, text})

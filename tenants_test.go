@@ -34,7 +34,7 @@ const (
 
 // A street is a world with these organizations.
 type street struct {
-	*world
+	world   *world
 	past    *pastStore
 	begin   memTx        // what each request begins with
 	handler http.Handler // the API, or one with a fault
@@ -112,21 +112,21 @@ func newStreet(t *testing.T) *street {
 	past := new(pastStore)
 	past.state.Store(new(memTx))
 	s := &street{world: newWorld(t, past), past: past}
-	s.handler = s.api
-	for _, r := range s.api.routes() {
+	s.handler = s.world.api
+	for _, r := range s.world.api.routes() {
 		s.routes = append(s.routes, &r)
 	}
 	for _, org := range []string{here, there, planOff} {
-		s.seed, s.seeds = org, 0
-		s.apply(fmt.Appendf(nil, streetDocument, org))
-		s.direct("key " + org + " " + org)
-		s.as = org
+		s.world.seed, s.world.seeds = org, 0
+		s.world.apply(fmt.Appendf(nil, streetDocument, org))
+		s.world.direct("key " + org + " " + org)
+		s.world.as = org
 		if org == planOff {
 			continue
 		}
 		life := strings.NewReplacer("ORG", org, "EMAIL", s.value(org, "email"), "PHONE2", s.value(org, "phone2"), "PHONE", s.value(org, "phone"))
 		for text := range strings.SplitSeq(strings.TrimSpace(life.Replace(streetLife)), "\n\n") {
-			if got := s.step(newStep(text)); got != "" && !strings.HasPrefix(got, "=> 201") {
+			if got := s.world.step(newStep(text)); got != "" && !strings.HasPrefix(got, "=> 201") {
 				t.Fatalf("%s\n%s", text, got)
 			}
 		}
@@ -135,7 +135,7 @@ func newStreet(t *testing.T) *street {
 			if !strings.HasPrefix(rows[i].text, "POST") || rows[i].once {
 				continue
 			}
-			s.seed, s.seeds = org+strconv.Itoa(i), 0
+			s.world.seed, s.world.seeds = org+strconv.Itoa(i), 0
 			q := rows[i].fill(s.values(i, func(int, place) string { return org }))
 			if res, body := s.world.send(q); res.StatusCode >= 300 && rows[i].want < 300 {
 				t.Fatalf("%s\n%s", q.text, body)
@@ -168,16 +168,16 @@ func (s *street) value(org, kind string) string {
 	if org == nowhere {
 		return s.unknown(kind)
 	}
-	v, ok := s.names[org+"."+kind]
+	v, ok := s.world.names[org+"."+kind]
 	if !ok {
-		s.Fatalf("%s has no %s", org, kind)
+		s.world.Fatalf("%s has no %s", org, kind)
 	}
 	return v
 }
 
 // unknown returns a well-formed id that nothing has, a different one for each kind.
 func (s *street) unknown(kind string) string {
-	return newMint(instantOf(s.clock), seed{}).id().derive(kind).String()
+	return newMint(instantOf(s.world.clock), seed{}).id().derive(kind).String()
 }
 
 // values returns a value for each place of a row; of names its organization.
@@ -221,16 +221,16 @@ type result struct {
 // ask resets the store to its initial state and sends a request.
 func (s *street) ask(q step) result {
 	s.past.state.Store(&s.begin)
-	s.seed, s.seeds = "ask", 0
+	s.world.seed, s.world.seeds = "ask", 0
 	return s.then(q)
 }
 
 // then sends a request to the store in its present state, with fresh limits.
 func (s *street) then(q step) result {
-	s.api.limiter = newLimiter()
-	s.api.refused.recent, s.api.refused.before = nil, nil
+	s.world.api.limiter = newLimiter()
+	s.world.api.refused.recent, s.world.api.refused.before = nil, nil
 	if s.spent != (id{}) {
-		s.must(s.api.limiter.take(s.Context(), s.past, &apiKey{ID: s.spent, RateLimit: 1}, instantOf(s.clock), new(allowance)))
+		s.world.must(s.world.api.limiter.take(s.world.Context(), s.past, &apiKey{ID: s.spent, RateLimit: 1}, instantOf(s.world.clock), new(allowance)))
 	}
 	q.key = cmp.Or(q.key, here)
 	if s.wire {
@@ -248,7 +248,7 @@ func (s *street) then(q step) result {
 	}
 	r.Header.Set("X-Request-Id", "req-1")
 	if q.key != "nobody" {
-		r.Header.Set("Authorization", "Bearer "+s.names["key."+q.key])
+		r.Header.Set("Authorization", "Bearer "+s.world.names["key."+q.key])
 	}
 	for _, line := range q.headers {
 		name, value, _ := strings.Cut(line, ": ")
@@ -274,9 +274,9 @@ func maskTag(h http.Header) {
 }
 
 func (s *street) used() []id {
-	s.api.limiter.mu.Lock()
-	defer s.api.limiter.mu.Unlock()
-	return slices.Collect(maps.Keys(s.api.limiter.keys))
+	s.world.api.limiter.mu.Lock()
+	defer s.world.api.limiter.mu.Unlock()
+	return slices.Collect(maps.Keys(s.world.api.limiter.keys))
 }
 
 // owner returns the organization that an entry of the store belongs to, or 0 for
@@ -325,7 +325,7 @@ func changed(a, b memTx) (list []Entry) {
 // isOthers reports whether an entry does not belong to the caller's organization.
 func (s *street) isOthers(e Entry) bool {
 	org, err := owner(e)
-	s.must(err)
+	s.world.must(err)
 	return org != 1
 }
 
@@ -402,7 +402,7 @@ func (m *matrix) foreignCell(name string, q step, want, got result) {
 	if m.leaks(q, got) {
 		m.note(name, want, got, flawLeak)
 	}
-	if slices.ContainsFunc(got.used, func(u id) bool { return u != m.keys[here] }) {
+	if slices.ContainsFunc(got.used, func(u id) bool { return u != m.world.keys[here] }) {
 		m.note(name, want, got, flawLimits)
 	}
 }
@@ -413,7 +413,7 @@ func (m *matrix) leaks(q step, got result) bool {
 	shown := got.body + fmt.Sprint(got.header)
 	asked, _ := url.PathUnescape(q.target)
 	asked += strings.Join(q.headers, "\n") + q.body
-	for name, value := range m.names {
+	for name, value := range m.world.names {
 		if strings.HasPrefix(name, there) && strings.Contains(shown, value) && !strings.Contains(asked, value) {
 			return true
 		}
@@ -429,14 +429,14 @@ func (m *matrix) leaks(q step, got result) bool {
 
 // report fails the test if there are flaws, and prints the first 20 cells.
 func (m *matrix) report() {
-	m.Helper()
+	m.world.Helper()
 	for _, cell := range m.order[:min(len(m.order), 20)] {
-		m.Errorf("%s\n%v\n%s", cell, m.flaws[cell], m.text[cell])
+		m.world.Errorf("%s\n%v\n%s", cell, m.flaws[cell], m.text[cell])
 	}
 	if len(m.order) > 20 {
-		m.Errorf("and %d more", len(m.order)-20)
+		m.world.Errorf("and %d more", len(m.order)-20)
 	}
-	m.Logf("%d cells", m.cells)
+	m.world.Logf("%d cells", m.cells)
 }
 
 // has reports whether a cell has one of the flaws, or any flaw if none is named.
@@ -474,8 +474,8 @@ func (s *street) refusal(code, message string) result {
 func (s *street) routeOf(row int) *route {
 	q := rows[row].fill(s.values(row, all(here)))
 	u, err := url.Parse(q.target)
-	s.must(err)
-	_, pattern := s.api.mux.Handler(&http.Request{Method: q.method, URL: u})
+	s.world.must(err)
+	_, pattern := s.world.api.mux.Handler(&http.Request{Method: q.method, URL: u})
 	return find(s.routes, func(r *route) bool { return r.pattern == pattern })
 }
 
@@ -489,7 +489,7 @@ func (s *street) scopeOf(pattern string) string {
 
 func (s *street) patternOf(q step) string {
 	u, err := url.Parse(q.target)
-	s.must(err)
-	_, pattern := s.api.mux.Handler(&http.Request{Method: q.method, URL: u})
+	s.world.must(err)
+	_, pattern := s.world.api.mux.Handler(&http.Request{Method: q.method, URL: u})
 	return pattern
 }

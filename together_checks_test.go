@@ -17,11 +17,11 @@ import (
 // read gets an answer.
 func (m *mixture) read(path string, v any) {
 	m.t.Helper()
-	w := m.get("/api/v1" + path)
+	w := m.servedShop.get("/api/v1" + path)
 	if w.Code != http.StatusOK {
 		m.t.Fatalf("GET %s: %d %s", path, w.Code, w.Body)
 	}
-	m.ok(json.Unmarshal(w.Body.Bytes(), v))
+	m.servedShop.shop.ok(json.Unmarshal(w.Body.Bytes(), v))
 }
 
 // listed reads all pages of a list, which must have as many elements as they say.
@@ -53,10 +53,10 @@ func (m *mixture) check() {
 	m.checkSales()
 	m.checkRedemptions()
 	m.checkCustomers()
-	m.verified()
+	m.servedShop.shop.verified()
 	if m.rnd.IntN(2) == 0 {
-		m.swept()
-		m.verified()
+		m.servedShop.shop.swept()
+		m.servedShop.shop.verified()
 		for _, cust := range m.people {
 			m.checkMovements(cust)
 		}
@@ -65,7 +65,7 @@ func (m *mixture) check() {
 
 // checkLots compares a customer's balances with the lots.
 func (m *mixture) checkLots(cust id) {
-	ask(m.shop, func(t *txn) (any, error) {
+	ask(m.servedShop.shop, func(t *txn) (any, error) {
 		c, err := t.customer(cust)
 		if err != nil {
 			return nil, err
@@ -149,7 +149,7 @@ func (m *mixture) checkSales() {
 	m.filtered("/transactions", all, url.Values{"type": {typeReturn}}, is("type", typeReturn))
 	code := fmt.Sprint("E", m.rnd.IntN(12))
 	m.filtered("/transactions", all, url.Values{"externalId": {code}}, is("externalId", code))
-	from, to := m.clock.add(-20*oneDay).String(), m.clock.add(-3*oneDay).String()
+	from, to := m.servedShop.shop.clock.add(-20*oneDay).String(), m.servedShop.shop.clock.add(-3*oneDay).String()
 	m.filtered("/transactions", all, url.Values{"from": {from}, "to": {to}},
 		func(v map[string]any) bool { at := v["createdAt"].(string); return from <= at && at <= to })
 	m.filtered("/transactions", all, url.Values{"registeredFrom": {to}, "to": {to}, "type": {typePurchase}},
@@ -206,7 +206,7 @@ func (m *mixture) checkCustomers() {
 		m.read("/customers/"+cust.String()+"/export", &kept)
 	}
 	var s statisticsShape
-	m.read("/statistics?from=2018-01-01&to="+m.clock.time().Format(time.DateOnly)+"&groupBy=month", &s)
+	m.read("/statistics?from=2018-01-01&to="+m.servedShop.shop.clock.time().Format(time.DateOnly)+"&groupBy=month", &s)
 	if s.Total.Customers != uint64(len(all)) {
 		m.t.Errorf("%d customers in the statistics, %d in the list", s.Total.Customers, len(all))
 	}

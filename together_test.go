@@ -36,18 +36,18 @@ func TestAllTogether(t *testing.T) {
 			}
 		}
 		m.check()
-		m.ok(m.engine.recount(t.Context()))
+		m.servedShop.shop.ok(m.servedShop.shop.engine.recount(t.Context()))
 		m.check()
 	})
 }
 
 // A mixture is a history of one shop.
 type mixture struct {
-	*servedShop
-	t    *testing.T
-	rnd  *rand.Rand
-	doc  []programDoc
-	also string // members of the settings
+	servedShop *servedShop
+	t          *testing.T
+	rnd        *rand.Rand
+	doc        []programDoc
+	also       string // members of the settings
 
 	people      []id // all that were ever enrolled
 	erased      bool // somebody was
@@ -99,7 +99,7 @@ func newMixture(t *testing.T, rnd *rand.Rand) *mixture {
 	m.apply()
 	m.servedShop = s.served()
 	if rnd.IntN(2) == 0 {
-		m.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+		m.servedShop.shop.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
 	for range 2 {
 		m.enrol()
@@ -111,7 +111,7 @@ func newMixture(t *testing.T, rnd *rand.Rand) *mixture {
 func (m *mixture) apply() {
 	m.also = pick(m.rnd, `"externalIds":"Free"`, `"externalIds":"Unique"`)
 	programs, err := json.Marshal(m.doc)
-	m.ok(err)
+	m.servedShop.shop.ok(err)
 	doc := string(setup{settings: m.also, also: `"rewards":[
 		{"key":"r0","program":"p0","name":"R0","pointsCost":2},
 		{"key":"r1","program":"p1","name":"R1","pointsCost":1,"stock":9,"limitPerCustomer":3},
@@ -119,23 +119,23 @@ func (m *mixture) apply() {
 		{"key":"v1","program":"p1","name":"V1","pointsCost":1,"fulfilment":"Voucher"}],
 		"segments":[{"key":"vip","name":"VIP","isActive":true,"rule":{"field":"totalSpent","op":">=","value":50}}]`}.document())
 	start, end := strings.Index(doc, `"programs":`), strings.Index(doc, `,"rewards":`)
-	m.shop.apply([]byte(doc[:start] + `"programs":` + string(programs) + doc[end:]))
+	m.servedShop.shop.apply([]byte(doc[:start] + `"programs":` + string(programs) + doc[end:]))
 	m.note("applied %s %s", m.also, programs)
 }
 
 func (m *mixture) note(format string, args ...any) {
-	m.log = append(m.log, m.clock.String()+" "+fmt.Sprintf(format, args...))
+	m.log = append(m.log, m.servedShop.shop.clock.String()+" "+fmt.Sprintf(format, args...))
 }
 
 func (m *mixture) wait() {
 	switch m.rnd.IntN(4) {
 	case 0:
-		m.pass(time.Duration(m.rnd.Int64N(int64(2 * time.Hour))))
+		m.servedShop.shop.pass(time.Duration(m.rnd.Int64N(int64(2 * time.Hour))))
 	case 1:
-		m.pass(time.Duration(m.rnd.Int64N(int64(2 * oneDay))))
+		m.servedShop.shop.pass(time.Duration(m.rnd.Int64N(int64(2 * oneDay))))
 	case 2:
 		if m.rnd.IntN(4) == 0 {
-			m.pass(time.Duration(m.rnd.Int64N(int64(60 * oneDay))))
+			m.servedShop.shop.pass(time.Duration(m.rnd.Int64N(int64(60 * oneDay))))
 		}
 	}
 }
@@ -153,11 +153,11 @@ func (m *mixture) act() {
 // send posts a request under a new Idempotency-Key, now and then without one.
 func (m *mixture) send(path, body string) (int, string) {
 	m.posts++
-	p := sentPost{path: path, key: fmt.Sprint("k", m.posts), body: body, at: m.clock}
+	p := sentPost{path: path, key: fmt.Sprint("k", m.posts), body: body, at: m.servedShop.shop.clock}
 	if m.rnd.IntN(5) == 0 {
 		p.key = ""
 	}
-	w := m.post("/api/v1"+path, p.key, body)
+	w := m.servedShop.post("/api/v1"+path, p.key, body)
 	p.code, p.answer = w.Code, w.Body.String()
 	m.note("POST %s %s\n\t%d %s", path, body, p.code, strings.TrimSpace(p.answer))
 	if p.code >= 500 {
@@ -171,7 +171,7 @@ func (m *mixture) send(path, body string) (int, string) {
 
 // rehearsed posts a dry run and then the same for real, which must do what the dry run said.
 func (m *mixture) rehearsed(path, body string) (int, string) {
-	dry := m.post("/api/v1"+path+"?dryRun=true", "", body)
+	dry := m.servedShop.post("/api/v1"+path+"?dryRun=true", "", body)
 	code, answer := m.send(path, body)
 	if (dry.Code < 300) != (code < 300) {
 		m.t.Errorf("%s %s: the dry run said %d %s, then it was %d %s", path, body, dry.Code, dry.Body, code, answer)
@@ -231,13 +231,13 @@ func (m *mixture) enrol() {
 }
 
 func (m *mixture) birthDate() string {
-	return fmt.Sprintf(`,"birthDate":"1990-%s"`, m.clock.add(time.Duration(m.rnd.IntN(20)-5)*oneDay).time().Format("01-02"))
+	return fmt.Sprintf(`,"birthDate":"1990-%s"`, m.servedShop.shop.clock.add(time.Duration(m.rnd.IntN(20)-5)*oneDay).time().Format("01-02"))
 }
 
 // met notes the customer that an answer shows.
 func (m *mixture) met(answer string) {
 	var c struct{ ID id }
-	m.ok(json.Unmarshal([]byte(answer), &c))
+	m.servedShop.shop.ok(json.Unmarshal([]byte(answer), &c))
 	if !slices.Contains(m.people, c.ID) {
 		m.people = append(m.people, c.ID)
 	}
@@ -251,7 +251,7 @@ func (m *mixture) saleBody(kind string, more string) string {
 		body += fmt.Sprintf(`,"items":[{"sku":"TEA","price":1,"quantity":%d},{"sku":"MUG","price":%d,"quantity":1}]`, 1+m.rnd.IntN(3), total)
 	}
 	if m.rnd.IntN(3) == 0 {
-		body += fmt.Sprintf(`,"occurredAt":"%s"`, m.clock.add(-time.Duration(m.rnd.Int64N(int64(20*oneDay)))))
+		body += fmt.Sprintf(`,"occurredAt":"%s"`, m.servedShop.shop.clock.add(-time.Duration(m.rnd.Int64N(int64(20*oneDay)))))
 	}
 	if m.rnd.IntN(2) == 0 {
 		body += fmt.Sprintf(`,"externalId":"E%d"`, m.rnd.IntN(12))
@@ -291,7 +291,7 @@ func (m *mixture) returnBody() string {
 		body += fmt.Sprintf(`,"originalTransactionId":"%s"`, of.ID)
 	}
 	if m.rnd.IntN(3) == 0 {
-		body += fmt.Sprintf(`,"occurredAt":"%s"`, m.clock.add(-time.Duration(m.rnd.Int64N(int64(10*oneDay)))))
+		body += fmt.Sprintf(`,"occurredAt":"%s"`, m.servedShop.shop.clock.add(-time.Duration(m.rnd.Int64N(int64(10*oneDay)))))
 	}
 	return body + "}"
 }
@@ -302,7 +302,7 @@ func (m *mixture) sold(code int, answer string) {
 	if code >= 300 {
 		return
 	}
-	m.ok(json.Unmarshal([]byte(answer), &s))
+	m.servedShop.shop.ok(json.Unmarshal([]byte(answer), &s))
 	if s.Type == typePurchase && !slices.Contains(m.sales, s.ID) {
 		m.sales = append(m.sales, s.ID)
 	}
@@ -341,7 +341,7 @@ func (m *mixture) batch() {
 				Transaction json.RawMessage
 			}
 		}
-		m.ok(json.Unmarshal([]byte(answer), &done))
+		m.servedShop.shop.ok(json.Unmarshal([]byte(answer), &done))
 		for _, r := range done.Results {
 			m.sold(r.Status, string(r.Transaction))
 		}
@@ -349,24 +349,24 @@ func (m *mixture) batch() {
 }
 
 func (m *mixture) program() *program {
-	return pick(m.rnd, ask(m.shop, func(t *txn) ([]*program, error) { return t.cfg.Programs, nil })...)
+	return pick(m.rnd, ask(m.servedShop.shop, func(t *txn) ([]*program, error) { return t.cfg.Programs, nil })...)
 }
 
 func (m *mixture) movePoints() {
 	body := fmt.Sprintf(`{"amount":%d,"loyaltyProgramId":"%s","comment":"c"`, 1+m.rnd.IntN(30), m.program().ID)
 	verb := pick(m.rnd, "add", "add", "deduct")
 	if verb == "add" && m.rnd.IntN(2) == 0 {
-		body += fmt.Sprintf(`,"expiresAt":"%s"`, m.clock.add(time.Duration(1+m.rnd.Int64N(int64(30*oneDay)))))
+		body += fmt.Sprintf(`,"expiresAt":"%s"`, m.servedShop.shop.clock.add(time.Duration(1+m.rnd.Int64N(int64(30*oneDay)))))
 	}
 	m.send("/points/customers/"+m.person().String()+"/"+verb, body+"}")
 }
 
 func (m *mixture) redeem() {
-	reward := pick(m.rnd, ask(m.shop, func(t *txn) ([]*reward, error) { return t.cfg.Rewards, nil })...)
+	reward := pick(m.rnd, ask(m.servedShop.shop, func(t *txn) ([]*reward, error) { return t.cfg.Rewards, nil })...)
 	code, answer := m.send("/rewards/redeem", fmt.Sprintf(`{"customerId":"%s","productId":"%s","comment":"c"}`, m.person(), reward.ID))
 	if code < 300 {
 		var x redemptionShape
-		m.ok(json.Unmarshal([]byte(answer), &x))
+		m.servedShop.shop.ok(json.Unmarshal([]byte(answer), &x))
 		m.redemptions = append(m.redemptions, x)
 	}
 }
@@ -437,7 +437,7 @@ func (m *mixture) patch() {
 		fmt.Sprintf(`,"email":"n%d@example.com"`, n), fmt.Sprintf(`,"phoneNumber":"55 1000 %04d"`, n), fmt.Sprintf(`,"externalId":"C%d"`, n), `,"externalId":null`,
 		`,"attributes":{"a":1}`) + "}"
 	path := "/customers/" + m.person().String()
-	w := answerTo(m.api, newRequest("PATCH", "/api/v1"+path, m.key, body))
+	w := answerTo(m.servedShop.api, newRequest("PATCH", "/api/v1"+path, m.servedShop.key, body))
 	m.note("PATCH %s %s\n\t%d %s", path, body, w.Code, strings.TrimSpace(w.Body.String()))
 	if w.Code >= 500 {
 		m.t.Fatal(path, body, w.Code, w.Body)
@@ -458,15 +458,15 @@ func (m *mixture) importCustomers() {
 		row := importRow{FirstName: fmt.Sprint("N", n), Email: fmt.Sprintf("n%d@example.com", n)}
 		if m.rnd.IntN(2) == 0 {
 			row.Points = strconv.Itoa(m.rnd.IntN(50))
-			row.Expires = pick(m.rnd, "", "nunca", m.clock.add(time.Duration(1+m.rnd.IntN(40))*oneDay).time().Format(time.DateOnly))
+			row.Expires = pick(m.rnd, "", "nunca", m.servedShop.shop.clock.add(time.Duration(1+m.rnd.IntN(40))*oneDay).time().Format(time.DateOnly))
 		}
 		row.Historic = pick(m.rnd, "", "", strconv.Itoa(m.rnd.IntN(200)))
-		row.CreatedAt = pick(m.rnd, "", m.clock.add(-400*oneDay).String())
+		row.CreatedAt = pick(m.rnd, "", m.servedShop.shop.clock.add(-400*oneDay).String())
 		in.Rows = append(in.Rows, row)
 	}
 	m.imported(in)
 	for _, row := range in.Rows {
-		if c := ask(m.shop, func(t *txn) (*customer, error) { return t.identify(kindEmail, row.Email) }); c != nil && !slices.Contains(m.people, c.ID) {
+		if c := ask(m.servedShop.shop, func(t *txn) (*customer, error) { return t.identify(kindEmail, row.Email) }); c != nil && !slices.Contains(m.people, c.ID) {
 			m.people = append(m.people, c.ID)
 		}
 	}
@@ -478,7 +478,7 @@ func (m *mixture) importSales() {
 		n := 1 + m.rnd.IntN(m.names)
 		row := importRow{
 			ExternalID: fmt.Sprintf("I%d-%d", m.posts, m.rnd.IntN(i+1)), Email: fmt.Sprintf("n%d@example.com", n), Total: strconv.Itoa(1 + m.rnd.IntN(30)),
-			CreatedAt: m.clock.add(-time.Duration(m.rnd.Int64N(int64(500 * oneDay)))).String(), Type: pick(m.rnd, typePurchase, typePurchase, typeReturn),
+			CreatedAt: m.servedShop.shop.clock.add(-time.Duration(m.rnd.Int64N(int64(500 * oneDay)))).String(), Type: pick(m.rnd, typePurchase, typePurchase, typeReturn),
 		}
 		in.Rows = append(in.Rows, row)
 	}
@@ -490,8 +490,8 @@ func (m *mixture) imported(in importRequest) {
 	in.Import = fmt.Sprint("i", len(m.log))
 	var first []importOutcome
 	for range 2 {
-		done, err := m.admin().importRows(m.t.Context(), in)
-		m.ok(err)
+		done, err := m.servedShop.shop.admin().importRows(m.t.Context(), in)
+		m.servedShop.shop.ok(err)
 		m.note("import %+v\n\t%+v", in, done)
 		for i, o := range first {
 			if o.Reason == "" && done[i] != (importOutcome{}) {
@@ -500,13 +500,13 @@ func (m *mixture) imported(in importRequest) {
 		}
 		first = done
 	}
-	_, err := m.admin().importDone(m.t.Context(), importEnd{Org: in.Org, Import: in.Import})
-	m.ok(err)
+	_, err := m.servedShop.shop.admin().importDone(m.t.Context(), importEnd{Org: in.Org, Import: in.Import})
+	m.servedShop.shop.ok(err)
 }
 
 func (m *mixture) sweepNow() {
 	m.note("sweep")
-	m.swept()
+	m.servedShop.shop.swept()
 }
 
 // change applies a changed document, or the program for newcomers.
@@ -535,11 +535,11 @@ func (m *mixture) change() {
 // restart makes a new engine, whose only state is the store.
 func (m *mixture) restart() {
 	m.note("restart")
-	sizes := m.engine.sizes
-	m.engine = newEngine(m.store.Store, func() time.Time { return m.clock.time() }, m.engine.seed)
-	m.engine.sizes = sizes
-	m.ok(m.engine.open(m.t.Context()))
-	m.api = newAPIOf(m.engine)
+	sizes := m.servedShop.shop.engine.sizes
+	m.servedShop.shop.engine = newEngine(m.servedShop.shop.engine.store.Store, func() time.Time { return m.servedShop.shop.clock.time() }, m.servedShop.shop.engine.seed)
+	m.servedShop.shop.engine.sizes = sizes
+	m.servedShop.shop.ok(m.servedShop.shop.engine.open(m.t.Context()))
+	m.servedShop.api = newAPIOf(m.servedShop.shop.engine)
 }
 
 // retry sends a request again.
@@ -548,10 +548,10 @@ func (m *mixture) retry() {
 		return
 	}
 	p := m.sent[m.rnd.IntN(len(m.sent))]
-	if p.at.add(oneDay-time.Second) < m.clock {
+	if p.at.add(oneDay-time.Second) < m.servedShop.shop.clock {
 		return
 	}
-	w := m.post("/api/v1"+p.path, p.key, p.body)
+	w := m.servedShop.post("/api/v1"+p.path, p.key, p.body)
 	m.note("again %s %s %s\n\t%d %s", p.key, p.path, p.body, w.Code, strings.TrimSpace(w.Body.String()))
 	gone := m.erased && strings.Contains(w.Body.String(), `"customer_erased"`) && w.Code == http.StatusConflict
 	if !gone && w.Body.String() != p.answer {

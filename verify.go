@@ -150,11 +150,11 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	r.progress.begin(org, c.Customers)
 	t.now = max(r.now, c.Latest) // the clock may have been set back since the last write
 	v := r.verifier(t, newFindings())
-	if _, v.recounting, err = getUint(v.Tx, orgKey('q', v.org)); err != nil {
+	if _, v.recounting, err = getUint(v.txn.Tx, orgKey('q', v.txn.org)); err != nil {
 		return err
 	}
-	slug := v.cfg.Organization.Slug
-	if err := v.has(tableSlugs, newKey('o').byte('s').text(slug), numberValue(uint64(v.org)), subject{kind: slug}); err != nil {
+	slug := v.txn.cfg.Organization.Slug
+	if err := v.has(tableSlugs, newKey('o').byte('s').text(slug), numberValue(uint64(v.txn.org)), subject{kind: slug}); err != nil {
 		return err
 	}
 	if v.inIndex, err = v.toIndex(); err != nil {
@@ -176,7 +176,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 	if err := v.follows(); err != nil {
 		return err
 	}
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).auditLog, (*verifier).eventFeed, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex}
 	for _, t := range tablesOfOne {
 		if comparisons[t].scanned {
-			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, t.in(w.org)) })
+			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, t.in(w.txn.org)) })
 		}
 	}
 	found, err := v.inParallel(len(tasks), func(w *verifier, i int) error { return tasks[i](w) })
@@ -323,11 +323,11 @@ func (v *verifier) rewards() error {
 		what := subject{kind: "recompensa", id: rid}
 		customers := v.givenTo[rid]
 		for _, cust := range sortedIDs(customers) {
-			if err := v.has(tableRecords, v.customerRewardKey(cust, rid), numberValue(customers[cust]), what); err != nil {
+			if err := v.has(tableRecords, v.txn.customerRewardKey(cust, rid), numberValue(customers[cust]), what); err != nil {
 				return err
 			}
 		}
-		if err := v.has(tableRewardCounts, v.rewardCountKey(rid), numberValue(v.given[rid]), what); err != nil {
+		if err := v.has(tableRewardCounts, v.txn.rewardCountKey(rid), numberValue(v.given[rid]), what); err != nil {
 			return err
 		}
 	}
@@ -341,7 +341,7 @@ func (v *verifier) statistics() error {
 	for _, d := range days {
 		w := writer{b: []byte{recordVersion}}
 		v.tallies[d].encode(&w)
-		if err := v.has(tableTallies, v.tallyKey(d), w.b, subject{kind: "día " + d.day.String()}); err != nil {
+		if err := v.has(tableTallies, v.txn.tallyKey(d), w.b, subject{kind: "día " + d.day.String()}); err != nil {
 			return err
 		}
 	}
@@ -352,7 +352,7 @@ func (v *verifier) statistics() error {
 		if t.tier == "" {
 			continue
 		}
-		if err := v.has(tableTiers, v.tierCountKey(t.program, t.tier), numberValue(v.tiers[t]), subject{kind: "nivel " + t.tier}); err != nil {
+		if err := v.has(tableTiers, v.txn.tierCountKey(t.program, t.tier), numberValue(v.tiers[t]), subject{kind: "nivel " + t.tier}); err != nil {
 			return err
 		}
 	}
@@ -365,13 +365,13 @@ func (v *verifier) statuses() error {
 	for _, letter := range slices.Sorted(maps.Keys(v.status)) {
 		set, counts := v.status[letter], map[uint32]uint64{}
 		for _, block := range slices.Sorted(maps.Keys(set)) {
-			if err := v.has(tableStatuses, v.statusKey(letter).u32(block), fromBitmap(set[block]), what); err != nil {
+			if err := v.has(tableStatuses, v.txn.statusKey(letter).u32(block), fromBitmap(set[block]), what); err != nil {
 				return err
 			}
 			counts[block*setBlock/statusGroup] += blockSet{block: set[block]}.count()
 		}
 		for _, group := range slices.Sorted(maps.Keys(counts)) {
-			if err := v.has(tableStatusCounts, v.statusCountKey(letter, group), numberValue(counts[group]), what); err != nil {
+			if err := v.has(tableStatusCounts, v.txn.statusCountKey(letter, group), numberValue(counts[group]), what); err != nil {
 				return err
 			}
 		}
@@ -389,12 +389,12 @@ func (v *verifier) hidden() (n uint64) {
 
 // birthdayTurn checks that there is one where there are Birthday rules, and only there.
 func (v *verifier) birthdayTurn() error {
-	k := orgKey('D', v.org)
-	value, ok, err := v.Get(k)
+	k := orgKey('D', v.txn.org)
+	value, ok, err := v.txn.Get(k)
 	if err != nil {
 		return err
 	}
-	switch wanted := v.cfg.hasBirthdays(); {
+	switch wanted := v.txn.cfg.hasBirthdays(); {
 	case wanted && !ok:
 		v.problem("próximos cumpleaños: faltan")
 	case ok && !wanted:
@@ -412,7 +412,7 @@ func (v *verifier) birthdayTurn() error {
 // apiKeys checks the list of API keys, and the purses of keys and members.
 func (v *verifier) apiKeys() error {
 	purses := map[id]bool{}
-	for e, err := range scan(v.Tx, orgKey('k', v.org), false) {
+	for e, err := range scan(v.txn.Tx, orgKey('k', v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -422,11 +422,11 @@ func (v *verifier) apiKeys() error {
 		}
 		v.want[tableKeyList].entries++
 		v.want[tableAPIKeys].entries++
-		k, err := keyByHash(v.Tx, [32]byte(e.Value))
+		k, err := keyByHash(v.txn.Tx, [32]byte(e.Value))
 		if err != nil {
 			return err
 		}
-		if k == nil || k.ID != id(e.Key[5:]) || k.Org != v.org {
+		if k == nil || k.ID != id(e.Key[5:]) || k.Org != v.txn.org {
 			v.problem("API key %s: falta o difiere", id(e.Key[5:]))
 			continue
 		}
@@ -437,8 +437,8 @@ func (v *verifier) apiKeys() error {
 
 // purses checks the purses of keys and members; of is what keys have.
 func (v *verifier) purses(of map[id]bool) error {
-	members := orgKey('M', v.org)
-	for e, err := range scan(v.Tx, members, false) {
+	members := orgKey('M', v.txn.org)
+	for e, err := range scan(v.txn.Tx, members, false) {
 		if err != nil {
 			return err
 		}
@@ -446,7 +446,7 @@ func (v *verifier) purses(of map[id]bool) error {
 			of[id(e.Key[len(members):])] = true
 		}
 	}
-	for e, err := range scan(v.Tx, orgKey('P', v.org), false) {
+	for e, err := range scan(v.txn.Tx, orgKey('P', v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -473,7 +473,7 @@ const partsOfRound = 4
 
 // rounds divides the customers into rounds whose records should fit in the room.
 func (v *verifier) rounds() ([]round, error) {
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return nil, err
 	}
@@ -483,7 +483,7 @@ func (v *verifier) rounds() ([]round, error) {
 	spans := (min(bytes, 1<<36)/uint64(max(v.run.room, 1)) + 1) * inRound
 	begins := []id{{}}
 	for i := uint64(1); i < min(spans, n.Customers); i++ {
-		value, _, err := v.Get(v.hotOrgKey('l').byte('c').u64(n.Customers * i / spans))
+		value, _, err := v.txn.Get(v.txn.hotOrgKey('l').byte('c').u64(n.Customers * i / spans))
 		if err != nil {
 			return nil, err
 		}
@@ -545,7 +545,7 @@ func (v *verifier) fill(g *gather, part, of int) error {
 		p.bytes, p.newest = make([]byte, 0, g.expected), map[id][gatherKinds]int32{}
 	}
 	clear(p.newest)
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return err
 	}
@@ -554,14 +554,14 @@ func (v *verifier) fill(g *gather, part, of int) error {
 		letter byte
 		last   uint64
 	}{{'m', n.Movements}, {'t', n.Sales}, {'r', n.Redemptions}} {
-		from, to := orgKey(table.letter, v.org), orgKey(table.letter, v.org).after()
+		from, to := orgKey(table.letter, v.txn.org), orgKey(table.letter, v.txn.org).after()
 		if part > 0 {
 			from = from.u64(table.last/uint64(of)*uint64(part) + 1)
 		}
 		if part < of-1 {
-			to = orgKey(table.letter, v.org).u64(table.last/uint64(of)*uint64(part+1) + 1)
+			to = orgKey(table.letter, v.txn.org).u64(table.last/uint64(of)*uint64(part+1) + 1)
 		}
-		for e, err := range v.Scan(from, to, false) {
+		for e, err := range v.txn.Scan(from, to, false) {
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMo
 		var prev uint64
 		if err == nil {
 			prev, err = linkIn(record)
-			err = atKey(v.movementKey(seq), err)
+			err = atKey(v.txn.movementKey(seq), err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%v: movimiento %d: %w", what, seq, err)
@@ -58,7 +58,7 @@ func linkIn(record []byte) (uint64, error) {
 // account replays an account's movements and compares the result with what is stored.
 // family is nil for a customer without stubs.
 func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail, family *familyReplay) error {
-	stored, kept, err := v.Get(v.accountKey(c, p))
+	stored, kept, err := v.txn.Get(v.txn.accountKey(c, p))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 	if kept {
 		v.want[tableRecords].entries++
 		if a, err = decodeRecord[account](stored); err != nil {
-			return atKey(v.accountKey(c, p), err)
+			return atKey(v.txn.accountKey(c, p), err)
 		}
 	}
 	a.customer, a.program, a.nextDue = c, p, a.Due
@@ -80,7 +80,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 	for _, stored := range r.stored {
 		m, err := decodeRecord[movement](stored.record)
 		if err != nil {
-			return atKey(v.movementKey(stored.seq), err)
+			return atKey(v.txn.movementKey(stored.seq), err)
 		}
 		m.Seq = stored.seq
 		if err := r.take(m, stored.record, h); err != nil {
@@ -249,7 +249,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 			should = days[told].Basis
 			told++
 		}
-		if kept.Basis != should && v.leaves(a, d) > v.now { // a day that has left may still wait for the sweep
+		if kept.Basis != should && v.txn.leaves(a, d) > v.txn.now { // a day that has left may still wait for the sweep
 			v.differs(what, fmt.Sprintf(": base del día %d", d), kept.Basis, should)
 		}
 		sum = sum.plus(kept.Basis)
@@ -257,7 +257,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 	if v.recounting {
 		return nil
 	}
-	v.atMost(what, "días del nivel", len(a.Days), v.few.days)
+	v.atMost(what, "días del nivel", len(a.Days), v.txn.few.days)
 	equal(v, what, ": base del nivel", a.Window, sum)
 	for _, d := range days[told:] {
 		v.missingDay(a, what, d)
@@ -267,7 +267,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 
 // missingDay reports a day that should be kept and is not.
 func (v *verifier) missingDay(a *account, what subject, d dayBasis) {
-	if d.Basis != (basis{}) && v.leaves(a, d.Day) > v.now {
+	if d.Basis != (basis{}) && v.txn.leaves(a, d.Day) > v.txn.now {
 		v.problem("%v: falta la base del día %d", what, d.Day)
 	}
 }
@@ -300,7 +300,7 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	}
 	if r.isErased(m) {
 		v.erased++
-	} else if !r.broken && m.Hash != hashMovement(r.last, v.org, m.Seq, record[:len(record)-len(m.Hash)]) {
+	} else if !r.broken && m.Hash != hashMovement(r.last, v.txn.org, m.Seq, record[:len(record)-len(m.Hash)]) {
 		v.problem("%v: el movimiento %s (%d) no es el que se escribió, o no lo es el anterior", r.what, m.id(), m.Seq)
 		r.broken = true
 	}
@@ -357,12 +357,12 @@ func (v *verifier) expectComment(m *movement, erased bool) error {
 	if m.CommentHash == (ledgerHash{}) {
 		return nil
 	}
-	k := v.commentKey(m.Seq)
+	k := v.txn.commentKey(m.Seq)
 	v.want[tableComments].add(v.hash(k, m.CommentHash[:]))
 	if !erased && !v.run.careful[tableComments] {
 		return nil
 	}
-	value, _, err := v.Get(k)
+	value, _, err := v.txn.Get(k)
 	if err != nil {
 		return err
 	}
@@ -497,7 +497,7 @@ func (r *replayer) compare(a *account) error {
 	// A lot that became available since the last movement is no longer stored as
 	// pending. When it did is not checked: the clock may have been wrong.
 	var pending map[uint64]bool
-	for l, err := range v.lots(a, partPending) {
+	for l, err := range v.txn.lots(a, partPending) {
 		if err != nil {
 			return err
 		}
@@ -536,7 +536,7 @@ func (r *replayer) compareLots(a *account) error {
 		if a.LotsApart {
 			v.want[tableRecords].entries++
 		}
-		stored, err := v.lot(a, part, l)
+		stored, err := v.txn.lot(a, part, l)
 		if err != nil {
 			return err
 		}
@@ -554,7 +554,7 @@ func (r *replayer) compareLots(a *account) error {
 	if !a.LotsApart {
 		equal(v, r.what, ": lotes en su registro", len(a.Lots), there[partLot])
 		equal(v, r.what, ": lotes pendientes en su registro", len(a.Waiting), there[partPending])
-		v.atMost(r.what, "lotes", len(a.Lots)+len(a.Waiting), v.few.lots)
+		v.atMost(r.what, "lotes", len(a.Lots)+len(a.Waiting), v.txn.few.lots)
 	}
 	return nil
 }
@@ -568,7 +568,7 @@ func (r *replayer) compareSums(a *account) error {
 		}
 	}
 	if !a.SumsApart {
-		v.atMost(r.what, "vencimientos", len(a.Sums), v.few.sums)
+		v.atMost(r.what, "vencimientos", len(a.Sums), v.txn.few.sums)
 		equal(v, r.what, ": vencimientos", len(a.Sums), len(sums))
 		last := instant(math.MinInt64)
 		for _, s := range a.Sums {
@@ -582,7 +582,7 @@ func (r *replayer) compareSums(a *account) error {
 	}
 	equal(v, r.what, ": vencimientos en su registro", len(a.Sums), 0)
 	for _, expires := range slices.Sorted(maps.Keys(sums)) {
-		if err := v.has(tableRecords, v.key(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
+		if err := v.has(tableRecords, v.txn.key(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
 			return err
 		}
 	}
@@ -592,7 +592,7 @@ func (r *replayer) compareSums(a *account) error {
 // ledgerOf reads the organization's movements in the order of seq, and compares the
 // ledger with the earlier ones.
 func (v *verifier) ledgerOf() error {
-	now := ledgerState{Organization: v.cfg.Organization.Slug}
+	now := ledgerState{Organization: v.txn.cfg.Organization.Slug}
 	before := v.earlierStates()
 	meet := func() {
 		for _, s := range before {
@@ -602,7 +602,7 @@ func (v *verifier) ledgerOf() error {
 		}
 	}
 	meet()
-	for e, err := range scan(v.Tx, orgKey('m', v.org), false) {
+	for e, err := range scan(v.txn.Tx, orgKey('m', v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -626,7 +626,7 @@ func (v *verifier) ledgerOf() error {
 // earlierStates are those of this organization that the ledger was in earlier.
 func (v *verifier) earlierStates() (list []ledgerState) {
 	for _, s := range v.run.earlier {
-		if s.Organization == v.cfg.Organization.Slug {
+		if s.Organization == v.txn.cfg.Organization.Slug {
 			list = append(list, s)
 		}
 	}
@@ -641,7 +641,7 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 		for r := own.known.record(); r != nil; r = own.known.record() {
 			x, err := decodeRecord[redemption](own.known.take(r))
 			if err != nil {
-				return nil, atKey(v.redemptionKey(r.seq), err)
+				return nil, atKey(v.txn.redemptionKey(r.seq), err)
 			}
 			if own.all == nil {
 				own.all = map[id]*redemption{}
@@ -656,18 +656,18 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 	if x := v.redemptionBy(debit); x != nil {
 		return x, nil
 	}
-	return v.redemption(debit.Redemption)
+	return v.txn.redemption(debit.Redemption)
 }
 
 // redemptionBy finds the redemption of a debit, like the gather without an index:
 // redemptions are in the same order as their debits. It returns nil where they are not.
 func (v *verifier) redemptionBy(debit *movement) *redemption {
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return nil
 	}
 	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
-		x, err := v.redemptionAt(uint64(i) + 1)
+		x, err := v.txn.redemptionAt(uint64(i) + 1)
 		if err != nil {
 			return 1
 		}
@@ -676,7 +676,7 @@ func (v *verifier) redemptionBy(debit *movement) *redemption {
 	if !found {
 		return nil
 	}
-	x, err := v.redemptionAt(uint64(i) + 1)
+	x, err := v.txn.redemptionAt(uint64(i) + 1)
 	if err != nil || x.ID != debit.Redemption {
 		return nil
 	}

@@ -3,11 +3,11 @@ package main
 // auditLog checks an organization's audit log: that its entries are a chain without
 // holes, and what its index must hold.
 func (v *verifier) auditLog() error {
-	now := ledgerState{Organization: v.cfg.Organization.Slug}
+	now := ledgerState{Organization: v.txn.cfg.Organization.Slug}
 	earlier := v.earlierStates()
 	v.meetAudit(earlier, &now)
 	var last instant
-	for e, err := range scan(v.Tx, tableAudit.in(v.org), false) {
+	for e, err := range scan(v.txn.Tx, tableAudit.in(v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (v *verifier) auditLog() error {
 			v.problem("auditoría: en lugar de la entrada %d está la %d", now.AuditEntries, x.Seq)
 		}
 		record := e.Value[:len(e.Value)-len(x.Hash)]
-		if x.Hash != hashMovement(now.AuditDigest, v.org, x.Seq, record) {
+		if x.Hash != hashMovement(now.AuditDigest, v.txn.org, x.Seq, record) {
 			v.problem("auditoría: la entrada %d no es la que se escribió tras la anterior", x.Seq)
 		}
 		now.AuditDigest = x.Hash
@@ -35,7 +35,7 @@ func (v *verifier) auditLog() error {
 		}
 		last = x.At
 		v.meetAudit(earlier, &now)
-		for set := range x.sets(v.org) {
+		for set := range x.sets(v.txn.org) {
 			v.inSet(tableAuditIndex, set, x.Seq)
 		}
 	}

@@ -8,14 +8,14 @@ import (
 // customers checks the customers with from <= id < to. Zero means no bound on
 // that side.
 func (v *verifier) customers(from, to id) error {
-	lo, hi := orgKey('c', v.org), orgKey('c', v.org).after()
+	lo, hi := orgKey('c', v.txn.org), orgKey('c', v.txn.org).after()
 	if from != (id{}) {
 		lo = lo.id(from)
 	}
 	if to != (id{}) {
-		hi = orgKey('c', v.org).id(to)
+		hi = orgKey('c', v.txn.org).id(to)
 	}
-	for e, err := range v.Scan(lo, hi, false) {
+	for e, err := range v.txn.Scan(lo, hi, false) {
 		if err != nil {
 			return err
 		}
@@ -63,23 +63,23 @@ func (v *verifier) customerRecord(e Entry) error {
 func (v *verifier) oneCustomer(c *customer) error {
 	what := subject{kind: "cliente", id: c.ID}
 	v.want[tableRecords].entries++
-	if err := v.has(tableCustomers, v.hotOrgKey('l').byte('c').u64(c.Number), c.ID[:], what); err != nil {
+	if err := v.has(tableCustomers, v.txn.hotOrgKey('l').byte('c').u64(c.Number), c.ID[:], what); err != nil {
 		return err
 	}
 	var space [64]byte
 	w := writer{b: append(space[:0], recordVersion)}
 	(&identity{c.ID, c.Person}).encode(&w)
 	for kind, value := range c.identities() {
-		if err := v.has(tableIdentities, identityKey(kind, value).u32(v.org), w.b, what); err != nil {
+		if err := v.has(tableIdentities, identityKey(kind, value).u32(v.txn.org), w.b, what); err != nil {
 			return err
 		}
 	}
-	if k := v.customerExternalKey(c); k != nil {
+	if k := v.txn.customerExternalKey(c); k != nil {
 		if err := v.has(tableCustomersByExternalID, k, c.ID[:], what); err != nil {
 			return err
 		}
 	}
-	if k := v.birthdayKey(c); k != nil {
+	if k := v.txn.birthdayKey(c); k != nil {
 		if err := v.has(tableBirthdays, k, nil, what); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 	equal(v, what, ": compras", c.Purchases, h.purchases)
 	equal(v, what, ": última compra", c.LastSaleAt, h.last)
 	v.redeemed.begin(v.gathered.trail(c.ID, gatherRedemptions))
-	for _, p := range v.cfg.Programs {
+	for _, p := range v.txn.cfg.Programs {
 		if err := v.accounts(family, p, h); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, error) {
 	f := &familyReplay{lots: map[uint64]creditLot{}}
 	for _, c := range family {
-		a, err := v.storedAccount(c, p)
+		a, err := v.txn.storedAccount(c, p)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, 
 		for _, stored := range list {
 			m, err := decodeRecord[movement](stored.record)
 			if err != nil {
-				return nil, atKey(v.movementKey(stored.seq), err)
+				return nil, atKey(v.txn.movementKey(stored.seq), err)
 			}
 			if m.Amount > 0 && m.Category != categoryMerge && !m.isGiveBack() {
 				f.lots[stored.seq] = creditLot{lot{Seq: stored.seq, AvailFrom: m.AvailFrom, Expires: m.Expires}, m.Transaction}
@@ -218,7 +218,7 @@ func (v *verifier) readChain(c *customer) error {
 		}
 		s, err := decodeRecord[sale](record)
 		if err != nil {
-			return atKey(v.saleKey(seq), err)
+			return atKey(v.txn.saleKey(seq), err)
 		}
 		s.Seq = seq
 		sold := soldSale{sale: s}
@@ -358,10 +358,10 @@ func (v *verifier) countActive(c *customer, sales []soldSale) {
 	var last programDay // the month counted last
 	for _, d := range slices.Compact(days) {
 		v.day(d).Active++
-		v.inSet(tableActive, v.activeKey(d.program, activeDay, d.day), c.Number)
+		v.inSet(tableActive, v.txn.activeKey(d.program, activeDay, d.day), c.Number)
 		if month := (programDay{d.program, d.day.month()}); month != last {
 			last = month
-			v.inSet(tableActive, v.activeKey(d.program, activeMonth, month.day), c.Number)
+			v.inSet(tableActive, v.txn.activeKey(d.program, activeMonth, month.day), c.Number)
 		}
 	}
 }
@@ -378,7 +378,7 @@ func (v *verifier) salePoints(s *soldSale) {
 	for kept := range s.shares {
 		what := subject{kind: "venta", id: s.ID}
 		if kept != &s.saleShare {
-			p := v.cfg.programNumber(kept.Program)
+			p := v.txn.cfg.programNumber(kept.Program)
 			if p == nil || kept.Program == s.Program || kept.Program == last {
 				v.problem("%v: no puede contar en el programa %d", what, kept.Program)
 				continue

@@ -2,17 +2,17 @@ package main
 
 // dueOf checks the moment at which an account changes by itself.
 func (v *verifier) dueOf(a *account, what subject) error {
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return err
 	}
-	due, err := v.firstDue(a, n.Latest)
+	due, err := v.txn.firstDue(a, n.Latest)
 	if err != nil {
 		return err
 	}
 	if !v.recounting && a.Due != due {
 		// A notice that was before the organization's latest write may be to come since the account's.
-		notice, err := v.expiringFrom(a, a.Due+noticeTime, 1)
+		notice, err := v.txn.expiringFrom(a, a.Due+noticeTime, 1)
 		if err != nil {
 			return err
 		}
@@ -21,7 +21,7 @@ func (v *verifier) dueOf(a *account, what subject) error {
 		}
 	}
 	if a.Due != never {
-		return v.has(tableDue, v.dueKey(a, a.Due), nil, what)
+		return v.has(tableDue, v.txn.dueKey(a, a.Due), nil, what)
 	}
 	return nil
 }
@@ -32,13 +32,13 @@ func (v *verifier) dueVoucher(x *redemption, what subject) error {
 	if !x.lapses() {
 		return nil
 	}
-	k := v.dueVoucherKey(x)
-	n, err := v.count()
+	k := v.txn.dueVoucherKey(x)
+	n, err := v.txn.count()
 	if err != nil {
 		return err
 	}
 	if x.Expires <= n.Latest {
-		if _, kept, err := v.Get(k); err != nil || !kept {
+		if _, kept, err := v.txn.Get(k); err != nil || !kept {
 			return err
 		}
 	}

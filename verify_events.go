@@ -3,12 +3,12 @@ package main
 // eventFeed checks the feed of an organization: that what is kept of it has no holes and ends
 // with the last event that was told, and that its events refer to what there is.
 func (v *verifier) eventFeed() error {
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return err
 	}
 	last := n.Dropped
-	for e, err := range scan(v.Tx, tableEvents.in(v.org), false) {
+	for e, err := range scan(v.txn.Tx, tableEvents.in(v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (v *verifier) eventFeed() error {
 			v.problem("eventos: tras el %d está el %d", last, first)
 		}
 		for i := range list {
-			if last = list[i].Seq; !list[i].refersTo(n, v.cfg) {
+			if last = list[i].Seq; !list[i].refersTo(n, v.txn.cfg) {
 				v.problem("eventos: el %d (%s) es de algo que no existe", last, eventKinds[list[i].Kind].name)
 			}
 		}
@@ -38,7 +38,7 @@ func (v *verifier) eventFeed() error {
 // webhooks checks that each webhook has a state, of an event that there is, and nothing else
 // has one.
 func (v *verifier) webhooks(n *counters) error {
-	for e, err := range scan(v.Tx, tableWebhooks.in(v.org), false) {
+	for e, err := range scan(v.txn.Tx, tableWebhooks.in(v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (v *verifier) webhooks(n *counters) error {
 			return err
 		}
 		hook := string(e.Key[5:])
-		if v.cfg.webhook(hook) == nil {
+		if v.txn.cfg.webhook(hook) == nil {
 			v.stray(e.Key)
 			continue
 		}
@@ -56,7 +56,7 @@ func (v *verifier) webhooks(n *counters) error {
 			v.problem("webhook %q: su último evento, %d, no existe", hook, s.Sent)
 		}
 	}
-	v.want[tableWebhooks].entries = uint64(len(v.cfg.Webhooks))
+	v.want[tableWebhooks].entries = uint64(len(v.txn.cfg.Webhooks))
 	return nil
 }
 

@@ -8,11 +8,11 @@ import "slices"
 // readMerges finds the stubs by the table of merges.
 func (v *verifier) readMerges() (*merges, error) {
 	m := &merges{stubs: map[id][]id{}, into: map[id]id{}}
-	for s, err := range stubEntries(v.Tx, orgKey('J', v.org)) {
+	for s, err := range stubEntries(v.txn.Tx, orgKey('J', v.txn.org)) {
 		if err != nil {
 			return nil, err
 		}
-		stub, err := v.customerByID(s.id)
+		stub, err := v.txn.customerByID(s.id)
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (v *verifier) readMerges() (*merges, error) {
 // survivor.
 func (v *verifier) stub(c *customer) error {
 	what := subject{kind: "cliente", id: c.ID}
-	survivor, err := v.customerByID(c.MergedInto)
+	survivor, err := v.txn.customerByID(c.MergedInto)
 	if err != nil {
 		return err
 	}
@@ -49,14 +49,14 @@ func (v *verifier) stub(c *customer) error {
 	equal(v, what, ": total gastado", c.TotalSpent, 0)
 	equal(v, what, ": compras", c.Purchases, 0)
 	equal(v, what, ": última compra", c.LastSaleAt, 0)
-	return v.has(tableMerges, v.stubKey(survivor.Number, c.Number), c.ID[:], what)
+	return v.has(tableMerges, v.txn.stubKey(survivor.Number, c.Number), c.ID[:], what)
 }
 
 // family returns a customer and then its stubs.
 func (v *verifier) family(c *customer) ([]*customer, error) {
 	list := []*customer{c}
 	for _, cust := range v.merges.stubs[c.ID] {
-		stub, err := v.customerByID(cust)
+		stub, err := v.txn.customerByID(cust)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ func (v *verifier) people(organizations uint32) error {
 		return err
 	}
 	members := map[uint32][]id{}
-	for e, err := range scan(v.Tx, newKey('M'), false) {
+	for e, err := range scan(v.txn.Tx, newKey('M'), false) {
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (v *verifier) people(organizations uint32) error {
 // users reads all that lies under users, and returns who there is.
 func (v *verifier) users() (users map[id]bool, err error) {
 	users = map[id]bool{}
-	for e, err := range scan(v.Tx, newKey('U'), false) {
+	for e, err := range scan(v.txn.Tx, newKey('U'), false) {
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (v *verifier) user(e Entry, of id, what subject) error {
 
 // sessions checks that each session is of a member of the organization that it is in.
 func (v *verifier) sessions(members map[uint32][]id) error {
-	for e, err := range scan(v.Tx, newKey('S'), false) {
+	for e, err := range scan(v.txn.Tx, newKey('S'), false) {
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (v *verifier) sessions(members map[uint32][]id) error {
 
 // invitationsOf checks invitations.
 func (v *verifier) invitationsOf(users map[id]bool, organizations uint32) error {
-	for e, err := range scan(v.Tx, newKey('V'), false) {
+	for e, err := range scan(v.txn.Tx, newKey('V'), false) {
 		if err != nil {
 			return err
 		}

@@ -140,7 +140,7 @@ func (f *findings) block(k string) *[bitmapSize]byte {
 
 // A verifier works on a part of a verification, on one goroutine.
 type verifier struct {
-	*txn
+	txn *txn
 	*findings
 	run        *verifyRun
 	recounting bool    // a recount is under way: what the tiers should be is not known yet
@@ -168,8 +168,8 @@ func (r *verifyRun) verifier(t *txn, f *findings) *verifier {
 
 // with returns a verifier for another goroutine, which works on another part.
 func (v *verifier) with(worker int) *verifier {
-	t := v.run.txn(v.run.txs[worker], v.now)
-	t.org, t.cfg = v.org, v.cfg
+	t := v.run.txn(v.run.txs[worker], v.txn.now)
+	t.org, t.cfg = v.txn.org, v.txn.cfg
 	w := v.run.verifier(t, newFindings())
 	w.recounting, w.inIndex, w.gathered, w.merges = v.recounting, v.inIndex, v.gathered, v.merges
 	return w
@@ -178,8 +178,8 @@ func (v *verifier) with(worker int) *verifier {
 func (v *verifier) problem(format string, args ...any) {
 	if len(v.problems) < maxProblems {
 		prefix := ""
-		if v.cfg != nil {
-			prefix = v.cfg.Organization.Slug + ": "
+		if v.txn.cfg != nil {
+			prefix = v.txn.cfg.Organization.Slug + ": "
 		}
 		v.problems = append(v.problems, prefix+fmt.Sprintf(format, args...))
 	}
@@ -312,8 +312,8 @@ func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 	if value := t.find(seq); value != nil {
 		return value, nil
 	}
-	k := v.hotOrgKey(letter).u64(seq)
-	value, ok, err := v.Get(k)
+	k := v.txn.hotOrgKey(letter).u64(seq)
+	value, ok, err := v.txn.Get(k)
 	if err == nil && !ok {
 		err = unreadable(k)
 	}
@@ -346,7 +346,7 @@ func (v *verifier) has(t table, k key, value []byte, what subject) error {
 	if !v.run.careful[t] && comparisons[t].compare != byCount {
 		return nil
 	}
-	kept, ok, err := v.Get(k)
+	kept, ok, err := v.txn.Get(k)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (v *verifier) allSales() error {
 		return err
 	}
 	var registered instant // of the sale before
-	for e, err := range scan(v.Tx, orgKey('t', v.org), false) {
+	for e, err := range scan(v.txn.Tx, orgKey('t', v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (v *verifier) allSales() error {
 			return err
 		}
 	}
-	if n, err := v.count(); err != nil {
+	if n, err := v.txn.count(); err != nil {
 		return err
 	} else if n.Registered != registered {
 		v.differs(subject{kind: "ventas"}, ": último registro", n.Registered, registered)
@@ -63,7 +63,7 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	what := subject{kind: "venta", id: s.ID}
 	var space [16]byte
 	seq := key(space[:0]).u64(s.Seq)
-	if err := v.has(tableSalesByID, v.hotOrgKey('T').id(s.ID), seq, what); err != nil {
+	if err := v.has(tableSalesByID, v.txn.hotOrgKey('T').id(s.ID), seq, what); err != nil {
 		return err
 	}
 	number, err := logged.numberOf(s.Seq, s)
@@ -78,21 +78,21 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 		list, kind = tableReturns, kindReturn
 	}
 	var value [8]byte
-	if err := v.has(tableSalesByTime, v.hotOrgKey('h').instant(s.CreatedAt).u64(s.Seq), key(value[:0]).byte(kind).u32(uint32(number)), what); err != nil {
+	if err := v.has(tableSalesByTime, v.txn.hotOrgKey('h').instant(s.CreatedAt).u64(s.Seq), key(value[:0]).byte(kind).u32(uint32(number)), what); err != nil {
 		return err
 	}
-	if err := v.has(list, v.hotOrgKey('l').byte(kind).u64(v.want[list].entries+1), seq, what); err != nil {
+	if err := v.has(list, v.txn.hotOrgKey('l').byte(kind).u64(v.want[list].entries+1), seq, what); err != nil {
 		return err
 	}
 	if s.ExternalID == "" {
 		return nil
 	}
-	return v.has(tableExternalIDs, v.externalKey(s.ExternalID).u64(s.Seq), nil, what)
+	return v.has(tableExternalIDs, v.txn.externalKey(s.ExternalID).u64(s.Seq), nil, what)
 }
 
 // A logCheck builds the tables of salelog.go anew.
 type logCheck struct {
-	*verifier
+	v     *verifier
 	sales uint64 // all there are
 
 	customers uint64                // all there are
@@ -107,11 +107,11 @@ type logCheck struct {
 }
 
 func (v *verifier) newLogCheck() (*logCheck, error) {
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return nil, err
 	}
-	return &logCheck{verifier: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}, open: make([][]byte, v.log.block/logPack)}, nil
+	return &logCheck{v: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}, open: make([][]byte, v.txn.log.block/logPack)}, nil
 }
 
 // take counts a sale. Sales come in order.
@@ -129,21 +129,21 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 	}
 	*pack = append(*pack, entry...)
 	l.part.words, l.part.moments = append(l.part.words, entry[:logWord]...), append(l.part.moments, entry[logWord:]...)
-	if l.part.sales() == l.log.block {
+	if l.part.sales() == l.v.txn.log.block {
 		if err := l.endBlock(); err != nil {
 			return err
 		}
 	}
 	if l.highest < number {
 		l.highest = number
-		most := (number/l.log.customers + 1) * l.log.customers
+		most := (number/l.v.txn.log.customers + 1) * l.v.txn.log.customers
 		l.counts = append(l.counts, make(totals, 2*most-uint64(len(l.counts)))...)
 	}
 	at := 2 * number
 	if !purchase {
 		at++
 	}
-	if l.counts[at]++; seq == l.chapter.next(&l.log) {
+	if l.counts[at]++; seq == l.chapter.next(&l.v.txn.log) {
 		l.chapter = chapter{seq, l.highest}
 		return l.endChapter()
 	}
@@ -154,16 +154,16 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 // the order of the sales, while customers would have to be looked up. The check of
 // customers finds out whether the number is right.
 func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
-	if l.run.careful[tableSellers] {
-		c, err := l.customer(s.Customer)
+	if l.v.run.careful[tableSellers] {
+		c, err := l.v.txn.customer(s.Customer)
 		if err != nil {
 			return 0, err
 		}
 		return c.Number, nil
 	}
-	if after := (seq - 1) / l.log.block * l.log.block; len(l.told.words) == 0 || l.told.after != after {
+	if after := (seq - 1) / l.v.txn.log.block * l.v.txn.log.block; len(l.told.words) == 0 || l.told.after != after {
 		var err error
-		if l.told, err = l.logPart(after/l.log.block, false); errors.Is(err, errRecord) {
+		if l.told, err = l.v.txn.logPart(after/l.v.txn.log.block, false); errors.Is(err, errRecord) {
 			return 0, nil // take then doubts it
 		} else if err != nil {
 			return 0, err
@@ -174,29 +174,29 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 		return 0, nil
 	}
 	number := uint64(binary.LittleEndian.Uint32(l.told.words[place*logWord:]) >> 1)
-	l.have[tableSellers].add(l.seller(seq, number))
+	l.v.have[tableSellers].add(l.v.seller(seq, number))
 	return number, nil
 }
 
 // noCustomer reports a number that no customer has.
 func (l *logCheck) noCustomer(number uint64, s *sale) {
-	if l.run.careful[tableSellers] {
-		l.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
+	if l.v.run.careful[tableSellers] {
+		l.v.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
 		return
 	}
-	l.doubt(tableSellers)
+	l.v.doubt(tableSellers)
 }
 
 // expectSlots counts a sale in its slots of time.
 func (l *logCheck) expectSlots(s *sale, purchase bool) {
 	for level := range slotLevels {
-		k := l.hotOrgKey('e').byte(byte(level)).instant(s.CreatedAt >> slotLevels[level])
-		if !l.run.careful[tableSlots] {
+		k := l.v.txn.hotOrgKey('e').byte(byte(level)).instant(s.CreatedAt >> slotLevels[level])
+		if !l.v.run.careful[tableSlots] {
 			kind := uint64(kindReturn)
 			if purchase {
 				kind = kindPurchase
 			}
-			l.want[tableSlots].sum += l.hashNumber(k, kind)
+			l.v.want[tableSlots].sum += l.v.hashNumber(k, kind)
 			continue
 		}
 		if l.slots[string(k)] == nil {
@@ -207,15 +207,15 @@ func (l *logCheck) expectSlots(s *sale, purchase bool) {
 }
 
 func (l *logCheck) endBlock() error {
-	block := l.part.after / l.log.block
-	if err := l.has(tableSaleLog, l.logKey(logWords, block), l.part.words, subject{kind: "ventas"}); err != nil {
+	block := l.part.after / l.v.txn.log.block
+	if err := l.v.has(tableSaleLog, l.v.txn.logKey(logWords, block), l.part.words, subject{kind: "ventas"}); err != nil {
 		return err
 	}
-	if err := l.has(tableSaleLog, l.logKey(logMoments, block), l.part.moments, subject{kind: "ventas"}); err != nil {
+	if err := l.v.has(tableSaleLog, l.v.txn.logKey(logMoments, block), l.part.moments, subject{kind: "ventas"}); err != nil {
 		return err
 	}
 	l.zones = appendZone(l.zones, l.part.moments)
-	l.part = logPart{l.part.after + l.log.block, l.part.words[:0], l.part.moments[:0]}
+	l.part = logPart{l.part.after + l.v.txn.log.block, l.part.words[:0], l.part.moments[:0]}
 	if block%zoneGroup == zoneGroup-1 {
 		return l.endGroup(block)
 	}
@@ -224,22 +224,22 @@ func (l *logCheck) endBlock() error {
 
 // endGroup checks the group of zones whose last block is given.
 func (l *logCheck) endGroup(block uint64) error {
-	err := l.has(tableSaleLog, l.logKey(logZones, block/zoneGroup), l.zones, subject{kind: "ventas"})
+	err := l.v.has(tableSaleLog, l.v.txn.logKey(logZones, block/zoneGroup), l.zones, subject{kind: "ventas"})
 	l.zones = l.zones[:0]
 	return err
 }
 
 func (l *logCheck) endChapter() error {
-	if err := l.has(tableTotals, l.chapterKey(l.chapter.end), numberValue(l.highest), subject{kind: "ventas"}); err != nil {
+	if err := l.v.has(tableTotals, l.v.txn.chapterKey(l.chapter.end), numberValue(l.highest), subject{kind: "ventas"}); err != nil {
 		return err
 	}
-	for block := range l.chapter.blocks(&l.log) {
-		counts := l.counts[2*block*l.log.customers:][:2*l.log.customers]
+	for block := range l.chapter.blocks(&l.v.txn.log) {
+		counts := l.counts[2*block*l.v.txn.log.customers:][:2*l.v.txn.log.customers]
 		value := counts.encode()
-		if len(value) == 0 || l.chapter.counted(&l.log, block) > l.sales {
+		if len(value) == 0 || l.chapter.counted(&l.v.txn.log, block) > l.sales {
 			continue
 		}
-		if err := l.has(tableTotals, l.totalsKey(l.chapter.end, block), value, subject{kind: "ventas"}); err != nil {
+		if err := l.v.has(tableTotals, l.v.txn.totalsKey(l.chapter.end, block), value, subject{kind: "ventas"}); err != nil {
 			return err
 		}
 	}
@@ -251,19 +251,19 @@ func (l *logCheck) end() error {
 		if len(pack) == 0 {
 			continue
 		}
-		if err := l.has(tableSaleLog, l.logKey(logOpen, uint64(i)), pack, subject{kind: "ventas"}); err != nil {
+		if err := l.v.has(tableSaleLog, l.v.txn.logKey(logOpen, uint64(i)), pack, subject{kind: "ventas"}); err != nil {
 			return err
 		}
 	}
 	if len(l.zones) > 0 {
-		if err := l.endGroup(l.part.after/l.log.block - 1); err != nil {
+		if err := l.endGroup(l.part.after/l.v.txn.log.block - 1); err != nil {
 			return err
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(l.slots)) {
 		w := writer{b: []byte{recordVersion}}
 		l.slots[k].encode(&w)
-		if err := l.has(tableSlots, key(k), w.b, subject{kind: "ventas"}); err != nil {
+		if err := l.v.has(tableSlots, key(k), w.b, subject{kind: "ventas"}); err != nil {
 			return err
 		}
 	}
@@ -274,7 +274,7 @@ func (l *logCheck) end() error {
 func (v *verifier) redemptions() error {
 	var times span // of the block so far
 	var last uint64
-	for e, err := range scan(v.Tx, orgKey('r', v.org), false) {
+	for e, err := range scan(v.txn.Tx, orgKey('r', v.txn.org), false) {
 		if err != nil {
 			return err
 		}
@@ -310,19 +310,19 @@ func (v *verifier) redeemedWithin(last uint64, times span) error {
 	if last == 0 {
 		return nil
 	}
-	return v.has(tableRedemptionTimes, v.redemptionTimesKey(last/setBlock), times.value(), subject{kind: "canjes"})
+	return v.has(tableRedemptionTimes, v.txn.redemptionTimesKey(last/setBlock), times.value(), subject{kind: "canjes"})
 }
 
 func (v *verifier) oneRedemption(x *redemption) error {
 	what := subject{kind: "canje", id: x.ID}
 	v.want[tableRedemptions].entries++
-	if err := v.has(tableRedemptionsByID, v.hotOrgKey('R').id(x.ID), numberValue(x.Seq), what); err != nil {
+	if err := v.has(tableRedemptionsByID, v.txn.hotOrgKey('R').id(x.ID), numberValue(x.Seq), what); err != nil {
 		return err
 	}
-	if err := v.has(tableCodes, v.hotOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
+	if err := v.has(tableCodes, v.txn.hotOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
 		return err
 	}
-	for t, k := range v.setsOf(x) {
+	for t, k := range v.txn.setsOf(x) {
 		v.inBlock(t, k, x.Seq)
 	}
 	if x.UsedAt != 0 && (x.UsedAt >= x.Expires || x.CancelledAt != 0) {
@@ -345,7 +345,7 @@ func (v *verifier) oneRedemption(x *redemption) error {
 		v.have[tableRedeemed].add(v.hashNumber(nil, x.Seq))
 		return nil
 	}
-	debit, err := v.movement(x.Movement)
+	debit, err := v.txn.movement(x.Movement)
 	if err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 // expectRewardUse counts, for its customer, a redemption that is not cancelled.
 func (v *verifier) expectRewardUse(x *redemption) {
 	if !v.run.careful[tableRewardUses] {
-		v.want[tableRewardUses].sum += v.hash(v.hotKey(v.merges.owner(x.Customer), partRewardUse).id(x.Reward), nil)
+		v.want[tableRewardUses].sum += v.hash(v.txn.hotKey(v.merges.owner(x.Customer), partRewardUse).id(x.Reward), nil)
 		return
 	}
 	if v.givenTo[x.Reward] == nil {

@@ -11,7 +11,7 @@ import (
 // toIndex returns how many customers are in the search index; 0 if there is no index,
 // or that number cannot be right.
 func (v *verifier) toIndex() (uint64, error) {
-	n, err := v.count()
+	n, err := v.txn.count()
 	if err != nil {
 		return 0, err
 	}
@@ -35,12 +35,12 @@ func (v *verifier) searchIndex() error {
 	if !v.run.careful[tableSearch] {
 		return nil
 	}
-	v.want[tableSearch].sum += v.hash(orgKey('g', v.org), numberValue(v.inIndex))
+	v.want[tableSearch].sum += v.hash(orgKey('g', v.txn.org), numberValue(v.inIndex))
 	for from := uint64(1); from <= v.inIndex; {
 		block := from / gramBlock
 		var list []gramAt
 		for ; from <= v.inIndex && from/gramBlock == block; from++ {
-			c, err := v.customerAt(from)
+			c, err := v.txn.customerAt(from)
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (v *verifier) searchIndex() error {
 				at = append(at, list[0].at)
 			}
 			what := subject{kind: fmt.Sprintf("búsqueda %q", g)}
-			if err := v.has(tableSearch, v.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), what); err != nil {
+			if err := v.has(tableSearch, v.txn.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), what); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 // scanTable adds up the entries of a table whose keys begin with prefix.
 func (v *verifier) scanTable(t table, prefix key) error {
-	for e, err := range scan(v.Tx, prefix, false) {
+	for e, err := range scan(v.txn.Tx, prefix, false) {
 		if err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (v *verifier) addSlot(e Entry) bool {
 	if err != nil {
 		return false
 	}
-	v.buf.b = append(v.buf.b[:0], recordVersion)
-	if n.encode(&v.buf); *n == (typeCount{}) || !bytes.Equal(v.buf.b, e.Value) {
+	v.txn.buf.b = append(v.txn.buf.b[:0], recordVersion)
+	if n.encode(&v.txn.buf); *n == (typeCount{}) || !bytes.Equal(v.txn.buf.b, e.Value) {
 		return false
 	}
 	v.have[tableSlots].sum += n.purchases*v.hashNumber(e.Key, kindPurchase) + n.returns*v.hashNumber(e.Key, kindReturn)
@@ -136,7 +136,7 @@ func knownSpans(organizations uint32) (known []keySpan) {
 func (v *verifier) strays(organizations uint32) error {
 	from := key{0}
 	for _, span := range append(knownSpans(organizations), keySpan{}) {
-		for e, err := range v.Scan(from, span.from, false) {
+		for e, err := range v.txn.Scan(from, span.from, false) {
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (v *verifier) strayParts() error {
 		switch letter := p[0].fixed; {
 		case t.org() != 1:
 		case len(p) > 2 && p[2].name == "":
-			parts[letter] = append(parts[letter], keySpan{t.in(v.org), t.in(v.org).after()})
+			parts[letter] = append(parts[letter], keySpan{t.in(v.txn.org), t.in(v.txn.org).after()})
 		default:
 			mixed[letter] = true
 		}
@@ -165,11 +165,11 @@ func (v *verifier) strayParts() error {
 		if mixed[letter] {
 			continue
 		}
-		all := orgKey(letter, v.org)
+		all := orgKey(letter, v.txn.org)
 		slices.SortFunc(parts[letter], func(a, b keySpan) int { return bytes.Compare(a.from, b.from) })
 		from := all
 		for _, span := range append(parts[letter], keySpan{all.after(), nil}) {
-			for e, err := range v.Scan(from, span.from, false) {
+			for e, err := range v.txn.Scan(from, span.from, false) {
 				if err != nil {
 					return err
 				}
@@ -185,5 +185,5 @@ func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", 
 
 // seller returns the hash of a sale and its customer's number.
 func (v *verifier) seller(seq, number uint64) uint64 {
-	return v.hashNumber(v.hotOrgKey('t').u64(seq), number)
+	return v.hashNumber(v.txn.hotOrgKey('t').u64(seq), number)
 }

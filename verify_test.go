@@ -145,9 +145,9 @@ func (s *shop) useKey() {
 		return k, err
 	})
 	l := newLimiter()
-	err := l.take(s.Context(), s.store, k, s.clock, new(allowance))
+	err := l.take(s.Context(), s.engine.store, k, s.clock, new(allowance))
 	s.ok(err)
-	s.ok(l.flush(s.Context(), s.store))
+	s.ok(l.flush(s.Context(), s.engine.store))
 }
 
 // seen reports whether verify finds a fault in the entries.

@@ -302,7 +302,7 @@ func TestTwoServers(t *testing.T) {
 	s := newShop(t, setup{at: "2027-03-01T12:00:00Z"})
 	ana := s.customer("ana")
 	m := &testMachine{wall: s.clock.time()}
-	slow := newEngineBy(newWallClock(m), s.store, s.seed)
+	slow := newEngineBy(newWallClock(m), s.engine.store, s.engine.seed)
 	s.ok(slow.open(t.Context()))
 	give := func() (movementShape, error) {
 		now, err := slow.clock.forWriting()
@@ -344,16 +344,16 @@ func TestUnsafeWaits(t *testing.T) {
 	ana := s.customer("ana")
 	s.add(ana, "50", 0)
 	m := &testMachine{wall: s.clock.time()}
-	s.engine = newEngineBy(newWallClock(m), s.store, s.seed)
-	s.ok(s.open(t.Context()))
+	s.engine = newEngineBy(newWallClock(m), s.engine.store, s.engine.seed)
+	s.ok(s.engine.open(t.Context()))
 	m.pass(time.Minute)
-	s.now()
-	before := stored(t, s.store)
+	s.engine.now()
+	before := stored(t, s.engine.store)
 	m.wall = m.wall.AddDate(9, 0, 0)
 	s.swept()
-	s.ok(s.recount(t.Context()))
-	s.ok(s.correctClock(t.Context()))
-	same(t, "the store", stored(t, s.store), before)
+	s.ok(s.engine.recount(t.Context()))
+	s.ok(s.engine.correctClock(t.Context()))
+	same(t, "the store", stored(t, s.engine.store), before)
 
 	k, err := s.admin().createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "till"})
 	s.ok(err)
@@ -369,7 +369,7 @@ func TestUnsafeWaits(t *testing.T) {
 func TestDamagedLatest(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
-	damaged := wrappedStore{Store: s.store, view: func(tx Tx) Tx {
+	damaged := wrappedStore{Store: s.engine.store, view: func(tx Tx) Tx {
 		return brokenTx{Tx: tx, scan: func(lo []byte) error {
 			if lo[0] == 'n' { // counters
 				return errCorrupt
@@ -377,7 +377,7 @@ func TestDamagedLatest(t *testing.T) {
 			return nil
 		}}
 	}}
-	s.ok(newEngineBy(newWallClock(&testMachine{wall: s.clock.time()}), damaged, s.seed).open(t.Context()))
+	s.ok(newEngineBy(newWallClock(&testMachine{wall: s.clock.time()}), damaged, s.engine.seed).open(t.Context()))
 }
 
 // BenchmarkClock measures what judging the clock costs a request. It compares a handler
@@ -402,7 +402,7 @@ func BenchmarkClock(b *testing.B) {
 				defer store.Close()
 				s := &shop{TB: b, org: 1, clock: instantOf(time.Now())}
 				s.engine = newEngineBy(clock.make(), store, cryptoSeed)
-				s.ok(s.open(b.Context()))
+				s.ok(s.engine.open(b.Context()))
 				s.apply(setup{}.document())
 				cust := s.customer("ana")
 				key := must(s, func(t *txn) (string, error) {
@@ -450,22 +450,22 @@ func TestClockHistories(t *testing.T) {
 		s := newShop(t, setup{zone: pick(rnd, "America/Mexico_City", "UTC"), at: "2027-03-01T12:00:00Z", program: programMembers(doc),
 			also: `"rewards":[{"key":"small","program":"club","name":"Small","pointsCost":3}]`})
 		m := &testMachine{wall: s.clock.time(), notAwake: rnd.IntN(4) == 0}
-		store, newSeed := s.store, s.seed
+		store, newSeed := s.engine.store, s.engine.seed
 		restart := func() {
 			s.engine = newEngineBy(newWallClock(m), store, newSeed)
 			if rnd.IntN(2) == 0 {
-				s.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+				s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 			}
-			s.ok(s.open(s.Context()))
+			s.ok(s.engine.open(s.Context()))
 		}
 		restart()
-		few := s.sizes.few
+		few := s.engine.sizes.few
 		h := &clockHistory{shop: s, machine: m, rnd: rnd, cust: []id{}}
 		for range 60 {
 			h.act()
 			if rnd.IntN(15) == 0 {
 				restart()
-				s.sizes.few = few
+				s.engine.sizes.few = few
 			}
 		}
 		for range 5 {
@@ -484,7 +484,7 @@ func TestClockHistories(t *testing.T) {
 }
 
 type clockHistory struct {
-	*shop
+	shop        *shop
 	machine     *testMachine
 	rnd         *rand.Rand
 	cust        []id
@@ -499,22 +499,22 @@ func (h *clockHistory) act() {
 	rnd := h.rnd
 	h.machine.meddle(rnd)
 	if rnd.IntN(3) == 0 {
-		h.ok(h.correctClock(h.Context()))
+		h.shop.ok(h.shop.engine.correctClock(h.shop.Context()))
 	}
-	now, err := h.engine.clock.forWriting()
+	now, err := h.shop.engine.clock.forWriting()
 	if err != nil && rnd.IntN(2) == 0 {
-		now, err = h.commandTime()
+		now, err = h.shop.engine.commandTime()
 	}
 	if err != nil && rnd.IntN(2) == 0 {
-		_, err = h.admin().acceptClock(h.Context(), struct{}{})
-		h.ok(err)
+		_, err = h.shop.admin().acceptClock(h.shop.Context(), struct{}{})
+		h.shop.ok(err)
 		h.did = append(h.did, fmt.Sprint("accept ", h.machine.wall))
-		now, err = h.engine.clock.forWriting()
+		now, err = h.shop.engine.clock.forWriting()
 	}
 	if err != nil {
 		return
 	}
-	h.clock = now
+	h.shop.clock = now
 	kind := pick(rnd, "enrol", "add", "add", "deduct", "buy", "buy", "return", "redeem", "cancel", "sweep", "recount")
 	h.did = append(h.did, fmt.Sprint(kind, " ", now))
 	if len(h.cust) == 0 {
@@ -531,25 +531,25 @@ func (h *clockHistory) do(kind string) {
 	}
 	switch kind {
 	case "enrol":
-		h.cust = append(h.cust, h.customer(fmt.Sprint("c", len(h.cust))))
+		h.cust = append(h.cust, h.shop.customer(fmt.Sprint("c", len(h.cust))))
 	case "add":
 		given := &movement{Category: pick(rnd, addCategories...), Amount: points}
 		if rnd.IntN(3) == 0 {
-			given.AvailFrom = h.clock.add(randomSpan(rnd))
+			given.AvailFrom = h.shop.clock.add(randomSpan(rnd))
 		}
 		if rnd.IntN(2) == 0 {
-			given.Expires = max(given.AvailFrom, h.clock).add(time.Second + randomSpan(rnd))
+			given.Expires = max(given.AvailFrom, h.shop.clock).add(time.Second + randomSpan(rnd))
 		}
-		h.move(cust, given)
+		h.shop.move(cust, given)
 	case "deduct":
-		h.move(cust, &movement{Category: categoryAdjustment, Amount: -points})
+		h.shop.move(cust, &movement{Category: categoryAdjustment, Amount: -points})
 	case "buy":
-		if sold, err := h.sell(newSale{Customer: cust, Total: points}); err == nil {
+		if sold, err := h.shop.sell(newSale{Customer: cust, Total: points}); err == nil {
 			h.sales = append(h.sales, sold)
 		}
 	case "return":
 		if len(h.sales) > 0 {
-			h.tryBring(pick(rnd, h.sales...), points.String())
+			h.shop.tryBring(pick(rnd, h.sales...), points.String())
 		}
 	case "redeem":
 		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(cust, t.cfg.Rewards[0].ID, "") })
@@ -562,9 +562,9 @@ func (h *clockHistory) do(kind string) {
 			do(h.shop, func(t *txn) (*redemption, error) { return t.cancel(x) })
 		}
 	case "sweep":
-		h.swept()
+		h.shop.swept()
 	case "recount":
-		h.ok(h.recount(h.Context()))
+		h.shop.ok(h.shop.engine.recount(h.shop.Context()))
 	}
 }
 
