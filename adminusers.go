@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -165,8 +166,8 @@ func operateOn[T any](ctx context.Context, a *admin, email string, fn func(*txn,
 		if err != nil {
 			return 0, err
 		}
-		orgs, err := organizationsOf(tx, u.ID)
-		return append(orgs, 1)[0], err
+		homes, err := homesOf(tx, u.ID)
+		return homes[0], err
 	})
 	if err != nil {
 		return result, err
@@ -211,40 +212,80 @@ func (a *admin) resetUser(ctx context.Context, in userRequest) (made invited, er
 	})
 }
 
-// loggedOut says how many sessions were ended.
+// loggedOut says how many sessions were ended, and how many open links were taken back.
 type loggedOut struct {
 	Sessions int `json:"sessions"`
+	Links    int `json:"links"`
 }
 
-// logOutUser ends the sessions of one user, or of all where no e-mail is given.
+// logOutUser ends the sessions of one user, or of all where no e-mail is given. It takes back
+// the links that would let them in without: those for the user's password, or all.
 func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut, err error) {
-	emails := []string{in.Email}
-	if in.Email == "" {
-		all, err := a.listUsers(ctx, struct{}{})
-		if err != nil {
-			return done, err
-		}
-		emails = nil
-		for _, u := range all {
-			emails = append(emails, u.Email)
-		}
+	if in.Email != "" {
+		return operateOn(ctx, a, in.Email, (*txn).logOutUser)
 	}
-	for _, email := range emails {
-		n, err := operateOn(ctx, a, email, (*txn).logOutUser)
+	if done.Links, err = a.dropAllLinks(ctx); err != nil {
+		return done, err
+	}
+	all, err := a.listUsers(ctx, struct{}{})
+	if err != nil {
+		return done, err
+	}
+	for _, u := range all {
+		one, err := operateOn(ctx, a, u.Email, (*txn).logOutUser)
 		if err != nil {
 			return done, err
 		}
-		done.Sessions += n
+		done.Sessions += one.Sessions
 	}
 	return done, nil
 }
 
 // logOutUser ends all sessions of a user, for the operator.
-func (t *txn) logOutUser(u *user) (n int, err error) {
-	if n, err = t.endSessions(u.ID, 0, nil); err != nil || n == 0 {
+func (t *txn) logOutUser(u *user) (done loggedOut, err error) {
+	if done.Sessions, err = t.endSessions(u.ID, 0, nil); err != nil {
+		return done, err
+	}
+	if done.Links, err = t.dropResets(u.ID); err != nil || done == (loggedOut{}) {
+		return done, err
+	}
+	changes := []change{{"sessions", nil, done.Sessions}}
+	if done.Links > 0 {
+		changes = append(changes, change{"links", nil, done.Links})
+	}
+	return done, t.auditedOf(u.ID, auditSessionEnded, changes)
+}
+
+// dropAllLinks takes back the open links of all organizations, each in a transaction of its
+// own, and returns how many there were.
+func (a *admin) dropAllLinks(ctx context.Context) (n int, err error) {
+	orgs, err := view(ctx, a.engine.store, func(tx Tx) (list []uint32, err error) {
+		for e, err := range scan(tx, tableInvitationList.fixed(), false) {
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, uint32In(e.Key[1:]))
+		}
+		return slices.Compact(list), nil
+	})
+	if err != nil {
 		return 0, err
 	}
-	return n, t.auditedOf(u.ID, auditSessionEnded, []change{{"sessions", nil, n}})
+	for _, org := range orgs {
+		dropped, err := write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (int, error) {
+			t.by = byOperator(ctx)
+			dropped, err := t.dropLinks(func(*invitation) bool { return true })
+			if err != nil || dropped == 0 {
+				return 0, err
+			}
+			return dropped, t.audited(auditUserUninvited, "", []change{{"links", dropped, nil}})
+		})
+		if err != nil {
+			return n, err
+		}
+		n += dropped
+	}
+	return n, nil
 }
 
 // invitationHours is how long an invitation is good, for texts.

@@ -35,7 +35,8 @@
 //   - the last requests of each organization, for the panel (requestlog.go);
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
 //   - room for large requests (room.go);
-//   - the tries of passwords (throttle.go), and when sessions of the panel were last seen
+//   - the tries of passwords and of codes (throttle.go), the requests of each session of the
+//     panel in the last minute (panel.go), and when sessions of the panel were last seen
 //     (sessions.go), which is written every 5 minutes;
 //   - which imports are under way (sweep.go);
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go);
@@ -193,6 +194,7 @@
 //	sources.go           how often a source may be refused
 //	throttle.go          how often a password may be tried
 //	logins.go            how users log in
+//	factors.go           how they change their second factors
 //	counts.go            what is counted of requests
 //	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts

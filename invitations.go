@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"time"
 )
@@ -9,6 +11,9 @@ import (
 // leads into an organization, or to a new password. The link has a token of 256 random bits;
 // the store has its SHA-256. It is spent in the transaction that makes the membership or sets
 // the password, and never by being looked at: chats and mail scanners open links.
+//
+// A link is worth what its maker is worth when it is used, not when it was made (stands). So
+// that lists show no link that opens nothing, whatever makes one worthless also takes it back.
 //
 //	V hash(32)          → invitation
 //	L org invitation    → its hash
@@ -67,15 +72,19 @@ const (
 	// invitationKept is how long after its end a link says that it is spent or too old.
 	invitationKept = 7 * 24 * time.Hour
 
-	maxInvitations = 200 // of an organization that are not spent
+	maxInvitations = 200 // of an organization that can be used
 )
+
+// errOwnReset refuses a link for the own password: whoever finds a session open would keep the
+// account by it.
+var errOwnReset = newPeopleError("own_reset", "", "La propia contraseña se cambia en Mi cuenta")
 
 var (
 	errInvitationUnknown = newPeopleError("invitation_unknown", "", "La invitación no existe")
 	errInvitationSpent   = newPeopleError("invitation_spent", "", "La invitación ya se usó")
 	errInvitationOld     = newPeopleError("invitation_expired", "", "La invitación venció: pide otra")
 	errMemberAlready     = newPeopleError("member_already", "email", "Ya es del equipo")
-	errInvitationsMany   = newPeopleError("invitations_many", "", "Hay demasiadas invitaciones abiertas: retira alguna")
+	errInvitationsMany   = newPeopleError("invitations_many", "", "Hay demasiados enlaces abiertos: retira alguno")
 )
 
 func invitationKey(hash [32]byte) key { return append(newKey('V'), hash[:]...) }
@@ -120,19 +129,8 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 			return nil, "", err
 		}
 	}
-	open, err := t.invitations()
-	if err != nil {
+	if _, err := t.dropLinks(func(old *invitation) bool { return old.Email == email }); err != nil {
 		return nil, "", err
-	}
-	if len(open) >= maxInvitations {
-		return nil, "", errInvitationsMany
-	}
-	for _, old := range open {
-		if old.Email == email {
-			if err := t.dropInvitation(old); err != nil {
-				return nil, "", err
-			}
-		}
 	}
 	i = &invitation{Kind: invitationJoin, Role: r, Email: email}
 	if token, err = t.addInvitation(i); err != nil {
@@ -143,6 +141,13 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 
 // addInvitation stores a new invitation and returns its token.
 func (t *txn) addInvitation(i *invitation) (token string, err error) {
+	open, err := t.invitations()
+	if err != nil {
+		return "", err
+	}
+	if len(open) >= maxInvitations {
+		return "", errInvitationsMany
+	}
 	token = t.newToken()
 	i.ID, i.Org, i.By, i.CreatedAt, i.Expires = t.id(), t.org, t.by, t.now, t.now.add(invitationLife)
 	hash := tokenHash(token)
@@ -152,13 +157,13 @@ func (t *txn) addInvitation(i *invitation) (token string, err error) {
 	return token, t.put(invitationKey(hash), i)
 }
 
-// A listedInvitation is one that leads into the organization and is not spent.
+// A listedInvitation is one of the organization that can be used.
 type listedInvitation struct {
 	*invitation
 	hash [32]byte
 }
 
-// invitations returns those into the organization that can be used, oldest first.
+// invitations returns those of the organization that can be used, oldest first.
 func (t *txn) invitations() (list []*listedInvitation, err error) {
 	for e, err := range scan(t.Tx, orgKey('L', t.org), false) {
 		if err != nil {
@@ -174,17 +179,14 @@ func (t *txn) invitations() (list []*listedInvitation, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if i.Kind == invitationJoin && i.usable(t.now) == nil {
+		if i.usable(t.now) == nil {
 			list = append(list, &listedInvitation{i, [32]byte(e.Value)})
 		}
 	}
 	return list, nil
 }
 
-func (t *txn) dropInvitation(i *listedInvitation) error {
-	return dropInvitation(t, i.invitation, i.hash)
-}
-
+// dropInvitation removes an invitation.
 func dropInvitation(tx Tx, i *invitation, hash [32]byte) error {
 	if err := tx.Delete(invitationListKey(i.Org, i.ID)); err != nil {
 		return err
@@ -192,23 +194,51 @@ func dropInvitation(tx Tx, i *invitation, hash [32]byte) error {
 	return tx.Delete(invitationKey(hash))
 }
 
-// dropInvitationsBy takes back what a user has made, who may make them no longer.
-func (t *txn) dropInvitationsBy(user id) error {
+// dropLinks takes back the organization's open links for which match returns true, and
+// returns how many there were.
+func (t *txn) dropLinks(match func(*invitation) bool) (n int, err error) {
 	open, err := t.invitations()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, i := range open {
-		if i.By.Type == byUser && i.By.ID == user {
-			if err := t.dropInvitation(i); err != nil {
-				return err
-			}
+		if !match(i.invitation) {
+			continue
 		}
+		if err := dropInvitation(t, i.invitation, i.hash); err != nil {
+			return 0, err
+		}
+		n++
 	}
-	return nil
+	return n, nil
 }
 
-// uninvite takes back an invitation into the organization.
+// dropLinksOf takes back the organization's open links that a user made, and those for the
+// user's password.
+func (t *txn) dropLinksOf(user id) error {
+	_, err := t.dropLinks(func(i *invitation) bool { return i.madeBy(user) || i.resets(user) })
+	return err
+}
+
+// dropResets takes back the open links for a user's password, in all organizations, and
+// returns how many there were.
+func (t *txn) dropResets(user id) (n int, err error) {
+	homes, err := homesOf(t.Tx, user)
+	if err != nil {
+		return 0, err
+	}
+	return n, t.eachIn(homes, func(in *txn) error {
+		dropped, err := in.dropLinks(func(i *invitation) bool { return i.resets(user) })
+		n += dropped
+		return err
+	})
+}
+
+func (i *invitation) madeBy(user id) bool { return i.By.Type == byUser && i.By.ID == user }
+
+func (i *invitation) resets(user id) bool { return i.Kind == invitationReset && i.User == user }
+
+// uninvite takes back an open link of the organization.
 func (t *txn) uninvite(by *member, invitation id) error {
 	open, err := t.invitations()
 	if err != nil {
@@ -218,24 +248,78 @@ func (t *txn) uninvite(by *member, invitation id) error {
 	if at < 0 {
 		return errInvitationUnknown
 	}
-	if err := by.authority().mayManage("", open[at].Role, false); err != nil {
+	i := open[at]
+	from, subject, what := role(""), i.ID, change{"role", i.Role, nil}
+	if i.Kind == invitationReset {
+		if m, err := membershipIn(t.Tx, t.org, i.User); err != nil {
+			return err
+		} else if m != nil {
+			from = m.Role
+		}
+		subject, what = i.User, change{"invitation", i.ID, nil}
+	}
+	if err := by.authority().mayManage(from, cmp.Or(i.Role, from), false); err != nil {
 		return err
 	}
-	if err := t.dropInvitation(open[at]); err != nil {
+	if err := dropInvitation(t, i.invitation, i.hash); err != nil {
 		return err
 	}
-	return t.audited(auditUserUninvited, invitation.String(), []change{{"role", open[at].Role, nil}})
+	return t.audited(auditUserUninvited, subject.String(), []change{what})
 }
 
-// resetLink makes a link with which a member sets another password. An administrator makes
-// one only for who is of this organization alone, since it opens all of the user's.
+// mayReset returns an error unless by may make a link for the password of a member of an
+// organization. The link opens everything of the target, so the target has to be of that
+// organization alone, and must not run the server. by is nil for who runs the server, and may.
+func mayReset(tx Tx, org uint32, by *member, target id) error {
+	if by == nil {
+		return nil
+	}
+	m, err := teammateIn(tx, org, target)
+	if err != nil {
+		return err
+	}
+	if by.is(target) {
+		return errOwnReset
+	}
+	if err := by.mayManage(target, m.Role, m.Role); err != nil {
+		return err
+	}
+	orgs, err := organizationsOf(tx, target)
+	if err == nil && (len(orgs) > 1 || m.Operator) {
+		err = errElsewhere
+	}
+	return err
+}
+
+// stands returns invitation_unknown where whoever made the invitation could not make it now.
+// Who runs the server could.
+func (i *invitation) stands(tx Tx) error {
+	if i.By.Type != byUser {
+		return nil
+	}
+	maker, err := teammateIn(tx, i.Org, i.By.ID)
+	if err == nil && !maker.active() {
+		err = errNotMember
+	}
+	if err == nil {
+		by := &member{user: maker.user, role: maker.Role, org: i.Org}
+		if i.Kind == invitationReset {
+			err = mayReset(tx, i.Org, by, i.User)
+		} else {
+			err = by.mayManage(id{}, "", i.Role)
+		}
+	}
+	if _, may := errors.AsType[*peopleError](err); may {
+		return errInvitationUnknown
+	}
+	return err
+}
+
+// resetLink makes a link with which a member sets another password.
 func (t *txn) resetLink(by *member, user id) (i *invitation, token string, err error) {
 	m, err := t.teammate(user)
 	if err == nil {
-		err = by.mayManage(user, m.Role, m.Role)
-	}
-	if err == nil {
-		err = t.ownsWhole(by, m)
+		err = mayReset(t.Tx, t.org, by, user)
 	}
 	if err != nil {
 		return nil, "", err
@@ -243,9 +327,12 @@ func (t *txn) resetLink(by *member, user id) (i *invitation, token string, err e
 	return t.resetUser(m.user, false)
 }
 
-// resetUser makes a link with which a user sets another password. With noFactor it also takes
-// away the second factor.
+// resetUser makes a link with which a user sets another password, in the place of an earlier
+// one. With noFactor it also takes away the second factor.
 func (t *txn) resetUser(u *user, noFactor bool) (i *invitation, token string, err error) {
+	if _, err := t.dropResets(u.ID); err != nil {
+		return nil, "", err
+	}
 	i = &invitation{Kind: invitationReset, User: u.ID, NoFactor: noFactor}
 	if token, err = t.addInvitation(i); err != nil {
 		return nil, "", err
@@ -269,6 +356,9 @@ func (t *txn) joinBy(hash [32]byte, i *invitation, u *user) error {
 		if err == nil {
 			err = errMemberAlready
 		}
+		return err
+	}
+	if _, err := t.dropResets(u.ID); err != nil { // the password opens more from now on
 		return err
 	}
 	if err := t.addMember(u.ID, &membership{Role: i.Role, Since: t.now, By: i.By}); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -20,9 +19,10 @@ import (
 type logins struct {
 	engine     *engine
 	hashing    *room
-	iterations int          // of new hashes
-	sources    sourceLimits // tries of each source
-	accounts   accountLimits
+	iterations int           // of new hashes
+	sources    loginLimits   // tries of each source
+	accounts   accountLimits // tries of passwords
+	codes      accountLimits // tries of second factors
 
 	mu      sync.Mutex
 	refused map[id]refusedLogins // of users, that the audit log was not told of
@@ -41,13 +41,12 @@ const refusalsToldEvery = time.Hour
 func newLogins(e *engine) *logins {
 	return &logins{
 		engine: e, hashing: newRoom(1), iterations: passwordIterations,
-		sources: sourceLimits{burst: loginBurst, every: loginEvery}, refused: map[id]refusedLogins{},
+		sources: newLoginLimits(loginBurst, loginEvery), codes: accountLimits{endless: true}, refused: map[id]refusedLogins{},
 	}
 }
 
 var (
 	errLogInFailed = newPeopleError("login_failed", "", "El email o la contraseña no son correctos")
-	errLoggedOut   = newPeopleError("logged_out", "", "La sesión terminó: vuelve a entrar")
 	errNowhere     = newPeopleError("member_of_none", "", "Ya no perteneces a ninguna organización")
 )
 
@@ -109,7 +108,7 @@ func (l *logins) claimOf(ctx context.Context, typed, device string, now instant)
 	if !valid {
 		email = strings.ToLower(strings.TrimSpace(typed))
 	}
-	c := claim{account: sha256.Sum256([]byte("email " + email))}
+	c := claim{account: emailAccount(email)}
 	return view(ctx, l.engine.store, func(tx Tx) (claim, error) {
 		var err error
 		if c.user, err = userByEmail(tx, email); err != nil || c.user == nil {
@@ -122,8 +121,10 @@ func (l *logins) claimOf(ctx context.Context, typed, device string, now instant)
 	})
 }
 
-// prove checks the password of a claim, within the bounds of tries. decided is false where it
-// was not looked at.
+// emailAccount is what the tries for an e-mail count for.
+func emailAccount(email string) [32]byte { return sha256.Sum256([]byte("email " + email)) }
+
+// prove checks the password of a claim, within the bounds of tries.
 func (l *logins) prove(ctx context.Context, c *claim, password string, now instant) error {
 	wait, locked := l.accounts.try(c.account, now)
 	switch {
@@ -145,8 +146,11 @@ func (l *logins) prove(ctx context.Context, c *claim, password string, now insta
 	return nil
 }
 
-// fromSource counts a try of a source.
-func (l *logins) fromSource(v *arrival, now instant) error {
+// fromSource counts a try of a source, unless it comes from a known device of the user.
+func (l *logins) fromSource(v *arrival, known bool, now instant) error {
+	if known {
+		return nil
+	}
 	if wait := l.sources.take(v.Source, now); wait > 0 {
 		return &waitError{time.Duration(wait) * time.Millisecond}
 	}
@@ -156,10 +160,10 @@ func (l *logins) fromSource(v *arrival, now instant) error {
 // logIn makes a session for whoever knows a user's password. Where the user has a second
 // factor, the session is half, and logInCode makes it whole.
 func (l *logins) logIn(ctx context.Context, in *logIn, now instant) (*loggedIn, error) {
-	if err := l.fromSource(&in.arrival, now); err != nil {
-		return nil, err
-	}
 	c, err := l.claimOf(ctx, in.Email, in.Device, now)
+	if err == nil {
+		err = l.fromSource(&in.arrival, c.known, now)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -266,11 +270,49 @@ type codeGiven struct {
 	RequestID string
 }
 
+// tryCode counts a try of a code of a user's second factor as failed, until codes.pass or
+// codes.giveBack of the account that it returns. A known device and recovery codes count
+// apart: neither a stranger with the password nor many wrong codes shut the user out. There is
+// always another try, after 15 minutes at most.
+func (l *logins) tryCode(ctx context.Context, user id, code string, from *arrival, now instant) (account [32]byte, err error) {
+	known, err := view(ctx, l.engine.store, func(tx Tx) (bool, error) { return isDevice(tx, user, from.Device, now) })
+	if err == nil {
+		err = l.fromSource(from, known, now)
+	}
+	if err != nil {
+		return account, err
+	}
+	device := ""
+	if known {
+		device = from.Device
+	}
+	account = codeAccount(user, device, len(plainCode(code)) != totpDigits)
+	if wait, _ := l.codes.try(account, now); wait > 0 {
+		return account, &waitError{wait}
+	}
+	return account, nil
+}
+
+// codeAccount is what the tries of a user's codes count for. device is the token of a known
+// device, or "".
+func codeAccount(user id, device string, recovery bool) [32]byte {
+	kind := "code "
+	if recovery {
+		kind = "recovery "
+	}
+	return sha256.Sum256(append([]byte(kind+device+" "), user[:]...))
+}
+
+// forgive forgets the tries that failed for a user, who has another password now.
+func (l *logins) forgive(u *user) {
+	l.accounts.pass(emailAccount(u.Email))
+	for _, recovery := range [...]bool{false, true} {
+		l.codes.pass(codeAccount(u.ID, "", recovery))
+	}
+}
+
 // logInCode makes a full session of a half one.
 func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*loggedIn, error) {
-	if err := l.fromSource(&in.arrival, now); err != nil {
-		return nil, err
-	}
 	hash := tokenHash(in.Half)
 	half, err := view(ctx, l.engine.store, func(tx Tx) (*session, error) { return liveSession(tx, hash, now, l.engine.ends) })
 	if err == nil && (half == nil || half.Kind != sessionHalf) {
@@ -279,10 +321,9 @@ func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*lo
 	if err != nil {
 		return nil, err
 	}
-	account := sha256.Sum256(append([]byte("code "), half.User[:]...))
-	wait, locked := l.accounts.try(account, now)
-	if wait > 0 || locked {
-		return nil, &waitError{cmp.Or(wait, longestTry)}
+	account, err := l.tryCode(ctx, half.User, in.Code, &in.arrival, now)
+	if err != nil {
+		return nil, err
 	}
 	done, err := write(ctx, l.engine, half.Org, now, func(t *txn) (*loggedIn, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: half.User}, in.RequestID
@@ -290,13 +331,13 @@ func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*lo
 	})
 	switch {
 	case err != nil:
-		l.accounts.giveBack(account)
+		l.codes.giveBack(account)
 		return nil, err
 	case done == nil:
 		l.noteRefused(&claim{user: &user{ID: half.User}})
 		return nil, errCodeWrong
 	}
-	l.accounts.pass(account)
+	l.codes.pass(account)
 	return done, nil
 }
 
@@ -344,15 +385,12 @@ func (l *logins) reprove(ctx context.Context, m *member, password, requestID str
 	}
 	_, err := write(ctx, l.engine, m.org, now, func(t *txn) (any, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		s, err := get[session](t.Tx, sessionKey(m.hash))
-		if err == nil && s == nil {
-			err = errLoggedOut
-		}
+		again, err := t.stillIn(m, l.engine.ends)
 		if err != nil {
 			return nil, err
 		}
-		s.ProvedAt = t.now
-		if err := t.put(sessionKey(m.hash), s); err != nil {
+		again.session.ProvedAt = t.now
+		if err := t.put(sessionKey(m.hash), again.session); err != nil {
 			return nil, err
 		}
 		return nil, t.audited(auditSessionProved, m.user.ID.String(), nil)
@@ -362,10 +400,10 @@ func (l *logins) reprove(ctx context.Context, m *member, password, requestID str
 
 // claimsItself checks that a password is a member's.
 func (l *logins) claimsItself(ctx context.Context, m *member, password string, from *arrival, now instant) error {
-	if err := l.fromSource(from, now); err != nil {
-		return err
-	}
 	c, err := l.claimOf(ctx, m.user.Email, from.Device, now)
+	if err == nil {
+		err = l.fromSource(from, c.known, now)
+	}
 	if err != nil {
 		return err
 	}
@@ -396,20 +434,24 @@ func (l *logins) changePassword(ctx context.Context, m *member, old, next, reque
 	if err != nil {
 		return "", err
 	}
-	return write(ctx, l.engine, m.org, now, func(t *txn) (string, error) {
+	token, err = write(ctx, l.engine, m.org, now, func(t *txn) (string, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		u, err := t.sameUser(m)
+		again, err := t.stillIn(m, l.engine.ends)
 		if err != nil {
 			return "", err
 		}
-		if !u.Password.equal(&m.user.Password) { // changed meanwhile
+		if !again.user.Password.equal(&m.user.Password) { // changed meanwhile
 			return "", errLogInFailed
 		}
-		if err := t.setPassword(u, h, &m.hash); err != nil {
+		if err := t.setPassword(again.user, h, &m.hash); err != nil {
 			return "", err
 		}
-		return t.renewSession(m)
+		return t.renewSession(again)
 	})
+	if err == nil {
+		l.forgive(m.user)
+	}
+	return token, err
 }
 
 // checkNew returns why a new password of a user is refused. The user is none yet if its id is
@@ -454,6 +496,9 @@ func (a *accepted) read(tx Tx, now instant) (err error) {
 	if a.invitation, err = get[invitation](tx, invitationKey(a.hash)); err == nil {
 		err = a.usable(now)
 	}
+	if err == nil {
+		err = a.stands(tx)
+	}
 	if err != nil {
 		return err
 	}
@@ -477,7 +522,7 @@ func (a *accepted) read(tx Tx, now instant) (err error) {
 // and who proves the password, a member; or sets another password. The user then has to log
 // in, unless it is new.
 func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*loggedIn, error) {
-	if err := l.fromSource(&in.arrival, now); err != nil {
+	if err := l.fromSource(&in.arrival, false, now); err != nil {
 		return nil, err
 	}
 	a, err := l.lookAt(ctx, in.Token, now)
@@ -499,7 +544,7 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 	if err != nil {
 		return nil, err
 	}
-	return write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
+	done, err := write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
 		t.requestID = in.RequestID
 		again := &accepted{hash: a.hash}
 		if err := again.read(t.Tx, t.now); err != nil {
@@ -510,6 +555,10 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 		}
 		return t.accept(again, in, h)
 	})
+	if err == nil && a.Kind == invitationReset {
+		l.forgive(a.user)
+	}
+	return done, err
 }
 
 // newPassword checks the name and the password of somebody new, or the other password of a

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"html/template"
 	"net/http"
 	"slices"
@@ -27,10 +28,10 @@ func accountForms() []panelForm {
 		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
 			handle: changeAccount, done: account},
 		{path: "/panel/cuenta/clave", need: anyone, from: "/panel/cuenta", run: runPassword},
-		{path: factorPath, need: anyone, from: factorPath, members: []formMember{{name: "secret"}, {name: "code"}},
+		{path: factorPath, need: anyone, from: factorPath, members: []formMember{{name: "secret", kind: madeMember, make: secretMember}, {name: "code"}},
 			proof: true, handle: addFactor, done: account, shown: recoveryPage},
-		{path: factorPath + "/codigos", need: anyone, from: factorPath, proof: true, handle: renewRecovery, done: account, shown: recoveryPage},
-		{path: factorPath + "/quitar", need: anyone, from: factorPath, proof: true, handle: dropFactor, done: account},
+		{path: factorPath + "/codigos", need: anyone, from: factorPath, proof: true, run: runRenewRecovery},
+		{path: factorPath + "/quitar", need: anyone, from: factorPath, proof: true, run: runDropFactor},
 		{path: "/panel/cuenta/sesiones/terminar", need: anyone, from: "/panel/cuenta/sesiones", members: []formMember{{name: "session"}}, handle: endSessions, done: sessions},
 	}
 }
@@ -128,8 +129,7 @@ type factorView struct {
 	There    bool
 	Required bool // nothing else can be opened without
 	Recovery int
-	Secret   string // of a new one
-	InFours  string
+	InFours  string // the secret of a new one
 	Link     string // that an app opens
 }
 
@@ -141,17 +141,18 @@ func factorPage(v *visit) (any, fillFunc) {
 		return to, nil
 	}
 	view := &factorView{Required: v.member.lacksFactor}
-	s := v.api.engine.seed()
-	if view.Secret = v.typedText("secret"); view.Secret == "" {
-		view.Secret = codeBase32.EncodeToString(s[:totpSecret])
-	}
-	view.InFours, view.Link = inFours(view.Secret), factorLink(view.Secret, v.member.user.Email)
 	return view, func(t *txn) error {
 		f, err := factorOf(t.Tx, v.member.user.ID)
-		if err == nil && f != nil {
-			view.There, view.Recovery, view.Secret = true, len(f.Recovery), ""
+		switch {
+		case err != nil:
+			return err
+		case f != nil:
+			view.There, view.Recovery = true, len(f.Recovery)
+		default:
+			secret := offeredSecret(v.member, v.token)
+			view.InFours, view.Link = inFours(secret), factorLink(secret, v.member.user.Email)
 		}
-		return err
+		return nil
 	}
 }
 
@@ -161,26 +162,44 @@ type recoveryView struct{ Codes []string }
 // MarshalJSON keeps the codes out of the kept answer.
 func (recoveryView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
-// shownOnce is an action that shows recovery codes.
-func shownOnce(fn func(*txn) ([]string, error)) action {
-	return func(t *txn) (any, error) {
-		codes, err := fn(t)
-		return recoveryView{codes}, panelFault(err)
-	}
+// secretMember is the secret that the form's page offered.
+func secretMember(v *visit, _ string) string {
+	return string(appendJSONString(nil, offeredSecret(v.member, v.token)))
 }
 
 func addFactor(r *request) action {
 	secret, _ := r.fields.text("secret", 100)
 	code, _ := r.fields.text("code", 100)
-	return shownOnce(func(t *txn) ([]string, error) { return t.addFactor(r.user, secret, code) })
+	return func(t *txn) (any, error) {
+		codes, err := t.addFactor(r.user, secret, code)
+		return recoveryView{codes}, panelFault(err)
+	}
 }
 
-func renewRecovery(r *request) action {
-	return shownOnce(func(t *txn) ([]string, error) { return t.renewRecovery(r.user) })
+func runRenewRecovery(v *visit) error {
+	from := v.arrival()
+	codes, err := v.api.logins.renewRecovery(v.context(), v.member, v.typedText("code"), v.requestID[0], &from, v.request.now)
+	if err != nil {
+		return v.told(err)
+	}
+	v.page = recoveryPage
+	return v.render(recoveryPage.template, recoveryView{codes})
 }
 
-func dropFactor(r *request) action {
-	return doing(func(t *txn) error { return t.dropFactor(r.user.user.ID) })
+func runDropFactor(v *visit) error {
+	in := &factorDropped{arrival: v.arrival(), Code: v.typedText("dropCode"), Old: v.typedText("old"), Password: v.typedText("password"), RequestID: v.requestID[0]}
+	token, err := v.api.logins.dropFactor(v.context(), v.member, in, v.request.now)
+	if errors.Is(err, errCodeWrong) { // the page has two forms with a code
+		v.faults = append(v.faults, publicError(panelFault(err)).on("dropCode"))
+		return v.refused()
+	}
+	if err != nil {
+		return v.toldOwn(err, "old")
+	}
+	if token != "" {
+		v.setCookie(v.panel.address.cookie(token))
+	}
+	return v.redirect("/panel/cuenta")
 }
 
 // A sessionsView lists the member's sessions.
@@ -216,6 +235,15 @@ func (f *frame) Autofilled(name, label, kind, as string, focus bool, value ...st
 	if c.Auto, c.Required = as, true; focus {
 		c = f.Focused(c)
 	}
+	if as == "one-time-code" { // another one has to be typed
+		c.Value = ""
+	}
+	return c
+}
+
+// Optional is a control that may stay empty.
+func (f *frame) Optional(c control) control {
+	c.Required = false
 	return c
 }
 
@@ -283,6 +311,11 @@ var _ = addTexts(map[string]panelText{
 	"factor.code":            {"Código que muestra la aplicación", "Code that the app shows"},
 	"factor.add":             {"Activar", "Turn on"},
 	"factor.renew":           {"Hacer códigos nuevos", "Make new codes"},
+	"factor.renew.about":     {"Los de antes dejan de valer.", "The ones of before are good no longer."},
+	"factor.any":             {"Código", "Code"},
+	"factor.any.hint":        {"De la aplicación, o un código de recuperación", "From the app, or a recovery code"},
+	"factor.password":        {"Contraseña nueva", "New password"},
+	"factor.password.hint":   {"Hace falta si la de ahora tiene menos de 15 caracteres", "Needed if the current one has fewer than 15 characters"},
 	"factor.drop":            {"Quitar el segundo factor", "Remove the second factor"},
 	"recovery.about":         {"Cada uno vale una vez, si no tienes el teléfono. Guárdalos ahora: no se pueden volver a mostrar.", "Each is good once, for when you do not have the phone. Keep them now: they cannot be shown again."},
 	"recovery.kept":          {"Los guardé", "I have kept them"},

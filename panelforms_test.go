@@ -39,7 +39,7 @@ func newFormWorld(t testing.TB) *formWorld {
 
 func newFormWorldOn(s *panelShop) *formWorld {
 	s.api.logins.iterations = 2
-	s.api.logins.sources = sourceLimits{burst: 1 << 20, every: 1}
+	s.api.logins.sources = newLoginLimits(1<<20, 1)
 	s.panel.ends = s.shop.engine.ends
 	s.shop.apply(formSetup.document())
 	w := &formWorld{s, map[string]string{"hook": "crm", "userId": s.users[roleCashier].String()}}
@@ -259,9 +259,9 @@ var goodForms = map[string]goodForm{
 
 	"/panel/cuenta":                        {post: of("name", "Ana G.", "language", "en", "theme", "dark"), alone: accountAlone},
 	"/panel/cuenta/clave":                  {post: of("old", testPassword, "password", "otro tren azul 9"), alone: accountAlone},
-	"/panel/cuenta/segundo-factor":         {post: of("secret", factorSecret, "code", "{totp}"), prepare: (*formWorld).knowCode, alone: accountAlone},
-	"/panel/cuenta/segundo-factor/codigos": {prepare: (*formWorld).haveFactor, alone: accountAlone},
-	"/panel/cuenta/segundo-factor/quitar":  {prepare: (*formWorld).haveFactor, alone: accountAlone},
+	"/panel/cuenta/segundo-factor":         {post: of("code", offeredHere), alone: accountAlone},
+	"/panel/cuenta/segundo-factor/codigos": {post: of("code", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
+	"/panel/cuenta/segundo-factor/quitar":  {post: of("old", testPassword, "dropCode", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/sesiones/terminar": {alone: accountAlone, prepare: func(w *formWorld) {
 		must(w.panelShop.shop, func(t *txn) (string, error) {
 			return t.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
@@ -290,6 +290,16 @@ var goodForms = map[string]goodForm{
 
 // factorSecret is a secret of a second factor, in base 32.
 const factorSecret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+
+// offeredHere stands for the code of the second factor that the page offers.
+const offeredHere = "offered"
+
+// offeredCode is the code of the second factor that the page with a token offers to a member.
+func (s *panelShop) offeredCode(as role, token string) string {
+	raw, err := codeBase32.DecodeString(offeredSecret(s.shop.member(s.tokens[as]), token))
+	s.shop.ok(err)
+	return hotp(raw, uint64(s.shop.clock/totpStep), totpDigits)
+}
 
 func (w *formWorld) knowCode() {
 	w.names["totp"] = hotp([]byte("12345678901234567890"), uint64(w.panelShop.shop.clock/totpStep), totpDigits)

@@ -42,7 +42,7 @@ func panelFault(err error) error {
 	if e, ok := errors.AsType[*peopleError](err); ok {
 		status := http.StatusBadRequest
 		switch e {
-		case errMayNotManage, errOwnersAlone, errOwnRole, errOwnLimit, errElsewhere:
+		case errMayNotManage, errOwnersAlone, errOwnRole, errOwnLimit, errOwnReset, errElsewhere:
 			status = http.StatusForbidden
 		case errNotMember, errInvitationUnknown:
 			status = http.StatusNotFound
@@ -223,7 +223,7 @@ func runEnter(v *visit) error {
 	if err == nil {
 		_, err = write(v.context(), e, org, v.request.now, func(t *txn) (any, error) {
 			t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.requestID[0]
-			return nil, t.enter(v.member)
+			return nil, t.enter(v.member, v.panel.ends)
 		})
 	}
 	if err != nil {
@@ -357,7 +357,8 @@ var _ = addTexts(map[string]panelText{
 	"error.people.invitation_spent":      {"Este enlace ya se usó.", "This link has been used."},
 	"error.people.invitation_expired":    {"Este enlace venció. Pide otro.", "This link has expired. Ask for another one."},
 	"error.people.member_already":        {"Ya es del equipo.", "Already of the team."},
-	"error.people.invitations_many":      {"Hay demasiadas invitaciones abiertas: retira alguna.", "There are too many open invitations: take some back."},
+	"error.people.own_reset":             {"La propia contraseña se cambia en Mi cuenta.", "Change your own password in My account."},
+	"error.people.invitations_many":      {"Hay demasiados enlaces abiertos: retira alguno.", "There are too many open links: take some back."},
 	"error.people.password_short":        {"La contraseña necesita al menos 15 caracteres (10 con segundo factor).", "The password needs at least 15 characters (10 with a second factor)."},
 	"error.people.password_long":         {"La contraseña no puede pasar de 128 caracteres.", "The password cannot be longer than 128 characters."},
 	"error.people.password_text":         {"La contraseña tiene caracteres que no se pueden escribir.", "The password has characters that cannot be typed."},
@@ -372,5 +373,5 @@ var _ = addTexts(map[string]panelText{
 	"error.people.code_wrong":            {"El código no es correcto o ya se usó.", "The code is not correct, or was used."},
 	"error.people.factor_there":          {"Ya hay un segundo factor.", "There is a second factor already."},
 	"error.people.factor_none":           {"No hay segundo factor.", "There is no second factor."},
-	"error.people.secret_wrong":          {"La clave no es válida. Empieza de nuevo.", "The key is not valid. Begin anew."},
+	"error.people.password_alone":        {"Tu contraseña es corta para valer sin segundo factor. Pon otra de al menos 15 caracteres.", "Your password is too short to stand without a second factor. Set another one of at least 15 characters."},
 })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -74,7 +75,9 @@ func (k *keeper) tells(text string, allowed func(keptSecret) bool) (names []stri
 // first one did.
 func (k *keeper) formOnce(path string, fields url.Values, learn func(page string)) {
 	k.panelShop.shop.Helper()
-	fields.Set(tokenField, k.panelShop.panel.random())
+	if fields.Get(tokenField) == "" {
+		fields.Set(tokenField, k.panelShop.panel.random())
+	}
 	first := k.panelShop.post(roleOwner, path, fields)
 	if first.Code != http.StatusOK && first.Code != http.StatusSeeOther {
 		k.panelShop.shop.Fatalf("POST %s: %d\n%s", path, first.Code, mainOf(first.Body.String()))
@@ -115,13 +118,27 @@ func (k *keeper) gather() {
 		k.secrets["webhook's secret as it is kept"] = keptSecret{text: string(raw), stored: true}
 	})
 	page := k.panelShop.open(roleOwner, "/panel/cuenta/segundo-factor").Body.String()
-	secret := k.learn("second factor", page, `name="secret" value="(\w+)"`, keptSecret{form: true})
+	k.learn("second factor in fours", page, `<dd><code>([A-Z2-7-]+)<`, keptSecret{form: true})
+	secret := k.learn("second factor", page, `secret=(\w+)`, keptSecret{form: true})
 	raw, err := codeBase32.DecodeString(secret)
 	k.panelShop.shop.ok(err)
 	k.secrets["second factor as it is kept"] = keptSecret{text: string(raw), stored: true}
 	code := hotp(raw, uint64(k.panelShop.shop.clock/totpStep), totpDigits)
-	k.formOnce("/panel/cuenta/segundo-factor", url.Values{"secret": {secret}, "code": {code}}, k.learnCodes)
-	k.formOnce("/panel/cuenta/segundo-factor/codigos", url.Values{}, k.learnCodes)
+	k.formOnce("/panel/cuenta/segundo-factor", url.Values{tokenField: {hidden(page).Get(tokenField)}, "code": {code}}, k.learnCodes)
+	for name, s := range k.secrets {
+		if !strings.HasPrefix(name, "recovery code ") {
+			continue
+		}
+		renew := func() *httptest.ResponseRecorder {
+			return k.panelShop.post(roleOwner, "/panel/cuenta/segundo-factor/codigos", url.Values{"code": {s.text}})
+		}
+		k.learnCodes(renew().Body.String())
+		again := renew()
+		if names := k.tells(again.Body.String(), func(keptSecret) bool { return false }); len(names) > 0 || again.Code != http.StatusUnprocessableEntity {
+			k.panelShop.shop.Errorf("a recovery code again: %d tells %s", again.Code, names)
+		}
+		break
+	}
 	k.secrets["token of a form"] = keptSecret{text: "TOKENofASaleThatIsNotKept"}
 	k.panelShop.post(roleOwner, "/panel/caja/"+k.names["customerId"]+"/venta", url.Values{tokenField: {"TOKENofASaleThatIsNotKept"}, "totalAmount": {"10"}})
 }
@@ -203,7 +220,7 @@ func (k *keeper) refusedForms() {
 	for path, fields := range map[string]url.Values{ // a session that has ended keeps what was typed
 		"/panel/cuenta/clave":          {"old": {testPassword}, "password": {"corta"}},
 		"/panel/confirmar":             {"password": {testPassword}},
-		"/panel/cuenta/segundo-factor": {"secret": {k.secrets["second factor"].text}, "code": {"123456"}},
+		"/panel/cuenta/segundo-factor": {"code": {"123456"}},
 	} {
 		answer := k.panelShop.post("", path, fields)
 		if names := k.tells(answer.Body.String(), func(keptSecret) bool { return false }); len(names) > 0 {

@@ -163,8 +163,37 @@ type teamView struct {
 	Owner        bool   // the member may change that
 	Stamp        string // of the configuration, which says so
 
-	People      []teamRow
-	Invitations []*listedInvitation
+	People []teamRow
+	Links  []linkRow
+}
+
+// A linkRow is an open link: into the organization, or to another password.
+type linkRow struct {
+	*invitation
+	Email string // of whoever is to use it
+	Role  role   // that it leads to; of a password, the person's
+	Reset bool   // to another password
+	By    *createdBy
+	Touch bool // the member may take it back
+}
+
+func (v *visit) linkRow(t *txn, i *invitation) (row linkRow, err error) {
+	row = linkRow{invitation: i, Email: i.Email, Role: i.Role, Reset: i.Kind == invitationReset}
+	from := role("")
+	if row.Reset {
+		u, err := userByID(t.Tx, i.User)
+		if err != nil || u == nil {
+			return row, err
+		}
+		m, err := membershipIn(t.Tx, t.org, i.User)
+		if err != nil || m == nil {
+			return row, err
+		}
+		row.Email, row.Role, from = u.Email, m.Role, m.Role
+	}
+	row.Touch = v.member.mayManage(id{}, from, row.Role) == nil
+	row.By, err = t.createdBy(i.By)
+	return row, err
 }
 
 // A teamRow is a person in the list.
@@ -218,8 +247,18 @@ func teamPage(v *visit) (any, fillFunc) {
 			}
 			view.People = append(view.People, row)
 		}
-		view.Invitations, err = t.invitations()
-		return err
+		open, err := t.invitations()
+		if err != nil {
+			return err
+		}
+		for _, i := range open {
+			row, err := v.linkRow(t, i.invitation)
+			if err != nil {
+				return err
+			}
+			view.Links = append(view.Links, row)
+		}
+		return nil
 	}
 }
 
@@ -329,7 +368,11 @@ var _ = addTexts(map[string]panelText{
 	"team.yes":          {"Sí", "Yes"},
 	"team.no":           {"No", "No"},
 	"team.you":          {"eres tú", "this is you"},
-	"team.invitations":  {"Invitaciones abiertas", "Open invitations"},
+	"team.links":        {"Enlaces abiertos", "Open links"},
+	"team.link.for":     {"Para", "For"},
+	"team.link.join":    {"Entrar al equipo", "Join the team"},
+	"team.link.reset":   {"Otra contraseña", "Another password"},
+	"team.link.by":      {"Hecho por", "Made by"},
 	"team.until":        {"Vence", "Expires"},
 	"team.uninvite":     {"Retirar", "Take back"},
 	"team.email":        {"Email", "Email"},

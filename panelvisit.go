@@ -325,7 +325,7 @@ func (v *visit) format() *format {
 }
 
 // secretFields are never sent back to a browser.
-var secretFields = []string{"password", "old", "code", "secret"}
+var secretFields = []string{"password", "old", "code", "dropCode"}
 
 // hasSecret reports whether the form that was sent has a password or a code.
 func (v *visit) hasSecret() bool {

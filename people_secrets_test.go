@@ -21,8 +21,7 @@ func TestPeopleSecrets(t *testing.T) {
 	in, err := l.accept(s.Context(), &acceptance{Token: invitation, Name: "Ana García", Password: testPassword}, s.clock)
 	s.ok(err)
 	m := s.member(in.Token)
-	secret, err := by(s, m, func(t *txn) (string, error) { return t.newFactorSecret(), nil })
-	s.ok(err)
+	secret := offeredSecret(m, "a form")
 	raw, err := codeBase32.DecodeString(secret)
 	s.ok(err)
 	recovery, err := by(s, m, func(t *txn) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type restored struct {
 	Kept     string        `json:"kept,omitempty"` // what was there before; "" if nothing was
 	Schema   uint64        `json:"schema"`
 	Verified *verification `json:"verified,omitempty"` // nil for an earlier schema: its pages alone were checked
+	Ended    loggedOut     `json:"ended"`              // sessions and links of the copy
 }
 
 func restoreFlags(c *invocation) {
@@ -83,10 +85,45 @@ func (r *restored) check(ctx context.Context, path string) error {
 				plural(len(r.Verified.Problems), "diferencia", "diferencias"))
 		}
 	}
+	if err == nil {
+		r.Ended, err = endAccess(ctx, store)
+	}
 	if err != nil {
 		return errors.Join(err, store.leave())
 	}
 	return store.Close()
+}
+
+// endAccess ends all sessions of the panel in a store, and takes back all links. Those of a
+// copy may have been ended since it was made: somebody was removed, or a link was used. It
+// needs no schema of this sello: the tables are as they have been since there are users.
+func endAccess(ctx context.Context, store Store) (done loggedOut, err error) {
+	return update(ctx, store, func(tx Tx) (done loggedOut, err error) {
+		var gone []key
+		for _, of := range []table{tableInvitations, tableInvitationList, tableSessions, tableUserSessions} {
+			for e, err := range scan(tx, of.fixed(), false) {
+				if err != nil {
+					return done, err
+				}
+				if !of.has(e.Key) { // another table's that begins alike
+					continue
+				}
+				gone = append(gone, slices.Clone(e.Key))
+				switch of {
+				case tableInvitations:
+					done.Links++
+				case tableSessions:
+					done.Sessions++
+				}
+			}
+		}
+		for _, k := range gone {
+			if err := tx.Delete(k); err != nil {
+				return done, err
+			}
+		}
+		return done, nil
+	})
 }
 
 // checkPages checks every page of a file, and every value.
@@ -114,6 +151,9 @@ func (r *restored) show(w io.Writer) {
 			plural(int(r.Verified.Movements), "movimiento", "movimientos"), plural(int(r.Verified.Sales), "venta", "ventas"))
 	} else {
 		fmt.Fprintf(w, ", que es del esquema %d: cada página está bien; sello serve lo convierte al %d\n", r.Schema, schemaVersion)
+	}
+	if r.Ended != (loggedOut{}) {
+		fmt.Fprintf(w, "todos vuelven a entrar al panel: %s\n", &r.Ended)
 	}
 	if r.Kept != "" {
 		fmt.Fprintf(w, "lo de antes está en %s\n", r.Kept)

@@ -78,6 +78,7 @@ const (
 	maxAgent     = 200 // characters
 	deviceLife   = 90 * 24 * time.Hour
 	maxDevices   = 10 // of one user
+	maxSessions  = 50 // of one user and kind
 	endedBatch   = 1000
 	endedEvery   = 10 * time.Minute // how often ended sessions are looked for
 	tokenDigits  = 43               // in base 62
@@ -130,7 +131,11 @@ type member struct {
 // memberByToken returns whose session a token is of. It returns nil if the session is none or
 // has ended, waits for the second factor, or if its user may not use the panel there now.
 func memberByToken(tx Tx, token string, now instant, ends sessionEnds) (*member, error) {
-	hash := tokenHash(token)
+	return memberByHash(tx, tokenHash(token), now, ends)
+}
+
+// memberByHash is memberByToken by what is stored of the token.
+func memberByHash(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*member, error) {
 	s, err := liveSession(tx, hash, now, ends)
 	if err != nil || s == nil || s.Kind != sessionFull {
 		return nil, err
@@ -153,6 +158,19 @@ func liveSession(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*session,
 		return nil, err
 	}
 	return s, nil
+}
+
+var errLoggedOut = newPeopleError("logged_out", "", "La sesión terminó: vuelve a entrar")
+
+// stillIn returns a member as the transaction sees it, or logged_out. A request that takes
+// long, as one that hashes a password, must not undo that the session was ended meanwhile, or
+// that the user was shut out.
+func (t *txn) stillIn(m *member, ends sessionEnds) (*member, error) {
+	again, err := memberByHash(t.Tx, m.hash, t.now, ends)
+	if err == nil && (again == nil || again.org != m.org) {
+		err = errLoggedOut
+	}
+	return again, err
 }
 
 // hasProved reports whether the user gave the password lately enough for what only the user
@@ -190,11 +208,44 @@ func (v *arrival) source() string {
 
 // startSession makes a session of a user in the organization and returns its token.
 func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token string, err error) {
+	if err := t.dropOldest(user, kind); err != nil {
+		return "", err
+	}
 	token = t.newToken()
 	s := &session{
 		User: user, Org: t.org, CreatedAt: t.now, SeenAt: t.now, ProvedAt: t.now, Kind: kind, Agent: from.agent(), Source: from.source(),
 	}
 	return token, t.addSession(tokenHash(token), s)
+}
+
+// dropOldest ends the oldest sessions of a user so that there is room for one more of a kind.
+// Half ones have a bound of their own: who knows the password alone must not end the others.
+func (t *txn) dropOldest(user id, kind sessionKind) error {
+	hashes, err := sessionHashes(t.Tx, user)
+	if err != nil || len(hashes) < maxSessions {
+		return err
+	}
+	type aged struct {
+		hash  [32]byte
+		began instant
+	}
+	var list []aged
+	for _, hash := range hashes {
+		s, err := get[session](t.Tx, sessionKey(hash))
+		if err != nil {
+			return err
+		}
+		if s != nil && s.Kind == kind {
+			list = append(list, aged{hash, s.CreatedAt})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b aged) int { return cmp.Compare(b.began, a.began) })
+	for i := maxSessions - 1; i < len(list); i++ {
+		if err := dropSession(t, user, list[i].hash); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *txn) addSession(hash [32]byte, s *session) error {
@@ -333,20 +384,20 @@ func (t *txn) endSessionsOf(by *member, user id) (n int, err error) {
 }
 
 // enter puts a member's session into the organization, which the member is one of.
-func (t *txn) enter(m *member) error {
+func (t *txn) enter(m *member, ends sessionEnds) error {
+	again, err := t.stillIn(m, ends)
+	if err != nil {
+		return err
+	}
 	in, err := t.teammate(m.user.ID)
+	if err == nil && !in.active() {
+		err = errNotMember
+	}
 	if err != nil {
 		return err
 	}
-	s, err := get[session](t.Tx, sessionKey(m.hash))
-	if err != nil {
-		return err
-	}
-	if s == nil || !in.active() {
-		return errNotMember
-	}
-	s.Org, in.user.Org = t.org, t.org
-	if err := t.put(sessionKey(m.hash), s); err != nil {
+	again.session.Org, in.user.Org = t.org, t.org
+	if err := t.put(sessionKey(m.hash), again.session); err != nil {
 		return err
 	}
 	if err := t.saveUser(in.user); err != nil {

@@ -113,7 +113,7 @@ func TestDevices(t *testing.T) {
 	ana := s.person("ana@ejemplo.mx", roleOwner)
 	l := s.logins()
 	enter := func(device string) string {
-		l.sources = sourceLimits{burst: 1 << 20, every: 1}
+		l.sources = newLoginLimits(1<<20, 1)
 		in, err := l.logIn(s.Context(), &logIn{arrival: arrival{Device: device}, Email: "ana@ejemplo.mx", Password: testPassword}, s.clock)
 		s.ok(err)
 		return in.Device

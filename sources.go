@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"net/netip"
 	"sync"
 )
@@ -26,39 +25,67 @@ const (
 	refusalEvery = minuteMillis / maxRefusals
 )
 
-// maxSources is how many sources each of the two maps of sourceLimits holds.
-const maxSources = 8192
+// maxRecent is how many keys each of the two maps of a recentMap holds.
+const maxRecent = 8192
 
-// sourceLimits is a token bucket for each source: burst tokens, and one more every so many
-// milliseconds. The zero one has maxRefusals and refusalEvery. Its memory is bounded: a
-// source is forgotten after many others have come, and then starts with a full bucket.
-type sourceLimits struct {
-	burst, every   instant
-	mu             sync.Mutex
-	recent, before map[netip.Addr]instant // when the source's bucket will be full
+// A recentMap is a map of bounded memory: a key is forgotten after many others have been put.
+type recentMap[K comparable, V any] struct{ recent, before map[K]V }
+
+// get returns a key's value; the zero one if the key was never put, or is forgotten.
+func (m *recentMap[K, V]) get(k K) V {
+	if v, ok := m.recent[k]; ok {
+		return v
+	}
+	return m.before[k]
 }
+
+func (m *recentMap[K, V]) put(k K, v V) {
+	if _, ok := m.recent[k]; !ok && len(m.recent) >= maxRecent || m.recent == nil {
+		m.recent, m.before = map[K]V{}, m.recent
+	}
+	m.recent[k] = v
+}
+
+func (m *recentMap[K, V]) delete(k K) {
+	delete(m.recent, k)
+	delete(m.before, k)
+}
+
+// buckets is a token bucket for each key: burst tokens, and one more every so many
+// milliseconds. A key that is forgotten starts with a full bucket. It is safe for concurrent
+// use.
+type buckets[K comparable] struct {
+	burst, every instant
+	mu           sync.Mutex
+	full         recentMap[K, instant] // when the key's bucket will be full
+}
+
+// take spends one token of a key, or returns how long until the next.
+func (l *buckets[K]) take(k K, now instant) (wait instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	whole := l.burst * l.every // how long an empty bucket takes to fill
+	full := l.full.get(k)
+	// The bucket is full; or the clock was set back, which must not refuse for long.
+	if full < now || full > now+whole {
+		full = now
+	}
+	if wait := full + l.every - whole - now; wait > 0 {
+		return wait
+	}
+	l.full.put(k, full+l.every)
+	return 0
+}
+
+// sourceLimits is a bucket for each source. The zero one has maxRefusals and refusalEvery.
+type sourceLimits struct{ buckets buckets[netip.Addr] }
 
 // take spends one token of a source, or returns how long until the next.
 func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	source = sourceOf(source)
-	burst, every := cmp.Or(l.burst, maxRefusals), cmp.Or(l.every, refusalEvery)
-	whole := burst * every // how long an empty bucket takes to fill
-	unused, ok := l.recent[source]
-	if !ok {
-		unused = l.before[source]
-	}
-	// The bucket is full; or the clock was set back, which must not refuse for long.
-	if unused < now || unused > now+whole {
-		unused = now
-	}
-	if wait := unused + every - whole - now; wait > 0 {
-		return wait
-	}
-	if !ok && len(l.recent) >= maxSources || l.recent == nil {
-		l.recent, l.before = map[netip.Addr]instant{}, l.recent
-	}
-	l.recent[source] = unused + every
-	return 0
+	return l.buckets.take(sourceOf(source), now)
+}
+
+// newSourceLimits returns limits of burst tokens, and one more every so many milliseconds.
+func newSourceLimits(burst, every instant) sourceLimits {
+	return sourceLimits{buckets[netip.Addr]{burst: burst, every: every}}
 }

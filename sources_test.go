@@ -16,7 +16,7 @@ func TestSourceLimits(t *testing.T) {
 	t.Parallel()
 	now := instantOf(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	home, away := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2")
-	var l sourceLimits
+	l := newSourceLimits(maxRefusals, refusalEvery)
 	takes := func(source netip.Addr, at instant) (n int, wait instant) {
 		for n < 10_000 {
 			if wait = l.take(source, at); wait > 0 {
@@ -47,13 +47,13 @@ func TestSourceLimits(t *testing.T) {
 			t.Errorf("%s: %d, then wait %d ms; want %d", test.reason, n, wait, test.want)
 		}
 	}
-	for i := range uint32(5 * maxSources) {
+	for i := range uint32(5 * maxRecent) {
 		l.take(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
-		if n := len(l.recent) + len(l.before); n > 2*maxSources {
+		if n := len(l.buckets.full.recent) + len(l.buckets.full.before); n > 2*maxRecent {
 			t.Fatalf("%d sources are remembered", n)
 		}
 	}
-	if n, _ := takes(netip.AddrFrom4([4]byte{10, byte((5*maxSources - 1) >> 16), byte((5*maxSources - 1) >> 8 & 255), byte((5*maxSources - 1) & 255)}), now); n != maxRefusals-1 {
+	if n, _ := takes(netip.AddrFrom4([4]byte{10, byte((5*maxRecent - 1) >> 16), byte((5*maxRecent - 1) >> 8 & 255), byte((5*maxRecent - 1) & 255)}), now); n != maxRefusals-1 {
 		t.Errorf("the last one may %d more", n)
 	}
 }
@@ -121,7 +121,7 @@ func TestFloods(t *testing.T) {
 		{"nobody's", path, s.nobodys, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
 		{"no route", "/api/v1/none", s.nobodys, map[int]int{404: 1000}},
 	} {
-		s.servedShop.api.refused = sourceLimits{}
+		s.servedShop.api.refused = newSourceLimits(maxRefusals, refusalEvery)
 		statuses, accesses := s.flood(home, test.path, test.key)
 		if fmt.Sprint(statuses) != fmt.Sprint(test.want) || accesses != 0 {
 			t.Errorf("%s: %v and %d accesses to the store, want %v and none", test.reason, statuses, accesses, test.want)
@@ -150,7 +150,7 @@ func TestFloods(t *testing.T) {
 		keys.mu.Lock()
 		keys.whole = false
 		keys.mu.Unlock()
-		s.servedShop.api.refused = sourceLimits{}
+		s.servedShop.api.refused = newSourceLimits(maxRefusals, refusalEvery)
 		return s.nobodys()
 	}
 	if statuses, accesses := s.flood(home, path, forgetful); statuses[401] != 1000 || accesses != 1000 {

@@ -1,20 +1,44 @@
 package main
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 )
 
-// How often a password may be tried. A source's tries are bounded by sourceLimits, the tries
-// for one account here. An account is what was typed as its e-mail, whether there is such a
-// user or not; a device that the user has logged in from counts as an account of its own, so
-// that strangers cannot shut the user out.
+// How often a password may be tried. A source's tries are bounded by loginLimits, the tries
+// for one account by accountLimits. An account is what was typed as its e-mail, whether there
+// is such a user or not. A device that the user has logged in from counts as an account of
+// its own and is not held up by its source, so that strangers cannot shut the user out.
 
-// A source may try loginBurst passwords at once, and one more each loginEvery.
+// A source may try loginBurst passwords at once, and one more each loginEvery. A provider's
+// customer can have a /48 of IPv6, which is 65,536 sources: together they may try as much as
+// netSources of them.
 const (
 	loginBurst = 20
 	loginEvery = 10_000 // milliseconds
+	netSources = 5
 )
+
+// loginLimits bound the tries of sources and of their networks.
+type loginLimits struct{ sources, nets buckets[netip.Addr] }
+
+func newLoginLimits(burst, every instant) loginLimits {
+	return loginLimits{
+		buckets[netip.Addr]{burst: burst, every: every},
+		buckets[netip.Addr]{burst: burst * netSources, every: max(every/netSources, 1)},
+	}
+}
+
+// take counts a try of a source, or returns how long until the next.
+func (l *loginLimits) take(source netip.Addr, now instant) (wait instant) {
+	source = sourceOf(source)
+	wait = l.sources.take(source, now)
+	if wait == 0 && source.Is6() {
+		wait = l.nets.take(netip.PrefixFrom(source, 48).Masked().Addr(), now)
+	}
+	return wait
+}
 
 // Tries in a row that fail.
 const (
@@ -23,14 +47,12 @@ const (
 	longestTry = 900 * time.Second
 )
 
-// maxAccounts is how many accounts each of the two maps of accountLimits holds.
-const maxAccounts = 8192
-
-// accountLimits count the tries of each account that failed in a row. Their memory is
-// bounded: an account is forgotten after many others have come.
+// accountLimits count the tries of each account that failed in a row. It is safe for
+// concurrent use.
 type accountLimits struct {
-	mu             sync.Mutex
-	recent, before map[[32]byte]tries
+	endless bool // there is another try after each wait, however many have failed
+	mu      sync.Mutex
+	failed  recentMap[[32]byte, tries]
 }
 
 // tries are those of one account, the one under way included.
@@ -52,11 +74,8 @@ func waitAfter(n int) time.Duration {
 func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, locked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was, known := l.recent[account]
-	if !known {
-		was = l.before[account]
-	}
-	if was.count >= lockTries {
+	was := l.failed.get(account)
+	if was.count >= lockTries && !l.endless {
 		return 0, true
 	}
 	if was.last > now { // the clock was set back, which must not refuse for long
@@ -64,10 +83,7 @@ func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, 
 	} else if next := was.last.add(waitAfter(was.count)); next > now {
 		return next.sub(now), false
 	}
-	if !known && len(l.recent) >= maxAccounts || l.recent == nil {
-		l.recent, l.before = map[[32]byte]tries{}, l.recent
-	}
-	l.recent[account] = tries{was.count + 1, now}
+	l.failed.put(account, tries{was.count + 1, now})
 	return 0, false
 }
 
@@ -75,19 +91,16 @@ func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, 
 func (l *accountLimits) count(account [32]byte) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t, known := l.recent[account]; known {
-		return t.count
-	}
-	return l.before[account].count
+	return l.failed.get(account).count
 }
 
 // giveBack takes back a try that was not decided.
 func (l *accountLimits) giveBack(account [32]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t, known := l.recent[account]; known && t.count > 0 {
+	if t := l.failed.get(account); t.count > 0 {
 		t.count--
-		l.recent[account] = t
+		l.failed.put(account, t)
 	}
 }
 
@@ -95,8 +108,7 @@ func (l *accountLimits) giveBack(account [32]byte) {
 func (l *accountLimits) pass(account [32]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.recent, account)
-	delete(l.before, account)
+	l.failed.delete(account)
 }
 
 // A waitError refuses a try that comes too early, in the panel's log-in.

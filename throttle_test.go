@@ -53,11 +53,11 @@ func TestAccountLimits(t *testing.T) {
 	if wait, _ := l.try(eva, now.add(-24*time.Hour)); wait != 0 {
 		t.Errorf("the clock was set back: wait %v", wait)
 	}
-	for i := range uint32(5 * maxAccounts) {
+	for i := range uint32(5 * maxRecent) {
 		var account [32]byte
 		binary.BigEndian.PutUint32(account[4:], i)
 		l.try(account, now)
-		if n := len(l.recent) + len(l.before); n > 2*maxAccounts {
+		if n := len(l.failed.recent) + len(l.failed.before); n > 2*maxRecent {
 			t.Fatalf("%d accounts are remembered", n)
 		}
 	}
@@ -70,14 +70,14 @@ func TestLoginSources(t *testing.T) {
 	now := instant(1_800_000_000_000)
 	from := arrival{Source: homeAddress}
 	for n := range loginBurst {
-		if err := l.fromSource(&from, now); err != nil {
+		if err := l.fromSource(&from, false, now); err != nil {
 			t.Fatalf("try %d: %v", n, err)
 		}
 	}
-	wantWait(t, l.fromSource(&from, now), 10*time.Second)
-	wantWait(t, l.fromSource(&from, now.add(9*time.Second)), time.Second)
-	if err := l.fromSource(&from, now.add(10*time.Second)); err != nil {
+	wantWait(t, l.fromSource(&from, false, now), 10*time.Second)
+	wantWait(t, l.fromSource(&from, false, now.add(9*time.Second)), time.Second)
+	if err := l.fromSource(&from, false, now.add(10*time.Second)); err != nil {
 		t.Error(err)
 	}
-	wantWait(t, l.fromSource(&from, now.add(10*time.Second)), 10*time.Second)
+	wantWait(t, l.fromSource(&from, false, now.add(10*time.Second)), 10*time.Second)
 }

@@ -61,7 +61,6 @@ var (
 	errCodeWrong   = newPeopleError("code_wrong", "code", "El código no es correcto")
 	errFactorThere = newPeopleError("factor_there", "", "Ya hay un segundo factor: primero quita el que hay")
 	errFactorNone  = newPeopleError("factor_none", "", "No hay segundo factor")
-	errSecretWrong = newPeopleError("secret_wrong", "secret", "La clave del segundo factor no es válida: empieza de nuevo")
 )
 
 // factorOf returns the second factor of a user; nil if there is none.
@@ -154,14 +153,6 @@ func inFours(text string) string {
 	}), "-")
 }
 
-// newFactorSecret returns the secret of a new second factor, which is kept only once a code
-// of it was given.
-func (t *txn) newFactorSecret() string {
-	var random [totpSecret]byte
-	t.bytes(random[:])
-	return codeBase32.EncodeToString(random[:])
-}
-
 // factorLink returns the address by which an app takes a secret.
 func factorLink(secret, email string) string {
 	v := url.Values{"secret": {secret}, "issuer": {"sello"}}
@@ -169,12 +160,12 @@ func factorLink(secret, email string) string {
 }
 
 // addFactor gives a member a second factor whose secret it was shown, if the code is the
-// secret's. The code counts as used. It returns the recovery codes, which cannot be shown
-// again.
+// secret's. The code counts as used. All other sessions of the user end, since they came in
+// without. It returns the recovery codes, which cannot be shown again.
 func (t *txn) addFactor(m *member, secret, code string) (recovery []string, err error) {
-	raw, err := codeBase32.DecodeString(plainCode(secret))
-	if err != nil || len(raw) != totpSecret {
-		return nil, errSecretWrong
+	raw, err := codeBase32.DecodeString(secret)
+	if err != nil {
+		return nil, err
 	}
 	if old, err := factorOf(t.Tx, m.user.ID); err != nil || old != nil {
 		if err == nil {
@@ -187,6 +178,9 @@ func (t *txn) addFactor(m *member, secret, code string) (recovery []string, err 
 		return nil, errCodeWrong
 	}
 	if recovery, err = t.newRecovery(m.user.ID, f); err != nil {
+		return nil, err
+	}
+	if _, err := t.endSessions(m.user.ID, 0, &m.hash); err != nil {
 		return nil, err
 	}
 	return recovery, t.auditedOf(m.user.ID, auditUserChanged, []change{{"secondFactor", nil, true}})
@@ -209,31 +203,8 @@ func (t *txn) saveFactor(user id, f *secondFactor) error {
 	return t.put(userKey(user, partFactor), f)
 }
 
-// renewRecovery gives a member other recovery codes.
-func (t *txn) renewRecovery(m *member) (codes []string, err error) {
-	f, err := factorOf(t.Tx, m.user.ID)
-	if err == nil && f == nil {
-		err = errFactorNone
-	}
-	if err == nil {
-		codes, err = t.newRecovery(m.user.ID, f)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return codes, t.auditedOf(m.user.ID, auditUserChanged, unsaid("recoveryCodes"))
-}
-
-// dropFactor takes away a user's second factor, if there is one.
-func (t *txn) dropFactor(user id) error {
-	changes, err := t.forgetFactor(user)
-	if err != nil || changes == nil {
-		return err
-	}
-	return t.auditedOf(user, auditUserChanged, changes)
-}
-
-// forgetFactor is dropFactor without its entry in the audit log: it returns what changed.
+// forgetFactor takes away a user's second factor, if there is one, and returns what changed
+// for the audit log.
 func (t *txn) forgetFactor(user id) ([]change, error) {
 	f, err := factorOf(t.Tx, user)
 	if err != nil || f == nil {

@@ -157,9 +157,13 @@ func runUserReset(ctx context.Context, c *invocation) error {
 	})
 }
 
+func (o *loggedOut) String() string {
+	return plural(o.Sessions, "sesión terminada", "sesiones terminadas") + ", " + plural(o.Links, "enlace retirado", "enlaces retirados")
+}
+
 func userLogoutFlags(c *invocation) {
 	jsonFlag(c)
-	c.set.BoolVar(&c.everybody, "all", false, "termina las sesiones de todos; no lleva EMAIL")
+	c.set.BoolVar(&c.everybody, "all", false, "termina las sesiones de todos y retira todos los enlaces abiertos; no lleva EMAIL")
 	c.written = append(c.written, "all")
 }
 
@@ -174,7 +178,7 @@ func runUserLogout(ctx context.Context, c *invocation) error {
 			return err
 		}
 		return c.print(out, func(w io.Writer) {
-			fmt.Fprintln(w, plural(out.Sessions, "sesión terminada", "sesiones terminadas"))
+			fmt.Fprintln(w, &out)
 		})
 	})
 }

@@ -218,17 +218,19 @@ func (t *txn) team() (list []*teammate, err error) {
 }
 
 // teammate returns a member of the organization, or not_member.
-func (t *txn) teammate(user id) (*teammate, error) {
-	m, err := membershipIn(t.Tx, t.org, user)
+func (t *txn) teammate(user id) (*teammate, error) { return teammateIn(t.Tx, t.org, user) }
+
+func teammateIn(tx Tx, org uint32, user id) (*teammate, error) {
+	m, err := membershipIn(tx, org, user)
 	if err == nil && m == nil {
 		err = errNotMember
 	}
 	if err != nil {
 		return nil, err
 	}
-	u, err := userByID(t.Tx, user)
+	u, err := userByID(tx, user)
 	if err == nil && u == nil {
-		err = unreadable(membershipKey(t.org, user))
+		err = unreadable(membershipKey(org, user))
 	}
 	return &teammate{u, m}, err
 }
@@ -329,7 +331,7 @@ func (t *txn) changeRole(by *member, user id, to role) error {
 	}
 	from := m.Role
 	m.Role = to
-	if err := t.dropInvitationsBy(user); err != nil {
+	if err := t.dropLinksOf(user); err != nil {
 		return err
 	}
 	if err := t.saveMembership(user, m.membership); err != nil {
@@ -353,7 +355,7 @@ func (t *txn) suspend(by *member, user id, out bool) error {
 			return err
 		}
 		m.membership.Disabled = t.now
-		if err := t.dropInvitationsBy(user); err != nil {
+		if err := t.dropLinksOf(user); err != nil {
 			return err
 		}
 		if _, err := t.endSessions(user, t.org, nil); err != nil {
@@ -383,7 +385,7 @@ func (t *txn) removeMember(by *member, user id) error {
 	if _, err := t.endSessions(user, t.org, nil); err != nil {
 		return err
 	}
-	if err := t.dropInvitationsBy(user); err != nil {
+	if err := t.dropLinksOf(user); err != nil {
 		return err
 	}
 	if err := t.dropPurse(user); err != nil {
@@ -395,20 +397,6 @@ func (t *txn) removeMember(by *member, user id) error {
 		}
 	}
 	return t.audited(auditUserRemoved, user.String(), []change{{"role", m.Role, nil}})
-}
-
-// ownsWhole returns an error unless what is done to a member everywhere concerns the
-// organization alone: an administrator must not reach into others, nor shut out or become
-// an operator. It asks nothing of the operator.
-func (t *txn) ownsWhole(by *member, m *teammate) error {
-	if by == nil {
-		return nil
-	}
-	orgs, err := organizationsOf(t.Tx, m.ID)
-	if err == nil && (len(orgs) > 1 || m.Operator && !by.is(m.ID)) {
-		err = errElsewhere
-	}
-	return err
 }
 
 // disableUser shuts a user out of all organizations, or lets it in again. It is the
@@ -424,8 +412,14 @@ func (t *txn) disableUser(u *user, out bool) error {
 			if err != nil {
 				return err
 			}
-			return in.losesOwner(m)
+			if err := in.losesOwner(m); err != nil {
+				return err
+			}
+			return in.dropLinksOf(u.ID)
 		}); err != nil {
+			return err
+		}
+		if _, err := t.dropResets(u.ID); err != nil { // of who is in no organization, too
 			return err
 		}
 		u.Disabled = t.now
@@ -444,7 +438,11 @@ func (t *txn) setOperator(u *user, operator bool) error {
 	if u.Operator == operator {
 		return nil
 	}
-	u.Operator = operator
+	if u.Operator = operator; operator {
+		if _, err := t.dropResets(u.ID); err != nil { // the password opens more from now on
+			return err
+		}
+	}
 	if err := t.saveUser(u); err != nil {
 		return err
 	}
@@ -520,12 +518,27 @@ func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte, more ...chang
 	return t.auditedOf(u.ID, auditUserChanged, append(unsaid("password"), more...))
 }
 
+// homesOf returns the organizations whose lists have the links for a user's password: the
+// user's, or the first one of the file for who is in none.
+func homesOf(tx Tx, user id) ([]uint32, error) {
+	orgs, err := organizationsOf(tx, user)
+	if len(orgs) == 0 {
+		orgs = []uint32{1}
+	}
+	return orgs, err
+}
+
 // each runs fn in each organization of a user.
 func (t *txn) each(user id, fn func(*txn) error) error {
 	orgs, err := organizationsOf(t.Tx, user)
 	if err != nil {
 		return err
 	}
+	return t.eachIn(orgs, fn)
+}
+
+// eachIn runs fn in each of some organizations.
+func (t *txn) eachIn(orgs []uint32, fn func(*txn) error) error {
 	for _, org := range orgs {
 		in := t
 		if org != t.org {

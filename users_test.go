@@ -179,7 +179,7 @@ func TestInvitedElsewhere(t *testing.T) {
 	if m.org != 1 || m.role != roleOwner {
 		t.Errorf("the session begins in %d as %s", m.org, m.role)
 	}
-	_, err := write(s.Context(), s.engine, 2, s.clock, func(t *txn) (any, error) { return nil, t.enter(m) })
+	_, err := write(s.Context(), s.engine, 2, s.clock, func(t *txn) (any, error) { return nil, t.enter(m, s.engine.ends) })
 	s.ok(err)
 	if m = s.member(token); m.org != 2 || m.role != roleCashier {
 		t.Errorf("after entering it is in %d as %s", m.org, m.role)
