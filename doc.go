@@ -153,6 +153,7 @@
 //	merges.go            two customers become one
 //	erasure.go           what erasing a customer leaves
 //	sealing.go           how stored answers become unreadable then
+//	fold.go              texts that a search takes for equal
 //	search.go            the search for customers
 //	grams.go             its n-gram index
 //	accounts.go          a customer's points in one program, and when time changes them

@@ -128,7 +128,7 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
+	if f.search != "" && !t.needle(f.search).in(c.searchTexts()) {
 		return nil, 0, nil
 	}
 	if c.MergedInto != (id{}) { // they are another customer's
@@ -205,7 +205,7 @@ func (t *txn) linkAt(seq uint64) (link, error) {
 
 // salesCalled lists the sales with one externalId.
 func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
-	cut := saleCutter{page: p}
+	cut, n := saleCutter{page: p}, t.needle(f.search)
 	prefix := t.externalKey(f.externalID)
 	for e, err := range t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {
@@ -223,7 +223,7 @@ func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 			if err != nil {
 				return nil, 0, err
 			}
-			if !newNeedle(f.search).in(c.searchTexts()) {
+			if !n.in(c.searchTexts()) {
 				continue
 			}
 		}

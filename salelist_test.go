@@ -174,7 +174,7 @@ func (h *soldShop) kept(f saleFilter, p page) (want []uint64, total uint64) {
 	for _, sold := range all {
 		owner := h.owner(sold.Customer)
 		name := h.names[owner]
-		if !f.keeps(sold) || f.customer != nil && *f.customer != owner || f.search != "" && !newNeedle(f.search).in([]string{name, name + "@example.com", ""}) {
+		if !f.keeps(sold) || f.customer != nil && *f.customer != owner || f.search != "" && !newNeedle(f.search, "MX").in([]string{name, name + "@example.com", ""}) {
 			continue
 		}
 		if total >= p.skip() && uint64(len(want)) < p.limit {
@@ -272,7 +272,7 @@ func TestFindSales(t *testing.T) {
 			total := uint64(0)
 			for _, sold := range all {
 				c := ask(s, func(t *txn) (*customer, error) { return t.owner(sold.Customer) })
-				if !f.keeps(sold) || f.customer != nil && *f.customer != c.ID || sold.RegisteredAt < f.registeredFrom || f.search != "" && !newNeedle(f.search).in(c.searchTexts()) {
+				if !f.keeps(sold) || f.customer != nil && *f.customer != c.ID || sold.RegisteredAt < f.registeredFrom || f.search != "" && !newNeedle(f.search, "MX").in(c.searchTexts()) {
 					continue
 				}
 				if total >= p.skip() && uint64(len(want)) < p.limit {

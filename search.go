@@ -6,12 +6,23 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-	"unicode"
+
+	"sello/internal/contact"
 )
 
-// Search finds customers by any part of their name, e-mail or phone. It ignores
-// letter case and accents, and punctuation between the digits of a phone (contract
-// §7). Its index is in grams.go.
+// Search finds customers by words. Each word must be part of the name, the e-mail or the
+// phone, in any order (contract §19). fold says what makes no difference. The index is in
+// grams.go.
+//
+// Words of digits and the punctuation of phones that follow one another are a run. A run
+// matches if its digits together are part of the phone, or if they are the phone as people
+// of the organization's country write it, such as "044 55 4433 2211". Otherwise each of
+// its words must match, as all others must. A run is judged for each customer:
+// "ana 55 4433" finds the Ana whose phone has 554433, and one whose phone has 4433 and
+// whose e-mail is ana55@b.mx.
+
+// phoneLength is how many digits at least are read as a whole phone.
+const phoneLength = 7
 
 // searchTexts are the folded texts by which the customer is found: name, e-mail
 // and phone. A hidden customer is not found.
@@ -19,30 +30,95 @@ func (c *customer) searchTexts() []string {
 	if c.hidden() {
 		return make([]string, 3)
 	}
-	return []string{fold(strings.TrimSpace(c.FirstName + " " + c.LastName)), fold(c.Email), c.Phone}
+	return []string{strings.TrimSpace(fold(c.FirstName + " " + c.LastName)), fold(c.Email), c.Phone}
 }
 
-// A needle is a prepared search: its folded text and, if it can be part of a phone
-// number, its digits.
-type needle struct{ text, digits string }
+// A needle is a prepared search, or a part of one. It finds a customer that has any of
+// the texts, or that all parts find.
+type needle struct {
+	any   []*wanted
+	all   []*needle
+	found foundSet // in the block that a joiner looked at last
+}
 
-func newNeedle(s string) needle {
-	n := needle{text: fold(s)}
-	for _, r := range s {
-		switch {
-		case '0' <= r && r <= '9':
-			n.digits += string(r)
-		case !strings.ContainsRune("+-().·/ ", r):
-			return needle{text: n.text}
+// newNeedle prepares a search. A needle without words finds nobody.
+func newNeedle(search, country string) *needle {
+	n := new(needle)
+	words := strings.Fields(fold(search))
+	for i := 0; i < len(words); {
+		end := i
+		for end < len(words) && isPhonePart(words[end]) {
+			end++
 		}
+		if end == i {
+			if end++; slices.Contains(words[:i], words[i]) {
+				i = end
+				continue
+			}
+		}
+		n.all = append(n.all, newPart(words[i:end], country))
+		i = end
+	}
+	if len(n.all) == 1 {
+		return n.all[0]
 	}
 	return n
 }
 
-// in reports whether one of the texts holds the needle.
-func (n needle) in(texts []string) bool {
-	return n.text != "" && (strings.Contains(texts[0], n.text) || strings.Contains(texts[1], n.text) || strings.Contains(texts[2], n.text)) ||
-		n.digits != "" && strings.Contains(texts[2], n.digits)
+// newPart prepares one word or one run.
+func newPart(words []string, country string) *needle {
+	n := new(needle)
+	if len(words) == 1 {
+		n.any = []*wanted{newWanted(words[0], placeName)}
+	} else {
+		for i, word := range words {
+			if !slices.Contains(words[:i], word) {
+				n.all = append(n.all, newPart(words[i:i+1], country))
+			}
+		}
+	}
+	if !isPhonePart(words[0]) {
+		return n
+	}
+	run := strings.TrimRight(strings.TrimLeft(strings.Join(words, ""), phoneMarks), phoneMarks+"+")
+	digits := strings.Map(func(r rune) rune {
+		if isDigit(r) {
+			return r
+		}
+		return -1
+	}, run)
+	if digits != "" && (len(words) > 1 || digits != words[0]) {
+		n.any = append(n.any, newWanted(digits, placePhone))
+	}
+	if len(digits) < phoneLength || strings.LastIndex(run, "+") > 0 {
+		return n
+	}
+	number := digits
+	if run[0] == '+' {
+		number = "+" + digits
+	}
+	if e164, ok := contact.Phone(number, country); ok && !strings.Contains(e164, digits) { // else the digits find it
+		n.any = append(n.any, newWantedPhone(e164))
+	}
+	return n
+}
+
+// phoneMarks is the punctuation of phones, without the plus.
+const phoneMarks = "-().·/"
+
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
+
+// isPhonePart reports whether a word holds only digits and the punctuation of phones.
+func isPhonePart(word string) bool {
+	return !strings.ContainsFunc(word, func(r rune) bool { return !isDigit(r) && r != '+' && !strings.ContainsRune(phoneMarks, r) })
+}
+
+// in reports whether a customer with these texts is found.
+func (n *needle) in(texts []string) bool {
+	if slices.ContainsFunc(n.any, func(w *wanted) bool { return w.in(texts) }) {
+		return true
+	}
+	return len(n.all) > 0 && !slices.ContainsFunc(n.all, func(part *needle) bool { return !part.in(texts) })
 }
 
 // A wanted is a text to look for in customers' texts, at places from first on. Its
@@ -50,6 +126,7 @@ func (n needle) in(texts []string) bool {
 type wanted struct {
 	text  string
 	first int
+	whole bool // the phone is the text
 	grams []wantedGram
 }
 
@@ -71,16 +148,23 @@ func newWanted(text string, first int) *wanted {
 	return w
 }
 
-// wanted returns the texts to look for. A customer is found by any of them.
-func (n needle) wanted() []*wanted {
-	if n.text == "" { // empty, or only marks
-		return nil
+// newWantedPhone looks for a phone in E.164. No phone has its + elsewhere than at the
+// beginning, and the padding of the last gram proves the end.
+func newWantedPhone(e164 string) *wanted {
+	w := newWanted(e164+string(gramPad), placePhone)
+	w.text, w.whole = e164, true
+	return w
+}
+
+// in reports whether one of a customer's texts holds the text.
+func (w *wanted) in(texts []string) bool {
+	switch {
+	case w.whole:
+		return texts[2] == w.text
+	case w.first == placePhone:
+		return strings.Contains(texts[2], w.text)
 	}
-	list := []*wanted{newWanted(n.text, placeName)}
-	if n.digits != "" && n.digits != n.text {
-		list = append(list, newWanted(n.digits, placePhone))
-	}
-	return list
+	return strings.Contains(texts[0], w.text) || strings.Contains(texts[1], w.text) || strings.Contains(texts[2], w.text)
 }
 
 // A foundSet is a bitmap of the customers of a block that were found.
@@ -97,6 +181,12 @@ func (f *foundSet) join(s gramSet) {
 	}
 	for i := range len(s) / 2 {
 		f.add(s.offset(i) % gramBlock)
+	}
+}
+
+func (f *foundSet) intersect(other *foundSet) {
+	for i := range f {
+		f[i] &= other[i]
 	}
 }
 
@@ -135,12 +225,16 @@ func (t *txn) search(needle string, f statusFilter, p page) (numbers []uint64, t
 	return numbers, total, err
 }
 
+// needle prepares a search in this organization.
+func (t *txn) needle(search string) *needle {
+	return newNeedle(search, t.cfg.Organization.Profile.Country)
+}
+
 // searchBlocks calls take for each block with customers that match s, highest
 // block first. All calls are given the same set, filled anew.
 func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) error) error {
-	n := newNeedle(s)
-	list := n.wanted()
-	if len(list) == 0 {
+	n := t.needle(s)
+	if len(n.any)+len(n.all) == 0 { // no words, or only marks
 		return nil
 	}
 	counts, err := t.count()
@@ -151,31 +245,26 @@ func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) er
 	if err != nil {
 		return err
 	}
-	for _, w := range list {
-		if err := t.rarestFirst(w, uint32(max(done/gramBlock, 1)-1)); err != nil {
+	if err := t.rarestFirst(n, uint32(max(done/gramBlock, 1)-1)); err != nil {
+		return err
+	}
+	j := joiner{txn: t}
+	for block := counts.Customers / gramBlock; ; block-- {
+		if err := j.find(n, uint32(block)); err != nil {
 			return err
 		}
-	}
-	found, j := new(foundSet), joiner{txn: t}
-	for block := counts.Customers / gramBlock; ; block-- {
-		clear(found[:])
 		if from, to := max(done+1, block*gramBlock), min(counts.Customers, (block+1)*gramBlock-1); from <= to {
 			for c, err := range t.customersBetween(from, to) {
 				if err != nil {
 					return err
 				}
 				if n.in(c.searchTexts()) {
-					found.add(uint16(c.Number % gramBlock))
+					n.found.add(uint16(c.Number % gramBlock))
 				}
 			}
 		}
-		for _, w := range list {
-			if err := j.join(found, w, uint32(block)); err != nil {
-				return err
-			}
-		}
-		if *found != (foundSet{}) {
-			if err := take(block, found); err != nil {
+		if n.found != (foundSet{}) {
+			if err := take(block, &n.found); err != nil {
 				return err
 			}
 		}
@@ -238,9 +327,46 @@ func (s customerSet) numbers() (list []uint64) {
 	return list
 }
 
-// rarestFirst orders the grams by the size of their postings in one block, so that
-// one or two grams are enough for most blocks.
-func (t *txn) rarestFirst(w *wanted, block uint32) error {
+// rarestFirst orders parts and grams by the size of their postings in one block, so that
+// one or two grams are enough for most blocks, and one part for blocks without a match.
+func (t *txn) rarestFirst(n *needle, block uint32) error {
+	for _, w := range n.any {
+		if err := t.rarestGramFirst(w, block); err != nil {
+			return err
+		}
+	}
+	sizes := map[*needle]int{}
+	for _, part := range n.all {
+		if err := t.rarestFirst(part, block); err != nil {
+			return err
+		}
+		var err error
+		if sizes[part], err = t.postings(part, block); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(n.all, func(a, b *needle) int { return sizes[a] - sizes[b] })
+	return nil
+}
+
+// postings estimates how many bytes of postings prove a part.
+func (t *txn) postings(n *needle, block uint32) (size int, err error) {
+	for _, w := range n.any {
+		if len(w.grams) == 0 { // one or two characters, which are in many grams
+			size += gramBlock
+			continue
+		}
+		value, _, err := t.Get(t.gramKey(block, w.grams[0].gram))
+		if err != nil {
+			return 0, err
+		}
+		size += len(value)
+	}
+	return size + len(n.all)*gramBlock, nil // a run's words are short
+}
+
+// rarestGramFirst orders the grams of one text.
+func (t *txn) rarestGramFirst(w *wanted, block uint32) error {
 	if len(w.grams) < 2 {
 		return nil
 	}
@@ -261,6 +387,31 @@ type joiner struct {
 	txn           *txn
 	before, after []placedSet // where the text may begin, by the grams looked at so far
 	room          []byte      // for the sets of after
+}
+
+// find sets n.found to the customers of a block that the index knows. It looks for no
+// further part once none is left.
+func (j *joiner) find(n *needle, block uint32) error {
+	clear(n.found[:])
+	for i, part := range n.all {
+		if err := j.find(part, block); err != nil {
+			return err
+		}
+		if i == 0 {
+			n.found = part.found
+		} else {
+			n.found.intersect(&part.found)
+		}
+		if n.found == (foundSet{}) {
+			break
+		}
+	}
+	for _, w := range n.any {
+		if err := j.join(&n.found, w, block); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // join adds to found the customers of a block that have a text.
@@ -382,37 +533,3 @@ func (j *joiner) both(a, b gramSet) gramSet {
 	}
 	return j.room[start:len(j.room):len(j.room)]
 }
-
-// fold makes texts equal that differ only in letter case or accents. Letters
-// of the Latin script lose their marks; combining marks are dropped.
-func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 {
-			return unicode.ToLower(r)
-		}
-		if unicode.Is(unicode.Mn, r) {
-			return -1
-		}
-		r = unicode.ToLower(r)
-		if base, ok := unmarked[r]; ok {
-			return base
-		}
-		return r
-	}, s)
-}
-
-// unmarked maps lower-case letters with a mark to the letter without it.
-var unmarked = func() map[rune]rune {
-	m := map[rune]rune{}
-	for base, marked := range map[rune]string{
-		'a': "àáâãäåāăąǎạảấầẩẫậắằẳẵặ", 'c': "çćĉċč", 'd': "ďđ", 'e': "èéêëēĕėęěẹẻẽếềểễệ", 'g': "ĝğġģ",
-		'h': "ĥħ", 'i': "ìíîïĩīĭįıǐịỉ", 'j': "ĵ", 'k': "ķ", 'l': "ĺļľŀł", 'n': "ñńņňǹ",
-		'o': "òóôõöøōŏőǒơọỏốồổỗộớờởỡợ", 'r': "ŕŗř", 's': "śŝşšș", 't': "ţťŧț",
-		'u': "ùúûüũūŭůűųǔưụủứừửữự", 'w': "ŵẁẃẅ", 'y': "ýÿŷỳỵỷỹ", 'z': "źżž",
-	} {
-		for _, r := range marked {
-			m[r] = base
-		}
-	}
-	return m
-}()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,10 @@ func BenchmarkSearch(b *testing.B) {
 		{"domain", "gmail"},
 		{"2 characters", "an"},
 		{"whole e-mail", "fernanda.hernandez1234@hotmail.com"},
+		{"3 words", "maria garcia lopez"},
+		{"3 words, one rare", "maria garcia villalobos"},
+		{"3 words, nobody has one", "maria garcia qwertz"},
+		{"phone with retired prefix", "044 " + crowdPhone(*benchCustomers / 3)[3:5] + " " + crowdPhone(*benchCustomers / 3)[5:9] + " " + crowdPhone(*benchCustomers / 3)[9:]},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			var total uint64
@@ -168,6 +173,18 @@ func BenchmarkSearch(b *testing.B) {
 				return err
 			})
 			b.ReportMetric(float64(total), "found")
+			spent := float64(b.Elapsed()) / float64(b.N)
+			if words := strings.Fields(test.needle); strings.HasPrefix(test.name, "3 words") {
+				one := timeOf(b, 300, func() {
+					for _, word := range words {
+						ask(s, func(t *txn) (id []id, err error) {
+							id, _, err = t.searchCustomers(word, notHidden, page{1, 20})
+							return id, err
+						})
+					}
+				}) / time.Duration(len(words))
+				b.ReportMetric(spent/float64(one), "×word")
+			}
 		})
 	}
 }

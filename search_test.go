@@ -1,40 +1,70 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
+
+	"sello/internal/contact"
 )
 
-// naiveFold folds as fold does, but knows only a few letters.
+// naiveFold folds as fold does, but knows only the characters of the tests.
 func naiveFold(s string) string {
-	return strings.NewReplacer("á", "a", "ã", "a", "é", "e", "í", "i", "ó", "o", "ú", "u", "ü", "u", "ñ", "n", "ç", "c", "ø", "o",
-		"\u0301", "", "\u0303", "", "\u0308", "").Replace(strings.ToLower(s))
+	plain := strings.NewReplacer("á", "a", "ã", "a", "é", "e", "í", "i", "ó", "o", "ú", "u", "ü", "u", "ñ", "n", "ç", "c", "ø", "o",
+		"\u0301", "", "\u0303", "", "\u0308", "", "\u00a0", " ", "\u2009", " ", "\t", " ", "’", "'", "–", "-", "ς", "σ", "ά", "α", "ё", "е")
+	return strings.Join(strings.Fields(plain.Replace(strings.ToLower(s))), " ")
 }
 
-// naiveMatch reports whether a customer's name, e-mail or phone holds a needle.
-func naiveMatch(c *customer, needle string) bool {
-	folded := naiveFold(needle)
-	digits, other := "", false
-	for _, r := range needle {
-		switch {
-		case unicode.IsDigit(r):
-			digits += string(r)
-		case !strings.ContainsRune("+-().·/ ", r):
-			other = true
+// naiveTexts are the folded name, e-mail and phone of a customer.
+func naiveTexts(c *customer) []string {
+	return []string{naiveFold(c.FirstName + " " + c.LastName), naiveFold(c.Email), c.Phone}
+}
+
+// naiveMatch reports whether a customer's texts match all words of a folded search.
+func naiveMatch(texts, words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	run := 0 // so many words are of digits
+	for run < len(words) && strings.Trim(words[run], "0123456789+-().·/") == "" {
+		run++
+	}
+	if run == 0 {
+		return naiveHolds(texts, words[0]) && naiveMatch(texts, words[1:])
+	}
+	each := true
+	for _, w := range words[:run] {
+		each = each && (naiveHolds(texts, w) || naivePhone(texts[2], w))
+	}
+	return (each || naivePhone(texts[2], strings.Join(words[:run], " "))) && naiveMatch(texts, words[run:])
+}
+
+func naiveHolds(texts []string, word string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, word) })
+}
+
+// naivePhone reports whether text is the phone, or its digits part of it.
+func naivePhone(phone, text string) bool {
+	digits := strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return r
 		}
+		return -1
+	}, text)
+	if digits == "" || phone == "" {
+		return false
 	}
-	if folded == "" {
-		return false // only combining marks
+	if strings.Contains(phone, digits) {
+		return true
 	}
-	return strings.Contains(naiveFold(strings.TrimSpace(c.FirstName+" "+c.LastName)), folded) ||
-		strings.Contains(naiveFold(c.Email), folded) ||
-		strings.Contains(c.Phone, folded) ||
-		digits != "" && !other && strings.Contains(c.Phone, digits)
+	e164, ok := contact.Phone(text, "MX")
+	return len(digits) >= 7 && ok && phone == e164
 }
 
 // A searchHistory is a shop whose customers are searched for.
@@ -43,8 +73,8 @@ type searchHistory struct {
 	rnd  *rand.Rand
 }
 
-// TestSearch searches random customers for needles of many lengths, from their
-// texts and others, and compares the results with a scan of all customers. It
+// TestSearch searches random customers for needles of many lengths and words, from
+// their texts and others, and compares the results with a scan of all customers. It
 // does so before and after about half of the customers change.
 func TestSearch(t *testing.T) {
 	t.Parallel()
@@ -67,7 +97,7 @@ func (h *searchHistory) phone() string { return fmt.Sprintf("+5255%08d", h.rnd.I
 
 // text returns a random text of few letters, so that many texts are alike.
 func (h *searchHistory) text(most int) string {
-	letters := []rune("aabbcáÁéñÑüøZ19 @.-")
+	letters := []rune("aabbcáÁéñÑüøZ19  @.-'’–\u00a0άςΣЁе")
 	runes := make([]rune, h.rnd.IntN(most+1))
 	for i := range runes {
 		runes[i] = pick(h.rnd, letters...)
@@ -136,25 +166,40 @@ func (h *searchHistory) customers() []*customer {
 func (h *searchHistory) searchAll() {
 	rnd, all := h.rnd, h.customers()
 	needles := []string{"a", "+", "+52", "(55)", "5 5", "@b.mx", "nobody", "ã", "ñ", "Ñ", "\u0301", "55-", "--"}
+	part := func(c *customer) string {
+		from := []rune(pick(rnd, c.FirstName+" "+c.LastName, c.Email, c.Phone, h.text(8), h.written(c.Phone)) + " ")
+		at := rnd.IntN(len(from))
+		return string(from[at:min(len(from), at+1+rnd.IntN(8))])
+	}
 	for range 40 {
 		c := pick(rnd, all...)
-		from := []rune(pick(rnd, c.FirstName+" "+c.LastName, c.Email, c.Phone, h.text(8)))
-		if len(from) == 0 {
-			continue
+		needle := part(c)
+		for range rnd.IntN(4) {
+			needle += pick(rnd, " ", "  ", "\u00a0", "\t", "") + part(c)
 		}
-		at := rnd.IntN(len(from))
-		needles = append(needles, string(from[at:min(len(from), at+1+rnd.IntN(8))]))
+		needles = append(needles, needle, h.written(c.Phone), part(c)+" "+h.written(c.Phone)+" "+part(c))
 	}
 	for _, needle := range needles {
 		h.search(needle, all, page{1 + rnd.Uint64N(3), 1 + rnd.Uint64N(10)})
 	}
 }
 
+// written returns a phone as people write it, or its digits in groups.
+func (h *searchHistory) written(phone string) string {
+	if phone == "" {
+		return ""
+	}
+	rnd, n := h.rnd, strings.TrimPrefix(phone, "+52")
+	at := 1 + rnd.IntN(len(n)-1)
+	return pick(rnd, "", "", "044 ", "045", "01 ", "521", "+52 1 ", "(+52) ", "0052 1") + n[:at] + pick(rnd, " ", "-", ") ", "  ", " - ", "–") + n[at:]
+}
+
 // search compares a page of results with a scan of all customers.
 func (h *searchHistory) search(needle string, all []*customer, p page) {
 	var want []uint64
+	words := strings.Fields(naiveFold(needle))
 	for _, c := range slices.Backward(all) {
-		if naiveMatch(c, needle) {
+		if len(words) > 0 && naiveMatch(naiveTexts(c), words) {
 			want = append(want, c.Number)
 		}
 	}
@@ -183,7 +228,8 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 func TestSearchBlocks(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 1))
-	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, held: held{counters: new(counters)}}
+	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, cfg: new(config), held: held{counters: new(counters)}}
+	tx.cfg.Organization.Profile.Country = "MX"
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -191,7 +237,7 @@ func TestSearchBlocks(t *testing.T) {
 		}
 	}
 	const customers = 2*gramBlock + 700
-	var all [][]string // texts of each customer
+	var all []*customer
 	for number := uint64(1); number <= customers; number++ {
 		c := &customer{
 			ID: tx.id(), Number: number, FirstName: pick(rnd, "Ana", "Noé", "Li", "X"), LastName: pick(rnd, "", "Ana Núñez", "Banana"),
@@ -202,23 +248,31 @@ func TestSearchBlocks(t *testing.T) {
 		}
 		ok(tx.Put(orgKey('l', 1).byte('c').u64(number), c.ID[:]))
 		ok(tx.saveCustomer(c))
-		all = append(all, c.searchTexts())
+		all = append(all, c)
 		if number == 5000 || number == gramBlock+1 || number == customers-30 {
 			ok(tx.indexUntil(number))
 		}
 	}
 	tx.counters.Customers = customers
 	// A customer of a fully indexed block gets another name.
-	ok(tx.reindex(77, all[76], []string{"somebody else", all[76][1], ""}))
-	all[76] = []string{"somebody else", all[76][1], ""}
+	before := all[76].searchTexts()
+	all[76].FirstName, all[76].LastName, all[76].Phone = "Somebody", "Else", ""
+	ok(tx.reindex(77, before, all[76].searchTexts()))
+	var texts [][]string
+	for _, c := range all {
+		texts = append(texts, naiveTexts(c))
+	}
 	for _, needle := range []string{
 		"a", "x", "na", "ana", "li", "rare bird", "re b", "banana", "nana.banana", "@b.mx", "b.mx", "77@", "o16384@b", "16385@b.m", "32767", "32768@",
 		"+5255", "(55) 1", "1-", "55 12", "somebody", "ana nunez", "noe banana", "anaana", "ananas", "nunezana", "zz", "@", "mx+", "anana",
+		"nunez noe", "nunez ana ana", "bird rare b.mx", "rare zz", "zz rare", "a b c", "a zz", "na an", "li a x", "noe 55 12", "55 12 noe", "bird 55 1 2",
+		"044 " + all[4].Phone[3:], "+52 1 " + all[customers-5].Phone[3:7] + " " + all[customers-5].Phone[7:], "mx 045" + all[gramBlock].Phone[3:],
+		"zz 045" + all[gramBlock].Phone[3:], "5 5", "5 5 5 5", "(5) - 5 -",
 	} {
-		n := newNeedle(needle)
 		var want []uint64
-		for i, texts := range slices.Backward(all) {
-			if n.in(texts) {
+		words := strings.Fields(naiveFold(needle))
+		for i, texts := range slices.Backward(texts) {
+			if naiveMatch(texts, words) {
 				want = append(want, uint64(i)+1)
 			}
 		}
@@ -230,6 +284,96 @@ func TestSearchBlocks(t *testing.T) {
 				t.Fatalf("%q, page %+v: found %d of %d, want %d of %d", needle, p, len(got), total, len(part), len(want))
 			}
 		}
+	}
+}
+
+// TestSearchRows shows through the API who is found by what people type.
+func TestSearchRows(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	served, numbers := s.served(), map[string]string{}
+	for i, body := range []string{
+		`{"firstName":"Ana María","lastName":"López García","phoneNumber":"+525544332211"}`,
+		`{"firstName":"Ana","lastName":"Martínez","phoneNumber":"+525577700201"}`,
+		`{"firstName":"Ana","lastName":"Pérez","phoneNumber":"+525577700100","email":"ana55@b.mx"}`,
+		`{"firstName":"Siobhán","lastName":"O’Brien-Smith","email":"o'brien@b.mx"}`,
+		`{"firstName":"ΜΑΡΊΑ","lastName":"Παπαδόπουλος","email":"maria@b.gr"}`,
+		`{"firstName":"Фёдор","lastName":"Толстой","email":"fedor@b.ru"}`,
+		`{"firstName":"José\u00a0 Luis","lastName":"De la\tPeña","email":"jose@b.mx"}`,
+		`{"firstName":"Zoe","lastName":"Vienna","phoneNumber":"+4312345678"}`,
+		`{"firstName":"Zoe","lastName":"Longer","phoneNumber":"+43123456789"}`,
+	} {
+		var made struct{ ID string }
+		if w := served.post("/api/v1/customers", "", body); w.Code != 201 || json.Unmarshal(w.Body.Bytes(), &made) != nil {
+			t.Fatalf("customer %d: %s", i+1, w.Body)
+		}
+		numbers[made.ID] = fmt.Sprint(i + 1)
+	}
+	must(s, func(t *txn) (any, error) { return nil, t.indexUntil(2) }) // the others are read
+	for _, place := range []string{"read", "in the index"} {
+		for _, test := range []struct{ search, found, why string }{
+			{"Martinez", "2", "without the accent"},
+			{"MARTI\u0301NEZ", "2", "with a combining one"},
+			{"ana lopez", "1", "a word of each name, one between them"},
+			{"lopez ana", "1", "in the other order"},
+			{"lópez ana maría garcía", "1", "all words"},
+			{"ana lopez perez", "", "a word that nobody has beside the others"},
+			{"ana", "3 2 1", "one word, newest first"},
+			{"ana ana", "3 2 1", "the same word again"},
+			{"ana b.mx", "3", "words in different fields"},
+			{"opez arc", "1", "parts of words"},
+			{"7770-0201", "2", "part of a phone"},
+			{"7770 010", "3", "part of a phone with a blank"},
+			{"7770 02", "2", "short parts too"},
+			{"ana 7770 010", "3", "a name and part of a phone"},
+			{"010 7770", "3", "digits that are part of it, but not together"},
+			{"0202 7770", "", "one that is not"},
+			{"044 55 4433 2211", "1", "a retired prefix"},
+			{"045-55-4433-2211", "1", "another, with hyphens"},
+			{"01 (55) 4433.2211", "1", "that of long distance"},
+			{"5215544332211", "1", "the 1 of mobile phones"},
+			{"+52 1 55 4433 2211", "1", "with the calling code"},
+			{"+52\u00a01\u00a055\u00a04433\u20112211", "1", "with blanks and hyphens that do not break"},
+			{"garcía 044 55 4433 2211 ana", "1", "a phone between words"},
+			{"perez 044 55 4433 2211", "", "somebody else's phone"},
+			{"044 55 4433", "", "digits that are neither part of a phone nor a phone"},
+			{"+43 1 2345678", "9 8", "digits as they stand are part of a longer phone too"},
+			{"0043 1 2345678", "8", "a phone is the whole phone"},
+			{"O'Brien", "4", "a plain apostrophe"},
+			{"O’Brien", "4", "a typographic one"},
+			{"siobhan o´brien", "4", "an accent in its place"},
+			{"brien‑smith", "4", "another hyphen"},
+			{"brien–smith", "4", "a dash"},
+			{"μαρια", "5", "Greek without tonos"},
+			{"ΜΑΡΊΑ ΠΑΠΑΔΌΠΟΥΛΟΣ", "5", "capitals, also of a final sigma"},
+			{"παπαδοπουλοσ", "5", "a sigma that is not final"},
+			{"федор", "6", "е for ё"},
+			{"ФЁДОР ТОЛСТОЙ", "6", "capitals"},
+			{"толстои", "", "и is not й"},
+			{"Толстои\u0306", "6", "but и with a breve is"},
+			{"jose luis", "7", "a plain blank for two others"},
+			{"luis\u00a0\u2003jose", "7", "blanks of other kinds"},
+			{"la peña", "7", "a tab"},
+			{"\u0301", "", "no letter at all"},
+			{"ana \u200b", "3 2 1", "an invisible character"},
+		} {
+			var answer struct {
+				Data []struct{ ID string }
+				Meta struct{ Total int }
+			}
+			w := served.get("/api/v1/customers?search=" + url.QueryEscape(test.search))
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != 200 {
+				t.Fatalf("%q: %d, %v, %s", test.search, w.Code, err, w.Body)
+			}
+			var found []string
+			for _, item := range answer.Data {
+				found = append(found, numbers[item.ID])
+			}
+			if got := strings.Join(found, " "); got != test.found || answer.Meta.Total != len(found) {
+				t.Errorf("%s, %q (%s): found %q of %d, want %q", place, test.search, test.why, got, answer.Meta.Total, test.found)
+			}
+		}
+		must(s, func(t *txn) (any, error) { return nil, t.indexUntil(9) })
 	}
 }
 
@@ -338,6 +482,9 @@ func TestFold(t *testing.T) {
 	for _, test := range [][2]string{
 		{"Núñez", "nunez"}, {"JOSÉ", "jose"}, {"Nu\u0301n\u0303ez", "nunez"}, {"ÀÂÄ", "aaa"}, {"Łódź", "lodz"}, {"Ørsted", "orsted"},
 		{"ABC+123@x", "abc+123@x"}, {"Ψ", "ψ"}, {"東京", "東京"}, {"", ""}, {"\u0301", ""},
+		{"a \u00a0\t b", "a b"}, {"\u3000", " "}, {"a\u00adb\u200bc", "abc"}, {"O‘’ʼ´`'", "o''''''"}, {"“„«»″\"", `""""""`}, {"‐‑–—−－", "------"},
+		{"ΆΈΊΌΎΏΉ", "αειουωη"}, {"ΐΰϊ", "ιυι"}, {"ΣΊΣΥΦΟΣ ς", "σισυφοσ σ"}, {"Ᾱͅ", "α"}, {"ЁлкаЙ", "елкай"}, {"и\u0306И\u0306", "йй"}, {"е\u0308", "е"},
+		{"Їжак і\u0308", "їжак ї"}, {"ẞ", "ß"}, {"ǺḈḊ", "acd"}, {"İı", "ii"},
 	} {
 		if got := fold(test[0]); got != test[1] {
 			t.Errorf("%q folds to %q, want %q", test[0], got, test[1])
