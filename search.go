@@ -43,7 +43,7 @@ type needle struct {
 
 // newNeedle prepares a search. A needle without words finds nobody.
 func newNeedle(search, country string) *needle {
-	n := new(needle)
+	var parts []*needle
 	words := strings.Fields(fold(search))
 	for i := 0; i < len(words); {
 		end := i
@@ -56,13 +56,13 @@ func newNeedle(search, country string) *needle {
 				continue
 			}
 		}
-		n.all = append(n.all, newPart(words[i:end], country))
+		parts = append(parts, newPart(words[i:end], country))
 		i = end
 	}
-	if len(n.all) == 1 {
-		return n.all[0]
+	if len(parts) == 1 {
+		return parts[0]
 	}
-	return n
+	return &needle{all: parts}
 }
 
 // newPart prepares one word or one run.
@@ -334,6 +334,9 @@ func (t *txn) rarestFirst(n *needle, block uint32) error {
 		if err := t.rarestGramFirst(w, block); err != nil {
 			return err
 		}
+	}
+	if len(n.all) == 0 {
+		return nil
 	}
 	sizes := map[*needle]int{}
 	for _, part := range n.all {
