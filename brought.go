@@ -14,6 +14,11 @@ type brought struct {
 	historic *decimal // points earned before; nil if none are told
 }
 
+// any reports whether there are points.
+func (b *brought) any() bool {
+	return b.points != nil && *b.points != 0 || b.historic != nil && *b.historic != 0
+}
+
 // commentOpening is the comment of the movement that gives an opening balance.
 const commentOpening = "Saldo inicial"
 

@@ -22,13 +22,21 @@ func (s *shop) importCSV(t *testing.T, text string, change ...func(*importReques
 	if r.OpeningBalances > 0 {
 		told += fmt.Sprintf(", %d opened with %s", r.OpeningBalances, r.OpeningPoints)
 	}
-	if r.Errors == "" {
-		return told
+	return told + toldIn(t, r.Errors, im.form.separator)
+}
+
+// toldIn lists the lines and reasons of a file of errors, each after "; ".
+func toldIn(t *testing.T, name string, separator rune) (told string) {
+	t.Helper()
+	if name == "" {
+		return ""
 	}
-	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(readFile(t, r.Errors)), markUTF8)))
-	in.Comma = im.form.separator
+	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(readFile(t, name)), markUTF8)))
+	in.Comma = separator
 	rows, err := in.ReadAll()
-	s.ok(err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range rows[1:] {
 		told += "; " + row[0] + " " + row[1]
 	}

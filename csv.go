@@ -30,8 +30,9 @@ const importBatch = 4000
 type importReport struct {
 	Rows    int    `json:"rows"` // CSV records read, without the header
 	Added   int    `json:"added"`
-	Known   int    `json:"known"` // customers or sales that were there already
-	Wrong   int    `json:"wrong"` // those that were not imported
+	Known   int    `json:"known"`  // customers or sales that were there already
+	Wrong   int    `json:"wrong"`  // those that were not imported
+	Warned  int    `json:"warned"` // of Added and Known, those in the file of errors with a warning
 	Errors  string `json:"errors,omitempty"`
 	Seconds int    `json:"seconds"`
 
@@ -79,7 +80,7 @@ func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		im := &importer{
 			ctx: ctx, call: call, headings: known, raw: c.raw, decimal: c.decimal, started: time.Now(), rejects: rejects{of: file.Name()},
-			request: importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome},
+			request: importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome, SamePerson: c.samePerson},
 		}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
@@ -111,6 +112,9 @@ func (r *importReport) write(w io.Writer, kind string) {
 	}
 	if r.Wrong > 0 {
 		fmt.Fprintf(w, "los errores están en %s\n", r.Errors)
+	}
+	if r.Warned > 0 {
+		fmt.Fprintf(w, "%s en %s\n", plural(r.Warned, "aviso, que está", "avisos, que están"), r.Errors)
 	}
 	if r.DryRun {
 		fmt.Fprintln(w, "es un ensayo: no se guardó nada")
@@ -173,6 +177,7 @@ type importer struct {
 	stopped chan struct{}       // closed when nothing more will be sent
 	report  importReport
 	rejects rejects
+	added   newcomers
 	plain   bool // the file is UTF-8 without a byte order mark
 }
 
@@ -487,15 +492,8 @@ func (im *importer) send(b csvBatch) error {
 			im.report.OpeningBalances++
 			im.report.OpeningPoints += o.Opening
 		}
-		switch {
-		case o.Reason != "":
-			if err := im.reject(b.records[i].lines, o.Reason); err != nil {
-				return err
-			}
-		case o.Added:
-			im.report.Added++
-		default:
-			im.report.Known++
+		if err := im.count(b.records[i].lines, o); err != nil {
+			return err
 		}
 	}
 	if im.progress != nil {
@@ -505,9 +503,38 @@ func (im *importer) send(b csvBatch) error {
 	return nil
 }
 
-// reject writes a record's lines, guarded as exports are, to the file of errors.
+// count counts what came of a record, and tells what somebody should look at.
+func (im *importer) count(lines []csvLine, o importOutcome) error {
+	who := ""
+	switch line := im.added.line(o.Number); {
+	case line > 0:
+		who = fmt.Sprint(", fila ", line)
+	case o.ExternalID != "":
+		who = ", externalId " + o.ExternalID
+	}
+	switch {
+	case o.Reason != "":
+		return im.reject(lines, o.Reason+who)
+	case o.Added:
+		im.report.Added++
+		im.added.add(o.Number, lines[0].number)
+	default:
+		im.report.Known++
+	}
+	if o.Warning == "" {
+		return nil
+	}
+	im.report.Warned++
+	return im.list(lines, o.Warning+who)
+}
+
 func (im *importer) reject(lines []csvLine, reason string) error {
 	im.report.Wrong++
+	return im.list(lines, reason)
+}
+
+// list writes a record's lines, guarded as exports are, to the file of errors.
+func (im *importer) list(lines []csvLine, reason string) error {
 	if im.rejects.file == nil {
 		if err := im.rejects.begin(im.form.separator, im.plain, im.columns); err != nil {
 			return err
@@ -549,13 +576,15 @@ func importFlags(c *invocation) {
 		return nil
 	})
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "ensaya la importación en una copia del archivo y dice qué entraría, sin guardar nada")
+	c.set.BoolVar(&c.samePerson, "same-person", false, "basta que coincida el correo o el teléfono para que una fila sea de un cliente, aunque lo demás sea otro")
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
 	c.more = `El archivo puede venir de Excel, LibreOffice o Google Sheets: separado por comas, puntos y
 coma o tabuladores, en UTF-8, UTF-16 o Windows-1252. Fechas: 2026-11-30 o 30/11/2026.
 Los encabezados pueden estar en español o en inglés.
 
 Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;
-lo demás entra. Si ese archivo ya existe, se escribe otro (.errors-2.csv).
+lo demás entra. También está ahí, con un aviso, lo que entró en un cliente con otro nombre.
+Si ese archivo ya existe, se escribe otro (.errors-2.csv).
 Código de salida: 0 si entró todo o ya estaba, 1 si algo no entró.`
 }
 

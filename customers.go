@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A customer is a person's membership of one organization. It holds only what
@@ -173,6 +174,21 @@ func (c *customer) name() string {
 	return cmp.Or(strings.TrimSpace(c.FirstName+" "+c.LastName), c.Email, c.Phone)
 }
 
+// shortName is the first name and the initial of the next one, for reports that leave the
+// shop: "Ana R…".
+func (c *customer) shortName() string {
+	words := strings.Fields(c.FirstName)
+	rest := strings.Fields(c.LastName)
+	if len(words) > 0 {
+		words, rest = words[:1], append(rest, words[1:]...)
+	}
+	if len(rest) > 0 {
+		initial, _ := utf8.DecodeRuneInString(rest[0])
+		words = append(words, string(initial)+"…")
+	}
+	return strings.Join(words, " ")
+}
+
 // customer finds a customer of this organization. Any other id gives
 // customer_not_found: another organization's, or a malformed one (the zero id).
 func (t *txn) customer(cust id) (*customer, error) {
@@ -331,33 +347,87 @@ type enrolment struct {
 // contract §7). Person does not follow a PATCH: a corrected phone makes nobody another
 // person, and links nobody to one whom another organization knows by it.
 func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
-	byEmail, err := t.identify(kindEmail, e.Email)
+	known, err := t.enrolled(e)
 	if err != nil {
 		return nil, false, err
+	}
+	c, err = t.enrolAs(known, e)
+	return c, known == nil, err
+}
+
+// enrolled finds the customer that has the e-mail or the phone of an enrolment; nil if
+// there is none. Two customers are identity_conflict.
+func (t *txn) enrolled(e enrolment) (*customer, error) {
+	byEmail, err := t.identify(kindEmail, e.Email)
+	if err != nil {
+		return nil, err
 	}
 	byPhone, err := t.identify(kindPhone, e.Phone)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if byEmail != nil && byPhone != nil && byEmail.ID != byPhone.ID {
-		return nil, false, newError(codeIdentityConflict)
+		return nil, newError(codeIdentityConflict)
 	}
-	if c = byEmail; c == nil {
-		c = byPhone
+	if byEmail != nil {
+		return byEmail, nil
 	}
-	var known id
-	if c != nil {
-		known = c.ID
+	return byPhone, nil
+}
+
+// enrolAs is enrol for the customer that enrolled has found, or nil.
+func (t *txn) enrolAs(known *customer, e enrolment) (*customer, error) {
+	var own id
+	if known != nil {
+		own = known.ID
 	}
-	if err := t.externalIDFree(e.ExternalID, known); err != nil {
-		return nil, false, err
+	if err := t.externalIDFree(e.ExternalID, own); err != nil {
+		return nil, err
 	}
-	if c != nil {
-		err := t.fillIn(c, e)
-		return c, false, err
+	if known != nil {
+		return known, t.fillIn(known, e)
 	}
-	c, err = t.newCustomer(e)
-	return c, true, err
+	return t.newCustomer(e)
+}
+
+// A doubt is a reason why an enrolment may be of somebody else than the customer that its
+// e-mail or phone leads to (contract §19), the lesser first.
+type doubt int
+
+const (
+	noDoubt      doubt = iota
+	otherName          // one contact is the same, the other one is missing, and the name is another
+	otherContact       // the other contact is another
+)
+
+// doubtOf compares a customer with an enrolment. An empty contact or name differs from none.
+func (c *customer) doubtOf(e enrolment) doubt {
+	sameEmail, samePhone := e.Email != "" && e.Email == c.Email, e.Phone != "" && e.Phone == c.Phone
+	name := func(first, last string) string { return strings.Join(strings.Fields(fold(first+" "+last)), " ") }
+	theirs, ours := name(e.FirstName, e.LastName), name(c.FirstName, c.LastName)
+	switch {
+	case sameEmail && samePhone:
+		return noDoubt
+	case !sameEmail && (!samePhone || e.Email != "" && c.Email != ""), !samePhone && e.Phone != "" && c.Phone != "":
+		return otherContact
+	case theirs != "" && ours != "" && theirs != ours:
+		return otherName
+	}
+	return noDoubt
+}
+
+// doubt is doubtOf for a customer and those who became part of it: an enrolment may be of
+// any of them.
+func (t *txn) doubt(c *customer, e enrolment) (doubt, error) {
+	least := c.doubtOf(e)
+	if least == noDoubt {
+		return noDoubt, nil
+	}
+	all, err := t.family(c)
+	for _, part := range all {
+		least = min(least, part.doubtOf(e))
+	}
+	return least, err
 }
 
 // fillIn adds what the customer lacks. It overwrites nothing.

@@ -241,8 +241,9 @@
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
 //	adminusers.go        those on users
-//	import_customers.go  rows of imports and exports: customers
-//	import.go            importing customers and sales; rows of exports
+//	import_customers.go  rows of imports, and importing customers
+//	exports.go           rows of exports
+//	import.go            importing customers and sales
 //	socket.go            how a command reaches the server that has the file open
 //
 // # The panel

@@ -25,17 +25,14 @@ type importRequest struct {
 
 	Program   string `json:"program"`   // the key of the one that points come into; "": the default one
 	NoWelcome bool   `json:"noWelcome"` // no sign-up rules
+
+	SamePerson bool `json:"samePerson"` // one equal contact is enough, whatever else differs
 }
 
 type importEnd struct {
 	Org    string `json:"org"`
 	Import string `json:"import"`
 }
-
-const (
-	importCustomers = "customers"
-	importSales     = "sales"
-)
 
 // importPause is how long the sweep waits after a batch for the next one. Once the
 // sweep has brought the accounts up to today, sales of long ago no longer find the
@@ -181,7 +178,7 @@ func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 	outcomes := make([]importOutcome, len(in.Rows))
 	err = t.eachRow(len(in.Rows), func(i int) (bool, error) {
 		var err error
-		outcomes[i], err = t.importRow(in.Kind, into, in.Rows[i])
+		outcomes[i], err = t.importRow(&in, into, in.Rows[i])
 		if fault, ok := errors.AsType[*apiError](err); ok {
 			outcomes[i] = importOutcome{Reason: fault.message}
 			return false, nil
@@ -197,12 +194,11 @@ func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 	return outcomes, t.indexImported(importIndexed)
 }
 
-func (t *txn) importRow(kind string, into *program, row importRow) (o importOutcome, err error) {
-	if kind == importCustomers {
-		return t.importCustomer(into, row)
+func (t *txn) importRow(in *importRequest, into *program, row importRow) (importOutcome, error) {
+	if in.Kind == importCustomers {
+		return t.importCustomer(into, row, in.SamePerson)
 	}
-	o.Added, err = t.importSale(row)
-	return o, err
+	return t.importSale(row, in.SamePerson)
 }
 
 // indexImported adds customers that are not in the search index yet, if there are
@@ -236,8 +232,9 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 	return struct{}{}, a.engine.sweepBy(ctx, a.engine.commandTime)
 }
 
-// importSale registers a sale at the date that its row gives.
-func (t *txn) importSale(row importRow) (added bool, err error) {
+// importSale registers a sale at the date that its row gives. Unless samePerson is true, a
+// row whose other contact is another than the customer's is wrong.
+func (t *txn) importSale(row importRow, samePerson bool) (o importOutcome, err error) {
 	in := input{fault: new(fault)}
 	s := newSale{Source: sourceImport}
 	s.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, codeInvalidField)
@@ -253,7 +250,7 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 	s.Items = importedItems(in, row.Items)
 	s.Comment, _ = in.clean("comment", row.Comment, maxComment, codeCommentTooLong)
 	if in.err != nil {
-		return false, in.err
+		return o, in.err
 	}
 	c, err := t.identify(kindEmail, address)
 	if err == nil && c == nil {
@@ -263,21 +260,30 @@ func (t *txn) importSale(row importRow) (added bool, err error) {
 		err = newError(codeCustomerNotFound)
 	}
 	if err != nil {
-		return false, err
+		return o, err
 	}
 	s.Customer = c.ID
 	t.now = at // the sale happens at its own date
 	known, err := t.alreadyImported(s)
 	if err != nil || known {
-		return false, err
+		return o, err
+	}
+	if e := (enrolment{Email: address, Phone: number}); !samePerson {
+		if _, err := t.enrolled(e); err != nil {
+			return o, err
+		}
+		if o, err = t.doubted(c, e, true); err != nil || o.Reason != "" {
+			return o, err
+		}
 	}
 	if s.Type == typeReturn {
 		if s.Original, err = t.purchaseByID(c, s.ExternalID); err != nil {
-			return false, err
+			return o, err
 		}
 	}
 	_, _, err = t.registerSaleOf(c, s)
-	return err == nil, err
+	o.Added = err == nil
+	return o, err
 }
 
 // importedItems parses the items of an imported sale.
@@ -426,165 +432,4 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 		}
 	}
 	return list, nil
-}
-
-// Exports go in pages of rows, so that no answer holds a whole organization.
-
-type exportRequest struct {
-	Org   string `json:"org"`
-	Kind  string `json:"kind"`  // customers, sales or movements
-	After uint64 `json:"after"` // number of the last record received
-	Full  bool   `json:"full"`  // customers with fullColumns
-}
-
-// An exportPage holds some rows. Next is After of the next request, 0 at the end.
-type exportPage struct {
-	Rows [][]string `json:"rows"`
-	Next uint64     `json:"next"`
-}
-
-// exportBatch is how many records one page holds.
-const exportBatch = 500
-
-// exportColumns lists the columns of each kind of file. Imports of customers and
-// sales take them too.
-var exportColumns = map[string][]string{
-	importCustomers: {"firstName", "lastName", "email", "phoneNumber", "externalId", "birthDate"},
-	importSales:     {"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount", "sku", "quantity", "price", "comment"},
-	exportMovements: {"id", "createdAt", "email", "phoneNumber", "program", "type", "category", "amount", "balance", "expiresAt", "transactionId", "redemptionId", "comment"},
-}
-
-const exportMovements = "movements"
-
-// fullColumns are the columns that a full export of customers adds. Only enrolled is
-// imported.
-var fullColumns = []string{"id", "tier", "balance", "pending", "expiring", "enrolled", "status"}
-
-func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return nil, err
-	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in) })
-}
-
-func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
-	n, err := t.count()
-	if err != nil {
-		return nil, err
-	}
-	var total uint64
-	var rows func(uint64) ([][]string, error)
-	switch in.Kind {
-	case importCustomers:
-		if total, rows = n.Customers, t.customerRow; in.Full {
-			rows = t.fullRow
-		}
-	case importSales:
-		total, rows = n.Sales, t.saleRows
-	case exportMovements:
-		total, rows = n.Movements, t.movementRow
-	default:
-		return nil, adminErrorf("no hay exportación de %q", in.Kind)
-	}
-	page := new(exportPage)
-	last := min(in.After+exportBatch, total)
-	for number := in.After + 1; number <= last; number++ {
-		more, err := rows(number)
-		if err != nil {
-			return nil, err
-		}
-		page.Rows = append(page.Rows, more...)
-	}
-	if last < total {
-		page.Next = last
-	}
-	return page, nil
-}
-
-// saleRows returns a row for each item of a sale, or one row if it has no items.
-func (t *txn) saleRows(number uint64) ([][]string, error) {
-	s, err := t.saleAt(number)
-	if err != nil {
-		return nil, err
-	}
-	c, err := t.owner(s.Customer)
-	if err != nil {
-		return nil, err
-	}
-	name, err := t.exportName(s)
-	if err != nil {
-		return nil, err
-	}
-	var rows [][]string
-	row := func(sku, quantity, price string) {
-		rows = append(rows, []string{
-			name, s.CreatedAt.String(), c.Email, c.Phone, s.Type, s.Total.String(), sku, quantity, price, s.Comment,
-		})
-	}
-	for _, it := range s.Items {
-		row(it.SKU, it.Quantity.String(), it.Price.String())
-	}
-	if len(s.Items) == 0 {
-		row("", "", "")
-	}
-	return rows, nil
-}
-
-// exportName returns the externalId of a sale. It returns the id where there is no
-// externalId or another sale of the type has the same, since rows that share one are
-// one sale. A return has the name of its purchase, so that an import links it again.
-func (t *txn) exportName(s *sale) (string, error) {
-	if s.Previous != (id{}) {
-		purchase, err := t.sale(s.Previous)
-		if err != nil {
-			return "", err
-		}
-		return t.exportName(purchase)
-	}
-	if s.ExternalID == "" {
-		return s.ID.String(), nil
-	}
-	prefix := t.externalKey(s.ExternalID)
-	for e, err := range scan(t.Tx, prefix, false) {
-		if err != nil {
-			return "", err
-		}
-		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))
-		if err != nil {
-			return "", err
-		}
-		if other.Seq != s.Seq && other.ExternalID == s.ExternalID && other.Type == s.Type {
-			return s.ID.String(), nil
-		}
-	}
-	return s.ExternalID, nil
-}
-
-func (t *txn) movementRow(number uint64) ([][]string, error) {
-	m, err := t.movement(number)
-	if err == nil {
-		err = t.readComment(m)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c, err := t.owner(m.Customer)
-	if err != nil {
-		return nil, err
-	}
-	expires := ""
-	if m.Expires != never && m.Expires != 0 {
-		expires = m.Expires.String()
-	}
-	orEmpty := func(u id) string {
-		if u == (id{}) {
-			return ""
-		}
-		return u.String()
-	}
-	return [][]string{{
-		m.id().String(), m.CreatedAt.String(), c.Email, c.Phone, t.cfg.programNumber(m.Program).Key, m.movementType(), m.Category,
-		m.Amount.String(), m.Balance.String(), expires, orEmpty(m.Transaction), orEmpty(m.Redemption), m.Comment,
-	}}, nil
 }

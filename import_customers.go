@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// Rows of files: what they say, and those of customers in imports and exports.
+// Rows of files that are imported: what they say, and those of customers.
 
 // An importRow is one customer or one sale, as text from the file.
 type importRow struct {
@@ -36,7 +36,20 @@ type importOutcome struct {
 	Added   bool    `json:"added,omitempty"`
 	Opening decimal `json:"opening,omitempty"` // the opening balance that it was given
 	Reason  string  `json:"reason,omitempty"`
+	Warning string  `json:"warning,omitempty"` // the row was taken, but somebody should look at it
+
+	// Of the customer that was added, or that Reason or Warning names at the end.
+	Number     uint64 `json:"number,omitempty"`
+	ExternalID string `json:"externalId,omitempty"`
 }
+
+// Kinds of files. All are exported; the first two are imported, too.
+const (
+	importCustomers = "customers"
+	importSales     = "sales"
+	exportMovements = "movements"
+	redemptionsFile = "redemptions"
+)
 
 // notDate is the fault of a date in a file.
 const notDate = "debe ser una fecha como 2026-11-30 o 30/11/2026"
@@ -69,7 +82,9 @@ func (t *txn) identityOf(in input, row importRow) (address, number string) {
 	return address, number
 }
 
-func (t *txn) importCustomer(into *program, row importRow) (o importOutcome, err error) {
+// importCustomer imports a row. Unless samePerson is true, a row that may be of somebody
+// else than the customer that has its contact is wrong, or gets a warning.
+func (t *txn) importCustomer(into *program, row importRow, samePerson bool) (o importOutcome, err error) {
 	in := input{fault: new(fault)}
 	var e enrolment
 	e.Email, e.Phone = t.identityOf(in, row)
@@ -85,16 +100,55 @@ func (t *txn) importCustomer(into *program, row importRow) (o importOutcome, err
 	if in.err != nil {
 		return o, in.err
 	}
-	c, added, err := t.enrol(e)
-	if err == nil && added {
+	known, err := t.enrolled(e)
+	if err != nil {
+		return o, err
+	}
+	if known != nil && !samePerson {
+		if o, err = t.doubted(known, e, b.any()); err != nil || o.Reason != "" {
+			return o, err
+		}
+	}
+	c, err := t.enrolAs(known, e)
+	if err == nil && known == nil {
 		err = t.notMerged(e)
 	}
 	if err != nil {
 		return o, err
 	}
-	o.Added = added
+	if known == nil {
+		o.Added, o.Number = true, c.Number
+	}
 	o.Opening, err = t.bring(c, b)
 	return o, err
+}
+
+// doubted returns a Reason or a Warning if a row is not certainly of the customer that its
+// e-mail or phone leads to (contract §19). points says that the row brings some: they would
+// be gone, or be another's.
+func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, err error) {
+	d, err := t.doubt(c, e)
+	if err != nil {
+		return o, err
+	}
+	what := "el email"
+	if e.Phone != "" && e.Phone == c.Phone {
+		what = "el teléfono"
+	}
+	named := ""
+	if name := c.shortName(); name != "" {
+		named = ": " + name
+	}
+	switch {
+	case d == otherContact, d == otherName && points:
+		o.Reason = what + " ya es de otra persona" + named
+	case d == otherName && (e.Email == "" || e.Phone == ""):
+		o.Warning = "aviso: " + what + " es de un cliente con otro nombre, y se tomó por la misma persona" + named
+	default:
+		return o, nil
+	}
+	o.Number, o.ExternalID = c.Number, c.ExternalID
+	return o, nil
 }
 
 // notMerged refuses to make a customer of somebody who was merged: the survivor has the points
@@ -152,41 +206,4 @@ func (t *txn) pastMoment(in input, name, text string) instant {
 		in.invalid(name, "no puede ser una fecha futura")
 	}
 	return at
-}
-
-// customerRow returns the row of a customer in an export.
-func (t *txn) customerRow(number uint64) ([][]string, error) {
-	c, err := t.customerAt(number)
-	if err != nil || c.hidden() {
-		return nil, err
-	}
-	return [][]string{shortRow(c)}, nil
-}
-
-func shortRow(c *customer) []string {
-	return []string{c.FirstName, c.LastName, c.Email, c.Phone, c.ExternalID, c.BirthDate.String()}
-}
-
-// fullRow returns the row of a customer in a full export: also its points, in its own
-// program.
-func (t *txn) fullRow(number uint64) ([][]string, error) {
-	c, err := t.customerAt(number)
-	if err != nil || c.hidden() {
-		return nil, err
-	}
-	a, err := t.account(c, t.cfg.programNumber(c.Program))
-	if err != nil {
-		return nil, err
-	}
-	expiring, err := t.expiring(a)
-	if err != nil {
-		return nil, err
-	}
-	var sums []string
-	for _, s := range expiring {
-		sums = append(sums, s.ExpiresAt.time().In(t.cfg.zone).Format("2006-01-02")+": "+s.Amount.String())
-	}
-	current, _ := a.tier()
-	return [][]string{append(shortRow(c),
-		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
 }

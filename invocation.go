@@ -75,6 +75,8 @@ type invocation struct {
 	program   string // that an import's points come into
 	noWelcome bool
 
+	samePerson bool // of an import: one equal contact is enough
+
 	panel        string // address of the panel, as given
 	panelAt      panelAddress
 	panelOn      bool

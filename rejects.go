@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"sort"
 	"strconv"
 )
 
@@ -103,3 +104,35 @@ func sameFiles(a, b string) (bool, error) {
 
 // maxCompared bounds the files of errors that are compared.
 const maxCompared = 64 << 20
+
+// newcomers says which line of a file each customer came from that its import added. Numbers
+// of customers ascend with the lines. Mostly both go up by one, so runs are kept.
+type newcomers []struct {
+	number uint64 // of the first customer
+	line   int    // that it came from
+	n      int    // how many there are
+}
+
+// add notes that a customer came from a line; 0 is none.
+func (c *newcomers) add(number uint64, line int) {
+	if number == 0 {
+		return
+	}
+	if at := len(*c) - 1; at >= 0 {
+		r := &(*c)[at]
+		if number == r.number+uint64(r.n) && line == r.line+r.n {
+			r.n++
+			return
+		}
+	}
+	*c = append(*c, newcomers{{number, line, 1}}...)
+}
+
+// line returns the line that a customer came from; 0 if it is not of this import.
+func (c newcomers) line(number uint64) int {
+	at := sort.Search(len(c), func(i int) bool { return c[i].number > number }) - 1
+	if at < 0 || number-c[at].number >= uint64(c[at].n) {
+		return 0
+	}
+	return c[at].line + int(number-c[at].number)
+}
