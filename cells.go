@@ -166,6 +166,10 @@ func isFormula(cell string) bool {
 	return strings.ContainsRune("=+-@＝＋－＠", first) && !plainNumber.MatchString(cell)
 }
 
+// markUTF8 is the byte order mark by which a spreadsheet recognizes UTF-8. CSV that is
+// written for one begins with it.
+const markUTF8 = "\xef\xbb\xbf"
+
 func guardCells(row []string) {
 	for i, cell := range row {
 		if isFormula(cell) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"io"
-	"slices"
 )
 
 // The commands that write CSV.
@@ -17,15 +16,16 @@ func exportCommand(kind string) func(context.Context, *invocation) error {
 	}
 }
 
-// writeCSV writes an organization's records of one kind, oldest first. It guards
-// their cells unless raw is true.
+// writeCSV writes an organization's records of one kind, oldest first. Unless raw is
+// true it is for a spreadsheet: with a byte order mark, and cells guarded.
 func writeCSV(ctx context.Context, call adminCaller, in exportRequest, raw bool, w io.Writer) error {
-	out := csv.NewWriter(w)
-	columns := exportColumns[in.Kind]
-	if in.Full {
-		columns = slices.Concat(columns, fullColumns)
+	if !raw {
+		if _, err := io.WriteString(w, markUTF8); err != nil {
+			return err
+		}
 	}
-	if err := out.Write(columns); err != nil {
+	out := csv.NewWriter(w)
+	if err := out.Write(columnsOf(in)); err != nil {
 		return err
 	}
 	for {
@@ -50,13 +50,16 @@ func writeCSV(ctx context.Context, call adminCaller, in exportRequest, raw bool,
 
 func exportFlags(c *invocation) {
 	orgFlag(c)
-	c.set.BoolVar(&c.raw, "raw", false, "para volver a importar o para otro programa: escribe las celdas tal cual, sin apóstrofo ante lo que una hoja de cálculo ejecutaría")
-	c.more = `Sin -raw, para hoja de cálculo: ante una celda que ella ejecutaría (=, +, -, @ y más) va un
-apóstrofo, que la importación quita; ante números y teléfonos no. Lo escrito con -raw se
+	c.set.BoolVar(&c.raw, "raw", false, "para otro programa o para volver a importar: celdas tal cual, sin lo que una hoja de cálculo necesita")
+	c.more = `Sin -raw, para hoja de cálculo: el archivo empieza con la marca de UTF-8, sin la que Excel
+muestra mal los acentos, y ante una celda que la hoja ejecutaría (=, +, -, @ y más) va un
+apóstrofo; ante números y teléfonos no. La importación quita ambos. Lo escrito con -raw se
 importa con -raw: así vuelve igual.`
 }
 
-func exportCustomersFlags(c *invocation) {
-	exportFlags(c)
-	c.set.BoolVar(&c.full, "full", false, "añade id, nivel, saldo, puntos pendientes, lo que vence en cada fecha, fecha de alta y estado; del programa del cliente")
+func exportFullFlags(more string) func(*invocation) {
+	return func(c *invocation) {
+		exportFlags(c)
+		c.set.BoolVar(&c.full, "full", false, "añade "+more)
+	}
 }

@@ -7,7 +7,7 @@
 //	sello serve            serve the API on a file
 //	sello demo             make a sample organization and serve the API
 //	sello apply            apply the configuration of an organization
-//	sello export           show that configuration, or write customers, sales or movements as CSV
+//	sello export           show that configuration, or write customers, sales, movements or redemptions as CSV
 //	sello import           import customers or sales from CSV
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what

@@ -21,8 +21,7 @@ const (
 	encodingWindows1252
 )
 
-const (
-	markUTF8    = "\xef\xbb\xbf" // byte order marks
+const ( // byte order marks
 	markUTF16LE = "\xff\xfe"
 	markUTF16BE = "\xfe\xff"
 )

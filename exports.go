@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -9,9 +10,9 @@ import (
 
 type exportRequest struct {
 	Org   string `json:"org"`
-	Kind  string `json:"kind"`  // customers, sales or movements
+	Kind  string `json:"kind"`  // a kind of exportColumns
 	After uint64 `json:"after"` // number of the last record received
-	Full  bool   `json:"full"`  // customers with fullColumns
+	Full  bool   `json:"full"`  // with fullColumns
 }
 
 // An exportPage holds some rows. Next is After of the next request, 0 at the end.
@@ -29,11 +30,26 @@ var exportColumns = map[string][]string{
 	importCustomers: {"firstName", "lastName", "email", "phoneNumber", "externalId", "birthDate"},
 	importSales:     {"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount", "sku", "quantity", "price", "comment"},
 	exportMovements: {"id", "createdAt", "email", "phoneNumber", "program", "type", "category", "amount", "balance", "expiresAt", "transactionId", "redemptionId", "comment"},
+	redemptionsFile: {
+		"id", "code", "customerId", "firstName", "lastName", "email", "phoneNumber", "rewardName", "pointsSpent", "status",
+		"createdAt", "usedAt", "cancelledAt", "expiresAt", "transactionId",
+	},
 }
 
-// fullColumns are the columns that a full export of customers adds. Only enrolled is
-// imported.
-var fullColumns = []string{"id", "tier", "balance", "pending", "expiring", "enrolled", "status"}
+// fullColumns are the columns that a full export adds. Of these only enrolled is imported.
+var fullColumns = map[string][]string{
+	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status"},
+	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy"},
+	exportMovements: {"rule", "createdBy"},
+}
+
+// columnsOf lists the columns of an export.
+func columnsOf(in exportRequest) []string {
+	if in.Full {
+		return slices.Concat(exportColumns[in.Kind], fullColumns[in.Kind])
+	}
+	return exportColumns[in.Kind]
+}
 
 func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, error) {
 	org, err := a.organization(ctx, in.Org)
@@ -49,23 +65,23 @@ func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
 		return nil, err
 	}
 	var total uint64
-	var rows func(uint64) ([][]string, error)
+	var rows func(number uint64, full bool) ([][]string, error)
 	switch in.Kind {
 	case importCustomers:
-		if total, rows = n.Customers, t.customerRow; in.Full {
-			rows = t.fullRow
-		}
+		total, rows = n.Customers, t.customerRow
 	case importSales:
 		total, rows = n.Sales, t.saleRows
 	case exportMovements:
 		total, rows = n.Movements, t.movementRow
+	case redemptionsFile:
+		total, rows = n.Redemptions, t.redemptionRow
 	default:
 		return nil, adminErrorf("no hay exportación de %q", in.Kind)
 	}
 	page := new(exportPage)
 	last := min(in.After+exportBatch, total)
 	for number := in.After + 1; number <= last; number++ {
-		more, err := rows(number)
+		more, err := rows(number, in.Full)
 		if err != nil {
 			return nil, err
 		}
@@ -77,25 +93,16 @@ func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
 	return page, nil
 }
 
-// customerRow returns the row of a customer in an export.
-func (t *txn) customerRow(number uint64) ([][]string, error) {
+// customerRow returns the row of a customer. In a full export it has the points in the
+// customer's own program.
+func (t *txn) customerRow(number uint64, full bool) ([][]string, error) {
 	c, err := t.customerAt(number)
 	if err != nil || c.hidden() {
 		return nil, err
 	}
-	return [][]string{shortRow(c)}, nil
-}
-
-func shortRow(c *customer) []string {
-	return []string{c.FirstName, c.LastName, c.Email, c.Phone, c.ExternalID, c.BirthDate.String()}
-}
-
-// fullRow returns the row of a customer in a full export: also its points, in its own
-// program.
-func (t *txn) fullRow(number uint64) ([][]string, error) {
-	c, err := t.customerAt(number)
-	if err != nil || c.hidden() {
-		return nil, err
+	row := []string{c.FirstName, c.LastName, c.Email, c.Phone, c.ExternalID, c.BirthDate.String()}
+	if !full {
+		return [][]string{row}, nil
 	}
 	a, err := t.account(c, t.cfg.programNumber(c.Program))
 	if err != nil {
@@ -110,12 +117,12 @@ func (t *txn) fullRow(number uint64) ([][]string, error) {
 		sums = append(sums, s.ExpiresAt.time().In(t.cfg.zone).Format("2006-01-02")+": "+s.Amount.String())
 	}
 	current, _ := a.tier()
-	return [][]string{append(shortRow(c),
+	return [][]string{append(row,
 		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
 }
 
 // saleRows returns a row for each item of a sale, or one row if it has no items.
-func (t *txn) saleRows(number uint64) ([][]string, error) {
+func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
 	s, err := t.saleAt(number)
 	if err != nil {
 		return nil, err
@@ -128,11 +135,19 @@ func (t *txn) saleRows(number uint64) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	var more []string
+	if full {
+		by, err := t.creatorText(s.By)
+		if err != nil {
+			return nil, err
+		}
+		more = []string{s.ID.String(), c.ID.String(), s.points().String(), s.Source, s.RegisteredAt.String(), by}
+	}
 	var rows [][]string
 	row := func(sku, quantity, price string) {
-		rows = append(rows, []string{
+		rows = append(rows, append([]string{
 			name, s.CreatedAt.String(), c.Email, c.Phone, s.Type, s.Total.String(), sku, quantity, price, s.Comment,
-		})
+		}, more...))
 	}
 	for _, it := range s.Items {
 		row(it.SKU, it.Quantity.String(), it.Price.String())
@@ -173,7 +188,7 @@ func (t *txn) exportName(s *sale) (string, error) {
 	return s.ExternalID, nil
 }
 
-func (t *txn) movementRow(number uint64) ([][]string, error) {
+func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
 	m, err := t.movement(number)
 	if err == nil {
 		err = t.readComment(m)
@@ -185,18 +200,94 @@ func (t *txn) movementRow(number uint64) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	expires := ""
-	if m.Expires != never && m.Expires != 0 {
-		expires = m.Expires.String()
+	row := []string{
+		m.id().String(), m.CreatedAt.String(), c.Email, c.Phone, t.cfg.programNumber(m.Program).Key, m.movementType(), m.Category,
+		m.Amount.String(), m.Balance.String(), momentCell(m.Expires), idCell(m.Transaction), idCell(m.Redemption), m.Comment,
 	}
-	orEmpty := func(u id) string {
-		if u == (id{}) {
-			return ""
-		}
-		return u.String()
+	if !full {
+		return [][]string{row}, nil
+	}
+	rules, err := t.rulesOf(m)
+	if err != nil {
+		return nil, err
+	}
+	by, err := t.creatorText(m.By)
+	return [][]string{append(row, rules, by)}, err
+}
+
+// redemptionRow returns the row of a redemption, as it is now.
+func (t *txn) redemptionRow(number uint64, _ bool) ([][]string, error) {
+	x, err := t.redemptionAt(number)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.owner(x.Customer)
+	if err != nil {
+		return nil, err
 	}
 	return [][]string{{
-		m.id().String(), m.CreatedAt.String(), c.Email, c.Phone, t.cfg.programNumber(m.Program).Key, m.movementType(), m.Category,
-		m.Amount.String(), m.Balance.String(), expires, orEmpty(m.Transaction), orEmpty(m.Redemption), m.Comment,
+		x.ID.String(), x.Code, c.ID.String(), c.FirstName, c.LastName, c.Email, c.Phone, x.RewardName, x.Points.String(), x.status(t.now),
+		x.CreatedAt.String(), momentCell(x.UsedAt), momentCell(x.CancelledAt), momentCell(x.Expires), idCell(x.Sale),
 	}}, nil
+}
+
+// points is what a sale gave the customer in the own program; below 0 what it took back.
+func (s *sale) points() decimal {
+	if s.Type == typeReturn {
+		return -s.Reversed
+	}
+	return s.Earned
+}
+
+// rulesOf lists the rules that gave the points of a purchase, by name; "" for other
+// movements. Points of sign-up and birthday rules have the rule's name as their comment.
+func (t *txn) rulesOf(m *movement) (string, error) {
+	if m.Category != categoryPurchase || m.Transaction == (id{}) {
+		return "", nil
+	}
+	s, err := t.sale(m.Transaction)
+	if err != nil {
+		return "", err
+	}
+	share := s.shareIn(m.Program)
+	if share == nil {
+		return "", nil
+	}
+	var names []string
+	for _, r := range share.Rules {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, "; "), nil
+}
+
+// creatorText is who made a record: the type and, as far as they are known, the name or
+// else the id, and the actor: "Key: Caja 1 (Luis)".
+func (t *txn) creatorText(c creator) (string, error) {
+	by, err := t.createdBy(c)
+	if err != nil || by == nil {
+		return "", err
+	}
+	text := by.Type
+	if name := textOr(by.Name, idCell(c.ID)); name != "" {
+		text += ": " + name
+	}
+	if by.Actor != nil {
+		text += " (" + *by.Actor + ")"
+	}
+	return text, nil
+}
+
+// momentCell leaves out a moment that did not or will not come.
+func momentCell(at instant) string {
+	if at == 0 || at == never {
+		return ""
+	}
+	return at.String()
+}
+
+func idCell(u id) string {
+	if u == (id{}) {
+		return ""
+	}
+	return u.String()
 }

@@ -231,7 +231,7 @@ func TestCommandLine(t *testing.T) {
 		{"apply " + document + " -json", 0, `"changes": []`, "", "the dry run changed nothing"},
 		{"export -org cafe-luna", 0, `"threshold": 1000`, "", ""},
 		{"export", 0, `"threshold": 1000`, "", "the only organization needs no name"},
-		{"export clientes", 2, "", "no lleva argumentos: clientes; hay también sello export customers, sello export sales, sello export movements\n", "a configuration takes no argument"},
+		{"export clientes", 2, "", "no lleva argumentos: clientes; hay también sello export customers, sello export sales, sello export redemptions, sello export movements\n", "a configuration takes no argument"},
 		{"export customers x", 2, "", "sello export customers no lleva argumentos: x\n", "the longest name is the command"},
 		{"export -org nadie", 1, "", `no hay ninguna organización "nadie"; hay: cafe-luna`, ""},
 		{"key create -org cafe-luna", 2, "", "falta -name", ""},

@@ -263,6 +263,7 @@ func auditExport(v *visit) (any, fillFunc) {
 		if err := v.mayAll("data:export"); err != nil {
 			return err
 		}
+		b.WriteString(markUTF8)
 		out.Write(auditColumns)
 		turn := new(pacer)
 		for n := 1; n <= mostExported/maxLimit && b.Len() < mostExportedBytes; n++ {

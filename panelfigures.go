@@ -47,8 +47,8 @@ func (t *chartTable) csv() ([]byte, error) {
 		guardCells(row)
 		rows = append(rows, row)
 	}
-	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(rows)
+	b := bytes.NewBufferString(markUTF8)
+	err := csv.NewWriter(b).WriteAll(rows)
 	return b.Bytes(), err
 }
 

@@ -99,7 +99,11 @@ func TestStatisticsPage(t *testing.T) {
 				t.Fatalf("%s%s: %d rows for %d periods", id, query, len(tables[id]), len(found.Periods))
 			}
 			file := s.get(roleViewer, "/panel/estadisticas/csv/"+id+query)
-			lines, err := csv.NewReader(file.Body).ReadAll()
+			text, marked := strings.CutPrefix(file.Body.String(), markUTF8)
+			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+			if !marked {
+				t.Errorf("%s%s: no byte order mark", id, query)
+			}
 			if err != nil || len(lines) != len(found.Periods)+1 {
 				t.Fatalf("%s%s: %d lines, %v", id, query, len(lines), err)
 			}
