@@ -279,6 +279,9 @@ func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
 				return auditPage{}, operatorErrorf("to", "-to no es una fecha como 2027-01-01: %q", in.To)
 			}
 		}
+		if f.from > f.to {
+			return auditPage{}, operatorErrorf("from", "-from no puede ser posterior a -to")
+		}
 		found, total, err := t.auditEntries(f, page{1, uint64(min(max(in.Limit, 1), maxLimit))})
 		if err != nil {
 			return auditPage{}, err

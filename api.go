@@ -271,8 +271,7 @@ func listRedemptions(r *request) action {
 	}
 	text, present := r.query.text("status", 20)
 	f.status = choice(r.query.input, text, present, "status", codeInvalidField, append([]string{""}, redemptionStatuses...))
-	f.from = r.moment("from", 0, false)
-	f.to = r.moment("to", never, true)
+	f.from, f.to = r.span()
 	return func(t *txn) (any, error) {
 		found, total, err := t.findRedemptions(f, p)
 		if err != nil {
@@ -376,8 +375,7 @@ func getOrganization(*request) action {
 func listAudit(r *request) action {
 	p := r.page()
 	var f auditFilter
-	f.from = r.moment("from", 0, false)
-	f.to = r.moment("to", never, true)
+	f.from, f.to = r.span()
 	f.actor, _ = r.query.text("actor", maxActor)
 	f.action, _ = r.query.text("action", maxAction)
 	f.subject, _ = r.query.text("subject", maxSubject)

@@ -21,8 +21,7 @@ func listTransactions(r *request) action {
 		f.customer = &u
 	}
 	f.externalID, _ = r.query.text("externalId", maxExternalID)
-	f.from = r.moment("from", 0, false)
-	f.to = r.moment("to", never, true)
+	f.from, f.to = r.span()
 	f.registeredFrom = r.moment("registeredFrom", 0, false)
 	return func(t *txn) (any, error) {
 		found, total, err := t.findSales(f, p)

@@ -82,7 +82,17 @@ func choice(in input, text string, present bool, name string, code errorCode, wo
 	return words[0]
 }
 
-// moment reads a parameter that is a moment, or returns otherwise if it is absent.
+// span reads the parameters from and to, which bound a list. An absent one leaves it open.
+// A from after to is a fault (contract §19).
+func (r *request) span() (from, to instant) {
+	from, to = r.moment("from", 0, false), r.moment("to", never, true)
+	if from > to {
+		r.query.invalid("from", "no puede ser posterior a to")
+	}
+	return from, to
+}
+
+// moment reads a parameter that is a moment, or returns otherwise if it is absent or wrong.
 func (r *request) moment(name string, otherwise instant, endOfDay bool) instant {
 	text, present := r.query.text(name, 100)
 	if !present {
@@ -91,6 +101,7 @@ func (r *request) moment(name string, otherwise instant, endOfDay bool) instant 
 	at, ok := parseMoment(text, r.cfg.zone, endOfDay)
 	if !ok {
 		r.query.invalid(name, "debe ser una fecha ISO 8601")
+		return otherwise
 	}
 	return at
 }

@@ -270,6 +270,8 @@ func TestCommandLine(t *testing.T) {
 		{"key rotate -overlap 1d nada", 2, "", `valor no válido para -overlap: "1d"`, "Go has no days"},
 		{"key rotate sello_dBKzuQ", 1, "", "se rota por su id", "its text is a secret"},
 		{"audit -limit 0", 2, "", "-limit debe ser mayor a 0", ""},
+		{"audit -from 2027-01-02 -to 2027-01-01", 2, "", "-from no puede ser posterior a -to", ""},
+		{"audit -from 2027-01-01 -to 2027-01-01", 0, "", "", "the same day"},
 		{"audit -from ayer", 2, "", `-from no es una fecha como 2027-01-01: "ayer"`, ""},
 		{"audit -to ayer", 2, "", `-to no es una fecha como 2027-01-01: "ayer"`, ""},
 		{"audit -action configuration.applied", 0, "comando  configuration.applied", "", "who made the organization"},
