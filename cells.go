@@ -92,25 +92,89 @@ var (
 	timeOfDay = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?(?: ?([AaPp])\.? ?[Mm]\.?)?$`)
 )
 
-// plainDate spells a date of a spreadsheet as ISO 8601. What is no such date stays as it
-// is. Midnight stands for no time at all: a spreadsheet adds it to a bare date.
-func plainDate(cell string) string {
-	text := trimBlanks(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(cell))
-	var year, month, day, clock string
-	if m := dayFirst.FindStringSubmatch(text); m != nil {
-		year, month, day, clock = m[3], m[2], m[1], m[4]
-	} else if m := yearFirst.FindStringSubmatch(text); m != nil {
-		year, month, day, clock = m[1], m[2], m[3], m[4]
-	} else {
+// A dateOrder says which of two numbers before a year is the month.
+type dateOrder string
+
+const (
+	orderUnknown  dateOrder = ""
+	orderDayMonth dateOrder = "dmy"
+	orderMonthDay dateOrder = "mdy"
+)
+
+// A dateForm says how a file writes dates.
+type dateForm struct {
+	order dateOrder // that the command line says
+	mixed bool      // some dates of the file can only have the month first
+}
+
+// monthFirst reports whether a date that begins with these numbers has the month first. ok
+// is false if it may be read in two ways. Without a sign of the contrary the day is first.
+func (f dateForm) monthFirst(first, second string) (yes, ok bool) {
+	if f.order != orderUnknown || !f.mixed {
+		return f.order == orderMonthDay, true
+	}
+	a, _ := strconv.Atoi(first)
+	b, _ := strconv.Atoi(second)
+	return a <= 12 && b > 12, a > 12 || b > 12 || a == b
+}
+
+// isMonthFirst reports whether a cell is a date that can only have the month first.
+func isMonthFirst(cell string) bool {
+	m := datePattern(cell)
+	if m == nil {
+		return false
+	}
+	a, _ := strconv.Atoi(m[1])
+	b, _ := strconv.Atoi(m[2])
+	return 1 <= a && a <= 12 && 12 < b && b <= 31
+}
+
+// datePattern returns the parts of a cell that dayFirst matches, or nil.
+func datePattern(cell string) []string {
+	if len(cell) < len("1/1/2000") {
+		return nil
+	}
+	return dayFirst.FindStringSubmatch(plainBlanks(cell))
+}
+
+// plainBlanks replaces blanks that do not break a line by plain ones.
+func plainBlanks(cell string) string {
+	return trimBlanks(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(cell))
+}
+
+// dateInTwoWays is the fault of a date that plain cannot read.
+func dateInTwoWays(column, cell string) string {
+	return fmt.Sprintf("%s: %s se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide", column, trimBlanks(cell))
+}
+
+// plain spells a date of a spreadsheet as ISO 8601. What is no such date stays as it
+// is. Midnight stands for no time at all: a spreadsheet adds it to a bare date. ok is false
+// if the date may be read in two ways.
+func (f dateForm) plain(cell string) (text string, ok bool) {
+	text = plainBlanks(cell)
+	m := datePattern(text)
+	if m == nil {
+		return isoDate(cell, yearFirst.FindStringSubmatch(text)), true
+	}
+	monthFirst, ok := f.monthFirst(m[1], m[2])
+	if monthFirst {
+		return isoDate(cell, []string{"", m[3], m[1], m[2], m[4]}), ok
+	}
+	return isoDate(cell, []string{"", m[3], m[2], m[1], m[4]}), ok
+}
+
+// isoDate spells the parts of a date, from the year to the time; cell if there are none.
+func isoDate(cell string, m []string) string {
+	if m == nil {
 		return cell
 	}
+	year, month, day, clock := m[1], m[2], m[3], m[4]
 	pad := func(s string) string { return strings.Repeat("0", 2-len(s)) + s }
 	date := year + "-" + pad(month) + "-" + pad(day)
 	if clock == "" {
 		return date
 	}
-	m := timeOfDay.FindStringSubmatch(clock)
-	if m == nil {
+	if m = timeOfDay.FindStringSubmatch(clock); m == nil {
 		return cell
 	}
 	hour, _ := strconv.Atoi(m[1])
@@ -178,10 +242,17 @@ func guardCells(row []string) {
 	}
 }
 
-// unguardCells removes the apostrophes that guardCells adds.
+// textFormula matches a formula that is a text, such as ="0012". People write it so that a
+// spreadsheet keeps the zeros.
+var textFormula = regexp.MustCompile(`^="([^"]*)"$`)
+
+// unguardCells removes the apostrophes that guardCells adds, and takes the texts out of
+// formulas that are texts.
 func unguardCells(row []string) {
 	for i, cell := range row {
-		if isFormula(cell) {
+		if m := textFormula.FindStringSubmatch(cell); m != nil {
+			row[i] = m[1]
+		} else if isFormula(cell) {
 			row[i] = strings.TrimPrefix(cell, "'")
 		}
 	}

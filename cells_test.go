@@ -62,7 +62,7 @@ func TestDateCells(t *testing.T) {
 		"2026-11-23T10:00:00Z": "2026-11-23T10:00:00Z", "23/11/26": "23/11/26", "ayer": "ayer", "": "", "23/11/2026 13:00 PM": "23/11/2026 13:00 PM",
 		"31/02/2026": "2026-02-31", // no day, and refused as such
 	} {
-		if got := plainDate(cell); got != want {
+		if got, ok := (dateForm{}).plain(cell); got != want || !ok {
 			t.Errorf("%q: %q, want %q", cell, got, want)
 		}
 	}

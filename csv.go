@@ -11,10 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // The commands that import CSV files.
@@ -79,13 +77,14 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) error {
 func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file *os.File) error {
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		im := &importer{
-			ctx: ctx, call: call, headings: known, raw: c.raw, decimal: c.decimal, started: time.Now(), rejects: rejects{of: file.Name()},
+			ctx: ctx, call: call, started: time.Now(), rejects: rejects{of: file.Name()},
+			sheet:   sheet{headings: known, raw: c.raw, decimal: c.decimal, encoding: c.encoding, dates: dateForm{order: c.dates}},
 			request: importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome, SamePerson: c.samePerson},
 		}
 		if isTerminal(c.stderr) {
 			im.progress = c.stderr
 		}
-		if err := im.run(file); err != nil {
+		if err := withSeeker(file, im.run); err != nil {
 			return err
 		}
 		r := im.report
@@ -162,13 +161,7 @@ type importer struct {
 	started  time.Time
 	progress io.Writer // nil: show none
 
-	headings *fileHeadings
-	raw      bool       // cells have no guard
-	decimal  rune       // of numbers; 0 if it is not known
-	form     numberForm // of the file
-	columns  []string   // of the file, as it names them
-	taken    []string   // columns, with "" for those left out
-
+	sheet
 	open    csvRecord           // the sale whose rows are being read
 	held    []csvLine           // unreadable lines after it, which may be its rows
 	closed  map[uint64]struct{} // purchases with items read so far, by the hash of what their rows share
@@ -178,10 +171,9 @@ type importer struct {
 	report  importReport
 	rejects rejects
 	added   newcomers
-	plain   bool // the file is UTF-8 without a byte order mark
 }
 
-func (im *importer) run(file io.Reader) (err error) {
+func (im *importer) run(file io.ReadSeeker) (err error) {
 	defer func() {
 		err = errors.Join(err, im.rejects.close())
 		im.report.Errors = im.rejects.name
@@ -189,24 +181,10 @@ func (im *importer) run(file io.Reader) (err error) {
 			fmt.Fprintln(im.progress)
 		}
 	}()
-	text, err := newDecodedFile(file)
+	in, err := im.rows(file)
 	if err != nil {
 		return err
 	}
-	in := newLineReader(text.Reader)
-	if im.columns, err = in.header(im.headings.score); err != nil && err != io.EOF {
-		return err
-	}
-	if im.columns == nil {
-		return adminErrorf("la primera línea no es un encabezado CSV")
-	}
-	for i, name := range im.columns {
-		im.columns[i] = trimBlanks(name)
-	}
-	if im.taken, err = im.headings.columns(im.columns); err != nil {
-		return err
-	}
-	im.form, im.plain = numberForm{in.comma, im.decimal}, text.plain
 	im.batches, im.stopped = make(chan csvBatch), make(chan struct{})
 	go func() {
 		defer close(im.stopped)
@@ -225,7 +203,7 @@ func (im *importer) run(file io.Reader) (err error) {
 // while another is being imported.
 func (im *importer) read(in *lineReader) error {
 	for {
-		line, err := in.record()
+		line, err := im.record(in)
 		if err == io.EOF {
 			break
 		}
@@ -233,10 +211,6 @@ func (im *importer) read(in *lineReader) error {
 			return err
 		}
 		im.batch.rows++
-		if !im.raw {
-			unguardCells(line.fields)
-		}
-		line.wrong = cmp.Or(line.wrong, im.malformed(line.fields))
 		if err := im.take(line); err != nil {
 			return err
 		}
@@ -313,34 +287,14 @@ func (im *importer) reopens(r importRow) bool {
 	return reopened
 }
 
-// malformed returns what is wrong with a line as a whole, or "".
-func (im *importer) malformed(fields []string) string {
-	if len(fields) != len(im.columns) {
-		return fmt.Sprintf("tiene %d columnas y debería tener %d", len(fields), len(im.columns))
-	}
-	if slices.ContainsFunc(fields, func(s string) bool { return !utf8.ValidString(s) }) {
-		return "no es UTF-8 válido"
-	}
-	return ""
-}
-
 // toRow reads the cells of a line. wrong says what cannot be read in any organization;
 // "" if nothing is wrong.
 func (im *importer) toRow(fields []string) (row importRow, wrong string) {
 	var sku, quantity, price string
+	in := cellReader{sheet: &im.sheet}
 	for i, name := range im.taken {
 		cell := fields[i]
-		number := func() string {
-			text, ok := im.form.plain(cell)
-			if !ok {
-				wrong = cmp.Or(wrong, inTwoWays(im.columns[i], cell))
-			}
-			return text
-		}
-		key := func() string {
-			wrong = cmp.Or(wrong, lostDigits(im.columns[i], cell))
-			return cell
-		}
+		in.at(i, cell)
 		switch name {
 		case "firstName":
 			row.FirstName = cell
@@ -349,29 +303,29 @@ func (im *importer) toRow(fields []string) (row importRow, wrong string) {
 		case "email":
 			row.Email = cell
 		case "phoneNumber":
-			row.Phone = key()
+			row.Phone = in.key()
 		case "externalId":
-			row.ExternalID = key()
+			row.ExternalID = in.key()
 		case "birthDate":
-			row.BirthDate = plainDate(cell)
+			row.BirthDate = in.date()
 		case "createdAt":
-			row.CreatedAt = plainDate(cell)
+			row.CreatedAt = in.date()
 		case "points":
-			row.Points = number()
+			row.Points = in.number()
 		case "expiresAt":
-			row.Expires = plainDate(cell)
+			row.Expires = in.date()
 		case "historicPoints":
-			row.Historic = number()
+			row.Historic = in.number()
 		case "type":
 			row.Type = saleType(cell)
 		case "totalAmount":
-			row.Total = number()
+			row.Total = in.number()
 		case "sku":
 			sku = cell
 		case "quantity":
-			quantity = number()
+			quantity = in.number()
 		case "price":
-			price = number()
+			price = in.number()
 		case "comment":
 			row.Comment = cell
 		}
@@ -382,7 +336,7 @@ func (im *importer) toRow(fields []string) (row importRow, wrong string) {
 	if it := (importItem{sku, quantity, price}); it != (importItem{}) {
 		row.Items = []importItem{it}
 	}
-	return row, wrong
+	return row, strings.Join(in.faults, "; ")
 }
 
 // saleType reads the type of a sale, which may be in Spanish.
@@ -575,11 +529,23 @@ func importFlags(c *invocation) {
 		}
 		return nil
 	})
+	c.set.Func("dates", "`orden` de las fechas: dmy (primero el día) o mdy (primero el mes); sin ella, primero el día, y si otras fechas del archivo llevan primero el mes son un error", func(word string) error {
+		if c.dates = dateOrder(word); c.dates != orderDayMonth && c.dates != orderMonthDay {
+			return errors.New("dmy o mdy")
+		}
+		return nil
+	})
+	c.set.Func("encoding", "`codificación` del archivo: utf-8, utf-16, windows-1252, ibm850, ibm437 o macintosh; sin ella se averigua", func(word string) error {
+		if c.encoding = encodingFlags[word]; c.encoding == encodingUnknown {
+			return errors.New("utf-8, utf-16, windows-1252, ibm850, ibm437 o macintosh")
+		}
+		return nil
+	})
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "ensaya la importación en una copia del archivo y dice qué entraría, sin guardar nada")
 	c.set.BoolVar(&c.samePerson, "same-person", false, "basta que coincida el correo o el teléfono para que una fila sea de un cliente, aunque lo demás sea otro")
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
 	c.more = `El archivo puede venir de Excel, LibreOffice o Google Sheets: separado por comas, puntos y
-coma o tabuladores, en UTF-8, UTF-16 o Windows-1252. Fechas: 2026-11-30 o 30/11/2026.
+coma o tabuladores, en UTF-8, UTF-16 o Windows-1252 (otras: -encoding). Fechas: 2026-11-30 o 30/11/2026.
 Los encabezados pueden estar en español o en inglés.
 
 Lo que no se puede importar queda en ARCHIVO.csv.errors.csv, con su línea y su motivo;

@@ -219,6 +219,7 @@
 //	deliveries.go        sending the feed to its receivers
 //	words.go             errors of the system, the store and the command line, in Spanish
 //	build.go             how the binary was built
+//	charsets.go          the encodings of text that spreadsheets save
 //	cells.go             numbers, dates and formulas as spreadsheets write them
 //	diskspace.go         how much room the disk has
 //	notify.go            what systemd is told
@@ -304,10 +305,12 @@
 //	commands.go          the short commands
 //	compact.go           making the file anew
 //	restore.go           putting a copy in the place of the file
-//	encodings.go         text in UTF-8, UTF-16 and Windows-1252
+//	guess.go             the encoding of a file without a mark
+//	encodings.go         reading a file in any of these encodings
 //	lines.go             records of CSV
 //	rejects.go           the file of an import's errors
 //	headings.go          which column a heading names
+//	sheet.go             the rows of a file that is imported
 //	csv.go               the commands that import CSV
 //	csvexport.go         the commands that export it
 //	metrics.go           figures for Prometheus

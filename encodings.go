@@ -9,134 +9,103 @@ import (
 	"unicode/utf8"
 )
 
-// The encodings that spreadsheets write: UTF-8, UTF-16 and Windows-1252.
-
-// An encoding says how the bytes of a file spell its text.
-type encoding int
-
-const (
-	encodingUTF8 encoding = iota
-	encodingUTF16LE
-	encodingUTF16BE
-	encodingWindows1252
-)
+// Reading a file as UTF-8, whatever its encoding.
 
 const ( // byte order marks
 	markUTF16LE = "\xff\xfe"
 	markUTF16BE = "\xfe\xff"
 )
 
-// startLength is how much of a file that cannot be read twice decides its encoding.
-const startLength = 1 << 20
-
 // A decodedFile is the text of a file in UTF-8, without a byte order mark.
 type decodedFile struct {
 	*bufio.Reader
-	plain bool // the file itself is UTF-8 without a mark
+	encoding encoding // of the file
+	plain    bool     // the file itself is UTF-8 without a mark
 }
 
-// newDecodedFile finds out the encoding of a file. A byte order mark names it. Without
-// one, zeros at every other byte mean UTF-16, and text that is not UTF-8 is
-// Windows-1252. For the latter a file that can be read twice is read to its end.
-func newDecodedFile(r io.Reader) (*decodedFile, error) {
-	in := bufio.NewReaderSize(r, startLength)
-	start, err := in.Peek(startLength)
-	if err != nil && err != io.EOF {
+// newDecodedFile reads a file from its beginning. A byte order mark names the encoding.
+// Without one it is e or, if that is unknown, found out by reading the file to its end.
+func newDecodedFile(r io.ReadSeeker, e encoding) (*decodedFile, error) {
+	start, err := startOf(r)
+	if err != nil {
 		return nil, err
 	}
+	mark, marked := "", encodingUnknown
 	switch {
 	case bytes.HasPrefix(start, []byte(markUTF8)):
-		in.Discard(len(markUTF8))
-		return &decodedFile{Reader: in}, nil
+		mark, marked = markUTF8, encodingUTF8
 	case bytes.HasPrefix(start, []byte(markUTF16LE)):
-		in.Discard(len(markUTF16LE))
-		return decodedFrom(in, encodingUTF16LE), nil
+		mark, marked = markUTF16LE, encodingUTF16LE
 	case bytes.HasPrefix(start, []byte(markUTF16BE)):
-		in.Discard(len(markUTF16BE))
-		return decodedFrom(in, encodingUTF16BE), nil
+		mark, marked = markUTF16BE, encodingUTF16BE
 	}
-	var guess spelling
-	guess.add(start)
-	if seeker, ok := r.(io.Seeker); ok && len(start) == startLength && guess.encoding() == encodingUTF8 {
-		if in, err = guessRest(&guess, in, r, seeker); err != nil {
+	switch {
+	case marked != encodingUnknown && e != encodingUnknown && e.String() != marked.String():
+		return nil, adminErrorf("el archivo tiene la marca de %s, y -encoding dice %s", marked, e)
+	case marked != encodingUnknown:
+		e = marked
+	case e == encodingUnknown || e == encodingUTF16LE:
+		if e, err = encodingOf(r, e); err != nil {
 			return nil, err
 		}
 	}
-	if e := guess.encoding(); e != encodingUTF8 {
-		return decodedFrom(in, e), nil
+	if _, err := r.Seek(int64(len(mark)), io.SeekStart); err != nil {
+		return nil, err
 	}
-	return &decodedFile{in, true}, nil
+	in := bufio.NewReaderSize(r, chunkLength)
+	if e != encodingUTF8 {
+		in = bufio.NewReader(&decoder{in: in, encoding: e})
+	}
+	return &decodedFile{in, e, e == encodingUTF8 && mark == ""}, nil
 }
 
-// guessRest reads a file to its end and returns a reader of all of it. If the file
-// cannot be read twice, nothing has been read.
-func guessRest(guess *spelling, in *bufio.Reader, r io.Reader, seeker io.Seeker) (*bufio.Reader, error) {
-	at, err := seeker.Seek(0, io.SeekCurrent)
+// startOf returns the first bytes of a file, which tell a workbook from a text.
+func startOf(r io.ReadSeeker) ([]byte, error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	start := make([]byte, 100)
+	n, err := io.ReadFull(r, start)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, err
+	}
+	start = start[:n]
+	switch {
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")) && bytes.Contains(start, []byte("opendocument")):
+		return nil, adminErrorf("es un libro de LibreOffice: guárdalo como CSV")
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\xd0\xcf\x11\xe0")):
+		return nil, adminErrorf("es un libro de Excel: guárdalo como CSV")
+	}
+	return start, nil
+}
+
+// encodingOf finds out the encoding of a file without a mark. For UTF-16, named by the
+// command line, it finds out the order of bytes.
+func encodingOf(r io.ReadSeeker, named encoding) (encoding, error) {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return encodingUnknown, err
+	}
+	s, err := spellingOf(r)
 	if err != nil {
-		return in, nil
+		return encodingUnknown, err
 	}
-	begin := at - int64(in.Buffered())
-	for chunk := make([]byte, startLength); ; {
-		n, err := io.ReadFull(r, chunk)
-		guess.add(chunk[:n])
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			break
+	e := s.encoding()
+	if named == encodingUTF16LE {
+		if e == encodingUTF16BE {
+			return e, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		return named, nil
 	}
-	_, err = seeker.Seek(begin, io.SeekStart)
-	return bufio.NewReaderSize(r, startLength), err
-}
-
-// A spelling counts what tells encodings apart.
-type spelling struct {
-	zeros   [2]int // at even and at odd places
-	bytes   int
-	longer  int // characters of several bytes in UTF-8
-	invalid int // bytes that are no UTF-8
-	rest    []byte
-}
-
-func (s *spelling) add(b []byte) {
-	b = append(s.rest, b...)
-	for utf8.FullRune(b) {
-		if b[0] == 0 {
-			s.zeros[s.bytes%2]++
-		}
-		r, n := utf8.DecodeRune(b)
-		switch {
-		case n > 1:
-			s.longer++
-		case r == utf8.RuneError:
-			s.invalid++
-		}
-		b = b[n:]
-		s.bytes += n
+	if e != encodingWindows1252 {
+		return e, nil
 	}
-	s.rest = bytes.Clone(b)
-}
-
-// encoding is the most likely one. A file of UTF-8 may have a few broken characters; in
-// one of Windows-1252 few letters with an accent look like UTF-8.
-func (s *spelling) encoding() encoding {
-	switch most := s.bytes / 5; {
-	case s.zeros[1] > most:
-		return encodingUTF16LE
-	case s.zeros[0] > most:
-		return encodingUTF16BE
-	case s.invalid > s.longer:
-		return encodingWindows1252
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return encodingUnknown, err
 	}
-	return encodingUTF8
+	return e, checkWindows1252(r)
 }
 
-func decodedFrom(in *bufio.Reader, e encoding) *decodedFile {
-	return &decodedFile{Reader: bufio.NewReader(&decoder{in: in, encoding: e})}
-}
-
-// A decoder reads text in UTF-16 or Windows-1252 as UTF-8. What cannot be read becomes
+// A decoder reads text in UTF-16 or in single bytes as UTF-8. What cannot be read becomes
 // the replacement character.
 type decoder struct {
 	in       *bufio.Reader
@@ -167,12 +136,9 @@ func (d *decoder) Read(p []byte) (int, error) {
 }
 
 func (d *decoder) next() (rune, error) {
-	if d.encoding == encodingWindows1252 {
+	if d.encoding >= encodingWindows1252 {
 		b, err := d.in.ReadByte()
-		if 0x80 <= b && b < 0xa0 {
-			return windows1252[b-0x80], err
-		}
-		return rune(b), err
+		return d.encoding.rune(b), err
 	}
 	first, err := d.unit()
 	if err != nil || !utf16.IsSurrogate(rune(first)) {
@@ -208,11 +174,4 @@ func (d *decoder) unit() (uint16, error) {
 		return binary.BigEndian.Uint16(pair[:]), nil
 	}
 	return binary.LittleEndian.Uint16(pair[:]), nil
-}
-
-// windows1252 are the characters of the bytes from 0x80 to 0x9f. Five of them are
-// control characters, which no text may have.
-var windows1252 = [32]rune{
-	'€', 0x81, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0x8d, 'Ž', 0x8f,
-	0x90, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0x9d, 'ž', 'Ÿ',
 }

@@ -153,6 +153,9 @@ func (h *fileHeadings) columns(list []string) ([]string, error) {
 	}
 	for i, heading := range list[start:] {
 		name, ok := h.column(heading)
+		if !ok && heading == "" {
+			continue // as long as it has no cell
+		}
 		if !ok {
 			unknown = append(unknown, heading)
 			continue
@@ -182,6 +185,16 @@ func (h *fileHeadings) columns(list []string) ([]string, error) {
 		use = unknown[0]
 	}
 	return nil, adminErrorf("%s; con -map %q=campo se toma una por otra: %s", strings.Join(faults, "; "), use, columnList(h.kind))
+}
+
+// unnamed are the places of the columns without a heading that no flag leaves out.
+func (h *fileHeadings) unnamed(list []string) (places []int) {
+	for i, heading := range list {
+		if _, ok := h.column(heading); heading == "" && !ok {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 // ignoreFlag is the argument of -ignore that leaves out some columns.

@@ -71,8 +71,10 @@ type invocation struct {
 	scopes string
 	ips    string
 
-	decimal   rune   // of an import's numbers; 0 if it is not told
-	program   string // that an import's points come into
+	decimal   rune      // of an import's numbers; 0 if it is not told
+	dates     dateOrder // of an import
+	encoding  encoding  // of the file of an import
+	program   string    // that an import's points come into
 	noWelcome bool
 
 	samePerson bool // of an import: one equal contact is enough

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -36,8 +38,8 @@ var separators = []rune{',', ';', '\t'}
 
 func newLineReader(in *bufio.Reader) *lineReader { return &lineReader{in: in, comma: ','} }
 
-// header reads the first record. Its separator is the one with which score is highest,
-// or else the one with the most fields. Excel may name it in a line before: sep=;
+// header reads the first record that has a cell. Its separator is the one with which score
+// is highest, or else the one with the most fields. Excel may name it in a line before: sep=;
 func (l *lineReader) header(score func([]string) int) ([]string, error) {
 	text, n, err := l.next()
 	if err != nil {
@@ -52,7 +54,21 @@ func (l *lineReader) header(score func([]string) int) ([]string, error) {
 			return nil, err
 		}
 	}
-	var fields []string
+	for {
+		fields, _ := l.likeliest(text, tried, score)
+		l.use(n)
+		if n == 0 || fields == nil || !isBlank(fields) {
+			return fields, nil
+		}
+		if text, n, err = l.next(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// likeliest splits a record at the separator that gives the most points, and keeps that
+// one for the records that follow.
+func (l *lineReader) likeliest(text string, tried []rune, score func([]string) int) (fields []string, points int) {
 	most := -1
 	for _, comma := range tried {
 		try := lineReader{comma: comma}
@@ -60,12 +76,16 @@ func (l *lineReader) header(score func([]string) int) ([]string, error) {
 		if err != nil {
 			continue
 		}
-		if points := 1000*score(list) + len(list); points > most {
-			fields, most, l.comma = list, points, comma
+		if n := score(list); 1000*n+len(list) > most {
+			fields, points, most, l.comma = list, n, 1000*n+len(list), comma
 		}
 	}
-	l.use(n)
-	return fields, nil
+	return fields, points
+}
+
+// isBlank reports whether a record has no cell.
+func isBlank(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(cell string) bool { return trimBlanks(cell) != "" })
 }
 
 // record reads the next record and skips blank lines before it.
@@ -123,21 +143,87 @@ func (l *lineReader) next() (text string, lines int, err error) {
 
 // split returns the fields of a record.
 func (l *lineReader) split(record string) ([]string, error) {
+	if !strings.Contains(record, `"`) && slices.Contains(separators, l.comma) {
+		return strings.Split(strings.TrimRight(record, "\r\n"), string(l.comma)), nil
+	}
+	fields, err := l.parse(record)
+	if err != nil {
+		if quoted := quoteTexts(record, l.comma); quoted != record {
+			return l.parse(quoted)
+		}
+	}
+	return fields, err
+}
+
+func (l *lineReader) parse(record string) ([]string, error) {
 	in := csv.NewReader(strings.NewReader(record))
 	in.Comma = l.comma
 	return in.Read()
 }
 
+// quoteTexts quotes cells such as ="0012", which people write so that a spreadsheet keeps
+// the zeros.
+func quoteTexts(record string, comma rune) string {
+	var out strings.Builder
+	for rest := record; ; {
+		cell := bareText.FindString(rest)
+		if end := rest[len(cell):]; cell != "" && (strings.Trim(end, "\r\n") == "" || strings.HasPrefix(end, string(comma))) {
+			out.WriteString(`"` + strings.ReplaceAll(cell, `"`, `""`) + `"`)
+			rest = end
+		}
+		at := strings.IndexRune(rest, comma)
+		if at < 0 {
+			out.WriteString(rest)
+			return out.String()
+		}
+		at += utf8.RuneLen(comma)
+		out.WriteString(rest[:at])
+		rest = rest[at:]
+	}
+}
+
+// bareText matches a cell such as ="0012" at its beginning.
+var bareText = regexp.MustCompile(`^="[^"]*"`)
+
 // peek returns line n of those not yet used, counted from 0.
 func (l *lineReader) peek(n int) (string, error) {
 	for len(l.ahead) <= n {
-		text, err := l.in.ReadString('\n')
-		if text == "" {
+		text, err := l.line()
+		if err != nil {
 			return "", err
 		}
 		l.ahead = append(l.ahead, text)
 	}
 	return l.ahead[n], nil
+}
+
+// line reads a line with its end: LF, CRLF, or CR as Macintosh once wrote it.
+func (l *lineReader) line() (string, error) {
+	var line []byte
+	for {
+		if _, err := l.in.Peek(1); err != nil {
+			if err == io.EOF && len(line) > 0 {
+				return string(line), nil
+			}
+			return "", err
+		}
+		chunk, _ := l.in.Peek(l.in.Buffered())
+		n := bytes.IndexAny(chunk, "\r\n") + 1
+		if n == 0 {
+			line = append(line, chunk...)
+			l.in.Discard(len(chunk))
+			continue
+		}
+		line = append(line, chunk[:n]...)
+		l.in.Discard(n)
+		if line[len(line)-1] == '\r' {
+			if next, _ := l.in.Peek(1); string(next) == "\n" {
+				line = append(line, '\n')
+				l.in.Discard(1)
+			}
+		}
+		return string(line), nil
+	}
 }
 
 func (l *lineReader) use(n int) {

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Reading the rows of a file that is imported. What only the whole file tells is found out
+// before any row is imported.
+
+// A sheet is a file that is imported.
+type sheet struct {
+	headings *fileHeadings
+	raw      bool       // cells have no guard
+	decimal  rune       // of numbers; 0 if it is not known
+	form     numberForm // of the file
+	dates    dateForm   // of the file
+	encoding encoding   // of the file; unknown until it is found out
+	plain    bool       // the file is UTF-8 without a byte order mark
+	columns  []string   // of the file, as it names them
+	taken    []string   // columns, with "" for those left out
+}
+
+// rows returns the rows of a file whose heading and survey have no fault.
+func (s *sheet) rows(file io.ReadSeeker) (*lineReader, error) {
+	in, err := s.heading(file)
+	if err != nil {
+		return nil, err
+	}
+	if s.taken, err = s.headings.columns(s.columns); err != nil {
+		return nil, s.belowTitle(in, err)
+	}
+	if err = s.survey(in); err != nil {
+		return nil, err
+	}
+	return s.heading(file)
+}
+
+// heading reads a file from its beginning to the end of its heading.
+func (s *sheet) heading(file io.ReadSeeker) (*lineReader, error) {
+	text, err := newDecodedFile(file, s.encoding)
+	if err != nil {
+		return nil, err
+	}
+	in := newLineReader(text.Reader)
+	s.columns, err = in.header(s.headings.score)
+	if err == io.EOF {
+		return nil, adminErrorf("el archivo está vacío")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.columns == nil {
+		return nil, adminErrorf("la primera línea no es un encabezado CSV")
+	}
+	for i, name := range s.columns {
+		s.columns[i] = trimBlanks(name)
+	}
+	s.encoding, s.plain, s.form = text.encoding, text.plain, numberForm{in.comma, s.decimal}
+	return in, nil
+}
+
+// record reads the next row that has a cell. Cells without a column are cut off if they
+// are empty.
+func (s *sheet) record(in *lineReader) (csvLine, error) {
+	line, err := in.record()
+	for err == nil && isBlank(line.fields) {
+		line, err = in.record()
+	}
+	if err != nil {
+		return csvLine{}, err
+	}
+	if n := len(s.columns); len(line.fields) > n && isBlank(line.fields[n:]) {
+		line.fields = line.fields[:n]
+	}
+	if !s.raw {
+		unguardCells(line.fields)
+	}
+	line.wrong = cmp.Or(line.wrong, s.malformed(line.fields))
+	return line, nil
+}
+
+// malformed returns what is wrong with a line as a whole, or "".
+func (s *sheet) malformed(fields []string) string {
+	if len(fields) != len(s.columns) {
+		return fmt.Sprintf("tiene %d columnas y debería tener %d", len(fields), len(s.columns))
+	}
+	if slices.ContainsFunc(fields, func(cell string) bool { return !utf8.ValidString(cell) }) {
+		return "no es UTF-8 válido"
+	}
+	if slices.ContainsFunc(fields, func(cell string) bool { return strings.ContainsRune(cell, utf8.RuneError) }) {
+		return "tiene un carácter que no se puede leer"
+	}
+	return ""
+}
+
+// A cellReader reads the cells of a row and gathers their faults.
+type cellReader struct {
+	*sheet
+	column, cell string
+	faults       []string
+}
+
+// at goes to the cell of a column.
+func (r *cellReader) at(i int, cell string) { r.column, r.cell = r.columns[i], cell }
+
+func (r *cellReader) number() string {
+	text, ok := r.form.plain(r.cell)
+	if !ok {
+		r.faults = append(r.faults, inTwoWays(r.column, r.cell))
+	}
+	return text
+}
+
+func (r *cellReader) date() string {
+	text, ok := r.dates.plain(r.cell)
+	if !ok {
+		r.faults = append(r.faults, dateInTwoWays(r.column, r.cell))
+	}
+	return text
+}
+
+// key reads a phone or the number of a customer.
+func (r *cellReader) key() string {
+	if fault := lostDigits(r.column, r.cell); fault != "" {
+		r.faults = append(r.faults, fault)
+	}
+	return r.cell
+}
+
+// survey reads the rows for what only all of them tell: whether a column without a heading
+// has a cell, which is an error, and whether dates have the month first.
+func (s *sheet) survey(in *lineReader) error {
+	unnamed := s.headings.unnamed(s.columns)
+	var dates []int
+	if s.dates.order == orderUnknown {
+		dates = dateColumns(s.taken)
+	}
+	for len(unnamed)+len(dates) > 0 {
+		line, err := s.record(in)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if line.wrong != "" {
+			continue
+		}
+		for _, i := range unnamed {
+			if trimBlanks(line.fields[i]) != "" {
+				return adminErrorf("la columna %d no tiene encabezado y la línea %d tiene un valor en ella; con -ignore= se deja fuera", i+1, line.number)
+			}
+		}
+		if slices.ContainsFunc(dates, func(i int) bool { return isMonthFirst(line.fields[i]) }) {
+			s.dates.mixed, dates = true, nil
+		}
+	}
+	return nil
+}
+
+// dateColumns are the places of the columns with dates.
+func dateColumns(taken []string) (places []int) {
+	for i, name := range taken {
+		if slices.Contains([]string{"birthDate", "createdAt", "expiresAt"}, name) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// maxTitleLines bounds how far below the first line the heading is looked for.
+const maxTitleLines = 20
+
+// belowTitle returns the fault of a heading that is none: fault, or one that says which of
+// the next lines looks like the heading.
+func (s *sheet) belowTitle(in *lineReader, fault error) error {
+	first := s.headings.score(s.columns)
+	for range maxTitleLines {
+		text, n, err := in.next()
+		if err != nil || n == 0 {
+			return fault
+		}
+		number := in.number + 1
+		if fields, points := in.likeliest(text, separators, s.headings.score); points > max(first, 1) {
+			named := slices.DeleteFunc(fields, func(name string) bool { return trimBlanks(name) == "" })
+			return adminErrorf("la línea %d parece el encabezado (%s); hay que quitar las líneas que están antes", number, quoted(named))
+		}
+		in.use(n)
+	}
+	return fault
+}
+
+// withSeeker calls fn with a file that can be read twice: file itself or, if it is a pipe,
+// a copy of it that only the user may read and that is removed afterwards.
+func withSeeker(file *os.File, fn func(io.ReadSeeker) error) error {
+	if _, err := file.Seek(0, io.SeekStart); err == nil {
+		return fn(file)
+	}
+	spool, err := os.CreateTemp("", "sello-import-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(spool.Name())
+	defer spool.Close()
+	if _, err := io.Copy(spool, file); err != nil {
+		return fmt.Errorf("%s: %w", spool.Name(), err)
+	}
+	return fn(spool)
+}

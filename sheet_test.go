@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sheetTold imports a text and returns what importCSV does, or the error that stops it.
+func (s *shop) sheetTold(t *testing.T, kind, text string, change func(*importer)) string {
+	t.Helper()
+	im := s.importer(t, kind)
+	if change != nil {
+		change(im)
+	}
+	if err := im.run(strings.NewReader(text)); err != nil {
+		return err.Error()
+	}
+	told := fmt.Sprintf("%d rows, %d new", im.report.Rows, im.report.Added)
+	if im.report.Errors != "" {
+		told += "\n" + strings.TrimPrefix(string(readFile(t, im.report.Errors)), markUTF8)
+	}
+	return told
+}
+
+// TestSheetShapes imports what people make of a sheet.
+func TestSheetShapes(t *testing.T) {
+	t.Parallel()
+	const (
+		unnamed = "la columna 4 no tiene encabezado y la línea 3 tiene un valor en ella; con -ignore= se deja fuera"
+		missing = `faltan columnas: email (correo) o phoneNumber (teléfono)`
+	)
+	for _, test := range []struct{ reason, text, want string }{
+		{"rows without a cell", "Nombre,Correo,Teléfono\n,,\nAna,ana@example.com,\n , ,\u00a0\n,\n,,,,,,\n", "1 rows, 1 new"},
+		{"rows without a cell above the heading", ",,\n , ,\nNombre,Correo,Teléfono\nAna,ana@example.com,\n", "1 rows, 1 new"},
+		{"columns without a heading", "Nombre,Correo,Teléfono,,,\nAna,ana@example.com,,, ,\n", "1 rows, 1 new"},
+		{"columns without a heading that have a cell", "Nombre,Correo,Teléfono,, \nAna,ana@example.com,,,\nEva,eva@example.com,,x,\n", unnamed},
+		{"cells beyond the heading", "Nombre,Correo\nAna,ana@example.com,,\nEva,eva@example.com,,x\n",
+			"2 rows, 1 new\nline,reason,Nombre,Correo\n3,tiene 4 columnas y debería tener 2,Eva,eva@example.com,,x\n"},
+		{"lines end with CR", "Nombre,Correo\rAna,ana@example.com\rEva,eva@example.com", "2 rows, 2 new"},
+		{"lines end with all three", "Nombre,Correo\r\nAna,ana@example.com\rEva,eva@example.com\nLía,lia@example.com\r\r\n", "3 rows, 3 new"},
+		{"CR within quotation marks", "Nombre,Correo\r\"Ana\rMaría\",x\r", "1 rows, 0 new\nline,reason,Nombre,Correo\n2,El email no tiene un formato válido,\"Ana\rMaría\",x\n"},
+		{"a title", "Reporte de clientes,,,\n\nNombre,Correo,Teléfono,Puntos\nAna,ana@example.com,,5\n",
+			`la línea 3 parece el encabezado ("Nombre", "Correo", "Teléfono", "Puntos"); hay que quitar las líneas que están antes`},
+		{"a title without separators", "Reporte de clientes\n;;\nEnero\nNombre;Correo\nAna;ana@example.com\n",
+			`la línea 4 parece el encabezado ("Nombre", "Correo"); hay que quitar las líneas que están antes`},
+		{"no heading at all", "Ana,5512345678\nEva,5512345679\n", missing},
+		{"a heading that lacks a column is no title", "Nombre,Apellido\nAna,Peña\n", missing},
+		{"an empty file", "", "el archivo está vacío"},
+		{"blank lines", "\n \r\n\r,,\n", "el archivo está vacío"},
+		{"a mark alone", markUTF8, "el archivo está vacío"},
+		{"a workbook", "PK\x03\x04\x14\x00\x06\x00\x08\x00", "es un libro de Excel: guárdalo como CSV"},
+		{"an old workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "es un libro de Excel: guárdalo como CSV"},
+		{"a workbook of LibreOffice", "PK\x03\x04\x14\x00mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "es un libro de LibreOffice: guárdalo como CSV"},
+		{"all faults of a row", "Nombre;Correo;Teléfono;Puntos\nAna;ana@example.com;5.5E+11;1.250\n",
+			"1 rows, 0 new\nline;reason;Nombre;Correo;Teléfono;Puntos\n2;\"Teléfono: en 5.5E+11 la hoja de cálculo perdió cifras; la columna debe tener formato de texto; Puntos: 1.250 se puede leer de dos maneras; con -decimal coma o -decimal punto se decide\";Ana;ana@example.com;5.5E+11;1.250\n"},
+	} {
+		s := newShop(t, setup{})
+		if got := s.sheetTold(t, importCustomers, test.text, nil); got != test.want && !(test.want == missing && strings.HasPrefix(got, missing)) {
+			t.Errorf("%s: (-want +got)\n%s", test.reason, cmp.Diff(test.want, got))
+		}
+	}
+}
+
+// TestSheetTexts: ="0012" is the text 0012.
+func TestSheetTexts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ separator, cell, want string }{
+		{",", `="0012"`, "0012"}, {";", `="0012"`, "0012"}, {"\t", `="0012"`, "0012"},
+		{",", `"=""0012"""`, "0012"}, {",", `="00,12"`, "00,12"},
+		{",", `'="0012"`, `="0012"`}, // as an export guards it
+		{",", `"'=""0012"""`, `="0012"`},
+		{",", `"=""00""12"""`, `="00"12"`}, {",", `=""`, ""}, {",", `"x,=""0012"""`, `x,="0012"`},
+	} {
+		s := newShop(t, setup{})
+		text := strings.ReplaceAll("Tel|Código cliente|Nombre|Correo\n=\"5510000005\"|CELL|=\"Ana\"|ana@example.com\n", "|", test.separator)
+		got := s.sheetTold(t, importCustomers, strings.Replace(text, "CELL", test.cell, 1), nil)
+		if strings.HasPrefix(test.cell, `'="`) { // no CSV: the quotation marks are within a cell
+			if !strings.Contains(got, "comillas mal puestas") {
+				t.Errorf("%s: %s", test.cell, got)
+			}
+			continue
+		}
+		if c := s.byEmail("ana"); got != "1 rows, 1 new" || c.ExternalID != test.want || c.Phone != "+525510000005" || c.FirstName != "Ana" {
+			t.Errorf("%s: %s %+v", test.cell, got, c)
+		}
+	}
+	s := newShop(t, setup{})
+	got := s.sheetTold(t, importCustomers, "Código cliente,Correo\n\"=\"\"0012\"\"\",ana@example.com\n", func(im *importer) { im.raw = true })
+	if c := s.byEmail("ana"); got != "1 rows, 1 new" || c.ExternalID != `="0012"` {
+		t.Errorf("raw: %s %+v", got, c)
+	}
+}
+
+// TestSheetDates: where a date can only have the month first, those that may be read in two
+// ways are errors until somebody says which.
+func TestSheetDates(t *testing.T) {
+	t.Parallel()
+	const twoWays = "!"
+	cells := []string{"05/06/1987", "06/25/1987", "25/06/1987", "06/06/1987", "1987-06-05"}
+	for _, test := range []struct {
+		order dateOrder
+		cells []string
+		want  string
+	}{
+		{"", cells, "! 1987-06-25 1987-06-25 1987-06-06 1987-06-05"},
+		{"mdy", cells, "1987-05-06 1987-06-25 - 1987-06-06 1987-06-05"},
+		{"dmy", cells, "1987-06-05 - 1987-06-25 1987-06-06 1987-06-05"},
+		{"", []string{"05/06/1987", "25/06/1987", "06/32/1987"}, "1987-06-05 1987-06-25 -"},
+		{"", []string{"05/06/1987", `"=""06/25/1987"""`}, "! 1987-06-25"},
+		{"", []string{"5-6-1987", "6.25.1987"}, "! 1987-06-25"},
+	} {
+		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+		text := "Cumpleaños,Correo\n"
+		for i, cell := range test.cells {
+			text += fmt.Sprintf("%s,c%d@example.com\n", cell, i)
+		}
+		told := s.sheetTold(t, importCustomers, text, func(im *importer) { im.dates.order = test.order })
+		var got []string
+		for i, cell := range test.cells {
+			switch c := s.found(fmt.Sprintf("c%d@example.com", i)); {
+			case c != nil:
+				got = append(got, c.BirthDate.String())
+			case strings.Contains(told, fmt.Sprintf("%d,\"Cumpleaños: %s se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide\"", i+2, cell)):
+				got = append(got, twoWays)
+			default:
+				got = append(got, "-")
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s of %v: %s, want %s\n%s", test.order, test.cells, strings.Join(got, " "), test.want, told)
+		}
+	}
+}
+
+// TestSheetDateColumns: a month first in any column with dates concerns all of them, far
+// below too.
+func TestSheetDateColumns(t *testing.T) {
+	t.Parallel()
+	for _, column := range []string{"Cumpleaños", "Alta", "Vencen"} {
+		var text strings.Builder
+		text.WriteString("Correo,Puntos,Cumpleaños,Alta,Vencen\nana@example.com,5,,,05/06/2027\n")
+		for i := range 5000 {
+			fmt.Fprintf(&text, "c%d@example.com,5,,,\n", i)
+		}
+		cell := map[string]string{"Cumpleaños": "06/25/1987,,", "Alta": ",06/25/2020,", "Vencen": ",,06/25/2027"}[column]
+		text.WriteString("eva@example.com,5," + cell + "\n")
+		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+		if got := s.sheetTold(t, importCustomers, text.String(), nil); !strings.HasPrefix(got, "5002 rows, 5001 new\nline,reason,Correo,Puntos,Cumpleaños,Alta,Vencen\n2,\"Vencen: 05/06/2027 se puede") {
+			t.Errorf("%s: %.300s", column, got)
+		}
+	}
+	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+	s.customer("ana")
+	const sales = "Folio,Fecha,Correo,Total\nA,01/02/2026 10:00,ana@example.com,5\nB,01/13/2026 10:00 AM,ana@example.com,5\n"
+	if got := s.sheetTold(t, importSales, sales, nil); !strings.HasPrefix(got, "2 rows, 1 new\nline,reason,Folio,Fecha,Correo,Total\n2,\"Fecha: 01/02/2026 10:00 se puede") {
+		t.Error(got)
+	}
+	if got := s.sheetTold(t, importSales, sales, func(im *importer) { im.dates.order = orderMonthDay }); got != "2 rows, 1 new" {
+		t.Error(got)
+	}
+}
+
+// TestSheetFlags: the flags of an import settle what the file does not tell. A pipe is read
+// like a file.
+func TestSheetFlags(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	file := s.file("c.csv", "Nombre,Correo,Nacimiento\nMar\x92a,ana@example.com,06/05/1987\n")
+	if code, _, told := s.run("import customers " + file); code != 1 || !strings.Contains(told, `puede estar en macintosh, donde dice "María", o en windows-1252, donde dice "Mar’a"; con -encoding macintosh o -encoding windows-1252 se decide`) {
+		t.Error(code, told)
+	}
+	for flags, want := range map[string]string{
+		"-encoding mac":    "valor no válido para -encoding",
+		"-dates ymd":       "valor no válido para -dates",
+		"-encoding utf-16": "faltan columnas",
+	} {
+		if code, _, told := s.run("import customers " + flags + " " + file); code == 0 || !strings.Contains(told, want) {
+			t.Error(flags, code, told)
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		defer w.Close()
+		w.Write(readFile(t, file))
+	}()
+	known, err := newHeadings(importCustomers, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = withSeeker(r, func(file io.ReadSeeker) error {
+		in := sheet{headings: known, encoding: encodingMacintosh}
+		rows, err := in.rows(file)
+		if err != nil {
+			return err
+		}
+		line, err := in.record(rows)
+		if err == nil && line.fields[0] != "María" {
+			t.Errorf("%q", line.fields)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	s.ok("import customers -encoding macintosh -dates mdy " + file)
+	if out := s.ok("export customers"); !strings.Contains(out, "María,,ana@example.com,,,1987-06-05") {
+		t.Error(out)
+	}
+}
+
+// found returns the customer with an e-mail, or nil.
+func (s *shop) found(address string) *customer {
+	s.Helper()
+	return ask(s, func(t *txn) (*customer, error) { return t.identify(kindEmail, address) })
+}
