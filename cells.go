@@ -138,9 +138,9 @@ func datePattern(cell string) []string {
 }
 
 // plainBlanks replaces blanks that do not break a line by plain ones.
-func plainBlanks(cell string) string {
-	return trimBlanks(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(cell))
-}
+func plainBlanks(cell string) string { return trimBlanks(unbroken.Replace(cell)) }
+
+var unbroken = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 
 // dateInTwoWays is the fault of a date that plain cannot read.
 func dateInTwoWays(column, cell string) string {

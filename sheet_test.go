@@ -222,3 +222,37 @@ func (s *shop) found(address string) *customer {
 	s.Helper()
 	return ask(s, func(t *txn) (*customer, error) { return t.identify(kindEmail, address) })
 }
+
+// BenchmarkSheet reads a file with dates, without importing it: with the encoding, the
+// survey and the rows.
+func BenchmarkSheet(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("Nombre;Correo;Cumpleaños;Alta;Puntos;Vencen;\r\n")
+	const rows = 100_000
+	for i := range rows {
+		fmt.Fprintf(&text, "María Núñez;c%d@example.com;%02d/%02d/%d;05/03/2019;%d,5;31/12/2090;\r\n", i, i%28+1, i%12+1, 1950+i%50, i%5000)
+	}
+	known, err := newHeadings(importCustomers, nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s := sheet{headings: known}
+		in, err := s.rows(strings.NewReader(text.String()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		for ; ; n++ {
+			if _, err := s.record(in); err == io.EOF {
+				break
+			} else if err != nil {
+				b.Fatal(err)
+			}
+		}
+		if n != rows {
+			b.Fatal(n)
+		}
+	}
+	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
+}
