@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"sello/internal/webhook"
@@ -101,7 +102,23 @@ func (a *admin) export(ctx context.Context, in orgRequest) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, a.engine, org, 0, func(t *txn) (*document, error) { return t.cfg.document(), nil })
+	doc, err := read(ctx, a.engine, org, 0, func(t *txn) (*document, error) { return t.cfg.document(), nil })
+	if err == nil {
+		a.noteTaken(ctx, org, auditDataExported, "document")
+	}
+	return doc, err
+}
+
+// noteTaken writes to an organization's audit log that the operator took data away. A store
+// that takes no writes, as on a full disk, is no reason to keep the data from its operator.
+func (a *admin) noteTaken(ctx context.Context, org uint32, action, what string) {
+	_, err := write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (any, error) {
+		t.by = byOperator(ctx)
+		return nil, t.audited(action, what, nil)
+	})
+	if err != nil {
+		a.engine.log.Warn("not in the audit log", "action", action, "subject", what, "cause", err.Error())
+	}
 }
 
 // A createdKey is the only answer that contains the text of a key.
@@ -323,13 +340,6 @@ func (a *admin) newWebhookSecret(ctx context.Context, in webhookRequest) (shownS
 	})
 }
 
-// A webhookTest is what became of a test message.
-type webhookTest struct {
-	OK     bool   `json:"ok"`
-	Status int    `json:"status,omitempty"` // of the answer; 0: there was none
-	Why    string `json:"why,omitempty"`
-}
-
 func (a *admin) testWebhook(ctx context.Context, in webhookRequest) (result webhookTest, err error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
@@ -339,14 +349,7 @@ func (a *admin) testWebhook(ctx context.Context, in webhookRequest) (result webh
 	if d == nil {
 		d = newDeliverer(a.engine, nil, a.engine.log)
 	}
-	o, err := d.test(ctx, org, in.Hook)
-	if err != nil {
-		return result, err
-	}
-	if result = (webhookTest{OK: o.OK(), Status: o.Status}); !o.OK() {
-		result.Why = whyNot(&o)
-	}
-	return result, nil
+	return d.test(ctx, org, in.Hook, func(t *txn) error { t.by = byOperator(ctx); return nil })
 }
 
 func (a *admin) resumeWebhook(ctx context.Context, in webhookRequest) (struct{}, error) {
@@ -402,7 +405,31 @@ func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error)
 	if err := a.flushIfPossible(ctx); err != nil {
 		return nil, err
 	}
-	return a.makeBackup(ctx, in.File)
+	made, err := a.makeBackup(ctx, in.File)
+	if err != nil {
+		return nil, err
+	}
+	slugs, err := view(ctx, a.engine.store, slugsByNumber)
+	if err != nil {
+		return nil, err
+	}
+	for org := range slugs {
+		a.noteTaken(ctx, org, auditBackupMade, filepath.Base(in.File))
+	}
+	return made, nil
+}
+
+// slugsByNumber returns the slugs of all organizations by their numbers.
+func slugsByNumber(tx Tx) (map[uint32]string, error) {
+	slugs := map[uint32]string{}
+	prefix := tableSlugs.fixed()
+	for e, err := range scan(tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		slugs[uint32(uintIn(e.Value))] = string(e.Key[len(prefix):])
+	}
+	return slugs, nil
 }
 
 // A clockReport is the output of `sello clock`.

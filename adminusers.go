@@ -103,19 +103,6 @@ func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error)
 	})
 }
 
-// slugsByNumber returns the slugs of all organizations by their numbers.
-func slugsByNumber(tx Tx) (map[uint32]string, error) {
-	slugs := map[uint32]string{}
-	prefix := tableSlugs.fixed()
-	for e, err := range scan(tx, prefix, false) {
-		if err != nil {
-			return nil, err
-		}
-		slugs[uint32(uintIn(e.Value))] = string(e.Key[len(prefix):])
-	}
-	return slugs, nil
-}
-
 func newListedUser(tx Tx, u *user, slugs map[uint32]string, now instant, ends sessionEnds) (shown listedUser, err error) {
 	shown = listedUser{
 		ID: u.ID, Email: u.Email, Name: u.Name, Members: []listedMember{}, Operator: u.Operator,

@@ -205,7 +205,7 @@ func registerBatch(r *request) action {
 			if e.code.status >= http.StatusInternalServerError {
 				return false, err
 			}
-			results[i] = batchResult{Status: e.code.status, Error: new(e.body(t.requestID))}
+			results[i] = batchResult{Status: e.code.status, Error: new(e.body(unmarked(t.requestID)))}
 			return false, nil
 		})
 		return reply{http.StatusOK, batchShape{results}}, err

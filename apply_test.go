@@ -48,8 +48,7 @@ func TestApplyAgain(t *testing.T) {
 
 // exportedDocument returns the organization's document as `sello export` gives it.
 func (s *shop) exportedDocument() []byte {
-	d, err := s.admin().export(s.Context(), orgRequest{"cafe-luna"})
-	s.ok(err)
+	d := ask(s, func(t *txn) (*document, error) { return t.cfg.document(), nil })
 	raw, err := json.Marshal(d)
 	s.ok(err)
 	return raw

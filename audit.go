@@ -80,6 +80,9 @@ const (
 	auditWebhookSecret        = "webhook.secret"
 	auditWebhookResumed       = "webhook.resumed"
 	auditWebhookReplayed      = "webhook.replayed"
+	auditWebhookTested        = "webhook.tested"
+	auditDataExported         = "data.exported"
+	auditBackupMade           = "backup.made"
 	auditUserInvited          = "user.invited"
 	auditUserUninvited        = "user.uninvited"
 	auditUserJoined           = "user.joined"
@@ -96,7 +99,7 @@ const (
 var auditActions = []string{
 	auditConfigurationApplied, auditKeyCreated, auditKeyChanged, auditKeyRotated, auditKeyRevoked,
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
-	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed,
+	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed, auditWebhookTested, auditDataExported, auditBackupMade,
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
 	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved,
 }

@@ -156,7 +156,7 @@ func TestAuditOfRequests(t *testing.T) {
 	s.ok(err)
 	entry := answer["data"].([]any)[0].(map[string]any)
 	want := fmt.Sprintf(`{"action":"customer.updated","actor":{"actor":"caja-2/Luis","id":"%s","name":"test","type":"Key"},"at":"2026-03-02T10:00:00.000Z",`+
-		`"changes":[{"after":null,"before":null,"field":"firstName"},{"after":null,"before":null,"field":"phoneNumber"}],"requestId":"req-7","seq":3,"source":"Api","subject":"%s"}`, k.ID, entry["subject"])
+		`"changes":[{"after":null,"before":null,"field":"firstName"},{"after":null,"before":null,"field":"phoneNumber"}],"requestId":"client:req-7","seq":3,"source":"Api","subject":"%s"}`, k.ID, entry["subject"])
 	if line, _ := json.Marshal(entry); status != 200 || string(line) != want || !strings.Contains(string(got), `"total":1`) {
 		t.Errorf("%d %s, want one entry %s", status, got, want)
 	}

@@ -342,8 +342,9 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 	return nil
 }
 
-// test sends a webhook a message that is no event, and tells what became of it.
-func (d *deliverer) test(ctx context.Context, org uint32, hook string) (o webhook.Outcome, err error) {
+// test sends a webhook a message that is no event, and tells what became of it. sign names who
+// tests in the transaction that notes it in the audit log.
+func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func(*txn) error) (result webhookTest, err error) {
 	type testMessage struct {
 		m   webhook.Message
 		now instant
@@ -362,9 +363,26 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string) (o webhoo
 		return testMessage{webhook.Message{URL: doc.URL, ID: t.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
 	})
 	if err != nil {
-		return o, err
+		return result, err
 	}
-	return webhook.Send(ctx, d.client, &t.m, now.time()), nil
+	o := webhook.Send(ctx, d.client, &t.m, now.time())
+	if result = (webhookTest{OK: o.OK(), Status: o.Status}); !o.OK() {
+		result.Why = whyNot(&o)
+	}
+	_, err = write(ctx, d.engine, org, now, func(t *txn) (any, error) {
+		if err := sign(t); err != nil {
+			return nil, err
+		}
+		return nil, t.audited(auditWebhookTested, hook, []change{{"result", nil, cmp.Or(result.Why, fmt.Sprint("HTTP ", o.Status))}})
+	})
+	return result, err
+}
+
+// A webhookTest is what became of a test message.
+type webhookTest struct {
+	OK     bool   `json:"ok"`
+	Status int    `json:"status,omitempty"` // of the answer; 0: there was none
+	Why    string `json:"why,omitempty"`    // as whyNot says it
 }
 
 // A listedWebhook is a webhook as `sello webhook list` shows it.

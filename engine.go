@@ -67,7 +67,7 @@ type txn struct {
 	by        creator         // of what it writes
 	byKey     *apiKey         // that by names; nil if by is no key
 	keyNames  map[id]string   // of other keys and of users, looked up so far
-	requestID string          // of the request that writes; "" without
+	requestID string          // of the request that writes, as auditID marks it; "" without
 	held                      // written back by commit
 	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -96,6 +97,7 @@ type exchange struct {
 	admitted  version   // of the settings, at the latest when the key was read
 	noQuery   fault     // of the query, if there is none in the URL
 	requestID [1]string // as a header value
+	idGiven   bool      // the client sent it
 	allowance allowance
 	share     share
 	rest      *partedBody              // nil: the body is one part
@@ -118,7 +120,7 @@ func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	started, clock := a.engine.clock.read()
 	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.wall, request: request{Request: r, now: instantOf(clock.moment(started))}}
 	x.request.query.fault = &x.noQuery
-	x.requestID[0] = a.requestID(r)
+	x.requestID[0], x.idGiven = a.requestID(r)
 	h := w.Header()
 	h["X-Request-Id"] = x.requestID[:]
 	h["Cache-Control"] = noStore
@@ -127,17 +129,31 @@ func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 
 // requestID returns the caller's own id if it is 1 to 128 printable ASCII characters,
 // else a new one. New ids are unique, not secret.
-func (a *api) requestID(r *http.Request) string {
-	if given := r.Header["X-Request-Id"]; len(given) > 0 && given[0] != "" && len(given[0]) <= 128 && isPrintable(given[0]) {
-		return given[0]
+func (a *api) requestID(r *http.Request) (text string, given bool) {
+	if sent := r.Header["X-Request-Id"]; len(sent) > 0 && sent[0] != "" && len(sent[0]) <= 128 && isPrintable(sent[0]) {
+		return sent[0], true
 	}
 	var b [26]byte
 	n := copy(b[:], a.idPrefix)
 	for i, count := len(b)-1, a.requestIDs.Add(1); i >= n; i, count = i-1, count>>5 {
 		b[i] = base32[count&31]
 	}
-	return string(b[:])
+	return string(b[:]), false
 }
+
+// auditID is the request's id as the audit log keeps it, which marks what is only the
+// client's word: an id of the server's own has no such beginning.
+func (x *exchange) auditID() string {
+	if x.idGiven {
+		return clientsWord + x.requestID[0]
+	}
+	return x.requestID[0]
+}
+
+const clientsWord = "client:"
+
+// unmarked is the request's id of an auditID.
+func unmarked(id string) string { return strings.TrimPrefix(id, clientsWord) }
 
 // context returns the context of a request's work. It is not the request's own, which
 // net/http ends when the client closes its side of the connection (but see

@@ -56,7 +56,11 @@ func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, 
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in) })
+	page, err := read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in) })
+	if err == nil && in.After == 0 { // the first of the file
+		a.noteTaken(ctx, org, auditDataExported, in.Kind)
+	}
+	return page, err
 }
 
 func (t *txn) exportRows(in exportRequest) (*exportPage, error) {

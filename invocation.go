@@ -82,6 +82,7 @@ type invocation struct {
 	panel        string // address of the panel, as given
 	panelAt      panelAddress
 	panelOn      bool
+	hsts         bool
 	panelIdle    time.Duration
 	panelLongest time.Duration
 

@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
@@ -24,12 +24,8 @@ import (
 func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel {
 	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, random: randomToken}
 	p.sets = sync.OnceValue(parseTemplates)
+	p.asked.burst, p.asked.every = askedBurst, askedEvery
 	a.requests = newRequestLog()
-	if origin := address.origin(); origin != "" {
-		if err := p.protect.AddTrustedOrigin(origin); err != nil {
-			panic(fmt.Sprintf("panel at %s: %v", origin, err)) // the address was checked
-		}
-	}
 	for _, each := range m.pages {
 		p.pages[each.path] = &each
 		p.mux.HandleFunc("GET "+each.path, func(w http.ResponseWriter, r *http.Request) {
@@ -61,6 +57,9 @@ func (p *panel) serve(x *exchange, r *http.Request) {
 	v := &visit{exchange: x, panel: p, r: r, lang: acceptedLanguage(r), status: http.StatusOK}
 	x.visit = v
 	setPanelHeaders(x.Header(), p.address.isPlain())
+	if p.hsts {
+		x.Header()["Strict-Transport-Security"] = hstsYear
+	}
 	if !p.address.allows(r.Host) {
 		x.fail(newError(codeWrongHost))
 		return
@@ -95,6 +94,17 @@ func setPanelHeaders(h http.Header, plain bool) {
 	}
 }
 
+// hstsYear tells browsers to use TLS alone for this host for a year.
+var hstsYear = []string{"max-age=31536000"}
+
+// A session may open askedBurst pages and forms at once, and one more each askedEvery, which
+// is at most 600 in any minute: a browser that runs wild, or somebody with its cookie, must
+// not be what the tills wait for.
+const (
+	askedBurst = 300
+	askedEvery = 200 // milliseconds
+)
+
 // answer runs the steps that pages and forms share, and then what follows.
 func (v *visit) answer(then func() error) {
 	err := v.identify()
@@ -126,6 +136,11 @@ func (v *visit) identify() error {
 	return e.store.View(v.context(), func(tx Tx) (err error) {
 		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.ends); err != nil || v.member == nil {
 			return err
+		}
+		if wait := v.panel.asked.take(v.member.hash, v.request.now); wait > 0 {
+			v.member = nil // the page of the error has nothing of theirs
+			seconds := int((wait + 999) / 1000)
+			return newError(codeAskedTooMuch).with("seconds", decimalOf(seconds)).header("Retry-After", strconv.Itoa(seconds))
 		}
 		v.panel.ends.seen.see(v.member, v.request.now)
 		v.user = v.member.user.ID.String()
@@ -159,6 +174,11 @@ func (v *visit) open() error {
 	case redirection:
 		return v.redirect(view.to)
 	case *download:
+		if view.data != "" {
+			if err := v.change(func(t *txn) error { return t.audited(auditDataExported, view.data, nil) }); err != nil {
+				return err
+			}
+		}
 		return v.sendFile(view)
 	}
 	if v.leadsTo != "" {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	diff "github.com/google/go-cmp/cmp"
 )
@@ -340,6 +341,120 @@ func TestPanelOrigin(t *testing.T) {
 			t.Errorf("%s: the store has changed", name)
 		}
 	}
+}
+
+// TestPanelOwnOrigin: where the panel's address is known, forms come from it to the letter.
+func TestPanelOwnOrigin(t *testing.T) {
+	t.Parallel()
+	v := &visit{panel: &panel{address: panelAddress{&url.URL{Scheme: "https", Host: "puntos.tienda.mx"}}}}
+	for _, test := range []struct {
+		reason       string
+		origin, site []string
+		want         bool
+	}{
+		{"the panel's", []string{"https://puntos.tienda.mx"}, []string{"same-origin"}, true},
+		{"a browser without Sec-Fetch-Site", []string{"https://puntos.tienda.mx"}, nil, true},
+		{"without Origin", nil, []string{"same-origin"}, false},
+		{"neither", nil, nil, false},
+		{"another scheme", []string{"http://puntos.tienda.mx"}, []string{"same-origin"}, false},
+		{"another port", []string{"https://puntos.tienda.mx:8443"}, []string{"same-origin"}, false},
+		{"another letter case", []string{"https://Puntos.tienda.mx"}, nil, false},
+		{"a neighbour", []string{"https://otra.tienda.mx"}, []string{"same-site"}, false},
+		{"its own word for it", []string{"https://puntos.tienda.mx"}, []string{"cross-site"}, false},
+		{"two", []string{"https://puntos.tienda.mx", "https://evil.test"}, nil, false},
+		{"null", []string{"null"}, nil, false},
+	} {
+		v.r = httptest.NewRequest("POST", "https://puntos.tienda.mx/panel/salir", nil)
+		v.r.Header["Origin"], v.r.Header["Sec-Fetch-Site"] = test.origin, test.site
+		if got := v.fromPanel(); got != test.want {
+			t.Errorf("%s: %v", test.reason, got)
+		}
+	}
+}
+
+// TestPanelHosts: which hosts the panel of this machine answers.
+func TestPanelHosts(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:8080": true, "127.0.0.1:8080": true, "127.0.0.2": true, "[::1]": true, "[::1]:8080": true,
+		"": false, "evil.test": false, "[::2]": false, "192.168.1.10:8080": false, "localhost.evil.test": false, "[evil.test]": false,
+	} {
+		if got := (panelAddress{}).allows(host); got != want {
+			t.Errorf("%q: %v", host, got)
+		}
+	}
+}
+
+// TestPanelAskedTooMuch: a session gets at most 600 answers in any minute. Another one is not
+// held up.
+func TestPanelAskedTooMuch(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	const path = "/panel/cuenta?f=TOKEN0123456789A"
+	asks := func() (n int) {
+		for ; n <= 2*askedBurst; n++ {
+			w := s.get(roleOwner, path)
+			if w.Code == http.StatusTooManyRequests {
+				if body := w.Body.String(); w.Header().Get("Retry-After") != "1" || !strings.Contains(body, "Vuelve a intentarlo en 1 segundos") || strings.Contains(body, "Owner") {
+					t.Errorf("Retry-After %q\n%s", w.Header().Get("Retry-After"), body)
+				}
+				break
+			}
+			if w.Code != http.StatusOK {
+				t.Fatal(w.Code, w.Body)
+			}
+		}
+		return n
+	}
+	minute := asks()
+	for range 60 {
+		s.shop.pass(time.Second)
+		minute += asks()
+	}
+	if minute != askedBurst+60_000/askedEvery || minute > 600 {
+		t.Errorf("%d answers in a minute", minute)
+	}
+	if w := s.get(roleManager, path); w.Code != http.StatusOK {
+		t.Errorf("another session: %d", w.Code)
+	}
+}
+
+// TestPanelEscapedPath: where the panel leads back to the page that was asked for, the path is
+// as it was asked for.
+func TestPanelEscapedPath(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for path, want := range map[string]string{
+		"/panel/caja/a%2Fb": "/panel/caja/a%2Fb?f=", "/panel/caja/%3Fx%3D1": "/panel/caja/%3Fx%3D1?f=", "/panel/caja/%C3%B1": "/panel/caja/%C3%B1?f=",
+	} {
+		if w := s.get(roleOwner, path); !strings.HasPrefix(w.Header().Get("Location"), want) {
+			t.Errorf("%s: %d to %s", path, w.Code, w.Header().Get("Location"))
+		}
+		v := &visit{panel: s.panel}
+		if got := v.placeAfter(path); got != path {
+			t.Errorf("after a log-in %s becomes %s", path, got)
+		}
+	}
+}
+
+// TestPanelRedemptionOfPath: a form on a redemption under a customer's path, or with the code of
+// another one, finds nothing.
+func TestPanelRedemptionOfPath(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	ana, _ := parseID(w.names["customerId"])
+	other, err := w.panelShop.shop.redeem(ana, "vale")
+	w.panelShop.shop.ok(err)
+	before := w.panelShop.shop.entries()
+	for _, path := range []string{
+		"/panel/caja/{luz}/canje/{redemptionId}/uso", "/panel/caja/{luz}/canje/{redemptionId}/deshacer",
+		"/panel/caja/{customerId}/canje/" + other.ID.String() + "/uso", "/panel/canjes/" + other.ID.String() + "/uso",
+	} {
+		if answer := w.panelShop.post(roleOwner, w.filled(path), url.Values{"code": {w.names["code"]}}); answer.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, answer.Code)
+		}
+	}
+	same(t, "the store", w.panelShop.shop.entries(), before)
 }
 
 // TestPanelOnce: the same form again does nothing more and leads to the same page; with other

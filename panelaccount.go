@@ -116,7 +116,7 @@ func (v *visit) shops(t *txn) (list []shopItem, err error) {
 
 func runPassword(v *visit) error {
 	from := v.arrival()
-	token, err := v.api.logins.changePassword(v.context(), v.member, v.typedText("old"), v.typedText("password"), v.requestID[0], &from, v.request.now)
+	token, err := v.api.logins.changePassword(v.context(), v.member, v.typedText("old"), v.typedText("password"), v.auditID(), &from, v.request.now)
 	if err != nil {
 		return v.toldOwn(err, "old")
 	}
@@ -178,7 +178,7 @@ func addFactor(r *request) action {
 
 func runRenewRecovery(v *visit) error {
 	from := v.arrival()
-	codes, err := v.api.logins.renewRecovery(v.context(), v.member, v.typedText("code"), v.requestID[0], &from, v.request.now)
+	codes, err := v.api.logins.renewRecovery(v.context(), v.member, v.typedText("code"), v.auditID(), &from, v.request.now)
 	if err != nil {
 		return v.told(err)
 	}
@@ -187,7 +187,7 @@ func runRenewRecovery(v *visit) error {
 }
 
 func runDropFactor(v *visit) error {
-	in := &factorDropped{arrival: v.arrival(), Code: v.typedText("dropCode"), Old: v.typedText("old"), Password: v.typedText("password"), RequestID: v.requestID[0]}
+	in := &factorDropped{arrival: v.arrival(), Code: v.typedText("dropCode"), Old: v.typedText("old"), Password: v.typedText("password"), RequestID: v.auditID()}
 	token, err := v.api.logins.dropFactor(v.context(), v.member, in, v.request.now)
 	if errors.Is(err, errCodeWrong) { // the page has two forms with a code
 		v.faults = append(v.faults, publicError(panelFault(err)).on("dropCode"))

@@ -28,8 +28,8 @@ func (a panelAddress) allows(host string) bool {
 		return host == a.url.Host
 	}
 	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
+	if err != nil { // without a port
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
 	addr, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && addr.IsLoopback()

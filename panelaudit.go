@@ -258,7 +258,7 @@ func auditExport(v *visit) (any, fillFunc) {
 	}
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
-	file := &download{name: "auditoria.csv", media: "text/csv; charset=utf-8"}
+	file := &download{name: "auditoria.csv", media: "text/csv; charset=utf-8", data: "audit"}
 	return file, func(t *txn) error {
 		if err := v.mayAll("data:export"); err != nil {
 			return err
@@ -434,6 +434,9 @@ var _ = addTexts(map[string]panelText{
 	"action.clock.accepted":        {"Aceptó el reloj del servidor", "Accepted the server's clock"},
 	"action.webhook.secret":        {"Hizo un secreto de webhook", "Made a webhook's secret"},
 	"action.webhook.resumed":       {"Reanudó un webhook", "Resumed a webhook"},
+	"action.webhook.tested":        {"Probó un webhook", "Tested a webhook"},
+	"action.data.exported":         {"Exportó datos", "Exported data"},
+	"action.backup.made":           {"Hizo una copia del archivo", "Made a copy of the file"},
 	"action.webhook.replayed":      {"Repitió eventos de un webhook", "Replayed events of a webhook"},
 	"action.user.invited":          {"Invitó a una persona", "Invited somebody"},
 	"action.user.uninvited":        {"Retiró una invitación", "Withdrew an invitation"},

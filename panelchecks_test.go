@@ -38,6 +38,7 @@ func TestPanelBalance(t *testing.T) {
 		return answerTo(w.panelShop.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], w.filled(body)))
 	}
 	done := map[bool]int{}
+	w.panelShop.panel.asked = buckets[[32]byte]{burst: 1 << 20, every: 1}
 	for n := range 200 {
 		amount := fmt.Sprintf("%d.%d", 1+rnd.IntN(300), rnd.IntN(10))
 		step, byForm := rnd.IntN(5), rnd.IntN(2) == 0

@@ -31,7 +31,7 @@ func customerForms() []panelForm {
 	}
 	return []panelForm{
 		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: createCustomer, action: "customer.created", done: toOne},
-		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, action: auditCustomerUpdated, done: back},
+		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, done: back},
 		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", about: "customerId", done: back},
 		{path: one + "/puntos/quitar", need: "points:write", from: one + "/puntos", members: byHand[:3], handle: deductPoints, action: "points.deducted", about: "customerId", done: back},
 		{path: one + "/unir", need: "customers:erase", from: one + "/unir", members: []formMember{{name: "from"}}, handle: mergeCustomers, done: back},
@@ -261,7 +261,7 @@ func (v *visit) pager(m listMeta) pagerView {
 }
 
 func (v *visit) withPage(n uint64) string {
-	return withQuery(v.r.URL.Path, append(slices.Clip(v.request.query.object), pair{"page", strconv.FormatUint(n, 10)}))
+	return withQuery(v.r.URL.EscapedPath(), append(slices.Clip(v.request.query.object), pair{"page", strconv.FormatUint(n, 10)}))
 }
 
 // A pagerText is a pagerView in words.

@@ -20,6 +20,8 @@ var (
 	codeRequired           = errorCode{"required", http.StatusBadRequest, ""}
 	codeFormStale          = errorCode{"form_stale", http.StatusBadRequest, ""}
 	codeAmountAmbiguous    = errorCode{"amount_ambiguous", http.StatusBadRequest, ""}
+	codeTooManyTries       = errorCode{"too_many_tries", http.StatusTooManyRequests, ""} // of a password or a code
+	codeAskedTooMuch       = errorCode{"asked_too_much", http.StatusTooManyRequests, ""} // by a session
 	codeWrongHost          = errorCode{"wrong_host", http.StatusMisdirectedRequest, ""}
 	codeDocumentFault      = errorCode{"document_fault", http.StatusBadRequest, ""} // of a form that changes the configuration
 )
@@ -43,6 +45,8 @@ func faultText(lang string, f *format, e *apiError) string {
 		return text
 	}
 	switch e.code {
+	case codeTooManyTries, codeAskedTooMuch:
+		return tr(lang, name, f.Number(figure(e, "seconds")))
 	case codeInsufficientBalance:
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
 	case codeAmountAmbiguous:
@@ -133,6 +137,7 @@ var _ = addTexts(map[string]panelText{
 	"error.asked.from": {"Debe ser una fecha y no pasar de la otra", "It must be a date, and not after the other one"},
 	"error.asked.to":   {"Debe ser una fecha", "It must be a date"},
 
+	"error.asked_too_much":           {"Demasiadas páginas en un minuto. Vuelve a intentarlo en %s segundos.", "Too many pages in a minute. Try again in %s seconds."},
 	"error.required":                 {"Falta escribir esto", "This is missing"},
 	"error.required.comment":         {"Escribe el motivo", "Write the reason"},
 	"error.precondition_failed":      {"Otra persona cambió esto mientras lo editabas. Compara lo tuyo con lo de ahora y guarda otra vez.", "Somebody else changed this while you edited it. Compare yours with what is there now, and save again."},

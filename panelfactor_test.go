@@ -108,3 +108,27 @@ func TestPanelFactorRequired(t *testing.T) {
 	_, b.cookies["sello"] = s.shop.enters("mar@ejemplo.mx")
 	b.want(http.StatusSeeOther, "/panel", b.send("POST", "/panel/salir", url.Values{orgField: {"cafe-luna"}}))
 }
+
+// TestPanelKeysLeft: the team's page names the active keys that somebody made who has left.
+func TestPanelKeysLeft(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	made := func(as role, name string) {
+		w := s.post(as, keysPath+"/nueva", url.Values{"name": {name}, accessField: {accessAll}, expiresField: {expiresNever}})
+		if w.Code != http.StatusOK {
+			t.Fatalf("%d\n%s", w.Code, mainOf(w.Body.String()))
+		}
+	}
+	made(roleDeveloper, "Tienda en línea")
+	made(roleOwner, "Caja 1")
+	if page := s.open(roleOwner, "/panel/equipo").Body.String(); strings.Contains(page, "Tienda en línea") {
+		t.Error("a key of who is there is named")
+	}
+	if w := s.post(roleOwner, "/panel/equipo/"+s.users[roleDeveloper].String()+"/quitar", url.Values{}); w.Code != http.StatusSeeOther {
+		t.Fatal(w.Code, mainOf(w.Body.String()))
+	}
+	page := s.open(roleAdmin, "/panel/equipo").Body.String()
+	if _, list, _ := strings.Cut(page, "API keys de quien ya no está"); !strings.Contains(list, "Tienda en línea") || strings.Contains(list, "Caja 1") {
+		t.Errorf("the page says\n%s", mainOf(page))
+	}
+}

@@ -67,7 +67,7 @@ func (v *visit) receive(most int64) (err error) {
 	if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
 		return err
 	}
-	if v.panel.protect.Check(v.r) != nil || v.r.Header.Get("Sec-Fetch-Site") == "" && v.r.Header.Get("Origin") == "" {
+	if !v.fromPanel() {
 		return newError(codeOtherOrigin)
 	}
 	if media, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
@@ -88,6 +88,17 @@ func (v *visit) receive(most int64) (err error) {
 		return newError(codeOtherOrganization)
 	}
 	return nil
+}
+
+// fromPanel reports whether a form comes from a page of the panel. Where the panel's address
+// is known, the form's origin is that address to the letter: a name that leads to the same
+// server, or another port of it, is another site.
+func (v *visit) fromPanel() bool {
+	site, origin := v.r.Header.Get("Sec-Fetch-Site"), v.r.Header.Values("Origin")
+	if own := v.panel.address.origin(); own != "" {
+		return len(origin) == 1 && origin[0] == own && (site == "" || site == "same-origin")
+	}
+	return v.panel.protect.Check(v.r) == nil && (site != "" || len(origin) > 0)
 }
 
 // parseForm reads application/x-www-form-urlencoded: fields in UTF-8, each name once. Browsers
@@ -273,12 +284,12 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 			return givenAnswer{}, err
 		}
 		entries := n.Audit
-		value, body, err := v.run(t, req, act)
+		value, body, did, err := v.run(t, req, act)
 		if err != nil {
 			return givenAnswer{}, err
 		}
 		made := madeID(body)
-		if n.Audit == entries && f.action != "" { // the domain has written none
+		if did && n.Audit == entries && f.action != "" { // the domain has written none
 			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), nil); err != nil {
 				return givenAnswer{}, err
 			}
@@ -352,21 +363,34 @@ func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAns
 }
 
 // run runs the action as a POST to the API would. A sale that the API knows from before is
-// found by the API's own names for it.
-func (v *visit) run(t *txn, req *request, act action) (value any, body []byte, err error) {
+// found by the API's own names for it. did reports whether the action did anything: what was
+// there before answers 200, but for the use of a voucher, which makes nothing.
+func (v *visit) run(t *txn, req *request, act action) (value any, body []byte, did bool, err error) {
 	_, first, err := t.firstReplay(req.retries)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	if first != nil {
-		return nil, first.Body, nil
+		return nil, first.Body, false, nil
 	}
 	value, err = act(t)
 	status, body, err := encodeReply(value, http.StatusCreated, err)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	return value, body, t.keepReplay(req.retries, status, body)
+	did = status == http.StatusCreated || v.need == "rewards:write"
+	return value, body, did, t.keepReplay(req.retries, status, body)
+}
+
+// change runs what a form of the member's own does in a transaction of its organization.
+func (v *visit) change(fn func(*txn) error) error {
+	_, err := write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
+		if err := v.writesAs(t); err != nil {
+			return nil, err
+		}
+		return nil, fn(t)
+	})
+	return err
 }
 
 // madeID is the id in an answer; "" without.
@@ -393,7 +417,7 @@ func (v *visit) writesAs(t *txn) error {
 			return err
 		}
 	}
-	t.by, t.requestID = creator{Type: byUser}, v.requestID[0]
+	t.by, t.requestID = creator{Type: byUser}, v.auditID()
 	if now != nil {
 		t.by.ID = now.user.ID
 	}

@@ -25,6 +25,18 @@ func TestPanelUnknown(t *testing.T) {
 	}
 }
 
+// TestPanelHSTS: pages tell browsers to stay with TLS where the server is told to say so.
+func TestPanelHSTS(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for _, on := range []bool{false, true} {
+		s.panel.hsts = on
+		if got := s.get(roleOwner, "/panel").Header().Get("Strict-Transport-Security"); (got == "max-age=31536000") != on {
+			t.Errorf("%v: %q", on, got)
+		}
+	}
+}
+
 // TestPanelPlainHeaders checks that the policy of openers goes only where browsers follow it.
 func TestPanelPlainHeaders(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,7 @@ func statisticsCSV(v *visit) (any, fillFunc) {
 	if to, ok := v.needProofOfFile(); !ok {
 		return to, nil
 	}
-	file := &download{media: "text/csv; charset=utf-8"}
+	file := &download{media: "text/csv; charset=utf-8", data: "statistics"}
 	return file, func(t *txn) error {
 		g, err := v.askedFigures(t)
 		switch {

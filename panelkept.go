@@ -38,14 +38,18 @@ func (v *visit) keepForm() *keptForm {
 	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(maxForm) != nil || v.hasSecret() {
 		return nil
 	}
-	return &keptForm{v.r.URL.Path, v.sentFields()}
+	return &keptForm{v.r.URL.EscapedPath(), v.sentFields()}
 }
 
 // keptForm is the form that a log-in carries along; nil: none.
 func (v *visit) keptForm() *keptForm {
 	to := v.typedText(keptPath)
-	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: to}})
-	if to == "" || path.Clean(to) != to || !strings.HasPrefix(pattern, "POST /panel/") {
+	at, err := url.ParseRequestURI(to)
+	if err != nil || at.Host != "" || at.RawQuery != "" || path.Clean(at.Path) != at.Path {
+		return nil
+	}
+	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodPost, URL: at})
+	if !strings.HasPrefix(pattern, "POST /panel/") {
 		return nil
 	}
 	kept := &keptForm{Path: to}

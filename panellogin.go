@@ -109,12 +109,12 @@ func (v *visit) placeAfter(text string) string {
 	if err != nil || u.Scheme != "" || u.Host != "" || path.Clean(u.Path) != u.Path {
 		return "/panel"
 	}
-	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path}})
+	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path, RawPath: u.RawPath}})
 	page := v.panel.pages[strings.TrimPrefix(pattern, "GET ")]
 	if page == nil || page.need == everyone || page.path == provePath {
 		return "/panel"
 	}
-	return (&url.URL{Path: u.Path, RawQuery: u.Query().Encode()}).RequestURI()
+	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.Query().Encode()}).RequestURI()
 }
 
 func logInPage(v *visit) (any, fillFunc) {
@@ -133,7 +133,7 @@ func logInPage(v *visit) (any, fillFunc) {
 }
 
 func runLogIn(v *visit) error {
-	in := &logIn{arrival: v.arrival(), Email: v.typedText("email"), Password: v.typedText("password"), RequestID: v.requestID[0]}
+	in := &logIn{arrival: v.arrival(), Email: v.typedText("email"), Password: v.typedText("password"), RequestID: v.auditID()}
 	done, err := v.api.logins.logIn(v.context(), in, v.request.now)
 	if err != nil {
 		return v.told(err)
@@ -174,7 +174,7 @@ func runLogInCode(v *visit) error {
 	if v.member != nil {
 		return v.redirect("/panel")
 	}
-	in := &codeGiven{arrival: v.arrival(), Half: v.panel.address.sentToken(v.r), Code: v.typedText("code"), RequestID: v.requestID[0]}
+	in := &codeGiven{arrival: v.arrival(), Half: v.panel.address.sentToken(v.r), Code: v.typedText("code"), RequestID: v.auditID()}
 	done, err := v.api.logins.logInCode(v.context(), in, v.request.now)
 	switch {
 	case errors.Is(err, errLoggedOut):
@@ -195,17 +195,6 @@ func runLogOut(v *visit) error {
 	return v.redirect("/panel")
 }
 
-// change runs what a form of the member's own does in a transaction of its organization.
-func (v *visit) change(fn func(*txn) error) error {
-	_, err := write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
-		if err := v.writesAs(t); err != nil {
-			return nil, err
-		}
-		return nil, fn(t)
-	})
-	return err
-}
-
 // runEnter puts the session into another of the member's organizations.
 func runEnter(v *visit) error {
 	e := v.api.engine
@@ -222,7 +211,7 @@ func runEnter(v *visit) error {
 	})
 	if err == nil {
 		_, err = write(v.context(), e, org, v.request.now, func(t *txn) (any, error) {
-			t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.requestID[0]
+			t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.auditID()
 			return nil, t.enter(v.member, v.panel.ends)
 		})
 	}
@@ -274,7 +263,7 @@ func invitationPage(v *visit) (any, fillFunc) {
 
 func runInvitation(v *visit) error {
 	in := &acceptance{
-		arrival: v.arrival(), Token: v.r.PathValue("token"), Name: v.typedText("name"), Password: v.typedText("password"), RequestID: v.requestID[0],
+		arrival: v.arrival(), Token: v.r.PathValue("token"), Name: v.typedText("name"), Password: v.typedText("password"), RequestID: v.auditID(),
 	}
 	done, err := v.api.logins.accept(v.context(), in, v.request.now)
 	if err != nil {
@@ -300,7 +289,7 @@ func provePage(v *visit) (any, fillFunc) {
 
 func runProve(v *visit) error {
 	from := v.arrival()
-	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), v.requestID[0], &from, v.request.now); err != nil {
+	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), v.auditID(), &from, v.request.now); err != nil {
 		return v.toldOwn(err, "password")
 	}
 	if v.typedText(fileField) != "" {
@@ -309,10 +298,7 @@ func runProve(v *visit) error {
 	return v.goOn()
 }
 
-var (
-	codeTooManyTries  = errorCode{"too_many_tries", http.StatusTooManyRequests, ""}
-	codePasswordWrong = errorCode{"password_wrong", http.StatusBadRequest, ""}
-)
+var codePasswordWrong = errorCode{"password_wrong", http.StatusBadRequest, ""}
 
 var _ = addTexts(map[string]panelText{
 	"title.login":              {"Entrar", "Log in"},

@@ -339,7 +339,7 @@ func digestsFile(v *visit) (any, fillFunc) {
 		Ledgers []ledgerState `json:"ledgers"`
 	}{last.Result.Ledgers}, "", "  ")
 	name := "sello-huellas-" + last.Ended.time().UTC().Format(backupStamp) + ".json"
-	return &download{name, "application/json", append(text, '\n')}, fillNow(err)
+	return &download{name: name, media: "application/json", body: append(text, '\n')}, fillNow(err)
 }
 
 // An organizationsView is a page of the organizations.

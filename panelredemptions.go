@@ -15,8 +15,8 @@ func redemptionForms() []panelForm {
 	const one = "/panel/canjes/{redemptionId}"
 	back := func(v *visit, _ string) string { return "/panel/canjes/" + v.r.PathValue("redemptionId") }
 	return []panelForm{
-		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: useRedemption, action: "redemption.used", done: back},
-		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: cancelRedemption, done: back},
+		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
+		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
 	}
 }
 

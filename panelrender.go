@@ -349,7 +349,7 @@ func (f *frame) ErrorRequest(e *apiError) string {
 }
 
 // Self is the path of the request, and Posted the fields that came with it.
-func (f *frame) Self() string { return f.visit.r.URL.Path }
+func (f *frame) Self() string { return f.visit.r.URL.EscapedPath() }
 
 func (f *frame) Posted() []control { return f.visit.sentFields() }
 

@@ -165,6 +165,35 @@ type teamView struct {
 
 	People []teamRow
 	Links  []linkRow
+	Keys   []keyRow // active ones that somebody made who has left
+}
+
+// keysLeft are the active API keys that were made in the panel by who is no member any more.
+func (t *txn) keysLeft() (left []keyRow, err error) {
+	all, err := t.listKeys()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		if !k.state(t.now).live() {
+			continue
+		}
+		row, err := t.keyRow(k)
+		if err != nil {
+			return nil, err
+		}
+		if row.By == nil || row.By.Type != byUser || row.By.ID == nil {
+			continue
+		}
+		m, err := membershipIn(t.Tx, t.org, *row.By.ID)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			left = append(left, row)
+		}
+	}
+	return left, nil
 }
 
 // A linkRow is an open link: into the organization, or to another password.
@@ -258,7 +287,10 @@ func teamPage(v *visit) (any, fillFunc) {
 			}
 			view.Links = append(view.Links, row)
 		}
-		return nil
+		if v.may("keys:manage") {
+			view.Keys, err = t.keysLeft()
+		}
+		return err
 	}
 }
 
@@ -373,6 +405,9 @@ var _ = addTexts(map[string]panelText{
 	"team.link.join":    {"Entrar al equipo", "Join the team"},
 	"team.link.reset":   {"Otra contraseña", "Another password"},
 	"team.link.by":      {"Hecho por", "Made by"},
+	"team.keys":         {"API keys de quien ya no está", "API keys of people who left"},
+	"team.keys.about":   {"Siguen activas. Si nadie más las usa, revócalas.", "They are still active. Revoke them if nobody else uses them."},
+	"team.keys.made":    {"Hecha", "Made"},
 	"team.until":        {"Vence", "Expires"},
 	"team.uninvite":     {"Retirar", "Take back"},
 	"team.email":        {"Email", "Email"},

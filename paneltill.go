@@ -40,11 +40,39 @@ func tillForms() []panelForm {
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}},
 			handle: redeemReward, action: "redemption.created", done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
-			handle: useRedemption, action: "redemption.used", done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(useRedemption), action: "redemption.used", done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
-			handle: cancelRedemption, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(cancelRedemption), done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers,
 			handle: registerTransaction, action: "transaction.returned", done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
+	}
+}
+
+// ofPath is a handler of the redemption that the path of its form names, of the customer that
+// the path names, if it does. Another one is not found, whatever the fields say.
+func ofPath(handle func(*request) action) func(*request) action {
+	return func(r *request) action {
+		act, of := handle(r), r.pathID("redemptionId")
+		return func(t *txn) (any, error) {
+			x, err := t.redemption(of)
+			if err != nil {
+				return nil, err
+			}
+			if r.PathValue("customerId") != "" {
+				owner, err := t.owner(x.Customer)
+				if err != nil {
+					return nil, err
+				}
+				if owner.ID != r.pathID("customerId") {
+					return nil, newError(codeRedemptionNotFound)
+				}
+			}
+			done, err := act(t)
+			if shape, is := bodyIn(done).(redemptionShape); err == nil && (!is || shape.ID != of) {
+				return nil, newError(codeRedemptionNotFound)
+			}
+			return done, err
+		}
 	}
 }
 

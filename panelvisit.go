@@ -17,6 +17,8 @@ type panel struct {
 	ends    sessionEnds
 	assets  *panelAssets
 	protect http.CrossOriginProtection
+	hsts    bool              // pages tell browsers to use TLS alone
+	asked   buckets[[32]byte] // requests of each session
 	mux     *http.ServeMux
 	pages   map[string]*panelPage
 	places  []panelPlace
@@ -187,6 +189,7 @@ type redirection struct{ to string }
 type download struct {
 	name, media string
 	body        []byte
+	data        string // that of the organization it holds, for the audit log; "": none
 }
 
 // fill runs a fillFunc in a View.
@@ -311,7 +314,7 @@ func (v *visit) needToken() (to redirection, ok bool) {
 		return to, true
 	}
 	q.Set(tokenParam, v.panel.random())
-	return redirection{v.r.URL.Path + "?" + q.Encode()}, false
+	return redirection{v.r.URL.EscapedPath() + "?" + q.Encode()}, false
 }
 
 // format is how the page writes and reads numbers and dates.

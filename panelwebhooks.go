@@ -102,8 +102,8 @@ func replayByForm(r *request) action {
 	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.replayWebhook(hook, uint64(from)) })
 }
 
-// testByForm sends a test message and shows the page with what became of it. Nothing is
-// stored, and sending the form again sends another message.
+// testByForm sends a test message and shows the page with what became of it. Sending the form
+// again sends another message.
 func testByForm(v *visit) error {
 	hook := v.r.PathValue("hook")
 	if v.cfg.webhook(hook) == nil {
@@ -117,7 +117,7 @@ func testByForm(v *visit) error {
 		d = newDeliverer(v.api.engine, nil, v.api.log)
 	}
 	view, fill := webhooksPage(v)
-	o, err := d.test(v.context(), v.member.org, hook)
+	result, err := d.test(v.context(), v.member.org, hook, v.writesAs)
 	if _, refused := errors.AsType[*operatorError](err); refused { // it has no secret
 		v.faults = append(v.faults, newError(codeNoSecret))
 		return v.refused()
@@ -128,12 +128,8 @@ func testByForm(v *visit) error {
 	if err := v.fill(fill); err != nil {
 		return err
 	}
-	result := &webhookTest{OK: o.OK(), Status: o.Status}
-	if !o.OK() {
-		result.Why = whyNot(&o)
-	}
 	if shown, ok := view.(*webhooksView); ok {
-		shown.Tested = result
+		shown.Tested = &result
 	}
 	return v.render(v.page.template, view)
 }
@@ -172,3 +168,23 @@ func (f *frame) HookFrom(hook string) control {
 func (f *frame) Wrong(hook, field string) bool {
 	return f.visit.r.PathValue("hook") == hook && slices.ContainsFunc(f.visit.faults, func(e *apiError) bool { return e.field == field })
 }
+
+// HookWhy is why a webhook fails, in words.
+func (f *frame) HookWhy(why string) string { return webhookWhy(f.Lang, why) }
+
+// webhookWhy is a result of whyNot in words.
+func webhookWhy(lang, why string) string {
+	if name := "hook.why." + why; hasText(name) {
+		return tr(lang, name)
+	}
+	return why
+}
+
+var _ = addTexts(map[string]panelText{
+	"hook.why.not_public":    {"la dirección no es pública; quien opera el servidor puede permitirla con -webhook-allow", "the address is not public; whoever runs the server can allow it with -webhook-allow"},
+	"hook.why.no_such_name":  {"no existe ese nombre", "there is no such name"},
+	"hook.why.timeout":       {"no contestó a tiempo", "no answer in time"},
+	"hook.why.tls":           {"TLS: el certificado o el protocolo no son válidos", "TLS: the certificate or the protocol is not valid"},
+	"hook.why.no_answer":     {"lo que contestó no es HTTP", "the answer was not HTTP"},
+	"hook.why.no_connection": {"no hubo conexión", "no connection"},
+})

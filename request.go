@@ -202,7 +202,7 @@ func (x *exchange) writesAs(t *txn) error {
 	if err != nil {
 		return err
 	}
-	t.by, t.byKey, t.requestID = creator{byKey, c.key.ID, x.request.actor}, c.key, x.requestID[0]
+	t.by, t.byKey, t.requestID = creator{byKey, c.key.ID, x.request.actor}, c.key, x.auditID()
 	return nil
 }
 

@@ -165,6 +165,7 @@ func (s *service) openPanel(c *invocation) {
 	e.ends.idle, e.ends.longest = c.panelIdle, c.panelLongest
 	if address, link := c.panelServed(s.listener.Addr()); link != "" {
 		s.panel = thePanel(s.api, address, e.ends)
+		s.panel.hsts = c.tlsCert != "" && c.hsts && !panelAddress{}.allows(address.url.Host) // for localhost it would be other programs', too
 		s.api.panel = s.panel
 	}
 }
@@ -273,7 +274,11 @@ func (s *service) startRedirect(addr string) error {
 		return err
 	}
 	tcp, _ := s.listener.Addr().(*net.TCPAddr)
-	s.redirect = newServer(s.api.redirects(tcp.Port), s.log)
+	to := ""
+	if s.panel != nil && s.panel.address.isSecure() {
+		to = s.panel.address.origin()
+	}
+	s.redirect = newServer(s.api.redirects(tcp.Port, to), s.log)
 	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], s.log)
 	go func() { s.ended <- s.redirect.Serve(s.api.connections(within)) }()
 	s.log.Info("redirecting", "addr", l.Addr().String())

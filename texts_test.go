@@ -17,7 +17,7 @@ var madeNames = []string{
 	"by.", "category.", "done.", "error.", "reason.", "redemption.", "role.", "sale.", "source.", "status.", "title.",
 	"day.", "doc.", "list.", "op.", "organization.", "program.", "refusal.", "review.kind.", "reward.", "rule.", "segment.", "span.", "who.", "word.",
 	"address.", "class.", "key.access.", "key.expires.", "key.overlap.", "keys.filter.", "mend.", "preset.", "requests.found.", "requests.times.", "resource.", "scope.",
-	"figure.by.", "figure.none.", "figure.period.",
+	"hook.why.", "figure.by.", "figure.none.", "figure.period.",
 }
 
 var verbs = regexp.MustCompile(`%[a-z]`)

@@ -142,14 +142,18 @@ const (
 	redirectConnsPerSource = 32
 )
 
-// redirects returns the handler of -http-redirect. It sends browsers to the port of the
-// API. What carries a key or would change something is refused instead: redirected, it
+// redirects returns the handler of -http-redirect. It sends browsers to the panel's address
+// (origin) where that is known, or else to the port of the API. What carries a key or would change something is refused instead: redirected, it
 // would go on sending its key for all to read, and nobody would notice.
-func (a *api) redirects(port int) http.Handler {
+func (a *api) redirects(port int, origin string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if target, ok := httpsURL(r, port); ok && reads && r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" {
+		target, ok := httpsURL(r, port)
+		if origin != "" {
+			target, ok = origin+r.URL.RequestURI(), true
+		}
+		if ok && reads && r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" {
 			w.Header().Set("Location", target)
 			w.WriteHeader(http.StatusPermanentRedirect)
 			return

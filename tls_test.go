@@ -178,7 +178,7 @@ func TestTLSHostile(t *testing.T) {
 // TestRedirect checks what -http-redirect answers. A key is never sent on.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
-	h := newWorld(t, newMemStore()).api.redirects(8443)
+	h := newWorld(t, newMemStore()).api.redirects(8443, "")
 	for _, test := range []struct {
 		method, host, target, key string
 		want                      string // Location; "" if refused
@@ -204,6 +204,16 @@ func TestRedirect(t *testing.T) {
 		}
 		if w.Code != status || w.Header().Get("Location") != test.want || w.Header().Get("Connection") != "close" {
 			t.Errorf("%s %s%s: %d %v", test.method, test.host, test.target, w.Code, w.Header())
+		}
+	}
+	known := newWorld(t, newMemStore()).api.redirects(8443, "https://puntos.tienda.mx")
+	for _, host := range []string{"tienda.mx", "puntos.tienda.mx:80", "evil.test/@"} {
+		req := httptest.NewRequest("GET", "/panel/clientes%2F?x=1", nil)
+		req.Host = host
+		w := httptest.NewRecorder()
+		known.ServeHTTP(w, req)
+		if got := w.Header().Get("Location"); got != "https://puntos.tienda.mx/panel/clientes%2F?x=1" {
+			t.Errorf("%s is sent to %s", host, got)
 		}
 	}
 	for port, want := range map[int]string{443: "https://[::1]/x", 8443: "https://[::1]:8443/x"} {

@@ -48,9 +48,9 @@ func (l *listedWebhook) stateText() string {
 	case !l.HasSecret:
 		return "sin secreto: sello webhook secret " + l.Key
 	case l.Paused != 0:
-		return fmt.Sprintf("en pausa desde %s (%s): sello webhook resume %s", momentText(l.Paused), l.Why, l.Key)
+		return fmt.Sprintf("en pausa desde %s (%s): sello webhook resume %s", momentText(l.Paused), webhookWhy("es", l.Why), l.Key)
 	case l.Failing != 0:
-		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), l.Why, momentText(l.Next))
+		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), webhookWhy("es", l.Why), momentText(l.Next))
 	case l.Pending > 0:
 		return fmt.Sprintf("%s por mirar, desde %s", plural(int(l.Pending), "evento", "eventos"), momentText(l.Oldest))
 	}
@@ -66,7 +66,7 @@ func runWebhookSecret(ctx context.Context, c *invocation) error {
 func runWebhookTest(ctx context.Context, c *invocation) error {
 	failed := ""
 	err := callWebhook(ctx, c, "webhook/test", func(w io.Writer, out *webhookTest) {
-		if failed = out.Why; out.OK {
+		if failed = webhookWhy("es", out.Why); out.OK {
 			fmt.Fprintf(w, "entregado: HTTP %d\n", out.Status)
 		}
 	})

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"sello/internal/webhook"
@@ -275,20 +277,38 @@ func (s *webhookState) after(d progress, now instant) webhookState {
 	return next
 }
 
-// maxWhy bounds the text of a failure, in bytes.
-const maxWhy = 200
+// Kinds of failures. They tell neither addresses nor resolvers: whoever may change a webhook's
+// URL would otherwise look around in the server's network with it.
+const (
+	whyNotPublic    = "not_public"
+	whyNoSuchName   = "no_such_name"
+	whyTimeout      = "timeout"
+	whyTLS          = "tls"
+	whyNoAnswer     = "no_answer" // what came is not HTTP
+	whyNoConnection = "no_connection"
+)
 
-// whyNot describes a failure for the operator.
+// whyNot is the kind of a failure, or "HTTP 500".
 func whyNot(o *webhook.Outcome) string {
 	if o.Status != 0 {
 		return fmt.Sprintf("HTTP %d", o.Status)
 	}
-	if e, ok := errors.AsType[*webhook.AddressError](o.Err); ok {
-		return fmt.Sprintf("%s no es una dirección pública; serve -webhook-allow puede permitirla", e.Addr)
+	if _, is := errors.AsType[*webhook.AddressError](o.Err); is {
+		return whyNotPublic
 	}
-	text := strings.ToValidUTF8(o.Err.Error(), "")
-	if len(text) > maxWhy {
-		text = strings.ToValidUTF8(text[:maxWhy], "") + "…"
+	if e, is := errors.AsType[*net.DNSError](o.Err); is && !e.IsTimeout {
+		return whyNoSuchName
 	}
-	return text
+	if e, is := errors.AsType[net.Error](o.Err); is && e.Timeout() || errors.Is(o.Err, context.DeadlineExceeded) {
+		return whyTimeout
+	}
+	_, record := errors.AsType[tls.RecordHeaderError](o.Err)
+	_, alert := errors.AsType[tls.AlertError](o.Err)
+	if _, certificate := errors.AsType[*tls.CertificateVerificationError](o.Err); certificate || record || alert {
+		return whyTLS
+	}
+	if errors.Is(o.Err, webhook.ErrAnswer) {
+		return whyNoAnswer
+	}
+	return whyNoConnection
 }

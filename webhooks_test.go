@@ -201,7 +201,7 @@ func TestWebhookDown(t *testing.T) {
 		same(t, "what was delivered", r.sequences("crm.example.com"), want)
 		list, err := s.admin().listWebhooks(ctx, orgRequest{"cafe-luna"})
 		s.ok(err)
-		if list[0].Failing != 0 || list[1].Failing == 0 || !strings.Contains(list[1].Why, "deadline") {
+		if list[0].Failing != 0 || list[1].Failing == 0 || !strings.Contains(list[1].Why, whyTimeout) {
 			t.Errorf("%+v", list)
 		}
 		stop()
@@ -377,7 +377,7 @@ func TestWebhookCommands(t *testing.T) {
 	if out := s.ok("webhook secret crm"); !strings.HasPrefix(out, "whsec_") {
 		t.Error(out)
 	}
-	if code, _, errs := s.run("webhook test crm"); code != 1 || !strings.Contains(errs, "127.0.0.1 no es una dirección pública; serve -webhook-allow") {
+	if code, _, errs := s.run("webhook test crm"); code != 1 || !strings.Contains(errs, "la dirección no es pública; quien opera el servidor puede permitirla con -webhook-allow") {
 		t.Errorf("%d %s", code, errs)
 	}
 	r, _ := s.start("serve -webhook-allow 127.0.0.0/8")

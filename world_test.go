@@ -277,7 +277,9 @@ func (w *world) administer(verb, rest string) bool {
 		w.must(err)
 		w.apply(raw)
 	case "change":
-		doc, err := w.admin.export(w.Context(), orgRequest{args[0]})
+		org, err := w.admin.organization(w.Context(), args[0])
+		w.must(err)
+		doc, err := read(w.Context(), w.engine, org, 0, func(t *txn) (*document, error) { return t.cfg.document(), nil })
 		w.must(err)
 		raw, err := json.Marshal(doc)
 		w.must(err)
