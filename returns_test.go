@@ -277,6 +277,9 @@ func TestPartialReturns(t *testing.T) {
 	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
 		doc := randomProgram(rnd)
 		doc.Returns, doc.Rules = returnsReverse, doc.Rules[:1]
+		if rnd.IntN(2) == 0 {
+			doc.Rules[0].SKUs = []string{"A"} // counts lines, of what was paid for them
+		}
 		doc.Rules = append(doc.Rules, rule{Key: "a", Name: "a", SKUs: []string{"A"}, PerItem: ptr(dec("0.7"))})
 		s := newShop(t, setup{program: programMembers(doc)})
 		total := decimal(1 + rnd.IntN(int(decimalOf(300))))
@@ -310,6 +313,35 @@ func floorShare(points, part, whole decimal, decimals int) decimal {
 		step *= 10
 	}
 	return decimal(n.Int64() / step * step)
+}
+
+// TestReturnOfWhatWasPaid returns items of a sale that was paid with less than they cost: each
+// takes back what it gave.
+func TestReturnOfWhatWasPaid(t *testing.T) {
+	t.Parallel()
+	coffee, mug := item{"CAFE", dec("100"), dec("1")}, item{"TAZA", dec("50"), dec("2")}
+	s := newShop(t, setup{program: `"rules":[{"key":"a","name":"a","skus":["CAFE"],"per":{"amount":1,"points":1}},{"key":"b","name":"b","skus":["TAZA"],"per":{"amount":1,"points":2}}]`})
+	ana := s.customer("ana")
+	purchase := s.buy(ana, "150", coffee, mug) // three quarters of 200: 75 and 2 × 75
+	s.wantStanding(ana, "225 0 225", "what was paid counts")
+	mug.Quantity = dec("1")
+	for _, step := range []struct {
+		it   item
+		want string
+	}{{mug, "75"}, {coffee, "75"}, {mug, "75"}} {
+		if back := s.bring(purchase, "50", step.it); back.Reversed.String() != step.want {
+			t.Errorf("%v took back %s, want %s", step.it, back.Reversed, step.want)
+		}
+	}
+	s.wantStanding(ana, "0 0 0", "all came back")
+
+	coffee.Quantity = dec("2")
+	s.buy(ana, "150", coffee, mug)
+	loose, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("50"), Items: []item{{"CAFE", dec("100"), dec("1")}}})
+	s.ok(err)
+	if loose.Unearned.String() != "50" {
+		t.Errorf("an unlinked return of half its price should take %s, want 50", loose.Unearned)
+	}
 }
 
 // TestReturnTotals shows how returns lower a customer's totals.

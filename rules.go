@@ -40,8 +40,8 @@ func (e earning) total() (sum decimal) {
 // earn works out what a purchase gives. ok is false if the sum is beyond the
 // range of points.
 //
-// `per` rules give in proportion to the amount (to that of the matching items
-// if they name skus), times the tier's multiplier. Multiplier rules then
+// `per` rules give in proportion to the amount (to what was paid for the matching
+// items if they name skus), times the tier's multiplier. Multiplier rules then
 // multiply what the `per` rules gave (for the matching items, if they name
 // skus), one after the other. The sum of all is rounded once; each rule's
 // part is the difference it makes to the rounded sum so far, so that the
@@ -180,26 +180,29 @@ func shareOut(given decimal, weights []fraction, items []item) []decimal {
 func (it item) amount() fraction { return it.Price.fraction().mul(it.Quantity.fraction()) }
 
 // lineAmounts is the amount that a `per` rule counts for each item. With skus only
-// items that match have an amount. Without, the sale's total is shared out by the
-// items' amounts; if these are zero it is on the last line, which belongs to no
-// item.
+// items that match have an amount: what they cost, or the part of the sale's total
+// that was paid for them where all items cost more than that (contract §19). Without,
+// the sale's total is shared out by the items' amounts; if these are zero it is on the
+// last line, which belongs to no item.
 func (r *rule) lineAmounts(f facts) []fraction {
 	amounts := make([]fraction, len(f.items)+1)
-	var sum fraction
+	total := f.total.fraction()
+	var sum fraction // of all items
 	for i, it := range f.items {
+		amount := it.amount()
+		sum = sum.plus(amount)
 		if r.matches(it.SKU) {
-			amounts[i] = it.amount()
-			sum = sum.plus(amounts[i])
+			amounts[i] = amount
 		}
 	}
-	if len(r.SKUs) > 0 {
+	if len(r.SKUs) > 0 && sum.minus(total).sign() <= 0 {
 		return amounts
 	}
 	if sum.sign() == 0 {
-		amounts[len(f.items)] = f.total.fraction()
+		amounts[len(f.items)] = total
 		return amounts
 	}
-	scale := f.total.fraction().quo(sum)
+	scale := total.quo(sum)
 	for i := range amounts {
 		amounts[i] = amounts[i].mul(scale)
 	}

@@ -35,6 +35,26 @@ var ruleCases = []struct {
 	{reason: "per on the items that match, by what they cost, whatever the total",
 		rules: `{"key":"a","name":"a","skus":["T-*"],"per":{"amount":10,"points":1}}`, total: "500",
 		items: []item{{"T-1", dec("30"), dec("2")}, {"X", dec("440"), dec("1")}}, want: "a 6"},
+	{reason: "per on items that cost more in all than was paid counts what was paid for them: 60 × 400/500",
+		rules: `{"key":"a","name":"a","skus":["T-*"],"per":{"amount":1,"points":1}}`, total: "400",
+		items: []item{{"T-1", dec("30"), dec("2")}, {"X", dec("440"), dec("1")}}, want: "a 48"},
+	{reason: "the items that do not match count for what all cost",
+		rules: `{"key":"a","name":"a","skus":["T-*"],"per":{"amount":1,"points":1}}`, total: "100",
+		items: []item{{"T-1", dec("60"), dec("1")}, {"X", dec("60"), dec("1")}}, want: "a 50"},
+	{reason: "per on items that cost less than was paid, as before a tip, counts what they cost",
+		rules: `{"key":"a","name":"a","skus":["T-*"],"per":{"amount":1,"points":1}}`, total: "500.0001",
+		items: []item{{"T-1", dec("60"), dec("1")}, {"X", dec("440"), dec("1")}}, want: "a 60"},
+	{reason: "a share of what was paid is exact: 3 × 1/3 × 7 is 7, not 6.9999",
+		rules: `{"key":"a","name":"a","skus":["T"],"per":{"amount":1,"points":7}}`, total: "1",
+		items: []item{{"T", dec("1"), dec("1")}, {"T", dec("1"), dec("1")}, {"T", dec("1"), dec("1")}}, want: "a 7"},
+	{reason: "shares of what was paid are rounded once, after they add up: 1.6 and 2.4",
+		rules: `{"key":"a","name":"a","skus":["T"],"per":{"amount":1,"points":1}},{"key":"b","name":"b","skus":["X"],"per":{"amount":1,"points":1}}`, total: "4",
+		items: []item{{"T", dec("2"), dec("1")}, {"X", dec("3"), dec("1")}}, want: "a 1, b 3"},
+	{reason: "a multiplier multiplies what was given for what was paid",
+		rules: `{"key":"a","name":"a","skus":["T"],"per":{"amount":1,"points":1}},{"key":"x","name":"x","multiplier":2,"skus":["T"]}`, total: "5",
+		items: []item{{"T", dec("5"), dec("1")}, {"X", dec("5"), dec("1")}}, want: "a 2, x 3"},
+	{reason: "perItem counts pieces, whatever was paid", rules: `{"key":"a","name":"a","skus":["T"],"perItem":5}`, total: "0.01",
+		items: []item{{"T", dec("5"), dec("2")}}, want: "a 10"},
 	{reason: "perItem gives for each piece",
 		rules: `{"key":"a","name":"a","perItem":5}`, total: "10", items: []item{{"A", dec("1"), dec("2")}, {"B", dec("1"), dec("3")}}, want: "a 25"},
 	{reason: "perItem takes part of a piece, as of goods by weight",
@@ -201,7 +221,12 @@ func TestEarnParts(t *testing.T) {
 			switch rnd.IntN(4) {
 			case 0:
 				r.Per = &perRule{*amount(10), *amount(3)}
-				part := new(big.Rat).Quo(f.total.rat(), r.Per.Amount.rat())
+				counted := f.total.rat()
+				if rnd.IntN(2) == 0 {
+					r.SKUs = []string{"A"}
+					counted = paidFor("A", f.total, f.items)
+				}
+				part := new(big.Rat).Quo(counted, r.Per.Amount.rat())
 				perTotal.Add(perTotal, part.Mul(part, r.Per.Points.rat()))
 			case 1:
 				r.PerItem = amount(5)
@@ -242,6 +267,23 @@ func TestEarnParts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// paidFor is what was paid for the items with a sku: what they cost, less their part of
+// what the total is below the items' sum.
+func paidFor(sku string, total decimal, items []item) *big.Rat {
+	of, all := new(big.Rat), new(big.Rat)
+	for _, it := range items {
+		amount := new(big.Rat).Mul(it.Price.rat(), it.Quantity.rat())
+		if all.Add(all, amount); it.SKU == sku {
+			of.Add(of, amount)
+		}
+	}
+	if all.Cmp(total.rat()) > 0 {
+		of.Mul(of, total.rat())
+		of.Quo(of, all)
+	}
+	return of
 }
 
 // TestDailyMaximum shows when the count of a rule's uses begins again.
