@@ -199,7 +199,7 @@ func (s *sale) countItems(items []item) bool {
 		rest := it.Quantity
 		for _, samePrice := range []bool{true, false} {
 			for i, bought := range s.Items {
-				if bought.SKU != it.SKU || (bought.Price == it.Price) != samePrice {
+				if !sameSKU(bought.SKU, it.SKU) || (bought.Price == it.Price) != samePrice {
 					continue
 				}
 				taken := min(rest, bought.Quantity-lines[i].Returned)

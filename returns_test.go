@@ -189,6 +189,7 @@ func TestReturnsByItem(t *testing.T) {
 		{"more pieces than were bought", tenth, []step{{"50", []item{mug("2.0001")}, "return_exceeds_purchase"}, {"50", []item{mug("2")}, "10"}}},
 		{"more pieces than are left", tenth, []step{{"50", []item{mug("1")}, "5"}, {"50", []item{mug("2")}, "return_exceeds_purchase"}, {"50", []item{mug("1")}, "5"}}},
 		{"an item that was not bought", tenth, []step{{"50", []item{{"TEA", dec("50"), dec("1")}}, "return_exceeds_purchase"}}},
+		{"letter case of a sku does not matter", tenth, []step{{"50", []item{{"mug", dec("50"), dec("1")}}, "5"}, {"100", []item{{"Grano-1", dec("100"), dec("1")}}, "10"}}},
 		{"a refused return counts nothing", tenth, []step{{"50", []item{mug("2"), bean("3")}, "return_exceeds_purchase"}, {"300", []item{mug("2"), bean("2")}, "30"}}},
 		{"more money than was paid", tenth, []step{{"300.0001", []item{mug("1")}, "return_exceeds_purchase"}}},
 	} {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // facts is everything that earning rules look at (contract §9).
@@ -319,27 +321,51 @@ func (r *rule) matches(sku string) bool {
 	return len(r.SKUs) == 0 || slices.ContainsFunc(r.SKUs, func(pattern string) bool { return matchSKU(pattern, sku) })
 }
 
-// matchSKU reports whether a sku matches a pattern, in which `*` stands for any run
-// of characters.
+// matchSKU reports whether a sku matches a pattern, in which `*` stands for any run of
+// characters. Letter case and blanks around the pattern do not matter (contract §19); a sku
+// is stored without such blanks. It takes time in proportion to the product of the lengths
+// at most, and allocates nothing.
 func matchSKU(pattern, sku string) bool {
-	first, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == sku
-	}
-	sku, ok := strings.CutPrefix(sku, first)
-	if !ok {
-		return false
-	}
-	parts := strings.Split(rest, "*")
-	last := parts[len(parts)-1]
-	for _, part := range parts[:len(parts)-1] {
-		_, after, found := strings.Cut(sku, part)
-		if !found {
+	pattern = trimBlanks(pattern)
+	after, from := "", "" // the pattern after the last star, and the sku where that began to be tried
+	starred := false
+	for sku != "" {
+		p, size := utf8.DecodeRuneInString(pattern)
+		s, length := utf8.DecodeRuneInString(sku)
+		switch {
+		case p == '*':
+			pattern = pattern[1:]
+			after, from, starred = pattern, sku, true
+		case size > 0 && caseless(p) == caseless(s):
+			pattern, sku = pattern[size:], sku[length:]
+		case starred:
+			_, length = utf8.DecodeRuneInString(from)
+			from = from[length:]
+			pattern, sku = after, from
+		default:
 			return false
 		}
-		sku = after
 	}
-	return strings.HasSuffix(sku, last)
+	return strings.Trim(pattern, "*") == ""
+}
+
+// sameSKU reports whether two skus are the same, as matchSKU compares them.
+func sameSKU(a, b string) bool { return strings.EqualFold(trimBlanks(a), trimBlanks(b)) }
+
+// caseless is the least of the letters that differ from r in case alone: two letters have
+// the same one exactly if strings.EqualFold takes them as equal.
+func caseless(r rune) rune {
+	if r < utf8.RuneSelf {
+		if 'a' <= r && r <= 'z' {
+			r -= 'a' - 'A'
+		}
+		return r
+	}
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	return least
 }
 
 // openAccounts makes the account of a new customer in its own program, and in others

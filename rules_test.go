@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Rules of the tests, as members of a program's document.
@@ -105,6 +107,7 @@ var ruleCases = []struct {
 	{reason: "minAmount is missed by a ten-thousandth", rules: `{"key":"a","name":"a","points":1,"minAmount":100}`, total: "99.9999", want: ""},
 	{reason: "skus needs an item that matches", rules: `{"key":"a","name":"a","points":1,"skus":["A","B*"]}`, total: "1", items: []item{{"BC", dec("1"), dec("1")}}, want: "a 1"},
 	{reason: "skus with no such item", rules: `{"key":"a","name":"a","points":1,"skus":["A","B*"]}`, total: "1", items: []item{{"AB", dec("1"), dec("1")}}, want: ""},
+	{reason: "skus in another case, with blanks around", rules: `{"key":"a","name":"a","perItem":1,"skus":[" cafe-* "]}`, total: "1", items: []item{{"CAFE-1", dec("1"), dec("1")}}, want: "a 1"},
 	{reason: "skus without items", rules: `{"key":"a","name":"a","points":1,"skus":["*"]}`, total: "1", want: ""},
 	{reason: "tiers names the customer's", rules: `{"key":"a","name":"a","points":1,"tiers":["L"]}`, tiers: `{"name":"L","threshold":0},{"name":"H","threshold":10}`, total: "1", want: "a 1"},
 	{reason: "tiers names another", rules: `{"key":"a","name":"a","points":1,"tiers":["H"]}`, tiers: `{"name":"L","threshold":0},{"name":"H","threshold":10}`, total: "1", want: ""},
@@ -163,6 +166,60 @@ func TestRules(t *testing.T) {
 				t.Errorf("the rules add up to %s, the sale earned %s", sum, sold.Earned)
 			}
 		})
+	}
+}
+
+// TestMatchSKU shows which skus a pattern matches. Case does not matter, as strings.EqualFold
+// compares, nor do blanks around a pattern.
+func TestMatchSKU(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		pattern, sku string
+		want         bool
+	}{
+		{"A", "A", true}, {"A", "AB", false}, {"AB", "A", false},
+		{"café-1", "CAFÉ-1", true}, {"CAFÉ-1", "CAFE-1", false}, // an accent is another letter
+		{" grano-* ", "GRANO-500", true}, {"\tA\n", "a", true}, {"A B", "a b", true}, {"A B", "AB", false},
+		{"ΣΑΣ", "σας", true},         // three forms of sigma
+		{"\u212a-1", "k-1", true},    // the sign of kelvin
+		{"straße", "STRASSE", false}, // EqualFold maps letter by letter
+		{"*", "A", true}, {"**", "A", true}, {"A*", "A", true}, {"A*A", "A", false}, {"A*A", "aa", true},
+		{"*-XL", "polo-rojo-xl", true}, {"*-XL", "polo-xl-rojo", false}, {"a*b*c", "AxxBxBxC", true}, {"a*b*c", "AxxCxB", false},
+		{"*ab*ab", "ab", false}, {"*ab*ab", "abab", true}, {"*aab", "aaab", true}, {"*É*", "café", true},
+		{"!TABACO-*", "TABACO-1", false}, {"!TABACO-*", "ron", false}, {"!TABACO-*", "!tabaco-1", true},
+		{" ", "A", false},
+	} {
+		if got := matchSKU(test.pattern, test.sku); got != test.want {
+			t.Errorf("%q matches %q: %t, want %t", test.pattern, test.sku, got, test.want)
+		}
+		if !strings.Contains(test.pattern, "*") && sameSKU(test.pattern, test.sku) != test.want {
+			t.Errorf("%q and %q are the same: %t, want %t", test.pattern, test.sku, !test.want, test.want)
+		}
+	}
+}
+
+// TestMatchSKUAllocates nothing: every rule looks at every line of a sale.
+func TestMatchSKUAllocates(t *testing.T) {
+	if n := testing.AllocsPerRun(100, func() { matchSKU("grano-*-kg", "GRANO-500-KG") }); n != 0 {
+		t.Errorf("a match allocates %v times", n)
+	}
+}
+
+// TestCaseless: two letters have the same fold exactly if strings.EqualFold takes them as equal.
+func TestCaseless(t *testing.T) {
+	t.Parallel()
+	for r := range rune(0x20000) {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			if caseless(f) != caseless(r) {
+				t.Errorf("%q and %q are %q and %q", r, f, caseless(r), caseless(f))
+			}
+		}
+		if !strings.EqualFold(string(r), string(caseless(r))) {
+			t.Errorf("%q folds to %q", r, caseless(r))
+		}
 	}
 }
 
