@@ -33,6 +33,9 @@ func warnings(tx Tx, old, next *config, now instant) ([]string, error) {
 			if reason := ck.neverFires(&p.Rules[i]); reason != "" {
 				list = append(list, fmt.Sprintf("programs[%s].rules[%s]: nunca dará puntos: %s", p.Key, p.Rules[i].Key, reason))
 			}
+			if at := slices.IndexFunc(p.Rules[i].SKUs, negated); at >= 0 {
+				list = append(list, fmt.Sprintf("programs[%s].rules[%s]: %q no excluye artículos: solo vale para los que empiezan así, con !", p.Key, p.Rules[i].Key, p.Rules[i].SKUs[at]))
+			}
 		}
 	}
 	return list, nil
@@ -76,7 +79,7 @@ func (ck *ruleChecker) neverFires(r *rule) string {
 	case len(r.Segments) > 0 && !slices.ContainsFunc(r.Segments, func(k string) bool { return !inactive(k) }):
 		return "sus segmentos están inactivos"
 	case len(r.SKUs) > 0 && !slices.ContainsFunc(r.SKUs, canMatch):
-		return "ningún sku empieza o termina con un espacio"
+		return "sus skus están en blanco o tienen caracteres de control"
 	case !ck.hasTime(r):
 		return "entre from y until no caen sus days y hours"
 	case r.FirstPurchase && ck.program.TierBasis.Metric != metricPoints && len(r.Tiers) > 0 && !slices.Contains(r.Tiers, ck.program.Tiers[0].Name):
@@ -87,10 +90,15 @@ func (ck *ruleChecker) neverFires(r *rule) string {
 	return ""
 }
 
-// canMatch reports whether a pattern can match a sku, which is trimmed.
+// canMatch reports whether a pattern can match a sku, which has a character, and no control
+// characters.
 func canMatch(pattern string) bool {
-	return trimBlanks(pattern) == pattern && !strings.ContainsFunc(pattern, forbidden)
+	return trimBlanks(pattern) != "" && !strings.ContainsFunc(pattern, forbidden)
 }
+
+// negated reports whether a pattern begins as if it were to leave skus out. Nothing does: the
+// sign is a character like others.
+func negated(pattern string) bool { return strings.HasPrefix(trimBlanks(pattern), "!") }
 
 // hasTime reports whether a rule's days and hours occur between its From, or now, and its
 // Until. Everything occurs in a span of more than a week.
@@ -152,5 +160,12 @@ func (ck *ruleChecker) together(a, b *rule) bool {
 	}
 	return share(a.Days, b.Days) && share(a.Tiers, b.Tiers) && until(b) >= ck.now &&
 		max(from(a), from(b)) <= min(until(a), until(b)) &&
-		(starred(a.SKUs) || starred(b.SKUs) || share(a.SKUs, b.SKUs))
+		(starred(a.SKUs) || starred(b.SKUs) || len(a.SKUs) == 0 || len(b.SKUs) == 0 || overlapSKUs(a.SKUs, b.SKUs))
+}
+
+// overlapSKUs reports whether two lists have a sku in common.
+func overlapSKUs(a, b []string) bool {
+	return slices.ContainsFunc(a, func(x string) bool {
+		return slices.ContainsFunc(b, func(y string) bool { return sameSKU(x, y) })
+	})
 }

@@ -24,9 +24,10 @@ func TestWarnings(t *testing.T) {
 		{"a birthday rule", ``, `"on":"Birthday","points":1`, ""},
 		{"a segment that is not active", ``, `"points":1,"segments":["off"]`, "sus segmentos están inactivos"},
 		{"one of two is active", ``, `"points":1,"segments":["off","on"]`, ""},
-		{"a sku with a blank before it", ``, `"perItem":1,"skus":[" CAFE"]`, "ningún sku empieza o termina con un espacio"},
+		{"a blank sku", ``, `"perItem":1,"skus":[" "]`, "sus skus están en blanco o tienen caracteres de control"},
+		{"a sku with a blank before it, which does not matter", ``, `"perItem":1,"skus":[" CAFE"]`, ""},
 		{"one of two skus can be", ``, `"perItem":1,"skus":[" CAFE","CAFE"]`, ""},
-		{"a sku with a tab in it", ``, `"perItem":1,"skus":["A\tB\u0000"]`, "ningún sku empieza o termina con un espacio"},
+		{"a sku with a tab in it", ``, `"perItem":1,"skus":["A\tB\u0000"]`, "sus skus están en blanco o tienen caracteres de control"},
 		{"a Sunday between Tuesday and Thursday", ``, `"points":1,"days":["Sunday"],"from":"2026-03-03","until":"2026-03-05"`, "entre from y until no caen sus days y hours"},
 		{"a Wednesday between them", ``, `"points":1,"days":["Wednesday"],"from":"2026-03-03","until":"2026-03-05"`, ""},
 		{"a Wednesday that is over", ``, `"points":1,"days":["Sunday"],"from":"2026-02-22","until":"2026-03-05"`, "entre from y until no caen sus days y hours"},
@@ -42,6 +43,8 @@ func TestWarnings(t *testing.T) {
 			{"key":"last","name":"Last","multiplier":2,"days":["Tuesday"]}],`, ``, "multiplica lo que dan las reglas per, y ninguna vale a la vez"},
 		{"times two of another item", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"skus":["TE"]},
 			{"key":"last","name":"Last","multiplier":2,"skus":["CAFE"]}],`, ``, "multiplica lo que dan las reglas per, y ninguna vale a la vez"},
+		{"times two of the same item, written otherwise", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"skus":["CAFÉ"]},
+			{"key":"last","name":"Last","multiplier":2,"skus":[" café"]}],`, ``, ""},
 		{"times two of what is over", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"until":"2026-03-31"},
 			{"key":"last","name":"Last","multiplier":2,"from":"2026-04-01"}],`, ``, "multiplica lo que dan las reglas per, y ninguna vale a la vez"},
 		{"times two of some items", `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1},"skus":["TE"]},
@@ -64,6 +67,17 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("%q, want %q", done.Warnings, want)
 			}
 		})
+	}
+}
+
+// TestWarningOfNegation: a sku that begins with ! leaves nothing out, and the rule says so once.
+func TestWarningOfNegation(t *testing.T) {
+	t.Parallel()
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	done := s.apply(setup{program: `"rules":[{"key":"not","name":"Not","perItem":1,"skus":["CAFE","!TABACO-*"," !RON"]},{"key":"in","name":"In","perItem":1,"skus":["A!"]}]`}.document())
+	want := []string{`programs[club].rules[not]: "!TABACO-*" no excluye artículos: solo vale para los que empiezan así, con !`}
+	if !slices.Equal(done.Warnings, want) {
+		t.Errorf("%q, want %q", done.Warnings, want)
 	}
 }
 
