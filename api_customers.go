@@ -29,9 +29,9 @@ func listCustomers(r *request) action {
 }
 
 func lookupCustomer(r *request) action {
-	text, present := r.query.text("email", anyLength)
-	address := email(r.query.input, text, present, "email")
-	text, present = r.query.phone("phone")
+	text, _ := r.query.get("email")
+	address := email(r.query.input, text, "email")
+	text, present := r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
 	externalID, _ := r.query.text("externalId", maxExternalID)
 	if address == "" && number == "" && externalID == "" && r.query.err == nil {
@@ -73,11 +73,11 @@ func (t *txn) taggedDetail(c *customer) (tagged, error) {
 
 func createCustomer(r *request) action {
 	var e enrolment
-	text, hasMail := r.fields.text("email", anyLength)
-	e.Email = email(r.fields.input, text, hasMail, "email")
+	text, _ := r.fields.rawText("email")
+	e.Email = email(r.fields.input, text, "email")
 	text, hasNumber := r.fields.text("phoneNumber", anyLength)
 	e.Phone = phone(r.fields.input, r.cfg, text, hasNumber, "phoneNumber")
-	if !hasMail && !hasNumber && r.fields.err == nil {
+	if e.Email == "" && !hasNumber && r.fields.err == nil {
 		r.fields.fail(newError(codeEmailOrPhoneRequired))
 	}
 	e.FirstName, _ = r.fields.text("firstName", maxName)
@@ -103,8 +103,9 @@ func createCustomer(r *request) action {
 
 func patchCustomer(r *request) action {
 	var p customerPatch
-	if p.Email = r.fields.patched("email", anyLength); p.Email != nil {
-		*p.Email = email(r.fields.input, *p.Email, *p.Email != "", "email")
+	if r.fields.given("email") {
+		text, _ := r.fields.rawText("email")
+		p.Email = new(email(r.fields.input, text, "email"))
 	}
 	if p.Phone = r.fields.patched("phoneNumber", anyLength); p.Phone != nil {
 		*p.Phone = phone(r.fields.input, r.cfg, *p.Phone, *p.Phone != "", "phoneNumber")

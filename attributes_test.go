@@ -1,14 +1,70 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
+
+// TestEmailsThroughAPI sends the agreed cases of e-mails (internal/contact/testdata/emails.jsonl)
+// to everything that reads one.
+func TestEmailsThroughAPI(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("internal/contact/testdata/emails.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(t, setup{}).served()
+	patched := "/api/v1/customers/" + s.shop.customer("ana").String()
+	answer := func(method, path, body string, valid bool, normalized string) {
+		t.Helper()
+		w := answerTo(s.api, newRequest(method, path, s.key, body))
+		var got struct{ Email, Code, Field string }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case valid && (w.Code >= 300 || got.Email != normalized):
+			t.Errorf("%s %s %s: %d %s, want %s", method, path, body, w.Code, w.Body, normalized)
+		case !valid && (w.Code != http.StatusBadRequest || got.Code != "email_or_phone_required" && got.Field != "email"):
+			t.Errorf("%s %s %s: %d %s, want a fault of email", method, path, body, w.Code, w.Body)
+		}
+	}
+	for line := range bytes.Lines(data) {
+		var c struct {
+			Input      string
+			Valid      bool
+			Normalized string
+		}
+		if err := json.Unmarshal(line, &c); err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(map[string]string{"email": c.Input})
+		s.shop.ok(err)
+		answer("POST", "/api/v1/customers", string(body), c.Valid, c.Normalized)
+		answer("GET", "/api/v1/customers/lookup?email="+url.QueryEscape(c.Input), "", c.Valid, c.Normalized)
+		if !c.Valid && strings.Trim(c.Input, " \t\n\f\r") == "" {
+			continue // a blank e-mail takes it away
+		}
+		if c.Valid { // of nobody else
+			body = bytes.Replace(body, []byte("@"), []byte("p@"), 1)
+			c.Normalized = strings.Replace(c.Normalized, "@", "p@", 1)
+			if local, _, _ := strings.Cut(c.Normalized, "@"); len(local) > 64 || len(c.Normalized) > 254 {
+				continue
+			}
+		}
+		answer("PATCH", patched, string(body), c.Valid, c.Normalized)
+	}
+}
 
 func TestBirthDate(t *testing.T) {
 	t.Parallel()

@@ -72,9 +72,8 @@ func (t *txn) programFor(key string) (*program, error) {
 
 // identityOf normalizes a row's e-mail and phone.
 func (t *txn) identityOf(in input, row importRow) (address, number string) {
-	text, present := in.clean("email", row.Email, anyLength, codeInvalidField)
-	address = email(in, text, present, "email")
-	text, present = in.clean("phoneNumber", row.Phone, anyLength, codeInvalidField)
+	address = email(in, row.Email, "email")
+	text, present := in.clean("phoneNumber", row.Phone, anyLength, codeInvalidField)
 	number = phone(in, t.cfg, text, present, "phoneNumber")
 	if in.err == nil && address == "" && number == "" {
 		in.fail(newError(codeEmailOrPhoneRequired))

@@ -93,7 +93,7 @@ func linking(r *request, fn func(t *txn, by *member) (email, token string, i *in
 }
 
 func invitePerson(r *request) action {
-	email, _ := r.fields.text("email", 300)
+	email, _ := r.fields.rawText("email") // invite checks it
 	to, _ := r.fields.text("role", 20)
 	return linking(r, func(t *txn, by *member) (string, string, *invitation, error) {
 		i, token, err := t.invite(by, email, role(to))

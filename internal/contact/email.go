@@ -23,13 +23,16 @@ const (
 // characters outside ASCII are not accepted; an internationalized domain is, in
 // its xn-- form.
 func Email(input string) (string, bool) {
-	email := strings.Trim(input, " \t\n\f\r")
+	email := TrimEmail(input)
 	local, domain, found := strings.Cut(email, "@")
 	if !found || len(email) > maxEmail || !isLocalPart(local) || !isDottedDomain(domain) {
 		return "", false
 	}
 	return strings.ToLower(email), true
 }
+
+// TrimEmail drops ASCII white space around an address, as the HTML standard does.
+func TrimEmail(input string) string { return strings.Trim(input, " \t\n\f\r") }
 
 // isLocalPart reports whether s can stand before the @ of an address: one or
 // more atoms joined by dots.
