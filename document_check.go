@@ -112,7 +112,7 @@ var (
 	countryForm  = regexp.MustCompile(`^[A-Z]{2}$`)
 	colorForm    = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
 	currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
-	languageForm = regexp.MustCompile(`^[a-z]{2}(-[A-Z]{2})?$`)
+	languageForm = regexp.MustCompile(`^(es|en)(-([A-Z]{2}|[0-9]{3}))?$`)
 	clockForm    = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 )
 
@@ -165,7 +165,7 @@ func (ck *checker) organization(o *organization) *time.Location {
 	zone, err := tz.Load(o.Settings.Timezone)
 	form("settings.timezone", o.Settings.Timezone, err == nil && o.Settings.Timezone != "Local", "debe ser una zona horaria IANA")
 	form("settings.currency", o.Settings.Currency, currencyForm.MatchString(o.Settings.Currency), "debe ser un código de moneda de tres letras")
-	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser un código de idioma")
+	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser es o en, con o sin una región, como es-MX")
 	ck.oneOf("organization.settings.externalIds", o.Settings.ExternalIDs, externalIDsFree, externalIDsUnique)
 	late := *o.Settings.MaxLateDays
 	ck.require(late >= 0 && late <= mostLateDays, "organization.settings.maxLateDays", "debe estar entre 0 y %d", mostLateDays)

@@ -81,6 +81,8 @@ var documentChanges = []struct {
 	{"a time zone that leads elsewhere", `America/Mexico_City`, `../America/Mexico_City`, "organization.settings.timezone"},
 	{"a currency that is none", `"MXN"`, `"peso"`, "organization.settings.currency"},
 	{"a language that is none", `"language":"es"`, `"language":"Spanish"`, "organization.settings.language"},
+	{"a language that sello does not speak", `"language":"es"`, `"language":"pt-BR"`, "organization.settings.language"},
+	{"a region in small letters", `"language":"es"`, `"language":"es-mx"`, "organization.settings.language"},
 
 	// Programs.
 	{"a key that is none", `"key":"otro"`, `"key":"Otro"`, "programs[1].key"},

@@ -52,7 +52,7 @@ func languageOf(m *member, cfg *config, r *http.Request) string {
 	if m != nil && m.user.Language != "" {
 		return m.user.Language
 	}
-	if cfg != nil && cfg.Organization.Settings.Language == "en" {
+	if cfg != nil && strings.HasPrefix(cfg.Organization.Settings.Language, "en") {
 		return "en"
 	}
 	if cfg != nil {
