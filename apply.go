@@ -49,6 +49,9 @@ func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 	if err := t.ownersChoice(ck, old, next); err != nil {
 		return nil, err
 	}
+	if err := t.operatorsChoice(old, next); err != nil {
+		return nil, err
+	}
 	if len(ck.problems) > 0 {
 		return nil, &documentError{ck.problems}
 	}
@@ -88,6 +91,21 @@ func (t *txn) ownersChoice(ck *checker, old, next *config) error {
 	}
 	m, err := membershipIn(t.Tx, t.org, t.by.ID)
 	ck.require(err == nil && m != nil && m.Role == roleOwner, "organization.settings.secondFactor", "solo lo cambia un propietario")
+	return err
+}
+
+// errPlanAlone refuses a change of the plan to the team: it is what they pay for (contract §19).
+var errPlanAlone = newPeopleError("plan_alone", "", "El plan solo lo cambia quien opera el servidor")
+
+// operatorsChoice returns errPlanAlone if a user who does not run the server changes the plan.
+func (t *txn) operatorsChoice(old, next *config) error {
+	if t.by.Type != byUser || old.Organization.Plan == next.Organization.Plan {
+		return nil
+	}
+	u, err := userByID(t.Tx, t.by.ID)
+	if err == nil && (u == nil || !u.Operator) {
+		err = errPlanAlone
+	}
 	return err
 }
 

@@ -149,7 +149,7 @@ func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, e
 	if hasText("about." + word) {
 		a.Name = tr(v.lang, "about."+word)
 	}
-	if need, ok := v.panel.needs(subjectPages[word]); ok && v.member.role.may(need) == grantAll {
+	if need, ok := v.panel.needs(subjectPages[word]); ok && v.member.role.may(need) == grantAll && v.hasPlace(subjectPages[word]) {
 		a.Path = strings.Replace(subjectPages[word], "{}", subject, 1)
 	}
 	u, ok := parseID(subject)

@@ -22,7 +22,7 @@ func configForms() []panelForm {
 	organization := []formMember{
 		wordMember("name"),
 		partMember("plan", wordMember("name")),
-		{name: "apiAccess", kind: checkMember},
+		{name: "apiAccess", kind: madeMember, make: checkedPlan},
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
 		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds")),
 		{name: "cashierReturns", kind: checkMember},
@@ -33,6 +33,15 @@ func configForms() []panelForm {
 		{path: "/panel/configuracion/documento", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")},
 			handle: documentAction(postedDocument), done: func(*visit, string) string { return "/panel/configuracion/documento?hecho=1" }},
 	})
+}
+
+// checkedPlan is whether the plan's box is checked. Only an operator's form has it: in others it
+// is left out, so that the plan stays.
+func checkedPlan(v *visit, name string) string {
+	if value, _ := v.posted.get(name); value != "" || v.may(operates) {
+		return strconv.FormatBool(value != "")
+	}
+	return ""
 }
 
 // editOrganization lays the form of the organization over a document.
@@ -65,6 +74,7 @@ type configView struct {
 	Organization organization
 	Stamp        string
 	Locked       bool // there are customers: the time zone stays
+	Operates     bool // the member may change the plan
 	Late         string
 	Done         bool
 }
@@ -73,7 +83,7 @@ func configPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &configView{Done: v.param("hecho") != ""}
+	view := &configView{Done: v.param("hecho") != "", Operates: v.may(operates)}
 	return view, func(t *txn) (err error) {
 		view.Organization, view.Late = t.cfg.Organization, strconv.Itoa(t.cfg.maxLateDays())
 		if view.Locked, err = hasCustomers(t, t.org); err == nil {
@@ -163,6 +173,10 @@ var _ = addTexts(map[string]panelText{
 	"no":                                     {"no", "no"},
 	"error.configuration_changed":            {"Otra persona cambió la configuración mientras editabas. Lo tuyo no se ha aplicado; abajo se comparan las dos.", "Somebody else changed the configuration while you were editing. Yours was not applied; both are compared below."},
 	"organization.name":                      {"Nombre", "Name"},
+	"plan.with":                              {"con acceso a la API", "with API access"},
+	"plan.without":                           {"sin acceso a la API", "without API access"},
+	"plan.alone":                             {"El plan lo cambia quien opera el servidor.", "Whoever runs the server changes the plan."},
+	"error.plan_alone":                       {"El plan solo lo cambia quien opera el servidor", "Only who runs the server changes the plan"},
 	"organization.plan.name":                 {"Plan", "Plan"},
 	"organization.apiAccess":                 {"Acceso a la API", "API access"},
 	"organization.apiAccess.hint":            {"Sin él ninguna clave sirve", "Without it no key works"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"html"
 	"net/http"
@@ -108,6 +109,80 @@ func TestPanelChangesConfig(t *testing.T) {
 	made := d.Rewards[len(d.Rewards)-1]
 	if made.Key != "pan-de-anil" || made.PointsCost != 12_005_000 || *made.Stock != 20 || !slices.Equal(made.Tiers, []string{"Plata"}) || *made.ValidDays != 0 || d.Rewards[0].Status != statusInactive {
 		t.Errorf("the rewards: %+v", d.Rewards)
+	}
+}
+
+// TestPanelPlan: in the panel an operator changes the plan, by the form and by the document, and
+// nobody else does. The form of an owner has no control of it, and leaves it as it is.
+func TestPanelPlan(t *testing.T) {
+	t.Parallel()
+	const page, whole = "/panel/configuracion", "/panel/configuracion/documento"
+	s := newPanelShop(t, panelSetup)
+	text, err := json.MarshalIndent(s.shop.config().document(), "", "  ")
+	s.shop.ok(err)
+	other := strings.Replace(string(text), `"apiAccess": true`, `"apiAccess": false`, 1)
+	tries := []struct {
+		reason, path string
+		fields       url.Values
+	}{
+		{"another name", page, url.Values{"plan.name": {"Enorme"}}},
+		{"access by the box", page, url.Values{"apiAccess": {"1"}}},
+		{"by the document", whole, url.Values{"document": {other}}},
+		{"with another change", whole, url.Values{"document": {strings.Replace(other, `"name": "Espresso"`, `"name": "Doble"`, 1)}}},
+	}
+	if main := mainOf(s.open(roleOwner, page).Body.String()); strings.Contains(main, `name="plan.name"`) || strings.Contains(main, `name="apiAccess"`) || !strings.Contains(main, tr("es", "plan.alone")) {
+		t.Error("the owner's form has the plan")
+	}
+	for i, test := range tries {
+		if i == 1 {
+			s.shop.apply([]byte(other))
+		}
+		before := string(s.shop.exportedDocument())
+		if i == 2 {
+			s.shop.apply(text)
+			before = string(s.shop.exportedDocument())
+		}
+		w, fields := s.reviewed(test.path, test.path, test.fields)
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s, reviewed: %d", test.reason, w.Code)
+		}
+		fields.Set(reviewedField, "x")
+		if w := s.post(roleOwner, test.path, fields); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", test.reason, w.Code)
+		}
+		same(t, test.reason, string(s.shop.exportedDocument()), before)
+	}
+	for _, access := range []string{string(text), other} { // the box is not there: the plan stays
+		s.shop.apply([]byte(access))
+		plan := s.shop.config().Organization.Plan
+		s.changeConfig(page, page, url.Values{"name": {"Café Sol"}})
+		same(t, "the plan after another change", s.shop.config().Organization.Plan, plan)
+	}
+
+	s.operates(roleOwner)
+	s.changeConfig(page, page, url.Values{"plan.name": {"Enorme"}, "apiAccess": {"1"}})
+	if plan := s.shop.config().Organization.Plan; plan.Name != "Enorme" || !plan.APIAccess {
+		t.Errorf("an operator's plan: %+v", plan)
+	}
+	s.changeConfig(page, page, url.Values{"plan.name": {"Enorme"}})
+	if s.shop.config().Organization.Plan.APIAccess {
+		t.Error("an operator's box that is not checked leaves the access")
+	}
+	s.changeConfig(whole, whole, url.Values{"document": {string(text)}})
+	if plan := s.shop.config().Organization.Plan; plan.Name != "Pro" || !plan.APIAccess {
+		t.Errorf("an operator's document: %+v", plan)
+	}
+}
+
+// TestPanelLanguage: an organization speaks English in every region.
+func TestPanelLanguage(t *testing.T) {
+	t.Parallel()
+	for language, want := range map[string]string{"en": "Settings", "en-GB": "Settings", "es-419": "Configuración", "es": "Configuración"} {
+		s := newPanelShop(t, setup{})
+		s.shop.apply(bytes.Replace(setup{}.document(), []byte(`"settings":{`), []byte(`"settings":{"language":"`+language+`",`), 1))
+		if main := mainOf(s.open(roleOwner, "/panel/configuracion").Body.String()); !strings.Contains(main, want) {
+			t.Errorf("%s: no %s", language, want)
+		}
 	}
 }
 

@@ -8,14 +8,13 @@ import (
 )
 
 // The area of who develops against the API: keys, the last requests, the reference, webhooks.
-// An organization whose plan has no API access finds the reason there, and no form.
+// Where the plan has no API access, operators alone find the area: the reason, and no form.
 
 const (
-	developmentPath = "/panel/desarrollo"
-	keysPath        = developmentPath + "/claves"
-	requestsPath    = developmentPath + "/solicitudes"
-	webhooksPath    = developmentPath + "/webhooks"
-	referencePath   = developmentPath + "/referencia"
+	keysPath      = developmentPath + "/claves"
+	requestsPath  = developmentPath + "/solicitudes"
+	webhooksPath  = developmentPath + "/webhooks"
+	referencePath = developmentPath + "/referencia"
 )
 
 func developmentPages() []panelPage {
@@ -46,10 +45,6 @@ func (f *frame) Tabs() (list []navItem) {
 	}
 	return list
 }
-
-// planHasAPI reports whether the plan of the organization has API access. Pages of the area
-// lead to developmentPath without.
-func (v *visit) planHasAPI() bool { return v.cfg.Organization.Plan.APIAccess }
 
 // A planView says why the area is empty.
 type planView struct{ Plan string }

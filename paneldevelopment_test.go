@@ -352,18 +352,50 @@ func TestDevelopmentRoles(t *testing.T) {
 
 var formToken = regexp.MustCompile(`name="_token" value="[^"]*"`)
 
-// TestPlanWithoutAPI checks that the area explains itself and offers no form in a plan
-// without API access (check 49).
+// TestPlanWithoutAPI: in a plan without API access nobody but an operator finds the area, and it
+// is in nobody else's menu. For an operator it explains itself and offers no form.
 func TestPlanWithoutAPI(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	d := newDesk(s)
 	_, keyID := d.makeKey()
+	pages := slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages())
+	forms := slices.Concat(keyForms(), webhookForms())
+	named := strings.NewReplacer("{"+keyIDParam+"}", keyID, "{hook}", "x")
+	menu := func(as role) bool {
+		return strings.Contains(d.panelShop.open(as, "/panel/cuenta").Body.String(), `href="`+developmentPath+`"`)
+	}
+	if w := d.get(keysPath); w.Code != http.StatusOK || !menu(roleDeveloper) || !menu(roleOwner) {
+		t.Errorf("with API access: %d, menu %t", w.Code, menu(roleDeveloper))
+	}
 	s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
-	for _, p := range slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages()) {
-		w := d.get(strings.Replace(p.path, "{"+keyIDParam+"}", keyID, 1))
+	for _, as := range []role{roleDeveloper, roleOwner, roleCashier} {
+		for _, p := range pages {
+			if w := d.panelShop.get(as, named.Replace(p.path)); w.Code != http.StatusNotFound {
+				t.Errorf("%s as %s: %d %s", p.path, as, w.Code, w.Header().Get("Location"))
+			}
+		}
+		for _, f := range forms {
+			if w := d.panelShop.post(as, named.Replace(f.path), url.Values{"name": {"Caja"}}); w.Code != http.StatusNotFound {
+				t.Errorf("POST %s as %s: %d", f.path, as, w.Code)
+			}
+		}
+		if menu(as) {
+			t.Errorf("the menu of %s has the area", as)
+		}
+	}
+	if w := d.panelShop.get(roleOwner, auditPath); w.Code != http.StatusOK || strings.Contains(w.Body.String(), developmentPath) {
+		t.Errorf("the audit log leads to the area: %d", w.Code)
+	}
+
+	d.panelShop.operates(roleOwner)
+	if d.as = roleOwner; !menu(roleOwner) {
+		t.Error("the operator's menu does not have the area")
+	}
+	for _, p := range pages {
+		w := d.get(named.Replace(p.path))
 		if p.path == developmentPath {
-			_, main, _ := strings.Cut(w.Body.String(), "<main")
+			main := mainOf(w.Body.String())
 			if w.Code != 200 || strings.Contains(main, "<form") || !strings.Contains(main, tr("es", "plan.none", "Pro")) {
 				t.Errorf("%s: %d\n%s", p.path, w.Code, main)
 			}
@@ -371,9 +403,9 @@ func TestPlanWithoutAPI(t *testing.T) {
 			t.Errorf("%s: %d %s", p.path, w.Code, to)
 		}
 	}
-	w := d.post(keysPath+"/nueva", "name", "Caja", accessField, accessAll, expiresField, "90")
-	if keys, err := s.admin().listKeys(t.Context(), orgRequest{"cafe-luna"}); err != nil || len(keys) != 1 || w.Header().Get("Location") != developmentPath {
-		t.Errorf("a key without API access: %d keys, %v, %d", len(keys), err, w.Code)
+	d.post(keysPath+"/nueva", "name", "Caja", accessField, accessAll, expiresField, "90")
+	if keys, err := s.admin().listKeys(t.Context(), orgRequest{"cafe-luna"}); err != nil || len(keys) != 1 {
+		t.Errorf("a key without API access: %d keys, %v", len(keys), err)
 	}
 }
 

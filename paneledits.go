@@ -174,6 +174,9 @@ func documentAction(make func(t *txn, r *request, fields docTree) ([]byte, docPl
 				return nil, changed
 			}
 			done, err := t.apply(raw, false)
+			if errors.Is(err, errPlanAlone) {
+				err = newError(codePlanAlone)
+			}
 			if err != nil {
 				return nil, at.faults(err, raw)
 			}

@@ -17,6 +17,7 @@ var (
 	codeOtherOrigin        = errorCode{"other_origin", http.StatusForbidden, ""}
 	codeOtherOrganization  = errorCode{"other_organization", http.StatusConflict, ""}
 	codeFormUsed           = errorCode{"form_used", http.StatusConflict, ""} // with other fields
+	codePlanAlone          = errorCode{"plan_alone", http.StatusForbidden, errPlanAlone.message}
 	codeRequired           = errorCode{"required", http.StatusBadRequest, ""}
 	codeFormStale          = errorCode{"form_stale", http.StatusBadRequest, ""}
 	codeAmountAmbiguous    = errorCode{"amount_ambiguous", http.StatusBadRequest, ""}
@@ -182,5 +183,7 @@ var _ = addTexts(map[string]panelText{
 	"error.redemption_cancelled":     {"El canje se canceló", "The redemption was cancelled"},
 	"error.redemption_expired":       {"El vale venció", "The voucher has expired"},
 	"error.return_exceeds_purchase":  {"La devolución supera lo que se compró", "The return is more than what was bought"},
+	"error.item_not_purchased":       {"El artículo no está en la compra", "The item is not in the purchase"},
+	"error.price_changed":            {"El precio de la recompensa cambió", "The price of the reward has changed"},
 	"error.birth_date_invalid":       {"La fecha de nacimiento debe ser AAAA-MM-DD y no futura", "The date of birth must be YYYY-MM-DD and not in the future"},
 })

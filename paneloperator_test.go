@@ -55,8 +55,15 @@ func newOperatedShop(t *testing.T) *operatedShop {
 		check:      (&admin{engine: s.panelShop.shop.engine, flush: func(context.Context) error { return nil }, inServer: true}).verifyTelling,
 		background: func(work func(context.Context)) { s.work.Go(func() { work(ctx) }) },
 	}
-	must(base, func(t *txn) (any, error) {
-		u, err := userByID(t.Tx, s.panelShop.users[roleOwner])
+	s.panelShop.operates(roleOwner)
+	return s
+}
+
+// operates makes a user of the shop an operator, with the second factor that this needs.
+func (s *panelShop) operates(as role) {
+	s.shop.Helper()
+	must(s.shop, func(t *txn) (any, error) {
+		u, err := userByID(t.Tx, s.users[as])
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +72,6 @@ func newOperatedShop(t *testing.T) *operatedShop {
 		}
 		return nil, t.setOperator(u, true)
 	})
-	return s
 }
 
 const backupsPath, verifyPath = operatorPath + "/copias", operatorPath + "/verificacion"

@@ -306,7 +306,7 @@ func (f *frame) Nav() (list []navItem) {
 		return nil
 	}
 	for _, place := range f.visit.panel.places {
-		if !f.visit.sees(place.need, place.part) {
+		if !f.visit.sees(place.need, place.part) || !f.visit.hasPlace(place.path) {
 			continue
 		}
 		current := f.visit.route == place.path || place.path != "/panel" && strings.HasPrefix(f.visit.route, place.path+"/")

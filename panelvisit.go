@@ -145,11 +145,24 @@ func (v *visit) allow() error {
 		return newError(codeLogInRequired)
 	case v.member.lacksFactor && !v.isOwn():
 		return newError(codeFactorRequired)
+	case !v.hasPlace(v.route):
+		return newError(codeRouteNotFound)
 	case v.need != anyone && !v.may(v.need):
 		return newError(codePermissionRequired).with("permission", string(v.need))
 	}
 	return nil
 }
+
+// hasPlace reports whether there is such a page for the member. Without API access in the plan
+// the developers' area is there for operators alone (contract §19).
+func (v *visit) hasPlace(route string) bool {
+	return v.planHasAPI() || v.may(operates) || route != developmentPath && !strings.HasPrefix(route, developmentPath+"/")
+}
+
+// planHasAPI reports whether the plan of the member's organization has API access.
+func (v *visit) planHasAPI() bool { return v.cfg != nil && v.cfg.Organization.Plan.APIAccess }
+
+const developmentPath = "/panel/desarrollo"
 
 // codeFactorRequired leads to where a second factor is set up.
 var codeFactorRequired = errorCode{"second_factor_required", http.StatusForbidden, ""}
