@@ -248,8 +248,12 @@ func redeemReward(r *request) action {
 	cust := r.requiredID("customerId", codeCustomerIDRequired)
 	product := r.requiredID("productId", codeProductIDRequired)
 	comment := r.comment()
+	var expected *decimal
+	if points, given := r.fields.number("expectedPoints"); given {
+		expected = &points
+	}
 	return func(t *txn) (any, error) {
-		x, err := t.redeem(cust, product, comment)
+		x, err := t.redeem(cust, product, comment, expected)
 		if err != nil {
 			return nil, err
 		}

@@ -74,6 +74,8 @@ func TestErrorTable(t *testing.T) {
 		"customer_merged": true, "merge_too_large": true, "customer_erased": true,
 		"rate_limit_source": true, // checked before a key's own limits
 		"unknown_field":     true, // contract §17
+
+		"item_not_purchased": true, "price_changed": true, // contract §19
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")

@@ -51,10 +51,12 @@ func (t *txn) credit(a *account, m *movement) error {
 }
 
 // debit takes m.Amount points, a number above zero, from the lots in order. If
-// there are too few it fails with insufficient_balance and takes nothing.
+// there are too few it fails with insufficient_balance and takes nothing. Then available is
+// the balance, which is negative in debt, and missing is required less available.
 func (t *txn) debit(a *account, m *movement) error {
 	if m.Amount > a.Balance {
-		return newError(codeInsufficientBalance).with("required", m.Amount).with("available", max(a.Balance, 0))
+		return newError(codeInsufficientBalance).
+			with("required", m.Amount).with("available", a.Balance).with("missing", m.Amount-a.Balance)
 	}
 	uses, err := t.consume(a, m.Amount)
 	if err != nil {

@@ -343,7 +343,7 @@ func (t *txn) randomRedemption(rnd *rand.Rand, customers []id, all []*redemption
 	if rnd.IntN(50) == 0 {
 		t.now -= instant(rnd.Int64N(3 * oneDay.Milliseconds()))
 	}
-	return t.redeem(pick(rnd, customers...), pick(rnd, t.cfg.Rewards...).ID, "")
+	return t.redeem(pick(rnd, customers...), pick(rnd, t.cfg.Rewards...).ID, "", nil)
 }
 
 func randomRedemptionFilter(rnd *rand.Rand, opened, now instant, customers []id, all []*redemption) redemptionFilter {
@@ -455,7 +455,7 @@ func TestFileRedemptions(t *testing.T) {
 	for range 3 {
 		must(s, func(t *txn) (any, error) {
 			for i := range 400 {
-				x, err := t.redeem(ana, t.cfg.Rewards[i%3].ID, "")
+				x, err := t.redeem(ana, t.cfg.Rewards[i%3].ID, "", nil)
 				if err != nil {
 					return nil, err
 				}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 )
@@ -38,8 +39,8 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 	if purchase != nil {
 		s.Previous, at = purchase.ID, purchase.CreatedAt
 		before := purchase.whollyReturned()
-		if !purchase.countReturn(s) {
-			return nil, newError(codeReturnExceedsPurchase).with("purchased", purchase.Total).with("returned", purchase.Returned)
+		if err := purchase.countReturn(s); err != nil {
+			return nil, err
 		}
 		if !before && purchase.whollyReturned() {
 			c.Purchases--
@@ -176,30 +177,46 @@ func (s *sale) owes(from, to *saleShare, p *program) (target decimal) {
 }
 
 // countReturn adds what a return gives back: by item if both have items, else by
-// amount. If that is more than is left it changes nothing and returns false.
-func (s *sale) countReturn(ret *sale) bool {
+// amount. If an item is not in the purchase, or more comes back than is left, it changes
+// nothing and fails with item_not_purchased or return_exceeds_purchase.
+func (s *sale) countReturn(ret *sale) error {
+	byItem := len(ret.Items) > 0 && len(s.Items) > 0
+	lines := s.Lines
+	if byItem {
+		var err error
+		if lines, err = s.countItems(ret.Items); err != nil {
+			return err
+		}
+	}
 	returned, ok := s.Returned.add(ret.Total)
 	if !ok || returned > s.Total {
-		return false
+		return exceeds("totalAmount", s.Total, s.Returned)
 	}
-	if len(ret.Items) == 0 || len(s.Items) == 0 {
+	if !byItem {
 		s.ReturnedByAmount += ret.Total
-	} else if !s.countItems(ret.Items) {
-		return false
 	}
-	s.Returned = returned
-	return true
+	s.Returned, s.Lines = returned, lines
+	return nil
 }
 
-// countItems counts returned items on the lines with the same sku, lines with the
-// same price first. If too few are left it changes nothing and returns false.
-func (s *sale) countItems(items []item) bool {
+// exceeds is the error for a field that returns more than is left: returned is what came
+// back of what was purchased before.
+func exceeds(field string, purchased, returned decimal) error {
+	return newError(codeReturnExceedsPurchase).on(field).
+		with("purchased", purchased).with("returned", returned).with("left", purchased-returned)
+}
+
+// countItems returns the lines of a purchase with returned items counted on those with the
+// same sku, lines that spell it alike first, and of these lines with the same price first.
+// The spelling decides so that verify counts a return of an earlier sello, which knew no
+// other spelling, on the same lines. It changes nothing.
+func (s *sale) countItems(items []item) ([]line, error) {
 	lines := slices.Clone(s.Lines)
-	for _, it := range items {
+	for n, it := range items {
 		rest := it.Quantity
-		for _, samePrice := range []bool{true, false} {
+		for _, order := range []struct{ spelling, price bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 			for i, bought := range s.Items {
-				if !sameSKU(bought.SKU, it.SKU) || (bought.Price == it.Price) != samePrice {
+				if (bought.SKU == it.SKU) != order.spelling || (bought.Price == it.Price) != order.price || !sameSKU(bought.SKU, it.SKU) {
 					continue
 				}
 				taken := min(rest, bought.Quantity-lines[i].Returned)
@@ -208,11 +225,25 @@ func (s *sale) countItems(items []item) bool {
 			}
 		}
 		if rest > 0 {
-			return false
+			return nil, s.notLeft(n, it.SKU)
 		}
 	}
-	s.Lines = lines
-	return true
+	return lines, nil
+}
+
+// notLeft is the error for item n of a return, of whose sku too few are left in the purchase.
+func (s *sale) notLeft(n int, sku string) error {
+	var purchased, returned decimal // at most 500 quantities: far from the range of int64
+	for i, bought := range s.Items {
+		if sameSKU(bought.SKU, sku) {
+			purchased += bought.Quantity
+			returned += s.Lines[i].Returned
+		}
+	}
+	if purchased == 0 {
+		return newError(codeItemNotPurchased).on(fmt.Sprintf("items[%d].sku", n))
+	}
+	return exceeds(fmt.Sprintf("items[%d].quantity", n), purchased, returned)
 }
 
 // shouldReturn is what all returns of a purchase so far should take back in a program:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -188,7 +189,7 @@ func TestReturnsByItem(t *testing.T) {
 		{"by item after by amount", tenth, []step{{"100", nil, "10"}, {"200", []item{bean("2")}, "20"}}},
 		{"more pieces than were bought", tenth, []step{{"50", []item{mug("2.0001")}, "return_exceeds_purchase"}, {"50", []item{mug("2")}, "10"}}},
 		{"more pieces than are left", tenth, []step{{"50", []item{mug("1")}, "5"}, {"50", []item{mug("2")}, "return_exceeds_purchase"}, {"50", []item{mug("1")}, "5"}}},
-		{"an item that was not bought", tenth, []step{{"50", []item{{"TEA", dec("50"), dec("1")}}, "return_exceeds_purchase"}}},
+		{"an item that was not bought", tenth, []step{{"50", []item{{"TEA", dec("50"), dec("1")}}, "item_not_purchased"}, {"300.0001", []item{mug("1"), {"TEA", dec("50"), dec("1")}}, "item_not_purchased"}}},
 		{"letter case of a sku does not matter", tenth, []step{{"50", []item{{"mug", dec("50"), dec("1")}}, "5"}, {"100", []item{{"Grano-1", dec("100"), dec("1")}}, "10"}}},
 		{"a refused return counts nothing", tenth, []step{{"50", []item{mug("2"), bean("3")}, "return_exceeds_purchase"}, {"300", []item{mug("2"), bean("2")}, "30"}}},
 		{"more money than was paid", tenth, []step{{"300.0001", []item{mug("1")}, "return_exceeds_purchase"}}},
@@ -207,6 +208,69 @@ func TestReturnsByItem(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReturnErrors shows what the errors of a return say: which field is at fault, and how much
+// of it is left.
+func TestReturnErrors(t *testing.T) {
+	t.Parallel()
+	bean := func(quantity string) item { return item{"GRANO-1", dec("100"), dec(quantity)} }
+	mug := func(quantity string) item { return item{"MUG", dec("50"), dec(quantity)} }
+	for _, test := range []struct {
+		reason string
+		total  string
+		items  []item
+		want   string
+	}{
+		{"an item that was not bought", "50", []item{mug("1"), {"TEA", dec("50"), dec("1")}}, "item_not_purchased items[1].sku map[]"},
+		{"more of an item than is left of its two lines", "50", []item{bean("1"), {"mug", dec("50"), dec("2.5")}},
+			"return_exceeds_purchase items[1].quantity map[left:2 purchased:3 returned:1]"},
+		{"more of an item in two rows: what came back before counts", "50", []item{mug("1"), mug("1.5")},
+			"return_exceeds_purchase items[1].quantity map[left:2 purchased:3 returned:1]"},
+		{"more money than is left", "250.0001", nil, "return_exceeds_purchase totalAmount map[left:250 purchased:300 returned:50]"},
+		{"the item says more than the amount", "1000", []item{bean("3")}, "return_exceeds_purchase items[0].quantity map[left:2 purchased:2 returned:0]"},
+		{"an amount far beyond", "99999999999.9999", nil, "return_exceeds_purchase totalAmount map[left:250 purchased:300 returned:50]"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := newShop(t, setup{program: `"rules":[` + tenth + `]`})
+			purchase := s.buy(s.customer("ana"), "300", bean("2"), mug("2"), item{"Mug", dec("40"), dec("1")})
+			s.bring(purchase, "50", mug("1"))
+			_, err := s.tryBring(purchase, test.total, test.items...)
+			wrong, is := errors.AsType[*apiError](err)
+			if !is {
+				t.Fatalf("got %v", err)
+			}
+			if got := fmt.Sprint(wrong.code.name, " ", wrong.field, " ", wrong.context); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestReturnSpelling shows on which line a returned item counts, of those that have its sku in
+// some spelling.
+func TestReturnSpelling(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		it     item
+		want   string // what each line has back
+	}{
+		{"the spelling before the price", item{"cafe", dec("10"), dec("1")}, "0 0 1"},
+		{"the price, of two with the spelling", item{"CAFE", dec("20"), dec("1")}, "0 1 0"},
+		{"then other prices, then other spellings", item{"CAFE", dec("20"), dec("2.5")}, "1 1 0.5"},
+		{"the price, where none has the spelling", item{"Cafe", dec("20"), dec("1")}, "0 1 0"},
+	} {
+		purchase := &sale{Total: dec("60"), Lines: make([]line, 3), Items: []item{{"CAFE", dec("10"), dec("1")}, {"CAFE", dec("20"), dec("1")}, {"cafe", dec("30"), dec("1")}}}
+		lines, err := purchase.countItems([]item{test.it})
+		if err != nil {
+			t.Errorf("%v: %s", err, test.reason)
+			continue
+		}
+		if got := fmt.Sprint(lines[0].Returned, " ", lines[1].Returned, " ", lines[2].Returned); got != test.want {
+			t.Errorf("%s, want %s: %s", got, test.want, test.reason)
+		}
 	}
 }
 

@@ -228,8 +228,9 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 }
 
 // redeem takes the reward's points from the customer and records the redemption in
-// one transaction, if nothing prevents it (spec: POST /rewards/redeem).
-func (t *txn) redeem(customerID, productID id, comment string) (*redemption, error) {
+// one transaction, if nothing prevents it (spec: POST /rewards/redeem). A cost other than
+// expected fails with price_changed; a nil expected is any cost (contract §19).
+func (t *txn) redeem(customerID, productID id, comment string, expected *decimal) (*redemption, error) {
 	c, err := t.customer(customerID)
 	if err != nil {
 		return nil, err
@@ -240,6 +241,9 @@ func (t *txn) redeem(customerID, productID id, comment string) (*redemption, err
 	}
 	if err := c.mustBeActive(); err != nil {
 		return nil, err
+	}
+	if expected != nil && *expected != r.PointsCost {
+		return nil, newError(codePriceChanged).on("expectedPoints").with("pointsCost", r.PointsCost)
 	}
 	a, err := t.account(c, t.cfg.programKey(r.Program))
 	if err != nil {

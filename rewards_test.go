@@ -13,7 +13,7 @@ func (s *shop) redeem(cust id, reward string) (*redemption, error) {
 	return do(s, func(t *txn) (*redemption, error) {
 		for _, r := range t.cfg.Rewards {
 			if r.Key == reward {
-				return t.redeem(cust, r.ID, "")
+				return t.redeem(cust, r.ID, "", nil)
 			}
 		}
 		return nil, newError(codeRewardNotFound)
@@ -177,9 +177,9 @@ func TestRedeemLimits(t *testing.T) {
 
 	_, err = do(s, func(t *txn) (*redemption, error) { return t.cancel(id{1}) })
 	s.want(err, "redemption_not_found")
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(ana, id{1}, "") })
+	_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(ana, id{1}, "", nil) })
 	s.want(err, "reward_not_found")
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(id{1}, t.cfg.Rewards[0].ID, "") })
+	_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(id{1}, t.cfg.Rewards[0].ID, "", nil) })
 	s.want(err, "customer_not_found")
 }
 

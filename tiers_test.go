@@ -80,7 +80,7 @@ func TestTierNeverFallsForSpending(t *testing.T) {
 			s.ok(err)
 			s.wantTier(ana, "Oro", "deducted as "+category)
 		}
-		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "") })
+		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
 		s.wantTier(ana, "Oro", "redeemed")
 		must(s, func(t *txn) (*redemption, error) { return t.cancel(x.ID) })
 		s.wantTier(ana, "Oro", "redeemed and cancelled")

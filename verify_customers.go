@@ -289,7 +289,7 @@ func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
 	}
 	again := purchase.again
 	before := again.whollyReturned()
-	if !again.countReturn(s) {
+	if again.countReturn(s) != nil {
 		v.problem("%v: devuelve más de lo comprado", subject{kind: "venta", id: s.ID})
 	}
 	for took := range s.shares {

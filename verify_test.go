@@ -61,8 +61,8 @@ func newRichShop(t *testing.T) *shop {
 	s.bring(first, "10")
 	_, err = s.sell(newSale{Type: typeReturn, Customer: eva, Total: dec("5")})
 	s.ok(err)
-	redeemed := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "") })
-	cancelled := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "uno") })
+	redeemed := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
+	cancelled := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "uno", nil) })
 	must(s, func(t *txn) (any, error) {
 		two := t.cfg.Programs[1].ID
 		if _, err := t.cancel(cancelled.ID); err != nil {
@@ -72,7 +72,7 @@ func newRichShop(t *testing.T) *shop {
 		return nil, err
 	})
 	for i := range 3 { // one used, one used in a sale, one still open
-		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[1].ID, "") })
+		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[1].ID, "", nil) })
 		if i < 2 {
 			must(s, func(t *txn) (*redemption, error) { return t.useCode(x.Code, []*id{nil, &first.ID}[i]) })
 		}
@@ -87,8 +87,8 @@ func newRichShop(t *testing.T) *shop {
 	twin, sol := s.customer("twin"), s.customer("sol")
 	s.buy(sol, "3")
 	brought := s.buy(twin, "40", bag)
-	gone := must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "") })
-	must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[1].ID, "") })
+	gone := must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
+	must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[1].ID, "", nil) })
 	s.merged(sol, twin)
 	_, err = s.sell(newSale{Type: typeReturn, Customer: sol, Total: dec("40"), Original: &brought.ID, Items: []item{{"BAG", dec("40"), dec("1")}}})
 	s.ok(err)

@@ -552,7 +552,7 @@ func (h *clockHistory) do(kind string) {
 			h.shop.tryBring(pick(rnd, h.sales...), points.String())
 		}
 	case "redeem":
-		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(cust, t.cfg.Rewards[0].ID, "") })
+		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(cust, t.cfg.Rewards[0].ID, "", nil) })
 		if err == nil {
 			h.redemptions = append(h.redemptions, x.ID)
 		}
