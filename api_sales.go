@@ -84,6 +84,7 @@ func (r *request) saleFields() newSale {
 		in.Original = &u
 	}
 	in.OccurredAt = r.occurredAt()
+	in.Again = r.fields.flag("again")
 	return in
 }
 
@@ -111,7 +112,9 @@ func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
 	if in.Type != typePurchase || in.ExternalID == "" || r.cfg.uniqueExternalIDs() {
 		return retryKey{}, false
 	}
-	return externalRetryKey(in.ExternalID, body), true
+	k := externalRetryKey(in.ExternalID, body)
+	k.again = in.Again
+	return k, true
 }
 
 // sell registers a sale, or returns the known one that is sent again.
@@ -184,7 +187,7 @@ func registerBatch(r *request) action {
 	r.dryRun, r.more = r.flag("dryRun"), int32(max(len(rows)-1, 0))
 	return func(t *txn) (any, error) {
 		results := make([]batchResult, len(rows))
-		rehearsed := map[[16]byte]*saleShape{}
+		rehearsed := map[[16]byte]rehearsedSale{}
 		err := t.eachRow(len(rows), func(i int) (keep bool, err error) {
 			row := &rows[i]
 			if row.actor != "" {
@@ -263,19 +266,41 @@ func (r *request) batchRow(i int, literal string) (row batchRow) {
 	return row
 }
 
+// A rehearsedSale is a sale of a dry run.
+type rehearsedSale struct {
+	shape *saleShape
+	seq   uint64
+}
+
 // rehearseRow is sellRow in a dry run, which keeps no answers: sold has the sales of the
 // rows before by the names under which they would be recognized.
-func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]*saleShape) (batchResult, error) {
+func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]rehearsedSale) (batchResult, error) {
 	if row.retry == nil {
 		return t.sellRow(row, true)
 	}
 	name := row.retry[0].name
-	if first := sold[name]; first != nil {
-		return batchResult{Status: http.StatusOK, Transaction: first}, nil
+	if first := sold[name]; first.shape != nil {
+		s, err := t.saleAt(first.seq)
+		if err != nil {
+			return batchResult{}, err
+		}
+		if !s.whollyReturned() {
+			return batchResult{Status: http.StatusOK, Transaction: first.shape}, nil
+		}
+		if !row.in.Again {
+			return batchResult{}, errUndone(s.ID)
+		}
 	}
 	result, err := t.sellRow(row, true)
-	sold[name] = result.Transaction
-	return result, err
+	if err != nil {
+		return result, err
+	}
+	n, err := t.count()
+	if err != nil {
+		return result, err
+	}
+	sold[name] = rehearsedSale{result.Transaction, n.Sales}
+	return result, nil
 }
 
 // sellRow registers one sale of a batch as registerTransaction does.

@@ -27,7 +27,7 @@ type customer struct {
 
 	TotalSpent decimal // purchases less returns
 	Purchases  uint64  // how many are not wholly returned
-	LastSaleAt instant // 0 before the first purchase
+	LastSaleAt instant // of the last purchase that is not wholly returned; 0 without
 
 	Sales          chain  // all sales, returns included
 	PurchasesTotal uint64 // how many of Sales are purchases

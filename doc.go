@@ -171,6 +171,7 @@
 //	latesales.go         sales that come later than they happened
 //	uniquesales.go       sales that a till sends again
 //	returns.go           what a return takes back
+//	undone.go            purchases that are returned whole
 //	salelist.go          lists of sales
 //	salesearch.go        sales of the customers that a search finds
 //	salelog.go           the log that counts the sales in both
@@ -238,6 +239,7 @@
 //	verify_audit.go      the audit log
 //	verify_events.go     the feed of events
 //	verify_people.go     users of the panel
+//	verify_uses.go       uses of rules with a daily limit
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands

@@ -70,6 +70,7 @@ var (
 	codeIdentityConflict         = newCode("identity_conflict", http.StatusConflict, "El email y el teléfono pertenecen a clientes distintos")
 	codeExternalIDTaken          = newCode("external_id_taken", http.StatusConflict, "externalId pertenece a otro cliente")
 	codeExternalIDConflict       = newCode("external_id_conflict", http.StatusConflict, "externalId ya se registró con otros datos")
+	codeExternalIDUndone         = newCode("external_id_undone", http.StatusConflict, "La venta de ese externalId se devolvió")
 	codeCustomerMerged           = newCode("customer_merged", http.StatusConflict, "El cliente se fusionó con otro")
 	codeMergeTooLarge            = newCode("merge_too_large", http.StatusConflict, "El cliente tiene demasiados registros para fusionarlo")
 	codeCustomerErased           = newCode("customer_erased", http.StatusConflict, "El cliente fue eliminado")

@@ -146,6 +146,15 @@ func (in fields) textOr(name string, max int, tooLong errorCode) (text string, p
 	return in.clean(name, text, max, tooLong)
 }
 
+// flag reads a member that is true or false. An absent one is false.
+func (in fields) flag(name string) bool {
+	literal := in.literal(name)
+	if literal != "" && literal != "true" && literal != "false" {
+		in.invalid(name, "debe ser true o false")
+	}
+	return literal == "true"
+}
+
 // given reports whether a member is there, be it null.
 func (in fields) given(name string) bool {
 	_, ok := in.get(name)

@@ -207,6 +207,7 @@ func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool
 type retryKey struct {
 	name, request [16]byte
 	status        int
+	again         bool // a purchase that may follow one that was wholly returned
 }
 
 // idempotencyKey is the retryKey of an Idempotency-Key header sent with a
@@ -276,11 +277,24 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 }
 
 // firstReplay returns the index of the first key that has a replay, and the replay or nil.
+// A purchase that was wholly returned since is external_id_undone.
 func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 	for i, k := range keys {
-		if r, err := t.replay(k); r != nil || err != nil {
-			return i, r, err
+		r, err := t.replay(k)
+		if err != nil {
+			return i, nil, err
 		}
+		if r == nil {
+			continue
+		}
+		if k.status != 0 { // it is found by its externalId
+			if may, err := t.mayReplay(r, k.again); err != nil {
+				return i, nil, err
+			} else if !may {
+				continue
+			}
+		}
+		return i, r, nil
 	}
 	return 0, nil, nil
 }

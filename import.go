@@ -329,8 +329,9 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 // alreadyImported reports whether the store has a sale: one of the same customer,
 // type, moment and content under the same externalId, its own or the one that an
 // export gives it; or a purchase of the same day and total that came by the API.
-// The same moment with other content is an error, and so is the same sale imported for another
-// customer.
+// The same moment with other content is an error, unless that purchase was wholly returned,
+// and so is the same sale imported for another customer. A purchase that was wholly returned
+// is there too: a file that is imported again does not register it again.
 func (t *txn) alreadyImported(s newSale) (bool, error) {
 	namesakes, err := t.namesakes(s)
 	if err != nil {
@@ -355,7 +356,7 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 			return true, nil
 		case same:
 			return true, nil
-		case other.CreatedAt == t.now:
+		case other.CreatedAt == t.now && !(other.Type == typePurchase && other.whollyReturned()):
 			differs = true
 		}
 	}
@@ -374,7 +375,11 @@ func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error)
 		if same, err := t.isSame(other, s); same || err != nil {
 			return same, err
 		}
-		err = newError(codeExternalIDConflict)
+		// The very sale that was imported, undone, is perhaps found by a phone that is another's now.
+		imported := other.Source == sourceImport && other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
+		if imported || !other.whollyReturned() {
+			err = newError(codeExternalIDConflict)
+		}
 	}
 	return false, err
 }

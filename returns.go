@@ -35,14 +35,14 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 		return nil, errBeforePurchase()
 	}
 	b := basis{Spent: -s.Total}
-	at := s.CreatedAt
+	at, undone := s.CreatedAt, false
 	if purchase != nil {
 		s.Previous, at = purchase.ID, purchase.CreatedAt
 		before := purchase.whollyReturned()
 		if err := purchase.countReturn(s); err != nil {
 			return nil, err
 		}
-		if !before && purchase.whollyReturned() {
+		if undone = !before && purchase.whollyReturned(); undone {
 			c.Purchases--
 			b.Purchases = -1
 		}
@@ -61,7 +61,10 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 	if purchase == nil {
 		return list, nil
 	}
-	return list, t.saveSale(purchase)
+	if err := t.saveSale(purchase); err != nil || !undone {
+		return list, err
+	}
+	return list, t.undo(c, purchase, list)
 }
 
 // returning finds the purchase that a return belongs to and the other accounts that the

@@ -57,6 +57,7 @@ const (
 	saleRegistered = 3 // where it is not CreatedAt
 	saleOccurred   = 4
 	saleExpired    = 5
+	saleLimited    = 6 // of each share
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -130,6 +131,22 @@ func (s *sale) encodeOptional(w *writer) {
 		w.byte(saleExpired)
 		w.decimal(s.ExpiredLate)
 	}
+	if s.isLimited() {
+		w.byte(saleLimited)
+		for v := range s.shares {
+			w.uints(v.Limited)
+		}
+	}
+}
+
+// isLimited reports whether a purchase used up a part of a daily limit.
+func (s *sale) isLimited() bool {
+	for v := range s.shares {
+		if len(v.Limited) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *sale) decode(r *reader) {
@@ -185,6 +202,10 @@ func (s *sale) decodeOptional(r *reader) {
 			s.OccurredAt = r.instant()
 		case saleExpired:
 			s.ExpiredLate = r.decimal()
+		case saleLimited:
+			for v := range s.shares {
+				v.Limited = r.uintsInto(nil)
+			}
 		default:
 			r.fail()
 		}
@@ -281,6 +302,7 @@ type newSale struct {
 	Original   *id // the purchase that a return belongs to; nil if not named
 	Source     string
 	OccurredAt instant // when it happened, as its till says; 0: now
+	Again      bool    // a purchase with these values was wholly returned, and this is another one
 }
 
 // registerSale records a purchase and what it earns, or a return and what it

@@ -28,6 +28,8 @@ type saleShare struct {
 	PendingLot []pendingRef // of a purchase: the lots of its pending points
 
 	ExpiredLate decimal // of a late purchase: the part of Earned that had expired when it came
+
+	Limited []uint64 // of a purchase: which of Rules counted toward a daily limit, as indexes
 }
 
 // A ruleShare is what one rule gave a sale.
@@ -50,7 +52,7 @@ type pendingRef struct {
 	AvailFrom instant
 }
 
-// encode and decode leave Program and ExpiredLate out.
+// encode and decode leave Program, ExpiredLate and Limited out.
 
 func (v *saleShare) encode(w *writer) {
 	w.decimal(v.Earned)
@@ -267,7 +269,7 @@ func (t *txn) factsOf(c *customer, s *sale, own *account, p *party) facts {
 	p.uses = ruleUses{t: t, a: p.account, at: s.CreatedAt}
 	return facts{
 		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
-		segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.LastSaleAt == 0, usedOn: p.uses.today,
+		segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
 	}
 }
 
@@ -316,8 +318,11 @@ func (t *txn) giveEarned(s *sale, p *party) error {
 	v := p.share
 	v.Earned = p.earned.total()
 	v.Rules = make([]ruleShare, 0, len(p.earned.awards))
-	for _, w := range p.earned.awards {
+	for i, w := range p.earned.awards {
 		v.Rules = append(v.Rules, ruleShare{p.program.ruleID(w.rule), w.rule.Name, w.points})
+		if w.rule.MaxPerCustomerPerDay > 0 {
+			v.Limited = append(v.Limited, uint64(i))
+		}
 		if err := p.uses.add(w.rule); err != nil {
 			return err
 		}

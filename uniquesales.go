@@ -2,12 +2,13 @@ package main
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
 // With externalIds "Unique" a till that was offline can send its queue again, however
 // late: what it sent before is recognized by its values and not registered again
-// (contract §14). Nothing is kept for that: the index of externalIds finds a purchase,
+// (contract §14). The externalId of a purchase that was wholly returned is free (§19). Nothing is kept for that: the index of externalIds finds a purchase,
 // and that of times a return, which has the externalId of its purchase.
 
 // mostNamesakes is how many sales with one externalId are compared, newest first. More
@@ -15,24 +16,48 @@ import (
 const mostNamesakes = 1000
 
 // knownSale returns the sale that is sent again; nil if it is new. A purchase whose
-// externalId is known with other values is external_id_conflict.
+// externalId is known with other values is external_id_conflict, and one with the values
+// of a purchase that was wholly returned is external_id_undone.
 func (t *txn) knownSale(in newSale) (*sale, error) {
-	switch {
-	case !t.cfg.uniqueExternalIDs():
-		return nil, nil
-	case in.Type == typeReturn && in.OccurredAt != 0:
-		return t.knownReturn(in)
-	case in.Type != typePurchase || in.ExternalID == "":
-		return nil, nil
-	}
-	namesakes, err := t.purchasesCalled(in.ExternalID)
-	if err != nil || len(namesakes) == 0 {
-		return nil, err
-	}
-	for _, known := range namesakes {
-		if same, err := t.isSame(known, in); same || err != nil {
-			return known, err
+	switch unique := t.cfg.uniqueExternalIDs(); {
+	case in.Type == typePurchase && in.ExternalID != "":
+		if unique {
+			return t.knownPurchase(in)
 		}
+		return nil, t.checkUndone(in)
+	case unique && in.Type == typeReturn && in.OccurredAt != 0:
+		return t.knownReturn(in)
+	}
+	return nil, nil
+}
+
+// knownPurchase is knownSale for a purchase whose externalId is Unique. Those that stand
+// come before those that were wholly returned.
+func (t *txn) knownPurchase(in newSale) (*sale, error) {
+	var standing, undone *sale // the newest that stands, and the newest undone one with the same values
+	for known, err := range t.purchasesCalled(in.ExternalID) {
+		if err != nil {
+			return nil, err
+		}
+		same, err := t.isSame(known, in)
+		switch {
+		case err != nil:
+			return nil, err
+		case known.whollyReturned():
+			if same && undone == nil {
+				undone = known
+			}
+		case same:
+			return known, nil
+		case standing == nil:
+			standing = known
+		}
+	}
+	if standing == nil {
+		if undone != nil && !in.Again {
+			return nil, errUndone(undone.ID)
+		}
+		return nil, nil
 	}
 	if err := t.checkOccurred(in.OccurredAt); err != nil {
 		return nil, err
@@ -40,28 +65,51 @@ func (t *txn) knownSale(in newSale) (*sale, error) {
 	if _, err := t.customer(in.Customer); err != nil {
 		return nil, err
 	}
-	return nil, newError(codeExternalIDConflict).on("externalId").with("transactionId", namesakes[0].ID)
+	return nil, newError(codeExternalIDConflict).on("externalId").with("transactionId", standing.ID)
 }
 
-// purchasesCalled returns the purchases with an externalId, newest first.
-func (t *txn) purchasesCalled(externalID string) (list []*sale, err error) {
-	prefix, looked := t.externalKey(externalID), 0
-	for e, err := range scan(t.Tx, prefix, true) {
-		if err != nil {
-			return nil, err
+// checkUndone refuses a purchase with the externalId and the values of one that was wholly
+// returned, unless one that stands has taken the externalId since. Without returns it
+// reads nothing.
+func (t *txn) checkUndone(in newSale) error {
+	n, err := t.count()
+	if err != nil || n.Returns == 0 || in.Again {
+		return err
+	}
+	for known, err := range t.purchasesCalled(in.ExternalID) {
+		if err != nil || !known.whollyReturned() {
+			return err
 		}
-		if looked++; looked > mostNamesakes {
-			break
-		}
-		s, err := t.saleAt(uintIn(e.Key[len(prefix):]))
-		if err != nil {
-			return nil, err
-		}
-		if s.Type == typePurchase && s.ExternalID == externalID {
-			list = append(list, s)
+		if same, err := t.isSame(known, in); err != nil {
+			return err
+		} else if same {
+			return errUndone(known.ID)
 		}
 	}
-	return list, nil
+	return nil
+}
+
+// purchasesCalled yields the purchases with an externalId, newest first.
+func (t *txn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
+	prefix, looked := t.externalKey(externalID), 0
+	return func(yield func(*sale, error) bool) {
+		for e, err := range scan(t.Tx, prefix, true) {
+			if looked++; err == nil && looked > mostNamesakes {
+				return
+			}
+			var s *sale
+			if err == nil {
+				s, err = t.saleAt(uintIn(e.Key[len(prefix):]))
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if s.Type == typePurchase && s.ExternalID == externalID && !yield(s, nil) {
+				return
+			}
+		}
+	}
 }
 
 // knownReturn returns the return that is sent again; nil if it is new. One that was sent

@@ -43,7 +43,8 @@ func (v *verifier) customerRecord(e Entry) error {
 		v.run.progress.checked.Add(1)
 		return v.oneCustomer(c)
 	case part == partRuleUse:
-		v.want[tableRecords].entries++ // depends on rules that may have changed since
+		v.want[tableRecords].entries++
+		return v.ruleUse(e)
 	case part == partRedemptions && !v.run.careful[tableRedemptionsOf]:
 		*count--
 		if !tableRedemptionsOf.has(e.Key) || !v.addBlock(tableRedemptionsOf, e) {
@@ -128,7 +129,7 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 	for i := range h.all {
 		v.salePoints(&h.all[i])
 	}
-	return nil
+	return v.usesKept(c, what)
 }
 
 // replayFamily reads the lots that the credits of a family made in a program.
@@ -254,7 +255,7 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		return nil, err
 	}
 	h := &v.history
-	h.erased = family[0].Status == statusErased
+	h.owner, h.erased = family[0].ID, family[0].Status == statusErased
 	for i := range h.all {
 		s := &h.all[i]
 		what := subject{kind: "venta", id: s.ID}
@@ -266,7 +267,7 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		if s.Type == typePurchase {
 			h.spent += s.Total
 			h.purchases++
-			h.last = max(h.last, s.CreatedAt)
+			h.limited = h.limited || s.isLimited()
 			continue
 		}
 		h.spent -= s.Total
@@ -277,7 +278,11 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		}
 	}
 	for i := range h.all {
-		v.compareReturned(&h.all[i])
+		s := &h.all[i]
+		v.compareReturned(s)
+		if s.stands() {
+			h.last = max(h.last, s.CreatedAt)
+		}
 	}
 	return h, nil
 }

@@ -4,7 +4,10 @@ package main
 type saleHistory struct {
 	spent     decimal
 	purchases uint64
-	last      instant
+	last      instant // of the last purchase that is not wholly returned
+	owner     id
+	limited   bool         // some purchase counted toward a daily limit
+	uses      limitUses    // empty until somebody asks
 	erased    bool         // the customer was
 	all       []soldSale   // oldest first
 	at        map[id]int   // in all
@@ -51,6 +54,28 @@ func (h *saleHistory) begin() {
 	}
 	*h = saleHistory{all: all, at: at, bought: bought}
 }
+
+// stands reports whether a sale is a purchase that its returns, counted again, leave a part of.
+func (s *soldSale) stands() bool {
+	return s.Type == typePurchase && (s.again == nil || !s.again.whollyReturned())
+}
+
+// limitUses are the uses of daily limits, and latest is the last day of them by program.
+type limitUses struct {
+	by     map[limitedDay]usesRange
+	latest map[uint32]day
+}
+
+// A limitedDay is a day on which a rule with a daily limit gave to the customer.
+type limitedDay struct {
+	program uint32
+	day     day
+	rule    id
+}
+
+// A usesRange is how often it may have: least are the purchases that say so. The rest may be
+// of before the rule had a limit, or of a sello that did not note it.
+type usesRange struct{ least, most uint64 }
 
 // find returns a sale by its id; nil if the customer has no such sale.
 func (h *saleHistory) find(saleID id) *soldSale {

@@ -188,7 +188,6 @@ var unseen = map[string]string{
 	"I1": "what was answered is told nowhere else",
 	"u":  "requests are counted nowhere else",
 	"P":  "what a purse gave is counted nowhere else",
-	"c6": "follows from rules that may have changed since",
 	"q":  "is there while customers are counted anew",
 	"U1": "who has a second factor is told nowhere else",
 	"U4": "what users logged in with is told nowhere else",

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// A purchase that is returned whole is as if it had not been for what limits count
+// (contract §19): first purchases, daily maximums, the moment of the last purchase, and
+// its externalId, which another purchase may have then. Totals and statistics keep it.
+
+// undo takes back what a purchase that has just become wholly returned used up. The
+// store has it as it is now; list has the customer's accounts that it counted in.
+func (t *txn) undo(c *customer, purchase *sale, list []party) (err error) {
+	for i := range list {
+		if err := t.giveBackUses(purchase, &list[i]); err != nil {
+			return err
+		}
+	}
+	if c.Purchases == 0 {
+		c.LastSaleAt = 0
+	} else if purchase.CreatedAt >= c.LastSaleAt {
+		c.LastSaleAt, err = t.lastStanding(c)
+	}
+	return err
+}
+
+// giveBackUses takes what a purchase used of daily limits in a program off their counts.
+// An old count may have been dropped.
+func (t *txn) giveBackUses(purchase *sale, p *party) error {
+	v := purchase.shareIn(p.program.Number)
+	if v == nil || len(v.Limited) == 0 {
+		return nil
+	}
+	prefix := t.key(p.account, partRuleUse).day(t.dayOf(purchase.CreatedAt))
+	var used []key
+	for e, err := range scan(t.Tx, prefix, false) {
+		if err != nil {
+			return err
+		}
+		if v.usedUp(p.program.ruleID(&rule{Key: string(e.Key[len(prefix):])})) {
+			used = append(used, slices.Clone(e.Key))
+		}
+	}
+	for _, k := range used {
+		use, err := get[ruleUse](t.Tx, k)
+		switch {
+		case err != nil:
+			return err
+		case use == nil || use.Times <= 1:
+			err = t.Delete(k)
+		default:
+			use.Times--
+			err = t.put(k, use)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usedUp reports whether a rule gave to the purchase and counted toward a daily limit.
+func (v *saleShare) usedUp(ruleID id) bool {
+	return slices.ContainsFunc(v.Limited, func(i uint64) bool {
+		return i < uint64(len(v.Rules)) && v.Rules[i].RuleID == ruleID
+	})
+}
+
+// lastStanding returns when the last purchase of a customer, or of those that became part
+// of it, happened that is not wholly returned; 0 if there is none. It reads sales from the
+// newest on until all others came no later than the one found.
+func (t *txn) lastStanding(c *customer) (last instant, err error) {
+	chains := []chain{c.Sales}
+	some, err := t.hasMerges()
+	if err != nil {
+		return 0, err
+	}
+	if some {
+		for e, err := range stubEntries(t.Tx, orgKey('J', t.org).u64(c.Number)) {
+			if err != nil {
+				return 0, err
+			}
+			k := customerKey(t.org, e.id, partCustomer)
+			stub, err := get[customer](t.Tx, k)
+			if err == nil && stub == nil {
+				err = unreadable(k)
+			}
+			if err != nil {
+				return 0, err
+			}
+			chains = append(chains, stub.Sales)
+		}
+	}
+	for i := range chains {
+		for seq := chains[i].last(); seq != 0; {
+			s, err := t.saleAt(seq)
+			if err != nil {
+				return 0, err
+			}
+			if s.RegisteredAt <= last {
+				break
+			}
+			if s.Type == typePurchase && !s.whollyReturned() {
+				last = max(last, s.CreatedAt)
+			}
+			seq = s.Link.Prev
+		}
+	}
+	return last, nil
+}
+
+// errUndone refuses a purchase that is sent again after it was wholly returned.
+func errUndone(purchase id) *apiError {
+	return newError(codeExternalIDUndone).on("externalId").with("transactionId", purchase)
+}
+
+// mayReplay reports whether a kept answer to a purchase with an externalId may be given
+// again: that purchase stands. If it was wholly returned since, that is
+// external_id_undone, or the purchase is a new one if it says so.
+func (t *txn) mayReplay(r *replay, again bool) (bool, error) {
+	n, err := t.count()
+	if err != nil || n.Returns == 0 {
+		return err == nil, err
+	}
+	var shown struct{ ID string }
+	if err := json.Unmarshal(r.Body, &shown); err != nil {
+		return false, err
+	}
+	made, ok := parseID(shown.ID)
+	if !ok {
+		return true, nil
+	}
+	s, err := t.sale(made)
+	if err != nil || !s.whollyReturned() {
+		return err == nil, err
+	}
+	if again {
+		return false, nil
+	}
+	return false, errUndone(s.ID)
+}

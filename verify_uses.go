@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// limitUses counts them from the customer's purchases.
+func (v *verifier) limitUses(h *saleHistory) *limitUses {
+	u := &h.uses
+	if u.by != nil {
+		return u
+	}
+	u.by, u.latest = map[limitedDay]usesRange{}, map[uint32]day{}
+	for i := range h.all {
+		s := &h.all[i]
+		if s.Type != typePurchase {
+			continue
+		}
+		on, stands := v.txn.dayOf(s.CreatedAt), s.stands()
+		for kept := range s.shares {
+			if slices.ContainsFunc(kept.Limited, func(j uint64) bool { return j >= uint64(len(kept.Rules)) }) {
+				v.problem("%v: cuenta para el límite de una regla que no dio nada", subject{kind: "venta", id: s.ID})
+			}
+			for j, gave := range kept.Rules {
+				k := limitedDay{kept.Program, on, gave.RuleID}
+				n := u.by[k]
+				if !slices.Contains(kept.Limited, uint64(j)) {
+					n.most++
+				} else {
+					if u.latest[k.program] = max(u.latest[k.program], on); stands {
+						n.least++
+						n.most++
+					}
+				}
+				u.by[k] = n
+			}
+		}
+	}
+	return u
+}
+
+// neverDropped is for how many days before the latest use its program's uses are there: the
+// fewest keptUseDays.
+const neverDropped = 2
+
+// ruleUse checks the count of a rule's uses on a day, which come after their customer.
+func (v *verifier) ruleUse(e Entry) error {
+	k, ok := v.limitedDayIn(e.Key)
+	if !ok || v.history.owner != id(e.Key[5:21]) {
+		v.stray(e.Key)
+		return nil
+	}
+	use, err := decodeEntry[ruleUse](e)
+	if err != nil {
+		return err
+	}
+	u := v.limitUses(&v.history)
+	should := u.by[k]
+	if k.day < u.latest[k.program]-neverDropped {
+		should.least = min(should.least, 1)
+	}
+	if use.Times == 0 || use.Times < should.least || use.Times > should.most {
+		v.differs(subject{kind: "cliente", id: v.history.owner}, ": usos de una regla en un día", use.Times, should.least)
+	}
+	return nil
+}
+
+// limitedDayIn is what the key of a count stands for.
+func (v *verifier) limitedDayIn(k []byte) (d limitedDay, ok bool) {
+	if len(k) < 30 {
+		return d, false
+	}
+	d.program = binary.BigEndian.Uint32(k[22:])
+	d.day = day(int32(binary.BigEndian.Uint32(k[26:]) ^ 1<<31))
+	p := v.txn.cfg.programNumber(d.program)
+	if p == nil {
+		return d, false
+	}
+	d.rule = p.ruleID(&rule{Key: string(k[30:])})
+	return d, true
+}
+
+// usesKept checks that no count is missing.
+func (v *verifier) usesKept(c *customer, what subject) error {
+	if !v.history.limited {
+		return nil
+	}
+	have := map[limitedDay]bool{}
+	for e, err := range scan(v.txn.Tx, customerKey(v.txn.org, c.ID, partRuleUse), false) {
+		if err != nil {
+			return err
+		}
+		if k, ok := v.limitedDayIn(e.Key); ok {
+			have[k] = true
+		}
+	}
+	u := v.limitUses(&v.history)
+	for k, n := range u.by {
+		if n.least > 0 && k.day >= u.latest[k.program]-neverDropped && !have[k] {
+			v.differs(what, ": usos de una regla en un día", 0, n.least)
+		}
+	}
+	return nil
+}
