@@ -38,16 +38,17 @@ type deed struct {
 // account.
 type played struct {
 	*model
-	all      map[int]*played // by whose account it is
-	now      instant
-	lots     []*modelLot // in the order of their credits
-	debt     decimal
-	lifetime decimal
-	taken    map[int][]taken // by deed
-	bought   map[int]*modelPurchase
-	days     map[date]*basis
-	moved    tally  // as the statistics should count it
-	err      string // code of the last deed's error
+	all       map[int]*played // by whose account it is
+	now       instant
+	lots      []*modelLot // in the order of their credits
+	debt      decimal
+	lifetime  decimal
+	purchases int             // that are not returned whole
+	taken     map[int][]taken // by deed
+	bought    map[int]*modelPurchase
+	days      map[date]*basis
+	moved     tally  // as the statistics should count it
+	err       string // code of the last deed's error
 }
 
 type modelLot struct {
@@ -102,10 +103,11 @@ func (p *played) takeOver(from *played) {
 	p.lots = append(p.lots, from.lots...)
 	slices.SortStableFunc(p.lots, func(a, b *modelLot) int { return cmp.Compare(a.deed, b.deed) })
 	p.lifetime += from.lifetime
+	p.purchases += from.purchases
 	for d, b := range from.days {
 		*p.day(d) = p.day(d).plus(*b)
 	}
-	from.lots, from.debt, from.lifetime, from.days = nil, 0, 0, map[date]*basis{}
+	from.lots, from.debt, from.lifetime, from.purchases, from.days = nil, 0, 0, 0, map[date]*basis{}
 }
 
 // pass moves the time on to now. Lots that have become available pay what is
@@ -181,11 +183,18 @@ func (p *played) buy(i int, d deed) {
 	if current, _ := program.tierAt(p.figure()); current.Multiplier != nil {
 		rate, divisor = rate*(*current.Multiplier), divisor*decimalOne
 	}
-	first := p.round(d.amount*rate, divisor)
-	all := first
-	if len(program.Rules) > 1 {
-		all = p.round(d.amount*rate+*program.Rules[1].Points*divisor, divisor)
+	var welcome, late decimal
+	for _, r := range program.Rules[1:] {
+		switch {
+		case r.Key == "late":
+			late = *r.Points
+		case r.Key == "first" && p.purchases == 0:
+			welcome = *r.Points
+		}
 	}
+	p.purchases++
+	first := p.round((d.amount*rate)+welcome*divisor, divisor)
+	all := p.round(d.amount*rate+(welcome+late)*divisor, divisor)
 	p.credit(i, first, 0, program.Expiry.endOfLife(d.at, p.zone))
 	p.credit(i, all-first, d.lateFrom, d.lateEnd)
 	p.earn(all)
@@ -223,6 +232,7 @@ func (p *played) bring(d deed) {
 	spent.Spent -= d.amount
 	if b.returned == b.total {
 		spent.Purchases--
+		p.purchases--
 	}
 	if p.program.Returns == returnsKeep {
 		return
@@ -415,6 +425,9 @@ func randomProgram(rnd *rand.Rand) *programDoc {
 			late.ExpiresInDays = late.PendingDays + 1 + rnd.IntN(40)
 		}
 		p.Rules = append(p.Rules, late)
+	}
+	if rnd.IntN(2) == 0 {
+		p.Rules = append(p.Rules, rule{Key: "first", Name: "First", Points: ptr(randomPoints(rnd, p, 30)), FirstPurchase: true})
 	}
 	return p
 }

@@ -74,6 +74,7 @@ func newTogether(t *testing.T, rnd *rand.Rand) *together {
 // addProgram adds a program to the document. The first one is the customer's own.
 func (h *together) addProgram() {
 	d := *randomProgram(h.rnd)
+	d.Rules = slices.DeleteFunc(d.Rules, func(r rule) bool { return r.FirstPurchase }) // it looks at sales in all programs
 	n := len(h.documents)
 	d.Key, d.Name, d.Default = fmt.Sprint("p", n), fmt.Sprint("P", n), n == 0
 	d.Join = pick(h.rnd, joinAll, joinAll, joinDefault)
