@@ -193,7 +193,7 @@ func (p *played) buy(i int, d deed) {
 		}
 	}
 	p.purchases++
-	first := p.round((d.amount*rate)+welcome*divisor, divisor)
+	first := p.round(d.amount*rate+welcome*divisor, divisor)
 	all := p.round(d.amount*rate+(welcome+late)*divisor, divisor)
 	p.credit(i, first, 0, program.Expiry.endOfLife(d.at, p.zone))
 	p.credit(i, all-first, d.lateFrom, d.lateEnd)
