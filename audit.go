@@ -82,7 +82,7 @@ const (
 	auditWebhookReplayed      = "webhook.replayed"
 	auditWebhookTested        = "webhook.tested"
 	auditDataExported         = "data.exported"
-	auditBackupMade           = "backup.made"
+	auditBackupStarted        = "backup.started"
 	auditUserInvited          = "user.invited"
 	auditUserUninvited        = "user.uninvited"
 	auditUserJoined           = "user.joined"
@@ -99,7 +99,7 @@ const (
 var auditActions = []string{
 	auditConfigurationApplied, auditKeyCreated, auditKeyChanged, auditKeyRotated, auditKeyRevoked,
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
-	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed, auditWebhookTested, auditDataExported, auditBackupMade,
+	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed, auditWebhookTested, auditDataExported, auditBackupStarted,
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
 	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved,
 }

@@ -184,7 +184,7 @@ func runBackup(ctx context.Context, c *invocation) error {
 	}
 	return c.withAdmin(false, func(call adminCaller) error {
 		var out backedUp
-		if err := call(ctx, "backup", backupRequest{path}, &out); err != nil {
+		if err := call(ctx, "backup", backupRequest{File: path}, &out); err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) {

@@ -133,7 +133,7 @@ func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (er
 		return err
 	}
 	err = c.withAdmin(false, func(call adminCaller) error {
-		return call(ctx, "backup", backupRequest{path}, new(backedUp))
+		return call(ctx, "backup", backupRequest{File: path, Scratch: true}, new(backedUp))
 	})
 	if err != nil {
 		return err

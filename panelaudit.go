@@ -406,6 +406,9 @@ var _ = addTexts(map[string]panelText{
 
 	"about":               {"Detalle", "Detail"},
 	"about.customer":      {"Cliente", "Customer"},
+	"about.data":          {"Datos", "Data"},
+	"about.backup":        {"Copia", "Copy"},
+	"about.verify":        {"Verificación", "Verification"},
 	"about.points":        {"Cliente", "Customer"},
 	"about.transaction":   {"Venta", "Sale"},
 	"about.redemption":    {"Canje", "Redemption"},
@@ -436,7 +439,6 @@ var _ = addTexts(map[string]panelText{
 	"action.webhook.resumed":       {"Reanudó un webhook", "Resumed a webhook"},
 	"action.webhook.tested":        {"Probó un webhook", "Tested a webhook"},
 	"action.data.exported":         {"Exportó datos", "Exported data"},
-	"action.backup.made":           {"Hizo una copia del archivo", "Made a copy of the file"},
 	"action.webhook.replayed":      {"Repitió eventos de un webhook", "Replayed events of a webhook"},
 	"action.user.invited":          {"Invitó a una persona", "Invited somebody"},
 	"action.user.uninvited":        {"Retiró una invitación", "Withdrew an invitation"},

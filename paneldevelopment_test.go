@@ -278,7 +278,7 @@ func TestDevelopmentAudit(t *testing.T) {
 		webhookPath + "/secreto":   {hook + "/secreto", nil, 200, []string{auditWebhookSecret}},
 		webhookPath + "/continuar": {hook + "/continuar", nil, 303, []string{auditWebhookResumed}},
 		webhookPath + "/repetir":   {hook + "/repetir", []string{"from", "1"}, 303, []string{auditWebhookReplayed}},
-		webhookPath + "/prueba":    {hook + "/prueba", nil, 200, nil},
+		webhookPath + "/prueba":    {hook + "/prueba", nil, 200, []string{auditWebhookTested}},
 	}
 	for _, f := range slices.Concat(keyForms(), webhookForms()) {
 		test, known := forms[f.path]

@@ -263,7 +263,7 @@ var goodForms = map[string]goodForm{
 
 	"/panel/cuenta":                        {post: of("name", "Ana G.", "language", "en", "theme", "dark"), alone: accountAlone},
 	"/panel/cuenta/clave":                  {post: of("old", testPassword, "password", "otro tren azul 9"), alone: accountAlone},
-	"/panel/cuenta/segundo-factor":         {post: of("code", offeredHere), alone: accountAlone},
+	"/panel/cuenta/segundo-factor":         {post: of("code", offeredHere), prepare: func(*formWorld) {}, alone: accountAlone},
 	"/panel/cuenta/segundo-factor/codigos": {post: of("code", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/segundo-factor/quitar":  {post: of("old", testPassword, "dropCode", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/sesiones/terminar": {alone: accountAlone, prepare: func(w *formWorld) {

@@ -9,7 +9,6 @@ import (
 
 // Actions of the audit log, of the organization that the operator is in.
 const (
-	auditBackupStarted = "backup.started"
 	auditVerifyStarted = "verify.started"
 )
 

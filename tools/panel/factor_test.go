@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"time"
 )
 
@@ -26,8 +28,14 @@ func codeOf(secret string, steps int64) string {
 func (s *shop) operate(role string) {
 	s.t.Helper()
 	const path = "/panel/cuenta/segundo-factor"
-	f := s.formOf(role, path, path)
-	if a := s.post(role, f.with("code", codeOf(f.fields.Get("secret"), 0))); a.Status != http.StatusOK {
+	page, at := s.follow(role, path)
+	secret := regexp.MustCompile(`secret=([A-Z2-7]+)`).FindStringSubmatch(page.Body)
+	forms := formsOf(at, page.Body)
+	i := slices.IndexFunc(forms, func(f form) bool { return f.path == path })
+	if secret == nil || i < 0 {
+		s.t.Fatalf("no second factor is offered\n%s", page.Body)
+	}
+	if a := s.post(role, forms[i].with("code", codeOf(secret[1], 0))); a.Status != http.StatusOK {
 		s.t.Fatalf("second factor: %d\n%s", a.Status, a.Body)
 	}
 	s.command(nil, "user", "operator", role+"@example.com", "on")
