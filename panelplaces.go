@@ -24,17 +24,17 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/clientes", need: "customers:read", text: "nav.customers"},
 		{path: "/panel/ventas", need: "transactions:read", text: "nav.sales"},
 		{path: "/panel/canjes", need: "rewards:read", text: "nav.redemptions"},
-		{path: "/panel/recompensas", need: "rewards:read", text: "nav.rewards"},
 		{path: "/panel/estadisticas", need: "statistics:read", text: "nav.statistics"},
-		{path: "/panel/programa", need: "loyalty:read", text: "nav.program"},
-		{path: "/panel/segmentos", need: "segments:read", text: "nav.segments"},
-		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator"},
-		{path: "/panel/configuracion", need: "config:write", text: "nav.config"},
-		{path: developmentPath, need: "keys:manage", text: "nav.development"},
-		{path: "/panel/equipo", need: usersManage, text: "nav.team", part: true},
-		{path: activityPath, need: usersManage, text: "nav.activity", part: true},
-		{path: auditPath, need: "audit:read", text: "nav.audit", part: true},
-		{path: operatorPath, need: operates, text: "nav.operator"},
+		{path: "/panel/programa", need: "loyalty:read", text: "nav.program", group: "nav.group.loyalty"},
+		{path: "/panel/recompensas", need: "rewards:read", text: "nav.rewards", group: "nav.group.loyalty"},
+		{path: "/panel/segmentos", need: "segments:read", text: "nav.segments", group: "nav.group.loyalty"},
+		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator", group: "nav.group.loyalty"},
+		{path: "/panel/configuracion", need: "config:write", text: "nav.config", group: "nav.group.loyalty"},
+		{path: developmentPath, need: "keys:manage", text: "nav.development", group: "nav.group.control"},
+		{path: "/panel/equipo", need: usersManage, text: "nav.team", part: true, group: "nav.group.control"},
+		{path: activityPath, need: usersManage, text: "nav.activity", part: true, group: "nav.group.control"},
+		{path: auditPath, need: "audit:read", text: "nav.audit", part: true, group: "nav.group.control"},
+		{path: operatorPath, need: operates, text: "nav.operator", group: "nav.group.control"},
 	}
 }
 
@@ -42,3 +42,9 @@ func panelPlaces() []panelPlace {
 func thePanel(a *api, address panelAddress, ends sessionEnds) *panel {
 	return newPanel(a, address, ends, panelMap{panelPages(), panelForms(), panelPlaces()})
 }
+
+var _ = addTexts(map[string]panelText{
+	"nav.menu":          {"Menú", "Menu"},
+	"nav.group.loyalty": {"Lealtad", "Loyalty"},
+	"nav.group.control": {"Control", "Control"},
+})

@@ -300,8 +300,14 @@ type navItem struct {
 	Current    bool
 }
 
+// A navGroup is a part of the navigation; the first one has no name.
+type navGroup struct {
+	Name  string
+	Items []navItem
+}
+
 // Nav is the navigation: what the member may open.
-func (f *frame) Nav() (list []navItem) {
+func (f *frame) Nav() (list []navGroup) {
 	if f.visit.member == nil || f.visit.member.lacksFactor {
 		return nil
 	}
@@ -310,9 +316,30 @@ func (f *frame) Nav() (list []navItem) {
 			continue
 		}
 		current := f.visit.route == place.path || place.path != "/panel" && strings.HasPrefix(f.visit.route, place.path+"/")
-		list = append(list, navItem{place.path, f.T(place.text), current})
+		name := ""
+		if place.group != "" {
+			name = f.T(place.group)
+		}
+		if n := len(list); n == 0 || list[n-1].Name != name {
+			list = append(list, navGroup{Name: name})
+		}
+		group := &list[len(list)-1]
+		group.Items = append(group.Items, navItem{place.path, f.T(place.text), current})
 	}
 	return list
+}
+
+// Here is the name of the place of the navigation that the page is in; the organization's if
+// it is in none.
+func (f *frame) Here() string {
+	for _, g := range f.Nav() {
+		for _, item := range g.Items {
+			if item.Current {
+				return item.Text
+			}
+		}
+	}
+	return f.OrgName()
 }
 
 // AmountField is the control of an amount in the organization's currency.

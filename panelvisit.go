@@ -48,6 +48,8 @@ type panelPlace struct {
 	need permission
 	text string // its name
 	part bool   // also for who has the permission in part
+
+	group string // the name of its group; "" of the first one
 }
 
 // A panelMap is what a panel has: its pages, its forms, and the navigation in order.
