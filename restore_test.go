@@ -114,7 +114,7 @@ func TestRestoreRefusals(t *testing.T) {
 func TestRestoreOldSchema(t *testing.T) {
 	t.Parallel()
 	long(t)
-	for _, name := range []string{"schema3", "schema4-killed", "schema5"} {
+	for _, name := range []string{"schema3", "schema4-killed", "schema5", "schema8-killed"} {
 		s := newTill(t)
 		s.ok("apply -", string(demoDocument))
 		old := filepath.Join(disktest.Unpack(t, filepath.Join("testdata", "files", name)), "sello.db")

@@ -26,7 +26,9 @@ import (
 //	6     records have more optional fields; sales know when they came
 //	7     a feed of events; accounts are due when points are announced
 //	8     users of the panel, their sessions and invitations
-const schemaVersion = 8
+//	9     the search index holds texts folded further; the last purchase of a customer is
+//	      one that stands; sales have more optional fields
+const schemaVersion = 9
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
@@ -115,7 +117,8 @@ type migrated struct {
 	Copy string `json:"copy,omitempty"` // name of a copy of the file as it was; "" if there is none
 }
 
-// migrationStep is how many organizations are migrated in one transaction.
+// migrationStep is how many organizations are migrated, or of how many customers the last
+// purchase is looked for, in one transaction.
 const migrationStep = 256
 
 // blocksStep is how many blocks of redemptions are filed in one transaction.
@@ -143,19 +146,19 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 	return e.migrateBy(ctx, migrationStep, keep)
 }
 
-// migrateBy is migrate with step organizations in each transaction.
+// migrateBy is migrate with step organizations or customers in each transaction.
 func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint64) (string, error)) (*migrated, error) {
 	s, err := view(ctx, e.store, readSchema)
 	if err != nil {
 		return nil, err
 	}
-	begun := s.from != 0
+	begun, ours := s.from != 0, s.version == schemaVersion // an earlier sello may have begun it
 	s.from = cmp.Or(s.from, s.version)
 	var latest []instant // of each organization: what a store of version 3 does not know
 	if s.from == 3 {
 		latest, err = view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
-	if s.from > 3 && s.from < 7 && !begun {
+	if err == nil && !ours {
 		err = e.store.View(ctx, func(tx Tx) error { return e.readable(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
 	if err != nil {
@@ -167,15 +170,13 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 			return nil, err
 		}
 	}
-	if !begun { // from here on an earlier sello refuses the store
+	if !ours { // from here on an earlier sello refuses the store
 		if err := e.store.Update(ctx, s.mark); err != nil {
 			return nil, err
 		}
 	}
-	if s.from < 7 { // from 7 on there are only new tables
-		if err := e.fileOld(ctx, s.from); err != nil {
-			return nil, err
-		}
+	if err := e.fileOld(ctx, s.from, step); err != nil {
+		return nil, err
 	}
 	for ended := false; !ended; {
 		next := min(s.done+step, uint32(len(latest)))
@@ -193,9 +194,10 @@ func (s schemaState) mark(tx Tx) error {
 	return tx.Put(newKey('v'), key(nil).u64(schemaVersion).u64(s.from).u32(s.done))
 }
 
-// fileOld fills the tables that a store of an older version lacks, and dates its sales,
-// of each organization in steps. It goes on where a kill interrupted it.
-func (e *engine) fileOld(ctx context.Context, from uint64) error {
+// fileOld fills the tables that a store of an older version lacks, dates its sales, and
+// mends its search index and last purchases, of each organization in steps. It goes on
+// where a kill interrupted it.
+func (e *engine) fileOld(ctx context.Context, from uint64, step uint32) error {
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		return n, err
@@ -217,11 +219,30 @@ func (e *engine) fileOld(ctx context.Context, from uint64) error {
 				return err
 			}
 		}
-		if err := e.fileOldVouchers(ctx, org); err != nil {
+		if from < 7 {
+			if err := e.fileOldVouchers(ctx, org); err != nil {
+				return err
+			}
+		}
+		if err := e.refoldIndex(ctx, org); err != nil {
+			return err
+		}
+		if err := e.mendLastSales(ctx, org, int(step)); err != nil {
 			return err
 		}
 	}
-	return e.announceOld(ctx)
+	if from < 7 {
+		return e.announceOld(ctx)
+	}
+	return nil
+}
+
+// mendLastSales sets when the last purchases of customers happened, of step customers in
+// each transaction: up to schema 8 one that was wholly returned counted, too.
+func (e *engine) mendLastSales(ctx context.Context, org uint32, step int) error {
+	return e.inSteps(ctx, orgKey('l', org).byte('c'), func(tx Tx, from key) (key, error) {
+		return runTxn(e, tx, org, 0, seed{}, func(t *txn) (key, error) { return t.mendLastSales(from, step) })
+	})
 }
 
 // fileOldVouchers makes the entries of vouchers that have not expired, for some moments in
@@ -378,10 +399,14 @@ func (s schemaState) migrateTo(tx Tx, next uint32, latest []instant) error {
 	return s.mark(tx)
 }
 
-// readable reads the records that a migration from version 4 on goes by: it must not begin
-// what it cannot end.
+// readable reads what a migration goes by: it must not begin what it cannot end.
 func (e *engine) readable(tx Tx) error {
-	return e.checkEach(tx, (*layoutCheck).records)
+	return e.checkEach(tx, func(check *layoutCheck) error {
+		if err := check.records(); err != nil {
+			return err
+		}
+		return check.indexes()
+	})
 }
 
 // checkEach looks at each organization in turn.
@@ -488,6 +513,30 @@ func (c *layoutCheck) record(table byte, e Entry) error {
 			c.saw(k.CreatedAt, k.UpdatedAt)
 		}
 		return err
+	}
+	return nil
+}
+
+// indexes reads the list of customers, the table of merges and the search index.
+func (c *layoutCheck) indexes() error {
+	n, err := c.txn.count()
+	if err != nil {
+		return err
+	}
+	for _, err := range c.txn.customersBetween(1, n.Customers) {
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range stubEntries(c.txn.Tx, orgKey('J', c.txn.org)) {
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range scan(c.txn.Tx, orgKey('g', c.txn.org), false) {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

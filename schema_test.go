@@ -31,8 +31,13 @@ import (
 //	schema6-killed    a51d9d1, killed, with its journals
 //	schema7           c370383, closed
 //	schema7-killed    c370383, killed, with its journals
+//	schema8           b10fe81, closed
+//	schema8-killed    b10fe81, killed, with its journals
+//	schema9           closed
+//	schema9-killed    killed, with its journals
 //
-// balances.txt has each customer's balance and pending points in the file.
+// The files from 8 on have people of the panel, an open invitation, the customers of
+// peopleOf8, and 60 more. balances.txt has each customer's balance and pending points in the file.
 
 // fileMoment is shortly after the last write to the files, before anything becomes due.
 var fileMoment = time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
@@ -95,10 +100,61 @@ func checkFileHolds(t *testing.T, path, name string) {
 			t.Errorf("%s, %v, want %s", got, err, line)
 		}
 	}
+	if name >= "schema8" {
+		checkPeopleOf8(t, e)
+	}
 	// The latest moment is that of the last write, which came before fileMoment.
 	n, err := view(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
 	if err != nil || n.Latest > instantOf(fileMoment) || n.Latest < instantOf(fileMoment.Add(-24*time.Hour)) {
 		t.Errorf("latest moment %v, %v", n.Latest, err)
+	}
+}
+
+// peopleOf8 are customers in the files from 8 on, by what each is found, and when the last
+// purchase of each happened that stands.
+var peopleOf8 = []struct{ reason, search, last string }{
+	{"the second of two came back", "o'brien", "2026-11-20T15:00:00.000Z"},
+	{"the same one, as the name was written", "O’BRIEN", "2026-11-20T15:00:00.000Z"},
+	{"the last came back in part", "федор", "2026-11-21T16:00:00.000Z"},
+	{"the first of two came back, and the name has two blanks", "ana maria", "2026-11-20T17:00:00.000Z"},
+	{"both came back", "todo devuelto", ""},
+	{"the last of the other came back before a merge", "gemela", "2026-11-18T18:00:00.000Z"},
+	{"the last of the other came back after a merge", "par uno", "2026-11-16T18:00:00.000Z"},
+}
+
+// checkPeopleOf8 looks for peopleOf8 in an engine's file, and for who uses the panel.
+func checkPeopleOf8(t *testing.T, e *engine) {
+	t.Helper()
+	_, err := read(t.Context(), e, 1, instantOf(fileMoment), func(tx *txn) (any, error) {
+		for _, test := range peopleOf8 {
+			numbers, total, err := tx.search(test.search, notHidden, page{1, 100})
+			if err != nil || total != 1 {
+				t.Errorf("%s: %q finds %d, %v", test.reason, test.search, total, err)
+				continue
+			}
+			c, err := tx.customerAt(numbers[0])
+			if err != nil {
+				return nil, err
+			}
+			if last := string(c.LastSaleAt.appendJSON(nil)); last != `"`+test.last+`"` && (test.last != "" || c.LastSaleAt != 0) {
+				t.Errorf("%s: the last purchase was at %s, want %s", test.reason, last, test.last)
+			}
+		}
+		if indexed, err := tx.indexed(); err != nil || indexed != 64 {
+			t.Errorf("%d customers are in the search index, %v", indexed, err)
+		}
+		users, err := usersAfter(tx.Tx, "", 10)
+		if err != nil || len(users) != 1 {
+			t.Errorf("%d users, %v", len(users), err)
+		}
+		open, err := tx.invitations()
+		if err != nil || len(open) != 1 {
+			t.Errorf("%d open invitations, %v", len(open), err)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -108,7 +164,7 @@ func TestSchemaFiles(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		from int
-	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}, {"schema7", 7}, {"schema7-killed", 7}} {
+	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}, {"schema7", 7}, {"schema7-killed", 7}, {"schema8", 8}, {"schema8-killed", 8}, {"schema9", 9}, {"schema9-killed", 9}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.name)
 			before := filesBeside(t, path)
@@ -157,7 +213,7 @@ func TestSchemaServe(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, r.log)
 	}
-	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":8,"copy":"`+path+`.schema3-2`) {
+	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":9,"copy":"`+path+`.schema3-2`) {
 		t.Errorf("log:\n%s", r.log)
 	}
 	if got := string(readFile(t, path+".schema3")); got != "of another time" {
@@ -282,44 +338,124 @@ func TestSchemaTells(t *testing.T) {
 	}
 }
 
-// TestSchemaSteps stops after each transaction of a migration: its begin, a step of
-// redemptions, one of sales, one of accounts, and each organization. The next attempt goes on from there and
-// makes no other copy. The file is migrated once.
+// TestSchemaSteps stops after each transaction of a migration. From 3 these are its begin, a
+// step of redemptions, one of sales, one of accounts, and each organization; from 8 its
+// begin, a block of the search index, each of four customers, and its end. The next attempt
+// goes on from there and makes no other copy. The file is migrated once.
 func TestSchemaSteps(t *testing.T) {
 	t.Parallel()
-	path := unpackFile(t, "schema3-killed")
-	e, s := heldEngine(t, path)
-	stopped := errors.New("stopped")
-	for stops := 0; ; stops++ {
-		copies := 0
-		steps := 0
-		e.store.Store = guardedStore{s, func() error {
-			if steps++; steps > 1 {
-				return stopped
+	for _, test := range []struct {
+		name  string
+		from  uint64
+		stops int
+	}{{"schema3-killed", 3, 5}, {"schema8-killed", 8, 6}} {
+		t.Run(test.name, func(t *testing.T) {
+			path := unpackFile(t, test.name)
+			e, s := heldEngine(t, path)
+			stopped := errors.New("stopped")
+			for stops := 0; ; stops++ {
+				copies := 0
+				steps := 0
+				e.store.Store = guardedStore{s, func() error {
+					if steps++; steps > 1 {
+						return stopped
+					}
+					return nil
+				}}
+				done, err := e.migrateBy(t.Context(), 1, func(uint64) (string, error) { copies++; return "copy", nil })
+				if copies != 1 && stops == 0 || copies != 0 && stops > 0 {
+					t.Errorf("stop %d: %d copies", stops, copies)
+				}
+				if err == nil {
+					if stops != test.stops || done.From != test.from || done.To != schemaVersion {
+						t.Errorf("done after %d stops: %+v", stops, done)
+					}
+					break
+				}
+				if !errors.Is(err, stopped) {
+					t.Fatal(err)
+				}
+				if open, ok := errors.AsType[*schemaError](e.open(t.Context())); !ok || open.version != test.from || open.cause != "" {
+					t.Errorf("half way: %v", open)
+				}
 			}
-			return nil
-		}}
-		done, err := e.migrateBy(t.Context(), 1, func(uint64) (string, error) { copies++; return "copy", nil })
-		if copies != 1 && stops == 0 || copies != 0 && stops > 0 {
-			t.Errorf("stop %d: %d copies", stops, copies)
-		}
-		if err == nil {
-			if stops != 5 || done.From != 3 || done.To != schemaVersion {
-				t.Errorf("done after %d stops: %+v", stops, done)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
 			}
-			break
-		}
-		if !errors.Is(err, stopped) {
-			t.Fatal(err)
-		}
-		if open, ok := errors.AsType[*schemaError](e.open(t.Context())); !ok || open.version != 3 || open.cause != "" {
-			t.Errorf("half way: %v", open)
-		}
+			checkFileHolds(t, path, test.name)
+		})
 	}
-	if err := s.Close(); err != nil {
+}
+
+// TestSchemaBegunEarlier goes on with a migration that an earlier sello began. From then on
+// that sello refuses the file.
+func TestSchemaBegunEarlier(t *testing.T) {
+	t.Parallel()
+	path := unpackFile(t, "schema7")
+	e, s := heldEngine(t, path)
+	err := s.Update(t.Context(), func(tx Tx) error { return tx.Put(newKey('v'), key(nil).u64(8).u64(7).u32(0)) })
+	if err != nil {
 		t.Fatal(err)
 	}
-	checkFileHolds(t, path, "schema3-killed")
+	stopped := errors.New("stopped")
+	var state schemaState
+	e.store.Store = guardedStore{s, func() error {
+		var err error
+		if state, err = view(t.Context(), e.store, readSchema); err != nil || state.version == schemaVersion {
+			return errors.Join(stopped, err)
+		}
+		return nil
+	}}
+	copied := false
+	_, err = e.migrate(t.Context(), func(uint64) (string, error) { copied = true; return "copy", nil })
+	if !errors.Is(err, stopped) || copied || state.from != 7 {
+		t.Errorf("%v, copied %t, %+v", err, copied, state)
+	}
+	e.store.Store = s
+	if _, err = e.migrate(t.Context(), nil); err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkFileHolds(t, path, "schema7")
+}
+
+// TestSchemaUnreadable: a migration does not begin where it could not read what it needs.
+func TestSchemaUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		prefix key // of an entry that is spoiled
+	}{
+		{"a sale", orgKey('t', 1)},
+		{"a customer", orgKey('c', 1)},
+		{"an entry of the list of customers", orgKey('l', 1).byte('c')},
+		{"a merge", orgKey('J', 1)},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			e, s := heldEngine(t, unpackFile(t, "schema8"))
+			defer s.Close()
+			err := s.Update(t.Context(), func(tx Tx) error {
+				for entry, err := range scan(tx, test.prefix, false) {
+					if err != nil {
+						return err
+					}
+					return tx.Put(slices.Clone(entry.Key), []byte{0xff})
+				}
+				return errRecord
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied := false
+			_, err = e.migrate(t.Context(), func(uint64) (string, error) { copied = true; return "copy", nil })
+			state, stateErr := view(t.Context(), e.store, readSchema)
+			if !errors.Is(err, errRecord) || copied || stateErr != nil || state != (schemaState{version: 8}) {
+				t.Errorf("%v, copied %t, %+v, %v", err, copied, state, stateErr)
+			}
+		})
+	}
 }
 
 // TestSchemaKilled kills sello at random moments of a migration, until one ends.
@@ -327,8 +463,10 @@ func TestSchemaKilled(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	killed := 0
-	for range 3 * *moreHistories {
-		path := unpackFile(t, "schema3-killed")
+	for i := range 4 * *moreHistories {
+		from := []string{"3", "8"}[i%2]
+		name := "schema" + from + "-killed"
+		path := unpackFile(t, name)
 		for wait := 1; ; wait++ {
 			cmd := selloCommand(t, "migrate", "-db", path)
 			var said bytes.Buffer
@@ -347,8 +485,8 @@ func TestSchemaKilled(t *testing.T) {
 			}
 			killed++
 		}
-		checkFileHolds(t, path, "schema3-killed")
-		if copies, _ := filepath.Glob(path + ".schema3*"); len(copies) == 0 {
+		checkFileHolds(t, path, name)
+		if copies, _ := filepath.Glob(path + ".schema" + from + "*"); len(copies) == 0 {
 			t.Error("there is no copy")
 		}
 	}
