@@ -85,6 +85,11 @@ func (r *request) saleFields() newSale {
 	}
 	in.OccurredAt = r.occurredAt()
 	in.Again = r.fields.flag("again")
+	if in.Restore = r.fields.flag("restoreRedemptions"); in.Restore {
+		if err := r.key.mayUse("rewards:write"); err != nil {
+			r.fields.fail(err)
+		}
+	}
 	return in
 }
 

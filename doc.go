@@ -178,6 +178,7 @@
 //	rewards.go           rewards and redemptions
 //	redemptions.go       vouchers, and redemptions by customer, reward, status and time
 //	vouchers.go          vouchers that expire
+//	saleredemptions.go   vouchers that come back with the sale that they were used in
 //	stats.go             statistics
 //	birthdays.go         points on birthdays
 //	sweep.go             changes that become due with time

@@ -27,7 +27,7 @@ func byReflection(t *testing.T, v any) string {
 func TestAppendJSON(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewSource(1))
-	for _, empty := range []jsonAppender{balance{}, movementShape{}, saleShape{}, saleProgram{}, expiring{}, usedLot{}, item{}, ruleShare{}, customerItem{}, appendedList[customerItem]{}} {
+	for _, empty := range []jsonAppender{balance{}, movementShape{}, saleShape{}, saleProgram{}, expiring{}, usedLot{}, item{}, ruleShare{}, saleRedemption{}, customerItem{}, appendedList[customerItem]{}} {
 		check := func(v any) {
 			t.Helper()
 			got, err := encode(v)

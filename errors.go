@@ -80,6 +80,7 @@ var (
 	codeRedemptionNotCancellable = newCode("redemption_not_cancellable", http.StatusConflict, "El canje no se puede cancelar")
 	codeRedemptionAlreadyUsed    = newCode("redemption_already_used", http.StatusConflict, "El canje ya se usó")
 	codeRedemptionCancelled      = newCode("redemption_cancelled", http.StatusConflict, "El canje está cancelado")
+	codeTooManyRedemptions       = newCode("too_many_redemptions", http.StatusConflict, "La venta tiene demasiados canjes")
 	codeRedemptionExpired        = newCode("redemption_expired", http.StatusBadRequest, "El canje está vencido")
 	codeEventsGone               = newCode("events_gone", http.StatusGone, "Los eventos anteriores ya no se guardan")
 	codePreconditionFailed       = newCode("precondition_failed", http.StatusPreconditionFailed, "El recurso cambió desde que se leyó")

@@ -167,9 +167,9 @@ func (s span) has(at instant) bool  { return s.from <= at && at <= s.to }
 func (s span) within(o span) bool   { return o.from <= s.from && s.to <= o.to }
 func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 
-// useCode marks a voucher as used (contract §15). sale, if there is one, is the sale
+// useCode marks a voucher as used (contract §15). saleID, if there is one, is the purchase
 // that it was used in, of the voucher's customer.
-func (t *txn) useCode(code string, sale *id) (*redemption, error) {
+func (t *txn) useCode(code string, saleID *id) (*redemption, error) {
 	x, err := t.redemptionCalled(code)
 	if err != nil {
 		return nil, err
@@ -177,26 +177,11 @@ func (t *txn) useCode(code string, sale *id) (*redemption, error) {
 	if x == nil {
 		return nil, newError(codeRedemptionNotFound)
 	}
-	var used id
-	if sale != nil {
-		s, err := t.sale(*sale)
-		if err != nil {
+	var purchase *sale
+	if saleID != nil {
+		if purchase, err = t.purchaseFor(x, *saleID); err != nil {
 			return nil, err
 		}
-		if s.Customer != x.Customer { // perhaps of one customer since
-			buyer, err := t.ownerID(s.Customer)
-			if err != nil {
-				return nil, err
-			}
-			owner, err := t.ownerID(x.Customer)
-			if err != nil {
-				return nil, err
-			}
-			if buyer != owner {
-				return nil, newError(codeTransactionNotFound)
-			}
-		}
-		used = s.ID
 	}
 	switch x.status(t.now) {
 	case redemptionUsed:
@@ -208,7 +193,7 @@ func (t *txn) useCode(code string, sale *id) (*redemption, error) {
 	case redemptionExpired:
 		return nil, newError(codeRedemptionExpired).with("expiresAt", x.Expires)
 	}
-	if err := t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = t.now, t.by, used }); err != nil {
+	if err := t.useVoucher(x, purchase); err != nil {
 		return nil, err
 	}
 	return x, t.tell(eventRedemptionUsed, x.Seq)

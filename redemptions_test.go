@@ -141,6 +141,7 @@ func TestUseRefused(t *testing.T) {
 	ana, eva := s.customer("ana"), s.customer("eva")
 	s.add(ana, "10", 0)
 	purchase, others := s.buy(ana, "10"), s.buy(eva, "10")
+	back := s.bring(s.buy(ana, "5"), "1")
 	redeem := func(reward string) *redemption {
 		x, err := s.redeem(ana, reward)
 		s.ok(err)
@@ -169,6 +170,7 @@ func TestUseRefused(t *testing.T) {
 		{"no code", "AAAA-AAAA", nil, "redemption_not_found", nil},
 		{"no code that there can be", "", nil, "redemption_not_found", nil},
 		{"another customer's sale", open.Code, &others.ID, "transaction_not_found", nil},
+		{"a return", open.Code, &back.ID, "transaction_not_found", nil},
 		{"no sale", open.Code, &id{}, "transaction_not_found", nil},
 		{"no sale, and used", used.Code, &id{}, "transaction_not_found", nil},
 	} {

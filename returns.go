@@ -42,7 +42,11 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 		if err := purchase.countReturn(s); err != nil {
 			return nil, err
 		}
-		if undone = !before && purchase.whollyReturned(); undone {
+		if purchase.whollyReturned() {
+			s.Vouchers = purchase.Vouchers
+			undone = !before
+		}
+		if undone {
 			c.Purchases--
 			b.Purchases = -1
 		}

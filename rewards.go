@@ -27,7 +27,8 @@ type redemption struct {
 	Expires instant // of a voucher, never if it does not; 0: it is none
 	UsedAt  instant // of a voucher; 0 unless used
 	UsedBy  creator
-	Sale    id // in which it was used; zero: not known
+	Sale    id   // in which it was used; zero: not known
+	Noted   bool // in the record of Sale; not so of a sello that did not note it
 	Effect  effect
 }
 
@@ -45,6 +46,7 @@ const (
 	redemptionVoucher = 2
 	redemptionUse     = 3
 	redemptionEffect  = 4
+	redemptionNoted   = 5
 )
 
 func (x *redemption) encode(w *writer) {
@@ -81,6 +83,9 @@ func (x *redemption) encode(w *writer) {
 		w.decimal(e.Percent)
 		w.text(e.SKU)
 	}
+	if x.Noted {
+		w.byte(redemptionNoted)
+	}
 }
 
 func (x *redemption) decode(r *reader) {
@@ -108,6 +113,8 @@ func (x *redemption) decode(r *reader) {
 			x.Sale = r.idOrNone()
 		case redemptionEffect:
 			x.Effect = effect{r.text(), r.decimal(), r.decimal(), r.text()}
+		case redemptionNoted:
+			x.Noted = true
 		default:
 			r.fail()
 		}
@@ -447,45 +454,52 @@ func (t *txn) redemption(xid id) (*redemption, error) {
 	return t.redemptionAt(seq)
 }
 
-// cancel undoes a redemption: the points go back to the lots they came from, and
-// the redemption no longer counts against stock and limit (contract §7).
+// cancel undoes a redemption, if it is one that can be cancelled.
 func (t *txn) cancel(xid id) (*redemption, error) {
 	x, err := t.redemption(xid)
 	if err != nil {
 		return nil, err
 	}
-	if s := x.status(t.now); s != redemptionIssued && s != redemptionCompleted {
+	if ok, err := t.cancellable(x); err != nil {
+		return nil, err
+	} else if !ok {
 		return nil, newError(codeRedemptionNotCancellable)
 	}
 	c, err := t.activeOwner(x.Customer)
 	if err != nil {
 		return nil, err
 	}
+	return x, t.undoRedemption(c, x)
+}
+
+// undoRedemption cancels a redemption of a customer: the points go back to the lots they
+// came from, and the redemption no longer counts against stock and limit (contract §7).
+func (t *txn) undoRedemption(c *customer, x *redemption) error {
 	a, err := t.account(c, t.cfg.programNumber(x.Program))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	debit, err := t.movement(x.Movement)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.countRedemption(c.ID, x.Reward, -1); err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.saveAccount(a); err != nil {
-		return nil, err
+		return err
 	}
 	before := x.status(t.now)
 	if err := t.changeRedemption(x, func() { x.CancelledAt, x.Balance = t.now, a.Balance }); err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.tell(eventRedemptionCancelled, x.Seq); err != nil {
-		return nil, err
+		return err
 	}
-	return x, t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})
+	return t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})
 }
 
 // byCost lists the rewards, cheapest first, then by name.

@@ -48,6 +48,8 @@ type sale struct {
 
 	RegisteredAt instant // when it came; never earlier than that of the sale before
 	OccurredAt   instant // of a return: when it happened by its till's clock, if that was ahead; else 0
+
+	Vouchers []uint64 // redemptions that come back with it (saleredemptions.go)
 }
 
 // Tags of a sale's optional fields.
@@ -58,6 +60,7 @@ const (
 	saleOccurred   = 4
 	saleExpired    = 5
 	saleLimited    = 6 // of each share
+	saleVouchers   = 7
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -137,6 +140,10 @@ func (s *sale) encodeOptional(w *writer) {
 			w.uints(v.Limited)
 		}
 	}
+	if len(s.Vouchers) > 0 {
+		w.byte(saleVouchers)
+		w.uints(s.Vouchers)
+	}
 }
 
 // isLimited reports whether a purchase used up a part of a daily limit.
@@ -206,6 +213,8 @@ func (s *sale) decodeOptional(r *reader) {
 			for v := range s.shares {
 				v.Limited = r.uintsInto(nil)
 			}
+		case saleVouchers:
+			s.Vouchers = r.uintsInto(nil)
 		default:
 			r.fail()
 		}
@@ -303,6 +312,7 @@ type newSale struct {
 	Source     string
 	OccurredAt instant // when it happened, as its till says; 0: now
 	Again      bool    // a purchase with these values was wholly returned, and this is another one
+	Restore    bool    // a return that leaves nothing of its purchase cancels the vouchers used in it
 }
 
 // registerSale records a purchase and what it earns, or a return and what it
@@ -331,6 +341,11 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 		s.CreatedAt = min(in.OccurredAt, t.now)
 		if in.OccurredAt > t.now && s.Type == typeReturn {
 			s.OccurredAt = in.OccurredAt
+		}
+	}
+	if in.Restore && s.Type == typeReturn {
+		if err := t.restoreVouchers(c, s, in.Original); err != nil {
+			return nil, nil, err
 		}
 	}
 	own, err := t.party(c, t.cfg.programNumber(c.Program), &s.saleShare)

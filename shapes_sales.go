@@ -24,6 +24,24 @@ type saleShape struct {
 	OriginalTransactionID *id          `json:"originalTransactionId"`
 	Programs              salePrograms `json:"programs"`
 	CreatedBy             *createdBy   `json:"createdBy"`
+
+	Redemptions []saleRedemption `json:"redemptions"`
+}
+
+// A saleRedemption is a redemption as its sale shows it.
+type saleRedemption struct {
+	ID         id     `json:"id"`
+	Code       string `json:"code"`
+	RewardName string `json:"rewardName"`
+	Status     string `json:"status"`
+}
+
+func (v saleRedemption) appendJSON(b []byte) []byte {
+	b = v.ID.appendJSON(append(b, `{"id":`...))
+	b = appendJSONString(append(b, `,"code":`...), v.Code)
+	b = appendJSONString(append(b, `,"rewardName":`...), v.RewardName)
+	b = appendJSONString(append(b, `,"status":`...), v.Status)
+	return append(b, '}')
 }
 
 // salePrograms is a list: the customer's own program, and the others.
@@ -106,7 +124,21 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	b = appendJSONID(append(b, `,"originalTransactionId":`...), v.OriginalTransactionID)
 	b = v.Programs.appendJSON(append(b, `,"programs":`...))
 	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
+	b = appendJSONList(append(b, `,"redemptions":`...), v.Redemptions)
 	return append(b, '}')
+}
+
+// redemptionsIn shows the redemptions of a sale as they are now.
+func (t *txn) redemptionsIn(s *sale) ([]saleRedemption, error) {
+	list := make([]saleRedemption, len(s.Vouchers))
+	for i, seq := range s.Vouchers {
+		x, err := t.redemptionAt(seq)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = saleRedemption{x.ID, x.Code, x.RewardName, x.status(t.now)}
+	}
+	return list, nil
 }
 
 // newSaleShape shows a sale of a customer as it was registered.
@@ -116,13 +148,17 @@ func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
 	if err != nil {
 		return saleShape{}, err
 	}
+	redemptions, err := t.redemptionsIn(s)
+	if err != nil {
+		return saleShape{}, err
+	}
 	own := t.saleProgram(&s.saleShare)
 	shape := saleShape{
 		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
 		CreatedAt: s.CreatedAt, RegisteredAt: s.RegisteredAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
 		Items: s.Items, PointsEarned: own.PointsEarned, PointsReversed: own.PointsReversed, PointsPending: own.PointsPending,
 		PointsShortfall: own.PointsShortfall, Balance: own.Balance, AppliedRules: own.AppliedRules, TierChange: own.TierChange,
-		OriginalTransactionID: idOrNull(s.Previous), Programs: salePrograms{Own: own}, CreatedBy: by,
+		OriginalTransactionID: idOrNull(s.Previous), Programs: salePrograms{Own: own}, CreatedBy: by, Redemptions: redemptions,
 	}
 	if shape.Items == nil {
 		shape.Items = []item{}

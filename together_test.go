@@ -293,6 +293,9 @@ func (m *mixture) returnBody() string {
 	if m.rnd.IntN(3) == 0 {
 		body += fmt.Sprintf(`,"occurredAt":"%s"`, m.servedShop.shop.clock.add(-time.Duration(m.rnd.Int64N(int64(10*oneDay)))))
 	}
+	if m.rnd.IntN(3) == 0 {
+		body += `,"restoreRedemptions":true`
+	}
 	return body + "}"
 }
 

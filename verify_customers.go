@@ -273,6 +273,7 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		h.spent -= s.Total
 		if purchase := h.find(s.Previous); purchase != nil && purchase.Type == typePurchase && purchase.Seq < s.Seq {
 			v.countReturn(h, purchase, s.sale)
+			s.whole = purchase.again.whollyReturned()
 		} else if s.Previous != (id{}) {
 			v.problem("%v: su compra %s no es del cliente", what, s.Previous)
 		}
@@ -283,8 +284,40 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		if s.stands() {
 			h.last = max(h.last, s.CreatedAt)
 		}
+		if err := v.vouchersOf(h, s); err != nil {
+			return nil, err
+		}
 	}
 	return h, nil
+}
+
+// vouchersOf checks the vouchers that come back with a sale: of a purchase those that say
+// they were used in it, and of a return those that its purchase had by then.
+func (v *verifier) vouchersOf(h *saleHistory, s *soldSale) error {
+	if len(s.Vouchers) == 0 {
+		return nil
+	}
+	what := subject{kind: "venta", id: s.ID}
+	if s.Type != typePurchase {
+		purchase := h.find(s.Previous)
+		if purchase == nil || !s.whole || !slices.Equal(s.Vouchers, purchase.Vouchers[:min(len(s.Vouchers), len(purchase.Vouchers))]) {
+			v.problem("%v: no son los canjes de su compra", what)
+		}
+		return nil
+	}
+	for i, seq := range s.Vouchers {
+		x, err := get[redemption](v.txn.Tx, v.txn.redemptionKey(seq))
+		switch {
+		case err != nil:
+			return err
+		case x == nil || !x.Noted || x.Sale != s.ID || slices.Contains(s.Vouchers[:i], seq):
+			v.problem("%v: un canje no se usó en ella", what)
+		case x.CancelledAt != 0 && s.stands():
+			v.problem("%v: un canje usado en ella se canceló, y no se devolvió completa", what)
+		}
+		v.want[tableNoted].add(v.hashNumber(nil, seq))
+	}
+	return nil
 }
 
 // countReturn counts a return again, in a copy of its purchase.

@@ -18,6 +18,7 @@ type saleHistory struct {
 type soldSale struct {
 	*sale
 	again *sale // a purchase with its returns counted again; nil: it has none
+	whole bool  // a return: it left nothing of its purchase
 	moved saleMovements
 	other []saleMovements // of Others
 }

@@ -6,6 +6,7 @@ const (
 	tableRecords  = manyTables + iota // all that is kept under customers
 	tableSellers                      // the customer of each sale
 	tableRedeemed                     // the debit of each redemption
+	tableNoted                        // vouchers that are noted in the sale that they were used in
 	manySums
 )
 
@@ -63,6 +64,7 @@ var comparisons = [manySums]struct {
 	tableRewardUses:            {untold: true, compare: byContent},
 	tableSellers:               {untold: true, compare: byContent},
 	tableRedeemed:              {untold: true, compare: byContent},
+	tableNoted:                 {untold: true, compare: byContent},
 }
 
 // inWords returns the name of what is compared.
@@ -92,7 +94,7 @@ var (
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
 		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableRecords,
-		tableRewardUses, tableSellers, tableRedeemed,
+		tableRewardUses, tableSellers, tableRedeemed, tableNoted,
 	}
 )
 

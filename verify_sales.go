@@ -325,10 +325,13 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	for t, k := range v.txn.setsOf(x) {
 		v.inBlock(t, k, x.Seq)
 	}
-	if x.UsedAt != 0 && (x.UsedAt >= x.Expires || x.CancelledAt != 0) {
+	if x.UsedAt != 0 && (x.UsedAt >= x.Expires || x.CancelledAt != 0 && x.Sale == (id{})) {
 		v.problem("%v: se usó vencido, cancelado o sin ser un vale", what)
 	}
-	if x.Expires != 0 && x.CancelledAt >= x.Expires {
+	if err := v.notedUse(x, what); err != nil {
+		return err
+	}
+	if x.Expires != 0 && x.CancelledAt >= x.Expires && x.UsedAt == 0 {
 		v.problem("%v: se canceló vencido", what)
 	}
 	if err := v.dueVoucher(x, what); err != nil {
@@ -356,6 +359,26 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	}
 	if x.CancelledAt == 0 {
 		equal(v, what, ": saldo", x.Balance, debit.Balance)
+	}
+	return nil
+}
+
+// notedUse checks that the sale in which a voucher was used says so, if it was noted there.
+// The check of customers finds out whether what sales say is right.
+func (v *verifier) notedUse(x *redemption, what subject) error {
+	if !x.Noted {
+		return nil
+	}
+	if !v.run.careful[tableNoted] {
+		v.have[tableNoted].add(v.hashNumber(nil, x.Seq))
+		return nil
+	}
+	s, err := v.txn.sale(x.Sale)
+	if _, unknown := errors.AsType[*apiError](err); err != nil && !unknown {
+		return err
+	}
+	if s == nil || x.UsedAt == 0 || !slices.Contains(s.Vouchers, x.Seq) {
+		v.problem("%v: la venta en que se usó no lo dice", what)
 	}
 	return nil
 }

@@ -1,0 +1,91 @@
+package main
+
+// A sale knows the vouchers that come back with it (contract §19): a purchase those that
+// were used in it, and a return that leaves nothing of its purchase those that its purchase
+// had then.
+
+// mostVouchers is how many vouchers can be used in one purchase.
+const mostVouchers = 20
+
+// purchaseFor finds the purchase that a voucher is used in: one of its customer, or of
+// whoever became the same customer since. Any other id gives transaction_not_found.
+func (t *txn) purchaseFor(x *redemption, saleID id) (*sale, error) {
+	s, err := t.sale(saleID)
+	if err != nil {
+		return nil, err
+	}
+	if s.Type != typePurchase {
+		return nil, newError(codeTransactionNotFound)
+	}
+	if s.Customer == x.Customer {
+		return s, nil
+	}
+	buyer, err := t.ownerID(s.Customer)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := t.ownerID(x.Customer)
+	if err != nil {
+		return nil, err
+	}
+	if buyer != owner {
+		return nil, newError(codeTransactionNotFound)
+	}
+	return s, nil
+}
+
+// useVoucher marks an Issued voucher as used, and notes it in the purchase that it was used
+// in; nil: none was named.
+func (t *txn) useVoucher(x *redemption, purchase *sale) error {
+	var in id
+	if purchase != nil {
+		if len(purchase.Vouchers) >= mostVouchers {
+			return newError(codeTooManyRedemptions)
+		}
+		purchase.Vouchers = append(purchase.Vouchers, x.Seq)
+		if err := t.saveSale(purchase); err != nil {
+			return err
+		}
+		in = purchase.ID
+	}
+	return t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale, x.Noted = t.now, t.by, in, purchase != nil })
+}
+
+// cancellable reports whether a redemption can be cancelled now: before it is used, or
+// once the purchase that it was used in is returned whole.
+func (t *txn) cancellable(x *redemption) (bool, error) {
+	switch x.status(t.now) {
+	case redemptionIssued, redemptionCompleted:
+		return true, nil
+	case redemptionUsed:
+		if x.Sale == (id{}) {
+			return false, nil
+		}
+		s, err := t.sale(x.Sale)
+		return err == nil && s.whollyReturned(), err
+	}
+	return false, nil
+}
+
+// restoreVouchers cancels the vouchers that were used in the purchase of a return, if the
+// return leaves nothing of it. The return comes after it and finds their points to take
+// back. What is wrong with the return is for it to say.
+func (t *txn) restoreVouchers(c *customer, s *sale, original *id) error {
+	purchase, err := t.purchaseOf(c, s, original)
+	if err != nil || purchase == nil || purchase.countReturn(s) != nil || !purchase.whollyReturned() {
+		return err
+	}
+	for _, seq := range purchase.Vouchers {
+		x, err := t.redemptionAt(seq)
+		if err != nil {
+			return err
+		}
+		if x.status(t.now) != redemptionUsed {
+			continue
+		}
+		if err := t.undoRedemption(c, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
