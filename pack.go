@@ -45,6 +45,8 @@ var packedWords = []string{
 	"createdBy", "actor", "Key", "registeredAt", "programs", "mergedInto", "birthDate", "attributes",
 	"effect", "percent", "usedAt", "usedBy", "results", "transaction", "error", "message", "field", "statusCode",
 	"Issued", "Used", "Amount", "Percent", "Product", "Merge",
+
+	"redemptions",
 }
 
 var packedPlaces = func() map[string]byte {

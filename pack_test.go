@@ -54,7 +54,7 @@ func TestPack(t *testing.T) {
 // answer costs a byte for it.
 func TestPackedMembers(t *testing.T) {
 	t.Parallel()
-	for _, shape := range []any{movementShape{}, usedLot{}, saleShape{}, redemptionShape{}, customerDetail{}, createdBy{}, item{}, ruleShare{}, effect{}} {
+	for _, shape := range []any{movementShape{}, usedLot{}, saleShape{}, saleRedemption{}, redemptionShape{}, customerDetail{}, createdBy{}, item{}, ruleShare{}, effect{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(shape)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if _, ok := packedPlaces[name]; !ok && name != "" {

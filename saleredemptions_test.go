@@ -84,7 +84,7 @@ func TestSaleRedemptions(t *testing.T) {
 		{"all came back in parts", []string{"40", "60"}, "- Used", "Used", "", "60 0 60"},
 		{"with the return", []string{"100" + restore}, "Cancelled", "Cancelled", "redemption_not_cancellable", "60 0 60"},
 		{"with the last return", []string{"40" + restore, "60" + restore}, "- Cancelled", "Cancelled", "redemption_not_cancellable", "60 0 60"},
-		{"the return says false", []string{`100,"restoreRedemptions":false`}, "Used", "Used", "", "60 0 60"},
+		{"the return says no", []string{`100,"restoreRedemptions":false`}, "Used", "Used", "", "60 0 60"},
 		{"a part alone", []string{"40" + restore}, "-", "Used", "redemption_not_cancellable", "60 0 120"},
 		{"in a dry run", []string{"dry 100" + restore}, "Cancelled", "Used", "redemption_not_cancellable", "100 0 160"},
 		{"a dry run of the return alone", []string{"dry 100"}, "Used", "Used", "redemption_not_cancellable", "100 0 160"},
