@@ -267,6 +267,8 @@
 //	panelkept.go         forms that are kept over a log-in
 //	panelproof.go        what needs the password once more
 //	panel.go             the steps of a request of the panel
+//	paneltilltoday.go    what a member did at the till today
+//	paneltillfind.go     the till's one field
 //	paneltill.go         the till
 //	panelcustomers.go    customers
 //	panelsales.go        sales

@@ -262,7 +262,10 @@ func (v *visit) retry() retryKey {
 
 // commit runs the action of a form in one transaction, or finds where the form led before.
 func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, error) {
-	own := v.retry()
+	own, next := v.retry(), ""
+	if f.forms {
+		next = v.panel.random()
+	}
 	return write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (givenAnswer, error) {
 		if err := v.writesAs(t); err != nil {
 			return givenAnswer{}, err
@@ -295,6 +298,9 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 			}
 		}
 		to := f.done(v, made)
+		if next != "" {
+			to = withToken(to, next)
+		}
 		if err := t.keepReplay([]retryKey{own}, http.StatusSeeOther, []byte(to)); err != nil {
 			return givenAnswer{}, err
 		}

@@ -1,11 +1,6 @@
 package main
 
-import (
-	"strings"
-	"unicode/utf8"
-
-	"sello/internal/contact"
-)
+import "strings"
 
 // The till: find the customer, register the sale, hand over the reward. Three screens with
 // the same places for the same things.
@@ -13,7 +8,7 @@ import (
 func tillPages() []panelPage {
 	return []panelPage{
 		{"/panel/caja", "till", "till", tillPage},
-		{"/panel/caja/alta", "customers:write", "enrol", enrolPage},
+		{enrolPath, "customers:write", "enrol", enrolPage},
 		{"/panel/caja/{customerId}", "till", "till-customer", tillCustomerPage},
 		{"/panel/caja/{customerId}/venta/{transactionId}", "till", "till-sale", tillSalePage},
 		{"/panel/caja/{customerId}/canje/{redemptionId}", "till", "till-redemption", tillRedemptionPage},
@@ -33,18 +28,18 @@ func tillForms() []panelForm {
 	const customer = "/panel/caja/{customerId}"
 	at := func(v *visit) string { return "/panel/caja/" + v.r.PathValue("customerId") }
 	return []panelForm{
-		{path: "/panel/caja/alta", need: "customers:write", from: "/panel/caja/alta", members: enrolMembers, handle: createCustomer, action: "customer.created",
-			done: func(_ *visit, id string) string { return "/panel/caja/" + id }},
+		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: createCustomer, action: "customer.created",
+			forms: true, done: func(_ *visit, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, handle: registerTransaction, action: "transaction.created",
-			done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
+			forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}},
-			handle: redeemReward, action: "redemption.created", done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
-			handle: ofPath(useRedemption), action: "redemption.used", done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
-			handle: ofPath(cancelRedemption), done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(cancelRedemption), forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers,
-			handle: registerTransaction, action: "transaction.returned", done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
+			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
 	}
 }
 
@@ -82,186 +77,42 @@ var undoMembers = []formMember{
 	{name: "originalTransactionId", kind: pathMember, value: "transactionId"},
 }
 
-// A tillView is the till before a customer is known.
-type tillView struct {
-	Query    string
-	Asked    bool
-	One      id // the customer that was found; zero: none, or several
-	Hits     []tillHit
-	TooShort bool   // the text, for a search by name
-	Enrol    string // where the one who was not found is enrolled; "" if that makes no sense
-	Mine     []doneItem
-}
-
-// A tillHit is a customer that a search found. A cashier sees contacts masked.
-type tillHit struct {
-	ID      id
-	Name    string
-	Contact string
-	Tier    *string
-}
-
-// leastSearch is how many characters a search by name takes at the till.
-const leastSearch = 4
-
-// A doneItem is what the member did at the till.
-type doneItem struct {
-	At   instant
-	Text string // the name of its text
-	Path string
-}
-
-// manyDone is how many of them the till shows.
-const manyDone = "10"
-
 func tillPage(v *visit) (any, fillFunc) {
-	view := &tillView{}
-	view.Query = trimBlanks(v.param("q"))
-	if view.Asked = view.Query != ""; view.Asked {
-		if to := v.tillCode(view.Query); to != nil {
-			return view, to
-		}
-	}
-	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"limit", manyDone}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
-	find := v.find(view)
+	view := &tillView{Query: trimBlanks(v.param("q"))}
+	view.Asked = view.Query != ""
+	mine, find := v.doneToday(&view.Mine), v.find(view)
 	return view, func(t *txn) error {
+		voucher, err := t.tillCode(view.Query)
+		if err != nil {
+			return err
+		}
+		if voucher != "" {
+			v.leadsTo, v.faults = withToken(withQuery(voucher, []pair{{scannedParam, "1"}}), v.panel.random()), nil
+			return nil
+		}
 		if err := find(t); err != nil {
 			return err
 		}
-		if view.One != (id{}) {
-			v.leadsTo = "/panel/caja/" + view.One.String()
+		switch {
+		case view.One != (id{}):
+			v.leadsTo = withToken("/panel/caja/"+view.One.String(), v.panel.random())
+			return nil
+		case view.Enrol != "" && view.All == 0 && v.may("customers:write"):
+			v.leadsTo = withToken(view.Enrol, v.panel.random())
 			return nil
 		}
-		list, err := resultOf[list[auditShape]](t, mine)
-		for _, e := range list.Data {
-			if e.Subject == nil || !hasText("done."+e.Action) {
-				continue
-			}
-			path, err := t.tillPath(e.Action, *e.Subject)
-			if err != nil {
-				return err
-			}
-			view.Mine = append(view.Mine, doneItem{e.At, "done." + e.Action, path})
-		}
-		return err
+		return mine(t)
 	}
 }
 
-// tillPath is the page of what was done to a subject at the till; "" if it has none.
-func (t *txn) tillPath(action, subject string) (string, error) {
-	u, _ := parseID(subject)
-	of, _, _ := strings.Cut(action, ".")
-	switch of {
-	case "transaction":
-		s, err := t.sale(u)
-		if err != nil {
-			return "", err
-		}
-		owner, err := t.ownerID(s.Customer)
-		return "/panel/caja/" + owner.String() + "/venta/" + subject, err
-	case "redemption":
-		x, err := t.redemption(u)
-		if err != nil {
-			return "", err
-		}
-		owner, err := t.ownerID(x.Customer)
-		return "/panel/caja/" + owner.String() + "/canje/" + subject, err
-	}
-	return "/panel/caja/" + subject, nil
-}
-
-// find looks for the customer that was typed: by e-mail, phone or externalId, else by a part
-// of the name.
-func (v *visit) find(view *tillView) fillFunc {
-	if !view.Asked {
-		return func(*txn) error { return nil }
-	}
-	exact := pair{"externalId", view.Query}
-	if strings.Contains(view.Query, "@") {
-		exact = pair{"email", view.Query}
-	} else if _, ok := contact.Phone(view.Query, v.cfg.Organization.Profile.Country); ok {
-		exact = pair{"phone", view.Query}
-	}
-	switch exact.name {
-	case "email", "phone":
-		view.Enrol = withQuery("/panel/caja/alta", []pair{{exact.name, view.Query}})
-	}
-	one := v.ask(lookupCustomer, exact)
-	some := func(*txn) (any, error) { return nil, nil }
-	if view.TooShort = view.Enrol == "" && utf8.RuneCountInString(view.Query) < leastSearch; view.Enrol == "" && !view.TooShort {
-		some = v.ask(listCustomers, pair{"search", view.Query}, pair{"status", statusActive}, pair{"limit", "5"})
-	}
-	return func(t *txn) error {
-		found, err := resultOf[customerDetail](t, one)
-		if err != nil {
-			return err
-		}
-		if view.One = found.ID; view.One != (id{}) {
-			return nil
-		}
-		if view.Hits, err = t.tillHits(some); err == nil && len(view.Hits) == 1 {
-			view.One = view.Hits[0].ID
-		}
-		return err
-	}
-}
-
-// tillHits are the customers of a list of the API.
-func (t *txn) tillHits(list action) (hits []tillHit, err error) {
-	found, err := resultOf[appendedList[customerItem]](t, list)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range found.Data {
-		d, err := t.customer(c.ID)
-		if err != nil {
-			return nil, err
-		}
-		hits = append(hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
-	}
-	return hits, nil
-}
-
-// tillCode finds the redemption that a text is the code of; nil if it has not the form of one.
-func (v *visit) tillCode(text string) fillFunc {
-	if !isCode(text) {
-		return nil
-	}
-	byCode := v.ask(listRedemptions, pair{"code", text})
-	return func(t *txn) error {
-		found, err := resultOf[list[redemptionShape]](t, byCode)
-		if err == nil && len(found.Data) > 0 {
-			x := found.Data[0]
-			v.leadsTo = "/panel/caja/" + x.CustomerID.String() + "/canje/" + x.ID.String()
-		}
-		return err
-	}
-}
-
-// isCode reports whether a text has the form of a redemption's code, and not that of a phone.
-func isCode(text string) bool {
-	first, last, dashed := strings.Cut(text, "-")
-	if dashed {
-		return len(first) == 4 && len(last) == 4
-	}
-	return len(text) == 8 && strings.Trim(text, "0123456789") != ""
-}
-
-// maskedContact is the end of a customer's phone, or the beginning of the e-mail.
-func maskedContact(c *customer) string {
-	switch {
-	case len(c.Phone) > 4:
-		return "···· " + c.Phone[len(c.Phone)-4:]
-	case c.Email != "":
-		name, _, _ := strings.Cut(c.Email, "@")
-		r, _ := utf8.DecodeRuneInString(name)
-		return string(r) + "…@…"
-	}
-	return ""
-}
+// scannedParam says that a voucher was looked for by its code: the next key uses it.
+const scannedParam = "usar"
 
 // An enrolView is the form of a new customer, with what was typed at the till.
-type enrolView struct{ Phone, Email string }
+type enrolView struct {
+	Phone, Email string
+	Known        bool // one of them was typed
+}
 
 func enrolPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
@@ -270,6 +121,7 @@ func enrolPage(v *visit) (any, fillFunc) {
 	view := &enrolView{}
 	view.Phone, _ = v.request.query.get("phone")
 	view.Email, _ = v.request.query.get("email")
+	view.Known = view.Phone != "" || view.Email != ""
 	return view, nil
 }
 
@@ -421,14 +273,6 @@ var _ = addTexts(map[string]panelText{
 	"title.till-customer":        {"Cliente", "Customer"},
 	"title.till-sale":            {"Venta", "Sale"},
 	"title.till-redemption":      {"Canje", "Redemption"},
-	"till.find":                  {"Cliente", "Customer"},
-	"till.find.hint":             {"Teléfono, email, código de un vale o parte del nombre", "Phone, e-mail, code of a voucher or part of the name"},
-	"till.hits":                  {"¿Quién es?", "Who is it?"},
-	"till.nobody":                {"No hay nadie con %s.", "There is nobody with %s."},
-	"till.nobody.short":          {"Para buscar por nombre hacen falta 4 letras.", "To search by name takes 4 letters."},
-	"till.enrol":                 {"Dar de alta", "Enrol"},
-	"till.mine":                  {"Lo que hiciste hoy", "What you did today"},
-	"till.mine.none":             {"Todavía nada.", "Nothing yet."},
 	"till.other":                 {"Otro cliente", "Another customer"},
 	"till.next":                  {"Siguiente cliente", "Next customer"},
 	"till.pending":               {"%s pendientes", "%s pending"},
@@ -478,12 +322,6 @@ var _ = addTexts(map[string]panelText{
 	"field.birthDate.hint":       {"AAAA-MM-DD", "YYYY-MM-DD"},
 	"field.externalId":           {"Número en otro sistema", "Number in another system"},
 	"enrol.do":                   {"Dar de alta", "Enrol"},
-	"done.transaction.created":   {"Venta", "Sale"},
-	"done.transaction.returned":  {"Devolución", "Return"},
-	"done.redemption.created":    {"Canje", "Redemption"},
-	"done.redemption.used":       {"Vale usado", "Voucher used"},
-	"done.redemption.cancelled":  {"Canje cancelado", "Redemption cancelled"},
-	"done.customer.created":      {"Cliente nuevo", "New customer"},
 })
 
 // What the till's templates ask for.

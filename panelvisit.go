@@ -79,6 +79,9 @@ type panelForm struct {
 
 	// done returns where a success leads, by the id of what the action returned.
 	done func(v *visit, id string) string
+	// forms says that this page has forms: the way there brings their token, so that the page
+	// need not lead to itself.
+	forms bool
 	// shown, if not nil, is shown at once in place of that, the first time only: what is
 	// shown once is nowhere in the store.
 	shown *panelPage
@@ -330,6 +333,15 @@ func (v *visit) needToken() (to redirection, ok bool) {
 	}
 	q.Set(tokenParam, v.panel.random())
 	return redirection{v.r.URL.EscapedPath() + "?" + q.Encode()}, false
+}
+
+// withToken puts the token of its forms into the address of a page.
+func withToken(path, token string) string {
+	mark := "?"
+	if strings.Contains(path, mark) {
+		mark = "&"
+	}
+	return path + mark + tokenParam + "=" + token
 }
 
 // format is how the page writes and reads numbers and dates.

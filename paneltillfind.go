@@ -1,0 +1,224 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sello/internal/contact"
+)
+
+// The till's one field. What is typed may be a voucher's code, a contact, the customer's
+// number in another system, or words. A code, a contact or a number that exists wins; else
+// the words are looked for. The form of the text decides only what is said of it when nobody
+// is found.
+
+// A tillView is the till before a customer is known.
+type tillView struct {
+	Query          string
+	Asked          bool
+	One            id // the customer that was found; zero: none, or several
+	Hits           []tillHit
+	All            uint64 // how many the search found; Hits is a page of them
+	Previous, Next string // the pages beside this one
+	List           string // the same search in the customers' list; "": the member may not see it
+	TooShort       bool   // the text, for a search
+	Enrol          string // where the one who was not found is enrolled; "" if that makes no sense
+	Wrong          string // the text that says why enrolment will not take what was typed
+	Digits         int    // of a phone that is not valid
+	Mine           []doneItem
+}
+
+// A tillHit is a customer that a search found. A cashier sees contacts masked.
+type tillHit struct {
+	ID      id
+	Name    string
+	Contact string
+	Tier    *string
+}
+
+// leastSearch is how many letters and digits a search takes at the till, and manyHits how
+// many customers it shows at a time: nobody copies the customers there (roles.go).
+const (
+	leastSearch = 4
+	manyHits    = "5"
+)
+
+// A typedContact is what a text is as a contact.
+type typedContact struct {
+	email, phone string // as they are stored; "": it is none
+	kind         string // what it was meant to be: "email", "phone" or ""
+	digits       int
+}
+
+// leastPhone is how many digits without letters are taken for a whole phone.
+const leastPhone = phoneLength
+
+func readContact(text, country string) (c typedContact) {
+	for _, r := range text {
+		if unicode.IsDigit(r) {
+			c.digits++
+		}
+	}
+	c.email, _ = contact.Email(text)
+	if strings.Contains(text, "@") {
+		c.kind = "email"
+		return c
+	}
+	if phone, ok := contact.Phone(text, country); ok {
+		c.phone = phone
+	}
+	if !strings.ContainsFunc(text, unicode.IsLetter) && c.digits >= leastPhone {
+		c.kind = "phone"
+	}
+	return c
+}
+
+// isWhole reports whether the text is a contact that enrolment takes.
+func (c *typedContact) isWhole() bool {
+	return c.kind == "email" && c.email != "" || c.kind == "phone" && c.phone != ""
+}
+
+// find looks for the customer that was typed: by e-mail, phone or externalId, else by words. A
+// whole contact is never taken for somebody else's that merely contains it.
+func (v *visit) find(view *tillView) fillFunc {
+	if !view.Asked {
+		return func(*txn) error { return nil }
+	}
+	typed := readContact(view.Query, v.cfg.Organization.Profile.Country)
+	some := func(*txn) (any, error) { return nil, nil }
+	if view.TooShort = lettersIn(view.Query) < leastSearch; !view.TooShort {
+		some = v.ask(listCustomers, append(v.params("page"), pair{"search", view.Query}, pair{"status", statusActive}, pair{"limit", manyHits})...)
+	}
+	return func(t *txn) error {
+		one, err := t.exactly(view.Query, &typed)
+		if err != nil {
+			return err
+		}
+		if one != nil {
+			view.One = one.ID
+			return nil
+		}
+		if err := v.searched(t, view, some); err != nil {
+			return err
+		}
+		if view.All == 1 && len(view.Hits) == 1 && !typed.isWhole() {
+			view.One = view.Hits[0].ID
+		}
+		switch {
+		case typed.isWhole():
+			view.Enrol = withQuery(enrolPath, []pair{{typed.kind, view.Query}})
+		case typed.kind != "":
+			view.Wrong, view.Digits = "till.wrong."+typed.kind, typed.digits
+		}
+		return nil
+	}
+}
+
+const enrolPath = "/panel/caja/alta"
+
+// exactly finds the customer with a contact or an externalId; nil: there is none. Letters may
+// spell a phone, but more likely a number in another system.
+func (t *txn) exactly(text string, typed *typedContact) (*customer, error) {
+	tries := []func() (*customer, error){
+		func() (*customer, error) { return t.identify(kindEmail, typed.email) },
+		func() (*customer, error) { return t.identify(kindPhone, typed.phone) },
+		func() (*customer, error) { return t.identifyExternal(text) },
+	}
+	if typed.kind == "" {
+		tries[1], tries[2] = tries[2], tries[1]
+	}
+	for _, try := range tries {
+		if c, err := try(); err != nil || c != nil {
+			return c, err
+		}
+	}
+	return nil, nil
+}
+
+// searched fills in a page of the customers that the search found, and where the others are.
+func (v *visit) searched(t *txn, view *tillView, search action) error {
+	found, err := resultOf[appendedList[customerItem]](t, search)
+	if err != nil {
+		return err
+	}
+	view.All = found.Meta.Total
+	view.Hits, err = t.tillHits(func(*txn) (any, error) { return found, nil })
+	at := func(n uint64) string {
+		return withQuery("/panel/caja", []pair{{"q", view.Query}, {"page", strconv.FormatUint(n, 10)}})
+	}
+	if found.Meta.HasPreviousPage {
+		view.Previous = at(found.Meta.CurrentPage - 1)
+	}
+	if found.Meta.HasNextPage {
+		view.Next = at(found.Meta.CurrentPage + 1)
+	}
+	if v.sees("customers:read", false) {
+		view.List = withQuery("/panel/clientes", []pair{{"search", view.Query}, {"status", statusActive}})
+	}
+	return err
+}
+
+// lettersIn counts the letters and digits of a text, not how they are stored.
+func lettersIn(text string) (n int) {
+	for _, r := range fold(text) {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// tillHits are the customers of a list of the API.
+func (t *txn) tillHits(list action) (hits []tillHit, err error) {
+	found, err := resultOf[appendedList[customerItem]](t, list)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found.Data {
+		d, err := t.customer(c.ID)
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
+	}
+	return hits, nil
+}
+
+// tillCode is the page of the redemption that a text is the code of; "" if there is none.
+func (t *txn) tillCode(text string) (string, error) {
+	x, err := t.redemptionCalled(text)
+	if err != nil || x == nil {
+		return "", err
+	}
+	owner, err := t.ownerID(x.Customer)
+	return "/panel/caja/" + owner.String() + "/canje/" + x.ID.String(), err
+}
+
+// maskedContact is the end of a customer's phone, or the beginning of the e-mail.
+func maskedContact(c *customer) string {
+	switch {
+	case len(c.Phone) > 4:
+		return "···· " + c.Phone[len(c.Phone)-4:]
+	case c.Email != "":
+		name, _, _ := strings.Cut(c.Email, "@")
+		r, _ := utf8.DecodeRuneInString(name)
+		return string(r) + "…@…"
+	}
+	return ""
+}
+
+var _ = addTexts(map[string]panelText{
+	"till.find":         {"Cliente", "Customer"},
+	"till.find.hint":    {"Teléfono, email, código de un vale o parte del nombre", "Phone, e-mail, code of a voucher or part of the name"},
+	"till.hits":         {"¿Quién es?", "Who is it?"},
+	"till.all":          {"Hay %s. Escribe algo más del nombre o del teléfono para encontrar a uno.", "There are %s. Type more of the name or the phone to find one."},
+	"till.list":         {"Verlos en Clientes", "See them under Customers"},
+	"till.pages":        {"Más clientes", "More customers"},
+	"till.nobody":       {"No hay nadie con %s.", "There is nobody with %s."},
+	"till.nobody.short": {"Para buscar hacen falta 4 letras o cifras.", "A search takes 4 letters or digits."},
+	"till.wrong.phone":  {"No es un teléfono completo y válido (tiene %s cifras), y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a whole, valid phone number (it has %s digits), and enrolment takes no other. Check it with the customer."},
+	"till.wrong.email":  {"No es un email válido, y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a valid e-mail address, and enrolment takes no other. Check it with the customer."},
+	"till.enrol":        {"Dar de alta", "Enrol"},
+})
