@@ -50,6 +50,8 @@ func faultText(lang string, f *format, e *apiError) string {
 		return tr(lang, name, f.Number(figure(e, "seconds")))
 	case codeInsufficientBalance:
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
+	case codePriceChanged:
+		return tr(lang, name, f.Number(figure(e, "pointsCost")))
 	case codeAmountAmbiguous:
 		both, _ := e.context["readings"].([]string)
 		return tr(lang, name, strings.Join(both, " / "))
@@ -184,6 +186,7 @@ var _ = addTexts(map[string]panelText{
 	"error.redemption_expired":       {"El vale venció", "The voucher has expired"},
 	"error.return_exceeds_purchase":  {"La devolución supera lo que se compró", "The return is more than what was bought"},
 	"error.item_not_purchased":       {"El artículo no está en la compra", "The item is not in the purchase"},
-	"error.price_changed":            {"El precio de la recompensa cambió", "The price of the reward has changed"},
+	"error.price_changed":            {"El precio de la recompensa cambió: ahora cuesta %s", "The price of the reward has changed: now it costs %s"},
+	"error.external_id_undone":       {"La venta de este ticket se deshizo. No se registró nada.", "The sale of this receipt was undone. Nothing was registered."},
 	"error.birth_date_invalid":       {"La fecha de nacimiento debe ser AAAA-MM-DD y no futura", "The date of birth must be YYYY-MM-DD and not in the future"},
 })

@@ -17,6 +17,12 @@ func tillPages() []panelPage {
 
 var saleMembers = []formMember{
 	{name: "customerId", kind: pathMember}, {name: "totalAmount", kind: amountMember}, {name: "externalId"}, {name: "comment"},
+	{name: "again", kind: madeMember, make: func(v *visit, name string) string { // absent, as before it existed, unless the button says so
+		if v.typedText(name) != "" {
+			return "true"
+		}
+		return ""
+	}},
 	{name: "items", kind: listMember, of: []formMember{{name: "sku"}, {name: "price", kind: amountMember}, {name: "quantity", kind: amountMember}}},
 }
 
@@ -32,7 +38,7 @@ func tillForms() []panelForm {
 			forms: true, done: func(_ *visit, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, handle: registerTransaction, action: "transaction.created",
 			forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
-		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}},
+		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
 			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
 			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
@@ -130,6 +136,20 @@ type TillHead struct {
 	Customer customerDetail
 	Contact  string
 	Program  string // the currency of the customer's own program
+	units    map[id]string
+}
+
+// Unit is the currency of a program.
+func (h TillHead) Unit(program id) string { return h.units[program] }
+
+// balance is what the customer has in a program.
+func (h *TillHead) balance(program id) decimal {
+	for _, p := range h.Customer.Programs {
+		if p.LoyaltyProgramID == program {
+			return p.Balance
+		}
+	}
+	return 0
 }
 
 func (v *visit) head(h *TillHead) fillFunc {
@@ -143,8 +163,11 @@ func (v *visit) head(h *TillHead) fillFunc {
 			return err
 		}
 		h.Contact = maskedContact(c)
-		p := t.cfg.programNumber(c.Program)
-		h.Program = p.Currency
+		h.units = map[id]string{}
+		for _, p := range t.cfg.Programs {
+			h.units[p.ID] = p.Currency
+		}
+		h.Program = h.Unit(h.Customer.LoyaltyProgramID)
 		return nil
 	}
 }
@@ -152,12 +175,17 @@ func (v *visit) head(h *TillHead) fillFunc {
 // A tillCustomerView is a customer at the till.
 type tillCustomerView struct {
 	TillHead
-	Rewards []rewardShape // that can be had now
-	Later   []rewardShape
+	Rewards   []rewardShape // that can be had now
+	Later     []rewardShape
+	Movements []movementShape
+	Undone    string // the page of the undone sale whose ticket was sent again; "": it was not
 }
 
 // manyRewards is how many rewards the till shows.
 const manyRewards = "100"
+
+// manyMovements is how many movements answer who has no points.
+const manyMovements = "3"
 
 func tillCustomerPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
@@ -166,9 +194,24 @@ func tillCustomerPage(v *visit) (any, fillFunc) {
 	view := &tillCustomerView{}
 	head := v.head(&view.TillHead)
 	rewards := v.ask(listRewards, pair{"customerId", v.r.PathValue("customerId")}, pair{"status", statusActive}, pair{"limit", manyRewards})
+	movements := v.ask(listMovements, pair{"limit", manyMovements})
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {
 			return err
+		}
+		moved, err := resultOf[appendedList[movementShape]](t, movements)
+		if err != nil {
+			return err
+		}
+		view.Movements = moved.Data
+		for _, e := range v.faults {
+			if u, is := e.context["transactionId"].(id); is && e.code == codeExternalIDUndone {
+				item, err := t.doneItem("transaction.created", u.String())
+				if err != nil {
+					return err
+				}
+				view.Undone = item.Path
+			}
 		}
 		all, err := resultOf[list[rewardShape]](t, rewards)
 		for _, r := range all.Data {
@@ -185,8 +228,52 @@ func tillCustomerPage(v *visit) (any, fillFunc) {
 // A tillSaleView is the result of a sale.
 type tillSaleView struct {
 	TillHead
-	Sale saleShape
-	Undo bool // the member may undo it
+	Sale    saleShape
+	State   string // the name of the text that says how much of a purchase came back; "": nothing
+	Left    decimal
+	Returns []saleLink
+	Of      *saleLink // the purchase of a return; nil: it has none
+	Undo    bool      // the member may return what is left
+}
+
+// A saleLink leads to a sale at the till.
+type saleLink struct {
+	Path   string
+	Amount decimal
+	At     instant
+}
+
+func (v *visit) saleLink(s *sale) saleLink {
+	return saleLink{"/panel/caja/" + v.r.PathValue("customerId") + "/venta/" + s.ID.String(), s.Total, s.CreatedAt}
+}
+
+// manyReturns is how many of a customer's latest returns are looked through for those of a sale.
+const manyReturns = 100
+
+// cameBack fills in what came back of a purchase, or the purchase of a return.
+func (view *tillSaleView) cameBack(v *visit, t *txn) error {
+	s, err := t.sale(*view.Sale.ID)
+	if err != nil {
+		return err
+	}
+	if s.Previous != (id{}) {
+		purchase, err := t.sale(s.Previous)
+		if err != nil {
+			return err
+		}
+		view.Of = new(v.saleLink(purchase))
+	}
+	view.State, view.Left = s.tillState(), s.Total-s.Returned
+	if view.State == "" {
+		return nil
+	}
+	found, _, err := t.findSales(saleFilter{customer: &view.Customer.ID, saleType: typeReturn, from: s.CreatedAt, to: never}, page{1, manyReturns})
+	for _, r := range found {
+		if r.Previous == s.ID {
+			view.Returns = append(view.Returns, v.saleLink(r))
+		}
+	}
+	return err
 }
 
 func tillSalePage(v *visit) (any, fillFunc) {
@@ -205,7 +292,10 @@ func tillSalePage(v *visit) (any, fillFunc) {
 		if view.Sale.CustomerID != view.Customer.ID {
 			return newError(codeTransactionNotFound)
 		}
-		view.Undo = view.Sale.Type == typePurchase && v.member.role.may("transactions:return") != grantNone && v.guarded(t, "transactions:return", ownSale) == nil
+		if err := view.cameBack(v, t); err != nil {
+			return err
+		}
+		view.Undo = view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" && v.member.role.may("transactions:return") != grantNone && v.guarded(t, "transactions:return", ownSale) == nil
 		return nil
 	}
 }
@@ -214,6 +304,9 @@ func tillSalePage(v *visit) (any, fillFunc) {
 type tillRedemptionView struct {
 	TillHead
 	Redemption redemptionShape
+	Unit       string  // the currency of the reward's program
+	Balance    decimal // in that program, now
+	Scanned    bool    // the next key uses it
 	Undo       bool
 }
 
@@ -221,7 +314,7 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &tillRedemptionView{}
+	view := &tillRedemptionView{Scanned: v.param(scannedParam) != ""}
 	head, redemption := v.head(&view.TillHead), v.ask(getRedemption)
 	return view, func(t *txn) (err error) {
 		if err = head(t); err != nil {
@@ -233,7 +326,15 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 		if view.Redemption.CustomerID != view.Customer.ID {
 			return newError(codeRedemptionNotFound)
 		}
-		view.Undo = v.member.role.may("redemptions:cancel") != grantNone && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
+		x, err := t.redemption(view.Redemption.ID)
+		if err != nil {
+			return err
+		}
+		program := t.cfg.programNumber(x.Program)
+		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
+		status := view.Redemption.Status
+		view.Scanned = view.Scanned && status == redemptionIssued
+		view.Undo = (status == redemptionIssued || status == redemptionCompleted) && v.member.role.may("redemptions:cancel") != grantNone && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
 		return nil
 	}
 }
@@ -297,6 +398,18 @@ var _ = addTexts(map[string]panelText{
 	"till.points.pending":        {"%s quedan pendientes", "%s are pending"},
 	"till.tier.changed":          {"Ahora es %s", "Now %s"},
 	"till.undo":                  {"Deshacer", "Undo"},
+	"till.undo.left":             {"Devolver lo que queda: %s", "Return what is left: %s"},
+	"till.again":                 {"Registrar otra vez", "Register again"},
+	"till.again.see":             {"Ver la venta que se deshizo", "See the sale that was undone"},
+	"till.earned":                {"Ganó %s", "Earned %s"},
+	"till.back":                  {"se retiraron %s", "%s taken back"},
+	"till.given":                 {"vuelven %s", "%s given back"},
+	"till.return":                {"Devolución de %s, %s", "Return of %s, %s"},
+	"till.purchase":              {"De la venta de %s, %s", "Of the sale of %s, %s"},
+	"till.movements":             {"Últimos movimientos", "Latest movements"},
+	"till.off.amount":            {"Quita %s de la cuenta", "Take %s off the bill"},
+	"till.off.percent":           {"Quita el %s %% de la cuenta", "Take %s%% off the bill"},
+	"till.off.product":           {"Quita de la cuenta el artículo %s", "Take the item %s off the bill"},
 	"till.code":                  {"Código", "Code"},
 	"till.code.expires":          {"Vence el %s", "Expires on %s"},
 	"till.use":                   {"Usar ahora", "Use now"},
@@ -327,7 +440,11 @@ var _ = addTexts(map[string]panelText{
 // What the till's templates ask for.
 
 // A headView is the head of a customer at the till, in words.
-type headView struct{ Name, Contact, Tier, Next, Balance, Currency, Soon, Inactive, Other string }
+type headView struct {
+	Name, Contact, Tier, Next, Balance, Currency, Soon, Inactive, Other string
+
+	Others []string // what the customer has in other programs, each with its currency
+}
 
 // soon is how far ahead the till tells of points that expire, in milliseconds.
 const soon = 30 * 24 * 60 * 60 * 1000
@@ -340,6 +457,15 @@ func (f *frame) Head(h TillHead) headView {
 	}
 	if c.NextTierName != nil && c.PointsToNextTier != nil {
 		v.Next = f.T("till.tier.next", f.Number(*c.PointsToNextTier), h.Program, *c.NextTierName)
+	}
+	for _, p := range c.Programs {
+		if p.LoyaltyProgramID != c.LoyaltyProgramID && (p.Balance != 0 || p.PendingBalance != 0) {
+			other := f.Points(p.Balance, h.Unit(p.LoyaltyProgramID))
+			if p.PendingBalance != 0 {
+				other += " · " + f.T("till.pending", f.Number(p.PendingBalance))
+			}
+			v.Others = append(v.Others, other)
+		}
 	}
 	var about []string
 	if c.PendingBalance != 0 {
@@ -357,14 +483,25 @@ func (f *frame) Head(h TillHead) headView {
 	return v
 }
 
+// Points are points in a program's currency.
+func (f *frame) Points(n decimal, unit string) string { return f.Number(n) + " " + unit }
+
+// Cost is what a reward costs, with the currency where it is not the customer's own.
+func (f *frame) Cost(r rewardShape, h TillHead) string {
+	if r.LoyaltyProgramID == h.Customer.LoyaltyProgramID {
+		return f.Number(r.PointsCost)
+	}
+	return f.Points(r.PointsCost, h.Unit(r.LoyaltyProgramID))
+}
+
 // Reasons says why a customer cannot have a reward now.
-func (f *frame) Reasons(r rewardShape, c customerDetail, currency string) string {
+func (f *frame) Reasons(r rewardShape, h TillHead) string {
 	var list []string
 	for _, reason := range *r.Reasons {
 		name := "reason." + reason
 		switch reason {
 		case reasonNoBalance:
-			list = append(list, f.T(name, f.Number(r.PointsCost-c.Balance), currency))
+			list = append(list, f.T(name, f.Number(max(r.PointsCost-h.balance(r.LoyaltyProgramID), 0)), h.Unit(r.LoyaltyProgramID)))
 		case reasonTier:
 			list = append(list, f.T(name, strings.Join(r.TierNames, ", ")))
 		default:
@@ -372,4 +509,45 @@ func (f *frame) Reasons(r rewardShape, c customerDetail, currency string) string
 		}
 	}
 	return strings.Join(list, " · ")
+}
+
+// A programChange is what a sale did in one program, in words.
+type programChange struct {
+	Change, Balance, Earned, Back, Pending string
+
+	Rules []ruleShare
+}
+
+// Changes are what a sale did: in the customer's own program, and in the others where it did
+// anything.
+func (f *frame) Changes(s saleShape, h TillHead) (list []programChange) {
+	for i, p := range append([]saleProgram{s.Programs.Own}, s.Programs.Others...) {
+		if i > 0 && p.PointsEarned == 0 && p.PointsReversed == 0 {
+			continue
+		}
+		unit := h.Unit(p.LoyaltyProgramID)
+		c := programChange{Earned: f.Points(p.PointsEarned, unit), Back: f.Points(p.PointsReversed, unit), Balance: f.T("till.balance", f.Points(p.Balance, unit)), Rules: p.AppliedRules}
+		if c.Change = "+" + c.Earned; s.Type == typeReturn {
+			c.Change = "−" + c.Back
+		}
+		if p.PointsPending != 0 {
+			c.Pending = f.T("till.points.pending", f.Points(p.PointsPending, unit))
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// TakeOff says what to take off for a voucher that stands; "" if there is nothing to.
+func (f *frame) TakeOff(x redemptionShape) string {
+	e := x.Effect
+	switch {
+	case e == nil || x.Status == redemptionCancelled || x.Status == redemptionExpired:
+		return ""
+	case e.Type == effectAmount:
+		return f.T("till.off.amount", f.MoneyWithCode(e.Amount))
+	case e.Type == effectPercent:
+		return f.T("till.off.percent", f.Number(e.Percent))
+	}
+	return f.T("till.off.product", e.SKU)
 }

@@ -253,7 +253,9 @@ func TestTillEnrol(t *testing.T) {
 	s := newShop(t)
 	p := s.as("cashier")
 	p.visit("/panel/caja").load(func() { p.typed("55 8765 4321\r") })
-	p.load(func() { p.click("a[href*='/panel/caja/alta']") })
+	if p.focus() != "input#c-firstName" {
+		t.Errorf("the focus is on %s", p.focus())
+	}
 	var typed string
 	p.eval(`document.querySelector('#c-phoneNumber').value`, &typed)
 	if typed != "55 8765 4321" {
