@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // The till: find the customer, register the sale, hand over the reward. Three screens with
 // the same places for the same things.
@@ -185,7 +189,36 @@ type tillCustomerView struct {
 const manyRewards = "100"
 
 // manyMovements is how many movements answer who has no points.
-const manyMovements = "3"
+const manyMovements = 3
+
+// moved fills in the latest movements of all programs.
+func (view *tillCustomerView) moved(t *txn) error {
+	c, err := t.customer(view.Customer.ID)
+	if err != nil {
+		return err
+	}
+	var all []*movement
+	for _, in := range view.Customer.Programs {
+		p, err := t.program(in.LoyaltyProgramID)
+		if err != nil {
+			return err
+		}
+		some, _, err := t.listMovements(c, p, page{1, manyMovements}, nil)
+		if err != nil {
+			return err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b *movement) int { return cmp.Compare(b.Seq, a.Seq) })
+	for _, m := range all[:min(len(all), manyMovements)] {
+		shape, err := t.movementShape(m)
+		if err != nil {
+			return err
+		}
+		view.Movements = append(view.Movements, shape)
+	}
+	return nil
+}
 
 func tillCustomerPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
@@ -194,16 +227,13 @@ func tillCustomerPage(v *visit) (any, fillFunc) {
 	view := &tillCustomerView{}
 	head := v.head(&view.TillHead)
 	rewards := v.ask(listRewards, pair{"customerId", v.r.PathValue("customerId")}, pair{"status", statusActive}, pair{"limit", manyRewards})
-	movements := v.ask(listMovements, pair{"limit", manyMovements})
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {
 			return err
 		}
-		moved, err := resultOf[appendedList[movementShape]](t, movements)
-		if err != nil {
+		if err := view.moved(t); err != nil {
 			return err
 		}
-		view.Movements = moved.Data
 		for _, e := range v.faults {
 			if u, is := e.context["transactionId"].(id); is && e.code == codeExternalIDUndone {
 				item, err := t.doneItem("transaction.created", u.String())

@@ -135,3 +135,182 @@ func TestTillManyHits(t *testing.T) {
 		}
 	}
 }
+
+// stampSetup is a shop with a stamp card beside its points.
+var stampSetup = setup{
+	program: `"default":true,"currency":"Lunas","rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}}],"tiers":[{"name":"Bronce","threshold":0}]},
+		{"key":"card","name":"Tarjeta","join":"All","currency":"Sellos","rules":[{"key":"stamp","name":"Sello","per":{"amount":100,"points":1}}]`,
+	settings: `"externalIds":"Unique"`,
+	also: `"rewards":[{"key":"cafe","name":"Café gratis","program":"card","pointsCost":10},
+		{"key":"vale","name":"Vale","program":"club","pointsCost":20,"fulfilment":"Voucher","effect":{"type":"Amount","amount":50}},
+		{"key":"diez","name":"Diez","program":"club","pointsCost":20,"fulfilment":"Voucher","effect":{"type":"Percent","percent":10}},
+		{"key":"pan","name":"Pan","program":"club","pointsCost":20,"fulfilment":"Voucher","effect":{"type":"Product","sku":"PAN"}}]`,
+}
+
+// wants checks that a page has texts and has others not. A text of the latter begins with "!".
+func (s *panelShop) wants(reason, page string, texts ...string) {
+	s.shop.Helper()
+	main := strings.ReplaceAll(mainOf(page), "\u00a0", " ")
+	for _, text := range texts {
+		text, not := strings.CutPrefix(text, "!")
+		if strings.Contains(main, text) == not {
+			s.shop.Errorf("%s: %q, want %t\n%s", reason, text, !not, main)
+		}
+	}
+}
+
+// led sends a form and returns the page that it leads to.
+func (s *panelShop) led(as role, path string, fields ...string) string {
+	s.shop.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	w := s.post(as, path, form)
+	if w.Code != http.StatusSeeOther {
+		s.shop.Fatalf("%s: %d\n%s", path, w.Code, mainOf(w.Body.String()))
+	}
+	return w.Header().Get("Location")
+}
+
+// TestTillStamps: what a stamp card beside the points shows at the till.
+func TestTillStamps(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	at := "/panel/caja/" + ana.String()
+	page := func(path string) string { return s.open(roleCashier, path).Body.String() }
+	sale := page(s.led(roleCashier, at+"/venta", "totalAmount", "550"))
+	s.wants("a sale", sale, "✓ Venta de 550.00 MXN · &#43;55 Lunas · &#43;5 Sellos", "Saldo 55 Lunas · Saldo 5 Sellos", "Base: 55", "Sello: 5")
+	s.wants("the head", sale, `<div class="big">55 <span class="unit">Lunas</span></div><p>5 Sellos</p>`)
+	s.wants("more Lunas than the reward costs", page(at), "Café gratis · 10 Sellos</dt><dd>le faltan 5 Sellos", "Vale · 20<", "!faltan -", "!le faltan 5 Lunas")
+	s.wants("too little for a stamp", page(s.led(roleCashier, at+"/venta", "totalAmount", "50")), "&#43;5 Lunas</b>", "!&#43;0 Sellos")
+	s.led(roleCashier, at+"/venta", "totalAmount", "1000")
+	var reward string
+	for _, r := range s.shop.config().Rewards {
+		if r.Key == "cafe" {
+			reward = r.ID.String()
+		}
+	}
+	s.wants("the reward", page(at), `name="expectedPoints" value="10"`, "Café gratis · 10 Sellos</button>")
+	where := s.led(roleCashier, at+"/canje", "productId", reward, "expectedPoints", "10")
+	redeemed := page(where)
+	s.wants("redeemed", redeemed, "Café gratis · −10 Sellos", "Saldo 5 Sellos", "!Lunas</b>")
+	path, _, _ := strings.Cut(where, "?")
+	s.wants("cancelled", page(s.led(roleCashier, path+"/deshacer")), "Café gratis · vuelven 10 Sellos", "Saldo 15 Sellos", "!Deshacer")
+	s.wants("the movements", page(at), "<summary>Últimos movimientos</summary>", "−10 Sellos", ">+10 Sellos", "Canje cancelado")
+	s.wants("today", page("/panel/caja"), "Canje</a> <b>Café gratis</b><small>ana</small>", `<span class="tag">Cancelado</span>`, "Venta</a> <b>1,000.00 MXN</b>")
+}
+
+// TestTillPriceChanged: a reward that costs more than its button said is not redeemed.
+func TestTillPriceChanged(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	ana := s.shop.customer("ana")
+	_, err := s.shop.sell(newSale{Customer: ana, Total: dec("5000")})
+	s.shop.ok(err)
+	reward := s.shop.config().Rewards[0].ID.String()
+	w := s.post(roleCashier, "/panel/caja/"+ana.String()+"/canje", url.Values{"productId": {reward}, "expectedPoints": {"70"}})
+	if w.Code != http.StatusConflict || ask(s.shop, (*txn).count).Redemptions != 0 {
+		t.Error(w.Code)
+	}
+	s.wants("the page", w.Body.String(), `<a href="#c-expectedPoints">El precio de la recompensa cambió: ahora cuesta 80</a>`, `name="expectedPoints" value="80"`)
+}
+
+// TestTillUndone: a sale that came back is shown as such; its ticket is free, and is not
+// registered again by accident.
+func TestTillUndone(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana, luz := s.shop.customer("ana"), s.shop.customer("luz")
+	at := "/panel/caja/" + ana.String()
+	page := func(path string) string { return s.open(roleOwner, path).Body.String() }
+	sold := func(amount string) string {
+		path, _, _ := strings.Cut(s.led(roleOwner, at+"/venta", "totalAmount", amount, "externalId", "T-1"), "?")
+		return path
+	}
+	first := sold("1500")
+	s.wants("it stands", page(first), "✓ Venta", "Deshacer", `name="totalAmount" value="1,500"`)
+	back := s.led(roleOwner, first+"/deshacer", "totalAmount", "500")
+	s.wants("a return", page(back), "Devolución de 500.00 MXN · −50 Lunas · −5 Sellos", `<a href="`+first+`">De la venta de 1,500.00 MXN`, "!✓", "!Deshacer")
+	backPath, _, _ := strings.Cut(back, "?")
+	s.wants("in part", page(first), "Venta de 1,500.00 MXN · Devuelta en parte", "Ganó 150 Lunas, se retiraron 50 Lunas", "Ganó 15 Sellos, se retiraron 5 Sellos", `<a href="`+backPath+`">Devolución de 500.00 MXN`, "Devolver lo que queda: 1,000.00 MXN", `name="totalAmount" value="1,000"`, "!✓")
+	s.wants("a sale in part today", page("/panel/caja"), "Devuelta en parte")
+	s.led(roleOwner, first+"/deshacer", "totalAmount", "1,000")
+	s.wants("whole", page(first), "Venta de 1,500.00 MXN · Devuelta<", "se retiraron 150 Lunas", "!✓", "!Deshacer", "!Devolver lo que queda", "!/deshacer")
+	s.wants("today", page("/panel/caja"), `<span class="tag">Devuelta</span>`, "!en parte")
+
+	n := ask(s.shop, (*txn).count).Sales
+	again := s.post(roleOwner, at+"/venta", url.Values{"totalAmount": {"1500"}, "externalId": {"T-1"}})
+	if again.Code != http.StatusConflict || ask(s.shop, (*txn).count).Sales != n {
+		t.Errorf("the same again: %d", again.Code)
+	}
+	s.wants("the same again", again.Body.String(), "La venta de este ticket se deshizo. No se registró nada.", `name="again" value="1"`, "Registrar otra vez", `<a href="`+first+`">`, "!✓")
+	s.wants("a fresh page", page(at), `!name="again"`)
+	second, _, _ := strings.Cut(s.led(roleOwner, at+"/venta", "totalAmount", "1500", "externalId", "T-1", "again", "1"), "?")
+	if second == first {
+		t.Error("it leads to the sale that was undone")
+	}
+	s.wants("registered again", page(second), "✓ Venta de 1,500.00 MXN")
+	s.led(roleOwner, second+"/deshacer", "totalAmount", "1500")
+	other, _, _ := strings.Cut(s.led(roleOwner, "/panel/caja/"+luz.String()+"/venta", "totalAmount", "1500", "externalId", "T-1"), "?")
+	s.wants("another customer", page(other), "✓ Venta de 1,500.00 MXN")
+	s.led(roleOwner, other+"/deshacer", "totalAmount", "1500")
+	s.wants("another amount", page(sold("150")), "✓ Venta de 150.00 MXN · &#43;15 Lunas")
+}
+
+// TestTillTrips: from the typed phone to the result of a sale are four requests, and the pages
+// bring the token of their form with them.
+func TestTillTrips(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	must(s.shop, func(t *txn) (id, error) {
+		c, _, err := t.enrol(enrolment{FirstName: "Ana", Phone: "+525512345678"})
+		return c.ID, err
+	})
+	trips := 0
+	get := func(path string) (string, string) {
+		for {
+			w := s.get(roleCashier, path)
+			if trips++; w.Code != http.StatusSeeOther {
+				return path, w.Body.String()
+			}
+			path = w.Header().Get("Location")
+		}
+	}
+	path, page := get("/panel/caja?q=" + url.QueryEscape("55 1234 5678"))
+	form := asShown(page)
+	form.Set("totalAmount", "150")
+	at, _, _ := strings.Cut(path, "?")
+	w := s.post(roleCashier, at+"/venta", form)
+	trips++
+	_, result := get(w.Header().Get("Location"))
+	s.wants("the result", result, "✓ Venta de 150.00 MXN")
+	if trips != 4 {
+		t.Errorf("%d requests", trips)
+	}
+}
+
+// TestTillScanned: a voucher's code and Enter leads to its page, where Enter uses it, and the
+// next one leads to the next customer. A voucher that was just redeemed is not used by Enter.
+func TestTillScanned(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	_, err := s.shop.sell(newSale{Customer: ana, Total: dec("5000")})
+	s.shop.ok(err)
+	const next, use = `href="/panel/caja" autofocus`, `data-busy="Guardando…" autofocus>Usar ahora`
+	for reward, off := range map[string]string{"vale": "Quita 50.00 MXN de la cuenta", "diez": "Quita el 10 % de la cuenta", "pan": "Quita de la cuenta el artículo PAN"} {
+		x, err := s.shop.redeem(ana, reward)
+		s.shop.ok(err)
+		path := "/panel/caja/" + ana.String() + "/canje/" + x.ID.String()
+		s.wants("redeemed", s.open(roleCashier, path).Body.String(), off, next, "!"+use)
+		w := s.get(roleCashier, "/panel/caja?q="+x.Code)
+		scanned := s.get(roleCashier, w.Header().Get("Location"))
+		s.wants("scanned", scanned.Body.String(), off, use, "!"+next)
+		used := s.led(roleCashier, path+"/uso", "code", x.Code)
+		s.wants("used", s.get(roleCashier, used).Body.String(), off, next, "Usado", "!Usar ahora", "!Deshacer")
+		again := s.get(roleCashier, s.get(roleCashier, "/panel/caja?q="+x.Code).Header().Get("Location"))
+		s.wants("scanned again", again.Body.String(), "Usado", next, "!Usar ahora")
+	}
+}
