@@ -107,6 +107,9 @@ func tillPage(v *visit) (any, fillFunc) {
 		case view.One != (id{}):
 			v.leadsTo = withToken("/panel/caja/"+view.One.String(), v.panel.random())
 			return nil
+		case view.All > 0 && len(view.Hits) == 0: // beyond the last page
+			v.leadsTo = withQuery("/panel/caja", []pair{{"q", view.Query}})
+			return nil
 		case view.Enrol != "" && view.All == 0 && v.may("customers:write"):
 			v.leadsTo = withToken(view.Enrol, v.panel.random())
 			return nil

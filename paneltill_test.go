@@ -111,6 +111,9 @@ func TestTillManyHits(t *testing.T) {
 			return c.ID, err
 		})
 	}
+	if got := s.get(roleCashier, "/panel/caja?q=garcia&page=999").Header().Get("Location"); got != "/panel/caja?q=garcia" {
+		t.Errorf("beyond the last page: %s", got)
+	}
 	for as, list := range map[role]bool{roleCashier: false, roleManager: true} {
 		seen := map[string]bool{}
 		path := "/panel/caja?q=garcia"

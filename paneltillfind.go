@@ -52,9 +52,6 @@ type typedContact struct {
 	digits       int
 }
 
-// leastPhone is how many digits without letters are taken for a whole phone.
-const leastPhone = phoneLength
-
 func readContact(text, country string) (c typedContact) {
 	for _, r := range text {
 		if unicode.IsDigit(r) {
@@ -69,7 +66,7 @@ func readContact(text, country string) (c typedContact) {
 	if phone, ok := contact.Phone(text, country); ok {
 		c.phone = phone
 	}
-	if !strings.ContainsFunc(text, unicode.IsLetter) && c.digits >= leastPhone {
+	if !strings.ContainsFunc(text, unicode.IsLetter) && c.digits >= phoneLength {
 		c.kind = "phone"
 	}
 	return c

@@ -39,7 +39,7 @@ var permissions = func() map[permission][]grant {
 	return map[permission][]grant{ //  owner admin manager cashier viewer developer
 		"till":                {yes, yes, yes, yes, no, no},
 		"customers:find":      {yes, yes, yes, yes, yes, no},      // by exact phone, e-mail or id
-		"customers:read":      {yes, yes, yes, half, yes, no},     // cashier: search with 4 characters or more, 5 hits, contact masked
+		"customers:read":      {yes, yes, yes, half, yes, no},     // cashier: search with 4 letters or more, 5 hits at a time, contact masked
 		"customers:write":     {yes, yes, yes, yes, no, no},       // enrol
 		"customers:edit":      {yes, yes, yes, no, no, no},        // contact, and status
 		"customers:erase":     {yes, yes, no, no, no, no},         // merge, and erase
