@@ -206,13 +206,11 @@ type loggedOut struct {
 }
 
 // logOutUser ends the sessions of one user, or of all where no e-mail is given. It takes back
-// the links that would let them in without: those for the user's password, or all.
+// the links that the user made, or somebody with the user's session, and those for the user's
+// password; or all.
 func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut, err error) {
 	if in.Email != "" {
 		return operateOn(ctx, a, in.Email, (*txn).logOutUser)
-	}
-	if done.Links, err = a.dropAllLinks(ctx); err != nil {
-		return done, err
 	}
 	all, err := a.listUsers(ctx, struct{}{})
 	if err != nil {
@@ -223,9 +221,11 @@ func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut,
 		if err != nil {
 			return done, err
 		}
-		done.Sessions += one.Sessions
+		done.Sessions, done.Links = done.Sessions+one.Sessions, done.Links+one.Links
 	}
-	return done, nil
+	left, err := a.dropAllLinks(ctx) // when nobody is in who could make one
+	done.Links += left
+	return done, err
 }
 
 // logOutUser ends all sessions of a user, for the operator.
@@ -233,7 +233,16 @@ func (t *txn) logOutUser(u *user) (done loggedOut, err error) {
 	if done.Sessions, err = t.endSessions(u.ID, 0, nil); err != nil {
 		return done, err
 	}
-	if done.Links, err = t.dropResets(u.ID); err != nil || done == (loggedOut{}) {
+	err = t.each(u.ID, func(in *txn) error {
+		n, err := in.dropLinksOf(u.ID)
+		done.Links += n
+		return err
+	})
+	if err != nil {
+		return done, err
+	}
+	n, err := t.dropResets(u.ID) // of who is in no organization
+	if done.Links += n; err != nil || done == (loggedOut{}) {
 		return done, err
 	}
 	changes := []change{{"sessions", nil, done.Sessions}}

@@ -343,14 +343,17 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 }
 
 // test sends a webhook a message that is no event, and tells what became of it. sign names who
-// tests in the transaction that notes it in the audit log.
+// tests in the transaction that notes it in the audit log before anything is sent.
 func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func(*txn) error) (result webhookTest, err error) {
 	type testMessage struct {
 		m   webhook.Message
 		now instant
 	}
 	now, s := instantOf(d.engine.now()), d.engine.seed()
-	t, err := read(ctx, d.engine, org, now, func(t *txn) (testMessage, error) {
+	t, err := write(ctx, d.engine, org, now, func(t *txn) (testMessage, error) {
+		if err := sign(t); err != nil {
+			return testMessage{}, err
+		}
 		doc, state, err := t.webhook(hook)
 		if err != nil {
 			return testMessage{}, err
@@ -360,6 +363,9 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 			return testMessage{}, operatorErrorf("", "el webhook %q no tiene secreto: sello webhook secret %s", hook, hook)
 		}
 		body, err := encode(webhookEvent{Type: "webhook.test", Timestamp: now, Data: struct{}{}})
+		if err == nil {
+			err = t.audited(auditWebhookTested, hook, nil)
+		}
 		return testMessage{webhook.Message{URL: doc.URL, ID: t.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
 	})
 	if err != nil {
@@ -369,13 +375,7 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 	if result = (webhookTest{OK: o.OK(), Status: o.Status}); !o.OK() {
 		result.Why = whyNot(&o)
 	}
-	_, err = write(ctx, d.engine, org, now, func(t *txn) (any, error) {
-		if err := sign(t); err != nil {
-			return nil, err
-		}
-		return nil, t.audited(auditWebhookTested, hook, []change{{"result", nil, cmp.Or(result.Why, fmt.Sprint("HTTP ", o.Status))}})
-	})
-	return result, err
+	return result, nil
 }
 
 // A webhookTest is what became of a test message.

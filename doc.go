@@ -197,6 +197,7 @@
 //	sources.go           how often a source may be refused
 //	throttle.go          how often a password may be tried
 //	logins.go            how users log in
+//	acceptance.go        what links lead to
 //	factors.go           how they change their second factors
 //	counts.go            what is counted of requests
 //	files_unix.go        open files and sockets, by system

@@ -36,7 +36,9 @@ func withCode[T any](ctx context.Context, l *logins, m *member, code, requestID 
 	switch {
 	case err == nil:
 		l.codes.pass(account)
-	case !errors.Is(err, errCodeWrong):
+	case errors.Is(err, errCodeWrong):
+		l.noteRefused(&claim{user: m.user})
+	default:
 		l.codes.giveBack(account)
 	}
 	return result, err
@@ -79,8 +81,8 @@ func (l *logins) dropFactor(ctx context.Context, m *member, in *factorDropped, n
 	}
 	var h passwordHash
 	err = l.checkNew(ctx, m.org, id{}, next, m.user.Email, m.user.Name) // as of who has no factor
-	switch _, weak := errors.AsType[*peopleError](err); {
-	case weak && in.Password == "":
+	switch {
+	case errors.Is(err, errPasswordShort) && in.Password == "":
 		return "", errPasswordAlone
 	case err == nil && in.Password != "":
 		h, err = l.hash(ctx, in.Password)

@@ -303,3 +303,70 @@ func TestLoginNetworks(t *testing.T) {
 	s.ok(tries(arrival{Source: source(8, 0)}, anaEmail))
 	s.ok(tries(arrival{Source: source(7, 999), Device: known.Device}, anaEmail))
 }
+
+// TestKnownDeviceBound: a known device has a bound of its own, also with the right password, and
+// another password gives it other tries.
+func TestKnownDeviceBound(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.person(anaEmail, roleOwner)
+	l := s.logins()
+	known, err := l.logIn(s.Context(), &logIn{arrival: arrival{Source: homeAddress}, Email: anaEmail, Password: testPassword}, s.clock)
+	s.ok(err)
+	n := 0
+	for ; n < 2*loginBurst && err == nil; n++ {
+		err = s.tries(l, anaEmail, testPassword, known.Device)
+	}
+	if n != loginBurst+1 {
+		t.Errorf("%d log-ins at once", n)
+	}
+	wantWait(t, err, loginEvery*time.Millisecond)
+
+	l.sources = newLoginLimits(1<<20, 1)
+	for range lockTries {
+		wantPeople(t, s.tries(l, anaEmail, "mal", known.Device), errLogInFailed, "a wrong password")
+		s.pass(longestTry)
+	}
+	wantPeople(t, s.tries(l, anaEmail, testPassword, known.Device), errLocked, "after 100")
+	token := must(s, func(t *txn) (string, error) { _, token, err := t.resetUser(&user{ID: ana}, false); return token, err })
+	_, err = l.accept(s.Context(), &acceptance{Token: token, Password: "otro tren azul 9"}, s.clock)
+	s.ok(err)
+	s.ok(s.tries(l, anaEmail, "otro tren azul 9", known.Device))
+}
+
+// TestNoLockAfterReset: the lock of an old password, of which the audit log is still to be told,
+// does not lock the new one.
+func TestNoLockAfterReset(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.person(anaEmail, roleOwner)
+	l := s.logins()
+	l.sources = newLoginLimits(1<<20, 1)
+	for range lockTries {
+		s.tries(l, anaEmail, "mal", "")
+		s.pass(longestTry)
+	}
+	token := must(s, func(t *txn) (string, error) { _, token, err := t.resetUser(&user{ID: ana}, false); return token, err })
+	_, err := l.accept(s.Context(), &acceptance{Token: token, Password: "otro tren azul 9"}, s.clock)
+	s.ok(err)
+	s.ok(l.flush(s.Context(), s.clock, true))
+	s.ok(s.tries(l, anaEmail, "otro tren azul 9", ""))
+}
+
+// TestShortPasswordStays: a password that is long enough with a second factor alone is refused
+// where the factor goes while the password is hashed.
+func TestShortPasswordStays(t *testing.T) {
+	t.Parallel()
+	f := newFactored(t)
+	token := must(f.shop, func(t *txn) (string, error) { _, token, err := t.resetUser(f.ana.user, false); return token, err })
+	made, gone := f.shop.engine.seed, false
+	f.shop.engine.seed = func() seed { // the salt of the new password
+		if !gone {
+			gone = true
+			f.shop.ok(tryBy(f.shop, f.ana, func(t *txn) error { _, err := t.forgetFactor(f.ana.user.ID); return err }))
+		}
+		return made()
+	}
+	_, err := f.l.accept(f.shop.Context(), &acceptance{Token: token, Password: "tren verde 7"}, f.shop.clock)
+	wantPeople(t, err, errPasswordShort, "the reset")
+}

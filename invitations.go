@@ -129,7 +129,15 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 			return nil, "", err
 		}
 	}
-	if _, err := t.dropLinks(func(old *invitation) bool { return old.Email == email }); err != nil {
+	var refused error
+	_, err = t.dropLinks(func(old *invitation) bool {
+		if old.Email != email {
+			return false
+		}
+		refused = errors.Join(refused, by.authority().mayManage("", old.Role, false))
+		return true
+	})
+	if err = errors.Join(err, refused); err != nil {
 		return nil, "", err
 	}
 	i = &invitation{Kind: invitationJoin, Role: r, Email: email}
@@ -214,10 +222,9 @@ func (t *txn) dropLinks(match func(*invitation) bool) (n int, err error) {
 }
 
 // dropLinksOf takes back the organization's open links that a user made, and those for the
-// user's password.
-func (t *txn) dropLinksOf(user id) error {
-	_, err := t.dropLinks(func(i *invitation) bool { return i.madeBy(user) || i.resets(user) })
-	return err
+// user's password. It returns how many there were.
+func (t *txn) dropLinksOf(user id) (n int, err error) {
+	return t.dropLinks(func(i *invitation) bool { return i.madeBy(user) || i.resets(user) })
 }
 
 // dropResets takes back the open links for a user's password, in all organizations, and
@@ -227,11 +234,12 @@ func (t *txn) dropResets(user id) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return n, t.eachIn(homes, func(in *txn) error {
+	err = t.eachIn(homes, func(in *txn) error {
 		dropped, err := in.dropLinks(func(i *invitation) bool { return i.resets(user) })
 		n += dropped
 		return err
 	})
+	return n, err
 }
 
 func (i *invitation) madeBy(user id) bool { return i.By.Type == byUser && i.By.ID == user }
@@ -251,11 +259,11 @@ func (t *txn) uninvite(by *member, invitation id) error {
 	i := open[at]
 	from, subject, what := role(""), i.ID, change{"role", i.Role, nil}
 	if i.Kind == invitationReset {
-		if m, err := membershipIn(t.Tx, t.org, i.User); err != nil {
+		m, err := t.teammate(i.User) // who is in no organization is the operator's alone
+		if err != nil {
 			return err
-		} else if m != nil {
-			from = m.Role
 		}
+		from = m.Role
 		subject, what = i.User, change{"invitation", i.ID, nil}
 	}
 	if err := by.authority().mayManage(from, cmp.Or(i.Role, from), false); err != nil {
@@ -292,8 +300,17 @@ func mayReset(tx Tx, org uint32, by *member, target id) error {
 }
 
 // stands returns invitation_unknown where whoever made the invitation could not make it now.
-// Who runs the server could.
+// Who runs the server could. A link for a password stands only where dropResets finds it.
 func (i *invitation) stands(tx Tx) error {
+	if i.Kind == invitationReset {
+		homes, err := homesOf(tx, i.User)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(homes, i.Org) {
+			return errInvitationUnknown
+		}
+	}
 	if i.By.Type != byUser {
 		return nil
 	}

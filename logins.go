@@ -115,7 +115,7 @@ func (l *logins) claimOf(ctx context.Context, typed, device string, now instant)
 			return c, err
 		}
 		if c.known, err = isDevice(tx, c.user.ID, device, now); c.known {
-			c.account = sha256.Sum256([]byte("device " + device))
+			c.account = sha256.Sum256([]byte("device " + device + string(c.user.Password.Salt))) // another password has tries of its own
 		}
 		return c, err
 	})
@@ -146,12 +146,16 @@ func (l *logins) prove(ctx context.Context, c *claim, password string, now insta
 	return nil
 }
 
-// fromSource counts a try of a source, unless it comes from a known device of the user.
+// fromSource counts a try of a source, or of a known device of the user, which its source
+// does not hold up.
 func (l *logins) fromSource(v *arrival, known bool, now instant) error {
+	wait := instant(0)
 	if known {
-		return nil
+		wait = l.sources.devices.take(tokenHash(v.Device), now)
+	} else {
+		wait = l.sources.take(v.Source, now)
 	}
-	if wait := l.sources.take(v.Source, now); wait > 0 {
+	if wait > 0 {
 		return &waitError{time.Duration(wait) * time.Millisecond}
 	}
 	return nil
@@ -275,39 +279,42 @@ type codeGiven struct {
 // apart: neither a stranger with the password nor many wrong codes shut the user out. There is
 // always another try, after 15 minutes at most.
 func (l *logins) tryCode(ctx context.Context, user id, code string, from *arrival, now instant) (account [32]byte, err error) {
-	known, err := view(ctx, l.engine.store, func(tx Tx) (bool, error) { return isDevice(tx, user, from.Device, now) })
+	kind, known := "code ", false
+	if len(plainCode(code)) != totpDigits {
+		kind = "recovery "
+	}
+	err = l.engine.store.View(ctx, func(tx Tx) error {
+		u, err := userByID(tx, user)
+		if err != nil || u == nil {
+			return err
+		}
+		salt := string(u.Password.Salt) // another password has tries of its own
+		account = sha256.Sum256([]byte(kind + string(user[:]) + salt))
+		if known, err = isDevice(tx, user, from.Device, now); known {
+			account = sha256.Sum256([]byte(kind + from.Device + salt))
+		}
+		return err
+	})
 	if err == nil {
 		err = l.fromSource(from, known, now)
 	}
 	if err != nil {
 		return account, err
 	}
-	device := ""
-	if known {
-		device = from.Device
-	}
-	account = codeAccount(user, device, len(plainCode(code)) != totpDigits)
 	if wait, _ := l.codes.try(account, now); wait > 0 {
 		return account, &waitError{wait}
 	}
 	return account, nil
 }
 
-// codeAccount is what the tries of a user's codes count for. device is the token of a known
-// device, or "".
-func codeAccount(user id, device string, recovery bool) [32]byte {
-	kind := "code "
-	if recovery {
-		kind = "recovery "
-	}
-	return sha256.Sum256(append([]byte(kind+device+" "), user[:]...))
-}
-
-// forgive forgets the tries that failed for a user, who has another password now.
+// forgive forgets what failed for a user, who has another password now.
 func (l *logins) forgive(u *user) {
 	l.accounts.pass(emailAccount(u.Email))
-	for _, recovery := range [...]bool{false, true} {
-		l.codes.pass(codeAccount(u.ID, "", recovery))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, some := l.refused[u.ID]; some {
+		r.locked = false
+		l.refused[u.ID] = r
 	}
 }
 
@@ -443,6 +450,9 @@ func (l *logins) changePassword(ctx context.Context, m *member, old, next, reque
 		if !again.user.Password.equal(&m.user.Password) { // changed meanwhile
 			return "", errLogInFailed
 		}
+		if err := t.checkNew(m.user.ID, next, m.user.Email, m.user.Name); err != nil { // so may have the second factor
+			return "", err
+		}
 		if err := t.setPassword(again.user, h, &m.hash); err != nil {
 			return "", err
 		}
@@ -457,164 +467,16 @@ func (l *logins) changePassword(ctx context.Context, m *member, old, next, reque
 // checkNew returns why a new password of a user is refused. The user is none yet if its id is
 // zero.
 func (l *logins) checkNew(ctx context.Context, org uint32, of id, password, email, name string) error {
-	_, err := read(ctx, l.engine, org, 0, func(t *txn) (any, error) {
-		f, err := factorOf(t.Tx, of)
-		if err != nil {
-			return nil, err
-		}
-		return nil, checkPassword(password, f != nil, ownTexts(t.cfg, email, name)...)
-	})
+	_, err := read(ctx, l.engine, org, 0, func(t *txn) (any, error) { return nil, t.checkNew(of, password, email, name) })
 	return err
 }
 
-// An acceptance is what the holder of an invitation gives.
-type acceptance struct {
-	arrival
-	Token     string
-	Name      string // of a new user
-	Password  string // the new one, or that of the user who is invited
-	RequestID string
-}
-
-// An accepted is whom and where an invitation leads.
-type accepted struct {
-	hash [32]byte
-	*invitation
-	user *user // whose password it is, or who has the e-mail already; nil: somebody new
-}
-
-// lookAt returns an invitation that can be used, and spends nothing.
-func (l *logins) lookAt(ctx context.Context, token string, now instant) (*accepted, error) {
-	return view(ctx, l.engine.store, func(tx Tx) (*accepted, error) {
-		a := &accepted{hash: tokenHash(token)}
-		return a, a.read(tx, now)
-	})
-}
-
-// read fills a in, by its hash.
-func (a *accepted) read(tx Tx, now instant) (err error) {
-	if a.invitation, err = get[invitation](tx, invitationKey(a.hash)); err == nil {
-		err = a.usable(now)
-	}
-	if err == nil {
-		err = a.stands(tx)
-	}
+func (t *txn) checkNew(of id, password, email, name string) error {
+	f, err := factorOf(t.Tx, of)
 	if err != nil {
 		return err
 	}
-	if a.Kind == invitationJoin {
-		a.user, err = userByEmail(tx, a.Email)
-		return err
-	}
-	a.user, err = userByID(tx, a.User)
-	switch {
-	case err != nil:
-		return err
-	case a.user == nil:
-		return errInvitationUnknown
-	case a.user.Password.At > a.CreatedAt: // another link was used
-		return errInvitationSpent
-	}
-	return nil
-}
-
-// accept uses an invitation: it makes a new user and logs it in; makes a user who is there,
-// and who proves the password, a member; or sets another password. The user then has to log
-// in, unless it is new.
-func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*loggedIn, error) {
-	if err := l.fromSource(&in.arrival, false, now); err != nil {
-		return nil, err
-	}
-	a, err := l.lookAt(ctx, in.Token, now)
-	if err != nil {
-		return nil, err
-	}
-	var h passwordHash
-	if a.Kind == invitationJoin && a.user != nil {
-		var c claim
-		if c, err = l.claimOf(ctx, a.Email, in.Device, now); err == nil {
-			err = l.prove(ctx, &c, in.Password, now)
-		}
-		if err == nil && !c.user.Password.equal(&a.user.Password) {
-			err = errLogInFailed
-		}
-	} else {
-		h, err = l.newPassword(ctx, a, in)
-	}
-	if err != nil {
-		return nil, err
-	}
-	done, err := write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
-		t.requestID = in.RequestID
-		again := &accepted{hash: a.hash}
-		if err := again.read(t.Tx, t.now); err != nil {
-			return nil, err
-		}
-		if (again.user == nil) != (a.user == nil) || a.user != nil && !again.user.Password.equal(&a.user.Password) { // changed meanwhile
-			return nil, errInvitationSpent
-		}
-		return t.accept(again, in, h)
-	})
-	if err == nil && a.Kind == invitationReset {
-		l.forgive(a.user)
-	}
-	return done, err
-}
-
-// newPassword checks the name and the password of somebody new, or the other password of a
-// user, and hashes it.
-func (l *logins) newPassword(ctx context.Context, a *accepted, in *acceptance) (h passwordHash, err error) {
-	email, name, of := a.Email, "", id{}
-	if a.user != nil {
-		email, name, of = a.user.Email, a.user.Name, a.user.ID
-	} else if name, err = usersName(in.Name); err != nil {
-		return h, err
-	}
-	if a.NoFactor {
-		of = id{} // the one that there will be after it
-	}
-	if err := l.checkNew(ctx, a.Org, of, in.Password, email, name); err != nil {
-		return h, err
-	}
-	return l.hash(ctx, in.Password)
-}
-
-// accept does what an invitation leads to. h is the hash of a new password.
-func (t *txn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, error) {
-	if a.Kind == invitationReset {
-		t.by = creator{Type: byUser, ID: a.user.ID}
-		var more []change
-		if a.NoFactor {
-			var err error
-			if more, err = t.forgetFactor(a.user.ID); err != nil {
-				return nil, err
-			}
-		}
-		if err := t.spendInvitation(a.hash, a.invitation); err != nil {
-			return nil, err
-		}
-		return &loggedIn{User: a.user.ID, Org: t.org}, t.setPassword(a.user, h, nil, more...)
-	}
-	u, isNew := a.user, a.user == nil
-	if isNew {
-		name, err := usersName(in.Name)
-		if err != nil {
-			return nil, err
-		}
-		h.At = t.now
-		u = &user{Email: a.Email, Name: name, Password: h}
-		if err := t.addUser(u); err != nil {
-			return nil, err
-		}
-	}
-	t.by = creator{Type: byUser, ID: u.ID}
-	if err := t.joinBy(a.hash, a.invitation, u); err != nil {
-		return nil, err
-	}
-	if !isNew {
-		return &loggedIn{User: u.ID, Org: t.org}, nil
-	}
-	return t.comeIn(u, &in.arrival) // that somebody joined says it
+	return checkPassword(password, f != nil, ownTexts(t.cfg, email, name)...)
 }
 
 // noteRefused counts a failed log-in of a user, for the audit log.

@@ -57,12 +57,12 @@ func (p *panel) serve(x *exchange, r *http.Request) {
 	v := &visit{exchange: x, panel: p, r: r, lang: acceptedLanguage(r), status: http.StatusOK}
 	x.visit = v
 	setPanelHeaders(x.Header(), p.address.isPlain())
-	if p.hsts {
-		x.Header()["Strict-Transport-Security"] = hstsYear
-	}
 	if !p.address.allows(r.Host) {
 		x.fail(newError(codeWrongHost))
 		return
+	}
+	if p.hsts {
+		x.Header()["Strict-Transport-Security"] = hstsYear
 	}
 	if status, body, ok := p.assets.respond(x.Header(), r); ok {
 		v.status = status
@@ -137,13 +137,13 @@ func (v *visit) identify() error {
 		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.ends); err != nil || v.member == nil {
 			return err
 		}
+		v.user = v.member.user.ID.String()
 		if wait := v.panel.asked.take(v.member.hash, v.request.now); wait > 0 {
 			v.member = nil // the page of the error has nothing of theirs
 			seconds := int((wait + 999) / 1000)
 			return newError(codeAskedTooMuch).with("seconds", decimalOf(seconds)).header("Retry-After", strconv.Itoa(seconds))
 		}
 		v.panel.ends.seen.see(v.member, v.request.now)
-		v.user = v.member.user.ID.String()
 		if v.member.org != 0 {
 			if v.cfg, err = e.config(settings, tx, v.member.org); err != nil {
 				return err
@@ -175,6 +175,9 @@ func (v *visit) open() error {
 		return v.redirect(view.to)
 	case *download:
 		if view.data != "" {
+			if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
+				return err
+			}
 			if err := v.change(func(t *txn) error { return t.audited(auditDataExported, view.data, nil) }); err != nil {
 				return err
 			}

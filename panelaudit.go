@@ -441,7 +441,7 @@ var _ = addTexts(map[string]panelText{
 	"action.data.exported":         {"Exportó datos", "Exported data"},
 	"action.webhook.replayed":      {"Repitió eventos de un webhook", "Replayed events of a webhook"},
 	"action.user.invited":          {"Invitó a una persona", "Invited somebody"},
-	"action.user.uninvited":        {"Retiró una invitación", "Withdrew an invitation"},
+	"action.user.uninvited":        {"Retiró un enlace", "Took back a link"},
 	"action.user.joined":           {"Entró al equipo", "Joined the team"},
 	"action.user.changed":          {"Cambió una cuenta del equipo", "Changed an account of the team"},
 	"action.user.removed":          {"Quitó a alguien del equipo", "Removed somebody from the team"},

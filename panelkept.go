@@ -45,7 +45,7 @@ func (v *visit) keepForm() *keptForm {
 func (v *visit) keptForm() *keptForm {
 	to := v.typedText(keptPath)
 	at, err := url.ParseRequestURI(to)
-	if err != nil || at.Host != "" || at.RawQuery != "" || path.Clean(at.Path) != at.Path {
+	if err != nil || at.Scheme != "" || at.Host != "" || at.RawQuery != "" || path.Clean(at.Path) != at.Path {
 		return nil
 	}
 	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodPost, URL: at})

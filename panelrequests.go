@@ -81,7 +81,7 @@ func requestsPage(v *visit) (any, fillFunc) {
 // shows reports whether a request is among those asked for.
 func (w *requestsView) shows(r loggedRequest) bool {
 	return (w.Key == "" || r.Key.String() == w.Key) && (w.Class == "" || strconv.Itoa(int(r.Status))[:1]+"xx" == w.Class) &&
-		(w.Code == "" || r.Code == w.Code) && (w.ID == "" || r.RequestID == w.ID)
+		(w.Code == "" || r.Code == w.Code) && (w.ID == "" || r.RequestID == w.ID || r.RequestID == unmarked(w.ID))
 }
 
 // group counts the errors of the requests that were found, the most frequent first.

@@ -285,7 +285,9 @@ func teamPage(v *visit) (any, fillFunc) {
 			if err != nil {
 				return err
 			}
-			view.Links = append(view.Links, row)
+			if row.Role != "" { // else of who is in no organization
+				view.Links = append(view.Links, row)
+			}
 		}
 		if v.may("keys:manage") {
 			view.Keys, err = t.keysLeft()

@@ -317,7 +317,8 @@ func sessionHashes(tx Tx, user id) (list [][32]byte, err error) {
 	return list, nil
 }
 
-// endSessions ends the sessions of a user in an organization; in all if org is 0. keep is the hash of a session that goes on; nil ends all. It returns how many ended.
+// endSessions ends the sessions of a user in an organization; in all if org is 0. keep is the
+// hash of a session that goes on; nil ends all. It returns how many ended.
 func (t *txn) endSessions(user id, org uint32, keep *[32]byte) (n int, err error) {
 	hashes, err := sessionHashes(t.Tx, user)
 	if err != nil {

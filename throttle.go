@@ -20,13 +20,18 @@ const (
 	netSources = 5
 )
 
-// loginLimits bound the tries of sources and of their networks.
-type loginLimits struct{ sources, nets buckets[netip.Addr] }
+// loginLimits bound the tries of sources and of their networks, and those of known devices in
+// their place.
+type loginLimits struct {
+	sources, nets buckets[netip.Addr]
+	devices       buckets[[32]byte]
+}
 
 func newLoginLimits(burst, every instant) loginLimits {
 	return loginLimits{
 		buckets[netip.Addr]{burst: burst, every: every},
 		buckets[netip.Addr]{burst: burst * netSources, every: max(every/netSources, 1)},
+		buckets[[32]byte]{burst: burst, every: every},
 	}
 }
 

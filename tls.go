@@ -151,9 +151,13 @@ func (a *api) redirects(port int, origin string) http.Handler {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		target, ok := httpsURL(r, port)
 		if origin != "" {
-			target, ok = origin+r.URL.RequestURI(), true
+			target, ok = origin, true
 		}
-		if ok && reads && r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" {
+		path := r.URL.EscapedPath()
+		if ok = ok && strings.HasPrefix(path, "/"); r.URL.RawQuery != "" {
+			path += "?" + r.URL.RawQuery
+		}
+		if target += path; ok && reads && r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" {
 			w.Header().Set("Location", target)
 			w.WriteHeader(http.StatusPermanentRedirect)
 			return
@@ -164,7 +168,7 @@ func (a *api) redirects(port int, origin string) http.Handler {
 	})
 }
 
-// httpsURL is the request's URL over TLS.
+// httpsURL is the request's scheme and host over TLS.
 func httpsURL(r *http.Request, port int) (string, bool) {
 	host := hostOf(r)
 	switch {
@@ -175,5 +179,5 @@ func httpsURL(r *http.Request, port int) (string, bool) {
 	case strings.Contains(host, ":"):
 		host = "[" + host + "]"
 	}
-	return "https://" + host + r.URL.RequestURI(), true
+	return "https://" + host, true
 }

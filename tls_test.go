@@ -216,7 +216,7 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%s is sent to %s", host, got)
 		}
 	}
-	for port, want := range map[int]string{443: "https://[::1]/x", 8443: "https://[::1]:8443/x"} {
+	for port, want := range map[int]string{443: "https://[::1]", 8443: "https://[::1]:8443"} {
 		req := httptest.NewRequest("GET", "/x", nil)
 		req.Host = "[::1]"
 		if got, _ := httpsURL(req, port); got != want {

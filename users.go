@@ -331,7 +331,7 @@ func (t *txn) changeRole(by *member, user id, to role) error {
 	}
 	from := m.Role
 	m.Role = to
-	if err := t.dropLinksOf(user); err != nil {
+	if _, err := t.dropLinksOf(user); err != nil {
 		return err
 	}
 	if err := t.saveMembership(user, m.membership); err != nil {
@@ -355,7 +355,7 @@ func (t *txn) suspend(by *member, user id, out bool) error {
 			return err
 		}
 		m.membership.Disabled = t.now
-		if err := t.dropLinksOf(user); err != nil {
+		if _, err := t.dropLinksOf(user); err != nil {
 			return err
 		}
 		if _, err := t.endSessions(user, t.org, nil); err != nil {
@@ -385,7 +385,7 @@ func (t *txn) removeMember(by *member, user id) error {
 	if _, err := t.endSessions(user, t.org, nil); err != nil {
 		return err
 	}
-	if err := t.dropLinksOf(user); err != nil {
+	if _, err := t.dropLinksOf(user); err != nil {
 		return err
 	}
 	if err := t.dropPurse(user); err != nil {
@@ -415,7 +415,8 @@ func (t *txn) disableUser(u *user, out bool) error {
 			if err := in.losesOwner(m); err != nil {
 				return err
 			}
-			return in.dropLinksOf(u.ID)
+			_, err = in.dropLinksOf(u.ID)
+			return err
 		}); err != nil {
 			return err
 		}
@@ -509,6 +510,9 @@ func (t *txn) changeAccount(m *member, in accountChange) error {
 func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte, more ...change) error {
 	h.At = t.now
 	u.Password, u.Locked = h, 0
+	if _, err := t.dropResets(u.ID); err != nil {
+		return err
+	}
 	if _, err := t.endSessions(u.ID, 0, keep); err != nil {
 		return err
 	}
