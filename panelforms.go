@@ -13,9 +13,10 @@ import (
 )
 
 // Forms of the panel. The names of a form's controls are those of the API's fields. Two
-// more are in every form:
+// more are in every form that needs a member:
 //
-//	_org    the organization that the page showed: a member of two has tabs of both
+//	_org    the organization that the page showed: a member of two has tabs of both.
+//	        Forms for everyone have none: an invitation is of the one that it leads to
 //	_token  made when the page is opened. The answer is kept under it, so that a double
 //	        click, a reload or a second try after a lost connection does nothing more
 //
@@ -84,7 +85,7 @@ func (v *visit) receive(most int64) (err error) {
 		return err
 	}
 	v.token, _ = v.posted.get(tokenField)
-	if org, _ := v.posted.get(orgField); v.cfg != nil && org != v.cfg.Organization.Slug {
+	if org, _ := v.posted.get(orgField); v.need != everyone && v.cfg != nil && org != v.cfg.Organization.Slug {
 		return newError(codeOtherOrganization)
 	}
 	return nil

@@ -210,15 +210,21 @@ func runEnter(v *visit) error {
 		return org, err
 	})
 	if err == nil {
-		_, err = write(v.context(), e, org, v.request.now, func(t *txn) (any, error) {
-			t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.auditID()
-			return nil, t.enter(v.member, v.panel.ends)
-		})
+		err = v.enter(org)
 	}
 	if err != nil {
 		return v.told(err)
 	}
 	return v.redirect("/panel")
+}
+
+// enter puts the session into an organization, which the member is one of.
+func (v *visit) enter(org uint32) error {
+	_, err := write(v.context(), v.api.engine, org, v.request.now, func(t *txn) (any, error) {
+		t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.auditID()
+		return nil, t.enter(v.member, v.panel.ends)
+	})
+	return err
 }
 
 // An invitationView is what an invitation leads to.
@@ -268,6 +274,15 @@ func runInvitation(v *visit) error {
 	done, err := v.api.logins.accept(v.context(), in, v.request.now)
 	if err != nil {
 		return v.told(err)
+	}
+	if done.Token == "" && v.member != nil && v.member.user.ID == done.User {
+		err := v.enter(done.Org)
+		if err == nil {
+			return v.redirect("/panel")
+		}
+		if !errors.Is(err, errLoggedOut) { // as a new password does
+			return err
+		}
 	}
 	if done.Token == "" {
 		return v.redirect("/panel/entrar")
