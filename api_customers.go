@@ -72,7 +72,26 @@ func (t *txn) taggedDetail(c *customer) (tagged, error) {
 }
 
 func createCustomer(r *request) action {
-	var e enrolment
+	e := r.enrolment()
+	return func(t *txn) (any, error) { return t.enrolledReply(e) }
+}
+
+// enrolledReply enrols somebody, and shows the customer.
+func (t *txn) enrolledReply(e enrolment) (any, error) {
+	c, created, err := t.enrol(e)
+	if err != nil {
+		return nil, err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	d, err := t.customerDetail(c)
+	return reply{status, d}, err
+}
+
+// enrolment reads what a request says of a customer.
+func (r *request) enrolment() (e enrolment) {
 	text, _ := r.fields.rawText("email")
 	e.Email = email(r.fields.input, text, "email")
 	text, hasNumber := r.fields.text("phoneNumber", anyLength)
@@ -87,18 +106,7 @@ func createCustomer(r *request) action {
 	e.BirthDate = parsedBirthDate(r.fields.input, text, present, "birthDate", dayOf(r.now, r.cfg.zone))
 	e.Attributes = mergeAttributes(nil, r.attributes())
 	r.fields.fail(checkAttributes(e.Attributes))
-	return func(t *txn) (any, error) {
-		c, created, err := t.enrol(e)
-		if err != nil {
-			return nil, err
-		}
-		status := http.StatusOK
-		if created {
-			status = http.StatusCreated
-		}
-		d, err := t.customerDetail(c)
-		return reply{status, d}, err
-	}
+	return e
 }
 
 func patchCustomer(r *request) action {

@@ -268,6 +268,7 @@
 //	panelkept.go         forms that are kept over a log-in
 //	panelproof.go        what needs the password once more
 //	panel.go             the steps of a request of the panel
+//	panelshared.go       what the till and the pages of customers and sales share
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field
 //	paneltill.go         the till

@@ -249,7 +249,7 @@ type activityView struct {
 	Busy    found[busyRow]
 	Givers  found[giverRow]
 	Selves  found[selfRow]
-	Returns found[saleShape]
+	Returns found[saleRow]
 }
 
 type busyRow struct {
@@ -313,7 +313,10 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 	}); err != nil {
 		return err
 	}
-	view.Returns, err = shown(a.Returns, names.txn.saleShape)
+	view.Returns, err = shown(a.Returns, func(s *sale) (saleRow, error) {
+		shape, err := names.txn.saleShape(s)
+		return saleRow{saleShape: shape}, err
+	})
 	return err
 }
 

@@ -22,7 +22,7 @@ func customerPages() []panelPage {
 
 func customerForms() []panelForm {
 	const one = "/panel/clientes/{customerId}"
-	toOne := func(_ *visit, id string) string { return "/panel/clientes/" + id }
+	toOne := func(v *visit, id string) string { return pathOfCustomer("/panel/clientes/", v.member.role, id) }
 	back := func(v *visit, _ string) string { return "/panel/clientes/" + v.r.PathValue("customerId") }
 	byHand := []formMember{{name: "amount", kind: amountMember}, {name: "comment", must: true}, {name: "loyaltyProgramId"}, {name: "expiresAt"}}
 	patch := []formMember{{name: "status"}}
@@ -30,7 +30,7 @@ func customerForms() []panelForm {
 		patch = append(patch, formMember{name: m.name, kind: patchMember})
 	}
 	return []panelForm{
-		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: createCustomer, action: "customer.created", done: toOne},
+		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: enrolNew, action: "customer.created", done: toOne},
 		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, done: back},
 		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", about: "customerId", done: back},
 		{path: one + "/puntos/quitar", need: "points:write", from: one + "/puntos", members: byHand[:3], handle: deductPoints, action: "points.deducted", about: "customerId", done: back},
@@ -93,17 +93,58 @@ func customerNewPage(v *visit) (any, fillFunc) {
 type customerView struct {
 	TillHead
 	Programs    map[id]string // names
+	Currencies  map[id]string // of the programs, if there are several
+	Others      []otherBalance
+	Lists       []programLink // of movements, by program, if there are several
 	Movements   []movementShape
 	Pager       pagerView
-	Sales       []saleShape
+	Sales       []saleRow
 	Redemptions []redemptionShape
 	Segments    []string
+}
+
+// A programLink leads to the movements of a program.
+type programLink struct {
+	Currency, Path string
+	Current        bool
+}
+
+// An otherBalance is what a customer has in another program than its own.
+type otherBalance struct {
+	customerProgram
+	Currency string
+}
+
+// showPrograms fills in the other programs that the customer has, or had, something in.
+// shown is the one whose movements are listed.
+func (view *customerView) showPrograms(cfg *config, shown id) {
+	view.Currencies = map[id]string{}
+	for i, p := range view.Customer.Programs {
+		currency := cfg.program(p.LoyaltyProgramID).Currency
+		if len(view.Customer.Programs) > 1 {
+			view.Currencies[p.LoyaltyProgramID] = currency
+		}
+		if i > 0 && (p.Balance != 0 || p.PendingBalance != 0 || p.LifetimePoints != 0) {
+			view.Others = append(view.Others, otherBalance{p, currency})
+		}
+	}
+	if len(view.Others) == 0 {
+		return
+	}
+	list := func(program id, currency string) {
+		path := withQuery("/panel/clientes/"+view.Customer.ID.String(), []pair{{"loyaltyProgramId", program.String()}})
+		view.Lists = append(view.Lists, programLink{currency, path, program == shown})
+	}
+	list(view.Customer.LoyaltyProgramID, view.Program)
+	for _, other := range view.Others {
+		list(other.LoyaltyProgramID, other.Currency)
+	}
 }
 
 func customerPage(v *visit) (any, fillFunc) {
 	view := &customerView{}
 	head, own := v.head(&view.TillHead), pair{"customerId", v.r.PathValue("customerId")}
-	movements := v.ask(listMovements, v.params("page")...)
+	movements := v.ask(listMovements, v.params("page", "loyaltyProgramId")...)
 	sales := v.ask(listTransactions, own, pair{"limit", "5"})
 	redemptions := v.ask(listRedemptions, own, pair{"limit", "5"})
 	return view, func(t *txn) error {
@@ -126,12 +167,23 @@ func customerPage(v *visit) (any, fillFunc) {
 			return err
 		}
 		redeemed, err := resultOf[list[redemptionShape]](t, redemptions)
-		view.Movements, view.Pager, view.Sales, view.Redemptions = moved.Data, v.pager(moved.Meta), sold.Data, redeemed.Data
+		if err != nil {
+			return err
+		}
+		view.Movements, view.Pager, view.Redemptions = moved.Data, v.pager(moved.Meta), redeemed.Data
+		if view.Sales, err = v.saleRows(t, sold.Data); err != nil {
+			return err
+		}
 		view.Programs = programNames(t.cfg)
+		shown, ok := parseID(v.param("loyaltyProgramId"))
+		if !ok {
+			shown = view.Customer.LoyaltyProgramID
+		}
+		view.showPrograms(t.cfg, shown)
 		for _, u := range view.Customer.SegmentIDs {
 			view.Segments = append(view.Segments, t.cfg.segment(u).Name)
 		}
-		return err
+		return nil
 	}
 }
 
@@ -198,12 +250,20 @@ func pointsPage(v *visit) (any, fillFunc) {
 	}
 }
 
-// A mergeView is the form that makes another customer part of this one.
+// A mergeView is the form that makes another customer part of this one: it finds the other
+// one, and once that was chosen says what comes of it.
 type mergeView struct {
 	TillHead
 	Query string
 	Hits  []tillHit
+
+	Other   string // who was chosen; "": nobody yet
+	Rows    []mergeRow
+	Dropped []mergeRow // what the other one has and this one does not get
 }
+
+// A mergeRow is a figure of both customers, and of the one that they become.
+type mergeRow struct{ Name, Ours, Theirs, Both string }
 
 func mergePage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
@@ -218,10 +278,59 @@ func mergePage(v *visit) (any, fillFunc) {
 		if err := head(t); err != nil {
 			return err
 		}
+		if after, is := v.reviewed.(mergedShape); is {
+			return v.compare(t, view, &after)
+		}
 		hits, err := t.tillHits(found)
 		view.Hits = slices.DeleteFunc(hits, func(h tillHit) bool { return h.ID == view.Customer.ID })
 		return err
 	}
+}
+
+// compare fills in what a merge comes to, as its rehearsal found it.
+func (v *visit) compare(t *txn, view *mergeView, after *mergedShape) error {
+	other, _ := parseID(v.typedText("from"))
+	c, err := t.customer(other)
+	if err != nil {
+		return err
+	}
+	theirs, err := t.customerDetail(c)
+	if err != nil {
+		return err
+	}
+	view.Other = theirs.Name
+	f, ours, both := v.format(), &view.Customer, &after.customerDetail
+	row := func(name string, value func(*customerDetail) string) {
+		view.Rows = append(view.Rows, mergeRow{tr(v.lang, name), value(ours), value(&theirs), value(both)})
+	}
+	row("column.customer", func(d *customerDetail) string { return d.Name })
+	row("field.phoneNumber", func(d *customerDetail) string { return textOr(d.PhoneNumber, "–") })
+	row("field.email", func(d *customerDetail) string { return textOr(d.Email, "–") })
+	row("field.externalId", func(d *customerDetail) string { return textOr(d.ExternalID, "–") })
+	for _, p := range both.Programs {
+		view.Rows = append(view.Rows, mergeRow{t.cfg.program(p.LoyaltyProgramID).Currency, f.Number(ours.balanceIn(p)), f.Number(theirs.balanceIn(p)), f.Number(p.Balance)})
+	}
+	row("merge.sales", func(d *customerDetail) string { return f.Count(d.TransactionsCount) })
+	row("customer.spent", func(d *customerDetail) string { return f.MoneyWithCode(d.TotalSpent) })
+	for _, d := range []struct {
+		name  string
+		value *string
+	}{{"field.phoneNumber", after.Dropped.PhoneNumber}, {"field.email", after.Dropped.Email}, {"field.externalId", after.Dropped.ExternalID}} {
+		if d.value != nil {
+			view.Dropped = append(view.Dropped, mergeRow{Name: tr(v.lang, d.name), Theirs: *d.value})
+		}
+	}
+	return nil
+}
+
+// balanceIn is a customer's balance in the same program as that of another one.
+func (d *customerDetail) balanceIn(p customerProgram) decimal {
+	for _, own := range d.Programs {
+		if own.LoyaltyProgramID == p.LoyaltyProgramID {
+			return own.Balance
+		}
+	}
+	return 0
 }
 
 func erasePage(v *visit) (any, fillFunc) {
@@ -391,7 +500,14 @@ var _ = addTexts(map[string]panelText{
 	"points.confirm":              {"Confirmar", "Confirm"},
 	"merge.about":                 {"El otro cliente pasa a ser parte de este: sus puntos, ventas y canjes. No se puede deshacer.", "The other customer becomes part of this one: points, sales and redemptions. It cannot be undone."},
 	"merge.find":                  {"Buscar al otro cliente", "Find the other customer"},
-	"merge.do":                    {"Unir", "Merge"},
+	"merge.look":                  {"Comparar", "Compare"},
+	"merge.do":                    {"Unir para siempre", "Merge for good"},
+	"merge.what":                  {"%s pasa a ser parte de %s", "%s becomes part of %s"},
+	"merge.ours":                  {"Este cliente", "This customer"},
+	"merge.theirs":                {"El otro", "The other one"},
+	"merge.both":                  {"Unidos", "Merged"},
+	"merge.sales":                 {"Ventas y devoluciones", "Sales and returns"},
+	"merge.dropped":               {"Se pierde de %s: ya no se le encontrará por esto.", "Lost of %s: nobody is found by this any more."},
 	"erase.about":                 {"Se borran el nombre, el teléfono, el email y lo que identifique a la persona. Los puntos y las ventas quedan sin nombre. No se puede deshacer.", "Name, phone, e-mail and whatever identifies the person are erased. Points and sales stay without a name. It cannot be undone."},
 	"erase.confirm":               {"Escribe ERASE para confirmar", "Type ERASE to confirm"},
 	"erase.do":                    {"Borrar para siempre", "Erase for good"},

@@ -167,12 +167,6 @@ func (d docControls) Figure(name, value string) control {
 	return d.Field(name, labelOf(d.labels, name), "decimal", value)
 }
 
-// A boxView is a box of the template "box".
-type boxView struct {
-	ID, Name, Value, Label, Hint string
-	Checked                      bool
-}
-
 // Box is a box that stands for yes.
 func (d docControls) Box(name string, checked bool) boxView {
 	b := boxView{ID: controlID(name), Name: name, Value: "1", Label: d.T(labelOf(d.labels, name)), Checked: d.checked(name, checked)}
@@ -180,15 +174,6 @@ func (d docControls) Box(name string, checked bool) boxView {
 		b.Hint = d.T(hint)
 	}
 	return b
-}
-
-// checked is what was sent, or the given value.
-func (f *frame) checked(name string, value bool) bool {
-	if len(f.visit.posted) > 0 {
-		sent, _ := f.visit.posted.get(name)
-		return sent != ""
-	}
-	return value
 }
 
 // Choice is a control with some words of the document.

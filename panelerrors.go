@@ -22,6 +22,7 @@ var (
 	codeFormStale          = errorCode{"form_stale", http.StatusBadRequest, ""}
 	codeAmountAmbiguous    = errorCode{"amount_ambiguous", http.StatusBadRequest, ""}
 	codeTooManyTries       = errorCode{"too_many_tries", http.StatusTooManyRequests, ""} // of a password or a code
+	codeContactKnown       = errorCode{"contact_known", http.StatusConflict, ""}         // of an enrolment by hand: a customer has it
 	codeAskedTooMuch       = errorCode{"asked_too_much", http.StatusTooManyRequests, ""} // by a session
 	codeWrongHost          = errorCode{"wrong_host", http.StatusMisdirectedRequest, ""}
 	codeDocumentFault      = errorCode{"document_fault", http.StatusBadRequest, ""} // of a form that changes the configuration
@@ -52,6 +53,9 @@ func faultText(lang string, f *format, e *apiError) string {
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
 	case codePriceChanged:
 		return tr(lang, name, f.Number(figure(e, "pointsCost")))
+	case codeContactKnown:
+		whose, _ := e.context["whose"].(string)
+		return tr(lang, name, whose)
 	case codeAmountAmbiguous:
 		both, _ := e.context["readings"].([]string)
 		return tr(lang, name, strings.Join(both, " / "))
@@ -139,6 +143,10 @@ var _ = addTexts(map[string]panelText{
 
 	"error.asked.from": {"Debe ser una fecha y no pasar de la otra", "It must be a date, and not after the other one"},
 	"error.asked.to":   {"Debe ser una fecha", "It must be a date"},
+
+	"error.contact_known.phoneNumber": {"Este teléfono ya es de %s. No se guardó nada: abre a ese cliente o corrige el teléfono.", "This phone number is already that of %s. Nothing was stored: open that customer, or correct the number."},
+	"error.contact_known.email":       {"Este email ya es de %s. No se guardó nada: abre a ese cliente o corrige el email.", "This e-mail is already that of %s. Nothing was stored: open that customer, or correct the e-mail."},
+	"error.contact_known.open":        {"Abrir a este cliente", "Open this customer"},
 
 	"error.asked_too_much":           {"Demasiadas páginas en un minuto. Vuelve a intentarlo en %s segundos.", "Too many pages in a minute. Try again in %s seconds."},
 	"error.required":                 {"Falta escribir esto", "This is missing"},

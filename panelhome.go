@@ -38,10 +38,35 @@ func homePage(v *visit) (any, fillFunc) {
 		for i, path := range []string{withQuery("/panel/ventas", []pair{{"from", g.found.From}, {"to", g.found.To}}), "/panel/clientes", "/panel/estadisticas#deuda", "/panel/canjes"} {
 			view.Tiles[i].Path = path
 		}
+		if err := v.otherTiles(t, view); err != nil {
+			return err
+		}
 		view.Charts = []*chart{g.sales(), g.tiers(t.cfg)}
 		view.Lookouts, err = v.lookouts(t)
 		return err
 	}
+}
+
+// mostTiles bounds how many other programs than the first the home page shows.
+const mostTiles = 3
+
+// otherTiles adds what is owed in other programs, in each one's currency.
+func (v *visit) otherTiles(t *txn, view *homeView) error {
+	own := t.cfg.defaultProgram()
+	for _, p := range t.cfg.Programs {
+		if p == own || len(view.Tiles) == 4+mostTiles {
+			continue
+		}
+		program := pair{"loyaltyProgramId", p.ID.String()}
+		g, err := v.figures(t, program)
+		if err != nil || g.found == nil {
+			return err
+		}
+		owed := g.amountTile("tile.owed", g.points, owedOf, false, 0)
+		owed.Path = withQuery("/panel/estadisticas", []pair{program}) + "#deuda"
+		view.Tiles = append(view.Tiles, owed)
+	}
+	return nil
 }
 
 // firstPlace leads to what the member is here for.

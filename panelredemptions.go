@@ -96,7 +96,10 @@ func redemptionPage(v *visit) (any, fillFunc) {
 			return err
 		}
 		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
-		cancellable := view.Redemption.Status == redemptionIssued || view.Redemption.Status == redemptionCompleted
+		cancellable, err := t.cancellable(x)
+		if err != nil {
+			return err
+		}
 		view.Cancel = cancellable && v.may("redemptions:cancel") && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
 		return nil
 	}

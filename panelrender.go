@@ -234,7 +234,11 @@ func (f *frame) Failed() bool { return len(f.visit.faults) > 0 }
 func (f *frame) Faults() (list []faultView) {
 	for _, e := range f.visit.faults {
 		to, _ := e.context["to"].(string)
-		list = append(list, faultView{controlID(e.field), faultText(f.Lang, f.format, e), to})
+		word := "error.stored"
+		if e.code == codeContactKnown {
+			word = "error.contact_known.open"
+		}
+		list = append(list, faultView{controlID(e.field), faultText(f.Lang, f.format, e), to, f.T(word)})
 	}
 	return list
 }
@@ -244,9 +248,9 @@ func (f *frame) Stale() bool {
 	return slices.ContainsFunc(f.visit.faults, func(e *apiError) bool { return e.code == codePreconditionFailed })
 }
 
-// A faultView is a line of the summary of faults. ID is that of the control at fault, Stored
-// where the form led that came before.
-type faultView struct{ ID, Text, Stored string }
+// A faultView is a line of the summary of faults. ID is that of the control at fault. To is a
+// page that helps, and Link says what for; "": there is none.
+type faultView struct{ ID, Text, To, Link string }
 
 // controlID is the id of the control of a field; "" without a field.
 func controlID(field string) string {
@@ -286,6 +290,21 @@ func (f *frame) Field(name, label, kind string, value ...string) control {
 		c.Fault = strings.TrimPrefix(faultText(f.Lang, f.format, f.visit.faults[i]), c.Label+": ")
 	}
 	return c
+}
+
+// A boxView is a box of the template "box".
+type boxView struct {
+	ID, Name, Value, Label, Hint string
+	Checked                      bool
+}
+
+// checked is what was sent, or the given value.
+func (f *frame) checked(name string, value bool) bool {
+	if len(f.visit.posted) > 0 {
+		sent, _ := f.visit.posted.get(name)
+		return sent != ""
+	}
+	return value
 }
 
 // Focused is a control that the page begins with, unless it has faults.
@@ -342,9 +361,9 @@ func (f *frame) Here() string {
 	return f.OrgName()
 }
 
-// AmountField is the control of an amount in the organization's currency.
-func (f *frame) AmountField(name, label string) control {
-	c := f.Field(name, label, "decimal")
+// AmountField is the control of an amount in the organization's currency, as Field is.
+func (f *frame) AmountField(name, label string, value ...string) control {
+	c := f.Field(name, label, "decimal", value...)
 	c.Label = f.T(label, f.Currency())
 	return c
 }

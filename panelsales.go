@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 )
 
 // Sales: the list, one sale, and its return.
@@ -20,6 +21,7 @@ func saleForms() []panelForm {
 	members := []formMember{
 		{name: "customerId"}, {name: "type", kind: fixedMember, value: typeReturn}, {name: "totalAmount", kind: amountMember},
 		{name: "originalTransactionId", kind: pathMember, value: "transactionId"}, {name: "comment"}, saleMembers[len(saleMembers)-1],
+		{name: "restoreRedemptions", kind: madeMember, make: restoring},
 	}
 	return []panelForm{
 		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members,
@@ -30,7 +32,7 @@ func saleForms() []panelForm {
 // A salesView is a page of the list.
 type salesView struct {
 	Search, Type, From, To, ExternalID string
-	Sales                              []saleShape
+	Sales                              []saleRow
 	Pager                              pagerView
 	Total                              uint64
 }
@@ -43,43 +45,78 @@ func salesPage(v *visit) (any, fillFunc) {
 			return err
 		}
 		found, err := resultOf[appendedList[saleShape]](t, all)
-		view.Sales, view.Pager, view.Total = found.Data, v.pager(found.Meta), found.Meta.Total
+		if err != nil {
+			return err
+		}
+		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		view.Sales, err = v.saleRows(t, found.Data)
 		return err
 	}
 }
 
 // A saleView is one sale.
 type saleView struct {
-	Sale     saleShape
+	Sale     saleRow
 	Programs map[id]string // names
-	Currency string        // of the customer's own program
-	Return   bool          // the member may register a return of it
+	Shares   []saleShareView
+	Purchase *saleShape // of a return
+	Returns  []saleShape
+	Return   bool // the member may register a return of it
+	Restore  bool // the member may cancel redemptions
 }
 
 func salePage(v *visit) (any, fillFunc) {
-	view := &saleView{}
+	view := &saleView{Restore: v.mayAll("redemptions:cancel") == nil}
 	sale := v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
 		if err := v.mayAll("transactions:read"); err != nil {
 			return err
 		}
-		if view.Sale, err = resultOf[saleShape](t, sale); err != nil {
-			return err
-		}
-		view.Programs = programNames(t.cfg)
-		p, err := t.program(view.Sale.Programs.Own.LoyaltyProgramID)
+		shape, err := resultOf[saleShape](t, sale)
 		if err != nil {
 			return err
 		}
-		view.Currency = p.Currency
-		view.Return = view.Sale.Type == typePurchase && v.may("transactions:return")
-		return nil
+		view.Programs, view.Shares = programNames(t.cfg), sharesOf(t.cfg, &shape)
+		view.Sale.saleShape = shape
+		return v.linked(t, view)
 	}
+}
+
+// linked fills in what belongs to a sale: the purchase of a return, the returns of a purchase.
+func (v *visit) linked(t *txn, view *saleView) error {
+	s, err := t.sale(*view.Sale.ID)
+	if err != nil {
+		return err
+	}
+	view.Sale.Back = s.back()
+	view.Return = s.Type == typePurchase && !s.whollyReturned() && v.may("transactions:return")
+	if s.Previous != (id{}) {
+		purchase, err := t.sale(s.Previous)
+		if err != nil {
+			return err
+		}
+		shape, err := t.saleShape(purchase)
+		view.Purchase = &shape
+		return err
+	}
+	returns, err := t.returnsOf(s)
+	for _, each := range returns {
+		shape, err := t.saleShape(each)
+		if err != nil {
+			return err
+		}
+		view.Returns = append(view.Returns, shape)
+	}
+	return err
 }
 
 // A returnView is the form of a return.
 type returnView struct {
-	Sale saleShape
+	Sale     saleShape
+	Left     decimal // of its amount
+	Lines    []item  // what is left of it, in the order of the form's rows
+	Shares   []saleShareView
+	Vouchers []saleRedemption // used in it, which the member may give back with it
 }
 
 func returnPage(v *visit) (any, fillFunc) {
@@ -89,11 +126,56 @@ func returnPage(v *visit) (any, fillFunc) {
 	view := &returnView{}
 	sale := v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
-		if view.Sale, err = resultOf[saleShape](t, sale); err == nil {
-			err = v.guarded(t, "transactions:return", ownSale)
+		if view.Sale, err = resultOf[saleShape](t, sale); err != nil {
+			return err
 		}
-		return err
+		if err := v.guarded(t, "transactions:return", ownSale); err != nil {
+			return err
+		}
+		s, err := t.sale(*view.Sale.ID)
+		if err != nil {
+			return err
+		}
+		view.Left = s.Total - s.Returned
+		for i, it := range s.Items {
+			if it.Quantity -= s.Lines[i].Returned; it.Quantity > 0 {
+				view.Lines = append(view.Lines, it)
+			}
+		}
+		v.sentFirst(view.Lines)
+		if v.mayAll("redemptions:cancel") == nil {
+			view.Vouchers = slices.DeleteFunc(view.Sale.Redemptions, func(x saleRedemption) bool { return x.Status != redemptionUsed })
+		}
+		if ret, is := v.reviewed.(saleShape); is {
+			view.Shares = sharesOf(t.cfg, &ret)
+		}
+		return nil
 	}
+}
+
+// sentFirst puts the items that were sent before the others, as the form's rows are numbered.
+func (v *visit) sentFirst(lines []item) {
+	for n := range lines {
+		sku, price := v.typedText(fmt.Sprintf("items[%d].sku", n)), v.typedText(fmt.Sprintf("items[%d].price", n))
+		i := slices.IndexFunc(lines[n:], func(it item) bool { return it.SKU == sku && v.format().Number(it.Price) == price })
+		if i < 0 {
+			return
+		}
+		sent := lines[n+i]
+		copy(lines[n+1:], lines[n:n+i])
+		lines[n] = sent
+	}
+}
+
+// restoring is restoreRedemptions of a return: true if the box is checked.
+func restoring(v *visit, name string) string {
+	if v.typedText(name) == "" {
+		return ""
+	}
+	if err := v.mayAll("redemptions:cancel"); err != nil {
+		v.faults = append(v.faults, publicError(err))
+	}
+	return "true"
 }
 
 // sumReturn sets the amount of a return by item: what its items cost. A quantity that is blank
@@ -136,13 +218,48 @@ func (v *visit) drop(name string) {
 // A saleTableView is a table of sales.
 type saleTableView struct {
 	*frame
-	Sales    []saleShape
+	Sales    []saleRow
 	Customer bool // with the customers' names
 }
 
 // SaleTable is for the template "sales".
-func (f *frame) SaleTable(list []saleShape, customer bool) saleTableView {
+func (f *frame) SaleTable(list []saleRow, customer bool) saleTableView {
 	return saleTableView{f, list, customer}
+}
+
+// ShareWords is an amount of each program's points, with its currency.
+func (f *frame) ShareWords(list []saleShareView, of func(*saleShareView) decimal) string {
+	var words []string
+	for i := range list {
+		if n := of(&list[i]); n != 0 || i == 0 {
+			words = append(words, f.Number(n)+" "+list[i].Currency)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Reversed and Gone are what a return takes back, and what is not there any more; Gone is ""
+// if all is.
+func (f *frame) Reversed(list []saleShareView) string {
+	return f.ShareWords(list, func(s *saleShareView) decimal { return s.PointsReversed })
+}
+
+func (f *frame) Gone(list []saleShareView) string {
+	if !slices.ContainsFunc(list, func(s saleShareView) bool { return s.PointsShortfall != 0 }) {
+		return ""
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(s saleShareView) bool { return s.PointsShortfall == 0 })
+	return f.ShareWords(list, func(s *saleShareView) decimal { return s.PointsShortfall })
+}
+
+// RestoreBox is the box that gives a purchase's vouchers back with its return.
+func (f *frame) RestoreBox(list []saleRedemption) boxView {
+	var names []string
+	for _, x := range list {
+		names = append(names, x.RewardName)
+	}
+	const name = "restoreRedemptions"
+	return boxView{ID: controlID(name), Name: name, Value: "1", Label: f.T("return.vouchers"), Checked: f.checked(name, false), Hint: f.T("return.vouchers.hint", strings.Join(names, ", "))}
 }
 
 // SaleTypes are the choices of a sale's type.
@@ -151,34 +268,49 @@ func (f *frame) SaleTypes() []choiceItem {
 }
 
 var _ = addTexts(map[string]panelText{
-	"title.sales":      {"Ventas", "Sales"},
-	"title.sale":       {"Venta", "Sale"},
-	"title.return":     {"Devolución", "Return"},
-	"sales.total":      {"%s con este filtro", "%s with this filter"},
-	"sales.none":       {"Ninguna venta coincide con este filtro.", "No sale matches this filter."},
-	"sales.search":     {"Cliente", "Customer"},
-	"sales.type":       {"Tipo", "Type"},
-	"sales.from":       {"Desde", "From"},
-	"sales.to":         {"Hasta", "To"},
-	"sale.Purchase":    {"Compra", "Purchase"},
-	"sale.Return":      {"Devolución", "Return"},
-	"sale.source":      {"Origen", "Source"},
-	"source.Api":       {"API", "API"},
-	"source.Dashboard": {"Panel", "Panel"},
-	"source.Import":    {"Importación", "Import"},
-	"sale.registered":  {"Registrada", "Registered"},
-	"sale.happened":    {"Ocurrió", "Happened"},
-	"sale.comment":     {"Comentario", "Comment"},
-	"sale.original":    {"De la compra", "Of the purchase"},
-	"sale.items":       {"Artículos", "Items"},
-	"sale.rules":       {"Por qué", "Why"},
-	"sale.earned":      {"Puntos ganados", "Points earned"},
-	"sale.reversed":    {"Puntos retirados", "Points taken back"},
-	"sale.shortfall":   {"Puntos que ya no había", "Points that were spent already"},
-	"return.open":      {"Registrar devolución", "Register a return"},
-	"return.amount":    {"Importe devuelto, %s", "Amount returned, %s"},
-	"return.quantity":  {"Cuántos vuelven", "How many come back"},
-	"return.review":    {"Revisar", "Review"},
-	"return.takes":     {"Se devuelven %s y se retiran %s puntos.", "%s is returned, and %s points are taken back."},
-	"return.items":     {"Por artículo", "By item"},
+	"title.sales":            {"Ventas", "Sales"},
+	"title.sale":             {"Venta", "Sale"},
+	"title.return":           {"Devolución", "Return"},
+	"sales.total":            {"%s con este filtro", "%s with this filter"},
+	"sales.none":             {"Ninguna venta coincide con este filtro.", "No sale matches this filter."},
+	"sales.search":           {"Cliente", "Customer"},
+	"sales.type":             {"Tipo", "Type"},
+	"sales.from":             {"Desde", "From"},
+	"sales.to":               {"Hasta", "To"},
+	"sale.Purchase":          {"Compra", "Purchase"},
+	"sale.Return":            {"Devolución", "Return"},
+	"sale.source":            {"Origen", "Source"},
+	"source.Api":             {"API", "API"},
+	"source.Dashboard":       {"Panel", "Panel"},
+	"source.Import":          {"Importación", "Import"},
+	"sale.registered":        {"Registrada", "Registered"},
+	"sale.happened":          {"Ocurrió", "Happened"},
+	"sale.comment":           {"Comentario", "Comment"},
+	"sale.original":          {"De la compra", "Of the purchase"},
+	"sale.items":             {"Artículos", "Items"},
+	"sale.rules":             {"Por qué", "Why"},
+	"sale.earned":            {"Puntos ganados", "Points earned"},
+	"sale.reversed":          {"Puntos retirados", "Points taken back"},
+	"sale.shortfall":         {"Puntos que ya no había", "Points that were spent already"},
+	"sale.back.whole":        {"Devuelta", "Returned"},
+	"sale.back.part":         {"Devuelta en parte", "Returned in part"},
+	"sale.returns":           {"Devoluciones", "Returns"},
+	"sale.link":              {"%s del %s", "%s of %s"},
+	"sale.vouchers":          {"Vales usados", "Vouchers used"},
+	"sale.voucher.Used":      {"Usado", "Used"},
+	"sale.voucher.canReturn": {"se puede cancelar: sus puntos volverían", "it can be cancelled: its points would come back"},
+	"sale.voucher.back":      {"volvió: se canceló y se devolvieron sus puntos", "came back: it was cancelled and its points given back"},
+	"return.open":            {"Registrar devolución", "Register a return"},
+	"return.amount":          {"Importe devuelto, %s", "Amount returned, %s"},
+	"return.quantity":        {"Cuántos vuelven", "How many come back"},
+	"return.review":          {"Revisar", "Review"},
+	"return.takes":           {"Se devuelven %s y se retiran %s.", "%s is returned, and %s are taken back."},
+	"return.items":           {"Por artículo", "By item"},
+	"return.left":            {"quedan %s × %s", "%s × %s left"},
+	"return.all":             {"Devolver todo: %s", "Return everything: %s"},
+	"return.none":            {"Ya se devolvió todo.", "Everything was returned already."},
+	"return.gone":            {"%s ya se gastaron: no se pueden retirar.", "%s were spent already: they cannot be taken back."},
+	"return.gone.about":      {"Tenlo en cuenta al devolver el dinero.", "Consider it when you give the money back."},
+	"return.vouchers":        {"Devolver también sus vales", "Give its vouchers back, too"},
+	"return.vouchers.hint":   {"Se cancelan si la compra queda devuelta entera: %s", "They are cancelled if the whole purchase is returned: %s"},
 })

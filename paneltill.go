@@ -38,7 +38,7 @@ func tillForms() []panelForm {
 	const customer = "/panel/caja/{customerId}"
 	at := func(v *visit) string { return "/panel/caja/" + v.r.PathValue("customerId") }
 	return []panelForm{
-		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: createCustomer, action: "customer.created",
+		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *visit, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, handle: registerTransaction, action: "transaction.created",
 			forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"sello/internal/contact"
 )
@@ -191,19 +190,6 @@ func (t *txn) tillCode(text string) (string, error) {
 	}
 	owner, err := t.ownerID(x.Customer)
 	return "/panel/caja/" + owner.String() + "/canje/" + x.ID.String(), err
-}
-
-// maskedContact is the end of a customer's phone, or the beginning of the e-mail.
-func maskedContact(c *customer) string {
-	switch {
-	case len(c.Phone) > 4:
-		return "···· " + c.Phone[len(c.Phone)-4:]
-	case c.Email != "":
-		name, _, _ := strings.Cut(c.Email, "@")
-		r, _ := utf8.DecodeRuneInString(name)
-		return string(r) + "…@…"
-	}
-	return ""
 }
 
 var _ = addTexts(map[string]panelText{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -157,6 +158,43 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		}
 	}
 	return newest, nil
+}
+
+// mostWalked bounds how many later sales of a customer returnsOf looks at.
+const mostWalked = 500
+
+// returnsOf lists the returns of a purchase, newest first: those among the last mostWalked
+// sales of each of its customer's family.
+func (t *txn) returnsOf(purchase *sale) (list []*sale, err error) {
+	if purchase.Returned == 0 {
+		return nil, nil
+	}
+	owner, err := t.owner(purchase.Customer)
+	if err != nil {
+		return nil, err
+	}
+	family, err := t.family(owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range family {
+		seq := c.Sales.last()
+		for range mostWalked {
+			if seq <= purchase.Seq {
+				break
+			}
+			s, err := t.saleAt(seq)
+			if err != nil {
+				return nil, err
+			}
+			if s.Previous == purchase.ID {
+				list = append(list, s)
+			}
+			seq = s.Link.Prev
+		}
+	}
+	slices.SortFunc(list, func(a, b *sale) int { return cmp.Compare(b.Seq, a.Seq) })
+	return list, nil
 }
 
 // whollyReturned reports whether nothing of a purchase is left to return: all

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// What the till and the pages of customers and sales share.
+
+// enrolNew is createCustomer for somebody who is not known by phone or e-mail: whoever types
+// a known one means that customer, or has mistyped it, so it stores nothing and says whose
+// each is (contract §19).
+func enrolNew(r *request) action {
+	e := r.enrolment()
+	beside := path.Dir(r.URL.Path) + "/"
+	return func(t *txn) (any, error) {
+		var all []*apiError
+		for _, of := range []struct {
+			kind         byte
+			value, field string
+		}{{kindPhone, e.Phone, "phoneNumber"}, {kindEmail, e.Email, "email"}} {
+			c, err := t.identify(of.kind, of.value)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				to := pathOfCustomer(beside, r.user.role, c.ID.String())
+				all = append(all, newError(codeContactKnown).on(of.field).with("whose", c.masked()).with("to", to))
+			}
+		}
+		if len(all) > 0 {
+			first := *all[0]
+			first.all = all
+			return nil, &first
+		}
+		return t.enrolledReply(e)
+	}
+}
+
+// pathOfCustomer is the page of a customer beside others of a path: at the till for a role
+// that may not see all about customers.
+func pathOfCustomer(beside string, r role, cust string) string {
+	if r.may("customers:read") != grantAll {
+		beside = "/panel/caja/"
+	}
+	return beside + cust
+}
+
+// masked says who a customer is to somebody who may not see contacts: the first name, the
+// next one's initial, and the ends of the contacts.
+func (c *customer) masked() string {
+	withoutPhone := *c
+	withoutPhone.Phone = ""
+	parts := []string{c.shortName(), maskedContact(c)}
+	if c.Phone != "" {
+		parts = append(parts, maskedContact(&withoutPhone))
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// maskedContact is the end of a customer's phone, or the beginning of the e-mail.
+func maskedContact(c *customer) string {
+	switch {
+	case len(c.Phone) > 4:
+		return "···· " + c.Phone[len(c.Phone)-4:]
+	case c.Email != "":
+		name, _, _ := strings.Cut(c.Email, "@")
+		r, _ := utf8.DecodeRuneInString(name)
+		return string(r) + "…@…"
+	}
+	return ""
+}
+
+// A saleRow is a sale in a list.
+type saleRow struct {
+	saleShape
+	Back string // the text that says that it was returned; "": nothing of it was
+	Also string // what it did in other programs
+}
+
+func (v *visit) saleRows(t *txn, list []saleShape) (rows []saleRow, err error) {
+	for _, shape := range list {
+		row := saleRow{saleShape: shape}
+		if shape.Type == typePurchase {
+			s, err := t.sale(*shape.ID)
+			if err != nil {
+				return nil, err
+			}
+			row.Back = s.back()
+		}
+		var also []string
+		for _, share := range sharesOf(t.cfg, &shape)[1:] {
+			if n := share.moved(shape.Type); n != 0 {
+				also = append(also, v.format().Number(n)+" "+share.Currency)
+			}
+		}
+		row.Also = strings.Join(also, " · ")
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// back is the name of the text that says how much of a purchase was returned; "" if nothing.
+func (s *sale) back() string {
+	switch {
+	case s.Type != typePurchase || s.Returned == 0 && !s.whollyReturned():
+		return ""
+	case s.whollyReturned():
+		return "sale.back.whole"
+	}
+	return "sale.back.part"
+}
+
+// A saleShareView is what a sale did in one program.
+type saleShareView struct {
+	saleProgram
+	Currency string
+}
+
+// moved is what a sale of a type added, or took back (below 0).
+func (v saleShareView) moved(saleType string) decimal {
+	if saleType == typeReturn {
+		return -v.PointsReversed
+	}
+	return v.PointsEarned
+}
+
+// sharesOf is what a sale did in each program, the customer's own first.
+func sharesOf(cfg *config, s *saleShape) (list []saleShareView) {
+	for _, p := range append([]saleProgram{s.Programs.Own}, s.Programs.Others...) {
+		list = append(list, saleShareView{p, cfg.program(p.LoyaltyProgramID).Currency})
+	}
+	return list
+}
