@@ -260,6 +260,7 @@
 //	panelassets.go       what pages load: stylesheet, script, colour, icons
 //	paneladdress.go      the one address of the panel, and its cookie
 //	texts.go             texts in Spanish and English
+//	textserrors.go       texts of errors and fields
 //	panelerrors.go       what is wrong, in words for people
 //	panelserver.go       what the panel knows of the server, and may start there
 //	panelvisit.go        one request of the panel

@@ -72,8 +72,15 @@ func (f *format) Decimal(d *decimal) string {
 	return f.Number(*d)
 }
 
-// Money writes an amount without its currency, as for a table whose heading names that.
-func (f *format) Money(d decimal) string { return f.number(d, f.moneyPlaces()) }
+// Money writes an amount without its currency, as for a table whose heading names that. A
+// part of a unit has two places at least, also where the currency has none: "1.500,50".
+func (f *format) Money(d decimal) string {
+	places := f.moneyPlaces()
+	if d%decimalOne != 0 {
+		places = max(places, 2)
+	}
+	return f.number(d, places)
+}
 
 // MoneyWithCode writes an amount and the code of its currency: "1,234.50 MXN". Signs
 // such as $ belong to many currencies.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,7 +48,8 @@ type auditRow struct {
 	By      string // what the list is filtered by to find all of who; "" if nothing is
 	About   aboutItem
 	Changes []changeRow
-	More    int // changes that are not shown
+	More    int    // changes that are not shown
+	Figures string // amount and points, of a sale or of points by hand
 }
 
 // An aboutItem is what an entry is about. Path is its page, if there is one that the member
@@ -107,12 +109,50 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 			return row, err
 		}
 	}
+	if row.Figures, err = v.figuresOf(names.txn, &e); err != nil {
+		return row, err
+	}
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
+		if row.Figures != "" && c.Field == "amount" { // it stands in the line
+			continue
+		}
 		row.Changes = append(row.Changes, changeRow{c.Field, v.valueInWords(c.Field, c.Before), v.valueInWords(c.Field, c.After), c.Before == "" && c.After == ""})
 	}
 	return row, nil
+}
+
+// figuresOf is the amount and the points of what an entry is about; "" if it has none.
+func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
+	f, word := v.format(), strings.TrimSuffix(strings.TrimSuffix(e.Action, ".created"), ".returned")
+	if e.Subject == nil || word != "transaction" {
+		for _, c := range e.Changes {
+			if d, err := parseDecimal(string(c.After)); err == nil && strings.HasPrefix(e.Action, "points.") && c.Field == "amount" {
+				return f.Number(d), nil
+			}
+		}
+		return "", nil
+	}
+	u, _ := parseID(*e.Subject)
+	s, err := t.sale(u)
+	if errors.Is(err, newError(codeTransactionNotFound)) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	shape, err := t.saleShape(s)
+	if err != nil {
+		return "", err
+	}
+	words := f.MoneyWithCode(s.Total)
+	for i, share := range sharesOf(t.cfg, &shape) {
+		if n := share.moved(s.Type); n != 0 || i == 0 {
+			words += " · " + strings.Replace(f.Number(n), "-", "−", 1) + " " + share.Currency
+		}
+	}
+	return words, nil
 }
 
 // valueInWords is a value of a change: a text without its quotes, a moment as people write it, a

@@ -274,7 +274,7 @@ func TestPanelConfigFaults(t *testing.T) {
 		{"/panel/configuracion", url.Values{"profile.country": {"Mexico"}}, "c-profile-country-fault"},
 		{"/panel/configuracion", url.Values{"settings.timezone": {"UTC"}}, "ya hay clientes"},
 		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"gratis"}}, "c-pointsCost-fault"},
-		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"1.500"}}, "1.5000 / 1500"},
+		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"1.500"}}, "1.50 / 1,500.00"},
 		{"/panel/recompensas/nueva", url.Values{"name": {"A"}, "pointsCost": {"1"}, "effect.type": {"Percent"}}, "c-effect-percent-fault"},
 		{program + "/nueva", url.Values{"effect": {"per"}, "name": {"A"}, "per.amount": {"0"}, "per.points": {"1"}}, "c-per-amount-fault"},
 		{program + "/nueva", url.Values{"effect": {"points"}, "name": {"A"}}, "exactamente un efecto"},

@@ -285,3 +285,175 @@ func TestPanelStampCard(t *testing.T) {
 	back := s.post(roleOwner, c.filled("/panel/ventas/{sale}/devolucion"), url.Values{reviewField: {"1"}, "customerId": {ana.String()}, "totalAmount": {"100"}})
 	c.has("review", mainOf(back.Body.String()), "se retiran 10 Lunas, 2 Sellos")
 }
+
+// TestErrorWords: pages have words in both languages for every error of the API, and a label
+// for every field that a form sends.
+func TestErrorWords(t *testing.T) {
+	t.Parallel()
+	for code := range errorTable {
+		if !hasText("error." + code) {
+			t.Errorf("no text of %s", code)
+		}
+	}
+	var walk func(path string, list []formMember)
+	walk = func(path string, list []formMember) {
+		for _, m := range list {
+			if !hasText("field."+m.name) && !strings.HasPrefix(m.name, "scope.") { // nothing is wrong with a box
+				t.Errorf("%s: no label of %s", path, m.name)
+			}
+			walk(path, m.of)
+		}
+	}
+	for _, f := range panelForms() {
+		if f.handle != nil && f.members != nil && !isReviewed(&f) {
+			walk(f.path, f.members)
+		}
+	}
+	for _, w := range wrongTexts {
+		if got := wrongText("es", w.why); got != tr("es", w.name) {
+			t.Errorf("%s: %s", w.why, got)
+		}
+	}
+}
+
+// TestPanelErrorWords: what is wrong with a form is said with the form's labels, in the page's
+// language.
+func TestPanelErrorWords(t *testing.T) {
+	t.Parallel()
+	c := counter{newFormWorld(t), t}
+	till := c.filled("/panel/caja/{customerId}/venta")
+	c.panelShop.shop.apply([]byte(strings.Replace(string(c.panelShop.shop.exportedDocument()), `"externalIds":"Free"`, `"externalIds":"Unique"`, 1)))
+	if w := c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"10"}, "externalId": {"T-1"}}); w.Code != http.StatusSeeOther {
+		t.Fatal(w.Code, w.Body)
+	}
+	for _, test := range []struct {
+		reason, path string
+		fields       url.Values
+		es, en       string
+	}{
+		{"no number", till, url.Values{"totalAmount": {"diez"}}, "Importe: debe ser un número", "Amount: it must be a number"},
+		{"a quantity of 0", till, url.Values{"totalAmount": {"10"}, "items[0].sku": {"A"}, "items[0].price": {"1"}, "items[0].quantity": {"0"}},
+			"Cantidad: debe ser mayor que 0", "Quantity: it must be above 0"},
+		{"a known ticket", till, url.Values{"totalAmount": {"150"}, "externalId": {"T-1"}}, "Ese ticket ya se registró con otros datos", "That receipt was already registered with other data"},
+		{"a long ticket", till, url.Values{"totalAmount": {"150"}, "externalId": {strings.Repeat("T", 300)}}, "Ticket: no puede pasar de 255 caracteres", "Receipt: it cannot be longer than 255 characters"},
+		{"a long number of a customer", "/panel/clientes/nuevo", url.Values{"email": {"e@example.com"}, "externalId": {strings.Repeat("T", 300)}},
+			"Número en otro sistema: no puede pasar de 255 caracteres", "Number in another system: it cannot be longer than 255 characters"},
+		{"too precise", till, url.Values{"totalAmount": {"1.23456"}}, "Importe: admite como máximo 4 decimales", "Amount: it takes 4 decimals at most"},
+	} {
+		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
+			c.panelShop.speaks(roleOwner, lang)
+			test.fields.Del(tokenField)
+			w := c.panelShop.post(roleOwner, test.path, test.fields)
+			page := mainOf(w.Body.String())
+			c.has(test.reason, page, want, "!totalAmount debe", "!externalId ya")
+			if w.Code < 400 {
+				t.Errorf("%s: %d", test.reason, w.Code)
+			}
+		}
+	}
+}
+
+// TestPanelReadings: an amount that can be read in two ways has a button for each, written as
+// the country does; a button of a form that is reviewed reviews.
+func TestPanelReadings(t *testing.T) {
+	t.Parallel()
+	c := counter{newFormWorld(t), t}
+	till := c.filled("/panel/caja/{customerId}/venta")
+	w := c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}})
+	c.has("the till", mainOf(w.Body.String()), `name="_reading" value="totalAmount=1.5000">Importe: 1.50<`, `name="_reading" value="totalAmount=1500">Importe: 1,500.00<`, "1.50 / 1,500.00")
+	w = c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}, readingField: {"totalAmount=1500"}})
+	to := w.Header().Get("Location")
+	sold, _ := parseID(to[strings.LastIndex(to, "/")+1:])
+	if s := must(c.panelShop.shop, func(t *txn) (*sale, error) { return t.sale(sold) }); s.Total != dec("1500") {
+		t.Errorf("sold %s", s.Total)
+	}
+	for _, chosen := range []string{"totalAmount=7", "externalId=1500", "totalAmount"} { // none of the two
+		if w := c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}, readingField: {chosen}}); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", chosen, w.Code)
+		}
+	}
+	if w := c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"20"}, readingField: {"totalAmount=1500"}}); w.Code != http.StatusSeeOther || !strings.Contains(c.panelShop.open(roleOwner, w.Header().Get("Location")).Body.String(), "20.00") {
+		t.Error("a button counts for what is typed without a doubt")
+	}
+	form := c.filled("/panel/ventas/{transactionId}/devolucion")
+	w = c.panelShop.post(roleOwner, form, url.Values{"customerId": {c.names["customerId"]}, "totalAmount": {"1.500"}, reviewField: {"1"}})
+	c.has("a return", mainOf(w.Body.String()), `name="_review" value="totalAmount=1500"`)
+	w = c.panelShop.post(roleOwner, form, url.Values{"customerId": {c.names["customerId"]}, "totalAmount": {"1.500"}, reviewField: {"totalAmount=1500"}})
+	c.has("its review", mainOf(w.Body.String()), "Se devuelven 1,500.00", `name="totalAmount" value="1500"`, "Confirmar")
+}
+
+// TestPanelLists: a list says of all that they are all, of a filter that it is one, and of a
+// page past the end that there is none; contacts are in full for who may see them.
+func TestPanelLists(t *testing.T) {
+	t.Parallel()
+	c := counter{newFormWorld(t), t}
+	for path, texts := range map[string][]string{
+		"/panel/clientes":                 {"2 en total", "&#43;525587654321", "luz@example.com", "!····"},
+		"/panel/clientes?search=ana":      {"1 con este filtro"},
+		"/panel/clientes?page=999":        {"No hay más páginas", "!Todavía no hay"},
+		"/panel/ventas":                   {"2 en total", "!con este filtro"},
+		"/panel/ventas?type=Return":       {"0 con este filtro", "Ninguna venta"},
+		"/panel/ventas?page=999":          {"No hay más páginas", "!Ninguna venta"},
+		"/panel/canjes":                   {"1 en total"},
+		"/panel/canjes?page=999":          {"No hay más páginas", "!Todavía no hay"},
+		"/panel/auditoria?page=999":       {"No hay más páginas", "!Todavía no hay"},
+		"/panel/clientes/{luz}?page=999":  {"No hay más páginas"},
+		"/panel/clientes/{customerId}":    {`<p class="sub">&#43;525587654321`},
+		"/panel/clientes?search=g&page=3": {"con este filtro"},
+	} {
+		c.page(path, texts...)
+	}
+	if page := mainOf(c.panelShop.open(roleCashier, c.filled("/panel/caja/{customerId}")).Body.String()); !strings.Contains(page, "···· 4321") || strings.Contains(page, "87654321") {
+		t.Errorf("a cashier sees\n%s", page)
+	}
+}
+
+// TestPanelWayBack: an edit that was reached from a page of a search leads back there.
+func TestPanelWayBack(t *testing.T) {
+	t.Parallel()
+	c := counter{newFormWorld(t), t}
+	const way = "?de=page%3D1%26search%3Dana"
+	c.page("/panel/clientes?search=ana&page=1", `href="/panel/clientes/{customerId}`+way+`"`)
+	c.page("/panel/clientes/{customerId}"+way, `href="/panel/clientes?page=1&amp;search=ana">Volver a la lista`, `/editar`+way+`"`)
+	page := c.panelShop.open(roleOwner, c.filled("/panel/clientes/{customerId}/editar"+way)).Body.String()
+	w := c.panelShop.post(roleOwner, c.filled("/panel/clientes/{customerId}/editar"), asShown(page))
+	if to := w.Header().Get("Location"); to != c.filled("/panel/clientes/{customerId}"+way) {
+		t.Errorf("leads to %q\n%s", to, mainOf(page))
+	}
+	c.page("/panel/clientes/{customerId}?de=https%3A%2F%2Fevil.test%2F%3Fa%3Db", "!evil", "!Volver a la lista")
+}
+
+// TestPanelAuditFigures: the line of a sale has its amount and points, that of points by hand
+// how many.
+func TestPanelAuditFigures(t *testing.T) {
+	t.Parallel()
+	c := counter{newFormWorld(t), t}
+	c.panelShop.post(roleOwner, c.filled("/panel/caja/{customerId}/venta"), url.Values{"totalAmount": {"150"}})
+	c.panelShop.post(roleOwner, c.filled("/panel/clientes/{customerId}/puntos/dar"), url.Values{"amount": {"12.5"}, "comment": {"Por la espera"}})
+	c.comesBack("back", url.Values{"totalAmount": {"1000"}})
+	c.page("/panel/auditoria", "Registró una venta <b>150.00\u00a0MXN · 15 Lunas</b>", "Dio puntos a mano <b>12.5</b>", "Registró una devolución <b>1,000.00\u00a0MXN · −100 Lunas</b>")
+}
+
+// TestPanelFirstCommands: the command that lets the first person in works as it stands.
+func TestPanelFirstCommands(t *testing.T) {
+	t.Parallel()
+	s := &panelShop{shop: newShop(t, panelSetup)}
+	s.api = s.shop.served().api
+	s.panel = thePanel(s.api, panelAddress{}, s.shop.engine.ends)
+	s.api.panel = s.panel
+	b := s.browser()
+	b.want(http.StatusOK, "", b.send("GET", "/panel/entrar", nil), "<pre tabindex=\"0\">sello user invite -email ana@ejemplo.mx -role owner</pre>")
+	s.shop.secondShop()
+	b.want(http.StatusOK, "", b.send("GET", "/panel/entrar", nil), "sello user invite -org cafe-luna -email", "sello user invite -org tienda -email")
+}
+
+// TestPartOfUnit: an amount with a part of a unit has two places, also where a currency has none.
+func TestPartOfUnit(t *testing.T) {
+	t.Parallel()
+	f := newFormat(t, "CO", "es", "COP")
+	for amount, want := range map[string]string{"1500.5": "1.500,50", "1500": "1.500", "0.05": "0,05", "1.2345": "1,2345"} {
+		if got := f.Money(dec(amount)); got != want {
+			t.Errorf("%s: %s, want %s", amount, got, want)
+		}
+	}
+}

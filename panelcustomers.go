@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Customers: the list, and all about one of them.
@@ -23,7 +26,9 @@ func customerPages() []panelPage {
 func customerForms() []panelForm {
 	const one = "/panel/clientes/{customerId}"
 	toOne := func(v *visit, id string) string { return pathOfCustomer("/panel/clientes/", v.member.role, id) }
-	back := func(v *visit, _ string) string { return "/panel/clientes/" + v.r.PathValue("customerId") }
+	back := func(v *visit, _ string) string {
+		return "/panel/clientes/" + v.r.PathValue("customerId") + v.wayBack().Query()
+	}
 	byHand := []formMember{{name: "amount", kind: amountMember}, {name: "comment", must: true}, {name: "loyaltyProgramId"}, {name: "expiresAt"}}
 	patch := []formMember{{name: "status"}}
 	for _, m := range enrolMembers {
@@ -39,10 +44,34 @@ func customerForms() []panelForm {
 	}
 }
 
+// A wayBack is the query of the page of the list that led to a customer; "" if none did.
+type wayBack string
+
+// wayParam is the parameter, and the field of forms, that has it.
+const wayParam = "de"
+
+// wayBack is what the page, or the form that was sent, says of where it was reached from. It
+// keeps parameters of the list alone.
+func (v *visit) wayBack() wayBack {
+	q, _ := url.ParseQuery(cmp.Or(v.param(wayParam), v.typedText("_"+wayParam)))
+	var kept []pair
+	for _, name := range []string{"search", "status", "page"} {
+		kept = append(kept, pair{name, q.Get(name)})
+	}
+	return wayBack(strings.TrimPrefix(withQuery("", given(kept)), "?"))
+}
+
+// Query is the query of an address that keeps the way; "" without one.
+func (w wayBack) Query() string { return withQuery("", given([]pair{{wayParam, string(w)}})) }
+
+// List is the page of the list.
+func (w wayBack) List() string { return "/panel/clientes?" + string(w) }
+
 // A customersView is a page of the list.
 type customersView struct {
 	Search, Status string
 	Rows           []customerRow
+	Way            wayBack // to this page
 	Pager          pagerView
 	Total          uint64
 }
@@ -57,6 +86,7 @@ type customerRow struct {
 
 func customersPage(v *visit) (any, fillFunc) {
 	view := &customersView{Search: v.param("search"), Status: v.param("status")}
+	view.Way = wayBack(strings.TrimPrefix(withQuery("", v.params("search", "status", "page")), "?"))
 	all := v.ask(listCustomers, v.params("search", "status", "page", "limit")...)
 	return view, func(t *txn) error {
 		if err := v.mayAll("customers:read"); err != nil {
@@ -75,7 +105,7 @@ func customersPage(v *visit) (any, fillFunc) {
 			if err != nil {
 				return err
 			}
-			view.Rows = append(view.Rows, customerRow{item, maskedContact(c), a.Balance, c.LastSaleAt})
+			view.Rows = append(view.Rows, customerRow{item, v.contact(c), a.Balance, c.LastSaleAt})
 		}
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
 		return nil
@@ -101,6 +131,7 @@ type customerView struct {
 	Sales       []saleRow
 	Redemptions []redemptionShape
 	Segments    []string
+	Way         wayBack
 }
 
 // A programLink leads to the movements of a program.
@@ -142,7 +173,7 @@ func (view *customerView) showPrograms(cfg *config, shown id) {
 }
 
 func customerPage(v *visit) (any, fillFunc) {
-	view := &customerView{}
+	view := &customerView{Way: v.wayBack()}
 	head, own := v.head(&view.TillHead), pair{"customerId", v.r.PathValue("customerId")}
 	movements := v.ask(listMovements, v.params("page", "loyaltyProgramId")...)
 	sales := v.ask(listTransactions, own, pair{"limit", "5"})
@@ -202,13 +233,14 @@ func programNames(cfg *config) map[id]string {
 type customerEditView struct {
 	TillHead
 	ETag string
+	Way  wayBack
 }
 
 func customerEditPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &customerEditView{}
+	view := &customerEditView{Way: v.wayBack()}
 	head, detail := v.head(&view.TillHead), v.ask(getCustomer)
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {
@@ -343,14 +375,6 @@ func erasePage(v *visit) (any, fillFunc) {
 
 // Lists.
 
-// mayAll is an error unless the member has a permission without bounds.
-func (v *visit) mayAll(p permission) error {
-	if v.member.role.may(p) == grantAll {
-		return nil
-	}
-	return newError(codePermissionRequired).with("permission", string(p))
-}
-
 // A pagerView leads to the pages beside this one. The addresses keep the filter.
 type pagerView struct {
 	Page, Pages    uint64
@@ -443,7 +467,7 @@ var _ = addTexts(map[string]panelText{
 	"title.merge":                 {"Unir con otro cliente", "Merge with another customer"},
 	"title.erase":                 {"Borrar al cliente", "Erase the customer"},
 	"pages":                       {"Páginas", "Pages"},
-	"customers.total":             {"%s en total", "%s in all"},
+	"customers.back":              {"Volver a la lista", "Back to the list"},
 	"customers.new":               {"Nuevo cliente", "New customer"},
 	"customers.search":            {"Nombre, teléfono o email", "Name, phone or e-mail"},
 	"customers.none":              {"Ningún cliente coincide con este filtro.", "No customer matches this filter."},

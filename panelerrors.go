@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -43,8 +44,9 @@ func faultText(lang string, f *format, e *apiError) string {
 	if !hasText(name) {
 		return e.message
 	}
-	if text := tr(lang, name); !strings.Contains(text, "%s") {
-		return text
+	text := tr(lang, name)
+	if !strings.Contains(text, "%s") {
+		return labelled(lang, e, text)
 	}
 	switch e.code {
 	case codeTooManyTries, codeAskedTooMuch:
@@ -57,17 +59,79 @@ func faultText(lang string, f *format, e *apiError) string {
 		whose, _ := e.context["whose"].(string)
 		return tr(lang, name, whose)
 	case codeAmountAmbiguous:
-		both, _ := e.context["readings"].([]string)
-		return tr(lang, name, strings.Join(both, " / "))
+		return tr(lang, name, strings.Join(f.readings(e), " / "))
 	case codePointsBudgetExceeded:
 		again, _ := e.context["resetAt"].(instant)
 		return tr(lang, name, f.Number(figure(e, "limit")), f.Number(figure(e, "used")), f.Moment(again))
-	case codeInvalidField, codeTooPrecise, codeTooLarge:
-		if strings.Contains(tr(lang, name), "%s") {
-			return tr(lang, name, e.message)
+	case codeInvalidField:
+		return labelled(lang, e, wrongText(lang, strings.TrimPrefix(e.message, e.field+" ")))
+	}
+	return text
+}
+
+// labelledCodes are the codes whose texts say nothing of the field: its label stands before.
+var labelledCodes = []errorCode{codeInvalidField, codeTooPrecise, codeTooLarge, codeUnknownField}
+
+// labelled is what is wrong with a field, after the field's label.
+func labelled(lang string, e *apiError, text string) string {
+	label, own := fieldLabel(lang, e), "error."+e.code.name+"."+e.field
+	if label != "" && slices.Contains(labelledCodes, e.code) && !hasText(own) && (e.context[askedContext] == nil || !hasText("error.asked."+e.field)) {
+		return label + ": " + text
+	}
+	return text
+}
+
+// fieldLabel is the label of the field at fault; "" without one. A sale's externalId is its
+// ticket, a customer's is a number in another system.
+func fieldLabel(lang string, e *apiError) string {
+	field := e.field[strings.LastIndex(e.field, ".")+1:]
+	if of, _ := e.context[labelsContext].(string); hasText("field." + of + "." + field) {
+		return tr(lang, "field."+of+"."+field)
+	}
+	if hasText("field." + field) {
+		return tr(lang, "field."+field)
+	}
+	return ""
+}
+
+// labelsContext says what a form is of, where fields of one name have several labels.
+const labelsContext = "labels"
+
+// Why the API finds a field wrong, as its texts say it after the field's name, and the names
+// of the panel's texts.
+var wrongTexts = []struct{ why, name string }{
+	{"debe ser un número", "wrong.number"}, {"debe ser mayor a 0", "wrong.above"}, {"debe ser mayor o igual a 0", "wrong.least"},
+	{"es requerido", "wrong.missing"}, {"debe ser una fecha ISO 8601", "wrong.date"}, {"contiene caracteres no permitidos", "wrong.characters"},
+	{"debe ser otro cliente", "wrong.same"}, {"debe ser ERASE", "wrong.erase"},
+}
+
+var tooLong = regexp.MustCompile(`^no puede superar los (\d+) (?:caracteres|elementos)$`)
+
+// wrongText is why a field is wrong, in the page's language.
+func wrongText(lang, why string) string {
+	for _, w := range wrongTexts {
+		if w.why == why {
+			return tr(lang, w.name)
 		}
 	}
-	return tr(lang, name)
+	if m := tooLong.FindStringSubmatch(why); m != nil {
+		return tr(lang, "wrong.long", m[1])
+	}
+	if lang == "es" {
+		return why
+	}
+	return tr(lang, "wrong")
+}
+
+// readings are the two readings of an amount as the country writes them.
+func (f *format) readings(e *apiError) (texts []string) {
+	both, _ := e.context["readings"].([]string)
+	for _, literal := range both {
+		if d, err := parseDecimal(literal); err == nil {
+			texts = append(texts, f.Money(d))
+		}
+	}
+	return texts
 }
 
 // allFaults are all faults that an error tells of.
@@ -158,7 +222,7 @@ var _ = addTexts(map[string]panelText{
 	"error.other_organization":       {"El formulario es de otra organización que la que está en uso. No se cambió nada.", "The form is of another organization than the one in use. Nothing was changed."},
 	"error.form_used":                {"Este formulario ya se envió con otros datos. Lo de antes quedó guardado; esto no.", "This form was already sent with other data. What came first is stored; this is not."},
 	"error.form_stale":               {"El formulario ya no es válido. Ábrelo otra vez.", "The form is no longer valid. Open it again."},
-	"error.amount_ambiguous":         {"Se puede leer de dos maneras: %s. Escríbelo sin separador de miles.", "It can be read in two ways: %s. Write it without a separator of thousands."},
+	"error.amount_ambiguous":         {"Se puede leer de dos maneras: %s. Elige una, o escríbelo sin separador de miles.", "It can be read in two ways: %s. Choose one, or write it without a separator of thousands."},
 	"error.wrong_host":               {"Abre el panel por la dirección que dice `sello serve -panel`.", "Open the panel at the address that `sello serve -panel` names."},
 	"error.route_not_found":          {"Esta página no existe.", "This page does not exist."},
 	"error.method_not_allowed":       {"Esta página no se puede usar de esa manera.", "This page cannot be used that way."},
@@ -184,8 +248,8 @@ var _ = addTexts(map[string]panelText{
 	"error.email_or_phone_required":  {"Hace falta un teléfono o un email", "A phone number or an e-mail is needed"},
 	"error.comment_too_long":         {"El comentario no puede pasar de 500 caracteres", "The comment cannot be longer than 500 characters"},
 	"error.invalid_field":            {"%s", "This is not valid: %s"},
-	"error.too_precise":              {"Admite como máximo 4 decimales", "It takes 4 decimals at most"},
-	"error.too_large":                {"Es demasiado grande", "It is too large"},
+	"error.too_precise":              {"admite como máximo 4 decimales", "it takes 4 decimals at most"},
+	"error.too_large":                {"es demasiado grande", "it is too large"},
 	"error.reward_unavailable":       {"La recompensa no está disponible", "The reward is not available"},
 	"error.reward_out_of_stock":      {"La recompensa se agotó", "The reward is out of stock"},
 	"error.redemption_limit_reached": {"El cliente ya la canjeó las veces que puede", "The customer has redeemed it as often as allowed"},

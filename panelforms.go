@@ -187,11 +187,26 @@ func (v *visit) amount(name, text string) (literal string) {
 	switch {
 	case ok:
 		return literal
+	case len(both) > 0 && slices.Contains(both, v.reading(name)):
+		literal = v.reading(name)
+		v.drop(name)
+		v.posted = append(v.posted, pair{name, literal})
+		return literal
 	case len(both) > 0:
 		v.faults = append(v.faults, newError(codeAmountAmbiguous).on(name).with("readings", both))
 		return both[0]
 	}
 	return string(appendJSONString(nil, text))
+}
+
+// reading is how the member reads an amount, as a literal; "" if no button said so.
+func (v *visit) reading(name string) string {
+	for _, button := range []string{readingField, reviewField} {
+		if field, literal, _ := strings.Cut(v.typedText(button), "="); field == name {
+			return literal
+		}
+	}
+	return ""
 }
 
 // maxRows bounds the rows of a list in a form.
@@ -294,7 +309,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		}
 		made := madeID(body)
 		if did && n.Audit == entries && f.action != "" { // the domain has written none
-			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), nil); err != nil {
+			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), movedBy(value)); err != nil {
 				return givenAnswer{}, err
 			}
 		}
@@ -310,6 +325,14 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		}
 		return givenAnswer{to: to}, nil
 	})
+}
+
+// movedBy is what the audit log keeps of points that were moved by hand: how many.
+func movedBy(value any) []change {
+	if m, is := bodyIn(value).(movementShape); is {
+		return []change{{"amount", nil, m.Amount}}
+	}
+	return nil
 }
 
 // review rehearses the action of a form and shows the form's page with what it would do.

@@ -13,10 +13,11 @@ import (
 
 // A logInView is the page for logging in.
 type logInView struct {
-	Nobody bool   // there is no user
-	To     string // where it leads
-	Ended  bool   // a session that was there has ended
-	Kept   *keptForm
+	Nobody   bool     // there is no user
+	Commands []string // that let the first one in; nil: there is no organization either
+	To       string   // where it leads
+	Ended    bool     // a session that was there has ended
+	Kept     *keptForm
 }
 
 // A keptForm is a form that was sent too late. It is sent again afterwards, as a new request,

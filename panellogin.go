@@ -126,10 +126,30 @@ func logInPage(v *visit) (any, fillFunc) {
 		page.To, page.Kept = v.typedText("ir"), v.keptForm()
 	}
 	somebody, err := view(v.context(), v.api.engine.store, hasUsers)
-	if page.Nobody = !somebody; err != nil {
+	if page.Nobody = !somebody; page.Nobody && err == nil {
+		page.Commands, err = v.firstCommands()
+	}
+	if err != nil {
 		v.faults = append(v.faults, publicError(err))
 	}
 	return page, nil
+}
+
+// mostCommands bounds the commands that the page of nobody shows.
+const mostCommands = 5
+
+// firstCommands are the commands that let the first person in, as they can be pasted: of the
+// only organization, or of each of several. Without an organization there is none yet.
+func (v *visit) firstCommands() (list []string, err error) {
+	slugs, err := view(v.context(), v.api.engine.store, organizationSlugs)
+	for _, slug := range slugs[:min(len(slugs), mostCommands)] {
+		of := ""
+		if len(slugs) > 1 {
+			of = " -org " + slug
+		}
+		list = append(list, "sello user invite"+of+" -email ana@ejemplo.mx -role owner")
+	}
+	return list, err
 }
 
 func runLogIn(v *visit) error {
@@ -323,6 +343,7 @@ var _ = addTexts(map[string]panelText{
 	"login.password":           {"Contraseña", "Password"},
 	"login.enter":              {"Entrar", "Log in"},
 	"login.forgot":             {"¿Olvidaste la contraseña? Un administrador de tu organización te da un enlace para poner otra.", "Forgot the password? An administrator of your organization can give you a link to set another one."},
+	"login.none":               {"Todavía no hay ninguna organización. En el servidor, este comando hace la primera de su documento:", "There is no organization yet. On the server, this command makes the first one of its document:"},
 	"login.nobody":             {"Todavía no puede entrar nadie. En el servidor, este comando muestra un enlace para la primera persona:", "Nobody can log in yet. On the server, this command prints a link for the first person:"},
 	"login.ended":              {"La sesión terminó. Entra otra vez para seguir.", "The session has ended. Log in again to go on."},
 	"login.code":               {"Código", "Code"},

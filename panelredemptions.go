@@ -145,7 +145,6 @@ var _ = addTexts(map[string]panelText{
 	"nav.redemptions":     {"Canjes", "Redemptions"},
 	"title.redemptions":   {"Canjes", "Redemptions"},
 	"title.redemption":    {"Canje", "Redemption"},
-	"redemptions.total":   {"%s con este filtro", "%s with this filter"},
 	"redemptions.about":   {"Escribe el código de un vale para ver de qué es.", "Type the code of a voucher to see what it is for."},
 	"redemptions.code":    {"Código", "Code"},
 	"redemptions.none":    {"Ningún canje coincide con este filtro.", "No redemption matches this filter."},

@@ -130,6 +130,13 @@ func (v *visit) refused() error {
 	if first.code == codeFormUsed { // the next try is another one
 		v.token = v.panel.random()
 	}
+	if strings.Contains(v.route, "/venta") {
+		for i, e := range v.faults {
+			if e.code != codeDocumentFault {
+				v.faults[i] = e.with(labelsContext, "sale")
+			}
+		}
+	}
 	v.code = first.code.name
 	for name, values := range first.headers {
 		v.Header()[name] = values
@@ -305,6 +312,28 @@ func (f *frame) checked(name string, value bool) bool {
 		return sent != ""
 	}
 	return value
+}
+
+// A readingView is a button that says how an ambiguous amount is read.
+type readingView struct{ Name, Value, Text string }
+
+// Readings are the buttons for the amounts that can be read in two ways. reviewed: the form
+// is reviewed before it is done.
+func (f *frame) Readings(reviewed bool) (list []readingView) {
+	name := readingField
+	if reviewed {
+		name = reviewField
+	}
+	for _, e := range f.visit.faults {
+		both, _ := e.context["readings"].([]string)
+		for i, text := range f.readings(e) {
+			if label := fieldLabel(f.Lang, e); label != "" {
+				text = label + ": " + text
+			}
+			list = append(list, readingView{name, e.field + "=" + both[i], text})
+		}
+	}
+	return list
 }
 
 // Focused is a control that the page begins with, unless it has faults.

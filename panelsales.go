@@ -210,11 +210,6 @@ func (v *visit) typed(name string) decimal {
 	return d
 }
 
-// drop forgets a field of the form.
-func (v *visit) drop(name string) {
-	v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return p.name == name })
-}
-
 // A saleTableView is a table of sales.
 type saleTableView struct {
 	*frame
@@ -271,7 +266,6 @@ var _ = addTexts(map[string]panelText{
 	"title.sales":            {"Ventas", "Sales"},
 	"title.sale":             {"Venta", "Sale"},
 	"title.return":           {"Devolución", "Return"},
-	"sales.total":            {"%s con este filtro", "%s with this filter"},
 	"sales.none":             {"Ninguna venta coincide con este filtro.", "No sale matches this filter."},
 	"sales.search":           {"Cliente", "Customer"},
 	"sales.type":             {"Tipo", "Type"},

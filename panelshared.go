@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -71,6 +72,14 @@ func maskedContact(c *customer) string {
 		return string(r) + "…@…"
 	}
 	return ""
+}
+
+// contact is how to reach a customer: masked for a member who may not see all customers.
+func (v *visit) contact(c *customer) string {
+	if v.mayAll("customers:read") != nil {
+		return maskedContact(c)
+	}
+	return cmp.Or(c.Phone, c.Email)
 }
 
 // A saleRow is a sale in a list.

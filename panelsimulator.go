@@ -119,7 +119,7 @@ func (v *visit) simulate(t *txn, view *simulatorView, asked bool) error {
 	if err != nil {
 		return err
 	}
-	view.Customer, view.Contact, view.Currency = c.name(), maskedContact(c), t.cfg.programNumber(c.Program).Currency
+	view.Customer, view.Contact, view.Currency = c.name(), v.contact(c), t.cfg.programNumber(c.Program).Currency
 	if !asked {
 		return nil
 	}

@@ -66,7 +66,7 @@ var hostileQuery = func() string {
 	q := url.Values{}
 	for _, name := range []string{
 		"search", "q", "type", "status", "from", "to", "externalId", "code", "actor", "action", "subject", "cliente", "totalAmount", "at", "modelo", "efecto", "estado", "ir",
-		"page", "groupBy", "program", "after", "phone", "email", "key", "id", "creada", "hecho", "customerId", tokenParam,
+		"page", "groupBy", "program", "after", "phone", "email", "key", "id", "creada", "hecho", "customerId", "de", tokenParam,
 	} {
 		q.Set(name, hostile)
 	}

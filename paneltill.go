@@ -169,7 +169,7 @@ func (v *visit) head(h *TillHead) fillFunc {
 		if err != nil {
 			return err
 		}
-		h.Contact = maskedContact(c)
+		h.Contact = v.contact(c)
 		h.units = map[id]string{}
 		for _, p := range t.cfg.Programs {
 			h.units[p.ID] = p.Currency

@@ -200,6 +200,14 @@ func (v *visit) sees(p permission, part bool) bool {
 	return p == anyone || g == grantAll || part && g == grantSome
 }
 
+// mayAll is an error unless the member has a permission without bounds.
+func (v *visit) mayAll(p permission) error {
+	if v.member.role.may(p) == grantAll {
+		return nil
+	}
+	return newError(codePermissionRequired).with("permission", string(p))
+}
+
 // A redirection is a view that is another page.
 type redirection struct{ to string }
 
@@ -313,6 +321,10 @@ const (
 	tokenParam  = "f"
 )
 
+// readingField is the button that says how an ambiguous amount is read: "name=literal". The
+// buttons of a form that is reviewed are called reviewField.
+const readingField = "_reading"
+
 // randomToken is a new token of a form.
 func randomToken() string { return rand.Text() }
 
@@ -366,4 +378,9 @@ func (v *visit) hasSecret() bool {
 func (v *visit) typedText(name string) string {
 	text, _ := v.posted.get(name)
 	return text
+}
+
+// drop forgets a field of the form.
+func (v *visit) drop(name string) {
+	v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return p.name == name })
 }
