@@ -75,7 +75,7 @@ func TestErrorTable(t *testing.T) {
 		"rate_limit_source": true, // checked before a key's own limits
 		"unknown_field":     true, // contract §17
 
-		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, // contract §19
+		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {
 		cells := strings.Split(line, " | ")

@@ -154,7 +154,7 @@ func (c counter) comesBack(name string, fields url.Values) {
 	if w.Code != http.StatusSeeOther {
 		c.t.Fatalf("POST %s: %d\n%s", path, w.Code, mainOf(w.Body.String()))
 	}
-	c.names[name] = to[strings.LastIndex(to, "/")+1:]
+	c.names[name] = madeAt(to)
 }
 
 // TestPanelReturned: a purchase says that it was returned, in part or whole, on its page and in
@@ -254,7 +254,7 @@ func TestPanelReturnedVouchersByCashier(t *testing.T) {
 	s := c.panelShop
 	s.shop.apply([]byte(strings.Replace(string(s.shop.exportedDocument()), `"settings":{`, `"settings":{"cashierReturns":true,`, 1)))
 	sold := s.post(roleCashier, c.filled("/panel/caja/{customerId}/venta"), url.Values{"totalAmount": {"100"}}).Header().Get("Location")
-	c.names["transactionId"] = sold[strings.LastIndex(sold, "/")+1:]
+	c.names["transactionId"] = madeAt(sold)
 	used := answerTo(s.api, newRequest("POST", "/api/v1/redemptions/use", c.names["key"], c.filled(`{"code":"{code}","transactionId":"{transactionId}"}`)))
 	path := c.filled("/panel/ventas/{transactionId}/devolucion")
 	page := s.open(roleCashier, path)
@@ -275,7 +275,7 @@ func TestPanelStampCard(t *testing.T) {
 	ana := s.shop.customer("ana")
 	w := s.post(roleOwner, "/panel/caja/"+ana.String()+"/venta", url.Values{"totalAmount": {"100"}, "items[0].sku": {"COFFEE"}, "items[0].price": {"50"}, "items[0].quantity": {"2"}})
 	to := w.Header().Get("Location")
-	c := counter{&formWorld{s, map[string]string{"customerId": ana.String(), "sale": to[strings.LastIndex(to, "/")+1:]}}, t}
+	c := counter{&formWorld{s, map[string]string{"customerId": ana.String(), "sale": madeAt(to)}}, t}
 	c.page("/panel/clientes/{customerId}", "<p>2 Sellos</p>", "+10 Lunas</td>", "<b>Lunas</b>", "<small>2 Sellos</small>")
 	stamps := s.shop.config().Programs[1].ID.String()
 	c.page("/panel/clientes/{customerId}", `<a href="/panel/clientes/{customerId}?loyaltyProgramId=`+stamps+`">Sellos</a>`)
@@ -363,7 +363,7 @@ func TestPanelReadings(t *testing.T) {
 	c.has("the till", mainOf(w.Body.String()), `name="_reading" value="totalAmount=1.5000">Importe: 1.50<`, `name="_reading" value="totalAmount=1500">Importe: 1,500.00<`, "1.50 / 1,500.00")
 	w = c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}, readingField: {"totalAmount=1500"}})
 	to := w.Header().Get("Location")
-	sold, _ := parseID(to[strings.LastIndex(to, "/")+1:])
+	sold, _ := parseID(madeAt(to))
 	if s := must(c.panelShop.shop, func(t *txn) (*sale, error) { return t.sale(sold) }); s.Total != dec("1500") {
 		t.Errorf("sold %s", s.Total)
 	}
@@ -456,4 +456,10 @@ func TestPartOfUnit(t *testing.T) {
 			t.Errorf("%s: %s, want %s", amount, got, want)
 		}
 	}
+}
+
+// madeAt is the id in the address that a form leads to.
+func madeAt(location string) string {
+	path, _, _ := strings.Cut(location, "?")
+	return path[strings.LastIndex(path, "/")+1:]
 }

@@ -34,7 +34,7 @@ var bases = []row{
 	{text: `POST /api/v1/transactions/batch
 {"transactions": [{"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "actor": "a"}]}`},
 	{text: `POST /api/v1/transactions
-{"customerId": "{customer}", "totalAmount": 100, "type": "Return", "items": [{"sku": "A", "price": 100, "quantity": 1}], "comment": "c", "originalTransactionId": "{sale}"}`},
+{"customerId": "{customer}", "totalAmount": 100, "type": "Return", "items": [{"sku": "A", "price": 100, "quantity": 1}], "comment": "c", "originalTransactionId": "{sale}", "restoreRedemptions": true}`},
 	{text: `POST /api/v1/rewards/redeem
 {"customerId": "{customer}", "productId": "{espresso}", "comment": "c", "expectedPoints": 1}`},
 	{text: `POST /api/v1/redemptions/use
@@ -53,7 +53,7 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
-		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "expectedPoints": `7`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 	}
 	if values[field] == "" {
 		s.world.Fatalf("no hostile value of %s", field)

@@ -14,6 +14,7 @@ var _ = addTexts(map[string]panelText{
 	"wrong.erase":      {"debe ser ERASE", "it must be ERASE"},
 	"wrong.long":       {"no puede pasar de %s caracteres", "it cannot be longer than %s characters"},
 
+	"field.again": {"Registrar otra vez", "Register again"}, "field.expectedPoints": {"Precio", "Price"},
 	"field.totalAmount": {"Importe", "Amount"}, "field.amount": {"Puntos", "Points"},
 	"field.access": {"Acceso", "Access"}, "field.expires": {"Vencimiento", "Expiry"}, "field.expiresOn": {"Fecha de vencimiento", "Date of expiry"},
 	"field.ipWhitelist": {"Direcciones permitidas", "Allowed addresses"}, "field.dailyLimit": {"Solicitudes al día", "Requests a day"},
