@@ -215,7 +215,7 @@ func TestCommandLine(t *testing.T) {
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
 		{"version", 0, "esquema 9", "", ""},
-		{"version -json", 0, `"schema": 8`, "", "every command can print JSON"},
+		{"version -json", 0, `"schema": 9`, "", "every command can print JSON"},
 		{"verify", 1, "", "no existe", "only some commands make a file"},
 		{"apply " + document + "x", 1, "", document + "x: no existe", "no such document"},
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
