@@ -205,9 +205,8 @@ type loggedOut struct {
 	Links    int `json:"links"`
 }
 
-// logOutUser ends the sessions of one user, or of all where no e-mail is given. It takes back
-// the links that the user made, or somebody with the user's session, and those for the user's
-// password; or all.
+// logOutUser ends the sessions of one user, and takes back the links that the user made and
+// those for the user's password. Where no e-mail is given, it does so for all.
 func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut, err error) {
 	if in.Email != "" {
 		return operateOn(ctx, a, in.Email, (*txn).logOutUser)
@@ -233,16 +232,16 @@ func (t *txn) logOutUser(u *user) (done loggedOut, err error) {
 	if done.Sessions, err = t.endSessions(u.ID, 0, nil); err != nil {
 		return done, err
 	}
-	err = t.each(u.ID, func(in *txn) error {
+	homes, err := homesOf(t.Tx, u.ID)
+	if err != nil {
+		return done, err
+	}
+	err = t.eachIn(homes, func(in *txn) error {
 		n, err := in.dropLinksOf(u.ID)
 		done.Links += n
 		return err
 	})
-	if err != nil {
-		return done, err
-	}
-	n, err := t.dropResets(u.ID) // of who is in no organization
-	if done.Links += n; err != nil || done == (loggedOut{}) {
+	if err != nil || done == (loggedOut{}) {
 		return done, err
 	}
 	changes := []change{{"sessions", nil, done.Sessions}}

@@ -115,8 +115,8 @@ func (l *logins) dropFactor(ctx context.Context, m *member, in *factorDropped, n
 
 // offeredSecret is the secret of a new second factor that a page offers to a member. It is the
 // server's: only the store has what it is made from, and it differs with the session and with
-// each opening of the page, which token stands for. So a form needs not carry it, and nobody
-// who sends one chooses it.
+// each opening of the page, which token stands for. So no form carries the secret, and nobody
+// can choose it.
 func offeredSecret(m *member, token string) string {
 	mac := hmac.New(sha256.New, m.user.Password.Sum)
 	mac.Write([]byte("second factor"))

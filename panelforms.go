@@ -393,8 +393,8 @@ func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAns
 }
 
 // run runs the action as a POST to the API would. A sale that the API knows from before is
-// found by the API's own names for it. did reports whether the action did anything: what was
-// there before answers 200, but for the use of a voucher, which makes nothing.
+// found by the API's own names for it. did reports whether the action did anything, rather than
+// find it done.
 func (v *visit) run(t *txn, req *request, act action) (value any, body []byte, did bool, err error) {
 	_, first, err := t.firstReplay(req.retries)
 	if err != nil {
@@ -408,8 +408,7 @@ func (v *visit) run(t *txn, req *request, act action) (value any, body []byte, d
 	if err != nil {
 		return nil, nil, false, err
 	}
-	did = status == http.StatusCreated || v.need == "rewards:write"
-	return value, body, did, t.keepReplay(req.retries, status, body)
+	return value, body, !isRepeated(value), t.keepReplay(req.retries, status, body)
 }
 
 // change runs what a form of the member's own does in a transaction of its organization.

@@ -77,7 +77,7 @@ func (l *buckets[K]) take(k K, now instant) (wait instant) {
 	return 0
 }
 
-// sourceLimits is a bucket for each source. The zero one has maxRefusals and refusalEvery.
+// sourceLimits is a bucket for each source. newSourceLimits makes one: the zero one refuses nobody.
 type sourceLimits struct{ buckets buckets[netip.Addr] }
 
 // take spends one token of a source, or returns how long until the next.
