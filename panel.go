@@ -41,6 +41,7 @@ func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel
 			v.answer(func() error { return v.submit(&each) })
 		})
 	}
+	p.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { w.(*exchange).visit.(*visit).redirect("/panel") })
 	p.mux.HandleFunc("/panel/", noPage)
 	return p
 }

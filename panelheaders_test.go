@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,6 +23,37 @@ func TestPanelUnknown(t *testing.T) {
 	}
 	if w := s.get(roleOwner, "/nada/"); w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("beside the panel: %v", w.Header())
+	}
+}
+
+// TestPanelAtRoot: who types the server's address into a browser comes to the panel. A client of
+// the API, and a server without a panel, have nothing at /.
+func TestPanelAtRoot(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, tt := range []struct {
+		method, accept string
+		panel          bool
+		status         int
+	}{
+		{"GET", browser, true, http.StatusSeeOther}, {"HEAD", browser, true, http.StatusSeeOther},
+		{"POST", browser, true, http.StatusNotFound}, {"GET", "*/*", true, http.StatusNotFound},
+		{"GET", "application/json", true, http.StatusNotFound}, {"GET", "", true, http.StatusNotFound},
+		{"GET", browser, false, http.StatusNotFound},
+	} {
+		if s.api.panel = nil; tt.panel {
+			s.api.panel = s.panel
+		}
+		r := httptest.NewRequest(tt.method, "/", nil)
+		r.Host = "localhost"
+		r.Header.Set("Accept", tt.accept)
+		w := httptest.NewRecorder()
+		s.api.ServeHTTP(w, r)
+		to := w.Header().Get("Location")
+		if w.Code != tt.status || (to == "/panel") != (tt.status == http.StatusSeeOther) {
+			t.Errorf("%+v: %d, to %q", tt, w.Code, to)
+		}
 	}
 }
 

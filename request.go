@@ -29,7 +29,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(newError(codeBadRequest))
 		return
 	}
-	if a.panel != nil && isPanelPath(r.URL.Path) {
+	if a.panel != nil && (isPanelPath(r.URL.Path) || isBrowserAtRoot(r)) {
 		a.panel.serve(x, r)
 		return
 	}
@@ -47,6 +47,12 @@ func isClean(p string) bool { return strings.HasPrefix(p, "/") && path.Clean(p) 
 func isPanelPath(path string) bool {
 	rest, is := strings.CutPrefix(path, "/panel")
 	return is && (rest == "" || rest[0] == '/')
+}
+
+// isBrowserAtRoot reports whether somebody typed the server's address into a browser, who wants
+// the panel. To a client of the API, / is a path that does not exist.
+func isBrowserAtRoot(r *http.Request) bool {
+	return r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // serve answers a request that has a route.
