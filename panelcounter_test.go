@@ -69,8 +69,8 @@ func TestPanelMerge(t *testing.T) {
 	page := mainOf(s.post(roleOwner, path, url.Values{"from": {w.names["luz"]}, reviewField: {"1"}}).Body.String())
 	for _, text := range []string{
 		"luz pasa a ser parte de Ana García",
-		"<tr><th scope=\"row\">Lunas</th><td>400</td><td>120</td><td>520</td></tr>",
-		"<td>5,000.00\u00a0MXN</td><td>1,200.00\u00a0MXN</td><td>6,200.00\u00a0MXN</td>",
+		`<tr><th scope="row">Lunas</th><td data-name="Este cliente">400</td><td data-name="El otro">120</td><td data-name="Unidos">520</td></tr>`,
+		">5,000.00\u00a0MXN</td>", ">1,200.00\u00a0MXN</td>", ">6,200.00\u00a0MXN</td>",
 		"<li>Email: luz@example.com</li>",
 		"Unir para siempre",
 	} {
