@@ -317,3 +317,38 @@ func TestTillScanned(t *testing.T) {
 		s.wants("scanned again", again.Body.String(), "Usado", next, "!Usar ahora")
 	}
 }
+
+// TestTillWhollyByItems: a purchase whose items all came back is undone, though a part of its
+// amount was not theirs.
+func TestTillWhollyByItems(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	bread := item{"PAN", dec("90"), dec("1")}
+	sold := s.shop.buy(ana, "100", bread)
+	path := "/panel/caja/" + ana.String() + "/venta/" + sold.ID.String()
+	s.wants("it stands", s.open(roleOwner, path).Body.String(), "/deshacer", `name="totalAmount" value="100"`)
+	s.shop.bring(sold, "90", bread)
+	s.wants("its bread came back", s.open(roleOwner, path).Body.String(), "Devuelta<", "!en parte", "!/deshacer", "!Deshacer", "!Devolver lo que queda")
+}
+
+// TestTillDoneRewards: of what the member handed over today nothing is left to say, and of a
+// voucher whether it was used.
+func TestTillDoneRewards(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	s.shop.buy(ana, "5000")
+	rewards := map[string]id{}
+	for _, r := range ask(s.shop, func(t *txn) ([]*reward, error) { return t.cfg.byCost(), nil }) {
+		rewards[r.Key] = r.ID
+	}
+	given := func(reward string) string {
+		return s.led(roleCashier, "/panel/caja/"+ana.String()+"/canje", "productId", rewards[reward].String())
+	}
+	handed := given("cafe")
+	s.wants("its own page", s.open(roleCashier, handed).Body.String(), `<span class="tag">Entregado</span>`)
+	s.wants("handed over", s.open(roleCashier, "/panel/caja").Body.String(), "<b>Café gratis</b>", "!Entregado", `!<span class="tag">`)
+	given("vale")
+	s.wants("a voucher", s.open(roleCashier, "/panel/caja").Body.String(), "<b>Vale</b>", `<span class="tag">Por usar</span>`, "!Entregado")
+}
