@@ -266,13 +266,9 @@ func TestMostVouchers(t *testing.T) {
 	s.wantStanding(ana, "99 0 100", "all but one came back")
 }
 
-// TestVoucherNotNoted: a voucher that an earlier sello used in a purchase comes back by
-// itself: the purchase does not know it.
-func TestVoucherNotNoted(t *testing.T) {
-	t.Parallel()
-	v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
-	s := v.shop.shop
-	must(s, func(t *txn) (bool, error) {
+// forget makes the purchase one of an earlier sello, which did not note its voucher.
+func (v *voucherSale) forget() {
+	must(v.shop.shop, func(t *txn) (bool, error) {
 		x, err := t.redemption(v.voucher.ID)
 		if err != nil {
 			return false, err
@@ -287,6 +283,15 @@ func TestVoucherNotNoted(t *testing.T) {
 		}
 		return true, t.saveSale(purchase)
 	})
+}
+
+// TestVoucherNotNoted: a voucher that an earlier sello used in a purchase comes back by
+// itself: the purchase does not know it.
+func TestVoucherNotNoted(t *testing.T) {
+	t.Parallel()
+	v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
+	s := v.shop.shop
+	v.forget()
 	s.verified()
 	_, err := s.cancel(v.voucher)
 	s.want(err, "redemption_not_cancellable")
@@ -347,4 +352,33 @@ func TestVerifySeesSaleRedemptions(t *testing.T) {
 	whole := sold(v.purchase.Seq, seq)
 	whole.Returned = 0
 	seen("cancelled, and the purchase stands", true, keyOf(v.purchase.Seq), whole)
+}
+
+// TestVerifySeesCancelledUse: a voucher that was used in a purchase that stands cannot have
+// been cancelled, whether the purchase has noted it or not.
+func TestVerifySeesCancelledUse(t *testing.T) {
+	t.Parallel()
+	for reason, before := range map[string]func(*voucherSale){"noted": func(*voucherSale) {}, "not noted": (*voucherSale).forget} {
+		v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
+		s := v.shop.shop
+		before(v)
+		must(s, func(t *txn) (bool, error) {
+			x, err := t.redemption(v.voucher.ID)
+			if err != nil {
+				return false, err
+			}
+			c, err := t.customer(v.ana)
+			if err != nil {
+				return false, err
+			}
+			return true, t.undoRedemption(c, x)
+		})
+		report, err := s.verify()
+		s.ok(err)
+		if !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, "no se devolvió completa") }) {
+			t.Errorf("%s: %q", reason, report.Problems)
+		}
+		s.bring(v.purchase, "100")
+		s.verified()
+	}
 }

@@ -190,8 +190,13 @@ func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 	if h.erased && x.Comment != "" {
 		v.problem("canje %s: tiene comentario, y su cliente está eliminado", x.ID)
 	}
-	if x.Sale != (id{}) && h.find(x.Sale) == nil {
-		v.problem("canje %s: su venta %s no es del cliente", x.ID, x.Sale)
+	if x.Sale != (id{}) {
+		switch s := h.find(x.Sale); {
+		case s == nil:
+			v.problem("canje %s: su venta %s no es del cliente", x.ID, x.Sale)
+		case x.CancelledAt != 0 && s.stands():
+			v.problem("canje %s: se canceló, y su venta %s no se devolvió completa", x.ID, x.Sale)
+		}
 	}
 	if x.CancelledAt == 0 {
 		return nil, nil
