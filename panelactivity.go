@@ -292,7 +292,7 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 			}
 			row.Who = append(row.Who, who)
 		}
-		row.Customer, err = names.customerItem(d.Customer)
+		row.Customer, err = v.customerItem(names.txn, d.Customer)
 		return row, err
 	}); err != nil {
 		return err
@@ -307,7 +307,7 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 	if view.Selves, err = shown(a.Selves, func(s selfServed) (row selfRow, err error) {
 		row.selfServed = s
 		if row.Who, row.Log, err = v.creatorName(names, creator{Type: byUser, ID: s.User}); err == nil {
-			row.Customer, err = names.customerItem(s.Customer)
+			row.Customer, err = v.customerItem(names.txn, s.Customer)
 		}
 		return row, err
 	}); err != nil {
@@ -350,12 +350,12 @@ func (v *visit) creatorName(names *actorNames, by creator) (name, log string, er
 }
 
 // customerItem names a customer: the one that its records are of now.
-func (n *actorNames) customerItem(cust id) (a aboutItem, err error) {
-	c, err := n.txn.owner(cust)
+func (v *visit) customerItem(t *txn, cust id) (a aboutItem, err error) {
+	c, err := t.owner(cust)
 	if err != nil {
 		return a, err
 	}
-	return aboutItem{c.name(), maskedContact(c), "/panel/clientes/" + c.ID.String()}, nil
+	return aboutItem{c.name(), v.contact(c), "/panel/clientes/" + c.ID.String()}, nil
 }
 
 var _ = addTexts(map[string]panelText{

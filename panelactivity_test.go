@@ -128,7 +128,7 @@ func TestActivityPage(t *testing.T) {
 		return nil, err
 	})
 	body := mainOf(s.open(roleAdmin, activityPath).Body.String())
-	for _, text := range []string{"Manager", "Yo Misma", "/panel/clientes/" + other.String(), "70 Lunas", "500.00", "−5.00", auditPath + "?actor=" + s.users[roleManager].String()} {
+	for _, text := range []string{"Manager", "Yo Misma", "/panel/clientes/" + other.String(), "<small>ana@example.com</small>", "70 Lunas", "500.00", "−5.00", auditPath + "?actor=" + s.users[roleManager].String()} {
 		if !strings.Contains(body, text) {
 			t.Errorf("no %q:\n%s", text, body)
 		}

@@ -313,7 +313,11 @@ func mergePage(v *visit) (any, fillFunc) {
 		if after, is := v.reviewed.(mergedShape); is {
 			return v.compare(t, view, &after)
 		}
-		hits, err := t.tillHits(found)
+		matches, err := resultOf[appendedList[customerItem]](t, found)
+		if err != nil {
+			return err
+		}
+		hits, err := v.tillHits(t, matches.Data)
 		view.Hits = slices.DeleteFunc(hits, func(h tillHit) bool { return h.ID == view.Customer.ID })
 		return err
 	}

@@ -352,3 +352,22 @@ func TestTillDoneRewards(t *testing.T) {
 	given("vale")
 	s.wants("a voucher", s.open(roleCashier, "/panel/caja").Body.String(), "<b>Vale</b>", `<span class="tag">Por usar</span>`, "!Entregado")
 }
+
+// TestTillContacts: the till's list masks contacts for cashiers alone.
+func TestTillContacts(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for i := range 2 {
+		must(s.shop, func(t *txn) (bool, error) {
+			_, _, err := t.enrol(enrolment{FirstName: "Ana", LastName: "García", Phone: fmt.Sprintf("+52554433221%d", i)})
+			return true, err
+		})
+	}
+	for as, texts := range map[role][]string{
+		roleCashier: {"···· 2210", "···· 2211", "!&#43;52", "!5544332210"},
+		roleManager: {"&#43;525544332210", "&#43;525544332211", "!····"},
+		roleOwner:   {"&#43;525544332210", "&#43;525544332211", "!····"},
+	} {
+		s.wants(string(as), s.get(as, "/panel/caja?q=garcia").Body.String(), texts...)
+	}
+}

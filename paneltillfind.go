@@ -140,7 +140,9 @@ func (v *visit) searched(t *txn, view *tillView, search action) error {
 		return err
 	}
 	view.All = found.Meta.Total
-	view.Hits, err = t.tillHits(func(*txn) (any, error) { return found, nil })
+	if view.Hits, err = v.tillHits(t, found.Data); err != nil {
+		return err
+	}
 	at := func(n uint64) string {
 		return withQuery("/panel/caja", []pair{{"q", view.Query}, {"page", strconv.FormatUint(n, 10)}})
 	}
@@ -166,18 +168,14 @@ func lettersIn(text string) (n int) {
 	return n
 }
 
-// tillHits are the customers of a list of the API.
-func (t *txn) tillHits(list action) (hits []tillHit, err error) {
-	found, err := resultOf[appendedList[customerItem]](t, list)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range found.Data {
+// tillHits are customers that a search found.
+func (v *visit) tillHits(t *txn, found []customerItem) (hits []tillHit, err error) {
+	for _, c := range found {
 		d, err := t.customer(c.ID)
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, tillHit{c.ID, c.Name, maskedContact(d), c.TierName})
+		hits = append(hits, tillHit{c.ID, c.Name, v.contact(d), c.TierName})
 	}
 	return hits, nil
 }
