@@ -265,6 +265,15 @@ func TestPanelReturnedVouchersByCashier(t *testing.T) {
 	if w := s.post(roleCashier, path, fields); w.Code != http.StatusForbidden {
 		t.Errorf("%d\n%s", w.Code, mainOf(w.Body.String()))
 	}
+	fields.Del("restoreRedemptions")
+	w := s.post(roleCashier, path, fields)
+	if w.Code != http.StatusSeeOther {
+		t.Fatalf("%d\n%s", w.Code, mainOf(w.Body.String()))
+	}
+	done := s.open(roleCashier, w.Header().Get("Location"))
+	if done.Code != http.StatusOK || !strings.Contains(done.Body.String(), "Devolución de 100.00") {
+		t.Errorf("%s: %d\n%s", w.Header().Get("Location"), done.Code, mainOf(done.Body.String()))
+	}
 }
 
 // TestPanelStampCard: pages show every program that a customer has something in, each with its

@@ -25,8 +25,17 @@ func saleForms() []panelForm {
 	}
 	return []panelForm{
 		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members,
-			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", done: func(_ *visit, id string) string { return "/panel/ventas/" + id }},
+			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", done: afterReturn},
 	}
+}
+
+// afterReturn is the page of a return that was registered: at the till for a member who may
+// not see all sales.
+func afterReturn(v *visit, id string) string {
+	if v.mayAll("transactions:read") != nil {
+		return "/panel/caja/" + v.typedText("customerId") + "/venta/" + id
+	}
+	return "/panel/ventas/" + id
 }
 
 // A salesView is a page of the list.
