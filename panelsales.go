@@ -70,6 +70,7 @@ type saleView struct {
 	Shares   []saleShareView
 	Purchase *saleShape // of a return
 	Returns  []saleShape
+	More     bool // there are other returns
 	Return   bool // the member may register a return of it
 	Restore  bool // the member may cancel redemptions
 }
@@ -108,7 +109,8 @@ func (v *visit) linked(t *txn, view *saleView) error {
 		view.Purchase = &shape
 		return err
 	}
-	returns, err := t.returnsOf(s)
+	returns, more, err := t.returnsOf(s)
+	view.More = more
 	for _, each := range returns {
 		shape, err := t.saleShape(each)
 		if err != nil {
@@ -298,6 +300,7 @@ var _ = addTexts(map[string]panelText{
 	"sale.back.whole":        {"Devuelta", "Returned"},
 	"sale.back.part":         {"Devuelta en parte", "Returned in part"},
 	"sale.returns":           {"Devoluciones", "Returns"},
+	"sale.returns.more":      {"Hay más devoluciones de esta compra que no se muestran aquí.", "There are more returns of this purchase that are not shown here."},
 	"sale.link":              {"%s del %s", "%s of %s"},
 	"sale.vouchers":          {"Vales usados", "Vouchers used"},
 	"sale.voucher.Used":      {"Usado", "Used"},

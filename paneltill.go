@@ -265,6 +265,7 @@ type tillSaleView struct {
 	State   string // the name of the text that says how much of a purchase came back; "": nothing
 	Left    decimal
 	Returns []saleLink
+	More    bool      // there are other returns
 	Of      *saleLink // the purchase of a return; nil: it has none
 	Undo    bool      // the member may return what is left
 }
@@ -279,9 +280,6 @@ type saleLink struct {
 func (v *visit) saleLink(s *sale) saleLink {
 	return saleLink{"/panel/caja/" + v.r.PathValue("customerId") + "/venta/" + s.ID.String(), s.Total, s.CreatedAt}
 }
-
-// manyReturns is how many of a customer's latest returns are looked through for those of a sale.
-const manyReturns = 100
 
 // cameBack fills in what came back of a purchase, or the purchase of a return.
 func (view *tillSaleView) cameBack(v *visit, t *txn) error {
@@ -300,11 +298,10 @@ func (view *tillSaleView) cameBack(v *visit, t *txn) error {
 	if view.State == "" {
 		return nil
 	}
-	found, _, err := t.findSales(saleFilter{customer: &view.Customer.ID, saleType: typeReturn, from: s.CreatedAt, to: never}, page{1, manyReturns})
+	found, more, err := t.returnsOf(s)
+	view.More = more
 	for _, r := range found {
-		if r.Previous == s.ID {
-			view.Returns = append(view.Returns, v.saleLink(r))
-		}
+		view.Returns = append(view.Returns, v.saleLink(r))
 	}
 	return err
 }

@@ -371,3 +371,32 @@ func TestTillContacts(t *testing.T) {
 		s.wants(string(as), s.get(as, "/panel/caja?q=garcia").Body.String(), texts...)
 	}
 }
+
+// TestReturnsAmongMany: a purchase leads to its returns however many sales came after it, and
+// says so where it does not.
+func TestReturnsAmongMany(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	ana := s.shop.customer("ana")
+	other := s.shop.buy(ana, "5000")
+	sold, err := s.shop.sell(newSale{Customer: ana, Total: dec("5000"), Source: sourceAPI})
+	s.shop.ok(err)
+	back := s.shop.bring(sold, "7").ID.String()
+	pages := []string{"/panel/ventas/" + sold.ID.String(), "/panel/caja/" + ana.String() + "/venta/" + sold.ID.String()}
+	const more = "Hay más devoluciones de esta compra"
+	want := func(reason string, texts ...string) {
+		t.Helper()
+		for _, path := range pages {
+			s.wants(reason+", "+path, s.open(roleOwner, path).Body.String(), texts...)
+		}
+	}
+	for range 500 {
+		s.shop.buy(ana, "1")
+	}
+	for range mostReturns - 1 {
+		s.shop.bring(other, "1")
+	}
+	want("many sales later", "/"+back+`">`, "!"+more)
+	s.shop.bring(other, "1")
+	want("too many returns later", "!/"+back+`">`, more)
+}

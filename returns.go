@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -160,41 +159,29 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 	return newest, nil
 }
 
-// mostWalked bounds how many later sales of a customer returnsOf looks at.
-const mostWalked = 500
+// mostReturns bounds how many returns of a customer returnsOf looks at.
+const mostReturns = 1000
 
-// returnsOf lists the returns of a purchase, newest first: those among the last mostWalked
-// sales of each of its customer's family.
-func (t *txn) returnsOf(purchase *sale) (list []*sale, err error) {
+// returnsOf lists the returns of a purchase, newest first: those among the last mostReturns
+// of its customer since. more reports whether there are others.
+func (t *txn) returnsOf(purchase *sale) (list []*sale, more bool, err error) {
 	if purchase.Returned == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
-	owner, err := t.owner(purchase.Customer)
+	owner, err := t.ownerID(purchase.Customer)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	family, err := t.family(owner)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range family {
-		seq := c.Sales.last()
-		for range mostWalked {
-			if seq <= purchase.Seq {
-				break
-			}
-			s, err := t.saleAt(seq)
-			if err != nil {
-				return nil, err
-			}
-			if s.Previous == purchase.ID {
-				list = append(list, s)
-			}
-			seq = s.Link.Prev
+	since := saleFilter{customer: &owner, saleType: typeReturn, from: purchase.CreatedAt, to: never}
+	found, _, err := t.findSales(since, page{1, mostReturns})
+	left := purchase.Returned
+	for _, s := range found {
+		if s.Previous == purchase.ID {
+			list = append(list, s)
+			left -= s.Total
 		}
 	}
-	slices.SortFunc(list, func(a, b *sale) int { return cmp.Compare(b.Seq, a.Seq) })
-	return list, nil
+	return list, left != 0, err
 }
 
 // whollyReturned reports whether nothing of a purchase is left to return: all
