@@ -268,6 +268,7 @@ type tillSaleView struct {
 	More    bool      // there are other returns
 	Of      *saleLink // the purchase of a return; nil: it has none
 	Undo    bool      // the member may return what is left
+	Shares  []saleShareView
 }
 
 // A saleLink leads to a sale at the till.
@@ -322,6 +323,7 @@ func tillSalePage(v *visit) (any, fillFunc) {
 		if view.Sale.CustomerID != view.Customer.ID {
 			return newError(codeTransactionNotFound)
 		}
+		view.Shares = sharesOf(t.cfg, &view.Sale)
 		if err := view.cameBack(v, t); err != nil {
 			return err
 		}

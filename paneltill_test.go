@@ -400,3 +400,16 @@ func TestReturnsAmongMany(t *testing.T) {
 	s.shop.bring(other, "1")
 	want("too many returns later", "!/"+back+`">`, more)
 }
+
+// TestTillGone: a sale that is undone says which of its points were spent already.
+func TestTillGone(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	sold := s.shop.buy(ana, "250")
+	_, err := s.shop.redeem(ana, "vale")
+	s.shop.ok(err)
+	path := "/panel/caja/" + ana.String() + "/venta/" + sold.ID.String()
+	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "250")
+	s.wants("20 of 25 were spent", s.open(roleOwner, back).Body.String(), "−5 Lunas", "20 Lunas ya se gastaron: no se pueden retirar.", "!Sellos ya")
+}
