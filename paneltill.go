@@ -364,9 +364,12 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 		}
 		program := t.cfg.programNumber(x.Program)
 		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
-		status := view.Redemption.Status
-		view.Scanned = view.Scanned && status == redemptionIssued
-		view.Undo = (status == redemptionIssued || status == redemptionCompleted) && v.member.role.may("redemptions:cancel") != grantNone && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
+		view.Scanned = view.Scanned && view.Redemption.Status == redemptionIssued
+		cancellable, err := t.cancellable(x)
+		if err != nil {
+			return err
+		}
+		view.Undo = cancellable && v.member.role.may("redemptions:cancel") != grantNone && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
 		return nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // asked is what the till's field leads to: the path of a page without its token, or the names
@@ -412,4 +413,42 @@ func TestTillGone(t *testing.T) {
 	path := "/panel/caja/" + ana.String() + "/venta/" + sold.ID.String()
 	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "250")
 	s.wants("20 of 25 were spent", s.open(roleOwner, back).Body.String(), "−5 Lunas", "20 Lunas ya se gastaron: no se pueden retirar.", "!Sellos ya")
+}
+
+// TestTillUsedVoucher: a used voucher can be taken back at the till once the purchase that it
+// was used in was returned whole, by whoever may cancel it.
+func TestTillUsedVoucher(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	sold := s.shop.buy(ana, "1000")
+	var vale id
+	for _, r := range ask(s.shop, func(t *txn) ([]*reward, error) { return t.cfg.byCost(), nil }) {
+		if r.Key == "vale" {
+			vale = r.ID
+		}
+	}
+	path, _, _ := strings.Cut(s.led(roleCashier, "/panel/caja/"+ana.String()+"/canje", "productId", vale.String()), "?")
+	made, _ := parseID(madeAt(path))
+	x := ask(s.shop, func(t *txn) (*redemption, error) { return t.redemption(made) })
+	s.shop.ok(s.shop.useIn(x, sold))
+	want := func(reason string, as role, may bool) {
+		t.Helper()
+		offer := "/deshacer"
+		if !may {
+			offer = "!" + offer
+		}
+		s.wants(reason, s.open(as, path).Body.String(), "Usado", offer)
+	}
+	want("its sale stands", roleOwner, false)
+	s.wants("it never expires", s.open(roleOwner, path).Body.String(), "!Vence el")
+	s.shop.bring(sold, "500")
+	want("in part", roleOwner, false)
+	s.shop.bring(sold, "500")
+	want("whole", roleOwner, true)
+	want("the cashier's own, of just now", roleCashier, true)
+	s.shop.pass(11 * time.Minute)
+	want("the cashier's own, of before", roleCashier, false)
+	s.wants("taken back", s.open(roleOwner, s.led(roleOwner, path+"/deshacer")).Body.String(), "Cancelado", "vuelven 20 Lunas", "!/deshacer")
+	s.shop.verified()
 }
