@@ -286,7 +286,7 @@ func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
 		return auditPage{}, err
 	}
 	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (auditPage, error) {
-		f := auditFilter{0, never, trimBlanks(in.Actor), trimBlanks(in.Action), trimBlanks(in.Subject), in.Before, nil}
+		f := auditFilter{to: never, actor: trimBlanks(in.Actor), action: trimBlanks(in.Action), subject: trimBlanks(in.Subject), before: in.Before}
 		var ok bool
 		if in.From != "" {
 			if f.from, ok = parseMoment(in.From, t.cfg.zone, false); !ok {

@@ -383,6 +383,8 @@ func listAudit(r *request) action {
 	f.actor, _ = r.query.text("actor", maxActor)
 	f.action, _ = r.query.text("action", maxAction)
 	f.subject, _ = r.query.text("subject", maxSubject)
+	kind, present := r.query.text("kind", 20)
+	f.kind = choice(r.query.input, kind, present, "kind", codeInvalidField, auditKinds)
 	f.within = r.user.auditShare()
 	return func(t *txn) (any, error) {
 		found, total, err := t.auditEntries(f, p)

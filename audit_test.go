@@ -175,7 +175,7 @@ func TestAuditEntries(t *testing.T) {
 	t.Parallel()
 	histories(t, 8, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{})
-		actors, actions, subjects := []string{"", "luis", (id{7}).String()}, []string{"key.created", "key.changed"}, []string{"", "uno", "dos"}
+		actors, actions, subjects := []string{"", "luis", (id{7}).String()}, []string{"key.created", "key.changed", auditSessionStarted, auditSessionEnded}, []string{"", "uno", "dos"}
 		for range 20 {
 			s.pass(time.Duration(rnd.Int64N(int64(oneDay))))
 			if rnd.IntN(4) == 0 {
@@ -217,12 +217,13 @@ func TestAuditEntries(t *testing.T) {
 			if rnd.IntN(2) == 0 {
 				f.to = moment()
 			}
-			f.actor, f.action, f.subject = pick(rnd, append(actors, "nobody")...), pick(rnd, "", actions[0], actions[1]), pick(rnd, subjects...)
+			f.actor, f.action, f.subject = pick(rnd, append(actors, "nobody")...), pick(rnd, append(actions, "", "")...), pick(rnd, subjects...)
+			f.kind = pick(rnd, auditKinds...)
 			p := page{rnd.Uint64N(5) + 1, rnd.Uint64N(40) + 1}
 			var want []uint64
 			total := uint64(0)
 			for _, e := range all {
-				if e.At < f.from || e.At > f.to || f.before > 0 && e.Seq >= f.before || f.action != "" && e.Action != f.action ||
+				if e.At < f.from || e.At > f.to || f.before > 0 && e.Seq >= f.before || f.action != "" && e.Action != f.action || f.kind != "" && (f.kind == auditKindSession) != strings.HasPrefix(e.Action, "session.") ||
 					f.subject != "" && e.Subject != f.subject || f.actor != "" && e.By.Actor != f.actor && (e.By.ID == id{} || e.By.ID.String() != f.actor) {
 					continue
 				}
@@ -247,6 +248,49 @@ func TestAuditEntries(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAuditOfLogIns: in a log that is nearly all log-ins the list of changes reads the sets of
+// log-ins, four a block of 1,024 entries, and no entry but those that it shows.
+func TestAuditOfLogIns(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	const logIns = 20_000
+	must(s, func(t *txn) (any, error) {
+		for i := range logIns {
+			if err := t.audited(auditSessionStarted, (id{7}).String(), nil); err != nil {
+				return nil, err
+			}
+			if i == 5 {
+				if err := t.audited(auditKeyCreated, "first", nil); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, t.audited(auditKeyChanged, "last", nil)
+	})
+	for _, test := range []struct {
+		kind  string
+		total uint64
+		most  int // entries that are read
+	}{{auditKindChange, 3, 3}, {auditKindSession, logIns, 20}} {
+		var counted *countedTx
+		list := ask(s, func(x *txn) ([]*auditEntry, error) {
+			counted = &countedTx{Tx: x.Tx}
+			x.Tx = counted
+			list, total, err := x.auditEntries(auditFilter{to: never, kind: test.kind}, page{1, 20})
+			if total != test.total {
+				t.Errorf("%s: %d, want %d", test.kind, total, test.total)
+			}
+			return list, err
+		})
+		if len(list) != int(min(test.total, 20)) || test.kind == auditKindChange && (list[0].Subject != "last" || list[1].Subject != "first") {
+			t.Errorf("%s: %d entries", test.kind, len(list))
+		}
+		if blocks := logIns/setBlock + 1; counted.gets['A'] > test.most || counted.gets['B'] > 4*blocks || counted.scanned > 0 {
+			t.Errorf("%s: %d entries, %d sets and %d scanned", test.kind, counted.gets['A'], counted.gets['B'], counted.scanned)
+		}
+	}
 }
 
 // TestAuditParts: what is too long for one entry is in several, and nothing is left out.

@@ -19,8 +19,25 @@ const (
 type auditFilter struct {
 	from, to               instant // both included; 0 and never mean open
 	actor, action, subject string
+	kind                   string       // one of auditKinds
 	before                 uint64       // entries before this one; 0: all
 	within                 []auditValue // entries that have one of these; nil: all
+}
+
+// Kinds of entries: log-ins and log-outs, which are most, and changes, which are all others.
+const (
+	auditKindChange  = "Change"
+	auditKindSession = "Session"
+)
+
+var auditKinds = []string{"", auditKindChange, auditKindSession}
+
+// auditKindOf is the kind of an action.
+func auditKindOf(action string) string {
+	if strings.HasPrefix(action, "session.") {
+		return auditKindSession
+	}
+	return auditKindChange
 }
 
 // An auditValue is a value in a field that entries are found by.
@@ -67,12 +84,18 @@ func (t *txn) auditEntries(f auditFilter, p page) (list []*auditEntry, total uin
 	return list, cut.total, nil
 }
 
-// sets are those that the filter's entries are in, one of each group, the group that is
-// likely to be the smallest first.
-func (f *auditFilter) sets(org uint32) (groups [][]key) {
+// An auditGroup are some sets. Entries are in one of them, or in none of them.
+type auditGroup struct {
+	sets []key
+	none bool
+}
+
+// sets are those that the filter's entries are in, the group that is likely to be the
+// smallest first.
+func (f *auditFilter) sets(org uint32) (groups []auditGroup) {
 	for _, by := range [...]auditValue{{auditSubject, f.subject}, {auditActor, f.actor}, {auditAction, f.action}} {
 		if by.value != "" {
-			groups = append(groups, []key{auditSet(org, by.field, by.value)})
+			groups = append(groups, auditGroup{sets: []key{auditSet(org, by.field, by.value)}})
 		}
 	}
 	if f.within != nil {
@@ -80,7 +103,16 @@ func (f *auditFilter) sets(org uint32) (groups [][]key) {
 		for _, by := range f.within {
 			any = append(any, auditSet(org, by.field, by.value))
 		}
-		groups = append(groups, any)
+		groups = append(groups, auditGroup{sets: any})
+	}
+	if f.kind != "" {
+		var any []key
+		for _, action := range auditActions {
+			if auditKindOf(action) == auditKindSession {
+				any = append(any, auditSet(org, auditAction, action))
+			}
+		}
+		groups = append(groups, auditGroup{any, f.kind == auditKindChange})
 	}
 	return groups
 }
@@ -103,7 +135,7 @@ func (t *txn) auditSpans(f *auditFilter) (spans []seqSpan, err error) {
 	if f.from != 0 || f.to != never {
 		var accepted seqCutter
 		accepted.page = page{1, last}
-		if err := t.cutAudit(&accepted, seqSpan{1, last}, []key{auditSet(t.org, auditAction, auditClockAccepted)}); err != nil {
+		if err := t.cutAudit(&accepted, seqSpan{1, last}, auditGroup{sets: []key{auditSet(t.org, auditAction, auditClockAccepted)}}); err != nil {
 			return nil, err
 		}
 		slices.Reverse(accepted.found)
@@ -151,8 +183,8 @@ type seqCutter struct {
 	total uint64
 }
 
-// cutAudit takes those entries of a row that are in a set of each group; without groups, all.
-func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...[]key) error {
+// cutAudit takes those entries of a row that each group holds; without groups, all.
+func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
 	if len(groups) == 0 {
 		cut.row(s)
 		return nil
@@ -160,14 +192,14 @@ func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...[]key) error {
 	if s.first > s.last {
 		return nil
 	}
-	if len(groups[0]) != 1 { // their blocks are not in one row
+	if len(groups[0].sets) != 1 || groups[0].none { // their blocks are not in one row
 		for block := s.last / setBlock; ; block-- {
 			if err := t.cutBlock(cut, s, uint32(block), wholeBlock(), groups); err != nil || block == s.first/setBlock {
 				return err
 			}
 		}
 	}
-	prefix := groups[0][0]
+	prefix := groups[0].sets[0]
 	from, to := slices.Clone(prefix).u32(uint32(s.first/setBlock)), slices.Clone(prefix).u32(uint32(s.last/setBlock)).after()
 	for e, err := range t.Scan(from, to, true) {
 		if err != nil {
@@ -180,11 +212,11 @@ func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...[]key) error {
 	return nil
 }
 
-// cutBlock takes those entries of a block that are in a set of each group.
-func (t *txn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmapSize]byte, groups [][]key) error {
+// cutBlock takes those entries of a block that each group holds.
+func (t *txn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmapSize]byte, groups []auditGroup) error {
 	for _, group := range groups {
 		var any [bitmapSize]byte
-		for _, set := range group {
+		for _, set := range group.sets {
 			value, _, err := t.Get(slices.Clone(set).u32(block))
 			if err != nil {
 				return err
@@ -194,6 +226,9 @@ func (t *txn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmap
 			}
 		}
 		for i, b := range any {
+			if group.none {
+				b = ^b
+			}
 			members[i] &= b
 		}
 	}

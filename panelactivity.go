@@ -344,7 +344,7 @@ func (v *visit) creatorName(names *actorNames, by creator) (name, log string, er
 		name = tr(v.lang, "by."+shape.Type)
 	}
 	if filter != "" && v.mayAll("audit:read") == nil {
-		log = withQuery(auditPath, []pair{{"actor", filter}})
+		log = withQuery(auditPath, []pair{{"actor", filter}, {"kind", everyKind}})
 	}
 	return name, log, err
 }

@@ -26,13 +26,40 @@ func auditPages() []panelPage {
 	}
 }
 
-// auditParams are what the list is filtered by: parameters of the API's.
+// auditParams are what each kind of entries is filtered by: parameters of the API's.
 var auditParams = []string{"actor", "action", "subject", "from", "to"}
+
+// everyKind is the page's word for entries of every kind.
+const everyKind = "All"
+
+// auditKind is which entries the page shows: changes, unless its query means others.
+func (v *visit) auditKind() string { return cmp.Or(v.param("kind"), auditKindOf(v.param("action"))) }
+
+// auditQuery is the page's query as parameters of the API's.
+func (v *visit) auditQuery() []pair {
+	params := v.params(auditParams...)
+	if kind := v.auditKind(); kind != everyKind {
+		params = append(params, pair{"kind", kind})
+	}
+	return params
+}
+
+// auditTabs lead to each kind of entries. An action stays chosen where there are such entries.
+func (v *visit) auditTabs() (tabs []navItem) {
+	for _, kind := range []string{auditKindChange, auditKindSession, everyKind} {
+		params := slices.DeleteFunc(v.params(auditParams...), func(p pair) bool {
+			return p.name == "action" && kind != everyKind && auditKindOf(p.value) != kind
+		})
+		tabs = append(tabs, navItem{withQuery(auditPath, append(params, pair{"kind", kind})), "audit.kind." + kind, kind == v.auditKind()})
+	}
+	return tabs
+}
 
 // An auditView is a page of the log.
 type auditView struct {
-	Actor, Action, Subject, From, To string
+	Kind, Actor, Action, Subject, From, To string
 
+	Tabs   []navItem
 	Rows   []auditRow
 	Actors []choiceItem // nil: the member sees its own entries
 	Keys   bool         // and those of keys
@@ -69,8 +96,8 @@ const (
 )
 
 func auditPageOf(v *visit) (any, fillFunc) {
-	view := &auditView{Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to")}
-	entries := v.ask(listAudit, v.params(append(slices.Clone(auditParams), "page")...)...)
+	view := &auditView{Kind: v.auditKind(), Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to"), Tabs: v.auditTabs()}
+	entries := v.ask(listAudit, append(v.auditQuery(), v.params("page")...)...)
 	return view, func(t *txn) error {
 		found, err := resultOf[list[auditShape]](t, entries)
 		if err != nil {
@@ -95,7 +122,7 @@ func auditPageOf(v *visit) (any, fillFunc) {
 			}
 		}
 		if v.mayAll("data:export") == nil {
-			view.Export = withQuery(auditPath+"/exportar", v.params(auditParams...))
+			view.Export = withQuery(auditPath+"/exportar", append(v.params(auditParams...), pair{"kind", view.Kind}))
 		}
 		return nil
 	}
@@ -307,7 +334,7 @@ func auditExport(v *visit) (any, fillFunc) {
 		out.Write(auditColumns)
 		turn := new(pacer)
 		for n := 1; n <= mostExported/maxLimit && b.Len() < mostExportedBytes; n++ {
-			entries := v.ask(listAudit, append(v.params(auditParams...), pair{"page", strconv.Itoa(n)}, pair{"limit", strconv.Itoa(maxLimit)})...)
+			entries := v.ask(listAudit, append(v.auditQuery(), pair{"page", strconv.Itoa(n)}, pair{"limit", strconv.Itoa(maxLimit)})...)
 			if len(v.faults) > 0 {
 				return v.faults[0]
 			}
@@ -357,11 +384,11 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 
 // What the template asks for.
 
-// Actions are the choices of what was done: all that the log can tell of, in words.
-func (f *frame) Actions() []choiceItem {
+// Actions are the choices of what was done: all of a kind that the log can tell of, in words.
+func (f *frame) Actions(kind string) []choiceItem {
 	var items []choiceItem
 	for name := range panelTexts {
-		if action, is := strings.CutPrefix(name, "action."); is {
+		if action, is := strings.CutPrefix(name, "action."); is && (kind == everyKind || auditKindOf(action) == kind) {
 			items = append(items, choiceItem{action, f.T(name)})
 		}
 	}
@@ -414,8 +441,10 @@ func (f *frame) CutExport(export string, total uint64) string {
 	return f.Count(mostExported)
 }
 
-// AuditBy is the address of the list with all that one did.
-func (f *frame) AuditBy(actor string) string { return withQuery(auditPath, []pair{{"actor", actor}}) }
+// AuditBy is the address of the list with all of a kind that one did.
+func (f *frame) AuditBy(actor, kind string) string {
+	return withQuery(auditPath, []pair{{"actor", actor}, {"kind", kind}})
+}
 
 var _ = addTexts(map[string]panelText{
 	"nav.audit":          {"Auditoría", "Audit log"},
@@ -440,6 +469,10 @@ var _ = addTexts(map[string]panelText{
 	"audit.to":           {"pasa a", "becomes"},
 	"audit.gone":         {"Alguien que ya no es del equipo", "Somebody who is no longer in the team"},
 	"audit.any":          {"Todo", "Everything"},
+	"audit.kind":         {"Qué se muestra", "What is shown"},
+	"audit.kind.Change":  {"Cambios", "Changes"},
+	"audit.kind.Session": {"Accesos", "Log-ins"},
+	"audit.kind.All":     {"Todo", "Everything"},
 	"from.Api":           {"por la API", "by the API"},
 	"from.Panel":         {"en el panel", "in the panel"},
 	"from.Command":       {"por una orden", "by a command"},

@@ -70,7 +70,7 @@ func TestAuditShare(t *testing.T) {
 	s := auditedShop(t)
 	for _, r := range roles {
 		m := &member{user: &user{ID: s.users[r]}, role: r}
-		for _, f := range []auditFilter{{to: never}, {to: never, action: "points.added"}, {to: never, actor: "caja-2/Luis"}, {to: s.shop.clock - 2*86_400_000, from: s.shop.clock - 4*86_400_000}} {
+		for _, f := range []auditFilter{{to: never}, {to: never, action: "points.added"}, {to: never, actor: "caja-2/Luis"}, {to: never, kind: auditKindChange}, {to: never, kind: auditKindSession}, {to: s.shop.clock - 2*86_400_000, from: s.shop.clock - 4*86_400_000}} {
 			var want, got []uint64
 			share := f
 			share.within = m.auditShare()
@@ -137,6 +137,65 @@ func TestAuditPage(t *testing.T) {
 	}
 }
 
+// TestAuditKinds: the page shows changes; log-ins and everything are one link away, each with
+// its own count, pages, choices and file. An action of a log-in leads to them.
+func TestAuditKinds(t *testing.T) {
+	t.Parallel()
+	s := auditedShop(t)
+	for range 45 {
+		must(s.shop, func(t *txn) (any, error) {
+			t.by = creator{Type: byUser, ID: s.users[roleOwner]}
+			return nil, t.audited(auditSessionStarted, s.users[roleOwner].String(), nil)
+		})
+	}
+	count := func(kind string) string {
+		_, total := askAudit(s.shop, auditFilter{to: never, kind: kind})
+		return "<b>" + newFormat(t, "MX", "es", "MXN").Count(total) + "</b>"
+	}
+	const logIn, change, logInChoice, changeChoice = "<td>Entró al panel", "<td>Cambió una clave de API", `value="session.started"`, `value="key.changed"`
+	for _, test := range []struct {
+		query      string
+		has, hasNo []string
+	}{
+		{"", []string{change, count(auditKindChange), changeChoice, `exportar?kind=Change"`, `<a href="/panel/auditoria?kind=Session">Accesos</a>`}, []string{logIn, logInChoice}},
+		{"?kind=Session", []string{logIn, count(auditKindSession), logInChoice, "Página 1 de 3", "kind=Session&amp;page=2", `name="kind" value="Session"`}, []string{change, changeChoice}},
+		{"?kind=Session&page=3", []string{logIn, "Página 3 de 3"}, []string{change}},
+		{"?kind=All", []string{logIn, count(""), logInChoice, changeChoice}, nil},
+		{"?kind=All&page=2", []string{logIn}, nil},
+		{"?action=session.started", []string{logIn, `aria-current="true">Accesos`, `href="/panel/auditoria?kind=Change"`, `href="/panel/auditoria?action=session.started&amp;kind=All"`}, nil},
+		{"?action=key.changed&actor=x", []string{`aria-current="true">Cambios`, `href="/panel/auditoria?actor=x&amp;kind=Session"`}, nil},
+		{"?kind=Other", []string{`role="alert"`}, []string{"<tbody>"}},
+	} {
+		body := mainOf(s.open(roleOwner, auditPath+test.query).Body.String())
+		for _, text := range test.has {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s has no %q:\n%s", test.query, text, body)
+			}
+		}
+		for _, text := range test.hasNo {
+			if strings.Contains(body, text) {
+				t.Errorf("%s has %q:\n%s", test.query, text, body)
+			}
+		}
+	}
+	for query, has := range map[string][2]bool{"": {true, false}, "?kind=Session": {false, true}, "?kind=All": {true, true}} {
+		file := s.get(roleOwner, auditPath+"/exportar"+query).Body.String()
+		if got := [2]bool{strings.Contains(file, auditKeyChanged), strings.Contains(file, auditSessionStarted)}; got != has {
+			t.Errorf("the file %q has changes and log-ins: %v, want %v", query, got, has)
+		}
+	}
+}
+
+// askAudit is what a filter chooses.
+func askAudit(s *shop, f auditFilter) (list []*auditEntry, total uint64) {
+	ask(s, func(t *txn) (any, error) {
+		var err error
+		list, total, err = t.auditEntries(f, page{1, 1000})
+		return nil, err
+	})
+	return list, total
+}
+
 // TestAuditExport: the file has a line for each change, and no cell that a spreadsheet runs.
 func TestAuditExport(t *testing.T) {
 	t.Parallel()
@@ -145,7 +204,7 @@ func TestAuditExport(t *testing.T) {
 		t.by = creator{Type: byCommand, Actor: "=1+2"}
 		return nil, t.audited(auditConfigurationApplied, "", []change{{"name", "-5", "+7"}, {"other", nil, "@x"}})
 	})
-	w := s.get(roleOwner, auditPath+"/exportar")
+	w := s.get(roleOwner, auditPath+"/exportar?kind=All")
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
 		t.Fatal(w.Code, w.Header())
 	}
