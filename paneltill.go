@@ -338,6 +338,7 @@ type tillRedemptionView struct {
 	Redemption redemptionShape
 	Unit       string  // the currency of the reward's program
 	Balance    decimal // in that program, now
+	Given      decimal // what came back of a cancelled one: points that had not expired
 	Scanned    bool    // the next key uses it
 	Undo       bool
 }
@@ -365,6 +366,15 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 		program := t.cfg.programNumber(x.Program)
 		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
 		view.Scanned = view.Scanned && view.Redemption.Status == redemptionIssued
+		debit, err := t.movement(x.Movement)
+		if err != nil {
+			return err
+		}
+		for _, u := range debit.Uses {
+			if u.Expires > x.CancelledAt {
+				view.Given += u.Amount
+			}
+		}
 		cancellable, err := t.cancellable(x)
 		if err != nil {
 			return err

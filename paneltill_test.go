@@ -452,3 +452,21 @@ func TestTillUsedVoucher(t *testing.T) {
 	s.wants("taken back", s.open(roleOwner, s.led(roleOwner, path+"/deshacer")).Body.String(), "Cancelado", "vuelven 20 Lunas", "!/deshacer")
 	s.shop.verified()
 }
+
+// TestTillGivenBack: of a redemption that is cancelled the till says what came back.
+func TestTillGivenBack(t *testing.T) {
+	t.Parallel()
+	for days, text := range map[int]string{4: "vuelven 20 Lunas", 6: "vuelven 0 Lunas"} {
+		of := newShop(t, setup{program: `"currency":"Lunas","expiry":{"days":5},"rules":[` + onePer1 + `]`, also: `"rewards":[{"key":"vale","name":"Vale","program":"club","pointsCost":20,"fulfilment":"Voucher"}]`})
+		ana := of.customer("ana")
+		of.buy(ana, "100")
+		x, err := of.redeem(ana, "vale")
+		of.ok(err)
+		of.pass(time.Duration(days) * oneDay)
+		_, err = of.cancel(x)
+		of.ok(err)
+		s := newPanelShopOn(of) // the sessions of before would have ended
+		page := s.open(roleOwner, "/panel/caja/"+ana.String()+"/canje/"+x.ID.String())
+		s.wants(fmt.Sprint(days, " days"), page.Body.String(), "Cancelado", text)
+	}
+}
