@@ -61,6 +61,12 @@ func TestPanelMerge(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
 	s, path := w.panelShop, "/panel/clientes/"+w.names["customerId"]+"/unir"
+	for i := range 11 {
+		s.shop.customer(fmt.Sprint("gemela", i))
+	}
+	if found := mainOf(s.open(roleOwner, path+"?search=gemela").Body.String()); strings.Count(found, `name="_review"`) != 10 || !strings.Contains(found, "Hay 11.") {
+		t.Errorf("ten of eleven, without a word:\n%s", found)
+	}
 	before := s.shop.entries()
 	found := mainOf(s.open(roleOwner, path+"?search=luz").Body.String())
 	if n := strings.Count(found, `name="_review"`); n != 1 {

@@ -287,7 +287,8 @@ func pointsPage(v *visit) (any, fillFunc) {
 type mergeView struct {
 	TillHead
 	Query string
-	Hits  []tillHit
+	Hits  []tillHit // the first ones
+	All   uint64    // how many the search found; 0: no more than Hits
 
 	Other   string // who was chosen; "": nobody yet
 	Rows    []mergeRow
@@ -316,6 +317,9 @@ func mergePage(v *visit) (any, fillFunc) {
 		matches, err := resultOf[appendedList[customerItem]](t, found)
 		if err != nil {
 			return err
+		}
+		if matches.Meta.HasNextPage {
+			view.All = matches.Meta.Total
 		}
 		hits, err := v.tillHits(t, matches.Data)
 		view.Hits = slices.DeleteFunc(hits, func(h tillHit) bool { return h.ID == view.Customer.ID })

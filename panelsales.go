@@ -305,7 +305,7 @@ var _ = addTexts(map[string]panelText{
 	"sale.vouchers":          {"Vales usados", "Vouchers used"},
 	"sale.voucher.Used":      {"Usado", "Used"},
 	"sale.voucher.canReturn": {"se puede cancelar: sus puntos volverían", "it can be cancelled: its points would come back"},
-	"sale.voucher.back":      {"volvió: se canceló y se devolvieron sus puntos", "came back: it was cancelled and its points given back"},
+	"sale.voucher.back":      {"volvió: se canceló", "came back: it was cancelled"},
 	"return.open":            {"Registrar devolución", "Register a return"},
 	"return.amount":          {"Importe devuelto, %s", "Amount returned, %s"},
 	"return.quantity":        {"Cuántos vuelven", "How many come back"},
