@@ -395,7 +395,7 @@ func TestPanelAskedTooMuch(t *testing.T) {
 		for ; n <= 2*askedBurst; n++ {
 			w := s.get(roleOwner, path)
 			if w.Code == http.StatusTooManyRequests {
-				if body := w.Body.String(); w.Header().Get("Retry-After") != "1" || !strings.Contains(body, "Vuelve a intentarlo en 1 segundos") || strings.Contains(body, "Owner") {
+				if body := w.Body.String(); w.Header().Get("Retry-After") != "1" || !strings.Contains(body, "Vuelve a intentarlo en 1 segundo.") || strings.Contains(body, "Owner") {
 					t.Errorf("Retry-After %q\n%s", w.Header().Get("Retry-After"), body)
 				}
 				break

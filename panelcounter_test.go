@@ -331,6 +331,21 @@ func TestErrorWords(t *testing.T) {
 	}
 }
 
+// TestOneSecond: one second is not "1 segundos".
+func TestOneSecond(t *testing.T) {
+	t.Parallel()
+	for _, code := range []errorCode{codeTooManyTries, codeAskedTooMuch} {
+		for lang, want := range map[string][2]string{"es": {" en 1 segundo.", " en 1,200 segundos."}, "en": {" in 1 second.", " in 1,200 seconds."}} {
+			f := newFormat(t, "MX", lang, "MXN")
+			for i, n := range []int{1, 1200} {
+				if got := faultText(lang, f, newError(code).with("seconds", decimalOf(n))); !strings.HasSuffix(got, want[i]) {
+					t.Errorf("%s, %d: %s", code.name, n, got)
+				}
+			}
+		}
+	}
+}
+
 // TestPanelErrorWords: what is wrong with a form is said with the form's labels, in the page's
 // language.
 func TestPanelErrorWords(t *testing.T) {

@@ -50,7 +50,7 @@ func faultText(lang string, f *format, e *apiError) string {
 	}
 	switch e.code {
 	case codeTooManyTries, codeAskedTooMuch:
-		return tr(lang, name, f.Number(figure(e, "seconds")))
+		return counted(lang, f, name, figure(e, "seconds"))
 	case codeInsufficientBalance:
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
 	case codePriceChanged:
@@ -67,6 +67,14 @@ func faultText(lang string, f *format, e *apiError) string {
 		return labelled(lang, e, wrongText(lang, strings.TrimPrefix(e.message, e.field+" ")))
 	}
 	return text
+}
+
+// counted is a text with a number of things; of one, its text whose name ends in ".one".
+func counted(lang string, f *format, name string, n decimal) string {
+	if n == decimalOne {
+		return tr(lang, name+".one")
+	}
+	return tr(lang, name, f.Number(n))
 }
 
 // labelledCodes are the codes whose texts say nothing of the field: its label stands before.
@@ -213,6 +221,7 @@ var _ = addTexts(map[string]panelText{
 	"error.contact_known.open":        {"Abrir a este cliente", "Open this customer"},
 
 	"error.asked_too_much":           {"Demasiadas páginas en un minuto. Vuelve a intentarlo en %s segundos.", "Too many pages in a minute. Try again in %s seconds."},
+	"error.asked_too_much.one":       {"Demasiadas páginas en un minuto. Vuelve a intentarlo en 1 segundo.", "Too many pages in a minute. Try again in 1 second."},
 	"error.required":                 {"Falta escribir esto", "This is missing"},
 	"error.required.comment":         {"Escribe el motivo", "Write the reason"},
 	"error.precondition_failed":      {"Otra persona cambió esto mientras lo editabas. Compara lo tuyo con lo de ahora y guarda otra vez.", "Somebody else changed this while you edited it. Compare yours with what is there now, and save again."},

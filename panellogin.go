@@ -361,6 +361,7 @@ var _ = addTexts(map[string]panelText{
 	"invitation.password.hint": {"15 caracteres o más. Varias palabras que no vayan juntas son fáciles de recordar.", "15 characters or more. Some words that do not belong together are easy to remember."},
 	"invitation.accept":        {"Aceptar", "Accept"},
 	"invitation.set":           {"Guardar la contraseña", "Save the password"},
+	"error.too_many_tries.one": {"Demasiados intentos seguidos. Vuelve a intentarlo en 1 segundo.", "Too many attempts in a row. Try again in 1 second."},
 	"error.too_many_tries":     {"Demasiados intentos seguidos. Vuelve a intentarlo en %s segundos.", "Too many attempts in a row. Try again in %s seconds."},
 
 	"error.people.users_manage_required": {"Solo quien administra el equipo puede hacer esto.", "Only whoever manages the team can do this."},
