@@ -133,6 +133,14 @@ func TestActivityPage(t *testing.T) {
 			t.Errorf("no %q:\n%s", text, body)
 		}
 	}
+	for row := range strings.SplitSeq(body, "<tr><td") {
+		if row, _, is := strings.Cut(row, "</tr>"); is && strings.Contains(row, "<td") && !strings.Contains(row, "fig\"") {
+			t.Errorf("a row without its figure beside the name: %s", row)
+		}
+	}
+	if n := strings.Count(body, "scroll rows"); n != 4 {
+		t.Errorf("%d lists of rows, want 4", n)
+	}
 	if strings.Count(body, "<tbody>") != 4 {
 		t.Error(body)
 	}
