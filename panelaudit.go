@@ -139,13 +139,14 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 	if row.Figures, err = v.figuresOf(names.txn, &e); err != nil {
 		return row, err
 	}
+	f := &frame{format: v.format(), visit: v, Lang: v.lang}
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
 		if row.Figures != "" && c.Field == "amount" { // it stands in the line
 			continue
 		}
-		row.Changes = append(row.Changes, changeRow{c.Field, v.valueInWords(c.Field, c.Before), v.valueInWords(c.Field, c.After), c.Before == "" && c.After == ""})
+		row.Changes = append(row.Changes, changeRow{c.Field, f.auditValue(c.Field, c.Before), f.auditValue(c.Field, c.After), c.Before == "" && c.After == ""})
 	}
 	return row, nil
 }
@@ -182,23 +183,55 @@ func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
 	return words, nil
 }
 
-// valueInWords is a value of a change: a text without its quotes, a moment as people write it, a
-// role by its name.
-func (v *visit) valueInWords(field string, value jsonText) string {
-	text := string(value)
-	var unquoted string
-	if json.Unmarshal([]byte(value), &unquoted) == nil && value != "" {
-		if text = unquoted; field == "role" && hasText("role."+text) {
-			text = tr(v.lang, "role."+text)
+// auditValue is a value of a change as the panel's forms show it: yes or no, a number, money
+// with its currency, a moment or a day, a role or another word by its name.
+func (f *frame) auditValue(field string, value jsonText) string {
+	if value == "" {
+		return ""
+	}
+	var v any
+	dec := json.NewDecoder(strings.NewReader(string(value)))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return string(value)
+	}
+	text := f.leaf(v)
+	switch v := v.(type) {
+	case json.Number:
+		if d, err := parseDecimal(v.String()); err == nil && isMoney(field) {
+			text = f.MoneyWithCode(d)
 		}
-		if at, err := time.Parse(time.RFC3339, text); err == nil {
-			text = v.format().Moment(instantOf(at))
-		}
+	case string:
+		text = f.auditText(field, v, text)
 	}
 	if utf8.RuneCountInString(text) > valueShown {
 		text = string([]rune(text)[:valueShown]) + "…"
 	}
 	return text
+}
+
+// auditText is a text of a change in words; what people have named stays as it is.
+func (f *frame) auditText(field, text, word string) string {
+	_, name := cutPath(field)
+	switch name, _, _ = strings.Cut(name, "["); {
+	case (name == "role" || name == "settings.secondFactor") && hasText("role."+text):
+		return f.T("role." + text)
+	case name == "name" || name == "description" || name == "currency" || name == "key":
+		return text
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return f.Moment(instantOf(at))
+	}
+	if at, err := time.Parse(time.DateOnly, text); err == nil {
+		return f.DayAndYear(dayOf(instantOf(at), time.UTC))
+	}
+	return word
+}
+
+// isMoney reports whether a number of the configuration is an amount of money.
+func isMoney(field string) bool {
+	_, name := cutPath(field)
+	return slices.Contains([]string{"minAmount", "per.amount", "effect.amount"}, name)
 }
 
 // subjectPages are the pages of what entries are about, by the first word of their action.
@@ -429,7 +462,8 @@ func (f *frame) FieldName(field string) string {
 	if hasText("field." + field) {
 		return f.T("field." + field)
 	}
-	return field
+	part, name := cutPath(field)
+	return strings.TrimPrefix(f.titleOf(part)+" › "+f.nameOf(name), " › ")
 }
 
 // CutExport is how many entries the CSV has of those that are found; "" if it has all, or the
@@ -465,7 +499,8 @@ var _ = addTexts(map[string]panelText{
 	"audit.changes":      {"Antes y después", "Before and after"},
 	"audit.unsaid":       {"cambió; lo que decía no se guarda aquí", "changed; what it said is not kept here"},
 	"audit.more":         {"y %s más, en el CSV", "and %s more, in the CSV"},
-	"audit.nothing":      {"nada", "nothing"},
+	"audit.now":          {"ahora:", "now:"},
+	"audit.gone.value":   {"se quitó", "was removed"},
 	"audit.to":           {"pasa a", "becomes"},
 	"audit.gone":         {"Alguien que ya no es del equipo", "Somebody who is no longer in the team"},
 	"audit.any":          {"Todo", "Everything"},

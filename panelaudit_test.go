@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +227,40 @@ func TestAuditExport(t *testing.T) {
 	for _, r := range []role{roleManager, roleCashier, roleViewer, roleDeveloper} {
 		if w := s.get(r, auditPath+"/exportar"); w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d", r, w.Code)
+		}
+	}
+}
+
+// TestAuditValues: values are those of the panel's forms, in the reader's language; what has
+// no value before or after reads as set or removed.
+func TestAuditValues(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for _, test := range []struct {
+		reason string
+		c      change
+		es, en string
+	}{
+		{"a box", change{"organization.plan.apiAccess", nil, true}, "Organización › Acceso a la API|ahora: sí", "Organization › API access|now: yes"},
+		{"a box, taken off", change{"organization.settings.cashierReturns", true, false}, "Organización › La caja puede devolver|sí → pasa a no", "Organization › Cashiers may return|yes → becomes no"},
+		{"a choice", change{"rewards[taza].status", "Active", "Inactive"}, "Recompensa taza › Estado|Activa → pasa a Archivada", "Reward taza › Status|Active → becomes Archived"},
+		{"money", change{"programs[club].rules[base].minAmount", nil, dec("1500")}, "Programa club › Regla base › Desde un importe de|ahora: 1,500.00\u00a0MXN", "Program club › Rule base › From an amount of|now: 1,500.00\u00a0MXN"},
+		{"a day", change{"rewards[taza].validTo", "2026-12-31", nil}, "Recompensa taza › Vale hasta|31 dic 2026 se quitó", "Reward taza › Valid until|31 Dec 2026 was removed"},
+		{"a role", change{"role", "cashier", "manager"}, "Rol|Caja → pasa a Encargado", "Role|Cashier → becomes Manager"},
+		{"a name that is a word too", change{"rewards[taza].name", nil, "Month"}, "Recompensa taza › Nombre|ahora: Month", "Reward taza › Name|now: Month"},
+		{"a number", change{"rateLimit", 1000, 20000}, "Solicitudes por minuto|1,000 → pasa a 20,000", "Requests a minute|1,000 → becomes 20,000"},
+	} {
+		must(s.shop, func(t *txn) (any, error) { return nil, t.audited(auditConfigurationApplied, "", []change{test.c}) })
+		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
+			s.speaks(roleOwner, lang)
+			body := mainOf(s.open(roleOwner, auditPath).Body.String())
+			_, line, _ := strings.Cut(body, `<li class="changed"><span>`)
+			line, _, _ = strings.Cut(line, "</li>")
+			label, value, _ := strings.Cut(line, "</span>")
+			got := label + "|" + strings.Join(strings.Fields(regexp.MustCompile("<[^>]*>").ReplaceAllString(strings.ReplaceAll(value, "</span><span", "</span> <span"), "")), " ")
+			if strings.ReplaceAll(got, "\u00a0", " ") != strings.ReplaceAll(want, "\u00a0", " ") {
+				t.Errorf("%s: %q, want %q", test.reason, got, want)
+			}
 		}
 	}
 }
