@@ -115,6 +115,10 @@ var wrongTexts = []struct{ why, name string }{
 
 var tooLong = regexp.MustCompile(`^no puede superar los (\d+) (?:caracteres|elementos)$`)
 
+// oneOfForm is how the API lists what a field may be, by its own words. A form has a list with
+// the words of people.
+var oneOfForm = regexp.MustCompile(`^debe ser [^ ,]+(?:, [^ ,]+)* o [^ ,]+$`)
+
 // wrongText is why a field is wrong, in the page's language.
 func wrongText(lang, why string) string {
 	for _, w := range wrongTexts {
@@ -124,6 +128,9 @@ func wrongText(lang, why string) string {
 	}
 	if m := tooLong.FindStringSubmatch(why); m != nil {
 		return tr(lang, "wrong.long", m[1])
+	}
+	if oneOfForm.MatchString(why) {
+		return tr(lang, "wrong.choice")
 	}
 	if lang == "es" {
 		return why
@@ -155,16 +162,20 @@ var indexForm = regexp.MustCompile(`\[\d+\]`)
 
 // documentFaultText is a fault of a document in words: of a control, by its label.
 func documentFaultText(lang string, e *apiError) string {
+	text := documentText(lang, e.message)
 	if e.field != "" {
 		labels, _ := e.context["labels"].(string)
 		if name := labelOf(labels, indexForm.ReplaceAllString(e.field, "")); hasText(name) {
-			return tr(lang, name) + ": " + e.message
+			if oneOfForm.MatchString(e.message) {
+				text = tr(lang, "wrong.choice")
+			}
+			return tr(lang, name) + ": " + text
 		}
 	}
 	if path, _ := e.context["path"].(string); path != "" {
-		return path + ": " + e.message
+		return path + ": " + text
 	}
-	return e.message
+	return text
 }
 
 // labelOf is the name of a control's label. Where a text is called as the control would be,

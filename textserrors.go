@@ -12,6 +12,7 @@ var _ = addTexts(map[string]panelText{
 	"wrong.characters": {"tiene caracteres que no se permiten", "it has characters that are not allowed"},
 	"wrong.same":       {"debe ser otro cliente", "it must be another customer"},
 	"wrong.erase":      {"debe ser ERASE", "it must be ERASE"},
+	"wrong.choice":     {"elige una opción de la lista", "choose one of the list"},
 	"wrong.long":       {"no puede pasar de %s caracteres", "it cannot be longer than %s characters"},
 
 	"field.again": {"Registrar otra vez", "Register again"}, "field.expectedPoints": {"Precio", "Price"},
