@@ -143,7 +143,7 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
-		if row.Figures != "" && c.Field == "amount" { // it stands in the line
+		if row.Figures != "" && (c.Field == "amount" || c.Field == "loyaltyProgramId") { // they stand in the line
 			continue
 		}
 		row.Changes = append(row.Changes, changeRow{c.Field, f.auditValue(c.Field, c.Before), f.auditValue(c.Field, c.After), c.Before == "" && c.After == ""})
@@ -155,12 +155,7 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
 	f, word := v.format(), strings.TrimSuffix(strings.TrimSuffix(e.Action, ".created"), ".returned")
 	if e.Subject == nil || word != "transaction" {
-		for _, c := range e.Changes {
-			if d, err := parseDecimal(string(c.After)); err == nil && strings.HasPrefix(e.Action, "points.") && c.Field == "amount" {
-				return f.Number(d), nil
-			}
-		}
-		return "", nil
+		return pointsMoved(t, f, e), nil
 	}
 	u, _ := parseID(*e.Subject)
 	s, err := t.sale(u)
@@ -181,6 +176,34 @@ func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
 		}
 	}
 	return words, nil
+}
+
+// pointsMoved are the points of an entry of points by hand, with their currency; "" of others.
+// Without a second program there is no other currency, and entries of before name no program.
+func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
+	if !strings.HasPrefix(e.Action, "points.") {
+		return ""
+	}
+	program := t.cfg.defaultProgram()
+	if len(t.cfg.Programs) > 1 {
+		program = nil
+	}
+	for _, c := range e.Changes {
+		switch c.Field {
+		case "amount":
+			if d, err := parseDecimal(string(c.After)); err == nil {
+				text = f.Number(d)
+			}
+		case "loyaltyProgramId":
+			if u, ok := parseID(strings.Trim(string(c.After), `"`)); ok {
+				program = t.cfg.program(u)
+			}
+		}
+	}
+	if text != "" && program != nil {
+		text += " " + program.Currency
+	}
+	return text
 }
 
 // auditValue is a value of a change as the panel's forms show it: yes or no, a number, money

@@ -461,7 +461,7 @@ func TestPanelAuditFigures(t *testing.T) {
 	c.panelShop.post(roleOwner, c.filled("/panel/caja/{customerId}/venta"), url.Values{"totalAmount": {"150"}})
 	c.panelShop.post(roleOwner, c.filled("/panel/clientes/{customerId}/puntos/dar"), url.Values{"amount": {"12.5"}, "comment": {"Por la espera"}})
 	c.comesBack("back", url.Values{"totalAmount": {"1000"}})
-	c.page("/panel/auditoria", "Registró una venta <b>150.00\u00a0MXN · 15 Lunas</b>", "Dio puntos a mano <b>12.5</b>", "Registró una devolución <b>1,000.00\u00a0MXN · −100 Lunas</b>")
+	c.page("/panel/auditoria", "Registró una venta <b>150.00\u00a0MXN · 15 Lunas</b>", "Dio puntos a mano <b>12.5 Lunas</b>", "Registró una devolución <b>1,000.00\u00a0MXN · −100 Lunas</b>")
 }
 
 // TestPanelFirstCommands: the command that lets the first person in works as it stands.

@@ -327,10 +327,11 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 	})
 }
 
-// movedBy is what the audit log keeps of points that were moved by hand: how many.
+// movedBy is what the audit log keeps of points that were moved by hand: how many, and of which
+// program.
 func movedBy(value any) []change {
 	if m, is := bodyIn(value).(movementShape); is {
-		return []change{{"amount", nil, m.Amount}}
+		return []change{{"amount", nil, m.Amount}, {"loyaltyProgramId", nil, m.LoyaltyProgramID}}
 	}
 	return nil
 }
