@@ -241,6 +241,7 @@ func TestPanelReturnedVouchers(t *testing.T) {
 		c.comesBack("back", fields)
 		if together {
 			c.page("/panel/ventas/{back}", `href="/panel/canjes/{redemptionId}"`, "volvió: se canceló")
+			c.page("/panel/auditoria", "Registró una devolución <b>5,000.00\u00a0MXN", "Canceló un canje")
 			continue
 		}
 		c.page("/panel/ventas/{back}", `href="/panel/canjes/{redemptionId}"`, "se puede cancelar")

@@ -68,7 +68,7 @@ type panelForm struct {
 	handle  func(*request) action
 	run     func(*visit) error // does all by itself, in place of handle and what follows; the form needs no token
 	most    int64              // bytes; 0: maxForm
-	action  string             // of the audit log's entry, where the domain writes none
+	action  string             // of the audit log's entry, where the domain writes none for that
 	about   string             // the name in path of what that entry is about; "": what was made
 	proof   bool               // it needs the password to have been given lately
 
