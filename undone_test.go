@@ -346,6 +346,37 @@ func (s *servedShop) sendUndone(texts []string, way string) string {
 	return strings.Join(told, " ")
 }
 
+// TestUndoneQueue: a queue of a till that was offline, with a sale that was undone, registered
+// again and undone again, may be sent as often as one likes. The moment of that sale tells it
+// from another one that is registered again.
+func TestUndoneQueue(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`, settings: `"externalIds":"Unique"`}).served()
+	ana := s.shop.customer("ana")
+	begin := s.shop.clock.add(-time.Hour)
+	row := func(minute time.Duration, members string) string {
+		return fmt.Sprintf(`{"customerId":%q,"externalId":"T-1","occurredAt":%q,%s}`, ana, begin.add(minute*time.Minute), members)
+	}
+	const sale, again, back = `"totalAmount":100`, `"totalAmount":100,"again":true`, `"type":"Return","totalAmount":100`
+	queue := []string{row(0, sale), row(1, back), row(0, again), row(2, back), row(3, again), row(4, back)}
+	for i, want := range []string{"201 201 201 201 201 201", "external_id_undone 200 external_id_undone 200 external_id_undone 200"} {
+		for range i + 1 {
+			var told []string
+			for _, r := range s.sendBatch(queue) {
+				said := fmt.Sprint(r.Status)
+				if r.Error != nil {
+					said = fmt.Sprint(r.Error["code"])
+				}
+				told = append(told, said)
+			}
+			same(t, "the queue", strings.Join(told, " "), want)
+			s.shop.wantStanding(ana, "0 0 0", "all is undone")
+		}
+	}
+	same(t, "another one, again", s.sendBatch([]string{row(5, again)})[0].Status, http.StatusCreated)
+	same(t, "and that one", s.sendBatch([]string{row(5, again)})[0].Status, http.StatusOK)
+}
+
 // TestUndoneForAnother: the externalId is free for another customer too, and a key's first
 // answer stays.
 func TestUndoneForAnother(t *testing.T) {

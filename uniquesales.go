@@ -32,9 +32,12 @@ func (t *txn) knownSale(in newSale) (*sale, error) {
 }
 
 // knownPurchase is knownSale for a purchase whose externalId is Unique. Those that stand
-// come before those that were wholly returned.
+// come before those that were wholly returned. One that says it is another one may itself be
+// in a queue that is sent again: then it has the moment of an undone one that came after
+// another.
 func (t *txn) knownPurchase(in newSale) (*sale, error) {
 	var standing, undone *sale // the newest that stands, and the newest undone one with the same values
+	var then, again *sale      // the undone one of the same moment, and that one if it was not the first
 	for known, err := range t.purchasesCalled(in.ExternalID) {
 		if err != nil {
 			return nil, err
@@ -44,8 +47,11 @@ func (t *txn) knownPurchase(in newSale) (*sale, error) {
 		case err != nil:
 			return nil, err
 		case known.whollyReturned():
-			if same && undone == nil {
-				undone = known
+			if !same {
+				continue
+			}
+			if undone, again = cmp.Or(undone, known), cmp.Or(again, then); known.CreatedAt == in.OccurredAt {
+				then = known
 			}
 		case same:
 			return known, nil
@@ -54,7 +60,10 @@ func (t *txn) knownPurchase(in newSale) (*sale, error) {
 		}
 	}
 	if standing == nil {
-		if undone != nil && !in.Again {
+		if in.Again {
+			undone = again
+		}
+		if undone != nil {
 			return nil, errUndone(undone.ID)
 		}
 		return nil, nil
