@@ -257,6 +257,10 @@ func appendObject(b []byte, o object) []byte {
 	return append(b, '}')
 }
 
+// knownParam says on the page that a form leads to that the form did nothing: what it was to
+// do had been done before.
+const knownParam = "ya"
+
 // A givenAnswer is what came of a form: where it leads, or what is shown once.
 type givenAnswer struct {
 	to   string
@@ -309,6 +313,9 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 			}
 		}
 		to := f.done(v, made)
+		if !did {
+			to = withQuery(to, []pair{{knownParam, "1"}})
+		}
 		if next != "" {
 			to = withToken(to, next)
 		}

@@ -269,6 +269,7 @@ type tillSaleView struct {
 	Of      *saleLink // the purchase of a return; nil: it has none
 	Undo    bool      // the member may return what is left
 	Shares  []saleShareView
+	Known   bool // the form that led here registered nothing: it was there before
 }
 
 // A saleLink leads to a sale at the till.
@@ -311,7 +312,7 @@ func tillSalePage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &tillSaleView{}
+	view := &tillSaleView{Known: v.param(knownParam) != ""}
 	head, sale := v.head(&view.TillHead), v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
 		if err = head(t); err != nil {
@@ -449,6 +450,7 @@ var _ = addTexts(map[string]panelText{
 	"till.earned":                {"Ganó %s", "Earned %s"},
 	"till.back":                  {"se retiraron %s", "%s taken back"},
 	"till.given":                 {"vuelven %s", "%s given back"},
+	"till.known":                 {"Esta venta ya estaba registrada. No se registró otra.", "This sale was registered before. No other one was registered."},
 	"till.return":                {"Devolución de %s, %s", "Return of %s, %s"},
 	"till.purchase":              {"De la venta de %s, %s", "Of the sale of %s, %s"},
 	"till.movements":             {"Últimos movimientos", "Latest movements"},

@@ -470,3 +470,30 @@ func TestTillGivenBack(t *testing.T) {
 		s.wants(fmt.Sprint(days, " days"), page.Body.String(), "Cancelado", text)
 	}
 }
+
+// TestTillKnownSale: a ticket that is sent again with the same values registers nothing, and the
+// till says so in place of a ✓.
+func TestTillKnownSale(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"Unique", "Free"} {
+		with := stampSetup
+		with.settings = `"externalIds":"` + setting + `"`
+		s := newPanelShop(t, with)
+		at := "/panel/caja/" + s.shop.customer("ana").String()
+		sold := func(more ...string) string {
+			return s.led(roleCashier, at+"/venta", append([]string{"totalAmount", "1500", "externalId", "T-1"}, more...)...)
+		}
+		token := s.panel.random()
+		first := sold(tokenField, token)
+		s.wants(setting+": the first", s.open(roleCashier, first).Body.String(), "✓ Venta de 1,500.00 MXN", "!ya estaba registrada")
+		if again := sold(tokenField, token); again != first {
+			t.Errorf("%s: the same form leads to %s", setting, again)
+		}
+		n := ask(s.shop, (*txn).count).Sales
+		again := sold()
+		if ask(s.shop, (*txn).count).Sales != n {
+			t.Fatal("registered")
+		}
+		s.wants(setting+": another form", s.open(roleCashier, again).Body.String(), "Venta de 1,500.00 MXN", "Esta venta ya estaba registrada. No se registró otra.", "!✓")
+	}
+}
