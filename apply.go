@@ -40,7 +40,7 @@ func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 		return nil, err
 	}
 	if t.org != 0 && t.org != old.Number { // whose faults are nothing to tell
-		return nil, &documentError{[]problem{{"organization.slug", "es de otra organización"}}}
+		return nil, &documentError{[]problem{{"organization.slug", sentenceOf("es de otra organización")}}}
 	}
 	next := old.merge(doc, t.mint)
 	if err := ck.against(t.Tx, doc, old, next); err != nil {
@@ -267,7 +267,7 @@ func (ck *checker) compare(doc *document, old, next *config) {
 	programs := soundKeys("programs", len(doc.Programs))
 	for _, p := range old.Programs {
 		if programs && next.programKey(p.Key) == nil {
-			ck.problems = append(ck.problems, problem{"programs", fmt.Sprintf("falta %q; un programa no se puede quitar", p.Key)})
+			ck.problems = append(ck.problems, problem{"programs", sentenceOf("falta %q; un programa no se puede quitar", p.Key)})
 		}
 	}
 	if programs && doc.Programs == nil && len(next.Programs) == 0 {
@@ -279,11 +279,10 @@ func (ck *checker) compare(doc *document, old, next *config) {
 // references reports the keys and names in a configuration that refer to nothing.
 // programs and segments say whether the keys of these are right.
 func (ck *checker) references(c *config, programs, segments bool) {
-	unknown := func(path, kind, name string) { ck.require(false, path, "no hay %s %q", kind, name) }
 	checkSegments := func(path string, keys []string) {
 		for i, k := range keys {
 			if segments && c.segmentKey(k) == nil {
-				unknown(fmt.Sprintf("%s.segments[%d]", path, i), "ningún segmento", k)
+				ck.require(false, fmt.Sprintf("%s.segments[%d]", path, i), "no hay ningún segmento %q", k)
 			}
 		}
 	}
@@ -294,7 +293,7 @@ func (ck *checker) references(c *config, programs, segments bool) {
 	checkTiers := func(path string, p *program, names []string) {
 		for i, name := range names {
 			if sound[p] && !slices.ContainsFunc(p.Tiers, func(t tier) bool { return t.Name == name }) {
-				unknown(fmt.Sprintf("%s.tiers[%d]", path, i), "ningún nivel", name)
+				ck.require(false, fmt.Sprintf("%s.tiers[%d]", path, i), "no hay ningún nivel %q", name)
 			}
 		}
 	}
@@ -312,7 +311,7 @@ func (ck *checker) references(c *config, programs, segments bool) {
 		case p != nil:
 			checkTiers(path, p, r.Tiers)
 		case programs && r.Program != "":
-			unknown(path+".program", "ningún programa", r.Program)
+			ck.require(false, path+".program", "no hay ningún programa %q", r.Program)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func readDocument(raw []byte) (*document, []string) {
 func checkedDocument(raw []byte) (*document, *checker) {
 	doc, ck := new(document), new(checker)
 	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // any size: it comes from the operator
-		ck.problems = []problem{{"", fault.String()}}
+		ck.problems = []problem{{"", fault.sentence()}}
 		return nil, ck
 	}
 	ck.decode("", raw, reflect.ValueOf(doc).Elem())
@@ -69,14 +69,14 @@ func checkedDocument(raw []byte) (*document, *checker) {
 	return doc, ck
 }
 
-// String describes the fault in Spanish.
-func (f *jsonFault) String() string {
-	return fmt.Sprintf("línea %d, columna %d: %s", f.line, f.column, map[string]string{
-		reasonSyntax:    "no es JSON válido",
-		reasonNotObject: "debe ser un objeto",
-		reasonDuplicate: "el nombre está repetido en su objeto",
-		reasonTrailing:  "sobra lo que sigue al objeto",
-		reasonNotUTF8:   "no es UTF-8 válido",
+// sentence describes the fault.
+func (f *jsonFault) sentence() sentence {
+	return sentenceOf("línea %d, columna %d: %s", f.line, f.column, map[string]sentence{
+		reasonSyntax:    sentenceOf("no es JSON válido"),
+		reasonNotObject: sentenceOf("debe ser un objeto"),
+		reasonDuplicate: sentenceOf("el nombre está repetido en su objeto"),
+		reasonTrailing:  sentenceOf("sobra lo que sigue al objeto"),
+		reasonNotUTF8:   sentenceOf("no es UTF-8 válido"),
 	}[f.reason])
 }
 
@@ -92,7 +92,7 @@ func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 	case v.Kind() == reflect.Struct && raw[0] == '{':
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &members); err != nil {
-			ck.unreadable(path, err.Error())
+			ck.unreadable(path, sentenceOf("%s", err))
 		}
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
@@ -101,7 +101,7 @@ func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 			}
 			field := fieldNamed(v, name)
 			if !field.IsValid() {
-				ck.problems = append(ck.problems, problem{at, "campo desconocido"})
+				ck.problems = append(ck.problems, problem{at, sentenceOf("campo desconocido")})
 				continue
 			}
 			ck.decode(at, members[name], field)
@@ -109,7 +109,7 @@ func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 	case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage]() && raw[0] == '[':
 		var elements []json.RawMessage
 		if err := json.Unmarshal(raw, &elements); err != nil {
-			ck.unreadable(path, err.Error())
+			ck.unreadable(path, sentenceOf("%s", err))
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
 		for i, e := range elements {
@@ -133,29 +133,29 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 }
 
 // mustBe says what a value that could not be decoded into v must be.
-func mustBe(v reflect.Value, raw json.RawMessage, err error) string {
+func mustBe(v reflect.Value, raw json.RawMessage, err error) sentence {
 	switch {
 	case errors.Is(err, errTooPrecise):
-		return "debe tener 4 decimales como máximo"
+		return sentenceOf("debe tener 4 decimales como máximo")
 	case errors.Is(err, errTooLarge):
-		return "no puede pasar de " + maxDecimal.String()
+		return sentenceOf("no puede pasar de %s", maxDecimal)
 	case v.Type() == reflect.TypeFor[decimal]():
-		return "debe ser un número"
+		return sentenceOf("debe ser un número")
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return "debe ser un texto"
+		return sentenceOf("debe ser un texto")
 	case reflect.Bool:
-		return "debe ser true o false"
+		return sentenceOf("debe ser %s", anyOf{"true", "false"})
 	case reflect.Slice:
-		return "debe ser una lista"
+		return sentenceOf("debe ser una lista")
 	case reflect.Struct:
-		return "debe ser un objeto"
+		return sentenceOf("debe ser un objeto")
 	}
 	if strings.Trim(string(raw), "-0123456789") == "" {
-		return "es un número demasiado grande"
+		return sentenceOf("es un número demasiado grande")
 	}
-	return "debe ser un número entero"
+	return sentenceOf("debe ser un número entero")
 }
 
 // fillIn sets the default values of what a document leaves out.

@@ -22,7 +22,31 @@ type checker struct {
 }
 
 // A problem is a fault of a document, at a path; "" is the whole document.
-type problem struct{ path, text string }
+type problem struct {
+	path string
+	sentence
+}
+
+// A sentence says in Spanish what is wrong. It keeps its format, by which another language has
+// its own, and what it is said of: sentences and anyOf among others.
+type sentence struct {
+	format string
+	args   []any
+}
+
+func sentenceOf(format string, args ...any) sentence { return sentence{format, args} }
+
+func (s sentence) String() string { return fmt.Sprintf(s.format, s.args...) }
+
+// isChoice reports whether the sentence lists values to choose from.
+func (s sentence) isChoice() bool {
+	return slices.ContainsFunc(s.args, func(a any) bool { _, is := a.(anyOf); return is })
+}
+
+// anyOf are the values that a member may have.
+type anyOf []string
+
+func (a anyOf) String() string { return alternatives(a) }
 
 func (ck *checker) told() []string { return toldProblems(ck.problems) }
 
@@ -30,23 +54,30 @@ func (ck *checker) told() []string { return toldProblems(ck.problems) }
 func toldProblems(problems []problem) []string {
 	var list []string
 	for _, p := range problems {
+		text := p.String()
 		if p.path != "" {
-			p.text = p.path + ": " + p.text
+			text = p.path + ": " + text
 		}
-		list = append(list, p.text)
+		list = append(list, text)
 	}
 	return list
 }
 
 // unreadable reports a value of another type.
-func (ck *checker) unreadable(path, text string) {
-	ck.problems = append(ck.problems, problem{path, text})
+func (ck *checker) unreadable(path string, why sentence) {
+	ck.problems = append(ck.problems, problem{path, why})
 	ck.unread = append(ck.unread, path)
 }
 
 func (ck *checker) require(ok bool, path, format string, args ...any) {
-	if !ok && !slices.ContainsFunc(ck.unread, func(p string) bool { return isPartOf(p, path) || isPartOf(path, p) }) {
-		ck.problems = append(ck.problems, problem{path, fmt.Sprintf(format, args...)})
+	if !ok {
+		ck.fail(path, sentence{format, args})
+	}
+}
+
+func (ck *checker) fail(path string, why sentence) {
+	if !slices.ContainsFunc(ck.unread, func(p string) bool { return isPartOf(p, path) || isPartOf(path, p) }) {
+		ck.problems = append(ck.problems, problem{path, why})
 	}
 }
 
@@ -69,7 +100,7 @@ func (ck *checker) present(path, value string) bool {
 }
 
 func (ck *checker) oneOf(path, value string, allowed ...string) {
-	ck.require(slices.Contains(allowed, value), path, "debe ser %s", alternatives(allowed))
+	ck.require(slices.Contains(allowed, value), path, "debe ser %s", anyOf(allowed))
 }
 
 // name checks a text that people read.
@@ -130,9 +161,9 @@ func (ck *checker) document(d *document) {
 	switch {
 	case d.Programs == nil || !known || defaults == 1:
 	case len(d.Programs) == 0:
-		ck.problems = append(ck.problems, problem{"programs", "hace falta al menos un programa"})
+		ck.problems = append(ck.problems, problem{"programs", sentenceOf("hace falta al menos un programa")})
 	default:
-		ck.problems = append(ck.problems, problem{"programs", "exactamente uno debe tener default: true"})
+		ck.problems = append(ck.problems, problem{"programs", sentenceOf("exactamente uno debe tener default: true")})
 	}
 
 	ck.keys("rewards", len(d.Rewards), func(i int) string { return d.Rewards[i].Key })
@@ -152,8 +183,8 @@ func (ck *checker) document(d *document) {
 // organization checks the organization and returns its time zone, UTC if that is wrong.
 func (ck *checker) organization(o *organization) *time.Location {
 	form := func(path, value string, ok bool, must string) {
-		if path = "organization." + path; ck.present(path, value) {
-			ck.require(ok, path, "%s", must)
+		if path = "organization." + path; ck.present(path, value) && !ok {
+			ck.fail(path, sentence{format: must})
 		}
 	}
 	form("slug", o.Slug, slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
@@ -171,7 +202,7 @@ func (ck *checker) organization(o *organization) *time.Location {
 	ck.require(late >= 0 && late <= mostLateDays, "organization.settings.maxLateDays", "debe estar entre 0 y %d", mostLateDays)
 	for i, r := range o.Settings.SecondFactor {
 		path := fmt.Sprintf("organization.settings.secondFactor[%d]", i)
-		if ck.require(r.known(), path, "debe ser %s", roleList()); slices.Contains(o.Settings.SecondFactor[:i], r) {
+		if ck.require(r.known(), path, "debe ser %s", anyOf(roleNames())); slices.Contains(o.Settings.SecondFactor[:i], r) {
 			ck.require(false, path, "se repite")
 		}
 	}
@@ -402,6 +433,6 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 	if r.Value == nil {
 		ck.require(false, path+".value", "falta")
 	} else if err := json.Unmarshal(r.Value, want); err != nil || string(r.Value) == "null" {
-		ck.require(false, path+".value", "%s", mustBe(reflect.ValueOf(want).Elem(), r.Value, err))
+		ck.fail(path+".value", mustBe(reflect.ValueOf(want).Elem(), r.Value, err))
 	}
 }

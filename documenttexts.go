@@ -1,113 +1,104 @@
 package main
 
 import (
-	"regexp"
-	"slices"
-	"strings"
+	"fmt"
 )
 
-// documentTexts are the faults of documents in English, by the Spanish texts of the checks. A
-// %s is what a text has of its own; what is in quotes there is in quotes here.
-var documentTexts = [...][2]string{
-	{"falta", "it is missing"},
-	{"falta %s; un programa no se puede quitar", "%s is missing, and a program cannot be removed"},
-	{"campo desconocido", "unknown field"},
-	{"contiene caracteres no permitidos", "it has characters that are not allowed"},
-	{"el primer nivel empieza en 0", "the first tier begins at 0"},
-	{"demasiados niveles", "it is nested too deeply"},
-	{"se repite", "it is there twice"},
-	{"%s está repetida", "%s is there twice"},
-	{"%s está repetido", "%s is there twice"},
-	{"línea %s, columna %s: %s", "line %s, column %s: %s"},
-	{"no es JSON válido", "it is not valid JSON"},
-	{"el nombre está repetido en su objeto", "the name is twice in its object"},
-	{"sobra lo que sigue al objeto", "nothing may follow the object"},
-	{"no es UTF-8 válido", "it is not valid UTF-8"},
-	{"debe ser un objeto", "it must be an object"},
-	{"debe ser una lista", "it must be a list"},
-	{"debe ser un texto", "it must be a text"},
-	{"debe ser un número", "it must be a number"},
-	{"debe ser un número entero", "it must be a whole number"},
-	{"es un número demasiado grande", "the number is too large"},
-	{"debe ser true o false", "it must be true or false"},
-	{"debe tener 4 decimales como máximo", "it must have 4 decimals at most"},
-	{"debe tener a lo sumo %s decimales", "it must have %s decimals at most"},
-	{"no puede pasar de %s bytes", "it cannot be longer than %s bytes"},
-	{"no puede pasar de %s", "it cannot be more than %s"},
-	{"no puede haber más de %s", "there cannot be more than %s"},
-	{"no puede estar vacío", "it cannot be empty"},
-	{"debe tener de 1 a 100 caracteres, sin espacios al principio ni al final", "it must have 1 to 100 characters, without blanks at its ends"},
-	{"debe tener de 1 a 100 caracteres", "it must have 1 to 100 characters"},
-	{"debe tener de 1 a 50 letras minúsculas, cifras, - o _, y empezar con una letra o cifra", "it must have 1 to 50 small letters, digits, - or _, and begin with a letter or digit"},
-	{"debe tener de 1 a 50 letras minúsculas, cifras y guiones", "it must have 1 to 50 small letters, digits and hyphens"},
-	{"debe ser una URL http o https", "it must be an http or https URL"},
-	{"debe ser una URL https, sin usuario ni fragmento; http solo hacia localhost o una dirección privada", "it must be an https URL without user or fragment; http is only for localhost or a private address"},
-	{"debe ser un código de país de dos letras", "it must be a country's code of two letters"},
-	{"debe ser un código de moneda de tres letras", "it must be a currency's code of three letters"},
-	{"debe ser un color como #5B3A29", "it must be a colour such as #5B3A29"},
-	{"debe ser una zona horaria IANA", "it must be an IANA time zone"},
-	{"debe ser es o en, con o sin una región, como es-MX", "it must be es or en, with or without a region, such as es-MX"},
-	{"debe ser una fecha ISO 8601", "it must be a date, such as 2027-12-31"},
-	{"debe ser una hora como 08:30", "it must be a time such as 08:30"},
-	{"debe ser una hora como 18:30, distinta de from", "it must be a time such as 18:30, and another one than from"},
-	{"debe ser posterior a %s", "it must be after %s"},
-	{"debe estar entre %s y %s, o null", "it must be between %s and %s, or null"},
-	{"debe estar entre %s y %s", "it must be between %s and %s"},
-	{"debe ser mayor a 0, hasta 100", "it must be above 0, up to 100"},
-	{"debe ser mayor o igual a 0, o null", "it must be 0 or more, or null"},
-	{"debe ser mayor o igual a 1", "it must be 1 or more"},
-	{"debe ser mayor al del nivel anterior", "it must be above that of the tier before"},
-	{"debe ser mayor a %s", "it must be above %s"},
-	{"debe ser menor a los %s días en que los puntos del programa pueden vencer", "it must be less than the %s days in which points of the program may expire"},
-	{"debe tener days o months, mayor a 0, y no ambos", "it must have days or months, above 0, and not both"},
-	{"debe tener exactamente un efecto: per, perItem, points o multiplier", "it must have exactly one effect: per, perItem, points or multiplier"},
-	{"debe tener exactamente uno de all, any, not o field", "it must have exactly one of all, any, not or field"},
-	{"op y value van con field", "op and value go with field"},
-	{"solo va con %s: %s", "it only goes with %s: %s"},
-	{"solo lo cambia un propietario", "only an owner changes it"},
-	{"no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella", "it cannot change once there are customers: the days of the statistics depend on it"},
-	{"una regla de %s da points", "a %s rule gives points"},
-	{"una regla de %s solo admite from y until como condiciones", "a %s rule has no conditions but from and until"},
-	{"hace falta al menos un programa", "at least one program is needed"},
-	{"hace falta al menos uno, como %s", "at least one is needed, such as %s"},
-	{"exactamente uno debe tener default: true", "exactly one must have default: true"},
-	{"es de otra organización", "it is that of another organization"},
-	{"no es ningún tipo de evento: %s", "there is no type of event %s"},
-	{"no hay ningún %s %s", "there is no %s %s"},
-	{"no hay %s %s", "there is no %s %s"},
-	{"debe ser %s", "it must be %s"},
+// documentTexts are the faults of documents in English, by their formats in Spanish, with the
+// same verbs in the same order.
+var documentTexts = map[string]string{
+	"falta": "it is missing",
+	"falta %q; un programa no se puede quitar": "%q is missing, and a program cannot be removed",
+	"campo desconocido":                        "unknown field",
+	"contiene caracteres no permitidos":        "it has characters that are not allowed",
+	"el primer nivel empieza en 0":             "the first tier begins at 0",
+	"demasiados niveles":                       "it is nested too deeply",
+	"se repite":                                "it is there twice",
+	"%q está repetida":                         "%q is there twice",
+	"%q está repetido":                         "%q is there twice",
+	"línea %d, columna %d: %s":                 "line %d, column %d: %s",
+	"no es JSON válido":                        "it is not valid JSON",
+	"el nombre está repetido en su objeto":     "the name is twice in its object",
+	"sobra lo que sigue al objeto":             "nothing may follow the object",
+	"no es UTF-8 válido":                       "it is not valid UTF-8",
+	"debe ser un objeto":                       "it must be an object",
+	"debe ser una lista":                       "it must be a list",
+	"debe ser un texto":                        "it must be a text",
+	"debe ser un número":                       "it must be a number",
+	"debe ser un número entero":                "it must be a whole number",
+	"es un número demasiado grande":            "the number is too large",
+	"debe tener 4 decimales como máximo":       "it must have 4 decimals at most",
+	"debe tener a lo sumo %d decimales":        "it must have %d decimals at most",
+	"no puede pasar de 2000 bytes":             "it cannot be longer than 2000 bytes",
+	"no puede pasar de %d":                     "it cannot be more than %d",
+	"no puede pasar de %s":                     "it cannot be more than %s",
+	"no puede haber más de %d":                 "there cannot be more than %d",
+	"no puede estar vacío":                     "it cannot be empty",
+	"debe tener de 1 a 100 caracteres, sin espacios al principio ni al final":                             "it must have 1 to 100 characters, without blanks at its ends",
+	"debe tener de 1 a 100 caracteres":                                                                    "it must have 1 to 100 characters",
+	"debe tener de 1 a 50 letras minúsculas, cifras, - o _, y empezar con una letra o cifra":              "it must have 1 to 50 small letters, digits, - or _, and begin with a letter or digit",
+	"debe tener de 1 a 50 letras minúsculas, cifras y guiones":                                            "it must have 1 to 50 small letters, digits and hyphens",
+	"debe ser una URL http o https":                                                                       "it must be an http or https URL",
+	"debe ser una URL https, sin usuario ni fragmento; http solo hacia localhost o una dirección privada": "it must be an https URL without user or fragment; http is only for localhost or a private address",
+	"debe ser un código de país de dos letras":                                                            "it must be a country's code of two letters",
+	"debe ser un código de moneda de tres letras":                                                         "it must be a currency's code of three letters",
+	"debe ser un color como #5B3A29":                                                                      "it must be a colour such as #5B3A29",
+	"debe ser una zona horaria IANA":                                                                      "it must be an IANA time zone",
+	"debe ser es o en, con o sin una región, como es-MX":                                                  "it must be es or en, with or without a region, such as es-MX",
+	"debe ser una fecha ISO 8601":                                                                         "it must be a date, such as 2027-12-31",
+	"debe ser una hora como 08:30":                                                                        "it must be a time such as 08:30",
+	"debe ser una hora como 18:30, distinta de from":                                                      "it must be a time such as 18:30, and another one than from",
+	"debe ser posterior a %s":                                                                             "it must be after %s",
+	"debe estar entre 0 y %d, o null":                                                                     "it must be between 0 and %d, or null",
+	"debe estar entre 0 y %d":                                                                             "it must be between 0 and %d",
+	"debe estar entre 0 y 4":                                                                              "it must be between 0 and 4",
+	"debe estar entre 1 y %d":                                                                             "it must be between 1 and %d",
+	"debe ser mayor a 0, hasta 100":                                                                       "it must be above 0, up to 100",
+	"debe ser mayor o igual a 0, o null":                                                                  "it must be 0 or more, or null",
+	"debe ser mayor o igual a 1":                                                                          "it must be 1 or more",
+	"debe ser mayor al del nivel anterior":                                                                "it must be above that of the tier before",
+	"debe ser mayor a 0":                                                                                  "it must be above 0",
+	"debe ser mayor a pendingDays":                                                                        "it must be above pendingDays",
+	"debe ser menor a los %d días en que los puntos del programa pueden vencer":                           "it must be less than the %d days in which points of the program may expire",
+	"debe tener days o months, mayor a 0, y no ambos":                                                     "it must have days or months, above 0, and not both",
+	"debe tener exactamente un efecto: per, perItem, points o multiplier":                                 "it must have exactly one effect: per, perItem, points or multiplier",
+	"debe tener exactamente uno de all, any, not o field":                                                 "it must have exactly one of all, any, not or field",
+	"op y value van con field":                                                                            "op and value go with field",
+	"solo va con fulfilment: Voucher":                                                                     "it only goes with fulfilment: Voucher",
+	"solo va con type: %s":                                                                                "it only goes with type: %s",
+	"solo va con window: Rolling":                                                                         "it only goes with window: Rolling",
+	"solo lo cambia un propietario":                                                                       "only an owner changes it",
+	"no se puede cambiar cuando ya hay clientes: los días de las estadísticas dependen de ella":           "it cannot change once there are customers: the days of the statistics depend on it",
+	"una regla de %s da points":                                                                           "a %s rule gives points",
+	"una regla de %s solo admite from y until como condiciones":                                           "a %s rule has no conditions but from and until",
+	"hace falta al menos un programa":                                                                     "at least one program is needed",
+	"hace falta al menos uno, como \"points.*\"":                                                          "at least one is needed, such as \"points.*\"",
+	"exactamente uno debe tener default: true":                                                            "exactly one must have default: true",
+	"es de otra organización":                                                                             "it is that of another organization",
+	"no es ningún tipo de evento: %q":                                                                     "there is no type of event %q",
+	"no hay ningún segmento %q":                                                                           "there is no segment %q",
+	"no hay ningún nivel %q":                                                                              "there is no tier %q",
+	"no hay ningún programa %q":                                                                           "there is no program %q",
+	"debe ser %s":                                                                                         "it must be %s",
+	"debe ser Month":                                                                                      "it must be Month",
 }
-
-// documentWords are words that faults of documents have in their own place.
-var documentWords = strings.NewReplacer(" o ", " or ", "segmento", "segment", "programa", "program", "nivel", "tier")
 
 // documentText is a fault of a document in the page's language.
-func documentText(lang, fault string) string {
-	if lang == "es" {
-		return fault
+func documentText(lang string, why sentence) string {
+	format, is := documentTexts[why.format]
+	if lang == "es" || !is {
+		return why.String()
 	}
-	for _, row := range documentTexts {
-		form := "^" + strings.ReplaceAll(regexp.QuoteMeta(row[0]), "%s", "(.+?)") + "$"
-		own := regexp.MustCompile(form).FindStringSubmatch(fault)
-		if own == nil {
-			continue
+	args := make([]any, len(why.args))
+	for i, a := range why.args {
+		switch a := a.(type) {
+		case sentence:
+			args[i] = documentText(lang, a)
+		case anyOf:
+			args[i] = listed(a, "or")
+		default:
+			args[i] = a
 		}
-		text := row[1]
-		for _, word := range own[1:] {
-			if !strings.HasPrefix(word, `"`) {
-				word = inEnglish(word)
-			}
-			text = strings.Replace(text, "%s", word, 1)
-		}
-		return text
 	}
-	return fault
-}
-
-// inEnglish is what a fault has of its own: another fault, or words.
-func inEnglish(word string) string {
-	if slices.ContainsFunc(documentTexts[:], func(row [2]string) bool { return row[0] == word }) {
-		return documentText("en", word)
-	}
-	return documentWords.Replace(word)
+	return fmt.Sprintf(format, args...)
 }

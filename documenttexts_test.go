@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// documentFaults are the texts of all checks of a document, from their sources: what is given to
-// require, form and problem, and what mustBe and String return.
+// documentFaults are the formats of all faults of a document, from their sources: what is given
+// to require, form and sentenceOf.
 func documentFaults(t *testing.T) (texts []string) {
 	files := token.NewFileSet()
 	literals := func(n ast.Node) {
@@ -32,10 +32,6 @@ func documentFaults(t *testing.T) (texts []string) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if n.Name.Name == "mustBe" || name == "document.go" && n.Name.Name == "String" {
-					literals(n.Body)
-				}
 			case *ast.CallExpr:
 				called := ""
 				switch f := n.Fun.(type) {
@@ -44,14 +40,10 @@ func documentFaults(t *testing.T) (texts []string) {
 				case *ast.Ident:
 					called = f.Name
 				}
-				if slices.Contains([]string{"require", "form", "unknown", "unreadable"}, called) {
-					for _, arg := range n.Args[1:] {
+				if slices.Contains([]string{"require", "form", "sentenceOf"}, called) {
+					for _, arg := range n.Args {
 						literals(arg)
 					}
-				}
-			case *ast.CompositeLit:
-				if typ, is := n.Type.(*ast.Ident); is && typ.Name == "problem" {
-					literals(n)
 				}
 			}
 			return true
@@ -68,15 +60,14 @@ func TestDocumentTexts(t *testing.T) {
 	if len(texts) < 60 {
 		t.Fatalf("%d texts: the sources are read wrongly", len(texts))
 	}
-	for _, text := range texts {
-		if strings.HasSuffix(text, " ") { // joined with a number
-			text += "%d"
+	for _, format := range texts {
+		var args []any
+		for _, verb := range verbs.FindAllString(format, -1) {
+			args = append(args, map[string]any{"%s": "Active", "%d": 77, "%q": "el o la"}[verb])
 		}
-		fault := verbs.ReplaceAllStringFunc(text, func(verb string) string {
-			return map[string]string{"%s": "Active", "%d": "77", "%q": `"el o la"`}[verb]
-		})
-		got := documentText("en", fault)
-		if got == fault && !strings.HasPrefix(fault, "ningún ") || regexp.MustCompile(`\b(debe|puede|hay|falta|solo|una?|de|el|los|más)\b`).MatchString(strings.ReplaceAll(got, `"el o la"`, "")) {
+		why := sentence{format, args}
+		fault, got := why.String(), documentText("en", why)
+		if got == fault || regexp.MustCompile(`\b(debe|puede|hay|falta|solo|una?|de|el|los|más)\b`).MatchString(strings.ReplaceAll(got, `"el o la"`, "")) {
 			t.Errorf("%q: %q", fault, got)
 		}
 		for _, own := range []string{"Active", "77", `"el o la"`} {
@@ -85,17 +76,25 @@ func TestDocumentTexts(t *testing.T) {
 			}
 		}
 	}
-	for _, tt := range [][2]string{
-		{"línea 1, columna 7: no es JSON válido", "line 1, column 7: it is not valid JSON"},
-		{"debe ser Active o Inactive", "it must be Active or Inactive"},
-		{"debe estar entre 0 y 3650, o null", "it must be between 0 and 3650, or null"},
-		{`no hay ningún nivel "Oro o plata"`, `there is no tier "Oro o plata"`},
-		{`falta "club"; un programa no se puede quitar`, `"club" is missing, and a program cannot be removed`},
-	} {
-		if got := documentText("en", tt[0]); got != tt[1] {
-			t.Errorf("%q: %q, want %q", tt[0], got, tt[1])
+	for format := range documentTexts {
+		if !slices.Contains(texts, format) {
+			t.Errorf("no check says %q", format)
 		}
-		if got := documentText("es", tt[0]); got != tt[0] {
+	}
+	for _, tt := range []struct {
+		why    sentence
+		es, en string
+	}{
+		{(&jsonFault{reasonSyntax, 1, 7}).sentence(), "línea 1, columna 7: no es JSON válido", "line 1, column 7: it is not valid JSON"},
+		{sentenceOf("debe ser %s", anyOf{"Active", "Inactive"}), "debe ser Active o Inactive", "it must be Active or Inactive"},
+		{sentenceOf("debe estar entre 0 y %d, o null", 3650), "debe estar entre 0 y 3650, o null", "it must be between 0 and 3650, or null"},
+		{sentenceOf("no hay ningún nivel %q", "Oro o plata"), `no hay ningún nivel "Oro o plata"`, `there is no tier "Oro o plata"`},
+		{sentenceOf("falta %q; un programa no se puede quitar", "club"), `falta "club"; un programa no se puede quitar`, `"club" is missing, and a program cannot be removed`},
+	} {
+		if got := documentText("en", tt.why); got != tt.en {
+			t.Errorf("%q: %q, want %q", tt.es, got, tt.en)
+		}
+		if got := documentText("es", tt.why); got != tt.es {
 			t.Errorf("in Spanish: %q", got)
 		}
 	}

@@ -248,12 +248,15 @@ func publicError(err error) *apiError {
 }
 
 // alternatives lists words as Spanish does: a, b o c.
-func alternatives(words []string) string {
+func alternatives(words []string) string { return listed(words, "o") }
+
+// listed lists words with another one before the last of them: a, b or c.
+func listed(words []string, or string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:last], ", ") + " o " + words[last]
+	return strings.Join(words[:last], ", ") + " " + or + " " + words[last]
 }
 
 // thereAre lists what there is to choose from, for an error; of many, only the first.

@@ -162,11 +162,12 @@ var indexForm = regexp.MustCompile(`\[\d+\]`)
 
 // documentFaultText is a fault of a document in words: of a control, by its label.
 func documentFaultText(lang string, e *apiError) string {
-	text := documentText(lang, e.message)
+	why, _ := e.context["why"].(sentence)
+	text := documentText(lang, why)
 	if e.field != "" {
 		labels, _ := e.context["labels"].(string)
 		if name := labelOf(labels, indexForm.ReplaceAllString(e.field, "")); hasText(name) {
-			if oneOfForm.MatchString(e.message) {
+			if why.isChoice() {
 				text = tr(lang, "wrong.choice")
 			}
 			return tr(lang, name) + ": " + text

@@ -110,10 +110,11 @@ var (
 )
 
 // roleList lists the roles for an error.
-func roleList() string {
-	var names []string
+func roleList() string { return alternatives(roleNames()) }
+
+func roleNames() (names []string) {
 	for _, r := range roles {
 		names = append(names, string(r))
 	}
-	return alternatives(names)
+	return names
 }
