@@ -367,14 +367,12 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 		program := t.cfg.programNumber(x.Program)
 		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
 		view.Scanned = view.Scanned && view.Redemption.Status == redemptionIssued
-		debit, err := t.movement(x.Movement)
-		if err != nil {
-			return err
-		}
-		for _, u := range debit.Uses {
-			if u.Expires > x.CancelledAt {
-				view.Given += u.Amount
+		if x.CancelledAt != 0 {
+			debit, err := t.movement(x.Movement)
+			if err != nil {
+				return err
 			}
+			view.Given = debit.givenBack(x.CancelledAt)
 		}
 		cancellable, err := t.cancellable(x)
 		if err != nil {

@@ -228,13 +228,27 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	return t.record(a, m)
 }
 
+// comesBack reports whether points that were used come back if what took them is cancelled at a
+// moment: those that have expired by then stay expired.
+func (u use) comesBack(at instant) bool { return u.Expires > at }
+
+// givenBack is how much of a debit came back when it was cancelled at a moment.
+func (m *movement) givenBack(at instant) (sum decimal) {
+	for _, u := range m.Uses {
+		if u.comesBack(at) {
+			sum += u.Amount
+		}
+	}
+	return sum
+}
+
 // giveBack returns to their lots the points that a debit took. Points that have
 // expired meanwhile stay expired. It records the rest as a Refund, or nothing if
 // all have expired.
 func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 	m.Category, m.CreatedAt, m.Expires = categoryRefund, t.now, never
 	for _, u := range debit.Uses {
-		if u.Expires <= t.now {
+		if !u.comesBack(t.now) {
 			if err := t.noteExpired(u.Seq, u.Amount); err != nil {
 				return err
 			}

@@ -201,7 +201,7 @@ func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 	if x.CancelledAt == 0 {
 		return nil, nil
 	}
-	return slices.DeleteFunc(slices.Clone(m.Uses), func(u use) bool { return u.Expires > x.CancelledAt }), nil
+	return slices.DeleteFunc(slices.Clone(m.Uses), func(u use) bool { return u.comesBack(x.CancelledAt) }), nil
 }
 
 func (h *saleHistory) countMovement(v *verifier, m *movement) {
