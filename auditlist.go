@@ -84,7 +84,8 @@ func (t *txn) auditEntries(f auditFilter, p page) (list []*auditEntry, total uin
 	return list, cut.total, nil
 }
 
-// An auditGroup are some sets. Entries are in one of them, or in none of them.
+// An auditGroup holds the entries that are in one of its sets or, if none is true, those that
+// are in none of them.
 type auditGroup struct {
 	sets []key
 	none bool

@@ -179,14 +179,14 @@ func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
 }
 
 // pointsMoved are the points of an entry of points by hand, with their currency; "" of others.
-// Without a second program there is no other currency, and entries of before name no program.
+// Older entries do not name the program: it is known where there is only one.
 func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 	if !strings.HasPrefix(e.Action, "points.") {
 		return ""
 	}
-	program := t.cfg.defaultProgram()
-	if len(t.cfg.Programs) > 1 {
-		program = nil
+	var of *program
+	if len(t.cfg.Programs) == 1 {
+		of = t.cfg.Programs[0]
 	}
 	for _, c := range e.Changes {
 		switch c.Field {
@@ -196,12 +196,12 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 			}
 		case "loyaltyProgramId":
 			if u, ok := parseID(strings.Trim(string(c.After), `"`)); ok {
-				program = t.cfg.program(u)
+				of = t.cfg.program(u)
 			}
 		}
 	}
-	if text != "" && program != nil {
-		text += " " + program.Currency
+	if text != "" && of != nil {
+		text += " " + of.Currency
 	}
 	return text
 }

@@ -32,12 +32,14 @@ func (t *txn) knownSale(in newSale) (*sale, error) {
 }
 
 // knownPurchase is knownSale for a purchase whose externalId is Unique. Those that stand
-// come before those that were wholly returned. One that says it is another one may itself be
-// in a queue that is sent again: then it has the moment of an undone one that came after
-// another.
+// come before those that were wholly returned.
+//
+// A purchase with Again is new, unless it was registered so before and undone, too, and an
+// offline queue sends it a second time. It is known by its moment: an undone purchase of the
+// same moment that is not the first undone one was itself registered with Again.
 func (t *txn) knownPurchase(in newSale) (*sale, error) {
 	var standing, undone *sale // the newest that stands, and the newest undone one with the same values
-	var then, again *sale      // the undone one of the same moment, and that one if it was not the first
+	var then, again *sale      // the undone one of the same moment; the same one, once an older undone one is seen
 	for known, err := range t.purchasesCalled(in.ExternalID) {
 		if err != nil {
 			return nil, err
