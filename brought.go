@@ -78,13 +78,13 @@ func (t *txn) bring(c *customer, b brought) (given decimal, err error) {
 	if b.points != nil && *b.points != a.Opening {
 		points = *b.points
 		if a.Opening != 0 {
-			return 0, invalidField("puntos", "el cliente ya tiene un saldo inicial de "+a.Opening.String())
+			return 0, invalidField("points", "el cliente ya tiene un saldo inicial de "+a.Opening.String())
 		}
 	}
 	if b.historic != nil && !a.hasHistoric(*b.historic) {
 		historic = *b.historic
 		if len(a.Historic) > 0 {
-			return 0, invalidField("puntos históricos", "el cliente ya tiene puntos históricos: "+a.historic().String())
+			return 0, invalidField("historicPoints", "el cliente ya tiene puntos históricos: "+a.historic().String())
 		}
 	}
 	if points == 0 && historic == 0 {
@@ -108,7 +108,7 @@ func (t *txn) open(a *account, points decimal, expires instant) error {
 		return nil
 	}
 	if expires != 0 && expires <= t.now {
-		return invalidField("vencen", "vencen debe ser una fecha futura")
+		return invalidField("expiresAt", "debe ser una fecha futura")
 	}
 	a.Opening = points
 	return t.credit(a, &movement{Category: categoryAdjustment, Amount: points, Comment: commentOpening, Expires: expires})
@@ -121,7 +121,7 @@ func (t *txn) addHistoric(a *account, points decimal) error {
 	}
 	var ok bool
 	if a.Lifetime, ok = a.Lifetime.add(points); !ok {
-		return newError(codeTooLarge).on("puntos históricos")
+		return newError(codeTooLarge).on("historicPoints")
 	}
 	a.Historic = append(a.Historic, historicPoints{t.dayOf(t.now), points})
 	return t.addBasis(a, t.now, basis{Points: points})

@@ -66,16 +66,16 @@ func TestOpeningBalanceAppliedTwice(t *testing.T) {
 	for _, test := range []struct{ reason, text, want string }{
 		{"the first time", file, "3 new, 0 known, 0 wrong, 2 opened with 107.5"},
 		{"again", file, "0 new, 3 known, 0 wrong"},
-		{"another amount", "correo,puntos\nana@example.com,100\n", "0 new, 0 known, 1 wrong; 2 el cliente ya tiene un saldo inicial de 100.5"},
-		{"nothing is another amount too", "correo,puntos\nana@example.com,0\n", "0 new, 0 known, 1 wrong; 2 el cliente ya tiene un saldo inicial de 100.5"},
+		{"another amount", "correo,puntos\nana@example.com,100\n", "0 new, 0 known, 1 wrong; 2 puntos: \"100\": el cliente ya tiene un saldo inicial de 100.5"},
+		{"nothing is another amount too", "correo,puntos\nana@example.com,0\n", "0 new, 0 known, 1 wrong; 2 puntos: \"0\": el cliente ya tiene un saldo inicial de 100.5"},
 		{"no amount", "correo,puntos\nana@example.com,\n", "0 new, 1 known, 0 wrong"},
 		{"a balance that comes later", "correo,puntos\ncarla@example.com,3\n", "0 new, 1 known, 0 wrong, 1 opened with 3"},
-		{"two rows of one member", "correo,puntos\ndora@example.com,3\ndora@example.com,4\n", "1 new, 0 known, 1 wrong, 1 opened with 3; 3 el cliente ya tiene un saldo inicial de 3"},
-		{"below zero", "correo,puntos\neva@example.com,-3\n", "0 new, 0 known, 1 wrong; 2 puntos no puede ser menor a 0"},
-		{"no number", "correo,puntos\neva@example.com,muchos\n", "0 new, 0 known, 1 wrong; 2 puntos debe ser un número"},
-		{"too precise", "correo,puntos\neva@example.com,1.00001\n", "0 new, 0 known, 1 wrong; 2 puntos admite como máximo 4 decimales"},
-		{"expired", "correo,puntos,vencen\neva@example.com,3,01/03/2026\n", "0 new, 0 known, 1 wrong; 2 vencen debe ser una fecha futura"},
-		{"no date", "correo,puntos,vencen\neva@example.com,3,pronto\n", "0 new, 0 known, 1 wrong; 2 vencen debe ser una fecha como 2026-11-30 o 30/11/2026"},
+		{"two rows of one member", "correo,puntos\ndora@example.com,3\ndora@example.com,4\n", "1 new, 0 known, 1 wrong, 1 opened with 3; 3 puntos: \"4\": el cliente ya tiene un saldo inicial de 3"},
+		{"below zero", "correo,puntos\neva@example.com,-3\n", "0 new, 0 known, 1 wrong; 2 puntos: \"-3\": no puede ser menor a 0"},
+		{"no number", "correo,puntos\neva@example.com,muchos\n", "0 new, 0 known, 1 wrong; 2 puntos: \"muchos\": debe ser un número"},
+		{"too precise", "correo,puntos\neva@example.com,1.00001\n", "0 new, 0 known, 1 wrong; 2 puntos: \"1.00001\": admite como máximo 4 decimales"},
+		{"expired", "correo,puntos,vencen\neva@example.com,3,01/03/2026\n", "0 new, 0 known, 1 wrong; 2 vencen: \"01/03/2026\": debe ser una fecha futura"},
+		{"no date", "correo,puntos,vencen\neva@example.com,3,pronto\n", "0 new, 0 known, 1 wrong; 2 vencen: \"pronto\": debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)"},
 	} {
 		if got := s.importCSV(t, test.text); got != test.want {
 			t.Errorf("%s: %s\nwant %s", test.reason, got, test.want)
@@ -169,7 +169,7 @@ func TestHistoricPoints(t *testing.T) {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		if got := s.importCSV(t, "correo,puntos históricos\nana@example.com,1501\n"); got != "0 new, 0 known, 1 wrong; 2 el cliente ya tiene puntos históricos: 1500" {
+		if got := s.importCSV(t, "correo,puntos históricos\nana@example.com,1501\n"); got != "0 new, 0 known, 1 wrong; 2 puntos históricos: \"1501\": el cliente ya tiene puntos históricos: 1500" {
 			t.Error(got)
 		}
 		ana, beto := s.byEmail("ana").ID, s.byEmail("beto").ID

@@ -81,9 +81,7 @@ func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bo
 }
 
 // inTwoWays is the fault of a number that plain cannot read.
-func inTwoWays(column, cell string) string {
-	return fmt.Sprintf("%s: %s se puede leer de dos maneras; con -decimal coma o -decimal punto se decide", column, trimBlanks(cell))
-}
+const inTwoWays = "se puede leer de dos maneras; con -decimal coma o -decimal punto se decide"
 
 // Dates by day, month and year, or with the year first; a time may follow.
 var (
@@ -143,9 +141,7 @@ func plainBlanks(cell string) string { return trimBlanks(unbroken.Replace(cell))
 var unbroken = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 
 // dateInTwoWays is the fault of a date that plain cannot read.
-func dateInTwoWays(column, cell string) string {
-	return fmt.Sprintf("%s: %s se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide", column, trimBlanks(cell))
-}
+const dateInTwoWays = "se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide"
 
 // plain spells a date of a spreadsheet as ISO 8601. What is no such date stays as it
 // is. Midnight stands for no time at all: a spreadsheet adds it to a bare date. ok is false
@@ -198,14 +194,8 @@ func isoDate(cell string, m []string) string {
 // powerOfTen matches a long number of which a spreadsheet kept only the first digits.
 var powerOfTen = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[Ee]\+[0-9]+$`)
 
-// lostDigits is the fault of a phone or a number of a customer that was taken for a
-// number; "" for none.
-func lostDigits(column, cell string) string {
-	if cell = trimBlanks(cell); powerOfTen.MatchString(cell) {
-		return fmt.Sprintf("%s: en %s la hoja de cálculo perdió cifras; la columna debe tener formato de texto", column, cell)
-	}
-	return ""
-}
+// lostDigits is the fault of a phone or a number of a customer that was taken for a number.
+const lostDigits = "la hoja de cálculo perdió cifras; la columna debe tener formato de texto"
 
 // A customer's name may be a formula, which a spreadsheet runs when it opens the
 // file. The formula may send the rest of the sheet elsewhere, or start a program. So an

@@ -73,7 +73,7 @@ func TestLostDigits(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	got := s.importCSV(t, "teléfono;nombre\n5,25512E+11;Ana\n5.25512E+11;Ana\n5512345678;Ana\n")
-	const fault = ": en %s la hoja de cálculo perdió cifras"
+	const fault = `: "%s": la hoja de cálculo perdió cifras`
 	for _, cell := range []string{"5,25512E+11", "5.25512E+11"} {
 		if !strings.Contains(got, "teléfono"+fmt.Sprintf(fault, cell)) {
 			t.Errorf("%s in %s", cell, got)
@@ -99,7 +99,7 @@ func TestImportTwoWays(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	want := "line;reason;folio;fecha;correo;tipo;total;producto;cantidad;precio\n"
-	const reason = `;"cantidad: 1.250 se puede leer de dos maneras; con -decimal coma o -decimal punto se decide";`
+	const reason = `;"fila 3, cantidad: ""1.250"": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide";`
 	want += "2" + reason + "A;23/11/2025 10:00;ana@example.com;Compra;20,5;X;1,250;10\n3" + reason + "A;23/11/2025 10:01;ana@example.com;;20,5;Y;1.250;8\n"
 	if d := cmp.Diff(want, string(readFile(t, im.report.Errors))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

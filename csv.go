@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,17 +43,39 @@ type importReport struct {
 
 // A csvRecord is one customer or sale and the lines it was read from.
 type csvRecord struct {
-	row   importRow
-	lines []csvLine
-	wrong string // a fault found without the store; "": none
+	row    importRow
+	lines  []csvLine
+	faults []rowFault // found without the store
 }
 
-// A csvBatch is the records of one request, and those found wrong while they were
-// read.
+// isReadable reports whether the record has a row that the store can look at.
+func (r *csvRecord) isReadable() bool { return r.lines[0].wrong == "" }
+
+// lineOf returns the line of an item.
+func (r *csvRecord) lineOf(item int) csvLine {
+	for _, l := range r.lines {
+		if l.wrong != "" {
+			continue
+		}
+		if item == 0 {
+			return l
+		}
+		item--
+	}
+	return r.lines[0]
+}
+
+// fail records a fault, unless its field has one already.
+func (r *csvRecord) fail(f rowFault) {
+	if !slices.ContainsFunc(r.faults, func(g rowFault) bool { return g.Field == f.Field && g.Item == f.Item }) {
+		r.faults = append(r.faults, f)
+	}
+}
+
+// A csvBatch is the records of one request.
 type csvBatch struct {
 	records []csvRecord
-	wrong   []csvRecord
-	lines   int // of records and wrong
+	lines   int // of records
 	rows    int // read from the file so far
 }
 
@@ -233,10 +257,10 @@ func (im *importer) take(line csvLine) error {
 		return im.close()
 	}
 	next := csvRecord{lines: []csvLine{line}}
-	next.row, next.wrong = im.toRow(line.fields)
+	next.row, next.faults = im.toRow(line.fields)
 	if im.request.Kind == importSales && sameSale(im.open.row, next.row) {
 		if len(im.held) > 0 {
-			im.open.wrong = "una de las filas de la venta no es válida"
+			im.open.fail(rowFault{Field: "items", Text: "una de las filas de la venta no es válida"})
 			im.open.lines = append(im.open.lines, im.held...)
 			im.held = nil
 		}
@@ -255,13 +279,13 @@ func (im *importer) close() error {
 	open, held := im.open, im.held
 	im.open, im.held = csvRecord{}, nil
 	if im.reopens(open.row) {
-		open.wrong = "las filas de la venta no están juntas"
+		open.fail(rowFault{Field: "items", Text: "las filas de la venta no están juntas"})
 	}
 	if err := im.add(open); err != nil {
 		return err
 	}
 	for _, line := range held {
-		if err := im.add(csvRecord{lines: []csvLine{line}, wrong: line.wrong}); err != nil {
+		if err := im.add(csvRecord{lines: []csvLine{line}, faults: []rowFault{{Text: line.wrong}}}); err != nil {
 			return err
 		}
 	}
@@ -287,14 +311,13 @@ func (im *importer) reopens(r importRow) bool {
 	return reopened
 }
 
-// toRow reads the cells of a line. wrong says what cannot be read in any organization;
-// "" if nothing is wrong.
-func (im *importer) toRow(fields []string) (row importRow, wrong string) {
+// toRow reads the cells of a line. faults are what cannot be read in any organization.
+func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
 	var sku, quantity, price string
 	in := cellReader{sheet: &im.sheet}
 	for i, name := range im.taken {
 		cell := fields[i]
-		in.at(i, cell)
+		in.at(name, cell)
 		switch name {
 		case "firstName":
 			row.FirstName = cell
@@ -336,7 +359,7 @@ func (im *importer) toRow(fields []string) (row importRow, wrong string) {
 	if it := (importItem{sku, quantity, price}); it != (importItem{}) {
 		row.Items = []importItem{it}
 	}
-	return row, strings.Join(in.faults, "; ")
+	return row, in.faults
 }
 
 // saleType reads the type of a sale, which may be in Spanish.
@@ -375,8 +398,14 @@ func dateOf(moment string) string {
 // join adds a row to a sale. If the totals of its rows differ, the whole sale is
 // wrong.
 func (r *csvRecord) join(next csvRecord) {
-	if r.wrong = cmp.Or(r.wrong, next.wrong); r.wrong == "" && next.row.Total != r.row.Total {
-		r.wrong = "las filas de la venta no coinciden en totalAmount"
+	for _, f := range next.faults {
+		if slices.Contains(itemColumns, f.Field) {
+			f.Item = len(r.row.Items)
+		}
+		r.fail(f)
+	}
+	if next.row.Total != r.row.Total {
+		r.fail(rowFault{Field: "totalAmount", Text: "no es igual en todas las filas de la venta"})
 	}
 	r.row.Items = append(r.row.Items, next.row.Items...)
 	r.lines = append(r.lines, next.lines...)
@@ -387,11 +416,7 @@ func (im *importer) add(r csvRecord) error {
 		return nil
 	}
 	b := &im.batch
-	if r.wrong != "" {
-		b.wrong = append(b.wrong, r)
-	} else {
-		b.records = append(b.records, r)
-	}
+	b.records = append(b.records, r)
 	if b.lines += len(r.lines); b.lines < importBatch {
 		return nil
 	}
@@ -421,32 +446,35 @@ func (im *importer) sendAll() error {
 	return nil
 }
 
-// send rejects the wrong records of a batch, imports the others, and rejects those
-// that the store refuses.
+// send imports the records of a batch, and rejects those that cannot be read and those in
+// which the file or the store finds a fault. The store looks at all that can be read, so that
+// somebody who mends a row knows all of its faults.
 func (im *importer) send(b csvBatch) error {
 	im.report.Rows = b.rows
-	for _, r := range b.wrong {
-		if err := im.reject(r.lines, r.wrong); err != nil {
-			return err
-		}
-	}
-	if len(b.records) == 0 {
-		return nil
-	}
 	request := im.request
-	for _, r := range b.records {
+	for i := range b.records {
+		r := &b.records[i]
+		if !r.isReadable() {
+			continue
+		}
+		for _, f := range r.faults {
+			r.row.Faulty = append(r.row.Faulty, f.path())
+		}
 		request.Rows = append(request.Rows, r.row)
 	}
 	var outcomes []importOutcome
-	if err := im.call(im.ctx, "import", request, &outcomes); err != nil {
-		return err
-	}
-	for i, o := range outcomes {
-		if o.Opening != 0 {
-			im.report.OpeningBalances++
-			im.report.OpeningPoints += o.Opening
+	if len(request.Rows) > 0 {
+		if err := im.call(im.ctx, "import", request, &outcomes); err != nil {
+			return err
 		}
-		if err := im.count(b.records[i].lines, o); err != nil {
+	}
+	for i := range b.records {
+		r := &b.records[i]
+		var o importOutcome
+		if r.isReadable() {
+			o, outcomes = outcomes[0], outcomes[1:]
+		}
+		if err := im.count(r, o); err != nil {
 			return err
 		}
 	}
@@ -458,28 +486,82 @@ func (im *importer) send(b csvBatch) error {
 }
 
 // count counts what came of a record, and tells what somebody should look at.
-func (im *importer) count(lines []csvLine, o importOutcome) error {
-	who := ""
-	switch line := im.added.line(o.Number); {
-	case line > 0:
-		who = fmt.Sprint(", fila ", line)
-	case o.ExternalID != "":
-		who = ", externalId " + o.ExternalID
+func (im *importer) count(r *csvRecord, o importOutcome) error {
+	if o.Opening != 0 {
+		im.report.OpeningBalances++
+		im.report.OpeningPoints += o.Opening
 	}
+	faults := slices.Concat(r.faults, o.Faults)
 	switch {
-	case o.Reason != "":
-		return im.reject(lines, o.Reason+who)
+	case len(faults) > 0:
+		return im.reject(r.lines, im.told(r, faults))
 	case o.Added:
 		im.report.Added++
-		im.added.add(o.Number, lines[0].number)
+		im.added.add(o.Number, r.lines[0].number)
 	default:
 		im.report.Known++
 	}
-	if o.Warning == "" {
+	if o.Warning.Text == "" {
 		return nil
 	}
 	im.report.Warned++
-	return im.list(lines, o.Warning+who)
+	return im.list(r.lines, o.Warning.Text+im.who(o.Warning))
+}
+
+// maxToldFaults bounds the faults that are told of a row.
+const maxToldFaults = 10
+
+// told says what is wrong with a record, in the order of its cells: each fault with the
+// heading of its column and the cell, as the sheet has them.
+func (im *importer) told(r *csvRecord, faults []rowFault) string {
+	place := func(f rowFault) int {
+		if im.headings.shown(f.Field) == "" {
+			return math.MaxInt // the row as a whole comes last
+		}
+		return f.Item*len(im.taken) + slices.Index(im.taken, f.Field)
+	}
+	slices.SortStableFunc(faults, func(a, b rowFault) int { return cmp.Compare(place(a), place(b)) })
+	texts := make([]string, 0, maxToldFaults+1)
+	for i, f := range faults {
+		if i == maxToldFaults {
+			texts = append(texts, fmt.Sprintf("y %d más", len(faults)-i))
+			break
+		}
+		texts = append(texts, im.named(r, f)+im.who(f))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// named is a fault with the heading and the cell that it is of.
+func (im *importer) named(r *csvRecord, f rowFault) string {
+	heading := im.headings.shown(f.Field)
+	if heading == "" {
+		return f.Text
+	}
+	text := strings.TrimPrefix(f.Text, f.path()+" ")
+	line := r.lineOf(f.Item)
+	if at := slices.Index(im.taken, f.Field); at >= 0 {
+		heading = im.columns[at]
+		if cell := trimBlanks(line.fields[at]); cell != "" {
+			text = `"` + shownName(cell) + `": ` + text
+		}
+	}
+	if slices.Contains(itemColumns, f.Field) && len(r.lines) > 1 {
+		return fmt.Sprintf("fila %d, %s: %s", line.number, heading, text)
+	}
+	return heading + ": " + text
+}
+
+// who leads to the customer that a fault names at its end: by the row of this file, or else
+// by the externalId.
+func (im *importer) who(f rowFault) string {
+	if line := im.added.line(f.Number); line > 0 {
+		return fmt.Sprint(", fila ", line)
+	}
+	if f.ExternalID != "" {
+		return ", externalId " + f.ExternalID
+	}
+	return ""
 }
 
 func (im *importer) reject(lines []csvLine, reason string) error {

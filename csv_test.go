@@ -186,7 +186,7 @@ func TestRejectedFormulas(t *testing.T) {
 	for _, cell := range []string{"=1+1", "'=1+1"} {
 		file := s.file("c.csv", "firstName,email,phoneNumber\n"+cell+",no,\n=a\"b\n")
 		s.run("import customers " + file)
-		want := "line,reason,firstName,email,phoneNumber\n3,no es CSV válido: hay comillas mal puestas,\"'=a\"\"b\"\n2,El email no tiene un formato válido,'=1+1,no,\n"
+		want := "line,reason,firstName,email,phoneNumber\n2,\"email: \"\"no\"\": no es un email válido\",'=1+1,no,\n3,no es CSV válido: hay comillas mal puestas,\"'=a\"\"b\"\n"
 		if got := string(readFile(t, file+".errors.csv")); got != want {
 			t.Errorf("%s: %s", cell, got)
 		}

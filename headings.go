@@ -62,6 +62,16 @@ func (c column) String() string {
 	return fmt.Sprintf("%s (%s)", c.name, first)
 }
 
+// shown is what messages call a column; "" if there is none of that name.
+func (h *fileHeadings) shown(name string) string {
+	for _, c := range importColumns[h.kind] {
+		if c.name == name {
+			return c.String()
+		}
+	}
+	return ""
+}
+
 // headingKey makes equal what is the same heading.
 func headingKey(heading string) string {
 	words := strings.FieldsFunc(fold(heading), func(r rune) bool {

@@ -177,13 +177,17 @@ func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 	}
 	outcomes := make([]importOutcome, len(in.Rows))
 	err = t.eachRow(len(in.Rows), func(i int) (bool, error) {
-		var err error
-		outcomes[i], err = t.importRow(&in, into, in.Rows[i])
-		if fault, ok := errors.AsType[*apiError](err); ok {
-			outcomes[i] = importOutcome{Reason: fault.message}
+		r := newRowReader(in.Rows[i])
+		o, err := t.importRow(&in, into, r)
+		if err = r.take(err); err != nil {
+			return false, err
+		}
+		if o.Faults = append(r.told(), o.Faults...); len(o.Faults) > 0 || r.err != nil {
+			outcomes[i] = importOutcome{Faults: o.Faults}
 			return false, nil
 		}
-		return true, err
+		outcomes[i] = o
+		return true, nil
 	})
 	if err != nil {
 		return nil, err
@@ -194,11 +198,12 @@ func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 	return outcomes, t.indexImported(importIndexed)
 }
 
-func (t *txn) importRow(in *importRequest, into *program, row importRow) (importOutcome, error) {
+// importRow imports a row, or returns some of its faults: r has the others.
+func (t *txn) importRow(in *importRequest, into *program, r *rowReader) (importOutcome, error) {
 	if in.Kind == importCustomers {
-		return t.importCustomer(into, row, in.SamePerson)
+		return t.importCustomer(r, into, in.SamePerson)
 	}
-	return t.importSale(row, in.SamePerson)
+	return t.importSale(r, in.SamePerson)
 }
 
 // indexImported adds customers that are not in the search index yet, if there are
@@ -234,47 +239,34 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 
 // importSale registers a sale at the date that its row gives. Unless samePerson is true, a
 // row whose other contact is another than the customer's is wrong.
-func (t *txn) importSale(row importRow, samePerson bool) (o importOutcome, err error) {
-	in := input{fault: new(fault)}
-	s := newSale{Source: sourceImport}
-	s.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, codeInvalidField)
-	if s.ExternalID == "" {
-		in.invalid("externalId", "es requerido")
+func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err error) {
+	s, at := t.saleOf(r)
+	e, identified := t.identityOf(r)
+	if !identified {
+		return o, nil
 	}
-	at := t.pastMoment(in, "createdAt", row.CreatedAt)
-	address, number := t.identityOf(in, row)
-	s.Type = choice(in, row.Type, row.Type != "", "type", codeTypeInvalid, []string{typePurchase, typeReturn})
-	if s.Total = spelled(in, "totalAmount", row.Total); in.err == nil && s.Total <= 0 {
-		in.fail(newError(codeTotalAmountInvalid).on("totalAmount"))
-	}
-	s.Items = importedItems(in, row.Items)
-	s.Comment, _ = in.clean("comment", row.Comment, maxComment, codeCommentTooLong)
-	if in.err != nil {
-		return o, in.err
-	}
-	c, err := t.identify(kindEmail, address)
-	if err == nil && c == nil {
-		c, err = t.identify(kindPhone, number)
-	}
-	if err == nil && c == nil {
-		err = newError(codeCustomerNotFound)
-	}
+	c, err := t.buyer(e)
 	if err != nil {
 		return o, err
 	}
 	s.Customer = c.ID
-	t.now = at // the sale happens at its own date
-	known, err := t.alreadyImported(s)
-	if err != nil || known {
-		return o, err
+	if r.err == nil {
+		t.now = at // the sale happens at its own date
+		known, err := t.alreadyImported(s)
+		if err != nil || known {
+			return o, err
+		}
 	}
-	if e := (enrolment{Email: address, Phone: number}); !samePerson {
+	if !samePerson {
 		if _, err := t.enrolled(e); err != nil {
 			return o, err
 		}
-		if o, err = t.doubted(c, e, true); err != nil || o.Reason != "" {
+		if o, err = t.doubted(c, e, true); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
+	}
+	if r.err != nil {
+		return o, nil
 	}
 	if s.Type == typeReturn {
 		if s.Original, err = t.purchaseByID(c, s.ExternalID); err != nil {
@@ -286,12 +278,43 @@ func (t *txn) importSale(row importRow, samePerson bool) (o importOutcome, err e
 	return o, err
 }
 
+// saleOf reads what a row says of a sale, but for its customer, and when it was.
+func (t *txn) saleOf(r *rowReader) (s newSale, at instant) {
+	s.Source = sourceImport
+	s.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
+	if s.ExternalID == "" {
+		r.invalid("externalId", "es requerido")
+	}
+	at = t.pastMoment(r.input, "createdAt", r.row.CreatedAt)
+	s.Type = choice(r.input, r.row.Type, r.row.Type != "", "type", codeTypeInvalid, []string{typePurchase, typeReturn})
+	if s.Total = spelled(r.input, "totalAmount", r.row.Total); s.Total <= 0 {
+		r.fail(newError(codeTotalAmountInvalid).on("totalAmount"))
+	}
+	s.Items = importedItems(r.input, r.row.Items)
+	s.Comment, _ = r.clean("comment", r.row.Comment, maxComment, codeCommentTooLong)
+	return s, at
+}
+
+// buyer returns the customer with an e-mail or else a phone.
+func (t *txn) buyer(e enrolment) (*customer, error) {
+	c, err := t.identify(kindEmail, e.Email)
+	if err == nil && c == nil {
+		c, err = t.identify(kindPhone, e.Phone)
+	}
+	if err == nil && c == nil {
+		err = newError(codeCustomerNotFound)
+	}
+	return c, err
+}
+
 // importedItems parses the items of an imported sale.
 func importedItems(in input, rows []importItem) (items []item) {
 	if len(rows) > maxItems {
-		in.invalid("items", "no puede superar los 500 elementos")
+		in.fail(invalidField("items", "la venta no puede tener más de 500 artículos"))
+		return nil
 	}
-	for _, r := range rows {
+	for i, r := range rows {
+		in.sent = sent{list: "items", index: i}
 		sku, present := in.clean("sku", r.SKU, maxSKU, codeInvalidField)
 		if !present {
 			in.invalid("sku", "es requerido")
@@ -378,7 +401,7 @@ func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error)
 		// The very sale that was imported, undone, is perhaps found by a phone that is another's now.
 		imported := other.Source == sourceImport && other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
 		if imported || !other.whollyReturned() {
-			err = newError(codeExternalIDConflict)
+			err = newError(codeExternalIDConflict).on("externalId")
 		}
 	}
 	return false, err

@@ -1,6 +1,11 @@
 package main
 
-import "strings"
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Rows of files that are imported: what they say, and those of customers.
 
@@ -22,6 +27,10 @@ type importRow struct {
 	Total      string       `json:"totalAmount,omitempty"`
 	Comment    string       `json:"comment,omitempty"`
 	Items      []importItem `json:"items,omitempty"`
+
+	// Faulty are the paths of the fields in which the file itself shows a fault. Such a row is
+	// not stored; it is only looked at for other faults.
+	Faulty []string `json:"faulty,omitempty"`
 }
 
 type importItem struct {
@@ -30,17 +39,98 @@ type importItem struct {
 	Price    string `json:"price"`
 }
 
-// An importOutcome says whether one row was added, was there already, or was wrong
-// for a reason.
+// An importOutcome says whether one row was added, was there already, or was wrong.
 type importOutcome struct {
-	Added   bool    `json:"added,omitempty"`
-	Opening decimal `json:"opening,omitempty"` // the opening balance that it was given
-	Reason  string  `json:"reason,omitempty"`
-	Warning string  `json:"warning,omitempty"` // the row was taken, but somebody should look at it
+	Added   bool       `json:"added,omitempty"`
+	Number  uint64     `json:"number,omitempty"`  // of the customer that was added
+	Opening decimal    `json:"opening,omitempty"` // the opening balance that it was given
+	Faults  []rowFault `json:"faults,omitempty"`  // all that are known, but for those of Faulty
+	Warning rowFault   `json:"warning,omitzero"`  // the row was taken, but somebody should look at it
+}
 
-	// Of the customer that was added, or that Reason or Warning names at the end.
+// A rowFault is one thing that is wrong with a row.
+type rowFault struct {
+	Field string `json:"field,omitempty"` // the name of a column; other names and "" are the row as a whole
+	Item  int    `json:"item,omitempty"`  // place of the item, if the column is one of items
+	Text  string `json:"text"`            // may begin with the field's path
+
+	// Of the customer that Text names at its end.
 	Number     uint64 `json:"number,omitempty"`
 	ExternalID string `json:"externalId,omitempty"`
+}
+
+// itemColumns are the columns of a sale's items.
+var itemColumns = []string{"sku", "quantity", "price"}
+
+// path names the field at fault as errors of the API do: items[3].price.
+func (f rowFault) path() string {
+	if slices.Contains(itemColumns, f.Field) {
+		return sent{list: "items", index: f.Item}.field(f.Field)
+	}
+	return f.Field
+}
+
+// rowFaultOf returns an error as the fault of a row.
+func rowFaultOf(e *apiError) rowFault {
+	f := rowFault{Field: e.field, Text: e.message}
+	if list, name, ok := strings.Cut(e.field, "]."); ok {
+		f.Field = name
+		f.Item, _ = strconv.Atoi(strings.TrimPrefix(list, "items["))
+	}
+	switch e.code { // whose texts are for who calls the API
+	case codeEmailInvalid:
+		f.Text = "no es un email válido"
+	case codePhoneInvalid:
+		f.Text = "no es un teléfono válido"
+	case codeTypeInvalid:
+		f.Text = "debe ser compra o devolución"
+	case codeReturnExceedsPurchase:
+		f.Text = "la devolución supera lo comprado"
+	}
+	return f
+}
+
+// A rowReader reads the fields of a row and gathers all faults.
+type rowReader struct {
+	input
+	row   importRow
+	known int // how many of the faults are those of row.Faulty
+
+	first    fault
+	gathered strictness
+}
+
+func newRowReader(row importRow) *rowReader {
+	r := &rowReader{row: row}
+	r.first.strict = &r.gathered
+	r.input.fault = &r.first
+	for _, path := range row.Faulty {
+		r.fail(invalidField(path, ""))
+	}
+	r.known = len(r.strict.faults)
+	return r
+}
+
+// isWrong reports whether one of some fields has a fault.
+func (r *rowReader) isWrong(fields ...string) bool {
+	return slices.ContainsFunc(r.strict.faults, func(e *apiError) bool { return slices.Contains(fields, e.field) })
+}
+
+// take records an error for clients as a fault, and returns any other.
+func (r *rowReader) take(err error) error {
+	if fault, ok := errors.AsType[*apiError](err); ok {
+		r.fail(fault)
+		return nil
+	}
+	return err
+}
+
+// told lists the faults but for those of row.Faulty.
+func (r *rowReader) told() (faults []rowFault) {
+	for _, e := range r.strict.faults[r.known:] {
+		faults = append(faults, rowFaultOf(e))
+	}
+	return faults
 }
 
 // Kinds of files. All are exported; the first two are imported, too.
@@ -51,8 +141,11 @@ const (
 	redemptionsFile = "redemptions"
 )
 
-// notDate is the fault of a date in a file.
-const notDate = "debe ser una fecha como 2026-11-30 o 30/11/2026"
+// Faults of a date in a file.
+const (
+	notDate = "debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)"
+	notPast = "no puede ser una fecha futura"
+)
 
 // programFor returns the program that points come into: the one with a key, or the
 // default one.
@@ -70,45 +163,53 @@ func (t *txn) programFor(key string) (*program, error) {
 	return nil, adminErrorf("no hay ningún programa %q; hay: %s", key, strings.Join(keys, ", "))
 }
 
-// identityOf normalizes a row's e-mail and phone.
-func (t *txn) identityOf(in input, row importRow) (address, number string) {
-	address = email(in, row.Email, "email")
-	text, present := in.clean("phoneNumber", row.Phone, anyLength, codeInvalidField)
-	number = phone(in, t.cfg, text, present, "phoneNumber")
-	if in.err == nil && address == "" && number == "" {
-		in.fail(newError(codeEmailOrPhoneRequired))
+// identityOf normalizes a row's e-mail and phone. ok is false if one is at fault or both are
+// absent: then nobody knows whose row it is.
+func (t *txn) identityOf(r *rowReader) (e enrolment, ok bool) {
+	e.Email = email(r.input, r.row.Email, "email")
+	text, present := r.clean("phoneNumber", r.row.Phone, anyLength, codeInvalidField)
+	e.Phone = phone(r.input, t.cfg, text, present, "phoneNumber")
+	if r.isWrong("email", "phoneNumber") {
+		return e, false
 	}
-	return address, number
+	if e.Email == "" && e.Phone == "" {
+		r.fail(newError(codeEmailOrPhoneRequired))
+		return e, false
+	}
+	return e, true
 }
 
 // importCustomer imports a row. Unless samePerson is true, a row that may be of somebody
 // else than the customer that has its contact is wrong, or gets a warning.
-func (t *txn) importCustomer(into *program, row importRow, samePerson bool) (o importOutcome, err error) {
-	in := input{fault: new(fault)}
-	var e enrolment
-	e.Email, e.Phone = t.identityOf(in, row)
-	e.FirstName, _ = in.clean("firstName", row.FirstName, maxName, codeInvalidField)
-	e.LastName, _ = in.clean("lastName", row.LastName, maxName, codeInvalidField)
-	e.ExternalID, _ = in.clean("externalId", row.ExternalID, maxExternalID, codeInvalidField)
-	date, present := in.clean("birthDate", row.BirthDate, anyLength, codeInvalidField)
-	e.BirthDate = parsedBirthDate(in, date, present, "birthDate", t.dayOf(t.now))
-	if row.CreatedAt = trimBlanks(row.CreatedAt); row.CreatedAt != "" {
-		e.Since = t.pastMoment(in, "alta", row.CreatedAt)
+func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o importOutcome, err error) {
+	e, identified := t.identityOf(r)
+	e.FirstName, _ = r.clean("firstName", r.row.FirstName, maxName, codeInvalidField)
+	e.LastName, _ = r.clean("lastName", r.row.LastName, maxName, codeInvalidField)
+	e.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
+	e.BirthDate = t.birthDateOf(r)
+	if text := trimBlanks(r.row.CreatedAt); text != "" {
+		e.Since = t.pastMoment(r.input, "createdAt", text)
 	}
-	b := t.broughtIn(in, into, row)
-	if in.err != nil {
-		return o, in.err
+	b := t.broughtIn(r, into)
+	if !identified {
+		return o, nil
 	}
 	known, err := t.enrolled(e)
 	if err != nil {
 		return o, err
 	}
 	if known != nil && !samePerson {
-		if o, err = t.doubted(known, e, b.any()); err != nil || o.Reason != "" {
+		points := b.any() || r.isWrong("points", "historicPoints")
+		if o, err = t.doubted(known, e, points); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
 	}
 	c, err := t.enrolAs(known, e)
+	if errors.Is(err, newError(codeExternalIDTaken)) {
+		r.fail(err)
+		e.ExternalID = "" // nothing is written yet, and the points may be wrong, too
+		c, err = t.enrolAs(known, e)
+	}
 	if err == nil && known == nil {
 		err = t.notMerged(e)
 	}
@@ -118,11 +219,46 @@ func (t *txn) importCustomer(into *program, row importRow, samePerson bool) (o i
 	if known == nil {
 		o.Added, o.Number = true, c.Number
 	}
-	o.Opening, err = t.bring(c, b)
+	o.Opening, err = t.bringRow(r, c, b)
 	return o, err
 }
 
-// doubted returns a Reason or a Warning if a row is not certainly of the customer that its
+// bringRow is bring for a row: if it fails, what is wrong with the points and with the
+// historic points is found out one by one.
+func (t *txn) bringRow(r *rowReader, c *customer, b brought) (given decimal, err error) {
+	given, err = t.bring(c, b)
+	if fault, ok := errors.AsType[*apiError](err); !ok || fault.field == "" {
+		return given, err
+	}
+	points, historic := b, b
+	points.historic, historic.points = nil, nil
+	for _, half := range []brought{points, historic} {
+		if _, err := t.bring(c, half); r.take(err) != nil {
+			return 0, err
+		}
+	}
+	return 0, err
+}
+
+// birthDateOf reads the date of birth of a row.
+func (t *txn) birthDateOf(r *rowReader) birthDate {
+	text, present := r.clean("birthDate", r.row.BirthDate, anyLength, codeInvalidField)
+	if !present {
+		return 0
+	}
+	b, ok := parseBirthDate(text)
+	switch {
+	case !ok:
+		r.invalid("birthDate", notDate)
+	case b.day() > t.dayOf(t.now):
+		r.invalid("birthDate", notPast)
+	default:
+		return b
+	}
+	return 0
+}
+
+// doubted returns a fault or a warning if a row is not certainly of the customer that its
 // e-mail or phone leads to (contract §19). points says that the row brings some: they would
 // be gone, or be another's.
 func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, err error) {
@@ -138,15 +274,15 @@ func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, e
 	if name := c.shortName(); name != "" {
 		named = ": " + name
 	}
+	of := rowFault{Number: c.Number, ExternalID: c.ExternalID}
 	switch {
 	case d == otherContact, d == otherName && points:
-		o.Reason = what + " ya es de otra persona" + named
+		of.Text = what + " ya es de otra persona" + named
+		o.Faults = []rowFault{of}
 	case d == otherName && (e.Email == "" || e.Phone == ""):
-		o.Warning = "aviso: " + what + " es de un cliente con otro nombre, y se tomó por la misma persona" + named
-	default:
-		return o, nil
+		of.Text = "aviso: " + what + " es de un cliente con otro nombre, y se tomó por la misma persona" + named
+		o.Warning = of
 	}
-	o.Number, o.ExternalID = c.Number, c.ExternalID
 	return o, nil
 }
 
@@ -166,28 +302,31 @@ func (t *txn) notMerged(e enrolment) error {
 	return fault
 }
 
-// broughtIn reads what a row says that the customer brings along.
-func (t *txn) broughtIn(in input, into *program, row importRow) brought {
+// broughtIn reads what a row says that the customer brings along. An amount at fault is nil.
+func (t *txn) broughtIn(r *rowReader, into *program) brought {
 	b := brought{program: into}
 	amount := func(name, text string) *decimal {
 		if trimBlanks(text) == "" {
 			return nil
 		}
-		d := spelled(in, name, text)
-		if in.err == nil && d < 0 {
-			in.invalid(name, "no puede ser menor a 0")
+		d := spelled(r.input, name, text)
+		if d < 0 {
+			r.invalid(name, "no puede ser menor a 0")
+		}
+		if r.isWrong(name) {
+			return nil
 		}
 		return &d
 	}
-	b.points, b.historic = amount("puntos", row.Points), amount("puntos históricos", row.Historic)
-	switch text := trimBlanks(row.Expires); fold(text) {
+	b.points, b.historic = amount("points", r.row.Points), amount("historicPoints", r.row.Historic)
+	switch text := trimBlanks(r.row.Expires); fold(text) {
 	case "":
 	case "nunca", "never":
 		b.expires = never
 	default:
 		var ok bool
 		if b.expires, ok = parseMoment(text, t.cfg.zone, true); !ok || b.expires == 0 {
-			in.invalid("vencen", notDate)
+			r.invalid("expiresAt", notDate)
 		}
 	}
 	return b
@@ -202,7 +341,9 @@ func (t *txn) pastMoment(in input, name, text string) instant {
 	case at <= 0:
 		in.invalid(name, "no puede ser anterior a 1970")
 	case at > t.now:
-		in.invalid(name, "no puede ser una fecha futura")
+		in.invalid(name, notPast)
+	default:
+		return at
 	}
-	return at
+	return 0
 }

@@ -165,7 +165,7 @@ func TestImportRows(t *testing.T) {
 		{"another day", []string{a1, aNext}, "2 new, 0 known, 0 wrong"},
 		{"no items", []string{aBare, aMore}, "2 new, 0 known, 0 wrong"},
 		{"items and none", []string{a1, aMore}, "2 new, 0 known, 0 wrong"},
-		{"totals differ", []string{a1, a11}, "0 new, 0 known, 1 wrong; 2 las filas de la venta no coinciden en totalAmount; 3 las filas de la venta no coinciden en totalAmount"},
+		{"totals differ", []string{a1, a11}, "0 new, 0 known, 1 wrong; 2 totalAmount: \"10\": no es igual en todas las filas de la venta; 3 totalAmount: \"10\": no es igual en todas las filas de la venta"},
 		{"returns of two moments", []string{a1, a2, r1, r2}, "3 new, 0 known, 0 wrong"},
 		{"apart", []string{a1, b1, a2}, "2 new, 0 known, 1 wrong; 4 " + apart},
 		{"known at once", []string{a1, r1, a1}, "2 new, 0 known, 1 wrong; 4 " + apart},
@@ -191,7 +191,7 @@ func TestImportConflict(t *testing.T) {
 	s := newShop(t, setup{})
 	s.customer("ana")
 	s.importText(t, "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,10,X,1,5,")
-	const want = "0 new, 0 known, 1 wrong; 2 externalId ya se registró con otros datos"
+	const want = "0 new, 0 known, 1 wrong; 2 externalId: \"A\": ya se registró con otros datos"
 	if got := s.importText(t, "A,2026-01-05T10:00:00Z,ana@example.com,,Purchase,9,X,1,5,"); got != want {
 		t.Errorf("got %s", got)
 	}
@@ -383,7 +383,7 @@ func TestImportMended(t *testing.T) {
 	file := s.file("file.csv", "email,phoneNumber,notas,firstName\nana@example.com,,5,Ana\neva,,7,Eva\n")
 	s.run("import customers -ignore notas " + file)
 	rejected := string(readFile(t, file+".errors.csv"))
-	if want := "line,reason,email,phoneNumber,notas,firstName\n3,El email no tiene un formato válido,eva,,7,Eva\n"; rejected != want {
+	if want := "line,reason,email,phoneNumber,notas,firstName\n3,\"email: \"\"eva\"\": no es un email válido\",eva,,7,Eva\n"; rejected != want {
 		t.Fatalf("rejected: %s", rejected)
 	}
 	s.ok("import customers -ignore notas " + s.file("mended.csv", strings.Replace(rejected, ",eva,", ",eva@example.com,", 1)))
@@ -464,7 +464,7 @@ func TestImportAfterPhoneMoved(t *testing.T) {
 		return &after, t.changeCustomer(c, &after)
 	})
 	enrol(enrolment{Phone: "+525512345678"})
-	if report, rejected := s.importFile(t, importSales, file); report.Added != 0 || !strings.Contains(rejected, "externalId ya se registró con otros datos") {
+	if report, rejected := s.importFile(t, importSales, file); report.Added != 0 || !strings.Contains(rejected, `externalId: ""POS-1"": ya se registró con otros datos`) {
 		t.Errorf("%+v %s", report, rejected)
 	}
 }

@@ -84,7 +84,7 @@ func TestDryRun(t *testing.T) {
 	if after := s.ok("verify"); after != before {
 		t.Errorf("before %s, after %s", before, after)
 	}
-	if got := string(readFile(t, file+".errors.csv")); got != "line,reason,teléfono,puntos\n4013,el cliente ya tiene un saldo inicial de 1,5510000001,2\n" {
+	if got := string(readFile(t, file+".errors.csv")); got != "line,reason,teléfono,puntos\n4013,\"puntos: \"\"2\"\": el cliente ya tiene un saldo inicial de 1\",5510000001,2\n" {
 		t.Error(got)
 	}
 }

@@ -31,7 +31,7 @@ func TestRejectsKept(t *testing.T) {
 	if got := string(readFile(t, first)); got != mended {
 		t.Errorf("the mended file is %s", got)
 	}
-	if got := string(readFile(t, third)); got != "line,reason,correo,nombre\n3,El email no tiene un formato válido,beto,Beto\n" && !strings.Contains(got, "beto") {
+	if got := string(readFile(t, third)); got != "line,reason,correo,nombre\n3,\"correo: \"\"beto\"\": no es un email válido\",beto,Beto\n" && !strings.Contains(got, "beto") {
 		t.Error(got)
 	}
 	if info, err := os.Stat(third); err != nil || info.Mode().Perm() != 0o600 {
@@ -50,7 +50,7 @@ func TestRejectsAsTheFile(t *testing.T) {
 		t.Fatal(out, told)
 	}
 	got := string(readFile(t, file+".errors.csv"))
-	if want := markUTF8 + "line;reason;Correo 2;Mañas;puntos\n2;El email no tiene un formato válido;ana;año;12,5\n"; got != want {
+	if want := markUTF8 + "line;reason;Correo 2;Mañas;puntos\n2;\"Correo 2: \"\"ana\"\": no es un email válido\";ana;año;12,5\n"; got != want {
 		t.Errorf("got %q", got)
 	}
 	mended := s.file("mended.csv", strings.Replace(got, ";ana;", ";ana@example.com;", 1))

@@ -47,7 +47,7 @@ func TestImportSomebodyElse(t *testing.T) {
 		{"an empty contact, another name and points", "Ana,Rodríguez,,5512345678,,100\nEva,Sol,eva@example.com,5512345678,,100\n",
 			"1 new, 0 known, 1 wrong, 0 warned; 3 el teléfono ya es de otra persona: Ana R…, fila 2", "1 new, 1 known, 0 wrong, 0 warned"},
 		{"lines with an error before", "Zoe,,,,,\nLía,,mala,,,\nAna Rodríguez Paz,,,5512345678,,\nLuis,,l@example.com,5512345679,,\nEva,,,5512345678,,9\nLeo,,,5512345679,,9\n",
-			"2 new, 0 known, 4 wrong, 0 warned; 2 Se requiere email o número de teléfono; 3 El email no tiene un formato válido; 6 el teléfono ya es de otra persona: Ana R…, fila 4; 7 el teléfono ya es de otra persona: Luis, fila 5", ""},
+			"2 new, 0 known, 4 wrong, 0 warned; 2 Se requiere email o número de teléfono; 3 correo: \"mala\": no es un email válido; 6 el teléfono ya es de otra persona: Ana R…, fila 4; 7 el teléfono ya es de otra persona: Luis, fila 5", ""},
 	} {
 		for _, samePerson := range []bool{false, true} {
 			want := test.want

@@ -102,17 +102,21 @@ func (s *sheet) malformed(fields []string) string {
 // A cellReader reads the cells of a row and gathers their faults.
 type cellReader struct {
 	*sheet
-	column, cell string
-	faults       []string
+	name, cell string
+	faults     []rowFault
 }
 
 // at goes to the cell of a column.
-func (r *cellReader) at(i int, cell string) { r.column, r.cell = r.columns[i], cell }
+func (r *cellReader) at(name, cell string) { r.name, r.cell = name, cell }
+
+func (r *cellReader) fail(why string) {
+	r.faults = append(r.faults, rowFault{Field: r.name, Text: why})
+}
 
 func (r *cellReader) number() string {
 	text, ok := r.form.plain(r.cell)
 	if !ok {
-		r.faults = append(r.faults, inTwoWays(r.column, r.cell))
+		r.fail(inTwoWays)
 	}
 	return text
 }
@@ -120,15 +124,15 @@ func (r *cellReader) number() string {
 func (r *cellReader) date() string {
 	text, ok := r.dates.plain(r.cell)
 	if !ok {
-		r.faults = append(r.faults, dateInTwoWays(r.column, r.cell))
+		r.fail(dateInTwoWays)
 	}
 	return text
 }
 
 // key reads a phone or the number of a customer.
 func (r *cellReader) key() string {
-	if fault := lostDigits(r.column, r.cell); fault != "" {
-		r.faults = append(r.faults, fault)
+	if powerOfTen.MatchString(trimBlanks(r.cell)) {
+		r.fail(lostDigits)
 	}
 	return r.cell
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +44,7 @@ func TestSheetShapes(t *testing.T) {
 			"2 rows, 1 new\nline,reason,Nombre,Correo\n3,tiene 4 columnas y debería tener 2,Eva,eva@example.com,,x\n"},
 		{"lines end with CR", "Nombre,Correo\rAna,ana@example.com\rEva,eva@example.com", "2 rows, 2 new"},
 		{"lines end with all three", "Nombre,Correo\r\nAna,ana@example.com\rEva,eva@example.com\nLía,lia@example.com\r\r\n", "3 rows, 3 new"},
-		{"CR within quotation marks", "Nombre,Correo\r\"Ana\rMaría\",x\r", "1 rows, 0 new\nline,reason,Nombre,Correo\n2,El email no tiene un formato válido,\"Ana\rMaría\",x\n"},
+		{"CR within quotation marks", "Nombre,Correo\r\"Ana\rMaría\",x\r", "1 rows, 0 new\nline,reason,Nombre,Correo\n2,\"Nombre: \"\"Ana\\u000dMaría\"\": contiene caracteres no permitidos; Correo: \"\"x\"\": no es un email válido\",\"Ana\rMaría\",x\n"},
 		{"a title", "Reporte de clientes,,,\n\nNombre,Correo,Teléfono,Puntos\nAna,ana@example.com,,5\n",
 			`la línea 3 parece el encabezado ("Nombre", "Correo", "Teléfono", "Puntos"); hay que quitar las líneas que están antes`},
 		{"a title without separators", "Reporte de clientes\n;;\nEnero\nNombre;Correo\nAna;ana@example.com\n",
@@ -57,7 +58,7 @@ func TestSheetShapes(t *testing.T) {
 		{"an old workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "es un libro de Excel: guárdalo como CSV"},
 		{"a workbook of LibreOffice", "PK\x03\x04\x14\x00mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "es un libro de LibreOffice: guárdalo como CSV"},
 		{"all faults of a row", "Nombre;Correo;Teléfono;Puntos\nAna;ana@example.com;5.5E+11;1.250\n",
-			"1 rows, 0 new\nline;reason;Nombre;Correo;Teléfono;Puntos\n2;\"Teléfono: en 5.5E+11 la hoja de cálculo perdió cifras; la columna debe tener formato de texto; Puntos: 1.250 se puede leer de dos maneras; con -decimal coma o -decimal punto se decide\";Ana;ana@example.com;5.5E+11;1.250\n"},
+			"1 rows, 0 new\nline;reason;Nombre;Correo;Teléfono;Puntos\n2;\"Teléfono: \"\"5.5E+11\"\": la hoja de cálculo perdió cifras; la columna debe tener formato de texto; Puntos: \"\"1.250\"\": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide\";Ana;ana@example.com;5.5E+11;1.250\n"},
 	} {
 		s := newShop(t, setup{})
 		if got := s.sheetTold(t, importCustomers, test.text, nil); got != test.want && !(test.want == missing && strings.HasPrefix(got, missing)) {
@@ -125,7 +126,7 @@ func TestSheetDates(t *testing.T) {
 			switch c := s.found(fmt.Sprintf("c%d@example.com", i)); {
 			case c != nil:
 				got = append(got, c.BirthDate.String())
-			case strings.Contains(told, fmt.Sprintf("%d,\"Cumpleaños: %s se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide\"", i+2, cell)):
+			case strings.Contains(told, fmt.Sprintf("%d,\"Cumpleaños: \"\"%s\"\": se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide\"", i+2, cell)):
 				got = append(got, twoWays)
 			default:
 				got = append(got, "-")
@@ -150,14 +151,14 @@ func TestSheetDateColumns(t *testing.T) {
 		cell := map[string]string{"Cumpleaños": "06/25/1987,,", "Alta": ",06/25/2020,", "Vencen": ",,06/25/2027"}[column]
 		text.WriteString("eva@example.com,5," + cell + "\n")
 		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
-		if got := s.sheetTold(t, importCustomers, text.String(), nil); !strings.HasPrefix(got, "5002 rows, 5001 new\nline,reason,Correo,Puntos,Cumpleaños,Alta,Vencen\n2,\"Vencen: 05/06/2027 se puede") {
+		if got := s.sheetTold(t, importCustomers, text.String(), nil); !strings.HasPrefix(got, "5002 rows, 5001 new\nline,reason,Correo,Puntos,Cumpleaños,Alta,Vencen\n2,\"Vencen: \"\"05/06/2027\"\": se puede") {
 			t.Errorf("%s: %.300s", column, got)
 		}
 	}
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
 	s.customer("ana")
 	const sales = "Folio,Fecha,Correo,Total\nA,01/02/2026 10:00,ana@example.com,5\nB,01/13/2026 10:00 AM,ana@example.com,5\n"
-	if got := s.sheetTold(t, importSales, sales, nil); !strings.HasPrefix(got, "2 rows, 1 new\nline,reason,Folio,Fecha,Correo,Total\n2,\"Fecha: 01/02/2026 10:00 se puede") {
+	if got := s.sheetTold(t, importSales, sales, nil); !strings.HasPrefix(got, "2 rows, 1 new\nline,reason,Folio,Fecha,Correo,Total\n2,\"Fecha: \"\"01/02/2026 10:00\"\": se puede") {
 		t.Error(got)
 	}
 	if got := s.sheetTold(t, importSales, sales, func(im *importer) { im.dates.order = orderMonthDay }); got != "2 rows, 1 new" {
@@ -255,4 +256,78 @@ func BenchmarkSheet(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
+}
+
+// TestRowFaults: all faults of a row are told at once, in the order of its cells, by the
+// headings of the sheet.
+func TestRowFaults(t *testing.T) {
+	t.Parallel()
+	const (
+		customers = "Núm. cliente,Nombre completo,Correo electrónico,Celular,Cumpleaños,Miembro desde,Saldo,Caduca,Puntos por vida"
+		sales     = "Folio,Fecha,Correo,Tipo,Importe,Producto,Piezas,Precio unitario"
+		notDate   = "debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)"
+		anas      = "el teléfono ya es de otra persona: Ana P…, externalId A-1"
+	)
+	long := strings.Repeat("x", 101)
+	var many []string
+	for row := range maxToldFaults {
+		many = append(many, fmt.Sprintf(`fila %d, Piezas: "0": debe ser mayor a 0`, row+2))
+	}
+	for _, test := range []struct {
+		reason, kind, heading, rows string
+		want                        []string // of the first wrong row; nil: none is wrong
+	}{
+		{"none", importCustomers, customers, "B-1,Eva Ruiz,eva@example.com,,,,5,,", nil},
+		{"one date", importCustomers, customers, ",,eva@example.com,,3/4/85,,,,", []string{`Cumpleaños: "3/4/85": ` + notDate}},
+		{"a future date", importCustomers, customers, ",,eva@example.com,,2030-01-01,,,,", []string{`Cumpleaños: "2030-01-01": no puede ser una fecha futura`}},
+		{"two, one seen in the file alone", importCustomers, customers, ",,eva,,,,\"1,250\",,", []string{`Correo electrónico: "eva": no es un email válido`, `Saldo: "1,250": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide`}},
+		{"three", importCustomers, customers, ",,eva,123,3/4/85,,,,", []string{`Correo electrónico: "eva": no es un email válido`, `Celular: "123": no es un teléfono válido`, `Cumpleaños: "3/4/85": ` + notDate}},
+		{"four", importCustomers, customers, "," + long + ",,,3/4/85,ayer,cien,,", []string{
+			`Nombre completo: "` + long[:60] + `…": no puede superar los 100 caracteres`, `Cumpleaños: "3/4/85": ` + notDate,
+			`Miembro desde: "ayer": ` + notDate, `Saldo: "cien": debe ser un número`, "Se requiere email o número de teléfono"}},
+		{"two that the store alone tells", importCustomers, customers, "A-1,Eva Ruiz,eva@example.com,,,,5,2020-01-01,", []string{
+			`Núm. cliente: "A-1": pertenece a otro cliente`, `Caduca: "2020-01-01": debe ser una fecha futura`}},
+		{"a phone of somebody else, beside others", importCustomers, customers, ",Eva Ruiz,eva@example.com,55 1234 5678,3/4/85,,cien,,", []string{`Cumpleaños: "3/4/85": ` + notDate, `Saldo: "cien": debe ser un número`, anas}},
+		{"a phone of somebody else, and a number of two readings", importCustomers, "Celular;Correo;Nombre;Saldo", "5512345678;eva@example.com;Eva;1.250", []string{`Saldo: "1.250": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide`, anas}},
+		{"both figures are others than before", importCustomers, customers, ",Ana Peña,ana@example.com,,3/4/85,,11,,21", []string{
+			`Cumpleaños: "3/4/85": ` + notDate, `Saldo: "11": el cliente ya tiene un saldo inicial de 10`, `Puntos por vida: "21": el cliente ya tiene puntos históricos: 20`}},
+		{"e-mail and phone of two customers, and a date", importCustomers, customers, ",,ana@example.com,5587654321,3/4/85,,,,", []string{
+			`Cumpleaños: "3/4/85": ` + notDate, "El email y el teléfono pertenecen a clientes distintos"}},
+
+		{"a sale without faults", importSales, sales, "T-1,2026-01-05,ana@example.com,,10,,,", nil},
+		{"an unknown customer, and a total", importSales, sales, "T-2,2026-01-05,nadie@example.com,,0,,,", []string{`Importe: "0": debe ser mayor a 0`, "Cliente no encontrado"}},
+		{"four of a sale", importSales, sales, ",5/1/26,ana,Regalo,10,,,", []string{
+			"Folio: es requerido", `Fecha: "5/1/26": ` + notDate, `Correo: "ana": no es un email válido`, `Tipo: "Regalo": debe ser compra o devolución`}},
+		{"items, by their rows", importSales, sales, "T-3,2026-01-05,ana@example.com,,10,A,0,x\nT-3,2026-01-05,ana@example.com,,10,,1,-1", []string{
+			`fila 2, Piezas: "0": debe ser mayor a 0`, `fila 2, Precio unitario: "x": debe ser un número`,
+			"fila 3, Producto: es requerido", `fila 3, Precio unitario: "-1": debe ser mayor o igual a 0`}},
+		{"rows of two totals, and an item", importSales, sales, "T-4,2026-01-05,ana@example.com,,10,A,1,1\nT-4,2026-01-05,ana@example.com,,11,B,0,1", []string{
+			`Importe: "10": no es igual en todas las filas de la venta`, `fila 3, Piezas: "0": debe ser mayor a 0`}},
+		{"an item without a column", importSales, "Folio,Fecha,Correo,Importe,Producto,Precio", "T-5,2026-01-05,ana@example.com,10,A,1", []string{"quantity (cantidad): debe ser un número"}},
+		{"a broken row among its rows", importSales, sales, "T-6,2026-01-05,ana@example.com,,10,A,1,1\nT-6,x\nT-6,2026-01-05,ana@example.com,,10,B,0,1", []string{
+			`fila 4, Piezas: "0": debe ser mayor a 0`, "una de las filas de la venta no es válida"}},
+		{"a known ticket with other data", importSales, sales, "T-0,2026-01-04,ana@example.com,,11,,,", []string{`Folio: "T-0": ya se registró con otros datos`}},
+		{"more than anybody reads", importSales, sales, strings.Repeat("T-7,2026-01-05,ana@example.com,,10,A,0,1\n", 20), append(many, "y 10 más")},
+	} {
+		s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+		s.sheetTold(t, importCustomers, "externalId,nombre,correo,teléfono,puntos,puntos históricos\nA-1,Ana Peña,ana@example.com,5512345678,10,20\nB-2,Leo,,5587654321,,\n", nil)
+		s.sheetTold(t, importSales, sales+"\nT-0,2026-01-04,ana@example.com,,10,,,\n", nil)
+		told := s.sheetTold(t, test.kind, test.heading+"\n"+test.rows+"\n", nil)
+		_, rejected, _ := strings.Cut(told, "\n")
+		in := csv.NewReader(strings.NewReader(rejected))
+		if strings.Contains(test.heading, ";") {
+			in.Comma = ';'
+		}
+		in.FieldsPerRecord = -1
+		lines, err := in.ReadAll()
+		s.ok(err)
+		got := ""
+		if len(lines) > 0 {
+			got = lines[1][1]
+		}
+		if d := cmp.Diff(strings.Join(test.want, "; "), got); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.reason, d)
+		}
+		s.verified()
+	}
 }

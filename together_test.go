@@ -497,7 +497,7 @@ func (m *mixture) imported(in importRequest) {
 		m.servedShop.shop.ok(err)
 		m.note("import %+v\n\t%+v", in, done)
 		for i, o := range first {
-			if o.Reason == "" && (done[i].Added || done[i].Opening != 0 || done[i].Reason != "") {
+			if len(o.Faults) == 0 && (done[i].Added || done[i].Opening != 0 || len(done[i].Faults) > 0) {
 				m.t.Errorf("again, row %d of %+v: %+v", i, in, done[i])
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const undoneRules = `"rules":[` + onePer1 + `,{"key":"first","name":"First","points":1000,"firstPurchase":true},
@@ -419,16 +421,16 @@ func TestUndoneImport(t *testing.T) {
 		}{
 			{row("ana", "10", day), "10", importOutcome{Added: true}},
 			{row("ana", "10", day), "", importOutcome{}},
-			{row("eva", "10", day), "", importOutcome{Reason: "externalId ya se registró con otros datos"}},
+			{row("eva", "10", day), "", importOutcome{Faults: []rowFault{{Field: "externalId", Text: "externalId ya se registró con otros datos"}}}},
 			{row("ana", "11", day), "", importOutcome{Added: true}},
 			{row("ana", "10", day), "", importOutcome{}},
 			{row("ana", "11", day), "", importOutcome{}},
-			{row("ana", "12", day), "", importOutcome{Reason: "externalId ya se registró con otros datos"}},
+			{row("ana", "12", day), "", importOutcome{Faults: []rowFault{{Field: "externalId", Text: "externalId ya se registró con otros datos"}}}},
 		} {
 			got, err := s.admin().importRows(s.Context(), importRequest{Org: "cafe-luna", Kind: importSales, Import: "i", Rows: []importRow{test.row}})
 			s.ok(err)
-			if got[0] != test.want {
-				t.Errorf("%s %d: %+v", setting, i, got)
+			if d := cmp.Diff(test.want, got[0]); d != "" {
+				t.Errorf("%s %d: %s", setting, i, d)
 			}
 			if test.undo != "" {
 				_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec(test.undo), ExternalID: "T-1"})
