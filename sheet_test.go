@@ -331,3 +331,29 @@ func TestRowFaults(t *testing.T) {
 		s.verified()
 	}
 }
+
+// TestSheetEncodings reads a list of customers as spreadsheets of MS-DOS and of the Macintosh
+// save it. Without -encoding it is refused, since Windows-1252 has these bytes too.
+func TestSheetEncodings(t *testing.T) {
+	t.Parallel()
+	const whole = "María José,Núñez,maria@example.com,+525512345678,00017,1990-02-28\nÍñigo,García; hijo,inigo@example.com,,00018,\n" +
+		"\"Ana \"\"Anita\"\"\",\"López, viuda de Peña\",,+525512345679,,\nGünther,O'Brien,gunther@example.com,,A-1,1985-11-30\nÇelik,Büro,celik@example.com,,,\n"
+	for _, test := range []struct{ file, flags, refused string }{
+		{"excel-dos.csv", "-encoding ibm850 ", ""},
+		{"excel-dos.csv", "", `puede estar en ibm850, donde dice "Teléfono", o en windows-1252, donde dice "Tel‚fono"; con -encoding ibm850 o -encoding windows-1252 se decide`},
+		{"excel-dos.csv", "-encoding utf-8 ", `columnas desconocidas: "Tel\x82fono"`},
+		{"excel-mac.csv", "-encoding macintosh ", ""},
+		{"excel-mac.csv", "", `puede estar en macintosh, donde dice "Teléfono", o en windows-1252, donde dice "TelŽfono"; con -encoding macintosh o -encoding windows-1252 se decide`},
+		{"excel-mac.csv", "-encoding utf-8 ", `columnas desconocidas: "Tel\x8efono"`},
+	} {
+		s := newOpenTill(t)
+		code, _, told := s.run("import customers " + test.flags + s.file(test.file, string(readFile(t, "testdata/encodings/"+test.file))))
+		if (code != 0) != (test.refused != "") || !strings.Contains(told, test.refused) {
+			t.Errorf("%s%s: exit %d, %q", test.flags, test.file, code, told)
+		}
+		_, out, _ := strings.Cut(s.ok("export customers -raw"), "\n")
+		if want := map[bool]string{true: whole}[test.refused == ""]; out != want {
+			t.Errorf("%s%s: %s", test.flags, test.file, out)
+		}
+	}
+}
