@@ -255,9 +255,6 @@ func (f *format) UTC(i instant) string {
 	return i.String()
 }
 
-// Zone returns the name of the time zone: "America/Mexico_City".
-func (f *format) Zone() string { return f.zone.String() }
-
 // Ago writes how long ago a moment was or how far off it is: "hace 5 min", "en 12 días".
 // It counts whole units, 30 days for a month and 365 for a year, and is to stand beside
 // the moment itself.
