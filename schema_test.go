@@ -434,8 +434,8 @@ func TestSchemaUnreadable(t *testing.T) {
 		{"a merge", orgKey('J', 1)},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			e, s := heldEngine(t, unpackFile(t, "schema8"))
-			defer s.Close()
+			path := unpackFile(t, "schema8")
+			e, s := heldEngine(t, path)
 			err := s.Update(t.Context(), func(tx Tx) error {
 				for entry, err := range scan(tx, test.prefix, false) {
 					if err != nil {
@@ -453,6 +453,17 @@ func TestSchemaUnreadable(t *testing.T) {
 			state, stateErr := view(t.Context(), e.store, readSchema)
 			if !errors.Is(err, errRecord) || copied || stateErr != nil || state != (schemaState{version: 8}) {
 				t.Errorf("%v, copied %t, %+v, %v", err, copied, state, stateErr)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			before := filesBeside(t, path)
+			shop := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
+			if code, out, told := shop.run("migrate"); code != 1 || out != "" || !strings.Contains(told, "archivo dañado: un registro no se puede leer, tabla ") {
+				t.Errorf("sello migrate: exit %d, %q, %q", code, out, told)
+			}
+			if !maps.Equal(filesBeside(t, path), before) {
+				t.Errorf("changed: there is %s", listDir(t, path))
 			}
 		})
 	}
