@@ -14,6 +14,8 @@ type applied struct {
 	DryRun       bool     `json:"dryRun"`
 	Changes      []change `json:"changes"`
 	Warnings     []string `json:"warnings"`
+
+	warned []problem // the same, for pages
 }
 
 // applyDocument makes the organization's configuration what the document says, in a
@@ -59,9 +61,10 @@ func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 	if result.Changes, err = differences(old, next); err != nil {
 		return nil, err
 	}
-	if result.Warnings, err = warnings(t.Tx, old, next, t.now); err != nil {
+	if result.warned, err = warnings(t.Tx, old, next, t.now); err != nil {
 		return nil, err
 	}
+	result.Warnings = append([]string{}, toldProblems(result.warned)...) // never null
 	same, err := sameDocument(old, next)
 	if err != nil || dryRun || same {
 		return result, err

@@ -21,7 +21,7 @@ type checker struct {
 	unread   []string // paths of values of another type
 }
 
-// A problem is a fault of a document, at a path; "" is the whole document.
+// A problem is a fault of a document, or a warning, at a path; "" is the whole document.
 type problem struct {
 	path string
 	sentence

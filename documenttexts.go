@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// documentTexts are the faults of documents in English, by their formats in Spanish, with the
-// same verbs in the same order.
+// documentTexts are the faults and warnings of documents in English, by their formats in
+// Spanish, with the same verbs in the same order.
 var documentTexts = map[string]string{
 	"falta": "it is missing",
 	"falta %q; un programa no se puede quitar": "%q is missing, and a program cannot be removed",
@@ -80,10 +80,23 @@ var documentTexts = map[string]string{
 	"no hay ningún nivel %q":                                                                              "there is no tier %q",
 	"no hay ningún programa %q":                                                                           "there is no program %q",
 	"debe ser %s":                                                                                         "it must be %s",
-	"debe ser Month":                                                                                      "it must be Month",
+	"nunca dará puntos: %s":                                                                               "it will never give points: %s",
+	"ningún cliente gana en este programa, que no es default ni tiene join: All":                          "no customer earns in this program, which is not the default and does not have join: All",
+	"nadie se da de alta en este programa, que no es default ni tiene join: All":                          "nobody is enrolled in this program, which is not the default and does not have join: All",
+	"until ya pasó":                                                                                       "its until is over",
+	"sus segmentos están inactivos":                                                                       "its segments are inactive",
+	"sus skus están en blanco o tienen caracteres de control":                                             "its skus are blank or have control characters",
+	"entre from y until no caen sus days y hours":                                                         "its days and hours do not occur between from and until",
+	"antes de la primera compra nadie está en sus niveles":                                                "before the first purchase nobody is in its tiers",
+	"multiplica por 1":                                                                                    "it multiplies by 1",
+	"multiplica lo que dan las reglas per, y no hay ninguna":                                              "it multiplies what per rules give, and there are none",
+	"multiplica lo que dan las reglas per, y ninguna vale a la vez":                                       "it multiplies what per rules give, and none holds at the same time",
+	"%q no excluye artículos: solo vale para los que empiezan así, con !":                                 "%q leaves no items out: it only matches those that begin so, with !",
+	"con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required": "with more than one program, add and deduct need loyaltyProgramId: tills that do not send it will get 400 program_required",
+	"debe ser Month": "it must be Month",
 }
 
-// documentText is a fault of a document in the page's language.
+// documentText is a fault or a warning of a document in the page's language.
 func documentText(lang string, why sentence) string {
 	format, is := documentTexts[why.format]
 	if lang == "es" || !is {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// documentFaults are the formats of all faults of a document, from their sources: what is given
+// documentFaults are the formats of all faults and warnings of a document, from their sources: what is given
 // to require, form and sentenceOf.
 func documentFaults(t *testing.T) (texts []string) {
 	files := token.NewFileSet()
@@ -25,7 +25,7 @@ func documentFaults(t *testing.T) (texts []string) {
 			return true
 		})
 	}
-	for _, name := range []string{"document.go", "document_check.go", "apply.go", "webhooks.go"} {
+	for _, name := range []string{"document.go", "document_check.go", "warnings.go", "apply.go", "webhooks.go"} {
 		file, err := parser.ParseFile(files, name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func documentFaults(t *testing.T) (texts []string) {
 	return texts
 }
 
-// TestDocumentTexts: every fault of a document has its text in English, with what is its own.
+// TestDocumentTexts: every fault and warning of a document has its text in English, with what is its own.
 func TestDocumentTexts(t *testing.T) {
 	t.Parallel()
 	verbs := regexp.MustCompile(`%[sdq]`)
@@ -88,6 +88,7 @@ func TestDocumentTexts(t *testing.T) {
 		{(&jsonFault{reasonSyntax, 1, 7}).sentence(), "línea 1, columna 7: no es JSON válido", "line 1, column 7: it is not valid JSON"},
 		{sentenceOf("debe ser %s", anyOf{"Active", "Inactive"}), "debe ser Active o Inactive", "it must be Active or Inactive"},
 		{sentenceOf("debe estar entre 0 y %d, o null", 3650), "debe estar entre 0 y 3650, o null", "it must be between 0 and 3650, or null"},
+		{sentenceOf("nunca dará puntos: %s", sentenceOf("until ya pasó")), "nunca dará puntos: until ya pasó", "it will never give points: its until is over"},
 		{sentenceOf("no hay ningún nivel %q", "Oro o plata"), `no hay ningún nivel "Oro o plata"`, `there is no tier "Oro o plata"`},
 		{sentenceOf("falta %q; un programa no se puede quitar", "club"), `falta "club"; un programa no se puede quitar`, `"club" is missing, and a program cannot be removed`},
 	} {

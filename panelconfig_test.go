@@ -231,6 +231,34 @@ func TestPanelDocument(t *testing.T) {
 	}
 }
 
+// TestPanelWarnings: the review of a change has the document's warnings, with the names of what
+// they are about, in the page's language. A rule that never fires says so.
+func TestPanelWarnings(t *testing.T) {
+	t.Parallel()
+	const page = "/panel/configuracion/documento"
+	s := newPanelShop(t, panelSetup)
+	text := string(s.shop.exportedDocument())
+	changed := strings.Replace(text, `"rules":[`, `"rules":[{"key":"over","name":"Over","points":1,"until":"2020-01-01"},{"key":"not","name":"Not","perItem":1,"skus":["A","!RON"]},`, 1)
+	for lang, want := range map[string][]string{
+		"es": {"<li>Programa club › Regla over: nunca dará puntos: until ya pasó</li>", `<li>Programa club › Regla not: "!RON" no excluye artículos: solo vale para los que empiezan así, con !</li>`},
+		"en": {"<li>Program club › Rule over: it will never give points: its until is over</li>", `<li>Program club › Rule not: "!RON" leaves no items out: it only matches those that begin so, with !</li>`},
+	} {
+		s.speaks(roleOwner, lang)
+		s.shop.apply([]byte(text))
+		w, _ := s.reviewed(page, page, url.Values{"document": {changed}})
+		for _, one := range want {
+			if main := mainOf(html.UnescapeString(w.Body.String())); w.Code != http.StatusOK || !strings.Contains(main, one) {
+				t.Errorf("%s: %d, want %s\n%s", lang, w.Code, one, main)
+			}
+		}
+		s.shop.apply([]byte(changed))
+		never := map[string]string{"es": "Nunca dará puntos: until ya pasó", "en": "It will never give points: its until is over"}[lang]
+		if main := mainOf(s.open(roleOwner, "/panel/programa").Body.String()); !strings.Contains(main, never) {
+			t.Errorf("no %s\n%s", never, main)
+		}
+	}
+}
+
 // TestPanelTwoEditors: who comes second is told, sees both versions, and loses nothing.
 func TestPanelTwoEditors(t *testing.T) {
 	t.Parallel()

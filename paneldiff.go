@@ -44,7 +44,13 @@ func (f *frame) Review() *diffView {
 	if would == nil {
 		return nil
 	}
-	view.Warnings = would.Warnings
+	for _, w := range would.warned {
+		text := documentText(f.Lang, w.sentence)
+		if w.path != "" {
+			text = f.titleOf(w.path) + ": " + text
+		}
+		view.Warnings = append(view.Warnings, text)
+	}
 	for _, c := range would.Changes {
 		part, name := cutPath(c.Path)
 		row := diffRow{c.Path, f.nameOf(name), f.leaf(c.From), f.leaf(c.To)}

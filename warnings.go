@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +12,9 @@ import (
 // rules that can never fire, or tills will have to send more than they do.
 
 // warnings lists them. now is the moment at which the document is applied.
-func warnings(tx Tx, old, next *config, now instant) ([]string, error) {
-	list := []string{}
+func warnings(tx Tx, old, next *config, now instant) (list []problem, err error) {
 	if len(old.Programs) == 1 && len(next.Programs) > 1 {
-		list = append(list, "con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required")
+		list = append(list, problem{"", sentenceOf("con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required")})
 	}
 	zone, err := tz.Load(next.Organization.Settings.Timezone)
 	if err != nil {
@@ -30,11 +28,8 @@ func warnings(tx Tx, old, next *config, now instant) ([]string, error) {
 			}
 		}
 		for i := range p.Rules {
-			if reason := ck.neverFires(&p.Rules[i]); reason != "" {
-				list = append(list, fmt.Sprintf("programs[%s].rules[%s]: nunca dará puntos: %s", p.Key, p.Rules[i].Key, reason))
-			}
-			if at := slices.IndexFunc(p.Rules[i].SKUs, negated); at >= 0 {
-				list = append(list, fmt.Sprintf("programs[%s].rules[%s]: %q no excluye artículos: solo vale para los que empiezan así, con !", p.Key, p.Rules[i].Key, p.Rules[i].SKUs[at]))
+			for _, w := range ck.warnings(&p.Rules[i]) {
+				list = append(list, problem{"programs[" + p.Key + "].rules[" + p.Rules[i].Key + "]", w})
 			}
 		}
 	}
@@ -65,29 +60,40 @@ type ruleChecker struct {
 	peopled bool // there may be customers who earn in the program
 }
 
-// neverFires says why a rule can never fire; "" if it can.
-func (ck *ruleChecker) neverFires(r *rule) string {
+// warnings lists those of a rule.
+func (ck *ruleChecker) warnings(r *rule) (list []sentence) {
+	if reason := ck.neverFires(r); reason.format != "" {
+		list = append(list, sentenceOf("nunca dará puntos: %s", reason))
+	}
+	if at := slices.IndexFunc(r.SKUs, negated); at >= 0 {
+		list = append(list, sentenceOf("%q no excluye artículos: solo vale para los que empiezan así, con !", r.SKUs[at]))
+	}
+	return list
+}
+
+// neverFires says why a rule can never fire; nothing if it can.
+func (ck *ruleChecker) neverFires(r *rule) sentence {
 	until, ends := parseMoment(r.Until, ck.zone, true)
 	inactive := func(key string) bool { return !ck.cfg.segmentKey(key).IsActive }
 	switch {
 	case !ck.peopled:
-		return "ningún cliente gana en este programa, que no es default ni tiene join: All"
+		return sentenceOf("ningún cliente gana en este programa, que no es default ni tiene join: All")
 	case r.On == onSignup && !ck.program.Default && ck.program.Join != joinAll:
-		return "nadie se da de alta en este programa, que no es default ni tiene join: All"
+		return sentenceOf("nadie se da de alta en este programa, que no es default ni tiene join: All")
 	case ends && until < ck.now:
-		return "until ya pasó"
+		return sentenceOf("until ya pasó")
 	case len(r.Segments) > 0 && !slices.ContainsFunc(r.Segments, func(k string) bool { return !inactive(k) }):
-		return "sus segmentos están inactivos"
+		return sentenceOf("sus segmentos están inactivos")
 	case len(r.SKUs) > 0 && !slices.ContainsFunc(r.SKUs, canMatch):
-		return "sus skus están en blanco o tienen caracteres de control"
+		return sentenceOf("sus skus están en blanco o tienen caracteres de control")
 	case !ck.hasTime(r):
-		return "entre from y until no caen sus days y hours"
+		return sentenceOf("entre from y until no caen sus days y hours")
 	case r.FirstPurchase && ck.program.TierBasis.Metric != metricPoints && len(r.Tiers) > 0 && !slices.Contains(r.Tiers, ck.program.Tiers[0].Name):
-		return "antes de la primera compra nadie está en sus niveles"
+		return sentenceOf("antes de la primera compra nadie está en sus niveles")
 	case r.Multiplier != nil:
 		return ck.neverMultiplies(r)
 	}
-	return ""
+	return sentence{}
 }
 
 // canMatch reports whether a pattern can match a sku, which has a character, and no control
@@ -125,9 +131,9 @@ func (ck *ruleChecker) hasTime(r *rule) bool {
 
 // neverMultiplies says why a multiplier can never change anything: it multiplies what
 // `per` rules give at the same time to the same customer.
-func (ck *ruleChecker) neverMultiplies(m *rule) string {
+func (ck *ruleChecker) neverMultiplies(m *rule) sentence {
 	if *m.Multiplier == decimalOf(1) {
-		return "multiplica por 1"
+		return sentenceOf("multiplica por 1")
 	}
 	found := false
 	for i := range ck.program.Rules {
@@ -136,13 +142,13 @@ func (ck *ruleChecker) neverMultiplies(m *rule) string {
 			continue
 		}
 		if found = true; ck.together(m, r) {
-			return ""
+			return sentence{}
 		}
 	}
 	if !found {
-		return "multiplica lo que dan las reglas per, y no hay ninguna"
+		return sentenceOf("multiplica lo que dan las reglas per, y no hay ninguna")
 	}
-	return "multiplica lo que dan las reglas per, y ninguna vale a la vez"
+	return sentenceOf("multiplica lo que dan las reglas per, y ninguna vale a la vez")
 }
 
 // together reports whether two rules may hold for the same sale.
