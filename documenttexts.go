@@ -92,6 +92,7 @@ var documentTexts = map[string]string{
 	"multiplica lo que dan las reglas per, y no hay ninguna":                                              "it multiplies what per rules give, and there are none",
 	"multiplica lo que dan las reglas per, y ninguna vale a la vez":                                       "it multiplies what per rules give, and none holds at the same time",
 	"%q no excluye artículos: solo vale para los que empiezan así, con !":                                 "%q leaves no items out: it only matches those that begin so, with !",
+	"con returns: Keep, quien devuelve su primera compra y compra otra vez vuelve a recibir los puntos":                          "with returns: Keep, whoever returns the first purchase and buys again gets the points again",
 	"con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required": "with more than one program, add and deduct need loyaltyProgramId: tills that do not send it will get 400 program_required",
 	"debe ser Month": "it must be Month",
 }

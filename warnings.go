@@ -64,6 +64,8 @@ type ruleChecker struct {
 func (ck *ruleChecker) warnings(r *rule) (list []sentence) {
 	if reason := ck.neverFires(r); reason.format != "" {
 		list = append(list, sentenceOf("nunca dará puntos: %s", reason))
+	} else if r.FirstPurchase && ck.program.Returns == returnsKeep { // a purchase that was undone is none (contract §19)
+		list = append(list, sentenceOf("con returns: Keep, quien devuelve su primera compra y compra otra vez vuelve a recibir los puntos"))
 	}
 	if at := slices.IndexFunc(r.SKUs, negated); at >= 0 {
 		list = append(list, sentenceOf("%q no excluye artículos: solo vale para los que empiezan así, con !", r.SKUs[at]))

@@ -81,6 +81,43 @@ func TestWarningOfNegation(t *testing.T) {
 	}
 }
 
+// TestWarningsOfFirstPurchases: where a return takes back no points, a rule of first purchases
+// can be had again, and says so.
+func TestWarningsOfFirstPurchases(t *testing.T) {
+	t.Parallel()
+	const again = "programs[club].rules[first]: con returns: Keep, quien devuelve su primera compra y compra otra vez vuelve a recibir los puntos"
+	for _, test := range []struct {
+		reason, program, rule, balance string // after a first purchase that comes back, and another one
+		want                           []string
+	}{
+		{"points that stay", `"returns":"Keep",`, `"points":7,"firstPurchase":true`, "14", []string{again}},
+		{"in debt, too", `"returns":"Keep","negativeBalance":"Debt",`, `"points":7,"firstPurchase":true`, "14", []string{again}},
+		{"a factor", `"returns":"Keep",`, `"multiplier":2,"firstPurchase":true`, "4", []string{again}},
+		{"points that are taken back", ``, `"points":7,"firstPurchase":true`, "7", nil},
+		{"or what is left of them", `"returns":"Reverse","negativeBalance":"Clamp",`, `"points":7,"firstPurchase":true`, "7", nil},
+		{"any purchase", `"returns":"Keep",`, `"points":7`, "14", nil},
+		{"a rule that is over", `"returns":"Keep",`, `"points":7,"firstPurchase":true,"until":"2026-01-01"`, "0", []string{"programs[club].rules[first]: nunca dará puntos: until ya pasó"}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+			per := ""
+			if strings.Contains(test.rule, "multiplier") {
+				per = onePer1 + ","
+			}
+			done := s.apply(setup{program: `"default":true,` + test.program + `"rules":[` + per + `{"key":"first","name":"First",` + test.rule + `}]`}.document())
+			if !slices.Equal(done.Warnings, test.want) {
+				t.Errorf("%q, want %q", done.Warnings, test.want)
+			}
+			ana := s.customer("ana")
+			s.bring(s.buy(ana, "1"), "1")
+			s.buy(ana, "1")
+			same(t, "the balance", s.standing(ana).Balance, dec(test.balance))
+			s.verified()
+		})
+	}
+}
+
 // TestWarningsOfPrograms: what a second program means for tills, and rules in a program in
 // which nobody earns.
 func TestWarningsOfPrograms(t *testing.T) {
