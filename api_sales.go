@@ -232,10 +232,10 @@ func (r *request) batchRows() []batchRow {
 		p.cutMembers(literal, 1) // parseObject has found the array valid
 	}
 	if n := len(p.stack); n == 0 || n > maxBatch {
-		r.fields.invalid("transactions", fmt.Sprintf("debe tener de 1 a %d elementos", maxBatch))
+		r.fields.invalid("transactions", "debe tener de 1 a %d elementos", maxBatch)
 		return nil
 	} else if most := r.key.leastLimit(); n > most {
-		r.fields.invalid("transactions", fmt.Sprintf("no puede superar los %d elementos, el límite de solicitudes de la clave", most))
+		r.fields.invalid("transactions", "no puede superar los %d elementos, el límite de solicitudes de la clave", most)
 		return nil
 	}
 	rows := make([]batchRow, len(p.stack))

@@ -108,7 +108,7 @@ func (x *exchange) readRetryKey(req *request) error {
 		return nil
 	}
 	if len(given) > 1 || given[0] == "" || len(given[0]) > 255 || !isPrintable(given[0]) {
-		return invalidField("Idempotency-Key", "Idempotency-Key debe tener de 1 a 255 caracteres ASCII imprimibles")
+		return invalidField("Idempotency-Key", "debe tener de 1 a 255 caracteres ASCII imprimibles")
 	}
 	req.retries = append(req.retries, idempotencyKey(given[0], req.Request, req.body))
 	return nil
@@ -121,11 +121,11 @@ func (r *request) readActor() error {
 		return nil
 	}
 	if len(given) > 1 {
-		return invalidField("X-Actor", "X-Actor se envió dos veces")
+		return invalidField("X-Actor", "se envió dos veces")
 	}
 	r.actor = trimBlanks(given[0])
 	if !utf8.ValidString(r.actor) || utf8.RuneCountInString(r.actor) > maxActor || strings.ContainsFunc(r.actor, unicode.IsControl) {
-		return invalidField("X-Actor", "X-Actor debe tener como máximo 100 caracteres UTF-8, sin caracteres de control")
+		return invalidField("X-Actor", "debe tener como máximo 100 caracteres UTF-8, sin caracteres de control")
 	}
 	return nil
 }

@@ -78,13 +78,13 @@ func (t *txn) bring(c *customer, b brought) (given decimal, err error) {
 	if b.points != nil && *b.points != a.Opening {
 		points = *b.points
 		if a.Opening != 0 {
-			return 0, invalidField("points", "el cliente ya tiene un saldo inicial de "+a.Opening.String())
+			return 0, invalidField("points", "el cliente ya tiene un saldo inicial de %s", a.Opening)
 		}
 	}
 	if b.historic != nil && !a.hasHistoric(*b.historic) {
 		historic = *b.historic
 		if len(a.Historic) > 0 {
-			return 0, invalidField("historicPoints", "el cliente ya tiene puntos históricos: "+a.historic().String())
+			return 0, invalidField("historicPoints", "el cliente ya tiene puntos históricos: %s", a.historic())
 		}
 	}
 	if points == 0 && historic == 0 {

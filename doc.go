@@ -261,7 +261,7 @@
 //	paneladdress.go      the one address of the panel, and its cookie
 //	texts.go             texts in Spanish and English
 //	textserrors.go       texts of errors and fields
-//	documenttexts.go     faults and warnings of documents in English
+//	documenttexts.go     faults and warnings of documents, and faults of fields, in English
 //	panelerrors.go       what is wrong, in words for people
 //	panelserver.go       what the panel knows of the server, and may start there
 //	panelvisit.go        one request of the panel

@@ -27,27 +27,6 @@ type problem struct {
 	sentence
 }
 
-// A sentence says in Spanish what is wrong. It keeps its format, by which another language has
-// its own, and what it is said of: sentences and anyOf among others.
-type sentence struct {
-	format string
-	args   []any
-}
-
-func sentenceOf(format string, args ...any) sentence { return sentence{format, args} }
-
-func (s sentence) String() string { return fmt.Sprintf(s.format, s.args...) }
-
-// isChoice reports whether the sentence lists values to choose from.
-func (s sentence) isChoice() bool {
-	return slices.ContainsFunc(s.args, func(a any) bool { _, is := a.(anyOf); return is })
-}
-
-// anyOf are the values that a member may have.
-type anyOf []string
-
-func (a anyOf) String() string { return alternatives(a) }
-
 func (ck *checker) told() []string { return toldProblems(ck.problems) }
 
 // toldProblems are problems as texts that begin with their paths.

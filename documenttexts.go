@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// documentTexts are the faults and warnings of documents in English, by their formats in
-// Spanish, with the same verbs in the same order.
-var documentTexts = map[string]string{
+// sentenceTexts are the faults and warnings of documents and the faults of fields in English, by
+// their formats in Spanish, with the same verbs in the same order.
+var sentenceTexts = map[string]string{
 	"falta": "it is missing",
 	"falta %q; un programa no se puede quitar": "%q is missing, and a program cannot be removed",
 	"campo desconocido":                        "unknown field",
@@ -94,12 +94,39 @@ var documentTexts = map[string]string{
 	"%q no excluye artículos: solo vale para los que empiezan así, con !":                                 "%q leaves no items out: it only matches those that begin so, with !",
 	"con returns: Keep, quien devuelve su primera compra y compra otra vez vuelve a recibir los puntos":                          "with returns: Keep, whoever returns the first purchase and buys again gets the points again",
 	"con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required": "with more than one program, add and deduct need loyaltyProgramId: tills that do not send it will get 400 program_required",
-	"debe ser Month": "it must be Month",
+	"es requerido":                         "it is missing",
+	"debe ser ERASE":                       "it must be ERASE",
+	"debe ser otro cliente":                "it must be another customer",
+	"debe ser mayor o igual a 0":           "it must be 0 or more",
+	"debe ser un entero mayor o igual a 0": "it must be a whole number, 0 or more",
+	"debe ser un entero entre 0 y 20":      "it must be a whole number between 0 and 20",
+	"debe ser un tipo de evento, como points.added, o un grupo, como points.*": "it must be a type of event, such as points.added, or a group, such as points.*",
+	"debe ser una fecha futura": "it must be a date in the future",
+	"debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)": "it must be a date with a year of four digits, such as 2026-11-30 or 30/11/2026 (with -dates mdy, 11/30/2026)",
+	"debe tener de 1 a %d elementos":                                          "it must have 1 to %d elements",
+	"debe tener de 1 a 255 caracteres ASCII imprimibles":                      "it must have 1 to 255 printable ASCII characters",
+	"debe tener como máximo 100 caracteres UTF-8, sin caracteres de control":  "it must have 100 UTF-8 characters at most, without control characters",
+	"no puede superar los %d caracteres":                                      "it cannot be longer than %d characters",
+	"no puede superar los %d elementos":                                       "it cannot have more than %d elements",
+	"no puede superar los %d elementos, el límite de solicitudes de la clave": "it cannot have more than %d elements, the limit of the key's requests",
+	"no puede ser posterior a to":                                             "it cannot be after to",
+	"no puede ser posterior a to ni distar más de 100 años":                   "it cannot be after to, nor more than 100 years before it",
+	"no puede ser una fecha futura":                                           "it cannot be a date in the future",
+	"no puede ser anterior a 1970":                                            "it cannot be before 1970",
+	"no puede ser menor a 0":                                                  "it cannot be below 0",
+	"no puede repetirse":                                                      "it cannot be there twice",
+	"se envió dos veces":                                                      "it was sent twice",
+	"La consulta no es válida":                                                "The query is not valid",
+	"ya se registró con otros datos":                                          "it was already registered with other data",
+	"la venta no puede tener más de 500 artículos":                            "the sale cannot have more than 500 items",
+	"el cliente ya tiene un saldo inicial de %s":                              "the customer already has an opening balance of %s",
+	"el cliente ya tiene puntos históricos: %s":                               "the customer already has historic points: %s",
+	"debe ser Month":                                                          "it must be Month",
 }
 
-// documentText is a fault or a warning of a document in the page's language.
-func documentText(lang string, why sentence) string {
-	format, is := documentTexts[why.format]
+// sentenceText is a sentence in the page's language.
+func sentenceText(lang string, why sentence) string {
+	format, is := sentenceTexts[why.format]
 	if lang == "es" || !is {
 		return why.String()
 	}
@@ -107,7 +134,7 @@ func documentText(lang string, why sentence) string {
 	for i, a := range why.args {
 		switch a := a.(type) {
 		case sentence:
-			args[i] = documentText(lang, a)
+			args[i] = sentenceText(lang, a)
 		case anyOf:
 			args[i] = listed(a, "or")
 		default:

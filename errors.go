@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -110,6 +111,7 @@ func newCode(name string, status int, message string) errorCode {
 type apiError struct {
 	code    errorCode
 	message string
+	why     sentence       // what is wrong, if the code does not say it all
 	field   string         // the input field at fault, or ""
 	context map[string]any // figures that a client can act on, or nil
 	headers http.Header    // what the response carries beside the body, or nil
@@ -191,12 +193,36 @@ func (e *apiError) header(name, value string) *apiError {
 	return &c
 }
 
-// invalidField returns 400 invalid_field with a text of its own.
-func invalidField(field, message string) *apiError {
+// invalidField returns 400 invalid_field, which says why after the field's name.
+func invalidField(field, format string, args ...any) *apiError {
 	e := newError(codeInvalidField)
-	e.field, e.message = field, message
+	e.field, e.why = field, sentence{format, args}
+	if e.message = e.why.String(); field != "" {
+		e.message = field + " " + e.message
+	}
 	return e
 }
+
+// A sentence says in Spanish what is wrong. It keeps its format, by which another language has
+// its own, and what it is said of: sentences and anyOf among others.
+type sentence struct {
+	format string
+	args   []any
+}
+
+func sentenceOf(format string, args ...any) sentence { return sentence{format, args} }
+
+func (s sentence) String() string { return fmt.Sprintf(s.format, s.args...) }
+
+// isChoice reports whether the sentence lists values to choose from.
+func (s sentence) isChoice() bool {
+	return slices.ContainsFunc(s.args, func(a any) bool { _, is := a.(anyOf); return is })
+}
+
+// anyOf are the values that a member may have.
+type anyOf []string
+
+func (a anyOf) String() string { return alternatives(a) }
 
 // An operatorError says why an operator's request is refused, in words for the
 // operator. field is the field at fault, by its name in keyRequest and the like;

@@ -67,9 +67,8 @@ func (in input) get(name string) (value string, ok bool) {
 }
 
 // invalid records that name is an invalid field and why, in Spanish.
-func (in input) invalid(name, why string) {
-	field := in.field(name)
-	in.fail(invalidField(field, field+" "+why))
+func (in input) invalid(name, format string, args ...any) {
+	in.fail(invalidField(in.field(name), format, args...))
 }
 
 // clean returns a client's text as it is stored (contract §1): without blanks, tabs and
@@ -83,7 +82,7 @@ func (in input) clean(name, text string, max int, tooLong errorCode) (cleaned st
 		if tooLong != codeInvalidField {
 			in.fail(newError(tooLong).on(in.field(name)))
 		} else {
-			in.invalid(name, fmt.Sprintf("no puede superar los %d caracteres", max))
+			in.invalid(name, "no puede superar los %d caracteres", max)
 		}
 	case strings.ContainsFunc(text, forbidden):
 		in.invalid(name, "contiene caracteres no permitidos")
@@ -150,7 +149,7 @@ func (in fields) textOr(name string, max int, tooLong errorCode) (text string, p
 func (in fields) flag(name string) bool {
 	literal := in.literal(name)
 	if literal != "" && literal != "true" && literal != "false" {
-		in.invalid(name, "debe ser true o false")
+		in.invalid(name, "debe ser %s", anyOf{"true", "false"})
 	}
 	return literal == "true"
 }
@@ -239,7 +238,7 @@ func (in fields) list(name string, max int) []fields {
 	p := splitter{left: len(literal)}
 	p.cutMembers(literal, 1) // parseObject has found the array valid
 	if len(p.stack) > max {
-		in.invalid(name, fmt.Sprintf("no puede superar los %d elementos", max))
+		in.invalid(name, "no puede superar los %d elementos", max)
 		return nil
 	}
 	elements := make([]fields, 0, len(p.stack))
@@ -281,7 +280,7 @@ func parseQuery(raw string) (query, error) {
 	}
 	if i, found := params.duplicate(); found {
 		name := params[i].name
-		return query{}, invalidField(name, name+" no puede repetirse")
+		return query{}, invalidField(name, "no puede repetirse")
 	}
 	return query{input{new(fault), sent{object: params}}}, nil
 }

@@ -310,7 +310,7 @@ func (t *txn) buyer(e enrolment) (*customer, error) {
 // importedItems parses the items of an imported sale.
 func importedItems(in input, rows []importItem) (items []item) {
 	if len(rows) > maxItems {
-		in.fail(invalidField("items", "la venta no puede tener más de 500 artículos"))
+		in.fail(invalidField("", "la venta no puede tener más de 500 artículos"))
 		return nil
 	}
 	for i, r := range rows {
@@ -384,7 +384,7 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 		}
 	}
 	if differs {
-		return false, invalidField("externalId", "externalId ya se registró con otros datos")
+		return false, invalidField("externalId", "ya se registró con otros datos")
 	}
 	return false, nil
 }

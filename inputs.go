@@ -75,7 +75,7 @@ func choice(in input, text string, present bool, name string, code errorCode, wo
 	}
 	if code == codeInvalidField {
 		named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
-		in.invalid(name, "debe ser "+alternatives(named))
+		in.invalid(name, "debe ser %s", anyOf(named))
 	} else {
 		in.fail(newError(code).on(name))
 	}
@@ -110,7 +110,7 @@ func (r *request) moment(name string, otherwise instant, endOfDay bool) instant 
 func (r *request) flag(name string) bool {
 	text, _ := r.query.text(name, 10)
 	if text != "" && text != "true" && text != "false" {
-		r.query.invalid(name, "debe ser true o false")
+		r.query.invalid(name, "debe ser %s", anyOf{"true", "false"})
 	}
 	return text == "true"
 }

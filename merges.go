@@ -30,7 +30,7 @@ const mostMerged = 10_000
 // the other one it does not have. If that was done before, it changes nothing.
 func (t *txn) merge(into, from id) (*customer, contactLeft, error) {
 	if into == from && into != (id{}) {
-		return nil, contactLeft{}, invalidField("from", "from debe ser otro cliente")
+		return nil, contactLeft{}, invalidField("from", "debe ser otro cliente")
 	}
 	c, err := t.customer(into)
 	if err != nil {

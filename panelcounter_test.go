@@ -325,9 +325,28 @@ func TestErrorWords(t *testing.T) {
 			walk(f.path, f.members)
 		}
 	}
-	for _, w := range wrongTexts {
-		if got := wrongText("es", w.why); got != tr("es", w.name) {
-			t.Errorf("%s: %s", w.why, got)
+}
+
+// TestPanelFieldWords: what is wrong with a field is said in the page's language by the format of
+// the API's text, which stays as it is.
+func TestPanelFieldWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		e           *apiError
+		api, es, en string
+	}{
+		{invalidField("items[3].quantity", "debe ser mayor a 0"), "items[3].quantity debe ser mayor a 0", "Cantidad: debe ser mayor que 0", "Quantity: it must be above 0"},
+		{invalidField("comment", "no puede superar los %d caracteres", 500), "comment no puede superar los 500 caracteres", "Comentario: no puede pasar de 500 caracteres", "Comment: it cannot be longer than 500 characters"},
+		{invalidField("items", "no puede superar los %d elementos", 500), "items no puede superar los 500 elementos", "Artículos: no puede superar los 500 elementos", "Items: it cannot have more than 500 elements"},
+		{invalidField("status", "debe ser %s", anyOf{"A", "B", "C"}), "status debe ser A, B o C", "Estado: elige una opción de la lista", "Status: choose one of the list"},
+		{invalidField("restoreRedemptions", "debe ser %s", anyOf{"true", "false"}), "restoreRedemptions debe ser true o false", "Devolver también sus vales: elige una opción de la lista", "Give its vouchers back, too: choose one of the list"},
+		{invalidField("expiresAt", "debe ser una fecha ISO 8601"), "expiresAt debe ser una fecha ISO 8601", "Vence: debe ser una fecha, como 2027-12-31", "Expires: it must be a date, such as 2027-12-31"},
+		{invalidField("confirm", "debe ser ERASE"), "confirm debe ser ERASE", "Escribe ERASE, en mayúsculas", "Type ERASE, in capitals"},
+		{invalidField("", "La consulta no es válida"), "La consulta no es válida", "La consulta no es válida", "The query is not valid"},
+	} {
+		same(t, "of the API", tt.e.message, tt.api)
+		for lang, want := range map[string]string{"es": tt.es, "en": tt.en} {
+			same(t, tt.api, faultText(lang, newFormat(t, "MX", lang, "MXN"), tt.e), want)
 		}
 	}
 }

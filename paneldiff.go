@@ -45,7 +45,7 @@ func (f *frame) Review() *diffView {
 		return nil
 	}
 	for _, w := range would.warned {
-		text := documentText(f.Lang, w.sentence)
+		text := sentenceText(f.Lang, w.sentence)
 		if w.path != "" {
 			text = f.titleOf(w.path) + ": " + text
 		}

@@ -203,8 +203,8 @@ func (at docPlace) faults(err error, raw []byte) error {
 		if at.controls != nil {
 			field = at.controls.Replace(field)
 		}
-		e := newError(codeDocumentFault).on(field).with("path", p.path).with("line", lines.of(p.path)).with("labels", at.labels).with("why", p.sentence)
-		e.message = p.String()
+		e := newError(codeDocumentFault).on(field).with("path", p.path).with("line", lines.of(p.path)).with("labels", at.labels)
+		e.message, e.why = p.String(), p.sentence
 		all = append(all, e)
 	}
 	first := *all[0]

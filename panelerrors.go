@@ -64,7 +64,7 @@ func faultText(lang string, f *format, e *apiError) string {
 		again, _ := e.context["resetAt"].(instant)
 		return tr(lang, name, f.Number(figure(e, "limit")), f.Number(figure(e, "used")), f.Moment(again))
 	case codeInvalidField:
-		return labelled(lang, e, wrongText(lang, strings.TrimPrefix(e.message, e.field+" ")))
+		return labelled(lang, e, wrongText(lang, e.why))
 	}
 	return text
 }
@@ -105,37 +105,26 @@ func fieldLabel(lang string, e *apiError) string {
 // labelsContext says what a form is of, where fields of one name have several labels.
 const labelsContext = "labels"
 
-// Why the API finds a field wrong, as its texts say it after the field's name, and the names
-// of the panel's texts.
-var wrongTexts = []struct{ why, name string }{
-	{"debe ser un número", "wrong.number"}, {"debe ser mayor a 0", "wrong.above"}, {"debe ser mayor o igual a 0", "wrong.least"},
-	{"es requerido", "wrong.missing"}, {"debe ser una fecha ISO 8601", "wrong.date"}, {"contiene caracteres no permitidos", "wrong.characters"},
-	{"debe ser otro cliente", "wrong.same"}, {"debe ser ERASE", "wrong.erase"},
+// fieldTexts are what pages say of fields in other Spanish than the API, by its formats.
+var fieldTexts = map[string]string{
+	"debe ser mayor a 0":                 "debe ser mayor que 0",
+	"debe ser mayor o igual a 0":         "debe ser 0 o más",
+	"es requerido":                       "falta",
+	"debe ser una fecha ISO 8601":        "debe ser una fecha, como 2027-12-31",
+	"contiene caracteres no permitidos":  "tiene caracteres que no se permiten",
+	"no puede superar los %d caracteres": "no puede pasar de %d caracteres",
 }
 
-var tooLong = regexp.MustCompile(`^no puede superar los (\d+) (?:caracteres|elementos)$`)
-
-// oneOfForm is how the API lists what a field may be, by its own words. A form has a list with
-// the words of people.
-var oneOfForm = regexp.MustCompile(`^debe ser [^ ,]+(?:, [^ ,]+)* o [^ ,]+$`)
-
-// wrongText is why a field is wrong, in the page's language.
-func wrongText(lang, why string) string {
-	for _, w := range wrongTexts {
-		if w.why == why {
-			return tr(lang, w.name)
-		}
-	}
-	if m := tooLong.FindStringSubmatch(why); m != nil {
-		return tr(lang, "wrong.long", m[1])
-	}
-	if oneOfForm.MatchString(why) {
+// wrongText is why a field is wrong, in the page's language. The API lists what a field may be
+// by its own words; a form has a list with the words of people.
+func wrongText(lang string, why sentence) string {
+	if why.isChoice() {
 		return tr(lang, "wrong.choice")
 	}
-	if lang == "es" {
-		return why
+	if format, is := fieldTexts[why.format]; is && lang == "es" {
+		why.format = format
 	}
-	return tr(lang, "wrong")
+	return sentenceText(lang, why)
 }
 
 // readings are the two readings of an amount as the country writes them.
@@ -162,12 +151,11 @@ var indexForm = regexp.MustCompile(`\[\d+\]`)
 
 // documentFaultText is a fault of a document in words: of a control, by its label.
 func documentFaultText(lang string, e *apiError) string {
-	why, _ := e.context["why"].(sentence)
-	text := documentText(lang, why)
+	text := sentenceText(lang, e.why)
 	if e.field != "" {
 		labels, _ := e.context["labels"].(string)
 		if name := labelOf(labels, indexForm.ReplaceAllString(e.field, "")); hasText(name) {
-			if why.isChoice() {
+			if e.why.isChoice() {
 				text = tr(lang, "wrong.choice")
 			}
 			return tr(lang, name) + ": " + text

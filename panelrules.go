@@ -140,7 +140,7 @@ func programPage(v *visit) (any, fillFunc) {
 			ck := ruleChecker{t.cfg, p, t.now, t.cfg.zone, true}
 			for i := range p.Rules {
 				r := &p.Rules[i]
-				words.Rules = append(words.Rules, ruleWords{p.ruleID(r), r.Name, w.rule(r), documentText(v.lang, ck.neverFires(r))})
+				words.Rules = append(words.Rules, ruleWords{p.ruleID(r), r.Name, w.rule(r), sentenceText(v.lang, ck.neverFires(r))})
 			}
 			view.Programs = append(view.Programs, words)
 		}

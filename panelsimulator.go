@@ -100,7 +100,7 @@ func (v *visit) simulate(t *txn, view *simulatorView, asked bool) error {
 		at, ok := parseTime(text, v.cfg.zone)
 		switch {
 		case !ok:
-			v.faults = append(v.faults, newError(codeInvalidField).on("at"))
+			v.faults = append(v.faults, invalidField("at", "debe ser una fecha ISO 8601"))
 			asked = false
 		case at <= v.request.now:
 			v.posted = append(v.posted, pair{"occurredAt", text})

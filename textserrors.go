@@ -1,19 +1,8 @@
 package main
 
-// Texts of errors of the API whose codes a page shows seldom, of fields, and of what is wrong
-// with one, after its label.
+// Texts of errors of the API whose codes a page shows seldom, and of fields.
 var _ = addTexts(map[string]panelText{
-	"wrong":            {"no es válido", "it is not valid"},
-	"wrong.number":     {"debe ser un número", "it must be a number"},
-	"wrong.above":      {"debe ser mayor que 0", "it must be above 0"},
-	"wrong.least":      {"debe ser 0 o más", "it must be 0 or more"},
-	"wrong.missing":    {"falta", "it is missing"},
-	"wrong.date":       {"debe ser una fecha, como 2027-12-31", "it must be a date, such as 2027-12-31"},
-	"wrong.characters": {"tiene caracteres que no se permiten", "it has characters that are not allowed"},
-	"wrong.same":       {"debe ser otro cliente", "it must be another customer"},
-	"wrong.erase":      {"debe ser ERASE", "it must be ERASE"},
-	"wrong.choice":     {"elige una opción de la lista", "choose one of the list"},
-	"wrong.long":       {"no puede pasar de %s caracteres", "it cannot be longer than %s characters"},
+	"wrong.choice": {"elige una opción de la lista", "choose one of the list"},
 
 	"field.again": {"Registrar otra vez", "Register again"}, "field.expectedPoints": {"Precio", "Price"},
 	"field.totalAmount": {"Importe", "Amount"}, "field.amount": {"Puntos", "Points"},
