@@ -27,7 +27,7 @@ func configForms() []panelForm {
 		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds")),
 		{name: "cashierReturns", kind: checkMember},
 	}
-	return reviewedForms([]panelForm{
+	return reviewedForms("organization", []panelForm{
 		{path: "/panel/configuracion", from: "/panel/configuracion", members: organization, handle: editing(editOrganization),
 			done: func(*visit, string) string { return "/panel/configuracion?hecho=1" }},
 		{path: "/panel/configuracion/documento", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")},

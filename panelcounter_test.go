@@ -388,6 +388,8 @@ func TestPanelErrorWords(t *testing.T) {
 		{"a long ticket", till, url.Values{"totalAmount": {"150"}, "externalId": {strings.Repeat("T", 300)}}, "Ticket: no puede pasar de 255 caracteres", "Receipt: it cannot be longer than 255 characters"},
 		{"a long number of a customer", "/panel/clientes/nuevo", url.Values{"email": {"e@example.com"}, "externalId": {strings.Repeat("T", 300)}},
 			"Número en otro sistema: no puede pasar de 255 caracteres", "Number in another system: it cannot be longer than 255 characters"},
+		{"no quantity of an item that comes back", c.filled("/panel/ventas/{transactionId}/devolucion"), url.Values{"customerId": {c.names["customerId"]}, "totalAmount": {"10"}, "items[0].sku": {"A"}, "items[0].price": {"2500"}, "items[0].quantity": {"dos"}},
+			"Cantidad: debe ser un número", "Quantity: it must be a number"},
 		{"too precise", till, url.Values{"totalAmount": {"1.23456"}}, "Importe: admite como máximo 4 decimales", "Amount: it takes 4 decimals at most"},
 	} {
 		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
@@ -410,7 +412,7 @@ func TestPanelReadings(t *testing.T) {
 	c := counter{newFormWorld(t), t}
 	till := c.filled("/panel/caja/{customerId}/venta")
 	w := c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}})
-	c.has("the till", mainOf(w.Body.String()), `name="_reading" value="totalAmount=1.5000">Importe: 1.50<`, `name="_reading" value="totalAmount=1500">Importe: 1,500.00<`, "1.50 / 1,500.00")
+	c.has("the till", mainOf(w.Body.String()), `name="_reading" value="totalAmount=1.5000">1.50<`, `name="_reading" value="totalAmount=1500">1,500.00<`, "1.50 / 1,500.00")
 	w = c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}, readingField: {"totalAmount=1500"}})
 	to := w.Header().Get("Location")
 	sold, _ := parseID(madeAt(to))
@@ -430,6 +432,13 @@ func TestPanelReadings(t *testing.T) {
 	c.has("a return", mainOf(w.Body.String()), `name="_review" value="totalAmount=1500"`)
 	w = c.panelShop.post(roleOwner, form, url.Values{"customerId": {c.names["customerId"]}, "totalAmount": {"1.500"}, reviewField: {"totalAmount=1500"}})
 	c.has("its review", mainOf(w.Body.String()), "Se devuelven 1,500.00", `name="totalAmount" value="1500"`, "Confirmar")
+
+	reward := url.Values{etagField: {c.panelShop.stamp(roleOwner, "/panel/configuracion")}, "name": {"Pan"}, "pointsCost": {"1.500"}, "stock": {"2.500"}, reviewField: {"1"}}
+	w = c.panelShop.post(roleOwner, "/panel/recompensas/nueva", reward)
+	c.has("two amounts", mainOf(w.Body.String()), "Costo en puntos: Se puede leer", "Existencias en total: Se puede leer", `value="pointsCost=1500">1,500.00<`, `value="stock=2500">2,500.00<`)
+	reward.Set(reviewField, "pointsCost=1500")
+	w = c.panelShop.post(roleOwner, "/panel/recompensas/nueva", reward)
+	c.has("one of them chosen", mainOf(w.Body.String()), `name="pointsCost" value="1500"`, "!Costo en puntos: Se puede leer", `value="stock=2500">2,500.00<`)
 }
 
 // TestPanelLists: a list says of all that they are all, of a filter that it is one, and of a

@@ -25,9 +25,9 @@ const reviewedField = "_reviewed"
 
 // reviewedForms are the forms of a place that change the configuration: each is reviewed before
 // it does, and then needs the password.
-func reviewedForms(all []panelForm) []panelForm {
+func reviewedForms(labels string, all []panelForm) []panelForm {
 	for i := range all {
-		all[i].need, all[i].prepare, all[i].proof = "config:write", reviewFirst, true
+		all[i].need, all[i].labels, all[i].prepare, all[i].proof = "config:write", labels, reviewFirst, true
 	}
 	return all
 }

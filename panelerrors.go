@@ -59,7 +59,7 @@ func faultText(lang string, f *format, e *apiError) string {
 		whose, _ := e.context["whose"].(string)
 		return tr(lang, name, whose)
 	case codeAmountAmbiguous:
-		return tr(lang, name, strings.Join(f.readings(e), " / "))
+		return labelled(lang, e, tr(lang, name, strings.Join(f.readings(e), " / ")))
 	case codePointsBudgetExceeded:
 		again, _ := e.context["resetAt"].(instant)
 		return tr(lang, name, f.Number(figure(e, "limit")), f.Number(figure(e, "used")), f.Moment(again))
@@ -78,7 +78,7 @@ func counted(lang string, f *format, name string, n decimal) string {
 }
 
 // labelledCodes are the codes whose texts say nothing of the field: its label stands before.
-var labelledCodes = []errorCode{codeInvalidField, codeTooPrecise, codeTooLarge, codeUnknownField}
+var labelledCodes = []errorCode{codeInvalidField, codeTooPrecise, codeTooLarge, codeUnknownField, codeAmountAmbiguous}
 
 // labelled is what is wrong with a field, after the field's label.
 func labelled(lang string, e *apiError, text string) string {
@@ -93,11 +93,11 @@ func labelled(lang string, e *apiError, text string) string {
 // ticket, a customer's is a number in another system.
 func fieldLabel(lang string, e *apiError) string {
 	field := e.field[strings.LastIndex(e.field, ".")+1:]
-	if of, _ := e.context[labelsContext].(string); hasText("field." + of + "." + field) {
-		return tr(lang, "field."+of+"."+field)
-	}
-	if hasText("field." + field) {
-		return tr(lang, "field."+field)
+	of, _ := e.context[labelsContext].(string)
+	for _, name := range []string{"field." + of + "." + field, labelOf(of, indexForm.ReplaceAllString(e.field, "")), "field." + field} {
+		if hasText(name) {
+			return tr(lang, name)
+		}
 	}
 	return ""
 }

@@ -41,6 +41,8 @@ func (v *visit) submit(f *panelForm) error {
 		return newError(codeFormStale)
 	}
 	v.kept = true
+	v.labels = f.labels
+	v.chooseReading()
 	if f.prepare != nil {
 		f.prepare(v)
 	}
@@ -187,11 +189,6 @@ func (v *visit) amount(name, text string) (literal string) {
 	switch {
 	case ok:
 		return literal
-	case len(both) > 0 && slices.Contains(both, v.reading(name)):
-		literal = v.reading(name)
-		v.drop(name)
-		v.posted = append(v.posted, pair{name, literal})
-		return literal
 	case len(both) > 0:
 		v.faults = append(v.faults, newError(codeAmountAmbiguous).on(name).with("readings", both))
 		return both[0]
@@ -199,14 +196,17 @@ func (v *visit) amount(name, text string) (literal string) {
 	return string(appendJSONString(nil, text))
 }
 
-// reading is how the member reads an amount, as a literal; "" if no button said so.
-func (v *visit) reading(name string) string {
+// chooseReading puts the reading that a button says in the place of the ambiguous amount. A
+// literal that is none of the two readings is ignored.
+func (v *visit) chooseReading() {
 	for _, button := range []string{readingField, reviewField} {
-		if field, literal, _ := strings.Cut(v.typedText(button), "="); field == name {
-			return literal
+		name, literal, _ := strings.Cut(v.typedText(button), "=")
+		if _, both, _ := v.format().readAmount(trimBlanks(v.typedText(name))); slices.Contains(both, literal) {
+			v.drop(name)
+			v.posted = append(v.posted, pair{name, literal})
 		}
 	}
-	return ""
+	v.drop(readingField)
 }
 
 // maxRows bounds the rows of a list in a form.

@@ -542,3 +542,184 @@ func TestPanelFormsIdle(t *testing.T) {
 		}
 	}
 }
+
+// readingsForm is a form of TestPanelFormsReadings: the page that has it, with a query, and what
+// is sent.
+type readingsForm struct {
+	*panelForm
+	query  string
+	fields url.Values
+}
+
+// formsWithAmounts are all forms of the panel that the API reads; a new rule's for each effect,
+// since its controls differ.
+func (w *formWorld) formsWithAmounts() (list []readingsForm) {
+	for _, f := range panelForms() {
+		if f.handle == nil {
+			continue
+		}
+		switch g := goodForms[f.path]; f.path {
+		case "/panel/programa/{programId}/nueva":
+			for _, effect := range ruleEffects {
+				list = append(list, readingsForm{&f, "?efecto=" + effect, url.Values{"effect": {effect}, "name": {"Martes"}}})
+			}
+		case "/panel/ventas/{transactionId}/devolucion": // with items, their sum is the amount
+			list = append(list, readingsForm{&f, "", url.Values{"customerId": {w.names["customerId"]}}})
+		case "/panel/segmentos/{segmentId}": // with a comparison
+			g = goodForms["/panel/segmentos/nuevo"]
+			fallthrough
+		default:
+			list = append(list, readingsForm{&f, "", w.fields(&g)})
+		}
+	}
+	simulator := simulatorForm
+	simulator.path, simulator.from = "/panel/simulador", "/panel/simulador"
+	return append(list, readingsForm{&simulator, w.filled("?cliente={customerId}"), url.Values{"cliente": {w.names["customerId"]}, "totalAmount": {"10"}}})
+}
+
+// send sends a form as its method says.
+func (f *readingsForm) send(w *formWorld, fields url.Values) *httptest.ResponseRecorder {
+	if f.path == simulatorPages()[0].path {
+		return w.panelShop.open(roleOwner, f.path+"?"+fields.Encode())
+	}
+	return w.panelShop.post(roleOwner, w.filled(f.path), fields)
+}
+
+var (
+	formElement   = regexp.MustCompile(`(?s)<form.*?</form>`)
+	decimalForm   = regexp.MustCompile(`name="([^"]*)" value="[^"]*" autocomplete="off" inputmode="decimal"`)
+	hiddenForm    = regexp.MustCompile(`type="hidden" name="([^"]*)"`)
+	readingButton = regexp.MustCompile(`<button class="button" name="(_reading|_review)" value="([^"=]*=[^"]*)">([^<]*)<`)
+)
+
+// element is the element of a form in a page: the last one that names its path, or else one
+// that leads to its own page.
+func (f *readingsForm) element(w *formWorld, page string) (found string) {
+	all := formElement.FindAllString(mainOf(page), -1)
+	for _, e := range slices.Backward(all) {
+		if strings.Contains(e, `action="`+w.filled(f.path)+`"`) {
+			return e
+		}
+		if head, _, _ := strings.Cut(e, ">"); !strings.Contains(head, " action=") {
+			found = e
+		}
+	}
+	return found
+}
+
+// amounts are the names of the form's controls that take a number, and of those that may. Rows
+// of a list are numbered anew as they are read: the first one stands for all.
+func (f *readingsForm) amounts(element string) (sure, maybe []string) {
+	hidden := map[string]bool{}
+	for _, m := range hiddenForm.FindAllStringSubmatch(element, -1) {
+		hidden[m[1]] = true
+	}
+	first := func(name string) bool { return !strings.Contains(name, "[") || strings.Contains(name, "[0]") }
+	for _, m := range decimalForm.FindAllStringSubmatch(element, -1) {
+		if first(m[1]) {
+			sure = append(sure, m[1])
+		}
+	}
+	var walk func(members []formMember, prefix string)
+	walk = func(members []formMember, prefix string) {
+		for _, m := range members {
+			if name := prefix + m.name; m.kind == amountMember && !hidden[name] && !slices.Contains(sure, name) {
+				sure = append(sure, name)
+			}
+			walk(m.of, prefix+m.name+"[0].")
+		}
+	}
+	walk(f.members, "")
+	const comparison = "rows[0].value" // takes words, too
+	if f.fields.Has(comparison) {
+		sure = append(sure, comparison)
+	}
+	for name := range f.fields {
+		if first(name) && !hidden[name] && !slices.Contains(sure, name) {
+			maybe = append(maybe, name)
+		}
+	}
+	return sure, maybe
+}
+
+// TestPanelFormsReadings: each form that takes a number offers both readings of one that has
+// two. Either button sends the form as it was sent, reviewed or not, with that reading.
+func TestPanelFormsReadings(t *testing.T) {
+	t.Parallel()
+	names := newFormWorld(t)
+	for _, f := range names.formsWithAmounts() {
+		t.Run(f.path+f.query, func(t *testing.T) {
+			t.Parallel()
+			w := newFormWorld(t)
+			w.names["userId"] = w.panelShop.users[roleManager].String() // who may give points by hand
+			for _, again := range w.formsWithAmounts() {                // with the names of this world
+				if again.path == f.path && again.fields.Get("effect") == f.fields.Get("effect") {
+					f = again
+				}
+			}
+			opened := f.element(w, w.panelShop.open(roleOwner, w.filled(f.from)+f.query).Body.String())
+			sure, maybe := f.amounts(opened)
+			if isReviewed(f.panelForm) && opened == "" || strings.Count(opened, `inputmode="decimal"`) != len(decimalForm.FindAllString(opened, -1)) {
+				t.Fatalf("the form's controls are not found\n%s", opened)
+			}
+			for _, lang := range []string{"es", "en"} {
+				w.panelShop.speaks(roleOwner, lang)
+				for _, name := range append(sure, maybe...) {
+					for _, review := range []bool{false, true} {
+						if !review || strings.Contains(opened, `name="_review"`) {
+							w.checkReadings(&f, lang, name, review, slices.Contains(sure, name))
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkReadings sends a form with an ambiguous amount, and presses the second button.
+func (w *formWorld) checkReadings(f *readingsForm, lang, name string, review, sure bool) {
+	t := w.panelShop.shop
+	t.Helper()
+	fields := url.Values{name: {"1.500"}}
+	for n, values := range f.fields {
+		if n != name {
+			fields[n] = values
+		}
+	}
+	if isReviewed(f.panelForm) {
+		fields.Set(etagField, w.panelShop.stamp(roleOwner, "/panel/configuracion"))
+	}
+	if review {
+		fields.Set(reviewField, "1")
+	}
+	ambiguous, _, _ := strings.Cut(tr(lang, "error.amount_ambiguous"), "%s")
+	page := f.send(w, fields).Body.String()
+	if !strings.Contains(page, ambiguous) {
+		if sure {
+			t.Errorf("%s: nobody asks how to read 1.500\n%s", name, mainOf(page))
+		}
+		return
+	}
+	element := f.element(w, page)
+	buttons := readingButton.FindAllStringSubmatch(element, -1)
+	if len(buttons) != 2 || buttons[0][2] != name+"=1.5000" || buttons[0][3] != "1.50" || buttons[1][2] != name+"=1500" || buttons[1][3] != "1,500.00" {
+		t.Errorf("%s in %s has the buttons %q\n%s", name, lang, buttons, mainOf(page))
+		return
+	}
+	if _, first, _ := strings.Cut(element, "<button"); strings.HasPrefix("<button"+first, buttons[0][0]) {
+		t.Errorf("%s: Enter chooses a reading", name)
+	}
+	fields.Del(reviewField)
+	fields.Set(buttons[1][1], buttons[1][2])
+	chosen := f.send(w, fields)
+	page = chosen.Body.String()
+	if strings.Contains(page, ambiguous) {
+		t.Errorf("%s in %s is asked again\n%s", name, lang, mainOf(page))
+	}
+	if again := f.element(w, page); strings.Contains(again, `name="`+name+`"`) && !strings.Contains(again, `name="`+name+`" value="1500"`) {
+		t.Errorf("%s is not 1500\n%s", name, again)
+	}
+	if (review || isReviewed(f.panelForm)) && chosen.Code == http.StatusSeeOther {
+		t.Errorf("%s: the button has sent the form without a review", name)
+	}
+}

@@ -130,11 +130,9 @@ func (v *visit) refused() error {
 	if first.code == codeFormUsed { // the next try is another one
 		v.token = v.panel.random()
 	}
-	if strings.Contains(v.route, "/venta") {
-		for i, e := range v.faults {
-			if e.code != codeDocumentFault {
-				v.faults[i] = e.with(labelsContext, "sale")
-			}
+	for i, e := range v.faults {
+		if e.code != codeDocumentFault {
+			v.faults[i] = e.with(labelsContext, v.labels)
 		}
 	}
 	v.code = first.code.name
@@ -278,6 +276,7 @@ type control struct {
 	Kind                                string // text, tel, decimal, email, password, search …
 	Required, Focus                     bool
 	Auto                                string // autocomplete
+	Readings                            []readingView
 }
 
 // Field is the control of a field with the value that was typed, or the given one.
@@ -294,7 +293,9 @@ func (f *frame) Field(name, label, kind string, value ...string) control {
 	}
 	i := slices.IndexFunc(f.visit.faults, func(e *apiError) bool { return e.field == name })
 	if i >= 0 {
-		c.Fault = strings.TrimPrefix(faultText(f.Lang, f.format, f.visit.faults[i]), c.Label+": ")
+		e := f.visit.faults[i]
+		c.Fault = strings.TrimPrefix(faultText(f.Lang, f.format, e), c.Label+": ")
+		c.Readings = f.readingButtons(e)
 	}
 	return c
 }
@@ -317,21 +318,16 @@ func (f *frame) checked(name string, value bool) bool {
 // A readingView is a button that says how an ambiguous amount is read.
 type readingView struct{ Name, Value, Text string }
 
-// Readings are the buttons for the amounts that can be read in two ways. reviewed: the form
-// is reviewed before it is done.
-func (f *frame) Readings(reviewed bool) (list []readingView) {
+// readingButtons are the buttons for an amount that can be read in two ways. Each sends the
+// form as it was sent: to be reviewed, or not.
+func (f *frame) readingButtons(e *apiError) (list []readingView) {
 	name := readingField
-	if reviewed {
+	if _, review := f.visit.posted.get(reviewField); review {
 		name = reviewField
 	}
-	for _, e := range f.visit.faults {
-		both, _ := e.context["readings"].([]string)
-		for i, text := range f.readings(e) {
-			if label := fieldLabel(f.Lang, e); label != "" {
-				text = label + ": " + text
-			}
-			list = append(list, readingView{name, e.field + "=" + both[i], text})
-		}
+	both, _ := e.context["readings"].([]string)
+	for i, text := range f.readings(e) {
+		list = append(list, readingView{name, e.field + "=" + both[i], text})
 	}
 	return list
 }

@@ -24,7 +24,7 @@ func rewardForms() []panelForm {
 		partMember("effect", wordMember("type"), figureMember("amount"), figureMember("percent"), wordMember("sku")),
 	}
 	done := func(*visit, string) string { return "/panel/recompensas?hecho=1" }
-	return reviewedForms([]panelForm{
+	return reviewedForms("reward", []panelForm{
 		{path: "/panel/recompensas/nueva", from: "/panel/recompensas/nueva", members: members, handle: editing(editReward), done: done},
 		{path: "/panel/recompensas/{rewardId}", from: "/panel/recompensas/{rewardId}", members: members, handle: editing(editReward), done: done},
 	})

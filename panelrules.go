@@ -32,12 +32,13 @@ func programForms() []panelForm {
 		{name: "tiers", kind: madeMember, make: tierRows},
 	}
 	done := func(*visit, string) string { return "/panel/programa?hecho=1" }
-	return reviewedForms([]panelForm{
+	return append(reviewedForms("program", []panelForm{
 		{path: one, from: one, members: members, handle: editing(editProgram), done: done},
+	}), reviewedForms("rule", []panelForm{
 		{path: one + "/nueva", from: one + "/nueva", members: ruleMembers, handle: editing(editRule), done: done},
 		{path: one + "/reglas/{ruleId}", from: one + "/reglas/{ruleId}", members: ruleMembers, handle: editing(editRule), done: done},
 		{path: one + "/reglas/{ruleId}/quitar", from: one + "/reglas/{ruleId}", handle: editing(removeRule), done: done},
-	})
+	})...)
 }
 
 // tierRows are the rows of tiers; null, if all are blank.

@@ -24,7 +24,7 @@ func saleForms() []panelForm {
 		{name: "restoreRedemptions", kind: madeMember, make: restoring},
 	}
 	return []panelForm{
-		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members,
+		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members, labels: "sale",
 			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", done: afterReturn},
 	}
 }
@@ -190,18 +190,19 @@ func restoring(v *visit, name string) string {
 }
 
 // sumReturn sets the amount of a return by item: what its items cost. A quantity that is blank
-// or 0 is not returned.
+// or 0 is not returned; one that is no number, or has two readings, is asked back.
 func sumReturn(v *visit) {
 	sum := new(big.Rat)
 	for i := range maxRows {
 		from := fmt.Sprintf("items[%d].", i)
-		quantity, price := v.typed(from+"quantity"), v.typed(from+"price")
-		if quantity == 0 { // the row is not returned
+		quantity, ok := v.typed(from + "quantity")
+		if ok && quantity == 0 { // the row is not returned
 			v.drop(from + "sku")
 			v.drop(from + "price")
 			v.drop(from + "quantity")
 			continue
 		}
+		price, _ := v.typed(from + "price")
 		sum.Add(sum, new(big.Rat).Mul(quantity.rat(), price.rat()))
 	}
 	if exact := new(big.Rat).Mul(sum, big.NewRat(decimalOne, 1)); sum.Sign() > 0 && exact.IsInt() && exact.Num().IsInt64() {
@@ -210,15 +211,16 @@ func sumReturn(v *visit) {
 	}
 }
 
-// typed is a number that was typed; 0 if it is none.
-func (v *visit) typed(name string) decimal {
-	text, _ := v.posted.get(name)
-	literal, _, _ := v.format().readAmount(trimBlanks(text))
-	d, err := parseDecimal(literal)
-	if err != nil {
-		return 0
+// typed is a number that was typed; 0 if nothing was. ok is false if the text is no number, or
+// has two readings.
+func (v *visit) typed(name string) (d decimal, ok bool) {
+	text := trimBlanks(v.typedText(name))
+	if text == "" {
+		return 0, true
 	}
-	return d
+	literal, _, _ := v.format().readAmount(text)
+	d, err := parseDecimal(literal)
+	return d, err == nil
 }
 
 // A saleTableView is a table of sales.

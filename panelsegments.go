@@ -25,7 +25,7 @@ func segmentForms() []panelForm {
 		{name: "rows", kind: madeMember, make: comparisonRows},
 	}
 	done := func(*visit, string) string { return "/panel/segmentos?hecho=1" }
-	return reviewedForms([]panelForm{
+	return reviewedForms("segment", []panelForm{
 		{path: "/panel/segmentos/nuevo", from: "/panel/segmentos/nuevo", members: members, handle: editing(editSegment), done: done},
 		{path: one, from: one, members: members, handle: editing(editSegment), done: done},
 		{path: one + "/quitar", from: one, handle: editing(removeSegment), done: done},

@@ -62,6 +62,7 @@ func simulatorPage(v *visit) (any, fillFunc) {
 	view := &simulatorView{Query: trimBlanks(v.param("cliente"))}
 	asked := v.param("totalAmount") != ""
 	v.posted = slices.Clone(v.request.query.object)
+	v.chooseReading()
 	if view.Query == "" {
 		return view, nil
 	}

@@ -40,7 +40,7 @@ func tillForms() []panelForm {
 	return []panelForm{
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *visit, id string) string { return "/panel/caja/" + id }},
-		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, handle: registerTransaction, action: "transaction.created",
+		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
 			forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
 			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
@@ -48,7 +48,7 @@ func tillForms() []panelForm {
 			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
 			handle: ofPath(cancelRedemption), forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
-		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers,
+		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
 			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
 	}
 }

@@ -70,6 +70,7 @@ type panelForm struct {
 	most    int64              // bytes; 0: maxForm
 	action  string             // of the audit log's entry, where the domain writes none for that
 	about   string             // the name in path of what that entry is about; "": what was made
+	labels  string             // the names of its controls' texts begin so; "": with "field"
 	proof   bool               // it needs the password to have been given lately
 
 	// guard says what a role that has the permission in part may do.
@@ -132,6 +133,7 @@ type visit struct {
 	cfg    *config    // of the member's organization; nil without one
 	lang   string
 
+	labels   string // of the form that was sent
 	posted   object // the fields of the form that was sent; nil: none was
 	reviewed any    // what the form would do that was sent to be rehearsed; nil: none was
 	token    string // of the forms of the page
