@@ -42,7 +42,7 @@ func (s *panelShop) reviewed(page, path string, fields url.Values) (*httptest.Re
 	return w, fields
 }
 
-// changeConfig reviews a form and applies it. What the review lists is what
+// changeConfig reviews a form, twice, and applies it. What the review lists is what
 // `sello apply -dry-run` would, and the audit log has one entry.
 func (s *panelShop) changeConfig(page, path string, fields url.Values) {
 	s.shop.Helper()
@@ -59,6 +59,11 @@ func (s *panelShop) changeConfig(page, path string, fields url.Values) {
 	for _, row := range diffForm.FindAllStringSubmatch(w.Body.String(), -1) {
 		listed = append(listed, html.UnescapeString(row[1]))
 	}
+	fields.Set(reviewField, "1")
+	if again := s.post(roleOwner, path, fields); again.Code != http.StatusOK {
+		s.shop.Errorf("POST %s, to be reviewed again: %d", path, again.Code)
+	}
+	fields.Del(reviewField)
 	if w := s.post(roleOwner, path, fields); w.Code != http.StatusSeeOther {
 		s.shop.Fatalf("POST %s, reviewed: %d\n%s", path, w.Code, mainOf(w.Body.String()))
 	}

@@ -34,8 +34,8 @@ func reviewedForms(labels string, all []panelForm) []panelForm {
 
 // reviewFirst turns a form into a rehearsal, unless its fields are those that were reviewed.
 func reviewFirst(v *visit) {
-	v.drop(reviewField)
-	if sent, _ := v.posted.get(reviewedField); sent != postedDigest(v.posted) {
+	_, asked := v.posted.get(reviewField)
+	if sent, _ := v.posted.get(reviewedField); !asked && sent != postedDigest(v.posted) {
 		v.posted = append(v.posted, pair{reviewField, "1"})
 	}
 }
