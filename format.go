@@ -136,14 +136,6 @@ func (f *format) group(digits string) string {
 	return text
 }
 
-// Plural returns the word for a number of things: one for 1, else other.
-func (f *format) Plural(d decimal, one, other string) string {
-	if d == decimalOne || d == -decimalOne {
-		return one
-	}
-	return other
-}
-
 // A calendarText has the words of dates in one language.
 type calendarText struct {
 	months, shortMonths [12]string

@@ -298,6 +298,7 @@ var _ = addTexts(map[string]panelText{
 	"account.password.set":   {"Cambiar la contraseña", "Change the password"},
 	"account.password.about": {"Al cambiarla terminan tus otras sesiones.", "Changing it ends your other sessions."},
 	"account.factor.yes":     {"Activo. Quedan %s códigos de recuperación.", "On. %s recovery codes are left."},
+	"account.factor.yes.one": {"Activo. Queda 1 código de recuperación.", "On. 1 recovery code is left."},
 	"account.factor.no":      {"Sin segundo factor: basta la contraseña.", "No second factor: the password is enough."},
 	"account.factor.open":    {"Segundo factor", "Second factor"},
 	"account.sessions.open":  {"Ver las sesiones (%s)", "See the sessions (%s)"},

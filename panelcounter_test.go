@@ -173,7 +173,7 @@ func TestPanelReturned(t *testing.T) {
 	c.page(form, "Devolver todo: 5,000.00", `name="totalAmount" value="5,000"`, "quedan 2 × 2,500.00")
 	c.comesBack("first", url.Values{"items[0].sku": {"A"}, "items[0].price": {"2500"}, "items[0].quantity": {"1"}})
 	c.page(sale, "Devuelta en parte", "Registrar devolución", `href="/panel/ventas/{first}">2,500.00`, "<dd>500 Lunas</dd>")
-	c.page(form, "Devolver todo: 2,500.00", `name="totalAmount" value="2,500"`, "quedan 1 × 2,500.00")
+	c.page(form, "Devolver todo: 2,500.00", `name="totalAmount" value="2,500"`, "queda 1 × 2,500.00")
 	c.page("/panel/ventas/{first}", `href="/panel/ventas/{transactionId}">5,000.00`, "!Devuelta", "<dd>250 Lunas</dd>")
 	c.comesBack("second", url.Values{"totalAmount": {"2,500"}})
 	whole := c.page(sale, "Devuelta</span>", "!Registrar devolución", "<dd>500 Lunas</dd>")
@@ -219,7 +219,7 @@ func TestPanelReturnOfSpentPoints(t *testing.T) {
 	t.Parallel()
 	c := counter{newFormWorld(t), t}
 	w := c.panelShop.post(roleOwner, c.filled("/panel/ventas/{transactionId}/devolucion"), url.Values{reviewField: {"1"}, "customerId": {c.names["customerId"]}, "totalAmount": {"5000"}})
-	c.has("review", mainOf(w.Body.String()), "se retiran 400 Lunas", "100 Lunas ya se gastaron: no se pueden retirar", "Confirmar")
+	c.has("review", mainOf(w.Body.String()), "Se retira: 400 Lunas", "Ya gastado, no se puede retirar: 100 Lunas.", "Confirmar")
 }
 
 // TestPanelReturnedVouchers: the vouchers of a purchase come back with it, if that is asked for
@@ -299,7 +299,7 @@ func TestPanelStampCard(t *testing.T) {
 	c.page("/panel/ventas/{sale}", "<dd>10 Lunas</dd>", "<dd>2 Sellos</dd>")
 	c.page("/panel", "Puntos por deber, Sellos</span><b>2</b>")
 	back := s.post(roleOwner, c.filled("/panel/ventas/{sale}/devolucion"), url.Values{reviewField: {"1"}, "customerId": {ana.String()}, "totalAmount": {"100"}})
-	c.has("review", mainOf(back.Body.String()), "se retiran 10 Lunas, 2 Sellos")
+	c.has("review", mainOf(back.Body.String()), "Se retira: 10 Lunas, 2 Sellos")
 }
 
 // TestErrorWords: pages have words in both languages for every error of the API, and a label
@@ -431,7 +431,7 @@ func TestPanelReadings(t *testing.T) {
 	w = c.panelShop.post(roleOwner, form, url.Values{"customerId": {c.names["customerId"]}, "totalAmount": {"1.500"}, reviewField: {"1"}})
 	c.has("a return", mainOf(w.Body.String()), `name="_review" value="totalAmount=1500"`)
 	w = c.panelShop.post(roleOwner, form, url.Values{"customerId": {c.names["customerId"]}, "totalAmount": {"1.500"}, reviewField: {"totalAmount=1500"}})
-	c.has("its review", mainOf(w.Body.String()), "Se devuelven 1,500.00", `name="totalAmount" value="1500"`, "Confirmar")
+	c.has("its review", mainOf(w.Body.String()), "Se devuelve: 1,500.00", `name="totalAmount" value="1500"`, "Confirmar")
 
 	reward := url.Values{etagField: {c.panelShop.stamp(roleOwner, "/panel/configuracion")}, "name": {"Pan"}, "pointsCost": {"1.500"}, "stock": {"2.500"}, reviewField: {"1"}}
 	w = c.panelShop.post(roleOwner, "/panel/recompensas/nueva", reward)

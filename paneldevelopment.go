@@ -125,11 +125,3 @@ func (f *frame) AddressNow() string {
 	}
 	return ""
 }
-
-// Counted is a count in words, such as 3 permisos.
-func (f *frame) Counted(n int, name string) string {
-	if n == 1 {
-		return f.Int(n) + " " + f.T(name+".one")
-	}
-	return f.Int(n) + " " + f.T(name+".many")
-}

@@ -50,7 +50,7 @@ func faultText(lang string, f *format, e *apiError) string {
 	}
 	switch e.code {
 	case codeTooManyTries, codeAskedTooMuch:
-		return counted(lang, f, name, figure(e, "seconds"))
+		return counted(lang, name, f.Number(figure(e, "seconds")))
 	case codeInsufficientBalance:
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
 	case codePriceChanged:
@@ -67,14 +67,6 @@ func faultText(lang string, f *format, e *apiError) string {
 		return labelled(lang, e, wrongText(lang, e.why))
 	}
 	return text
-}
-
-// counted is a text with a number of things; of one, its text whose name ends in ".one".
-func counted(lang string, f *format, name string, n decimal) string {
-	if n == decimalOne {
-		return tr(lang, name+".one")
-	}
-	return tr(lang, name, f.Number(n))
 }
 
 // labelledCodes are the codes whose texts say nothing of the field: its label stands before.
@@ -249,8 +241,8 @@ var _ = addTexts(map[string]panelText{
 	"error.segment_not_found":        {"No hay ningún segmento así.", "There is no such segment."},
 	"error.total_amount_invalid":     {"El importe debe ser un número mayor que 0", "The amount must be a number above 0"},
 	"error.amount_invalid":           {"Los puntos deben ser un número mayor que 0", "The points must be a number above 0"},
-	"error.insufficient_balance":     {"Hacen falta %s puntos y hay %s", "It takes %s points and there are %s"},
-	"error.points_budget_exceeded":   {"Puedes dar a mano %s puntos al día y hoy ya diste %s. Se vuelve a contar el %s. Quien administra el equipo puede cambiar tu límite.", "You may give %s points a day by hand, and today you gave %s. Counting starts again on %s. Whoever manages the team can change your limit."},
+	"error.insufficient_balance":     {"Puntos que hacen falta: %s. Hay: %s.", "Points needed: %s. Available: %s."},
+	"error.points_budget_exceeded":   {"Puntos que puedes dar a mano al día: %s. Hoy ya diste: %s. Se vuelve a contar el %s. Quien administra el equipo puede cambiar tu límite.", "Points that you may give by hand a day: %s. Given today: %s. Counting starts again on %s. Whoever manages the team can change your limit."},
 	"error.customer_inactive":        {"El cliente no está activo", "The customer is not active"},
 	"error.phone_invalid":            {"El teléfono no es válido", "The phone number is not valid"},
 	"error.email_invalid":            {"El email no es válido", "The e-mail is not valid"},

@@ -416,7 +416,7 @@ func activeShareOf(p *periodShape) (decimal, bool) {
 func (g *figures) mainTiles() []tile {
 	net := g.amountTile("tile.net", g.currency, netOf, true, 1)
 	if g.before != nil && g.before.Total.net() != 0 {
-		net.Change = g.T("change.since", net.Change, g.days())
+		net.Change = counted(g.language, "change.since", g.Count(uint64(g.days())), net.Change)
 	}
 	return []tile{
 		net,

@@ -235,7 +235,7 @@ func (v *visit) lookouts(t *txn) (all []lookout, err error) {
 			if r.Stock == nil || *r.Stock >= fewLeft {
 				continue
 			}
-			text := tr(v.lang, "look.stock", r.Name, *r.Stock)
+			text := counted(v.lang, "look.stock", strconv.Itoa(*r.Stock), r.Name)
 			if *r.Stock == 0 {
 				text = tr(v.lang, "look.gone", r.Name)
 			}
@@ -346,17 +346,19 @@ var _ = addTexts(map[string]panelText{
 	"tile.returned": {"Devuelto de lo vendido", "Returned of what was sold"},
 	"tile.share":    {"Clientes que compraron", "Customers who bought"},
 
-	"change.more":  {"%s más", "%s more"},
-	"change.less":  {"%s menos", "%s less"},
-	"change.same":  {"igual", "the same"},
-	"change.since": {"%s que los %d días antes", "%s than the %d days before"},
-	"change.was":   {"antes %s", "%s before"},
+	"change.more":      {"%s más", "%s more"},
+	"change.less":      {"%s menos", "%s less"},
+	"change.same":      {"igual", "the same"},
+	"change.since":     {"%[2]s que los %[1]s días antes", "%[2]s than the %[1]s days before"},
+	"change.since.one": {"%s que el día antes", "%s than the day before"},
+	"change.was":       {"antes %s", "%s before"},
 
 	"look":            {"Qué mirar", "What to look at"},
 	"look.none":       {"Nada que atender por ahora.", "Nothing needs attention now."},
 	"look.kind.stock": {"Existencias", "Stock"},
 	"look.kind.key":   {"Clave", "Key"},
-	"look.stock":      {"%s: quedan %d", "%s: %d left"},
+	"look.stock":      {"%[2]s: quedan %[1]s", "%[2]s: %[1]s left"},
+	"look.stock.one":  {"%s: queda 1", "%s: 1 left"},
 	"look.gone":       {"%s: no queda ninguna", "%s: none left"},
 	"look.key":        {"«%s» vence %s", "“%s” expires %s"},
 	"look.used":       {"último uso %s", "last used %s"},

@@ -165,6 +165,11 @@ func (v errorView) title(f *frame) string { return f.ErrorTitle(v.Error) }
 // T is a text of the panel in the page's language.
 func (f *frame) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
 
+// Counted is a text with a number of things.
+func (f *frame) Counted(name, n string, others ...any) string {
+	return counted(f.Lang, name, n, others...)
+}
+
 // Title is the page's: of its view, if that has one of its own.
 func (f *frame) Title() string {
 	if own, ok := f.View.(interface{ title(*frame) string }); ok {

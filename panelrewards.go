@@ -178,18 +178,13 @@ func (f *frame) Whole(n *int) string {
 }
 
 // Times says how often; LeftWords how many are left.
-func (f *frame) Times(n uint64) string {
-	if n == 1 {
-		return f.T("rewards.time")
-	}
-	return f.T("rewards.times", f.Count(n))
-}
+func (f *frame) Times(n uint64) string { return f.Counted("rewards.times", f.Count(n)) }
 
 func (f *frame) LeftWords(n *int) string {
 	if n == nil {
 		return f.T("rewards.unlimited")
 	}
-	return f.T("rewards.leave", f.Whole(n))
+	return f.Counted("rewards.leave", f.Whole(n))
 }
 
 // OrNone is a number for a control; "" for 0, which stands for none.
@@ -218,10 +213,11 @@ var _ = addTexts(map[string]panelText{
 	"rewards.cost":                 {"Costo", "Cost"},
 	"rewards.left":                 {"Quedan", "Left"},
 	"rewards.leave":                {"quedan %s", "%s left"},
+	"rewards.leave.one":            {"queda 1", "1 left"},
 	"rewards.unlimited":            {"sin límite", "no limit"},
 	"rewards.redeemed":             {"Canjeada", "Redeemed"},
 	"rewards.times":                {"%s veces", "%s times"},
-	"rewards.time":                 {"1 vez", "once"},
+	"rewards.times.one":            {"1 vez", "once"},
 	"rewards.inactive":             {"Archivada", "Archived"},
 	"rewards.for":                  {"solo para %s", "only for %s"},
 	"reward.what":                  {"Qué es", "What it is"},

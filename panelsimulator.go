@@ -194,6 +194,7 @@ var _ = addTexts(map[string]panelText{
 	"simulator.nothing":            {"se cumple, pero no suma ningún punto", "it holds, but adds up to no point"},
 	"simulator.balance":            {"El saldo quedaría en %s %s.", "The balance would be %s %s."},
 	"simulator.pending":            {"De ellos, %s quedarían pendientes.", "Of these, %s would be pending."},
+	"simulator.pending.one":        {"De ellos, 1 quedaría pendiente.", "Of these, 1 would be pending."},
 	"simulator.tier":               {"Pasaría a %s.", "It would lead to %s."},
 	"error.invalid_field.at":       {"La fecha no es válida", "The date is not valid"},
 	"error.occurred_at_invalid":    {"No se puede simular tan atrás: las ventas solo pueden llegar con esos días de retraso.", "That is too long ago to simulate: sales may not come that late."},

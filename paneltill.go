@@ -413,73 +413,77 @@ func ownRedemption(v *visit, t *txn) error {
 }
 
 var _ = addTexts(map[string]panelText{
-	"title.till":                 {"Caja", "Till"},
-	"title.enrol":                {"Cliente nuevo", "New customer"},
-	"title.till-customer":        {"Cliente", "Customer"},
-	"title.till-sale":            {"Venta", "Sale"},
-	"title.till-redemption":      {"Canje", "Redemption"},
-	"till.other":                 {"Otro cliente", "Another customer"},
-	"till.next":                  {"Siguiente cliente", "Next customer"},
-	"till.pending":               {"%s pendientes", "%s pending"},
-	"till.expiring":              {"%s vencen el %s", "%s expire on %s"},
-	"till.tier.next":             {"faltan %s %s para %s", "%s %s to %s"},
-	"till.amount":                {"Importe, %s", "Amount, %s"},
-	"till.ticket":                {"Ticket", "Receipt"},
-	"till.items":                 {"Artículos", "Items"},
-	"till.sku":                   {"Código", "SKU"},
-	"till.price":                 {"Precio", "Price"},
-	"till.quantity":              {"Cantidad", "Quantity"},
-	"till.sell":                  {"Registrar venta", "Register sale"},
-	"till.rewards":               {"Puede canjear", "Can redeem"},
-	"till.rewards.none":          {"Nada por ahora.", "Nothing for now."},
-	"till.later":                 {"Todavía no (%d)", "Not yet (%d)"},
-	"till.inactive":              {"Este cliente no está activo: no gana ni canjea puntos.", "This customer is not active: no points are earned or redeemed."},
-	"till.sold":                  {"Venta de %s", "Sale of %s"},
-	"till.returned":              {"Devolución de %s", "Return of %s"},
-	"till.balance":               {"Saldo %s", "Balance %s"},
-	"till.rule":                  {"%s: %s", "%s: %s"},
-	"till.norule":                {"Ninguna regla dio puntos.", "No rule gave points."},
-	"till.points.pending":        {"%s quedan pendientes", "%s are pending"},
-	"till.tier.changed":          {"Ahora es %s", "Now %s"},
-	"till.undo":                  {"Deshacer", "Undo"},
-	"till.undo.left":             {"Devolver lo que queda: %s", "Return what is left: %s"},
-	"till.again":                 {"Registrar otra vez", "Register again"},
-	"till.again.see":             {"Ver la venta que se deshizo", "See the sale that was undone"},
-	"till.earned":                {"Ganó %s", "Earned %s"},
-	"till.back":                  {"se retiraron %s", "%s taken back"},
-	"till.given":                 {"vuelven %s", "%s given back"},
-	"till.known":                 {"Esta venta ya estaba registrada. No se registró otra.", "This sale was registered before. No other one was registered."},
-	"till.return":                {"Devolución de %s, %s", "Return of %s, %s"},
-	"till.purchase":              {"De la venta de %s, %s", "Of the sale of %s, %s"},
-	"till.movements":             {"Últimos movimientos", "Latest movements"},
-	"till.off.amount":            {"Quita %s de la cuenta", "Take %s off the bill"},
-	"till.off.percent":           {"Quita el %s %% de la cuenta", "Take %s%% off the bill"},
-	"till.off.product":           {"Quita de la cuenta el artículo %s", "Take the item %s off the bill"},
-	"till.code":                  {"Código", "Code"},
-	"till.code.expires":          {"Vence el %s", "Expires on %s"},
-	"till.use":                   {"Usar ahora", "Use now"},
-	"redemption.Issued":          {"Por usar", "To be used"},
-	"redemption.Used":            {"Usado", "Used"},
-	"redemption.Completed":       {"Entregado", "Handed over"},
-	"redemption.Cancelled":       {"Cancelado", "Cancelled"},
-	"redemption.Expired":         {"Vencido", "Expired"},
-	"reason.CustomerInactive":    {"el cliente no está activo", "the customer is not active"},
-	"reason.Inactive":            {"no está activa", "it is not active"},
-	"reason.NotYetValid":         {"todavía no vale", "it is not valid yet"},
-	"reason.NoLongerValid":       {"ya no vale", "it is no longer valid"},
-	"reason.TierRequired":        {"solo para %s", "only for %s"},
-	"reason.SegmentRequired":     {"solo para otro grupo de clientes", "only for another group of customers"},
-	"reason.OutOfStock":          {"se agotó", "out of stock"},
-	"reason.LimitReached":        {"ya la canjeó las veces que puede", "redeemed as often as allowed"},
-	"reason.InsufficientBalance": {"le faltan %s %s", "%s %s missing"},
-	"field.phoneNumber":          {"Teléfono", "Phone"},
-	"field.email":                {"Email", "E-mail"},
-	"field.firstName":            {"Nombre", "First name"},
-	"field.lastName":             {"Apellidos", "Last name"},
-	"field.birthDate":            {"Fecha de nacimiento", "Date of birth"},
-	"field.birthDate.hint":       {"AAAA-MM-DD", "YYYY-MM-DD"},
-	"field.externalId":           {"Número en otro sistema", "Number in another system"},
-	"enrol.do":                   {"Dar de alta", "Enrol"},
+	"title.till":                     {"Caja", "Till"},
+	"title.enrol":                    {"Cliente nuevo", "New customer"},
+	"title.till-customer":            {"Cliente", "Customer"},
+	"title.till-sale":                {"Venta", "Sale"},
+	"title.till-redemption":          {"Canje", "Redemption"},
+	"till.other":                     {"Otro cliente", "Another customer"},
+	"till.next":                      {"Siguiente cliente", "Next customer"},
+	"till.pending":                   {"%s pendientes", "%s pending"},
+	"till.pending.one":               {"1 pendiente", "1 pending"},
+	"till.expiring":                  {"%s vencen el %s", "%s expire on %s"},
+	"till.expiring.one":              {"1 vence el %s", "1 expires on %s"},
+	"till.tier.next":                 {"faltan %s %s para %s", "%s %s to %s"},
+	"till.tier.next.one":             {"falta 1 %s para %s", "1 %s to %s"},
+	"till.amount":                    {"Importe, %s", "Amount, %s"},
+	"till.ticket":                    {"Ticket", "Receipt"},
+	"till.items":                     {"Artículos", "Items"},
+	"till.sku":                       {"Código", "SKU"},
+	"till.price":                     {"Precio", "Price"},
+	"till.quantity":                  {"Cantidad", "Quantity"},
+	"till.sell":                      {"Registrar venta", "Register sale"},
+	"till.rewards":                   {"Puede canjear", "Can redeem"},
+	"till.rewards.none":              {"Nada por ahora.", "Nothing for now."},
+	"till.later":                     {"Todavía no (%d)", "Not yet (%d)"},
+	"till.inactive":                  {"Este cliente no está activo: no gana ni canjea puntos.", "This customer is not active: no points are earned or redeemed."},
+	"till.sold":                      {"Venta de %s", "Sale of %s"},
+	"till.returned":                  {"Devolución de %s", "Return of %s"},
+	"till.balance":                   {"Saldo %s", "Balance %s"},
+	"till.rule":                      {"%s: %s", "%s: %s"},
+	"till.norule":                    {"Ninguna regla dio puntos.", "No rule gave points."},
+	"till.points.pending":            {"pendiente: %s", "pending: %s"},
+	"till.tier.changed":              {"Ahora es %s", "Now %s"},
+	"till.undo":                      {"Deshacer", "Undo"},
+	"till.undo.left":                 {"Devolver lo que queda: %s", "Return what is left: %s"},
+	"till.again":                     {"Registrar otra vez", "Register again"},
+	"till.again.see":                 {"Ver la venta que se deshizo", "See the sale that was undone"},
+	"till.earned":                    {"Ganó %s", "Earned %s"},
+	"till.back":                      {"retirado: %s", "taken back: %s"},
+	"till.given":                     {"de vuelta: %s", "given back: %s"},
+	"till.known":                     {"Esta venta ya estaba registrada. No se registró otra.", "This sale was registered before. No other one was registered."},
+	"till.return":                    {"Devolución de %s, %s", "Return of %s, %s"},
+	"till.purchase":                  {"De la venta de %s, %s", "Of the sale of %s, %s"},
+	"till.movements":                 {"Últimos movimientos", "Latest movements"},
+	"till.off.amount":                {"Quita %s de la cuenta", "Take %s off the bill"},
+	"till.off.percent":               {"Quita el %s %% de la cuenta", "Take %s%% off the bill"},
+	"till.off.product":               {"Quita de la cuenta el artículo %s", "Take the item %s off the bill"},
+	"till.code":                      {"Código", "Code"},
+	"till.code.expires":              {"Vence el %s", "Expires on %s"},
+	"till.use":                       {"Usar ahora", "Use now"},
+	"redemption.Issued":              {"Por usar", "To be used"},
+	"redemption.Used":                {"Usado", "Used"},
+	"redemption.Completed":           {"Entregado", "Handed over"},
+	"redemption.Cancelled":           {"Cancelado", "Cancelled"},
+	"redemption.Expired":             {"Vencido", "Expired"},
+	"reason.CustomerInactive":        {"el cliente no está activo", "the customer is not active"},
+	"reason.Inactive":                {"no está activa", "it is not active"},
+	"reason.NotYetValid":             {"todavía no vale", "it is not valid yet"},
+	"reason.NoLongerValid":           {"ya no vale", "it is no longer valid"},
+	"reason.TierRequired":            {"solo para %s", "only for %s"},
+	"reason.SegmentRequired":         {"solo para otro grupo de clientes", "only for another group of customers"},
+	"reason.OutOfStock":              {"se agotó", "out of stock"},
+	"reason.LimitReached":            {"ya la canjeó las veces que puede", "redeemed as often as allowed"},
+	"reason.InsufficientBalance":     {"le faltan %s %s", "%s %s missing"},
+	"reason.InsufficientBalance.one": {"le falta 1 %s", "1 %s missing"},
+	"field.phoneNumber":              {"Teléfono", "Phone"},
+	"field.email":                    {"Email", "E-mail"},
+	"field.firstName":                {"Nombre", "First name"},
+	"field.lastName":                 {"Apellidos", "Last name"},
+	"field.birthDate":                {"Fecha de nacimiento", "Date of birth"},
+	"field.birthDate.hint":           {"AAAA-MM-DD", "YYYY-MM-DD"},
+	"field.externalId":               {"Número en otro sistema", "Number in another system"},
+	"enrol.do":                       {"Dar de alta", "Enrol"},
 })
 
 // What the till's templates ask for.
@@ -501,24 +505,24 @@ func (f *frame) Head(h TillHead) headView {
 		v.Tier = *c.TierName
 	}
 	if c.NextTierName != nil && c.PointsToNextTier != nil {
-		v.Next = f.T("till.tier.next", f.Number(*c.PointsToNextTier), h.Program, *c.NextTierName)
+		v.Next = f.Counted("till.tier.next", f.Number(*c.PointsToNextTier), h.Program, *c.NextTierName)
 	}
 	for _, p := range c.Programs {
 		if p.LoyaltyProgramID != c.LoyaltyProgramID && (p.Balance != 0 || p.PendingBalance != 0) {
 			other := f.Points(p.Balance, h.Unit(p.LoyaltyProgramID))
 			if p.PendingBalance != 0 {
-				other += " · " + f.T("till.pending", f.Number(p.PendingBalance))
+				other += " · " + f.Counted("till.pending", f.Number(p.PendingBalance))
 			}
 			v.Others = append(v.Others, other)
 		}
 	}
 	var about []string
 	if c.PendingBalance != 0 {
-		about = append(about, f.T("till.pending", f.Number(c.PendingBalance)))
+		about = append(about, f.Counted("till.pending", f.Number(c.PendingBalance)))
 	}
 	for _, e := range c.ExpiringPoints {
 		if e.ExpiresAt <= f.visit.request.now+soon {
-			about = append(about, f.T("till.expiring", f.Number(e.Amount), f.Date(e.ExpiresAt)))
+			about = append(about, f.Counted("till.expiring", f.Number(e.Amount), f.Date(e.ExpiresAt)))
 		}
 	}
 	v.Soon = strings.Join(about, " · ")
@@ -546,7 +550,7 @@ func (f *frame) Reasons(r rewardShape, h TillHead) string {
 		name := "reason." + reason
 		switch reason {
 		case reasonNoBalance:
-			list = append(list, f.T(name, f.Number(max(r.PointsCost-h.balance(r.LoyaltyProgramID), 0)), h.Unit(r.LoyaltyProgramID)))
+			list = append(list, f.Counted(name, f.Number(max(r.PointsCost-h.balance(r.LoyaltyProgramID), 0)), h.Unit(r.LoyaltyProgramID)))
 		case reasonTier:
 			list = append(list, f.T(name, strings.Join(r.TierNames, ", ")))
 		default:

@@ -201,7 +201,7 @@ func TestTillStamps(t *testing.T) {
 	redeemed := page(where)
 	s.wants("redeemed", redeemed, "Café gratis · −10 Sellos", "Saldo 5 Sellos", "!Lunas</b>")
 	path, _, _ := strings.Cut(where, "?")
-	s.wants("cancelled", page(s.led(roleCashier, path+"/deshacer")), "Café gratis · vuelven 10 Sellos", "Saldo 15 Sellos", "!Deshacer")
+	s.wants("cancelled", page(s.led(roleCashier, path+"/deshacer")), "Café gratis · de vuelta: 10 Sellos", "Saldo 15 Sellos", "!Deshacer")
 	s.wants("the movements", page(at), "<summary>Últimos movimientos</summary>", "−10 Sellos", ">+10 Sellos", "Canje cancelado")
 	s.wants("today", page("/panel/caja"), "Canje</a> <b>Café gratis</b><small>ana</small>", `<span class="tag">Cancelado</span>`, "Venta</a> <b>1,000.00 MXN</b>")
 }
@@ -238,10 +238,10 @@ func TestTillUndone(t *testing.T) {
 	back := s.led(roleOwner, first+"/deshacer", "totalAmount", "500")
 	s.wants("a return", page(back), "Devolución de 500.00 MXN · −50 Lunas · −5 Sellos", `<a href="`+first+`">De la venta de 1,500.00 MXN`, "!✓", "!Deshacer")
 	backPath, _, _ := strings.Cut(back, "?")
-	s.wants("in part", page(first), "Venta de 1,500.00 MXN · Devuelta en parte", "Ganó 150 Lunas, se retiraron 50 Lunas", "Ganó 15 Sellos, se retiraron 5 Sellos", `<a href="`+backPath+`">Devolución de 500.00 MXN`, "Devolver lo que queda: 1,000.00 MXN", `name="totalAmount" value="1,000"`, "!✓")
+	s.wants("in part", page(first), "Venta de 1,500.00 MXN · Devuelta en parte", "Ganó 150 Lunas, retirado: 50 Lunas", "Ganó 15 Sellos, retirado: 5 Sellos", `<a href="`+backPath+`">Devolución de 500.00 MXN`, "Devolver lo que queda: 1,000.00 MXN", `name="totalAmount" value="1,000"`, "!✓")
 	s.wants("a sale in part today", page("/panel/caja"), "Devuelta en parte")
 	s.led(roleOwner, first+"/deshacer", "totalAmount", "1,000")
-	s.wants("whole", page(first), "Venta de 1,500.00 MXN · Devuelta<", "se retiraron 150 Lunas", "!✓", "!Deshacer", "!Devolver lo que queda", "!/deshacer")
+	s.wants("whole", page(first), "Venta de 1,500.00 MXN · Devuelta<", "retirado: 150 Lunas", "!✓", "!Deshacer", "!Devolver lo que queda", "!/deshacer")
 	s.wants("today", page("/panel/caja"), `<span class="tag">Devuelta</span>`, "!en parte")
 
 	n := ask(s.shop, (*txn).count).Sales
@@ -412,7 +412,7 @@ func TestTillGone(t *testing.T) {
 	s.shop.ok(err)
 	path := "/panel/caja/" + ana.String() + "/venta/" + sold.ID.String()
 	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "250")
-	s.wants("20 of 25 were spent", s.open(roleOwner, back).Body.String(), "−5 Lunas", "20 Lunas ya se gastaron: no se pueden retirar.", "!Sellos ya")
+	s.wants("20 of 25 were spent", s.open(roleOwner, back).Body.String(), "−5 Lunas", "Ya gastado, no se puede retirar: 20 Lunas.")
 }
 
 // TestTillUsedVoucher: a used voucher can be taken back at the till once the purchase that it
@@ -449,14 +449,14 @@ func TestTillUsedVoucher(t *testing.T) {
 	want("the cashier's own, of just now", roleCashier, true)
 	s.shop.pass(11 * time.Minute)
 	want("the cashier's own, of before", roleCashier, false)
-	s.wants("taken back", s.open(roleOwner, s.led(roleOwner, path+"/deshacer")).Body.String(), "Cancelado", "vuelven 20 Lunas", "!/deshacer")
+	s.wants("taken back", s.open(roleOwner, s.led(roleOwner, path+"/deshacer")).Body.String(), "Cancelado", "de vuelta: 20 Lunas", "!/deshacer")
 	s.shop.verified()
 }
 
 // TestTillGivenBack: of a redemption that is cancelled the till says what came back.
 func TestTillGivenBack(t *testing.T) {
 	t.Parallel()
-	for days, text := range map[int]string{4: "vuelven 20 Lunas", 6: "vuelven 0 Lunas"} {
+	for days, text := range map[int]string{4: "de vuelta: 20 Lunas", 6: "de vuelta: 0 Lunas"} {
 		of := newShop(t, setup{program: `"currency":"Lunas","expiry":{"days":5},"rules":[` + onePer1 + `]`, also: `"rewards":[{"key":"vale","name":"Vale","program":"club","pointsCost":20,"fulfilment":"Voucher"}]`})
 		ana := of.customer("ana")
 		of.buy(ana, "100")

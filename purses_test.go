@@ -303,7 +303,7 @@ func TestMemberPurse(t *testing.T) {
 		t.Errorf("the form is\n%s", page)
 	}
 	told := gives(roleManager, "70.0001", http.StatusForbidden)
-	for _, text := range []string{"Puedes dar a mano 100 puntos al día y hoy ya diste 30.", "por la espera", `value="70.0001"`} {
+	for _, text := range []string{"Puntos que puedes dar a mano al día: 100. Hoy ya diste: 30.", "por la espera", `value="70.0001"`} {
 		if !strings.Contains(told, text) {
 			t.Errorf("no %q in\n%s", text, told)
 		}

@@ -103,16 +103,14 @@ func (w *ruleWording) effect(r *rule) string {
 
 // limits say how often the rule gives, and how long its points live.
 func (w *ruleWording) limits(r *rule) (parts []string) {
-	if n := r.MaxPerCustomerPerDay; n == 1 {
-		parts = append(parts, w.say("rule.daily.one"))
-	} else if n > 0 {
-		parts = append(parts, w.say("rule.daily", w.Count(uint64(n))))
+	if n := r.MaxPerCustomerPerDay; n > 0 {
+		parts = append(parts, w.many("rule.daily", n))
 	}
 	if r.PendingDays > 0 {
-		parts = append(parts, w.say("rule.pending", w.spanOf(r.PendingDays, "day")))
+		parts = append(parts, w.say("rule.pending", w.many("span.days", r.PendingDays)))
 	}
 	if r.ExpiresInDays > 0 {
-		parts = append(parts, w.say("rule.expires", w.spanOf(r.ExpiresInDays, "day")))
+		parts = append(parts, w.say("rule.expires", w.many("span.days", r.ExpiresInDays)))
 	}
 	return parts
 }
@@ -120,16 +118,11 @@ func (w *ruleWording) limits(r *rule) (parts []string) {
 // money is an amount with its currency, without decimals that say nothing.
 func (w *ruleWording) money(d decimal) string { return w.Number(d) + nbsp + w.currency }
 
-func (w *ruleWording) points(d decimal) string {
-	return w.Number(d) + " " + w.Plural(d, w.say("point"), w.say("points"))
-}
+func (w *ruleWording) points(d decimal) string { return counted(w.lang, "points", w.Number(d)) }
 
-// spanOf is a number of days or months.
-func (w *ruleWording) spanOf(n int, unit string) string {
-	if n != 1 {
-		unit += "s"
-	}
-	return w.Count(uint64(n)) + " " + w.say("span."+unit)
+// many is a text with a number of things.
+func (w *ruleWording) many(name string, n int, others ...any) string {
+	return counted(w.lang, name, w.Count(uint64(n)), others...)
 }
 
 // list joins names: "a, b y c".
@@ -252,7 +245,11 @@ func (w *ruleWording) comparison(r *segmentRule) string {
 		if r.Field == "totalSpent" {
 			value = w.money(d)
 		}
-		return w.say("who."+r.Field, w.say("op."+r.Op, value))
+		name := "who." + r.Field
+		if value == "1" && hasText(name+".one") {
+			name += ".one"
+		}
+		return w.say(name, w.say("op."+r.Op, value))
 	case field.text != nil:
 		var text string
 		json.Unmarshal(r.Value, &text)
@@ -276,14 +273,14 @@ func (w *ruleWording) program(p *program) (list []string) {
 	case e == nil:
 		add("program.expiry.never")
 	case e.Days > 0:
-		add("program.expiry"+e.EndOf, w.spanOf(e.Days, "day"))
+		add("program.expiry"+e.EndOf, w.many("span.days", e.Days))
 	default:
-		add("program.expiry"+e.EndOf, w.spanOf(e.Months, "month"))
+		add("program.expiry"+e.EndOf, w.many("span.months", e.Months))
 	}
 	if p.PointsDecimals == 0 {
 		add("program.rounding.whole", w.say("program."+string(p.Rounding)))
 	} else {
-		add("program.rounding", w.Count(uint64(p.PointsDecimals)), w.say("program."+string(p.Rounding)))
+		list = append(list, w.many("program.rounding", p.PointsDecimals, w.say("program."+string(p.Rounding))))
 	}
 	if p.Returns == returnsKeep {
 		add("program.returns.keep")
@@ -292,7 +289,7 @@ func (w *ruleWording) program(p *program) (list []string) {
 	}
 	if len(p.Tiers) > 0 {
 		if metric := w.say("program." + p.TierBasis.Metric); p.TierBasis.Window == windowRolling {
-			add("program.basis.Rolling", metric, w.spanOf(p.TierBasis.Months, "month"))
+			list = append(list, w.many("program.basis.Rolling", p.TierBasis.Months, metric))
 		} else {
 			add("program.basis.Lifetime", metric)
 		}
@@ -304,96 +301,102 @@ func (w *ruleWording) program(p *program) (list []string) {
 }
 
 var _ = addTexts(map[string]panelText{
-	"point":                  {"punto", "point"},
-	"points":                 {"puntos", "points"},
-	"span.day":               {"día", "day"},
-	"span.days":              {"días", "days"},
-	"span.month":             {"mes", "month"},
-	"span.months":            {"meses", "months"},
-	"list.and":               {"y", "and"},
-	"list.or":                {"o", "or"},
-	"day.Monday":             {"lunes", "Mondays"},
-	"day.Tuesday":            {"martes", "Tuesdays"},
-	"day.Wednesday":          {"miércoles", "Wednesdays"},
-	"day.Thursday":           {"jueves", "Thursdays"},
-	"day.Friday":             {"viernes", "Fridays"},
-	"day.Saturday":           {"sábados", "Saturdays"},
-	"day.Sunday":             {"domingos", "Sundays"},
-	"rule.days":              {"los %s", "on %s"},
-	"rule.hours":             {"de %s a %s", "from %s to %s"},
-	"rule.between":           {"del %s al %s", "between %s and %s"},
-	"rule.from":              {"desde el %s", "since %s"},
-	"rule.until":             {"hasta el %s", "until %s"},
-	"rule.tiers":             {"para clientes %s", "for %s customers"},
-	"rule.segments":          {"para el segmento %s", "for the segment %s"},
-	"rule.first":             {"en la primera compra", "on the first purchase"},
-	"rule.amount":            {"en compras desde %s", "on purchases from %s"},
-	"rule.per":               {"%s por cada %s de compra", "%s for each %s spent"},
-	"rule.per.items":         {"%s por cada %s en %s", "%s for each %s spent on %s"},
-	"rule.perItem":           {"%s por cada artículo", "%s for each item"},
-	"rule.perItem.items":     {"%s por cada artículo %s", "%s for each item %s"},
-	"rule.points":            {"%s por compra", "%s for a purchase"},
-	"rule.points.items":      {"%s por una compra con %s", "%s for a purchase with %s"},
-	"rule.points.Signup":     {"%s al darse de alta", "%s for enrolling"},
-	"rule.points.Birthday":   {"%s en su cumpleaños", "%s on the birthday"},
-	"rule.double":            {"los puntos se duplican", "points are doubled"},
-	"rule.double.items":      {"los puntos de %s se duplican", "points of %s are doubled"},
-	"rule.triple":            {"los puntos se triplican", "points are tripled"},
-	"rule.triple.items":      {"los puntos de %s se triplican", "points of %s are tripled"},
-	"rule.times":             {"los puntos se multiplican por %s", "points are multiplied by %s"},
-	"rule.times.items":       {"los puntos se multiplican por %s en %s", "points are multiplied by %s on %s"},
-	"rule.daily":             {"como máximo %s veces al día por cliente", "at most %s times a day for each customer"},
-	"rule.daily.one":         {"una vez al día por cliente", "once a day for each customer"},
-	"rule.pending":           {"se pueden usar a los %s", "they can be used after %s"},
-	"rule.expires":           {"vencen a los %s", "they expire after %s"},
-	"refusal.on.Signup":      {"es de alta, no de compra", "it is for enrolling, not for a purchase"},
-	"refusal.on.Birthday":    {"es de cumpleaños, no de compra", "it is for birthdays, not for a purchase"},
-	"refusal.amount":         {"la compra no llega a %s", "the purchase is below %s"},
-	"refusal.skus":           {"ningún artículo es %s", "no item is %s"},
-	"refusal.tiers":          {"solo para clientes %s", "only for %s customers"},
-	"refusal.segments":       {"solo para el segmento %s", "only for the segment %s"},
-	"refusal.days":           {"solo los %s", "only on %s"},
-	"refusal.hours":          {"solo de %s a %s", "only from %s to %s"},
-	"refusal.between":        {"solo del %s al %s", "only between %s and %s"},
-	"refusal.from":           {"empieza el %s", "it begins on %s"},
-	"refusal.until":          {"terminó el %s", "it ended on %s"},
-	"refusal.first":          {"no es la primera compra", "it is not the first purchase"},
-	"refusal.daily":          {"ya se usó las veces de ese día: %s", "it was used as often as it may on that day: %s"},
-	"who.not":                {"no es cierto que %s", "it is not so that %s"},
-	"who.totalSpent":         {"ha gastado %s", "has spent %s"},
-	"who.transactionsCount":  {"ha comprado %s veces", "has bought %s times"},
-	"who.lastTransactionAt":  {"compró por última vez hace %s días", "bought last %s days ago"},
-	"who.createdAt":          {"se dio de alta hace %s días", "enrolled %s days ago"},
-	"who.balance":            {"tiene un saldo de %s", "has a balance of %s"},
-	"who.lifetimePoints":     {"ha ganado %s puntos en total", "has earned %s points in all"},
-	"who.tier":               {"es cliente %s", "is a %s customer"},
-	"who.tier.not":           {"no es cliente %s", "is no %s customer"},
-	"who.email":              {"tiene email", "has an e-mail"},
-	"who.email.not":          {"no tiene email", "has no e-mail"},
-	"who.phone":              {"tiene teléfono", "has a phone"},
-	"who.phone.not":          {"no tiene teléfono", "has no phone"},
-	"op.=":                   {"exactamente %s", "exactly %s"},
-	"op.!=":                  {"distinto de %s", "other than %s"},
-	"op.<":                   {"menos de %s", "less than %s"},
-	"op.<=":                  {"como mucho %s", "at most %s"},
-	"op.>":                   {"más de %s", "more than %s"},
-	"op.>=":                  {"al menos %s", "at least %s"},
-	"program.expiry":         {"Los puntos vencen a los %s.", "Points expire after %s."},
-	"program.expiryMonth":    {"Los puntos vencen a los %s, al final del mes.", "Points expire after %s, at the end of the month."},
-	"program.expiry.never":   {"Los puntos no vencen.", "Points do not expire."},
-	"program.rounding":       {"Se dan con %s decimales, redondeados %s.", "They are given with %s decimals, rounded %s."},
-	"program.rounding.whole": {"Se dan puntos enteros, redondeados %s.", "They are given whole, rounded %s."},
-	"program.Floor":          {"hacia abajo", "down"},
-	"program.Ceil":           {"hacia arriba", "up"},
-	"program.HalfUp":         {"al más cercano", "to the nearest"},
-	"program.HalfEven":       {"al más cercano, y la mitad al par", "to the nearest, halves to even"},
-	"program.returns.keep":   {"Una devolución no retira los puntos de la compra.", "A return takes back no points of its purchase."},
-	"program.returns.Clamp":  {"Una devolución retira los puntos que dio la compra; los que ya se gastaron se perdonan.", "A return takes back the points of its purchase; those that were spent are forgiven."},
-	"program.returns.Debt":   {"Una devolución retira los puntos que dio la compra; los que ya se gastaron se deben.", "A return takes back the points of its purchase; those that were spent are owed."},
-	"program.basis.Lifetime": {"El nivel depende de %s desde siempre.", "The tier follows from %s, of all time."},
-	"program.basis.Rolling":  {"El nivel depende de %s en los últimos %s.", "The tier follows from %s in the last %s."},
-	"program.PointsEarned":   {"los puntos ganados", "the points earned"},
-	"program.AmountSpent":    {"lo gastado", "the amount spent"},
-	"program.Purchases":      {"las compras", "the number of purchases"},
-	"program.join.all":       {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
+	"points":                    {"%s puntos", "%s points"},
+	"points.one":                {"1 punto", "1 point"},
+	"span.days":                 {"%s días", "%s days"},
+	"span.days.one":             {"1 día", "1 day"},
+	"span.months":               {"%s meses", "%s months"},
+	"span.months.one":           {"1 mes", "1 month"},
+	"list.and":                  {"y", "and"},
+	"list.or":                   {"o", "or"},
+	"day.Monday":                {"lunes", "Mondays"},
+	"day.Tuesday":               {"martes", "Tuesdays"},
+	"day.Wednesday":             {"miércoles", "Wednesdays"},
+	"day.Thursday":              {"jueves", "Thursdays"},
+	"day.Friday":                {"viernes", "Fridays"},
+	"day.Saturday":              {"sábados", "Saturdays"},
+	"day.Sunday":                {"domingos", "Sundays"},
+	"rule.days":                 {"los %s", "on %s"},
+	"rule.hours":                {"de %s a %s", "from %s to %s"},
+	"rule.between":              {"del %s al %s", "between %s and %s"},
+	"rule.from":                 {"desde el %s", "since %s"},
+	"rule.until":                {"hasta el %s", "until %s"},
+	"rule.tiers":                {"para clientes %s", "for %s customers"},
+	"rule.segments":             {"para el segmento %s", "for the segment %s"},
+	"rule.first":                {"en la primera compra", "on the first purchase"},
+	"rule.amount":               {"en compras desde %s", "on purchases from %s"},
+	"rule.per":                  {"%s por cada %s de compra", "%s for each %s spent"},
+	"rule.per.items":            {"%s por cada %s en %s", "%s for each %s spent on %s"},
+	"rule.perItem":              {"%s por cada artículo", "%s for each item"},
+	"rule.perItem.items":        {"%s por cada artículo %s", "%s for each item %s"},
+	"rule.points":               {"%s por compra", "%s for a purchase"},
+	"rule.points.items":         {"%s por una compra con %s", "%s for a purchase with %s"},
+	"rule.points.Signup":        {"%s al darse de alta", "%s for enrolling"},
+	"rule.points.Birthday":      {"%s en su cumpleaños", "%s on the birthday"},
+	"rule.double":               {"los puntos se duplican", "points are doubled"},
+	"rule.double.items":         {"los puntos de %s se duplican", "points of %s are doubled"},
+	"rule.triple":               {"los puntos se triplican", "points are tripled"},
+	"rule.triple.items":         {"los puntos de %s se triplican", "points of %s are tripled"},
+	"rule.times":                {"los puntos se multiplican por %s", "points are multiplied by %s"},
+	"rule.times.items":          {"los puntos se multiplican por %s en %s", "points are multiplied by %s on %s"},
+	"rule.daily":                {"como máximo %s veces al día por cliente", "at most %s times a day for each customer"},
+	"rule.daily.one":            {"una vez al día por cliente", "once a day for each customer"},
+	"rule.pending":              {"se pueden usar después de %s", "they can be used after %s"},
+	"rule.expires":              {"vencen después de %s", "they expire after %s"},
+	"refusal.on.Signup":         {"es de alta, no de compra", "it is for enrolling, not for a purchase"},
+	"refusal.on.Birthday":       {"es de cumpleaños, no de compra", "it is for birthdays, not for a purchase"},
+	"refusal.amount":            {"la compra no llega a %s", "the purchase is below %s"},
+	"refusal.skus":              {"ningún artículo es %s", "no item is %s"},
+	"refusal.tiers":             {"solo para clientes %s", "only for %s customers"},
+	"refusal.segments":          {"solo para el segmento %s", "only for the segment %s"},
+	"refusal.days":              {"solo los %s", "only on %s"},
+	"refusal.hours":             {"solo de %s a %s", "only from %s to %s"},
+	"refusal.between":           {"solo del %s al %s", "only between %s and %s"},
+	"refusal.from":              {"empieza el %s", "it begins on %s"},
+	"refusal.until":             {"terminó el %s", "it ended on %s"},
+	"refusal.first":             {"no es la primera compra", "it is not the first purchase"},
+	"refusal.daily":             {"ya se usó las veces de ese día: %s", "it was used as often as it may on that day: %s"},
+	"who.not":                   {"no es cierto que %s", "it is not so that %s"},
+	"who.totalSpent":            {"ha gastado %s", "has spent %s"},
+	"who.transactionsCount":     {"ha comprado %s veces", "has bought %s times"},
+	"who.transactionsCount.one": {"ha comprado %s vez", "has bought %s time"},
+	"who.lastTransactionAt":     {"compró por última vez hace %s días", "bought last %s days ago"},
+	"who.lastTransactionAt.one": {"compró por última vez hace %s día", "bought last %s day ago"},
+	"who.createdAt":             {"se dio de alta hace %s días", "enrolled %s days ago"},
+	"who.createdAt.one":         {"se dio de alta hace %s día", "enrolled %s day ago"},
+	"who.balance":               {"tiene un saldo de %s", "has a balance of %s"},
+	"who.lifetimePoints":        {"ha ganado %s puntos en total", "has earned %s points in all"},
+	"who.lifetimePoints.one":    {"ha ganado %s punto en total", "has earned %s point in all"},
+	"who.tier":                  {"es cliente %s", "is a %s customer"},
+	"who.tier.not":              {"no es cliente %s", "is no %s customer"},
+	"who.email":                 {"tiene email", "has an e-mail"},
+	"who.email.not":             {"no tiene email", "has no e-mail"},
+	"who.phone":                 {"tiene teléfono", "has a phone"},
+	"who.phone.not":             {"no tiene teléfono", "has no phone"},
+	"op.=":                      {"exactamente %s", "exactly %s"},
+	"op.!=":                     {"distinto de %s", "other than %s"},
+	"op.<":                      {"menos de %s", "less than %s"},
+	"op.<=":                     {"como mucho %s", "at most %s"},
+	"op.>":                      {"más de %s", "more than %s"},
+	"op.>=":                     {"al menos %s", "at least %s"},
+	"program.expiry":            {"Los puntos vencen después de %s.", "Points expire after %s."},
+	"program.expiryMonth":       {"Los puntos vencen después de %s, al final del mes.", "Points expire after %s, at the end of the month."},
+	"program.expiry.never":      {"Los puntos no vencen.", "Points do not expire."},
+	"program.rounding":          {"Se dan con %s decimales, redondeados %s.", "They are given with %s decimals, rounded %s."},
+	"program.rounding.one":      {"Se dan con 1 decimal, redondeados %s.", "They are given with 1 decimal, rounded %s."},
+	"program.rounding.whole":    {"Se dan puntos enteros, redondeados %s.", "They are given whole, rounded %s."},
+	"program.Floor":             {"hacia abajo", "down"},
+	"program.Ceil":              {"hacia arriba", "up"},
+	"program.HalfUp":            {"al más cercano", "to the nearest"},
+	"program.HalfEven":          {"al más cercano, y la mitad al par", "to the nearest, halves to even"},
+	"program.returns.keep":      {"Una devolución no retira los puntos de la compra.", "A return takes back no points of its purchase."},
+	"program.returns.Clamp":     {"Una devolución retira los puntos que dio la compra; los que ya se gastaron se perdonan.", "A return takes back the points of its purchase; those that were spent are forgiven."},
+	"program.returns.Debt":      {"Una devolución retira los puntos que dio la compra; los que ya se gastaron se deben.", "A return takes back the points of its purchase; those that were spent are owed."},
+	"program.basis.Lifetime":    {"El nivel depende de %s desde siempre.", "The tier follows from %s, of all time."},
+	"program.basis.Rolling":     {"El nivel depende de %[2]s en los últimos %[1]s meses.", "The tier follows from %[2]s in the last %[1]s months."},
+	"program.basis.Rolling.one": {"El nivel depende de %s en el último mes.", "The tier follows from %s in the last month."},
+	"program.PointsEarned":      {"los puntos ganados", "the points earned"},
+	"program.AmountSpent":       {"lo gastado", "the amount spent"},
+	"program.Purchases":         {"las compras", "the number of purchases"},
+	"program.join.all":          {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
 })

@@ -52,8 +52,8 @@ func TestRuleSentences(t *testing.T) {
 		{func(r *rule) { r.SKUs = []string{"CAFE-*", "TÉ"} }, "items", "items"},
 		{func(r *rule) { r.MaxPerCustomerPerDay = 1 }, "; una vez al día por cliente", "; once a day for each customer"},
 		{func(r *rule) { r.MaxPerCustomerPerDay = 3 }, "; como máximo 3 veces al día por cliente", "; at most 3 times a day for each customer"},
-		{func(r *rule) { r.PendingDays = 1 }, "; se pueden usar a los 1 día", "; they can be used after 1 day"},
-		{func(r *rule) { r.ExpiresInDays = 90 }, "; vencen a los 90 días", "; they expire after 90 days"},
+		{func(r *rule) { r.PendingDays = 1 }, "; se pueden usar después de 1 día", "; they can be used after 1 day"},
+		{func(r *rule) { r.ExpiresInDays = 90 }, "; vencen después de 90 días", "; they expire after 90 days"},
 	}
 	for _, e := range effects {
 		for _, c := range conditions {
@@ -77,9 +77,9 @@ func TestRuleSentences(t *testing.T) {
 		}
 	}
 	for want, r := range map[string]rule{
-		"50 puntos al darse de alta; vencen a los 90 días.":     {On: onSignup, Points: d(50), ExpiresInDays: 90},
-		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":        {On: onBirthday, Points: d(1), From: "2026-12-01"},
-		"Los martes, de 08:00 a 11:00, los puntos se duplican.": {Days: []string{"Tuesday"}, Hours: &hourRange{"08:00", "11:00"}, Multiplier: d(2)},
+		"50 puntos al darse de alta; vencen después de 90 días.": {On: onSignup, Points: d(50), ExpiresInDays: 90},
+		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":         {On: onBirthday, Points: d(1), From: "2026-12-01"},
+		"Los martes, de 08:00 a 11:00, los puntos se duplican.":  {Days: []string{"Tuesday"}, Hours: &hourRange{"08:00", "11:00"}, Multiplier: d(2)},
 	} {
 		if got := testWording("es").rule(&r); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -104,6 +104,10 @@ func TestSegmentSentences(t *testing.T) {
 		{compare("email", "=", "true"), "Tiene email.", "Has an e-mail."},
 		{compare("email", "!=", "true"), "No tiene email.", "Has no e-mail."},
 		{compare("phone", "=", "false"), "No tiene teléfono.", "Has no phone."},
+		{compare("transactionsCount", "=", "1"), "Ha comprado exactamente 1 vez.", "Has bought exactly 1 time."},
+		{compare("createdAt", "<=", "1"), "Se dio de alta hace como mucho 1 día.", "Enrolled at most 1 day ago."},
+		{compare("lastTransactionAt", "!=", "1.5"), "Compró por última vez hace distinto de 1.5 días.", "Bought last other than 1.5 days ago."},
+		{compare("balance", ">", "1"), "Tiene un saldo de más de 1.", "Has a balance of more than 1."},
 		{compare("transactionsCount", "<", "3"), "Ha comprado menos de 3 veces.", "Has bought less than 3 times."},
 	} {
 		for lang, want := range map[string]string{"es": test.es, "en": test.en} {

@@ -46,6 +46,15 @@ func tr(lang, name string, args ...any) string {
 	return fmt.Sprintf(text, args...)
 }
 
+// counted is tr of a text with a number of things, which is its first argument. The text of
+// one thing has a name that ends in ".one", and says the number itself.
+func counted(lang, name, n string, others ...any) string {
+	if n == "1" {
+		return tr(lang, name+".one", others...)
+	}
+	return tr(lang, name, append([]any{n}, others...)...)
+}
+
 // languageOf is the language of a page: the member's choice, the organization's, or the
 // browser's.
 func languageOf(m *member, cfg *config, r *http.Request) string {

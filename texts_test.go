@@ -20,7 +20,7 @@ var madeNames = []string{
 	"hook.why.", "audit.kind.", "figure.by.", "figure.none.", "figure.period.",
 }
 
-var verbs = regexp.MustCompile(`%[a-z]`)
+var verbs = regexp.MustCompile(`%(?:\[\d\])?[a-z]`)
 
 // TestTexts: no text is empty, both languages take the same arguments, and each is used.
 func TestTexts(t *testing.T) {
@@ -37,13 +37,99 @@ func TestTexts(t *testing.T) {
 		for _, prefix := range madeNames {
 			made = made || strings.HasPrefix(name, prefix)
 		}
-		if base, isHint := strings.CutSuffix(name, ".hint"); !made && !said[name] && !(isHint && said[base]) {
+		base := strings.TrimSuffix(strings.TrimSuffix(name, ".hint"), ".one")
+		if !made && !said[name] && !said[base] {
 			t.Errorf("nobody says %s", name)
 		}
 	}
 	for name := range said {
 		if !hasText(name) {
 			t.Errorf("there is no text %s", name)
+		}
+	}
+}
+
+// plurals finds a figure beside a word that is in the plural because of it: an article, a noun
+// or a verb. It takes some other words for such.
+var plurals = regexp.MustCompile(`%(?:\[\d\])?[sd] (?:\pL+s|\pL{3,}[ae]n|are|have)\b|(?i)\b(?:\pL{3,}[ae]n (?:l[ao]s )?|l[ao]s )%`)
+
+// notPlural are words that are the same with 1, and verbs in the singular.
+var notPlural = regexp.MustCompile(`más$|menos$|less$|as$|is$|does$|becomes$|invites$|^between`)
+
+// alwaysMany are texts that need no other one for 1.
+var alwaysMany = map[string]string{
+	"activity.cut":       "the figures are mostRecords",
+	"activity.all":       "the first figure is activityRows",
+	"activity.busy.none": "the figure is manyADay",
+	"audit.export.most":  "the figure is mostExported",
+	"home.since":         "a time of day",
+	"rule.days":          "names of days",
+	"refusal.days":       "names of days",
+	"rule.tiers":         "names of tiers",
+	"refusal.tiers":      "names of tiers",
+	"rule.double.items":  "names of items",
+	"rule.triple.items":  "names of items",
+}
+
+// TestCountedTexts: a text with a figure and a plural has one for 1 beside it, and then is
+// made by what chooses between the two.
+func TestCountedTexts(t *testing.T) {
+	t.Parallel()
+	for name, row := range panelTexts {
+		for _, text := range []string{row.es, row.en} {
+			for _, found := range plurals.FindAllString(text, -1) {
+				if !notPlural.MatchString(found) && !hasText(name+".one") && alwaysMany[name] == "" {
+					t.Errorf("%s: %q has %q, and no text of 1", name, text, found)
+				}
+			}
+		}
+	}
+	for name := range alwaysMany {
+		if !plurals.MatchString(panelTexts[name].es + "|" + panelTexts[name].en) {
+			t.Errorf("%s is no exception", name)
+		}
+	}
+	sources, _ := filepath.Glob("*.go")
+	pages, _ := filepath.Glob("panel/*.html")
+	call := regexp.MustCompile(`\b(?:T|tr|say|add)[( ](?:[\w.]+, )?"([\w.]+)"`)
+	for _, file := range append(sources, pages...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range call.FindAllStringSubmatch(string(text), -1) {
+			if hasText(m[1] + ".one") {
+				t.Errorf("%s: %s is not counted", file, m[1])
+			}
+		}
+	}
+}
+
+// TestCounted: one thing is in the singular, and whatever else is said stays where it belongs.
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, n string
+		others  []any
+		es, en  string
+	}{
+		{"requests.times", "1", nil, "1 vez", "once"},
+		{"requests.times", "0", nil, "0 veces", "0 times"},
+		{"requests.times", "1,001", nil, "1,001 veces", "1,001 times"},
+		{"span.days", "11", nil, "11 días", "11 days"},
+		{"backups.all", "1", []any{"4 MiB"}, "1 copia, 4 MiB", "1 backup, 4 MiB"},
+		{"look.stock", "1", []any{"Taza"}, "Taza: queda 1", "Taza: 1 left"},
+		{"look.stock", "2", []any{"Taza"}, "Taza: quedan 2", "Taza: 2 left"},
+		{"change.since", "1", []any{"2% más"}, "2% más que el día antes", "2% más than the day before"},
+		{"change.since", "30", []any{"2% más"}, "2% más que los 30 días antes", "2% más than the 30 days before"},
+		{"till.tier.next", "1", []any{"Sellos", "Oro"}, "falta 1 Sellos para Oro", "1 Sellos to Oro"},
+		{"program.basis.Rolling", "1", []any{"lo gastado"}, "El nivel depende de lo gastado en el último mes.", "The tier follows from lo gastado in the last month."},
+		{"program.basis.Rolling", "12", []any{"lo gastado"}, "El nivel depende de lo gastado en los últimos 12 meses.", "The tier follows from lo gastado in the last 12 months."},
+	} {
+		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
+			if got := counted(lang, test.name, test.n, test.others...); got != want {
+				t.Errorf("%s of %s: %q, want %q", test.name, test.n, got, want)
+			}
 		}
 	}
 }
