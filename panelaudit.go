@@ -86,7 +86,7 @@ type aboutItem struct{ Name, ID, Path string }
 // A changeRow is a field before and after, in words.
 type changeRow struct {
 	Field, Before, After string
-	Unsaid               bool // the log has the field's name only
+	Unsaid               bool // the log says of the field only that it changed
 }
 
 // A page shows so many changes of an entry, and so many characters of a value.
@@ -146,7 +146,7 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 		if row.Figures != "" && (c.Field == "amount" || c.Field == "loyaltyProgramId") { // they stand in the line
 			continue
 		}
-		row.Changes = append(row.Changes, changeRow{c.Field, f.auditValue(c.Field, c.Before), f.auditValue(c.Field, c.After), c.Before == "" && c.After == ""})
+		row.Changes = append(row.Changes, changeRow{f.fieldName(e.Action, c.Field), f.auditValue(c.Field, c.Before), f.auditValue(c.Field, c.After), c.Before == "" && c.After == ""})
 	}
 	return row, nil
 }
@@ -206,6 +206,18 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 	return text
 }
 
+// fieldName is the name of a field that an action changed, in words.
+func (f *frame) fieldName(action, field string) string {
+	word, _, _ := strings.Cut(action, ".")
+	for _, name := range []string{"field." + word + "." + field, "field." + field} {
+		if hasText(name) {
+			return f.T(name)
+		}
+	}
+	part, name := cutPath(field)
+	return strings.TrimPrefix(f.titleOf(part)+" › "+f.nameOf(name), " › ")
+}
+
 // auditValue is a value of a change as the panel's forms show it: yes or no, a number, money
 // with its currency, a moment or a day, a role or another word by its name.
 func (f *frame) auditValue(field string, value jsonText) string {
@@ -218,29 +230,58 @@ func (f *frame) auditValue(field string, value jsonText) string {
 	if dec.Decode(&v) != nil {
 		return string(value)
 	}
-	text := f.leaf(v)
-	switch v := v.(type) {
-	case json.Number:
-		if d, err := parseDecimal(v.String()); err == nil && isMoney(field) {
-			text = f.MoneyWithCode(d)
-		}
-	case string:
-		text = f.auditText(field, v, text)
-	}
+	text := f.auditLeaf(field, v)
 	if utf8.RuneCountInString(text) > valueShown {
 		text = string([]rune(text)[:valueShown]) + "…"
 	}
 	return text
 }
 
-// auditText is a text of a change in words; what people have named stays as it is.
-func (f *frame) auditText(field, text, word string) string {
-	_, name := cutPath(field)
-	switch name, _, _ = strings.Cut(name, "["); {
-	case (name == "role" || name == "settings.secondFactor") && hasText("role."+text):
-		return f.T("role." + text)
-	case name == "name" || name == "description" || name == "currency" || name == "key":
+func (f *frame) auditLeaf(field string, v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if d, err := parseDecimal(v.String()); err == nil && isMoney(field) {
+			return f.MoneyWithCode(d)
+		}
+	case string:
+		return f.auditText(field, v)
+	case []any:
+		var texts []string
+		for _, one := range v {
+			texts = append(texts, f.auditLeaf(field, one))
+		}
+		return strings.Join(texts, ", ")
+	}
+	return f.leaf(v)
+}
+
+// freeFields are fields with texts of the shop's own, which stay as they are. One may be
+// called as a word of the document is.
+var freeFields = []string{"name", "description", "currency", "key", "program", "tiers", "segments", "skus", "sku", "industry", "value", "order"}
+
+// auditWords begin the names of the texts of a field's values, where they are not those of
+// every document.
+var auditWords = map[string][]string{
+	"role": {"role."}, "secondFactor": {"role."}, "theme": {"account.theme."}, "field": {"segment.field."}, "op": {"segment.op."},
+	"status": {"redemption.", "status."}, // of redemptions, customers and webhooks
+}
+
+// auditText is a text of a change in words.
+func (f *frame) auditText(field, text string) string {
+	last, _, _ := strings.Cut(field[strings.LastIndex(field, ".")+1:], "[")
+	kinds := auditWords[last]
+	switch {
+	case slices.Contains(freeFields, last) && text != "":
 		return text
+	case last == "scopes":
+		return f.scopeText(text)
+	case strings.HasPrefix(field, "rewards["):
+		kinds = nil
+	}
+	for _, kind := range kinds {
+		if hasText(kind + text) {
+			return f.T(kind + text)
+		}
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return f.Moment(instantOf(at))
@@ -248,7 +289,20 @@ func (f *frame) auditText(field, text, word string) string {
 	if at, err := time.Parse(time.DateOnly, text); err == nil {
 		return f.DayAndYear(dayOf(instantOf(at), time.UTC))
 	}
-	return word
+	return f.wordOf(text)
+}
+
+// scopeText is a scope in the words of the form of a key: "Puntos: leer".
+func (f *frame) scopeText(scope string) string {
+	resource := "resource." + resourceOf(scope)
+	if !hasText(resource) {
+		return scope
+	}
+	_, verb, _ := strings.Cut(scope, ":")
+	if !hasText("scope." + verb) {
+		return f.T(resource)
+	}
+	return f.T(resource) + ": " + strings.ToLower(f.T("scope."+verb))
 }
 
 // isMoney reports whether a number of the configuration is an amount of money.
@@ -478,15 +532,6 @@ func (f *frame) AuditWho(r auditRow) string {
 		return f.T("audit.gone")
 	}
 	return f.T("by." + r.Actor.Type)
-}
-
-// FieldName is the name of a field that changed: in words, if the panel has a form of it.
-func (f *frame) FieldName(field string) string {
-	if hasText("field." + field) {
-		return f.T("field." + field)
-	}
-	part, name := cutPath(field)
-	return strings.TrimPrefix(f.titleOf(part)+" › "+f.nameOf(name), " › ")
 }
 
 // CutExport is how many entries the CSV has of those that are found; "" if it has all, or the

@@ -2,8 +2,13 @@ package main
 
 import (
 	"encoding/csv"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -248,6 +253,18 @@ func TestAuditValues(t *testing.T) {
 		{"a day", change{"rewards[taza].validTo", "2026-12-31", nil}, "Recompensa taza › Vale hasta|31 dic 2026 se quitó", "Reward taza › Valid until|31 Dec 2026 was removed"},
 		{"a role", change{"role", "cashier", "manager"}, "Rol|Caja → pasa a Encargado", "Role|Cashier → becomes Manager"},
 		{"a name that is a word too", change{"rewards[taza].name", nil, "Month"}, "Recompensa taza › Nombre|ahora: Month", "Reward taza › Name|now: Month"},
+		{"a reward's status is not a customer's", change{"rewards[taza].status", nil, "Active"}, "Recompensa taza › Estado|ahora: Activa", "Reward taza › Status|now: Active"},
+		{"a redemption's status", change{"status", redemptionIssued, redemptionCancelled}, "Estado|Por usar → pasa a Cancelado", "Status|To be used → becomes Cancelled"},
+		{"a customer's status", change{"status", statusActive, statusInactive}, "Estado|Activo → pasa a Inactivo", "Status|Active → becomes Inactive"},
+		{"a webhook's status", change{"webhooks[crm].status", statusActive, statusInactive}, "Webhook crm › Estado|Activo → pasa a Inactivo", "Webhook crm › Status|Active → becomes Inactive"},
+		{"scopes", change{"scopes", nil, []string{"points:write", "customers:erase"}}, "Permisos|ahora: Puntos: escribir, Unir y borrar clientes", "Permissions|now: Points: write, Merge and erase customers"},
+		{"an item that is called as a word", change{"programs[club].rules[base].skus[0]", nil, "Product"}, "Programa club › Regla base › Artículo [0]|ahora: Product", "Program club › Rule base › Item [0]|now: Product"},
+		{"roles", change{"organization.settings.secondFactor[0]", nil, "owner"}, "Organización › Necesita segundo factor [0]|ahora: Propietario", "Organization › Needs a second factor [0]|now: Owner"},
+		{"a comparison", change{"segments[vip].rule.all[0].not.op", "<=", ">"}, "Segmento vip › Condición › Se cumplen todas 0 › No se cumple › Es|como mucho → pasa a más de", "Segment vip › Condition › All of them 0 › Not › Is|at most → becomes more than"},
+		{"an order", change{"programs[club].rules.order", keyOrder{"es", "b"}, keyOrder{"b", "es"}}, "Programa club › Regla › Orden|es, b → pasa a b, es", "Program club › Rule › Order|es, b → becomes b, es"},
+		{"the slug", change{"organization.slug", "luna", "sol"}, "Organización › Identificador|luna → pasa a sol", "Organization › Identifier|luna → becomes sol"},
+		{"a lost contact", change{"dropped.email", nil, nil}, "Se perdió › Email|cambió; lo que decía no se guarda aquí", "Lost › E-mail|changed; what it said is not kept here"},
+		{"a theme", change{"theme", nil, "dark"}, "Tema|ahora: Oscuro", "Theme|now: Dark"},
 		{"a number", change{"rateLimit", 1000, 20000}, "Solicitudes por minuto|1,000 → pasa a 20,000", "Requests a minute|1,000 → becomes 20,000"},
 	} {
 		must(s.shop, func(t *txn) (any, error) { return nil, t.audited(auditConfigurationApplied, "", []change{test.c}) })
@@ -263,4 +280,125 @@ func TestAuditValues(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAuditWords: the page has words for each field of a document and each that the domain
+// tells the audit log of, and for each word that a field of a document may have.
+func TestAuditWords(t *testing.T) {
+	t.Parallel()
+	format := newFormat(t, "MX", "es", "MXN")
+	frames := []*frame{{format: format, Lang: "es"}, {format: format, Lang: "en"}}
+	labelled := func(action, field string) {
+		label := frames[0].fieldName(action, field)
+		for _, step := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(field, ""), -1) {
+			if regexp.MustCompile(`(^|› )` + step + `( |$)`).MatchString(label) {
+				t.Errorf("%s: %q", field, label)
+			}
+		}
+	}
+	fields, words := 0, 0
+	schema := readDocumentSchema(t)
+	var walk func(at jsonSchema, path string)
+	walk = func(at jsonSchema, path string) {
+		at = schema.follow(at)
+		if strings.Count(path, ".all[")+strings.Count(path, ".any[")+strings.Count(path, ".not") > 2 {
+			return // conditions within conditions
+		}
+		members, _ := at["properties"].(map[string]any)
+		for name, member := range members {
+			walk(member.(map[string]any), strings.TrimPrefix(path+"."+name, "."))
+		}
+		if items, is := at["items"].(map[string]any); is {
+			walk(items, path+"[x]")
+		}
+		if members != nil || at["items"] != nil || path == "$schema" {
+			return
+		}
+		labelled(auditConfigurationApplied, path)
+		fields++
+		values, _ := at["enum"].([]any)
+		if kinds := fmt.Sprint(at["type"]); strings.Contains(kinds, "boolean") {
+			values = append(values, true, false)
+		}
+		for _, value := range values {
+			words++
+			raw, err := jsonTextOf(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range frames {
+				if text := f.auditValue(path, raw); text == "" || f.Lang == "es" && text == strings.Trim(string(raw), `"`) {
+					t.Errorf("%s in %s: %s is %q", path, f.Lang, raw, text)
+				}
+			}
+		}
+	}
+	walk(schema, "")
+	if fields < 80 || words < 50 {
+		t.Errorf("%d fields and %d words: the schema is read wrongly", fields, words)
+	}
+	told := toldFields(t)
+	if len(told) < 30 {
+		t.Errorf("%q: the sources are read wrongly", told)
+	}
+	for _, field := range told {
+		labelled("", field)
+	}
+	for _, scope := range scopes {
+		if text := frames[0].auditText("scopes", scope); strings.Contains(text, ":") && !strings.Contains(text, ": ") {
+			t.Errorf("%s is %q", scope, text)
+		}
+	}
+}
+
+// toldFields are the names of fields that the domain tells the audit log of: those of changes
+// that are written out, and what unsaid is given.
+func toldFields(t *testing.T) (names []string) {
+	c := &customer{}
+	after := &customer{FirstName: "x", LastName: "x", Email: "x", Phone: "x", ExternalID: "x", BirthDate: 1, Attributes: make([]attribute, 1), Status: "x"}
+	for _, told := range c.auditChanges(after) {
+		names = append(names, told.Path)
+	}
+	names = append(names, contactLeft{Email: "x", Phone: "x", ExternalID: "x"}.fields()...)
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(list []ast.Expr) {
+		for _, e := range list {
+			if lit, is := e.(*ast.BasicLit); is && lit.Kind == token.STRING {
+				names = append(names, strings.Trim(lit.Value, `"`))
+			}
+		}
+	}
+	for _, source := range sources {
+		if strings.HasSuffix(source, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				if of, is := n.Type.(*ast.Ident); is && of.Name == "change" && len(n.Elts) > 0 {
+					name(n.Elts[:1])
+				}
+				if of, is := n.Type.(*ast.ArrayType); is && fmt.Sprint(of.Elt) == "change" {
+					for _, e := range n.Elts {
+						if one, is := e.(*ast.CompositeLit); is {
+							name(one.Elts[:1])
+						}
+					}
+				}
+			case *ast.CallExpr:
+				if fmt.Sprint(n.Fun) == "unsaid" {
+					name(n.Args)
+				}
+			}
+			return true
+		})
+	}
+	return names
 }

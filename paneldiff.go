@@ -113,6 +113,12 @@ func (f *frame) nameOf(name string) string {
 	if list, index, is := strings.Cut(name, "["); is && hasText("doc."+list) {
 		return f.T("doc."+list) + " [" + index
 	}
+	if hasText("field." + name) {
+		return f.T("field." + name)
+	}
+	if first, rest, is := strings.Cut(name, "."); is {
+		return f.nameOf(first) + " › " + f.nameOf(rest)
+	}
 	return name
 }
 
