@@ -356,7 +356,7 @@ var _ = addTexts(map[string]panelText{
 	"refusal.until":             {"terminó el %s", "it ended on %s"},
 	"refusal.first":             {"no es la primera compra", "it is not the first purchase"},
 	"refusal.daily":             {"ya se usó las veces de ese día: %s", "it was used as often as it may on that day: %s"},
-	"who.not":                   {"no es cierto que %s", "it is not so that %s"},
+	"who.not":                   {"no es cierto que %s", "is not one who %s"},
 	"who.totalSpent":            {"ha gastado %s", "has spent %s"},
 	"who.transactionsCount":     {"ha comprado %s veces", "has bought %s times"},
 	"who.transactionsCount.one": {"ha comprado %s vez", "has bought %s time"},

@@ -99,7 +99,7 @@ func TestSegmentSentences(t *testing.T) {
 		es, en string
 	}{
 		{spent, "Ha gastado al menos 5,000 MXN.", "Has spent at least 5,000 MXN."},
-		{segmentRule{All: []segmentRule{spent, {Not: &late}}}, "Ha gastado al menos 5,000 MXN y no es cierto que compró por última vez hace más de 90 días.", "Has spent at least 5,000 MXN and it is not so that bought last more than 90 days ago."},
+		{segmentRule{All: []segmentRule{spent, {Not: &late}}}, "Ha gastado al menos 5,000 MXN y no es cierto que compró por última vez hace más de 90 días.", "Has spent at least 5,000 MXN and is not one who bought last more than 90 days ago."},
 		{segmentRule{Any: []segmentRule{{All: []segmentRule{spent, late}}, compare("tier", "!=", `"Oro"`)}}, "(ha gastado al menos 5,000 MXN y compró por última vez hace más de 90 días) o no es cliente Oro.", "(has spent at least 5,000 MXN and bought last more than 90 days ago) or is no Oro customer."},
 		{compare("email", "=", "true"), "Tiene email.", "Has an e-mail."},
 		{compare("email", "!=", "true"), "No tiene email.", "Has no e-mail."},
