@@ -2,7 +2,15 @@ package main
 
 import "context"
 
-// What links lead to: into an organization, or to another password.
+// What links lead to: into an organization, to another password, or to a session.
+
+// An entryLink logs a user in, as often as it is used, while the process runs that made it. The
+// demo alone has one: no store knows it.
+type entryLink struct {
+	hash [32]byte // of its token
+	user id
+	org  uint32
+}
 
 // An acceptance is what the holder of an invitation gives.
 type acceptance struct {
@@ -22,8 +30,15 @@ type accepted struct {
 
 // lookAt returns an invitation that can be used, and spends nothing.
 func (l *logins) lookAt(ctx context.Context, token string, now instant) (*accepted, error) {
-	return view(ctx, l.engine.store, func(tx Tx) (*accepted, error) {
-		a := &accepted{hash: tokenHash(token)}
+	return view(ctx, l.engine.store, func(tx Tx) (a *accepted, err error) {
+		a = &accepted{hash: tokenHash(token)}
+		if e := l.entry.Load(); e != nil && e.hash == a.hash {
+			a.invitation = &invitation{Kind: invitationEntry, Org: e.org, User: e.user}
+			if a.user, err = userByID(tx, e.user); err == nil && a.user == nil {
+				err = errInvitationUnknown
+			}
+			return a, err
+		}
 		return a, a.read(tx, now)
 	})
 }
@@ -55,7 +70,7 @@ func (a *accepted) read(tx Tx, now instant) (err error) {
 	return nil
 }
 
-// accept uses an invitation: it makes a new user and logs it in; makes a user who is there,
+// accept uses an invitation. An entry logs its user in. Another one makes a new user and logs it in; makes a user who is there,
 // and who proves the password, a member; or sets another password. The user then has to log
 // in, unless it is new.
 func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*loggedIn, error) {
@@ -65,6 +80,19 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 	a, err := l.lookAt(ctx, in.Token, now)
 	if err != nil {
 		return nil, err
+	}
+	if a.Kind == invitationEntry {
+		return write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
+			t.by, t.requestID = creator{Type: byUser, ID: a.User}, in.RequestID
+			u, err := userByID(t.Tx, a.User)
+			if err == nil && (u == nil || u.Disabled != 0) {
+				err = errInvitationUnknown
+			}
+			if err != nil {
+				return nil, err
+			}
+			return t.admit(u, &in.arrival)
+		})
 	}
 	var h passwordHash
 	if a.Kind == invitationJoin && a.user != nil {

@@ -34,11 +34,16 @@ func applyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "muestra los cambios sin aplicarlos")
 	c.set.BoolVar(&c.schema, "schema", false, "muestra el JSON Schema del documento, para el editor; no lleva ARCHIVO")
+	sampleFlag(c)
 }
 
 func runApply(ctx context.Context, c *invocation) error {
 	if c.schema {
 		_, err := c.stdout.Write(documentSchema)
+		return err
+	}
+	if c.sample {
+		_, err := c.stdout.Write(demoDocument)
 		return err
 	}
 	raw, err := readInput(c.args[0], c.stdin)

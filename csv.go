@@ -20,7 +20,13 @@ import (
 // The commands that import CSV files.
 
 func importCommand(kind string) func(context.Context, *invocation) error {
-	return func(ctx context.Context, c *invocation) error { return c.importFile(ctx, kind, c.args[0]) }
+	return func(ctx context.Context, c *invocation) error {
+		if c.sample {
+			_, err := io.WriteString(c.stdout, sampleSheets[kind])
+			return err
+		}
+		return c.importFile(ctx, kind, c.args[0])
+	}
 }
 
 // importBatch is how many lines one request takes.
@@ -589,6 +595,7 @@ func (im *importer) list(lines []csvLine, reason string) error {
 
 func importFlags(c *invocation) {
 	orgJSONFlags(c)
+	sampleFlag(c)
 	c.set.Func("ignore", "`columnas` que se dejan fuera, separadas por comas; se puede repetir; sin ella, una columna desconocida es un error", func(list string) error {
 		c.ignore = append(c.ignore, list) // as a whole: a column's name may have commas
 		for name := range strings.SplitSeq(list, ",") {

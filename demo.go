@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	_ "embed"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
-	"net"
+	"path/filepath"
 	"time"
 )
 
@@ -15,9 +16,6 @@ func demoFlags(c *invocation) {
 	c.db = "sello-demo.db"
 	c.set.Lookup("db").DefValue = c.db
 }
-
-//go:embed demo.json
-var demoDocument []byte
 
 // demoKeyDays is how many days a key that the demo prints is valid.
 const demoKeyDays = 7
@@ -59,53 +57,58 @@ func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
 }
 
 // runDemo serves a sample organization. Each start prints a new key, since keys
-// are stored only as hashes. Earlier keys work until they expire.
+// are stored only as hashes, and a new link into the panel. Earlier keys work until they expire.
 func runDemo(ctx context.Context, c *invocation) error {
 	ctx = withOperator(ctx, demoOperator)
-	return c.serve(ctx, c.checkDemo, func(e *engine, addr net.Addr) error {
-		a := &admin{engine: e}
-		slugs, err := a.organizations(ctx, struct{}{})
+	return c.serve(ctx, c.checkDemo, func(s *service) error {
+		d := &demo{engine: s.api.engine, admin: &admin{engine: s.api.engine}, tell: func(float64) {}}
+		if isTerminal(c.stderr) {
+			d.tell = func(done float64) { fmt.Fprintf(c.stderr, "\rinventando un año de ventas: %.0f %% ", 100*done) }
+		}
+		if err := d.prepare(ctx); err != nil {
+			return err
+		}
+		started, err := d.start(ctx, s.api.logins)
 		if err != nil {
 			return err
 		}
-		isNew := len(slugs) == 0
-		if isNew {
-			if _, err := a.apply(ctx, applyRequest{Document: demoDocument}); err != nil {
-				return err
-			}
+		scheme := "http"
+		if c.tlsCert != "" {
+			scheme = "https"
 		}
-		org, err := a.organization(ctx, demoSlug)
-		if err != nil {
+		started.Base = scheme + "://" + s.listener.Addr().String() + "/api/v1"
+		if _, link := c.panelServed(s.listener.Addr()); link == "" {
+			started.Panel, started.Email, started.Password = "", "", ""
+		} else if started.Panel != "" {
+			started.Panel = invitationLink(link, started.Panel)
+		}
+		if started.File, err = filepath.Abs(c.db); err != nil {
 			return err
 		}
-		if isNew {
-			if err := populate(ctx, e, org); err != nil {
-				return err
-			}
-		}
-		k, err := a.createKey(ctx, keyRequest{
-			Org: demoSlug, Name: "demo", Expires: e.now().AddDate(0, 0, demoKeyDays).Format(time.RFC3339),
-		})
-		if err != nil {
-			return err
-		}
-		customer, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (id, error) {
-			n, err := t.count()
-			if err != nil || n.Customers == 0 { // an earlier demo was killed before it made them
-				return id{}, err
-			}
-			c, err := t.customerAt(1)
-			if err != nil {
-				return id{}, err
-			}
-			return c.ID, nil
-		})
-		if err != nil {
-			return err
-		}
-		base := "http://" + addr.String() + "/api/v1"
-		return c.print(demoStarted{k.Key, base, customer, k.ExpiresAt}, func(w io.Writer) {
-			fmt.Fprintf(w, `Café Luna en %[1]s. Una API key, válida %[3]d días:
+		return c.print(started, started.tell)
+	})
+}
+
+// demoStarted is the demo's output.
+type demoStarted struct {
+	Panel      string  `json:"panel,omitempty"` // link that logs the owner in; "" where no panel is served, or the owner is gone
+	Email      string  `json:"email,omitempty"`
+	Password   string  `json:"password,omitempty"` // "" if the owner has set another one
+	Key        string  `json:"key"`
+	Base       string  `json:"base"`
+	CustomerID id      `json:"customerId"`
+	ExpiresAt  instant `json:"expiresAt"`
+	File       string  `json:"file"`
+}
+
+func (d *demoStarted) tell(w io.Writer) {
+	if d.Panel != "" {
+		fmt.Fprintf(w, "Café Luna, con un año de ventas inventadas. Su panel, con la cuenta de %s:\n\n  %s\n\n", d.Email, d.Panel)
+	}
+	if d.Password != "" {
+		fmt.Fprintf(w, "Si pide la contraseña: %s\n\n", d.Password)
+	}
+	fmt.Fprintf(w, `La API, en %[1]s, con una clave válida %[3]d días:
 
   export SELLO_KEY=%[2]s
 
@@ -114,42 +117,148 @@ func runDemo(ctx context.Context, c *invocation) error {
   curl -H "Authorization: Bearer $SELLO_KEY" -H "Content-Type: application/json" -d '{"customerId":"%[4]s","totalAmount":150}' %[1]s/transactions
 
 Ctrl-C termina; los datos quedan en %[5]s
-`, base, k.Key, demoKeyDays, customer, c.db)
-		})
-	})
+`, d.Base, d.Key, demoKeyDays, d.CustomerID, d.File)
 }
 
-// demoStarted is the demo's output.
-type demoStarted struct {
-	Key        string  `json:"key"`
-	Base       string  `json:"base"`
-	CustomerID id      `json:"customerId"`
-	ExpiresAt  instant `json:"expiresAt"`
+// A demo is the sample organization of a file.
+type demo struct {
+	engine *engine
+	admin  *admin
+	tell   func(done float64) // how much of the year is made up, of 1
 }
 
-// populate gives a new sample organization a few customers and sales.
-func populate(ctx context.Context, e *engine, org uint32) error {
-	people := []enrolment{
-		{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"},
-		{FirstName: "José", LastName: "Núñez", Email: "jose@example.com"},
-		{FirstName: "Ana", LastName: "López", Phone: "+523312345678"},
+// What the sample has.
+const (
+	demoSeed      = 1
+	demoCustomers = 400
+	demoDays      = 365
+)
+
+// demoStaff are the people of the sample: an owner, a manager and cashiers. The owner alone has
+// a password.
+var demoStaff = []struct {
+	name, email string
+	role        role
+}{
+	{"Elena Ortiz", "elena@example.com", roleOwner},
+	{"Rosa Méndez", "rosa@example.com", roleManager},
+	{"Lucía Vega", "lucia@example.com", roleCashier},
+	{"Diego Salas", "diego@example.com", roleCashier},
+}
+
+// prepare makes the sample, unless the file has it.
+func (d *demo) prepare(ctx context.Context) error {
+	now := instantOf(d.engine.now())
+	began := instantOf(now.time().AddDate(0, 0, -demoDays-1))
+	slugs, err := d.admin.organizations(ctx, struct{}{})
+	if err != nil {
+		return err
 	}
-	_, err := write(ctx, e, org, instantOf(e.now()), func(t *txn) (any, error) {
-		t.by = byOperator(ctx)
-		for i, p := range people {
-			c, _, err := t.enrol(p)
-			if err != nil {
-				return nil, err
-			}
-			_, _, err = t.registerSale(newSale{
-				Customer: c.ID, Total: decimalOf(120 + 40*i), Type: typePurchase, Source: sourceAPI,
-				Items: []item{{"GRANO-500", decimalOf(120 + 40*i), decimalOf(1)}},
-			})
-			if err != nil {
-				return nil, err
-			}
+	if len(slugs) == 0 {
+		seed := d.engine.seed()
+		if _, err := update(ctx, d.engine.store, func(tx Tx) (*applied, error) {
+			return applyDocument(tx, demoDocument, newMint(began, seed), byOperator(ctx), false)
+		}); err != nil {
+			return err
 		}
-		return nil, nil
+	}
+	org, err := d.admin.organization(ctx, demoSlug)
+	if err != nil {
+		return err
+	}
+	had, err := read(ctx, d.engine, org, now, (*txn).count)
+	if err != nil || had.Customers > 0 {
+		return err
+	}
+	owner, err := demoPassword(d.engine.seed(), began)
+	if err != nil {
+		return err
+	}
+	_, err = write(ctx, d.engine, org, began, func(t *txn) (any, error) {
+		t.by = byOperator(ctx)
+		staff, err := t.addDemoStaff(owner)
+		if err != nil {
+			return nil, err
+		}
+		return nil, makeUp(demoSeed, demoCustomers, demoDays, now, t.cfg.zone, staff).write(t, d.tell)
 	})
 	return err
+}
+
+// addDemoStaff makes the people of the sample, and returns those at the till.
+func (t *txn) addDemoStaff(owner passwordHash) (atTill []id, err error) {
+	for _, s := range demoStaff {
+		u := &user{Email: s.email, Name: s.name, Password: owner, Org: t.org}
+		if s.role != roleOwner {
+			secret := t.secret("password of nobody", 0)
+			u.Password.Sum = secret[:]
+		}
+		if err := t.addUser(u); err != nil {
+			return nil, err
+		}
+		if err := t.addMember(u.ID, &membership{Role: s.role, Since: t.now, By: t.by}); err != nil {
+			return nil, err
+		}
+		if err := t.audited(auditUserJoined, u.ID.String(), []change{{"role", nil, s.role}}); err != nil {
+			return nil, err
+		}
+		if s.role != roleOwner {
+			atTill = append(atTill, u.ID)
+		}
+	}
+	return atTill, nil
+}
+
+// demoPassword makes a password that follows from the salt of its hash: so each start can tell
+// it, unless the owner has set another one.
+func demoPassword(s seed, at instant) (h passwordHash, err error) {
+	h = passwordHash{Iterations: passwordIterations, Salt: s[:passwordSalt], At: at}
+	h.Sum, err = h.derive(demoPasswordOf(&h))
+	return h, err
+}
+
+func demoPasswordOf(h *passwordHash) string {
+	sum := sha256.Sum256(append([]byte(demoOperator), h.Salt...))
+	return fmt.Sprintf("%x-%x-%x-%x", sum[:2], sum[2:4], sum[4:6], sum[6:8])
+}
+
+// start makes what whoever started the demo needs: a key, and a link into the panel.
+func (d *demo) start(ctx context.Context, l *logins) (*demoStarted, error) {
+	now := d.engine.now()
+	k, err := d.admin.createKey(ctx, keyRequest{Org: demoSlug, Name: "demo", Expires: now.AddDate(0, 0, demoKeyDays).Format(time.RFC3339)})
+	if err != nil {
+		return nil, err
+	}
+	org, err := d.admin.organization(ctx, demoSlug)
+	if err != nil {
+		return nil, err
+	}
+	started := &demoStarted{Key: k.Key, ExpiresAt: k.ExpiresAt}
+	owner, err := read(ctx, d.engine, org, instantOf(now), func(t *txn) (*user, error) {
+		c, err := t.customerAt(1)
+		if err != nil {
+			return nil, err
+		}
+		started.CustomerID = c.ID
+		u, err := userByEmail(t.Tx, demoStaff[0].email)
+		if err != nil || u == nil || u.Disabled != 0 {
+			return nil, err
+		}
+		m, err := membershipIn(t.Tx, org, u.ID)
+		if err != nil || m == nil || m.Disabled != 0 {
+			return nil, err
+		}
+		return u, nil
+	})
+	if err != nil || owner == nil {
+		return started, err
+	}
+	s := d.engine.seed()
+	started.Panel, started.Email = hex.EncodeToString(s[:]), owner.Email
+	l.entry.Store(&entryLink{tokenHash(started.Panel), owner.ID, org})
+	if first, err := owner.Password.matches(demoPasswordOf(&owner.Password)); err != nil || !first {
+		return started, err
+	}
+	started.Password = demoPasswordOf(&owner.Password)
+	return started, nil
 }

@@ -307,6 +307,7 @@
 //
 //	memory.go            how much memory a server may use
 //	invocation.go        a command line and its flags
+//	samples.go           samples of what commands read
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	webhookcommands.go   the commands for webhooks
@@ -326,6 +327,7 @@
 //	completion.go        what shells complete
 //	panelflags.go        flags of the panel
 //	serve.go             serving
+//	madeup.go            the made-up year of a shop
 //	demo.go              serving a sample organization
 //	main.go              the table of commands
 package main

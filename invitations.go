@@ -36,6 +36,7 @@ type invitationKind uint8
 const (
 	invitationJoin invitationKind = 1 + iota
 	invitationReset
+	invitationEntry // to a session; never stored
 )
 
 func (i *invitation) encode(w *writer) {

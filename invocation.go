@@ -62,6 +62,7 @@ type invocation struct {
 	org    string
 	dryRun bool
 	schema bool
+	sample bool // the command writes a sample, and takes no file
 	since  string
 	ignore []string
 	mapped [][2]string // headings, and the columns that they name
@@ -138,7 +139,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 		return err
 	}
 	want := len(strings.Fields(cmd.args))
-	if c.schema || c.everybody {
+	if c.schema || c.sample || c.everybody {
 		want = 0
 	}
 	if len(c.args) != want {

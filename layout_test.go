@@ -179,8 +179,10 @@ func fill(v reflect.Value, n *int, flags bool) {
 func sampleShop(t *testing.T) Tx {
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	s.apply(demoDocument)
-	s.ok(populate(t.Context(), s.engine, 1))
 	_, err := write(t.Context(), s.engine, 1, s.clock, func(t *txn) (any, error) {
+		if err := makeUp(1, 5, 60, t.now, t.cfg.zone, []id{{1}}).write(t, func(float64) {}); err != nil {
+			return nil, err
+		}
 		if _, _, err := t.createKey(keyRequest{Name: "prueba", DailyLimit: 5}); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sello/internal/contact"
@@ -23,6 +24,8 @@ type logins struct {
 	sources    loginLimits   // tries of each source
 	accounts   accountLimits // tries of passwords
 	codes      accountLimits // tries of second factors
+
+	entry atomic.Pointer[entryLink] // nil: none
 
 	mu      sync.Mutex
 	refused map[id]refusedLogins // of users, that the audit log was not told of
@@ -201,19 +204,25 @@ func (l *logins) logIn(ctx context.Context, in *logIn, now instant) (*loggedIn, 
 		if better != nil {
 			u.Password.Iterations, u.Password.Salt, u.Password.Sum = better.Iterations, better.Salt, better.Sum
 		}
-		f, err := factorOf(t.Tx, u.ID)
-		if err != nil {
-			return nil, err
+		done, err := t.admit(u, &in.arrival)
+		if err == nil && better != nil {
+			err = t.saveUser(u)
 		}
-		if f != nil {
-			token, err := t.startSession(u.ID, sessionHalf, &in.arrival)
-			if err == nil && better != nil {
-				err = t.saveUser(u)
-			}
-			return &loggedIn{u.ID, t.org, token, true, ""}, err
-		}
-		return t.welcome(u, &in.arrival)
+		return done, err
 	})
+}
+
+// admit makes a session of a user in the organization: a half one, if there is a second factor.
+func (t *txn) admit(u *user, from *arrival) (*loggedIn, error) {
+	f, err := factorOf(t.Tx, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return t.welcome(u, from)
+	}
+	token, err := t.startSession(u.ID, sessionHalf, from)
+	return &loggedIn{u.ID, t.org, token, true, ""}, err
 }
 
 // whereTo returns the organization that a user's session begins in: the one that it was in

@@ -251,6 +251,7 @@ func (v *visit) enter(org uint32) error {
 type invitationView struct {
 	Token   string
 	Reset   bool // to a new password
+	Entry   bool // to a session
 	Known   bool // the user is there, and proves the password
 	Email   string
 	Role    role
@@ -268,8 +269,8 @@ func invitationPage(v *visit) (any, fillFunc) {
 		}
 		return &invitationView{}, nil
 	}
-	shown := &invitationView{Token: token, Reset: a.Kind == invitationReset, Known: a.Kind == invitationJoin && a.user != nil, Email: a.Email, Role: a.Role}
-	if a.Kind == invitationReset {
+	shown := &invitationView{Token: token, Reset: a.Kind == invitationReset, Entry: a.Kind == invitationEntry, Known: a.Kind == invitationJoin && a.user != nil, Email: a.Email, Role: a.Role}
+	if a.Kind != invitationJoin {
 		shown.Email = a.user.Email
 	}
 	_, err = read(v.context(), v.api.engine, a.Org, v.request.now, func(t *txn) (any, error) {
@@ -308,6 +309,9 @@ func runInvitation(v *visit) error {
 		return v.redirect("/panel/entrar")
 	}
 	v.letIn(done)
+	if done.Half {
+		return v.redirect("/panel/entrar/codigo")
+	}
 	return v.redirect("/panel")
 }
 
@@ -356,6 +360,7 @@ var _ = addTexts(map[string]panelText{
 	"invitation.command":       {"Te invitan a %s como %s.", "You are invited to %s as %s."},
 	"invitation.known":         {"Ya tienes una cuenta: confirma tu contraseña para unirte.", "You already have an account: confirm your password to join."},
 	"invitation.reset":         {"Pon otra contraseña para %s.", "Set another password for %s."},
+	"invitation.entry":         {"Entra en %s con la cuenta de ejemplo %s.", "Log in to %s with the sample account %s."},
 	"invitation.name":          {"Tu nombre", "Your name"},
 	"invitation.password":      {"Contraseña nueva", "New password"},
 	"invitation.password.hint": {"15 caracteres o más. Varias palabras que no vayan juntas son fáciles de recordar.", "15 characters or more. Some words that do not belong together are easy to remember."},

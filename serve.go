@@ -100,7 +100,7 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, ni
 
 // serve opens the file and serves the API on it until ctx ends. It calls check, if not
 // nil, before that, and ready, if not nil, once the API answers.
-func (c *invocation) serve(ctx context.Context, check func(context.Context, *engine) error, ready func(*engine, net.Addr) error) (err error) {
+func (c *invocation) serve(ctx context.Context, check func(context.Context, *engine) error, ready func(*service) error) (err error) {
 	c.memSize = setCollector(c.memory)
 	setProcessors()
 	trusted, err := c.checkServing()
@@ -147,7 +147,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	}
 	defer s.cancel()
 	if ready != nil {
-		err = ready(e, listener.Addr())
+		err = ready(s)
 	}
 	if err == nil {
 		s.supervisor.say("READY=1")

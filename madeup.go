@@ -1,0 +1,322 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A made-up year of a café, so that whoever tries sello sees lists, charts, tiers and
+// vouchers with something in them. Each thing is written by the domain, at the moment at which
+// it is said to have happened: no figure is one that a shop could not have.
+
+// A madeUp is the customers of a shop and when they come. It is the same for the same seed
+// and moments, but for ids and codes.
+type madeUp struct {
+	staff    []id // who is at the till by turns; the last one undoes more sales than the others, and has a friend
+	zone     *time.Location
+	rand     *rand.Rand
+	shoppers []shopper
+	visits   []shopVisit // in order of time
+	tickets  int         // how many sales there were
+}
+
+// A shopper is a customer, and what to remember between two visits.
+type shopper struct {
+	enrolment
+	habit
+	usual   []menuItem  // that are mostly bought
+	member  id          // of the customer; zero before the first visit
+	bought  *sale       // last
+	voucher *redemption // not used yet
+}
+
+// A habit is how often somebody comes, and how much is bought then at least.
+type habit struct {
+	share  int     // of 100 shoppers
+	days   float64 // from one visit to the next, on average
+	pieces int
+}
+
+var habits = []habit{
+	{2, 4, 12}, // offices
+	{2, 3, 2},
+	{9, 10, 2},
+	{35, 42, 1},
+	{52, 130, 1},
+}
+
+// A shopVisit is when a shopper comes.
+type shopVisit struct {
+	at  instant
+	who int // place in shoppers
+}
+
+type menuItem struct {
+	sku   string
+	price int
+}
+
+var menu = []menuItem{
+	{"CAFE-AMERICANO", 42}, {"CAFE-LATTE", 58}, {"CAFE-CAPUCHINO", 56}, {"CAFE-ESPRESSO", 35}, {"CAFE-MOKA", 64},
+	{"TE-CHAI", 55}, {"PAN-CONCHA", 24}, {"PAN-CUERNITO", 32}, {"PAN-DULCE", 22}, {"SANDWICH-JAMON", 89},
+	{"PASTEL-ZANAHORIA", 68}, {"GRANO-250", 145}, {"GRANO-500", 260},
+}
+
+// The first three are those that README looks for; nobody else is called like them.
+var firstShoppers = []enrolment{
+	{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"},
+	{FirstName: "José", LastName: "Núñez", Email: "jose@example.com"},
+	{FirstName: "Ana", LastName: "López", Phone: "+523312345678"},
+}
+
+var (
+	givenNames = strings.Fields(`Sofía Valentina Regina Camila Ximena Renata Fernanda Daniela Mariana Andrea Paola Gabriela Lucía Elena
+		Isabel Carmen Rosa Patricia Verónica Adriana Santiago Mateo Sebastián Leonardo Emiliano Diego Daniel Alejandro Miguel Ángel
+		Carlos Luis Jorge Fernando Ricardo Eduardo Roberto Andrés Pablo Héctor Raúl Óscar`)
+	familyNames = strings.Fields(`Hernández Martínez González Rodríguez Pérez Sánchez Ramírez Cruz Flores Gómez Morales Vázquez Jiménez
+		Reyes Díaz Torres Gutiérrez Ruiz Mendoza Aguilar Ortiz Castillo Romero Álvarez Méndez Chávez Rivera Juárez Ramos Domínguez
+		Herrera Medina Castro Vargas Guzmán Velázquez Rojas Contreras Salazar Luna Ortega Guerrero Estrada Bautista Cortés Soto`)
+)
+
+// When the shop is open, by its clock, and how far two visits are apart at least: all of one
+// happens before the next.
+const (
+	opens    = 8 * time.Hour
+	closes   = 20 * time.Hour
+	visitGap = 5 * time.Minute
+)
+
+// makeUp makes up the customers and visits of the days before now.
+func makeUp(seed uint64, customers, days int, now instant, zone *time.Location, staff []id) *madeUp {
+	r := rand.New(rand.NewPCG(seed, 0))
+	h := &madeUp{staff: staff, zone: zone, rand: r}
+	taken := map[time.Time]bool{}
+	for i := range customers {
+		who := h.newShopper(i)
+		h.shoppers = append(h.shoppers, who)
+		first := r.IntN(days + 1)
+		if i < len(firstShoppers) {
+			first = days - i
+		}
+		for ago := float64(first); ago >= 0; ago -= r.ExpFloat64() * who.days {
+			if at := h.opening(now, int(ago), taken); at != 0 && at.add(visitGap) <= now {
+				h.visits = append(h.visits, shopVisit{at, i})
+			}
+		}
+	}
+	slices.SortFunc(h.visits, func(a, b shopVisit) int { return cmp.Compare(a.at, b.at) })
+	return h
+}
+
+// newShopper makes somebody up. Mail to example.com reaches nobody, and no phone in Mexico
+// City begins with 0.
+func (h *madeUp) newShopper(i int) shopper {
+	r := h.rand
+	var who shopper
+	for share, at := (37*i+50)%100, 0; share >= 0; at++ {
+		who.habit = habits[at]
+		share -= who.share
+	}
+	for range 2 {
+		who.usual = append(who.usual, menu[r.IntN(len(menu)-2)])
+	}
+	if i < len(firstShoppers) {
+		who.enrolment = firstShoppers[i]
+		return who
+	}
+	given, family := givenNames[r.IntN(len(givenNames))], familyNames[r.IntN(len(familyNames))]
+	who.FirstName, who.LastName = given, family+" "+familyNames[r.IntN(len(familyNames))]
+	if r.IntN(5) > 0 {
+		who.Phone = fmt.Sprintf("+52550%07d", 1000*i+r.IntN(1000))
+	}
+	if who.Phone == "" || r.IntN(3) > 0 {
+		who.Email = fmt.Sprintf("%s.%s%d@example.com", fold(given), fold(family), i)
+	}
+	if r.IntN(5) < 3 {
+		who.BirthDate, _ = parseBirthDate(fmt.Sprintf("%d-%02d-%02d", 1955+r.IntN(50), 1+r.IntN(12), 1+r.IntN(28)))
+	}
+	return who
+}
+
+// opening returns a moment some days ago at which nobody else comes, more often in the morning
+// and at the end of the afternoon; 0 if the day is full.
+func (h *madeUp) opening(now instant, ago int, taken map[time.Time]bool) instant {
+	r := h.rand
+	y, m, d := now.time().In(h.zone).AddDate(0, 0, -ago).Date()
+	begin := time.Date(y, m, d, 0, 0, 0, 0, h.zone)
+	for range 20 {
+		peak := []time.Duration{9 * time.Hour, 9 * time.Hour, 14 * time.Hour, 18 * time.Hour}[r.IntN(4)]
+		at := peak + time.Duration(r.NormFloat64()*float64(100*time.Minute))
+		slot := begin.Add(at.Truncate(visitGap))
+		if at < opens || at >= closes || taken[slot] {
+			continue
+		}
+		taken[slot] = true
+		return instantOf(slot.Add(time.Duration(r.IntN(60)) * time.Second))
+	}
+	return 0
+}
+
+// write writes the history into an organization that has nobody yet. It tells how much is
+// done, of 1.
+func (h *madeUp) write(t *txn, tell func(done float64)) error {
+	for i, v := range h.visits {
+		if err := h.visit(t, v); err != nil {
+			return err
+		}
+		tell(float64(i+1) / float64(len(h.visits)))
+	}
+	return nil
+}
+
+// visit lets a shopper come: enrol, perhaps bring something back, buy, redeem.
+func (h *madeUp) visit(t *txn, v shopVisit) error {
+	r, who := h.rand, &h.shoppers[v.who]
+	t.by = creator{Type: byUser, ID: h.atTill(v.at)}
+	t.setNow(v.at)
+	if who.member == (id{}) {
+		c, _, err := t.enrol(who.enrolment)
+		if err != nil {
+			return err
+		}
+		who.member = c.ID
+	}
+	t.setNow(t.now.add(30 * time.Second))
+	if who.bought != nil && r.IntN(80) == 0 {
+		if err := h.bringBack(t, who); err != nil {
+			return err
+		}
+	}
+	t.setNow(t.now.add(30 * time.Second))
+	s, err := h.sell(t, who)
+	if err != nil {
+		return err
+	}
+	t.setNow(t.now.add(30 * time.Second))
+	if err := h.redeem(t, who); err != nil {
+		return err
+	}
+	mistakes := 100 // one of so many is undone at once
+	if t.by.ID == h.staff[len(h.staff)-1] {
+		mistakes = 15
+		if err := h.favour(t); err != nil {
+			return err
+		}
+	}
+	who.bought = s
+	if r.IntN(mistakes) > 0 {
+		return nil
+	}
+	t.setNow(t.now.add(30 * time.Second))
+	who.bought = nil
+	_, _, err = t.registerSale(newSale{Customer: who.member, Type: typeReturn, Total: s.Total, Items: s.Items, Original: &s.ID, Source: sourcePanel})
+	return err
+}
+
+// atTill is who works then: mornings and afternoons, another order each day.
+func (h *madeUp) atTill(at instant) id {
+	local := at.time().In(h.zone)
+	turn := local.YearDay()
+	if local.Hour() >= 14 {
+		turn++
+	}
+	return h.staff[turn%len(h.staff)]
+}
+
+func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
+	r := h.rand
+	bought := []menuItem{who.usual[r.IntN(len(who.usual))]}
+	for len(bought) < who.pieces || r.IntN(2) == 0 {
+		bought = append(bought, menu[r.IntN(len(menu)-2)])
+	}
+	if r.IntN(9) == 0 {
+		bought = append(bought, menu[len(menu)-1-r.IntN(2)]) // beans to take home
+	}
+	h.tickets++
+	in := newSale{Customer: who.member, Type: typePurchase, Source: sourcePanel, ExternalID: fmt.Sprintf("A-%05d", h.tickets)}
+	total := 0
+	for _, m := range bought {
+		total += m.price
+		if at := slices.IndexFunc(in.Items, func(i item) bool { return i.SKU == m.sku }); at >= 0 {
+			in.Items[at].Quantity += decimalOne
+			continue
+		}
+		in.Items = append(in.Items, item{m.sku, decimalOf(m.price), decimalOne})
+	}
+	in.Total = decimalOf(total)
+	if who.voucher != nil && who.voucher.Expires <= t.now {
+		who.voucher = nil
+	}
+	if who.voucher == nil {
+		s, _, err := t.registerSale(in)
+		return s, err
+	}
+	if off := who.voucher.Effect.Amount; in.Total > off {
+		in.Total -= off
+	}
+	s, _, err := t.registerSale(in)
+	if err == nil {
+		_, err = t.useCode(who.voucher.Code, &s.ID)
+	}
+	who.voucher = nil
+	return s, err
+}
+
+// bringBack returns a piece of what a shopper bought last.
+func (h *madeUp) bringBack(t *txn, who *shopper) error {
+	s := who.bought
+	who.bought = nil
+	i := s.Items[0]
+	i.Quantity = decimalOne
+	_, _, err := t.registerSale(newSale{Customer: who.member, Type: typeReturn, Total: min(i.Price, s.Total), Items: []item{i}, Original: &s.ID, Source: sourcePanel})
+	return err
+}
+
+// redeem lets a shopper have a reward now and then. A full stamp card is always one.
+func (h *madeUp) redeem(t *txn, who *shopper) error {
+	for _, reward := range t.cfg.Rewards {
+		p := t.cfg.programKey(reward.Program)
+		if p.Default && (h.rand.IntN(4) > 0 || who.voucher != nil) {
+			continue
+		}
+		x, err := t.redeem(who.member, reward.ID, "", nil)
+		if _, refused := errors.AsType[*apiError](err); refused {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if x.status(t.now) == redemptionIssued {
+			who.voucher = x
+		}
+	}
+	return nil
+}
+
+// favour lets the last of the staff give points to the same customer now and then.
+func (h *madeUp) favour(t *txn) error {
+	friend := &h.shoppers[min(10, len(h.shoppers)-1)]
+	if friend.member == (id{}) || h.rand.IntN(20) > 0 {
+		return nil
+	}
+	c, err := t.customer(friend.member)
+	if err != nil {
+		return err
+	}
+	a, err := t.account(c, t.cfg.defaultProgram())
+	if err != nil {
+		return err
+	}
+	if err := t.give(a, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}); err != nil {
+		return err
+	}
+	return t.saveAccount(a)
+}
+
+// setNow goes on with a later moment: what is written then was written then.
+func (t *txn) setNow(at instant) { t.now, t.began = at, at }
