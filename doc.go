@@ -69,8 +69,8 @@
 //
 // The libraries under internal/ know nothing of sello: contact, tz, ordered (entries
 // and merging), parallel (tasks on several goroutines), metrics (counters, in the text
-// format of Prometheus) and disk. Disk is the journaled bbolt file; its doc.go says how a write is
-// stored, and what is done behind bbolt's back.
+// format of Prometheus), qr (QR codes as SVG) and disk. Disk is the journaled bbolt file; its
+// doc.go says how a write is stored, and what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // 27 files use its type 250 times, and its rounding and errors are the contract's. The
