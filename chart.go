@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+
+	"sello/internal/qr"
 )
 
 // Charts are SVG that the server draws. Colours come from classes of panel.css: bar, bar2,
@@ -12,7 +14,7 @@ import (
 // there is and keeps its height, so that its text has one size on every screen. Horizontal
 // positions are therefore in percent, and only the marks are stretched.
 //
-// This is the one file that makes template.HTML. Every text in it goes through svgText.
+// This is the one file that makes template.HTML. Every text in it is escaped.
 
 // mostPoints is how many points of time a picture has at most.
 const mostPoints = 400
@@ -343,6 +345,16 @@ func textWidth(text string) (wide int) {
 		}
 	}
 	return wide
+}
+
+// qrPicture returns a QR code; "" if the text is too long for one. It fits into a card on a
+// screen 320 pixels wide.
+func qrPicture(text, label string) template.HTML {
+	code, ok := qr.Encode([]byte(text))
+	if !ok {
+		return ""
+	}
+	return template.HTML(code.SVG(label, 250))
 }
 
 // Markup.

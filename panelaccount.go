@@ -253,6 +253,9 @@ func (f *frame) RoleText(r role) string { return f.T("role." + string(r)) }
 // App is a link that opens an app for codes. Templates refuse its scheme otherwise.
 func (f *frame) App(link string) template.URL { return template.URL(link) }
 
+// QR is such a link as a QR code; "" if it is too long, as with an e-mail of 140 bytes.
+func (f *frame) QR(link string) template.HTML { return qrPicture(link, f.T("factor.qr")) }
+
 // browsers are what a User-Agent says, the more particular first.
 var browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}}
 var systems = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
@@ -306,7 +309,10 @@ var _ = addTexts(map[string]panelText{
 	"account.shops.enter":    {"Entrar", "Enter"},
 	"account.shops.here":     {"En uso", "In use"},
 	"factor.required":        {"Con tu rol se necesita un segundo factor, y también para operar el servidor. El resto del panel se abre cuando lo actives.", "Your role needs a second factor, and so does running the server. The rest of the dashboard opens once you turn it on."},
-	"factor.about":           {"Añade esta clave en una aplicación de códigos, y escribe el código que muestra. Desde entonces hace falta un código para entrar.", "Add this key to an app for codes, and type the code that it shows. From then on a code is needed to log in."},
+	"factor.scan":            {"Escanea este código con tu aplicación de autenticación, o escribe en ella la clave.", "Scan this code with your authenticator app, or type the key into it."},
+	"factor.type":            {"Escribe esta clave en tu aplicación de autenticación.", "Type this key into your authenticator app."},
+	"factor.qr":              {"Código QR con la clave", "QR code with the key"},
+	"factor.about":           {"Después escribe el código que muestra la aplicación. Desde entonces hace falta un código para entrar.", "Then type the code that the app shows. From then on a code is needed to log in."},
 	"factor.key":             {"Clave", "Key"},
 	"factor.link":            {"Abrir en la aplicación de este dispositivo", "Open in the app of this device"},
 	"factor.code":            {"Código que muestra la aplicación", "Code that the app shows"},

@@ -34,6 +34,32 @@ func (b *browser) addsFactor() {
 	b.want(http.StatusOK, "", b.send("POST", factorPath, fields), "Códigos de recuperación")
 }
 
+// TestPanelFactorLong: an address that is too long for a QR code is shown without one.
+func TestPanelFactorLong(t *testing.T) {
+	t.Parallel()
+	s := newPeopleShop(t)
+	for _, test := range []struct {
+		email string
+		shown bool
+	}{
+		{strings.Repeat("a", 64) + "@" + strings.Repeat("b", 60) + ".ejemplo.mx", true}, // 136 bytes
+		{strings.Repeat("a", 64) + "@" + strings.Repeat("b", 63) + ".ejemplo.mx", true}, // 139: the address has 213
+		{strings.Repeat("c", 64) + "@" + strings.Repeat("b", 63) + ".ejemplos.mx", false},
+	} {
+		s.shop.person(test.email, roleOwner)
+		_, token := s.shop.enters(test.email)
+		b := s.browser()
+		b.cookies["sello"] = token
+		page := b.want(http.StatusOK, "", b.send("GET", factorPath+"?f=TOKEN0123456789A", nil), `href="otpauth://totp/`)
+		if shown := strings.Contains(page, `aria-label="Código QR con la clave"`); shown != test.shown || factorOn(page) == "" {
+			t.Errorf("%d bytes: QR code %v", len(test.email), shown)
+		}
+		if told := strings.Contains(page, "Escanea este código"); told != test.shown || strings.Contains(page, "Escribe esta clave") == told {
+			t.Errorf("%d bytes: what to do does not fit\n%s", len(test.email), page)
+		}
+	}
+}
+
 // TestPanelFactorRequired: whoever runs the server, and whose role an owner has named, sets up
 // a second factor before any other page or form, but for the account and the log-out.
 func TestPanelFactorRequired(t *testing.T) {

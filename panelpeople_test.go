@@ -212,7 +212,7 @@ func TestPanelAccount(t *testing.T) {
 	if s.shop.member(other) != nil || s.shop.member(token) == nil {
 		t.Error("not the other session ended")
 	}
-	page := b.want(http.StatusOK, "", b.send("GET", "/panel/cuenta/segundo-factor?f=TOKEN0123456789A", nil), `href="otpauth://totp/`)
+	page := b.want(http.StatusOK, "", b.send("GET", "/panel/cuenta/segundo-factor?f=TOKEN0123456789A", nil), `href="otpauth://totp/`, `<svg role="img" aria-label="QR code with the key" `, "Scan this code")
 	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"code": {"000000"}}), "not correct")
 	chosen := hotp([]byte("12345678901234567890"), uint64(s.shop.clock/totpStep), totpDigits)
 	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"secret": {factorSecret}, "code": {chosen}}), "not correct") // whoever sends it chooses no secret
