@@ -13,6 +13,7 @@
 //	console, violations, hosts that pages talk to      every test, at the end of each tab
 //	a customer by phone, a sale by keys alone          TestTillPhones TestTillByKeyboard
 //	one sale for one form, also of a killed server     TestTillOnce TestTillBackOtherAmount TestTillTwoTabs TestTillKilled
+//	the second factor's QR code, which is scanned      TestFactorQR TestFactorScanned
 //	enrolment, a voucher's code, the smallest screen   TestTillEnrol TestTillVoucher TestTillSmall
 //	accessibility, keyboard, zoom, sizes of targets    TestAxe TestKeyboard TestZoom TestTargets
 //	hostile names, themes, forced colours, weight      TestHostileNames TestThemes TestForcedColours TestWeight
