@@ -216,10 +216,10 @@ func (s *till) serve() *processtest.Process {
 	return p
 }
 
-// demoDocument returns the document of `sello demo`.
+// demoDocument returns a document of a café with one program.
 func demoDocument(t testing.TB) string {
 	t.Helper()
-	return string(readFile(t, filepath.Join(root, "demo.json")))
+	return string(readFile(t, filepath.Join(root, "testdata", "world", "luna.json")))
 }
 
 // ask sends a request and returns the answer.
