@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What people at a counter do with the pages of customers and sales.
@@ -521,4 +524,32 @@ func TestPartOfUnit(t *testing.T) {
 func madeAt(location string) string {
 	path, _, _ := strings.Cut(location, "?")
 	return path[strings.LastIndex(path, "/")+1:]
+}
+
+// TestPanelLots: the page of a customer says what expires when, and what is pending until when,
+// of the program whose movements it shows.
+func TestPanelLots(t *testing.T) {
+	t.Parallel()
+	of := newShop(t, setup{program: `"currency":"Lunas","expiry":{"days":30},"rules":[` + onePer1 + `,{"key":"grano","name":"Grano","points":7,"pendingDays":5}]`})
+	ana := of.customer("ana")
+	of.buy(ana, "10")
+	of.pass(24 * time.Hour)
+	of.buy(ana, "4")
+	s := newPanelShopOn(of) // whose sessions would have ended by then
+	page := "/panel/clientes/" + ana.String()
+	lots := func(path string) (rows []string) {
+		t.Helper()
+		body := s.open(roleOwner, path).Body.String()
+		_, shown, _ := strings.Cut(body, "<summary>Qué vence y cuándo</summary>")
+		shown, _, _ = strings.Cut(shown, "</details>")
+		for _, m := range regexp.MustCompile(`(?s)<td class="n">([^<]*)</td><td><time datetime="([^"T]*)T[^"]*">[^<]*</time>(.*?)</td>`).FindAllStringSubmatch(shown, -1) {
+			rows = append(rows, strings.TrimSpace(m[1]+" "+m[2]+" "+regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[3], "")))
+		}
+		return rows
+	}
+	day := func(days int) string { return of.clock.time().AddDate(0, 0, days).Format(time.DateOnly) }
+	want := []string{"10 " + day(29), "4 " + day(30), "7 " + day(4) + "  pendientes hasta esa fecha", "7 " + day(5) + "  pendientes hasta esa fecha"}
+	if d := cmp.Diff(want, lots(page)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }

@@ -126,6 +126,7 @@ type customerView struct {
 	Currencies  map[id]string // of the programs, if there are several
 	Others      []otherBalance
 	Lists       []programLink // of movements, by program, if there are several
+	Lots        []lotRow      // of the program whose movements are listed
 	Movements   []movementShape
 	Pager       pagerView
 	Sales       []saleRow
@@ -138,6 +139,51 @@ type customerView struct {
 type programLink struct {
 	Currency, Path string
 	Current        bool
+}
+
+// A lotRow is how many points expire at a moment, or are pending until then.
+type lotRow struct {
+	Amount  decimal
+	At      instant
+	Pending bool
+}
+
+// lotsShown is how many rows of each kind a page shows.
+const lotsShown = 12
+
+// lotRows lists the points of a customer in a program that expire, soonest first, and those
+// that are pending.
+func (t *txn) lotRows(customer id, p *program) (list []lotRow, err error) {
+	c, err := t.customer(customer)
+	if err != nil {
+		return nil, err
+	}
+	a, err := t.account(c, p)
+	if err != nil {
+		return nil, err
+	}
+	expiring, err := t.expiringFrom(a, t.now, lotsShown)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range expiring {
+		list = append(list, lotRow{e.Amount, e.ExpiresAt, false})
+	}
+	most := len(list) + lotsShown
+	for l, err := range t.lots(a, partPending) {
+		if err != nil {
+			return nil, err
+		}
+		if last := len(list) - 1; last >= 0 && list[last].Pending && list[last].At == l.AvailFrom {
+			list[last].Amount += l.Left
+			continue
+		}
+		if len(list) == most {
+			break
+		}
+		list = append(list, lotRow{l.Left, l.AvailFrom, true})
+	}
+	return list, nil
 }
 
 // An otherBalance is what a customer has in another program than its own.
@@ -211,6 +257,11 @@ func customerPage(v *visit) (any, fillFunc) {
 			shown = view.Customer.LoyaltyProgramID
 		}
 		view.showPrograms(t.cfg, shown)
+		if p := t.cfg.program(shown); p != nil && view.Customer.Status != statusErased {
+			if view.Lots, err = t.lotRows(view.Customer.ID, p); err != nil {
+				return err
+			}
+		}
 		for _, u := range view.Customer.SegmentIDs {
 			view.Segments = append(view.Segments, t.cfg.segment(u).Name)
 		}
@@ -500,6 +551,8 @@ var _ = addTexts(map[string]panelText{
 	"customer.erase":              {"Borrar", "Erase"},
 	"customer.till":               {"A la caja", "To the till"},
 	"customer.movements":          {"Movimientos", "Movements"},
+	"customer.lots":               {"Qué vence y cuándo", "What expires, and when"},
+	"customer.lots.pending":       {"pendientes hasta esa fecha", "pending until then"},
 	"customer.sales":              {"Últimas ventas", "Latest sales"},
 	"customer.redemptions":        {"Últimos canjes", "Latest redemptions"},
 	"customer.segments":           {"Segmentos", "Segments"},
