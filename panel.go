@@ -154,6 +154,9 @@ func (v *visit) identify() error {
 			}
 			v.organization = v.cfg.Organization.Slug
 			v.request.caller = caller{user: v.member, cfg: v.cfg}
+			if v.shops, err = v.shopsOf(settings, tx); err != nil {
+				return err
+			}
 		}
 		v.lang = languageOf(v.member, v.cfg, v.r)
 		return nil

@@ -58,14 +58,6 @@ type accountView struct {
 	Factor                bool
 	Recovery              int // codes that are left
 	Sessions              int
-	Shops                 []shopItem // the member's organizations, if they are several
-}
-
-// A shopItem is an organization of the member.
-type shopItem struct {
-	Slug, Name string
-	Role       role
-	Current    bool
 }
 
 func accountPage(v *visit) (any, fillFunc) {
@@ -87,31 +79,8 @@ func accountPage(v *visit) (any, fillFunc) {
 			return err
 		}
 		view.Sessions = len(open)
-		view.Shops, err = v.shops(t)
-		return err
+		return nil
 	}
-}
-
-// shops lists the member's organizations; none if there is one alone.
-func (v *visit) shops(t *txn) (list []shopItem, err error) {
-	orgs, err := organizationsOf(t.Tx, v.member.user.ID)
-	if err != nil || len(orgs) < 2 {
-		return nil, err
-	}
-	for _, org := range orgs {
-		m, err := membershipIn(t.Tx, org, v.member.user.ID)
-		if err != nil || m == nil {
-			return nil, err
-		}
-		cfg, err := v.api.engine.config(v.api.engine.store.version(), t.Tx, org)
-		if err != nil {
-			return nil, err
-		}
-		if m.Disabled == 0 {
-			list = append(list, shopItem{cfg.Organization.Slug, cfg.Organization.Name, m.Role, org == t.org})
-		}
-	}
-	return list, nil
 }
 
 func runPassword(v *visit) error {
@@ -306,6 +275,7 @@ var _ = addTexts(map[string]panelText{
 	"account.factor.open":    {"Segundo factor", "Second factor"},
 	"account.sessions.open":  {"Ver las sesiones (%s)", "See the sessions (%s)"},
 	"account.shops":          {"Organizaciones", "Organizations"},
+	"account.shops.other":    {"Otra organización", "Another organization"},
 	"account.shops.enter":    {"Entrar", "Enter"},
 	"account.shops.here":     {"En uso", "In use"},
 	"factor.required":        {"Con tu rol se necesita un segundo factor, y también para operar el servidor. El resto del panel se abre cuando lo actives.", "Your role needs a second factor, and so does running the server. The rest of the dashboard opens once you turn it on."},

@@ -55,6 +55,12 @@ func faultText(lang string, f *format, e *apiError) string {
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
 	case codePriceChanged:
 		return tr(lang, name, f.Number(figure(e, "pointsCost")))
+	case codePermissionRequired:
+		needed, _ := e.context["permission"].(string)
+		if permission(needed) == operates {
+			return tr(lang, "error.operator_required")
+		}
+		return tr(lang, name, tr(lang, "permission."+needed))
 	case codeContactKnown:
 		whose, _ := e.context["whose"].(string)
 		return tr(lang, name, whose)
@@ -218,7 +224,8 @@ var _ = addTexts(map[string]panelText{
 	"error.required.comment":         {"Escribe el motivo", "Write the reason"},
 	"error.precondition_failed":      {"Otra persona cambió esto mientras lo editabas. Compara lo tuyo con lo de ahora y guarda otra vez.", "Somebody else changed this while you edited it. Compare yours with what is there now, and save again."},
 	"error.log_in_required":          {"Entra otra vez para seguir.", "Log in again to go on."},
-	"error.permission_required":      {"Tu rol no incluye esto. Un administrador de la organización puede cambiarlo en Equipo.", "Your role does not include this. An administrator of the organization can change that under Team."},
+	"error.permission_required":      {"Tu rol no incluye esto: %s. Un administrador de la organización puede cambiarlo en Equipo.", "Your role does not include this: %s. An administrator of the organization can change that under Team."},
+	"error.operator_required":        {"Esto es de quien opera el servidor.", "This is for whoever runs the server."},
 	"error.other_origin":             {"El formulario no viene de esta página. Ábrela otra vez y vuelve a enviarlo.", "The form does not come from this page. Open it again and send it once more."},
 	"error.other_organization":       {"El formulario es de otra organización que la que está en uso. No se cambió nada.", "The form is of another organization than the one in use. Nothing was changed."},
 	"error.form_used":                {"Este formulario ya se envió con otros datos. Lo de antes quedó guardado; esto no.", "This form was already sent with other data. What came first is stored; this is not."},

@@ -330,6 +330,8 @@ func TestPanelOrganizations(t *testing.T) {
 	if m := s.shop.member(token); m.org != 2 || m.role != roleCashier {
 		t.Errorf("in %d as %s", m.org, m.role)
 	}
+	b.want(http.StatusOK, "", b.send("GET", "/panel/caja?f=TOKEN0123456789A", nil), "Otra organización", `name="organization" value="cafe-luna"`)
+	b.want(http.StatusForbidden, "", b.send("GET", "/panel/equipo", nil), "Tu rol no incluye esto: administrar el equipo.")
 	b.want(http.StatusConflict, "", b.send("POST", "/panel/organizacion", url.Values{orgField: {"cafe-luna"}, "organization": {"cafe-luna"}}))
 	b.want(http.StatusNotFound, "", b.send("POST", "/panel/organizacion", url.Values{orgField: {"tienda"}, "organization": {"nada"}}))
 }

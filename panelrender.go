@@ -189,6 +189,9 @@ func (f *frame) UserName() string { return f.visit.member.user.Name }
 func (f *frame) Email() string    { return f.visit.member.user.Email }
 func (f *frame) RoleName() string { return f.T("role." + string(f.visit.member.role)) }
 
+// Shops are the member's organizations, if they are several.
+func (f *frame) Shops() []shopItem { return f.visit.shops }
+
 // OrgName and Slug are of the organization in use; "" without one.
 func (f *frame) OrgName() string {
 	if f.visit.cfg == nil {

@@ -88,13 +88,6 @@ type panelForm struct {
 	shown *panelPage
 }
 
-// Who may open a page beside those with a permission.
-const (
-	anyone   permission = ""           // whoever is logged in
-	everyone permission = "(guest)"    // others too
-	operates permission = "(operator)" // whoever runs the server
-)
-
 // A formMember is a member of the body that a form becomes.
 type formMember struct {
 	name string
@@ -132,6 +125,7 @@ type visit struct {
 	member *member    // nil: nobody is logged in
 	cfg    *config    // of the member's organization; nil without one
 	lang   string
+	shops  []shopItem // the member's organizations, if they are several
 
 	labels   string // of the form that was sent
 	posted   object // the fields of the form that was sent; nil: none was
@@ -141,6 +135,35 @@ type visit struct {
 	leadsTo  string // the page that a page leads to, as its fillFunc found; "": it is shown
 	faults   []*apiError
 	status   int // of the page
+}
+
+// A shopItem is an organization of the member.
+type shopItem struct {
+	Slug, Name string
+	Role       role
+	Current    bool
+}
+
+// shopsOf lists the member's organizations; none if there is one alone.
+func (v *visit) shopsOf(settings version, tx Tx) (list []shopItem, err error) {
+	orgs, err := organizationsOf(tx, v.member.user.ID)
+	if err != nil || len(orgs) < 2 {
+		return nil, err
+	}
+	for _, org := range orgs {
+		m, err := membershipIn(tx, org, v.member.user.ID)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		cfg, err := v.api.engine.config(settings, tx, org)
+		if err != nil {
+			return nil, err
+		}
+		if m.Disabled == 0 {
+			list = append(list, shopItem{cfg.Organization.Slug, cfg.Organization.Name, m.Role, org == v.member.org})
+		}
+	}
+	return list, nil
 }
 
 // allow checks the member's permission.

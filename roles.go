@@ -24,6 +24,13 @@ type permission string
 // usersManage is the permission that the rules below are about.
 const usersManage permission = "users:manage"
 
+// Who may open a page beside those with a permission.
+const (
+	anyone   permission = ""           // whoever is logged in
+	everyone permission = "(guest)"    // others too
+	operates permission = "(operator)" // whoever runs the server
+)
+
 // A grant says how far a role has a permission.
 type grant int
 

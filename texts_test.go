@@ -16,7 +16,7 @@ var madeNames = []string{
 	"about.", "action.", "clock.", "from.", "operator.hooks.", "operator.sweep.", "tab.",
 	"by.", "category.", "field.", "done.", "error.", "reason.", "redemption.", "role.", "sale.", "source.", "status.", "title.",
 	"day.", "doc.", "list.", "op.", "organization.", "program.", "refusal.", "review.kind.", "reward.", "rule.", "segment.", "span.", "who.", "word.",
-	"address.", "class.", "key.access.", "key.expires.", "key.overlap.", "keys.filter.", "mend.", "preset.", "requests.found.", "requests.times.", "resource.", "scope.",
+	"address.", "class.", "key.access.", "key.expires.", "key.overlap.", "keys.filter.", "mend.", "preset.", "requests.found.", "requests.times.", "resource.", "scope.", "permission.",
 	"hook.why.", "audit.kind.", "figure.by.", "figure.none.", "figure.period.",
 }
 
@@ -233,6 +233,16 @@ func TestAcceptedLanguage(t *testing.T) {
 		r.Header.Set("Accept-Language", header)
 		if got := acceptedLanguage(r); got != want {
 			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+// TestPermissionTexts: a page that a role may not open says what it takes.
+func TestPermissionTexts(t *testing.T) {
+	t.Parallel()
+	for p := range permissions {
+		if !hasText("permission." + string(p)) {
+			t.Errorf("%s has no text", p)
 		}
 	}
 }
