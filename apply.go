@@ -192,14 +192,16 @@ func hasCustomers(tx Tx, org uint32) (bool, error) {
 	return n != nil && n.Customers > 0, err
 }
 
-// problemsOf returns the problems of a document for a new organization.
-func problemsOf(raw []byte) []problem {
+// problemsOf returns the problems of a document for a new organization, and whether it is
+// JSON at all.
+func problemsOf(raw []byte) (problems []problem, isJSON bool) {
 	doc, ck := checkedDocument(raw)
-	if doc != nil {
-		old := new(config)
-		ck.compare(doc, old, old.merge(doc, newMint(0, seed{})))
+	if doc == nil {
+		return ck.problems, false
 	}
-	return ck.problems
+	old := new(config)
+	ck.compare(doc, old, old.merge(doc, newMint(0, seed{})))
+	return ck.problems, true
 }
 
 // merge returns the configuration after a document. What has the same key keeps its id; what is new gets one. Ids of rewards and segments are

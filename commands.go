@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -50,7 +51,10 @@ func runApply(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	problems := problemsOf(raw) // a wrong document must not create the file
+	problems, isJSON := problemsOf(raw) // a wrong document must not create the file
+	if !isJSON {
+		return &documentError{problems}
+	}
 	err = c.withAdmin(len(problems) == 0, func(call adminCaller) error {
 		var out applied
 		if err := call(ctx, "apply", applyRequest{raw, c.dryRun}, &out); err != nil {
@@ -91,12 +95,15 @@ func showApplied(w io.Writer, out *applied) {
 	}
 }
 
-// readInput reads a file, or standard input for "-".
-func readInput(name string, stdin io.Reader) ([]byte, error) {
+// readInput reads a text in UTF-8, without its byte order mark, from a file or, for "-",
+// from standard input.
+func readInput(name string, stdin io.Reader) (raw []byte, err error) {
 	if name == "-" {
-		return io.ReadAll(stdin)
+		raw, err = io.ReadAll(stdin)
+	} else {
+		raw, err = os.ReadFile(name)
 	}
-	return os.ReadFile(name)
+	return bytes.TrimPrefix(raw, []byte(markUTF8)), err
 }
 
 func runExport(ctx context.Context, c *invocation) error {
@@ -113,7 +120,7 @@ func runExport(ctx context.Context, c *invocation) error {
 func runVerify(ctx context.Context, c *invocation) error {
 	var in verifyRequest
 	if c.since != "" {
-		raw, err := os.ReadFile(c.since)
+		raw, err := readInput(c.since, c.stdin)
 		if err != nil {
 			return err
 		}

@@ -59,6 +59,10 @@ func readDocument(raw []byte) (*document, []string) {
 // nil if it is not JSON.
 func checkedDocument(raw []byte) (*document, *checker) {
 	doc, ck := new(document), new(checker)
+	if len(bytes.TrimSpace(raw)) == 0 {
+		ck.problems = []problem{{"", sentenceOf("está vacío")}}
+		return nil, ck
+	}
 	if _, fault := parseObjectOf(raw, math.MaxInt); fault != nil { // any size: it comes from the operator
 		ck.problems = []problem{{"", fault.sentence()}}
 		return nil, ck

@@ -7,7 +7,8 @@ import (
 // sentenceTexts are the faults and warnings of documents and the faults of fields in English, by
 // their formats in Spanish, with the same verbs in the same order.
 var sentenceTexts = map[string]string{
-	"falta": "it is missing",
+	"falta":      "it is missing",
+	"está vacío": "it is empty",
 	"falta %q; un programa no se puede quitar": "%q is missing, and a program cannot be removed",
 	"campo desconocido":                        "unknown field",
 	"contiene caracteres no permitidos":        "it has characters that are not allowed",

@@ -66,7 +66,7 @@ func editOrganization(_ *txn, _ *request, tree, fields docTree) (docPlace, error
 // postedDocument is the document that was posted as it is.
 func postedDocument(_ *txn, _ *request, fields docTree) ([]byte, docPlace, error) {
 	text, _ := fields["document"].(string)
-	return []byte(text), docPlace{}, nil
+	return []byte(strings.TrimPrefix(text, markUTF8)), docPlace{}, nil // editors put one before a file's text
 }
 
 // A configView is the form of the organization.

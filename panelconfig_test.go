@@ -227,6 +227,10 @@ func TestPanelDocument(t *testing.T) {
 			t.Errorf("%s: the text is lost", test.new)
 		}
 	}
+	marked := url.Values{"document": {markUTF8 + string(text)}}
+	if w, _ := s.reviewed(page, page, marked); w.Code != http.StatusOK {
+		t.Errorf("a document with a byte order mark: %d\n%s", w.Code, mainOf(w.Body.String()))
+	}
 	large := url.Values{"document": {strings.Repeat(" ", 100<<10) + string(text)}}
 	if w, _ := s.reviewed(page, page, large); w.Code != http.StatusOK {
 		t.Errorf("a document of more than 64 KiB: %d", w.Code)
