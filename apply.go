@@ -14,6 +14,7 @@ type applied struct {
 	DryRun       bool     `json:"dryRun"`
 	Changes      []change `json:"changes"`
 	Warnings     []string `json:"warnings"`
+	Made         string   `json:"made,omitempty"` // path of the data file, if the command made it
 
 	warned []problem // the same, for pages
 }

@@ -60,6 +60,7 @@ func runApply(ctx context.Context, c *invocation) error {
 		if err := call(ctx, "apply", applyRequest{raw, c.dryRun}, &out); err != nil {
 			return err
 		}
+		out.Made = c.made
 		return c.print(out, func(w io.Writer) { showApplied(w, &out) })
 	})
 	if len(problems) > 0 && errors.Is(err, fs.ErrNotExist) {
@@ -81,6 +82,9 @@ func showApplied(w io.Writer, out *applied) {
 	}
 	for _, warning := range out.Warnings {
 		fmt.Fprintln(w, "aviso: "+warning)
+	}
+	if out.Made != "" {
+		fmt.Fprintf(w, "%s: archivo nuevo\n", out.Made)
 	}
 	if out.Created {
 		fmt.Fprintf(w, "%s: organización nueva\n", out.Organization)

@@ -43,7 +43,7 @@ func runCompact(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(c.db); used {
 		return adminErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello compact", c.db)
 	}
-	store, err := openBolt(c.db, disk.Options{MustExist: true, Dense: denseTables})
+	store, err := c.openFile(disk.Options{MustExist: true, Dense: denseTables})
 	if err != nil {
 		return err
 	}

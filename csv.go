@@ -153,6 +153,9 @@ func (r *importReport) write(w io.Writer, kind string) {
 // onCopy runs fn with a copy of the file in place of the file. The copy is beside it, in
 // a directory that only the user may read, and is removed afterwards.
 func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (err error) {
+	if err := c.mustExist(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp(filepath.Dir(c.db), filepath.Base(c.db)+".dry-run-")
 	if err != nil {
 		return err

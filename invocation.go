@@ -100,9 +100,10 @@ type invocation struct {
 	audit        auditRequest
 	limit        int // entries of the audit log
 
-	readOnly bool // write nothing to the file, nor beside it
-	noCopy   bool // migrate without a copy of the file
-	memSize  int  // size of the memtables, as in disk.Options
+	made     string // path of the data file, if the command made it
+	readOnly bool   // write nothing to the file, nor beside it
+	noCopy   bool   // migrate without a copy of the file
+	memSize  int    // size of the memtables, as in disk.Options
 }
 
 // parse parses flags, which may stand before, between or after the arguments. A

@@ -224,6 +224,8 @@ func TestCommandLine(t *testing.T) {
 		{"apply " + torn, 1, "", "el documento no es válido:\n  línea 4, columna 13: no es JSON válido\n", "the place of what is wrong"},
 		{"verify", 1, "", "no existe", "and no file is made for it"},
 		{"apply " + document, 0, "+ programs[club].name: Club Luna", "", "a new organization"},
+		{"apply -db " + s.dir + "/other.db " + document, 0, s.dir + "/other.db: archivo nuevo\n", "", "a new file is told"},
+		{"apply -json -db " + s.dir + "/third.db " + document, 0, `"made": "` + s.dir + "/third.db\"", "", "in JSON too"},
 		{"apply " + document, 0, "cafe-luna: sin cambios", "", "the same again"},
 		{"apply -dry-run " + changed, 0, "~ programs[club].tiers[1].threshold: 1000 → 800", "", "the difference"},
 		{changed + " apply", 2, "", "comando desconocido", "the command comes first"},
@@ -382,6 +384,46 @@ func TestApplyNotJSON(t *testing.T) {
 	}
 	if out := s.ok("verify -since " + s.file("then.json", markUTF8+s.ok("verify -json"))); !strings.Contains(out, "todo cuadra") {
 		t.Errorf("a mark in a verification: %s", out)
+	}
+}
+
+// TestWrongDirectory: a command that finds no file says where it looked, in full, and which flag
+// names the file. One that makes a file says which.
+func TestWrongDirectory(t *testing.T) {
+	s := newTill(t)
+	s.env["SELLO_DB"] = ""
+	t.Chdir(s.dir)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, customers := filepath.Join(dir, "sello.db"), s.file("c.csv", "email,phoneNumber\nana@example.com,\n")
+	for _, line := range []string{
+		"verify", "compact", "migrate", "export", "export customers", "key list", "key create -name x", "audit", "webhook list", "user list", "clock",
+		"user invite -email ana@example.com -role owner -panel https://puntos.example.mx", "import customers " + customers, "import customers -dry-run " + customers, "backup " + s.dir + "/copy.db",
+	} {
+		if code, out, errs := s.run(line); code != 1 || out != "" || errs != "sello: "+file+": no existe; con -db se dice cuál es el archivo de datos\n" {
+			t.Errorf("sello %s: exit %d, %q, %q", line, code, out, errs)
+		}
+	}
+	if left, _ := filepath.Glob("*.db*"); left != nil {
+		t.Errorf("there is now %s", left)
+	}
+	if out := s.ok("apply -dry-run -", string(demoDocument)); strings.Contains(out, "archivo nuevo") {
+		t.Error(out)
+	}
+	if out := s.ok("apply -", string(demoDocument)); !strings.Contains(out, "\n"+file+": archivo nuevo\ncafe-luna: organización nueva\n") {
+		t.Error(out)
+	}
+	if out := s.ok("apply -", strings.Replace(string(demoDocument), "cafe-luna", "bar-sol", 1)); strings.Contains(out, "archivo nuevo") {
+		t.Error(out)
+	}
+	for _, want := range []bool{true, false} {
+		server, _ := s.start("serve -db other.db")
+		server.stop()
+		if made := fmt.Sprintf(`"msg":"file made","file":%q`, filepath.Join(dir, "other.db")); strings.Contains(server.log.String(), made) != want {
+			t.Errorf("%t: %s", want, server.log)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -77,11 +78,40 @@ func (c *invocation) open(mayCreate bool) (Store, error) {
 	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
-	s, err := openBolt(c.db, disk.Options{MustExist: !mayCreate, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
+	s, err := c.openFile(disk.Options{MustExist: !mayCreate, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
 	if err != nil {
 		return nil, err // not s: a nil *boltStore in a Store is not nil
 	}
 	return s, nil
+}
+
+// openFile opens the data file. If it was not there, c.made is its path.
+func (c *invocation) openFile(opts disk.Options) (*boltStore, error) {
+	missing := c.mustExist()
+	if missing != nil && opts.MustExist {
+		return nil, missing
+	}
+	store, err := openBolt(c.db, opts)
+	if missing != nil && err == nil {
+		c.made = c.fullPath()
+	}
+	return store, err
+}
+
+// mustExist returns an error if the data file is missing, which says where it was looked for.
+func (c *invocation) mustExist() error {
+	if _, err := os.Lstat(c.db); !errors.Is(err, fs.ErrNotExist) {
+		return nil // whatever else is wrong is found when it is opened
+	}
+	return fmt.Errorf("%s: %w; con -db se dice cuál es el archivo de datos", c.fullPath(), fs.ErrNotExist)
+}
+
+// fullPath is the path of the data file from the root, if the directory that it is in is known.
+func (c *invocation) fullPath() string {
+	if path, err := filepath.Abs(c.db); err == nil {
+		return path
+	}
+	return c.db
 }
 
 // cryptoSeed returns the random seed of one operation.
@@ -94,11 +124,14 @@ func cryptoSeed() (s seed) {
 // schema first and describes that in done. It sets opts.Dense.
 func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *slog.Logger) (store *boltStore, e *engine, done *migrated, err error) {
 	opts.Dense = denseTables
-	if store, err = openBolt(c.db, opts); err != nil {
+	if store, err = c.openFile(opts); err != nil {
 		return nil, nil, nil, err
 	}
 	e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 	e.log, e.clock.changed = log, logClock(log)
+	if c.made != "" {
+		log.Info("file made", "file", c.made)
+	}
 	if done, err = c.takeUp(ctx, e, store); done != nil {
 		log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
 	}
