@@ -260,12 +260,14 @@ const forever = 30 * time.Second
 // command runs a command that ends by itself.
 func (d *damageRun) command(line string) (code int, stdout string) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), strings.Fields(line+" -db "+d.path), environment{noEnv, strings.NewReader(""), &out, &errs})
+	code = run(context.Background(), strings.Fields(line+" -db "+d.path), environment{noEnv, noNames, strings.NewReader(""), &out, &errs})
 	d.checkWords(line, code, errs.String())
 	return code, out.String()
 }
 
 func noEnv(string) string { return "" }
+
+func noNames() []string { return nil }
 
 // checkWords checks what a command wrote about a failure.
 func (d *damageRun) checkWords(line string, code int, errs string) {
@@ -351,7 +353,7 @@ func (d *damageRun) serve(ask func(*damagedServer)) {
 	reader, writer := io.Pipe()
 	exit := make(chan int, 1)
 	go func() {
-		code := run(ctx, strings.Fields("serve -addr 127.0.0.1:0 -db "+d.path), environment{noEnv, strings.NewReader(""), io.Discard, writer})
+		code := run(ctx, strings.Fields("serve -addr 127.0.0.1:0 -db "+d.path), environment{noEnv, noNames, strings.NewReader(""), io.Discard, writer})
 		writer.Close()
 		exit <- code
 	}()

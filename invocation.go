@@ -19,6 +19,7 @@ import (
 // An environment is what a command uses of the process that it runs in.
 type environment struct {
 	getenv         func(string) string
+	names          func() []string // of the variables that getenv knows
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
@@ -171,6 +172,48 @@ func (c *invocation) todaysName(name string) string { return cmp.Or(c.earlier[na
 
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+// otherVariables are sello's names that no flag has: documentation and tests use them, and a
+// container gets those of ports and services where a service is called sello. One that ends
+// in _ is the beginning of names.
+var otherVariables = []string{
+	"SELLO_KEY", "SELLO_URL", "SELLO_ORIGIN", "SELLO_PORT", "SELLO_PORT_", "SELLO_SERVICE_",
+	"SELLO_TEST_", "SELLO_CLOCKTEST", "SELLO_SCREENSHOTS", "SELLO_PANEL_ALL",
+}
+
+// checkVariables refuses a variable that begins as those of flags do and is none: whoever
+// misspelt one would not get what it asks for.
+func (c *invocation) checkVariables() error {
+	var known []string
+	for _, cmd := range c.table {
+		of := &invocation{set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
+		of.dbFlag()
+		cmd.flags(of)
+		of.set.VisitAll(func(f *flag.Flag) {
+			if !slices.Contains(of.written, f.Name) {
+				known = append(known, strings.TrimPrefix(variable(f.Name), "SELLO_"))
+			}
+		})
+	}
+	for _, name := range slices.Sorted(slices.Values(c.names())) {
+		of, ours := strings.CutPrefix(name, "SELLO_")
+		if !ours || c.getenv(name) == "" || slices.Contains(known, of) || isOther(name) {
+			continue
+		}
+		text := "variable de entorno desconocida: " + name
+		if near := nearest(of, known); near != "" {
+			text += " (¿SELLO_" + near + "?)"
+		}
+		return &usageError{text}
+	}
+	return nil
+}
+
+func isOther(name string) bool {
+	return slices.ContainsFunc(otherVariables, func(other string) bool {
+		return name == other || strings.HasSuffix(other, "_") && strings.HasPrefix(name, other)
+	})
 }
 
 func (c *invocation) help(cmd command) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -17,7 +18,16 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal then kills the process at once
-	os.Exit(run(ctx, os.Args[1:], environment{os.Getenv, os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], environment{os.Getenv, variableNames, os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// variableNames lists the variables of the process.
+func variableNames() (names []string) {
+	for _, assigned := range os.Environ() {
+		name, _, _ := strings.Cut(assigned, "=")
+		names = append(names, name)
+	}
+	return names
 }
 
 func commands() []command {
@@ -103,9 +113,13 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		if err := c.parse(cmd, args[words:]); err != nil {
 			return err
 		}
+		if err := c.checkVariables(); err != nil {
+			return err
+		}
 		return cmd.run(ctx, c)
 	}
 	longer := longerCommands(args[0])
+	words := strings.Join(args[:min(len(args), 2)], " ")
 	switch {
 	case len(longer) > 0 && slices.ContainsFunc(args[1:], asksForHelp):
 		fmt.Fprint(env.stdout, "Uso: sello COMANDO [opciones]\n\n")
@@ -113,11 +127,20 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		fmt.Fprint(env.stdout, "\nsello COMANDO -h muestra las opciones de cada uno.\n")
 		return nil
 	case len(longer) > 0:
+		if near := orNear(words, namesOf(longer)); near != "" && len(args) > 1 {
+			return usageErrorf("comando desconocido: %q%s", words, near)
+		}
 		return &usageError{"falta decir cuál: " + commandNames(longer)}
 	case strings.HasPrefix(args[0], "-"):
 		return usageErrorf("las opciones van después del comando: sello COMANDO %s", args[0])
 	}
-	return usageErrorf("comando desconocido: %q (sello -h los muestra)", strings.Join(args[:min(len(args), 2)], " "))
+	known := namesOf(commands())
+	for _, name := range known {
+		if first, _, two := strings.Cut(name, " "); two && !slices.Contains(known, first) {
+			known = append(known, first)
+		}
+	}
+	return usageErrorf("comando desconocido: %q%s", words, cmp.Or(orNear(words, known), orNear(args[0], known), " (sello -h los muestra)"))
 }
 
 // commandOf returns the command with the longest name that a command line begins with,
@@ -135,6 +158,13 @@ func commandOf(args []string) (found command, words int) {
 // longerCommands returns the commands whose name begins with a word and goes on.
 func longerCommands(word string) []command {
 	return slices.DeleteFunc(commands(), func(cmd command) bool { return !strings.HasPrefix(cmd.name, word+" ") })
+}
+
+func namesOf(list []command) (names []string) {
+	for _, cmd := range list {
+		names = append(names, cmd.name)
+	}
+	return names
 }
 
 // commandNames lists commands as they are typed.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,11 +43,13 @@ func newTill(t *testing.T) *till {
 // run runs a command line and returns its exit code and what it wrote.
 func (s *till) run(line string, stdin ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(s.Context(), strings.Fields(line), environment{s.getenv, strings.NewReader(strings.Join(stdin, "")), &out, &errs})
+	code = run(s.Context(), strings.Fields(line), environment{s.getenv, s.names, strings.NewReader(strings.Join(stdin, "")), &out, &errs})
 	return code, out.String(), errs.String()
 }
 
 func (s *till) getenv(name string) string { return s.env[name] }
+
+func (s *till) names() []string { return slices.Collect(maps.Keys(s.env)) }
 
 // ok runs a command that must succeed, and returns what it wrote.
 func (s *till) ok(line string, stdin ...string) string {
@@ -89,7 +93,7 @@ func (s *till) start(line string) (*running, *bufio.Reader) {
 	logReader, logWriter := io.Pipe()
 	exit := make(chan int, 1)
 	go func() {
-		exit <- run(ctx, strings.Fields(line+" -addr 127.0.0.1:0"), environment{s.getenv, strings.NewReader(""), out, logWriter})
+		exit <- run(ctx, strings.Fields(line+" -addr 127.0.0.1:0"), environment{s.getenv, s.names, strings.NewReader(""), out, logWriter})
 		out.Close()
 		logWriter.Close()
 	}()
@@ -190,7 +194,13 @@ func TestCommandLine(t *testing.T) {
 		reason string
 	}{
 		{"", 2, "", "falta el comando", "nothing to do"},
-		{"vender", 2, "", `comando desconocido: "vender"`, "no such command"},
+		{"vender", 2, "", `comando desconocido: "vender" (sello -h los muestra)`, "no such command"},
+		{"veriy", 2, "", `comando desconocido: "veriy" (¿verify?)`, "a letter is missing"},
+		{"exprot -json", 2, "", `comando desconocido: "exprot -json" (¿export?)`, "two are swapped"},
+		{"key crate", 2, "", `comando desconocido: "key crate" (¿key create?)`, "of two words"},
+		{"kye create", 2, "", `comando desconocido: "kye create" (¿key create?)`, "the first of two words"},
+		{"imprt", 2, "", `comando desconocido: "imprt" (¿import?)`, "the first word alone"},
+		{"restor x.db", 2, "", `comando desconocido: "restor x.db" (¿restore?)`, "an argument follows"},
 		{"help", 0, "movimientos de puntos en CSV\n  key create", "", "what belongs together stands together"},
 		{"help", 0, "key revoke ID", "", "help is what was asked for"},
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
@@ -202,7 +212,9 @@ func TestCommandLine(t *testing.T) {
 		{"help key", 0, "key list", "", ""},
 		{"key vender", 2, "", "falta decir cuál", "no such one"},
 		{"-db x verify", 2, "", "las opciones van después del comando: sello COMANDO -db", ""},
-		{"serve -puerto 1", 2, "", "opción desconocida: -puerto", "no such flag"},
+		{"serve -puerto 1", 2, "", "opción desconocida: -puerto\n", "no such flag"},
+		{"serve -bakup-evry 1h", 2, "", "opción desconocida: -bakup-evry (¿-backup-every?)\n", "two letters are missing"},
+		{"verify -jsn", 2, "", "opción desconocida: -jsn (¿-json?)\n", ""},
 		{"serve -addr", 2, "", "falta el valor de -addr", "no value"},
 		{"serve -json", 2, "", "opción desconocida: -json", "it prints nothing"},
 		{"apply x -json=no", 2, "", `valor no válido para -json: "no" (true o false)`, "neither true nor false"},
@@ -424,6 +436,62 @@ func TestWrongDirectory(t *testing.T) {
 		if made := fmt.Sprintf(`"msg":"file made","file":%q`, filepath.Join(dir, "other.db")); strings.Contains(server.log.String(), made) != want {
 			t.Errorf("%t: %s", want, server.log)
 		}
+	}
+}
+
+// TestUnknownVariable: a variable that looks like one of a flag and is none is an error, also
+// of commands that do not have the flag.
+func TestUnknownVariable(t *testing.T) {
+	for _, test := range []struct{ name, value, want, reason string }{
+		{"SELLO_BAKUP_EVERY", "1h", " (¿SELLO_BACKUP_EVERY?)", "a letter is missing"},
+		{"SELLO_DBS", "x.db", " (¿SELLO_DB?)", "one too many"},
+		{"SELLO_PUERTO", "80", "", "nothing is near"},
+		{"SELLO_EMAIL", "ana@example.com", "", "of a flag that is taken from the command line alone"},
+		{"SELLO_BAKUP_EVERY", "", "none", "an empty one counts as unset"},
+		{"SELLO_BACKUP_EVERY", "1h", "none", "of another command's flag"},
+		{"SELLO_EVERY", "1h", "none", "by its earlier name"},
+		{"SELLO_KEY", "sello_x", "none", "as the documentation has it"},
+		{"SELLO_PORT_8080_TCP", "tcp://10.0.0.1:8080", "none", "as containers get it"},
+		{"SELLO_SERVICE_HOST", "10.0.0.1", "none", "as containers get it"},
+		{"SELLOS", "x", "none", "another program's"},
+		{"sello_bakup_every", "x", "none", "another program's"},
+	} {
+		s := newTill(t)
+		s.env[test.name] = test.value
+		for _, line := range []string{"version", "serve -addr 127.0.0.1", "verify"} {
+			want := "sello: variable de entorno desconocida: " + test.name + test.want + "\n"
+			if code, _, errs := s.run(line); (code == 2 && errs == want) != (test.want != "none") || strings.Contains(errs, "variable") != (test.want != "none") {
+				t.Errorf("%s=%s sello %s: %s: exit %d, %q", test.name, test.value, line, test.reason, code, errs)
+			}
+		}
+	}
+}
+
+// TestVariablesOfDocs: no text that comes with sello names a variable that it refuses.
+func TestVariablesOfDocs(t *testing.T) {
+	named := regexp.MustCompile(`\bSELLO_[A-Z_]+`)
+	s := newTill(t)
+	found := 0
+	for _, root := range []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "docs", "packaging", "tools", "audit", ".ci"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			for _, name := range named.FindAllString(readText(t, path), -1) {
+				found++
+				s.env = map[string]string{name: "x"}
+				if code, _, errs := s.run("version -json=true"); strings.Contains(errs, "desconocida") {
+					t.Errorf("%s: exit %d, %s", path, code, errs)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d found", found)
 	}
 }
 
@@ -1000,7 +1068,7 @@ func TestVerifyUnreadable(t *testing.T) {
 		code, out, errs := s.run("verify -json -db " + db)
 		var told unverified
 		err := json.Unmarshal([]byte(out), &told)
-		if code != 1 || err != nil || told.File != db || errs != "sello: "+told.Error+"\n" || !strings.Contains(errs, test.want) || englishWords.MatchString(errs) {
+		if code != 1 || err != nil || told.File != db || errs != "sello: "+told.Error+"\n" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
 			t.Errorf("%s: exit %d, %q, %q; want %s", test.reason, code, out, errs, test.want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // runArgs is run for arguments with blanks.
 func (s *till) runArgs(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, environment{s.getenv, strings.NewReader(""), &out, &errs})
+	code = run(context.Background(), args, environment{s.getenv, s.names, strings.NewReader(""), &out, &errs})
 	return code, out.String(), errs.String()
 }
 

@@ -267,7 +267,7 @@ func TestSchemaRefused(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), forever) // stops a server that starts after all
 				var stdout, stderr bytes.Buffer
-				code := run(ctx, strings.Fields(line), environment{s.getenv, strings.NewReader(""), &stdout, &stderr})
+				code := run(ctx, strings.Fields(line), environment{s.getenv, s.names, strings.NewReader(""), &stdout, &stderr})
 				cancel()
 				out, errs := stdout.String(), stderr.String()
 				if code != 1 || out != "" || !strings.Contains(errs, want) || faultIn(code, errs) != "" {

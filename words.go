@@ -25,11 +25,21 @@ func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
+// orNear asks whether a known name was meant in place of another one; "" if none is near.
+func orNear(name string, known []string) string {
+	if near := nearest(name, known); near != "" {
+		return " (¿" + near + "?)"
+	}
+	return ""
+}
+
 // flagFault returns an error of package flag in Spanish.
 func flagFault(set *flag.FlagSet, err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		return "opción desconocida: " + name
+		var known []string
+		set.VisitAll(func(f *flag.Flag) { known = append(known, "-"+f.Name) })
+		return "opción desconocida: " + name + orNear(name, known)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
 		return "falta el valor de " + name
