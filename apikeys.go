@@ -33,6 +33,7 @@ func (c *invocation) keySettings(noScopes, unlimited string) {
 	orgJSONFlags(c)
 	c.set.StringVar(&c.key.Name, "name", "", "`nombre` de la clave")
 	c.set.StringVar(&c.scopes, "scopes", "", "`lista` de scopes separados por comas"+noScopes)
+	c.chooses("scopes", scopes...)
 	c.set.Var(&countFlag{n: &c.key.RateLimit}, "rate-limit", "`solicitudes` por minuto")
 	c.set.Var(&countFlag{n: &c.key.DailyLimit}, "daily-limit", "`solicitudes` por día (UTC)"+unlimited)
 	c.set.Var(&countFlag{n: &c.key.MonthlyLimit}, "monthly-limit", "`solicitudes` por mes (UTC)"+unlimited)

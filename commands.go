@@ -250,6 +250,7 @@ func auditFlags(c *invocation) {
 	c.set.StringVar(&c.audit.To, "to", "", "`fecha` hasta la que se muestra, incluida")
 	c.set.StringVar(&c.audit.Actor, "actor", "", "`quién`: id de una API key, lo que dijo X-Actor o usuario del sistema")
 	c.set.StringVar(&c.audit.Action, "action", "", "`acción`: "+alternatives(auditActions))
+	c.chooses("action", auditActions...)
 	c.set.StringVar(&c.audit.Subject, "subject", "", "`id` de lo que cambió: cliente, API key, canje u organización")
 	c.set.IntVar(&c.limit, "limit", 100, "`entradas` que se muestran como máximo, las últimas")
 }

@@ -18,6 +18,14 @@ type completed struct {
 	abouts map[string]string
 	flags  []*flag.Flag
 	files  bool // its argument is a file
+
+	choices map[string][]string // values of flags
+}
+
+// isList reports whether a flag takes several values, with commas between them.
+func isList(f *flag.Flag) bool {
+	kind, _ := flag.UnquoteUsage(f)
+	return kind == "lista"
 }
 
 // completions returns an entry for each command, and for each first word of several.
@@ -47,7 +55,7 @@ func completions(table []command) []completed {
 		c.dbFlag()
 		cmd.flags(c)
 		e := entry(cmd.name)
-		e.files = strings.HasPrefix(cmd.args, "ARCHIVO")
+		e.files, e.choices = strings.HasPrefix(cmd.args, "ARCHIVO"), c.choices
 		c.set.VisitAll(func(f *flag.Flag) {
 			if c.earlier[f.Name] == "" {
 				e.flags = append(e.flags, f)
@@ -81,7 +89,8 @@ var completionShells = []string{"bash", "zsh", "fish"}
 
 func completionFlags(c *invocation) {
 	c.more = `bash: sello completion bash > /etc/bash_completion.d/sello
-zsh:  sello completion zsh > un directorio de $fpath, con el nombre _sello
+zsh:  sello completion zsh > un directorio de $fpath, con el nombre _sello,
+      o source <(sello completion zsh) en ~/.zshrc
 fish: sello completion fish > ~/.config/fish/completions/sello.fish`
 }
 
@@ -102,8 +111,8 @@ func runCompletion(_ context.Context, c *invocation) error {
 
 const bashHead = `# bash completion for sello
 _sello() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} name= word i
-	local words= valued= pathed= files=
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} name= word
+	local words= valued= pathed= files= values= listed= before= i
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in -*) break ;; esac
@@ -111,6 +120,16 @@ _sello() {
 `
 
 const bashTail = `	esac
+	i=$COMP_CWORD word=$cur # bash splits words at colons
+	while ((i > 2)) && [[ $word == :* || ${COMP_WORDS[i-1]} == *: ]]; do word=${COMP_WORDS[--i]}$word; done
+	case "$name ${COMP_WORDS[i-1]}" in
+%s	esac
+	if [ -n "$values" ]; then
+		[ -z "$listed" ] || before=${word%%"${word##*,}"}
+		COMPREPLY=($(compgen -P "$before" -W "$values" -- "${word#"$before"}"))
+		[[ $COMP_WORDBREAKS != *:* || $word != *:* ]] || COMPREPLY=("${COMPREPLY[@]#"${word%%"${word##*:}"}"}")
+		return
+	fi
 	case " $pathed " in *" $prev "*) COMPREPLY=($(compgen -f -- "$cur")); return ;; esac
 	case " $valued " in *" $prev "*) return ;; esac
 	COMPREPLY=($(compgen -W "$words" -- "$cur"))
@@ -147,7 +166,24 @@ func completeBash(w io.Writer, all []completed) {
 		}
 		fmt.Fprintf(w, "\t\t%q) words=%q valued=%q pathed=%q files=%q ;;\n", name, strings.Join(words, " "), strings.Join(valued, " "), strings.Join(pathed, " "), files)
 	}
-	fmt.Fprint(w, bashTail)
+	fmt.Fprintf(w, bashTail, bashValues(all))
+}
+
+// bashValues are the cases of flags with some values.
+func bashValues(all []completed) string {
+	var values strings.Builder
+	for _, c := range all {
+		for _, f := range c.flags {
+			if list := c.choices[f.Name]; list != nil {
+				listed := ""
+				if isList(f) {
+					listed = "1"
+				}
+				fmt.Fprintf(&values, "\t\t%q) values=%q listed=%q ;;\n", " "+c.name+" -"+f.Name, strings.Join(list, " "), listed)
+			}
+		}
+	}
+	return values.String()
 }
 
 // shortAbout is the first part of a description, on one line and without quotes of shells.
@@ -184,6 +220,8 @@ func completeZsh(w io.Writer, all []completed) {
 			switch {
 			case takesFile(f):
 				value = ":archivo:_files"
+			case c.choices[f.Name] != nil:
+				value = zshValues(f, c.choices[f.Name])
 			case isSwitch(f):
 				value = ""
 			}
@@ -194,7 +232,28 @@ func completeZsh(w io.Writer, all []completed) {
 		}
 		fmt.Fprint(w, " ;;\n")
 	}
-	fmt.Fprint(w, "\tesac\n}\n_sello \"$@\"\n")
+	fmt.Fprint(w, zshTail)
+}
+
+// The file is the function itself where zsh finds it in $fpath, and calls it then; sourced, it
+// says what the function completes.
+const zshTail = `	esac
+}
+if [[ ${funcstack[1]} = _sello ]]; then
+	_sello "$@"
+else
+	(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+	compdef _sello sello
+fi
+`
+
+// zshValues is the end of an argument of _arguments, for a flag with some values.
+func zshValues(f *flag.Flag, values []string) string {
+	text := strings.ReplaceAll(strings.Join(values, " "), ":", `\:`)
+	if isList(f) {
+		return ": :_sequence compadd - " + text
+	}
+	return ": :(" + text + ")"
 }
 
 func completeFish(w io.Writer, all []completed) {
@@ -217,6 +276,10 @@ complete -c sello -f
 				value = " -r -F"
 			case isSwitch(f):
 				value = ""
+			case c.choices[f.Name] != nil && !isList(f):
+				value += " -a '" + strings.Join(c.choices[f.Name], " ") + "'"
+			case c.choices[f.Name] != nil: // after what was typed before the last comma
+				value += fmt.Sprintf(` -a "(string replace -rf '[^,]*\$' '' -- (commandline -ct)){%s}"`, strings.Join(c.choices[f.Name], ","))
 			}
 			fmt.Fprintf(w, "%s -o %s%s -d '%s'\n", at, f.Name, value, aboutFlag(f))
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -27,6 +28,20 @@ func TestCompletion(t *testing.T) {
 		"sello import customers -p":                    "-program",
 		"sello completion ":                            "bash zsh fish -db",
 		"sello serve -addr ":                           "",
+		"sello user invite -role ":                     "owner admin manager cashier viewer developer",
+		"sello user invite -role c":                    "cashier",
+		"sello key create -role c":                     "",
+		"sello serve -log-level ":                      "info warn error",
+		"sello demo -log-requests e":                   "errors",
+		"sello import sales -dates ":                   "dmy mdy",
+		"sello import customers -encoding i":           "ibm437 ibm850",
+		"sello import customers -decimal p":            "punto",
+		"sello audit -action key.c":                    "key.created key.changed",
+		"sello key create -scopes cust":                "customers:read customers:write",
+		"sello key create -scopes customers : w":       "write",
+		"sello key create -scopes customers : ":        "read write",
+		"sello key create -scopes audit : read,cust":   "read,customers:read read,customers:write",
+		"sello key change -scopes x:read,points:w":     "write",
 		"sello nothing":                                "",
 		"sello restore " + s.dir + "/co":               file,
 		"sello verify -db " + s.dir + "/co":            file,
@@ -34,7 +49,7 @@ func TestCompletion(t *testing.T) {
 		"sello key list -db " + s.dir + "/copia.db -o": "-org",
 	} {
 		words := strings.Split(line, " ")
-		script := text + "\nCOMP_WORDS=(" + strings.Join(words, " ")
+		script := text + "\nCOMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'\nCOMP_WORDS=(" + strings.Join(words, " ")
 		if words[len(words)-1] == "" {
 			script += "''"
 		}
@@ -73,10 +88,35 @@ func TestCompletionWhole(t *testing.T) {
 			t.Errorf("%s: %v\n%s", shell, err, out)
 		}
 	}
+	if text := s.ok("completion zsh"); !strings.HasPrefix(text, "#compdef sello\n") || !strings.HasSuffix(text, "\tcompdef _sello sello\nfi\n") {
+		t.Error("zsh: it is no function of $fpath, or completes nothing where it is sourced")
+	}
 	if code, _, errs := s.run("completion csh"); code != 2 || !strings.Contains(errs, `no hay para "csh": bash, zsh, fish`) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	if !slices.ContainsFunc(completions(commands()), func(c completed) bool { return c.name == "key" && len(c.flags) == 0 && len(c.next) == 5 }) {
 		t.Error("sello key is followed by five words")
+	}
+}
+
+// TestCompletionSourced: zsh takes the completion by source, and as a function of $fpath.
+func TestCompletionSourced(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	zsh, err := exec.LookPath("zsh")
+	if err != nil {
+		t.Skip("no zsh")
+	}
+	file := s.file("_sello", s.ok("completion zsh"))
+	for _, script := range []string{
+		"autoload -Uz compinit && compinit -D; source <(cat " + file + "); print ${_comps[sello]}",
+		"fpath=(" + s.dir + " $fpath); autoload -Uz compinit && compinit -D -u; print ${_comps[sello]}",
+		"source " + file + "; print ${_comps[sello]}",
+	} {
+		cmd := exec.Command(zsh, "-f", "-c", script)
+		cmd.Env = append(os.Environ(), "ZDOTDIR="+s.dir, "HOME="+s.dir)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "_sello\n" {
+			t.Errorf("%s: %q, %v", script, out, err)
+		}
 	}
 }

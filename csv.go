@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -633,6 +634,9 @@ func importFlags(c *invocation) {
 		}
 		return nil
 	})
+	c.chooses("decimal", "coma", "punto")
+	c.chooses("dates", string(orderDayMonth), string(orderMonthDay))
+	c.chooses("encoding", slices.Sorted(maps.Keys(encodingFlags))...)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "ensaya la importación en una copia del archivo y dice qué entraría, sin guardar nada")
 	c.set.BoolVar(&c.samePerson, "same-person", false, "basta que coincida el correo o el teléfono para que una fila sea de un cliente, aunque lo demás sea otro")
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")

@@ -37,9 +37,10 @@ type command struct {
 type invocation struct {
 	environment
 	set     *flag.FlagSet
-	earlier map[string]string // today's names of flags, by earlier names
-	given   map[string]bool   // the flags on the command line or in the environment
-	written []string          // flags that are taken from the command line alone
+	earlier map[string]string   // today's names of flags, by earlier names
+	given   map[string]bool     // the flags on the command line or in the environment
+	written []string            // flags that are taken from the command line alone
+	choices map[string][]string // values of flags, for completion; a list for a flag that takes several
 	args    []string
 	table   []command
 	longer  string // the commands whose names go on after this one's
@@ -235,6 +236,14 @@ func (c *invocation) help(cmd command) {
 	if c.more != "" {
 		fmt.Fprintf(c.stdout, "\n%s\n", c.more)
 	}
+}
+
+// chooses says which values a flag has, for completion.
+func (c *invocation) chooses(name string, values ...string) {
+	if c.choices == nil {
+		c.choices = map[string][]string{}
+	}
+	c.choices[name] = values
 }
 
 func (c *invocation) dbFlag() {

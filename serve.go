@@ -57,6 +57,8 @@ func logFlags(c *invocation) {
 		}
 		return nil
 	})
+	c.chooses("log-level", "info", "warn", "error")
+	c.chooses("log-requests", "all", "errors", "off")
 	c.set.Func("log-requests", "`cuáles` solicitudes dejan una línea en el registro: all (todas), errors (las de estado 500 o mayor) u off (ninguna); sin ella, all", func(text string) error {
 		from, ok := map[string]int{"all": 0, "errors": http.StatusInternalServerError, "off": unlogged}[text]
 		if c.loggedFrom = from; !ok {

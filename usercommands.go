@@ -28,6 +28,9 @@ func userInviteFlags(c *invocation) {
 	panelLinkFlag(c)
 	c.set.StringVar(&c.email, "email", "", "`email` de la persona")
 	c.set.StringVar(&c.role, "role", "", "`rol` que tendrá: "+roleList())
+	for _, r := range roles {
+		c.chooses("role", append(c.choices["role"], string(r))...)
+	}
 	c.written = append(c.written, "email", "role") // a variable must not choose who comes in
 }
 
