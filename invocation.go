@@ -282,6 +282,17 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// timeText says how long something takes, with the precision that somebody who waits needs.
+func timeText(d time.Duration) string {
+	switch {
+	case d <= 99*time.Second:
+		return fmt.Sprintf("%d s", (d+time.Second-1)/time.Second)
+	case d <= 99*time.Minute:
+		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
+	}
+	return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
+}
+
 func splitList(s string) []string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 func webhookReplayFlags(c *invocation) {
@@ -31,17 +32,17 @@ func runWebhookList(ctx context.Context, c *invocation) error {
 			return err
 		}
 		return c.print(out, func(w io.Writer) {
-			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			tab, now := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), instantOf(time.Now())
 			fmt.Fprintln(tab, "WEBHOOK\tEVENTOS\tENVIADO HASTA\tESTADO\tURL")
 			for i := range out {
-				fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%s\n", out[i].Key, strings.Join(out[i].Events, ","), out[i].Sent, out[i].stateText(), out[i].URL)
+				fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%s\n", out[i].Key, strings.Join(out[i].Events, ","), out[i].Sent, out[i].stateText(now), out[i].URL)
 			}
 			tab.Flush()
 		})
 	})
 }
 
-func (l *listedWebhook) stateText() string {
+func (l *listedWebhook) stateText(now instant) string {
 	switch {
 	case l.Status != statusActive:
 		return "inactivo"
@@ -50,11 +51,19 @@ func (l *listedWebhook) stateText() string {
 	case l.Paused != 0:
 		return fmt.Sprintf("en pausa desde %s (%s): sello webhook resume %s", momentText(l.Paused), webhookWhy("es", l.Why), l.Key)
 	case l.Failing != 0:
-		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), webhookWhy("es", l.Why), momentText(l.Next))
+		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), webhookWhy("es", l.Why), inTime(l.Next.time().Sub(now.time())))
 	case l.Pending > 0:
 		return fmt.Sprintf("%s por mirar, desde %s", plural(int(l.Pending), "evento", "eventos"), momentText(l.Oldest))
 	}
 	return "al día"
+}
+
+// inTime says how far away a moment is.
+func inTime(d time.Duration) string {
+	if d <= 0 {
+		return "ahora"
+	}
+	return "en " + timeText(d)
 }
 
 func runWebhookSecret(ctx context.Context, c *invocation) error {

@@ -560,3 +560,19 @@ func TestWebhookTurns(t *testing.T) {
 		s.engine.store.Close()
 	})
 }
+
+// TestWebhookNextTry: the list says in how long a delivery is tried again, to the second.
+func TestWebhookNextTry(t *testing.T) {
+	const now = instant(1_800_000_000_000)
+	for after, want := range map[time.Duration]string{
+		-time.Second: "ahora", 0: "ahora", time.Millisecond: "en 1 s", 30 * time.Second: "en 30 s", 99 * time.Second: "en 99 s",
+		2 * time.Minute: "en 2 min", 30 * time.Minute: "en 30 min", 4 * time.Hour: "en 4 h",
+	} {
+		l := listedWebhook{HasSecret: true}
+		l.Key = "crm"
+		l.Status, l.Failing, l.Why, l.Next = statusActive, now, "no_connection", now.add(after)
+		if got := l.stateText(now); got != "falla desde 2027-01-15T08:00Z (no hubo conexión); próximo intento "+want {
+			t.Errorf("%s: %s, want %s", after, got, want)
+		}
+	}
+}
