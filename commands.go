@@ -138,9 +138,6 @@ func runVerify(ctx context.Context, c *invocation) error {
 	c.readOnly = true
 	var out verification
 	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
-	if err != nil && c.json {
-		return errors.Join(err, c.print(unverified{c.db, inWords(err)}, nil))
-	}
 	if err != nil {
 		return err
 	}
@@ -184,19 +181,13 @@ func (report *verification) customersText() string {
 	return text
 }
 
-// unverified is the JSON output of verify for a file that cannot be verified.
-type unverified struct {
-	File  string `json:"file"`
-	Error string `json:"error"`
-}
-
 func runBackup(ctx context.Context, c *invocation) error {
 	path, err := filepath.Abs(c.args[0])
 	if err != nil {
 		return fmt.Errorf("el directorio actual: %w", err)
 	}
 	if _, used := overSocket(path); used {
-		return adminErrorf("%s: un servidor lo tiene abierto: no se reemplaza", path)
+		return inUseErrorf("%s: un servidor lo tiene abierto: no se reemplaza", path)
 	}
 	return c.withAdmin(false, func(call adminCaller) error {
 		var out backedUp
@@ -220,7 +211,7 @@ func noCopyFlag(c *invocation) {
 
 func runMigrate(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(c.db); used {
-		return adminErrorf("%s: un servidor lo tiene abierto: ya es del esquema %d", c.db, schemaVersion)
+		return inUseErrorf("%s: un servidor lo tiene abierto: ya es del esquema %d", c.db, schemaVersion)
 	}
 	store, _, done, err := c.openMigrated(ctx, disk.Options{MustExist: true}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -41,7 +41,7 @@ Las copias de seguridad anteriores siguen como están.`
 
 func runCompact(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(c.db); used {
-		return adminErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello compact", c.db)
+		return inUseErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello compact", c.db)
 	}
 	store, err := c.openFile(disk.Options{MustExist: true, Dense: denseTables})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -75,17 +76,58 @@ func commands() []command {
 // run executes a command line and returns the exit code: 0, 1 for a failure, or
 // 2 for a wrong command line.
 func run(ctx context.Context, args []string, env environment) int {
+	printed := &watchedWriter{Writer: env.stdout}
+	env.stdout = printed
 	err := dispatch(ctx, args, env)
-	var usage *usageError
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
-	case errors.As(err, &usage):
-		fmt.Fprintf(env.stderr, "sello: %s\n", usage.message)
-		return 2
 	}
-	fmt.Fprintf(env.stderr, "sello: %s\n", inWords(err))
-	return 1
+	told, exit := failure{inWords(err), failureCode(err)}, 1
+	if usage, is := errors.AsType[*usageError](err); is {
+		told.Error, exit = usage.message, 2
+	}
+	if !printed.any && asksForJSON(args, env) {
+		(&invocation{environment: env, json: true}).print(told, nil)
+	}
+	fmt.Fprintf(env.stderr, "sello: %s\n", told.Error)
+	return exit
+}
+
+// A failure is what -json prints where there is no result.
+type failure struct {
+	Error string `json:"error"`
+	Code  string `json:"code"` // of failureCode
+}
+
+// A watchedWriter knows whether anything was written.
+type watchedWriter struct {
+	io.Writer
+	any bool
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	w.any = true
+	return w.Writer.Write(p)
+}
+
+// asksForJSON reports whether a command line, which may be wrong, asks for JSON.
+func asksForJSON(args []string, env environment) bool {
+	for _, arg := range args {
+		name, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if name == "json" && name != arg {
+			asked, err := strconv.ParseBool(value)
+			return !given || asked || err != nil
+		}
+	}
+	cmd, words := commandOf(args)
+	asked, _ := strconv.ParseBool(env.getenv(variable("json")))
+	if words == 0 || !asked {
+		return false
+	}
+	c := &invocation{set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
+	c.dbFlag()
+	cmd.flags(c)
+	return c.set.Lookup("json") != nil
 }
 
 func dispatch(ctx context.Context, args []string, env environment) error {

@@ -495,6 +495,59 @@ func TestVariablesOfDocs(t *testing.T) {
 	}
 }
 
+// TestErrorsAsJSON: with -json standard output has one JSON document, the result or else the
+// error, whatever fails and wherever; standard error and the exit code are as without it.
+func TestErrorsAsJSON(t *testing.T) {
+	s := newTill(t)
+	document := s.file("luna.json", string(demoDocument))
+	customers := s.file("c.csv", "email,phoneNumber\nana@example.com,\nno,\n")
+	check := func(line, stdin, code, reason string) {
+		t.Helper()
+		exit, out, errs := s.run(line, stdin)
+		var told failure
+		dec := json.NewDecoder(strings.NewReader(out))
+		err := dec.Decode(&told)
+		want := 1
+		if code == "usage" {
+			want = 2
+		}
+		if err != nil || dec.More() || exit != want || told.Code != code || told.Error == "" && code != "" || code != "" && errs != "sello: "+told.Error+"\n" {
+			t.Errorf("sello %s: %s: exit %d, %q, %q, %v; want %s", line, reason, exit, out, errs, err, code)
+		}
+	}
+	check("veriy -json", "", "usage", "no such command")
+	check("-json", "", "usage", "no command")
+	check("verify -json x", "", "usage", "an argument too many")
+	check("verify --json=true -nope", "", "usage", "no such flag")
+	check("verify -json=x", "", "usage", "a wrong value")
+	check("export -json", "", "not_found", "no file")
+	check("apply -json -", "{", "invalid_document", "no JSON, and no file")
+	s.ok("apply " + document)
+	everywhere := func() {
+		t.Helper()
+		check("apply -json -", "{}", "invalid_document", "a document with faults")
+		check("apply -json "+document+"x", "", "not_found", "no such document")
+		check("export -json -org nadie", "", "failed", "no such organization")
+		check("key list -json -org nadie", "", "failed", "no such organization")
+		check("key create -json -name a -scopes nada", "", "usage", "told by the operation")
+		check("import customers -json "+customers, "", "", "the report itself: not everything went in")
+	}
+	everywhere()
+	s.env["SELLO_JSON"] = "true"
+	check("key list -org nadie", "", "failed", "by the variable")
+	if exit, out, errs := s.run("serve -nope"); exit != 2 || out != "" || errs == "" {
+		t.Errorf("a command without -json: exit %d, %q, %q", exit, out, errs)
+	}
+	check("verify -db "+customers, "", "not_a_data_file", "")
+	delete(s.env, "SELLO_JSON")
+	if exit, out, errs := s.run("key list -json=false -org nadie"); exit != 1 || out != "" || errs == "" {
+		t.Errorf("exit %d, %q, %q", exit, out, errs)
+	}
+	s.start("serve")
+	everywhere()
+	check("compact -json", "", "file_in_use", "a server has the file")
+}
+
 // TestOnlyOrganization checks that commands without -org take the only organization. If
 // there are several they list them, and if there is none they say so.
 func TestOnlyOrganization(t *testing.T) {
@@ -1066,14 +1119,14 @@ func TestVerifyUnreadable(t *testing.T) {
 			writeFile(t, db+name, b)
 		}
 		code, out, errs := s.run("verify -json -db " + db)
-		var told unverified
+		var told failure
 		err := json.Unmarshal([]byte(out), &told)
-		if code != 1 || err != nil || told.File != db || errs != "sello: "+told.Error+"\n" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
+		if code != 1 || err != nil || told.Code != "damaged" && told.Code != "not_a_data_file" || errs != "sello: "+told.Error+"\n" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
 			t.Errorf("%s: exit %d, %q, %q; want %s", test.reason, code, out, errs, test.want)
 		}
 	}
 	code, out, errs := s.run("verify -json -db " + filepath.Join(s.dir, "none.db"))
-	if code != 1 || !strings.Contains(out, `none.db: no existe"`) || !strings.Contains(errs, "no existe") {
+	if code != 1 || !strings.Contains(out, `none.db: no existe; con -db`) || !strings.Contains(errs, "no existe") {
 		t.Errorf("no file: exit %d, %q, %q", code, out, errs)
 	}
 }
@@ -1107,8 +1160,8 @@ func TestVerifyDamaged(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q", where, code, out, errs)
 		}
 		code, out, jsonErrs := s.run("verify -json")
-		var told unverified
-		if err := json.Unmarshal([]byte(out), &told); err != nil || code != 1 || jsonErrs != errs || told.File != path || "sello: "+told.Error+"\n" != errs {
+		var told failure
+		if err := json.Unmarshal([]byte(out), &told); err != nil || code != 1 || jsonErrs != errs || told.Code != "damaged" || "sello: "+told.Error+"\n" != errs {
 			t.Errorf("%s: exit %d, %q, %q, %v", where, code, out, jsonErrs, err)
 		}
 	}

@@ -75,7 +75,7 @@ func (s *till) refusesFile(document, customers, want string) {
 	} {
 		code, out, errs := s.run(line)
 		if strings.HasSuffix(line, "-json") {
-			var told unverified
+			var told failure
 			if err := json.Unmarshal([]byte(out), &told); err != nil || errs != "sello: "+told.Error+"\n" {
 				s.Errorf("sello %s: %q, %q, %v", line, out, errs, err)
 			}

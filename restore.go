@@ -36,7 +36,7 @@ func runRestore(ctx context.Context, c *invocation) error {
 	from := c.args[0]
 	for _, path := range []string{c.db, from} {
 		if _, used := overSocket(path); used {
-			return adminErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello restore", path)
+			return inUseErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello restore", path)
 		}
 	}
 	limitMemory(verifyMemory)
@@ -53,7 +53,7 @@ func runRestore(ctx context.Context, c *invocation) error {
 		if !strings.Contains(text, from) {
 			text = from + ": " + text
 		}
-		return &adminError{text}
+		return &adminError{text, failureCode(err)}
 	}
 	if done.Kept, err = staged.Place(ctx, time.Now().UTC().Format(backupStamp)); err != nil {
 		return err

@@ -97,7 +97,7 @@ func socketPath(file string) (string, error) {
 type adminReply struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"` // the text in Spanish: the error's type is lost
-	Usage  bool            `json:"usage,omitempty"` // the command line is wrong
+	Code   string          `json:"code,omitempty"`  // of failureCode
 }
 
 // listenAdmin opens the socket for the owner of the process only. The caller holds
@@ -150,7 +150,7 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 			answer.Result, err = encode(result)
 		}
 		if err != nil {
-			_, answer.Usage = errors.AsType[*usageError](err)
+			answer.Code = failureCode(err)
 			if answer.Error = inWords(err); errors.Is(err, fs.ErrPermission) {
 				answer.Error += " para el usuario del servidor, que es quien lo hace"
 			}
@@ -253,11 +253,11 @@ func overSocket(file string) (call adminCaller, ok bool) {
 		if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 			return adminErrorf("el servidor no conoce la operación %s", name)
 		}
-		if answer.Usage {
+		switch {
+		case answer.Code == "usage":
 			return &usageError{answer.Error}
-		}
-		if answer.Error != "" {
-			return &adminError{answer.Error}
+		case answer.Error != "":
+			return &adminError{answer.Error, answer.Code}
 		}
 		return json.Unmarshal(answer.Result, out)
 	}, true

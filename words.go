@@ -74,12 +74,75 @@ func onCommandLine(err error) error {
 }
 
 // An adminError is an error in Spanish for the person who runs a command.
-type adminError struct{ message string }
+type adminError struct {
+	message string
+	code    string // of failureCode; "" for "failed"
+}
 
 func (e *adminError) Error() string { return e.message }
 
 func adminErrorf(format string, args ...any) error {
-	return &adminError{fmt.Sprintf(format, args...)}
+	return &adminError{message: fmt.Sprintf(format, args...)}
+}
+
+// failureCodes name the kinds of failures for programs, the more particular first.
+var failureCodes = []struct {
+	err  error
+	code string
+}{
+	{context.Canceled, "interrupted"},
+	{disk.ErrLocked, "file_in_use"},
+	{fs.ErrNotExist, "not_found"},
+	{fs.ErrPermission, "no_permission"},
+	{disk.ErrPermission, "no_permission"},
+	{syscall.ENOSPC, "disk_full"},
+	{syscall.EDQUOT, "disk_full"},
+	{disk.ErrForeign, "not_a_data_file"},
+	{disk.ErrEmpty, "not_a_data_file"},
+	{disk.ErrDamaged, "damaged"},
+	{disk.ErrNoHeader, "damaged"},
+	{disk.ErrHeaderOrJournal, "damaged"},
+	{disk.ErrOneHeader, "damaged"},
+	{disk.ErrJournalRecord, "damaged"},
+	{disk.ErrJournalHeader, "damaged"},
+	{disk.ErrJournalPart, "damaged"},
+	{disk.ErrJournalGap, "damaged"},
+	{disk.ErrJournalCut, "damaged"},
+	{disk.ErrJournalForeign, "damaged"},
+	{disk.ErrFileOlder, "damaged"},
+	{errCorrupt, "damaged"},
+	{errRecord, "damaged"},
+	{errLots, "damaged"},
+}
+
+// failureCode names the kind of an error for programs. It is usage for a wrong command line,
+// and failed for what has no kind of its own.
+func failureCode(err error) string {
+	if _, is := errors.AsType[*usageError](err); is {
+		return "usage"
+	}
+	if _, is := errors.AsType[*documentError](err); is {
+		return "invalid_document"
+	}
+	if e, is := errors.AsType[*adminError](err); is && e.code != "" {
+		return e.code
+	}
+	_, truncated := errors.AsType[*disk.TruncatedError](err)
+	_, noJournal := errors.AsType[*disk.MissingJournalError](err)
+	if truncated || noJournal {
+		return "damaged"
+	}
+	for _, known := range failureCodes {
+		if errors.Is(err, known.err) {
+			return known.code
+		}
+	}
+	return "failed"
+}
+
+// inUseErrorf is adminErrorf for a file that a server has open.
+func inUseErrorf(format string, args ...any) error {
+	return &adminError{fmt.Sprintf(format, args...), "file_in_use"}
 }
 
 // inWords returns the text of an error in Spanish, in one line unless a part of it has
