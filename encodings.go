@@ -75,6 +75,8 @@ func startOf(r io.ReadSeeker) ([]byte, error) {
 		return nil, adminErrorf("es un libro de LibreOffice: guárdalo como CSV")
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\xd0\xcf\x11\xe0")):
 		return nil, adminErrorf("es un libro de Excel: guárdalo como CSV")
+	case bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte(markUTF8)), " \t\r\n"), []byte("<")): // some programs call it .xls
+		return nil, adminErrorf("es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV")
 	}
 	return start, nil
 }

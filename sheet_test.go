@@ -57,6 +57,8 @@ func TestSheetShapes(t *testing.T) {
 		{"a workbook", "PK\x03\x04\x14\x00\x06\x00\x08\x00", "es un libro de Excel: guárdalo como CSV"},
 		{"an old workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "es un libro de Excel: guárdalo como CSV"},
 		{"a workbook of LibreOffice", "PK\x03\x04\x14\x00mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "es un libro de LibreOffice: guárdalo como CSV"},
+		{"a page that is called a workbook", markUTF8 + "\r\n<html><table><tr><td>Nombre</td></tr></table></html>", "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
+		{"a workbook as XML", `<?xml version="1.0"?><?mso-application progid="Excel.Sheet"?>`, "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
 		{"all faults of a row", "Nombre;Correo;Teléfono;Puntos\nAna;ana@example.com;5.5E+11;1.250\n",
 			"1 rows, 0 new\nline;reason;Nombre;Correo;Teléfono;Puntos\n2;\"Teléfono: \"\"5.5E+11\"\": la hoja de cálculo perdió cifras; la columna debe tener formato de texto; Puntos: \"\"1.250\"\": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide\";Ana;ana@example.com;5.5E+11;1.250\n"},
 	} {
