@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sello/internal/webhook"
+
+	"sello/internal/disk"
 )
 
 // The operations behind the commands. A server that has the file open runs them for
@@ -380,6 +382,9 @@ func (a *admin) verify(ctx context.Context, in verifyRequest) (*verification, er
 	return a.verifyTelling(ctx, in, new(verifyProgress))
 }
 
+// fileShare is about how much of a verification's time the check of the pages takes.
+const fileShare = 0.2
+
 // verifyTelling verifies, and says in p how far it has come.
 func (a *admin) verifyTelling(ctx context.Context, in verifyRequest, p *verifyProgress) (*verification, error) {
 	if err := a.flushIfPossible(ctx); err != nil {
@@ -389,12 +394,14 @@ func (a *admin) verifyTelling(ctx context.Context, in verifyRequest, p *verifyPr
 	return viewLong(ctx, a.engine.store, func(tx Tx) (*verification, error) {
 		if f, ok := tx.(checkedTx); ok {
 			var err error
-			if tx, err = f.checkFile(ctx, most.workers); err != nil {
+			if tx, err = f.checkFile(disk.PartOf(ctx, 0, fileShare), most.workers); err != nil {
 				return nil, err
 			}
 		}
 		r := newVerifyRun(most, usualSizes(), &stoppableTx{Tx: tx, ctx: ctx}, now, in.Since)
 		r.progress = p
+		rest := disk.PartOf(ctx, fileShare, 1)
+		r.told = func() { disk.Tell(rest, p.done(), 1) }
 		return r.verify()
 	})
 }

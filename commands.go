@@ -137,7 +137,9 @@ func runVerify(ctx context.Context, c *invocation) error {
 	limitMemory(verifyMemory)
 	c.readOnly = true
 	var out verification
-	err := c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", in, &out) })
+	err := c.withAdmin(false, func(call adminCaller) error {
+		return c.telling(ctx, "comprobando", func(ctx context.Context) error { return call(ctx, "verify", in, &out) })
+	})
 	if err != nil {
 		return err
 	}
@@ -191,7 +193,8 @@ func runBackup(ctx context.Context, c *invocation) error {
 	}
 	return c.withAdmin(false, func(call adminCaller) error {
 		var out backedUp
-		if err := call(ctx, "backup", backupRequest{File: path}, &out); err != nil {
+		err := c.telling(ctx, "copiando", func(ctx context.Context) error { return call(ctx, "backup", backupRequest{File: path}, &out) })
+		if err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) {

@@ -51,7 +51,11 @@ func runCompact(ctx context.Context, c *invocation) error {
 	if err := e.open(ctx); err != nil { // an older file is to be migrated first
 		return errors.Join(err, store.leave())
 	}
-	done, err := store.compact(ctx)
+	var done *compacted
+	err = c.telling(ctx, "haciendo el archivo de nuevo", func(ctx context.Context) (err error) {
+		done, err = store.compact(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

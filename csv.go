@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -82,8 +83,9 @@ func (r *csvRecord) fail(f rowFault) {
 // A csvBatch is the records of one request.
 type csvBatch struct {
 	records []csvRecord
-	lines   int // of records
-	rows    int // read from the file so far
+	lines   int   // of records
+	rows    int   // read from the file so far
+	at      int64 // bytes of the file so far, about
 }
 
 // importFile imports the records of a CSV file in batches. What cannot be imported
@@ -112,15 +114,20 @@ func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file
 			sheet:   sheet{headings: known, raw: c.raw, decimal: c.decimal, encoding: c.encoding, dates: dateForm{order: c.dates}},
 			request: importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome, SamePerson: c.samePerson},
 		}
-		if isTerminal(c.stderr) {
-			im.progress = c.stderr
-		}
-		if err := withSeeker(file, im.run); err != nil {
+		line := c.progress("importando")
+		err := withSeeker(file, func(file io.ReadSeeker) error {
+			size, err := file.Seek(0, io.SeekEnd)
+			if err != nil {
+				return err
+			}
+			return line.during(func() float64 { return float64(im.sent.Load()) / float64(max(size, 1)) }, func() error { return im.run(file) })
+		})
+		if err != nil {
 			return err
 		}
 		r := im.report
 		r.Seconds, r.DryRun = int(time.Since(im.started).Seconds()), c.dryRun
-		err := c.print(r, func(w io.Writer) { r.write(w, known.kind) })
+		err = c.print(r, func(w io.Writer) { r.write(w, known.kind) })
 		if err == nil && r.Wrong > 0 && r.DryRun {
 			err = adminErrorf("no se importaría todo: %s", plural(r.Wrong, "registro con errores", "registros con errores"))
 		} else if err == nil && r.Wrong > 0 {
@@ -177,23 +184,30 @@ func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (er
 	return fn(&onCopy)
 }
 
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+// A readPart knows how far a file has been read.
+type readPart struct {
+	io.ReadSeeker
+	at int64 // bytes from the beginning
+}
+
+func (r *readPart) Read(p []byte) (int, error) {
+	n, err := r.ReadSeeker.Read(p)
+	r.at += int64(n)
+	return n, err
+}
+
+func (r *readPart) Seek(offset int64, whence int) (int64, error) {
+	at, err := r.ReadSeeker.Seek(offset, whence)
+	r.at = at
+	return at, err
 }
 
 // An importer is one import under way.
 type importer struct {
-	ctx      context.Context
-	call     adminCaller
-	request  importRequest // without rows
-	started  time.Time
-	progress io.Writer // nil: show none
+	ctx     context.Context
+	call    adminCaller
+	request importRequest // without rows
+	started time.Time
 
 	sheet
 	open    csvRecord           // the sale whose rows are being read
@@ -202,6 +216,7 @@ type importer struct {
 	batch   csvBatch            // being filled
 	batches chan csvBatch       // to be sent
 	stopped chan struct{}       // closed when nothing more will be sent
+	sent    atomic.Int64        // bytes of the file that are imported, about
 	report  importReport
 	rejects rejects
 	added   newcomers
@@ -211,11 +226,9 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 	defer func() {
 		err = errors.Join(err, im.rejects.close())
 		im.report.Errors = im.rejects.name
-		if im.progress != nil {
-			fmt.Fprintln(im.progress)
-		}
 	}()
-	in, err := im.rows(file)
+	part := &readPart{ReadSeeker: file}
+	in, err := im.rows(part)
 	if err != nil {
 		return err
 	}
@@ -224,7 +237,7 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 		defer close(im.stopped)
 		err = im.sendAll()
 	}()
-	readErr := im.read(in)
+	readErr := im.read(in, part)
 	close(im.batches)
 	<-im.stopped
 	if err = cmp.Or(err, readErr); err != nil {
@@ -235,7 +248,7 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 
 // read reads the records and hands them over in batches, so that one batch is read
 // while another is being imported.
-func (im *importer) read(in *lineReader) error {
+func (im *importer) read(in *lineReader, file *readPart) error {
 	for {
 		line, err := im.record(in)
 		if err == io.EOF {
@@ -245,6 +258,7 @@ func (im *importer) read(in *lineReader) error {
 			return err
 		}
 		im.batch.rows++
+		im.batch.at = file.at - int64(in.in.Buffered())
 		if err := im.take(line); err != nil {
 			return err
 		}
@@ -440,7 +454,7 @@ var errStopped = errors.New("import: stopped")
 func (im *importer) handOver() error {
 	select {
 	case im.batches <- im.batch:
-		im.batch = csvBatch{rows: im.batch.rows}
+		im.batch = csvBatch{rows: im.batch.rows, at: im.batch.at}
 		return nil
 	case <-im.stopped:
 		return errStopped
@@ -452,6 +466,7 @@ func (im *importer) sendAll() error {
 		if err := im.send(b); err != nil {
 			return err
 		}
+		im.sent.Store(b.at)
 	}
 	return nil
 }
@@ -487,10 +502,6 @@ func (im *importer) send(b csvBatch) error {
 		if err := im.count(r, o); err != nil {
 			return err
 		}
-	}
-	if im.progress != nil {
-		rate := float64(im.report.Rows) / max(time.Since(im.started).Seconds(), 0.001)
-		fmt.Fprintf(im.progress, "\r%d filas, %.0f por segundo, %d con errores ", im.report.Rows, rate, im.report.Wrong)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"path/filepath"
 	"time"
+
+	"sello/internal/disk"
 )
 
 func demoFlags(c *invocation) {
@@ -61,11 +63,10 @@ func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
 func runDemo(ctx context.Context, c *invocation) error {
 	ctx = withOperator(ctx, demoOperator)
 	return c.serve(ctx, c.checkDemo, func(s *service) error {
-		d := &demo{engine: s.api.engine, admin: &admin{engine: s.api.engine}, tell: func(float64) {}}
-		if isTerminal(c.stderr) {
-			d.tell = func(done float64) { fmt.Fprintf(c.stderr, "\rinventando un año de ventas: %.0f %% ", 100*done) }
-		}
-		if err := d.prepare(ctx); err != nil {
+		var madeUp disk.Progress
+		d := &demo{engine: s.api.engine, admin: &admin{engine: s.api.engine}, tell: madeUp.Set}
+		err := c.progress("inventando un año de ventas").during(madeUp.Done, func() error { return d.prepare(ctx) })
+		if err != nil {
 			return err
 		}
 		started, err := d.start(ctx, s.api.logins)

@@ -308,6 +308,7 @@
 //	memory.go            how much memory a server may use
 //	invocation.go        a command line and its flags
 //	samples.go           samples of what commands read
+//	progress.go          how far a long command has come
 //	opening.go           how a command opens the file, or reaches the server that has it open
 //	apikeys.go           the commands for API keys
 //	webhookcommands.go   the commands for webhooks

@@ -40,13 +40,22 @@ func runRestore(ctx context.Context, c *invocation) error {
 		}
 	}
 	limitMemory(verifyMemory)
-	staged, err := disk.Stage(ctx, from, c.db)
+	done := restored{File: c.db, From: from}
+	if err := c.telling(ctx, "restaurando", done.restore); err != nil {
+		return err
+	}
+	return c.print(&done, done.show)
+}
+
+// restore copies From, checks the copy, and puts it in the place of File.
+func (r *restored) restore(ctx context.Context) error {
+	from := r.From
+	staged, err := disk.Stage(disk.PartOf(ctx, 0, 0.2), from, r.File)
 	if err != nil {
 		return err
 	}
 	defer staged.Remove()
-	done := restored{File: c.db, From: from}
-	if err := done.check(ctx, staged.Path()); err != nil {
+	if err := r.check(disk.PartOf(ctx, 0.2, 0.8), staged.Path()); err != nil {
 		// The copy has a name that says nothing to anybody.
 		text := strings.ReplaceAll(inWords(err), staged.Path(), from)
 		text = strings.ReplaceAll(text, filepath.Base(staged.Path()), filepath.Base(from))
@@ -55,13 +64,13 @@ func runRestore(ctx context.Context, c *invocation) error {
 		}
 		return &adminError{text, failureCode(err)}
 	}
-	if done.Kept, err = staged.Place(ctx, time.Now().UTC().Format(backupStamp)); err != nil {
+	if r.Kept, err = staged.Place(ctx, time.Now().UTC().Format(backupStamp)); err != nil {
 		return err
 	}
-	if err := checkPlaced(ctx, c.db); err != nil {
-		return fmt.Errorf("%w: la copia ya está en su lugar, y lo de antes en %s", err, done.Kept)
+	if err := checkPlaced(disk.PartOf(ctx, 0.8, 1), r.File); err != nil {
+		return fmt.Errorf("%w: la copia ya está en su lugar, y lo de antes en %s", err, r.Kept)
 	}
-	return c.print(done, done.show)
+	return nil
 }
 
 // check checks the file at path wholly, and brings its journals into it.

@@ -40,7 +40,9 @@ func (v *verifier) customerRecord(e Entry) error {
 			return err
 		}
 		c.ID = id(e.Key[5:21])
-		v.run.progress.checked.Add(1)
+		if n := v.run.progress.checked.Add(1); n%16 == 0 && v.run.told != nil {
+			v.run.told()
+		}
 		return v.oneCustomer(c)
 	case part == partRuleUse:
 		v.want[tableRecords].entries++

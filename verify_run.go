@@ -33,6 +33,7 @@ type verifyRun struct {
 	doubted tableSet  // tables whose sums differ
 
 	progress *verifyProgress
+	told     func() // is called now and then while progress changes; nil: nothing
 }
 
 // A verifyProgress says how far a verification has come. It is read while that goes on.
@@ -41,6 +42,12 @@ type verifyProgress struct {
 	organization  atomic.Uint64 // that is being checked, from 1
 	customers     atomic.Uint64 // of it
 	checked       atomic.Uint64 // of those
+}
+
+// done returns how much of the organizations is checked, of 1.
+func (p *verifyProgress) done() float64 {
+	part := float64(p.checked.Load()) / float64(max(p.customers.Load(), 1))
+	return (float64(max(p.organization.Load(), 1)-1) + min(part, 1)) / float64(max(p.organizations.Load(), 1))
 }
 
 func (p *verifyProgress) begin(org uint32, customers uint64) {

@@ -147,19 +147,19 @@ func (s *File) rebuildIn(ctx context.Context, f *os.File) (entries int, err erro
 	if err != nil {
 		return 0, err
 	}
-	found, err := fill(ctx, db, f, from.scan([]byte{0}, nil, false), s.opts.Dense)
+	found, err := fill(ctx, db, f, telling(PartOf(ctx, 0, 0.6), from.scan([]byte{0}, nil, false), s.inventory), s.opts.Dense)
 	if err == nil && s.inventory != nil && found != *s.inventory {
 		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", ErrDamaged, found.entries, s.inventory.entries)
 	}
 	if err == nil {
-		entries, err = compare(ctx, from.scan([]byte{0}, nil, false), db)
+		entries, err = compare(ctx, telling(PartOf(ctx, 0.6, 0.9), from.scan([]byte{0}, nil, false), s.inventory), db)
 	}
 	var unused []uint64
 	if err == nil {
 		unused, err = unusedPages(db)
 	}
 	if err == nil {
-		err = checkNew(ctx, db, &found)
+		err = checkNew(PartOf(ctx, 0.9, 1), db, &found)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, err

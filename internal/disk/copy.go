@@ -141,10 +141,11 @@ func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) 
 	}
 	ctx = courteousContext{ctx, newCourtesy(&s.written)}
 	defer state.release()
-	w := &flushingWriter{ctx: ctx, file: f}
+	w := &flushingWriter{ctx: ctx, file: f, size: state.file.tx.Size(), part: partIn(PartOf(ctx, 0, 0.5))}
 	if _, err := state.file.tx.WriteTo(w); err != nil {
 		return 0, cmp.Or(w.err, err) // bbolt keeps only the text of some errors
 	}
+	w.part = progressPart{} // what follows is compare's
 	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{
 		PageSize: pageSize, FreelistType: bolt.FreelistArrayType, NoSync: true, NoStatistics: true,
 	})
@@ -153,7 +154,7 @@ func (s *File) copyTo(ctx context.Context, f *os.File) (entries int, err error) 
 	}
 	var unused []uint64
 	if err = s.bringAll(ctx, state, db); err == nil {
-		entries, err = compare(ctx, (&Snapshot{fileState: state}).Scan([]byte{0}, nil, false), db)
+		entries, err = compare(ctx, telling(PartOf(ctx, 0.5, 1), (&Snapshot{fileState: state}).Scan([]byte{0}, nil, false), state.file.inventory), db)
 	}
 	if err == nil {
 		unused, err = unusedPages(db)
@@ -302,6 +303,9 @@ type flushingWriter struct {
 	file    *os.File
 	pending int
 	err     error // the error that ended it
+
+	written, size int64 // bytes so far, and in all where part tells how far that is
+	part          progressPart
 }
 
 func (w *flushingWriter) Write(b []byte) (n int, err error) {
@@ -310,6 +314,8 @@ func (w *flushingWriter) Write(b []byte) (n int, err error) {
 		return 0, err
 	}
 	n, err = w.file.Write(b)
+	w.written += int64(n)
+	w.part.tell(float64(w.written), float64(w.size))
 	if w.pending += n; err == nil && w.pending >= backupFlush {
 		w.pending = 0
 		err = fdatasync(w.file)

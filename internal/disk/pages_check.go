@@ -49,8 +49,10 @@ func (t *pageTree) walkAll(ctx context.Context, workers int) (found inventory, e
 	if err != nil {
 		return found, err
 	}
+	var walked atomic.Int64
 	err = parallel.Do(workers, len(parts), func(_, i int) (err error) {
 		defer catch(&err)
+		defer func() { Tell(ctx, float64(walked.Add(1)), float64(len(parts))) }()
 		root, err := parts[i].open()
 		if err != nil {
 			return err

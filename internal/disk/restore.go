@@ -203,7 +203,11 @@ func copyInto(ctx context.Context, f *os.File, from string) error {
 		return err
 	}
 	defer source.Close()
-	w := &flushingWriter{ctx: ctx, file: f}
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	w := &flushingWriter{ctx: ctx, file: f, size: info.Size(), part: partIn(ctx)}
 	if _, err := io.Copy(w, source); err != nil && w.err == nil {
 		return err
 	}
