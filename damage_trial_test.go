@@ -58,7 +58,7 @@ func newSpecimens(t *testing.T) []*specimen {
 	s := newTill(t)
 	db := filepath.Join(disktest.MemoryDir(t), "sello.db")
 	s.env["SELLO_DB"] = db
-	s.ok("apply -", string(demoDocument))
+	s.ok("apply testdata/world/luna.json")
 	var csv strings.Builder
 	csv.WriteString("email,phoneNumber,firstName\n")
 	const customers = 24

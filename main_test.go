@@ -638,7 +638,7 @@ func TestKeyStates(t *testing.T) {
 // take effect on the next request, and reads the audit log.
 func TestKeysBesideServer(t *testing.T) {
 	s := newTill(t)
-	s.ok("apply -", string(demoDocument))
+	s.ok("apply testdata/world/luna.json")
 	server, _ := s.start("serve")
 	text, keyID := s.key("-name caja -scopes customers:read,customers:write,points:write")
 	status, body := server.send(http.MethodPost, "/customers", text, `{"email":"ana@example.com"}`)
