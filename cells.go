@@ -224,20 +224,26 @@ func isFormula(cell string) bool {
 // written for one begins with it.
 const markUTF8 = "\xef\xbb\xbf"
 
+// notANumber matches digits that a spreadsheet would take for another number: of 0012 it keeps
+// 12, of a phone not the +, and of a long one the first digits.
+var notANumber = regexp.MustCompile(`^(0[0-9]+|\+[0-9]+|[0-9]{12,})$`)
+
+// guardCells makes a row one that a spreadsheet leaves as it is.
 func guardCells(row []string) {
 	for i, cell := range row {
 		if isFormula(cell) {
 			row[i] = "'" + cell
+		} else if notANumber.MatchString(cell) {
+			row[i] = `="` + cell + `"`
 		}
 	}
 }
 
-// textFormula matches a formula that is a text, such as ="0012". People write it so that a
-// spreadsheet keeps the zeros.
+// textFormula matches a formula that is a text, such as ="0012". People write it, too, so that
+// a spreadsheet keeps the zeros.
 var textFormula = regexp.MustCompile(`^="([^"]*)"$`)
 
-// unguardCells removes the apostrophes that guardCells adds, and takes the texts out of
-// formulas that are texts.
+// unguardCells takes away what guardCells adds.
 func unguardCells(row []string) {
 	for i, cell := range row {
 		if m := textFormula.FindStringSubmatch(cell); m != nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
+	"errors"
 	"io"
 )
 
@@ -11,20 +13,28 @@ import (
 func exportCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error {
 		return c.withOrg(ctx, func(call adminCaller, org string) error {
-			return writeCSV(ctx, call, exportRequest{Org: org, Kind: kind, Full: c.full}, c.raw, c.stdout)
+			form := csvForm{raw: c.raw, separator: c.separator}
+			return form.write(ctx, call, exportRequest{Org: org, Kind: kind, Full: c.full}, c.stdout)
 		})
 	}
 }
 
-// writeCSV writes an organization's records of one kind, oldest first. Unless raw is
-// true it is for a spreadsheet: with a byte order mark, and cells guarded.
-func writeCSV(ctx context.Context, call adminCaller, in exportRequest, raw bool, w io.Writer) error {
-	if !raw {
+// A csvForm says how CSV is written. Unless raw is true it is for a spreadsheet: with a byte
+// order mark, and cells guarded.
+type csvForm struct {
+	raw       bool
+	separator rune // 0: a comma
+}
+
+// write writes an organization's records of one kind, oldest first.
+func (f csvForm) write(ctx context.Context, call adminCaller, in exportRequest, w io.Writer) error {
+	if !f.raw {
 		if _, err := io.WriteString(w, markUTF8); err != nil {
 			return err
 		}
 	}
 	out := csv.NewWriter(w)
+	out.Comma = cmp.Or(f.separator, out.Comma)
 	if err := out.Write(columnsOf(in)); err != nil {
 		return err
 	}
@@ -34,7 +44,7 @@ func writeCSV(ctx context.Context, call adminCaller, in exportRequest, raw bool,
 			return err
 		}
 		for _, row := range page.Rows {
-			if !raw {
+			if !f.raw {
 				guardCells(row)
 			}
 			if err := out.Write(row); err != nil {
@@ -51,11 +61,22 @@ func writeCSV(ctx context.Context, call adminCaller, in exportRequest, raw bool,
 func exportFlags(c *invocation) {
 	orgFlag(c)
 	c.set.BoolVar(&c.raw, "raw", false, "para otro programa o para volver a importar: celdas tal cual, sin lo que una hoja de cálculo necesita")
+	c.set.Func("separator", "`signo` entre las celdas: coma, punto-y-coma o tabulador; sin ella, coma", func(word string) error {
+		if c.separator = separatorWords[word]; c.separator == 0 {
+			return errors.New("coma, punto-y-coma o tabulador")
+		}
+		return nil
+	})
+	c.chooses("separator", "coma", "punto-y-coma", "tabulador")
 	c.more = `Sin -raw, para hoja de cálculo: el archivo empieza con la marca de UTF-8, sin la que Excel
-muestra mal los acentos, y ante una celda que la hoja ejecutaría (=, +, -, @ y más) va un
-apóstrofo; ante números y teléfonos no. La importación quita ambos. Lo escrito con -raw se
-importa con -raw: así vuelve igual.`
+muestra mal los acentos; ante una celda que la hoja ejecutaría (=, +, -, @ y más) va un
+apóstrofo, y un teléfono o un número como 0012 va como ="0012", para que no pierda nada.
+La importación lo quita. Lo escrito con -raw se importa con -raw: así vuelve igual.`
 }
+
+// separatorWords are what may stand between two cells, as a program for spreadsheets expects it by
+// the language of its user.
+var separatorWords = map[string]rune{"coma": ',', "punto-y-coma": ';', "tabulador": '\t'}
 
 func exportFullFlags(more string) func(*invocation) {
 	return func(c *invocation) {

@@ -72,7 +72,7 @@ func TestExportGolden(t *testing.T) {
 				continue
 			}
 			var out bytes.Buffer
-			s.ok(writeCSV(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: kind, Full: full}, false, &out))
+			s.ok((csvForm{}).write(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: kind, Full: full}, &out))
 			text, marked := strings.CutPrefix(out.String(), markUTF8)
 			if !marked {
 				t.Errorf("%s: no byte order mark", kind)

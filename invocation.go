@@ -70,6 +70,9 @@ type invocation struct {
 	mapped [][2]string // headings, and the columns that they name
 	raw    bool
 	full   bool
+
+	separator rune // between the cells of an export; 0 if it is not told
+
 	key    keyRequest
 	scopes string
 	ips    string

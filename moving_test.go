@@ -123,7 +123,7 @@ func TestSheets(t *testing.T) {
 			t.Fatalf("%s: %+v\n%s", f.Name(), report, rejected)
 		}
 		var out bytes.Buffer
-		s.ok(writeCSV(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: importCustomers, Full: true}, false, &out))
+		s.ok((csvForm{}).write(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: importCustomers, Full: true}, &out))
 		got := anyID.ReplaceAllString(out.String(), ",ID,")
 		if want == "" {
 			want = got
