@@ -9,14 +9,14 @@ import (
 )
 
 // theMachine, in the build for tests of the clock, returns a machine whose wall clock
-// is wrong by the offset in a file, which SELLO_CLOCKTEST names:
+// is wrong by the offset in a file, which SELLO_TEST_CLOCK names:
 //
 //	{"offset": "87600h", "synchronized": true}
 //
 // The file is read at each reading of the clock, so that a test can set the clock of
 // a running server.
 func theMachine() machine {
-	m, file := newSystemClock(), os.Getenv("SELLO_CLOCKTEST")
+	m, file := newSystemClock(), os.Getenv("SELLO_TEST_CLOCK")
 	if file == "" {
 		return m
 	}

@@ -27,7 +27,7 @@ func newClockTill(t *testing.T, build func(testing.TB) string) *clockTill {
 	t.Helper()
 	s := &clockTill{till: newTill(t)}
 	s.binary = build(t)
-	s.env = []string{"SELLO_CLOCKTEST=" + s.setting()}
+	s.env = []string{"SELLO_TEST_CLOCK=" + s.setting()}
 	s.set(0, false)
 	s.ok("apply -", demoDocument(t))
 	s.key = s.newKey("cafe-luna", "-name till")
@@ -185,7 +185,7 @@ func TestOrdinaryClock(t *testing.T) {
 	s.send("POST", "/customers", `{"email":"ana@example.com"}`, "201")
 	s.stop()
 	for binary, want := range map[string]bool{builtBinary(t): false, oftenBinary(t): true} {
-		if got := bytes.Contains(readFile(t, binary), []byte("SELLO_CLOCKTEST")); got != want {
+		if got := bytes.Contains(readFile(t, binary), []byte("SELLO_TEST_CLOCK")); got != want {
 			t.Errorf("%s knows the variable: %t", binary, got)
 		}
 	}
