@@ -75,7 +75,7 @@ var firstShoppers = []enrolment{
 }
 
 var (
-	givenNames = strings.Fields(`Sofía Valentina Regina Camila Ximena Renata Fernanda Daniela Mariana Andrea Paola Gabriela Lucía Elena
+	givenNames = strings.Fields(`Sofía Valentina Regina Camila Ximena Renata Fernanda Daniela Marisol Andrea Paola Gabriela Lucía Elena
 		Isabel Carmen Rosa Patricia Verónica Adriana Santiago Mateo Sebastián Leonardo Emiliano Diego Daniel Alejandro Miguel Ángel
 		Carlos Luis Jorge Fernando Ricardo Eduardo Roberto Andrés Pablo Héctor Raúl Óscar`)
 	familyNames = strings.Fields(`Hernández Martínez González Rodríguez Pérez Sánchez Ramírez Cruz Flores Gómez Morales Vázquez Jiménez

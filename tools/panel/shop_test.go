@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A shop is a `sello demo` of the test's own: Café Luna, with three customers.
@@ -27,6 +28,7 @@ type shop struct {
 	env    []string // beside that of the tests
 	cmd    *exec.Cmd
 	stderr *strings.Builder
+	since  time.Time // when the shop was made
 }
 
 // newShop starts one. args are further flags.
@@ -44,7 +46,7 @@ func launch(t *testing.T, dir string, args ...string) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{t: t, binary: binary, db: filepath.Join(dir, "demo.db"), tokens: map[string]string{}}
+	s := &shop{t: t, binary: binary, db: filepath.Join(dir, "demo.db"), tokens: map[string]string{}, since: time.Now()}
 	s.start(args...)
 	return s
 }
@@ -270,10 +272,11 @@ type sale struct {
 	TotalAmount                              float64
 }
 
+// sales lists those since the shop was made: the demo's year lies before.
 func (s *shop) sales(query string) []sale {
 	s.t.Helper()
 	var list listed[sale]
-	s.api("GET", "/transactions?"+query, "", &list)
+	s.api("GET", "/transactions?from="+s.since.UTC().Format("2006-01-02T15:04:05.000Z")+"&"+query, "", &list)
 	return list.Data
 }
 

@@ -57,7 +57,7 @@ func TestTillByKeyboard(t *testing.T) {
 			if p.focus() != "a "+p.text(nextButton) {
 				t.Errorf("the focus is on %s", p.focus())
 			}
-			if got, want := len(s.sales("limit=100&customerId="+s.customer("María"))), 2+2*i+n; got != want {
+			if got, want := len(s.sales("limit=100&customerId="+s.customer("María"))), 1+2*i+n; got != want {
 				t.Errorf("%d sales, want %d", got, want)
 			}
 			p.load(func() { p.typed("\r") })
@@ -269,10 +269,9 @@ func TestTillEnrol(t *testing.T) {
 	if text := p.text("main"); !strings.Contains(text, "5678") || !strings.Contains(text, "María G") || strings.Contains(text, "+525512345678") {
 		t.Errorf("it says %s", text)
 	}
-	var all listed[struct{ ID string }]
-	s.api("GET", "/customers", "", &all)
-	if len(all.Data) != 4 {
-		t.Errorf("%d customers", len(all.Data))
+	var found listed[struct{ ID string }]
+	if s.api("GET", "/customers?search=5512345678", "", &found); len(found.Data) != 1 {
+		t.Errorf("%d customers have the phone", len(found.Data))
 	}
 }
 
@@ -308,7 +307,7 @@ func TestTillSmall(t *testing.T) {
 	p := s.as("cashier", width(320, 568))
 	p.visit("/panel/caja")
 	p.fits()
-	p.visit("/panel/caja/" + s.customer("María"))
+	p.visit("/panel/caja/" + s.enrol("Eva", "Ríos", "+525587650001"))
 	p.fits()
 	for _, selector := range []string{amountField, sellButton} {
 		if top, bottom := p.edges(selector); top < 0 || bottom > 568 {
