@@ -280,6 +280,14 @@ func (s *shop) sales(query string) []sale {
 	return list.Data
 }
 
+// customers returns how many there are.
+func (s *shop) customers() int {
+	s.t.Helper()
+	var list struct{ Meta struct{ Total int } }
+	s.api("GET", "/customers", "", &list)
+	return list.Meta.Total
+}
+
 // customer returns the id of the customer that a search finds.
 func (s *shop) customer(search string) string {
 	s.t.Helper()
