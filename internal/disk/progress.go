@@ -10,7 +10,7 @@ import (
 )
 
 // A Progress says how much of something long is done, of 1. It may be asked while that goes
-// on. What goes on in parts says so of each part, by Part.
+// on. Each of several steps fills a part of it, by PartOf.
 type Progress struct{ done atomic.Uint64 } // bits of a float64
 
 // Done returns how much is done, of 1.
