@@ -6,6 +6,8 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 )
 
 // The commands that write CSV.
@@ -67,15 +69,15 @@ func exportFlags(c *invocation) {
 		}
 		return nil
 	})
-	c.chooses("separator", "coma", "punto-y-coma", "tabulador")
+	c.chooses("separator", slices.Sorted(maps.Keys(separatorWords))...)
 	c.more = `Sin -raw, para hoja de cálculo: el archivo empieza con la marca de UTF-8, sin la que Excel
 muestra mal los acentos; ante una celda que la hoja ejecutaría (=, +, -, @ y más) va un
 apóstrofo, y un teléfono o un número como 0012 va como ="0012", para que no pierda nada.
 La importación lo quita. Lo escrito con -raw se importa con -raw: así vuelve igual.`
 }
 
-// separatorWords are what may stand between two cells, as a program for spreadsheets expects it by
-// the language of its user.
+// separatorWords are the signs between two cells, of which a spreadsheet expects one or another by
+// its user's language.
 var separatorWords = map[string]rune{"coma": ',', "punto-y-coma": ';', "tabulador": '\t'}
 
 func exportFullFlags(more string) func(*invocation) {
