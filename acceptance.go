@@ -70,9 +70,9 @@ func (a *accepted) read(tx Tx, now instant) (err error) {
 	return nil
 }
 
-// accept uses an invitation. An entry logs its user in. Another one makes a new user and logs it in; makes a user who is there,
-// and who proves the password, a member; or sets another password. The user then has to log
-// in, unless it is new.
+// accept uses an invitation: it logs the user of an entry in; makes a new user and logs it in;
+// makes a user who is there, and who proves the password, a member; or sets another password.
+// After the last two the user has to log in.
 func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*loggedIn, error) {
 	if err := l.fromSource(&in.arrival, false, now); err != nil {
 		return nil, err
@@ -82,17 +82,7 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 		return nil, err
 	}
 	if a.Kind == invitationEntry {
-		return write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
-			t.by, t.requestID = creator{Type: byUser, ID: a.User}, in.RequestID
-			u, err := userByID(t.Tx, a.User)
-			if err == nil && (u == nil || u.Disabled != 0) {
-				err = errInvitationUnknown
-			}
-			if err != nil {
-				return nil, err
-			}
-			return t.admit(u, &in.arrival)
-		})
+		return l.enter(ctx, a, in, now)
 	}
 	var h passwordHash
 	if a.Kind == invitationJoin && a.user != nil {
@@ -124,6 +114,21 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 		l.forgive(a.user)
 	}
 	return done, err
+}
+
+// enter logs the user of an entry in.
+func (l *logins) enter(ctx context.Context, a *accepted, in *acceptance, now instant) (*loggedIn, error) {
+	return write(ctx, l.engine, a.Org, now, func(t *txn) (*loggedIn, error) {
+		t.by, t.requestID = creator{Type: byUser, ID: a.User}, in.RequestID
+		u, err := userByID(t.Tx, a.User)
+		if err == nil && (u == nil || u.Disabled != 0) {
+			err = errInvitationUnknown
+		}
+		if err != nil {
+			return nil, err
+		}
+		return t.admit(u, &in.arrival)
+	})
 }
 
 // newPassword checks the name and the password of somebody new, or the other password of a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -69,7 +70,8 @@ func runDemo(ctx context.Context, c *invocation) error {
 		if err != nil {
 			return err
 		}
-		started, err := d.start(ctx, s.api.logins)
+		_, link := c.panelServed(s.listener.Addr())
+		started, err := d.start(ctx, s.api.logins, link)
 		if err != nil {
 			return err
 		}
@@ -78,11 +80,6 @@ func runDemo(ctx context.Context, c *invocation) error {
 			scheme = "https"
 		}
 		started.Base = scheme + "://" + s.listener.Addr().String() + "/api/v1"
-		if _, link := c.panelServed(s.listener.Addr()); link == "" {
-			started.Panel, started.Email, started.Password = "", "", ""
-		} else if started.Panel != "" {
-			started.Panel = invitationLink(link, started.Panel)
-		}
 		if started.File, err = filepath.Abs(c.db); err != nil {
 			return err
 		}
@@ -223,8 +220,9 @@ func demoPasswordOf(h *passwordHash) string {
 	return fmt.Sprintf("%x-%x-%x-%x", sum[:2], sum[2:4], sum[4:6], sum[6:8])
 }
 
-// start makes what whoever started the demo needs: a key, and a link into the panel.
-func (d *demo) start(ctx context.Context, l *logins) (*demoStarted, error) {
+// start makes what whoever started the demo needs: a key and, unless panel is "", a link into the
+// panel at that address.
+func (d *demo) start(ctx context.Context, l *logins, panel string) (*demoStarted, error) {
 	now := d.engine.now()
 	k, err := d.admin.createKey(ctx, keyRequest{Org: demoSlug, Name: "demo", Expires: now.AddDate(0, 0, demoKeyDays).Format(time.RFC3339)})
 	if err != nil {
@@ -242,21 +240,22 @@ func (d *demo) start(ctx context.Context, l *logins) (*demoStarted, error) {
 		}
 		started.CustomerID = c.ID
 		u, err := userByEmail(t.Tx, demoStaff[0].email)
-		if err != nil || u == nil || u.Disabled != 0 {
+		if err != nil || u == nil {
 			return nil, err
 		}
-		m, err := membershipIn(t.Tx, org, u.ID)
-		if err != nil || m == nil || m.Disabled != 0 {
-			return nil, err
+		m, err := t.teammate(u.ID)
+		if errors.Is(err, errNotMember) || err == nil && !m.active() {
+			return nil, nil
 		}
-		return u, nil
+		return u, err
 	})
-	if err != nil || owner == nil {
+	if err != nil || owner == nil || panel == "" {
 		return started, err
 	}
 	s := d.engine.seed()
-	started.Panel, started.Email = hex.EncodeToString(s[:]), owner.Email
-	l.entry.Store(&entryLink{tokenHash(started.Panel), owner.ID, org})
+	token := hex.EncodeToString(s[:])
+	l.entry.Store(&entryLink{tokenHash(token), owner.ID, org})
+	started.Panel, started.Email = invitationLink(panel, token), owner.Email
 	if first, err := owner.Password.matches(demoPasswordOf(&owner.Password)); err != nil || !first {
 		return started, err
 	}

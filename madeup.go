@@ -64,8 +64,11 @@ type menuItem struct {
 var menu = []menuItem{
 	{"CAFE-AMERICANO", 42}, {"CAFE-LATTE", 58}, {"CAFE-CAPUCHINO", 56}, {"CAFE-ESPRESSO", 35}, {"CAFE-MOKA", 64},
 	{"TE-CHAI", 55}, {"PAN-CONCHA", 24}, {"PAN-CUERNITO", 32}, {"PAN-DULCE", 22}, {"SANDWICH-JAMON", 89},
-	{"PASTEL-ZANAHORIA", 68}, {"GRANO-250", 145}, {"GRANO-500", 260},
+	{"PASTEL-ZANAHORIA", 68},
 }
+
+// beans are taken home now and then.
+var beans = []menuItem{{"GRANO-500", 260}, {"GRANO-250", 145}}
 
 // The first three are those that README looks for; nobody else is called like them.
 var firstShoppers = []enrolment{
@@ -83,12 +86,13 @@ var (
 		Herrera Medina Castro Vargas Guzmán Velázquez Rojas Contreras Salazar Luna Ortega Guerrero Estrada Bautista Cortés Soto`)
 )
 
-// When the shop is open, by its clock, and how far two visits are apart at least: all of one
-// happens before the next.
+// When the shop is open, by its clock, how far two visits are apart at least, and how far two
+// steps of a visit are: all of one visit happens before the next.
 const (
 	opens    = 8 * time.Hour
 	closes   = 20 * time.Hour
 	visitGap = 5 * time.Minute
+	stepGap  = 30 * time.Second
 )
 
 // makeUp makes up the customers and visits of the days before now.
@@ -113,8 +117,8 @@ func makeUp(seed uint64, customers, days int, now instant, zone *time.Location, 
 	return h
 }
 
-// newShopper makes somebody up. Mail to example.com reaches nobody, and no phone in Mexico
-// City begins with 0.
+// newShopper makes somebody up. Of 100 in a row, as many have a habit as its share says. Mail to
+// example.com reaches nobody, and no phone in Mexico City begins with 0.
 func (h *madeUp) newShopper(i int) shopper {
 	r := h.rand
 	var who shopper
@@ -123,7 +127,7 @@ func (h *madeUp) newShopper(i int) shopper {
 		share -= who.share
 	}
 	for range 2 {
-		who.usual = append(who.usual, menu[r.IntN(len(menu)-2)])
+		who.usual = append(who.usual, menu[r.IntN(len(menu))])
 	}
 	if i < len(firstShoppers) {
 		who.enrolment = firstShoppers[i]
@@ -162,8 +166,8 @@ func (h *madeUp) opening(now instant, ago int, taken map[time.Time]bool) instant
 	return 0
 }
 
-// write writes the history into an organization that has nobody yet. It tells how much is
-// done, of 1.
+// write writes all visits into an organization that has nobody yet. It tells how much is done,
+// of 1.
 func (h *madeUp) write(t *txn, tell func(done float64)) error {
 	for i, v := range h.visits {
 		if err := h.visit(t, v); err != nil {
@@ -186,18 +190,18 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 		}
 		who.member = c.ID
 	}
-	t.setNow(t.now.add(30 * time.Second))
+	t.setNow(t.now.add(stepGap))
 	if who.bought != nil && r.IntN(80) == 0 {
 		if err := h.bringBack(t, who); err != nil {
 			return err
 		}
 	}
-	t.setNow(t.now.add(30 * time.Second))
+	t.setNow(t.now.add(stepGap))
 	s, err := h.sell(t, who)
 	if err != nil {
 		return err
 	}
-	t.setNow(t.now.add(30 * time.Second))
+	t.setNow(t.now.add(stepGap))
 	if err := h.redeem(t, who); err != nil {
 		return err
 	}
@@ -212,10 +216,8 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 	if r.IntN(mistakes) > 0 {
 		return nil
 	}
-	t.setNow(t.now.add(30 * time.Second))
-	who.bought = nil
-	_, _, err = t.registerSale(newSale{Customer: who.member, Type: typeReturn, Total: s.Total, Items: s.Items, Original: &s.ID, Source: sourcePanel})
-	return err
+	t.setNow(t.now.add(stepGap))
+	return who.giveBack(t, s.Total, s.Items)
 }
 
 // atTill is who works then: mornings and afternoons, another order each day.
@@ -232,10 +234,10 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 	r := h.rand
 	bought := []menuItem{who.usual[r.IntN(len(who.usual))]}
 	for len(bought) < who.pieces || r.IntN(2) == 0 {
-		bought = append(bought, menu[r.IntN(len(menu)-2)])
+		bought = append(bought, menu[r.IntN(len(menu))])
 	}
 	if r.IntN(9) == 0 {
-		bought = append(bought, menu[len(menu)-1-r.IntN(2)]) // beans to take home
+		bought = append(bought, beans[r.IntN(len(beans))])
 	}
 	h.tickets++
 	in := newSale{Customer: who.member, Type: typePurchase, Source: sourcePanel, ExternalID: fmt.Sprintf("A-%05d", h.tickets)}
@@ -269,11 +271,16 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 
 // bringBack returns a piece of what a shopper bought last.
 func (h *madeUp) bringBack(t *txn, who *shopper) error {
+	i := who.bought.Items[0]
+	i.Quantity = decimalOne
+	return who.giveBack(t, min(i.Price, who.bought.Total), []item{i})
+}
+
+// giveBack returns something of what was bought last, which nothing else is returned of.
+func (who *shopper) giveBack(t *txn, total decimal, items []item) error {
 	s := who.bought
 	who.bought = nil
-	i := s.Items[0]
-	i.Quantity = decimalOne
-	_, _, err := t.registerSale(newSale{Customer: who.member, Type: typeReturn, Total: min(i.Price, s.Total), Items: []item{i}, Original: &s.ID, Source: sourcePanel})
+	_, _, err := t.registerSale(newSale{Customer: who.member, Type: typeReturn, Total: total, Items: items, Original: &s.ID, Source: sourcePanel})
 	return err
 }
 
