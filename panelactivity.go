@@ -190,10 +190,10 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 		return nil, err
 	}
 	var allSales, allMovements bool
-	if r.sales, allSales, err = newest(n.Sales, most, t.saleAt, func(s *sale) bool { return s.RegisteredAt >= since }); err != nil {
+	if r.sales, allSales, err = newest(n.Sales, most, t.saleAt, func(s *sale) (bool, error) { return s.RegisteredAt >= since, nil }); err != nil {
 		return nil, err
 	}
-	if r.movements, allMovements, err = newest(n.Movements, most, t.movement, func(m *movement) bool { return m.CreatedAt >= since }); err != nil {
+	if r.movements, allMovements, err = newest(n.Movements, most, t.movement, func(m *movement) (bool, error) { return t.writtenSince(m, since) }); err != nil {
 		return nil, err
 	}
 	r.complete = allSales && allMovements
@@ -201,16 +201,33 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 	return r, err
 }
 
+// writtenSince reports whether a movement may have been written since a moment. Those of a sale
+// that came late, of points that expired and of an import have an earlier CreatedAt.
+func (t *txn) writtenSince(m *movement, since instant) (bool, error) {
+	switch {
+	case m.CreatedAt >= since, m.Category == categoryExpiration, m.By.Type == byImport:
+		return true, nil
+	case m.Transaction == (id{}):
+		return false, nil
+	}
+	s, err := t.sale(m.Transaction)
+	return err == nil && s.RegisteredAt >= since, err
+}
+
 // newest reads records from the last one back, while they are recent, and most of them at
 // most. all is false if there are more.
-func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent func(T) bool) (list []T, all bool, err error) {
+func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent func(T) (bool, error)) (list []T, all bool, err error) {
 	var turn pacer
 	for seq := last; seq > 0; seq-- {
 		one, err := at(seq)
 		if err != nil {
 			return nil, false, err
 		}
-		if !recent(one) { // nor are those before
+		is, err := recent(one)
+		if err != nil {
+			return nil, false, err
+		}
+		if !is { // nor are those before
 			break
 		}
 		if len(list) == most {

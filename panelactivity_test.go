@@ -98,6 +98,14 @@ func TestActivityBound(t *testing.T) {
 			t.Errorf("%+v: %d sales, %d movements, complete %v", test, len(r.sales), len(r.movements), r.complete)
 		}
 	}
+	since := s.shop.clock - 2*86_400_000
+	if _, err := s.shop.sell(newSale{Customer: c, Total: dec("100"), OccurredAt: begin}); err != nil {
+		t.Fatal(err)
+	}
+	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(since, 100) })
+	if len(r.sales) != 4 || len(r.movements) != 4 || !r.complete {
+		t.Errorf("with a sale that came late: %d sales, %d movements, complete %v", len(r.sales), len(r.movements), r.complete)
+	}
 }
 
 // TestActivityPage: the page tells of the whole shop, of merged customers as they are now.
