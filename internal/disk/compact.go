@@ -61,7 +61,10 @@ func (s *File) Compact(ctx context.Context) (done *Compacted, err error) {
 func (s *File) adoptOld() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if !s.kept.old {
+	s.mu.Lock()
+	old := s.kept.old
+	s.mu.Unlock()
+	if !old {
 		return nil
 	}
 	return s.adopt()
