@@ -37,6 +37,7 @@ func madeUpShop(t *testing.T, seed uint64) *shop {
 // show is there and adds up. The same seed makes the same year, another one another.
 func TestMadeUp(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	s := madeUpShop(t, 1)
 	report := func(s *shop) *verification {
 		r, err := s.verify()

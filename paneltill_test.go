@@ -377,6 +377,7 @@ func TestTillContacts(t *testing.T) {
 // says so where it does not.
 func TestReturnsAmongMany(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	s := newPanelShop(t, panelSetup)
 	ana := s.shop.customer("ana")
 	other := s.shop.buy(ana, "5000")

@@ -40,6 +40,15 @@ func selloCommand(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// skipUnderRace skips a long test of one goroutine under the race detector, which has nothing to
+// find there. .ci/run runs it without.
+func skipUnderRace(t testing.TB) {
+	t.Helper()
+	if processtest.RaceDetector {
+		t.Skip("has one goroutine, and takes long")
+	}
+}
+
 func testBinary(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()

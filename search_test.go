@@ -227,6 +227,7 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 // the index yet.
 func TestSearchBlocks(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, cfg: new(config), held: held{counters: new(counters)}}
 	tx.cfg.Organization.Profile.Country = "MX"

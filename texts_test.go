@@ -75,6 +75,7 @@ var alwaysMany = map[string]string{
 // made by what chooses between the two.
 func TestCountedTexts(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	for name, row := range panelTexts {
 		for _, text := range []string{row.es, row.en} {
 			for _, found := range plurals.FindAllString(text, -1) {
