@@ -74,7 +74,7 @@ func (a *panelAssets) respond(h http.Header, r *http.Request) (status int, body 
 	if hex, isBrand := strings.CutPrefix(r.URL.Path, panelBrandPrefix); isBrand {
 		if c, valid := parseColor(strings.TrimSuffix(hex, ".css")); valid && strings.HasSuffix(hex, ".css") {
 			text := brandStylesheet(c)
-			p = &prepared{stylesheetType, text, nil, etagOf(text)}
+			p = &prepared{contentType: stylesheetType, plain: representationOf(text)}
 		}
 	}
 	if p == nil {

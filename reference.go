@@ -49,27 +49,34 @@ var theReference = sync.OnceValue(func() (r struct {
 // A prepared response is the same for everybody who asks under one name of the server.
 type prepared struct {
 	contentType   string
-	plain, zipped []byte // zipped nil: not worth it
-	etag          string
+	plain, zipped representation // zipped without body: not worth it
 }
+
+// A representation is a body with its strong ETag: gzip has other bytes than plain text, and
+// so another tag (RFC 9110, 8.8.3).
+type representation struct {
+	body []byte
+	etag string
+}
+
+func representationOf(body []byte) representation { return representation{body, etagOf(body)} }
 
 func prepare(contentType string, text []byte) *prepared {
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	z.Write(text)
 	z.Close()
-	return &prepared{contentType, text, b.Bytes(), etagOf(text)}
+	return &prepared{contentType, representationOf(text), representationOf(b.Bytes())}
 }
 
-func etagOf(text []byte) string {
-	sum := sha256.Sum256(text)
+func etagOf(body []byte) string {
+	sum := sha256.Sum256(body)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
 // respond sets the headers of the response and returns its status and body: gzip for who
 // takes it, nothing for who has it already.
 func (p *prepared) respond(h http.Header, r *http.Request) (status int, body []byte) {
-	h.Set("ETag", p.etag)
 	h.Set("Vary", "Accept-Encoding, Host")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -77,14 +84,18 @@ func (p *prepared) respond(h http.Header, r *http.Request) (status int, body []b
 	if strings.HasPrefix(p.contentType, "text/html") {
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	}
-	if names(r.Header["If-None-Match"], p.etag) {
+	chosen, packed := p.plain, p.zipped.body != nil && takesGzip(r.Header["Accept-Encoding"])
+	if packed {
+		chosen = p.zipped
+	}
+	h.Set("ETag", chosen.etag)
+	if names(r.Header["If-None-Match"], chosen.etag) {
 		return http.StatusNotModified, nil
 	}
-	if p.zipped != nil && takesGzip(r.Header["Accept-Encoding"]) {
+	if packed {
 		h.Set("Content-Encoding", "gzip")
-		return http.StatusOK, p.zipped
 	}
-	return http.StatusOK, p.plain
+	return http.StatusOK, chosen.body
 }
 
 // manyNames is under how many names of the server the reference is kept.

@@ -25,7 +25,7 @@ func fetched(a *api, path, host string, headers ...string) *httptest.ResponseRec
 }
 
 // TestReference checks openapi.json and /docs: they name the server as it was called, have
-// an ETag, and are packed for who takes that.
+// an ETag for each encoding, and are packed for clients that accept gzip.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t, newMemStore()).api
@@ -36,6 +36,10 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s: %d %v", path, plain.Code, plain.Header())
 		}
 		etag := plain.Header().Get("ETag")
+		packedTag := fetched(a, path, "tienda.mx:8080", "Accept-Encoding", "gzip").Header().Get("ETag")
+		if packedTag == etag {
+			t.Errorf("%s: gzip and plain text have one strong ETag", path)
+		}
 		if same := fetched(a, path, "tienda.mx:8080", "If-None-Match", `"x", W/`+etag); same.Code != http.StatusNotModified || same.Body.Len() != 0 || same.Header().Get("ETag") != etag {
 			t.Errorf("%s again: %d, %d bytes", path, same.Code, same.Body.Len())
 		}
@@ -47,6 +51,16 @@ func TestReference(t *testing.T) {
 			if got := w.Header().Get("Content-Encoding") == "gzip"; got != packed {
 				t.Errorf("%s for %q: packed %v", path, accept, got)
 				continue
+			}
+			own, other := etag, packedTag
+			if packed {
+				own, other = packedTag, etag
+			}
+			for tag, want := range map[string]int{own: http.StatusNotModified, other: http.StatusOK} {
+				again := fetched(a, path, "tienda.mx:8080", "Accept-Encoding", accept, "If-None-Match", tag)
+				if again.Code != want || again.Header().Get("ETag") != own {
+					t.Errorf("%s for %q with %s: %d %s", path, accept, tag, again.Code, again.Header().Get("ETag"))
+				}
 			}
 			if packed {
 				z, err := gzip.NewReader(w.Body)
