@@ -222,7 +222,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve -memory 95MB", 2, "", `valor no válido para -memory: "95MB" (tamaño de memoria`, "less than would do"},
 		{"serve -memory mucha", 2, "", `valor no válido para -memory: "mucha"`, "no size"},
 		{"serve -addr 256.0.0.1:1", 1, "", "no se puede escuchar en 256.0.0.1:1", "no such address, and no file is made"},
-		{"serve -addr 127.0.0.1", 2, "", "-addr va como 127.0.0.1:8080", "no port"},
+		{"serve -addr 127.0.0.1", 2, "", "-addr debe tener la forma 127.0.0.1:8080", "no port"},
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},

@@ -228,7 +228,7 @@ func metricsAddress(text string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return "", usageErrorf("-metrics va como 127.0.0.1:9464, :9464 o 9464: %q", text)
+		return "", usageErrorf("-metrics debe tener la forma 127.0.0.1:9464, :9464 o 9464: %q", text)
 	}
 	if host == "" {
 		host = "127.0.0.1"

@@ -82,7 +82,7 @@ func parsePanelAddress(text string) (a panelAddress, on bool, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.Port() == "" && strings.HasSuffix(u.Host, ":"):
-		err = usageErrorf("-panel va como https://puntos.example.mx o http://192.168.1.10:8080, u off: %q", text)
+		err = usageErrorf("-panel debe tener la forma https://puntos.example.mx o http://192.168.1.10:8080, u off: %q", text)
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Path != "" && u.Path != "/":
 		err = usageErrorf("-panel no lleva ruta, parámetros ni usuario: el panel está siempre en /panel: %q", text)
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > 0x7e }):

@@ -459,7 +459,7 @@ func (s *service) cancel() {
 // cannotListen describes in Spanish why listening at an address failed.
 func cannotListen(addr string, err error) error {
 	if _, ok := errors.AsType[*net.AddrError](err); ok {
-		return usageErrorf("-addr va como 127.0.0.1:8080, una dirección y un puerto: %q", addr)
+		return usageErrorf("-addr debe tener la forma 127.0.0.1:8080, una dirección y un puerto: %q", addr)
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		err = errors.New("no se encuentra esa dirección")

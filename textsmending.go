@@ -34,7 +34,7 @@ var _ = addTexts(map[string]panelText{
 	"mend.item_not_purchased":         {"field dice qué artículo no está en la compra: compara su sku con los de la venta.", "field says which item is not in the purchase: compare its sku with those of the sale."},
 	"mend.reward_unavailable":         {"El cliente no puede tener la recompensa ahora. Muestra solo las que GET /rewards da con available.", "The customer cannot have the reward now. Show only those that GET /rewards lists as available."},
 	"mend.customer_inactive":          {"El cliente está de baja. Si vuelve, ponlo en Active.", "The customer is inactive. Who comes back is set to Active."},
-	"mend.birth_date_invalid":         {"birthDate va como 1990-05-23.", "birthDate is written as 1990-05-23."},
+	"mend.birth_date_invalid":         {"birthDate debe tener la forma 1990-05-23.", "birthDate is written as 1990-05-23."},
 	"mend.attributes_invalid":         {"attributes es un objeto de pocos textos, números, listas de textos, true o false. La referencia dice cuántos caben.", "attributes is an object of a few texts, numbers, lists of texts, true or false. The reference says how many there may be."},
 	"mend.invalid_json":               {"El cuerpo no es JSON: suele faltar una comilla o sobrar una coma.", "The body is no JSON: often a quote is missing, or there is a comma too many."},
 	"mend.invalid_field":              {"El mensaje dice qué campo está mal y por qué.", "The message says which field is wrong and why."},

@@ -26,7 +26,7 @@ func TestUserCommands(t *testing.T) {
 	step("user invite -role owner", 2, "", "falta -email", "no e-mail")
 	step("user invite -email ana -role owner", 2, "", "El email no tiene un formato válido", "no e-mail")
 	step("user invite -email ana@ejemplo.mx -role boss", 2, "", "El rol no existe; hay: owner, ", "no such role")
-	step("user invite -email ana@ejemplo.mx -role owner -panel puntos.example.mx", 2, "", "-panel va como https://puntos.example.mx", "no URL")
+	step("user invite -email ana@ejemplo.mx -role owner -panel puntos.example.mx", 2, "", "-panel debe tener la forma https://puntos.example.mx", "no URL")
 	step("user invite -email ana@ejemplo.mx -role owner -panel off", 2, "", "con -panel off no hay adónde invitar", "nowhere")
 	step("user invite -email ana@ejemplo.mx -role owner", 0, "http://127.0.0.1:8080/panel/invitacion/", "", "the address of a server without flags")
 	step("user invite -email ana@ejemplo.mx -role owner -panel https://puntos.example.mx", 0, "https://puntos.example.mx/panel/invitacion/", "", "another address")
