@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -111,6 +112,11 @@ func (s *shop) feed(after uint64, types ...string) (list []eventShape) {
 			return nil, err
 		}
 		shown, err := t.eventList(found, next)
+		for _, e := range shown.Data {
+			if got, want := reflect.TypeOf(e.Data), eventDataTypes[e.Type]; got != want {
+				s.Errorf("%s: data is %v, and openapi.json describes %v", e.Type, got, want)
+			}
+		}
 		return shown.Data, err
 	})
 }

@@ -26,6 +26,7 @@ type apiDoc struct {
 	Info       struct{ Description string }
 	Security   []map[string][]string
 	Paths      map[string]map[string]*docOperation // by path, then method
+	Webhooks   map[string]map[string]*docOperation // by type of event, then method
 	Components struct {
 		Schemas    map[string]*docSchema
 		Responses  map[string]*docContent
@@ -69,6 +70,11 @@ type docSchema struct {
 	OneOf      []*docSchema
 	AllOf      []*docSchema
 	Enum       []any
+
+	Discriminator *struct {
+		PropertyName string
+		Mapping      map[string]string // value of the property → reference
+	}
 }
 
 func readAPIDoc(t *testing.T) *apiDoc {
@@ -134,6 +140,12 @@ func (d *apiDoc) joined(s *docSchema) *docSchema {
 func (d *apiDoc) matches(t *testing.T, at string, s *docSchema, typ reflect.Type, omitEmpty bool) {
 	t.Helper()
 	kind, null, s := d.plain(s)
+	if s.Discriminator != nil {
+		for _, one := range s.OneOf {
+			d.matches(t, at, one, typ, omitEmpty)
+		}
+		return
+	}
 	pointer := typ.Kind() == reflect.Pointer
 	if pointer {
 		typ = typ.Elem()
@@ -183,7 +195,7 @@ func (d *apiDoc) matches(t *testing.T, at string, s *docSchema, typ reflect.Type
 
 // hiddenTypes are the types of the values in fields declared as any, by JSON name.
 var hiddenTypes = map[string]reflect.Type{
-	"data":    reflect.TypeFor[map[string]any](), // of an event; TestEventShapes looks at each
+	"data":    reflect.TypeFor[map[string]any](), // of an event; eventsMatch looks at each
 	"profile": reflect.TypeOf(organization{}.Profile),
 }
 
@@ -214,6 +226,15 @@ func (d *apiDoc) accepts(s *docSchema, v any) error {
 	kind, null, plain := d.plain(s)
 	if v == nil && null {
 		return nil
+	}
+	if plain.Discriminator != nil {
+		o, _ := v.(map[string]any)
+		word, _ := o[plain.Discriminator.PropertyName].(string)
+		ref := plain.Discriminator.Mapping[word]
+		if ref == "" {
+			return fmt.Errorf(": there is no schema for %s %q", plain.Discriminator.PropertyName, word)
+		}
+		return d.accepts(&docSchema{Ref: ref}, v)
 	}
 	if v != nil && plain.Enum != nil && !slices.Contains(plain.Enum, v) {
 		return fmt.Errorf("%v is none of %v", v, plain.Enum)
@@ -363,10 +384,61 @@ func TestOpenAPIShapes(t *testing.T) {
 			d.matches(t, name+" "+status+" ", d.response(r).Content["application/json"].Schema, typ, false)
 		}
 	}
+	d.eventsMatch(t)
 	for name := range d.Components.Schemas {
 		if !d.used[name] {
 			t.Errorf("schema %s describes nothing", name)
 		}
+	}
+}
+
+// eventDataTypes are the types of the values that eventData returns. Shops check them too (feed).
+var eventDataTypes = map[string]reflect.Type{
+	"customer.created":      reflect.TypeFor[customerDetail](),
+	"customer.updated":      reflect.TypeFor[customerDetail](),
+	"customer.merged":       reflect.TypeFor[mergeEvent](),
+	"customer.erased":       reflect.TypeFor[erasedEvent](),
+	"points.added":          reflect.TypeFor[movementShape](),
+	"points.deducted":       reflect.TypeFor[movementShape](),
+	"points.available":      reflect.TypeFor[availableEvent](),
+	"points.expired":        reflect.TypeFor[movementShape](),
+	"points.reversed":       reflect.TypeFor[movementShape](),
+	"points.expiring":       reflect.TypeFor[expiringEvent](),
+	"transaction.created":   reflect.TypeFor[saleShape](),
+	"redemption.created":    reflect.TypeFor[redemptionShape](),
+	"redemption.used":       reflect.TypeFor[redemptionShape](),
+	"redemption.cancelled":  reflect.TypeFor[redemptionShape](),
+	"redemption.expired":    reflect.TypeFor[redemptionShape](),
+	"tier.changed":          reflect.TypeFor[tierEvent](),
+	"configuration.applied": reflect.TypeFor[appliedEvent](),
+	"webhook.test":          reflect.TypeFor[struct{}](), // of webhooks alone
+}
+
+// eventsMatch checks that each type of event has its schema in the feed and as a webhook, and
+// that no other type has one.
+func (d *apiDoc) eventsMatch(t *testing.T) {
+	t.Helper()
+	feed := d.Components.Schemas["Event"].Discriminator.Mapping
+	if d := diff.Diff(slices.Sorted(slices.Values(eventTypes)), slices.Sorted(maps.Keys(feed))); d != "" {
+		t.Errorf("types of events (-code +described):\n%s", d)
+	}
+	if d := diff.Diff(slices.Sorted(maps.Keys(eventDataTypes)), slices.Sorted(maps.Keys(d.Webhooks))); d != "" {
+		t.Errorf("types of webhooks (-code +described):\n%s", d)
+	}
+	data := func(at, name string, s *docSchema) {
+		_, _, whole := d.plain(s)
+		if kinds := whole.Properties["type"].Enum; !slices.Contains(kinds, any(name)) {
+			t.Errorf("%s: its type is one of %v", at, kinds)
+		}
+		d.matches(t, at+".data", whole.Properties["data"], eventDataTypes[name], false)
+	}
+	for name, ref := range feed {
+		data("event "+name, name, &docSchema{Ref: ref})
+	}
+	for name, methods := range d.Webhooks {
+		s := methods["post"].RequestBody.Content["application/json"].Schema
+		d.matches(t, "webhook "+name, s, reflect.TypeFor[webhookEvent](), false)
+		data("webhook "+name, name, s)
 	}
 }
 

@@ -37,10 +37,10 @@ func main() {
 	must(enrolled.JSON201 != nil && *enrolled.JSON201.PhoneNumber == "+525587654321", enrolled.Body)
 	customer := enrolled.JSON201
 
-	key, purchase := "venta-1", TransactionInputTypePurchase
+	key := "venta-1"
 	sell := func() *RegisterTransactionResponse {
 		sold, err := sello.RegisterTransactionWithResponse(ctx, &RegisterTransactionParams{IdempotencyKey: &key}, TransactionInput{
-			CustomerId: customer.Id.String(), TotalAmount: 1500, Type: &purchase, Items: &[]Item{{Sku: "CAFE", Price: 1500, Quantity: 1}},
+			CustomerId: customer.Id.String(), TotalAmount: 1500, Items: &[]Item{{Sku: "CAFE", Price: 1500, Quantity: 1}},
 		})
 		check(err)
 		must(sold.JSON201 != nil, sold.Body)
@@ -72,6 +72,22 @@ func main() {
 	twice, err := sello.UseRedemptionWithResponse(ctx, nil, UseInput{Code: redeemed.JSON201.Code})
 	check(err)
 	must(twice.JSON409 != nil && twice.JSON409.Code == "redemption_already_used", twice.Body)
+
+	kind, many := "redemption.used", 100
+	var last Event
+	for after, read := 0, -1; read != after; { // to the end of the feed
+		read = after
+		events, err := sello.ListEventsWithResponse(ctx, &ListEventsParams{Type: &kind, After: &read, Limit: &many})
+		check(err)
+		must(events.JSON200 != nil, events.Body)
+		if n := len(events.JSON200.Data); n > 0 {
+			last = events.JSON200.Data[n-1]
+		}
+		after = events.JSON200.Next
+	}
+	event, err := last.AsRedemptionEvent()
+	check(err)
+	must(event.Type == RedemptionEventTypeRedemptionUsed && event.Data.Id == used.JSON200.Id, []byte(event.Data.Code))
 
 	movements, err := sello.ListMovementsWithResponse(ctx, id, nil)
 	check(err)

@@ -21,7 +21,7 @@ assert.equal(customer.phoneNumber, '+525587654321')
 
 const sell = () => sello.POST('/api/v1/transactions', {
   params: { header: { 'Idempotency-Key': 'venta-1' } },
-  body: { customerId: customer.id, totalAmount: 1500, type: 'Purchase', items: [{ sku: 'CAFE', price: 1500, quantity: 1 }] },
+  body: { customerId: customer.id, totalAmount: 1500, items: [{ sku: 'CAFE', price: 1500, quantity: 1 }] },
 })
 const sale = done(await sell())
 assert(sale.id)
@@ -44,6 +44,16 @@ assert.equal(used.status, 'Used')
 assert.equal(used.usedBy?.type, 'Key')
 const twice = await sello.POST('/api/v1/redemptions/use', { body: { code: redemption.code } })
 assert.equal(twice.error?.code, 'redemption_already_used')
+
+// Read the feed to its end. The type of an event narrows its data.
+let last: components['schemas']['Event'] | undefined
+for (let after = 0, read = -1; read !== after;) {
+  read = after
+  const page = done(await sello.GET('/api/v1/events', { params: { query: { type: 'redemption.used', after, limit: 100 } } }))
+  last = page.data.at(-1) ?? last
+  after = page.next
+}
+assert(last?.type === 'redemption.used' && last.data.id === used.id && last.data.status === 'Used')
 
 const movements = done(await sello.GET('/api/v1/points/customers/{customerId}/movements', { params }))
 assert.equal(movements.meta.total, 3)
