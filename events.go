@@ -252,6 +252,10 @@ func (q *eventsAfter) wants(k eventKind) bool {
 	return len(q.types) == 0 || slices.ContainsFunc(q.types, func(p string) bool { return matchesEvent(p, eventKinds[k].name) })
 }
 
+// eventsToCome is the message of events_gone for a reader that is ahead of the feed, as after
+// a restore.
+const eventsToCome = "after es posterior al último evento: los siguientes todavía no existen"
+
 // events returns events, oldest first, and the sequence to go on after. If some after
 // q.after are no longer kept, or that is beyond the last one, the error is events_gone.
 func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
@@ -264,7 +268,11 @@ func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
 		next = n.Dropped
 	}
 	if next < n.Dropped || next > n.Events {
-		return nil, 0, newError(codeEventsGone).with("first", n.Dropped+1).with("last", n.Events)
+		gone := newError(codeEventsGone).with("first", n.Dropped+1).with("last", n.Events)
+		if next > n.Events {
+			gone.message = eventsToCome
+		}
+		return nil, 0, gone
 	}
 	looked := next + mostSkipped
 	for e, err := range t.eventsFrom(next + 1) {

@@ -319,6 +319,9 @@ func TestEventsDropped(t *testing.T) {
 	}
 	_, _, err := get(eventsAfter{after: was - 1, given: true})
 	s.want(err, "events_gone")
+	if got := publicError(err).message; got != codeEventsGone.message {
+		t.Errorf("of events that are dropped: %s", got)
+	}
 	list, next, err := get(eventsAfter{after: was, given: true})
 	s.ok(err)
 	if len(list) == 0 || list[0].Seq != was+1 {
@@ -332,6 +335,9 @@ func TestEventsDropped(t *testing.T) {
 	}
 	_, _, err = get(eventsAfter{after: next + 1, given: true})
 	s.want(err, "events_gone")
+	if got := publicError(err).message; got != eventsToCome {
+		t.Errorf("of events that do not exist yet: %s", got)
+	}
 }
 
 // TestEventPatterns: what names types of events.

@@ -137,6 +137,10 @@ func TestGoldenErrors(t *testing.T) {
 			message = e.Message
 		case "scope_required":
 			message += strings.TrimPrefix(e.Message, message)
+		case "events_gone":
+			if e.Message == eventsToCome {
+				message = e.Message
+			}
 		case "occurred_at_invalid": // the days are those of the settings
 			if strings.HasPrefix(e.Message, "occurredAt no puede ser ") {
 				message = e.Message

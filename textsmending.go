@@ -64,7 +64,7 @@ var _ = addTexts(map[string]panelText{
 	"mend.redemption_cancelled":       {"El canje se canceló: no entregues nada.", "The redemption was cancelled: hand nothing over."},
 	"mend.too_many_redemptions":       {"En una venta se usan hasta 20 vales: usa este en otra, o sin transactionId.", "Up to 20 vouchers are used in one sale: use this one in another sale, or without transactionId."},
 	"mend.redemption_expired":         {"El vale venció: no entregues nada.", "The voucher has expired: hand nothing over."},
-	"mend.events_gone":                {"Esos eventos ya no se guardan. Sigue desde context.first, y lee lo que falte de las listas.", "Those events are no longer kept. Go on from context.first, and read what is missing from the lists."},
+	"mend.events_gone":                {"Esos eventos ya no se guardan, o todavía no existen porque se restauró una copia. Compara tus datos con las listas y sigue desde context.last.", "Those events are no longer kept, or do not exist yet because a backup was restored. Compare your data with the lists and go on after context.last."},
 	"mend.precondition_failed":        {"Alguien lo cambió desde que se leyó. Léelo y decide otra vez.", "Somebody changed it since it was read. Read it and decide again."},
 	"mend.body_too_large":             {"El cuerpo es demasiado grande: divídelo en varios.", "The body is too large: split it."},
 	"mend.unsupported_media_type":     {"Envía Content-Type: application/json.", "Send Content-Type: application/json."},
