@@ -194,6 +194,28 @@ func headings(text string) (list []string) {
 	return list
 }
 
+// shownSchema is where a document shows what `sello version` prints, or a migration to it.
+var shownSchema = regexp.MustCompile(`commit [^\n]*, esquema (\d+)|convertido del esquema \d+ al (\d+)|este sello usa el (\d+): conviértelo`)
+
+// TestSchemaShown: the schema that documents show as today's is that of the code.
+func TestSchemaShown(t *testing.T) {
+	t.Parallel()
+	shown := map[string]int{}
+	for _, name := range []string{"README.md", "docs/first-half-hour.md", "docs/es/guia.md", "docs/operations.md", "docs/file-format.md"} {
+		for _, found := range shownSchema.FindAllStringSubmatch(readText(t, name), -1) {
+			shown[name]++
+			if number := strings.Join(found[1:], ""); number != fmt.Sprint(schemaVersion) {
+				t.Errorf("%s: schema %s instead of %d: %s", name, number, schemaVersion, found[0])
+			}
+		}
+	}
+	for name, least := range map[string]int{"docs/first-half-hour.md": 1, "docs/es/guia.md": 3, "docs/operations.md": 1} {
+		if shown[name] < least {
+			t.Errorf("%s shows the schema %d times", name, shown[name])
+		}
+	}
+}
+
 // TestIgnored checks that .gitignore names the files that sello makes and its binary.
 func TestIgnored(t *testing.T) {
 	t.Parallel()
