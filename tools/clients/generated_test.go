@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -74,4 +75,39 @@ func TestOpenapiTypescript(t *testing.T) {
 		}
 	}
 	checkDay(t, exec.Command("node", filepath.Join(dir, "made", "till.js")))
+}
+
+// TestVersions: docs/integrar.md names the versions of the generators that are tested here.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(root + "/docs/integrar.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile("package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var npm struct {
+		DevDependencies map[string]string `json:"devDependencies"`
+	}
+	if err := json.Unmarshal(raw, &npm); err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"openapi-fetch", "openapi-typescript", "typescript"} {
+		if want := " " + name + "@" + npm.DevDependencies[name]; !strings.Contains(string(text), want) {
+			t.Errorf("docs/integrar.md does not name%s", want)
+		}
+	}
+	for _, name := range []string{"github.com/oapi-codegen/runtime", "github.com/oapi-codegen/oapi-codegen/v2"} {
+		_, version, _ := strings.Cut(string(module), name+" ")
+		version = strings.Fields(version)[0]
+		if want := regexp.MustCompile(regexp.QuoteMeta(name) + `(/\S+)?@` + regexp.QuoteMeta(version) + `\s`); !want.Match(text) {
+			t.Errorf("docs/integrar.md does not name %s@%s", name, version)
+		}
+	}
 }

@@ -17,7 +17,7 @@ type language struct {
 }
 
 var languages = []language{
-	{"curl", "sh", "caja.sh", []string{"sh"}, [][2]string{{"curl", "curl"}, {"jq", "jq"}}},
+	{"curl", "shell", "caja.sh", []string{"sh"}, [][2]string{{"curl", "curl"}, {"jq", "jq"}}},
 	{"Go", "go", "caja.go", []string{"go", "run"}, nil},
 	{"JavaScript", "js", "caja.mjs", []string{"node"}, [][2]string{{"node", "nodejs"}}},
 	{"Python", "python", "caja.py", []string{"python3"}, [][2]string{{"python3", "python3"}}},
