@@ -12,8 +12,18 @@ import (
 // Transactions.
 
 func listTransactions(r *request) action {
-	p := r.page()
-	var f saleFilter
+	p, f := r.page(), r.saleFilter()
+	return func(t *txn) (any, error) {
+		found, total, err := t.findSales(f, p)
+		if err != nil {
+			return nil, err
+		}
+		return newAppendedList(found, total, p, t.saleShape)
+	}
+}
+
+// saleFilter is what the query's parameters choose.
+func (r *request) saleFilter() (f saleFilter) {
 	f.search, _ = r.query.text("search", maxSearch)
 	text, present := r.query.text("type", 20)
 	f.saleType = choice(r.query.input, text, present, "type", codeTypeInvalid, []string{"", typePurchase, typeReturn})
@@ -23,13 +33,7 @@ func listTransactions(r *request) action {
 	f.externalID, _ = r.query.text("externalId", maxExternalID)
 	f.from, f.to = r.span()
 	f.registeredFrom = r.moment("registeredFrom", 0, false)
-	return func(t *txn) (any, error) {
-		found, total, err := t.findSales(f, p)
-		if err != nil {
-			return nil, err
-		}
-		return newAppendedList(found, total, p, t.saleShape)
-	}
+	return f
 }
 
 func getTransaction(r *request) action {

@@ -275,6 +275,7 @@
 //	paneltillfind.go     the till's one field
 //	paneltill.go         the till
 //	panelcustomers.go    customers
+//	panelsalesby.go      sales by who made them
 //	panelsales.go        sales
 //	panelredemptions.go  redemptions
 //	paneledits.go        forms that change the configuration

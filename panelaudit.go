@@ -114,12 +114,10 @@ func auditPageOf(v *visit) (any, fillFunc) {
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
 		view.Keys = v.may("keys:manage")
 		if v.member.role.may("audit:read") == grantAll {
-			if view.Actors, err = names.all(); err != nil {
+			if view.Actors, err = t.makers(); err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(view.Actors, func(c choiceItem) bool { return c.Value == view.Actor }) {
-				view.Actors = append(view.Actors, choiceItem{view.Actor, view.Actor})
-			}
+			view.Actors = withChoice(view.Actors, view.Actor)
 		}
 		if v.mayAll("data:export") == nil {
 			view.Export = withQuery(auditPath+"/exportar", append(v.params(auditParams...), pair{"kind", view.Kind}))
@@ -399,26 +397,6 @@ func actorOf(by *createdBy) (name, filter string) {
 	return cmp.Or(own, name), by.ID.String()
 }
 
-// mostActors bounds the choice of who did something.
-const mostActors = 200
-
-// all lists the team and then the keys.
-func (n *actorNames) all() (items []choiceItem, err error) {
-	team, err := n.txn.team()
-	if err != nil {
-		return nil, err
-	}
-	items = []choiceItem{{}}
-	for _, m := range team {
-		items = append(items, choiceItem{m.user.ID.String(), m.Name})
-	}
-	keys, err := n.txn.listKeys()
-	for _, k := range keys {
-		items = append(items, choiceItem{k.ID.String(), k.Name + " …" + k.Last4})
-	}
-	return items[:min(len(items), mostActors)], err
-}
-
 // A file with the log has so many entries at most, and about so many bytes.
 const (
 	mostExported      = 10_000
@@ -504,13 +482,6 @@ func (f *frame) Actions(kind string) []choiceItem {
 	}
 	slices.SortFunc(items, func(a, b choiceItem) int { return cmp.Compare(fold(a.Text), fold(b.Text)) })
 	return append([]choiceItem{{"", f.T("audit.any")}}, items...)
-}
-
-// People are the choices of who did it.
-func (f *frame) People(items []choiceItem) []choiceItem {
-	items = slices.Clone(items)
-	items[0].Text = f.T("all")
-	return items
 }
 
 // Action is what was done, in words: the action itself if this sello has no words for it.

@@ -311,9 +311,6 @@ type pointsView struct {
 	Left     decimal // of them today
 }
 
-// A choiceItem is what a select offers.
-type choiceItem struct{ Value, Text string }
-
 func pointsPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil

@@ -44,13 +44,36 @@ type salesView struct {
 	Sales                              []saleRow
 	Pager                              pagerView
 	Total                              uint64
+
+	By   string       // who made them: the id of a user or an API key, or importMaker; "": anybody
+	Who  []choiceItem // to choose from
+	Scan *saleScan    // of a page by who made them
 }
 
+// saleParams are what the list is filtered by: parameters of the API's.
+var saleParams = []string{"search", "type", "from", "to", "externalId"}
+
 func salesPage(v *visit) (any, fillFunc) {
-	view := &salesView{Search: v.param("search"), Type: v.param("type"), From: v.param("from"), To: v.param("to"), ExternalID: v.param("externalId")}
-	all := v.ask(listTransactions, v.params("search", "type", "from", "to", "externalId", "page")...)
-	return view, func(t *txn) error {
+	view := &salesView{Search: v.param("search"), Type: v.param("type"), From: v.param("from"), To: v.param("to"), ExternalID: v.param("externalId"), By: v.param(byParam)}
+	var all action
+	if view.By == "" {
+		all = v.ask(listTransactions, v.params(append(saleParams, "page")...)...)
+	} else {
+		all = v.ask(listSalesBy, v.params(append(saleParams, byParam, olderParam)...)...)
+	}
+	return view, func(t *txn) (err error) {
 		if err := v.mayAll("transactions:read"); err != nil {
+			return err
+		}
+		if view.Who, err = t.makers(); err != nil {
+			return err
+		}
+		view.Who = withChoice(append(view.Who, choiceItem{importMaker, tr(v.lang, "by.Import")}), view.By)
+		if view.By != "" {
+			if view.Scan, err = resultOf[*saleScan](t, all); err != nil || view.Scan == nil {
+				return err
+			}
+			view.Sales, err = v.saleRows(t, view.Scan.rows)
 			return err
 		}
 		found, err := resultOf[appendedList[saleShape]](t, all)
@@ -270,6 +293,54 @@ func (f *frame) RestoreBox(list []saleRedemption) boxView {
 	return boxView{ID: controlID(name), Name: name, Value: "1", Label: f.T("return.vouchers"), Checked: f.checked(name, false), Hint: f.T("return.vouchers.hint", strings.Join(names, ", "))}
 }
 
+// SaleCount says how many sales there are with the page's filter. Of sales by who made them that
+// is known only where one page has them all.
+func (f *frame) SaleCount(v *salesView) string {
+	switch {
+	case v.Scan != nil && !v.Scan.whole():
+		return f.T("sales.by.some")
+	case v.Scan != nil:
+		return f.T("list.found", f.Int(len(v.Sales)))
+	case v.Search+v.Type+v.From+v.To+v.ExternalID+v.By != "":
+		return f.T("list.found", f.Count(v.Total))
+	}
+	return f.T("list.all", f.Count(v.Total))
+}
+
+// SalePager leads to the pages beside this one.
+func (f *frame) SalePager(v *salesView) pagerText {
+	if v.Scan == nil {
+		return f.Pager(v.Pager)
+	}
+	p := pagerText{pagerView{Pages: 2}, f.T("pages"), f.T("sales.by.newest"), f.T("sales.by.older"), ""}
+	if v.Scan.whole() {
+		p.Pages = 1
+	}
+	if v.Scan.begun {
+		p.Previous = f.visit.withOlder(0)
+	}
+	if v.Scan.older > 0 {
+		p.Next = f.visit.withOlder(v.Scan.older)
+	}
+	if v.Scan.cut {
+		p.Text = f.T("sales.by.cut", f.Count(v.Scan.looked), f.DayAndYear(dayOf(v.Scan.last, f.zone)))
+	}
+	return p
+}
+
+// SalesNone says why the page has no sale.
+func (f *frame) SalesNone(v *salesView) string {
+	switch {
+	case v.Scan != nil && v.Scan.cut:
+		return f.T("sales.by.none")
+	case v.Scan != nil && v.Scan.begun:
+		return f.T("sales.by.end")
+	case v.Total > 0:
+		return f.T("page.none")
+	}
+	return f.T("sales.none")
+}
+
 // SaleTypes are the choices of a sale's type.
 func (f *frame) SaleTypes() []choiceItem {
 	return []choiceItem{{"", f.T("all")}, {typePurchase, f.T("sale." + typePurchase)}, {typeReturn, f.T("sale." + typeReturn)}}
@@ -281,6 +352,12 @@ var _ = addTexts(map[string]panelText{
 	"title.return":           {"Devolución", "Return"},
 	"sales.none":             {"Ninguna venta coincide con este filtro.", "No sale matches this filter."},
 	"sales.search":           {"Cliente", "Customer"},
+	"sales.by.some":          {"Primero las más nuevas; con este filtro no se cuentan todas", "Newest first; with this filter not all are counted"},
+	"sales.by.newest":        {"Las más nuevas", "Newest"},
+	"sales.by.older":         {"Más antiguas", "Older"},
+	"sales.by.cut":           {"Se miraron %s ventas, hasta las del %s; puede haber más antiguas.", "%s sales were looked at, back to %s; there may be older ones."},
+	"sales.by.none":          {"Entre las que se miraron no hay ninguna.", "There is none among those that were looked at."},
+	"sales.by.end":           {"No hay más antiguas.", "There are no older ones."},
 	"sales.type":             {"Tipo", "Type"},
 	"sales.from":             {"Desde", "From"},
 	"sales.to":               {"Hasta", "To"},

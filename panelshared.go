@@ -143,3 +143,41 @@ func sharesOf(cfg *config, s *saleShape) (list []saleShareView) {
 	}
 	return list
 }
+
+// mostMakers bounds the choice of who made records.
+const mostMakers = 200
+
+// makers lists who makes records: the team, and then the keys. The first one is anybody.
+func (t *txn) makers() (items []choiceItem, err error) {
+	team, err := t.team()
+	if err != nil {
+		return nil, err
+	}
+	items = []choiceItem{{}}
+	for _, m := range team {
+		items = append(items, choiceItem{m.user.ID.String(), m.Name})
+	}
+	keys, err := t.listKeys()
+	for _, k := range keys {
+		items = append(items, choiceItem{k.ID.String(), k.Name + " …" + k.Last4})
+	}
+	return items[:min(len(items), mostMakers)], err
+}
+
+// withChoice adds a value that is chosen already, unless it is among the choices.
+func withChoice(items []choiceItem, value string) []choiceItem {
+	if slices.ContainsFunc(items, func(c choiceItem) bool { return c.Value == value }) {
+		return items
+	}
+	return append(items, choiceItem{value, value})
+}
+
+// A choiceItem is what a select offers.
+type choiceItem struct{ Value, Text string }
+
+// People are the choices of who made something.
+func (f *frame) People(items []choiceItem) []choiceItem {
+	items = slices.Clone(items)
+	items[0].Text = f.T("all")
+	return items
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Sales by who made them. The file has no index of that: the sales that the other filters choose
+// are looked through, newest first, and mostScanned of them at most in a request. So such a list
+// has no total, and its pages lead to older sales only.
+
+const (
+	byParam     = "quien" // who made the sales
+	olderParam  = "antes" // a page begins with the last so many sales that the other filters choose
+	importMaker = "import"
+
+	mostScanned = 5000
+	scanPart    = 500 // sales that are read at once
+)
+
+// A saleScan is a page of sales by who made them, and how it was found.
+type saleScan struct {
+	sales  []*sale
+	rows   []saleShape
+	begun  bool    // it does not begin with the newest
+	looked uint64  // sales that were looked at
+	last   instant // when the last one of these happened
+	older  uint64  // sales that the other filters choose and that were not looked at yet
+	cut    bool    // the bound ended it
+}
+
+// whole reports whether the page has all sales by who made them.
+func (s *saleScan) whole() bool { return !s.begun && s.older == 0 }
+
+// scanSales looks for sales of a maker among the last so many that a filter chooses, until
+// there are limit, or most were looked at.
+func (t *txn) scanSales(f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
+	_, total, err := t.findSales(f, page{1, 1})
+	if err != nil {
+		return nil, err
+	}
+	s := &saleScan{begun: older < total, older: min(older, total)}
+	for s.older > 0 && s.looked < most && uint64(len(s.sales)) < limit {
+		skip := total - s.older
+		part, _, err := t.findSales(f, page{skip/scanPart + 1, scanPart})
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range part[min(skip%scanPart, uint64(len(part))):] {
+			s.older--
+			s.looked++
+			s.last = each.CreatedAt
+			if made(each.By) {
+				s.sales = append(s.sales, each)
+			}
+			if s.looked == most || uint64(len(s.sales)) == limit {
+				break
+			}
+		}
+		if s.older == total-skip { // nothing was read: there are no more
+			s.older = 0
+		}
+	}
+	s.cut = s.looked == most && s.older > 0 && uint64(len(s.sales)) < limit
+	return s, nil
+}
+
+// listSalesBy is listTransactions for sales of one maker.
+func listSalesBy(r *request) action {
+	r.large = true
+	f := r.saleFilter()
+	older, ok := r.whole(olderParam, 1, maxPage)
+	if !ok {
+		r.query.fail(newError(codePageInvalid).on(olderParam))
+	}
+	made := func(c creator) bool { return c.Type == byImport }
+	if text, _ := r.query.text(byParam, 100); text != importMaker {
+		who, _ := r.query.id(byParam)
+		made = func(c creator) bool { return c.ID == who && who != (id{}) }
+	}
+	return func(t *txn) (any, error) {
+		s, err := t.scanSales(f, made, older, defaultLimit, mostScanned)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range s.sales {
+			shape, err := t.saleShape(each)
+			if err != nil {
+				return nil, err
+			}
+			s.rows = append(s.rows, shape)
+		}
+		return s, nil
+	}
+}
+
+// withOlder is the address of the page with older sales; 0: of that with the newest.
+func (v *visit) withOlder(older uint64) string {
+	params := slices.DeleteFunc(slices.Clone(v.request.query.object), func(p pair) bool { return p.name == olderParam })
+	if older > 0 {
+		params = append(params, pair{olderParam, strconv.FormatUint(older, 10)})
+	}
+	return withQuery(v.r.URL.EscapedPath(), params)
+}
