@@ -297,6 +297,7 @@
 //	panelaccount.go      what members see and change of themselves
 //	panelteam.go         the people of the organization
 //	panelfigures.go      statistics as tiles, pictures and tables
+//	panelwork.go         what people and API keys did, added up
 //	panelhome.go         the home page and the statistics
 //	panelaudit.go        the audit log
 //	panelactivity.go     unusual activity

@@ -26,15 +26,6 @@ func activityPages() []panelPage {
 	return []panelPage{{activityPath, usersManage, "activity", activityPage}}
 }
 
-// activityRecords are the records that it is found in, newest first.
-type activityRecords struct {
-	sales     []*sale
-	movements []*movement
-	complete  bool      // they are all of the time
-	own       map[id]id // the customer that a member of the team is, by user
-	zone      func(instant) day
-}
-
 // An activity is what was found, at most activityRows of each kind; All says how many there were.
 type activity struct {
 	Busy    found[busyDay]
@@ -120,12 +111,6 @@ func (r *activityRecords) busyDays() []busyDay {
 	return valuesOf(list)
 }
 
-// isByHand reports whether somebody gave the points of a movement: no sale, redemption or rule did.
-func isByHand(m *movement) bool {
-	return m.Amount > 0 && m.Transaction == (id{}) && m.Redemption == (id{}) && m.By.ID != (id{}) &&
-		m.Category != categoryMerge && m.Category != categoryRefund
-}
-
 func (r *activityRecords) givers() []giver {
 	type place struct {
 		by      creator
@@ -133,7 +118,7 @@ func (r *activityRecords) givers() []giver {
 	}
 	givers, customers := map[place]*giver{}, map[place]map[id]bool{}
 	for _, m := range r.movements {
-		if !isByHand(m) {
+		if !r.isByHand(m) {
 			continue
 		}
 		at := place{m.By, m.Program}
@@ -175,70 +160,6 @@ func (r *activityRecords) selfServed() []selfServed {
 	return valuesOf(list)
 }
 
-func valuesOf[T any](list []*T) (values []T) {
-	for _, v := range list {
-		values = append(values, *v)
-	}
-	return values
-}
-
-// recentActivity reads the records since a moment, at most so many of each kind.
-func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) {
-	r := &activityRecords{zone: t.dayOf}
-	n, err := t.count()
-	if err != nil {
-		return nil, err
-	}
-	var allSales, allMovements bool
-	if r.sales, allSales, err = newest(n.Sales, most, t.saleAt, func(s *sale) (bool, error) { return s.RegisteredAt >= since, nil }); err != nil {
-		return nil, err
-	}
-	if r.movements, allMovements, err = newest(n.Movements, most, t.movement, func(m *movement) (bool, error) { return t.writtenSince(m, since) }); err != nil {
-		return nil, err
-	}
-	r.complete = allSales && allMovements
-	r.own, err = t.staffCustomers()
-	return r, err
-}
-
-// writtenSince reports whether a movement may have been written since a moment. Those of a sale
-// that came late, of points that expired and of an import have an earlier CreatedAt.
-func (t *txn) writtenSince(m *movement, since instant) (bool, error) {
-	switch {
-	case m.CreatedAt >= since, m.Category == categoryExpiration, m.By.Type == byImport:
-		return true, nil
-	case m.Transaction == (id{}):
-		return false, nil
-	}
-	s, err := t.sale(m.Transaction)
-	return err == nil && s.RegisteredAt >= since, err
-}
-
-// newest reads records from the last one back, while they are recent, and most of them at
-// most. all is false if there are more.
-func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent func(T) (bool, error)) (list []T, all bool, err error) {
-	var turn pacer
-	for seq := last; seq > 0; seq-- {
-		one, err := at(seq)
-		if err != nil {
-			return nil, false, err
-		}
-		is, err := recent(one)
-		if err != nil {
-			return nil, false, err
-		}
-		if !is { // nor are those before
-			break
-		}
-		if len(list) == most {
-			return list, false, nil
-		}
-		list = append(list, one)
-		turn.pause()
-	}
-	return list, true, nil
-}
-
 // staffCustomers are the customers who have the e-mail of a member of the team, by user.
 func (t *txn) staffCustomers() (map[id]id, error) {
 	own := map[id]id{}
@@ -263,6 +184,7 @@ type activityView struct {
 	Complete bool // all of the time was looked at
 	Since    instant
 
+	People  []workRow
 	Busy    found[busyRow]
 	Givers  found[giverRow]
 	Selves  found[selfRow]
@@ -294,7 +216,13 @@ func activityPage(v *visit) (any, fillFunc) {
 		if err != nil {
 			return err
 		}
+		if records.own, err = t.staffCustomers(); err != nil {
+			return err
+		}
 		view.Complete = records.complete
+		if view.People, err = v.workRows(t, records.works(view.Since)); err != nil {
+			return err
+		}
 		return v.showActivity(view, &actorNames{t}, records.unusual())
 	}
 }
@@ -381,6 +309,8 @@ var _ = addTexts(map[string]panelText{
 	"activity.since":         {"Desde el %s: lo que conviene mirar. Nada de esto es por sí solo un abuso.", "Since %s: what is worth a look. None of it is an abuse by itself."},
 	"activity.cut":           {"Hubo tanto que solo se miraron las %s ventas y los %s movimientos más nuevos.", "There was so much that only the newest %s sales and %s movements were looked at."},
 	"activity.all":           {"Se muestran %s de %s.", "%s of %s are shown."},
+	"activity.people":        {"Por persona", "By person"},
+	"activity.people.none":   {"Nadie hizo nada en estos días.", "Nobody did anything in these days."},
 	"activity.busy":          {"Clientes con muchas ventas en un día", "Customers with many sales in a day"},
 	"activity.busy.about":    {"%s o más. Puede ser alguien que pone su teléfono en las compras de otros.", "%s or more. It may be somebody who gives their phone number with what others buy."},
 	"activity.busy.none":     {"Ningún cliente compró %s veces en un día.", "No customer bought %s times in a day."},

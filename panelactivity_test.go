@@ -106,6 +106,9 @@ func TestActivityBound(t *testing.T) {
 	if len(r.sales) != 4 || len(r.movements) != 4 || !r.complete {
 		t.Errorf("with a sale that came late: %d sales, %d movements, complete %v", len(r.sales), len(r.movements), r.complete)
 	}
+	if w := r.works(since); len(w) != 1 || w[0].Sales != 3 {
+		t.Errorf("a sale that happened before counts: %+v", w)
+	}
 }
 
 // TestActivityPage: the page tells of the whole shop, of merged customers as they are now.
@@ -113,7 +116,7 @@ func TestActivityPage(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
 	calm := mainOf(s.open(roleAdmin, activityPath).Body.String())
-	if strings.Contains(calm, "<tbody>") || strings.Count(calm, "<h2>") != 4 {
+	if strings.Contains(calm, "<tbody>") || strings.Count(calm, "<h2>") != 5 {
 		t.Error(calm)
 	}
 	me := must(s.shop, func(t *txn) (id, error) {
@@ -146,10 +149,10 @@ func TestActivityPage(t *testing.T) {
 			t.Errorf("a row without its figure beside the name: %s", row)
 		}
 	}
-	if n := strings.Count(body, "scroll rows"); n != 4 {
-		t.Errorf("%d lists of rows, want 4", n)
+	if n := strings.Count(body, "scroll rows"); n != 5 {
+		t.Errorf("%d lists of rows, want 5", n)
 	}
-	if strings.Count(body, "<tbody>") != 4 {
+	if strings.Count(body, "<tbody>") != 5 {
 		t.Error(body)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,12 +18,20 @@ func figurePages() []panelPage {
 
 // A homeView is what an organization looks at first.
 type homeView struct {
+	Today    todayView
 	Tiles    []tile
 	Charts   []*chart
 	Lookouts []lookout
 }
 
-// homePage is the statistics of the last 30 days. It leads a member who may not see them
+// A todayView is what happened today, in all and by who did it.
+type todayView struct {
+	Tiles []tile
+	Rows  []workRow // nil where the member may not see all sales
+	Cut   bool      // the rows are of the newest records only
+}
+
+// homePage is today, and the statistics of the last 30 days. It leads a member who may not see them
 // to what that one is here for.
 func homePage(v *visit) (any, fillFunc) {
 	if !v.may("statistics:read") {
@@ -30,6 +39,9 @@ func homePage(v *visit) (any, fillFunc) {
 	}
 	view := &homeView{}
 	return view, func(t *txn) error {
+		if err := v.today(t, &view.Today); err != nil {
+			return err
+		}
 		g, err := v.figures(t)
 		if err != nil {
 			return err
@@ -45,6 +57,46 @@ func homePage(v *visit) (any, fillFunc) {
 		view.Lookouts, err = v.lookouts(t)
 		return err
 	}
+}
+
+// today fills in the day's figures. In all they are those of the statistics.
+func (v *visit) today(t *txn, view *todayView) error {
+	now := dayOf(v.request.now, v.cfg.zone)
+	span := []pair{{"from", now.String()}, {"to", now.String()}}
+	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, span...))
+	if err != nil {
+		return err
+	}
+	_, redeemed, err := t.findRedemptions(redemptionFilter{from: now.start(v.cfg.zone), to: v.request.now}, page{1, 1})
+	if err != nil {
+		return err
+	}
+	f, day := v.format(), found.Total
+	sales := func(saleType string) string {
+		return withQuery("/panel/ventas", append(slices.Clone(span), pair{"type", saleType}))
+	}
+	view.Tiles = []tile{
+		{Name: tr(v.lang, "work.sales"), Value: f.Count(day.Purchases), Change: f.MoneyWithCode(day.SalesAmount), Path: sales(typePurchase)},
+		{Name: tr(v.lang, "work.returns"), Value: f.Count(day.Returns), Change: f.MoneyWithCode(day.ReturnsAmount), Path: sales(typeReturn)},
+		{Name: tr(v.lang, "work.redeems"), Value: f.Count(redeemed), Path: withQuery("/panel/canjes", span)},
+	}
+	for _, p := range t.cfg.Programs[:min(len(t.cfg.Programs), mostTiles+1)] {
+		found, err := resultOf[statisticsShape](t, v.ask(getStatistics, append(slices.Clone(span), pair{"loyaltyProgramId", p.ID.String()})...))
+		if err != nil {
+			return err
+		}
+		view.Tiles = append(view.Tiles, tile{Name: tr(v.lang, "today.issued", p.Currency), Value: f.Number(found.Total.PointsIssued)})
+	}
+	if v.mayAll("transactions:read") != nil {
+		return nil
+	}
+	records, err := t.recentActivity(now.start(v.cfg.zone), mostRead)
+	if err != nil {
+		return err
+	}
+	view.Cut = !records.complete
+	view.Rows, err = v.workRows(t, records.works(now.start(v.cfg.zone)))
+	return err
 }
 
 // mostTiles bounds how many other programs than the first the home page shows.
@@ -182,6 +234,9 @@ func statisticsCSV(v *visit) (any, fillFunc) {
 	}
 }
 
+// TodayCut says that not all of the day was looked at.
+func (f *frame) TodayCut() string { return f.T("work.cut", f.Count(mostRead), f.Count(mostRead)) }
+
 // Groups are the lengths of periods; Programs those that statistics can be of.
 func (f *frame) Groups() (list []choiceItem) {
 	for _, group := range []string{groupDay, groupWeek, groupMonth} {
@@ -279,9 +334,15 @@ var _ = addTexts(map[string]panelText{
 	"title.home":       {"Inicio", "Home"},
 	"title.statistics": {"Estadísticas", "Statistics"},
 
-	"home.since": {"Últimos 30 días, hasta hoy a las %s", "Last 30 days, until today at %s"},
+	"home.since": {"Hasta hoy a las %s", "Until today at %s"},
+	"home.days":  {"Últimos 30 días", "Last 30 days"},
 	"home.till":  {"Abrir caja", "Open the till"},
 	"home.more":  {"Más estadísticas", "More statistics"},
+
+	"today":        {"Hoy", "Today"},
+	"today.issued": {"Puntos dados, %s", "Points given, %s"},
+	"today.by":     {"Hoy, por persona", "Today, by person"},
+	"work.cut":     {"Hubo tanto que solo se miraron las %s ventas y los %s movimientos más nuevos de todo el equipo.", "There was so much that only the newest %s sales and %s movements of the whole team were looked at."},
 
 	"statistics.since":   {"Del %s al %s", "From %s to %s"},
 	"statistics.from":    {"Desde", "From"},
