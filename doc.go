@@ -301,6 +301,7 @@
 //	panelhome.go         the home page and the statistics
 //	panelaudit.go        the audit log
 //	panelactivity.go     unusual activity
+//	panelperson.go       what one person or API key did, beside the others
 //	operatortexts.go     texts of the operator's pages
 //	paneloperator.go     the operator's pages
 //	panelplaces.go       all pages and forms, and the navigation

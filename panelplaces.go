@@ -7,7 +7,7 @@ import "slices"
 func panelPages() []panelPage {
 	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(),
-		activityPages(), auditPages(), operatorPages(),
+		activityPages(), personPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), logInPages())
 }
 

@@ -1,0 +1,372 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWorks adds up records by who made them.
+func TestWorks(t *testing.T) {
+	t.Parallel()
+	luis, till := creator{Type: byUser, ID: id{1}}, creator{Type: byKey, ID: id{9}, Actor: "caja-1"}
+	other := till
+	other.Actor = "caja-2"
+	sold := func(by creator, cust byte, amount int, at instant) *sale {
+		return &sale{Customer: id{cust}, Type: typePurchase, Total: decimalOf(amount), By: by, CreatedAt: at}
+	}
+	back := func(by creator, amount int) *sale {
+		return &sale{Customer: id{1}, Type: typeReturn, Total: decimalOf(amount), By: by, CreatedAt: 50}
+	}
+	moved := func(by creator, cust byte, amount int, category string, change func(*movement)) *movement {
+		m := &movement{Seq: 7, Customer: id{cust}, Amount: decimalOf(amount), Category: category, By: by, CreatedAt: 50}
+		if change != nil {
+			change(m)
+		}
+		return m
+	}
+	redeemed := func(m *movement) { m.Redemption = id{3} }
+	givenBack := func(m *movement) { m.Redemption, m.Uses = id{3}, []use{{}} }
+	ofSale := func(m *movement) { m.Transaction = id{3} }
+	for reason, test := range map[string]struct {
+		records activityRecords
+		want    []string
+	}{
+		"nothing": {},
+		"sales, customers and their sales by anybody": {activityRecords{sales: []*sale{sold(luis, 1, 10, 50), sold(luis, 2, 90, 50), sold(luis, 1, 10, 50), sold(till, 1, 5, 50)}},
+			[]string{"1: 3 110 0 0 0 0 | 1:2/3:20 2:1/1:90", "9: 1 5 0 0 0 0 | 1:1/3:5"}},
+		"what happened before, though it came late": {activityRecords{sales: []*sale{sold(luis, 1, 10, 49), sold(luis, 1, 20, 50)}}, []string{"1: 1 20 0 0 0 0 | 1:1/1:20"}},
+		"the tills of a key":                        {activityRecords{sales: []*sale{sold(till, 1, 10, 50), sold(other, 1, 20, 50)}}, []string{"9: 2 30 0 0 0 0 | 1:2/2:30"}},
+		"returns are of who registered them":        {activityRecords{sales: []*sale{sold(till, 1, 10, 50), back(luis, 4), back(luis, 5)}}, []string{"9: 1 10 0 0 0 0 | 1:1/1:10", "1: 0 0 2 9 0 0"}},
+		"redemptions, and those that were cancelled": {activityRecords{movements: []*movement{
+			moved(luis, 1, -80, categoryRedemption, redeemed), moved(luis, 1, -80, categoryRedemption, redeemed), moved(till, 1, 80, categoryRefund, givenBack)}},
+			[]string{"9: 0 0 0 0 0 1", "1: 0 0 0 0 2 0"}},
+		"points by hand, given and taken, by program and customer": {activityRecords{movements: []*movement{
+			moved(luis, 1, 30, categoryBonus, nil), moved(luis, 2, 60, "Campaign", nil), moved(luis, 1, 20, categoryBonus, nil), moved(luis, 1, -5, categoryAdjustment, nil),
+			moved(luis, 1, 3, categoryBonus, func(m *movement) { m.Program = 2 })}},
+			[]string{"1: 0 0 0 0 0 0 | 0:110-5*3 2:3-0*1 | 2:0:60 1:0:50 1:2:3"}},
+		"what a sale, the clock, a merge and a sign-up do is not by hand": {activityRecords{welcomes: map[uint64]bool{8: true}, movements: []*movement{
+			moved(luis, 1, 30, categoryPurchase, ofSale), moved(luis, 1, -3, categoryReturn, ofSale), moved(creator{Type: bySystem}, 1, -3, categoryExpiration, nil),
+			moved(luis, 1, 3, categoryMerge, nil), moved(luis, 1, -3, categoryMerge, nil), moved(luis, 1, 50, categoryBonus, func(m *movement) { m.Seq = 8 })}}, nil},
+	} {
+		var got []string
+		for _, w := range test.records.works(50) {
+			words := []string{fmt.Sprintf("%d: %d %v %d %v %d %d", w.By.ID[0], w.Sales, w.Amount, w.Returns, w.Back, w.Redemptions, w.Cancelled)}
+			list := func(each []string) {
+				if len(each) > 0 {
+					words = append(words, strings.Join(each, " "))
+				}
+			}
+			var served, hand, friends []string
+			for _, c := range w.Served {
+				served = append(served, fmt.Sprintf("%d:%d/%d:%v", c.Customer[0], c.Sales, c.All, c.Amount))
+			}
+			for _, h := range w.Hand {
+				hand = append(hand, fmt.Sprintf("%d:%v-%v*%d", h.Program, h.Given, h.Taken, h.Times))
+			}
+			for _, c := range w.Favoured {
+				friends = append(friends, fmt.Sprintf("%d:%d:%v", c.Customer[0], c.Program, c.Points))
+			}
+			list(served)
+			list(hand)
+			list(friends)
+			got = append(got, strings.Join(words, " | "))
+		}
+		if d := cmp.Diff(test.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", reason, d)
+		}
+	}
+}
+
+// TestStandsOut: at least twice as often as the others, and not once by chance.
+func TestStandsOut(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		own, others frequency
+		want        bool
+	}{
+		"as often":                   {frequency{10, 100}, frequency{20, 200}, false},
+		"a bit more":                 {frequency{19, 100}, frequency{20, 200}, false},
+		"twice":                      {frequency{20, 100}, frequency{20, 200}, true},
+		"the others never":           {frequency{3, 100}, frequency{0, 200}, true},
+		"too few":                    {frequency{2, 4}, frequency{0, 200}, false},
+		"returns and no sale at all": {frequency{3, 0}, frequency{5, 200}, true},
+		"nobody else":                {frequency{9, 10}, frequency{0, 0}, false},
+	} {
+		if got := test.own.standsOut(test.others); got != test.want {
+			t.Errorf("%s: %v", reason, got)
+		}
+	}
+	for reason, test := range map[string]struct {
+		own    handPoints
+		given  int
+		others int
+		want   bool
+	}{
+		"twice the average":    {handPoints{Given: decimalOf(100), Times: 2}, 100, 2, true},
+		"less":                 {handPoints{Given: decimalOf(90), Times: 9}, 100, 2, false},
+		"nobody else did":      {handPoints{Given: decimalOf(1), Times: 2}, 0, 2, true},
+		"once":                 {handPoints{Given: decimalOf(900), Times: 1}, 0, 2, false},
+		"there is nobody else": {handPoints{Given: decimalOf(900), Times: 5}, 0, 0, false},
+		"only taken":           {handPoints{Taken: decimalOf(900)}, 0, 2, false},
+	} {
+		if got := test.own.standsOut(&handPoints{Given: decimalOf(test.given)}, test.others); got != test.want {
+			t.Errorf("%s: %v", reason, got)
+		}
+	}
+}
+
+// mainText is a page's main part without its markup.
+func mainText(page string) string {
+	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(mainOf(page), " ")), " ")
+}
+
+// TestThievingCashier: in the demo's year the cashier who undoes sales and gives points to a
+// friend stands out, and the others do not.
+func TestThievingCashier(t *testing.T) {
+	t.Parallel()
+	s := newPanelShopOn(madeUpShop(t, 1))
+	team := ask(s.shop, (*txn).team)
+	for _, m := range team {
+		if m.Role == roleOwner || !slices.Contains([]string{"Rosa Méndez", "Lucía Vega", "Diego Salas"}, m.Name) {
+			continue
+		}
+		page := mainText(s.open(roleAdmin, "/panel/equipo/"+m.ID.String()+"/actividad").Body.String())
+		out := strings.Contains(page, "Destaca frente a los demás")
+		if out != (m.Name == "Diego Salas") {
+			t.Errorf("%s stands out: %v\n%s", m.Name, out, page)
+		}
+		if out && !strings.Contains(page, "Sus devoluciones son el") {
+			t.Error(page)
+		}
+	}
+	activity := s.open(roleAdmin, activityPath).Body.String()
+	if n := strings.Count(activity, ">destaca<"); n != 1 || !strings.Contains(activity, `Diego Salas</a> <span class="tag warn">destaca</span>`) {
+		t.Errorf("%d stand out\n%s", n, mainText(activity))
+	}
+}
+
+// TestPersonPage: what a cashier did is told in words and lists, with links; who has left has a
+// page, and who never was there has none.
+func TestPersonPage(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	friend, other := s.shop.customer("paco"), s.shop.customer("ana")
+	thief, honest := s.users[roleCashier], s.users[roleManager]
+	as := func(user id, fn func(t *txn) error) {
+		must(s.shop, func(t *txn) (any, error) {
+			t.by = creator{Type: byUser, ID: user}
+			return nil, fn(t)
+		})
+	}
+	sell := func(user, cust id, undo bool) {
+		as(user, func(t *txn) error {
+			sold, _, err := t.registerSale(newSale{Customer: cust, Total: dec("200"), Type: typePurchase})
+			if err == nil && undo {
+				_, _, err = t.registerSale(newSale{Customer: cust, Total: dec("200"), Type: typeReturn, Original: &sold.ID})
+			}
+			return err
+		})
+	}
+	give := func(user, cust id, points string) {
+		as(user, func(t *txn) error {
+			p := t.cfg.Programs[0]
+			_, err := t.movePoints(cust, &p.ID, &movement{Amount: dec(points), Category: categoryBonus, Comment: "Cortesía"}, t.credit)
+			return err
+		})
+	}
+	sell(thief, friend, true) // long ago
+	s.shop.pass(31 * oneDay)
+	for _, r := range roles {
+		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[r], sessionFull, &arrival{}) })
+	}
+	for n := range 10 {
+		sell(thief, friend, n < 4)
+		sell(honest, other, n == 0)
+	}
+	give(thief, friend, "300")
+	give(thief, friend, "100")
+	give(honest, other, "20")
+	path := "/panel/equipo/" + thief.String() + "/actividad"
+	page := s.open(roleOwner, path).Body.String()
+	for _, want := range []string{
+		"Sus devoluciones son el 40% de sus ventas; las de los demás, el 10%.", "Dio a mano 400 Lunas; cada uno de los demás, 20 en promedio.",
+		"De los puntos que dio a mano, 400 de 400 Lunas fueron para paco, en 2 veces.", "Ventas 10 2,000.00 MXN", "Devoluciones 4 800.00 MXN · 40% de sus ventas; los demás, 10%", "10 de 10", "Cortesía",
+	} {
+		if text := strings.ReplaceAll(mainText(page), nbsp, " "); !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, link := range []string{"/panel/clientes/" + friend.String(), "/panel/ventas?quien=" + thief.String(), auditPath + "?actor=" + thief.String()} {
+		if !strings.Contains(page, link) {
+			t.Errorf("no link %s", link)
+		}
+	}
+	if n := strings.Count(page, "/panel/ventas/"); n != 4 {
+		t.Errorf("%d returns are linked", n)
+	}
+	if calm := mainText(s.open(roleOwner, "/panel/equipo/"+honest.String()+"/actividad").Body.String()); strings.Contains(calm, "Destaca") {
+		t.Error(calm)
+	}
+	if idle := mainText(s.open(roleOwner, "/panel/equipo/"+s.users[roleViewer].String()+"/actividad").Body.String()); !strings.Contains(idle, "No registró ventas.") || strings.Contains(idle, "Destaca") {
+		t.Error(idle)
+	}
+	owner := must(s.shop, func(t *txn) (*member, error) { return t.acting(&member{user: &user{ID: s.users[roleOwner]}}) })
+	must(s.shop, func(t *txn) (any, error) { return nil, t.removeMember(owner, thief) })
+	if w := s.open(roleOwner, path); w.Code != 200 || !strings.Contains(w.Body.String(), "Alguien que ya no es del equipo") {
+		t.Errorf("who has left: %d", w.Code)
+	}
+	if w := s.open(roleOwner, "/panel/equipo/"+id{7}.String()+"/actividad"); w.Code != 404 {
+		t.Errorf("nobody: %d", w.Code)
+	}
+}
+
+// TestWelcomeIsNotByHand: the points of a sign-up rule are no gift of who enrols; those that are
+// given afterwards are.
+func TestWelcomeIsNotByHand(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{program: `"currency":"Lunas","rules":[{"key":"hola","name":"Hola","on":"Signup","points":50}]`})
+	var c id
+	by := creator{Type: byUser, ID: s.users[roleManager]}
+	must(s.shop, func(t *txn) (any, error) {
+		t.by = by
+		enrolled, _, err := t.enrol(enrolment{FirstName: "Luz", Email: "luz@example.com"})
+		c = enrolled.ID
+		return nil, err
+	})
+	s.shop.pass(time.Second)
+	must(s.shop, func(t *txn) (any, error) {
+		t.by = by
+		_, err := t.movePoints(c, &t.cfg.Programs[0].ID, &movement{Amount: dec("7"), Category: categoryBonus}, t.credit)
+		return nil, err
+	})
+	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(0, 100) })
+	if w := r.works(0); len(w) != 1 || len(w[0].byHand) != 1 || w[0].Hand[0].Given != dec("7") {
+		t.Errorf("%+v", w)
+	}
+	if g := r.givers(); len(g) != 1 || g[0].Points != dec("7") {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestHomeToday: the day's figures are those of the statistics, and those by person add up to
+// them. Each name leads to what the member may see.
+func TestHomeToday(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	c := s.shop.customer("ana")
+	s.shop.buy(c, "999") // yesterday
+	s.shop.pass(oneDay)
+	for _, r := range roles {
+		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[r], sessionFull, &arrival{}) })
+	}
+	k, _ := s.shop.newKey(keyRequest{})
+	for n, by := range []creator{{Type: byUser, ID: s.users[roleCashier]}, {Type: byUser, ID: s.users[roleCashier]}, {Type: byKey, ID: k.ID}, {Type: byImport}} {
+		must(s.shop, func(t *txn) (any, error) {
+			t.by = by
+			sold, _, err := t.registerSale(newSale{Customer: c, Total: decimalOf(1000 * (n + 1)), Type: typePurchase})
+			if err == nil && n == 1 {
+				_, _, err = t.registerSale(newSale{Customer: c, Total: dec("50"), Type: typeReturn, Original: &sold.ID})
+			}
+			if err == nil && n == 0 {
+				_, err = t.redeem(c, t.cfg.Rewards[0].ID, "", nil)
+			}
+			return nil, err
+		})
+	}
+	page := s.open(roleOwner, "/panel").Body.String()
+	text := strings.ReplaceAll(mainText(page), nbsp, " ")
+	day := s.statistics("?from=" + dayOf(s.shop.clock, s.shop.config().zone).String()).Total
+	f := newFormat(t, "MX", "es", "MXN")
+	for _, want := range []string{
+		"Hoy Ventas " + f.Count(day.Purchases) + " " + f.Money(day.SalesAmount) + " MXN Devoluciones 1 50.00 MXN Canjes 1 Puntos dados, Lunas " + f.Number(day.PointsIssued),
+		"Ventas 4 10,000.00", "Cashier 2 3,000.00 1 · 50% 1 0", "test 1 3,000.00 0 0 0", "Importación 1 4,000.00 0 0 0",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	cashier, till := s.users[roleCashier].String(), k.ID.String()
+	for as, links := range map[role][]string{
+		roleOwner: {"/panel/equipo/" + cashier + "/actividad", keysPath + "/" + till + "/actividad", "/panel/ventas?quien=import"}, roleManager: {"/panel/ventas?quien=" + cashier, "/panel/ventas?quien=" + till},
+		roleViewer: {"/panel/ventas?quien=" + cashier},
+	} {
+		page := s.open(as, "/panel").Body.String()
+		for _, link := range links {
+			if !strings.Contains(page, `href="`+link+`"`) {
+				t.Errorf("%s: no link %s", as, link)
+			}
+		}
+	}
+}
+
+// TestScanSales: pages of sales by who made them have each of them once, whatever the other
+// filters are and wherever the bound cuts.
+func TestScanSales(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	ana, luz := s.shop.customer("ana"), s.shop.customer("luz")
+	luis := creator{Type: byUser, ID: s.users[roleCashier]}
+	begin := s.shop.clock
+	for n := range 30 {
+		s.shop.pass(time.Hour)
+		must(s.shop, func(t *txn) (any, error) {
+			if n%3 == 0 {
+				t.by = luis
+			}
+			who := ana
+			if n%2 == 0 {
+				who = luz
+			}
+			_, _, err := t.registerSale(newSale{Customer: who, Total: decimalOf(n + 1), Type: typePurchase})
+			return nil, err
+		})
+	}
+	made := func(c creator) bool { return c == luis }
+	hour := func(n int) instant { return begin.add(time.Duration(n) * time.Hour) }
+	for reason, test := range map[string]struct {
+		filter saleFilter
+		want   string
+	}{
+		"all":           {saleFilter{to: never}, "28 25 22 19 16 13 10 7 4 1"},
+		"of a customer": {saleFilter{to: never, search: "luz"}, "25 19 13 7 1"},
+		"of days":       {saleFilter{from: hour(4), to: hour(13)}, "13 10 7 4"},
+		"of both":       {saleFilter{from: hour(4), to: hour(13), search: "luz"}, "13 7"},
+		"returns":       {saleFilter{to: never, saleType: typeReturn}, ""},
+	} {
+		for _, limit := range []uint64{1, 3, 20} {
+			for _, most := range []uint64{1, 7, 100} {
+				var got []string
+				for older, pages := uint64(maxPage), 0; older > 0; pages++ {
+					found := ask(s.shop, func(t *txn) (*saleScan, error) { return t.scanSales(test.filter, made, older, limit, most) })
+					for _, each := range found.sales {
+						got = append(got, each.Total.String())
+					}
+					if uint64(len(found.sales)) > limit || found.looked > most || pages > 31 || found.begun != (pages > 0) {
+						t.Fatalf("%s, %d of %d: %+v on page %d", reason, limit, most, found, pages)
+					}
+					if found.cut != (found.older > 0 && found.looked == most && uint64(len(found.sales)) < limit) {
+						t.Errorf("%s, %d of %d: cut is %v", reason, limit, most, found.cut)
+					}
+					older = found.older
+				}
+				if strings.Join(got, " ") != test.want {
+					t.Errorf("%s, %d of %d: %v, want %s", reason, limit, most, got, test.want)
+				}
+			}
+		}
+	}
+	s.tokens[roleViewer] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[roleViewer], sessionFull, &arrival{}) })
+	page := mainText(s.open(roleViewer, "/panel/ventas?quien="+luis.ID.String()).Body.String())
+	if !strings.Contains(page, "10 con este filtro") || strings.Contains(page, "Más antiguas") {
+		t.Error(page)
+	}
+	if page := mainText(s.open(roleViewer, "/panel/ventas?quien="+luis.ID.String()+"&antes=3").Body.String()); !strings.Contains(page, "con este filtro no se cuentan todas") || !strings.Contains(page, "Las más nuevas") || strings.Contains(page, "Más antiguas") {
+		t.Error(page)
+	}
+}
