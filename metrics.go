@@ -128,6 +128,12 @@ func (m *meter) ofTime(e *engine) {
 	m.Gauge("sello_sweep_lag_seconds", "How long ago the account was due that has waited longest for the sweep; 0 if none is due.", (&sweepLag{engine: e}).value)
 }
 
+// ofCertificate registers the end of the certificate that is served.
+func (m *meter) ofCertificate(c *certificate) {
+	m.Gauge("sello_tls_certificate_expiry_timestamp_seconds", "When the certificate of -tls-cert ends, in seconds since 1970.",
+		func() float64 { return float64(c.look(time.Now()).Leaf.NotAfter.Unix()) })
+}
+
 // ofBackups registers the backups of -backup-every and the command of -backup-after, if
 // there are any.
 func (m *meter) ofBackups(p *backupPlan, state *backupState) {

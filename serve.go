@@ -114,7 +114,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	log := slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: c.logLevel}))
 	var pair *certificate
 	if c.tlsCert != "" {
-		if pair, err = openCertificate(c.tlsCert, c.tlsKey, log); err != nil {
+		if pair, err = openCertificate(c.tlsCert, c.tlsKey, time.Now(), log); err != nil {
 			return err
 		}
 	}
@@ -304,6 +304,9 @@ func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) erro
 	m.ofTime(s.api.engine)
 	m.ofWebhooks(s.hooks)
 	m.ofBackups(plan, &s.backups)
+	if s.pair != nil {
+		m.ofCertificate(s.pair)
+	}
 	m.Runtime()
 	m.Process()
 	s.metrics = newServer(m, s.log)
@@ -359,6 +362,9 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	})
 	s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
 	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
+	if s.pair != nil {
+		s.background.Go(func() { s.pair.watch(background) })
+	}
 	if plan := &c.backups; plan.every > 0 {
 		s.background.Go(func() { plan.run(background) })
 		s.background.Go(func() { new(diskSpace).watch(background, plan.dir, s.log) })

@@ -3,9 +3,16 @@ package metrics
 import (
 	"bufio"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"maps"
+	"math/big"
 	"net/http"
 	"os"
 	"os/exec"
@@ -60,8 +67,9 @@ func scrape(t *testing.T) []byte {
 	if err := os.Mkdir(backups, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	certFile, keyFile := issue(t, dir)
 	cmd := exec.Command(binary, "demo", "-json", "-db", filepath.Join(dir, "a.db"), "-addr", "127.0.0.1:0", "-metrics", "127.0.0.1:0",
-		"-backup-every", "1h", "-backup-dir", backups, "-backup-after", "go version")
+		"-tls-cert", certFile, "-tls-key", keyFile, "-backup-every", "1h", "-backup-dir", backups, "-backup-after", "go version")
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +106,7 @@ func scrape(t *testing.T) []byte {
 	if err := json.NewDecoder(out).Decode(&demo); err != nil {
 		t.Fatal(err)
 	}
+	_, base, _ := strings.Cut(demo.Base, "://")
 	for _, r := range []struct{ method, path, body string }{
 		{"GET", "/customers", ""},
 		{"GET", "/points/customers/" + demo.CustomerID + "/balance", ""},
@@ -105,7 +114,7 @@ func scrape(t *testing.T) []byte {
 		{"POST", "/transactions", `{`},
 		{"BREW", "/coffee", ""},
 	} {
-		req, err := http.NewRequest(r.method, demo.Base+r.path, strings.NewReader(r.body))
+		req, err := http.NewRequest(r.method, "https://"+base+r.path, strings.NewReader(r.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,9 +138,37 @@ func scrape(t *testing.T) []byte {
 	return text
 }
 
+// issue writes a certificate for nobody, with its key, into two files.
+func issue(t *testing.T, dir string) (certFile, keyFile string) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, about, about, secret.Public(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
 func send(t *testing.T, req *http.Request) (*http.Response, []byte) {
 	t.Helper()
-	res, err := http.DefaultClient.Do(req)
+	client := &http.Client{Transport: &http.Transport{ // the certificate is nobody's
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+	}}
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +212,7 @@ func checkFamilies(t *testing.T, families map[string]family) {
 		"sello_store_commit_duration_seconds", "sello_store_checkpoint_lag_seconds", "sello_store_checkpoints_total",
 		"sello_store_memtable_bytes", "sello_store_journal_bytes", "sello_store_file_bytes", "sello_store_writes_refused", "sello_store_failed",
 		"sello_sweep_lag_seconds", "sello_clock_state",
+		"sello_tls_certificate_expiry_timestamp_seconds",
 		"sello_backup_last_success_timestamp_seconds", "sello_backup_failures_total", "sello_backup_interval_seconds",
 		"sello_backup_command_last_success_timestamp_seconds", "sello_backup_command_failures_total",
 		"sello_build_info", "sello_schema_version", "process_start_time_seconds",
