@@ -137,6 +137,7 @@ func (m *meter) ofCertificate(c *certificate) {
 // ofBackups registers the backups of -backup-every and the command of -backup-after, if
 // there are any.
 func (m *meter) ofBackups(p *backupPlan, state *backupState) {
+	m.Gauge("sello_backup_scheduled", "1 if -backup-every makes backups; else 0.", func() float64 { return zeroOne(p.every > 0) })
 	if p.every == 0 {
 		return
 	}

@@ -303,9 +303,9 @@ func TestBackupFigures(t *testing.T) {
 		}
 	}
 	plan := &backupPlan{every: time.Hour}
-	want("no backups", told(&backupPlan{}), map[string]float64{})
+	want("no backups", told(&backupPlan{}), map[string]float64{"sello_backup_scheduled": 0})
 	want("none yet", told(plan), map[string]float64{
-		"sello_backup_last_success_timestamp_seconds": 0, "sello_backup_failures_total": 0, "sello_backup_interval_seconds": 3600,
+		"sello_backup_scheduled": 1, "sello_backup_last_success_timestamp_seconds": 0, "sello_backup_failures_total": 0, "sello_backup_interval_seconds": 3600,
 	})
 	state.made(at, nil)
 	state.made(at.Add(time.Hour), errTest)
@@ -313,7 +313,7 @@ func TestBackupFigures(t *testing.T) {
 	state.passedOn(at.Add(time.Hour), errTest)
 	plan.passer = new(passer)
 	want("one, and one that failed", told(plan), map[string]float64{
-		"sello_backup_last_success_timestamp_seconds": 1_800_000_000, "sello_backup_failures_total": 1, "sello_backup_interval_seconds": 3600,
+		"sello_backup_scheduled": 1, "sello_backup_last_success_timestamp_seconds": 1_800_000_000, "sello_backup_failures_total": 1, "sello_backup_interval_seconds": 3600,
 		"sello_backup_command_last_success_timestamp_seconds": 1_800_000_060, "sello_backup_command_failures_total": 1,
 	})
 }

@@ -213,7 +213,7 @@ func checkFamilies(t *testing.T, families map[string]family) {
 		"sello_store_memtable_bytes", "sello_store_journal_bytes", "sello_store_file_bytes", "sello_store_writes_refused", "sello_store_failed",
 		"sello_sweep_lag_seconds", "sello_clock_state",
 		"sello_tls_certificate_expiry_timestamp_seconds",
-		"sello_backup_last_success_timestamp_seconds", "sello_backup_failures_total", "sello_backup_interval_seconds",
+		"sello_backup_scheduled", "sello_backup_last_success_timestamp_seconds", "sello_backup_failures_total", "sello_backup_interval_seconds",
 		"sello_backup_command_last_success_timestamp_seconds", "sello_backup_command_failures_total",
 		"sello_build_info", "sello_schema_version", "process_start_time_seconds",
 		"go_goroutines", "go_memory_classes_heap_objects_bytes", "go_sched_pauses_total_gc_seconds", "go_info",
