@@ -169,6 +169,9 @@ func (s *service) openPanel(c *invocation) {
 		s.panel = thePanel(s.api, address, e.ends)
 		s.panel.hsts = c.tlsCert != "" && c.hsts && !panelAddress{}.allows(address.url.Host) // for localhost it would be other programs', too
 		s.api.panel = s.panel
+	} else if c.panelOn {
+		s.log.Info("panel off", "cause", "-addr is not of this machine alone, and nobody has said at which address browsers open the panel",
+			"help", "start with -panel https://…, or -panel off for a server without it")
 	}
 }
 

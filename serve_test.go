@@ -137,3 +137,37 @@ func TestDemoLeavesAlone(t *testing.T) {
 		t.Errorf("the configuration became %s", after)
 	}
 }
+
+// TestPanelOff: a server that other machines reach serves no panel unless it is told the
+// panel's address. The log says so, unless -panel off did.
+func TestPanelOff(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		addr, panel string
+		told        bool
+	}{
+		{"0.0.0.0:0", "", true},
+		{"127.0.0.1:0", "", false},
+		{"0.0.0.0:0", "off", false},
+		{"0.0.0.0:0", "https://puntos.example.mx", false},
+	} {
+		t.Run(test.addr+" "+test.panel, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", test.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			var log bytes.Buffer
+			c := &invocation{panel: test.panel, panelIdle: usualEnds().idle, panelLongest: usualEnds().longest}
+			if err := c.checkPanel(); err != nil {
+				t.Fatal(err)
+			}
+			s := &service{api: newWorld(t, newMemStore()).api, listener: l, log: slog.New(slog.NewJSONHandler(&log, nil))}
+			s.openPanel(c)
+			if told := strings.Contains(log.String(), `"msg":"panel off"`) && strings.Contains(log.String(), "-panel https://"); told != test.told {
+				t.Errorf("told: %t, want %t: %s", told, test.told, log.String())
+			}
+		})
+	}
+}
