@@ -37,6 +37,26 @@ func (a *admin) inviteUser(ctx context.Context, in inviteRequest) (made invited,
 	})
 }
 
+// withdrawInvitation takes back the open invitation of an e-mail's owner.
+func (a *admin) withdrawInvitation(ctx context.Context, in inviteRequest) (listedInvite, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (listedInvite, error) {
+		email, err := usersEmail(in.Email)
+		if err != nil {
+			return listedInvite{}, err
+		}
+		open, err := t.invitations()
+		if err != nil {
+			return listedInvite{}, err
+		}
+		for _, i := range open {
+			if i.Kind == invitationJoin && i.Email == email {
+				return newListedInvite(i, in.Org), t.uninvite(nil, i.ID)
+			}
+		}
+		return listedInvite{}, adminErrorf("no hay ninguna invitación abierta de %s a %s: sello user list muestra las que hay", email, in.Org)
+	})
+}
+
 // usualPanel is the address of the panel of a server without flags.
 const usualPanel = "http://127.0.0.1:8080"
 
@@ -55,9 +75,9 @@ func (a *admin) panelURL(given string) (string, error) {
 	return a.panel, nil
 }
 
-// A listedUser is a user as commands show it.
+// A listedUser is a user as commands show it, or somebody who is only invited.
 type listedUser struct {
-	ID           id             `json:"id"`
+	ID           *id            `json:"id"` // nil of somebody who is only invited
 	Email        string         `json:"email"`
 	Name         string         `json:"name"`
 	Members      []listedMember `json:"organizations"`
@@ -68,6 +88,7 @@ type listedUser struct {
 	LoggedInAt   instant        `json:"lastLoginAt"`
 	DisabledAt   instant        `json:"disabledAt"`
 	LockedAt     instant        `json:"lockedAt"`
+	Invitations  []listedInvite `json:"invitations"` // open ones
 }
 
 // A listedMember is what a user is in an organization.
@@ -77,6 +98,19 @@ type listedMember struct {
 	DisabledAt instant `json:"disabledAt"`
 }
 
+// A listedInvite is an open invitation, without its link.
+type listedInvite struct {
+	Org       string  `json:"organization"`
+	Role      role    `json:"role"`
+	CreatedAt instant `json:"createdAt"`
+	Expires   instant `json:"expiresAt"`
+}
+
+func newListedInvite(i *listedInvitation, org string) listedInvite {
+	return listedInvite{org, i.Role, i.CreatedAt, i.Expires}
+}
+
+// listUsers lists users, and those who are only invited, by e-mail.
 func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error) {
 	now := instantOf(a.engine.now())
 	return view(ctx, a.engine.store, func(tx Tx) ([]listedUser, error) {
@@ -99,13 +133,38 @@ func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error)
 			}
 			list = append(list, shown)
 		}
-		return list, nil
+		return withInvited(tx, list, slugs, now)
 	})
+}
+
+// withInvited adds the open invitations to a list of all users.
+func withInvited(tx Tx, list []listedUser, slugs map[uint32]string, now instant) ([]listedUser, error) {
+	at := map[string]int{}
+	for i := range list {
+		at[list[i].Email] = i
+	}
+	open, err := usableInvitations(tx, tableInvitationList.fixed(), now)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range open {
+		if i.Kind != invitationJoin {
+			continue
+		}
+		n, ok := at[i.Email]
+		if !ok {
+			n = len(list)
+			list, at[i.Email] = append(list, listedUser{Email: i.Email, Members: []listedMember{}, Invitations: []listedInvite{}}), n
+		}
+		list[n].Invitations = append(list[n].Invitations, newListedInvite(i, slugs[i.Org]))
+	}
+	slices.SortStableFunc(list, func(a, b listedUser) int { return cmp.Compare(a.Email, b.Email) })
+	return list, nil
 }
 
 func newListedUser(tx Tx, u *user, slugs map[uint32]string, now instant, ends sessionEnds) (shown listedUser, err error) {
 	shown = listedUser{
-		ID: u.ID, Email: u.Email, Name: u.Name, Members: []listedMember{}, Operator: u.Operator,
+		ID: &u.ID, Email: u.Email, Name: u.Name, Members: []listedMember{}, Invitations: []listedInvite{}, Operator: u.Operator,
 		CreatedAt: u.CreatedAt, LoggedInAt: u.LoggedInAt, DisabledAt: u.Disabled, LockedAt: u.Locked,
 	}
 	orgs, err := organizationsOf(tx, u.ID)
@@ -139,17 +198,31 @@ type userRequest struct {
 	Panel    string `json:"panel,omitempty"`    // of reset: as in inviteRequest
 }
 
+// knownUser returns the user with an e-mail. Of somebody who is only invited its error says so.
+func knownUser(tx Tx, email string, now instant) (*user, error) {
+	u, err := userByEmail(tx, email)
+	if err != nil || u != nil {
+		return u, err
+	}
+	open, err := usableInvitations(tx, tableInvitationList.fixed(), now)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(open, func(i *listedInvitation) bool { return i.Email == email }) {
+		return nil, adminErrorf("%s todavía no aceptó la invitación: sello user invite hace otro enlace y sello user withdraw lo retira", email)
+	}
+	return nil, errUserUnknown
+}
+
 // operateOn runs what a command changes of a user. It is a transaction of the user's first
 // organization, or of the file's if the user is in none.
 func operateOn[T any](ctx context.Context, a *admin, email string, fn func(*txn, *user) (T, error)) (result T, err error) {
 	if email, err = usersEmail(email); err != nil {
 		return result, err
 	}
+	now := instantOf(a.engine.now())
 	org, err := view(ctx, a.engine.store, func(tx Tx) (uint32, error) {
-		u, err := userByEmail(tx, email)
-		if err == nil && u == nil {
-			err = errUserUnknown
-		}
+		u, err := knownUser(tx, email, now)
 		if err != nil {
 			return 0, err
 		}
@@ -159,12 +232,9 @@ func operateOn[T any](ctx context.Context, a *admin, email string, fn func(*txn,
 	if err != nil {
 		return result, err
 	}
-	return write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (T, error) {
+	return write(ctx, a.engine, org, now, func(t *txn) (T, error) {
 		t.by = byOperator(ctx)
-		u, err := userByEmail(t.Tx, email)
-		if err == nil && u == nil {
-			err = errUserUnknown
-		}
+		u, err := knownUser(t.Tx, email, now)
 		if err != nil {
 			var none T
 			return none, err
@@ -216,6 +286,9 @@ func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut,
 		return done, err
 	}
 	for _, u := range all {
+		if u.ID == nil {
+			continue
+		}
 		one, err := operateOn(ctx, a, u.Email, (*txn).logOutUser)
 		if err != nil {
 			return done, err

@@ -11,7 +11,7 @@
 //	sello import           import customers or sales from CSV
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
-//	sello user             invite people to the panel, list, disable, log out or renew them
+//	sello user             invite people to the panel, take invitations back, list, disable, log out or renew people
 //	sello webhook          list webhooks, make their secrets, test, resume and replay them
 //	sello backup           copy the file, also while it is served, and check the copy
 //	sello restore          put a checked copy in the place of the file, which is kept

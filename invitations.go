@@ -173,22 +173,28 @@ type listedInvitation struct {
 }
 
 // invitations returns those of the organization that can be used, oldest first.
-func (t *txn) invitations() (list []*listedInvitation, err error) {
-	for e, err := range scan(t.Tx, orgKey('L', t.org), false) {
+func (t *txn) invitations() ([]*listedInvitation, error) {
+	return usableInvitations(t.Tx, orgKey('L', t.org), t.now)
+}
+
+// usableInvitations returns the invitations that can be used, of one organization or, with a
+// shorter prefix, of all.
+func usableInvitations(tx Tx, prefix key, now instant) (list []*listedInvitation, err error) {
+	for e, err := range scan(tx, prefix, false) {
 		if err != nil {
 			return nil, err
 		}
 		if len(e.Value) != 32 {
 			return nil, unreadable(e.Key)
 		}
-		i, err := get[invitation](t.Tx, invitationKey([32]byte(e.Value)))
+		i, err := get[invitation](tx, invitationKey([32]byte(e.Value)))
 		if err == nil && i == nil {
 			err = unreadable(e.Key)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if i.usable(t.now) == nil {
+		if i.usable(now) == nil {
 			list = append(list, &listedInvitation{i, [32]byte(e.Value)})
 		}
 	}

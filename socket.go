@@ -40,6 +40,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"webhook/replay": operation(a.replayWebhook),
 
 		"user/invite":   operation(a.inviteUser),
+		"user/withdraw": operation(a.withdrawInvitation),
 		"user/list":     operation(a.listUsers),
 		"user/disable":  operation(a.disableUser),
 		"user/enable":   operation(a.enableUser),

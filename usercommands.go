@@ -26,12 +26,18 @@ func (c *invocation) linkAddress() (string, error) {
 func userInviteFlags(c *invocation) {
 	orgJSONFlags(c)
 	panelLinkFlag(c)
-	c.set.StringVar(&c.email, "email", "", "`email` de la persona")
+	emailFlag(c)
 	c.set.StringVar(&c.role, "role", "", "`rol` que tendrá: "+roleList())
 	for _, r := range roles {
 		c.chooses("role", append(c.choices["role"], string(r))...)
 	}
-	c.written = append(c.written, "email", "role") // a variable must not choose who comes in
+	c.written = append(c.written, "role") // a variable must not choose who comes in
+}
+
+// emailFlag is of the command line alone: a variable must not choose who comes in.
+func emailFlag(c *invocation) {
+	c.set.StringVar(&c.email, "email", "", "`email` de la persona")
+	c.written = append(c.written, "email")
 }
 
 func runUserInvite(ctx context.Context, c *invocation) error {
@@ -51,6 +57,26 @@ func runUserInvite(ctx context.Context, c *invocation) error {
 			return err
 		}
 		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("la invitación")) })
+	})
+}
+
+func userWithdrawFlags(c *invocation) {
+	orgJSONFlags(c)
+	emailFlag(c)
+}
+
+func runUserWithdraw(ctx context.Context, c *invocation) error {
+	if c.email == "" {
+		return &usageError{"falta -email"}
+	}
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		var out listedInvite
+		if err := call(ctx, "user/withdraw", inviteRequest{Org: org, Email: c.email}, &out); err != nil {
+			return err
+		}
+		return c.print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "%s: invitación a %s retirada; el enlace ya no vale\n", strings.TrimSpace(c.email), out.Org)
+		})
 	})
 }
 
@@ -94,6 +120,9 @@ func (u *listedUser) rolesText() string {
 		}
 		list = append(list, text)
 	}
+	for _, i := range u.Invitations {
+		list = append(list, fmt.Sprintf("%s:%s (invitado hasta %s)", i.Org, i.Role, momentText(i.Expires)))
+	}
 	if u.Operator {
 		list = append(list, "opera el servidor")
 	}
@@ -102,6 +131,8 @@ func (u *listedUser) rolesText() string {
 
 func (u *listedUser) stateText() string {
 	switch {
+	case u.ID == nil:
+		return "invitado"
 	case u.DisabledAt != 0:
 		return "inhabilitado " + momentText(u.DisabledAt)
 	case u.LockedAt != 0:

@@ -20,7 +20,7 @@ func TestUserCommands(t *testing.T) {
 			t.Errorf("sello %s: %s\nexit %d, want %d with %q and %q\n%s%s", line, reason, gotCode, code, out, errs, gotOut, gotErr)
 		}
 	}
-	step("user", 2, "", "sello user invite, sello user list, sello user disable", "the first of two words")
+	step("user", 2, "", "sello user invite, sello user withdraw, sello user list, sello user disable", "the first of two words")
 	step("user list", 0, "ningún usuario: sello user invite invita al primero", "", "nobody yet")
 	step("user invite -email ana@ejemplo.mx", 2, "", "falta -role: owner, admin, manager, cashier, viewer o developer", "no role")
 	step("user invite -role owner", 2, "", "falta -email", "no e-mail")
@@ -30,7 +30,17 @@ func TestUserCommands(t *testing.T) {
 	step("user invite -email ana@ejemplo.mx -role owner -panel off", 2, "", "con -panel off no hay adónde invitar", "nowhere")
 	step("user invite -email ana@ejemplo.mx -role owner", 0, "http://127.0.0.1:8080/panel/invitacion/", "", "the address of a server without flags")
 	step("user invite -email ana@ejemplo.mx -role owner -panel https://puntos.example.mx", 0, "https://puntos.example.mx/panel/invitacion/", "", "another address")
-	step("user disable ana@ejemplo.mx", 1, "", "No hay ningún usuario con ese email", "who is invited is no user yet")
+	step("user list", 0, "cafe-luna:owner (invitado hasta 20", "", "who is invited, until when")
+	for _, line := range []string{"user disable", "user enable", "user logout", "user reset"} {
+		step(line+" ANA@ejemplo.mx", 1, "", "ana@ejemplo.mx todavía no aceptó la invitación: sello user invite hace otro enlace y sello user withdraw lo retira", "who is invited is no user yet")
+	}
+	step("user reset eva@ejemplo.mx", 1, "", "No hay ningún usuario con ese email", "nor is who is not")
+	step("user withdraw", 2, "", "falta -email", "no e-mail")
+	step("user withdraw -email eva@ejemplo.mx", 1, "", "no hay ninguna invitación abierta de eva@ejemplo.mx a cafe-luna", "who is not invited")
+	step("user withdraw -email ANA@ejemplo.mx", 0, "ANA@ejemplo.mx: invitación a cafe-luna retirada; el enlace ya no vale", "", "in the form that it is typed in")
+	step("user withdraw -email ana@ejemplo.mx", 1, "", "no hay ninguna invitación abierta", "again")
+	step("user list", 0, "ningún usuario: sello user invite invita al primero", "", "nobody is left")
+	step("user reset ana@ejemplo.mx", 1, "", "No hay ningún usuario con ese email", "who is invited no longer")
 	step("user disable", 2, "", "uso: sello user disable [opciones] EMAIL", "an argument missing")
 	step("user logout", 2, "", "uso: sello user logout [opciones] EMAIL", "an argument missing")
 	step("user logout -all x@ejemplo.mx", 2, "", "no lleva argumentos", "an argument too many")
@@ -51,6 +61,59 @@ func TestUserCommands(t *testing.T) {
 	other, _ := s.start("serve " + strings.Join(public, " "))
 	step("user invite -email eva@ejemplo.mx -role owner", 1, "", "el servidor no sirve el panel: inícialo con -panel", "a link would lead nowhere")
 	other.stop()
+}
+
+// TestInvitationsListed: the list of users has the open invitations, of users and of others,
+// and taking one back is in the audit log as in the panel.
+func TestInvitationsListed(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.person("eva@ejemplo.mx", roleOwner)
+	a, ctx := s.admin(), withOperator(t.Context(), "luis")
+	shown := func() (list []string) {
+		t.Helper()
+		users, err := a.listUsers(ctx, struct{}{})
+		s.ok(err)
+		for i := range users {
+			list = append(list, users[i].Email+" "+users[i].rolesText()+" "+users[i].stateText())
+		}
+		return list
+	}
+	invite := func(email string, r role) {
+		t.Helper()
+		_, err := a.inviteUser(ctx, inviteRequest{Org: "cafe-luna", Email: email, Role: r})
+		s.ok(err)
+	}
+	invite("sol@ejemplo.mx", roleCashier)
+	invite("ana@ejemplo.mx", roleAdmin)
+	_, err := a.resetUser(ctx, userRequest{Email: "eva@ejemplo.mx"}) // no invitation
+	s.ok(err)
+	const end = "2026-03-05T10:00Z"
+	eva := "eva@ejemplo.mx cafe-luna:owner activo"
+	same(t, "users", shown(), []string{
+		"ana@ejemplo.mx cafe-luna:admin (invitado hasta " + end + ") invitado", eva,
+		"sol@ejemplo.mx cafe-luna:cashier (invitado hasta " + end + ") invitado",
+	})
+	users, err := a.listUsers(ctx, struct{}{})
+	s.ok(err)
+	raw, err := json.Marshal(users[0])
+	s.ok(err)
+	same(t, "JSON", string(raw), `{"id":null,"email":"ana@ejemplo.mx","name":"","organizations":[],"operator":false,"secondFactor":false,"sessions":0,`+
+		`"createdAt":null,"lastLoginAt":null,"disabledAt":null,"lockedAt":null,"invitations":[{"organization":"cafe-luna","role":"admin",`+
+		`"createdAt":"2026-03-02T10:00:00.000Z","expiresAt":"2026-03-05T10:00:00.000Z"}]}`)
+
+	done, err := a.withdrawInvitation(ctx, inviteRequest{Org: "cafe-luna", Email: "sol@ejemplo.mx"})
+	s.ok(err)
+	all := s.audited(auditFilter{})
+	if got := all[len(all)-1]; got != `Command luis user.uninvited [{"field":"role","before":"cashier","after":null}]` || done.Role != roleCashier {
+		t.Errorf("%s, %+v", got, done)
+	}
+	_, err = a.logOutUser(ctx, userRequest{}) // everybody: it takes back what is left, and does not stumble over who is no user
+	s.ok(err)
+	same(t, "users after all", shown(), []string{eva})
+	invite("sol@ejemplo.mx", roleCashier)
+	s.clock = s.clock.add(invitationLife)
+	same(t, "users when the end has come", shown(), []string{eva})
 }
 
 // TestUserOperations: what the commands do to users who are there.
