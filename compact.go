@@ -15,6 +15,7 @@ type compacted struct {
 	Before  int64  `json:"before"`
 	After   int64  `json:"after"`
 	Entries int    `json:"entries"`
+	Kept    bool   `json:"kept"` // the file stayed: a new one would have been larger
 }
 
 // compact makes the file anew (see disk.File.Compact) and closes the store.
@@ -27,7 +28,7 @@ func (s *boltStore) compact(ctx context.Context) (*compacted, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compacted{s.file.Path(), done.Before, done.After, done.Entries}, nil
+	return &compacted{s.file.Path(), done.Before, done.After, done.Entries, done.Kept}, nil
 }
 
 func compactFlags(c *invocation) {
@@ -36,6 +37,7 @@ func compactFlags(c *invocation) {
 las mismas entradas, lo comprueba y lo pone en lugar del anterior; si se interrumpe, queda
 el de antes. El archivo nuevo no conserva nada de lo borrado o cambiado, como los datos de
 clientes eliminados, y no tiene espacio sin usar. Hace falta espacio en el disco para los dos.
+Si el nuevo fuera mayor, queda el de antes, y se borra lo que tenía en el espacio sin usar.
 Las copias de seguridad anteriores siguen como están.`
 }
 
@@ -60,6 +62,11 @@ func runCompact(ctx context.Context, c *invocation) error {
 		return err
 	}
 	return c.print(done, func(w io.Writer) {
+		if done.Kept {
+			fmt.Fprintf(w, "%s: queda como está, de %d bytes: el nuevo sería mayor; sin restos de lo borrado, %s, comprobado\n",
+				done.File, done.After, plural(done.Entries, "entrada", "entradas"))
+			return
+		}
 		fmt.Fprintf(w, "%s: de %d a %d bytes, %s, comprobado\n", done.File, done.Before, done.After, plural(done.Entries, "entrada", "entradas"))
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -216,5 +217,39 @@ func TestVerifyWritesNothing(t *testing.T) {
 	}
 	if len(after) != len(before) {
 		t.Errorf("%d files became %d", len(before), len(after))
+	}
+}
+
+// TestCompactRestored: a file that was restored from a backup becomes no larger by compact,
+// which says so, and is whole.
+func TestCompactRestored(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	var rows strings.Builder
+	rows.WriteString("email,firstName,points\n")
+	for i := range 400 {
+		fmt.Fprintf(&rows, "c%03d@example.com,Ana,%d\n", i, i)
+	}
+	s.ok("import customers " + s.file("customers.csv", rows.String()))
+	s.ok("backup " + s.dir + "/copy.db")
+	s.ok("restore " + s.dir + "/copy.db")
+	before, err := os.Stat(s.env["SELLO_DB"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done compacted
+	if err := json.Unmarshal([]byte(s.ok("compact -json")), &done); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(s.env["SELLO_DB"])
+	if err != nil || !done.Kept || done.Before != before.Size() || done.After != after.Size() || after.Size() > before.Size() {
+		t.Errorf("%+v; %d bytes before, %d after", done, before.Size(), after.Size())
+	}
+	if out := s.ok("compact"); !strings.Contains(out, "sello.db: queda como está, de ") || !strings.Contains(out, " bytes: el nuevo sería mayor; sin restos de lo borrado, ") {
+		t.Error(out)
+	}
+	if out := s.ok("verify"); !strings.Contains(out, "todo cuadra") {
+		t.Error(out)
 	}
 }

@@ -23,6 +23,10 @@ import (
 // compared with it entry by entry, made durable and renamed over it. Whatever ends the
 // process leaves one of the two, whole. The journal is brought into the old file and
 // removed first. The operating system's lock on the old file is held until the end.
+//
+// A file that is packed more densely than Compact packs, such as a backup, would become
+// larger. Then it stays, and its unused pages are overwritten with zeros instead, as those
+// of a backup are.
 
 const (
 	compactName  = ".compact-" // in the name of a file that Compact is making
@@ -33,6 +37,7 @@ const (
 type Compacted struct {
 	Before, After int64
 	Entries       int
+	Kept          bool // the old file stayed: a new one would have been larger
 }
 
 // Compact makes the file anew and closes it. No View and no Commit may be under way or
@@ -99,6 +104,9 @@ func (s *File) rebuild(ctx context.Context) (done *Compacted, err error) {
 		return nil, err
 	}
 	after, err := f.Stat()
+	if err == nil && after.Size() > before.Size() {
+		return &Compacted{before.Size(), before.Size(), entries, true}, s.zeroUnused(ctx)
+	}
 	if err := errors.Join(err, keepOwner(f, before), f.Sync(), f.Close()); err != nil {
 		return nil, err
 	}
@@ -113,7 +121,20 @@ func (s *File) rebuild(ctx context.Context) (done *Compacted, err error) {
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotSynced, openError(err))
 	}
-	return &Compacted{before.Size(), after.Size(), entries}, nil
+	return &Compacted{before.Size(), after.Size(), entries, false}, nil
+}
+
+// zeroUnused overwrites the pages of the file that neither of its headers leads to, and
+// checks the others.
+func (s *File) zeroUnused(ctx context.Context) error {
+	unused, err := unusedPages(s.db)
+	if err == nil {
+		err = zeroPages(&flushingWriter{ctx: ctx, file: s.opened}, unused)
+	}
+	if err := errors.Join(err, s.opened.Sync()); err != nil {
+		return err
+	}
+	return checkPages(PartOf(ctx, 1, 1), s.db, s.inventory)
 }
 
 // removeLeft removes what a killed Compact of the file at path has left. There is no
@@ -162,7 +183,7 @@ func (s *File) rebuildIn(ctx context.Context, f *os.File) (entries int, err erro
 		unused, err = unusedPages(db)
 	}
 	if err == nil {
-		err = checkNew(PartOf(ctx, 0.9, 1), db, &found)
+		err = checkPages(PartOf(ctx, 0.9, 1), db, &found)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, err
@@ -231,8 +252,8 @@ func fill(ctx context.Context, db *bolt.DB, f *os.File, entries iter.Seq2[ordere
 	return found, putWhole(db, false)
 }
 
-// checkNew checks every page of db, and its inventory.
-func checkNew(ctx context.Context, db *bolt.DB, want *inventory) error {
+// checkPages checks every page of db, and its inventory unless want is nil.
+func checkPages(ctx context.Context, db *bolt.DB, want *inventory) error {
 	tx, err := db.Begin(false)
 	if err != nil {
 		return err

@@ -74,6 +74,66 @@ func fillWithSecrets(t *testing.T, s *store) int {
 	return 500
 }
 
+// TestCompactKept: a file that is packed more densely than a new one would be stays, at its
+// length, without what was deleted.
+func TestCompactKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store")
+	opts := Options{NoSync: true, Dense: "ab"}
+	s := testStore(t, path, opts)
+	put := func(table string, n int, value string) {
+		t.Helper()
+		err := s.Update(t.Context(), func(tx Tx) error {
+			for i := range n {
+				if err := tx.Put(fmt.Appendf(nil, "%s-%06d", table, i), []byte(value)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", 30_000, strings.Repeat("here", 100))
+	put("b", 500, strings.Repeat("Zaqueo", 60))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = testStore(t, path, opts)
+	err := s.Update(t.Context(), func(tx Tx) error {
+		for i := range 500 {
+			if err := tx.Delete(fmt.Appendf(nil, "b-%06d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(readFile(t, path), []byte("Zaqueo")) {
+		t.Fatal("the file holds nothing that was deleted, so that this test shows nothing")
+	}
+	opts.Dense = ""
+	s = testStore(t, path, opts)
+	done, err := s.Compact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || !done.Kept || done.After != done.Before || done.After != info.Size() || done.Entries != 30_000 {
+		t.Errorf("%+v; the file: %v, %v", done, info, err)
+	}
+	if left := listDir(t, path); left != "store" {
+		t.Errorf("the directory has %q", left)
+	}
+	if bytes.Contains(readFile(t, path), []byte("Zaqueo")) {
+		t.Error("the file holds what was deleted")
+	}
+	mustPut(t, testStore(t, path, opts), "z", "goes on")
+}
+
 // TestCompactFails: a Compact that fails leaves the file as it was, and nothing beside it
 // after the next one.
 func TestCompactFails(t *testing.T) {
