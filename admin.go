@@ -25,9 +25,27 @@ type admin struct {
 
 	hooks      *deliverer                                                // in a server
 	inServer   bool                                                      // runs in a server, beside requests
-	panel      string                                                    // in a server: the address of the panel, without a path; "": it is off
+	settings   serverSettings                                            // in a server
 	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store's file
 }
+
+// serverSettings are a server's, for the commands. Paths are absolute: a command runs in another
+// directory.
+type serverSettings struct {
+	Build       buildInfo     `json:"build"`
+	Addr        string        `json:"addr"`    // that the API listens at
+	TLSCert     string        `json:"tlsCert"` // path; "" without TLS
+	TLSKey      string        `json:"tlsKey"`
+	Proxies     bool          `json:"proxies"`  // -trusted-proxies names some
+	Panel       string        `json:"panel"`    // its address, without a path; "": it is off
+	PanelOff    bool          `json:"panelOff"` // by -panel off
+	BackupEvery time.Duration `json:"backupEvery"`
+	BackupDir   string        `json:"backupDir"`
+	BackupName  string        `json:"backupName"` // the beginning of the names of backups
+}
+
+// describe answers sello doctor.
+func (a *admin) describe(context.Context, struct{}) (serverSettings, error) { return a.settings, nil }
 
 // operatorKey is the key of a context's operator.
 type operatorKey struct{}

@@ -69,10 +69,10 @@ func (a *admin) panelURL(given string) (string, error) {
 	if !a.inServer {
 		return cmp.Or(given, usualPanel), nil
 	}
-	if a.panel == "" {
+	if a.settings.Panel == "" {
 		return "", adminErrorf("el servidor no sirve el panel: inícialo con -panel y la dirección con la que se abre, como https://puntos.example.mx")
 	}
-	return a.panel, nil
+	return a.settings.Panel, nil
 }
 
 // A listedUser is a user as commands show it, or somebody who is only invited.

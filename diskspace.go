@@ -37,12 +37,15 @@ func (d *diskSpace) watch(ctx context.Context, dir string, log *slog.Logger) {
 	}
 }
 
+// leastFree returns how much room has to be left on a disk for it not to be scarce.
+func leastFree(all uint64) uint64 { return min(all/10, mostReserve) }
+
 // note takes figures. Once room is scarce, it is so until a quarter more is free, so that a
 // disk at the limit is told once.
 func (d *diskSpace) note(free, all uint64, dir string, log *slog.Logger) {
 	d.free.Store(free)
 	d.all.Store(all)
-	least := min(all/10, mostReserve)
+	least := leastFree(all)
 	switch low := d.low.Load(); {
 	case !low && free < least:
 		d.low.Store(true)

@@ -19,6 +19,7 @@
 //	sello migrate          bring a file of an earlier schema to this one
 //	sello clock            show whether the machine's clock is trusted, or accept it
 //	sello verify           recompute balances, counters and indexes, and show what differs
+//	sello doctor           look at file, clock, disk, backups, certificate, panel, webhooks and server, and say what to do
 //	sello completion       write what a shell completes
 //	sello version          show the version
 //
@@ -331,6 +332,7 @@
 //	completion.go        what shells complete
 //	panelflags.go        flags of the panel
 //	serve.go             serving
+//	doctor.go            what is wrong with a server, and what to do
 //	madeup.go            the made-up year of a shop
 //	demo.go              serving a sample organization
 //	main.go              the table of commands

@@ -65,6 +65,7 @@ func commands() []command {
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
 		{"restore", "ARCHIVO", "pone una copia en lugar del archivo, que queda al lado; sin servidor", runRestore, restoreFlags},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
+		{"doctor", "", "mira archivo, reloj, disco, copias, certificado, panel, webhooks y servidor, y dice qué arreglar", runDoctor, doctorFlags},
 		{"compact", "", "hace el archivo de nuevo, sin espacio libre ni restos de lo borrado; sin servidor", runCompact, compactFlags},
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
 		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},

@@ -211,6 +211,27 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	return trusted, nil
 }
 
+// settings says what sello doctor asks of a server that listens at an address.
+func (c *invocation) settings(at net.Addr) serverSettings {
+	s := serverSettings{
+		Build: thisBuild(), Addr: at.String(), TLSCert: absolute(c.tlsCert), TLSKey: absolute(c.tlsKey), Proxies: c.trusted != "", PanelOff: !c.panelOn,
+		BackupEvery: c.backups.every, BackupDir: absolute(c.backups.dir), BackupName: backupName(c.db),
+	}
+	_, s.Panel = c.panelServed(at)
+	return s
+}
+
+// absolute returns the absolute path of a file; "" of "".
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
 // openAndListen opens the file, migrates it if need be, and then listens. Where there
 // is no file yet it listens first, so that an unusable address leaves no new file
 // behind.
@@ -334,8 +355,8 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	s.public = newServer(s.api, s.log)
 	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
 	s.endOperations = endOperations
-	_, panel := c.panelServed(s.listener.Addr())
-	commands := &admin{engine: e, flush: flushOf(s.api), hooks: s.hooks, inServer: true, panel: panel, makeBackup: s.store.backup}
+	settings := c.settings(s.listener.Addr())
+	commands := &admin{engine: e, flush: flushOf(s.api), hooks: s.hooks, inServer: true, settings: settings, makeBackup: s.store.backup}
 	s.local = &http.Server{
 		Handler: commands.handler(s.log), ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return operations },

@@ -54,6 +54,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"import/done":   operation(a.importDone),
 		"export/rows":   operation(a.exportRows),
 		"organizations": operation(a.organizations),
+		"settings":      operation(a.describe),
 		"clock":         operation(a.clock),
 		"clock/accept":  operation(a.acceptClock),
 	}
