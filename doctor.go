@@ -185,7 +185,7 @@ func (d *doctor) webhooks(slugs []string, hooks map[string][]listedWebhook) {
 			l := &hooks[slug][i]
 			all++
 			if l.Status == statusActive && (!l.HasSecret || l.Paused != 0 || l.Failing != 0) {
-				wrong = append(wrong, slug+": "+l.Key+" "+l.stateText())
+				wrong = append(wrong, slug+": "+l.Key+" "+l.stateText(instantOf(d.now)))
 			}
 		}
 	}
