@@ -165,7 +165,7 @@ func (d *doctor) unreadable(err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		text = d.file + ": el servidor que lo tiene abierto no responde: mira su registro y reinícialo"
 	case errors.Is(err, fs.ErrNotExist):
-		text += ": sello apply hace uno; si ya hay, dilo con -db"
+		text = d.file + ": no existe: sello apply hace uno; si ya hay, dilo con -db"
 	case errors.Is(err, fs.ErrPermission):
 		text += "; repite con el usuario del servidor"
 	}

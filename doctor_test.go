@@ -257,7 +257,7 @@ func TestDoctorServed(t *testing.T) {
 	if got := s.doctor("")["server"]; got.OK || !strings.Contains(got.Text, "otro programa escucha en "+taken.Addr().String()) {
 		t.Errorf("%+v", got)
 	}
-	for line, want := range map[string]string{"doctor x": "no lleva argumentos", "doctor -panel puntos": "-panel va como", "doctor -addr x": "-addr va como"} {
+	for line, want := range map[string]string{"doctor x": "no lleva argumentos", "doctor -panel puntos": "-panel debe tener la forma", "doctor -addr x": "-addr debe tener la forma"} {
 		if code, _, errs := s.run(line); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("sello %s: exit %d, %s", line, code, errs)
 		}

@@ -144,7 +144,7 @@ func (v *visit) workTiles(own, rest *work, others int) []tile {
 		{Name: tr(v.lang, "work.redeems"), Value: f.Count(uint64(own.Redemptions))},
 	}
 	if own.Cancelled > 0 {
-		tiles[2].Change = tr(v.lang, "person.cancelled", f.Count(uint64(own.Cancelled)))
+		tiles[2].Change = counted(v.lang, "person.cancelled", f.Count(uint64(own.Cancelled)))
 	}
 	for i := range own.Hand {
 		h := &own.Hand[i]
@@ -263,6 +263,7 @@ var _ = addTexts(map[string]panelText{
 	"person.share":         {"%s de sus ventas", "%s of their sales"},
 	"person.share.others":  {"; los demás, %s", "; the others, %s"},
 	"person.cancelled":     {"y %s cancelados", "and %s cancelled"},
+	"person.cancelled.one": {"y 1 cancelado", "and 1 cancelled"},
 	"person.given":         {"Dados a mano, %s", "Given by hand, %s"},
 	"person.taken":         {"Veces: %s · quitó: %s", "Times: %s · took: %s"},
 	"person.served":        {"A quién atiende más", "Whom they serve most"},

@@ -58,17 +58,23 @@ var notPlural = regexp.MustCompile(`más$|menos$|less$|as$|is$|does$|becomes$|in
 
 // alwaysMany are texts that need no other one for 1.
 var alwaysMany = map[string]string{
-	"activity.cut":       "the figures are mostRecords",
-	"activity.all":       "the first figure is activityRows",
-	"activity.busy.none": "the figure is manyADay",
-	"audit.export.most":  "the figure is mostExported",
-	"home.since":         "a time of day",
-	"rule.days":          "names of days",
-	"refusal.days":       "names of days",
-	"rule.tiers":         "names of tiers",
-	"refusal.tiers":      "names of tiers",
-	"rule.double.items":  "names of items",
-	"rule.triple.items":  "names of items",
+	"activity.cut":         "the figures are mostRecords",
+	"activity.all":         "the first figure is activityRows",
+	"activity.busy.none":   "the figure is manyADay",
+	"audit.export.most":    "the figure is mostExported",
+	"home.since":           "a time of day",
+	"sales.by.cut":         "the figure is mostScanned",
+	"work.cut":             "the figures are mostRead",
+	"person.cut":           "the figures are mostRead",
+	"person.out.returns":   "the figure is fewTimes or more",
+	"person.out.cancelled": "the figure is fewTimes or more",
+	"person.out.friend":    "the figure is fewGifts or more",
+	"rule.days":            "names of days",
+	"refusal.days":         "names of days",
+	"rule.tiers":           "names of tiers",
+	"refusal.tiers":        "names of tiers",
+	"rule.double.items":    "names of items",
+	"rule.triple.items":    "names of items",
 }
 
 // TestCountedTexts: a text with a figure and a plural has one for 1 beside it, and then is
