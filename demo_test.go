@@ -104,6 +104,13 @@ func TestMadeUp(t *testing.T) {
 			t.Errorf("no %s in %v", want, vouchers)
 		}
 	}
+	p := newPanelShopOn(s)
+	for _, path := range []string{"/panel/clientes", "/panel/ventas", "/panel/canjes", "/panel/auditoria", "/panel/estadisticas", "/panel/estadisticas?from=2025-11-25&to=2026-11-24&groupBy=week"} {
+		page := p.get("owner", path)
+		if n := page.Body.Len(); page.Code != http.StatusOK || n > 40_000 {
+			t.Errorf("%s: %d, %d bytes", path, page.Code, n)
+		}
+	}
 }
 
 // madeUpTotal matches a list of the demo's customers: the newest may come later today.

@@ -181,6 +181,18 @@ func (f *format) Day(d day) string {
 	return f.shortDay(d)
 }
 
+// Days writes days that follow each other, with the month of both only once: "2–8 feb".
+func (f *format) Days(from, to day) string {
+	year, month, number := from.date().Date()
+	if y, m, last := to.date().Date(); y == year && m == month {
+		if last == number {
+			return f.Day(to)
+		}
+		return fmt.Sprintf("%d–%s", number, f.Day(to))
+	}
+	return f.Day(from) + " – " + f.Day(to)
+}
+
 func (f *format) shortDay(d day) string {
 	_, month, number := d.date().Date()
 	return fmt.Sprintf("%d %s", number, f.calendar().shortMonths[month-1])

@@ -97,7 +97,8 @@ func (s *panelShop) post(as role, path string, fields url.Values) *httptest.Resp
 	return s.send(as, "POST", path, fields)
 }
 
-func (s *panelShop) send(as role, method, path string, fields url.Values) *httptest.ResponseRecorder {
+// send sends a request as a member's browser does; headers are names and values by turns.
+func (s *panelShop) send(as role, method, path string, fields url.Values, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, panelBase+path, strings.NewReader(fields.Encode()))
 	if token := s.tokens[as]; token != "" {
 		r.AddCookie(&http.Cookie{Name: s.panel.address.cookieName(), Value: token})
@@ -106,6 +107,9 @@ func (s *panelShop) send(as role, method, path string, fields url.Values) *httpt
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", panelBase)
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	return answerTo(s.api, r)
 }

@@ -62,6 +62,8 @@ type referenceView struct {
 	Part template.HTML
 }
 
+func (*referenceView) public() {}
+
 func referencePage(v *visit) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil

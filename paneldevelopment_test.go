@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -508,7 +510,7 @@ func TestReferencePage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	d := newDesk(s)
-	page := d.get(developmentPath + "/referencia").Body.String()
+	page := d.get(referencePath).Body.String()
 	var all struct {
 		Paths map[string]map[string]json.RawMessage
 	}
@@ -520,6 +522,20 @@ func TestReferencePage(t *testing.T) {
 	}
 	if strings.Contains(page, "<style") || strings.Count(page, "<main") != 1 || strings.Count(page, "<h1") != 1 {
 		t.Error("the page has parts of another page")
+	}
+	packed := d.panelShop.send(d.as, "GET", referencePath, nil, "Accept-Encoding", "gzip")
+	if n := packed.Body.Len(); packed.Header().Get("Content-Encoding") != "gzip" || n > 50_000 {
+		t.Errorf("with gzip %d bytes: %v", n, packed.Header())
+	}
+	z, err := gzip.NewReader(packed.Body)
+	s.ok(err)
+	text, err := io.ReadAll(z)
+	s.ok(err)
+	if string(text) != page {
+		t.Error("with gzip the page is another one")
+	}
+	if other := d.panelShop.send(d.as, "GET", keysPath, nil, "Accept-Encoding", "gzip"); other.Header().Get("Content-Encoding") != "" {
+		t.Error("a page with what is secret is compressed")
 	}
 }
 

@@ -210,8 +210,8 @@ func (g *figures) periodLabel(p *periodShape, whole bool) string {
 	switch {
 	case g.found.GroupBy == groupMonth:
 		return g.Month(from)
-	case whole && from != to:
-		return g.Day(from) + " – " + g.Day(to)
+	case whole:
+		return g.Days(from, to)
 	}
 	return g.Day(from)
 }
@@ -325,7 +325,7 @@ func (g *figures) amountTile(name, unit string, of func(*periodShape) decimal, m
 		return t
 	}
 	was := of(&g.before.Total)
-	rate, ok := ratio(now-was, max(was, -was))
+	rate, ok := growth(now, was)
 	switch {
 	case now == was:
 		return t.changed(0, good, g.T("change.same"))
@@ -333,6 +333,13 @@ func (g *figures) amountTile(name, unit string, of func(*periodShape) decimal, m
 		return t.changed(now-was, good, g.T("change.was", g.write(measure{money: money}, was)))
 	}
 	return t.changed(rate, good, g.moreOrLess(rate, g.Percent(max(rate, -rate))))
+}
+
+// growth is the change as a share of what was. Beyond ten times that it says nothing, and ok is
+// false.
+func growth(now, was decimal) (rate decimal, ok bool) {
+	rate, ok = ratio(now-was, max(was, -was))
+	return rate, ok && max(rate, -rate) <= 10_0000
 }
 
 // countTile is a figure whose change is a number.
@@ -415,7 +422,7 @@ func activeShareOf(p *periodShape) (decimal, bool) {
 // what changes are against.
 func (g *figures) mainTiles() []tile {
 	net := g.amountTile("tile.net", g.currency, netOf, true, 1)
-	if g.before != nil && g.before.Total.net() != 0 {
+	if g.growsNet() {
 		net.Change = counted(g.language, "change.since", g.Count(uint64(g.days())), net.Change)
 	}
 	return []tile{
@@ -424,6 +431,15 @@ func (g *figures) mainTiles() []tile {
 		g.amountTile("tile.owed", g.points, owedOf, false, 0),
 		g.rateTile("tile.redeemed", redeemedOf, 1),
 	}
+}
+
+// growsNet reports whether what was sold has a growth, or none.
+func (g *figures) growsNet() bool {
+	if g.before == nil {
+		return false
+	}
+	_, ok := growth(netOf(&g.found.Total), netOf(&g.before.Total))
+	return ok
 }
 
 func (g *figures) allTiles() []tile {

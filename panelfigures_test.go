@@ -63,9 +63,8 @@ func (s *panelShop) statistics(query string) (found statisticsShape) {
 func tablesIn(page string) map[string][][]string {
 	tables := map[string][][]string{}
 	for _, f := range regexp.MustCompile(`(?s)<figure class="card" id="(\w+)">(.*?)</figure>`).FindAllStringSubmatch(page, -1) {
-		for _, row := range regexp.MustCompile(`(?s)<tr><th scope="row">(.*?)</tr>`).FindAllStringSubmatch(f[2], -1) {
-			cells := regexp.MustCompile(`</t[hd]>|<td class="n">`).ReplaceAllString(row[1], "\x00")
-			tables[f[1]] = append(tables[f[1]], strings.FieldsFunc(cells, func(r rune) bool { return r == 0 }))
+		for _, row := range regexp.MustCompile(`<tr><th scope="row">(.*)`).FindAllStringSubmatch(f[2], -1) {
+			tables[f[1]] = append(tables[f[1]], strings.Split(row[1], "<td>"))
 		}
 	}
 	return tables

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// How pages are made. A page is rendered whole before anything of it is sent.
+// How pages are made. A page is rendered whole before anything of it is sent. It is not
+// compressed, except a publicView: the length of a compressed page that has secrets and what somebody
+// else chose tells of the secrets (BREACH).
 
 //go:embed panel/*.html
 var panelTemplates embed.FS
@@ -46,6 +49,9 @@ type frame struct {
 	View  any
 }
 
+// A publicView has neither secrets nor what a request chose, and is long.
+type publicView interface{ public() }
+
 // render makes a page and sends it.
 func (v *visit) render(name string, view any) error {
 	var b bytes.Buffer
@@ -53,9 +59,16 @@ func (v *visit) render(name string, view any) error {
 	if err := v.panel.sets()[name].ExecuteTemplate(&b, "layout", f); err != nil {
 		return fmt.Errorf("template %s: %w", name, err)
 	}
-	h := v.Header()
+	h, body := v.Header(), b.Bytes()
 	h["Content-Type"] = htmlType
-	v.send(b.Bytes())
+	if _, is := view.(publicView); is {
+		h["Vary"] = []string{"Accept-Encoding"}
+		if takesGzip(v.r.Header["Accept-Encoding"]) {
+			h["Content-Encoding"] = []string{"gzip"}
+			body = zipped(body, gzip.DefaultCompression)
+		}
+	}
+	v.send(body)
 	return nil
 }
 

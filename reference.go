@@ -62,11 +62,15 @@ type representation struct {
 func representationOf(body []byte) representation { return representation{body, etagOf(body)} }
 
 func prepare(contentType string, text []byte) *prepared {
+	return &prepared{contentType, representationOf(text), representationOf(zipped(text, gzip.BestCompression))}
+}
+
+func zipped(text []byte, level int) []byte {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	z, _ := gzip.NewWriterLevel(&b, level)
 	z.Write(text)
 	z.Close()
-	return &prepared{contentType, representationOf(text), representationOf(b.Bytes())}
+	return b.Bytes()
 }
 
 func etagOf(body []byte) string {
