@@ -5,7 +5,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -33,12 +32,20 @@ func zipped(files []file, at time.Time) []byte {
 	return b.Bytes()
 }
 
-// tarred returns a tar.gz. A file whose name ends with a slash is a directory.
-func tarred(files []file, at time.Time) []byte {
+func gzipped(data []byte) []byte {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	must(err)
-	w := tar.NewWriter(z)
+	_, err = z.Write(data)
+	must(err)
+	must(z.Close())
+	return b.Bytes()
+}
+
+// tarred returns a tar.gz. A file whose name ends with a slash is a directory.
+func tarred(files []file, at time.Time) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
 	for _, f := range files {
 		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatGNU}
 		if strings.HasSuffix(f.name, "/") {
@@ -49,94 +56,7 @@ func tarred(files []file, at time.Time) []byte {
 		must(err)
 	}
 	must(w.Close())
-	must(z.Close())
-	return b.Bytes()
-}
-
-// Debian's names of architectures.
-var debianArch = map[string]string{"linux/amd64": "amd64", "linux/arm64": "arm64", "linux/arm": "armhf"}
-
-// debianVersion is the version in Debian's order: what comes before a version sorts so.
-func (r *release) debianVersion() string { return strings.ReplaceAll(r.version, "-", "~") }
-
-const debianControl = `Package: sello
-Version: %s
-Architecture: %s
-Maintainer: sello <sello@localhost>
-Installed-Size: %d
-Recommends: systemd
-Section: net
-Priority: optional
-Description: customer loyalty in one binary and one file
- Shops and apps call its HTTP API to enrol customers, register sales, give and
- take points, and redeem rewards.
-`
-
-// The scripts start nothing by themselves: an address and a certificate may have to be
-// chosen first. An upgrade restarts a server that runs. The data stays, always.
-const debianInstalled = `#!/bin/sh
-set -e
-[ "$1" = configure ] || exit 0
-! command -v systemd-sysusers >/dev/null || systemd-sysusers sello.conf
-[ -d /run/systemd/system ] || exit 0
-systemctl daemon-reload
-systemctl try-restart sello.service
-`
-
-const debianRemoving = `#!/bin/sh
-set -e
-[ "$1" = remove ] && [ -d /run/systemd/system ] || exit 0
-systemctl disable --now sello.service
-`
-
-const debianRemoved = `#!/bin/sh
-set -e
-[ -d /run/systemd/system ] || exit 0
-systemctl daemon-reload
-`
-
-// debian returns a package for Debian: an ar archive of two tar archives.
-func (r *release) debian(arch string, binary []byte, documents, completions []file) []byte {
-	installed := []file{{"usr/bin/sello", 0o755, binary}}
-	for _, f := range documents {
-		name := "usr/share/doc/sello/" + f.name
-		switch f.name {
-		case "packaging/systemd/sello.service":
-			name = "lib/systemd/system/sello.service"
-		case "packaging/systemd/sello.sysusers.conf":
-			name = "usr/lib/sysusers.d/sello.conf"
-		case "LICENSE":
-			name = "usr/share/doc/sello/copyright"
-		}
-		installed = append(installed, file{name, f.mode, f.data})
-	}
-	for i, name := range []string{"usr/share/zsh/vendor-completions/_sello", "usr/share/bash-completion/completions/sello", "usr/share/fish/vendor_completions.d/sello.fish"} {
-		installed = append(installed, file{name, 0o644, completions[i].data})
-	}
-	size := 0
-	for _, f := range installed {
-		size += len(f.data)
-	}
-	control := []file{
-		{"./control", 0o644, fmt.Appendf(nil, debianControl, r.debianVersion(), arch, (size+1023)/1024)},
-		{"./postinst", 0o755, []byte(debianInstalled)},
-		{"./postrm", 0o755, []byte(debianRemoved)},
-		{"./prerm", 0o755, []byte(debianRemoving)},
-	}
-	var b bytes.Buffer
-	b.WriteString("!<arch>\n")
-	for _, f := range []file{
-		{"debian-binary", 0, []byte("2.0\n")},
-		{"control.tar.gz", 0, tarred(control, r.at)},
-		{"data.tar.gz", 0, tarred(withDirectories(installed), r.at)},
-	} {
-		fmt.Fprintf(&b, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", f.name, r.at.Unix(), 0, 0, "100644", len(f.data))
-		b.Write(f.data)
-		if len(f.data)%2 == 1 {
-			b.WriteByte('\n')
-		}
-	}
-	return b.Bytes()
+	return gzipped(b.Bytes())
 }
 
 // withDirectories adds the directories that the files are in, each before what it holds.

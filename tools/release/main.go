@@ -83,7 +83,7 @@ func (r *release) make() error {
 	if err != nil {
 		return err
 	}
-	completions, err := r.completions(filepath.Join(work, "here"))
+	completions, told, err := r.ask(filepath.Join(work, "here"))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *release) make() error {
 			return err
 		}
 		if arch := debianArch[target]; arch != "" {
-			if err := r.write(fmt.Sprintf("sello_%s_%s.deb", r.debianVersion(), arch), r.debian(arch, binary, shared, completions)); err != nil {
+			if err := r.write(fmt.Sprintf("sello_%s_%s.deb", r.debianVersion(), arch), r.debian(arch, binary, shared, completions, told)); err != nil {
 				return err
 			}
 		}
@@ -177,28 +177,32 @@ func (r *release) build(target, path string) ([]byte, error) {
 	return binary, nil
 }
 
-// completions builds the commit for this system, which tells the version too.
-func (r *release) completions(path string) (list []file, err error) {
+// ask builds the commit for this system, and asks it for its version, completions and help.
+func (r *release) ask(path string) (completions []file, told *help, err error) {
 	if err := r.compile(runtime.GOOS, runtime.GOARCH, path); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.version = strings.TrimPrefix(info.Main.Version, "v")
 	if r.version == "" || r.version == "(devel)" || strings.HasSuffix(r.version, "+dirty") {
-		return nil, fmt.Errorf("the commit has no version: %q", r.version)
+		return nil, nil, fmt.Errorf("the commit has no version: %q", r.version)
 	}
 	for name, shell := range map[string]string{"sello.bash": "bash", "_sello": "zsh", "sello.fish": "fish"} {
 		text, err := output("", nil, path, "completion", shell)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		list = append(list, file{"completions/" + name, 0o644, []byte(text + "\n")})
+		completions = append(completions, file{"completions/" + name, 0o644, []byte(text + "\n")})
 	}
-	sortFiles(list)
-	return list, nil
+	sortFiles(completions)
+	told = &help{}
+	if told.program, err = output("", nil, path, "-h"); err == nil {
+		told.serve, err = output("", nil, path, "serve", "-h")
+	}
+	return completions, told, err
 }
 
 func sortFiles(list []file) {

@@ -70,6 +70,20 @@ func TestReproducible(t *testing.T) {
 			t.Errorf("dpkg-deb %s: %v\n%s", args[0], err, out)
 		}
 	}
+	out, err := exec.Command("dpkg-deb", "--fsys-tarfile", packages[0]).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n#SELLO_ADDR=127.0.0.1:8080\n", "\n#SELLO_DB=/var/lib/sello/sello.db\n", "\n#SELLO_BACKUP_EVERY=1h\n", "\n#SELLO_TLS_CERT=\n"} {
+		if !bytes.Contains(out, []byte(want)) {
+			t.Errorf("/etc/sello.env lacks%q", want)
+		}
+	}
+	if _, err := exec.LookPath("lintian"); err != nil {
+		t.Log("no lintian")
+	} else if out, err := exec.Command("lintian", "--allow-root", "--fail-on", "warning,error", packages[0]).CombinedOutput(); err != nil {
+		t.Errorf("lintian: %v\n%s", err, out)
+	}
 	if err := (&release{out: last.out}).make(); err == nil {
 		t.Error("the directory is not empty")
 	}
