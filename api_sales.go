@@ -11,8 +11,12 @@ import (
 
 // Transactions.
 
-func listTransactions(r *request) action {
+func listTransactions(r *request) action { return r.listSales(false) }
+
+// listSales lists sales in the order of registration, or by date.
+func (r *request) listSales(byDate bool) action {
 	p, f := r.page(), r.saleFilter()
+	f.byDate = byDate
 	return func(t *txn) (any, error) {
 		found, total, err := t.findSales(f, p)
 		if err != nil {

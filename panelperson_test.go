@@ -361,7 +361,7 @@ func TestScanSales(t *testing.T) {
 			}
 		}
 	}
-	s.tokens[roleViewer] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[roleViewer], sessionFull, &arrival{}) })
+	s.comesBack(roleViewer)
 	page := mainText(s.open(roleViewer, "/panel/ventas?quien="+luis.ID.String()).Body.String())
 	if !strings.Contains(page, "10 con este filtro") || strings.Contains(page, "Más antiguas") {
 		t.Error(page)

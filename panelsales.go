@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -44,6 +45,7 @@ type salesView struct {
 	Sales                              []saleRow
 	Pager                              pagerView
 	Total                              uint64
+	Registered                         bool // they are in another order than that of their dates
 
 	By   string       // who made them: the id of a user or an API key, or importMaker; "": anybody
 	Who  []choiceItem // to choose from
@@ -53,11 +55,14 @@ type salesView struct {
 // saleParams are what the list is filtered by: parameters of the API's.
 var saleParams = []string{"search", "type", "from", "to", "externalId"}
 
+// listSalesByDate is listTransactions in the order of the dates that the page shows.
+func listSalesByDate(r *request) action { return r.listSales(true) }
+
 func salesPage(v *visit) (any, fillFunc) {
 	view := &salesView{Search: v.param("search"), Type: v.param("type"), From: v.param("from"), To: v.param("to"), ExternalID: v.param("externalId"), By: v.param(byParam)}
 	var all action
 	if view.By == "" {
-		all = v.ask(listTransactions, v.params(append(saleParams, "page")...)...)
+		all = v.ask(listSalesByDate, v.params(append(saleParams, "page")...)...)
 	} else {
 		all = v.ask(listSalesBy, v.params(append(saleParams, byParam, olderParam)...)...)
 	}
@@ -73,17 +78,21 @@ func salesPage(v *visit) (any, fillFunc) {
 			if view.Scan, err = resultOf[*saleScan](t, all); err != nil || view.Scan == nil {
 				return err
 			}
-			view.Sales, err = v.saleRows(t, view.Scan.rows)
-			return err
+			return view.fill(v, t, view.Scan.rows)
 		}
 		found, err := resultOf[appendedList[saleShape]](t, all)
 		if err != nil {
 			return err
 		}
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
-		view.Sales, err = v.saleRows(t, found.Data)
-		return err
+		return view.fill(v, t, found.Data)
 	}
+}
+
+func (w *salesView) fill(v *visit, t *txn, list []saleShape) (err error) {
+	w.Sales, err = v.saleRows(t, list)
+	w.Registered = !slices.IsSortedFunc(list, func(a, b saleShape) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return err
 }
 
 // A saleView is one sale.
@@ -351,6 +360,7 @@ var _ = addTexts(map[string]panelText{
 	"title.sale":             {"Venta", "Sale"},
 	"title.return":           {"Devolución", "Return"},
 	"sales.none":             {"Ninguna venta coincide con este filtro.", "No sale matches this filter."},
+	"sales.registered":       {"Con esta búsqueda hay muchas: van en el orden en que se registraron.", "There are many with this search: they are in the order of their registration."},
 	"sales.search":           {"Cliente", "Customer"},
 	"sales.by.some":          {"Primero las más nuevas; con este filtro no se cuentan todas", "Newest first; with this filter not all are counted"},
 	"sales.by.newest":        {"Las más nuevas", "Newest"},

@@ -6,7 +6,7 @@ import (
 )
 
 // Sales by who made them. The file has no index of that: the sales that the other filters choose
-// are looked through, newest first, and mostScanned of them at most in a request. So such a list
+// are looked through, latest first, and mostScanned of them at most in a request. So such a list
 // has no total, and its pages lead to older sales only.
 
 const (
@@ -69,6 +69,7 @@ func (t *txn) scanSales(f saleFilter, made func(creator) bool, older, limit, mos
 func listSalesBy(r *request) action {
 	r.large = true
 	f := r.saleFilter()
+	f.byDate = true
 	older, ok := r.whole(olderParam, 1, maxPage)
 	if !ok {
 		r.query.fail(newError(codePageInvalid).on(olderParam))

@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A saleFilter chooses sales. An empty field does not restrict.
 type saleFilter struct {
@@ -10,6 +13,7 @@ type saleFilter struct {
 	of         []id // whose records are the customer's; nil before salesOf
 	externalID string
 	from, to   instant // both included; 0 and never mean open
+	byDate     bool    // latest first by the moment of each, where findSales can
 
 	registeredFrom instant // included; 0 means open
 	after          uint64  // the last sale before registeredFrom; found by findSales
@@ -17,8 +21,9 @@ type saleFilter struct {
 
 func (f *saleFilter) dated() bool { return f.from != 0 || f.to != never }
 
-// bounded reports whether the filter keeps only sales of a span of one time or the other.
-func (f *saleFilter) bounded() bool { return f.dated() || f.after > 0 }
+// readsAll reports whether a page takes all sales of the customers it is about: the filter
+// keeps only those of a span of one time or the other, or their order is not that of a chain.
+func (f *saleFilter) readsAll() bool { return f.dated() || f.after > 0 || f.byDate }
 
 func (f *saleFilter) keeps(s *sale) bool {
 	return s.Seq > f.after && (f.saleType == "" || f.saleType == s.Type) &&
@@ -28,7 +33,9 @@ func (f *saleFilter) keeps(s *sale) bool {
 }
 
 // findSales returns a page of the sales that a filter chooses, newest first,
-// and how many there are. It goes by the narrowest part of the filter: one
+// and how many there are. The newest is the one registered last; within a span of time, and
+// by date, the one that happened last. The sales of a customer, or of more than a search finds
+// at once, stay in the order of registration. It goes by the narrowest part of the filter: one
 // customer's sales, those of one externalId, those of the customers a search
 // finds, those of a span of time, or the whole list, in which any page is one
 // seek.
@@ -46,7 +53,7 @@ func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 		return t.searchSales(f, p)
 	case f.dated() && f.after > 0:
 		return t.salesOfAll(f, p)
-	case f.dated():
+	case f.dated() || f.byDate && f.after == 0:
 		return t.salesBetween(f, p)
 	}
 	n, err := t.count()
@@ -108,18 +115,43 @@ func (t *txn) saleSpan(f saleFilter, p page, all uint64, seqOf func(uint64) (uin
 	return list, total, nil
 }
 
-// A saleCutter cuts a page out of sales that it takes one by one.
+// A saleCutter cuts a page out of sales that it takes one by one, those registered last first.
 type saleCutter struct {
 	page
-	list  []*sale
-	total uint64
+	byDate bool
+	list   []*sale
+	dated  []datedSale // all of them, if byDate
+	total  uint64
+}
+
+// A datedSale is a sale's number, and when it happened.
+type datedSale struct {
+	seq uint64
+	at  instant
 }
 
 func (c *saleCutter) take(s *sale) {
-	if c.total >= c.skip() && uint64(len(c.list)) < c.limit {
+	switch {
+	case c.byDate:
+		c.dated = append(c.dated, datedSale{s.Seq, s.CreatedAt})
+	case c.total >= c.skip() && uint64(len(c.list)) < c.limit:
 		c.list = append(c.list, s)
 	}
 	c.total++
+}
+
+// cut returns the page, and how many sales were taken.
+func (c *saleCutter) cut(t *txn) ([]*sale, uint64, error) {
+	if !c.byDate {
+		return c.list, c.total, nil
+	}
+	slices.SortStableFunc(c.dated, func(a, b datedSale) int { return cmp.Compare(b.at, a.at) })
+	var seqs []uint64
+	for i := c.skip(); i < min(c.skip()+c.limit, c.total); i++ {
+		seqs = append(seqs, c.dated[i].seq)
+	}
+	list, err := t.salesAt(seqs)
+	return list, c.total, err
 }
 
 // salesOf lists one customer's sales.
@@ -205,7 +237,7 @@ func (t *txn) linkAt(seq uint64) (link, error) {
 
 // salesCalled lists the sales with one externalId.
 func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
-	cut, n := saleCutter{page: p}, t.needle(f.search)
+	cut, n := saleCutter{page: p, byDate: f.byDate}, t.needle(f.search)
 	prefix := t.externalKey(f.externalID)
 	for e, err := range t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {
@@ -229,7 +261,7 @@ func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 		}
 		cut.take(s)
 	}
-	return cut.list, cut.total, nil
+	return cut.cut(t)
 }
 
 func (t *txn) salesAt(seqs []uint64) ([]*sale, error) {

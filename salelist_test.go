@@ -110,6 +110,7 @@ func (h *soldShop) filter() saleFilter {
 			f.from, f.to = f.to, f.from
 		}
 	}
+	f.byDate = rnd.IntN(2) == 0
 	f.search = pick(rnd, "ana", "noe", "eva", "a", "e", "@", "1", "17", "nobody", h.names[pick(rnd, h.customers...)])
 	if rnd.IntN(2) == 0 {
 		f.registeredFrom = pick(rnd, h.all...).RegisteredAt + instant(rnd.IntN(2))
@@ -136,11 +137,12 @@ func (h *soldShop) find(f saleFilter, p page) {
 		f.search, ways = "", map[string]way{"chosen": ways["chosen"]}
 	}
 	if h.rnd.IntN(10) == 0 { // of one customer
-		f.customer = &pick(h.rnd, h.all...).Customer
+		f.customer, f.byDate = &pick(h.rnd, h.all...).Customer, false
 		ways = map[string]way{"chosen": ways["chosen"]}
 	}
-	want, total := h.kept(f, p)
 	for name, find := range ways {
+		byDate := h.byDate(name, f, p)
+		want, total := h.kept(f, p, byDate)
 		got := ask(h.shop, func(t *txn) ([]uint64, error) {
 			set, _, err := t.searchAll(f.search)
 			if err == nil {
@@ -163,11 +165,34 @@ func (h *soldShop) find(f saleFilter, p page) {
 	}
 }
 
+// byDate reports whether a way finds sales in the order in which they happened.
+func (h *soldShop) byDate(way string, f saleFilter, p page) bool {
+	switch {
+	case way == "many":
+		return false
+	case way == "few":
+		return f.byDate
+	case f.search == "" && f.customer == nil:
+		return f.after == 0 && (f.dated() || f.byDate)
+	}
+	return f.byDate && ask(h.shop, func(t *txn) (bool, error) {
+		set, n, err := t.searchAll(f.search)
+		if err != nil || n == 0 || n > fewCustomers {
+			return false, err
+		}
+		if set, err = t.withStubs(set); err != nil {
+			return false, err
+		}
+		list, err := t.customersIn(set)
+		return f.followed(list, p), err
+	})
+}
+
 // kept applies the filter to every sale. It returns the page and the total.
-func (h *soldShop) kept(f saleFilter, p page) (want []uint64, total uint64) {
+func (h *soldShop) kept(f saleFilter, p page, byDate bool) (want []uint64, total uint64) {
 	want = []uint64{}
 	all := h.all
-	if f.dated() && f.after == 0 && f.search == "" && f.customer == nil { // then they are in the order of their dates
+	if byDate {
 		all = slices.Clone(all)
 		slices.SortStableFunc(all, func(a, b *sale) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	}

@@ -59,14 +59,14 @@ func (f *saleFilter) followed(list []*customer, p page) bool {
 	for _, c := range list {
 		sales += c.Sales.N
 	}
-	if !f.bounded() && f.saleType == "" {
+	if !f.readsAll() && f.saleType == "" {
 		sales = min(sales, p.skip()+p.limit)
 	}
 	return sales <= fewSales
 }
 
 // salesOfFew follows the chains of all customers together, newest sale first.
-// Without dates, the total comes from the customers' own counts, and it reads no
+// Without dates, and not by date, the total comes from the customers' own counts, and it reads no
 // further than the page. It reads no sale up to f.after.
 func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
 	var (
@@ -80,8 +80,8 @@ func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint6
 		}
 	}
 	heap.Init(&heads)
-	cut := saleCutter{page: p}
-	for len(heads) > 0 && (f.bounded() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
+	cut := saleCutter{page: p, byDate: f.byDate}
+	for len(heads) > 0 && (f.readsAll() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
 		s, err := t.saleAt(heads[0])
 		if err != nil {
 			return nil, 0, err
@@ -91,10 +91,11 @@ func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint6
 			cut.take(s)
 		}
 	}
-	if f.bounded() {
-		total = cut.total
+	found, taken, err := cut.cut(t)
+	if f.readsAll() {
+		total = taken
 	}
-	return cut.list, total, nil
+	return found, total, err
 }
 
 // newestFirst is a heap of sales by sequence, the highest on top.

@@ -204,6 +204,9 @@ func BenchmarkTransactionsSearch(b *testing.B) {
 	}{
 		{"all", saleFilter{}},
 		{"returns", saleFilter{saleType: typeReturn}},
+		{"all, by date", saleFilter{byDate: true}},
+		{"returns, by date", saleFilter{byDate: true, saleType: typeReturn}},
+		{"search for one, by date", saleFilter{byDate: true, search: crowdPhone(*benchCustomers / 3)[3:]}},
 		{"customer", saleFilter{customer: &cust}},
 		{"customer's returns", saleFilter{customer: &cust, saleType: typeReturn}},
 		{"externalId", saleFilter{externalID: "T-77"}},
