@@ -579,3 +579,32 @@ func TestWebhooksPage(t *testing.T) {
 		t.Errorf("sent up to %d, want 0", sent)
 	}
 }
+
+// TestKeyFormsTooLate: a form of a key that was revoked meanwhile, or has expired, says so in the
+// page's language.
+func TestKeyFormsTooLate(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	d := newDesk(s)
+	_, revoked := d.makeKey()
+	d.want(d.post(keysPath+"/"+revoked+"/revocar", "name", "Caja"), http.StatusSeeOther, "revoking")
+	_, expired := d.makeKey()
+	must(s, func(t *txn) (any, error) { _, _, _, err := t.rotateKey(expired, 0); return nil, err })
+	change := []string{"name", "C", accessField, accessAll, expiresField, expiresNever}
+	for _, test := range []struct {
+		path, error string
+		fields      []string
+	}{
+		{revoked + "/cambiar", "error.key_revoked", change},
+		{revoked + "/renovar", "error.key_revoked", []string{"overlap", "1h"}},
+		{expired + "/renovar", "error.key_expired", []string{"overlap", "1h"}},
+	} {
+		for _, lang := range []string{"es", "en"} {
+			d.panelShop.speaks(roleDeveloper, lang)
+			w := d.post(keysPath+"/"+test.path, test.fields...)
+			if want := tr(lang, test.error); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s, %s: %d, want %q\n%s", test.path, lang, w.Code, want, mainOf(w.Body.String()))
+			}
+		}
+	}
+}

@@ -35,6 +35,8 @@ var (
 	codeScopesNone = errorCode{"scopes_none", http.StatusBadRequest, ""}
 	codeNotWhole   = errorCode{"limit_not_whole", http.StatusBadRequest, ""}
 	codeOtherName  = errorCode{"other_name", http.StatusBadRequest, ""}
+	codeKeyRevoked = errorCode{"key_revoked", http.StatusConflict, ""}
+	codeKeyExpired = errorCode{"key_expired", http.StatusConflict, ""}
 )
 
 // maxList bounds the text of a list of addresses, in characters.
@@ -173,6 +175,18 @@ func createKeyByForm(r *request) action {
 	}
 }
 
+// keyInUse finds a key that a form is about, unless somebody has revoked it meanwhile.
+func (t *txn) keyInUse(keyID string) (*apiKey, error) {
+	k, _, err := t.ownKey(keyID, "")
+	if err != nil {
+		return nil, notKey(err)
+	}
+	if k.RevokedAt != 0 {
+		return nil, newError(codeKeyRevoked)
+	}
+	return k, nil
+}
+
 func changeKeyByForm(r *request) action {
 	in, kept := r.keyRequest()
 	change := keyChange{in, r.pathID(keyIDParam).String(), slices.Clone(keyFields)}
@@ -180,8 +194,8 @@ func changeKeyByForm(r *request) action {
 		change.Given = slices.DeleteFunc(change.Given, func(field string) bool { return field == "expires" })
 	}
 	return func(t *txn) (any, error) {
-		if _, _, err := t.ownKey(change.ID, ""); err != nil {
-			return nil, notKey(err)
+		if _, err := t.keyInUse(change.ID); err != nil {
+			return nil, err
 		}
 		k, err := t.changeKey(change)
 		if err != nil {
@@ -196,8 +210,10 @@ func rotateKeyByForm(r *request) action {
 	overlap, _ := time.ParseDuration(choice(r.fields.input, given, present, "overlap", codeRefused, overlaps))
 	keyID := r.pathID(keyIDParam).String()
 	return func(t *txn) (any, error) {
-		if _, _, err := t.ownKey(keyID, ""); err != nil {
-			return nil, notKey(err)
+		if k, err := t.keyInUse(keyID); err != nil {
+			return nil, err
+		} else if k.state(t.now) == keyExpired {
+			return nil, newError(codeKeyExpired)
 		}
 		k, text, old, err := t.rotateKey(keyID, overlap)
 		if err != nil {

@@ -231,6 +231,8 @@ var _ = addTexts(map[string]panelText{
 	"done.key.revoked": {"Revocada", "Revoked"},
 
 	"error.key_not_found":       {"No hay ninguna clave así.", "There is no such key."},
+	"error.key_revoked":         {"La clave ya está revocada: no se puede cambiar ni renovar", "The key is revoked already: it can be neither changed nor renewed"},
+	"error.key_expired":         {"La clave ya venció: haz una nueva", "The key has expired already: make a new one"},
 	"error.scopes_none":         {"Marca al menos un permiso: una clave sin ninguno podría hacerlo todo", "Check at least one permission: a key without any could do everything"},
 	"error.other_name":          {"No es el nombre de la clave", "That is not the key's name"},
 	"error.refused.access":      {"Elige qué puede hacer la clave", "Choose what the key may do"},
