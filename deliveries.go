@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,8 +32,63 @@ type deliverer struct {
 
 	delivered, refused atomic.Uint64 // attempts
 
-	mu   sync.Mutex
-	late map[hookOf]hookLate // webhooks that have not got all
+	since instant // when it was made
+
+	mu    sync.Mutex
+	late  map[hookOf]hookLate   // webhooks that have not got all
+	tried map[hookOf][]delivery // the last keptAttempts of each, the newest last
+}
+
+// A delivery is an attempt to deliver, as it went. It has nothing of the URL nor of what was sent.
+type delivery struct {
+	At     instant
+	Type   string // of the event
+	Seq    uint64 // of the event; 0: it was a test
+	OK     bool
+	Result string // as whyNot says it
+	Took   time.Duration
+}
+
+// keptAttempts is how many attempts of a webhook are kept: 20 take 1.7 KB, less than its
+// goroutine.
+const keptAttempts = 20
+
+// keep keeps an attempt in the place of the oldest one.
+func (d *deliverer) keep(h hookOf, a delivery) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.tried[h]
+	if len(list) == keptAttempts {
+		list = slices.Delete(list, 0, 1)
+	}
+	d.tried[h] = append(list, a)
+}
+
+// last returns the last attempts of a webhook, newest first.
+func (d *deliverer) last(h hookOf) []delivery {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := slices.Clone(d.tried[h])
+	slices.Reverse(list)
+	return list
+}
+
+// forget drops what is kept of a webhook that is not served any more.
+func (d *deliverer) forget(h hookOf) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.late, h)
+	delete(d.tried, h)
+}
+
+// attempt sends a message and keeps how it went, unless the process ends meanwhile.
+func (d *deliverer) attempt(ctx context.Context, h hookOf, m *webhook.Message, a delivery) webhook.Outcome {
+	began := time.Now()
+	o := webhook.Send(ctx, d.client, m, a.At.time())
+	if a.OK, a.Result, a.Took = o.OK(), whyNot(&o), time.Since(began); a.OK || ctx.Err() == nil {
+		d.keep(h, a)
+	}
+	return o
 }
 
 // A hookLate is why a webhook has not got all.
@@ -51,7 +107,7 @@ const (
 )
 
 func newDeliverer(e *engine, allow []netip.Prefix, log *slog.Logger) *deliverer {
-	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), again: make(chan struct{}, manyDeliveries), late: map[hookOf]hookLate{}}
+	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), again: make(chan struct{}, manyDeliveries), since: instantOf(e.now()), late: map[hookOf]hookLate{}, tried: map[hookOf][]delivery{}}
 }
 
 // note remembers how late a webhook is; a zero hookLate: not at all.
@@ -142,7 +198,7 @@ func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
 
 // serve sends one webhook's events, round by round.
 func (d *deliverer) serve(ctx context.Context, h hookOf) {
-	defer d.note(h, hookLate{})
+	defer d.forget(h)
 	for ctx.Err() == nil {
 		news := d.engine.store.news.of(h.org)
 		wait, err := d.round(ctx, h)
@@ -169,6 +225,7 @@ type pendingEvent struct {
 	seq  uint64
 	at   instant
 	id   string
+	kind eventKind
 	body []byte
 }
 
@@ -202,7 +259,7 @@ func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendi
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, pendingEvent{e.Seq, e.At, t.messageID(fmt.Sprint("event ", e.Seq, " ", int64(e.At))), body})
+		list = append(list, pendingEvent{e.Seq, e.At, t.messageID(fmt.Sprint("event ", e.Seq, " ", int64(e.At))), e.Kind, body})
 		if len(list) == most {
 			break
 		}
@@ -275,12 +332,12 @@ func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) 
 	if r.lost > 0 {
 		d.log.Warn("webhook lost events", "organization", r.slug, "webhook", h.hook, "events", r.lost)
 	}
-	done := d.send(ctx, &r)
+	done := d.send(ctx, h, &r)
 	return 0, d.store(ctx, h, &r, done)
 }
 
 // send sends the events of a round in order, until one fails or the round has taken long.
-func (d *deliverer) send(ctx context.Context, r *hookRound) progress {
+func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound) progress {
 	turn := d.turn
 	if r.state.Failing != 0 {
 		turn = d.again
@@ -299,7 +356,7 @@ func (d *deliverer) send(ctx context.Context, r *hookRound) progress {
 		}
 		now := instantOf(d.engine.now())
 		m := &webhook.Message{URL: r.url, ID: e.id, Secrets: r.state.secretsAt(now), Body: e.body}
-		o := webhook.Send(ctx, d.client, m, now.time())
+		o := d.attempt(ctx, h, m, delivery{At: now, Type: eventKinds[e.kind].name, Seq: e.seq})
 		if !o.OK() {
 			if ctx.Err() != nil { // it is not the receiver's fault
 				return progress{upto: upto}
@@ -342,6 +399,9 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 	return nil
 }
 
+// testEvent is the type of a test message.
+const testEvent = "webhook.test"
+
 // test sends a webhook a message that is no event, and tells what became of it. sign names who
 // tests in the transaction that notes it in the audit log before anything is sent.
 func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func(*txn) error) (result webhookTest, err error) {
@@ -362,7 +422,7 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 		if len(secrets) == 0 {
 			return testMessage{}, operatorErrorf("", "el webhook %q no tiene secreto: sello webhook secret %s", hook, hook)
 		}
-		body, err := encode(webhookEvent{Type: "webhook.test", Timestamp: now, Data: struct{}{}})
+		body, err := encode(webhookEvent{Type: testEvent, Timestamp: now, Data: struct{}{}})
 		if err == nil {
 			err = t.audited(auditWebhookTested, hook, nil)
 		}
@@ -371,7 +431,7 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 	if err != nil {
 		return result, err
 	}
-	o := webhook.Send(ctx, d.client, &t.m, now.time())
+	o := d.attempt(ctx, hookOf{org, hook}, &t.m, delivery{At: now, Type: testEvent})
 	if result = (webhookTest{OK: o.OK(), Status: o.Status}); !o.OK() {
 		result.Why = whyNot(&o)
 	}
