@@ -294,6 +294,7 @@
 //	panelkeyforms.go     how they are made, changed, renewed and revoked by hand
 //	panelrequests.go     the last requests of keys
 //	panelwebhooks.go     webhooks
+//	panelwebhookforms.go how they are made, changed and removed
 //	panellogin.go        logging in and out, and what invitations lead to
 //	panelaccount.go      what members see and change of themselves
 //	panelteam.go         the people of the organization

@@ -328,7 +328,7 @@ func TestDevelopmentRoles(t *testing.T) {
 	get := func(path string, _ ...string) *httptest.ResponseRecorder { return d.get(path) }
 	for _, r := range roles {
 		d.as = r
-		for _, p := range slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages()) {
+		for _, p := range slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages()) {
 			w, allowed := d.get(fill(p.path, keyID, "crm")), r.may(p.need) != grantNone
 			if want := map[bool][]int{true: {200, 303}, false: {403}}[allowed]; !slices.Contains(want, w.Code) {
 				t.Errorf("%s opens %s: %d, want %v", r, p.path, w.Code, want)
@@ -337,7 +337,7 @@ func TestDevelopmentRoles(t *testing.T) {
 				t.Errorf("%s: %s tells a foreign id from an absent one", r, p.path)
 			}
 		}
-		for _, f := range slices.Concat(keyForms(), webhookForms()) {
+		for _, f := range slices.Concat(keyForms(), webhookForms(), webhookEditForms()) {
 			got, want := answer(d.post, f.path, foreign.ID.String(), "ajeno"), answer(d.post, f.path, absent, "ninguno")
 			if strings.Contains(f.path, "{") && got != want {
 				t.Errorf("%s: %s tells a foreign id from an absent one:\n%s\n%s", r, f.path, got, want)
@@ -361,8 +361,8 @@ func TestPlanWithoutAPI(t *testing.T) {
 	s := newShop(t, setup{})
 	d := newDesk(s)
 	_, keyID := d.makeKey()
-	pages := slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages())
-	forms := slices.Concat(keyForms(), webhookForms())
+	pages := slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages())
+	forms := slices.Concat(keyForms(), webhookForms(), webhookEditForms())
 	named := strings.NewReplacer("{"+keyIDParam+"}", keyID, "{hook}", "x")
 	menu := func(as role) bool {
 		return strings.Contains(d.panelShop.open(as, "/panel/cuenta").Body.String(), `href="`+developmentPath+`"`)

@@ -45,6 +45,9 @@ func (f *frame) Review() *diffView {
 		return nil
 	}
 	for _, w := range would.warned {
+		if !f.May("config:write") { // they are about what such a form has not, nor may be seen
+			break
+		}
 		text := sentenceText(f.Lang, w.sentence)
 		if w.path != "" {
 			text = f.titleOf(w.path) + ": " + text
@@ -53,7 +56,7 @@ func (f *frame) Review() *diffView {
 	}
 	for _, c := range would.Changes {
 		part, name := cutPath(c.Path)
-		row := diffRow{c.Path, f.nameOf(name), f.leaf(c.From), f.leaf(c.To)}
+		row := diffRow{c.Path, f.nameOf(name), f.changed(c.Path, c.From), f.changed(c.Path, c.To)}
 		title := f.titleOf(part)
 		if n := len(view.Groups); n == 0 || view.Groups[n-1].Title != title {
 			view.Groups = append(view.Groups, diffGroup{Title: title})
@@ -144,6 +147,15 @@ func (f *frame) leaf(v any) string {
 	}
 	text, _ := jsonTextOf(v)
 	return string(text)
+}
+
+// changed is a value that changes in words. A reward that is not active is archived, a webhook
+// is not.
+func (f *frame) changed(path string, v any) string {
+	if text, is := v.(string); is && strings.HasPrefix(path, "webhooks[") && strings.HasSuffix(path, "].status") {
+		return f.T("status." + text)
+	}
+	return f.leaf(v)
 }
 
 // wordOf is a word of the document in people's words, or the text itself.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,10 +25,11 @@ var codeConfigChanged = errorCode{"configuration_changed", http.StatusConflict, 
 const reviewedField = "_reviewed"
 
 // reviewedForms are the forms of a place that change the configuration: each is reviewed before
-// it does, and then needs the password.
+// it does, and then needs the password. A form that says what it needs has no fields but those
+// of that part of the configuration.
 func reviewedForms(labels string, all []panelForm) []panelForm {
 	for i := range all {
-		all[i].need, all[i].labels, all[i].prepare, all[i].proof = "config:write", labels, reviewFirst, true
+		all[i].need, all[i].labels, all[i].prepare, all[i].proof = cmp.Or(all[i].need, "config:write"), labels, reviewFirst, true
 	}
 	return all
 }

@@ -242,6 +242,9 @@ var goodForms = map[string]goodForm{
 		_, err := a.testWebhook(context.Background(), webhookRequest{Org: "cafe-luna", Hook: "crm"})
 		return err
 	}},
+	newWebhookPath:                 {post: of("key", "erp", "url", "https://erp.example.com/a?b=1", "events[0]", "*", "status", "Active")},
+	webhookPath + "/cambiar":       {post: of("url", "https://crm.example.com/", "events[3]", "customer.updated", "status", "Inactive")},
+	webhookPath + "/quitar":        {},
 	operatorPath + "/copias":       {prepare: (*formWorld).runServer, alone: serverAlone},
 	operatorPath + "/verificacion": {prepare: (*formWorld).runServer, alone: serverAlone},
 

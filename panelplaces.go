@@ -6,13 +6,13 @@ import "slices"
 
 func panelPages() []panelPage {
 	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
-		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(),
+		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
 		activityPages(), personPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), logInPages())
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms(),
+	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
 		operatorForms(), teamForms(), accountForms(), logInForms()) // to log out comes last
 }
 

@@ -8,13 +8,19 @@ import (
 	"sello/internal/webhook"
 )
 
-// Webhooks: how far each has come, and what the operator's commands do with them. Which there
-// are the configuration says.
+// Webhooks: how far each has come, its last deliveries, and what the operator's commands do with
+// them. Which there are the configuration says (panelwebhookforms.go).
 
 const webhookPath = webhooksPath + "/{hook}"
 
+// newHookParam says on the list which webhook was made: it has no secret yet.
+const newHookParam = "nuevo"
+
 func webhookPages() []panelPage {
-	return []panelPage{{webhooksPath, "webhooks:manage", "webhooks", webhooksPage}}
+	return []panelPage{
+		{webhooksPath, "webhooks:manage", "webhooks", webhooksPage},
+		{webhookPath + "/entregas", "webhooks:manage", "deliveries", deliveriesPage},
+	}
 }
 
 func webhookForms() []panelForm {
@@ -37,12 +43,13 @@ var (
 
 // A webhooksView is the list of webhooks.
 type webhooksView struct {
-	Hooks   []listedWebhook
-	Program bool   // the member may change the configuration that says which there are
-	Made    bool   // the form that made a secret was sent again
-	About   string // the webhook that a form was about; "" without
-	Tested  *webhookTest
-	Newest  uint64 // event
+	Hooks  []listedWebhook
+	Done   bool   // the configuration was changed
+	New    string // a webhook that was made and has no secret yet
+	Made   bool   // the form that made a secret was sent again
+	About  string // the webhook that a form was about; "" without
+	Tested *webhookTest
+	Newest uint64 // event
 }
 
 func webhooksPage(v *visit) (any, fillFunc) {
@@ -52,10 +59,15 @@ func webhooksPage(v *visit) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &webhooksView{Made: v.param(madeParam) != "", Program: v.may("config:write"), About: v.r.PathValue("hook")}
+	view := &webhooksView{Made: v.param(madeParam) != "", Done: v.param("hecho") != "", About: v.r.PathValue("hook")}
 	return view, func(t *txn) (err error) {
 		if view.Hooks, err = t.listWebhooks(); err != nil {
 			return err
+		}
+		for _, h := range view.Hooks {
+			if h.Key == v.param(newHookParam) && !h.HasSecret {
+				view.New = h.Key
+			}
 		}
 		n, err := t.count()
 		if err == nil {
@@ -63,6 +75,61 @@ func webhooksPage(v *visit) (any, fillFunc) {
 		}
 		return err
 	}
+}
+
+// A deliveriesView are the last attempts to deliver to a webhook, as the server remembers them.
+type deliveriesView struct {
+	Hook   listedWebhook
+	Newest uint64  // event
+	Since  instant // when the server began to remember; 0: it does not
+	Rows   []deliveryRow
+}
+
+// A deliveryRow is one attempt.
+type deliveryRow struct {
+	delivery
+	Millis decimal
+}
+
+func (v *deliveriesView) title(*frame) string { return v.Hook.Key }
+
+func deliveriesPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	view, hook := &deliveriesView{}, v.r.PathValue("hook")
+	return view, func(t *txn) error {
+		hooks, err := t.listWebhooks()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(hooks, func(h listedWebhook) bool { return h.Key == hook })
+		if i < 0 {
+			return newError(codeWebhookNotFound)
+		}
+		view.Hook = hooks[i]
+		if d := v.panel.hooks; d != nil {
+			view.Since = d.since
+			for _, a := range d.last(hookOf{t.org, hook}) {
+				view.Rows = append(view.Rows, deliveryRow{a, decimal(a.Took.Microseconds()) * (decimalOne / 1000)})
+			}
+		}
+		n, err := t.count()
+		view.Newest = n.Events
+		return err
+	}
+}
+
+// A hookFactsView is for the template "hook-facts".
+type hookFactsView struct {
+	Frame  *frame
+	Hook   listedWebhook
+	Newest uint64
+}
+
+// HookFacts says how far a webhook has come.
+func (f *frame) HookFacts(h listedWebhook, newest uint64) hookFactsView {
+	return hookFactsView{f, h, newest}
 }
 
 // A madeSecretView is the only page that has a webhook's secret.
@@ -181,6 +248,15 @@ func webhookWhy(lang, why string) string {
 }
 
 var _ = addTexts(map[string]panelText{
+	"title.deliveries":   {"Entregas", "Deliveries"},
+	"deliveries.last":    {"Últimas entregas", "Last deliveries"},
+	"deliveries.since":   {"Las últimas 20 desde que arrancó el servidor, el %s: están solo en su memoria.", "The last 20 since the server started, on %s: they are in its memory alone."},
+	"deliveries.unknown": {"Este servidor no las recuerda.", "This server does not remember them."},
+	"deliveries.none":    {"Todavía no hay ninguna.", "There is none yet."},
+	"deliveries.event":   {"Evento", "Event"},
+	"deliveries.number":  {"número %s", "number %s"},
+	"deliveries.result":  {"Respuesta", "Answer"},
+
 	"hook.why.not_public":    {"la dirección no es pública; quien opera el servidor puede permitirla con -webhook-allow", "the address is not public; whoever runs the server can allow it with -webhook-allow"},
 	"hook.why.no_such_name":  {"no existe ese nombre", "there is no such name"},
 	"hook.why.timeout":       {"no contestó a tiempo", "no answer in time"},

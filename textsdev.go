@@ -51,7 +51,7 @@ var _ = addTexts(map[string]panelText{
 
 	"hooks.sub":            {"Cada evento llega a estas direcciones, en orden y al menos una vez.", "Every event comes to these addresses, in order and at least once."},
 	"hooks.none":           {"Todavía no hay ningún webhook.", "There is no webhook yet."},
-	"hooks.none.more":      {"Un webhook avisa a otro sistema de cada alta, venta o canje. Se define en la configuración, bajo webhooks.", "A webhook tells another system of each enrolment, sale or redemption. It is defined in the configuration, under webhooks."},
+	"hooks.none.more":      {"Un webhook avisa a otro sistema de cada alta, venta o canje.", "A webhook tells another system of each enrolment, sale or redemption."},
 	"hooks.made":           {"El secreto ya se creó y no se vuelve a mostrar. Si no lo guardaste, haz otro.", "The secret was made already and is not shown again. If you did not keep it, make another."},
 	"hook.events":          {"Eventos", "Events"},
 	"hook.sent":            {"Enviado hasta", "Sent up to"},

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// How webhooks are made, changed and removed by hand. Which there are the configuration says,
+// so these are forms that change it: of its other parts their fields have none.
+
+const newWebhookPath = webhooksPath + "/nuevo"
+
+func webhookEditPages() []panelPage {
+	const need = "webhooks:manage"
+	return []panelPage{
+		{newWebhookPath, need, "webhook", webhookPage},
+		{webhookPath + "/cambiar", need, "webhook", webhookPage},
+	}
+}
+
+func webhookEditForms() []panelForm {
+	const one, need = webhookPath + "/cambiar", "webhooks:manage"
+	members := []formMember{wordMember("url"), boxesMember("events"), wordMember("status")}
+	done := func(*visit, string) string { return withQuery(webhooksPath, []pair{{"hecho", "1"}}) }
+	made := func(_ *visit, hook string) string { return withQuery(webhooksPath, []pair{{newHookParam, hook}}) }
+	return reviewedForms("webhook", []panelForm{
+		{path: newWebhookPath, need: need, from: newWebhookPath, members: append([]formMember{wordMember("key")}, members...), handle: editing(editWebhook), done: made},
+		{path: one, need: need, from: one, members: members, handle: editing(editWebhook), done: done},
+		{path: webhookPath + "/quitar", need: need, from: one, handle: editing(removeWebhook), done: done},
+	})
+}
+
+// editWebhook lays the form of a webhook over a document: one that is there, or a new one.
+func editWebhook(_ *txn, r *request, tree, fields docTree) (docPlace, error) {
+	list, hook := listIn(tree, "webhooks"), r.PathValue("hook")
+	i := len(list)
+	if hook == "" {
+		hook, _ = fields["key"].(string)
+		list = append(list, docTree{})
+	} else if i = keyed(list, hook); i < 0 {
+		return docPlace{}, newError(codeWebhookNotFound)
+	}
+	one := list[i].(docTree)
+	if chosen, some := fields["events"].([]any); some {
+		fields["events"] = inOrderOf(listIn(one, "events"), chosen)
+	}
+	layOver(one, fields)
+	tree["webhooks"] = list
+	return docPlace{path: "webhooks[" + strconv.Itoa(i) + "]", labels: "webhook", id: hook}, nil
+}
+
+// inOrderOf puts those of the chosen first that a list has, in its order: who changes something
+// else does not change that.
+func inOrderOf(list, chosen []any) []any {
+	kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool { return !slices.Contains(chosen, e) })
+	return append(kept, slices.DeleteFunc(chosen, func(e any) bool { return slices.Contains(kept, e) })...)
+}
+
+func removeWebhook(_ *txn, r *request, tree, _ docTree) (docPlace, error) {
+	list := listIn(tree, "webhooks")
+	i := keyed(list, r.PathValue("hook"))
+	if i < 0 {
+		return docPlace{}, newError(codeWebhookNotFound)
+	}
+	tree["webhooks"] = slices.Delete(list, i, i+1)
+	return docPlace{}, nil
+}
+
+// A webhookView is the form of a webhook.
+type webhookView struct {
+	Hook          webhookDoc
+	New, Removing bool
+	Stamp         string
+}
+
+func (v *webhookView) title(f *frame) string {
+	if v.New {
+		return f.T("title.webhook.new")
+	}
+	return v.Hook.Key
+}
+
+func webhookPage(v *visit) (any, fillFunc) {
+	if !v.planHasAPI() {
+		return redirection{developmentPath}, nil
+	}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	hook := v.r.PathValue("hook")
+	view := &webhookView{Hook: webhookDoc{Status: statusActive}, New: hook == ""}
+	view.Removing = v.posted != nil && v.route != v.page.path && !view.New
+	return view, func(t *txn) (err error) {
+		if !view.New {
+			found := t.cfg.webhook(hook)
+			if found == nil {
+				return newError(codeWebhookNotFound)
+			}
+			view.Hook = *found
+		}
+		view.Stamp, err = stampOf(t.cfg)
+		return err
+	}
+}
+
+// eventPatterns are all patterns that name events: every type, the groups of types, each type.
+var eventPatterns = func() (list []string) {
+	list = []string{"*"}
+	for _, name := range eventTypes {
+		group, _, _ := strings.Cut(name, ".")
+		if pattern := group + ".*"; !slices.Contains(list, pattern) {
+			list = append(list, pattern)
+		}
+		list = append(list, name)
+	}
+	return list
+}()
+
+// EventBoxes are boxes for the patterns of a webhook.
+func (f *frame) EventBoxes(chosen []string) []boxView {
+	var items []choiceItem
+	for _, p := range eventPatterns {
+		switch text := p; {
+		case p == "*":
+			items = append(items, choiceItem{p, f.T("webhook.events.all")})
+		default:
+			if group, is := strings.CutSuffix(p, ".*"); is {
+				text = f.T("webhook.events.group", group)
+			}
+			items = append(items, choiceItem{p, text})
+		}
+	}
+	return f.Boxes("events", items, chosen)
+}
+
+// HookStatus is the choice between a webhook that gets events and one that does not.
+func (f *frame) HookStatus(status string) selectView {
+	return f.Select("status", "webhook.status", status, []choiceItem{{statusActive, f.T("status." + statusActive)}, {statusInactive, f.T("status." + statusInactive)}})
+}
+
+var _ = addTexts(map[string]panelText{
+	"title.webhook":        {"Webhook", "Webhook"},
+	"title.webhook.new":    {"Nuevo webhook", "New webhook"},
+	"webhook.key":          {"Nombre", "Name"},
+	"webhook.key.hint":     {"Letras minúsculas, cifras, - o _, como crm. Después no se puede cambiar", "Small letters, digits, - or _, such as crm. It cannot be changed later"},
+	"webhook.url":          {"Dirección", "Address"},
+	"webhook.url.hint":     {"Como https://crm.ejemplo.mx/sello. Ahí llega cada evento, por POST", "Such as https://crm.example.com/sello. Each event comes there by POST"},
+	"webhook.status":       {"Estado", "Status"},
+	"webhook.inactive":     {"Inactivo no recibe nada. Al activarlo otra vez sigue donde quedó, con lo que todavía se guarda.", "An inactive one gets nothing. Once it is active again it goes on where it stopped, with what is still kept."},
+	"webhook.events":       {"Eventos", "Events"},
+	"webhook.events.hint":  {"Qué recibe. Un grupo trae también los tipos que se le añadan", "What it gets. A group also brings types that are added to it"},
+	"webhook.events.all":   {"Todos", "All of them"},
+	"webhook.events.group": {"%s.*, todo el grupo", "%s.*, the whole group"},
+	"webhook.remove":       {"Quitar el webhook", "Remove the webhook"},
+	"webhook.removing":     {"Se pierden también su secreto y hasta dónde llegó. Para dejar de enviar por un tiempo basta con que esté inactivo.", "Its secret and how far it came are lost, too. To stop for a while, make it inactive."},
+	"hooks.new":            {"Nuevo webhook", "New webhook"},
+	"hooks.next":           {"%s ya está. Falta su secreto: sin él no se envía nada.", "%s is there. It still needs a secret: without one nothing is sent."},
+	"hook.change":          {"Cambiar", "Change"},
+})
