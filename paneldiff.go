@@ -113,8 +113,11 @@ func (f *frame) nameOf(name string) string {
 	if hasText("doc." + name) {
 		return f.T("doc." + name)
 	}
-	if list, index, is := strings.Cut(name, "["); is && hasText("doc."+list) {
-		return f.T("doc."+list) + " [" + index
+	if list, index, is := strings.Cut(strings.TrimSuffix(name, "]"), "["); is && hasText("doc."+list) {
+		if n, err := strconv.Atoi(index); err == nil { // a place, from 0
+			index = strconv.Itoa(n + 1)
+		}
+		return f.T("doc."+list) + " " + index
 	}
 	if hasText("field." + name) {
 		return f.T("field." + name)
@@ -150,10 +153,15 @@ func (f *frame) leaf(v any) string {
 }
 
 // changed is a value that changes in words. A reward that is not active is archived, a webhook
-// is not.
+// is not, and its events may be all.
 func (f *frame) changed(path string, v any) string {
-	if text, is := v.(string); is && strings.HasPrefix(path, "webhooks[") && strings.HasSuffix(path, "].status") {
-		return f.T("status." + text)
+	if text, is := v.(string); is && strings.HasPrefix(path, "webhooks[") {
+		switch {
+		case strings.HasSuffix(path, "].status"):
+			return f.T("status." + text)
+		case text == "*":
+			return f.T("webhook.events.all")
+		}
 	}
 	return f.leaf(v)
 }

@@ -117,21 +117,25 @@ var eventPatterns = func() (list []string) {
 	return list
 }()
 
-// EventBoxes are boxes for the patterns of a webhook.
-func (f *frame) EventBoxes(chosen []string) []boxView {
+// EventBoxes are boxes for the patterns of a webhook, a row for each group.
+func (f *frame) EventBoxes(chosen []string) (rows [][]boxView) {
 	var items []choiceItem
 	for _, p := range eventPatterns {
-		switch text := p; {
-		case p == "*":
-			items = append(items, choiceItem{p, f.T("webhook.events.all")})
-		default:
-			if group, is := strings.CutSuffix(p, ".*"); is {
-				text = f.T("webhook.events.group", group)
-			}
-			items = append(items, choiceItem{p, text})
+		text := p
+		if p == "*" {
+			text = f.T("webhook.events.all")
+		} else if group, is := strings.CutSuffix(p, ".*"); is {
+			text = f.T("webhook.events.group", group)
 		}
+		items = append(items, choiceItem{p, text})
 	}
-	return f.Boxes("events", items, chosen)
+	for _, box := range f.Boxes("events", items, chosen) {
+		if strings.HasSuffix(box.Value, "*") {
+			rows = append(rows, nil)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], box)
+	}
+	return rows
 }
 
 // HookStatus is the choice between a webhook that gets events and one that does not.
