@@ -139,6 +139,7 @@
 //	password.go          their passwords
 //	passwordwords.go     what passwords are mostly made of
 //	sessions.go          the browsers that they have logged in with
+//	pins.go              PINs that lock sessions at the till
 //	totp.go              their second factors
 //	creator.go           who made a record
 //	audit.go             who changed what
@@ -297,6 +298,7 @@
 //	panelwebhookforms.go how they are made, changed and removed
 //	panellogin.go        logging in and out, and what invitations lead to
 //	panelaccount.go      what members see and change of themselves
+//	panellock.go         the till's lock
 //	panelteam.go         the people of the organization
 //	panelfigures.go      statistics as tiles, pictures and tables
 //	panelwork.go         what people and API keys did, added up

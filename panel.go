@@ -119,6 +119,7 @@ func (v *visit) answer(then func() error) {
 	case err == nil:
 	case errors.Is(err, newError(codeLogInRequired)) && v.askLogIn():
 	case errors.Is(err, newError(codeProofRequired)) && v.askProof():
+	case errors.Is(err, newError(codeSessionLocked)) && v.askPIN():
 	case errors.Is(err, newError(codeFactorRequired)):
 		v.redirect(factorPath)
 	default:
@@ -144,7 +145,9 @@ func (v *visit) identify() error {
 			seconds := int((wait + 999) / 1000)
 			return newError(codeAskedTooMuch).with("seconds", decimalOf(seconds)).header("Retry-After", strconv.Itoa(seconds))
 		}
-		v.panel.ends.seen.see(v.member, v.request.now)
+		if !v.member.locked {
+			v.panel.ends.seen.see(v.member, v.request.now)
+		}
 		if v.member.org != 0 {
 			if v.cfg, err = e.config(settings, tx, v.member.org); err != nil {
 				return err

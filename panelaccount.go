@@ -58,6 +58,7 @@ type accountView struct {
 	Factor                bool
 	Recovery              int // codes that are left
 	Sessions              int
+	PIN                   bool
 }
 
 func accountPage(v *visit) (any, fillFunc) {
@@ -65,7 +66,7 @@ func accountPage(v *visit) (any, fillFunc) {
 		return to, nil
 	}
 	u := v.member.user
-	view := &accountView{Email: u.Email, Name: u.Name, Language: u.Language, Theme: u.Theme}
+	view := &accountView{Email: u.Email, Name: u.Name, Language: u.Language, Theme: u.Theme, PIN: v.member.session.hasPIN()}
 	return view, func(t *txn) error {
 		f, err := factorOf(t.Tx, u.ID)
 		if err != nil {

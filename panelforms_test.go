@@ -157,6 +157,7 @@ type goodForm struct {
 	// leaves two.
 	silent, pair string
 	logs         bool // what it does is elsewhere: it changes the audit log alone
+	session      bool // it changes the member's own session alone, and leaves no entry, as using it does
 
 	// What does the same: a request of the API, or a command. Else alone says why there is
 	// none. What a form does to the configuration is what its document does.
@@ -293,6 +294,14 @@ var goodForms = map[string]goodForm{
 		})
 	}},
 	"/panel/salir": {alone: accountAlone},
+
+	pinPath:             {post: of("pin", testPIN, "pinAgain", testPIN), alone: accountAlone},
+	pinPath + "/quitar": {post: of("dropPin", testPIN), prepare: (*formWorld).havePIN, alone: accountAlone},
+	lockPath:            {prepare: (*formWorld).havePIN, session: true, alone: accountAlone},
+	unlockPath: {post: of("pin", testPIN), session: true, alone: accountAlone, prepare: func(w *formWorld) {
+		w.havePIN()
+		w.beLocked()
+	}},
 }
 
 // factorSecret is a secret of a second factor, in base 32.
@@ -362,6 +371,8 @@ func TestPanelFormsAudited(t *testing.T) {
 			w.checkAudited(&g, first, auditedSince(t, before, after))
 			if changed := lettersChanged(before, after); g.silent != "" && changed != "" {
 				t.Errorf("%s, and entries of %q have changed", g.silent, changed)
+			} else if g.session && changed != "S" {
+				t.Errorf("entries of %q have changed", changed)
 			} else if g.silent == "" && strings.Trim(changed, "ABnFiI") == "" && g.alone != serverAlone && !g.logs {
 				t.Errorf("entries of %q alone have changed", changed)
 			}
@@ -389,7 +400,7 @@ func (w *formWorld) checkAudited(g *goodForm, answer *httptest.ResponseRecorder,
 	w.panelShop.shop.Helper()
 	want := 1
 	switch {
-	case g.silent != "":
+	case g.silent != "", g.session:
 		want = 0
 	case g.pair != "":
 		want = 2

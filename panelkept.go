@@ -73,13 +73,30 @@ func (v *visit) askLogIn() bool {
 	return v.askFirst(codeLogInRequired, "login", func(kept *keptForm) any { return &logInView{Ended: true, Kept: kept} })
 }
 
+// A lockView asks for the PIN.
+type lockView struct {
+	To   string // where it leads
+	Kept *keptForm
+}
+
+// askPIN shows the page of a locked session, in place of what was asked for.
+func (v *visit) askPIN() bool {
+	view := &lockView{Kept: v.keepForm()}
+	if v.r.Method != http.MethodPost {
+		view.To = v.r.URL.RequestURI()
+	}
+	return v.showFirst(codeSessionLocked, "lock", view)
+}
+
 // askFirst shows a page that carries the form that was sent along. It reports whether there
 // was anything to keep.
 func (v *visit) askFirst(why errorCode, name string, view func(*keptForm) any) bool {
 	kept := v.keepForm()
-	if kept == nil {
-		return false
-	}
+	return kept != nil && v.showFirst(why, name, view(kept))
+}
+
+// showFirst shows a page in place of what was asked for.
+func (v *visit) showFirst(why errorCode, name string, view any) bool {
 	v.posted, v.faults, v.status, v.code = nil, nil, why.status, why.name
-	return v.render(name, view(kept)) == nil
+	return v.render(name, view) == nil
 }

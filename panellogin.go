@@ -29,7 +29,7 @@ func logInForms() []panelForm {
 		{path: "/panel/invitacion/{token}", need: everyone, from: "/panel/invitacion/{token}", run: runInvitation},
 		{path: provePath, need: anyone, from: provePath, most: mostDocument + maxForm, run: runProve}, // a document may be kept
 		{path: "/panel/organizacion", need: anyone, from: "/panel/cuenta", run: runEnter},
-		{path: "/panel/salir", need: anyone, from: "/panel/cuenta", run: runLogOut},
+		{path: outPath, need: anyone, from: "/panel/cuenta", run: runLogOut},
 	}
 }
 
@@ -46,7 +46,7 @@ func panelFault(err error) error {
 			status = http.StatusForbidden
 		case errNotMember, errInvitationUnknown:
 			status = http.StatusNotFound
-		case errLastOwner, errFactorThere, errFactorNone, errInvitationSpent, errInvitationOld:
+		case errLastOwner, errFactorThere, errFactorNone, errPINThere, errInvitationSpent, errInvitationOld:
 			status = http.StatusConflict
 		case errLocked:
 			status = http.StatusTooManyRequests

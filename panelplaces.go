@@ -8,12 +8,12 @@ func panelPages() []panelPage {
 	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
 		activityPages(), personPages(), auditPages(), operatorPages(),
-		teamPages(), accountPages(), logInPages())
+		teamPages(), accountPages(), lockPages(), logInPages())
 }
 
 func panelForms() []panelForm {
 	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
-		operatorForms(), teamForms(), accountForms(), logInForms()) // to log out comes last
+		operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
 }
 
 // panelPlaces are the lines of the navigation, in order.

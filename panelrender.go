@@ -195,7 +195,7 @@ func (f *frame) Title() string {
 func (f *frame) May(p string) bool { return f.visit.may(permission(p)) }
 
 // Member reports whether somebody is logged in.
-func (f *frame) Member() bool { return f.visit.member != nil }
+func (f *frame) Member() bool { return f.visit.member != nil && !f.visit.member.locked }
 
 // UserName, Email and RoleName say who is logged in.
 func (f *frame) UserName() string { return f.visit.member.user.Name }
@@ -309,7 +309,7 @@ func (f *frame) Field(name, label, kind string, value ...string) control {
 	if len(value) > 0 {
 		c.Value = value[0]
 	}
-	if typed, ok := f.visit.posted.get(name); ok && kind != "password" {
+	if typed, ok := f.visit.posted.get(name); ok && kind != "password" && kind != "pin" {
 		c.Value = typed
 	}
 	i := slices.IndexFunc(f.visit.faults, func(e *apiError) bool { return e.field == name })

@@ -139,6 +139,17 @@ func (k *keeper) gather() {
 		}
 		break
 	}
+	k.secrets["PIN"], k.secrets["wrong PIN"] = keptSecret{text: testPIN}, keptSecret{text: "480215"}
+	k.panelShop.post(roleOwner, pinPath, url.Values{"pin": {testPIN}, "pinAgain": {testPIN}})
+	for _, fields := range []url.Values{{"dropPin": {"480215"}}, {"dropPin": {"480215"}, "pin": {testPIN}}} {
+		if w := k.panelShop.post(roleOwner, pinPath+"/quitar", fields); w.Code != http.StatusUnprocessableEntity {
+			k.panelShop.shop.Errorf("a wrong PIN: %d", w.Code)
+		}
+	}
+	k.panelShop.post(roleOwner, lockPath, url.Values{})
+	if w := k.panelShop.post(roleOwner, unlockPath, url.Values{"pin": {testPIN}}); w.Code != http.StatusSeeOther {
+		k.panelShop.shop.Errorf("the PIN: %d", w.Code)
+	}
 	k.secrets["token of a form"] = keptSecret{text: "TOKENofASaleThatIsNotKept"}
 	k.panelShop.post(roleOwner, "/panel/caja/"+k.names["customerId"]+"/venta", url.Values{tokenField: {"TOKENofASaleThatIsNotKept"}, "totalAmount": {"10"}})
 }
@@ -206,6 +217,7 @@ func (k *keeper) refusedForms() {
 		"/panel/cuenta/clave":                   {"old": {testPassword}, "password": {"corta"}},
 		"/panel/entrar":                         {"email": {"owner@example.com"}, "password": {"una clave mala y larga"}},
 		"/panel/confirmar":                      {"password": {"una clave mala y larga"}},
+		pinPath:                                 {"oldPin": {"480215"}, "pin": {testPIN}, "pinAgain": {testPIN}},
 		"/panel/invitacion/" + k.names["token"]: {"name": {""}, "password": {testPassword}},
 	} {
 		as := roleOwner
@@ -221,6 +233,8 @@ func (k *keeper) refusedForms() {
 		"/panel/cuenta/clave":          {"old": {testPassword}, "password": {"corta"}},
 		"/panel/confirmar":             {"password": {testPassword}},
 		"/panel/cuenta/segundo-factor": {"code": {"123456"}},
+		unlockPath:                     {"pin": {testPIN}},
+		pinPath:                        {"pin": {testPIN}, "pinAgain": {testPIN}},
 	} {
 		answer := k.panelShop.post("", path, fields)
 		if names := k.tells(answer.Body.String(), func(keptSecret) bool { return false }); len(names) > 0 {

@@ -169,6 +169,8 @@ func (v *visit) shopsOf(settings version, tx Tx) (list []shopItem, err error) {
 // allow checks the member's permission.
 func (v *visit) allow() error {
 	switch {
+	case v.member != nil && v.member.locked && !slices.Contains(openLocked, v.route):
+		return newError(codeSessionLocked)
 	case v.need == everyone:
 		return nil
 	case v.member == nil:
@@ -197,15 +199,25 @@ const developmentPath = "/panel/desarrollo"
 // codeFactorRequired leads to where a second factor is set up.
 var codeFactorRequired = errorCode{"second_factor_required", http.StatusForbidden, ""}
 
+// codeSessionLocked asks for the session's PIN.
+var codeSessionLocked = errorCode{"session_locked", http.StatusUnauthorized, ""}
+
 const (
 	provePath  = "/panel/confirmar"
 	factorPath = "/panel/cuenta/segundo-factor"
+	pinPath    = "/panel/cuenta/pin"
+	lockPath   = "/panel/bloquear" // locks
+	unlockPath = "/panel/bloqueo"  // is where a locked session waits
+	outPath    = "/panel/salir"
 )
+
+// openLocked are the routes that a locked session has.
+var openLocked = []string{unlockPath, lockPath, outPath}
 
 // isOwn reports whether the page or form is of the member's own account and session, and of
 // no organization's.
 func (v *visit) isOwn() bool {
-	return strings.HasPrefix(v.route, "/panel/cuenta") || slices.Contains([]string{provePath, "/panel/organizacion", "/panel/salir"}, v.route)
+	return strings.HasPrefix(v.route, "/panel/cuenta") || slices.Contains([]string{provePath, lockPath, unlockPath, "/panel/organizacion", outPath}, v.route)
 }
 
 // may reports whether the member has a permission, be it in part.
@@ -392,9 +404,9 @@ func (v *visit) format() *format {
 }
 
 // secretFields are never sent back to a browser.
-var secretFields = []string{"password", "old", "code", "dropCode"}
+var secretFields = []string{"password", "old", "code", "dropCode", "pin", "pinAgain", "oldPin", "dropPin"}
 
-// hasSecret reports whether the form that was sent has a password or a code.
+// hasSecret reports whether the form that was sent has a password, a code or a PIN.
 func (v *visit) hasSecret() bool {
 	return slices.ContainsFunc(v.posted, func(p pair) bool { return slices.Contains(secretFields, p.name) })
 }

@@ -28,7 +28,8 @@ import (
 //	8     users of the panel, their sessions and invitations
 //	9     the search index holds texts folded further; the last purchase of a customer is
 //	      one that stands; sales have more optional fields
-const schemaVersion = 9
+//	10    sessions have optional fields: the PIN that they lock with
+const schemaVersion = 10
 
 // migratedFrom is the oldest version that is migrated.
 const migratedFrom = 3
@@ -158,7 +159,7 @@ func (e *engine) migrateBy(ctx context.Context, step uint32, keep func(from uint
 	if s.from == 3 {
 		latest, err = view(ctx, e.store, func(tx Tx) ([]instant, error) { return e.latestMoments(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
-	if err == nil && !ours {
+	if err == nil && !ours && s.from < 9 {
 		err = e.store.View(ctx, func(tx Tx) error { return e.readable(&stoppableTx{Tx: tx, ctx: ctx}) })
 	}
 	if err != nil {
@@ -196,7 +197,7 @@ func (s schemaState) mark(tx Tx) error {
 
 // fileOld fills the tables that a store of an older version lacks, dates its sales, and
 // mends its search index and last purchases, of each organization in steps. It goes on
-// where a kill interrupted it.
+// where a kill interrupted it. A store of version 9 lacks nothing: its sessions have no PIN.
 func (e *engine) fileOld(ctx context.Context, from uint64, step uint32) error {
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
@@ -224,11 +225,13 @@ func (e *engine) fileOld(ctx context.Context, from uint64, step uint32) error {
 				return err
 			}
 		}
-		if err := e.refoldIndex(ctx, org); err != nil {
-			return err
-		}
-		if err := e.mendLastSales(ctx, org, int(step)); err != nil {
-			return err
+		if from < 9 {
+			if err := e.refoldIndex(ctx, org); err != nil {
+				return err
+			}
+			if err := e.mendLastSales(ctx, org, int(step)); err != nil {
+				return err
+			}
 		}
 	}
 	if from < 7 {

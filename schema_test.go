@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,12 @@ import (
 //	schema7-killed    c370383, killed, with its journals
 //	schema8           b10fe81, closed
 //	schema8-killed    b10fe81, killed, with its journals
-//	schema9           closed
-//	schema9-killed    killed, with its journals
+//	schema9           2d4a86a, closed
+//	schema9-killed    2d4a86a, killed, with its journals
+//	schema10          closed
+//	schema10-killed   killed, with its journals
 //
-// The files from 8 on have people of the panel, an open invitation, the customers of
+// The files from 8 on have people of the panel with an open session, from 10 on also one that is locked, an open invitation, the customers of
 // peopleOf8, and 60 more. balances.txt has each customer's balance and pending points in the file.
 
 // fileMoment is shortly after the last write to the files, before anything becomes due.
@@ -100,13 +103,60 @@ func checkFileHolds(t *testing.T, path, name string) {
 			t.Errorf("%s, %v, want %s", got, err, line)
 		}
 	}
-	if name >= "schema8" {
+	if version := schemaOf(t, name); version >= 8 {
 		checkPeopleOf8(t, e)
+		checkSessionsOf8(t, e, version)
 	}
 	// The latest moment is that of the last write, which came before fileMoment.
 	n, err := view(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
 	if err != nil || n.Latest > instantOf(fileMoment) || n.Latest < instantOf(fileMoment.Add(-24*time.Hour)) {
 		t.Errorf("latest moment %v, %v", n.Latest, err)
+	}
+}
+
+// schemaOf is the schema of a file of testdata/files.
+func schemaOf(t *testing.T, name string) int {
+	t.Helper()
+	number, _, _ := strings.Cut(strings.TrimPrefix(name, "schema"), "-")
+	version, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+// checkSessionsOf8 checks that sessions are as good as they were: one without a PIN, and in the
+// files from 10 on one that is locked.
+func checkSessionsOf8(t *testing.T, e *engine, version int) {
+	t.Helper()
+	open, locked := 0, 0
+	err := e.store.View(t.Context(), func(tx Tx) error {
+		for entry, err := range scan(tx, newKey('S'), false) {
+			if err != nil {
+				return err
+			}
+			s, err := decodeEntry[session](entry)
+			if err != nil {
+				return err
+			}
+			m, err := memberByHash(tx, [32]byte(entry.Key[1:]), s.SeenAt.add(time.Hour), e.ends)
+			switch {
+			case err != nil:
+				return err
+			case m != nil && m.locked:
+				locked++
+			case m != nil:
+				open++
+			}
+		}
+		return nil
+	})
+	want := 0
+	if version >= 10 {
+		want = 1
+	}
+	if err != nil || open != 1 || locked != want {
+		t.Errorf("%d open sessions, %d locked, %v", open, locked, err)
 	}
 }
 
@@ -164,7 +214,7 @@ func TestSchemaFiles(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		from int
-	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}, {"schema7", 7}, {"schema7-killed", 7}, {"schema8", 8}, {"schema8-killed", 8}, {"schema9", 9}, {"schema9-killed", 9}} {
+	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}, {"schema7", 7}, {"schema7-killed", 7}, {"schema8", 8}, {"schema8-killed", 8}, {"schema9", 9}, {"schema9-killed", 9}, {"schema10", 10}, {"schema10-killed", 10}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.name)
 			before := filesBeside(t, path)
@@ -213,7 +263,7 @@ func TestSchemaServe(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, r.log)
 	}
-	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":9,"copy":"`+path+`.schema3-2`) {
+	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":10,"copy":"`+path+`.schema3-2`) {
 		t.Errorf("log:\n%s", r.log)
 	}
 	if got := string(readFile(t, path+".schema3")); got != "of another time" {
@@ -340,7 +390,8 @@ func TestSchemaTells(t *testing.T) {
 
 // TestSchemaSteps stops after each transaction of a migration. From 3 these are its begin, a
 // step of redemptions, one of sales, one of accounts, and each organization; from 8 its
-// begin, a block of the search index, each of four customers, and its end. The next attempt
+// begin, a block of the search index, each of four customers, and its end; from 9 its begin
+// and its end. The next attempt
 // goes on from there and makes no other copy. The file is migrated once.
 func TestSchemaSteps(t *testing.T) {
 	t.Parallel()
@@ -348,7 +399,7 @@ func TestSchemaSteps(t *testing.T) {
 		name  string
 		from  uint64
 		stops int
-	}{{"schema3-killed", 3, 5}, {"schema8-killed", 8, 6}} {
+	}{{"schema3-killed", 3, 5}, {"schema8-killed", 8, 6}, {"schema9-killed", 9, 1}} {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, test.name)
 			e, s := heldEngine(t, path)

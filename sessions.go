@@ -34,9 +34,11 @@ type session struct {
 	SeenAt    instant // at most seenEvery late
 	ProvedAt  instant // when the user last gave the password
 	Kind      sessionKind
-	Tries     uint8 // of codes, in a half one
+	Tries     uint8 // of codes, in a half one; of PINs, in a full one
 	Agent     string
-	Source    string // address; "" if it is not known
+	Source    string       // address; "" if it is not known
+	PIN       passwordHash // that it locks with; the zero one: none
+	LockedAt  instant      // by hand; 0: it is not
 }
 
 // A sessionKind says what a session is good for.
@@ -57,6 +59,14 @@ func (s *session) encode(w *writer) {
 	w.byte(s.Tries)
 	w.text(s.Agent)
 	w.text(s.Source)
+	if s.hasPIN() {
+		w.byte(1)
+		s.PIN.encode(w)
+	}
+	if s.LockedAt != 0 {
+		w.byte(2)
+		w.instant(s.LockedAt)
+	}
 }
 
 func (s *session) decode(r *reader) {
@@ -69,6 +79,16 @@ func (s *session) decode(r *reader) {
 	s.Tries = r.byte()
 	s.Agent = r.text()
 	s.Source = r.text()
+	for tag := range r.optional(0) {
+		switch tag {
+		case 1:
+			s.PIN.decode(r)
+		case 2:
+			s.LockedAt = r.instant()
+		default:
+			r.fail()
+		}
+	}
 }
 
 const (
@@ -86,7 +106,7 @@ const (
 )
 
 // sessionEnds say when sessions end: so long after they were last seen, and so long after
-// they began.
+// they began. One with a PIN locks instead of the first, and lasts pinLonger.
 type sessionEnds struct {
 	idle, longest time.Duration
 	seen          *seenSessions // nil: only what the store has
@@ -99,6 +119,9 @@ func usualEnds() sessionEnds { return sessionEnds{2 * time.Hour, 12 * time.Hour,
 func (e sessionEnds) over(s *session, hash [32]byte, now instant) bool {
 	if s.Kind == sessionHalf {
 		return now >= s.CreatedAt.add(halfSession)
+	}
+	if s.hasPIN() {
+		return now >= s.CreatedAt.add(e.longest+pinLonger)
 	}
 	return now >= s.CreatedAt.add(e.longest) || now >= e.seen.last(hash, s.SeenAt).add(e.idle)
 }
@@ -126,6 +149,7 @@ type member struct {
 	org     uint32
 
 	lacksFactor bool // a second one, which it has to set up first
+	locked      bool // the session waits for its PIN
 }
 
 // memberByToken returns whose session a token is of. It returns nil if the session is none or
@@ -148,7 +172,7 @@ func memberByHash(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*member,
 	if err != nil || m == nil || m.Disabled != 0 {
 		return nil, err
 	}
-	return &member{user: u, session: s, hash: hash, role: m.Role, org: s.Org}, nil
+	return &member{user: u, session: s, hash: hash, role: m.Role, org: s.Org, locked: ends.locked(s, hash, now)}, nil
 }
 
 // liveSession returns a session that has not ended; nil if there is none.

@@ -40,6 +40,7 @@ var _ = addTexts(map[string]panelText{
 	"field.scopes":                {"Permisos", "Permissions"},
 	"field.revokedAt":             {"Revocada", "Revoked"},
 	"field.password":              {"Contraseña", "Password"},
+	"field.pin":                   {"PIN", "PIN"},
 	"field.recoveryCodes":         {"Códigos de recuperación", "Recovery codes"},
 	"field.attributes":            {"Datos adicionales", "Additional data"},
 	"field.webhook.from":          {"Desde el evento", "From the event"},

@@ -1,0 +1,179 @@
+package main
+
+import "strings"
+
+// The lock of the till. A locked session gets one page, whatever it asks for: who it is of, and
+// a field for the PIN. That page keeps where the member was going, or the form that was sent.
+
+func lockPages() []panelPage {
+	return []panelPage{
+		{pinPath, "till", "pin", pinPage},
+		{unlockPath, anyone, "lock", lockPage},
+	}
+}
+
+func lockForms() []panelForm {
+	return []panelForm{
+		{path: pinPath, need: "till", from: pinPath, run: runPIN},
+		{path: pinPath + "/quitar", need: "till", from: pinPath, run: runDropPIN},
+		{path: lockPath, need: "till", from: pinPath, run: runLock},
+		{path: unlockPath, need: anyone, from: unlockPath, run: runUnlock},
+	}
+}
+
+func lockPage(v *visit) (any, fillFunc) {
+	switch {
+	case !v.member.locked:
+		return redirection{v.placeAfter(v.param("ir"))}, nil
+	case v.posted != nil:
+		return &lockView{v.typedText("ir"), v.keptForm()}, nil
+	}
+	return &lockView{To: v.param("ir")}, nil
+}
+
+// runLock locks the session. Without a PIN it asks for one first.
+func runLock(v *visit) error {
+	to := v.placeAfter(v.typedText("ir"))
+	if !v.member.session.hasPIN() {
+		return v.redirect(withQuery(pinPath, []pair{{lockField, "1"}, {"ir", to}}))
+	}
+	if err := v.change(func(t *txn) error { return t.lock(v.member, v.panel.ends) }); err != nil {
+		return err
+	}
+	return v.redirect(to)
+}
+
+func runUnlock(v *visit) error {
+	if !v.member.locked { // another tab did
+		return v.goOn()
+	}
+	got, err := v.tryPIN("pin", (*txn).unlock)
+	if err != nil || got != pinRight {
+		return err
+	}
+	v.member.locked = false
+	return v.goOn()
+}
+
+// tryPIN tries the PIN in a field, and answers unless it is right. then changes the session.
+func (v *visit) tryPIN(field string, then func(*txn, *session) error) (got pinTry, err error) {
+	m := v.member
+	right, err := m.session.PIN.matches(strings.TrimSpace(v.typedText(field)))
+	if err != nil {
+		return got, err
+	}
+	err = v.change(func(t *txn) (err error) {
+		got, err = t.tryPIN(m, v.panel.ends, right, func(s *session) error { return then(t, s) })
+		return err
+	})
+	if err != nil || got == pinRight {
+		return got, err
+	}
+	v.api.logins.noteRefused(&claim{user: m.user})
+	if got == pinEnded {
+		return got, v.endHere()
+	}
+	v.faults = append(v.faults, publicError(panelFault(errPINWrong)).on(field))
+	return got, v.refused()
+}
+
+// endHere shows the page for logging in, as the session has ended. What the lock's page kept
+// goes on with it.
+func (v *visit) endHere() error {
+	view := &logInView{Ended: true, To: v.placeAfter(v.typedText("ir")), Kept: v.keptForm()}
+	v.member, v.cfg, v.shops = nil, nil, nil
+	v.setCookie(v.panel.address.cookie(""))
+	if !v.showFirst(codeLogInRequired, "login", view) {
+		return newError(codeLogInRequired)
+	}
+	return nil
+}
+
+// A pinView is the page where a PIN is chosen, changed or taken away.
+type pinView struct {
+	There bool
+	Lock  bool   // the session locks at once
+	To    string // where it leads then
+}
+
+// lockField says that the session locks as soon as it has a PIN.
+const lockField = "bloquear"
+
+func pinPage(v *visit) (any, fillFunc) {
+	view := &pinView{v.member.session.hasPIN(), v.param(lockField) != "", v.placeAfter(v.param("ir"))}
+	if v.posted != nil {
+		view.Lock, view.To = v.typedText(lockField) != "", v.placeAfter(v.typedText("ir"))
+	}
+	return view, nil
+}
+
+func runPIN(v *visit) error {
+	pin, lock := strings.TrimSpace(v.typedText("pin")), v.typedText(lockField) != ""
+	err := checkPIN(pin)
+	if err == nil && strings.TrimSpace(v.typedText("pinAgain")) != pin {
+		err = errPINDiffers
+	}
+	if err != nil {
+		return v.told(err)
+	}
+	h, err := newPIN(pin, v.api.engine.seed())
+	if err != nil {
+		return err
+	}
+	if v.member.session.hasPIN() {
+		got, err := v.tryPIN("oldPin", func(t *txn, s *session) error { return t.setPIN(s, h, lock) })
+		if err != nil || got != pinRight {
+			return err
+		}
+	} else if err := v.change(func(t *txn) error { return t.choosePIN(v.member, v.panel.ends, h, lock) }); err != nil {
+		return v.told(err)
+	}
+	if lock {
+		return v.redirect(v.placeAfter(v.typedText("ir")))
+	}
+	return v.redirect("/panel/cuenta")
+}
+
+func runDropPIN(v *visit) error {
+	if !v.member.session.hasPIN() {
+		return v.redirect("/panel/cuenta")
+	}
+	got, err := v.tryPIN("dropPin", func(t *txn, s *session) error { return t.setPIN(s, passwordHash{}, false) })
+	if err != nil || got != pinRight {
+		return err
+	}
+	return v.redirect("/panel/cuenta")
+}
+
+// AtTill reports whether the page is one of the till, which can be locked.
+func (f *frame) AtTill() bool {
+	return f.Member() && f.visit.may("till") && (f.visit.route == "/panel/caja" || strings.HasPrefix(f.visit.route, "/panel/caja/"))
+}
+
+var _ = addTexts(map[string]panelText{
+	"title.lock":               {"¿Quién eres?", "Who are you?"},
+	"lock.of":                  {"La sesión de %s está bloqueada.", "The session of %s is locked."},
+	"lock.pin":                 {"PIN", "PIN"},
+	"lock.pin.hint":            {"6 dígitos. Tras 5 intentos fallidos la sesión termina.", "6 digits. After 5 failed attempts the session ends."},
+	"lock.go":                  {"Seguir", "Go on"},
+	"lock.other":               {"Entrar con otra cuenta", "Log in with another account"},
+	"lock.now":                 {"Bloquear", "Lock"},
+	"title.pin":                {"PIN de la caja", "Till PIN"},
+	"pin.about":                {"La caja se bloquea con Bloquear, o tras 10 minutos sin usarla, y se abre con tu PIN. Vale solo en esta sesión.", "The till locks by Lock, or after 10 minutes without use, and your PIN opens it. It is good in this session alone."},
+	"pin.old":                  {"PIN actual", "Current PIN"},
+	"pin.new":                  {"PIN nuevo", "New PIN"},
+	"pin.new.hint":             {"6 dígitos", "6 digits"},
+	"pin.again":                {"El mismo PIN otra vez", "The same PIN again"},
+	"pin.drop":                 {"Quitar el PIN", "Remove the PIN"},
+	"pin.forgot":               {"¿Lo olvidaste? Sal y vuelve a entrar: la sesión nueva no tiene PIN.", "Forgot it? Log out and in again: the new session has no PIN."},
+	"account.pin.yes":          {"Esta sesión tiene PIN.", "This session has a PIN."},
+	"account.pin.no":           {"Esta sesión no tiene PIN: no se bloquea.", "This session has no PIN: it does not lock."},
+	"account.pin.choose":       {"Elegir un PIN", "Choose a PIN"},
+	"account.pin.change":       {"Cambiar el PIN", "Change the PIN"},
+	"error.session_locked":     {"La sesión está bloqueada.", "The session is locked."},
+	"error.people.pin_digits":  {"El PIN tiene 6 dígitos.", "The PIN has 6 digits."},
+	"error.people.pin_trivial": {"Ese PIN es de los primeros que alguien probaría. Elige otro, sin repeticiones ni dígitos seguidos.", "That PIN is among the first that somebody would try. Choose another one, without repetitions or digits in a row."},
+	"error.people.pin_differs": {"No es el mismo PIN.", "It is not the same PIN."},
+	"error.people.pin_wrong":   {"El PIN no es correcto.", "The PIN is not correct."},
+	"error.people.pin_there":   {"Esta sesión ya tiene un PIN.", "This session has a PIN already."},
+})
