@@ -31,16 +31,15 @@ func lockPage(v *visit) (any, fillFunc) {
 	return &lockView{To: v.param("ir")}, nil
 }
 
-// runLock locks the session. Without a PIN it asks for one first.
+// runLock locks the session, which goes on at the till. Without a PIN it asks for one first.
 func runLock(v *visit) error {
-	to := v.placeAfter(v.typedText("ir"))
 	if !v.member.session.hasPIN() {
-		return v.redirect(withQuery(pinPath, []pair{{lockField, "1"}, {"ir", to}}))
+		return v.redirect(withQuery(pinPath, []pair{{lockField, "1"}}))
 	}
 	if err := v.change(func(t *txn) error { return t.lock(v.member, v.panel.ends) }); err != nil {
 		return err
 	}
-	return v.redirect(to)
+	return v.redirect("/panel/caja")
 }
 
 func runUnlock(v *visit) error {
@@ -92,17 +91,16 @@ func (v *visit) endHere() error {
 // A pinView is the page where a PIN is chosen, changed or taken away.
 type pinView struct {
 	There bool
-	Lock  bool   // the session locks at once
-	To    string // where it leads then
+	Lock  bool // the session locks at once
 }
 
 // lockField says that the session locks as soon as it has a PIN.
 const lockField = "bloquear"
 
 func pinPage(v *visit) (any, fillFunc) {
-	view := &pinView{v.member.session.hasPIN(), v.param(lockField) != "", v.placeAfter(v.param("ir"))}
+	view := &pinView{v.member.session.hasPIN(), v.param(lockField) != ""}
 	if v.posted != nil {
-		view.Lock, view.To = v.typedText(lockField) != "", v.placeAfter(v.typedText("ir"))
+		view.Lock = v.typedText(lockField) != ""
 	}
 	return view, nil
 }
@@ -129,7 +127,7 @@ func runPIN(v *visit) error {
 		return v.told(err)
 	}
 	if lock {
-		return v.redirect(v.placeAfter(v.typedText("ir")))
+		return v.redirect("/panel/caja")
 	}
 	return v.redirect("/panel/cuenta")
 }
@@ -143,11 +141,6 @@ func runDropPIN(v *visit) error {
 		return err
 	}
 	return v.redirect("/panel/cuenta")
-}
-
-// AtTill reports whether the page is one of the till, which can be locked.
-func (f *frame) AtTill() bool {
-	return f.Member() && f.visit.may("till") && (f.visit.route == "/panel/caja" || strings.HasPrefix(f.visit.route, "/panel/caja/"))
 }
 
 var _ = addTexts(map[string]panelText{
