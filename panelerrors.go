@@ -53,6 +53,9 @@ func faultText(lang string, f *format, e *apiError) string {
 		return counted(lang, name, f.Number(figure(e, "seconds")))
 	case codeInsufficientBalance:
 		return tr(lang, name, f.Number(figure(e, "required")), f.Number(figure(e, "available")))
+	case codeRewardUnavailable:
+		reasons, _ := e.context["reasons"].([]string)
+		return tr(lang, name, reasonsText(lang, reasons))
 	case codePriceChanged:
 		return tr(lang, name, f.Number(figure(e, "pointsCost")))
 	case codePermissionRequired:
@@ -73,6 +76,20 @@ func faultText(lang string, f *format, e *apiError) string {
 		return labelled(lang, e, wrongText(lang, e.why))
 	}
 	return text
+}
+
+// reasonsText is why a reward cannot be had, without the figures and names that the till's list
+// of rewards has.
+func reasonsText(lang string, reasons []string) string {
+	var texts []string
+	for _, reason := range reasons {
+		name := "reason." + reason
+		if hasText(name + ".any") {
+			name += ".any"
+		}
+		texts = append(texts, tr(lang, name))
+	}
+	return strings.Join(texts, " · ")
 }
 
 // labelledCodes are the codes whose texts say nothing of the field: its label stands before.
@@ -258,7 +275,7 @@ var _ = addTexts(map[string]panelText{
 	"error.invalid_field":            {"%s", "This is not valid: %s"},
 	"error.too_precise":              {"admite como máximo 4 decimales", "it takes 4 decimals at most"},
 	"error.too_large":                {"es demasiado grande", "it is too large"},
-	"error.reward_unavailable":       {"La recompensa no está disponible", "The reward is not available"},
+	"error.reward_unavailable":       {"La recompensa no está disponible: %s", "The reward is not available: %s"},
 	"error.reward_out_of_stock":      {"La recompensa se agotó", "The reward is out of stock"},
 	"error.redemption_limit_reached": {"El cliente ya la canjeó las veces que puede", "The customer has redeemed it as often as allowed"},
 	"error.redemption_already_used":  {"El vale ya se usó", "The voucher was already used"},

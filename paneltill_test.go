@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -497,4 +498,94 @@ func TestTillKnownSale(t *testing.T) {
 		}
 		s.wants(setting+": another form", s.open(roleCashier, again).Body.String(), "Venta de 1,500.00 MXN", "Esta venta ya estaba registrada. No se registró otra.", "!✓")
 	}
+}
+
+// TestTillReasons: of each reward that a customer cannot have the till says in words why, in
+// both languages.
+func TestTillReasons(t *testing.T) {
+	t.Parallel()
+	reward := func(key, more string) string {
+		return `{"key":"` + key + `","name":"` + key + `","program":"club","pointsCost":10` + more + `}`
+	}
+	s := newPanelShop(t, setup{
+		program: `"currency":"Lunas","rules":[` + onePer1 + `],"tiers":[{"name":"Bronce","threshold":0},{"name":"Oro","threshold":9000}]`,
+		also: `"rewards":[` + strings.Join([]string{
+			reward("libre", ""), reward("futura", `,"validFrom":"2090-01-01"`), reward("pasada", `,"validTo":"2020-01-01"`), reward("oro", `,"tiers":["Oro"]`),
+			reward("grupo", `,"segments":["ricos"]`), reward("agotada", `,"stock":1`), reward("una", `,"limitPerCustomer":1`), strings.Replace(reward("cara", ""), "10}", "1000}", 1), strings.Replace(reward("casi", ""), "10}", "81}", 1),
+		}, ",") + `],"segments":[{"key":"ricos","name":"Ricos","isActive":true,"rule":{"field":"totalSpent","op":">=","value":100000}}]`,
+	})
+	ana, luz := s.shop.customer("ana"), s.shop.customer("luz")
+	s.shop.buy(ana, "90")
+	s.shop.buy(luz, "90")
+	for who, key := range map[id]string{luz: "agotada", ana: "una"} {
+		_, err := s.shop.redeem(who, key)
+		s.shop.ok(err)
+	}
+	for lang, want := range map[string]map[string]string{
+		"es": {"futura": "todavía no vale", "pasada": "ya no vale", "oro": "solo para Oro", "grupo": "solo para otro grupo de clientes", "agotada": "se agotó",
+			"una": "ya la canjeó las veces que puede", "cara": "le faltan 920 Lunas", "casi": "le falta 1 Lunas"},
+		"en": {"futura": "it is not valid yet", "pasada": "it is no longer valid", "oro": "only for Oro", "grupo": "only for another group of customers", "agotada": "out of stock",
+			"una": "redeemed as often as allowed", "cara": "920 Lunas missing", "casi": "1 Lunas missing"},
+	} {
+		s.speaks(roleCashier, lang)
+		page := s.open(roleCashier, "/panel/caja/"+ana.String()).Body.String()
+		for key, why := range want {
+			if cost := map[string]string{"cara": "1,000", "casi": "81"}[key]; cost != "" {
+				s.wants(lang, page, "<dt>"+key+" · "+cost+"</dt><dd>"+why+"</dd>")
+			} else {
+				s.wants(lang, page, "<dt>"+key+" · 10</dt><dd>"+why+"</dd>")
+			}
+		}
+		s.wants(lang, page, ">libre · 10</button>", "!>agotada · 10</button>", "!>una · 10</button>")
+	}
+
+	// One that ends while it is on the page, and one for which the customer has lost the tier.
+	free, gold := s.shop.config().Rewards[0].ID.String(), s.shop.config().Rewards[3].ID.String()
+	s.shop.apply(bytes.Replace(s.shop.exportedDocument(), []byte(`"status":"Active"`), []byte(`"status":"Inactive"`), 1))
+	for lang, why := range map[string]string{"es": "no está activa", "en": "it is not active"} {
+		s.speaks(roleCashier, lang)
+		for reward, why := range map[string]string{free: why, gold: tr(lang, "reason.TierRequired.any")} {
+			w := s.post(roleCashier, "/panel/caja/"+ana.String()+"/canje", url.Values{"productId": {reward}, "expectedPoints": {"10"}})
+			if s.wants(lang, w.Body.String(), ": "+why); w.Code != http.StatusUnprocessableEntity {
+				t.Errorf("%s: %d", lang, w.Code)
+			}
+		}
+	}
+}
+
+// TestTillUndo: undoing a sale takes back exactly the points it gave. A cashier may not, has no
+// button, and is refused by address; one who may, by the organization's setting, has it for the
+// own sales.
+func TestTillUndo(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, stampSetup)
+	ana := s.shop.customer("ana")
+	at := "/panel/caja/" + ana.String()
+	sold := func(as role, amount string) string {
+		path, _, _ := strings.Cut(s.led(as, at+"/venta", "totalAmount", amount), "?")
+		return path
+	}
+	sold(roleOwner, "333.3")
+	before := s.open(roleOwner, at).Body.String()
+	const balance = `<div class="big">33 <span class="unit">Lunas</span></div><p>3 Sellos</p>`
+	s.wants("before", before, balance)
+	path := sold(roleCashier, "1234.5")
+	s.wants("sold", s.open(roleOwner, at).Body.String(), `<div class="big">156 <span class="unit">Lunas</span></div><p>15 Sellos</p>`)
+	s.wants("a cashier's own", s.open(roleCashier, path).Body.String(), "✓ Venta", "!/deshacer", "!Deshacer")
+	stored := s.shop.entries()
+	if w := s.post(roleCashier, path+"/deshacer", url.Values{"totalAmount": {"1234.5"}}); w.Code != http.StatusForbidden {
+		t.Errorf("a cashier by address: %d", w.Code)
+	}
+	same(t, "the store", s.shop.entries(), stored)
+	s.led(roleOwner, path+"/deshacer", "totalAmount", "1234.5")
+	s.wants("undone", s.open(roleOwner, at).Body.String(), balance)
+
+	s.shop.apply(bytes.Replace(s.shop.exportedDocument(), []byte(`"settings":{`), []byte(`"settings":{"cashierReturns":true,`), 1))
+	own, others := sold(roleCashier, "100"), sold(roleManager, "100")
+	s.wants("a cashier's own, where they may", s.open(roleCashier, own).Body.String(), "/deshacer")
+	s.wants("another's", s.open(roleCashier, others).Body.String(), "!/deshacer")
+	if w := s.post(roleCashier, others+"/deshacer", url.Values{"totalAmount": {"100"}}); w.Code != http.StatusForbidden {
+		t.Errorf("another's by address: %d", w.Code)
+	}
+	s.led(roleCashier, own+"/deshacer", "totalAmount", "100")
 }
