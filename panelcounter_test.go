@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -551,5 +552,85 @@ func TestPanelLots(t *testing.T) {
 	want := []string{"10 " + day(29), "4 " + day(30), "7 " + day(4) + "  pendientes hasta esa fecha", "7 " + day(5) + "  pendientes hasta esa fecha"}
 	if d := cmp.Diff(want, lots(page)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestPanelReturnSays: the review of a return by item says how many points it takes and which
+// balance it leaves, and it takes those.
+func TestPanelReturnSays(t *testing.T) {
+	t.Parallel()
+	says := regexp.MustCompile(`Se retira: ([^ ]+) Lunas\.</b><span>Saldo ([^<]+)</span>`)
+	for _, rules := range []string{
+		`{"key":"base","name":"Base","per":{"amount":10,"points":1}}`,
+		`{"key":"base","name":"Base","per":{"amount":7,"points":1.5}},{"key":"a","name":"A","perItem":3,"skus":["A"]},{"key":"doble","name":"Doble","multiplier":2}`,
+		`{"key":"grande","name":"Grande","points":50,"minAmount":100},{"key":"b","name":"B","per":{"amount":10,"points":2},"skus":["B"]}`,
+	} {
+		s := newPanelShop(t, setup{program: `"currency":"Lunas","rules":[` + rules + `]`})
+		f := newFormat(t, "MX", "es", "MXN")
+		ana := s.shop.customer("ana")
+		s.shop.buy(ana, "1000")
+		sold := s.shop.buy(ana, "351", item{"A", dec("90"), dec("3")}, item{"B", dec("40.5"), dec("2")})
+		path := "/panel/ventas/" + sold.ID.String() + "/devolucion"
+		for _, back := range []map[string]string{{"items[0].quantity": "1"}, {"items[1].quantity": "0.5"}, {"items[0].quantity": "2", "items[1].quantity": "1"}, {"items[0].quantity": "0.5"}} { // the last one is of what is left
+			fields := url.Values{reviewField: {"1"}, "customerId": {ana.String()}}
+			for _, m := range regexp.MustCompile(`name="(items\[\d\]\.\w+)" value="([^"]*)"`).FindAllStringSubmatch(s.open(roleOwner, path).Body.String(), -1) {
+				fields.Set(m[1], m[2])
+			}
+			for name, quantity := range back {
+				fields.Set(name, quantity)
+			}
+			before := s.shop.standing(ana).Balance
+			said := says.FindStringSubmatch(mainOf(s.post(roleOwner, path, fields).Body.String()))
+			if said == nil || s.shop.standing(ana).Balance != before {
+				t.Fatalf("%s: %v: no review, or one that takes\n%s", rules, back, mainOf(s.post(roleOwner, path, fields).Body.String()))
+			}
+			fields.Del(reviewField)
+			fields.Del(tokenField)
+			if w := s.post(roleOwner, path, fields); w.Code != http.StatusSeeOther {
+				t.Fatalf("%s: %v: %d\n%s", rules, back, w.Code, mainOf(w.Body.String()))
+			}
+			after := s.shop.standing(ana).Balance
+			if took, left := f.Number(before-after), f.Number(after); said[1] != took || said[2] != left || after >= before {
+				t.Errorf("%s: %v took %s and left %s; it said %s and %s", rules, back, took, left, said[1], said[2])
+			}
+		}
+	}
+}
+
+// TestPanelComment: a comment is stored with LF between its lines, and as long as the API
+// would take it, by its characters.
+func TestPanelComment(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	for _, test := range []struct {
+		reason, comment string
+		stored          bool
+	}{
+		{"two lines", "Dos líneas\nde comentario", true},
+		{"500 of two bytes", strings.Repeat("é", 500), true},
+		{"501 of them", strings.Repeat("é", 501), false},
+		{"500 of four bytes", strings.Repeat("😀", 500), true},
+		{"501 of them", strings.Repeat("😀", 501), false},
+		{"500 with the end of a line, which a browser sends as two", strings.Repeat("a", 250) + "\n" + strings.Repeat("b", 249), true},
+	} {
+		path := w.filled("/panel/clientes/{customerId}/puntos/dar")
+		byForm := w.panelShop.post(roleOwner, path, url.Values{"amount": {"1"}, "comment": {strings.ReplaceAll(test.comment, "\n", "\r\n")}})
+		byAPI := answerTo(w.panelShop.api, newRequest("POST", w.filled("/api/v1/points/customers/{customerId}/add"), w.names["key"], fmt.Sprintf(`{"amount":1,"comment":%q}`, test.comment)))
+		if (byForm.Code == http.StatusSeeOther) != test.stored || (byAPI.Code < 300) != test.stored {
+			t.Errorf("%s: %d by the form, %d by the API\n%s", test.reason, byForm.Code, byAPI.Code, mainOf(byForm.Body.String()))
+		}
+		if !test.stored {
+			continue
+		}
+		var list struct{ Data []struct{ Comment string } }
+		w.panelShop.shop.ok(json.Unmarshal(answerTo(w.panelShop.api, newRequest("GET", w.filled("/api/v1/points/customers/{customerId}/movements?limit=2"), w.names["key"], "")).Body.Bytes(), &list))
+		for _, m := range list.Data {
+			if m.Comment != test.comment {
+				t.Errorf("%s: %q is stored", test.reason, m.Comment)
+			}
+		}
+		if len(list.Data) != 2 {
+			t.Errorf("%s: %d movements", test.reason, len(list.Data))
+		}
 	}
 }

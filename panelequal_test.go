@@ -122,4 +122,8 @@ func TestPanelSaleSource(t *testing.T) {
 	if sold.Source != "Dashboard" || sold.By.Type != byUser || sold.By.ID != s.users[roleOwner] {
 		t.Errorf("source %s, by %+v", sold.Source, sold.By)
 	}
+	_, key := s.shop.newKey(keyRequest{})
+	if told := answerTo(s.api, newRequest("GET", "/api/v1/transactions/"+sold.ID.String(), key, "")).Body.String(); !strings.Contains(told, `"source":"Dashboard"`) {
+		t.Errorf("the API tells %s", told)
+	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -81,6 +83,59 @@ func TestPanelPlainHeaders(t *testing.T) {
 		setPanelHeaders(h, at.isPlain())
 		if got := h.Get("Cross-Origin-Opener-Policy"); got != want {
 			t.Errorf("%q: %q, want %q", address, got, want)
+		}
+	}
+}
+
+// A failingStore fails to read while there is an error.
+type failingStore struct {
+	Store
+	err error
+}
+
+func (s *failingStore) View(ctx context.Context, fn func(Tx) error) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.View(ctx, fn)
+}
+
+// TestPanelFailing: where the server fails, has no time, or has been asked too much, the answer
+// is a page with the headers of all others, and says nothing of the cause.
+func TestPanelFailing(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	want := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"text/html; charset=utf-8"}}
+	setPanelHeaders(want, false)
+	store := &failingStore{Store: s.shop.engine.store.Store}
+	s.shop.engine.store.Store = store
+	defer func() { s.shop.engine.store.Store = store.Store }()
+	for _, test := range []struct {
+		err    error
+		status int
+	}{
+		{nil, http.StatusOK}, {errors.New("the disk says /var/lib"), http.StatusInternalServerError}, {errUnavailable, http.StatusServiceUnavailable}, {nil, http.StatusTooManyRequests},
+	} {
+		store.err = test.err
+		answers := map[string]*httptest.ResponseRecorder{"page": s.get(roleOwner, "/panel/cuenta/sesiones?f=TOKEN0123456789A")}
+		for n := 0; test.status == http.StatusTooManyRequests && answers["page"].Code == http.StatusOK && n <= askedBurst; n++ {
+			answers["page"] = s.get(roleOwner, "/panel/cuenta/sesiones?f=TOKEN0123456789A")
+		}
+		if test.status != http.StatusOK {
+			answers["form"] = s.post(roleOwner, "/panel/cuenta", url.Values{"name": {"Ana"}})
+		}
+		for what, w := range answers {
+			if w.Code != test.status || strings.Contains(w.Body.String(), "/var/lib") || !strings.Contains(w.Body.String(), "<html lang=") {
+				t.Errorf("%s: %d, want %d\n%s", what, w.Code, test.status, w.Body)
+			}
+			for name := range want {
+				if got := w.Header().Get(name); got != want.Get(name) {
+					t.Errorf("%s, %d: %s is %q, want %q", what, w.Code, name, got, want.Get(name))
+				}
+			}
+			if w.Header().Get("X-Request-Id") == "" {
+				t.Errorf("%s, %d: no X-Request-Id", what, w.Code)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -117,7 +118,7 @@ func TestPanelLogIn(t *testing.T) {
 	}
 	own := s.browser()
 	for to, want := range map[string]string{
-		"": "/panel", "/panel/ventas?type=Return&page=2": "/panel/ventas?page=2&type=Return", "//evil.test": "/panel", `/\evil.test`: "/panel", "/a/../evil.test": "/panel",
+		"": "/panel", "/panel/ventas?type=Return&page=2": "/panel/ventas?page=2&type=Return", "//evil.test": "/panel", `/\evil.test`: "/panel", "/a/../evil.test": "/panel", `/a/../\evil.test`: "/panel", "%5c": "/panel",
 		"https://evil.test/panel": "/panel", "https:": "/panel", "%5cevil.test": "/panel", "/panel/../../evil.test": "/panel", "/panel/nada": "/panel", "/panel/salir": "/panel",
 		"/panel/entrar": "/panel", "/api/v1/customers": "/panel", "/panel//evil.test": "/panel", "javascript:alert(1)": "/panel",
 	} {
@@ -334,4 +335,118 @@ func TestPanelOrganizations(t *testing.T) {
 	b.want(http.StatusForbidden, "", b.send("GET", "/panel/equipo", nil), "Tu rol no incluye esto: administrar el equipo.")
 	b.want(http.StatusConflict, "", b.send("POST", "/panel/organizacion", url.Values{orgField: {"cafe-luna"}, "organization": {"cafe-luna"}}))
 	b.want(http.StatusNotFound, "", b.send("POST", "/panel/organizacion", url.Values{orgField: {"tienda"}, "organization": {"nada"}}))
+}
+
+// TestPanelSessionEnds: a session at work ends twelve hours after its log-in, and one that
+// rests after two.
+func TestPanelSessionEnds(t *testing.T) {
+	t.Parallel()
+	s := newPeopleShop(t)
+	s.shop.person("ana@ejemplo.mx", roleOwner)
+	for _, test := range []struct {
+		reason string
+		every  time.Duration
+		pages  int // that it opens before it ends
+	}{{"at work", time.Hour, 11}, {"rests", 2 * time.Hour, 0}} {
+		b := s.browser()
+		_, b.cookies["sello"] = s.shop.enters("ana@ejemplo.mx")
+		for range test.pages {
+			s.shop.pass(test.every)
+			if w := b.send("GET", "/panel/ventas", nil); w.Code != http.StatusOK {
+				t.Fatalf("%s: %d", test.reason, w.Code)
+			}
+		}
+		s.shop.pass(test.every)
+		b.want(http.StatusSeeOther, "/panel/entrar?ir=%2Fpanel%2Fventas", b.send("GET", "/panel/ventas", nil))
+	}
+}
+
+// TestPanelLogInToken: a log-in takes over no token that the browser came with, be it one that
+// somebody else chose or that of a session.
+func TestPanelLogInToken(t *testing.T) {
+	t.Parallel()
+	s := newPeopleShop(t)
+	s.shop.person("ana@ejemplo.mx", roleOwner)
+	b := s.browser()
+	b.cookies["sello"] = strings.Repeat("A", tokenDigits)
+	for range 2 {
+		before := b.cookies["sello"]
+		b.want(http.StatusSeeOther, "/panel", b.send("POST", "/panel/entrar", url.Values{"email": {"ana@ejemplo.mx"}, "password": {testPassword}}))
+		if b.cookies["sello"] == before || s.shop.member(b.cookies["sello"]) == nil {
+			t.Errorf("the token was %s and is %s", before, b.cookies["sello"])
+		}
+	}
+	if s.shop.member(strings.Repeat("A", tokenDigits)) != nil {
+		t.Error("a token that somebody chose opens a session")
+	}
+}
+
+// TestPanelRoleTaken: what is taken from a member holds from the next request on, also for a
+// form that was open.
+func TestPanelRoleTaken(t *testing.T) {
+	t.Parallel()
+	s := newPeopleShop(t)
+	c := s.shop.customer("luz")
+	one, page, form := "/panel/equipo/"+s.users[roleManager].String(), "/panel/clientes/"+c.String()+"/editar", "/panel/clientes/"+c.String()+"/puntos/dar"
+	points := func() *httptest.ResponseRecorder {
+		return s.post(roleManager, form, url.Values{"amount": {"5"}, "comment": {"Sí"}})
+	}
+	if w := s.open(roleManager, page); w.Code != http.StatusOK {
+		t.Fatal(w.Code)
+	}
+	if w := points(); w.Code != http.StatusSeeOther {
+		t.Fatal(w.Code, w.Body)
+	}
+	for _, step := range []struct {
+		path, value string
+		page, form  int
+	}{
+		{"/rol", "cashier", http.StatusForbidden, http.StatusForbidden},
+		{"/rol", "manager", http.StatusOK, http.StatusSeeOther},
+		{"/inhabilitar", "", http.StatusSeeOther, http.StatusUnauthorized},
+		{"/habilitar", "", http.StatusOK, http.StatusSeeOther},
+		{"/quitar", "", http.StatusSeeOther, http.StatusUnauthorized},
+	} {
+		if w := s.post(roleOwner, one+step.path, url.Values{"role": {step.value}}); w.Code != http.StatusSeeOther {
+			t.Fatal(step.path, w.Code, w.Body)
+		}
+		if step.path == "/habilitar" { // whose sessions ended
+			s.tokens[roleManager] = must(s.shop, func(t *txn) (string, error) {
+				return t.startSession(s.users[roleManager], sessionFull, &arrival{})
+			})
+		}
+		before := ask(s.shop, (*txn).count).Movements
+		opened, sent := s.open(roleManager, page), points()
+		if gave := ask(s.shop, (*txn).count).Movements != before; opened.Code != step.page || sent.Code != step.form || gave != (step.form == http.StatusSeeOther) {
+			t.Errorf("%s %s: the page is %d, the form %d, and points were given: %v", step.path, step.value, opened.Code, sent.Code, gave)
+		}
+	}
+}
+
+// TestPanelOwnersTogether: of two owners who take each other's role at the same time one stays.
+func TestPanelOwnersTogether(t *testing.T) {
+	t.Parallel()
+	const other role = "owner too"
+	for _, path := range []string{"/rol", "/inhabilitar", "/quitar"} {
+		for range 10 {
+			s := newPeopleShop(t)
+			s.users[other] = s.shop.person("ana@ejemplo.mx", roleOwner)
+			_, s.tokens[other] = s.shop.enters("ana@ejemplo.mx")
+			var wait sync.WaitGroup
+			for actor, target := range map[role]role{roleOwner: other, other: roleOwner} {
+				form := url.Values{tokenField: {s.panel.random()}, "role": {"cashier"}}
+				wait.Go(func() { s.post(actor, "/panel/equipo/"+s.users[target].String()+path, form) })
+			}
+			wait.Wait()
+			owners := 0
+			for _, m := range ask(s.shop, (*txn).team) {
+				if m.active() && m.Role == roleOwner {
+					owners++
+				}
+			}
+			if owners != 1 {
+				t.Fatalf("%s: %d owners are left", path, owners)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -210,6 +211,86 @@ func TestPanelLanguagesApart(t *testing.T) {
 	for lang, as := range map[string]role{"en": roleOwner, "es": roleAdmin} {
 		if !slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(string(want[string(as)+p]), `<html lang="`+lang+`"`) }) {
 			t.Errorf("no page is in %s", lang)
+		}
+	}
+}
+
+// sayings are the texts of a language that the other one does not have too: those without
+// arguments, and forms of the others.
+func sayings(lang string) (exact map[string]bool, forms []*regexp.Regexp) {
+	exact = map[string]bool{}
+	other := map[string]bool{}
+	for name := range panelTexts {
+		other[tr(map[string]string{"es": "en", "en": "es"}[lang], name)] = true
+	}
+	for name := range panelTexts {
+		text := tr(lang, name)
+		if letters := len(notLetter.ReplaceAllString(verbs.ReplaceAllString(text, ""), "")); other[text] || letters < 3 {
+			continue
+		}
+		if !verbs.MatchString(text) {
+			exact[text] = true
+			continue
+		}
+		forms = append(forms, regexp.MustCompile("(?s)^"+verbs.ReplaceAllString(strings.ReplaceAll(regexp.QuoteMeta(text), "%%", "%"), ".+")+"$"))
+	}
+	return exact, forms
+}
+
+var (
+	notLetter = regexp.MustCompile(`\PL`)
+	textNode  = regexp.MustCompile(`>([^<]+)<| (?:aria-label|placeholder|title|data-busy|data-done)="([^"]*)"`)
+)
+
+// TestPanelOneLanguage: no page, and no answer to a form with nothing in it, has a text of the
+// other language. What people wrote may be in any.
+func TestPanelOneLanguage(t *testing.T) {
+	t.Parallel()
+	for lang, other := range map[string]string{"es": "en", "en": "es"} {
+		w := newFormWorldOn(newOperatedShop(t).panelShop)
+		w.panelShop.speaks(roleOwner, lang)
+		exact, forms := sayings(other)
+		if len(exact) < 300 || len(forms) < 50 {
+			t.Fatalf("%d and %d texts are looked for", len(exact), len(forms))
+		}
+		_, own := sayings(lang)
+		matches := func(all []*regexp.Regexp, text string) bool {
+			return slices.ContainsFunc(all, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+		}
+		seen := map[string]bool{}
+		data := string(w.panelShop.shop.exportedDocument())
+		for _, name := range []string{"Owner", "Admin", "Manager", "Cashier", "Viewer", "Developer", "English", "Español"} { // members, and languages by their own names
+			seen[name] = true
+		}
+		check := func(what string, answer *httptest.ResponseRecorder) {
+			if !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
+				return
+			}
+			for _, m := range textNode.FindAllStringSubmatch(answer.Body.String(), -1) {
+				text := strings.TrimSpace(html.UnescapeString(m[1] + m[2]))
+				if seen[text] || strings.Contains(data, `"`+text+`"`) {
+					continue
+				}
+				if seen[text] = true; exact[text] || matches(forms, text) && !matches(own, text) {
+					t.Errorf("%s in %s: %q", what, lang, text)
+				}
+			}
+		}
+		for _, p := range panelPages() {
+			if p.template == "reference" { // the API's own words
+				continue
+			}
+			check("GET "+p.path, w.panelShop.open(roleOwner, w.filled(p.path)))
+			check("GET "+p.path+", of what is not there", w.panelShop.open(roleOwner, patternName.ReplaceAllString(p.path, id{9}.String())))
+		}
+		stamp := w.panelShop.stamp(roleOwner, "/panel/configuracion")
+		for _, f := range panelForms() {
+			if !slices.Contains([]string{"/panel/salir", "/panel/cuenta/segundo-factor/quitar"}, f.path) {
+				check("POST "+f.path, w.panelShop.post(roleOwner, w.filled(f.path), url.Values{etagField: {stamp}}))
+			}
+		}
+		if len(seen) < 500 {
+			t.Errorf("%s: only %d texts were seen", lang, len(seen))
 		}
 	}
 }
