@@ -306,11 +306,18 @@ func TestTillSmall(t *testing.T) {
 	p := s.as("cashier", width(320, 568))
 	p.visit("/panel/caja")
 	p.fits()
-	p.visit("/panel/caja/" + s.enrol("Eva", "Ríos", "+525587650001"))
-	p.fits()
-	for _, selector := range []string{amountField, sellButton} {
-		if top, bottom := p.edges(selector); top < 0 || bottom > 568 {
-			t.Errorf("%s goes from %.0f to %.0f", selector, top, bottom)
+	eva, sol := s.enrol("Eva", "Ríos", "+525587650001"), s.enrol("María de la Soledad", "Ríos", "+525587650002")
+	s.api("POST", "/transactions", `{"customerId":"`+sol+`","totalAmount":12345,"items":[{"sku":"CAFE-1","price":100,"quantity":123}]}`, nil)
+	for _, customer := range []string{eva, sol} {
+		p.visit("/panel/caja/" + customer)
+		p.fits()
+		if stamps := strings.Contains(p.text("main"), "123 Sellos"); stamps != (customer == sol) {
+			t.Errorf("the customer has stamps: %t\n%s", stamps, p.text("main"))
+		}
+		for _, selector := range []string{amountField, sellButton} {
+			if top, bottom := p.edges(selector); top < 0 || bottom > 568 {
+				t.Errorf("%s goes from %.0f to %.0f", selector, top, bottom)
+			}
 		}
 	}
 }
