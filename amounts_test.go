@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+// TestReadAmount: what people write for an amount, and which of it can be read in two ways.
+// Panel check 32.
 func TestReadAmount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -83,6 +85,7 @@ func TestReadAmount(t *testing.T) {
 }
 
 // TestReadAmountFaults: what a person may not give gets the fault of the API's reader.
+// Panel check 32.
 func TestReadAmountFaults(t *testing.T) {
 	t.Parallel()
 	f := newFormat(t, "MX", "es", "MXN")

@@ -359,6 +359,7 @@ func TestAuditSince(t *testing.T) {
 }
 
 // TestAuditChain: verify names the entry that was changed.
+// Panel check 60.
 func TestAuditChain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

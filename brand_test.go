@@ -11,6 +11,7 @@ import (
 
 // TestBrand checks 1,000 random colours and the corners of the cube: in both themes the text
 // of a button can be read, also under the pointer, and bars are seen on their card.
+// Panel check 67.
 func TestBrand(t *testing.T) {
 	t.Parallel()
 	colors := []color{black, white, {255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {255, 255, 0}, {0, 255, 255}, {255, 0, 255}, {118, 118, 118}, {119, 119, 119}, darkCard}
@@ -73,6 +74,7 @@ func TestContrast(t *testing.T) {
 }
 
 // TestPanelContrast computes the contrast of pairs of colours, in both themes.
+// Panel check 67.
 func TestPanelContrast(t *testing.T) {
 	t.Parallel()
 	text := panelFile("panel.css")

@@ -134,6 +134,7 @@ func TestChartGolden(t *testing.T) {
 
 // TestChartMarkup: a picture is well-formed XML of the elements and attributes that it
 // needs, with one name and one description, whatever the texts in it.
+// Panel check 63.
 func TestChartMarkup(t *testing.T) {
 	t.Parallel()
 	elements := regexp.MustCompile(`^(div|svg|title|desc|text|line|path|polyline|circle|rect)$`)

@@ -84,6 +84,7 @@ func TestLogInRehashes(t *testing.T) {
 
 // TestLogInThrottled: after five failures in a row the sixth waits, whether there is such a
 // user or not; a device that the user has logged in from does not.
+// Panel check 4.
 func TestLogInThrottled(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -165,6 +166,7 @@ func TestLogInsTogether(t *testing.T) {
 
 // TestLogInCode: with a second factor the password alone opens nothing; a code opens one
 // session; five wrong ones end the try.
+// Panel checks 6 and 9.
 func TestLogInCode(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

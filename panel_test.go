@@ -262,6 +262,7 @@ func mainOf(page string) string {
 
 // TestPanelMatrix opens every page and sends every form as every role, and as nobody. What
 // the table of permissions grants decides: nobody is led to the log-in.
+// Panel check 51.
 func TestPanelMatrix(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
@@ -308,6 +309,7 @@ func (s *panelShop) checkAllowed(what string, as role, need permission, w *httpt
 
 // TestPanelOrigin: a form counts only if it comes from a page of this address, for the
 // organization in use, with a token.
+// Panel checks 15 and 34.
 func TestPanelOrigin(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)

@@ -3,13 +3,18 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"html"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +32,7 @@ var (
 // TestPanelBalance: after each of 200 random operations, by forms and by the API, the balance
 // that the customer's page shows, the sum of the movements on its pages and the API's balance
 // are the same.
+// Panel check 38.
 func TestPanelBalance(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -122,6 +128,7 @@ func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseR
 
 // TestPanelForeign: an id of another organization has the same answer as one that there never
 // was, byte for byte, in every path, query and field.
+// Panel check 42.
 func TestPanelForeign(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
@@ -230,6 +237,7 @@ var navLink = regexp.MustCompile(`<a href="(/panel[^"]*)"(?: aria-current="page"
 
 // TestPanelNavigation: for each role all links of its navigation can be opened, and so can the
 // links of the pages behind them.
+// Panel check 51.
 func TestPanelNavigation(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
@@ -263,6 +271,7 @@ func TestPanelNavigation(t *testing.T) {
 
 // TestPanelSimulatesSales: the simulator tells the points that a sale then earns, over the sales
 // of the transcript of rules.
+// Panel check 56.
 func TestPanelSimulatesSales(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}},{"key":"lunes","name":"Lunes","multiplier":2,"days":["Monday"]},
@@ -307,4 +316,56 @@ func TestPanelSimulatesSales(t *testing.T) {
 			same(t, amount+" of "+skus+": the rules", told, applied)
 		}
 	}
+}
+
+var (
+	checkRow     = regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \|([^|]*)\|([^|]*)\|([^|]*)\|$`)
+	checkTest    = regexp.MustCompile("`(\\w+)`")
+	checkNumbers = regexp.MustCompile(`Panel checks? ([\d, and]+)\.`)
+)
+
+// TestPanelChecks holds docs/panel-checks.md and the comments of tests together: each of the 71
+// checks is there once, and the tests that it names bear its number.
+func TestPanelChecks(t *testing.T) {
+	t.Parallel()
+	named, borne := map[string][]string{}, map[string][]string{}
+	rows := checkRow.FindAllStringSubmatch(readText(t, "docs/panel-checks.md"), -1)
+	if len(rows) != 71 {
+		t.Errorf("%d checks, want 71", len(rows))
+	}
+	for i, row := range rows {
+		if row[1] != strconv.Itoa(i+1) {
+			t.Fatalf("row %d is of check %s", i+1, row[1])
+		}
+		tests := 0
+		for column, dir := range []string{".", "tools/panel", "bench"} {
+			for _, m := range checkTest.FindAllStringSubmatch(row[2+column], -1) {
+				named[dir+" "+m[1]] = append(named[dir+" "+m[1]], row[1])
+				tests++
+			}
+		}
+		if tests == 0 {
+			t.Errorf("no test shows check %s", row[1])
+		}
+	}
+	for dir, files := range map[string]string{".": "*_test.go", "tools/panel": "*_test.go", "bench": "*.go"} {
+		paths, err := filepath.Glob(filepath.Join(dir, files))
+		if err != nil || len(paths) == 0 {
+			t.Fatal(dir, err)
+		}
+		for _, path := range paths {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				if f, is := d.(*ast.FuncDecl); is {
+					if m := checkNumbers.FindStringSubmatch(strings.ReplaceAll(f.Doc.Text(), "\n", " ")); m != nil {
+						borne[dir+" "+f.Name.Name] = regexp.MustCompile(`\d+`).FindAllString(m[1], -1)
+					}
+				}
+			}
+		}
+	}
+	same(t, "the checks of tests, by their comments and in the table,", borne, named)
 }

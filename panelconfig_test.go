@@ -81,6 +81,7 @@ func (s *panelShop) changeConfig(page, path string, fields url.Values) {
 
 // TestPanelChangesConfig: each form of the configuration changes the document, after its page
 // has shown what sello apply would show.
+// Panel check 54.
 func TestPanelChangesConfig(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
@@ -193,6 +194,7 @@ func TestPanelLanguage(t *testing.T) {
 
 // TestPanelDocument: the whole document can be edited as text. Its faults are told by line,
 // and the text is kept.
+// Panel checks 54 and 55.
 func TestPanelDocument(t *testing.T) {
 	t.Parallel()
 	const page = "/panel/configuracion/documento"
@@ -269,6 +271,7 @@ func TestPanelWarnings(t *testing.T) {
 }
 
 // TestPanelTwoEditors: who comes second is told, sees both versions, and loses nothing.
+// Panel check 53.
 func TestPanelTwoEditors(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)

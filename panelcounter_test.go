@@ -18,6 +18,7 @@ import (
 
 // TestPanelKnownContact: an enrolment by hand with a contact that a customer has stores nothing,
 // says whose it is without showing the contact, and leads there.
+// Panel check 27.
 func TestPanelKnownContact(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
@@ -472,6 +473,7 @@ func TestPanelLists(t *testing.T) {
 }
 
 // TestPanelWayBack: an edit that was reached from a page of a search leads back there.
+// Panel check 36.
 func TestPanelWayBack(t *testing.T) {
 	t.Parallel()
 	c := counter{newFormWorld(t), t}
@@ -498,6 +500,7 @@ func TestPanelAuditFigures(t *testing.T) {
 }
 
 // TestPanelFirstCommands: the command that lets the first person in works as it stands.
+// Panel check 1.
 func TestPanelFirstCommands(t *testing.T) {
 	t.Parallel()
 	s := &panelShop{shop: newShop(t, panelSetup)}
@@ -557,6 +560,7 @@ func TestPanelLots(t *testing.T) {
 
 // TestPanelReturnSays: the review of a return by item says how many points it takes and which
 // balance it leaves, and it takes those.
+// Panel check 39.
 func TestPanelReturnSays(t *testing.T) {
 	t.Parallel()
 	says := regexp.MustCompile(`Se retira: ([^ ]+) Lunas\.</b><span>Saldo ([^<]+)</span>`)
@@ -599,6 +603,7 @@ func TestPanelReturnSays(t *testing.T) {
 
 // TestPanelComment: a comment is stored with LF between its lines, and as long as the API
 // would take it, by its characters.
+// Panel check 41.
 func TestPanelComment(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)

@@ -85,8 +85,9 @@ func (d *desk) makeKey(fields ...string) (text string, keyID string) {
 	return text, k.ID.String()
 }
 
-// TestKeysByForm checks what the form of a key refuses (check 43), and that the key is as the
-// form says (check 46).
+// TestKeysByForm checks what the form of a key refuses, and that the key is as the form
+// says.
+// Panel checks 43 and 46.
 func TestKeysByForm(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -171,7 +172,8 @@ func fieldsOf(page string) (fields []string) {
 }
 
 // TestKeyShownOnce checks that the text of a key is in one response alone, and neither in the
-// file nor in the log (check 44).
+// file nor in the log.
+// Panel check 44.
 func TestKeyShownOnce(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "sello.db")
@@ -230,7 +232,8 @@ func TestKeyShownOnce(t *testing.T) {
 }
 
 // TestKeyScopes checks that a key made by hand opens the endpoints of its scopes and no
-// others, at once, and none after it is revoked (check 45).
+// others, at once, and none after it is revoked.
+// Panel check 45.
 func TestKeyScopes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -259,7 +262,7 @@ func TestKeyScopes(t *testing.T) {
 }
 
 // TestDevelopmentAudit checks that each form leaves one entry, made by the member: a rotation
-// one of each key, a test of a webhook none, since it changes nothing (check 60).
+// one of each key, a test of a webhook none, since it changes nothing.
 func TestDevelopmentAudit(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{also: `"webhooks":[{"key":"crm","url":"http://127.0.0.1:1/x","events":["customer.*"],"status":"Active"}]`})
@@ -356,6 +359,7 @@ var formToken = regexp.MustCompile(`name="_token" value="[^"]*"`)
 
 // TestPlanWithoutAPI: in a plan without API access nobody but an operator finds the area, and it
 // is in nobody else's menu. For an operator it explains itself and offers no form.
+// Panel check 49.
 func TestPlanWithoutAPI(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -412,7 +416,8 @@ func TestPlanWithoutAPI(t *testing.T) {
 }
 
 // TestRequestsPage checks that a refused request is found by its id, with its error and how
-// to mend it, and without what was sent (check 48).
+// to mend it, and without what was sent.
+// Panel check 48.
 func TestRequestsPage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

@@ -111,6 +111,7 @@ func levelAs[T any, P record[T]](e Entry, level func(*T)) (string, error) {
 
 // TestPanelSaleSource: a sale at the till says that it came by the panel, and by whom; what a
 // form says of it does not count.
+// Panel check 31.
 func TestPanelSaleSource(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)

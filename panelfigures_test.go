@@ -71,6 +71,7 @@ func tablesIn(page string) map[string][][]string {
 }
 
 // TestStatisticsPage: the tables and the files of all charts have the figures of the API.
+// Panel check 63.
 func TestStatisticsPage(t *testing.T) {
 	t.Parallel()
 	s := newFigureShop(t)

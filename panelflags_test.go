@@ -8,6 +8,7 @@ import (
 )
 
 // TestPanelAddress shows which addresses of the panel are taken, and what follows from each.
+// Panel check 5.
 func TestPanelAddress(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -355,6 +355,7 @@ func TestPanelForms(t *testing.T) {
 // TestPanelFormsAudited: each form that changes something leaves one entry in the audit log,
 // by the member who sent it, with the request's id; sent again, none. The store's verification
 // checks the chain.
+// Panel checks 31 and 60.
 func TestPanelFormsAudited(t *testing.T) {
 	t.Parallel()
 	for _, f := range panelForms() {
@@ -658,6 +659,7 @@ func (f *readingsForm) amounts(element string) (sure, maybe []string) {
 
 // TestPanelFormsReadings: each form that takes a number offers both readings of one that has
 // two. Either button sends the form as it was sent, reviewed or not, with that reading.
+// Panel check 32.
 func TestPanelFormsReadings(t *testing.T) {
 	t.Parallel()
 	names := newFormWorld(t)

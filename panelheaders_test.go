@@ -12,6 +12,7 @@ import (
 
 // TestPanelUnknown checks that the panel has an HTML page for what is not there, also where a
 // path is not as ServeMux would have it.
+// Panel check 22.
 func TestPanelUnknown(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
@@ -102,6 +103,7 @@ func (s *failingStore) View(ctx context.Context, fn func(Tx) error) error {
 
 // TestPanelFailing: where the server fails, has no time, or has been asked too much, the answer
 // is a page with the headers of all others, and says nothing of the cause.
+// Panel check 19.
 func TestPanelFailing(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)

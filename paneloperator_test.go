@@ -117,6 +117,7 @@ func TestOperatorAlone(t *testing.T) {
 
 // TestOperatorBackup: a backup is made once, is listed with its size, is a good file, and
 // leaves one entry in the audit log; a directory that cannot be written is said with its cause.
+// Panel check 57.
 func TestOperatorBackup(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
@@ -177,6 +178,7 @@ func TestOperatorBackup(t *testing.T) {
 
 // TestOperatorVerify: a verification runs beside sales, one at a time, shows how far it has
 // come and then what it found; one that the server's stop ends is said to have failed.
+// Panel check 58.
 func TestOperatorVerify(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
@@ -250,6 +252,7 @@ func TestOperatorProblems(t *testing.T) {
 }
 
 // TestOperatorSeesNoCustomers: no page of the operator's has a customer's name, phone or e-mail.
+// Panel check 59.
 func TestOperatorSeesNoCustomers(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)

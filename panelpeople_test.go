@@ -64,6 +64,7 @@ func newPeopleShop(t testing.TB) *panelShop {
 
 // TestPanelNobody: while there is no user, the page says the command that makes one, without
 // a form.
+// Panel check 1.
 func TestPanelNobody(t *testing.T) {
 	t.Parallel()
 	s := &panelShop{shop: newShop(t, panelSetup)}
@@ -79,6 +80,7 @@ func TestPanelNobody(t *testing.T) {
 
 // TestPanelInvitation: looking at an invitation spends nothing; using it makes the user and a
 // session; afterwards the page says that it is spent.
+// Panel check 2.
 func TestPanelInvitation(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -103,6 +105,7 @@ func TestPanelInvitation(t *testing.T) {
 
 // TestPanelLogIn: all that fails looks the same; the sixth failure in a row waits; after the
 // log-in a known page of the panel follows, and nothing else.
+// Panel checks 3, 4 and 12.
 func TestPanelLogIn(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -155,6 +158,7 @@ func hidden(page string) url.Values {
 
 // TestPanelKeptForm: a form that is sent when its session has ended is kept over the log-in,
 // and stored once.
+// Panel check 8.
 func TestPanelKeptForm(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -192,6 +196,7 @@ func TestPanelKeptForm(t *testing.T) {
 }
 
 // TestPanelAccount: the account, the password, the second factor and the sessions of a member.
+// Panel checks 6 and 10.
 func TestPanelAccount(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -314,6 +319,7 @@ func TestPanelTeam(t *testing.T) {
 
 // TestPanelOrganizations: a member of two organizations puts the session into the other one. A
 // form of the first is refused then.
+// Panel check 34.
 func TestPanelOrganizations(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -339,6 +345,7 @@ func TestPanelOrganizations(t *testing.T) {
 
 // TestPanelSessionEnds: a session at work ends twelve hours after its log-in, and one that
 // rests after two.
+// Panel check 11.
 func TestPanelSessionEnds(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -363,6 +370,7 @@ func TestPanelSessionEnds(t *testing.T) {
 
 // TestPanelLogInToken: a log-in takes over no token that the browser came with, be it one that
 // somebody else chose or that of a session.
+// Panel check 6.
 func TestPanelLogInToken(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -383,6 +391,7 @@ func TestPanelLogInToken(t *testing.T) {
 
 // TestPanelRoleTaken: what is taken from a member holds from the next request on, also for a
 // form that was open.
+// Panel check 52.
 func TestPanelRoleTaken(t *testing.T) {
 	t.Parallel()
 	s := newPeopleShop(t)
@@ -424,6 +433,7 @@ func TestPanelRoleTaken(t *testing.T) {
 }
 
 // TestPanelOwnersTogether: of two owners who take each other's role at the same time one stays.
+// Panel check 50.
 func TestPanelOwnersTogether(t *testing.T) {
 	t.Parallel()
 	const other role = "owner too"

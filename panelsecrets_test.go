@@ -169,6 +169,7 @@ func (k *keeper) learnCodes(page string) {
 // TestPanelSecrets: what the panel shows once is in that answer alone. Passwords, tokens,
 // invitations, recovery codes and keys are stored hashed, and nothing of them all is in the log,
 // which has all levels here.
+// Panel check 44.
 func TestPanelSecrets(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "sello.db")

@@ -89,6 +89,7 @@ func pageFault(page string) string {
 // TestPanelHostile opens every page and sends every form with hostile values, in each role's
 // frame and in both languages: nothing of them is taken for HTML, and every template is made
 // without an error.
+// Panel check 40.
 func TestPanelHostile(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -179,6 +180,7 @@ func TestPanelTemplates(t *testing.T) {
 
 // TestPanelLanguagesApart: pages that are made at the same time are each in the language of
 // whoever asked.
+// Panel check 66.
 func TestPanelLanguagesApart(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
@@ -244,6 +246,7 @@ var (
 
 // TestPanelOneLanguage: no page, and no answer to a form with nothing in it, has a text of the
 // other language. What people wrote may be in any.
+// Panel check 66.
 func TestPanelOneLanguage(t *testing.T) {
 	t.Parallel()
 	for lang, other := range map[string]string{"es": "en", "en": "es"} {

@@ -502,6 +502,7 @@ func TestTillKnownSale(t *testing.T) {
 
 // TestTillReasons: of each reward that a customer cannot have the till says in words why, in
 // both languages.
+// Panel check 28.
 func TestTillReasons(t *testing.T) {
 	t.Parallel()
 	reward := func(key, more string) string {
@@ -556,6 +557,7 @@ func TestTillReasons(t *testing.T) {
 // TestTillUndo: undoing a sale takes back exactly the points it gave. A cashier may not, has no
 // button, and is refused by address; one who may, by the organization's setting, has it for the
 // own sales.
+// Panel check 30.
 func TestTillUndo(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, stampSetup)

@@ -11,6 +11,7 @@ import (
 
 // TestRoles holds the table of permissions against what each role is for: + is all, ~ is
 // some.
+// Panel check 51.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	want := map[role]string{

@@ -9,6 +9,7 @@ import (
 
 // TestSessionEnds: a session ends two hours after it was last seen, and twelve after it began.
 // When it was seen is written at most every five minutes.
+// Panel check 11.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
@@ -61,6 +62,7 @@ func TestSessionEnds(t *testing.T) {
 }
 
 // TestSessionsOf lists and ends sessions.
+// Panel check 10.
 func TestSessionsOf(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})

@@ -27,6 +27,7 @@ func TestTOTPVectors(t *testing.T) {
 
 // TestSecondFactor: a code is good one step early or late, once, and no earlier one after it;
 // a recovery code once.
+// Panel check 9.
 func TestSecondFactor(t *testing.T) {
 	t.Parallel()
 	const now, step = instant(1_800_000_000_000), int64(1_800_000_000_000 / totpStep)

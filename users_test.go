@@ -283,6 +283,7 @@ func TestTeam(t *testing.T) {
 
 // TestLastOwner lets people do random things to each other. There is always an active owner,
 // and nobody ever gets more than an owner gave.
+// Panel check 50.
 func TestLastOwner(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(20, 1))

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Target 14: what a list of the panel costs, against the request of the API that has the
-// same rows.
-
 // panelRows is how many rows a list of the panel has.
 const panelRows = 20
 
+// panelLists is target 14: what a list of the panel costs, against the request of the API that
+// has the same rows.
+// Panel check 35.
 func (b *bench) panelLists(ctx context.Context, _ func(...string) bool) error {
 	d := b.main
 	p, err := d.serve(ctx)
@@ -113,8 +113,8 @@ func postForm(ctx context.Context, address string, form url.Values, source strin
 	return answer, errors.Join(err, answer.Body.Close())
 }
 
-// Target 15: what a panel that nobody uses costs the API.
-
+// idlePanel is target 15: what a panel that nobody uses costs the API.
+// Panel check 71.
 func (b *bench) idlePanel(ctx context.Context, _ func(...string) bool) error {
 	d := b.main
 	type side struct {
@@ -162,12 +162,12 @@ func (b *bench) idlePanel(ctx context.Context, _ func(...string) bool) error {
 	return nil
 }
 
-// Target 16: what log-ins cost others.
-
 // logInsPerSecond come from as many sources, all believed, so that no throttle of one of
 // them keeps the passwords from being looked at.
 const logInsPerSecond = 50
 
+// logIns is target 16: what log-ins cost others.
+// Panel check 71.
 func (b *bench) logIns(ctx context.Context, _ func(...string) bool) error {
 	d := b.main
 	p, err := d.serve(ctx, "-trusted-proxies", "127.0.0.1")

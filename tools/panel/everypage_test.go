@@ -143,6 +143,7 @@ func each(t *testing.T, check func(*tab)) {
 }
 
 // TestAxe: axe finds nothing wrong.
+// Panel checks 21, 61 and 67.
 func TestAxe(t *testing.T) {
 	t.Parallel()
 	each(t, func(p *tab) {
@@ -161,6 +162,7 @@ const controls = `Array.from(document.querySelectorAll('a[href], button, input, 
 
 // TestKeyboard: Tab stops once at each control, in the order of the page, with the focus to be
 // seen and not under the header.
+// Panel checks 18, 20, 21 and 62.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	each(t, (*tab).walk)
@@ -227,6 +229,7 @@ func (p *tab) walk() {
 
 // TestTargets: whatever is pressed is at least 24 pixels wide and high, 44 at the till. A
 // link within a sentence is exempt (WCAG 2.2, 2.5.8).
+// Panel check 65.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	each(t, func(p *tab) {
@@ -247,6 +250,7 @@ func TestTargets(t *testing.T) {
 
 // TestZoom: at 200 and 400 % of 1280 pixels, and with the spacing of text that people may set
 // (WCAG 2.2, 1.4.12), nothing is cut off, lies over another text, or needs sideways scrolling.
+// Panel check 64.
 func TestZoom(t *testing.T) {
 	t.Parallel()
 	s := inStock(t)
@@ -311,6 +315,7 @@ func unreadable(spaced bool) string {
 }
 
 // TestHostileNames: names made to break pages are texts, and no page is wider for them.
+// Panel check 40.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -335,6 +340,7 @@ func TestHostileNames(t *testing.T) {
 
 // TestWeight: a first visit takes at most four requests and 100 KB, a list of 20 has at most
 // 40 KB of HTML, and a second visit fetches HTML only.
+// Panel check 70.
 func TestWeight(t *testing.T) {
 	t.Parallel()
 	p := inStock(t).as("owner")
@@ -401,7 +407,8 @@ func TestThemes(t *testing.T) {
 }
 
 // TestForcedColours: where a person's own few colours replace the page's, the place in the
-// navigation, notes and buttons are still told apart by lines.
+// navigation, notes and buttons are still told apart by lines, and charts are seen.
+// Panel check 63.
 func TestForcedColours(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -414,9 +421,20 @@ func TestForcedColours(t *testing.T) {
 	if !got.Forced || !got.Current || !got.Button {
 		t.Errorf("%+v", got)
 	}
+	p.visit("/panel/estadisticas")
+	var marks, unseen int
+	p.eval(`document.querySelectorAll('.bar, .line, .axis').length`, &marks)
+	p.eval(`Array.from(document.querySelectorAll('.bar, .bar2, .line, .axis')).filter(e => {
+		const style = getComputedStyle(e), card = getComputedStyle(e.closest('.card') || document.body).backgroundColor
+		return (style.fill === 'none' || style.fill === card) && (style.stroke === 'none' || style.stroke === card)
+	}).length`, &unseen)
+	if marks < 30 || unseen > 0 {
+		t.Errorf("of %d marks of charts %d are not seen", marks, unseen)
+	}
 }
 
 // TestLanguage: each page says which language it is in.
+// Panel check 66.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -15,6 +15,7 @@ import (
 // TestCrossSite: a page of another site, to which the cookie is not sent, and one of another
 // origin of the same site, to which it is, send each form of the panel. None changes
 // anything.
+// Panel check 13.
 func TestCrossSite(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -62,6 +63,7 @@ func TestCrossSite(t *testing.T) {
 }
 
 // TestNoOrigin: a request with the cookie that does not say where it comes from is refused.
+// Panel check 15.
 func TestNoOrigin(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -93,6 +95,7 @@ func TestNoOrigin(t *testing.T) {
 }
 
 // TestHost: the panel answers under its own name only, the API under any.
+// Panel check 16.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -113,6 +116,7 @@ func TestHost(t *testing.T) {
 }
 
 // TestFrame: another page that frames the panel shows nothing of it.
+// Panel check 17.
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -133,6 +137,7 @@ func TestFrame(t *testing.T) {
 }
 
 // TestInjected: what somebody managed to put into a page as markup does nothing.
+// Panel check 18.
 func TestInjected(t *testing.T) {
 	t.Parallel()
 	p := newShop(t).as("owner")
@@ -158,6 +163,7 @@ func TestInjected(t *testing.T) {
 
 // TestHeaders: every answer of the panel, whatever its status, has the headers that protect
 // it, and is HTML; the API's are JSON.
+// Panel checks 19 and 22.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

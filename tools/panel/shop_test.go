@@ -22,6 +22,7 @@ type shop struct {
 	Base   string // of this server, for requests without a browser
 	Panel  string // the address of the panel; Base unless -panel said another
 	Key    string
+	entry  string            // the path of the link that logs the demo's owner in
 	tokens map[string]string // of sessions, by role
 	db     string
 	binary string
@@ -68,6 +69,9 @@ func (s *shop) start(args ...string) {
 		s.t.Fatalf("sello demo: %v\n%s", err, s.stderr)
 	}
 	s.Base = strings.TrimSuffix(s.Base, "/api/v1")
+	if link, err := url.Parse(s.Panel); err == nil {
+		s.entry = link.Path
+	}
 	s.Panel = s.Base
 	if i := slices.Index(args, "-panel"); i >= 0 {
 		s.Panel = args[i+1]

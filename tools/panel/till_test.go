@@ -21,6 +21,7 @@ const (
 
 // TestTillPhones: a phone leads to its customer, however it is typed, with and without
 // scripts.
+// Panel check 23.
 func TestTillPhones(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -38,6 +39,7 @@ func TestTillPhones(t *testing.T) {
 
 // TestTillByKeyboard: a sale by keys alone: number ⏎ amount ⏎ ⏎ next number, in three pages
 // and nothing in between, with and without scripts.
+// Panel checks 20, 24 and 68.
 func TestTillByKeyboard(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -90,6 +92,7 @@ func (p *tab) sell(customer, amount string, act func()) *tab {
 }
 
 // TestTillOnce: a double click, F5 on the result, and Back and again make one sale each.
+// Panel check 25.
 func TestTillOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -219,6 +222,7 @@ func (l *lossy) point(t *testing.T, target string) {
 
 // TestTillKilled: the server is killed after the sale is stored and before its answer has
 // reached the browser. The form, sent again to the new server, leads to the same sale.
+// Panel check 26.
 func TestTillKilled(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -248,6 +252,7 @@ func TestTillKilled(t *testing.T) {
 
 // TestTillEnrol: an unknown phone leads to enrolment with the number filled in. One that is
 // somebody's makes no second customer and shows whose it is, masked.
+// Panel check 27.
 func TestTillEnrol(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -275,6 +280,7 @@ func TestTillEnrol(t *testing.T) {
 }
 
 // TestTillVoucher: the code of a redemption is there in full, large, and can be selected.
+// Panel check 29.
 func TestTillVoucher(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -300,6 +306,7 @@ func TestTillVoucher(t *testing.T) {
 
 // TestTillSmall: on the smallest screen the till's two pages need no sideways scrolling, and
 // the amount and its button are in view together.
+// Panel check 33.
 func TestTillSmall(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -342,6 +349,7 @@ func (p *tab) fits() {
 
 // TestTillPlainHTTP: on the plain HTTP of a shop's own network, where browsers send no
 // Sec-Fetch-Site, own forms work and those of others do not.
+// Panel check 14.
 func TestTillPlainHTTP(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
