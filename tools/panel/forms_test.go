@@ -85,8 +85,13 @@ func TestCopy(t *testing.T) {
 				t.Fatalf("no key in %s", p.text("main"))
 			}
 			p.click("[data-copy]")
-			p.eval(`new Promise(done => setTimeout(done, 200))`, nil)
-			if said := p.text("[data-copy]"); said != "Copiado" {
+			var said string
+			p.eval(`new Promise(done => {
+				const button = document.querySelector('[data-copy]'), until = Date.now() + 10000
+				const look = () => button.innerText === button.dataset.done || Date.now() > until ? done(button.innerText) : setTimeout(look, 20)
+				look()
+			})`, &said)
+			if said != "Copiado" {
 				t.Errorf("the button says %q", said)
 			}
 			reader := open(t, site(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
