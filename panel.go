@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 )
 
 // The panel is the dashboard that the binary serves under /panel: pages that the server
@@ -23,7 +22,6 @@ import (
 
 func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel {
 	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, random: randomToken}
-	p.sets = sync.OnceValue(parseTemplates)
 	p.asked.burst, p.asked.every = askedBurst, askedEvery
 	a.requests = newRequestLog()
 	for _, each := range m.pages {

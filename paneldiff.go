@@ -114,8 +114,8 @@ func (f *frame) nameOf(name string) string {
 		return f.T("doc." + name)
 	}
 	if list, index, is := strings.Cut(strings.TrimSuffix(name, "]"), "["); is && hasText("doc."+list) {
-		if n, err := strconv.Atoi(index); err == nil { // a place, from 0
-			index = strconv.Itoa(n + 1)
+		if _, err := strconv.Atoi(index); err == nil { // the value says enough
+			return f.T("doc." + list)
 		}
 		return f.T("doc."+list) + " " + index
 	}

@@ -17,10 +17,9 @@ import (
 
 // A formImage is the state of a formWorld that each input starts from.
 type formImage struct {
-	world     *formWorld
-	state     memTx
-	templates func() templates // parsed once
-	routes    []panelForm
+	world  *formWorld
+	state  memTx
+	routes []panelForm
 }
 
 // formSenders are who sends a form; "" sends no session, and "half" one without its second
@@ -33,8 +32,7 @@ func newFormImage(t testing.TB) *formImage {
 	w.panelShop.tokens["half"] = must(w.panelShop.shop, func(t *txn) (string, error) {
 		return t.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
 	})
-	sets := w.panelShop.panel.sets()
-	return &formImage{w, w.panelShop.shop.entries(), func() templates { return sets }, panelForms()}
+	return &formImage{w, w.panelShop.shop.entries(), panelForms()}
 }
 
 // post sends a text to a route, on a store of its own. The store is returned as it is then.
@@ -51,7 +49,7 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 	a.trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	a.logins.iterations = 2
 	p := thePanel(a, panelAddress{}, e.ends)
-	p.sets, p.server = im.templates, im.world.panelShop.panel.server
+	p.server = im.world.panelShop.panel.server
 	a.panel = p
 	f := &im.routes[int(route)%len(im.routes)]
 	r := httptest.NewRequest("POST", panelBase+im.world.filled(f.path), strings.NewReader(text))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -22,8 +23,8 @@ import (
 //go:embed panel/*.html
 var panelTemplates embed.FS
 
-// parseTemplates parses all pages. It panics on a fault in one; tests parse them.
-func parseTemplates() templates {
+// theTemplates are all pages. It panics on a fault in one; tests parse them.
+var theTemplates = sync.OnceValue(func() templates {
 	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts*.html"))
 	files, err := panelTemplates.ReadDir("panel")
 	if err != nil {
@@ -38,7 +39,7 @@ func parseTemplates() templates {
 		}
 	}
 	return all
-}
+})
 
 // A frame is what the layout shows around a view, and what templates ask for.
 type frame struct {
@@ -56,7 +57,7 @@ type publicView interface{ public() }
 func (v *visit) render(name string, view any) error {
 	var b bytes.Buffer
 	f := &frame{format: v.format(), visit: v, Lang: v.lang, name: name, View: view}
-	if err := v.panel.sets()[name].ExecuteTemplate(&b, "layout", f); err != nil {
+	if err := theTemplates()[name].ExecuteTemplate(&b, "layout", f); err != nil {
 		return fmt.Errorf("template %s: %w", name, err)
 	}
 	h, body := v.Header(), b.Bytes()

@@ -171,7 +171,7 @@ func TestPanelTemplates(t *testing.T) {
 	if page := w.panelShop.post("", "/panel/entrar", kept).Body.String(); pageFault(page) != "" || !strings.Contains(page, "&lt;hostil") {
 		t.Errorf("a form that was kept: %q\n%s", pageFault(page), page)
 	}
-	for name := range w.panelShop.panel.sets() {
+	for name := range theTemplates() {
 		if !names[name] {
 			t.Errorf("no page has the template %s", name)
 		}

@@ -22,10 +22,9 @@ type panel struct {
 	mux     *http.ServeMux
 	pages   map[string]*panelPage
 	places  []panelPlace
-	sets    func() templates // parsed when the panel is first used
-	random  func() string    // makes tokens of forms
-	hooks   *deliverer       // of the server; nil: there is none, as in tests
-	server  *panelServer     // nil: there is none, as in most tests
+	random  func() string // makes tokens of forms
+	hooks   *deliverer    // of the server; nil: there is none, as in tests
+	server  *panelServer  // nil: there is none, as in most tests
 }
 
 // templates are the pages by name, each with the layout.

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"testing"
 
 	"sello/internal/processtest"
@@ -23,7 +22,10 @@ func TestMain(m *testing.M) {
 	case ranPowerLoad():
 		return
 	}
-	debug.SetGCPercent(400)        // a third of the time went to collecting garbage
+	// Many tests run commands in this process. The memory limit of a server would hold for all of
+	// them, and collecting garbage take half of their time.
+	os.Setenv("GOGC", "100")
+	os.Setenv("GOMEMLIMIT", "off")
 	flag.Set("test.parallel", "8") // many tests wait more than they compute
 	os.Exit(m.Run())
 }
@@ -36,7 +38,7 @@ func selloCommand(t testing.TB, args ...string) *exec.Cmd {
 		t.Skip("runs sello as a process")
 	}
 	cmd := exec.Command(testBinary(t), args...)
-	cmd.Env = append(os.Environ(), runsSello+"=1")
+	cmd.Env = append(os.Environ(), runsSello+"=1", "GOGC=", "GOMEMLIMIT=")
 	return cmd
 }
 

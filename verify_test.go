@@ -380,6 +380,8 @@ var told = map[string]string{
 	"M.Since":                "told once",
 	"S.Agent":                "told once",
 	"S.CreatedAt":            "told once",
+	"S.LockedAt":             "told once",
+	"S.PIN.Iterations":       "told once",
 	"S.ProvedAt":             "told once",
 	"S.SeenAt":               "told once",
 	"S.Source":               "told once",
