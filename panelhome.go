@@ -80,13 +80,20 @@ func (v *visit) today(t *txn, view *todayView) error {
 		{Name: tr(v.lang, "work.returns"), Value: f.Count(day.Returns), Change: f.MoneyWithCode(day.ReturnsAmount), Path: sales(typeReturn)},
 		{Name: tr(v.lang, "work.redeems"), Value: f.Count(redeemed), Path: withQuery("/panel/canjes", span)},
 	}
-	for _, p := range t.cfg.Programs[:min(len(t.cfg.Programs), mostTiles+1)] {
+	var others []string
+	for i, p := range t.cfg.Programs[:min(len(t.cfg.Programs), mostTiles+1)] {
 		found, err := resultOf[statisticsShape](t, v.ask(getStatistics, append(slices.Clone(span), pair{"loyaltyProgramId", p.ID.String()})...))
 		if err != nil {
 			return err
 		}
-		view.Tiles = append(view.Tiles, tile{Name: tr(v.lang, "today.issued", p.Currency), Value: f.Number(found.Total.PointsIssued)})
+		issued := f.Number(found.Total.PointsIssued)
+		if i == 0 {
+			view.Tiles = append(view.Tiles, tile{Name: tr(v.lang, "today.issued", p.Currency), Value: issued})
+		} else {
+			others = append(others, issued+" "+p.Currency)
+		}
 	}
+	view.Tiles[len(view.Tiles)-1].Change = strings.Join(others, " · ")
 	if v.mayAll("transactions:read") != nil {
 		return nil
 	}
