@@ -74,7 +74,7 @@ func (v *visit) toldOwn(err error, field string) error {
 
 // arrival is where the request comes from.
 func (v *visit) arrival() arrival {
-	from := arrival{Source: sourceAddress(v.r, v.api.trusted), Agent: v.r.UserAgent()}
+	from := arrival{Source: sourceAddress(v.r, v.api.trusted), Agent: v.r.UserAgent(), Session: v.panel.address.sentToken(v.r)}
 	if c, err := v.r.Cookie(v.panel.address.deviceName()); err == nil {
 		from.Device = c.Value
 	}

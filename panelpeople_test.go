@@ -369,7 +369,7 @@ func TestPanelSessionEnds(t *testing.T) {
 }
 
 // TestPanelLogInToken: a log-in takes over no token that the browser came with, be it one that
-// somebody else chose or that of a session.
+// somebody else chose or that of a session, which it ends.
 // Panel check 6.
 func TestPanelLogInToken(t *testing.T) {
 	t.Parallel()
@@ -382,6 +382,9 @@ func TestPanelLogInToken(t *testing.T) {
 		b.want(http.StatusSeeOther, "/panel", b.send("POST", "/panel/entrar", url.Values{"email": {"ana@ejemplo.mx"}, "password": {testPassword}}))
 		if b.cookies["sello"] == before || s.shop.member(b.cookies["sello"]) == nil {
 			t.Errorf("the token was %s and is %s", before, b.cookies["sello"])
+		}
+		if s.shop.member(before) != nil {
+			t.Error("the session that the browser was in goes on")
 		}
 	}
 	if s.shop.member(strings.Repeat("A", tokenDigits)) != nil {

@@ -206,6 +206,8 @@ type arrival struct {
 	Source netip.Addr
 	Agent  string // User-Agent, as it came
 	Device string // token that the browser keeps from earlier log-ins; "" without
+
+	Session string // token of the session that the browser is in, which the log-in ends; "" without
 }
 
 // agent is the User-Agent as a session keeps it.
@@ -230,8 +232,21 @@ func (v *arrival) source() string {
 	return v.Source.String()
 }
 
-// startSession makes a session of a user in the organization and returns its token.
+// startSession makes a session of a user in the organization and returns its token. It ends the
+// session that the browser was in.
 func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token string, err error) {
+	if from.Session != "" {
+		hash := tokenHash(from.Session)
+		earlier, err := get[session](t.Tx, sessionKey(hash))
+		if err != nil {
+			return "", err
+		}
+		if earlier != nil {
+			if err := dropSession(t, earlier.User, hash); err != nil {
+				return "", err
+			}
+		}
+	}
 	if err := t.dropOldest(user, kind); err != nil {
 		return "", err
 	}
