@@ -200,7 +200,7 @@ func (p *tab) walk() {
 	var stops []stop
 	p.eval(`window.controls.length`, &n)
 	p.eval(`window.stops`, &stops)
-	if n < 4 {
+	if n < 3 {
 		p.t.Errorf("%s has %d controls", p.address(), n)
 	}
 	next := 0
