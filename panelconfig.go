@@ -15,9 +15,6 @@ func configPages() []panelPage {
 	}
 }
 
-// mostDocument bounds the form of a whole document, in bytes.
-const mostDocument = 1 << 20
-
 func configForms() []panelForm {
 	organization := []formMember{
 		wordMember("name"),

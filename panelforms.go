@@ -26,6 +26,9 @@ import (
 // maxForm bounds a form, in bytes, unless it says otherwise.
 const maxForm = 64 << 10
 
+// mostDocument bounds the form of a whole document, in bytes.
+const mostDocument = 1 << 20
+
 // submit does what a form says.
 func (v *visit) submit(f *panelForm) error {
 	if err := v.receive(cmp.Or(f.most, maxForm)); err != nil {
@@ -87,7 +90,7 @@ func (v *visit) receive(most int64) (err error) {
 		return err
 	}
 	v.token, _ = v.posted.get(tokenField)
-	if org, _ := v.posted.get(orgField); v.need != everyone && v.cfg != nil && org != v.cfg.Organization.Slug {
+	if org, _ := v.posted.get(orgField); v.need != everyone && v.cfg != nil && !v.member.locked && org != v.cfg.Organization.Slug {
 		return newError(codeOtherOrganization)
 	}
 	return nil

@@ -33,10 +33,10 @@ const (
 	keptField = "again."
 )
 
-// keepForm is the form that was just sent; nil where it holds a secret, or does not come from
-// a page of this address.
-func (v *visit) keepForm() *keptForm {
-	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(maxForm) != nil || v.hasSecret() {
+// keepForm is the form that was just sent, of so many bytes at most; nil where it holds a secret,
+// or does not come from a page of this address.
+func (v *visit) keepForm(most int64) *keptForm {
+	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(most) != nil || v.hasSecret() {
 		return nil
 	}
 	return &keptForm{v.r.URL.EscapedPath(), v.sentFields()}
@@ -77,13 +77,16 @@ func (v *visit) askLogIn() bool {
 type lockView struct {
 	To   string // where it leads
 	Kept *keptForm
+	Lost bool // what was sent is not kept
 }
 
 // askPIN shows the page of a locked session, in place of what was asked for.
 func (v *visit) askPIN() bool {
-	view := &lockView{Kept: v.keepForm()}
+	view := &lockView{Kept: v.keepForm(mostDocument)}
 	if v.r.Method != http.MethodPost {
 		view.To = v.r.URL.RequestURI()
+	} else if view.Kept == nil {
+		view.Lost = true
 	}
 	return v.showFirst(codeSessionLocked, "lock", view)
 }
@@ -91,7 +94,7 @@ func (v *visit) askPIN() bool {
 // askFirst shows a page that carries the form that was sent along. It reports whether there
 // was anything to keep.
 func (v *visit) askFirst(why errorCode, name string, view func(*keptForm) any) bool {
-	kept := v.keepForm()
+	kept := v.keepForm(maxForm)
 	return kept != nil && v.showFirst(why, name, view(kept))
 }
 

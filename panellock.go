@@ -17,7 +17,7 @@ func lockForms() []panelForm {
 		{path: pinPath, need: "till", from: pinPath, run: runPIN},
 		{path: pinPath + "/quitar", need: "till", from: pinPath, run: runDropPIN},
 		{path: lockPath, need: "till", from: pinPath, run: runLock},
-		{path: unlockPath, need: anyone, from: unlockPath, run: runUnlock},
+		{path: unlockPath, need: anyone, from: unlockPath, most: mostDocument + maxForm, run: runUnlock}, // a document may be kept,
 	}
 }
 
@@ -26,7 +26,7 @@ func lockPage(v *visit) (any, fillFunc) {
 	case !v.member.locked:
 		return redirection{v.placeAfter(v.param("ir"))}, nil
 	case v.posted != nil:
-		return &lockView{v.typedText("ir"), v.keptForm()}, nil
+		return &lockView{To: v.typedText("ir"), Kept: v.keptForm()}, nil
 	}
 	return &lockView{To: v.param("ir")}, nil
 }
@@ -146,6 +146,7 @@ func runDropPIN(v *visit) error {
 var _ = addTexts(map[string]panelText{
 	"title.lock":               {"¿Quién eres?", "Who are you?"},
 	"lock.of":                  {"La sesión de %s está bloqueada.", "The session of %s is locked."},
+	"lock.lost":                {"Lo que enviaste no se guardó.", "What you sent was not stored."},
 	"lock.pin":                 {"PIN", "PIN"},
 	"lock.pin.hint":            {"6 dígitos. Tras 5 intentos fallidos la sesión termina.", "6 digits. After 5 failed attempts the session ends."},
 	"lock.go":                  {"Seguir", "Go on"},

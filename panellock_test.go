@@ -307,6 +307,36 @@ func TestLockKeepsForm(t *testing.T) {
 	}
 }
 
+// TestLockKeepsMore: a voucher that was to be used and a long document are kept, also by the page
+// of another organization. Of what cannot be kept the page says so, and an invitation is found
+// again.
+func TestLockKeepsMore(t *testing.T) {
+	t.Parallel()
+	s := newLockShop(t)
+	s.beLocked()
+	fields := hidden(s.post("/panel/caja/{customerId}/canje/{redemptionId}/uso", "code", "{code}").Body.String())
+	if got, want := fields.Get(keptField+"code"), s.filled("{code}"); got != want {
+		t.Errorf("of a voucher %q is kept, want %q", got, want)
+	}
+	long := strings.Repeat(`{"a":1} `, maxForm/8)
+	w := s.post("/panel/configuracion/documento", "document", long)
+	if fields = hidden(w.Body.String()); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "no se guardó") {
+		t.Fatalf("a long document: %d, %.2000s", w.Code, w.Body)
+	}
+	fields.Set(orgField, "otra")
+	fields.Set("pin", testPIN)
+	if page := s.want("a long document", s.panelShop.post(roleOwner, unlockPath, fields), http.StatusOK, ""); !strings.Contains(page, "<nav") {
+		t.Errorf("unlocked: %.2000s", page)
+	}
+	s.beLocked()
+	if w := s.post("/panel/cuenta/contrasena", "old", testPassword, "password", testPassword); !strings.Contains(w.Body.String(), "Lo que enviaste no se guardó.") {
+		t.Errorf("a password: %s", w.Body)
+	}
+	fields = hidden(s.get("/panel/invitacion/abc").Body.String())
+	fields.Set("pin", testPIN)
+	s.want("an invitation", s.panelShop.post(roleOwner, unlockPath, fields), http.StatusSeeOther, "/panel/invitacion/abc")
+}
+
 // TestLockTries: after five wrong PINs in a row the session ends, also with a restart in
 // between, and the log tells of it. What was kept goes on to the log-in.
 func TestLockTries(t *testing.T) {

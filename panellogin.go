@@ -13,11 +13,13 @@ import (
 
 // Logging in and out, and what an invitation leads to.
 
+const invitationPath = "/panel/invitacion/{token}"
+
 func logInPages() []panelPage {
 	return []panelPage{
 		{"/panel/entrar", everyone, "login", logInPage},
 		{"/panel/entrar/codigo", everyone, "login-code", logInCodePage},
-		{"/panel/invitacion/{token}", everyone, "invitation", invitationPage},
+		{invitationPath, everyone, "invitation", invitationPage},
 		{provePath, anyone, "prove", provePage},
 	}
 }
@@ -26,7 +28,7 @@ func logInForms() []panelForm {
 	return []panelForm{
 		{path: "/panel/entrar", need: everyone, from: "/panel/entrar", run: runLogIn},
 		{path: "/panel/entrar/codigo", need: everyone, from: "/panel/entrar/codigo", run: runLogInCode},
-		{path: "/panel/invitacion/{token}", need: everyone, from: "/panel/invitacion/{token}", run: runInvitation},
+		{path: invitationPath, need: everyone, from: invitationPath, run: runInvitation},
 		{path: provePath, need: anyone, from: provePath, most: mostDocument + maxForm, run: runProve}, // a document may be kept
 		{path: "/panel/organizacion", need: anyone, from: "/panel/cuenta", run: runEnter},
 		{path: outPath, need: anyone, from: "/panel/cuenta", run: runLogOut},
@@ -111,7 +113,7 @@ func (v *visit) placeAfter(text string) string {
 	}
 	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path, RawPath: u.RawPath}})
 	page := v.panel.pages[strings.TrimPrefix(pattern, "GET ")]
-	if page == nil || page.need == everyone || page.path == provePath {
+	if page == nil || page.need == everyone && page.path != invitationPath || page.path == provePath {
 		return "/panel"
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.Query().Encode()}).RequestURI()

@@ -89,7 +89,7 @@ func personPage(v *visit) (any, fillFunc) {
 			own = all[i]
 		}
 		rest, others := othersOf(all, by)
-		view.Tiles = v.workTiles(&own, &rest, others)
+		view.Tiles = v.workTiles(t.cfg, &own, &rest, others)
 		if view.Out, err = v.standsOut(t, &own, &rest, others); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (v *visit) whose(t *txn, view *personView, by creator, did bool) (err error
 }
 
 // workTiles are the figures, each beside that of the others where it tells something.
-func (v *visit) workTiles(own, rest *work, others int) []tile {
+func (v *visit) workTiles(cfg *config, own, rest *work, others int) []tile {
 	f := v.format()
 	back := tile{Name: tr(v.lang, "work.returns"), Value: f.Count(uint64(own.Returns)), Change: f.MoneyWithCode(own.Back)}
 	if share, ok := own.returned().share(); ok {
@@ -148,7 +148,7 @@ func (v *visit) workTiles(own, rest *work, others int) []tile {
 	}
 	for i := range own.Hand {
 		h := &own.Hand[i]
-		each := tile{Name: tr(v.lang, "person.given", v.cfg.programNumber(h.Program).Currency), Value: f.Number(h.Given), Change: tr(v.lang, "person.taken", f.Count(uint64(h.Times)), f.Number(h.Taken))}
+		each := tile{Name: tr(v.lang, "person.given", cfg.programNumber(h.Program).Currency), Value: f.Number(h.Given), Change: tr(v.lang, "person.taken", f.Count(uint64(h.Times)), f.Number(h.Taken))}
 		if h.standsOut(rest.hand(h.Program), others) {
 			each.Class = "down"
 		}

@@ -354,12 +354,13 @@ type workRow struct {
 	By   *createdBy
 	Path string // where more of it is; "": nowhere
 	Out  bool   // it stands out against the others
+	Gave string // points by hand, in words
 }
 
 // workRows are the rows of all who did something since a moment.
 func (v *visit) workRows(t *txn, list []work) (rows []workRow, err error) {
 	for _, w := range list {
-		row := workRow{work: w, Path: v.workPath(w.By)}
+		row := workRow{work: w, Path: v.workPath(w.By), Gave: v.format().handWords(t.cfg, w.Hand)}
 		rest, others := othersOf(list, w.By)
 		row.Out = w.standsOut(&rest, others)
 		if row.By, err = t.createdBy(w.By); err != nil {
@@ -410,11 +411,11 @@ func (f *frame) ReturnShare(r workRow) string {
 	return f.Int(r.Returns) + " · " + f.Percent(share)
 }
 
-// HandWords are the points that were given and taken by hand, each with its currency.
-func (f *frame) HandWords(list []handPoints) string {
+// handWords are the points that were given and taken by hand, each with its currency.
+func (f *format) handWords(cfg *config, list []handPoints) string {
 	var words []string
 	for _, h := range list {
-		currency := f.visit.cfg.programNumber(h.Program).Currency
+		currency := cfg.programNumber(h.Program).Currency
 		if h.Given != 0 {
 			words = append(words, f.Number(h.Given)+" "+currency)
 		}

@@ -98,7 +98,7 @@ func (t *txn) setPIN(s *session, h passwordHash, lock bool) error {
 	if s.PIN, s.Tries = h, 0; h.Iterations != 0 {
 		s.PIN.At = t.now
 	}
-	if lock {
+	if s.LockedAt = 0; lock {
 		s.LockedAt = t.now
 	}
 	return t.auditedOf(s.User, auditUserChanged, unsaid("pin"))

@@ -245,6 +245,11 @@ func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token stri
 			if err := dropSession(t, earlier.User, hash); err != nil {
 				return "", err
 			}
+			if earlier.User != user {
+				if err := t.auditedOf(earlier.User, auditSessionEnded, nil); err != nil {
+					return "", err
+				}
+			}
 		}
 	}
 	if err := t.dropOldest(user, kind); err != nil {
