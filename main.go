@@ -33,8 +33,8 @@ func variableNames() (names []string) {
 
 func commands() []command {
 	return []command{
-		{"serve", "", "sirve la API", runServe, serveFlags},
-		{"demo", "", "prepara una organización de ejemplo y sirve la API", runDemo, demoFlags},
+		{"serve", "", "sirve la API y el panel", runServe, serveFlags},
+		{"demo", "", "inventa un año de una cafetería y sirve la API y el panel", runDemo, demoFlags},
 		{"apply", "ARCHIVO", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
 		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
 		{"import customers", "ARCHIVO.csv", "importa clientes, con sus puntos", importCommand(importCustomers), importCustomersFlags},
