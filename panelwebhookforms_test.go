@@ -152,6 +152,7 @@ func TestWebhookFormFaults(t *testing.T) {
 	for i := range maxWebhooks - 1 {
 		d.applies(newWebhookPath, newWebhookPath, good("key", fmt.Sprint("k", i)))
 	}
+	d.panelShop.speaks(roleDeveloper, "en")
 	if w, _ := d.reviewed(newWebhookPath, newWebhookPath, good("key", "more")); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "there cannot be more than 10") {
 		t.Errorf("one too many: %d\n%s", w.Code, mainOf(w.Body.String()))
 	}
