@@ -335,8 +335,8 @@ func (g *figures) amountTile(name, unit string, of func(*periodShape) decimal, m
 	return t.changed(rate, good, g.moreOrLess(rate, g.Percent(max(rate, -rate))))
 }
 
-// growth is the change as a share of what was. Beyond ten times that it says nothing, and ok is
-// false.
+// growth is the change as a share of what was. ok is false if it is more than ten times that: such
+// a figure tells people nothing.
 func growth(now, was decimal) (rate decimal, ok bool) {
 	rate, ok = ratio(now-was, max(was, -was))
 	return rate, ok && max(rate, -rate) <= 10_0000
@@ -418,6 +418,15 @@ func activeShareOf(p *periodShape) (decimal, bool) {
 	return ratio(count(p.ActiveCustomers), count(p.Customers))
 }
 
+// growsNet reports whether the net sales can be told as a share more or less than before.
+func (g *figures) growsNet() bool {
+	if g.before == nil {
+		return false
+	}
+	_, ok := growth(netOf(&g.found.Total), netOf(&g.before.Total))
+	return ok
+}
+
 // mainTiles are those of the home page, allTiles all that there are. The first one says
 // what changes are against.
 func (g *figures) mainTiles() []tile {
@@ -431,15 +440,6 @@ func (g *figures) mainTiles() []tile {
 		g.amountTile("tile.owed", g.points, owedOf, false, 0),
 		g.rateTile("tile.redeemed", redeemedOf, 1),
 	}
-}
-
-// growsNet reports whether what was sold has a growth, or none.
-func (g *figures) growsNet() bool {
-	if g.before == nil {
-		return false
-	}
-	_, ok := growth(netOf(&g.found.Total), netOf(&g.before.Total))
-	return ok
 }
 
 func (g *figures) allTiles() []tile {

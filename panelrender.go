@@ -16,14 +16,14 @@ import (
 	"unicode/utf8"
 )
 
-// How pages are made. A page is rendered whole before anything of it is sent. It is not
-// compressed, except a publicView: the length of a compressed page that has secrets and what somebody
-// else chose tells of the secrets (BREACH).
+// How pages are made. A page is rendered whole before anything of it is sent. Pages are not
+// compressed: where a page has secrets beside text that somebody else chose, its compressed length
+// gives the secrets away (BREACH). A publicView has neither, and is compressed.
 
 //go:embed panel/*.html
 var panelTemplates embed.FS
 
-// theTemplates are all pages. It panics on a fault in one; tests parse them.
+// theTemplates parses all pages, once. It panics on a fault in one; tests parse them.
 var theTemplates = sync.OnceValue(func() templates {
 	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts*.html"))
 	files, err := panelTemplates.ReadDir("panel")
@@ -50,7 +50,7 @@ type frame struct {
 	View  any
 }
 
-// A publicView has neither secrets nor what a request chose, and is long.
+// A publicView is a long page without secrets and without text that a request chose.
 type publicView interface{ public() }
 
 // render makes a page and sends it.

@@ -11,7 +11,7 @@ import (
 
 const (
 	byParam     = "quien" // who made the sales
-	olderParam  = "antes" // a page begins with the last so many sales that the other filters choose
+	olderParam  = "antes" // how many of the sales that the other filters choose are left to look at
 	importMaker = "import"
 
 	mostScanned = 5000
@@ -32,8 +32,8 @@ type saleScan struct {
 // whole reports whether the page has all sales by who made them.
 func (s *saleScan) whole() bool { return !s.begun && s.older == 0 }
 
-// scanSales looks for sales of a maker among the last so many that a filter chooses, until
-// there are limit, or most were looked at.
+// scanSales looks through the sales that a filter chooses, latest first, for those of a maker. It
+// begins where older of them are left, and ends when it has found limit or looked at most.
 func (t *txn) scanSales(f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
 	_, total, err := t.findSales(f, page{1, 1})
 	if err != nil {

@@ -113,8 +113,8 @@ const (
 	pinRight
 )
 
-// tryPIN counts a try of the PIN that m has. right is what came of the comparison, which is
-// made outside of the transaction. If it is right, then changes the session.
+// tryPIN counts a try of the PIN that m has. right says whether it was the right one: it is compared
+// before the transaction, as that takes time. If so, then is called to change the session.
 func (t *txn) tryPIN(m *member, ends sessionEnds, right bool, then func(*session) error) (pinTry, error) {
 	again, err := t.stillIn(m, ends)
 	if err != nil {

@@ -235,22 +235,8 @@ func (v *arrival) source() string {
 // startSession makes a session of a user in the organization and returns its token. It ends the
 // session that the browser was in.
 func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token string, err error) {
-	if from.Session != "" {
-		hash := tokenHash(from.Session)
-		earlier, err := get[session](t.Tx, sessionKey(hash))
-		if err != nil {
-			return "", err
-		}
-		if earlier != nil {
-			if err := dropSession(t, earlier.User, hash); err != nil {
-				return "", err
-			}
-			if earlier.User != user {
-				if err := t.auditedOf(earlier.User, auditSessionEnded, nil); err != nil {
-					return "", err
-				}
-			}
-		}
+	if err := t.endEarlier(from.Session, user); err != nil {
+		return "", err
 	}
 	if err := t.dropOldest(user, kind); err != nil {
 		return "", err
@@ -260,6 +246,23 @@ func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token stri
 		User: user, Org: t.org, CreatedAt: t.now, SeenAt: t.now, ProvedAt: t.now, Kind: kind, Agent: from.agent(), Source: from.source(),
 	}
 	return token, t.addSession(tokenHash(token), s)
+}
+
+// endEarlier ends the session of a token, if there is one, for a log-in of user in its browser.
+// Only the end of somebody else's has an entry in the audit log: the log-in has its own.
+func (t *txn) endEarlier(token string, user id) error {
+	if token == "" {
+		return nil
+	}
+	hash := tokenHash(token)
+	s, err := get[session](t.Tx, sessionKey(hash))
+	if err != nil || s == nil {
+		return err
+	}
+	if err := dropSession(t, s.User, hash); err != nil || s.User == user {
+		return err
+	}
+	return t.auditedOf(s.User, auditSessionEnded, nil)
 }
 
 // dropOldest ends the oldest sessions of a user so that there is room for one more of a kind.
