@@ -23,8 +23,11 @@ import (
 //go:embed panel/*.html
 var panelTemplates embed.FS
 
-// theTemplates parses all pages, once. It panics on a fault in one; tests parse them.
-var theTemplates = sync.OnceValue(func() templates {
+// theTemplates are the pages that are shown. Executing one for the first time changes its tree.
+var theTemplates = sync.OnceValue(parseTemplates)
+
+// parseTemplates parses all pages. It panics on a fault in one; tests parse them.
+func parseTemplates() templates {
 	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts*.html"))
 	files, err := panelTemplates.ReadDir("panel")
 	if err != nil {
@@ -39,7 +42,7 @@ var theTemplates = sync.OnceValue(func() templates {
 		}
 	}
 	return all
-})
+}
 
 // A frame is what the layout shows around a view, and what templates ask for.
 type frame struct {

@@ -144,7 +144,7 @@ func TestCounted(t *testing.T) {
 // usedTexts are the names of texts in the templates and in the calls of T, Field and so on.
 func usedTexts(t *testing.T) map[string]bool {
 	said := map[string]bool{}
-	for _, page := range theTemplates() {
+	for _, page := range parseTemplates() {
 		for _, each := range page.Templates() {
 			walkTemplate(each, func(word string) {
 				if hasText(word) {
