@@ -267,6 +267,7 @@
 //	panelerrors.go       what is wrong, in words for people
 //	panelserver.go       what the panel knows of the server, and may start there
 //	panelvisit.go        one request of the panel
+//	panelnav.go          which places a member may open
 //	panelrender.go       how a page is made
 //	panelforms.go        how a form becomes a request of the API
 //	panelkept.go         forms that are kept over a log-in
@@ -308,7 +309,7 @@
 //	panelperson.go       what one person or API key did, beside the others
 //	operatortexts.go     texts of the operator's pages
 //	paneloperator.go     the operator's pages
-//	panelplaces.go       all pages and forms, and the navigation
+//	panelplaces.go       all pages, forms and places
 //
 // # The command line
 //

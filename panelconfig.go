@@ -130,7 +130,7 @@ func documentPage(v *visit) (any, fillFunc) {
 }
 
 // LanguageChoice is the control of the organization's language.
-func (f *frame) LanguageChoice(value string) selectView {
+func (f *frame) LanguageChoice(value string) control {
 	items := []choiceItem{{"es", f.T("word.es")}, {"en", f.T("word.en")}}
 	if value != "es" && value != "en" { // a language of the API's, as es-MX
 		items = append(items, choiceItem{value, value})

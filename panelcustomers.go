@@ -76,12 +76,12 @@ type customersView struct {
 	Total          uint64
 }
 
-// A customerRow is a customer in the list.
+// A customerRow is a customer in the list, in words.
 type customerRow struct {
-	customerItem
-	Contact string
-	Balance decimal
-	LastAt  instant
+	Path, Name, Contact, Tier string
+	Status                    string // "": active
+	Balance                   string
+	LastAt, Last              string // of the last purchase; "": none yet
 }
 
 func customersPage(v *visit) (any, fillFunc) {
@@ -92,6 +92,7 @@ func customersPage(v *visit) (any, fillFunc) {
 		if err := v.mayAll("customers:read"); err != nil {
 			return err
 		}
+		f, way := v.format(), view.Way.Query()
 		found, err := resultOf[appendedList[customerItem]](t, all)
 		if err != nil {
 			return err
@@ -105,7 +106,14 @@ func customersPage(v *visit) (any, fillFunc) {
 			if err != nil {
 				return err
 			}
-			view.Rows = append(view.Rows, customerRow{item, v.contact(c), a.Balance, c.LastSaleAt})
+			row := customerRow{
+				Path: "/panel/clientes/" + item.ID.String() + way, Name: item.Name, Contact: v.contact(c), Tier: textOr(item.TierName, ""),
+				Balance: f.Number(a.Balance), LastAt: f.UTC(c.LastSaleAt), Last: f.Ago(c.LastSaleAt),
+			}
+			if item.Status != statusActive {
+				row.Status = tr(v.lang, "status."+item.Status)
+			}
+			view.Rows = append(view.Rows, row)
 		}
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
 		return nil
@@ -462,27 +470,6 @@ type pagerText struct {
 // Pager is the template's "pager".
 func (f *frame) Pager(p pagerView) pagerText {
 	return pagerText{p, f.T("pages"), f.T("page.previous"), f.T("page.next"), f.T("page", f.Count(p.Page), f.Count(p.Pages))}
-}
-
-// Select is the control of a choice, with what was typed or the given value.
-func (f *frame) Select(name, label, value string, items []choiceItem) selectView {
-	c := f.Field(name, label, "select", value)
-	s := selectView{control: c}
-	for _, item := range items {
-		s.Items = append(s.Items, optionView{item, item.Value == c.Value})
-	}
-	return s
-}
-
-// A selectView is a choice for the template "select".
-type selectView struct {
-	control
-	Items []optionView
-}
-
-type optionView struct {
-	choiceItem
-	Chosen bool
 }
 
 // Statuses are the choices of a customer's status.

@@ -209,7 +209,7 @@ func (d docControls) Box(name string, checked bool) boxView {
 }
 
 // Choice is a control with some words of the document.
-func (d docControls) Choice(name, value string, words ...string) selectView {
+func (d docControls) Choice(name, value string, words ...string) control {
 	var items []choiceItem
 	for _, w := range words {
 		items = append(items, choiceItem{w, d.T("word." + w)})

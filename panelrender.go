@@ -51,6 +51,7 @@ type frame struct {
 	Lang  string
 	name  string // of the template
 	View  any
+	nav   navigation
 }
 
 // A publicView is a long page without secrets and without text that a request chose.
@@ -59,7 +60,8 @@ type publicView interface{ public() }
 // render makes a page and sends it.
 func (v *visit) render(name string, view any) error {
 	var b bytes.Buffer
-	f := &frame{format: v.format(), visit: v, Lang: v.lang, name: name, View: view}
+	b.Grow(16 << 10) // most pages have less
+	f := &frame{format: v.format(), visit: v, Lang: v.lang, name: name, View: view, nav: v.navigation()}
 	if err := theTemplates()[name].ExecuteTemplate(&b, "layout", f); err != nil {
 		return fmt.Errorf("template %s: %w", name, err)
 	}
@@ -302,6 +304,7 @@ type control struct {
 	Required, Focus                     bool
 	Auto                                string // autocomplete
 	Readings                            []readingView
+	Options                             []optionView // of a choice
 }
 
 // Field is the control of a field with the value that was typed, or the given one.
@@ -323,6 +326,12 @@ func (f *frame) Field(name, label, kind string, value ...string) control {
 		c.Readings = f.readingButtons(e)
 	}
 	return c
+}
+
+// An optionView is what can be chosen in the template "select".
+type optionView struct {
+	Value, Text string
+	Chosen      bool
 }
 
 // A boxView is a box of the template "box".
@@ -363,52 +372,27 @@ func (f *frame) Focused(c control) control {
 	return c
 }
 
-// A navItem is a line of the navigation.
-type navItem struct {
-	Path, Text string
-	Current    bool
-}
-
-// A navGroup is a part of the navigation; the first one has no name.
-type navGroup struct {
-	Name  string
-	Items []navItem
-}
-
-// Nav is the navigation: what the member may open.
-func (f *frame) Nav() (list []navGroup) {
-	if f.visit.member == nil || f.visit.member.lacksFactor {
-		return nil
+// Links are the links of the navigation.
+func (f *frame) Links() (template.HTML, error) {
+	p := f.visit.panel
+	made, ok := p.links.Load(f.nav)
+	if !ok {
+		var b strings.Builder
+		if err := theTemplates()[f.name].ExecuteTemplate(&b, "links", p.groups(f.nav)); err != nil {
+			return "", err
+		}
+		made, _ = p.links.LoadOrStore(f.nav, template.HTML(b.String()))
 	}
-	for _, place := range f.visit.panel.places {
-		if !f.visit.sees(place.need, place.part) || !f.visit.hasPlace(place.path) {
-			continue
-		}
-		current := f.visit.route == place.path || place.path != "/panel" && strings.HasPrefix(f.visit.route, place.path+"/")
-		name := ""
-		if place.group != "" {
-			name = f.T(place.group)
-		}
-		if n := len(list); n == 0 || list[n-1].Name != name {
-			list = append(list, navGroup{Name: name})
-		}
-		group := &list[len(list)-1]
-		group.Items = append(group.Items, navItem{place.path, f.T(place.text), current})
-	}
-	return list
+	return made.(template.HTML), nil
 }
 
 // Here is the name of the place of the navigation that the page is in; the organization's if
 // it is in none.
 func (f *frame) Here() string {
-	for _, g := range f.Nav() {
-		for _, item := range g.Items {
-			if item.Current {
-				return item.Text
-			}
-		}
+	if f.nav.current < 0 {
+		return f.OrgName()
 	}
-	return f.OrgName()
+	return f.T(f.visit.panel.places[f.nav.current].text)
 }
 
 // AmountField is the control of an amount in the organization's currency, as Field is.

@@ -188,7 +188,7 @@ func segmentPage(v *visit) (any, fillFunc) {
 
 // A comparisonControls is a row of the form of a segment.
 type comparisonControls struct {
-	Field, Op selectView
+	Field, Op control
 	Value     control
 }
 

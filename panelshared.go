@@ -175,6 +175,15 @@ func withChoice(items []choiceItem, value string) []choiceItem {
 // A choiceItem is what a select offers.
 type choiceItem struct{ Value, Text string }
 
+// Select is the control of a choice, with what was typed or the given value.
+func (f *frame) Select(name, label, value string, items []choiceItem) control {
+	c := f.Field(name, label, "select", value)
+	for _, item := range items {
+		c.Options = append(c.Options, optionView{item.Value, item.Text, item.Value == c.Value})
+	}
+	return c
+}
+
 // People are the choices of who made something.
 func (f *frame) People(items []choiceItem) []choiceItem {
 	items = slices.Clone(items)

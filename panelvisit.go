@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type panel struct {
 	mux     *http.ServeMux
 	pages   map[string]*panelPage
 	places  []panelPlace
+	links   sync.Map      // template.HTML of each navigation
 	random  func() string // makes tokens of forms
 	hooks   *deliverer    // of the server; nil: there is none, as in tests
 	server  *panelServer  // nil: there is none, as in most tests

@@ -139,7 +139,7 @@ func (f *frame) EventBoxes(chosen []string) (rows [][]boxView) {
 }
 
 // HookStatus is the choice between a webhook that gets events and one that does not.
-func (f *frame) HookStatus(status string) selectView {
+func (f *frame) HookStatus(status string) control {
 	return f.Select("status", "webhook.status", status, []choiceItem{{statusActive, f.T("status." + statusActive)}, {statusInactive, f.T("status." + statusInactive)}})
 }
 

@@ -330,6 +330,40 @@ func BenchmarkServeBalance(b *testing.B) {
 	}
 }
 
+// BenchmarkPanelList measures the list of customers of the panel, and the request of the API
+// that has the same rows, without net/http's share.
+func BenchmarkPanelList(b *testing.B) {
+	s := newPanelShop(b, setup{})
+	must(s.shop, func(t *txn) (any, error) {
+		for i := range 1000 {
+			if _, _, err := t.enrol(enrolment{FirstName: "María", LastName: "García", Email: fmt.Sprintf("maria%d@example.com", i), Phone: fmt.Sprintf("+5255%08d", 12340000+i)}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	s.panel.asked = buckets[[32]byte]{burst: 1 << 30, every: 1}
+	_, key := s.shop.newKey(keyRequest{RateLimit: 1e9})
+	for _, side := range []string{"api", "panel"} {
+		b.Run(side, func(b *testing.B) {
+			r := httptest.NewRequest("GET", panelBase+"/panel/clientes", nil)
+			if side == "api" {
+				r = httptest.NewRequest("GET", panelBase+"/api/v1/customers?limit=20", nil)
+				r.Header.Set("Authorization", "Bearer "+key)
+			} else {
+				r.AddCookie(&http.Cookie{Name: s.panel.address.cookieName(), Value: s.tokens[roleOwner]})
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s.api.ServeHTTP(discard{http.Header{}}, r)
+			}
+			if w := answerTo(s.api, r); w.Code != 200 {
+				b.Fatal(w.Code, w.Body)
+			}
+		})
+	}
+}
+
 // BenchmarkServeAdd measures a POST of points/add, with an Idempotency-Key, without
 // net/http's share.
 func BenchmarkServeAdd(b *testing.B) {

@@ -13,15 +13,20 @@ type asking struct {
 	name string
 	p    *process
 	next func(r *rand.Rand) []byte
+	most int       // requests in a round
 	ms   []float64 // median of each round
 	cpu  []float64 // µs of server CPU per request, of each round
 
 	bytes int // of the last answer's body
 }
 
+func newAsking(name string, p *process, next func(*rand.Rand) []byte) *asking {
+	return &asking{name: name, p: p, next: next, most: 2000}
+}
+
 // compare measures the askings in turn, in each round on a connection of their own.
 func (b *bench) compare(ctx context.Context, askings []*asking) error {
-	const most, least = 2000, 3
+	const least = 3
 	limit := b.span / 6
 	r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for range b.rounds {
@@ -31,7 +36,7 @@ func (b *bench) compare(ctx context.Context, askings []*asking) error {
 				return err
 			}
 			stop := c.closeAfter(ctx)
-			err = a.round(c, r, most, least, limit)
+			err = a.round(c, r, least, limit)
 			stop()
 			c.Close()
 			if err != nil {
@@ -42,12 +47,12 @@ func (b *bench) compare(ctx context.Context, askings []*asking) error {
 	return nil
 }
 
-func (a *asking) round(c *client, r *rand.Rand, most, least int, limit time.Duration) error {
+func (a *asking) round(c *client, r *rand.Rand, least int, limit time.Duration) error {
 	var list []time.Duration
 	var cpuBefore time.Duration
 	var cpuErr error
 	begin := time.Now()
-	for i := -1; i < most && (i < least || time.Since(begin) < limit); i++ {
+	for i := -1; i < a.most && (i < least || time.Since(begin) < limit); i++ {
 		if i == 0 { // the first answer is not counted
 			cpuBefore, cpuErr = a.p.cpu()
 		}
@@ -79,11 +84,11 @@ func (a *asking) values() map[string]any {
 // fixed asks for the same path each time.
 func (d *dataset) fixed(name string, p *process, path string) *asking {
 	request := d.get(path).next(nil, nil)
-	return &asking{name: name, p: p, next: func(*rand.Rand) []byte { return request }}
+	return newAsking(name, p, func(*rand.Rand) []byte { return request })
 }
 
 // oneCustomer asks for a random customer.
 func (d *dataset) oneCustomer(p *process) *asking {
 	w := d.one()
-	return &asking{name: "GET of one customer", p: p, next: func(r *rand.Rand) []byte { return w.next(nil, r) }}
+	return newAsking("GET of one customer", p, func(r *rand.Rand) []byte { return w.next(nil, r) })
 }

@@ -68,6 +68,9 @@ func (b *bench) panelLists(ctx context.Context, _ func(...string) bool) error {
 	return p.stop()
 }
 
+// sessionBurst is how many pages a session may open at once.
+const sessionBurst = 300
+
 // panelAsking asks for a page of the panel as a new owner of the organization, who came by
 // an invitation.
 func (d *dataset) panelAsking(ctx context.Context, p *process, name, path string) (*asking, error) {
@@ -87,7 +90,9 @@ func (d *dataset) panelAsking(ctx context.Context, p *process, name, path string
 	for _, c := range answer.Cookies() {
 		if c.Name == "sello" {
 			request := []byte("GET " + strings.TrimSuffix(path, "?") + " HTTP/1.1\r\nHost: " + p.addr + "\r\nCookie: sello=" + c.Value + "\r\n\r\n")
-			return &asking{name: name, p: p, next: func(*rand.Rand) []byte { return request }}, nil
+			a := newAsking(name, p, func(*rand.Rand) []byte { return request })
+			a.most = max(sessionBurst/d.bench.rounds-1, 1) // the first answer of a round is not counted
+			return a, nil
 		}
 	}
 	return nil, fmt.Errorf("the invitation was answered with %s and no session", answer.Status)

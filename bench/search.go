@@ -51,7 +51,7 @@ func (d *dataset) searching(ctx context.Context, p *process, list string, n need
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, 0, err
 	}
-	return &asking{name: "search: " + n.name, p: p, next: func(r *rand.Rand) []byte { return d.get(path(r)).next(nil, nil) }}, answer.Meta.Total, nil
+	return newAsking("search: "+n.name, p, func(r *rand.Rand) []byte { return d.get(path(r)).next(nil, nil) }), answer.Meta.Total, nil
 }
 
 func urlEscape(s string) string {
