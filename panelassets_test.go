@@ -91,6 +91,9 @@ func TestPanelWeight(t *testing.T) {
 			t.Errorf("panel.js says %q, which the Content-Security-Policy forbids or should", word)
 		}
 	}
+	if !bytes.Contains(panelFile("panel.js"), []byte("'"+pollHeader+"'")) {
+		t.Error("panel.js does not say that it polls")
+	}
 	for _, word := range []string{"url(", "@import", "@font-face"} {
 		if bytes.Contains(panelFile("panel.css"), []byte(word)) {
 			t.Errorf("panel.css says %q: one more request", word)

@@ -203,8 +203,8 @@ func TestLockRoutes(t *testing.T) {
 	}
 }
 
-// TestLockIdle: after ten minutes without a request a session is locked. The lock's page, and
-// trying another, is no use. It stays locked over a restart, and the PIN leads back.
+// TestLockIdle: after ten minutes without a request a session is locked. The lock's page,
+// trying another, and what a page asks for by itself, is no use. It stays locked over a restart, and the PIN leads back.
 func TestLockIdle(t *testing.T) {
 	t.Parallel()
 	s := newLockShop(t)
@@ -213,7 +213,9 @@ func TestLockIdle(t *testing.T) {
 		pass(lockAfter - time.Millisecond)
 		s.want("in use", s.get("/panel/clientes"), http.StatusOK, "")
 	}
-	pass(lockAfter)
+	pass(lockAfter / 2)
+	s.want("polling", s.panelShop.send(roleOwner, "GET", "/panel/clientes", nil, pollHeader, "1"), http.StatusOK, "")
+	pass(lockAfter / 2)
 	const was = "/panel/caja?q=garcia"
 	page := s.want("idle", s.get(was), http.StatusUnauthorized, "")
 	for range 3 {

@@ -21,7 +21,7 @@ type browser struct {
 
 func (s *panelShop) browser() *browser { return &browser{panelShop: s, cookies: map[string]string{}} }
 
-func (b *browser) send(method, path string, fields url.Values) *httptest.ResponseRecorder {
+func (b *browser) send(method, path string, fields url.Values, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, panelBase+path, strings.NewReader(fields.Encode()))
 	for name, value := range b.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
@@ -29,6 +29,9 @@ func (b *browser) send(method, path string, fields url.Values) *httptest.Respons
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", panelBase)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := answerTo(b.panelShop.api, r)
 	b.set = w.Result().Cookies()
@@ -344,7 +347,7 @@ func TestPanelOrganizations(t *testing.T) {
 }
 
 // TestPanelSessionEnds: a session at work ends twelve hours after its log-in, and one that
-// rests after two.
+// rests after two, also if a page that it left open asks for itself meanwhile.
 // Panel check 11.
 func TestPanelSessionEnds(t *testing.T) {
 	t.Parallel()
@@ -354,12 +357,13 @@ func TestPanelSessionEnds(t *testing.T) {
 		reason string
 		every  time.Duration
 		pages  int // that it opens before it ends
-	}{{"at work", time.Hour, 11}, {"rests", 2 * time.Hour, 0}} {
+		header []string
+	}{{"at work", time.Hour, 11, nil}, {"rests", 2 * time.Hour, 0, nil}, {"rests, with a page that polls", time.Hour, 1, []string{pollHeader, "1"}}} {
 		b := s.browser()
 		_, b.cookies["sello"] = s.shop.enters("ana@ejemplo.mx")
 		for range test.pages {
 			s.shop.pass(test.every)
-			if w := b.send("GET", "/panel/ventas", nil); w.Code != http.StatusOK {
+			if w := b.send("GET", "/panel/ventas", nil, test.header...); w.Code != http.StatusOK {
 				t.Fatalf("%s: %d", test.reason, w.Code)
 			}
 		}

@@ -70,13 +70,13 @@
 
   // data-poll: a task. The page is read again every 2 s, and the element of the same id takes
   // the place of this one, until that has no data-poll, the page is gone or the session has
-  // ended.
+  // ended. By its header it is no use of the session, which ends where nobody is.
   const poll = async id => {
     const element = document.getElementById(id)
     if (!element || !('poll' in element.dataset)) return
     if (!document.hidden) {
       try {
-        const answer = await fetch(location.href, { redirect: 'manual', cache: 'no-store' })
+        const answer = await fetch(location.href, { redirect: 'manual', cache: 'no-store', headers: { 'Sello-Poll': '1' } })
         if (!answer.ok) return
         const next = parse(await answer.text()).getElementById(id)
         if (!next) return
