@@ -132,8 +132,8 @@ const (
 	demoDays      = 365
 )
 
-// demoStaff are the people of the sample: an owner, a manager and cashiers. The owner alone has
-// a password.
+// demoStaff are the people of the sample: an owner, and those at the till, as a madeUp has them.
+// The owner alone has a password.
 var demoStaff = []struct {
 	name, email string
 	role        role
@@ -141,7 +141,7 @@ var demoStaff = []struct {
 	{"Elena Ortiz", "elena@example.com", roleOwner},
 	{"Rosa Méndez", "rosa@example.com", roleManager},
 	{"Lucía Vega", "lucia@example.com", roleCashier},
-	{"Diego Salas", "diego@example.com", roleCashier},
+	{"Diego Salas", "diego@example.com", roleManager},
 }
 
 // prepare makes the sample, unless the file has it.

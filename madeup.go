@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,17 +13,19 @@ import (
 
 // A made-up year of a café, so that whoever tries sello sees lists, charts, tiers and
 // vouchers with something in them. Each thing is written by the domain, at the moment at which
-// it is said to have happened: no figure is one that a shop could not have.
+// it is said to have happened: no figure is one that a shop could not have. What people do is
+// what their roles may, and has its entry in the audit log, as in the panel.
 
 // A madeUp is the customers of a shop and when they come. It is the same for the same seed
 // and moments, but for ids and codes.
 type madeUp struct {
-	staff    []id // who is at the till by turns; the last one undoes more sales than the others, and has a friend
+	staff    []id // who is at the till by turns: two managers, and cashiers between; the last one undoes more sales than the others, and has a friend
 	zone     *time.Location
 	rand     *rand.Rand
 	shoppers []shopper
 	visits   []shopVisit // in order of time
 	tickets  int         // how many sales there were
+	now      instant
 }
 
 // A shopper is a customer, and what to remember between two visits.
@@ -98,7 +101,7 @@ const (
 // makeUp makes up the customers and visits of the days before now.
 func makeUp(seed uint64, customers, days int, now instant, zone *time.Location, staff []id) *madeUp {
 	r := rand.New(rand.NewPCG(seed, 0))
-	h := &madeUp{staff: staff, zone: zone, rand: r}
+	h := &madeUp{staff: staff, zone: zone, rand: r, now: now}
 	taken := map[time.Time]bool{}
 	for i := range customers {
 		who := h.newShopper(i)
@@ -166,16 +169,47 @@ func (h *madeUp) opening(now instant, ago int, taken map[time.Time]bool) instant
 	return 0
 }
 
-// write writes all visits into an organization that has nobody yet. It tells how much is done,
-// of 1.
+// write writes all visits into an organization that has nobody yet, and what becomes due
+// meanwhile. It tells how much is done, of 1.
 func (h *madeUp) write(t *txn, tell func(done float64)) error {
+	next := dayOf(t.now, h.zone) + 1
 	for i, v := range h.visits {
+		for ; next.start(h.zone) <= v.at; next++ {
+			if err := t.sweepAt(next.start(h.zone)); err != nil {
+				return err
+			}
+		}
 		if err := h.visit(t, v); err != nil {
 			return err
 		}
 		tell(float64(i+1) / float64(len(h.visits)))
 	}
-	return nil
+	return t.sweepAt(h.now)
+}
+
+// sweepAt does what the server's sweep would at a moment.
+func (t *txn) sweepAt(at instant) error {
+	t.setNow(at)
+	t.by = creator{Type: bySystem}
+	for _, due := range []struct {
+		of     table
+		change func(*txn, key) (bool, error)
+	}{{tableDue, (*txn).settleDue}, {tableDueVouchers, (*txn).expireVoucher}} {
+		list, err := dueKeys(t, due.of, at, math.MaxInt)
+		if err != nil {
+			return err
+		}
+		for _, k := range list {
+			if err := t.Delete(k); err != nil {
+				return err
+			}
+			if _, err := due.change(t, k); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := t.giveBirthdays(math.MaxInt)
+	return err
 }
 
 // visit lets a shopper come: enrol, perhaps bring something back, buy, redeem.
@@ -189,9 +223,13 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 			return err
 		}
 		who.member = c.ID
+		if err := t.audited("customer.created", c.ID.String(), nil); err != nil {
+			return err
+		}
 	}
 	t.setNow(t.now.add(stepGap))
-	if who.bought != nil && r.IntN(80) == 0 {
+	returns := t.by.ID == h.staff[0] || t.by.ID == h.thief() // a cashier may not
+	if returns && who.bought != nil && r.IntN(80) == 0 {
 		if err := h.bringBack(t, who); err != nil {
 			return err
 		}
@@ -206,14 +244,14 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 		return err
 	}
 	mistakes := 100 // one of so many is undone at once
-	if t.by.ID == h.staff[len(h.staff)-1] {
-		mistakes = 15
+	if t.by.ID == h.thief() {
+		mistakes = 10
 		if err := h.favour(t); err != nil {
 			return err
 		}
 	}
 	who.bought = s
-	if r.IntN(mistakes) > 0 {
+	if !returns || r.IntN(mistakes) > 0 {
 		return nil
 	}
 	t.setNow(t.now.add(stepGap))
@@ -254,19 +292,30 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 	if who.voucher != nil && who.voucher.Expires <= t.now {
 		who.voucher = nil
 	}
-	if who.voucher == nil {
-		s, _, err := t.registerSale(in)
-		return s, err
+	x := who.voucher
+	if who.voucher = nil; x == nil {
+		return t.register(in, "transaction.created")
 	}
-	if off := who.voucher.Effect.Amount; in.Total > off {
+	if off := x.Effect.Amount; in.Total > off {
 		in.Total -= off
 	}
-	s, _, err := t.registerSale(in)
+	s, err := t.register(in, "transaction.created")
 	if err == nil {
-		_, err = t.useCode(who.voucher.Code, &s.ID)
+		_, err = t.useCode(x.Code, &s.ID)
 	}
-	who.voucher = nil
+	if err == nil {
+		err = t.audited("redemption.used", x.ID.String(), nil)
+	}
 	return s, err
+}
+
+// register is registerSale with the entry in the audit log.
+func (t *txn) register(in newSale, action string) (*sale, error) {
+	s, _, err := t.registerSale(in)
+	if err != nil {
+		return nil, err
+	}
+	return s, t.audited(action, s.ID.String(), nil)
 }
 
 // bringBack returns a piece of what a shopper bought last.
@@ -280,9 +329,12 @@ func (h *madeUp) bringBack(t *txn, who *shopper) error {
 func (who *shopper) giveBack(t *txn, total decimal, items []item) error {
 	s := who.bought
 	who.bought = nil
-	_, _, err := t.registerSale(newSale{Customer: who.member, Type: typeReturn, Total: total, Items: items, Original: &s.ID, Source: sourcePanel})
+	_, err := t.register(newSale{Customer: who.member, Type: typeReturn, Total: total, Items: items, Original: &s.ID, Source: sourcePanel}, "transaction.returned")
 	return err
 }
+
+// thief is the last of the staff.
+func (h *madeUp) thief() id { return h.staff[len(h.staff)-1] }
 
 // redeem lets a shopper have a reward now and then. A full stamp card is always one.
 func (h *madeUp) redeem(t *txn, who *shopper) error {
@@ -294,6 +346,9 @@ func (h *madeUp) redeem(t *txn, who *shopper) error {
 		x, err := t.redeem(who.member, reward.ID, "", nil)
 		if _, refused := errors.AsType[*apiError](err); refused {
 			continue
+		}
+		if err == nil {
+			err = t.audited("redemption.created", x.ID.String(), nil)
 		}
 		if err != nil {
 			return err
@@ -311,18 +366,11 @@ func (h *madeUp) favour(t *txn) error {
 	if friend.member == (id{}) || h.rand.IntN(20) > 0 {
 		return nil
 	}
-	c, err := t.customer(friend.member)
+	given, err := t.movePoints(friend.member, &t.cfg.defaultProgram().ID, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}, t.give)
 	if err != nil {
 		return err
 	}
-	a, err := t.account(c, t.cfg.defaultProgram())
-	if err != nil {
-		return err
-	}
-	if err := t.give(a, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}); err != nil {
-		return err
-	}
-	return t.saveAccount(a)
+	return t.audited("points.added", friend.member.String(), movedBy(given))
 }
 
 // setNow goes on with a later moment: what is written then was written then.
