@@ -82,11 +82,13 @@ func (v *visit) today(t *txn, view *todayView) error {
 	}
 	var others []string
 	for i, p := range t.cfg.Programs[:min(len(t.cfg.Programs), mostTiles+1)] {
-		found, err := resultOf[statisticsShape](t, v.ask(getStatistics, append(slices.Clone(span), pair{"loyaltyProgramId", p.ID.String()})...))
-		if err != nil {
-			return err
+		own := found // without a program its points are the default one's
+		if !p.Default {
+			if own, err = resultOf[statisticsShape](t, v.ask(getStatistics, append(slices.Clone(span), pair{"loyaltyProgramId", p.ID.String()})...)); err != nil {
+				return err
+			}
 		}
-		issued := f.Number(found.Total.PointsIssued)
+		issued := f.Number(own.Total.PointsIssued)
 		if i == 0 {
 			view.Tiles = append(view.Tiles, tile{Name: tr(v.lang, "today.issued", p.Currency), Value: issued})
 		} else {
