@@ -199,14 +199,14 @@ type busyRow struct {
 
 type giverRow struct {
 	giver
-	Who, Log string // Log is where all that they did is
-	Currency string
+	Who, Path, Log string // Path is the page of what they did, Log where all of it is
+	Currency       string
 }
 
 type selfRow struct {
 	selfServed
-	Who, Log string
-	Customer aboutItem
+	Who, Path, Log string
+	Customer       aboutItem
 }
 
 func activityPage(v *visit) (any, fillFunc) {
@@ -244,6 +244,7 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 	}
 	if view.Givers, err = shown(a.Givers, func(g giver) (row giverRow, err error) {
 		row.giver, row.Currency = g, names.txn.cfg.programNumber(g.Program).Currency
+		row.Path = v.workPath(g.By)
 		row.Who, row.Log, err = v.creatorName(names, g.By)
 		return row, err
 	}); err != nil {
@@ -251,7 +252,9 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 	}
 	if view.Selves, err = shown(a.Selves, func(s selfServed) (row selfRow, err error) {
 		row.selfServed = s
-		if row.Who, row.Log, err = v.creatorName(names, creator{Type: byUser, ID: s.User}); err == nil {
+		by := creator{Type: byUser, ID: s.User}
+		row.Path = v.workPath(by)
+		if row.Who, row.Log, err = v.creatorName(names, by); err == nil {
 			row.Customer, err = v.customerItem(names.txn, s.Customer)
 		}
 		return row, err

@@ -144,6 +144,9 @@ func TestActivityPage(t *testing.T) {
 			t.Errorf("no %q:\n%s", text, body)
 		}
 	}
+	if n := strings.Count(body, `<a href="/panel/equipo/`+s.users[roleManager].String()+`/actividad">Manager</a>`); n != 3 {
+		t.Errorf("who did it leads to their page %d times, want 3: in all, by hand and to themselves\n%s", n, body)
+	}
 	for row := range strings.SplitSeq(body, "<tr><td") {
 		if row, _, is := strings.Cut(row, "</tr>"); is && strings.Contains(row, "<td") && !strings.Contains(row, "fig\"") {
 			t.Errorf("a row without its figure beside the name: %s", row)
