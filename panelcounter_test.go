@@ -462,7 +462,7 @@ func TestPanelLists(t *testing.T) {
 		"/panel/canjes?page=999":          {"No hay más páginas", "!Todavía no hay"},
 		"/panel/auditoria?page=999":       {"No hay más páginas", "!Todavía no hay"},
 		"/panel/clientes/{luz}?page=999":  {"No hay más páginas"},
-		"/panel/clientes/{customerId}":    {`<p class="sub">&#43;525587654321`},
+		"/panel/clientes/{customerId}":    {`<dd>&#43;525587654321`, `!<p class="sub">&#43;525587654321`},
 		"/panel/clientes?search=g&page=3": {"con este filtro"},
 	} {
 		c.page(path, texts...)
