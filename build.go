@@ -41,6 +41,18 @@ func (b buildInfo) String() string {
 	return fmt.Sprintf("%s, %s %s, esquema %d", text, b.Go, b.Platform, b.Schema)
 }
 
+// differs reports whether two builds are known to be of different sources. go run and a build
+// without Git tell no commit, and a build of a commit may be called by a tag or not.
+func (b buildInfo) differs(o buildInfo) bool {
+	switch {
+	case b.Revision != "" && o.Revision != "":
+		return b.Revision != o.Revision
+	case b.Version == noVersion || o.Version == noVersion:
+		return b.Schema != o.Schema
+	}
+	return b.Version != o.Version
+}
+
 // thisBuild describes this binary.
 func thisBuild() buildInfo {
 	info, ok := debug.ReadBuildInfo()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -303,26 +304,41 @@ func (d *doctor) panel() {
 }
 
 // server asks a running server's API whether it is ready. Without a running server it looks
-// whether another program has taken the address.
+// whether another program has taken the address. That is a fault only where the address was given:
+// a server gets its own from an environment that this command may not have.
 func (d *doctor) server(ctx context.Context) {
 	if d.noted("server") {
 		return
 	}
 	at := reachable(d.settings.Addr)
-	if !d.served {
-		conn, err := (&net.Dialer{Timeout: serverPatience}).DialContext(ctx, "tcp", at)
-		if err == nil {
-			conn.Close()
-		}
-		if d.listens && err == nil {
-			d.note("server", false, "no está en marcha con este archivo, y otro programa escucha en %s: detenlo, o usa otra -addr", at)
-			return
-		}
+	if d.served {
+		text, ok := d.ready(ctx, at)
+		d.note("server", ok, "%s", text)
+		return
+	}
+	conn, err := (&net.Dialer{Timeout: serverPatience}).DialContext(ctx, "tcp", at)
+	if err != nil {
 		d.note("server", true, "no está en marcha")
 		return
 	}
-	text, ok := d.ready(ctx, at)
-	d.note("server", ok, "%s", text)
+	conn.Close()
+	other := "otro programa"
+	if isSello(ctx, "http://"+at) || isSello(ctx, "https://"+at) {
+		other = "un sello con otro archivo"
+	}
+	d.note("server", !d.listens, "no está en marcha con este archivo, y %s escucha en %s: detenlo, o usa otra -addr", other, at)
+}
+
+// isSello reports whether a sello answers at an origin. Which version it is it tells no stranger.
+func isSello(ctx context.Context, origin string) bool {
+	res, err := getFrom(ctx, origin+"/api/v1/openapi.json")
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	var reference struct{ Info struct{ Title string } }
+	err = json.NewDecoder(io.LimitReader(res.Body, int64(2*len(openAPI)))).Decode(&reference)
+	return err == nil && reference.Info.Title == "sello"
 }
 
 // ready says how a server answers /readyz.
@@ -331,15 +347,7 @@ func (d *doctor) ready(ctx context.Context, at string) (text string, ok bool) {
 	if d.settings.TLSCert != "" {
 		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+at+"/readyz", nil)
-	if err != nil {
-		return inWords(err), false
-	}
-	client := &http.Client{Timeout: serverPatience, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is for a name, not for this address
-	}}
-	res, err := client.Do(req)
+	res, err := getFrom(ctx, scheme+"://"+at+"/readyz")
 	if err != nil {
 		return fmt.Sprintf("no responde en %s: mira su registro, y si otro programa usa el puerto", at), false
 	}
@@ -350,10 +358,23 @@ func (d *doctor) ready(ctx context.Context, at string) (text string, ok bool) {
 		return fmt.Sprintf("responde en %s que no está listo (HTTP %d): mira su registro, el reloj y el disco", at, res.StatusCode), false
 	case res.TLS != nil && outOfDate(res.TLS.PeerCertificates[0], d.now) != "":
 		return fmt.Sprintf("responde en %s con un certificado que no vale hoy", at), false
-	case running.Version != this.Version || running.Revision != this.Revision:
+	case running.differs(this):
 		return fmt.Sprintf("responde en %s, y es %s; este programa es %s: reinícialo", at, running, this), false
 	}
 	return fmt.Sprintf("responde en %s, sello %s", at, running.Version), true
+}
+
+// getFrom sends a GET to a server of this machine.
+func getFrom(ctx context.Context, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Timeout: serverPatience, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is for a name, not for this address
+	}}
+	return client.Do(req)
 }
 
 // reachable returns where this machine reaches what listens at an address: one that stands for

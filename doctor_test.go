@@ -212,11 +212,49 @@ func TestDoctorSees(t *testing.T) {
 		}
 	}
 	ready("responde en "+addr+", sello ", true, thisBuild())
-	ready("reinícialo", false, buildInfo{Version: "v0.0.1"})
+	ready("reinícialo", false, buildInfo{Version: noVersion, Schema: 1})
 	status = http.StatusServiceUnavailable
 	ready("no está listo (HTTP 503)", false, thisBuild())
+	// Without a server with this file, what listens at its address is told; it is a fault where the
+	// address was given.
+	listens := func(given bool, what, addr string) {
+		t.Helper()
+		d := &doctor{settings: serverSettings{Addr: addr}, listens: given}
+		d.server(t.Context())
+		want := fmt.Sprintf("no está en marcha con este archivo, y %s escucha en %s: detenlo, o usa otra -addr", what, addr)
+		same(t, "what listens", d.found, []diagnosis{{"server", !given, want}})
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	listens(false, "otro programa", other.Listener.Addr().String())
+	listens(true, "otro programa", other.Listener.Addr().String())
+	sello, _ := newTill(t).start("serve -panel off")
+	defer sello.stop()
+	listens(false, "un sello con otro archivo", strings.TrimSuffix(strings.TrimPrefix(sello.base, "http://"), "/api/v1"))
 	server.Close()
 	ready("no responde en "+addr, false, thisBuild())
+}
+
+// TestBuildsDiffer: builds are of different sources where that is known.
+func TestBuildsDiffer(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		a, b   buildInfo
+		differ bool
+		reason string
+	}{
+		{buildInfo{Version: noVersion}, buildInfo{Version: noVersion}, false, "go run, twice"},
+		{buildInfo{Version: noVersion}, buildInfo{Version: noVersion, Schema: 1}, true, "which write other files"},
+		{buildInfo{Version: noVersion}, buildInfo{Version: "v0.0.0-2026", Revision: "a"}, false, "go run beside go build"},
+		{buildInfo{Version: noVersion, Revision: "a"}, buildInfo{Version: "v1.0.0", Revision: "a"}, false, "one commit by two names"},
+		{buildInfo{Version: "v1.0.0", Revision: "a"}, buildInfo{Version: "v1.0.0"}, false, "go install, which tells no commit"},
+		{buildInfo{Version: noVersion, Revision: "a"}, buildInfo{Version: noVersion, Revision: "b"}, true, "two commits"},
+		{buildInfo{Version: "v1.0.0"}, buildInfo{Version: "v1.0.1"}, true, "two versions"},
+	} {
+		if test.a.differs(test.b) != test.differ || test.b.differs(test.a) != test.differ {
+			t.Errorf("%s: want %t", test.reason, test.differ)
+		}
+	}
 }
 
 // TestDoctorServed looks at a running server: its settings count, not those of the command.
