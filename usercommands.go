@@ -56,7 +56,7 @@ func runUserInvite(ctx context.Context, c *invocation) error {
 		if err := call(ctx, "user/invite", inviteRequest{org, c.email, role(c.role), address}, &out); err != nil {
 			return err
 		}
-		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("la invitación")) })
+		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("la invitación"), c.startFirst()) })
 	})
 }
 
@@ -83,6 +83,14 @@ func runUserWithdraw(ctx context.Context, c *invocation) error {
 // text tells a link.
 func (i *invited) text(what string) string {
 	return fmt.Sprintf("%s\n\nDale este enlace: %s vale %d horas y un solo uso. No se puede volver a mostrar\n", i.Link, what, invitationHours)
+}
+
+// startFirst says that a link leads nowhere while no server has the file open.
+func (c *invocation) startFirst() string {
+	if _, served := overSocket(c.db); served {
+		return ""
+	}
+	return "Se abrirá cuando haya un servidor: sello serve\n"
 }
 
 func runUserList(ctx context.Context, c *invocation) error {
@@ -187,7 +195,7 @@ func runUserReset(ctx context.Context, c *invocation) error {
 		if err := call(ctx, "user/reset", userRequest{Email: c.args[0], NoFactor: c.noFactor, Panel: address}, &out); err != nil {
 			return err
 		}
-		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("sirve para poner otra contraseña,")) })
+		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("sirve para poner otra contraseña,"), c.startFirst()) })
 	})
 }
 

@@ -30,6 +30,8 @@ func TestUserCommands(t *testing.T) {
 	step("user invite -email ana@ejemplo.mx -role owner -panel off", 2, "", "con -panel off no hay adónde invitar", "nowhere")
 	step("user invite -email ana@ejemplo.mx -role owner", 0, "http://127.0.0.1:8080/panel/invitacion/", "", "the address of a server without flags")
 	step("user invite -email ana@ejemplo.mx -role owner -panel https://puntos.example.mx", 0, "https://puntos.example.mx/panel/invitacion/", "", "another address")
+	const startFirst = "Se abrirá cuando haya un servidor: sello serve"
+	step("user invite -email ana@ejemplo.mx -role owner", 0, startFirst, "", "it leads nowhere yet")
 	step("user list", 0, "cafe-luna:owner (invitado hasta 20", "", "who is invited, until when")
 	for _, line := range []string{"user disable", "user enable", "user logout", "user reset"} {
 		step(line+" ANA@ejemplo.mx", 1, "", "ana@ejemplo.mx todavía no aceptó la invitación: sello user invite hace otro enlace y sello user withdraw lo retira", "who is invited is no user yet")
@@ -55,6 +57,9 @@ func TestUserCommands(t *testing.T) {
 	}
 	if !strings.HasPrefix(made.Link, base+"/panel/invitacion/") {
 		t.Errorf("the link is %s, and the server is at %s", made.Link, base)
+	}
+	if out := s.ok("user invite -email ana@ejemplo.mx -role owner"); strings.Contains(out, startFirst) {
+		t.Errorf("the server is there: %s", out)
 	}
 	server.stop()
 	public := strings.Fields("-panel off")
