@@ -33,16 +33,22 @@ const (
 	keptField = "again."
 )
 
-// keepForm is the form that was just sent, of so many bytes at most; nil where it holds a secret,
-// or does not come from a page of this address.
+// keepForm is the form that was just sent, of so many bytes at most, or the one that it carries
+// along; nil where it holds a secret, or does not come from a page of this address.
 func (v *visit) keepForm(most int64) *keptForm {
-	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(most) != nil || v.hasSecret() {
+	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(most) != nil {
+		return nil
+	}
+	if kept := v.keptForm(); kept != nil {
+		return kept
+	}
+	if v.hasSecret() {
 		return nil
 	}
 	return &keptForm{v.r.URL.EscapedPath(), v.sentFields()}
 }
 
-// keptForm is the form that a log-in carries along; nil: none.
+// keptForm is the form that the one that was sent carries along; nil: none.
 func (v *visit) keptForm() *keptForm {
 	to := v.typedText(keptPath)
 	at, err := url.ParseRequestURI(to)

@@ -334,6 +334,10 @@ func TestLockKeepsMore(t *testing.T) {
 	if w := s.post("/panel/cuenta/contrasena", "old", testPassword, "password", testPassword); !strings.Contains(w.Body.String(), "Lo que enviaste no se guardó.") {
 		t.Errorf("a password: %s", w.Body)
 	}
+	fields = hidden(s.post(provePath, "password", testPassword, keptPath, s.filled("/panel/caja/{customerId}/venta"), keptField+"totalAmount", "70").Body.String())
+	if fields.Get(keptField+"totalAmount") != "70" || fields.Has(keptField+"password") {
+		t.Errorf("of a form with a password, what it carries is not kept alone: %v", fields)
+	}
 	fields = hidden(s.get("/panel/invitacion/abc").Body.String())
 	fields.Set("pin", testPIN)
 	s.want("an invitation", s.panelShop.post(roleOwner, unlockPath, fields), http.StatusSeeOther, "/panel/invitacion/abc")
@@ -370,8 +374,9 @@ func TestLockTries(t *testing.T) {
 	if c := w.Result().Cookies(); len(c) != 1 || c[0].MaxAge >= 0 || s.stored() != nil {
 		t.Errorf("the session is not over: %v", c)
 	}
-	if w := try(testPIN); w.Code != http.StatusUnauthorized {
-		t.Errorf("the right one afterwards: %d", w.Code)
+	after := s.want("the right one afterwards", try(testPIN), http.StatusUnauthorized, "")
+	if kept := hidden(after); kept.Get(keptPath) != sale || kept.Get(keptField+"totalAmount") != "70" || strings.Contains(after, testPIN) {
+		t.Errorf("where the session ended elsewhere the form is lost, or the PIN is shown\n%s", after)
 	}
 	s.want("a page", s.get("/panel/clientes"), http.StatusSeeOther, withQuery("/panel/entrar", []pair{{"ir", "/panel/clientes"}}))
 	s.panelShop.shop.ok(s.panelShop.api.logins.flush(t.Context(), s.panelShop.shop.clock, true))
