@@ -91,8 +91,8 @@ func (s *panelShop) post(as role, path string, fields url.Values) *httptest.Resp
 	if fields.Get(tokenField) == "" {
 		fields.Set(tokenField, s.panel.random())
 	}
-	if fields.Get("code") == offeredHere {
-		fields.Set("code", s.offeredCode(as, fields.Get(tokenField)))
+	if fields.Get("factorCode") == offeredHere {
+		fields.Set("factorCode", s.offeredCode(as, fields.Get(tokenField)))
 	}
 	return s.send(as, "POST", path, fields)
 }

@@ -28,7 +28,7 @@ func accountForms() []panelForm {
 		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
 			handle: changeAccount, done: account},
 		{path: "/panel/cuenta/clave", need: anyone, from: "/panel/cuenta", run: runPassword},
-		{path: factorPath, need: anyone, from: factorPath, members: []formMember{{name: "secret", kind: madeMember, make: secretMember}, {name: "code"}},
+		{path: factorPath, need: anyone, from: factorPath, members: []formMember{{name: "secret", kind: madeMember, make: secretMember}, {name: "factorCode"}},
 			proof: true, handle: addFactor, done: account, shown: recoveryPage},
 		{path: factorPath + "/codigos", need: anyone, from: factorPath, proof: true, run: runRenewRecovery},
 		{path: factorPath + "/quitar", need: anyone, from: factorPath, proof: true, run: runDropFactor},
@@ -139,7 +139,7 @@ func secretMember(v *visit, _ string) string {
 
 func addFactor(r *request) action {
 	secret, _ := r.fields.text("secret", 100)
-	code, _ := r.fields.text("code", 100)
+	code, _ := r.fields.text("factorCode", 100)
 	return func(t *txn) (any, error) {
 		codes, err := t.addFactor(r.user, secret, code)
 		return recoveryView{codes}, panelFault(err)
@@ -148,7 +148,7 @@ func addFactor(r *request) action {
 
 func runRenewRecovery(v *visit) error {
 	from := v.arrival()
-	codes, err := v.api.logins.renewRecovery(v.context(), v.member, v.typedText("code"), v.auditID(), &from, v.request.now)
+	codes, err := v.api.logins.renewRecovery(v.context(), v.member, v.typedText("factorCode"), v.auditID(), &from, v.request.now)
 	if err != nil {
 		return v.told(err)
 	}

@@ -30,7 +30,7 @@ func (b *browser) addsFactor() {
 	b.panelShop.shop.Helper()
 	page := b.want(http.StatusOK, "", b.send("GET", factorPath+"?f=TOKEN0123456789A", nil))
 	fields := hidden(page)
-	fields.Set("code", b.shownCode(page))
+	fields.Set("factorCode", b.shownCode(page))
 	b.want(http.StatusOK, "", b.send("POST", factorPath, fields), "Códigos de recuperación")
 }
 

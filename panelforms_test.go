@@ -267,8 +267,8 @@ var goodForms = map[string]goodForm{
 
 	"/panel/cuenta":                        {post: of("name", "Ana G.", "language", "en", "theme", "dark"), alone: accountAlone},
 	"/panel/cuenta/clave":                  {post: of("old", testPassword, "password", "otro tren azul 9"), alone: accountAlone},
-	"/panel/cuenta/segundo-factor":         {post: of("code", offeredHere), prepare: func(*formWorld) {}, alone: accountAlone},
-	"/panel/cuenta/segundo-factor/codigos": {post: of("code", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
+	"/panel/cuenta/segundo-factor":         {post: of("factorCode", offeredHere), prepare: func(*formWorld) {}, alone: accountAlone},
+	"/panel/cuenta/segundo-factor/codigos": {post: of("factorCode", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/segundo-factor/quitar":  {post: of("old", testPassword, "dropCode", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/sesiones/terminar": {alone: accountAlone, prepare: func(w *formWorld) {
 		must(w.panelShop.shop, func(t *txn) (string, error) {
@@ -277,7 +277,7 @@ var goodForms = map[string]goodForm{
 	}},
 
 	"/panel/entrar": {as: "nobody", post: of("email", "owner@example.com", "password", testPassword), alone: accountAlone},
-	"/panel/entrar/codigo": {as: "half", post: of("code", "{recovery}"), alone: accountAlone, prepare: func(w *formWorld) {
+	"/panel/entrar/codigo": {as: "half", post: of("factorCode", "{recovery}"), alone: accountAlone, prepare: func(w *formWorld) {
 		w.haveFactor()
 		w.panelShop.tokens["half"] = must(w.panelShop.shop, func(t *txn) (string, error) {
 			return t.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})

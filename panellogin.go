@@ -196,7 +196,7 @@ func runLogInCode(v *visit) error {
 	if v.member != nil {
 		return v.redirect("/panel")
 	}
-	in := &codeGiven{arrival: v.arrival(), Half: v.panel.address.sentToken(v.r), Code: v.typedText("code"), RequestID: v.auditID()}
+	in := &codeGiven{arrival: v.arrival(), Half: v.panel.address.sentToken(v.r), Code: v.typedText("factorCode"), RequestID: v.auditID()}
 	done, err := v.api.logins.logInCode(v.context(), in, v.request.now)
 	switch {
 	case errors.Is(err, errLoggedOut):

@@ -222,10 +222,10 @@ func TestPanelAccount(t *testing.T) {
 		t.Error("not the other session ended")
 	}
 	page := b.want(http.StatusOK, "", b.send("GET", "/panel/cuenta/segundo-factor?f=TOKEN0123456789A", nil), `href="otpauth://totp/`, `<svg role="img" aria-label="QR code with the key" `, "Scan this code")
-	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"code": {"000000"}}), "not correct")
+	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"factorCode": {"000000"}}), "not correct")
 	chosen := hotp([]byte("12345678901234567890"), uint64(s.shop.clock/totpStep), totpDigits)
-	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"secret": {factorSecret}, "code": {chosen}}), "not correct") // whoever sends it chooses no secret
-	enrol := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, "code": {b.shownCode(page)}}
+	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"secret": {factorSecret}, "factorCode": {chosen}}), "not correct") // whoever sends it chooses no secret
+	enrol := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, "factorCode": {b.shownCode(page)}}
 	page = b.want(http.StatusOK, "", b.send("POST", "/panel/cuenta/segundo-factor", enrol), "Recovery codes")
 	if n := strings.Count(page, "<li><code>"); n != recoveryCodes {
 		t.Errorf("%d codes in\n%s", n, page)
@@ -241,8 +241,8 @@ func TestPanelAccount(t *testing.T) {
 	again := s.browser()
 	again.want(http.StatusSeeOther, "/panel/entrar/codigo?ir=%2Fpanel", again.send("POST", "/panel/entrar", url.Values{"email": {"ana@ejemplo.mx"}, "password": {"otro tren azul 9"}}))
 	again.want(http.StatusSeeOther, "/panel/entrar?ir=%2Fpanel%2Fcuenta", again.send("GET", "/panel/cuenta", nil)) // half
-	again.want(http.StatusUnprocessableEntity, "", again.send("POST", "/panel/entrar/codigo", url.Values{"code": {"123456"}}))
-	again.want(http.StatusSeeOther, "/panel", again.send("POST", "/panel/entrar/codigo", url.Values{"code": {code}}))
+	again.want(http.StatusUnprocessableEntity, "", again.send("POST", "/panel/entrar/codigo", url.Values{"factorCode": {"123456"}}))
+	again.want(http.StatusSeeOther, "/panel", again.send("POST", "/panel/entrar/codigo", url.Values{"factorCode": {code}}))
 	s.shop.pass(proofHolds)
 	again.want(http.StatusSeeOther, "/panel/confirmar?ir=%2Fpanel%2Fcuenta%2Fsegundo-factor", again.send("GET", "/panel/cuenta/segundo-factor", nil))
 	again.want(http.StatusSeeOther, "/panel/cuenta/segundo-factor", again.send("POST", "/panel/confirmar", url.Values{orgField: {"cafe-luna"}, "password": {"otro tren azul 9"}, "ir": {"/panel/cuenta/segundo-factor"}}))

@@ -124,13 +124,13 @@ func (k *keeper) gather() {
 	k.panelShop.shop.ok(err)
 	k.secrets["second factor as it is kept"] = keptSecret{text: string(raw), stored: true}
 	code := hotp(raw, uint64(k.panelShop.shop.clock/totpStep), totpDigits)
-	k.formOnce("/panel/cuenta/segundo-factor", url.Values{tokenField: {hidden(page).Get(tokenField)}, "code": {code}}, k.learnCodes)
+	k.formOnce("/panel/cuenta/segundo-factor", url.Values{tokenField: {hidden(page).Get(tokenField)}, "factorCode": {code}}, k.learnCodes)
 	for name, s := range k.secrets {
 		if !strings.HasPrefix(name, "recovery code ") {
 			continue
 		}
 		renew := func() *httptest.ResponseRecorder {
-			return k.panelShop.post(roleOwner, "/panel/cuenta/segundo-factor/codigos", url.Values{"code": {s.text}})
+			return k.panelShop.post(roleOwner, "/panel/cuenta/segundo-factor/codigos", url.Values{"factorCode": {s.text}})
 		}
 		k.learnCodes(renew().Body.String())
 		again := renew()
@@ -233,7 +233,7 @@ func (k *keeper) refusedForms() {
 	for path, fields := range map[string]url.Values{ // a session that has ended keeps what was typed
 		"/panel/cuenta/clave":          {"old": {testPassword}, "password": {"corta"}},
 		"/panel/confirmar":             {"password": {testPassword}},
-		"/panel/cuenta/segundo-factor": {"code": {"123456"}},
+		"/panel/cuenta/segundo-factor": {"factorCode": {"123456"}},
 		unlockPath:                     {"pin": {testPIN}},
 		pinPath:                        {"pin": {testPIN}, "pinAgain": {testPIN}},
 	} {

@@ -405,19 +405,12 @@ func (v *visit) format() *format {
 }
 
 // secretFields are never sent back to a browser.
-var secretFields = []string{"password", "old", "code", "dropCode", "pin", "pinAgain", "oldPin", "dropPin"}
+var secretFields = []string{"password", "old", "factorCode", "dropCode", "pin", "pinAgain", "oldPin", "dropPin"}
 
-// hasSecret reports whether the form that was sent has a password, a code or a PIN. A voucher's
-// code is none.
+// hasSecret reports whether the form that was sent has one of them.
 func (v *visit) hasSecret() bool {
-	voucher := strings.HasSuffix(v.route, usePath)
-	return slices.ContainsFunc(v.posted, func(p pair) bool {
-		return slices.Contains(secretFields, p.name) && !(voucher && p.name == "code")
-	})
+	return slices.ContainsFunc(v.posted, func(p pair) bool { return slices.Contains(secretFields, p.name) })
 }
-
-// usePath ends the routes of forms that use a voucher.
-const usePath = "/uso"
 
 // typedText is a field of the form that was sent, as it was typed.
 func (v *visit) typedText(name string) string {

@@ -20,6 +20,7 @@ var _ = addTexts(map[string]panelText{
 	"field.from":                  {"El otro cliente", "The other customer"},
 	"field.confirm":               {"Confirmación", "Confirmation"},
 	"field.code":                  {"Código", "Code"},
+	"field.factorCode":            {"Código", "Code"},
 	"field.productId":             {"Recompensa", "Reward"},
 	"field.customerId":            {"Cliente", "Customer"},
 	"field.restoreRedemptions":    {"Devolver también sus vales", "Give its vouchers back, too"},

@@ -58,7 +58,7 @@ func (f *secondFactor) decode(r *reader) {
 }
 
 var (
-	errCodeWrong   = newPeopleError("code_wrong", "code", "El código no es correcto")
+	errCodeWrong   = newPeopleError("code_wrong", "factorCode", "El código no es correcto")
 	errFactorThere = newPeopleError("factor_there", "", "Ya hay un segundo factor: primero quita el que hay")
 	errFactorNone  = newPeopleError("factor_none", "", "No hay segundo factor")
 )

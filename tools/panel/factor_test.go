@@ -35,7 +35,7 @@ func (s *shop) operate(role string) {
 	if secret == nil || i < 0 {
 		s.t.Fatalf("no second factor is offered\n%s", page.Body)
 	}
-	if a := s.post(role, forms[i].with("code", codeOf(secret[1], 0))); a.Status != http.StatusOK {
+	if a := s.post(role, forms[i].with("factorCode", codeOf(secret[1], 0))); a.Status != http.StatusOK {
 		s.t.Fatalf("second factor: %d\n%s", a.Status, a.Body)
 	}
 	s.command(nil, "user", "operator", role+"@example.com", "on")

@@ -121,7 +121,7 @@ func TestPrint(t *testing.T) {
 	p.eval(`document.querySelector('a[href^="otpauth:"]').href`, &secret)
 	_, secret, _ = strings.Cut(secret, "secret=")
 	secret, _, _ = strings.Cut(secret, "&")
-	p.fill("input[name=code]", codeOf(secret, 0)).load(func() { p.click("main form button.primary") })
+	p.fill("input[name=factorCode]", codeOf(secret, 0)).load(func() { p.click("main form button.primary") })
 	var codes []string
 	p.eval(`Array.from(document.querySelectorAll('.codes code')).map(e => e.innerText)`, &codes)
 	if len(codes) < 8 {

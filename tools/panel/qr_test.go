@@ -109,12 +109,12 @@ func TestFactorScanned(t *testing.T) {
 		t.Error(wrong)
 	}
 	secret := p.scanned(p.photo(qrCode)).Query().Get("secret")
-	p.fill("input[name=code]", codeOf(secret, 20))
+	p.fill("input[name=factorCode]", codeOf(secret, 20))
 	p.load(func() { p.typed("\r") })
 	if again := p.scanned(p.photo(qrCode)).Query().Get("secret"); again != secret {
 		t.Errorf("after a wrong code the page shows the key %q, not %q", again, secret)
 	}
-	p.fill("input[name=code]", codeOf(secret, 0))
+	p.fill("input[name=factorCode]", codeOf(secret, 0))
 	p.load(func() { p.typed("\r") })
 	if !p.has("main li code") {
 		t.Fatalf("no recovery codes:\n%s", p.text("main"))
@@ -123,7 +123,7 @@ func TestFactorScanned(t *testing.T) {
 	other.visit("/panel/entrar")
 	other.fill("input[name=email]", "owner@example.com").fill("input[name=password]", password)
 	other.load(func() { other.typed("\r") })
-	other.fill("input[name=code]", codeOf(secret, 1)) // the code of now is used up
+	other.fill("input[name=factorCode]", codeOf(secret, 1)) // the code of now is used up
 	other.load(func() { other.typed("\r") })
 	if at := other.address(); at != "/panel" {
 		t.Errorf("the code leads to %s:\n%s", at, other.text("main"))
