@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -73,12 +74,13 @@ func (d *deliverer) last(h hookOf) []delivery {
 	return list
 }
 
-// forget drops what is kept of a webhook that is not served any more.
-func (d *deliverer) forget(h hookOf) {
+// forget drops what is kept of webhooks that are not there any more, also of one that was tested
+// and removed before it was served.
+func (d *deliverer) forget(there map[hookOf]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.late, h)
-	delete(d.tried, h)
+	maps.DeleteFunc(d.late, func(h hookOf, _ hookLate) bool { return !there[h] })
+	maps.DeleteFunc(d.tried, func(h hookOf, _ []delivery) bool { return !there[h] })
 }
 
 // attempt sends a message and keeps how it went, unless the process ends meanwhile.
@@ -155,6 +157,7 @@ func (d *deliverer) run(ctx context.Context) {
 			d.log.Error("background", "task", "webhooks", "cause", err.Error())
 		}
 		if err == nil {
+			d.forget(hooks)
 			for h, cancel := range running {
 				if !hooks[h] {
 					cancel()
@@ -198,7 +201,6 @@ func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
 
 // serve sends one webhook's events, round by round.
 func (d *deliverer) serve(ctx context.Context, h hookOf) {
-	defer d.forget(h)
 	for ctx.Err() == nil {
 		news := d.engine.store.news.of(h.org)
 		wait, err := d.round(ctx, h)
