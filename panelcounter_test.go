@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -477,13 +478,19 @@ func TestPanelLists(t *testing.T) {
 func TestPanelWayBack(t *testing.T) {
 	t.Parallel()
 	c := counter{newFormWorld(t), t}
-	const way = "?de=page%3D1%26search%3Dana"
-	c.page("/panel/clientes?search=ana&page=1", `href="/panel/clientes/{customerId}`+way+`"`)
-	c.page("/panel/clientes/{customerId}"+way, `href="/panel/clientes?page=1&amp;search=ana">Volver a la lista`, `/editar`+way+`"`)
-	page := c.panelShop.open(roleOwner, c.filled("/panel/clientes/{customerId}/editar"+way)).Body.String()
-	w := c.panelShop.post(roleOwner, c.filled("/panel/clientes/{customerId}/editar"), asShown(page))
-	if to := w.Header().Get("Location"); to != c.filled("/panel/clientes/{customerId}"+way) {
-		t.Errorf("leads to %q\n%s", to, mainOf(page))
+	for n := range defaultLimit { // the list has the newest first: Ana is on its second page
+		c.panelShop.shop.customer(fmt.Sprint("ana", n))
+	}
+	for n, listed := range []string{"!", ""} {
+		query := fmt.Sprintf("page=%d&search=ana", n+1)
+		way := "?de=" + url.QueryEscape(query)
+		c.page("/panel/clientes?"+query, listed+`href="/panel/clientes/{customerId}`+way+`"`)
+		c.page("/panel/clientes/{customerId}"+way, `href="/panel/clientes?`+html.EscapeString(query)+`">Volver a la lista`, `/editar`+way+`"`)
+		page := c.panelShop.open(roleOwner, c.filled("/panel/clientes/{customerId}/editar"+way)).Body.String()
+		w := c.panelShop.post(roleOwner, c.filled("/panel/clientes/{customerId}/editar"), asShown(page))
+		if to := w.Header().Get("Location"); to != c.filled("/panel/clientes/{customerId}"+way) {
+			t.Errorf("leads to %q\n%s", to, mainOf(page))
+		}
 	}
 	c.page("/panel/clientes/{customerId}?de=https%3A%2F%2Fevil.test%2F%3Fa%3Db", "!evil", "!Volver a la lista")
 }
