@@ -21,12 +21,12 @@ type document struct {
 	Programs     []programDoc `json:"programs"`
 	Rewards      []rewardDoc  `json:"rewards"`
 	Segments     []segmentDoc `json:"segments"`
-	Webhooks     []webhookDoc `json:"webhooks,omitempty"`
+	Webhooks     []webhookDoc `json:"webhooks"`
 }
 
 // document returns the configuration as a document.
 func (c *config) document() *document {
-	d := &document{Organization: c.Organization, Programs: []programDoc{}, Rewards: []rewardDoc{}, Segments: []segmentDoc{}}
+	d := &document{Organization: c.Organization, Programs: []programDoc{}, Rewards: []rewardDoc{}, Segments: []segmentDoc{}, Webhooks: []webhookDoc{}}
 	for _, p := range c.Programs {
 		d.Programs = append(d.Programs, p.programDoc)
 	}
