@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -32,7 +34,8 @@ type gate struct {
 	most, mostPerSource int
 	carriers            []netip.Prefix // peers that bring others' requests; only most bounds them
 	log                 *slog.Logger
-	ushers              chan struct{} // one element for each refusal being explained
+	ushers              chan struct{}            // one element for each refusal being explained
+	page                func(http.Header) []byte // what a refused request for the panel gets, and its headers; nil: JSON, as all others
 
 	mu       sync.Mutex
 	open     int
@@ -105,7 +108,7 @@ func (g *gate) refuse(c *net.TCPConn) {
 	case g.ushers <- struct{}{}:
 		go func() {
 			defer func() { <-g.ushers }()
-			usher(c)
+			g.usher(c)
 		}()
 	default:
 		c.SetLinger(0)
@@ -136,13 +139,15 @@ func (g *gate) counts() (open int, refused uint64) {
 // usher answers the first request of a connection with 503, like any other error, and
 // closes the connection. It waits for the request, since many clients take an earlier
 // answer for a fault. It then waits for the client to close, since closing with unread
-// bytes could make the client lose the answer.
-func usher(c *net.TCPConn) {
+// bytes could make the client lose the answer. Whoever asked for a page of the panel gets one.
+func (g *gate) usher(c *net.TCPConn) {
 	defer c.Close()
 	now := time.Now()
 	end := now.Add(usherTime)
 	c.SetDeadline(end)
-	if _, err := c.Read(make([]byte, 512)); err != nil {
+	asked := make([]byte, 512)
+	n, err := c.Read(asked)
+	if err != nil {
 		return
 	}
 	e, requestID := publicError(errUnavailable), rand.Text()
@@ -150,7 +155,19 @@ func usher(c *net.TCPConn) {
 	h := e.headers.Clone()
 	h["Content-Type"], h["Cache-Control"] = jsonType, noStore
 	h.Set("X-Request-Id", requestID)
+	if g.page != nil && isPanelPath(pathIn(asked[:n])) {
+		body = g.page(h)
+	}
 	lastWrite(c, lastAnswer(e.code.status, h, body, now), end, maxBody)
+}
+
+// pathIn returns the path that a request line asks for; "" if it is not whole.
+func pathIn(line []byte) string {
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	if end := bytes.IndexAny(rest, " ?"); end >= 0 {
+		return string(rest[:end])
+	}
+	return ""
 }
 
 // An admitted connection is counted until it is closed.

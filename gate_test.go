@@ -106,6 +106,41 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 	return conn, res
 }
 
+// TestGatePage: where there is no room, the panel answers with a page, and the API with JSON.
+// Panel check 22.
+func TestGatePage(t *testing.T) {
+	t.Parallel()
+	g := serveGate(t, 0, 0, nil)
+	g.page = fullPage
+	for _, test := range []struct {
+		line string
+		page bool
+	}{
+		{"GET /panel", true}, {"POST /panel/entrar", true}, {"GET /panel/caja?q=5587654321", true},
+		{"GET /", false}, {"GET /panelx", false}, {"GET /api/v1/organization?de=/panel", false},
+	} {
+		conn, err := net.Dial("tcp", g.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, test.line+" HTTP/1.1\r\nHost: x\r\n\r\n")
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := strings.Contains(string(body), tr("es", "error.full")) && strings.Contains(string(body), tr("en", "error.full")) &&
+			res.Header.Get("Content-Type") == htmlType[0] && missingHeaders(res.Header) == ""
+		if res.StatusCode != http.StatusServiceUnavailable || page != test.page || !page && !json.Valid(body) {
+			t.Errorf("%s: %s %v\n%s", test.line, res.Status, res.Header, body)
+		}
+	}
+}
+
 // TestGateFlood makes more connections than can be refused with an answer. They
 // must be closed, and an earlier connection must still be served.
 func TestGateFlood(t *testing.T) {

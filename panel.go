@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -91,6 +92,15 @@ func setPanelHeaders(h http.Header, plain bool) {
 	if plain {
 		delete(h, "Cross-Origin-Opener-Policy")
 	}
+}
+
+// fullPage is the page of a server that accepts no more connections. It is in both languages: the
+// headers that tell which one is wanted may not be read.
+func fullPage(h http.Header) []byte {
+	setPanelHeaders(h, false)
+	h["Content-Type"] = htmlType
+	const page = `<!DOCTYPE html><html lang="es"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sello</title><p>%s</p><p lang="en">%s</p></html>`
+	return fmt.Appendf(nil, page, tr("es", "error.full"), tr("en", "error.full"))
 }
 
 // hstsYear tells browsers to use TLS alone for this host for a year.

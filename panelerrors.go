@@ -252,6 +252,7 @@ var _ = addTexts(map[string]panelText{
 	"error.route_not_found":          {"Esta página no existe.", "This page does not exist."},
 	"error.method_not_allowed":       {"Esta página no se puede usar de esa manera.", "This page cannot be used that way."},
 	"error.internal_error":           {"No es culpa tuya. Si vuelve a pasar, dale este número a quien administra el servidor.", "It is not your fault. If it happens again, give this number to whoever runs the server."},
+	"error.full":                     {"Hay demasiadas conexiones, y lo que enviaste no se guardó. Espera unos segundos y carga la página de nuevo.", "There are too many connections, and what you sent was not stored. Wait some seconds and load the page again."},
 	"error.unavailable":              {"No sabemos si se guardó. Vuelve a enviar: no se duplicará.", "We do not know whether it was stored. Send it again: it will not be doubled."},
 	"error.clock_unsafe":             {"El reloj del servidor no es de fiar y no se puede escribir. Quien lo administra puede ver por qué con `sello clock`.", "The server's clock cannot be trusted, so nothing can be written. Whoever runs it can see why with `sello clock`."},
 	"error.bad_request":              {"La solicitud no se entiende.", "The request cannot be understood."},

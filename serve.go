@@ -427,7 +427,11 @@ func (s *service) gate(c *invocation) *gate {
 	if maxConns < c.maxConns {
 		s.log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
 	}
-	return newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), s.log)
+	g := newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), s.log)
+	if s.api.panel != nil {
+		g.page = fullPage
+	}
+	return g
 }
 
 // wait returns nil when ctx ends, or the error of a server or of a failed store.
