@@ -135,8 +135,8 @@ func (v *visit) answer(then func() error) {
 	}
 }
 
-// pollHeader is in requests that a page's script makes by itself: nobody is there because of them.
-// Whoever forges it shortens their own session at most.
+// pollHeader is in the GETs that a page's script makes by itself: they are no sign that somebody
+// is there. Forging it only lets one's own session end sooner.
 const pollHeader = "Sello-Poll"
 
 // identify finds who the session belongs to.
@@ -157,7 +157,8 @@ func (v *visit) identify() error {
 			seconds := int((wait + 999) / 1000)
 			return newError(codeAskedTooMuch).with("seconds", decimalOf(seconds)).header("Retry-After", strconv.Itoa(seconds))
 		}
-		if !v.member.locked && v.r.Header.Get(pollHeader) == "" {
+		polls := v.r.Method == http.MethodGet && v.r.Header.Get(pollHeader) != ""
+		if !v.member.locked && !polls {
 			v.panel.ends.seen.see(v.member, v.request.now)
 		}
 		if v.member.org != 0 {

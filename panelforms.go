@@ -29,6 +29,9 @@ const maxForm = 64 << 10
 // mostDocument bounds the form of a whole document, in bytes.
 const mostDocument = 1 << 20
 
+// mostCarried bounds a member's form that carries another one along (panelkept.go), in bytes.
+const mostCarried = mostDocument + maxForm
+
 // submit does what a form says.
 func (v *visit) submit(f *panelForm) error {
 	if err := v.receive(cmp.Or(f.most, maxForm)); err != nil {

@@ -17,6 +17,7 @@ type logInView struct {
 	Commands []string // that let the first one in; nil: there is no organization either
 	To       string   // where it leads
 	Ended    bool     // a session that was there has ended
+	Lost     bool     // what was sent is not kept
 	Kept     *keptForm
 }
 
@@ -33,8 +34,8 @@ const (
 	keptField = "again."
 )
 
-// keepForm is the form that was just sent, of so many bytes at most, or the one that it carries
-// along; nil where it holds a secret, or does not come from a page of this address.
+// keepForm is the form that was just sent, of so many bytes at most, or the one that came with
+// it; nil where it holds a secret, or does not come from a page of this address.
 func (v *visit) keepForm(most int64) *keptForm {
 	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(most) != nil {
 		return nil
@@ -48,7 +49,7 @@ func (v *visit) keepForm(most int64) *keptForm {
 	return &keptForm{v.r.URL.EscapedPath(), v.sentFields()}
 }
 
-// keptForm is the form that the one that was sent carries along; nil: none.
+// keptForm is the form that came with the one that was sent; nil: none.
 func (v *visit) keptForm() *keptForm {
 	to := v.typedText(keptPath)
 	at, err := url.ParseRequestURI(to)
@@ -61,7 +62,7 @@ func (v *visit) keptForm() *keptForm {
 	}
 	kept := &keptForm{Path: to}
 	for _, p := range v.posted {
-		if name, of := strings.CutPrefix(p.name, keptField); of {
+		if name, of := strings.CutPrefix(p.name, keptField); of && !slices.Contains(secretFields, name) {
 			kept.Fields = append(kept.Fields, control{Name: name, Value: p.value})
 		}
 	}
@@ -76,7 +77,8 @@ func (k *keptForm) Shown() []control {
 // askLogIn shows the page for logging in, in place of what a form would have done. It reports
 // whether there was anything to keep.
 func (v *visit) askLogIn() bool {
-	return v.askFirst(codeLogInRequired, "login", func(kept *keptForm) any { return &logInView{Ended: true, Kept: kept} })
+	view := &logInView{Ended: true, Kept: v.keepForm(maxForm), To: v.typedText("ir")}
+	return (view.Kept != nil || view.To != "") && v.showFirst(codeLogInRequired, "login", view)
 }
 
 // A lockView asks for the PIN.
@@ -88,20 +90,12 @@ type lockView struct {
 
 // askPIN shows the page of a locked session, in place of what was asked for.
 func (v *visit) askPIN() bool {
-	view := &lockView{Kept: v.keepForm(mostDocument)}
+	view := &lockView{Kept: v.keepForm(mostCarried), To: v.typedText("ir")}
 	if v.r.Method != http.MethodPost {
 		view.To = v.r.URL.RequestURI()
-	} else if view.Kept == nil {
-		view.Lost = true
 	}
+	view.Lost = view.Kept == nil && view.To == ""
 	return v.showFirst(codeSessionLocked, "lock", view)
-}
-
-// askFirst shows a page that carries the form that was sent along. It reports whether there
-// was anything to keep.
-func (v *visit) askFirst(why errorCode, name string, view func(*keptForm) any) bool {
-	kept := v.keepForm(maxForm)
-	return kept != nil && v.showFirst(why, name, view(kept))
 }
 
 // showFirst shows a page in place of what was asked for.

@@ -17,7 +17,7 @@ func lockForms() []panelForm {
 		{path: pinPath, need: "till", from: pinPath, run: runPIN},
 		{path: pinPath + "/quitar", need: "till", from: pinPath, run: runDropPIN},
 		{path: lockPath, need: "till", from: pinPath, run: runLock},
-		{path: unlockPath, need: anyone, from: unlockPath, most: mostDocument + maxForm, run: runUnlock}, // a document may be kept,
+		{path: unlockPath, need: anyone, from: unlockPath, most: mostCarried, run: runUnlock},
 	}
 }
 
@@ -77,9 +77,12 @@ func (v *visit) tryPIN(field string, then func(*txn, *session) error) (got pinTr
 }
 
 // endHere shows the page for logging in, as the session has ended. What the lock's page kept
-// goes on with it.
+// goes on with it, unless it is more than somebody who is not logged in may send.
 func (v *visit) endHere() error {
 	view := &logInView{Ended: true, To: v.placeAfter(v.typedText("ir")), Kept: v.keptForm()}
+	if v.r.ContentLength > maxForm {
+		view.Kept, view.Lost = nil, true
+	}
 	v.member, v.cfg, v.shops = nil, nil, nil
 	v.setCookie(v.panel.address.cookie(""))
 	if !v.showFirst(codeLogInRequired, "login", view) {

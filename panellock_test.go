@@ -203,8 +203,8 @@ func TestLockRoutes(t *testing.T) {
 	}
 }
 
-// TestLockIdle: after ten minutes without a request a session is locked. The lock's page,
-// trying another, and what a page asks for by itself, is no use. It stays locked over a restart, and the PIN leads back.
+// TestLockIdle: after ten minutes without a request a session is locked. Its page, a wrong PIN
+// and a page that reloads itself do not count. It stays locked over a restart, and the PIN leads back.
 func TestLockIdle(t *testing.T) {
 	t.Parallel()
 	s := newLockShop(t)
@@ -334,13 +334,28 @@ func TestLockKeepsMore(t *testing.T) {
 	if w := s.post("/panel/cuenta/contrasena", "old", testPassword, "password", testPassword); !strings.Contains(w.Body.String(), "Lo que enviaste no se guardó.") {
 		t.Errorf("a password: %s", w.Body)
 	}
-	fields = hidden(s.post(provePath, "password", testPassword, keptPath, s.filled("/panel/caja/{customerId}/venta"), keptField+"totalAmount", "70").Body.String())
-	if fields.Get(keptField+"totalAmount") != "70" || fields.Has(keptField+"password") {
+	fields = hidden(s.post(provePath, "password", testPassword, keptPath, s.filled("/panel/caja/{customerId}/venta"), keptField+"totalAmount", "70", keptField+"password", testPassword).Body.String())
+	if fields.Get(keptField+"totalAmount") != "70" || strings.Contains(fmt.Sprint(fields), testPassword) {
 		t.Errorf("of a form with a password, what it carries is not kept alone: %v", fields)
+	}
+	page := s.want("the proof of a page", s.post(provePath, "password", testPassword, "ir", "/panel/claves/nueva"), http.StatusUnauthorized, "")
+	if hidden(page).Get("ir") != "/panel/claves/nueva" || strings.Contains(page, "no se guardó") {
+		t.Errorf("locked where the password was to be given, the page is\n%s", page)
 	}
 	fields = hidden(s.get("/panel/invitacion/abc").Body.String())
 	fields.Set("pin", testPIN)
 	s.want("an invitation", s.panelShop.post(roleOwner, unlockPath, fields), http.StatusSeeOther, "/panel/invitacion/abc")
+
+	// The session ends over a long document: somebody who is not logged in may not send as much.
+	s.beLocked()
+	fields = hidden(s.post("/panel/configuracion/documento", "document", long).Body.String())
+	for i := range pinTries {
+		fields.Set("pin", fmt.Sprint("48021", i))
+		page = s.panelShop.post(roleOwner, unlockPath, fields).Body.String()
+	}
+	if !strings.Contains(page, "<h1>Entrar</h1>") || hidden(page).Has(keptPath) || !strings.Contains(page, "Lo que enviaste no se guardó.") {
+		t.Errorf("the page after the last PIN is\n%.2000s", page)
+	}
 }
 
 // TestLockTries: after five wrong PINs in a row the session ends, also with a restart in

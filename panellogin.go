@@ -29,7 +29,7 @@ func logInForms() []panelForm {
 		{path: "/panel/entrar", need: everyone, from: "/panel/entrar", run: runLogIn},
 		{path: "/panel/entrar/codigo", need: everyone, from: "/panel/entrar/codigo", run: runLogInCode},
 		{path: invitationPath, need: everyone, from: invitationPath, run: runInvitation},
-		{path: provePath, need: anyone, from: provePath, most: mostDocument + maxForm, run: runProve}, // a document may be kept
+		{path: provePath, need: anyone, from: provePath, most: mostCarried, run: runProve},
 		{path: "/panel/organizacion", need: anyone, from: "/panel/cuenta", run: runEnter},
 		{path: outPath, need: anyone, from: "/panel/cuenta", run: runLogOut},
 	}

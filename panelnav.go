@@ -6,7 +6,7 @@ import "strings"
 // the same for all who have the same one: they are rendered once.
 type navigation struct {
 	lang    string
-	open    uint32 // bit n: place n
+	open    uint64 // bit n: place n
 	current int    // the index of a place; -1: the page is in none
 }
 

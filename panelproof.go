@@ -37,7 +37,8 @@ func (v *visit) needProofOfFile() (to redirection, ok bool) {
 // askProof asks for the password in place of what a form would have done. It reports whether
 // there was anything to keep.
 func (v *visit) askProof() bool {
-	return v.askFirst(codeProofRequired, "prove", func(kept *keptForm) any { return &proveView{Kept: kept} })
+	kept := v.keepForm(mostCarried)
+	return kept != nil && v.showFirst(codeProofRequired, "prove", &proveView{Kept: kept})
 }
 
 var _ = addTexts(map[string]panelText{

@@ -407,7 +407,7 @@ func (v *visit) format() *format {
 // secretFields are never sent back to a browser.
 var secretFields = []string{"password", "old", "factorCode", "dropCode", "pin", "pinAgain", "oldPin", "dropPin"}
 
-// hasSecret reports whether the form that was sent has one of them.
+// hasSecret reports whether the form that was sent has one of the secretFields.
 func (v *visit) hasSecret() bool {
 	return slices.ContainsFunc(v.posted, func(p pair) bool { return slices.Contains(secretFields, p.name) })
 }

@@ -70,7 +70,7 @@
 
   // data-poll: a task. The page is read again every 2 s, and the element of the same id takes
   // the place of this one, until that has no data-poll, the page is gone or the session has
-  // ended. By its header it is no use of the session, which ends where nobody is.
+  // ended. Its header tells the server that nobody may be there: the session ends as if idle.
   const poll = async id => {
     const element = document.getElementById(id)
     if (!element || !('poll' in element.dataset)) return
