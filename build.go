@@ -46,7 +46,7 @@ func (b buildInfo) String() string {
 func (b buildInfo) differs(o buildInfo) bool {
 	switch {
 	case b.Revision != "" && o.Revision != "":
-		return b.Revision != o.Revision
+		return b.Revision != o.Revision || b.Modified != o.Modified
 	case b.Version == noVersion || o.Version == noVersion:
 		return b.Schema != o.Schema
 	}

@@ -322,23 +322,30 @@ func (d *doctor) server(ctx context.Context) {
 		return
 	}
 	conn.Close()
-	other := "otro programa"
-	if isSello(ctx, "http://"+at) || isSello(ctx, "https://"+at) {
+	other, advice := "otro programa", ""
+	if isSello(ctx, at) {
 		other = "un sello con otro archivo"
 	}
-	d.note("server", !d.listens, "no está en marcha con este archivo, y %s escucha en %s: detenlo, o usa otra -addr", other, at)
+	if d.listens {
+		advice = ": detenlo, o usa otra -addr"
+	}
+	d.note("server", !d.listens, "no está en marcha con este archivo, y %s escucha en %s%s", other, at, advice)
 }
 
-// isSello reports whether a sello answers at an origin. Which version it is it tells no stranger.
-func isSello(ctx context.Context, origin string) bool {
-	res, err := getFrom(ctx, origin+"/api/v1/openapi.json")
-	if err != nil {
-		return false
-	}
-	defer res.Body.Close()
-	var reference struct{ Info struct{ Title string } }
-	err = json.NewDecoder(io.LimitReader(res.Body, int64(2*len(openAPI)))).Decode(&reference)
-	return err == nil && reference.Info.Title == "sello"
+// isSello reports whether a sello answers at an address, with TLS or without.
+func isSello(ctx context.Context, at string) bool {
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	return slices.ContainsFunc([]string{"http://", "https://"}, func(scheme string) bool {
+		res, err := getFrom(ctx, scheme+at+"/api/v1/openapi.json")
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		var reference struct{ Info struct{ Title string } }
+		err = json.NewDecoder(io.LimitReader(res.Body, int64(2*len(openAPI)))).Decode(&reference)
+		return err == nil && reference.Info.Title == "sello"
+	})
 }
 
 // ready says how a server answers /readyz.
@@ -364,16 +371,20 @@ func (d *doctor) ready(ctx context.Context, at string) (text string, ok bool) {
 	return fmt.Sprintf("responde en %s, sello %s", at, running.Version), true
 }
 
-// getFrom sends a GET to a server of this machine.
+// getFrom sends a GET to a server of this machine, and to no other that it redirects to.
 func getFrom(ctx context.Context, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Timeout: serverPatience, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is for a name, not for this address
-	}}
+	client := &http.Client{
+		Timeout:       serverPatience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is for a name, not for this address
+		},
+	}
 	return client.Do(req)
 }
 

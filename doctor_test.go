@@ -221,7 +221,10 @@ func TestDoctorSees(t *testing.T) {
 		t.Helper()
 		d := &doctor{settings: serverSettings{Addr: addr}, listens: given}
 		d.server(t.Context())
-		want := fmt.Sprintf("no está en marcha con este archivo, y %s escucha en %s: detenlo, o usa otra -addr", what, addr)
+		want := fmt.Sprintf("no está en marcha con este archivo, y %s escucha en %s", what, addr)
+		if given {
+			want += ": detenlo, o usa otra -addr"
+		}
 		same(t, "what listens", d.found, []diagnosis{{"server", !given, want}})
 	}
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -231,6 +234,9 @@ func TestDoctorSees(t *testing.T) {
 	sello, _ := newTill(t).start("serve -panel off")
 	defer sello.stop()
 	listens(false, "un sello con otro archivo", strings.TrimSuffix(strings.TrimPrefix(sello.base, "http://"), "/api/v1"))
+	listensNot := httptest.NewServer(http.RedirectHandler(sello.base+"/openapi.json", http.StatusFound))
+	defer listensNot.Close()
+	listens(false, "otro programa", listensNot.Listener.Addr().String())
 	server.Close()
 	ready("no responde en "+addr, false, thisBuild())
 }
@@ -249,6 +255,7 @@ func TestBuildsDiffer(t *testing.T) {
 		{buildInfo{Version: noVersion, Revision: "a"}, buildInfo{Version: "v1.0.0", Revision: "a"}, false, "one commit by two names"},
 		{buildInfo{Version: "v1.0.0", Revision: "a"}, buildInfo{Version: "v1.0.0"}, false, "go install, which tells no commit"},
 		{buildInfo{Version: noVersion, Revision: "a"}, buildInfo{Version: noVersion, Revision: "b"}, true, "two commits"},
+		{buildInfo{Revision: "a", Modified: true}, buildInfo{Revision: "a"}, true, "a commit, and what is made of it"},
 		{buildInfo{Version: "v1.0.0"}, buildInfo{Version: "v1.0.1"}, true, "two versions"},
 	} {
 		if test.a.differs(test.b) != test.differ || test.b.differs(test.a) != test.differ {
