@@ -74,13 +74,19 @@ func (d *deliverer) last(h hookOf) []delivery {
 	return list
 }
 
-// forget drops what is kept of webhooks that are not there any more, also of one that was tested
-// and removed before it was served.
-func (d *deliverer) forget(there map[hookOf]bool) {
+// kept are the webhooks of which something is kept, served or only tested.
+func (d *deliverer) kept() []hookOf {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.late, func(h hookOf, _ hookLate) bool { return !there[h] })
-	maps.DeleteFunc(d.tried, func(h hookOf, _ []delivery) bool { return !there[h] })
+	return slices.AppendSeq(slices.Collect(maps.Keys(d.late)), maps.Keys(d.tried))
+}
+
+// forget drops what is kept of a webhook that is not there any more.
+func (d *deliverer) forget(h hookOf) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.late, h)
+	delete(d.tried, h)
 }
 
 // attempt sends a message and keeps how it went, unless the process ends meanwhile.
@@ -152,12 +158,17 @@ func (d *deliverer) run(ctx context.Context) {
 	tick := time.NewTicker(hooksPoll)
 	defer tick.Stop()
 	for {
+		kept := d.kept()
 		hooks, err := d.hooks(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.log.Error("background", "task", "webhooks", "cause", err.Error())
 		}
 		if err == nil {
-			d.forget(hooks)
+			for _, h := range kept {
+				if !hooks[h] {
+					d.forget(h)
+				}
+			}
 			for h, cancel := range running {
 				if !hooks[h] {
 					cancel()

@@ -24,9 +24,6 @@ func madeUpShop(t *testing.T, seed uint64) *shop {
 		if err == nil {
 			err = makeUp(seed, demoCustomers, demoDays, s.clock, in.cfg.zone, staff).write(in, func(float64) {})
 		}
-		if in.now > s.clock {
-			t.Errorf("something is to happen at %s", in.now)
-		}
 		return nil, err
 	})
 	s.ok(err)
@@ -78,6 +75,7 @@ func TestMadeUp(t *testing.T) {
 				mayAll("transactions:return", sold.By)
 			}
 		}
+		before := instant(0)
 		for n := uint64(1); n <= first.Movements; n++ {
 			m, err := in.movement(n)
 			if err == nil {
@@ -85,6 +83,15 @@ func TestMadeUp(t *testing.T) {
 			}
 			if err != nil {
 				return nil, err
+			}
+			if m.CreatedAt > s.clock {
+				t.Errorf("movement %d happens at %s", n, m.CreatedAt)
+			}
+			if m.Category != categoryExpiration { // which is noticed later
+				if m.CreatedAt < before {
+					t.Errorf("movement %d, of %s, comes after one of %s", n, m.CreatedAt, before)
+				}
+				before = m.CreatedAt
 			}
 			if m.Comment == "Cortesía" {
 				mayAll("points:write", m.By)

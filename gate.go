@@ -139,7 +139,8 @@ func (g *gate) counts() (open int, refused uint64) {
 // usher answers the first request of a connection with 503, like any other error, and
 // closes the connection. It waits for the request, since many clients take an earlier
 // answer for a fault. It then waits for the client to close, since closing with unread
-// bytes could make the client lose the answer. Whoever asked for a page of the panel gets one.
+// bytes could make the client lose the answer. Who asked for a page of the panel gets one. With
+// -tls-cert the request cannot be read here, nor the answer there.
 func (g *gate) usher(c *net.TCPConn) {
 	defer c.Close()
 	now := time.Now()

@@ -19,7 +19,7 @@ import (
 // A madeUp is the customers of a shop and when they come. It is the same for the same seed
 // and moments, but for ids and codes.
 type madeUp struct {
-	staff    []id // who is at the till by turns: two managers, and cashiers between; the last one undoes more sales than the others, and has a friend
+	staff    []id // who is at the till by turns; the first and the last one are managers
 	zone     *time.Location
 	rand     *rand.Rand
 	shoppers []shopper
@@ -200,6 +200,9 @@ func (t *txn) sweepAt(at instant) error {
 			return err
 		}
 		for _, k := range list {
+			if uint32In(k[dueOrg:]) != t.org {
+				continue
+			}
 			if err := t.Delete(k); err != nil {
 				return err
 			}
@@ -333,7 +336,7 @@ func (who *shopper) giveBack(t *txn, total decimal, items []item) error {
 	return err
 }
 
-// thief is the last of the staff.
+// thief is who undoes more sales than the others, and gives points to a friend.
 func (h *madeUp) thief() id { return h.staff[len(h.staff)-1] }
 
 // redeem lets a shopper have a reward now and then. A full stamp card is always one.
