@@ -191,11 +191,8 @@ func (h *madeUp) write(t *txn, tell func(done float64)) error {
 func (t *txn) sweepAt(at instant) error {
 	t.setNow(at)
 	t.by = creator{Type: bySystem}
-	for _, due := range []struct {
-		of     table
-		change func(*txn, key) (bool, error)
-	}{{tableDue, (*txn).settleDue}, {tableDueVouchers, (*txn).expireVoucher}} {
-		list, err := dueKeys(t, due.of, at, math.MaxInt)
+	for _, d := range dueTables() {
+		list, err := dueKeys(t, d.of, at, math.MaxInt)
 		if err != nil {
 			return err
 		}
@@ -206,7 +203,7 @@ func (t *txn) sweepAt(at instant) error {
 			if err := t.Delete(k); err != nil {
 				return err
 			}
-			if _, err := due.change(t, k); err != nil {
+			if _, err := d.change(t, k); err != nil {
 				return err
 			}
 		}

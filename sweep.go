@@ -31,11 +31,10 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 	if e.imports.underWay(instantOf(e.now())) {
 		return nil
 	}
-	if err := e.sweepDue(ctx, moment, tableDue, "entries", (*txn).settleDue); err != nil {
-		return err
-	}
-	if err := e.sweepDue(ctx, moment, tableDueVouchers, "vouchers", (*txn).expireVoucher); err != nil {
-		return err
+	for _, d := range dueTables() {
+		if err := e.sweepDue(ctx, moment, d); err != nil {
+			return err
+		}
 	}
 	err := e.sweepBirthdays(ctx, moment)
 	if err != nil && !isDamaged(err) {
@@ -44,10 +43,22 @@ func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) er
 	return errors.Join(err, e.dropReplays(ctx, moment), e.dropEvents(ctx, moment), e.dropEnded(ctx, moment))
 }
 
-// sweepDue changes what is due by a table whose keys begin with a moment and an organization,
-// and drops its entries. change makes the change of one key, and reports whether there is what
-// the key names. what names the entries in the log.
-func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), of table, what string, change func(*txn, key) (bool, error)) error {
+// A dueTable is a table of what becomes due. Its keys begin with a moment and an organization.
+type dueTable struct {
+	of   table
+	what string // the entries in the log
+
+	// change makes the change of one key, and reports whether there is what the key names.
+	change func(t *txn, k key) (known bool, err error)
+}
+
+// dueTables are all of them, in the order in which they are swept.
+func dueTables() []dueTable {
+	return []dueTable{{tableDue, "entries", (*txn).settleDue}, {tableDueVouchers, "vouchers", (*txn).expireVoucher}}
+}
+
+// sweepDue changes what is due by a table, and drops its entries.
+func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), d dueTable) error {
 	for {
 		now, err := moment()
 		if err != nil {
@@ -55,25 +66,25 @@ func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), o
 		}
 		s := e.seed()
 		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
-			list, err := dueKeys(tx, of, now, 1)
+			list, err := dueKeys(tx, d.of, now, 1)
 			return len(list) > 0, err
 		})
 		if err != nil || !due {
 			return err
 		}
 		strays, err := update(ctx, e.store, func(tx Tx) ([]string, error) {
-			list, err := dueKeys(tx, of, now, sweepBatch)
+			list, err := dueKeys(tx, d.of, now, sweepBatch)
 			if err != nil {
 				return nil, err
 			}
-			return e.changeDue(tx, of, list, now, s, change)
+			return e.changeDue(tx, d, list, now, s)
 		})
 		if err != nil {
 			return err
 		}
 		e.clock.wrote(now)
 		if len(strays) > 0 {
-			e.log.Warn("stray due "+what+" removed", "keys", strays)
+			e.log.Warn("stray due "+d.what+" removed", "keys", strays)
 		}
 	}
 }
@@ -94,7 +105,7 @@ func dueKeys(tx Tx, of table, now instant, limit int) (list []key, err error) {
 // changeDue makes the changes of some keys and drops these. It returns the keys of strays:
 // entries of what does not exist. Strays are removed like the others, since they hold nothing
 // that is not kept elsewhere; if they stayed, each sweep would meet them again first.
-func (e *engine) changeDue(tx Tx, of table, list []key, now instant, s seed, change func(*txn, key) (bool, error)) (strays []string, err error) {
+func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (strays []string, err error) {
 	each, err := e.newOrgTxns(tx, now, s)
 	if err != nil {
 		return nil, err
@@ -104,10 +115,10 @@ func (e *engine) changeDue(tx Tx, of table, list []key, now instant, s seed, cha
 			return nil, err
 		}
 		known := false
-		if of.has(k) {
+		if d.of.has(k) {
 			t, err := each.of(uint32In(k[dueOrg:]))
 			if err == nil && t != nil {
-				known, err = change(t, k)
+				known, err = d.change(t, k)
 			}
 			if err != nil {
 				return nil, err
