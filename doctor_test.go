@@ -234,9 +234,9 @@ func TestDoctorSees(t *testing.T) {
 	sello, _ := newTill(t).start("serve -panel off")
 	defer sello.stop()
 	listens(false, "un sello con otro archivo", strings.TrimSuffix(strings.TrimPrefix(sello.base, "http://"), "/api/v1"))
-	listensNot := httptest.NewServer(http.RedirectHandler(sello.base+"/openapi.json", http.StatusFound))
-	defer listensNot.Close()
-	listens(false, "otro programa", listensNot.Listener.Addr().String())
+	proxy := httptest.NewServer(http.RedirectHandler(sello.base+"/openapi.json", http.StatusFound))
+	defer proxy.Close()
+	listens(false, "otro programa", proxy.Listener.Addr().String())
 	server.Close()
 	ready("no responde en "+addr, false, thisBuild())
 }

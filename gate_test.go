@@ -78,15 +78,15 @@ func serveGate(t *testing.T, most, mostPerSource int, carriers []netip.Prefix) *
 	return g
 }
 
-// askNew makes a request on a new connection. If it is refused, askNew checks how.
-func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
+// askFor makes a request, such as "GET /livez", on a new connection.
+func askFor(t *testing.T, host, line string) (net.Conn, *http.Response, []byte) {
 	t.Helper()
 	conn, err := net.Dial("tcp", host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	fmt.Fprint(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	fmt.Fprint(conn, line+" HTTP/1.1\r\nHost: x\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +95,13 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return conn, res, body
+}
+
+// askNew makes a request on a new connection. If it is refused, askNew checks how.
+func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
+	t.Helper()
+	conn, res, body := askFor(t, host, "GET /livez")
 	if res.StatusCode == http.StatusServiceUnavailable {
 		var e errorBody
 		if err := json.Unmarshal(body, &e); err != nil || e.Code != "unavailable" || e.StatusCode != res.StatusCode || !res.Close ||
@@ -119,20 +126,7 @@ func TestGatePage(t *testing.T) {
 		{"GET /panel", true}, {"POST /panel/entrar", true}, {"GET /panel/caja?q=5587654321", true},
 		{"GET /", false}, {"GET /panelx", false}, {"GET /api/v1/organization?de=/panel", false},
 	} {
-		conn, err := net.Dial("tcp", g.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		fmt.Fprint(conn, test.line+" HTTP/1.1\r\nHost: x\r\n\r\n")
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, res, body := askFor(t, g.Addr().String(), test.line)
 		page := strings.Contains(string(body), tr("es", "error.full")) && strings.Contains(string(body), tr("en", "error.full")) &&
 			res.Header.Get("Content-Type") == htmlType[0] && missingHeaders(res.Header) == ""
 		if res.StatusCode != http.StatusServiceUnavailable || page != test.page || !page && !json.Valid(body) {

@@ -359,8 +359,9 @@ type workRow struct {
 
 // workRows are the rows of all who did something since a moment.
 func (v *visit) workRows(t *txn, list []work) (rows []workRow, err error) {
+	f := v.format()
 	for _, w := range list {
-		row := workRow{work: w, Path: v.workPath(w.By), Gave: v.format().handWords(t.cfg, w.Hand)}
+		row := workRow{work: w, Path: v.workPath(w.By), Gave: f.handWords(t.cfg, w.Hand)}
 		rest, others := othersOf(list, w.By)
 		row.Out = w.standsOut(&rest, others)
 		if row.By, err = t.createdBy(w.By); err != nil {

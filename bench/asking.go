@@ -26,7 +26,6 @@ func newAsking(name string, p *process, next func(*rand.Rand) []byte) *asking {
 
 // compare measures the askings in turn, in each round on a connection of their own.
 func (b *bench) compare(ctx context.Context, askings []*asking) error {
-	const least = 3
 	limit := b.span / 6
 	r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for range b.rounds {
@@ -36,7 +35,7 @@ func (b *bench) compare(ctx context.Context, askings []*asking) error {
 				return err
 			}
 			stop := c.closeAfter(ctx)
-			err = a.round(c, r, least, limit)
+			err = a.round(c, r, limit)
 			stop()
 			c.Close()
 			if err != nil {
@@ -47,7 +46,8 @@ func (b *bench) compare(ctx context.Context, askings []*asking) error {
 	return nil
 }
 
-func (a *asking) round(c *client, r *rand.Rand, least int, limit time.Duration) error {
+func (a *asking) round(c *client, r *rand.Rand, limit time.Duration) error {
+	const least = 3
 	var list []time.Duration
 	var cpuBefore time.Duration
 	var cpuErr error
