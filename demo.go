@@ -132,8 +132,8 @@ const (
 	demoDays      = 365
 )
 
-// demoStaff are the people of the sample: an owner, and those at the till, as a madeUp has them.
-// The owner alone has a password.
+// demoStaff are the people of the sample: an owner, who alone has a password, and then who is at
+// the till, in the order of madeUp.staff.
 var demoStaff = []struct {
 	name, email string
 	role        role

@@ -35,7 +35,7 @@ type gate struct {
 	carriers            []netip.Prefix // peers that bring others' requests; only most bounds them
 	log                 *slog.Logger
 	ushers              chan struct{}            // one element for each refusal being explained
-	page                func(http.Header) []byte // what a refused request for the panel gets, and its headers; nil: JSON, as all others
+	page                func(http.Header) []byte // makes the answer to a refused request for the panel, and sets its headers; nil: it gets JSON
 
 	mu       sync.Mutex
 	open     int
@@ -139,8 +139,8 @@ func (g *gate) counts() (open int, refused uint64) {
 // usher answers the first request of a connection with 503, like any other error, and
 // closes the connection. It waits for the request, since many clients take an earlier
 // answer for a fault. It then waits for the client to close, since closing with unread
-// bytes could make the client lose the answer. Who asked for a page of the panel gets one. With
-// -tls-cert the request cannot be read here, nor the answer there.
+// bytes could make the client lose the answer. A request for a page of the panel gets a page.
+// With -tls-cert the gate is below TLS: it cannot read the request, nor the client its answer.
 func (g *gate) usher(c *net.TCPConn) {
 	defer c.Close()
 	now := time.Now()

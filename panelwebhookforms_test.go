@@ -264,8 +264,8 @@ func TestWebhookDeliveries(t *testing.T) {
 	}
 }
 
-// TestKeptDeliveries: the last twenty of each webhook are kept, the newest first, while it is
-// there: of one that was tested and removed before it was served, too, nothing is left.
+// TestKeptDeliveries: the last twenty of each webhook are kept, the newest first. None is kept of
+// a webhook that was removed, even if it had only been tested.
 func TestKeptDeliveries(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{also: `"webhooks":[{"key":"b","url":"http://127.0.0.1:1/x","events":["*"]}]`})
