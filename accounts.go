@@ -183,7 +183,7 @@ func (a *account) decode(r *reader) {
 		}
 	}
 	a.Opening, a.Historic, a.Spent, a.Purchases, a.Told = 0, nil, 0, 0, 0
-	for tag := range r.optional(0) {
+	for tag := range r.optional() {
 		switch tag {
 		case accountOpening:
 			a.Opening = r.decimal()

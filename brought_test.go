@@ -139,9 +139,6 @@ func TestOpeningMovement(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			if err := t.readComment(m); err != nil {
-				return nil, err
-			}
 			list = append(list, m)
 		}
 		return list, nil

@@ -38,6 +38,17 @@ func (w *writer) idOrNone(v id) {
 	w.id(v)
 }
 func (w *writer) text(v string) { w.uint(uint64(len(v))); w.b = append(w.b, v...) }
+
+// word writes one of the words of a list, or none, as a byte. The file depends on the
+// list's order.
+func (w *writer) word(list []string, v string) {
+	n := slices.Index(list, v)
+	if n < 0 && v != "" {
+		panic("no word to store: " + v)
+	}
+	w.byte(byte(n + 1))
+}
+
 func (w *writer) uints(v []uint64) {
 	w.uint(uint64(len(v)))
 	for _, x := range v {
@@ -116,6 +127,27 @@ func (r *reader) text() string {
 	return r.texts[start : start+int(n)]
 }
 
+// rest is a text that takes up the rest of the record.
+func (r *reader) rest() string {
+	n := len(r.b)
+	if n > 0 && r.texts == "" {
+		r.texts = string(r.b)
+	}
+	r.b = nil
+	return r.texts[len(r.texts)-n:]
+}
+
+func (r *reader) word(list []string) string {
+	switch n := int(r.byte()); {
+	case n == 0:
+		return ""
+	case n <= len(list):
+		return list[n-1]
+	}
+	r.fail()
+	return ""
+}
+
 func (r *reader) id() (v id) {
 	copy(v[:], r.take(16))
 	return v
@@ -152,13 +184,17 @@ func (r *reader) uintsInto(room []uint64) []uint64 {
 	return v
 }
 
-// optional yields the tags of the fields that a record may lack, up to its last
-// rest bytes. Such fields follow the others, each after its tag, in the order of their tags. One that
-// is absent is zero: so a field can be added and records that lack it stay as they are.
-func (r *reader) optional(rest int) iter.Seq[byte] {
+// optional yields the tags of the fields that a record may lack, up to the record's end or
+// a zero byte. Such fields follow the others, each after its tag, in the order of their
+// tags. One that is absent is zero: so a field can be added and records that lack it stay
+// as they are.
+func (r *reader) optional() iter.Seq[byte] {
 	return func(yield func(byte) bool) {
-		for last := byte(0); len(r.b) > rest; {
+		for last := byte(0); len(r.b) > 0; {
 			tag := r.byte()
+			if tag == 0 {
+				return
+			}
 			if tag <= last {
 				r.fail()
 				return

@@ -158,9 +158,6 @@ func runVerify(ctx context.Context, c *invocation) error {
 				fmt.Fprintf(w, "auditoría de %s: %s, huella %x\n", l.Organization, plural(int(l.AuditEntries), "entrada", "entradas"), l.AuditDigest)
 			}
 		}
-		if out.Erased > 0 {
-			fmt.Fprintf(w, "%s con su comentario eliminado, anterior al esquema 5: su huella no se puede recalcular\n", plural(int(out.Erased), "movimiento", "movimientos"))
-		}
 		if len(out.Problems) == 0 {
 			if c.since != "" {
 				fmt.Fprintf(w, "continúa lo que dice %s: nada de entonces falta ni ha cambiado\n", c.since)

@@ -1,6 +1,6 @@
 package main
 
-// A creator is who made a record (contract §16). It is zero in records up to schema 4.
+// A creator is who made a record (contract §16).
 type creator struct {
 	Type  string // one of the below
 	ID    id     // of the API key or the user; else zero
@@ -15,17 +15,20 @@ const (
 	bySystem  = "System"
 )
 
+// creatorTypes are in the order that the file depends on.
+var creatorTypes = []string{byKey, byUser, byImport, byCommand, bySystem}
+
 // maxActor is in characters.
 const maxActor = 100
 
 func (c *creator) encode(w *writer) {
-	w.text(c.Type)
+	w.word(creatorTypes, c.Type)
 	w.idOrNone(c.ID)
 	w.text(c.Actor)
 }
 
 func (c *creator) decode(r *reader) {
-	c.Type = r.text()
+	c.Type = r.word(creatorTypes)
 	c.ID = r.idOrNone()
 	c.Actor = r.text()
 }

@@ -52,6 +52,9 @@ const (
 	statusErased   = "Erased"
 )
 
+// customerStatuses are in the order that the file depends on.
+var customerStatuses = []string{statusActive, statusInactive, statusMerged, statusErased}
+
 func (c *customer) hidden() bool { return c.Status == statusMerged || c.Status == statusErased }
 
 // Tags of a customer's optional fields.
@@ -74,7 +77,7 @@ func (c *customer) encode(w *writer) {
 	w.text(c.LastName)
 	w.text(c.Email)
 	w.text(c.Phone)
-	w.text(c.Status)
+	w.word(customerStatuses, c.Status)
 	w.instant(c.CreatedAt)
 	w.instant(c.UpdatedAt)
 	w.decimal(c.TotalSpent)
@@ -124,7 +127,7 @@ func (c *customer) decode(r *reader) {
 	c.LastName = r.text()
 	c.Email = r.text()
 	c.Phone = r.text()
-	c.Status = r.text()
+	c.Status = r.word(customerStatuses)
 	c.CreatedAt = r.instant()
 	c.UpdatedAt = r.instant()
 	c.TotalSpent = r.decimal()
@@ -134,7 +137,7 @@ func (c *customer) decode(r *reader) {
 	c.Sales.decode(r)
 	c.PurchasesTotal = r.uint()
 	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto, c.GoneAt, c.Secret = "", 0, 0, 0, nil, id{}, 0, sealSecret{}
-	for tag := range r.optional(0) {
+	for tag := range r.optional() {
 		switch tag {
 		case customerExternalID:
 			c.ExternalID = r.text()

@@ -78,9 +78,6 @@ func TestMadeUp(t *testing.T) {
 		before := instant(0)
 		for n := uint64(1); n <= first.Movements; n++ {
 			m, err := in.movement(n)
-			if err == nil {
-				err = in.readComment(m)
-			}
 			if err != nil {
 				return nil, err
 			}

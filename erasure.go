@@ -13,9 +13,8 @@ import (
 // sales and redemptions, and all entries in indexes. Amounts, points and the ledger stay,
 // and so do the names of staff.
 //
-// What must not change is not changed: a comment lies beside its movement, which keeps the
-// comment's hash (comments.go). Up to schema 4 a movement held its comment itself; it loses
-// it and keeps its own hash, and is marked, since nobody can compute that hash again.
+// What must not change is not changed: a movement loses its comment and keeps the comment's
+// hash, which is all that the chain of the ledger covers (comments.go).
 //
 // Answers that show the customer are sealed with its secret, which is forgotten
 // (sealing.go). Those that were kept before schema 6 are looked for.
@@ -116,11 +115,8 @@ func (t *txn) eraseComments(a *account) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case m.CommentHash != (ledgerHash{}):
-			err = t.Put(t.commentKey(m.Seq), m.CommentHash[:])
-		case m.Comment != "":
-			m.Comment, m.Erased = "", true
+		if m.Comment != "" {
+			m.eraseComment()
 			err = t.put(t.movementKey(m.Seq), m)
 		}
 		if err != nil {

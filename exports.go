@@ -194,9 +194,6 @@ func (t *txn) exportName(s *sale) (string, error) {
 
 func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
 	m, err := t.movement(number)
-	if err == nil {
-		err = t.readComment(m)
-	}
 	if err != nil {
 		return nil, err
 	}

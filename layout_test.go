@@ -172,6 +172,21 @@ func fill(v reflect.Value, n *int, flags bool) {
 		for i := range v.NumField() {
 			fill(v.Field(i), n, flags)
 		}
+		fillWords(v.Addr().Interface())
+	}
+}
+
+// fillWords gives a record words where its file has a byte for each.
+func fillWords(v any) {
+	switch v := v.(type) {
+	case *creator:
+		v.Type = byCommand
+	case *movement:
+		v.Category = categoryMerge
+	case *sale:
+		v.Type, v.Source = typeReturn, sourceImport
+	case *customer:
+		v.Status = statusErased
 	}
 }
 

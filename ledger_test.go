@@ -43,7 +43,7 @@ func TestLedgerBroken(t *testing.T) {
 		// With its own hash recomputed, the next movement or the account gives it away.
 		a, previous := chainAt(t, with, i, m)
 		w := writer{b: []byte{recordVersion}}
-		m.encodeUnhashed(&w)
+		m.encodeHashed(&w)
 		m.Hash = hashMovement(previous, uint32In(e.Key[1:]), uintIn(e.Key[5:]), w.b)
 		with[i].Value = recordOf(m)
 		if got := problems(t, s, with, nil); len(got) != told || !anyContains(got, a) {

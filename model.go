@@ -42,7 +42,6 @@ const (
 	tableRewardUses
 	tableIdentities
 	tableMovements
-	tableComments
 	tableDue
 	tableCustomersByExternalID
 	tableBirthdayTurns
@@ -134,14 +133,13 @@ var tables = [manyTables]struct {
 	tableRewardUses:            {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
 	tableIdentities:            {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
 	tableMovements:             {"m org seq", "movement", primary | dense},
-	tableComments:              {"C org seq", "comment of a movement", primary | dense}, // its hash, salt and text (comments.go)
-	tableDue:                   {"d due org cust prog", "due account", 0},               // empty; the account changes by itself at due
-	tableCustomersByExternalID: {"E org hash(16)", "customer by externalId", 0},         // cust
-	tableBirthdayTurns:         {"D org", "next birthdays", primary},                    // the day, and how far in it the sweep has come (birthdays.go)
-	tableBirthdays:             {"D org month date cust", "customer by birthday", 0},    // nothing
-	tableStatuses:              {"K org 0 status block", "customers by status", 0},      // sets of their numbers, but for Active ones (statuses.go)
-	tableStatusCounts:          {"K org 1 status group", "customers of a status", 0},    // how many of a group of 65,536
-	tableMerges:                {"J org n n", "merges", 0},                              // the id of a Merged customer, by its survivor's number and its own (merges.go)
+	tableDue:                   {"d due org cust prog", "due account", 0},            // empty; the account changes by itself at due
+	tableCustomersByExternalID: {"E org hash(16)", "customer by externalId", 0},      // cust
+	tableBirthdayTurns:         {"D org", "next birthdays", primary},                 // the day, and how far in it the sweep has come (birthdays.go)
+	tableBirthdays:             {"D org month date cust", "customer by birthday", 0}, // nothing
+	tableStatuses:              {"K org 0 status block", "customers by status", 0},   // sets of their numbers, but for Active ones (statuses.go)
+	tableStatusCounts:          {"K org 1 status group", "customers of a status", 0}, // how many of a group of 65,536
+	tableMerges:                {"J org n n", "merges", 0},                           // the id of a Merged customer, by its survivor's number and its own (merges.go)
 	tableSales:                 {"t org seq", "sale", primary | dense},
 	tableRedemptions:           {"r org seq", "redemption", primary | dense},
 	tableRewardCounts:          {"s org reward", "redemptions of a reward", 0},              // cancelled ones not counted

@@ -22,102 +22,116 @@ type movement struct {
 	Amount      decimal // above zero: a credit; below: a debit
 	Balance     decimal // after it
 	Pending     decimal // after it
-	Comment     string  // kept apart (comments.go); up to schema 4 in the record
+	Comment     string  // "" if it has none, or it was erased
 	AvailFrom   instant // of a credit that was pending; else 0
 	Expires     instant // of a credit; never if it does not expire
 	Transaction id      // zero if not of a sale
 	Redemption  id      // zero if not of a redemption
 	CreatedAt   instant
-	Link        link       // the account's chain
-	Uses        []use      // lots that a debit took from, that a refund gave back to, or that a Merge moved
-	By          creator    // zero up to schema 4
-	CommentHash ledgerHash // of a comment that is kept apart; else zero
-	Erased      bool       // the record lost its comment, which Hash is also of (erasure.go)
-	Hash        ledgerHash // of the fields above and the movement before (ledger.go)
+	Link        link  // the account's chain
+	Uses        []use // lots that a debit took from, that a refund gave back to, or that a Merge moved
+	By          creator
+	CommentHash ledgerHash // of a comment that it has or had; else zero
+	Hash        ledgerHash // of the fields before it in the record, and of the movement before (ledger.go)
+
+	CommentSalt commentSalt // of Comment; zero without
 }
+
+// A movement's record:
+//
+//	| fields | optional fields, each after its tag | 0 | Hash | salt (16) and comment, if it has one |
+//
+// Hash covers what is before it, so a comment can be erased and the chain stays. It covers
+// the comment's hash: a comment that was changed is told by it (comments.go).
 
 // Tags of a movement's optional fields.
-const (
-	movementBy      = 1
-	movementComment = 2
-	movementErased  = 3 // nothing follows
-)
+const movementComment = 1
 
 func (m *movement) encode(w *writer) {
-	m.encodeUnhashed(w)
-	w.hash(m.Hash)
+	m.encodeHashed(w)
+	m.encodeRest(w)
 }
 
-func (m *movement) encodeUnhashed(w *writer) {
+// encodeRest writes what Hash does not cover.
+func (m *movement) encodeRest(w *writer) {
+	w.hash(m.Hash)
+	if m.Comment != "" {
+		w.b = append(append(w.b, m.CommentSalt[:]...), m.Comment...)
+	}
+}
+
+// encodeHashed writes what Hash covers.
+func (m *movement) encodeHashed(w *writer) {
 	w.id(m.Customer)
+	m.Link.encode(w)
 	w.uint(uint64(m.Program))
-	w.text(m.Category)
+	w.word(allCategories, m.Category)
 	w.decimal(m.Amount)
 	w.decimal(m.Balance)
 	w.decimal(m.Pending)
-	if m.CommentHash == (ledgerHash{}) {
-		w.text(m.Comment)
-	} else {
-		w.text("")
-	}
 	w.instant(m.AvailFrom)
 	w.instant(m.Expires)
 	w.idOrNone(m.Transaction)
 	w.idOrNone(m.Redemption)
 	w.instant(m.CreatedAt)
-	m.Link.encode(w)
 	w.uint(uint64(len(m.Uses)))
 	for _, u := range m.Uses {
 		w.uint(u.Seq)
 		w.decimal(u.Amount)
 		w.instant(u.Expires)
 	}
-	if m.By != (creator{}) {
-		w.byte(movementBy)
-		m.By.encode(w)
-	}
+	m.By.encode(w)
 	if m.CommentHash != (ledgerHash{}) {
 		w.byte(movementComment)
 		w.hash(m.CommentHash)
 	}
-	if m.Erased {
-		w.byte(movementErased)
-	}
+	w.byte(0)
 }
 
 func (m *movement) decode(r *reader) {
 	m.Customer = r.id()
+	m.Link.decode(r)
 	m.Program = uint32(r.uint())
-	m.Category = r.text()
+	m.Category = r.word(allCategories)
 	m.Amount = r.decimal()
 	m.Balance = r.decimal()
 	m.Pending = r.decimal()
-	m.Comment = r.text()
 	m.AvailFrom = r.instant()
 	m.Expires = r.instant()
 	m.Transaction = r.idOrNone()
 	m.Redemption = r.idOrNone()
 	m.CreatedAt = r.instant()
-	m.Link.decode(r)
 	if n := r.len(); n > 0 {
 		m.Uses = make([]use, n)
 	}
 	for i := range m.Uses {
 		m.Uses[i] = use{r.uint(), r.decimal(), r.instant()}
 	}
-	for tag := range r.optional(len(m.Hash)) {
+	m.By.decode(r)
+	for tag := range r.optional() {
 		switch tag {
-		case movementBy:
-			m.By.decode(r)
 		case movementComment:
 			m.CommentHash = r.hash()
-		case movementErased:
-			m.Erased = true
 		default:
 			r.fail()
 		}
 	}
 	m.Hash = r.hash()
+	if len(r.b) > 0 {
+		copy(m.CommentSalt[:], r.take(saltSize))
+		if m.Comment = r.rest(); m.Comment == "" {
+			r.fail()
+		}
+	}
+}
+
+// hashed returns the part of a movement's record that Hash covers.
+func (m *movement) hashed(record []byte) []byte {
+	rest := len(m.Hash)
+	if m.Comment != "" {
+		rest += saltSize + len(m.Comment)
+	}
+	return record[:len(record)-rest]
 }
 
 // id is the movement's identifier. It is derived from the customer and Seq, so
@@ -156,7 +170,9 @@ const (
 var (
 	addCategories    = []string{"Purchase", "Bonus", "Referral", "Campaign", "Loyalty", "Refund", "Interest", "AdminBonus", "Adjustment"}
 	deductCategories = []string{"Redemption", "Fee", "Penalty", "AdminDeduction", "Exchange", "Adjustment"}
-	allCategories    = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn, categoryMerge}) // Adjustment once
+
+	// The file depends on the order of allCategories: another one comes last.
+	allCategories = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn, categoryMerge}) // Adjustment once
 )
 
 // isEarning reports whether a credit counts for lifetime points and tiers. All do
@@ -185,15 +201,13 @@ func (t *txn) record(a *account, m *movement) error {
 	if m.By = t.by; m.Category == categoryExpiration {
 		m.By = creator{Type: bySystem} // whoever came upon it
 	}
-	if err := t.keepComment(m); err != nil {
-		return err
-	}
+	t.hashComment(m)
 	w := t.scratch()
 	w.byte(recordVersion)
-	m.encodeUnhashed(w)
+	m.encodeHashed(w)
 	m.Hash = hashMovement(a.Hash, t.org, m.Seq, w.b)
 	a.Hash = m.Hash
-	w.hash(m.Hash)
+	m.encodeRest(w)
 	if err := t.Put(t.movementKey(m.Seq), w.b); err != nil {
 		return err
 	}

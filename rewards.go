@@ -22,7 +22,7 @@ type redemption struct {
 	Movement    uint64 // Seq of the debit
 	CreatedAt   instant
 	CancelledAt instant // 0 unless cancelled
-	By          creator // zero up to schema 4
+	By          creator
 
 	Expires instant // of a voucher, never if it does not; 0: it is none
 	UsedAt  instant // of a voucher; 0 unless used
@@ -42,17 +42,16 @@ type effect struct {
 
 // Tags of a redemption's optional fields.
 const (
-	redemptionBy      = 1
-	redemptionVoucher = 2
-	redemptionUse     = 3
-	redemptionEffect  = 4
-	redemptionNoted   = 5
+	redemptionVoucher = 1
+	redemptionUse     = 2
+	redemptionEffect  = 3
+	redemptionNoted   = 4
 )
 
 func (x *redemption) encode(w *writer) {
+	w.id(x.Customer)
 	w.id(x.ID)
 	w.text(x.Code)
-	w.id(x.Customer)
 	w.id(x.Reward)
 	w.text(x.RewardName)
 	w.uint(uint64(x.Program))
@@ -62,10 +61,7 @@ func (x *redemption) encode(w *writer) {
 	w.uint(x.Movement)
 	w.instant(x.CreatedAt)
 	w.instant(x.CancelledAt)
-	if x.By != (creator{}) {
-		w.byte(redemptionBy)
-		x.By.encode(w)
-	}
+	x.By.encode(w)
 	if x.Expires != 0 {
 		w.byte(redemptionVoucher)
 		w.instant(x.Expires)
@@ -89,9 +85,9 @@ func (x *redemption) encode(w *writer) {
 }
 
 func (x *redemption) decode(r *reader) {
+	x.Customer = r.id()
 	x.ID = r.id()
 	x.Code = r.text()
-	x.Customer = r.id()
 	x.Reward = r.id()
 	x.RewardName = r.text()
 	x.Program = uint32(r.uint())
@@ -101,10 +97,9 @@ func (x *redemption) decode(r *reader) {
 	x.Movement = r.uint()
 	x.CreatedAt = r.instant()
 	x.CancelledAt = r.instant()
-	for tag := range r.optional(0) {
+	x.By.decode(r)
+	for tag := range r.optional() {
 		switch tag {
-		case redemptionBy:
-			x.By.decode(r)
 		case redemptionVoucher:
 			x.Expires = r.instant()
 		case redemptionUse:

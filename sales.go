@@ -44,7 +44,7 @@ type sale struct {
 	ReturnedByAmount decimal
 	Lines            []line
 
-	By creator // zero up to schema 4
+	By creator
 
 	RegisteredAt instant // when it came; never earlier than that of the sale before
 	OccurredAt   instant // of a return: when it happened by its till's clock, if that was ahead; else 0
@@ -54,13 +54,10 @@ type sale struct {
 
 // Tags of a sale's optional fields.
 const (
-	saleBy         = 1
-	saleOthers     = 2
-	saleRegistered = 3 // where it is not CreatedAt
-	saleOccurred   = 4
-	saleExpired    = 5
-	saleLimited    = 6 // of each share
-	saleVouchers   = 7
+	saleOthers   = 1
+	saleExpired  = 2
+	saleLimited  = 3 // of each share
+	saleVouchers = 4
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -81,16 +78,25 @@ const (
 	kindReturn   = 'r'
 )
 
+// What a sale's record says in a byte. The file depends on the order.
+var (
+	saleTypes   = []string{typePurchase, typeReturn}
+	saleSources = []string{sourceAPI, sourcePanel, sourceImport}
+)
+
 func (s *sale) encode(w *writer) {
-	w.id(s.ID)
 	w.id(s.Customer)
+	w.id(s.ID)
 	w.uint(uint64(s.Program))
-	w.text(s.Type)
-	w.text(s.Source)
+	w.word(saleTypes, s.Type)
+	w.word(saleSources, s.Source)
 	w.decimal(s.Total)
 	w.text(s.Comment)
 	w.text(s.ExternalID)
 	w.instant(s.CreatedAt)
+	w.int(int64(s.RegisteredAt - s.CreatedAt))
+	w.instant(s.OccurredAt)
+	s.By.encode(w)
 	w.uint(uint64(len(s.Items)))
 	for _, it := range s.Items {
 		w.text(it.SKU)
@@ -111,24 +117,12 @@ func (s *sale) encode(w *writer) {
 }
 
 func (s *sale) encodeOptional(w *writer) {
-	if s.By != (creator{}) {
-		w.byte(saleBy)
-		s.By.encode(w)
-	}
 	if len(s.Others) > 0 {
 		w.byte(saleOthers)
 		w.uint(uint64(len(s.Others)))
 		for i := range s.Others {
 			s.Others[i].encode(w)
 		}
-	}
-	if s.RegisteredAt != s.CreatedAt {
-		w.byte(saleRegistered)
-		w.instant(s.RegisteredAt)
-	}
-	if s.OccurredAt != 0 {
-		w.byte(saleOccurred)
-		w.instant(s.OccurredAt)
 	}
 	if s.ExpiredLate != 0 {
 		w.byte(saleExpired)
@@ -161,18 +155,20 @@ func (s *sale) decode(r *reader) {
 	s.decodeRest(r)
 }
 
-// decodeHead reads the first fields of a sale's record, among them its customer,
-// type and moment.
+// decodeHead reads the first fields of a sale's record: who, what and when.
 func (s *sale) decodeHead(r *reader) {
-	s.ID = r.id()
 	s.Customer = r.id()
+	s.ID = r.id()
 	s.Program = uint32(r.uint())
-	s.Type = r.text()
-	s.Source = r.text()
+	s.Type = r.word(saleTypes)
+	s.Source = r.word(saleSources)
 	s.Total = r.decimal()
 	s.Comment = r.text()
 	s.ExternalID = r.text()
 	s.CreatedAt = r.instant()
+	s.RegisteredAt = s.CreatedAt + instant(r.int())
+	s.OccurredAt = r.instant()
+	s.By.decode(r)
 }
 
 func (s *sale) decodeRest(r *reader) {
@@ -196,17 +192,10 @@ func (s *sale) decodeRest(r *reader) {
 }
 
 func (s *sale) decodeOptional(r *reader) {
-	s.RegisteredAt = s.CreatedAt
-	for tag := range r.optional(0) {
+	for tag := range r.optional() {
 		switch tag {
-		case saleBy:
-			s.By.decode(r)
 		case saleOthers:
 			s.decodeOthers(r)
-		case saleRegistered:
-			s.RegisteredAt = r.instant()
-		case saleOccurred:
-			s.OccurredAt = r.instant()
 		case saleExpired:
 			s.ExpiredLate = r.decimal()
 		case saleLimited:
@@ -228,39 +217,6 @@ func (s *sale) decodeOthers(r *reader) {
 			r.fail()
 		}
 	}
-}
-
-// readRegistered reads RegisteredAt alone of what follows a record's head.
-func (s *sale) readRegistered(r *reader) {
-	for range r.len() { // items
-		r.take(r.uint())
-		r.decimal()
-		r.decimal()
-	}
-	var l link
-	l.decode(r)
-	r.idOrNone()
-	for range 7 {
-		r.decimal()
-	}
-	for range r.len() { // rules
-		r.id()
-		r.take(r.uint())
-		r.decimal()
-	}
-	r.take(r.uint())
-	r.take(r.uint())
-	for range r.len() { // pending lots
-		r.uint()
-		r.instant()
-	}
-	r.decimal()
-	r.decimal()
-	s.Lines = make([]line, r.len())
-	for i := range s.Lines {
-		s.Lines[i] = line{r.decimal(), r.decimal()}
-	}
-	s.decodeOptional(r)
 }
 
 func (t *txn) saleKey(seq uint64) key { return orgKey('t', t.org).u64(seq) }

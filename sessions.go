@@ -79,7 +79,7 @@ func (s *session) decode(r *reader) {
 	s.Tries = r.byte()
 	s.Agent = r.text()
 	s.Source = r.text()
-	for tag := range r.optional(0) {
+	for tag := range r.optional() {
 		switch tag {
 		case 1:
 			s.PIN.decode(r)

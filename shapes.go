@@ -215,9 +215,6 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
 	t.shows(m.Customer)
 	by, err := t.createdBy(m.By)
-	if err == nil {
-		err = t.readComment(m)
-	}
 	if err != nil {
 		return movementShape{}, err
 	}

@@ -344,9 +344,6 @@ func (s *shop) ledger(cust id) []*movement {
 			return nil, err
 		}
 		list, _, err := t.listMovements(c, t.cfg.programNumber(c.Program), page{1, 1 << 20}, nil)
-		for _, m := range list {
-			err = errors.Join(err, t.readComment(m))
-		}
 		return list, err
 	})
 	slices.Reverse(list)

@@ -62,7 +62,7 @@ func (s *tally) decode(r *reader) {
 	s.PointsRedeemed = r.decimal()
 	s.PointsExpired = r.decimal()
 	s.PointsReversed = r.decimal()
-	for tag := range r.optional(0) {
+	for tag := range r.optional() {
 		switch tag {
 		case tallyGone:
 			s.GoneCustomers = r.uint()

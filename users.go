@@ -97,7 +97,7 @@ func (m *membership) decode(r *reader) {
 	m.Since = r.instant()
 	m.By.decode(r)
 	m.Disabled = r.instant()
-	for tag := range r.optional(0) {
+	for tag := range r.optional() {
 		switch tag {
 		case 1:
 			m.MaxPointsPerDay = r.decimal()

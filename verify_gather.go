@@ -53,19 +53,12 @@ func (g *gather) has(cust id) bool {
 }
 
 // customerIn returns the customer that a record belongs to.
-func customerIn(kind int, value []byte) (id, error) {
+func customerIn(value []byte) (id, error) {
 	r, err := recordReader(value)
 	if err != nil {
 		return id{}, err
 	}
-	switch kind {
-	case gatherSales:
-		r.take(16)
-	case gatherRedemptions:
-		r.take(16)
-		r.take(r.uint())
-	}
-	return r.id(), r.err
+	return r.id(), r.err // the first field of each kind
 }
 
 func (p *gatherPart) add(kind int, cust id, seq uint64, value []byte) {

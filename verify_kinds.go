@@ -24,7 +24,6 @@ var comparisons = [manySums]struct {
 	tableWebhooks:              {compare: byCount},
 	tableAPIKeys:               {compare: byCount},
 	tableMovements:             {compare: byCount},
-	tableComments:              {scanned: true, compare: byContent}, // by the hashes that movements hold
 	tableCustomersByExternalID: {scanned: true},
 	tableBirthdays:             {scanned: true}, // with tableBirthdayTurns
 	tableStatuses:              {scanned: true, compare: byEntry},
@@ -89,7 +88,7 @@ const (
 var (
 	tablesOfAll = []table{tableIdentities, tableDue, tableDueVouchers, tableAPIKeys, tableSlugs, tableEmails, tableUserSessions, tableMembershipsOf, tableInvitationList}
 	tablesOfOne = []table{
-		tableMovements, tableComments, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
+		tableMovements, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,

@@ -63,7 +63,6 @@ type findings struct {
 	missed     [manySums]bool // an entry of the table was reported as missing
 	doubted    tableSet
 
-	erased  uint64 // movements that lost their comment, and whose hash cannot be computed again
 	ledger  ledgerState
 	tallies map[programDay]*tally
 	tiers   map[programTier]uint64
@@ -95,7 +94,6 @@ func (f *findings) join(o *findings) {
 		f.missed[t] = f.missed[t] || o.missed[t]
 	}
 	f.doubted.join(&o.doubted)
-	f.erased += o.erased
 	for d, s := range o.tallies {
 		kept := f.day(d)
 		kept.add(s)

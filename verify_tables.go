@@ -17,7 +17,7 @@ func (v *verifier) scanTable(t table, prefix key) error {
 		switch {
 		case comparisons[t].compare == byCount:
 			v.have[t].entries++
-		case t == tableComments || comparisons[t].compare == byContent && !v.run.careful[t]:
+		case comparisons[t].compare == byContent && !v.run.careful[t]:
 			v.have[t].entries++
 			if !v.addContent(t, e) && !v.run.careful[t] {
 				v.doubt(t)
@@ -37,8 +37,6 @@ func (v *verifier) addContent(t table, e Entry) bool {
 		return v.addSlot(e)
 	case tableActive, tableAuditIndex, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries:
 		return t.has(e.Key) && v.addBlock(t, e)
-	case tableComments:
-		return v.addComment(e)
 	default:
 		return v.addIndexed(e)
 	}
@@ -80,15 +78,6 @@ func (v *verifier) addBlock(t table, e Entry) bool {
 		*sum += v.hashNumber(e.Key, first+uint64(offset))
 	}
 	return len(e.Value) > 0 && len(e.Value) < bitmapSize && len(e.Value)%2 == 0
-}
-
-// addComment adds up the hash of a movement's comment.
-func (v *verifier) addComment(e Entry) bool {
-	if _, ok := commentIn(e.Value); !ok {
-		return false
-	}
-	v.have[tableComments].sum += v.hash(e.Key, e.Value[:len(ledgerHash{})])
-	return true
 }
 
 // compareTables compares the entries of some tables with those they should have. It

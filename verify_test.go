@@ -510,7 +510,7 @@ func leaves(v reflect.Value, name string) []leaf {
 	case reflect.Array:
 		return []leaf{{name, func() { v.Index(v.Len() - 1).SetUint(v.Index(v.Len()-1).Uint() ^ 1) }}}
 	case reflect.String:
-		return []leaf{{name, func() { v.SetString(v.String() + "x") }}}
+		return []leaf{{name, func() { v.SetString(otherText(name, v.String())) }}}
 	case reflect.Uint64, reflect.Uint32, reflect.Uint8:
 		return []leaf{{name, func() { v.SetUint(v.Uint() + 1) }}}
 	case reflect.Int64, reflect.Int32, reflect.Int:
@@ -519,6 +519,18 @@ func leaves(v reflect.Value, name string) []leaf {
 		return []leaf{{name, func() { v.SetBool(!v.Bool()) }}}
 	}
 	panic("no way to change " + name)
+}
+
+// otherText returns another text for a field, or another word where a record has a byte for
+// each.
+func otherText(field, text string) string {
+	words := map[string][]string{
+		"By.Type": creatorTypes, "UsedBy.Type": creatorTypes, "Category": allCategories, "Type": saleTypes, "Source": saleSources, "Status": customerStatuses,
+	}[field]
+	if i := slices.Index(words, text); i >= 0 || text == "" && words != nil {
+		return words[(i+1)%len(words)]
+	}
+	return text + "x"
 }
 
 // TestVerifyImpossibleNumber checks that verify reports an impossible customer number

@@ -276,7 +276,6 @@ var tableWords = [manyTables]string{
 	tableRewardUses:            "canjes de clientes por recompensa",
 	tableIdentities:            "identidades",
 	tableMovements:             "movimientos",
-	tableComments:              "comentarios de movimientos",
 	tableDue:                   "cambios por venir",
 	tableCustomersByExternalID: "clientes por externalId",
 	tableBirthdayTurns:         "próximos cumpleaños",
