@@ -94,115 +94,53 @@ type accountHead struct {
 	Due      instant // when the account next changes by itself, or never
 }
 
-func (h *accountHead) encode(w *writer) {
-	w.decimal(h.Balance)
-	w.decimal(h.Pending)
-	w.decimal(h.Lifetime)
-	h.Window.encode(w)
-	w.instant(h.Due)
+func (h *accountHead) fields(c *coder) {
+	c.decimal(&h.Balance)
+	c.decimal(&h.Pending)
+	c.decimal(&h.Lifetime)
+	h.Window.fields(c)
+	c.instant(&h.Due)
 }
 
-func (h *accountHead) decode(r *reader) {
-	h.Balance = r.decimal()
-	h.Pending = r.decimal()
-	h.Lifetime = r.decimal()
-	h.Window.decode(r)
-	h.Due = r.instant()
-}
-
-func (a *account) encode(w *writer) {
-	a.accountHead.encode(w)
-	w.text(a.Tier)
-	a.Movements.encode(w)
+func (a *account) fields(c *coder) {
+	a.accountHead.fields(c)
+	c.text(&a.Tier)
+	if c.reading {
+		a.Movements.Path = a.path[:0]
+	}
+	a.Movements.fields(c)
 	if a.Movements.N > 0 {
-		w.hash(a.Hash)
+		c.hash(&a.Hash)
 	}
-	w.bool(a.LotsApart)
-	if a.LotsApart {
-		w.bool(a.SumsApart)
-		w.uint(uint64(len(a.Sums)))
-		for _, s := range a.Sums {
-			w.instant(s.ExpiresAt)
-			w.decimal(s.Amount)
-		}
+	if c.bool(&a.LotsApart); a.LotsApart {
+		c.bool(&a.SumsApart)
+		listField(c, &a.Sums, (*expiring).fields)
 	} else {
-		encodeLots(w, a.Lots)
-		encodeLots(w, a.Waiting)
+		lotsField(c, &a.Lots)
+		lotsField(c, &a.Waiting)
 	}
-	w.bool(a.DaysApart)
-	if !a.DaysApart {
-		w.uint(uint64(len(a.Days)))
-		for _, d := range a.Days {
-			w.int(int64(d.Day))
-			d.Basis.encode(w)
-		}
+	if c.bool(&a.DaysApart); !a.DaysApart {
+		listField(c, &a.Days, (*dayBasis).fields)
 	}
-	a.encodeBrought(w)
-	if a.Spent != 0 {
-		w.byte(accountSpent)
-		w.decimal(a.Spent)
+	if c.optional(accountOpening, a.Opening != 0) {
+		c.decimal(&a.Opening)
 	}
-	if a.Purchases != 0 {
-		w.byte(accountPurchases)
-		w.uint(a.Purchases)
+	if c.optional(accountHistoric, len(a.Historic) > 0) {
+		listField(c, &a.Historic, (*historicPoints).fields)
 	}
-	if a.Told >= a.Due {
-		w.byte(accountTold)
-		w.instant(a.Told)
+	if c.optional(accountSpent, a.Spent != 0) {
+		c.decimal(&a.Spent)
+	}
+	if c.optional(accountPurchases, a.Purchases != 0) {
+		c.uint(&a.Purchases)
+	}
+	if c.optional(accountTold, a.Told >= a.Due) {
+		c.instant(&a.Told)
 	}
 }
 
-func (a *account) decode(r *reader) {
-	a.accountHead.decode(r)
-	a.Tier = r.text()
-	a.Movements.Path = a.path[:0]
-	a.Movements.decode(r)
-	if a.Movements.N > 0 {
-		a.Hash = r.hash()
-	}
-	if a.LotsApart = r.bool(); a.LotsApart {
-		a.SumsApart = r.bool()
-		if n := r.len(); n > 0 {
-			a.Sums = make([]expiring, n)
-			for i := range a.Sums {
-				a.Sums[i].ExpiresAt = r.instant()
-				a.Sums[i].Amount = r.decimal()
-			}
-		}
-	} else {
-		a.Lots = decodeLots(r)
-		a.Waiting = decodeLots(r)
-	}
-	if a.DaysApart = r.bool(); !a.DaysApart {
-		if n := r.len(); n > 0 {
-			a.Days = make([]dayBasis, n)
-			for i := range a.Days {
-				a.Days[i].Day = day(r.int())
-				a.Days[i].Basis.decode(r)
-			}
-		}
-	}
-	a.Opening, a.Historic, a.Spent, a.Purchases, a.Told = 0, nil, 0, 0, 0
-	for tag := range r.optional() {
-		switch tag {
-		case accountOpening:
-			a.Opening = r.decimal()
-		case accountHistoric:
-			a.Historic = make([]historicPoints, r.len())
-			for i := range a.Historic {
-				a.Historic[i] = historicPoints{day(r.int()), r.decimal()}
-			}
-		case accountSpent:
-			a.Spent = r.decimal()
-		case accountPurchases:
-			a.Purchases = r.uint()
-		case accountTold:
-			a.Told = r.instant()
-		default:
-			r.fail()
-		}
-	}
-}
+func (s *expiring) fields(c *coder) { c.instant(&s.ExpiresAt); c.decimal(&s.Amount) }
+func (d *dayBasis) fields(c *coder) { intField(c, &d.Day); d.Basis.fields(c) }
 
 // id is the identifier of the balance record. It is derived, so the record has
 // it from enrolment on, before anything is written for it.
@@ -262,12 +200,9 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 	}
 	a := account{customer: c, program: p, accountHead: accountHead{Due: never}}
 	if ok {
-		r, err := recordReader(record)
-		if err != nil {
-			return nil, atKey(k, err)
-		}
-		if a.accountHead.decode(&r); r.err != nil {
-			return nil, atKey(k, r.err)
+		r := readingRecord(record)
+		if a.accountHead.fields(&r); r.r.err != nil {
+			return nil, atKey(k, r.r.err)
 		}
 	}
 	if t.cfg.Recount || a.Due <= t.now {

@@ -24,21 +24,7 @@ const (
 	maxAttributeText = 200 // also of a number as it is sent
 )
 
-func encodeAttributes(w *writer, list []attribute) {
-	w.uint(uint64(len(list)))
-	for _, a := range list {
-		w.text(a.Name)
-		w.text(a.Value)
-	}
-}
-
-func decodeAttributes(r *reader) []attribute {
-	list := make([]attribute, r.len())
-	for i := range list {
-		list[i] = attribute{r.text(), r.text()}
-	}
-	return list
-}
+func (a *attribute) fields(c *coder) { c.text(&a.Name); c.text(&a.Value) }
 
 // attributeNumber returns the one spelling of a JSON number: exact, and with an exponent only
 // where JavaScript writes one. Unlike points and money it may have any number of decimals.

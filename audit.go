@@ -123,38 +123,24 @@ const (
 	maxAuditBytes   = 32 << 10
 )
 
-func (e *auditEntry) encode(w *writer) {
-	e.encodeUnhashed(w)
-	w.hash(e.Hash)
+func (e *auditEntry) fields(c *coder) {
+	e.hashedFields(c)
+	c.hash(&e.Hash)
 }
 
-func (e *auditEntry) encodeUnhashed(w *writer) {
-	w.instant(e.At)
-	e.By.encode(w)
-	w.text(e.Action)
-	w.text(e.Subject)
-	w.uint(uint64(len(e.Changes)))
-	for _, c := range e.Changes {
-		w.text(c.Field)
-		w.text(string(c.Before))
-		w.text(string(c.After))
-	}
-	w.text(e.RequestID)
+func (e *auditEntry) hashedFields(c *coder) {
+	c.instant(&e.At)
+	e.By.fields(c)
+	c.text(&e.Action)
+	c.text(&e.Subject)
+	listField(c, &e.Changes, (*auditChange).fields)
+	c.text(&e.RequestID)
 }
 
-func (e *auditEntry) decode(r *reader) {
-	e.At = r.instant()
-	e.By.decode(r)
-	e.Action = r.text()
-	e.Subject = r.text()
-	if n := r.len(); n > 0 {
-		e.Changes = make([]auditChange, n)
-	}
-	for i := range e.Changes {
-		e.Changes[i] = auditChange{r.text(), jsonText(r.text()), jsonText(r.text())}
-	}
-	e.RequestID = r.text()
-	e.Hash = r.hash()
+func (a *auditChange) fields(c *coder) {
+	c.text(&a.Field)
+	textField(c, &a.Before)
+	textField(c, &a.After)
 }
 
 // audited writes to the audit log that the transaction's creator did something to a
@@ -212,11 +198,11 @@ func (t *txn) addToAudit(e *auditEntry) error {
 	}
 	n.Audit++
 	e.Seq = n.Audit
-	w := writer{b: append(make([]byte, 0, 256), recordVersion)}
-	e.encodeUnhashed(&w)
-	e.Hash = hashMovement(before, t.org, e.Seq, w.b)
-	w.hash(e.Hash)
-	if err := t.Put(t.auditKey(e.Seq), w.b); err != nil {
+	c := t.scratch()
+	e.hashedFields(c)
+	e.Hash = hashMovement(before, t.org, e.Seq, c.w.b)
+	c.hash(&e.Hash)
+	if err := t.Put(t.auditKey(e.Seq), c.w.b); err != nil {
 		return err
 	}
 	for set := range e.sets(t.org) {

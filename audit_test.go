@@ -371,9 +371,7 @@ func TestAuditChain(t *testing.T) {
 	e, err := decodeRecord[auditEntry](all[i].Value)
 	s.ok(err)
 	e.By.Actor = "nadie"
-	w := writer{b: []byte{recordVersion}}
-	e.encode(&w)
-	all[i].Value = w.b
+	all[i].Value = appendRecord(nil, e)
 	if got := problems(t, s, all, nil); len(got) == 0 || !strings.Contains(got[0], "la entrada 2 no es la que se escribió") {
 		t.Errorf("%q", got)
 	}

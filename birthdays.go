@@ -38,11 +38,7 @@ type birthdayTurn struct {
 	After id
 }
 
-func (b *birthdayTurn) encode(w *writer) { w.int(int64(b.Day)); w.uint(uint64(b.Date)); w.id(b.After) }
-
-func (b *birthdayTurn) decode(r *reader) {
-	b.Day, b.Date, b.After = day(r.int()), uint32(r.uint()), r.id()
-}
+func (b *birthdayTurn) fields(c *coder) { intField(c, &b.Day); uintField(c, &b.Date); c.id(&b.After) }
 
 // due reports whether birthdays are to be given today. A turn beyond tomorrow was left by
 // a clock that was ahead.

@@ -30,20 +30,7 @@ type historicPoints struct {
 	Points decimal
 }
 
-func (a *account) encodeBrought(w *writer) {
-	if a.Opening != 0 {
-		w.byte(accountOpening)
-		w.decimal(a.Opening)
-	}
-	if len(a.Historic) > 0 {
-		w.byte(accountHistoric)
-		w.uint(uint64(len(a.Historic)))
-		for _, h := range a.Historic {
-			w.int(int64(h.Day))
-			w.decimal(h.Points)
-		}
-	}
-}
+func (h *historicPoints) fields(c *coder) { intField(c, &h.Day); c.decimal(&h.Points) }
 
 // hasHistoric reports whether the account was given these points: by one import, or by
 // those of two customers who were merged.

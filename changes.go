@@ -96,31 +96,31 @@ func (t *txn) checkChange(before, after *customer) error {
 	return checkAttributes(after.Attributes)
 }
 
-// encodeProfile writes the fields that a PATCH can change.
-func (c *customer) encodeProfile(w *writer) {
-	for _, text := range []string{c.Email, c.Phone, c.FirstName, c.LastName, c.Status, c.ExternalID} {
-		w.text(text)
+// profile writes the fields that a PATCH can change.
+func (c *customer) profile(to *coder) {
+	for _, text := range []*string{&c.Email, &c.Phone, &c.FirstName, &c.LastName, &c.Status, &c.ExternalID} {
+		to.text(text)
 	}
-	w.uint(uint64(c.BirthDate))
-	encodeAttributes(w, c.Attributes)
+	uintField(to, &c.BirthDate)
+	listField(to, &c.Attributes, (*attribute).fields)
 }
 
 // etag is a hash of the fields that a PATCH can change.
 func (c *customer) etag() string {
-	var w writer
-	w.id(c.ID)
-	c.encodeProfile(&w)
-	sum := sha256.Sum256(w.b)
+	var to coder
+	to.id(&c.ID)
+	c.profile(&to)
+	sum := sha256.Sum256(to.w.b)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
 // changeCustomer writes a changed customer and its index entries. It writes nothing if the
 // fields that a PATCH can change are the same.
 func (t *txn) changeCustomer(before, after *customer) error {
-	var was, is writer
-	before.encodeProfile(&was)
-	after.encodeProfile(&is)
-	if bytes.Equal(was.b, is.b) {
+	var was, is coder
+	before.profile(&was)
+	after.profile(&is)
+	if bytes.Equal(was.w.b, is.w.b) {
 		return nil
 	}
 	if err := t.moveProfile(before, after); err != nil {
@@ -172,10 +172,9 @@ func (c *customer) auditChanges(after *customer) []change {
 // and counts one that becomes hidden.
 // Before is empty for a new customer.
 func (t *txn) moveIndexes(before, after *customer) error {
-	w := writer{b: []byte{recordVersion}}
-	(&identity{after.ID, after.Person}).encode(&w)
+	value := appendRecord(nil, &identity{after.ID, after.Person})
 	for _, kind := range []byte{kindEmail, kindPhone} {
-		if err := t.rekey(t.identityKey(before, kind), t.identityKey(after, kind), w.b); err != nil {
+		if err := t.rekey(t.identityKey(before, kind), t.identityKey(after, kind), value); err != nil {
 			return err
 		}
 	}

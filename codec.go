@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"iter"
 	"slices"
 )
 
@@ -184,29 +183,6 @@ func (r *reader) uintsInto(room []uint64) []uint64 {
 	return v
 }
 
-// optional yields the tags of the fields that a record may lack, up to the record's end or
-// a zero byte. Such fields follow the others, each after its tag, in the order of their
-// tags. One that is absent is zero: so a field can be added and records that lack it stay
-// as they are.
-func (r *reader) optional() iter.Seq[byte] {
-	return func(yield func(byte) bool) {
-		for last := byte(0); len(r.b) > 0; {
-			tag := r.byte()
-			if tag == 0 {
-				return
-			}
-			if tag <= last {
-				r.fail()
-				return
-			}
-			last = tag
-			if !yield(tag) {
-				return
-			}
-		}
-	}
-}
-
 // done checks that the record was read whole.
 func (r *reader) done() error {
 	if r.err == nil && len(r.b) > 0 {
@@ -215,33 +191,233 @@ func (r *reader) done() error {
 	return r.err
 }
 
+// A coder writes a record's fields or reads them: each record has a method fields that goes
+// through all of them, in the order that the file depends on. A field that is read is zero
+// before.
+type coder struct {
+	reading bool
+	w       writer
+	r       reader
+}
+
+func (c *coder) bool(v *bool) {
+	if c.reading {
+		*v = c.r.bool()
+	} else {
+		c.w.bool(*v)
+	}
+}
+
+func (c *coder) uint(v *uint64) {
+	if c.reading {
+		*v = c.r.uint()
+	} else {
+		c.w.uint(*v)
+	}
+}
+
+func (c *coder) decimal(v *decimal) {
+	if c.reading {
+		*v = c.r.decimal()
+	} else {
+		c.w.decimal(*v)
+	}
+}
+
+func (c *coder) instant(v *instant) {
+	if c.reading {
+		*v = c.r.instant()
+	} else {
+		c.w.instant(*v)
+	}
+}
+
+// instantAfter keeps how much later a moment is than another one, which is often zero. The
+// difference may overflow: reading overflows back.
+func (c *coder) instantAfter(before instant, v *instant) {
+	if c.reading {
+		*v = before + c.r.instant()
+	} else {
+		c.w.instant(*v - before)
+	}
+}
+
+func (c *coder) id(v *id) {
+	if c.reading {
+		*v = c.r.id()
+	} else {
+		c.w.id(*v)
+	}
+}
+
+func (c *coder) idOrNone(v *id) {
+	if c.reading {
+		*v = c.r.idOrNone()
+	} else {
+		c.w.idOrNone(*v)
+	}
+}
+
+func (c *coder) hash(v *ledgerHash) {
+	if c.reading {
+		copy(v[:], c.r.take(uint64(len(v))))
+	} else {
+		c.w.b = append(c.w.b, v[:]...)
+	}
+}
+
+func (c *coder) text(v *string) {
+	if c.reading {
+		*v = c.r.text()
+	} else {
+		c.w.text(*v)
+	}
+}
+
+// word is one of the words of a list, or none, in a byte. The file depends on the list's
+// order.
+func (c *coder) word(list []string, v *string) {
+	if c.reading {
+		*v = c.r.word(list)
+	} else {
+		c.w.word(list, *v)
+	}
+}
+
+func (c *coder) bytes(v *[]byte) {
+	if c.reading {
+		*v = []byte(c.r.text())
+	} else {
+		c.w.text(string(*v))
+	}
+}
+
+// uints reads into the list's memory if that is large enough.
+func (c *coder) uints(v *[]uint64) {
+	if c.reading {
+		*v = c.r.uintsInto(*v)
+	} else {
+		c.w.uints(*v)
+	}
+}
+
+func (c *coder) decimals(v *[]decimal) {
+	listField(c, v, func(d *decimal, c *coder) { c.decimal(d) })
+}
+
+// Fields of other types, which are encoded alike.
+
+func byteField[T ~uint8](c *coder, v *T) {
+	if c.reading {
+		*v = T(c.r.byte())
+	} else {
+		c.w.byte(byte(*v))
+	}
+}
+
+func uintField[T ~uint32 | ~int](c *coder, v *T) {
+	if c.reading {
+		*v = T(c.r.uint())
+	} else {
+		c.w.uint(uint64(*v))
+	}
+}
+
+func intField[T ~int32 | ~int64](c *coder, v *T) {
+	if c.reading {
+		*v = T(c.r.int())
+	} else {
+		c.w.int(int64(*v))
+	}
+}
+
+func textField[T ~string](c *coder, v *T) {
+	if c.reading {
+		*v = T(c.r.text())
+	} else {
+		c.w.text(string(*v))
+	}
+}
+
+// listField is a list, whose elements have the fields that each goes through.
+func listField[T any](c *coder, list *[]T, each func(*T, *coder)) {
+	if !c.reading {
+		c.w.uint(uint64(len(*list)))
+	} else if n := c.r.len(); n > 0 {
+		*list = make([]T, n)
+	}
+	for i := range *list {
+		each(&(*list)[i], c)
+	}
+}
+
+// optional reports whether the record has a field that it may lack. Such fields follow the
+// others, each after its tag, in the order of their tags; a field that is absent is zero. So
+// one can be added, and records that lack it stay as they are.
+func (c *coder) optional(tag byte, present bool) bool {
+	if !c.reading {
+		if present {
+			c.w.byte(tag)
+		}
+		return present
+	}
+	if len(c.r.b) == 0 || c.r.b[0] != tag {
+		return false
+	}
+	c.r.b = c.r.b[1:]
+	return true
+}
+
+// end is where optional fields end that something follows.
+func (c *coder) end() {
+	if !c.reading {
+		c.w.byte(0)
+	} else if c.r.byte() != 0 {
+		c.r.fail()
+	}
+}
+
 // A record is a value kept in compact form.
 type record[T any] interface {
 	*T
-	encode(*writer)
-	decode(*reader)
+	fielded
 }
 
-// recordReader checks a record's version and returns a reader of the rest.
-func recordReader(value []byte) (reader, error) {
-	r := reader{b: value}
-	if r.byte() != recordVersion {
-		return r, errRecord
+type fielded interface{ fields(*coder) }
+
+// appendRecord appends a record to b, which is empty.
+func appendRecord(b []byte, v fielded) []byte {
+	c := coder{w: writer{append(b, recordVersion)}}
+	v.fields(&c)
+	return c.w.b
+}
+
+// readingRecord checks a record's version and returns a coder that reads the rest. Its
+// reader says what is wrong.
+func readingRecord(value []byte) coder {
+	c := coder{reading: true, r: reader{b: value}}
+	if c.r.byte() != recordVersion {
+		c.r.fail()
 	}
-	return r, nil
+	return c
 }
 
+// decodeRecord reads a record.
 func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
 	both := new(struct { // one allocation
 		v T
-		r reader
+		c coder
 	})
-	var err error
-	if both.r, err = recordReader(value); err != nil {
-		return nil, err
-	}
-	P(&both.v).decode(&both.r)
-	return &both.v, both.r.done()
+	both.c = readingRecord(value)
+	P(&both.v).fields(&both.c)
+	return &both.v, both.c.r.done()
+}
+
+// decodeInto reads a record into v, which is zero.
+func decodeInto(value []byte, v fielded) error {
+	c := readingRecord(value)
+	v.fields(&c)
+	return c.r.done()
 }
 
 const recordVersion = 1

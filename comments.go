@@ -26,5 +26,18 @@ func (m *movement) commentHash() ledgerHash {
 	return sha256.Sum256(append(append(room[:0], m.CommentSalt[:]...), m.Comment...))
 }
 
+// commentField is the end of a movement's record.
+func (m *movement) commentField(c *coder) {
+	if c.reading && len(c.r.b) > 0 {
+		copy(m.CommentSalt[:], c.r.take(saltSize))
+		if m.Comment = c.r.rest(); m.Comment == "" {
+			c.r.fail()
+		}
+	}
+	if !c.reading && m.Comment != "" {
+		c.w.b = append(append(c.w.b, m.CommentSalt[:]...), m.Comment...)
+	}
+}
+
 // eraseComment takes away the comment, and the salt that would let somebody guess it.
 func (m *movement) eraseComment() { m.Comment, m.CommentSalt = "", commentSalt{} }

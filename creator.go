@@ -21,16 +21,10 @@ var creatorTypes = []string{byKey, byUser, byImport, byCommand, bySystem}
 // maxActor is in characters.
 const maxActor = 100
 
-func (c *creator) encode(w *writer) {
-	w.word(creatorTypes, c.Type)
-	w.idOrNone(c.ID)
-	w.text(c.Actor)
-}
-
-func (c *creator) decode(r *reader) {
-	c.Type = r.word(creatorTypes)
-	c.ID = r.idOrNone()
-	c.Actor = r.text()
+func (c *creator) fields(to *coder) {
+	to.word(creatorTypes, &c.Type)
+	to.idOrNone(&c.ID)
+	to.text(&c.Actor)
 }
 
 // keyName is the name of an API key; "" if there is none. It is looked up once in a

@@ -69,95 +69,48 @@ const (
 	customerSecret       = 8
 )
 
-func (c *customer) encode(w *writer) {
-	w.uint(c.Number)
-	w.id(c.Person)
-	w.uint(uint64(c.Program))
-	w.text(c.FirstName)
-	w.text(c.LastName)
-	w.text(c.Email)
-	w.text(c.Phone)
-	w.word(customerStatuses, c.Status)
-	w.instant(c.CreatedAt)
-	w.instant(c.UpdatedAt)
-	w.decimal(c.TotalSpent)
-	w.uint(c.Purchases)
-	w.instant(c.LastSaleAt)
-	c.Sales.encode(w)
-	w.uint(c.PurchasesTotal)
-	if c.ExternalID != "" {
-		w.byte(customerExternalID)
-		w.text(c.ExternalID)
+func (c *customer) fields(to *coder) {
+	to.uint(&c.Number)
+	to.id(&c.Person)
+	uintField(to, &c.Program)
+	to.text(&c.FirstName)
+	to.text(&c.LastName)
+	to.text(&c.Email)
+	to.text(&c.Phone)
+	to.word(customerStatuses, &c.Status)
+	to.instant(&c.CreatedAt)
+	to.instant(&c.UpdatedAt)
+	to.decimal(&c.TotalSpent)
+	to.uint(&c.Purchases)
+	to.instant(&c.LastSaleAt)
+	if to.reading {
+		c.Sales.Path = c.path[:0]
 	}
-	if c.BirthDate != 0 {
-		w.byte(customerBirthDate)
-		w.uint(uint64(c.BirthDate))
+	c.Sales.fields(to)
+	to.uint(&c.PurchasesTotal)
+	if to.optional(customerExternalID, c.ExternalID != "") {
+		to.text(&c.ExternalID)
 	}
-	if c.BirthdayFrom != 0 {
-		w.byte(customerBirthdayFrom)
-		w.uint(uint64(c.BirthdayFrom))
+	if to.optional(customerBirthDate, c.BirthDate != 0) {
+		uintField(to, &c.BirthDate)
 	}
-	if c.BirthdayYear != 0 {
-		w.byte(customerBirthdayYear)
-		w.uint(uint64(c.BirthdayYear))
+	if to.optional(customerBirthdayFrom, c.BirthdayFrom != 0) {
+		uintField(to, &c.BirthdayFrom)
 	}
-	if len(c.Attributes) > 0 {
-		w.byte(customerAttributes)
-		encodeAttributes(w, c.Attributes)
+	if to.optional(customerBirthdayYear, c.BirthdayYear != 0) {
+		uintField(to, &c.BirthdayYear)
 	}
-	if c.MergedInto != (id{}) {
-		w.byte(customerMergedInto)
-		w.id(c.MergedInto)
+	if to.optional(customerAttributes, len(c.Attributes) > 0) {
+		listField(to, &c.Attributes, (*attribute).fields)
 	}
-	if c.GoneAt != 0 {
-		w.byte(customerGoneAt)
-		w.instant(c.GoneAt)
+	if to.optional(customerMergedInto, c.MergedInto != (id{})) {
+		to.id(&c.MergedInto)
 	}
-	if c.Secret != (sealSecret{}) {
-		w.byte(customerSecret)
-		w.id(id(c.Secret))
+	if to.optional(customerGoneAt, c.GoneAt != 0) {
+		to.instant(&c.GoneAt)
 	}
-}
-
-func (c *customer) decode(r *reader) {
-	c.Number = r.uint()
-	c.Person = r.id()
-	c.Program = uint32(r.uint())
-	c.FirstName = r.text()
-	c.LastName = r.text()
-	c.Email = r.text()
-	c.Phone = r.text()
-	c.Status = r.word(customerStatuses)
-	c.CreatedAt = r.instant()
-	c.UpdatedAt = r.instant()
-	c.TotalSpent = r.decimal()
-	c.Purchases = r.uint()
-	c.LastSaleAt = r.instant()
-	c.Sales.Path = c.path[:0]
-	c.Sales.decode(r)
-	c.PurchasesTotal = r.uint()
-	c.ExternalID, c.BirthDate, c.BirthdayFrom, c.BirthdayYear, c.Attributes, c.MergedInto, c.GoneAt, c.Secret = "", 0, 0, 0, nil, id{}, 0, sealSecret{}
-	for tag := range r.optional() {
-		switch tag {
-		case customerExternalID:
-			c.ExternalID = r.text()
-		case customerBirthDate:
-			c.BirthDate = birthDate(r.uint())
-		case customerBirthdayFrom:
-			c.BirthdayFrom = uint32(r.uint())
-		case customerBirthdayYear:
-			c.BirthdayYear = uint32(r.uint())
-		case customerAttributes:
-			c.Attributes = decodeAttributes(r)
-		case customerMergedInto:
-			c.MergedInto = r.id()
-		case customerGoneAt:
-			c.GoneAt = r.instant()
-		case customerSecret:
-			c.Secret = sealSecret(r.id())
-		default:
-			r.fail()
-		}
+	if to.optional(customerSecret, c.Secret != (sealSecret{})) {
+		to.id((*id)(&c.Secret))
 	}
 }
 
@@ -253,8 +206,7 @@ func (t *txn) saveCustomer(c *customer) error {
 // An identity is what an e-mail or a phone leads to in one organization.
 type identity struct{ customer, person id }
 
-func (i *identity) encode(w *writer) { w.id(i.customer); w.id(i.person) }
-func (i *identity) decode(r *reader) { i.customer = r.id(); i.person = r.id() }
+func (i *identity) fields(c *coder) { c.id(&i.customer); c.id(&i.person) }
 
 const (
 	kindEmail = 'e'
@@ -543,13 +495,8 @@ func (t *txn) readCustomer(cust id, c *customer) error {
 	if err != nil {
 		return err
 	}
-	r, err := recordReader(record)
-	if err != nil {
-		return atKey(k, err)
-	}
-	c.ID = cust
-	c.decode(&r)
-	return atKey(k, r.done())
+	*c = customer{ID: cust}
+	return atKey(k, decodeInto(record, c))
 }
 
 // customersBetween yields the customers with the numbers from first to last.

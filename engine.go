@@ -81,7 +81,7 @@ type txn struct {
 	shownRoom [1]id         // backs shown while it is short
 	last      shownCustomer // the last customer that was read or written
 	dated     dated         // the last answer of dayOf
-	buf       writer        // the last record written
+	buf       coder         // the last record written
 	hot       [64]byte      // the last key of hotOrgKey or hotKey
 	began     instant       // goes into counters.Latest; now is a sale's own date during import
 	steppedOn time.Duration // how far stepOn moved now past the caller's moment
@@ -333,24 +333,23 @@ func (t *txn) Delete(key []byte) error     { t.wrote = true; return t.Tx.Delete(
 
 // put stores a record as the function put does, with one buffer for all records of
 // the transaction.
-func (t *txn) put(key []byte, v interface{ encode(*writer) }) error {
-	w := t.scratch()
-	w.byte(recordVersion)
-	v.encode(w)
-	return t.Put(key, w.b)
+func (t *txn) put(key []byte, v fielded) error {
+	c := t.scratch()
+	v.fields(c)
+	return t.Put(key, c.w.b)
 }
 
-// scratch returns the buffer for the next record, empty.
-func (t *txn) scratch() *writer {
-	if t.buf.b == nil {
-		t.buf.b = make([]byte, 0, 512)
+// scratch returns what the next record is written with: its version is there.
+func (t *txn) scratch() *coder {
+	if t.buf.w.b == nil {
+		t.buf.w.b = make([]byte, 0, 512)
 	}
-	t.buf.b = t.buf.b[:0]
+	t.buf.w.b = append(t.buf.w.b[:0], recordVersion)
 	return &t.buf
 }
 
 // putUint stores a number as the function putUint does, with the same buffer.
 func (t *txn) putUint(key []byte, v uint64) error {
-	t.buf.b = binary.BigEndian.AppendUint64(t.buf.b[:0], v)
-	return t.Put(key, t.buf.b)
+	t.buf.w.b = binary.BigEndian.AppendUint64(t.buf.w.b[:0], v)
+	return t.Put(key, t.buf.w.b)
 }

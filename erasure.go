@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 )
@@ -17,7 +16,7 @@ import (
 // hash, which is all that the chain of the ledger covers (comments.go).
 //
 // Answers that show the customer are sealed with its secret, which is forgotten
-// (sealing.go). Those that were kept before schema 6 are looked for.
+// (sealing.go).
 
 // erase erases a customer and its stubs. Erasing again changes nothing.
 func (t *txn) erase(cust id) (*customer, error) {
@@ -41,9 +40,6 @@ func (t *txn) erase(cust id) (*customer, error) {
 		if i == 0 {
 			after = left
 		}
-	}
-	if err := t.dropOldAnswers(family); err != nil {
-		return nil, err
 	}
 	if err := t.tell(eventCustomerErased, c.Number); err != nil {
 		return nil, err
@@ -102,11 +98,7 @@ func (c *customer) erased() *customer {
 
 // isErased reports whether nothing personal is left in the customer's record.
 func (c *customer) isErased() bool {
-	left := *c.erased()
-	var was, is writer
-	left.encode(&is)
-	c.encode(&was)
-	return bytes.Equal(was.b, is.b)
+	return bytes.Equal(appendRecord(nil, c), appendRecord(nil, c.erased()))
 }
 
 // eraseComments erases the comments of an account's movements.
@@ -124,56 +116,6 @@ func (t *txn) eraseComments(a *account) error {
 		}
 	}
 	return nil
-}
-
-// dropOldAnswers makes unreadable the answers kept before schema 6 that show one of the
-// customers. There are none from a day after the migration on: the first answer of schema 6
-// ends the search.
-func (t *txn) dropOldAnswers(gone []*customer) error {
-	old := map[uint64]*replay{}
-	for e, err := range scan(t.Tx, orgKey('i', t.org), false) {
-		if err != nil {
-			return err
-		}
-		packed, isOld, err := oldAnswer(e)
-		if err != nil {
-			return err
-		}
-		if !isOld {
-			break // all others are of schema 6
-		}
-		for _, c := range gone {
-			if !bytes.Contains(packed, c.ID[:]) {
-				continue
-			}
-			r, err := decodeEntry[replay](e)
-			if err != nil {
-				return err
-			}
-			r.Body, r.Gone = nil, true
-			old[uintIn(e.Key[5:])] = r
-			break
-		}
-	}
-	for _, number := range slices.Sorted(maps.Keys(old)) {
-		if err := t.put(t.replayKey(number), old[number]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// oldAnswer returns the packed answer of a replay that was kept before schema 6, which
-// sealed none. Of others it returns only that they are not old.
-func oldAnswer(e Entry) (packed []byte, isOld bool, err error) {
-	r, err := recordReader(e.Value)
-	if err != nil {
-		return nil, false, atKey(e.Key, err)
-	}
-	r.instant()
-	r.id()
-	isOld = r.uint() < statusSealable
-	return r.b, isOld, atKey(e.Key, r.err)
 }
 
 // What belongs to one customer, newest first. A loop may change what it is given.

@@ -413,11 +413,7 @@ func TestEraseVerified(t *testing.T) {
 		with[place].Value = value
 		return with
 	}
-	put := func(k key, v interface{ encode(*writer) }) memTx {
-		w := writer{b: []byte{recordVersion}}
-		v.encode(&w)
-		return replaced(k, w.b)
-	}
+	put := func(k key, v fielded) memTx { return replaced(k, appendRecord(nil, v)) }
 	kept, _, err := before.Get(orgKey('m', s.org).u64(1))
 	s.ok(err)
 	bare, err := decodeRecord[movement](kept)

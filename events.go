@@ -173,8 +173,7 @@ func (t *txn) saveTold() error {
 	if err != nil {
 		return err
 	}
-	w := t.scratch()
-	w.byte(recordVersion)
+	w := &t.scratch().w
 	w.instant(t.began)
 	w.uint(t.told.many)
 	w.b = append(w.b, t.told.text...)
@@ -190,36 +189,23 @@ type eventRecord struct {
 	List []event // without Seq and At
 }
 
-func (r *eventRecord) encode(w *writer) {
-	w.instant(r.At)
-	w.uint(uint64(len(r.List)))
-	for _, e := range r.List {
-		w.byte(byte(e.Kind))
-		for _, ref := range e.Refs[:eventKinds[e.Kind].refs] {
-			w.uint(ref)
-		}
-		if e.Kind == eventTierChanged {
-			w.text(e.From)
-			w.text(e.To)
-		}
-	}
+func (r *eventRecord) fields(c *coder) {
+	c.instant(&r.At)
+	listField(c, &r.List, (*event).fields)
 }
 
-func (r *eventRecord) decode(from *reader) {
-	r.At = from.instant()
-	r.List = make([]event, from.len())
-	for i := range r.List {
-		e := &r.List[i]
-		if e.Kind = eventKind(from.byte()); e.Kind == 0 || e.Kind >= manyEventKinds {
-			from.fail()
-			return
-		}
-		for j := range eventKinds[e.Kind].refs {
-			e.Refs[j] = from.uint()
-		}
-		if e.Kind == eventTierChanged {
-			e.From, e.To = from.text(), from.text()
-		}
+func (e *event) fields(c *coder) {
+	byteField(c, &e.Kind)
+	if e.Kind == 0 || e.Kind >= manyEventKinds {
+		e.Kind = 0 // it has no references
+		c.r.fail()
+	}
+	for i := range eventKinds[e.Kind].refs {
+		c.uint(&e.Refs[i])
+	}
+	if e.Kind == eventTierChanged {
+		c.text(&e.From)
+		c.text(&e.To)
 	}
 }
 

@@ -35,26 +35,25 @@ type replay struct {
 	Status    int
 	Body      []byte
 
-	old       bool          // kept up to schema 5
-	Gone      bool          // Body was taken away, as it could not be sealed: up to schema 5
 	Customers []uint64      // numbers of those that the answer shows; if there are any, it is sealed
 	sealed    []byte        // the packed body as it was read, sealed
-	stream    cipher.Stream // that encode seals Body with; nil: it writes sealed
+	stream    cipher.Stream // that fields seals Body with; nil: it writes sealed
 }
 
-// statusSealable is added to the status of a replay that says whom it shows: since schema 6.
-const statusSealable = 1 << 10
-
-func (r *replay) encode(w *writer) {
-	w.instant(r.CreatedAt)
-	w.id(id(r.Request))
-	if r.Gone {
-		w.uint(uint64(r.Status))
-		return
+func (r *replay) fields(c *coder) {
+	c.instant(&r.CreatedAt)
+	c.id((*id)(&r.Request))
+	uintField(c, &r.Status)
+	c.uints(&r.Customers)
+	if sealed := len(r.Customers) > 0; c.reading {
+		r.readBody(&c.r, sealed)
+	} else {
+		r.writeBody(&c.w, sealed)
 	}
-	w.uint(uint64(r.Status) + statusSealable)
-	w.uints(r.Customers)
-	if len(r.Customers) > 0 && r.stream == nil {
+}
+
+func (r *replay) writeBody(w *writer, sealed bool) {
+	if sealed && r.stream == nil {
 		w.b = append(w.b, r.sealed...)
 		return
 	}
@@ -64,28 +63,16 @@ func (r *replay) encode(w *writer) {
 	}
 }
 
-func (r *replay) decode(rd *reader) {
-	r.CreatedAt = rd.instant()
-	r.Request = rd.id()
-	status := rd.uint()
-	if status >= statusSealable {
-		status -= statusSealable
-		r.Customers = rd.uintsInto(nil)
-	} else if r.old = true; len(rd.b) == 0 {
-		r.Gone = true
-	}
-	if r.Status = int(status); r.Gone {
+func (r *replay) readBody(from *reader, sealed bool) {
+	packed := from.take(uint64(len(from.b)))
+	if sealed {
+		r.sealed = slices.Clone(packed)
 		return
 	}
-	if len(r.Customers) > 0 {
-		r.sealed, rd.b = slices.Clone(rd.b), nil
-		return
+	var err error
+	if r.Body, err = unpack(packed); err != nil {
+		from.fail()
 	}
-	body, err := unpack(rd.b)
-	if err != nil {
-		rd.fail()
-	}
-	r.Body, rd.b = body, nil
 }
 
 const (
@@ -127,20 +114,9 @@ func (t *txn) replayKey(number uint64) key { return t.hotOrgKey('i').u64(number)
 // replaySlices are the slices of one organization, oldest first.
 type replaySlices struct{ List []replaySlice }
 
-func (l *replaySlices) encode(w *writer) {
-	w.uint(uint64(len(l.List)))
-	for _, s := range l.List {
-		w.uint(s.First)
-		w.instant(s.Began)
-	}
-}
+func (l *replaySlices) fields(c *coder) { listField(c, &l.List, (*replaySlice).fields) }
 
-func (l *replaySlices) decode(r *reader) {
-	l.List = make([]replaySlice, r.len())
-	for i := range l.List {
-		l.List[i] = replaySlice{r.uint(), r.instant()}
-	}
-}
+func (s *replaySlice) fields(c *coder) { c.uint(&s.First); c.instant(&s.Began) }
 
 // replaySlices returns the organization's slices. open may add to them.
 func (t *txn) replaySlices() (l *replaySlices, err error) {
@@ -329,8 +305,8 @@ func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 		if filling != nil {
 			filling.add(k.name[:])
 		}
-		t.buf.b = binary.AppendUvarint(t.buf.b[:0], n.Replays-s.First)
-		if err := t.Put(t.nameKey(s, k.name), t.buf.b); err != nil {
+		t.buf.w.b = binary.AppendUvarint(t.buf.w.b[:0], n.Replays-s.First)
+		if err := t.Put(t.nameKey(s, k.name), t.buf.w.b); err != nil {
 			return err
 		}
 	}

@@ -39,32 +39,18 @@ const (
 	invitationEntry // to a session; never stored
 )
 
-func (i *invitation) encode(w *writer) {
-	w.id(i.ID)
-	w.byte(byte(i.Kind))
-	w.uint(uint64(i.Org))
-	w.text(string(i.Role))
-	w.text(i.Email)
-	w.idOrNone(i.User)
-	w.bool(i.NoFactor)
-	i.By.encode(w)
-	w.instant(i.CreatedAt)
-	w.instant(i.Expires)
-	w.instant(i.Spent)
-}
-
-func (i *invitation) decode(r *reader) {
-	i.ID = r.id()
-	i.Kind = invitationKind(r.byte())
-	i.Org = uint32(r.uint())
-	i.Role = role(r.text())
-	i.Email = r.text()
-	i.User = r.idOrNone()
-	i.NoFactor = r.bool()
-	i.By.decode(r)
-	i.CreatedAt = r.instant()
-	i.Expires = r.instant()
-	i.Spent = r.instant()
+func (i *invitation) fields(c *coder) {
+	c.id(&i.ID)
+	byteField(c, &i.Kind)
+	uintField(c, &i.Org)
+	textField(c, &i.Role)
+	c.text(&i.Email)
+	c.idOrNone(&i.User)
+	c.bool(&i.NoFactor)
+	i.By.fields(c)
+	c.instant(&i.CreatedAt)
+	c.instant(&i.Expires)
+	c.instant(&i.Spent)
 }
 
 const (

@@ -53,10 +53,3 @@ type ledgerState struct {
 	AuditEntries uint64     `json:"auditEntries"`
 	AuditDigest  ledgerHash `json:"auditDigest"` // the hash of the last entry
 }
-
-func (w *writer) hash(v ledgerHash) { w.b = append(w.b, v[:]...) }
-
-func (r *reader) hash() (v ledgerHash) {
-	copy(v[:], r.take(uint64(len(v))))
-	return v
-}

@@ -35,17 +35,16 @@ func TestLedgerBroken(t *testing.T) {
 		}
 		named := m.id().String()
 		with := slices.Clone(all)
-		with[i].Value = recordOf(m)
+		with[i].Value = appendRecord(nil, m)
 		if got := problems(t, s, with, nil); len(got) != told || !anyContains(got, named) {
 			t.Errorf("movement %s was edited: %q", named, got)
 		}
 
 		// With its own hash recomputed, the next movement or the account gives it away.
 		a, previous := chainAt(t, with, i, m)
-		w := writer{b: []byte{recordVersion}}
-		m.encodeHashed(&w)
-		m.Hash = hashMovement(previous, uint32In(e.Key[1:]), uintIn(e.Key[5:]), w.b)
-		with[i].Value = recordOf(m)
+		record := appendRecord(nil, m)
+		m.Hash = hashMovement(previous, uint32In(e.Key[1:]), uintIn(e.Key[5:]), m.hashed(record))
+		with[i].Value = appendRecord(nil, m)
 		if got := problems(t, s, with, nil); len(got) != told || !anyContains(got, a) {
 			t.Errorf("movement %s was edited and hashed: %q, want something of %s", named, got, a)
 		}
@@ -61,13 +60,6 @@ func TestLedgerBroken(t *testing.T) {
 
 func anyContains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
-}
-
-// recordOf returns the stored form of a movement.
-func recordOf(m *movement) []byte {
-	w := writer{b: []byte{recordVersion}}
-	m.encode(&w)
-	return w.b
 }
 
 // chainAt returns what verify names if the movement at all[i] was edited and its own

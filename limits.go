@@ -44,20 +44,12 @@ type savedUsage struct {
 	InMonth  uint64
 }
 
-func (u *savedUsage) encode(w *writer) {
-	w.instant(u.LastUsed)
-	w.int(u.Day)
-	w.uint(u.InDay)
-	w.int(u.Month)
-	w.uint(u.InMonth)
-}
-
-func (u *savedUsage) decode(r *reader) {
-	u.LastUsed = r.instant()
-	u.Day = r.int()
-	u.InDay = r.uint()
-	u.Month = r.int()
-	u.InMonth = r.uint()
+func (u *savedUsage) fields(c *coder) {
+	c.instant(&u.LastUsed)
+	intField(c, &u.Day)
+	c.uint(&u.InDay)
+	intField(c, &u.Month)
+	c.uint(&u.InMonth)
 }
 
 // utcDay and utcMonth number days and months as savedUsage does.

@@ -16,46 +16,23 @@ type lot struct {
 	Left      decimal
 }
 
-func (l *lot) encode(w *writer) { l.encodeAfter(&lot{}, w) }
-func (l *lot) decode(r *reader) { l.decodeAfter(&lot{}, r) }
+func (l *lot) fields(c *coder) { l.fieldsAfter(&lot{}, c) }
 
-// encodeAfter writes the moments as differences from those of the lot before,
+// fieldsAfter keeps the moments as differences from those of the lot before,
 // which are often zero.
-func (l *lot) encodeAfter(before *lot, w *writer) {
-	w.uint(l.Seq)
-	w.instant(l.AvailFrom - before.AvailFrom)
-	w.instant(l.Expires - before.Expires) // may overflow; decodeAfter overflows back
-	w.decimal(l.Left)
+func (l *lot) fieldsAfter(before *lot, c *coder) {
+	c.uint(&l.Seq)
+	c.instantAfter(before.AvailFrom, &l.AvailFrom)
+	c.instantAfter(before.Expires, &l.Expires)
+	c.decimal(&l.Left)
 }
 
-func (l *lot) decodeAfter(before *lot, r *reader) {
-	l.Seq = r.uint()
-	l.AvailFrom = before.AvailFrom + r.instant()
-	l.Expires = before.Expires + r.instant()
-	l.Left = r.decimal()
-}
-
-func encodeLots(w *writer, list []lot) {
-	w.uint(uint64(len(list)))
+func lotsField(c *coder, list *[]lot) {
 	before := &lot{}
-	for i := range list {
-		list[i].encodeAfter(before, w)
-		before = &list[i]
-	}
-}
-
-func decodeLots(r *reader) []lot {
-	n := r.len()
-	if n == 0 {
-		return nil
-	}
-	list := make([]lot, n)
-	before := &lot{}
-	for i := range list {
-		list[i].decodeAfter(before, r)
-		before = &list[i]
-	}
-	return list
+	listField(c, list, func(l *lot, c *coder) {
+		l.fieldsAfter(before, c)
+		before = l
+	})
 }
 
 // moment is what lots of a part are ordered by: their expiry if they are

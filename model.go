@@ -432,10 +432,7 @@ func decodeEntry[T any, P record[T]](e Entry) (*T, error) {
 }
 
 func put[T any, P record[T]](tx Tx, key []byte, v P) error {
-	w := writer{b: make([]byte, 0, 256)}
-	w.byte(recordVersion)
-	v.encode(&w)
-	return tx.Put(key, w.b)
+	return tx.Put(key, appendRecord(make([]byte, 0, 256), v))
 }
 
 // Numbers and references kept alone are 8 bytes, most significant first.
@@ -482,17 +479,12 @@ type counters struct {
 	Dropped    uint64  // the first of them, which are kept no longer
 }
 
-func (c *counters) encode(w *writer) {
-	w.uints([]uint64{c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays, uint64(c.Latest), c.Audit, uint64(c.Registered), c.Events, c.Dropped})
-}
-
-// decode also reads records of earlier versions, which have fewer numbers.
-func (c *counters) decode(r *reader) {
-	var room, v [12]uint64
-	copy(v[:], r.uintsInto(room[:0]))
-	c.Customers, c.Movements, c.Sales, c.Purchases, c.Returns, c.Redemptions, c.Replays = v[0], v[1], v[2], v[3], v[4], v[5], v[6]
-	c.Latest, c.Audit, c.Registered, c.Events = instant(v[7]), v[8], instant(v[9]), v[10]
-	c.Dropped = v[11]
+func (n *counters) fields(c *coder) {
+	for _, v := range []*uint64{&n.Customers, &n.Movements, &n.Sales, &n.Purchases, &n.Returns, &n.Redemptions, &n.Replays, &n.Audit, &n.Events, &n.Dropped} {
+		c.uint(v)
+	}
+	c.instant(&n.Latest)
+	c.instant(&n.Registered)
 }
 
 // organizationNumber returns the number of the organization with a slug; 0 if there is none.
@@ -571,10 +563,8 @@ func (c *chain) lastUntil(until uint64, linkAt func(seq uint64) (link, error)) (
 	return seq, nil
 }
 
-func (c *chain) encode(w *writer) { w.uint(c.N); w.uints(c.Path) }
-func (c *chain) decode(r *reader) { c.N = r.uint(); c.Path = r.uintsInto(c.Path) }
-func (l *link) encode(w *writer)  { w.uint(l.N); w.uint(l.Prev); w.uint(l.Jump) }
-func (l *link) decode(r *reader)  { l.N, l.Prev, l.Jump = r.uint(), r.uint(), r.uint() }
+func (h *chain) fields(c *coder) { c.uint(&h.N); c.uints(&h.Path) }
+func (l *link) fields(c *coder)  { c.uint(&l.N); c.uint(&l.Prev); c.uint(&l.Jump) }
 
 // A page is a part of a list, as clients number them: from 1.
 type page struct{ number, limit uint64 }

@@ -135,12 +135,8 @@ func TestChain(t *testing.T) {
 // wantReadAgain encodes a chain that ends at seq, decodes it, and appends to both.
 func wantReadAgain(t *testing.T, c chain, seq uint64) {
 	t.Helper()
-	w := new(writer)
-	c.encode(w)
-	r := reader{b: w.b}
 	var again chain
-	again.decode(&r)
-	if err := r.done(); err != nil {
+	if err := decodeInto(appendRecord(nil, &c), &again); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "read again", again, c)

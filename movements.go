@@ -47,83 +47,34 @@ type movement struct {
 // Tags of a movement's optional fields.
 const movementComment = 1
 
-func (m *movement) encode(w *writer) {
-	m.encodeHashed(w)
-	m.encodeRest(w)
+func (m *movement) fields(c *coder) {
+	m.hashedFields(c)
+	c.hash(&m.Hash)
+	m.commentField(c)
 }
 
-// encodeRest writes what Hash does not cover.
-func (m *movement) encodeRest(w *writer) {
-	w.hash(m.Hash)
-	if m.Comment != "" {
-		w.b = append(append(w.b, m.CommentSalt[:]...), m.Comment...)
+func (m *movement) hashedFields(c *coder) {
+	c.id(&m.Customer)
+	m.Link.fields(c)
+	uintField(c, &m.Program)
+	c.word(allCategories, &m.Category)
+	c.decimal(&m.Amount)
+	c.decimal(&m.Balance)
+	c.decimal(&m.Pending)
+	c.instant(&m.AvailFrom)
+	c.instant(&m.Expires)
+	c.idOrNone(&m.Transaction)
+	c.idOrNone(&m.Redemption)
+	c.instant(&m.CreatedAt)
+	listField(c, &m.Uses, (*use).fields)
+	m.By.fields(c)
+	if c.optional(movementComment, m.CommentHash != (ledgerHash{})) {
+		c.hash(&m.CommentHash)
 	}
+	c.end()
 }
 
-// encodeHashed writes what Hash covers.
-func (m *movement) encodeHashed(w *writer) {
-	w.id(m.Customer)
-	m.Link.encode(w)
-	w.uint(uint64(m.Program))
-	w.word(allCategories, m.Category)
-	w.decimal(m.Amount)
-	w.decimal(m.Balance)
-	w.decimal(m.Pending)
-	w.instant(m.AvailFrom)
-	w.instant(m.Expires)
-	w.idOrNone(m.Transaction)
-	w.idOrNone(m.Redemption)
-	w.instant(m.CreatedAt)
-	w.uint(uint64(len(m.Uses)))
-	for _, u := range m.Uses {
-		w.uint(u.Seq)
-		w.decimal(u.Amount)
-		w.instant(u.Expires)
-	}
-	m.By.encode(w)
-	if m.CommentHash != (ledgerHash{}) {
-		w.byte(movementComment)
-		w.hash(m.CommentHash)
-	}
-	w.byte(0)
-}
-
-func (m *movement) decode(r *reader) {
-	m.Customer = r.id()
-	m.Link.decode(r)
-	m.Program = uint32(r.uint())
-	m.Category = r.word(allCategories)
-	m.Amount = r.decimal()
-	m.Balance = r.decimal()
-	m.Pending = r.decimal()
-	m.AvailFrom = r.instant()
-	m.Expires = r.instant()
-	m.Transaction = r.idOrNone()
-	m.Redemption = r.idOrNone()
-	m.CreatedAt = r.instant()
-	if n := r.len(); n > 0 {
-		m.Uses = make([]use, n)
-	}
-	for i := range m.Uses {
-		m.Uses[i] = use{r.uint(), r.decimal(), r.instant()}
-	}
-	m.By.decode(r)
-	for tag := range r.optional() {
-		switch tag {
-		case movementComment:
-			m.CommentHash = r.hash()
-		default:
-			r.fail()
-		}
-	}
-	m.Hash = r.hash()
-	if len(r.b) > 0 {
-		copy(m.CommentSalt[:], r.take(saltSize))
-		if m.Comment = r.rest(); m.Comment == "" {
-			r.fail()
-		}
-	}
-}
+func (u *use) fields(c *coder) { c.uint(&u.Seq); c.decimal(&u.Amount); c.instant(&u.Expires) }
 
 // hashed returns the part of a movement's record that Hash covers.
 func (m *movement) hashed(record []byte) []byte {
@@ -202,13 +153,13 @@ func (t *txn) record(a *account, m *movement) error {
 		m.By = creator{Type: bySystem} // whoever came upon it
 	}
 	t.hashComment(m)
-	w := t.scratch()
-	w.byte(recordVersion)
-	m.encodeHashed(w)
-	m.Hash = hashMovement(a.Hash, t.org, m.Seq, w.b)
+	c := t.scratch()
+	m.hashedFields(c)
+	m.Hash = hashMovement(a.Hash, t.org, m.Seq, c.w.b)
 	a.Hash = m.Hash
-	m.encodeRest(w)
-	if err := t.Put(t.movementKey(m.Seq), w.b); err != nil {
+	c.hash(&m.Hash)
+	m.commentField(c)
+	if err := t.Put(t.movementKey(m.Seq), c.w.b); err != nil {
 		return err
 	}
 	return t.tellMovement(m)

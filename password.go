@@ -32,18 +32,11 @@ type passwordHash struct {
 	At         instant // when the password was set
 }
 
-func (h *passwordHash) encode(w *writer) {
-	w.uint(uint64(h.Iterations))
-	w.text(string(h.Salt))
-	w.text(string(h.Sum))
-	w.instant(h.At)
-}
-
-func (h *passwordHash) decode(r *reader) {
-	h.Iterations = int(r.uint())
-	h.Salt = []byte(r.text())
-	h.Sum = []byte(r.text())
-	h.At = r.instant()
+func (h *passwordHash) fields(c *coder) {
+	uintField(c, &h.Iterations)
+	c.bytes(&h.Salt)
+	c.bytes(&h.Sum)
+	c.instant(&h.At)
 }
 
 // derive returns the sum of a password by the hash's salt and iterations. It takes about

@@ -19,8 +19,7 @@ import (
 // again, gives no fresh day.
 type purse struct{ Given decimal }
 
-func (p *purse) encode(w *writer) { w.decimal(p.Given) }
-func (p *purse) decode(r *reader) { p.Given = r.decimal() }
+func (p *purse) fields(c *coder) { c.decimal(&p.Given) }
 
 // keptPurseDays is longer than a clock may be ahead unnoticed (wallclock.go).
 const keptPurseDays = 60

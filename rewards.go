@@ -48,72 +48,41 @@ const (
 	redemptionNoted   = 4
 )
 
-func (x *redemption) encode(w *writer) {
-	w.id(x.Customer)
-	w.id(x.ID)
-	w.text(x.Code)
-	w.id(x.Reward)
-	w.text(x.RewardName)
-	w.uint(uint64(x.Program))
-	w.decimal(x.Points)
-	w.decimal(x.Balance)
-	w.text(x.Comment)
-	w.uint(x.Movement)
-	w.instant(x.CreatedAt)
-	w.instant(x.CancelledAt)
-	x.By.encode(w)
-	if x.Expires != 0 {
-		w.byte(redemptionVoucher)
-		w.instant(x.Expires)
+func (x *redemption) fields(c *coder) {
+	c.id(&x.Customer)
+	c.id(&x.ID)
+	c.text(&x.Code)
+	c.id(&x.Reward)
+	c.text(&x.RewardName)
+	uintField(c, &x.Program)
+	c.decimal(&x.Points)
+	c.decimal(&x.Balance)
+	c.text(&x.Comment)
+	c.uint(&x.Movement)
+	c.instant(&x.CreatedAt)
+	c.instant(&x.CancelledAt)
+	x.By.fields(c)
+	if c.optional(redemptionVoucher, x.Expires != 0) {
+		c.instant(&x.Expires)
 	}
-	if x.UsedAt != 0 {
-		w.byte(redemptionUse)
-		w.instant(x.UsedAt)
-		x.UsedBy.encode(w)
-		w.idOrNone(x.Sale)
+	if c.optional(redemptionUse, x.UsedAt != 0) {
+		c.instant(&x.UsedAt)
+		x.UsedBy.fields(c)
+		c.idOrNone(&x.Sale)
 	}
-	if e := x.Effect; e != (effect{}) {
-		w.byte(redemptionEffect)
-		w.text(e.Type)
-		w.decimal(e.Amount)
-		w.decimal(e.Percent)
-		w.text(e.SKU)
+	if c.optional(redemptionEffect, x.Effect != (effect{})) {
+		x.Effect.fields(c)
 	}
-	if x.Noted {
-		w.byte(redemptionNoted)
+	if c.optional(redemptionNoted, x.Noted) {
+		x.Noted = true
 	}
 }
 
-func (x *redemption) decode(r *reader) {
-	x.Customer = r.id()
-	x.ID = r.id()
-	x.Code = r.text()
-	x.Reward = r.id()
-	x.RewardName = r.text()
-	x.Program = uint32(r.uint())
-	x.Points = r.decimal()
-	x.Balance = r.decimal()
-	x.Comment = r.text()
-	x.Movement = r.uint()
-	x.CreatedAt = r.instant()
-	x.CancelledAt = r.instant()
-	x.By.decode(r)
-	for tag := range r.optional() {
-		switch tag {
-		case redemptionVoucher:
-			x.Expires = r.instant()
-		case redemptionUse:
-			x.UsedAt = r.instant()
-			x.UsedBy.decode(r)
-			x.Sale = r.idOrNone()
-		case redemptionEffect:
-			x.Effect = effect{r.text(), r.decimal(), r.decimal(), r.text()}
-		case redemptionNoted:
-			x.Noted = true
-		default:
-			r.fail()
-		}
-	}
+func (e *effect) fields(c *coder) {
+	c.text(&e.Type)
+	c.decimal(&e.Amount)
+	c.decimal(&e.Percent)
+	c.text(&e.SKU)
 }
 
 const (

@@ -184,8 +184,7 @@ func (t *txn) savePack(p *heldPack) error {
 // A typeCount is how many purchases and returns there are.
 type typeCount struct{ purchases, returns uint64 }
 
-func (n *typeCount) encode(w *writer) { w.uint(n.purchases); w.uint(n.returns) }
-func (n *typeCount) decode(r *reader) { n.purchases, n.returns = r.uint(), r.uint() }
+func (n *typeCount) fields(c *coder) { c.uint(&n.purchases); c.uint(&n.returns) }
 
 func (n *typeCount) count(purchase bool) {
 	if purchase {

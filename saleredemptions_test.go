@@ -310,12 +310,10 @@ func TestVerifySeesSaleRedemptions(t *testing.T) {
 	back := s.bring(v.purchase, "100")
 	s.verified()
 	all := s.entries()
-	seen := func(reason string, want bool, k key, record encoded) {
+	seen := func(reason string, want bool, k key, record fielded) {
 		t.Helper()
-		w := writer{b: []byte{recordVersion}}
-		record.encode(&w)
 		with := slices.Clone(all)
-		with[slices.IndexFunc(all, func(e Entry) bool { return bytes.Equal(e.Key, k) })].Value = w.b
+		with[slices.IndexFunc(all, func(e Entry) bool { return bytes.Equal(e.Key, k) })].Value = appendRecord(nil, record)
 		if s.seen(with) != want {
 			t.Errorf("%s: seen is %v", reason, !want)
 		}

@@ -84,61 +84,64 @@ var (
 	saleSources = []string{sourceAPI, sourcePanel, sourceImport}
 )
 
-func (s *sale) encode(w *writer) {
-	w.id(s.Customer)
-	w.id(s.ID)
-	w.uint(uint64(s.Program))
-	w.word(saleTypes, s.Type)
-	w.word(saleSources, s.Source)
-	w.decimal(s.Total)
-	w.text(s.Comment)
-	w.text(s.ExternalID)
-	w.instant(s.CreatedAt)
-	w.int(int64(s.RegisteredAt - s.CreatedAt))
-	w.instant(s.OccurredAt)
-	s.By.encode(w)
-	w.uint(uint64(len(s.Items)))
-	for _, it := range s.Items {
-		w.text(it.SKU)
-		w.decimal(it.Price)
-		w.decimal(it.Quantity)
+func (s *sale) fields(c *coder) {
+	s.head(c)
+	listField(c, &s.Items, (*item).fields)
+	s.Link.fields(c)
+	c.idOrNone(&s.Previous)
+	s.saleShare.fields(c)
+	c.decimal(&s.Returned)
+	c.decimal(&s.ReturnedByAmount)
+	listField(c, &s.Lines, (*line).fields)
+	if c.optional(saleOthers, len(s.Others) > 0) {
+		listField(c, &s.Others, (*otherShare).fields)
 	}
-	s.Link.encode(w)
-	w.idOrNone(s.Previous)
-	s.saleShare.encode(w)
-	w.decimal(s.Returned)
-	w.decimal(s.ReturnedByAmount)
-	w.uint(uint64(len(s.Lines)))
-	for _, l := range s.Lines {
-		w.decimal(l.Points)
-		w.decimal(l.Returned)
+	if c.optional(saleExpired, s.ExpiredLate != 0) {
+		c.decimal(&s.ExpiredLate)
 	}
-	s.encodeOptional(w)
+	if c.optional(saleLimited, s.isLimited()) {
+		for v := range s.shares {
+			c.uints(&v.Limited)
+		}
+	}
+	if c.optional(saleVouchers, len(s.Vouchers) > 0) {
+		c.uints(&s.Vouchers)
+	}
+	if c.reading && !s.linesMatch() {
+		c.r.fail()
+	}
 }
 
-func (s *sale) encodeOptional(w *writer) {
-	if len(s.Others) > 0 {
-		w.byte(saleOthers)
-		w.uint(uint64(len(s.Others)))
-		for i := range s.Others {
-			s.Others[i].encode(w)
-		}
-	}
-	if s.ExpiredLate != 0 {
-		w.byte(saleExpired)
-		w.decimal(s.ExpiredLate)
-	}
-	if s.isLimited() {
-		w.byte(saleLimited)
-		for v := range s.shares {
-			w.uints(v.Limited)
-		}
-	}
-	if len(s.Vouchers) > 0 {
-		w.byte(saleVouchers)
-		w.uints(s.Vouchers)
-	}
+// head is the first fields of a sale's record: who, what and when.
+func (s *sale) head(c *coder) {
+	c.id(&s.Customer)
+	c.id(&s.ID)
+	uintField(c, &s.Program)
+	c.word(saleTypes, &s.Type)
+	c.word(saleSources, &s.Source)
+	c.decimal(&s.Total)
+	c.text(&s.Comment)
+	c.text(&s.ExternalID)
+	c.instant(&s.CreatedAt)
+	c.instantAfter(s.CreatedAt, &s.RegisteredAt)
+	c.instant(&s.OccurredAt)
+	s.By.fields(c)
 }
+
+// linesMatch reports whether a purchase has a line of each item in each share.
+func (s *sale) linesMatch() bool {
+	if s.Type != typePurchase {
+		return true
+	}
+	match := len(s.Lines) == len(s.Items)
+	for i := range s.Others {
+		match = match && len(s.Others[i].ByLine) == len(s.Lines)
+	}
+	return match
+}
+
+func (v *item) fields(c *coder) { c.text(&v.SKU); c.decimal(&v.Price); c.decimal(&v.Quantity) }
+func (l *line) fields(c *coder) { c.decimal(&l.Points); c.decimal(&l.Returned) }
 
 // isLimited reports whether a purchase used up a part of a daily limit.
 func (s *sale) isLimited() bool {
@@ -148,75 +151,6 @@ func (s *sale) isLimited() bool {
 		}
 	}
 	return false
-}
-
-func (s *sale) decode(r *reader) {
-	s.decodeHead(r)
-	s.decodeRest(r)
-}
-
-// decodeHead reads the first fields of a sale's record: who, what and when.
-func (s *sale) decodeHead(r *reader) {
-	s.Customer = r.id()
-	s.ID = r.id()
-	s.Program = uint32(r.uint())
-	s.Type = r.word(saleTypes)
-	s.Source = r.word(saleSources)
-	s.Total = r.decimal()
-	s.Comment = r.text()
-	s.ExternalID = r.text()
-	s.CreatedAt = r.instant()
-	s.RegisteredAt = s.CreatedAt + instant(r.int())
-	s.OccurredAt = r.instant()
-	s.By.decode(r)
-}
-
-func (s *sale) decodeRest(r *reader) {
-	s.Items = make([]item, r.len())
-	for i := range s.Items {
-		s.Items[i] = item{r.text(), r.decimal(), r.decimal()}
-	}
-	s.Link.decode(r)
-	s.Previous = r.idOrNone()
-	s.saleShare.decode(r)
-	s.Returned = r.decimal()
-	s.ReturnedByAmount = r.decimal()
-	s.Lines = make([]line, r.len())
-	if s.Type == typePurchase && len(s.Lines) != len(s.Items) {
-		r.fail()
-	}
-	for i := range s.Lines {
-		s.Lines[i] = line{r.decimal(), r.decimal()}
-	}
-	s.decodeOptional(r)
-}
-
-func (s *sale) decodeOptional(r *reader) {
-	for tag := range r.optional() {
-		switch tag {
-		case saleOthers:
-			s.decodeOthers(r)
-		case saleExpired:
-			s.ExpiredLate = r.decimal()
-		case saleLimited:
-			for v := range s.shares {
-				v.Limited = r.uintsInto(nil)
-			}
-		case saleVouchers:
-			s.Vouchers = r.uintsInto(nil)
-		default:
-			r.fail()
-		}
-	}
-}
-
-func (s *sale) decodeOthers(r *reader) {
-	s.Others = make([]otherShare, r.len())
-	for i := range s.Others {
-		if s.Others[i].decode(r); s.Type == typePurchase && len(s.Others[i].ByLine) != len(s.Lines) {
-			r.fail()
-		}
-	}
 }
 
 func (t *txn) saleKey(seq uint64) key { return orgKey('t', t.org).u64(seq) }
@@ -443,8 +377,7 @@ func (c *config) keptUseDays() day { return day(c.maxLateDays()) + 2 }
 // A ruleUse is how often one rule was used on one day.
 type ruleUse struct{ Times uint64 }
 
-func (u *ruleUse) encode(w *writer) { w.uint(u.Times) }
-func (u *ruleUse) decode(r *reader) { u.Times = r.uint() }
+func (u *ruleUse) fields(c *coder) { c.uint(&u.Times) }
 
 func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
 

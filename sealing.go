@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
@@ -46,25 +45,6 @@ func (t *txn) shows(cust id) {
 		t.shown = t.shownRoom[:0]
 	}
 	t.shown = append(t.shown, cust)
-}
-
-// showsNamed is shows for an answer that was kept before schema 6 and does not tell whom it
-// shows: for each customer whose id is in it.
-func (t *txn) showsNamed(answer []byte) error {
-	for piece := range bytes.SplitSeq(answer, []byte{'"'}) {
-		cust, ok := parseID(piece)
-		if !ok {
-			continue
-		}
-		c, err := t.customerByID(cust)
-		if err != nil {
-			return err
-		}
-		if c != nil {
-			t.shows(cust)
-		}
-	}
-	return nil
 }
 
 // apart makes one part of an answer. What it keeps is sealed for what it shows itself,
@@ -129,12 +109,6 @@ func (t *txn) seal(r *replay, number uint64) error {
 // unseal makes a sealed replay's body readable. The error is customer_erased if the answer
 // showed a customer who was erased since.
 func (t *txn) unseal(r *replay, number uint64) error {
-	if r.Gone {
-		return newError(codeCustomerErased)
-	}
-	if r.old {
-		return t.showsNamed(r.Body)
-	}
 	if len(r.Customers) == 0 {
 		return nil
 	}

@@ -49,45 +49,21 @@ const (
 	sessionHalf             // for the code of the second factor alone
 )
 
-func (s *session) encode(w *writer) {
-	w.id(s.User)
-	w.uint(uint64(s.Org))
-	w.instant(s.CreatedAt)
-	w.instant(s.SeenAt)
-	w.instant(s.ProvedAt)
-	w.byte(byte(s.Kind))
-	w.byte(s.Tries)
-	w.text(s.Agent)
-	w.text(s.Source)
-	if s.hasPIN() {
-		w.byte(1)
-		s.PIN.encode(w)
+func (s *session) fields(c *coder) {
+	c.id(&s.User)
+	uintField(c, &s.Org)
+	c.instant(&s.CreatedAt)
+	c.instant(&s.SeenAt)
+	c.instant(&s.ProvedAt)
+	byteField(c, &s.Kind)
+	byteField(c, &s.Tries)
+	c.text(&s.Agent)
+	c.text(&s.Source)
+	if c.optional(1, s.hasPIN()) {
+		s.PIN.fields(c)
 	}
-	if s.LockedAt != 0 {
-		w.byte(2)
-		w.instant(s.LockedAt)
-	}
-}
-
-func (s *session) decode(r *reader) {
-	s.User = r.id()
-	s.Org = uint32(r.uint())
-	s.CreatedAt = r.instant()
-	s.SeenAt = r.instant()
-	s.ProvedAt = r.instant()
-	s.Kind = sessionKind(r.byte())
-	s.Tries = r.byte()
-	s.Agent = r.text()
-	s.Source = r.text()
-	for tag := range r.optional() {
-		switch tag {
-		case 1:
-			s.PIN.decode(r)
-		case 2:
-			s.LockedAt = r.instant()
-		default:
-			r.fail()
-		}
+	if c.optional(2, s.LockedAt != 0) {
+		c.instant(&s.LockedAt)
 	}
 }
 
@@ -457,15 +433,7 @@ func (t *txn) enter(m *member, ends sessionEnds) error {
 // A device is a browser that a user has logged in with.
 type device struct{ Since, Until instant }
 
-func (d *device) encode(w *writer) {
-	w.instant(d.Since)
-	w.instant(d.Until)
-}
-
-func (d *device) decode(r *reader) {
-	d.Since = r.instant()
-	d.Until = r.instant()
-}
+func (d *device) fields(c *coder) { c.instant(&d.Since); c.instant(&d.Until) }
 
 func deviceKey(user id, hash [32]byte) key { return append(userKey(user, partDevice), hash[:]...) }
 

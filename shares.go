@@ -52,50 +52,23 @@ type pendingRef struct {
 	AvailFrom instant
 }
 
-// encode and decode leave Program, ExpiredLate and Limited out.
-
-func (v *saleShare) encode(w *writer) {
-	w.decimal(v.Earned)
-	w.decimal(v.Pending)
-	w.decimal(v.Reversed)
-	w.decimal(v.Unearned)
-	w.decimal(v.Expired)
-	w.decimal(v.Shortfall)
-	w.decimal(v.Balance)
-	w.uint(uint64(len(v.Rules)))
-	for _, r := range v.Rules {
-		w.id(r.RuleID)
-		w.text(r.Name)
-		w.decimal(r.Points)
-	}
-	w.text(v.TierFrom)
-	w.text(v.TierTo)
-	w.uint(uint64(len(v.PendingLot)))
-	for _, p := range v.PendingLot {
-		w.uint(p.Seq)
-		w.instant(p.AvailFrom)
-	}
+// fields leaves out Program, ExpiredLate and Limited.
+func (v *saleShare) fields(c *coder) {
+	c.decimal(&v.Earned)
+	c.decimal(&v.Pending)
+	c.decimal(&v.Reversed)
+	c.decimal(&v.Unearned)
+	c.decimal(&v.Expired)
+	c.decimal(&v.Shortfall)
+	c.decimal(&v.Balance)
+	listField(c, &v.Rules, (*ruleShare).fields)
+	c.text(&v.TierFrom)
+	c.text(&v.TierTo)
+	listField(c, &v.PendingLot, (*pendingRef).fields)
 }
 
-func (v *saleShare) decode(r *reader) {
-	v.Earned = r.decimal()
-	v.Pending = r.decimal()
-	v.Reversed = r.decimal()
-	v.Unearned = r.decimal()
-	v.Expired = r.decimal()
-	v.Shortfall = r.decimal()
-	v.Balance = r.decimal()
-	v.Rules = make([]ruleShare, r.len())
-	for i := range v.Rules {
-		v.Rules[i] = ruleShare{r.id(), r.text(), r.decimal()}
-	}
-	v.TierFrom = r.text()
-	v.TierTo = r.text()
-	v.PendingLot = make([]pendingRef, r.len())
-	for i := range v.PendingLot {
-		v.PendingLot[i] = pendingRef{r.uint(), r.instant()}
-	}
-}
+func (v *ruleShare) fields(c *coder)  { c.id(&v.RuleID); c.text(&v.Name); c.decimal(&v.Points) }
+func (p *pendingRef) fields(c *coder) { c.uint(&p.Seq); c.instant(&p.AvailFrom) }
 
 // An otherShare is a share in another program than the customer's own.
 type otherShare struct {
@@ -103,24 +76,11 @@ type otherShare struct {
 	ByLine []decimal // of a purchase: what each item earned; for the own share its Lines say so
 }
 
-func (v *otherShare) encode(w *writer) {
-	w.uint(uint64(v.Program))
-	v.saleShare.encode(w)
-	w.decimal(v.ExpiredLate)
-	w.uint(uint64(len(v.ByLine)))
-	for _, points := range v.ByLine {
-		w.decimal(points)
-	}
-}
-
-func (v *otherShare) decode(r *reader) {
-	v.Program = uint32(r.uint())
-	v.saleShare.decode(r)
-	v.ExpiredLate = r.decimal()
-	v.ByLine = make([]decimal, r.len())
-	for i := range v.ByLine {
-		v.ByLine[i] = r.decimal()
-	}
+func (v *otherShare) fields(c *coder) {
+	uintField(c, &v.Program)
+	v.saleShare.fields(c)
+	c.decimal(&v.ExpiredLate)
+	c.decimals(&v.ByLine)
 }
 
 // shares yields the sale's shares, that in the customer's own program first.

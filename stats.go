@@ -31,45 +31,18 @@ type tally struct {
 	PointsReversed decimal // by returns
 }
 
-func (s *tally) encode(w *writer) {
-	w.uint(s.NewCustomers)
-	w.uint(s.Active)
-	w.uint(s.Purchases)
-	w.uint(s.Returns)
-	w.decimal(s.SalesAmount)
-	w.decimal(s.ReturnsAmount)
-	w.decimal(s.PointsIssued)
-	w.decimal(s.PointsRedeemed)
-	w.decimal(s.PointsExpired)
-	w.decimal(s.PointsReversed)
-	if s.GoneCustomers != 0 {
-		w.byte(tallyGone)
-		w.uint(s.GoneCustomers)
-	}
-}
-
-// Tags of a tally's optional fields.
-const tallyGone = 1
-
-func (s *tally) decode(r *reader) {
-	s.NewCustomers = r.uint()
-	s.Active = r.uint()
-	s.Purchases = r.uint()
-	s.Returns = r.uint()
-	s.SalesAmount = r.decimal()
-	s.ReturnsAmount = r.decimal()
-	s.PointsIssued = r.decimal()
-	s.PointsRedeemed = r.decimal()
-	s.PointsExpired = r.decimal()
-	s.PointsReversed = r.decimal()
-	for tag := range r.optional() {
-		switch tag {
-		case tallyGone:
-			s.GoneCustomers = r.uint()
-		default:
-			r.fail()
-		}
-	}
+func (s *tally) fields(c *coder) {
+	c.uint(&s.NewCustomers)
+	c.uint(&s.GoneCustomers)
+	c.uint(&s.Active)
+	c.uint(&s.Purchases)
+	c.uint(&s.Returns)
+	c.decimal(&s.SalesAmount)
+	c.decimal(&s.ReturnsAmount)
+	c.decimal(&s.PointsIssued)
+	c.decimal(&s.PointsRedeemed)
+	c.decimal(&s.PointsExpired)
+	c.decimal(&s.PointsReversed)
 }
 
 func (s *tally) add(o *tally) {

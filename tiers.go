@@ -14,10 +14,10 @@ type basis struct {
 	Purchases int64
 }
 
-func (b *basis) encode(w *writer) { w.decimal(b.Points); w.decimal(b.Spent); w.int(b.Purchases) }
-
-func (b *basis) decode(r *reader) {
-	b.Points, b.Spent, b.Purchases = r.decimal(), r.decimal(), r.int()
+func (b *basis) fields(c *coder) {
+	c.decimal(&b.Points)
+	c.decimal(&b.Spent)
+	intField(c, &b.Purchases)
 }
 
 func (b basis) plus(o basis) basis {

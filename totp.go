@@ -35,26 +35,11 @@ type secondFactor struct {
 	Recovery [][]byte // SHA-256 of the codes that are left
 }
 
-func (f *secondFactor) encode(w *writer) {
-	w.text(string(f.Secret))
-	w.instant(f.Since)
-	w.int(f.LastStep)
-	w.uint(uint64(len(f.Recovery)))
-	for _, hash := range f.Recovery {
-		w.text(string(hash))
-	}
-}
-
-func (f *secondFactor) decode(r *reader) {
-	f.Secret = []byte(r.text())
-	f.Since = r.instant()
-	f.LastStep = r.int()
-	if n := r.len(); n > 0 {
-		f.Recovery = make([][]byte, n)
-	}
-	for i := range f.Recovery {
-		f.Recovery[i] = []byte(r.text())
-	}
+func (f *secondFactor) fields(c *coder) {
+	c.bytes(&f.Secret)
+	c.instant(&f.Since)
+	intField(c, &f.LastStep)
+	listField(c, &f.Recovery, func(hash *[]byte, c *coder) { c.bytes(hash) })
 }
 
 var (

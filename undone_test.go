@@ -218,11 +218,6 @@ func TestVerifySeesUndone(t *testing.T) {
 	at := func(part byte) int {
 		return slices.IndexFunc(all, func(e Entry) bool { return e.Key[0] == 'c' && len(e.Key) > 21 && e.Key[21] == part })
 	}
-	record := func(v encoded) []byte {
-		w := writer{b: []byte{recordVersion}}
-		v.encode(&w)
-		return w.b
-	}
 	changed := func(reason string, i int, value []byte) {
 		t.Helper()
 		with := slices.Clone(all)
@@ -236,24 +231,22 @@ func TestVerifySeesUndone(t *testing.T) {
 		}
 	}
 	for _, n := range []uint64{0, 1, 3} {
-		changed(fmt.Sprint("a count of ", n), at(partRuleUse), record(&ruleUse{n}))
+		changed(fmt.Sprint("a count of ", n), at(partRuleUse), appendRecord(nil, &ruleUse{n}))
 	}
 	changed("a count that is gone", at(partRuleUse), nil)
 	c := ask(s, func(t *txn) (*customer, error) { return t.customer(ana) })
 	for _, last := range []instant{0, bought.CreatedAt, c.LastSaleAt.add(time.Second)} {
 		wrong := *c
 		wrong.LastSaleAt = last
-		changed(fmt.Sprint("a last sale at ", last), at(partCustomer), record(&wrong))
+		changed(fmt.Sprint("a last sale at ", last), at(partCustomer), appendRecord(nil, &wrong))
 	}
 	i := slices.IndexFunc(all, func(e Entry) bool {
 		return bytes.Equal(e.Key, ask(s, func(t *txn) (key, error) { return t.saleKey(bought.Seq), nil }))
 	})
 	sold := ask(s, func(t *txn) (*sale, error) { return t.saleAt(bought.Seq) })
 	sold.Limited = []uint64{1}
-	changed("a limit of no rule", i, record(sold))
+	changed("a limit of no rule", i, appendRecord(nil, sold))
 }
-
-type encoded interface{ encode(*writer) }
 
 // TestUndoneExternalID: the externalId of a purchase that was returned whole is free.
 func TestUndoneExternalID(t *testing.T) {

@@ -43,32 +43,18 @@ type user struct {
 	Org        uint32  // that the user was in last; 0: none
 }
 
-func (u *user) encode(w *writer) {
-	w.text(u.Email)
-	w.text(u.Name)
-	w.text(u.Language)
-	w.text(u.Theme)
-	w.instant(u.Disabled)
-	w.instant(u.Locked)
-	w.bool(u.Operator)
-	u.Password.encode(w)
-	w.instant(u.CreatedAt)
-	w.instant(u.LoggedInAt)
-	w.uint(uint64(u.Org))
-}
-
-func (u *user) decode(r *reader) {
-	u.Email = r.text()
-	u.Name = r.text()
-	u.Language = r.text()
-	u.Theme = r.text()
-	u.Disabled = r.instant()
-	u.Locked = r.instant()
-	u.Operator = r.bool()
-	u.Password.decode(r)
-	u.CreatedAt = r.instant()
-	u.LoggedInAt = r.instant()
-	u.Org = uint32(r.uint())
+func (u *user) fields(c *coder) {
+	c.text(&u.Email)
+	c.text(&u.Name)
+	c.text(&u.Language)
+	c.text(&u.Theme)
+	c.instant(&u.Disabled)
+	c.instant(&u.Locked)
+	c.bool(&u.Operator)
+	u.Password.fields(c)
+	c.instant(&u.CreatedAt)
+	c.instant(&u.LoggedInAt)
+	uintField(c, &u.Org)
 }
 
 // A membership is what a user is in one organization.
@@ -81,30 +67,12 @@ type membership struct {
 	MaxPointsPerDay decimal // that the user may give by hand on a UTC day (purses.go); 0: any number
 }
 
-func (m *membership) encode(w *writer) {
-	w.text(string(m.Role))
-	w.instant(m.Since)
-	m.By.encode(w)
-	w.instant(m.Disabled)
-	if m.MaxPointsPerDay != 0 {
-		w.byte(1)
-		w.decimal(m.MaxPointsPerDay)
-	}
-}
-
-func (m *membership) decode(r *reader) {
-	m.Role = role(r.text())
-	m.Since = r.instant()
-	m.By.decode(r)
-	m.Disabled = r.instant()
-	for tag := range r.optional() {
-		switch tag {
-		case 1:
-			m.MaxPointsPerDay = r.decimal()
-		default:
-			r.fail()
-		}
-	}
+func (m *membership) fields(c *coder) {
+	textField(c, &m.Role)
+	c.instant(&m.Since)
+	m.By.fields(c)
+	c.instant(&m.Disabled)
+	c.decimal(&m.MaxPointsPerDay)
 }
 
 // Parts of what is kept under a user.

@@ -337,9 +337,7 @@ func (v *verifier) statistics() error {
 		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.day, b.day))
 	})
 	for _, d := range days {
-		w := writer{b: []byte{recordVersion}}
-		v.tallies[d].encode(&w)
-		if err := v.has(tableTallies, v.txn.tallyKey(d), w.b, subject{kind: "día " + d.day.String()}); err != nil {
+		if err := v.has(tableTallies, v.txn.tallyKey(d), appendRecord(nil, v.tallies[d]), subject{kind: "día " + d.day.String()}); err != nil {
 			return err
 		}
 	}

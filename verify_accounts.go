@@ -33,14 +33,14 @@ func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMo
 
 // linkIn returns the seq of the movement before a record's, in the same account's chain.
 func linkIn(record []byte) (uint64, error) {
-	r, err := recordReader(record)
-	if err != nil {
-		return 0, err
-	}
-	r.id()
-	var l link
-	l.decode(&r)
-	return l.Prev, r.err
+	c := readingRecord(record)
+	var (
+		cust id
+		l    link
+	)
+	c.id(&cust)
+	l.fields(&c)
+	return l.Prev, c.r.err
 }
 
 // account replays an account's movements and compares the result with what is stored.

@@ -70,10 +70,9 @@ func (v *verifier) oneCustomer(c *customer) error {
 		return err
 	}
 	var space [64]byte
-	w := writer{b: append(space[:0], recordVersion)}
-	(&identity{c.ID, c.Person}).encode(&w)
+	kept := appendRecord(space[:0], &identity{c.ID, c.Person})
 	for kind, value := range c.identities() {
-		if err := v.has(tableIdentities, identityKey(kind, value).u32(v.txn.org), w.b, what); err != nil {
+		if err := v.has(tableIdentities, identityKey(kind, value).u32(v.txn.org), kept, what); err != nil {
 			return err
 		}
 	}

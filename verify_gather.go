@@ -54,11 +54,10 @@ func (g *gather) has(cust id) bool {
 
 // customerIn returns the customer that a record belongs to.
 func customerIn(value []byte) (id, error) {
-	r, err := recordReader(value)
-	if err != nil {
-		return id{}, err
-	}
-	return r.id(), r.err // the first field of each kind
+	c := readingRecord(value)
+	var cust id // the first field of each kind
+	c.id(&cust)
+	return cust, c.r.err
 }
 
 func (p *gatherPart) add(kind int, cust id, seq uint64, value []byte) {

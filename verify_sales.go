@@ -24,13 +24,10 @@ func (v *verifier) allSales() error {
 			v.stray(e.Key)
 			continue
 		}
-		r, err := recordReader(e.Value)
-		if err != nil {
-			return atKey(e.Key, err)
-		}
 		var s sale
-		if s.decodeHead(&r); r.err != nil {
-			return atKey(e.Key, r.err)
+		c := readingRecord(e.Value)
+		if s.head(&c); c.r.err != nil {
+			return atKey(e.Key, c.r.err)
 		}
 		if s.Seq = uintIn(e.Key[5:]); s.Seq == 0 {
 			v.stray(e.Key)
@@ -258,9 +255,7 @@ func (l *logCheck) end() error {
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(l.slots)) {
-		w := writer{b: []byte{recordVersion}}
-		l.slots[k].encode(&w)
-		if err := l.v.has(tableSlots, key(k), w.b, subject{kind: "ventas"}); err != nil {
+		if err := l.v.has(tableSlots, key(k), appendRecord(nil, l.slots[k]), subject{kind: "ventas"}); err != nil {
 			return err
 		}
 	}

@@ -48,8 +48,8 @@ func (v *verifier) addSlot(e Entry) bool {
 	if err != nil {
 		return false
 	}
-	v.txn.buf.b = append(v.txn.buf.b[:0], recordVersion)
-	if n.encode(&v.txn.buf); *n == (typeCount{}) || !bytes.Equal(v.txn.buf.b, e.Value) {
+	c := v.txn.scratch()
+	if n.fields(c); *n == (typeCount{}) || !bytes.Equal(c.w.b, e.Value) {
 		return false
 	}
 	v.have[tableSlots].sum += n.purchases*v.hashNumber(e.Key, kindPurchase) + n.returns*v.hashNumber(e.Key, kindReturn)

@@ -308,11 +308,7 @@ func TestVerifySeesParts(t *testing.T) {
 		}
 		return slices.Insert(changed, place, Entry{Key: k, Value: value})
 	}
-	record := func(v interface{ encode(*writer) }) []byte {
-		w := writer{b: []byte{recordVersion}}
-		v.encode(&w)
-		return w.b
-	}
+	record := func(v fielded) []byte { return appendRecord(nil, v) }
 	for letter, part := range map[byte]byte{'G': 'z', 'l': 'z', 'K': 7} {
 		if k := orgKey(letter, 1).byte(part).u64(1); !s.seen(with(k, numberValue(1))) {
 			t.Errorf("%x is not seen", k)
@@ -468,10 +464,8 @@ func mutations[T any, P record[T]](value []byte) mutable {
 		fresh, _ := decodeRecord[T, P](value)
 		leaf := leaves(reflect.ValueOf(fresh).Elem(), "")[i]
 		leaf.change()
-		w := writer{b: []byte{recordVersion}}
-		P(fresh).encode(&w)
-		if !bytes.Equal(w.b, value) { // otherwise the value does not store the field
-			changed[leaf.name] = w.b
+		if record := appendRecord(nil, P(fresh)); !bytes.Equal(record, value) { // otherwise the value does not store the field
+			changed[leaf.name] = record
 		}
 	}
 	return changed
@@ -544,9 +538,7 @@ func TestVerifyImpossibleNumber(t *testing.T) {
 		c, err := decodeRecord[customer](all[i].Value)
 		s.ok(err)
 		c.Number = number
-		w := writer{b: []byte{recordVersion}}
-		c.encode(&w)
-		all[i].Value = w.b
+		all[i].Value = appendRecord(nil, c)
 		if !s.seen(all) {
 			t.Errorf("number %d is not seen", number)
 		}

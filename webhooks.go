@@ -88,34 +88,18 @@ type webhookSecret struct {
 	Until  instant // never for the newest
 }
 
-func (s *webhookState) encode(w *writer) {
-	w.uint(s.Sent)
-	w.uint(uint64(len(s.Secrets)))
-	for _, secret := range s.Secrets {
-		w.text(string(secret.Secret))
-		w.instant(secret.Until)
-	}
-	w.instant(s.Failing)
-	w.uint(s.Failed)
-	w.instant(s.Next)
-	w.instant(s.Paused)
-	w.text(s.Why)
-	w.uint(s.Turn)
+func (s *webhookState) fields(c *coder) {
+	c.uint(&s.Sent)
+	listField(c, &s.Secrets, (*webhookSecret).fields)
+	c.instant(&s.Failing)
+	c.uint(&s.Failed)
+	c.instant(&s.Next)
+	c.instant(&s.Paused)
+	c.text(&s.Why)
+	c.uint(&s.Turn)
 }
 
-func (s *webhookState) decode(r *reader) {
-	s.Sent = r.uint()
-	s.Secrets = make([]webhookSecret, r.len())
-	for i := range s.Secrets {
-		s.Secrets[i] = webhookSecret{[]byte(r.text()), r.instant()}
-	}
-	s.Failing = r.instant()
-	s.Failed = r.uint()
-	s.Next = r.instant()
-	s.Paused = r.instant()
-	s.Why = r.text()
-	s.Turn = r.uint()
-}
+func (s *webhookSecret) fields(c *coder) { c.bytes(&s.Secret); c.instant(&s.Until) }
 
 // secretsAt returns the secrets that are valid at a moment.
 func (s *webhookState) secretsAt(at instant) (list [][]byte) {
