@@ -116,6 +116,11 @@ func (r *reader) text() string {
 	if n == 0 {
 		return ""
 	}
+	return r.textOf(n)
+}
+
+// textOf is a text of so many bytes.
+func (r *reader) textOf(n uint64) string {
 	if r.texts == "" {
 		r.texts = string(r.b)
 	}
@@ -124,16 +129,6 @@ func (r *reader) text() string {
 		return ""
 	}
 	return r.texts[start : start+int(n)]
-}
-
-// rest is a text that takes up the rest of the record.
-func (r *reader) rest() string {
-	n := len(r.b)
-	if n > 0 && r.texts == "" {
-		r.texts = string(r.b)
-	}
-	r.b = nil
-	return r.texts[len(r.texts)-n:]
 }
 
 func (r *reader) word(list []string) string {
@@ -255,14 +250,6 @@ func (c *coder) idOrNone(v *id) {
 		*v = c.r.idOrNone()
 	} else {
 		c.w.idOrNone(*v)
-	}
-}
-
-func (c *coder) hash(v *ledgerHash) {
-	if c.reading {
-		copy(v[:], c.r.take(uint64(len(v))))
-	} else {
-		c.w.b = append(c.w.b, v[:]...)
 	}
 }
 

@@ -26,13 +26,11 @@ func (m *movement) commentHash() ledgerHash {
 	return sha256.Sum256(append(append(room[:0], m.CommentSalt[:]...), m.Comment...))
 }
 
-// commentField is the end of a movement's record.
+// commentField is the comment in a movement's record: all that is left before the Hash.
 func (m *movement) commentField(c *coder) {
-	if c.reading && len(c.r.b) > 0 {
+	if c.reading && len(c.r.b) > len(m.Hash) {
 		copy(m.CommentSalt[:], c.r.take(saltSize))
-		if m.Comment = c.r.rest(); m.Comment == "" {
-			c.r.fail()
-		}
+		m.Comment = c.r.textOf(uint64(max(len(c.r.b)-len(m.Hash), 0)))
 	}
 	if !c.reading && m.Comment != "" {
 		c.w.b = append(append(c.w.b, m.CommentSalt[:]...), m.Comment...)

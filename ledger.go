@@ -53,3 +53,11 @@ type ledgerState struct {
 	AuditEntries uint64     `json:"auditEntries"`
 	AuditDigest  ledgerHash `json:"auditDigest"` // the hash of the last entry
 }
+
+func (c *coder) hash(v *ledgerHash) {
+	if c.reading {
+		copy(v[:], c.r.take(uint64(len(v))))
+	} else {
+		c.w.b = append(c.w.b, v[:]...)
+	}
+}

@@ -39,18 +39,18 @@ type movement struct {
 
 // A movement's record:
 //
-//	| fields | optional fields, each after its tag | 0 | Hash | salt (16) and comment, if it has one |
+//	| fields | optional fields, each after its tag | 0 | salt (16) and comment, if it has one | Hash |
 //
-// Hash covers what is before it, so a comment can be erased and the chain stays. It covers
-// the comment's hash: a comment that was changed is told by it (comments.go).
+// Hash covers what comes up to the 0, so a comment can be erased and the chain stays. One of
+// the fields is the comment's hash, so a comment cannot be changed (comments.go).
 
 // Tags of a movement's optional fields.
 const movementComment = 1
 
 func (m *movement) fields(c *coder) {
 	m.hashedFields(c)
-	c.hash(&m.Hash)
 	m.commentField(c)
+	c.hash(&m.Hash)
 }
 
 func (m *movement) hashedFields(c *coder) {
@@ -157,8 +157,8 @@ func (t *txn) record(a *account, m *movement) error {
 	m.hashedFields(c)
 	m.Hash = hashMovement(a.Hash, t.org, m.Seq, c.w.b)
 	a.Hash = m.Hash
-	c.hash(&m.Hash)
 	m.commentField(c)
+	c.hash(&m.Hash)
 	if err := t.Put(t.movementKey(m.Seq), c.w.b); err != nil {
 		return err
 	}
