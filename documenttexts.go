@@ -126,9 +126,9 @@ var sentenceTexts = map[string]string{
 }
 
 // sentenceText is a sentence in the page's language.
-func sentenceText(lang string, why sentence) string {
+func sentenceText(lang language, why sentence) string {
 	format, is := sentenceTexts[why.format]
-	if lang == "es" || !is {
+	if lang.code == "es" || !is {
 		return why.String()
 	}
 	args := make([]any, len(why.args))

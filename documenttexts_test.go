@@ -121,7 +121,7 @@ func TestDocumentTexts(t *testing.T) {
 			args = append(args, map[string]any{"%s": "Active", "%d": 77, "%q": "el o la"}[verb])
 		}
 		why := sentence{format, args}
-		fault, got := why.String(), sentenceText("en", why)
+		fault, got := why.String(), sentenceText(speaking("en"), why)
 		if got == fault || regexp.MustCompile(`\b(debe|puede|hay|falta|solo|una?|de|el|los|más)\b`).MatchString(strings.ReplaceAll(got, `"el o la"`, "")) {
 			t.Errorf("%q: %q", fault, got)
 		}
@@ -147,10 +147,10 @@ func TestDocumentTexts(t *testing.T) {
 		{sentenceOf("no hay ningún nivel %q", "Oro o plata"), `no hay ningún nivel "Oro o plata"`, `there is no tier "Oro o plata"`},
 		{sentenceOf("falta %q; un programa no se puede quitar", "club"), `falta "club"; un programa no se puede quitar`, `"club" is missing, and a program cannot be removed`},
 	} {
-		if got := sentenceText("en", tt.why); got != tt.en {
+		if got := sentenceText(speaking("en"), tt.why); got != tt.en {
 			t.Errorf("%q: %q, want %q", tt.es, got, tt.en)
 		}
-		if got := sentenceText("es", tt.why); got != tt.es {
+		if got := sentenceText(speaking("es"), tt.why); got != tt.es {
 			t.Errorf("in Spanish: %q", got)
 		}
 	}

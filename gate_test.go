@@ -118,7 +118,7 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 func TestGatePage(t *testing.T) {
 	t.Parallel()
 	g := serveGate(t, 0, 0, nil)
-	g.page = fullPage
+	g.page = fullPage(allTexts())
 	for _, test := range []struct {
 		line string
 		page bool
@@ -127,7 +127,7 @@ func TestGatePage(t *testing.T) {
 		{"GET /", false}, {"GET /panelx", false}, {"GET /api/v1/organization?de=/panel", false},
 	} {
 		_, res, body := askFor(t, g.Addr().String(), test.line)
-		page := strings.Contains(string(body), tr("es", "error.full")) && strings.Contains(string(body), tr("en", "error.full")) &&
+		page := strings.Contains(string(body), tr(speaking("es"), "error.full")) && strings.Contains(string(body), tr(speaking("en"), "error.full")) &&
 			res.Header.Get("Content-Type") == htmlType[0] && missingHeaders(res.Header) == ""
 		if res.StatusCode != http.StatusServiceUnavailable || page != test.page || !page && !json.Valid(body) {
 			t.Errorf("%s: %s %v\n%s", test.line, res.Status, res.Header, body)

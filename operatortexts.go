@@ -1,6 +1,6 @@
 package main
 
-var _ = addTexts(map[string]panelText{
+var operatorTexts = panelTexts{
 	"action." + auditBackupStarted: {"Pidió una copia del archivo", "Asked for a backup of the file"},
 	"action." + auditVerifyStarted: {"Pidió verificar el archivo", "Asked for a verification of the file"},
 	"nav.operator":                 {"Servidor", "Server"},
@@ -150,4 +150,4 @@ var _ = addTexts(map[string]panelText{
 	"users.locked":   {"contraseña bloqueada", "password locked"},
 	"users.next":     {"Siguientes", "Next ones"},
 	"users.nowhere":  {"ninguna", "none"},
-})
+}

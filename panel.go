@@ -22,7 +22,7 @@ import (
 // fails shows its page again with what was typed.
 
 func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel {
-	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, random: randomToken}
+	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, texts: m.texts, random: randomToken}
 	p.asked.burst, p.asked.every = askedBurst, askedEvery
 	a.requests = newRequestLog()
 	for _, each := range m.pages {
@@ -54,7 +54,7 @@ func noPage(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request of the panel.
 func (p *panel) serve(x *exchange, r *http.Request) {
-	v := &visit{exchange: x, panel: p, r: r, lang: acceptedLanguage(r), status: http.StatusOK}
+	v := &visit{exchange: x, panel: p, r: r, lang: p.texts.in(acceptedLanguage(r)), status: http.StatusOK}
 	x.visit = v
 	setPanelHeaders(x.Header(), p.address.isPlain())
 	if !p.address.allows(r.Host) {
@@ -96,11 +96,14 @@ func setPanelHeaders(h http.Header, plain bool) {
 
 // fullPage is the page of a server that accepts no more connections. It is in both languages: the
 // headers that tell which one is wanted may not be read.
-func fullPage(h http.Header) []byte {
-	setPanelHeaders(h, false)
-	h["Content-Type"] = htmlType
+func fullPage(texts panelTexts) func(http.Header) []byte {
 	const page = `<!DOCTYPE html><html lang="es"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sello</title><p>%s</p><p lang="en">%s</p></html>`
-	return fmt.Appendf(nil, page, tr("es", "error.full"), tr("en", "error.full"))
+	body := fmt.Appendf(nil, page, tr(texts.in("es"), "error.full"), tr(texts.in("en"), "error.full"))
+	return func(h http.Header) []byte {
+		setPanelHeaders(h, false)
+		h["Content-Type"] = htmlType
+		return body
+	}
 }
 
 // hstsYear tells browsers to use TLS alone for this host for a year.
@@ -174,7 +177,7 @@ func (v *visit) identify() error {
 				return err
 			}
 		}
-		v.lang = languageOf(v.member, v.cfg, v.r)
+		v.lang.code = languageOf(v.member, v.cfg, v.r)
 		return nil
 	})
 }

@@ -253,7 +253,7 @@ func (f *frame) Themes() []choiceItem {
 	return []choiceItem{{"", f.T("account.theme.device")}, {"light", f.T("account.theme.light")}, {"dark", f.T("account.theme.dark")}}
 }
 
-var _ = addTexts(map[string]panelText{
+var accountTexts = panelTexts{
 	"title.account":          {"Mi cuenta", "My account"},
 	"title.factor":           {"Segundo factor", "Second factor"},
 	"title.sessions":         {"Mis sesiones", "My sessions"},
@@ -305,4 +305,4 @@ var _ = addTexts(map[string]panelText{
 	"sessions.end":           {"Terminar", "End"},
 	"sessions.end.others":    {"Terminar todas las demás", "End all others"},
 	"sessions.unknown":       {"Desconocido", "Unknown"},
-})
+}

@@ -306,7 +306,7 @@ func (v *visit) customerItem(t *txn, cust id) (a aboutItem, err error) {
 	return aboutItem{c.name(), v.contact(c), "/panel/clientes/" + c.ID.String()}, nil
 }
 
-var _ = addTexts(map[string]panelText{
+var activityTexts = panelTexts{
 	"nav.activity":           {"Actividad inusual", "Unusual activity"},
 	"title.activity":         {"Actividad inusual", "Unusual activity"},
 	"activity.since":         {"Desde el %s: lo que conviene mirar. Nada de esto es por sí solo un abuso.", "Since %s: what is worth a look. None of it is an abuse by itself."},
@@ -333,7 +333,7 @@ var _ = addTexts(map[string]panelText{
 	"activity.gained":        {"Puntos ganados", "Points gained"},
 	"activity.last":          {"La última vez", "Last time"},
 	"activity.log":           {"Ver todo lo que hizo", "See all they did"},
-})
+}
 
 // What the template asks for.
 

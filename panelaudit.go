@@ -208,7 +208,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 func (f *frame) fieldName(action, field string) string {
 	word, _, _ := strings.Cut(action, ".")
 	for _, name := range []string{"field." + word + "." + field, "field." + field} {
-		if hasText(name) {
+		if f.Lang.has(name) {
 			return f.T(name)
 		}
 	}
@@ -277,7 +277,7 @@ func (f *frame) auditText(field, text string) string {
 		kinds = nil
 	}
 	for _, kind := range kinds {
-		if hasText(kind + text) {
+		if f.Lang.has(kind + text) {
 			return f.T(kind + text)
 		}
 	}
@@ -293,11 +293,11 @@ func (f *frame) auditText(field, text string) string {
 // scopeText is a scope in the words of the form of a key: "Puntos: leer".
 func (f *frame) scopeText(scope string) string {
 	resource := "resource." + resourceOf(scope)
-	if !hasText(resource) {
+	if !f.Lang.has(resource) {
 		return scope
 	}
 	_, verb, _ := strings.Cut(scope, ":")
-	if !hasText("scope." + verb) {
+	if !f.Lang.has("scope." + verb) {
 		return f.T(resource)
 	}
 	return f.T(resource) + ": " + strings.ToLower(f.T("scope."+verb))
@@ -321,7 +321,7 @@ var subjectPages = map[string]string{
 func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, err error) {
 	word, _, _ := strings.Cut(action, ".")
 	a = aboutItem{Name: tr(v.lang, "about"), ID: subject}
-	if hasText("about." + word) {
+	if v.lang.has("about." + word) {
 		a.Name = tr(v.lang, "about."+word)
 	}
 	if need, ok := v.panel.needs(subjectPages[word]); ok && v.member.role.may(need) == grantAll && v.hasPlace(subjectPages[word]) {
@@ -475,7 +475,7 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 // Actions are the choices of what was done: all of a kind that the log can tell of, in words.
 func (f *frame) Actions(kind string) []choiceItem {
 	var items []choiceItem
-	for name := range panelTexts {
+	for name := range f.Lang.texts {
 		if action, is := strings.CutPrefix(name, "action."); is && (kind == everyKind || auditKindOf(action) == kind) {
 			items = append(items, choiceItem{action, f.T(name)})
 		}
@@ -486,7 +486,7 @@ func (f *frame) Actions(kind string) []choiceItem {
 
 // Action is what was done, in words: the action itself if this sello has no words for it.
 func (f *frame) Action(name string) string {
-	if hasText("action." + name) {
+	if f.Lang.has("action." + name) {
 		return f.T("action." + name)
 	}
 	return name
@@ -519,7 +519,7 @@ func (f *frame) AuditBy(actor, kind string) string {
 	return withQuery(auditPath, []pair{{"actor", actor}, {"kind", kind}})
 }
 
-var _ = addTexts(map[string]panelText{
+var auditTexts = panelTexts{
 	"nav.audit":          {"Auditoría", "Audit log"},
 	"title.audit":        {"Auditoría", "Audit log"},
 	"audit.about":        {"Quién cambió qué, con lo que había antes", "Who changed what, with what was there before"},
@@ -597,4 +597,4 @@ var _ = addTexts(map[string]panelText{
 	"action.session.ended":         {"Cerró sesiones", "Ended sessions"},
 	"action.session.proved":        {"Confirmó su contraseña", "Confirmed the password"},
 	"action.session.refused":       {"No pudo entrar al panel", "Could not log in"},
-})
+}

@@ -287,7 +287,7 @@ func TestAuditValues(t *testing.T) {
 func TestAuditWords(t *testing.T) {
 	t.Parallel()
 	format := newFormat(t, "MX", "es", "MXN")
-	frames := []*frame{{format: format, Lang: "es"}, {format: format, Lang: "en"}}
+	frames := []*frame{{format: format, Lang: speaking("es")}, {format: format, Lang: speaking("en")}}
 	labelled := func(action, field string) {
 		label := frames[0].fieldName(action, field)
 		for _, step := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(field, ""), -1) {
@@ -327,7 +327,7 @@ func TestAuditWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range frames {
-				if text := f.auditValue(path, raw); text == "" || f.Lang == "es" && text == strings.Trim(string(raw), `"`) {
+				if text := f.auditValue(path, raw); text == "" || f.Lang.code == "es" && text == strings.Trim(string(raw), `"`) {
 					t.Errorf("%s in %s: %s is %q", path, f.Lang, raw, text)
 				}
 			}

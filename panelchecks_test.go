@@ -106,7 +106,7 @@ func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseR
 		if literal, _, _ := f.readAmount(shown[1]); !sameDecimal(literal, told.Balance) {
 			w.panelShop.shop.Fatalf("%s: the page shows %s, the API tells %s", when, shown[1], told.Balance)
 		}
-		_, movements, _ := strings.Cut(body, "<h2>"+tr("es", "customer.movements"))
+		_, movements, _ := strings.Cut(body, "<h2>"+tr(speaking("es"), "customer.movements"))
 		movements, _, _ = strings.Cut(movements, "</section>")
 		for _, m := range shownMovement.FindAllStringSubmatch(movements, -1) {
 			literal, _, _ := f.readAmount(strings.TrimPrefix(m[1], "+"))

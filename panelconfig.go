@@ -138,7 +138,7 @@ func (f *frame) LanguageChoice(value string) control {
 	return f.Select("settings.language", "organization.settings.language", value, items)
 }
 
-var _ = addTexts(map[string]panelText{
+var configTexts = panelTexts{
 	"nav.config":                             {"Configuración", "Settings"},
 	"title.config":                           {"Configuración", "Settings"},
 	"title.document":                         {"Documento", "Document"},
@@ -282,4 +282,4 @@ var _ = addTexts(map[string]panelText{
 	"word.All":                               {"De todos los clientes", "Of all customers"},
 	"word.Purchase":                          {"Con una compra", "For a purchase"},
 	"doc.join":                               {"De quién son los puntos", "Whose points it holds"},
-})
+}

@@ -136,7 +136,7 @@ func TestPanelPlan(t *testing.T) {
 		{"by the document", whole, url.Values{"document": {other}}},
 		{"with another change", whole, url.Values{"document": {strings.Replace(other, `"name": "Espresso"`, `"name": "Doble"`, 1)}}},
 	}
-	if main := mainOf(s.open(roleOwner, page).Body.String()); strings.Contains(main, `name="plan.name"`) || strings.Contains(main, `name="apiAccess"`) || !strings.Contains(main, tr("es", "plan.alone")) {
+	if main := mainOf(s.open(roleOwner, page).Body.String()); strings.Contains(main, `name="plan.name"`) || strings.Contains(main, `name="apiAccess"`) || !strings.Contains(main, tr(speaking("es"), "plan.alone")) {
 		t.Error("the owner's form has the plan")
 	}
 	for i, test := range tries {
@@ -222,7 +222,7 @@ func TestPanelDocument(t *testing.T) {
 		if test.want == "" { // where JSON is at fault is after the comma that is missing
 			line++
 		}
-		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(body, tr("es", "document.line", (&format{country: "MX"}).Count(uint64(line)))) || !strings.Contains(body, test.want) {
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(body, tr(speaking("es"), "document.line", (&format{country: "MX"}).Count(uint64(line)))) || !strings.Contains(body, test.want) {
 			t.Errorf("%s: %d, want line %d and %q\n%s", test.new, w.Code, line, test.want, mainOf(body))
 		}
 		if !strings.Contains(body, wrong) {

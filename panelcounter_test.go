@@ -352,7 +352,7 @@ func TestPanelFieldWords(t *testing.T) {
 	} {
 		same(t, "of the API", tt.e.message, tt.api)
 		for lang, want := range map[string]string{"es": tt.es, "en": tt.en} {
-			same(t, tt.api, faultText(lang, newFormat(t, "MX", lang, "MXN"), tt.e), want)
+			same(t, tt.api, faultText(speaking(lang), newFormat(t, "MX", lang, "MXN"), tt.e), want)
 		}
 	}
 }
@@ -364,7 +364,7 @@ func TestOneSecond(t *testing.T) {
 		for lang, want := range map[string][2]string{"es": {" en 1 segundo.", " en 1,200 segundos."}, "en": {" in 1 second.", " in 1,200 seconds."}} {
 			f := newFormat(t, "MX", lang, "MXN")
 			for i, n := range []int{1, 1200} {
-				if got := faultText(lang, f, newError(code).with("seconds", decimalOf(n))); !strings.HasSuffix(got, want[i]) {
+				if got := faultText(speaking(lang), f, newError(code).with("seconds", decimalOf(n))); !strings.HasSuffix(got, want[i]) {
 					t.Errorf("%s, %d: %s", code.name, n, got)
 				}
 			}

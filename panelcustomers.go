@@ -501,7 +501,7 @@ func (f *frame) Who(by *createdBy) string {
 	return name
 }
 
-var _ = addTexts(map[string]panelText{
+var customerTexts = panelTexts{
 	"title.customers":             {"Clientes", "Customers"},
 	"title.customer-new":          {"Cliente nuevo", "New customer"},
 	"title.customer":              {"Cliente", "Customer"},
@@ -585,7 +585,7 @@ var _ = addTexts(map[string]panelText{
 	"cancel":                      {"Cancelar", "Cancel"},
 	"error.invalid_field.confirm": {"Escribe ERASE, en mayúsculas", "Type ERASE, in capitals"},
 	"error.invalid_field.from":    {"Elige al otro cliente", "Choose the other customer"},
-})
+}
 
 // Person are the controls of what is known of a person: nil, a new one.
 func (f *frame) Person(c *customerDetail) []control {

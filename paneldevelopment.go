@@ -106,7 +106,7 @@ func (f *frame) Choice(name, label, usual string, values ...string) choiceView {
 		if i > 0 {
 			item.ID += "-" + value
 		}
-		if hint := label + "." + value + ".hint"; hasText(hint) {
+		if hint := label + "." + value + ".hint"; f.Lang.has(hint) {
 			item.Hint, v.Across = f.T(hint), false
 		}
 		v.Items = append(v.Items, item)

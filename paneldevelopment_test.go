@@ -198,7 +198,7 @@ func TestKeyShownOnce(t *testing.T) {
 	again := d.postAs("TOKEN-of-this-form", keysPath+"/nueva", fields...)
 	d.want(again, http.StatusSeeOther, "the same form again")
 	after := d.get(again.Header().Get("Location"))
-	if d.want(after, http.StatusOK, "where it leads"); !strings.Contains(after.Body.String(), tr("es", "key.again")) {
+	if d.want(after, http.StatusOK, "where it leads"); !strings.Contains(after.Body.String(), tr(speaking("es"), "key.again")) {
 		t.Errorf("the page does not say that the key was made:\n%s", after.Body)
 	}
 	path, _, _ := strings.Cut(again.Header().Get("Location"), "?")
@@ -402,7 +402,7 @@ func TestPlanWithoutAPI(t *testing.T) {
 		w := d.get(named.Replace(p.path))
 		if p.path == developmentPath {
 			main := mainOf(w.Body.String())
-			if w.Code != 200 || strings.Contains(main, "<form") || !strings.Contains(main, tr("es", "plan.none", "Pro")) {
+			if w.Code != 200 || strings.Contains(main, "<form") || !strings.Contains(main, tr(speaking("es"), "plan.none", "Pro")) {
 				t.Errorf("%s: %d\n%s", p.path, w.Code, main)
 			}
 		} else if to := w.Header().Get("Location"); w.Code != 303 || to != developmentPath {
@@ -432,7 +432,7 @@ func TestRequestsPage(t *testing.T) {
 	all := d.get(requestsPath).Body.String()
 	found := d.get(requestsPath + "?solicitud=" + requestID).Body.String()
 	for _, page := range []string{all, found} {
-		for _, want := range []string{requestID, "scope_required", "Caja centro", "POST /customers", tr("es", "mend.scope_required")} {
+		for _, want := range []string{requestID, "scope_required", "Caja centro", "POST /customers", tr(speaking("es"), "mend.scope_required")} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%q is not on the page\n%s", want, page)
 			}
@@ -502,7 +502,7 @@ func TestMending(t *testing.T) {
 			t.Errorf("no row says how to mend %s", name)
 		}
 	}
-	for name := range panelTexts {
+	for name := range allTexts() {
 		code, of := strings.CutPrefix(name, "mend.")
 		if _, ok := errorTable[code]; of && !ok {
 			t.Errorf("%s: there is no such error", name)
@@ -560,7 +560,7 @@ func TestWebhooksPage(t *testing.T) {
 			t.Errorf("%s: %q is missing\n%s", reason, text, w.Body)
 		}
 	}
-	has(d.get(webhooksPath), tr("es", "hook.secretless"), "a new webhook")
+	has(d.get(webhooksPath), tr(speaking("es"), "hook.secretless"), "a new webhook")
 	d.want(d.post(webhooksPath+"/crm/prueba"), 422, "a test without a secret")
 	made := d.postAs("token-of-the-secret", webhooksPath+"/crm/secreto")
 	secret := regexp.MustCompile(`whsec_[^"]+`).FindString(made.Body.String())
@@ -570,13 +570,13 @@ func TestWebhooksPage(t *testing.T) {
 	again := d.postAs("token-of-the-secret", webhooksPath+"/crm/secreto")
 	d.want(again, 303, "the same form again")
 	after := d.get(again.Header().Get("Location"))
-	has(after, tr("es", "hooks.made"), "where it leads")
+	has(after, tr(speaking("es"), "hooks.made"), "where it leads")
 	for _, w := range []*httptest.ResponseRecorder{again, after, d.get(webhooksPath)} {
 		if strings.Contains(w.Body.String(), secret) {
 			t.Error("the secret is shown again")
 		}
 	}
-	has(d.post(webhooksPath+"/crm/prueba"), tr("es", "hook.test.ok", "crm", "200"), "a test")
+	has(d.post(webhooksPath+"/crm/prueba"), tr(speaking("es"), "hook.test.ok", "crm", "200"), "a test")
 	d.want(d.post(webhooksPath+"/crm/repetir", "from", "99"), 422, "an event that there is not")
 	d.want(d.post(webhooksPath+"/crm/repetir", "from", "x"), 422, "no event")
 	d.want(d.post(webhooksPath+"/crm/repetir", "from", "1"), 303, "all events again")
@@ -607,7 +607,7 @@ func TestKeyFormsTooLate(t *testing.T) {
 		for _, lang := range []string{"es", "en"} {
 			d.panelShop.speaks(roleDeveloper, lang)
 			w := d.post(keysPath+"/"+test.path, test.fields...)
-			if want := tr(lang, test.error); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), want) {
+			if want := tr(speaking(lang), test.error); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s, %s: %d, want %q\n%s", test.path, lang, w.Code, want, mainOf(w.Body.String()))
 			}
 		}

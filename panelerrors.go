@@ -30,18 +30,18 @@ var (
 )
 
 // faultText is an error in words.
-func faultText(lang string, f *format, e *apiError) string {
+func faultText(lang language, f *format, e *apiError) string {
 	if e.code == codeDocumentFault {
 		return documentFaultText(lang, e)
 	}
 	name := "error." + e.code.name
-	if by := name + "." + e.field; hasText(by) {
+	if by := name + "." + e.field; lang.has(by) {
 		name = by
 	}
-	if by := "error.asked." + e.field; e.context[askedContext] != nil && hasText(by) {
+	if by := "error.asked." + e.field; e.context[askedContext] != nil && lang.has(by) {
 		name = by
 	}
-	if !hasText(name) {
+	if !lang.has(name) {
 		return e.message
 	}
 	text := tr(lang, name)
@@ -80,11 +80,11 @@ func faultText(lang string, f *format, e *apiError) string {
 
 // reasonsText is why a reward cannot be had, without the figures and names that the till's list
 // of rewards has.
-func reasonsText(lang string, reasons []string) string {
+func reasonsText(lang language, reasons []string) string {
 	var texts []string
 	for _, reason := range reasons {
 		name := "reason." + reason
-		if hasText(name + ".any") {
+		if lang.has(name + ".any") {
 			name += ".any"
 		}
 		texts = append(texts, tr(lang, name))
@@ -96,9 +96,9 @@ func reasonsText(lang string, reasons []string) string {
 var labelledCodes = []errorCode{codeInvalidField, codeTooPrecise, codeTooLarge, codeUnknownField, codeAmountAmbiguous}
 
 // labelled is what is wrong with a field, after the field's label.
-func labelled(lang string, e *apiError, text string) string {
+func labelled(lang language, e *apiError, text string) string {
 	label, own := fieldLabel(lang, e), "error."+e.code.name+"."+e.field
-	if label != "" && slices.Contains(labelledCodes, e.code) && !hasText(own) && (e.context[askedContext] == nil || !hasText("error.asked."+e.field)) {
+	if label != "" && slices.Contains(labelledCodes, e.code) && !lang.has(own) && (e.context[askedContext] == nil || !lang.has("error.asked."+e.field)) {
 		return label + ": " + text
 	}
 	return text
@@ -106,11 +106,11 @@ func labelled(lang string, e *apiError, text string) string {
 
 // fieldLabel is the label of the field at fault; "" without one. A sale's externalId is its
 // ticket, a customer's is a number in another system.
-func fieldLabel(lang string, e *apiError) string {
+func fieldLabel(lang language, e *apiError) string {
 	field := e.field[strings.LastIndex(e.field, ".")+1:]
 	of, _ := e.context[labelsContext].(string)
-	for _, name := range []string{"field." + of + "." + field, labelOf(of, indexForm.ReplaceAllString(e.field, "")), "field." + field} {
-		if hasText(name) {
+	for _, name := range []string{"field." + of + "." + field, lang.labelOf(of, indexForm.ReplaceAllString(e.field, "")), "field." + field} {
+		if lang.has(name) {
 			return tr(lang, name)
 		}
 	}
@@ -132,11 +132,11 @@ var fieldTexts = map[string]string{
 
 // wrongText is why a field is wrong, in the page's language. The API lists what a field may be
 // by its own words; a form has a list with the words of people.
-func wrongText(lang string, why sentence) string {
+func wrongText(lang language, why sentence) string {
 	if why.isChoice() {
 		return tr(lang, "wrong.choice")
 	}
-	if format, is := fieldTexts[why.format]; is && lang == "es" {
+	if format, is := fieldTexts[why.format]; is && lang.code == "es" {
 		why.format = format
 	}
 	return sentenceText(lang, why)
@@ -165,11 +165,11 @@ func allFaults(err error) []*apiError {
 var indexForm = regexp.MustCompile(`\[\d+\]`)
 
 // documentFaultText is a fault of a document in words: of a control, by its label.
-func documentFaultText(lang string, e *apiError) string {
+func documentFaultText(lang language, e *apiError) string {
 	text := sentenceText(lang, e.why)
 	if e.field != "" {
 		labels, _ := e.context["labels"].(string)
-		if name := labelOf(labels, indexForm.ReplaceAllString(e.field, "")); hasText(name) {
+		if name := lang.labelOf(labels, indexForm.ReplaceAllString(e.field, "")); lang.has(name) {
 			if e.why.isChoice() {
 				text = tr(lang, "wrong.choice")
 			}
@@ -184,9 +184,9 @@ func documentFaultText(lang string, e *apiError) string {
 
 // labelOf is the name of a control's label. Where a text is called as the control would be,
 // it is "….field".
-func labelOf(labels, name string) string {
+func (lang language) labelOf(labels, name string) string {
 	name = labels + "." + name
-	if hasText(name + ".field") {
+	if lang.has(name + ".field") {
 		return name + ".field"
 	}
 	return name
@@ -210,7 +210,7 @@ func logInPath(asked *url.URL) string {
 	return "/panel/entrar?" + url.Values{"ir": {asked.RequestURI()}}.Encode()
 }
 
-var _ = addTexts(map[string]panelText{
+var faultTexts = panelTexts{
 	"error.request":    {"Número de solicitud:", "Request:"},
 	"error.stored":     {"Ver lo que se guardó", "See what was stored"},
 	"error.again":      {"Volver a enviar", "Send again"},
@@ -287,4 +287,4 @@ var _ = addTexts(map[string]panelText{
 	"error.price_changed":            {"El precio de la recompensa cambió: ahora cuesta %s", "The price of the reward has changed: now it costs %s"},
 	"error.external_id_undone":       {"La venta de este ticket se deshizo. No se registró nada.", "The sale of this receipt was undone. Nothing was registered."},
 	"error.birth_date_invalid":       {"La fecha de nacimiento debe ser AAAA-MM-DD y no futura", "The date of birth must be YYYY-MM-DD and not in the future"},
-})
+}

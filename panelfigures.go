@@ -55,12 +55,13 @@ func (t *chartTable) csv() ([]byte, error) {
 // figures makes charts and tiles from statistics, and from those of as many days before.
 type figures struct {
 	*format
+	lang          language
 	found, before *statisticsShape // before is nil if there can be none
 	points        string           // the name of the program's points
 	query         string           // of the page, for the links to CSV
 }
 
-func (g *figures) T(name string, args ...any) string { return tr(g.language, name, args...) }
+func (g *figures) T(name string, args ...any) string { return tr(g.lang, name, args...) }
 
 // A measure is one column of a table of periods and, with a class, one series of its
 // picture.
@@ -432,7 +433,7 @@ func (g *figures) growsNet() bool {
 func (g *figures) mainTiles() []tile {
 	net := g.amountTile("tile.net", g.currency, netOf, true, 1)
 	if g.growsNet() {
-		net.Change = counted(g.language, "change.since", g.Count(uint64(g.days())), net.Change)
+		net.Change = counted(g.lang, "change.since", g.Count(uint64(g.days())), net.Change)
 	}
 	return []tile{
 		net,

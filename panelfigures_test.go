@@ -238,7 +238,7 @@ func TestTiles(t *testing.T) {
 		{"0", "100", tile{Arrow: "▼", Change: "100% menos", Class: "down"}, tile{Arrow: "▼", Change: "100 menos", Class: "up"}, tile{Arrow: "▼", Change: "antes 10%"}},
 		{"0", "0", tile{Change: "igual"}, tile{Change: "igual"}, tile{Change: "igual"}},
 	} {
-		g := figures{format: f, found: amounts(c.now), before: amounts(c.before)}
+		g := figures{format: f, lang: speaking("es"), found: amounts(c.now), before: amounts(c.before)}
 		for i, got := range []tile{g.amountTile("tile.net", "MXN", netOf, true, 1), g.countTile("tile.active", activeOf, -1), g.rateTile("tile.share", activeShareOf, 0)} {
 			want := []tile{c.amount, c.count, c.rate}[i]
 			if got.Name, got.Value = "", ""; got != want {

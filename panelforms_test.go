@@ -708,7 +708,7 @@ func (w *formWorld) checkReadings(f *readingsForm, lang, name string, review, su
 	if review {
 		fields.Set(reviewField, "1")
 	}
-	ambiguous, _, _ := strings.Cut(tr(lang, "error.amount_ambiguous"), "%s")
+	ambiguous, _, _ := strings.Cut(tr(speaking(lang), "error.amount_ambiguous"), "%s")
 	page := f.send(w, fields).Body.String()
 	if !strings.Contains(page, ambiguous) {
 		if sure {

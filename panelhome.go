@@ -148,7 +148,7 @@ func (v *visit) askedFigures(t *txn) (*figures, error) {
 // figures asks for the statistics, those of 30 days without a parameter, and for those of as
 // many days before. found is nil if a parameter has a fault.
 func (v *visit) figures(t *txn, asked ...pair) (*figures, error) {
-	g := &figures{format: v.format(), points: t.cfg.defaultProgram().Currency}
+	g := &figures{format: v.format(), lang: v.lang, points: t.cfg.defaultProgram().Currency}
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, asked...))
 	if err != nil || len(v.faults) > 0 {
 		return g, err
@@ -337,7 +337,7 @@ func (v *visit) lookouts(t *txn) (all []lookout, err error) {
 	return all, nil
 }
 
-var _ = addTexts(map[string]panelText{
+var homeTexts = panelTexts{
 	"nav.home":         {"Inicio", "Home"},
 	"nav.statistics":   {"Estadísticas", "Statistics"},
 	"title.home":       {"Inicio", "Home"},
@@ -433,4 +433,4 @@ var _ = addTexts(map[string]panelText{
 	"look.key":        {"«%s» vence %s", "“%s” expires %s"},
 	"look.used":       {"último uso %s", "last used %s"},
 	"look.unused":     {"nunca se usó", "never used"},
-})
+}

@@ -146,7 +146,7 @@ func runDropPIN(v *visit) error {
 	return v.redirect("/panel/cuenta")
 }
 
-var _ = addTexts(map[string]panelText{
+var lockTexts = panelTexts{
 	"title.lock":               {"¿Quién eres?", "Who are you?"},
 	"lock.of":                  {"La sesión de %s está bloqueada.", "The session of %s is locked."},
 	"lock.lost":                {"Lo que enviaste no se guardó.", "What you sent was not stored."},
@@ -173,4 +173,4 @@ var _ = addTexts(map[string]panelText{
 	"error.people.pin_differs": {"No es el mismo PIN.", "It is not the same PIN."},
 	"error.people.pin_wrong":   {"El PIN no es correcto.", "The PIN is not correct."},
 	"error.people.pin_there":   {"Esta sesión ya tiene un PIN.", "This session has a PIN already."},
-})
+}

@@ -341,7 +341,7 @@ func runProve(v *visit) error {
 
 var codePasswordWrong = errorCode{"password_wrong", http.StatusBadRequest, ""}
 
-var _ = addTexts(map[string]panelText{
+var logInTexts = panelTexts{
 	"title.login":              {"Entrar", "Log in"},
 	"title.login-code":         {"Código de verificación", "Verification code"},
 	"title.invitation":         {"Invitación", "Invitation"},
@@ -404,4 +404,4 @@ var _ = addTexts(map[string]panelText{
 	"error.people.factor_there":          {"Ya hay un segundo factor.", "There is a second factor already."},
 	"error.people.factor_none":           {"No hay segundo factor.", "There is no second factor."},
 	"error.people.password_alone":        {"Tu contraseña es corta para valer sin segundo factor. Pon otra de al menos 15 caracteres.", "Your password is too short to stand without a second factor. Set another one of at least 15 characters."},
-})
+}

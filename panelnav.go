@@ -11,7 +11,7 @@ type navigation struct {
 }
 
 func (v *visit) navigation() navigation {
-	n := navigation{lang: v.lang, current: -1}
+	n := navigation{lang: v.lang.code, current: -1}
 	if v.member == nil || v.member.lacksFactor {
 		return n
 	}
@@ -39,19 +39,20 @@ type navItem struct {
 
 // groups are the links of a navigation.
 func (p *panel) groups(n navigation) (list []navGroup) {
+	lang := p.texts.in(n.lang)
 	for i, place := range p.places {
 		if n.open&(1<<i) == 0 {
 			continue
 		}
 		name := ""
 		if place.group != "" {
-			name = tr(n.lang, place.group)
+			name = tr(lang, place.group)
 		}
 		if of := len(list); of == 0 || list[of-1].Name != name {
 			list = append(list, navGroup{Name: name})
 		}
 		group := &list[len(list)-1]
-		group.Items = append(group.Items, navItem{place.path, tr(n.lang, place.text), i == n.current})
+		group.Items = append(group.Items, navItem{place.path, tr(lang, place.text), i == n.current})
 	}
 	return list
 }

@@ -244,7 +244,7 @@ func (f *frame) OfAll(r regularRow) string {
 	return f.T("figure.of", f.Int(r.Sales), f.Int(r.All))
 }
 
-var _ = addTexts(map[string]panelText{
+var personTexts = panelTexts{
 	"title.work":           {"Actividad", "Activity"},
 	"person.open":          {"Ver su actividad", "Show their activity"},
 	"person.span":          {"Días", "Days"},
@@ -276,4 +276,4 @@ var _ = addTexts(map[string]panelText{
 	"person.hand":          {"Puntos que dio o quitó a mano", "Points that they gave or took by hand"},
 	"person.hand.none":     {"No movió puntos a mano.", "They moved no points by hand."},
 	"person.sales":         {"Todas sus ventas", "All their sales"},
-})
+}

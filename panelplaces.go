@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // The pages and forms of the panel, and its navigation.
 
@@ -38,13 +41,22 @@ func panelPlaces() []panelPlace {
 	}
 }
 
+// allTexts are the texts of the panel, its errors included.
+var allTexts = sync.OnceValue(func() panelTexts {
+	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
+		homeTexts, workTexts, tillTexts, tillFindTexts, tillTodayTexts, customerTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, segmentTexts, simulatorTexts, configTexts,
+		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
+		activityTexts, personTexts, auditTexts, operatorTexts,
+		teamTexts, accountTexts, lockTexts, logInTexts)
+})
+
 // thePanel is the panel of an API at an address.
 func thePanel(a *api, address panelAddress, ends sessionEnds) *panel {
-	return newPanel(a, address, ends, panelMap{panelPages(), panelForms(), panelPlaces()})
+	return newPanel(a, address, ends, panelMap{panelPages(), panelForms(), panelPlaces(), allTexts()})
 }
 
-var _ = addTexts(map[string]panelText{
+var placeTexts = panelTexts{
 	"nav.menu":          {"Menú", "Menu"},
 	"nav.group.loyalty": {"Lealtad", "Loyalty"},
 	"nav.group.control": {"Control", "Control"},
-})
+}

@@ -141,7 +141,7 @@ func (f *frame) EffectWords(e *effect) string {
 // Join lists names.
 func (f *frame) Join(names []string) string { return strings.Join(names, ", ") }
 
-var _ = addTexts(map[string]panelText{
+var redemptionTexts = panelTexts{
 	"nav.redemptions":     {"Canjes", "Redemptions"},
 	"title.redemptions":   {"Canjes", "Redemptions"},
 	"title.redemption":    {"Canje", "Redemption"},
@@ -160,4 +160,4 @@ var _ = addTexts(map[string]panelText{
 	"redemption.cancelAt": {"Cancelado", "Cancelled"},
 	"redemption.sale":     {"En la venta", "In the sale"},
 	"redemption.never":    {"nunca", "never"},
-})
+}

@@ -48,7 +48,7 @@ func parseTemplates() templates {
 type frame struct {
 	*format
 	visit *visit
-	Lang  string
+	Lang  language
 	name  string // of the template
 	View  any
 	nav   navigation
@@ -310,7 +310,7 @@ type control struct {
 // Field is the control of a field with the value that was typed, or the given one.
 func (f *frame) Field(name, label, kind string, value ...string) control {
 	c := control{ID: controlID(name), Name: name, Label: f.T(label), Kind: kind, Auto: "off"}
-	if hint := label + ".hint"; hasText(hint) {
+	if hint := label + ".hint"; f.Lang.has(hint) {
 		c.Hint = f.T(hint)
 	}
 	if len(value) > 0 {
@@ -412,7 +412,7 @@ func (f *frame) Typed(list string) bool {
 
 // ErrorTitle and the others are what the page of an error shows.
 func (f *frame) ErrorTitle(e *apiError) string {
-	if name := fmt.Sprint("error.status.", f.visit.status); hasText(name) {
+	if name := fmt.Sprint("error.status.", f.visit.status); f.Lang.has(name) {
 		return f.T(name)
 	}
 	return f.T("error.summary")

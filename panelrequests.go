@@ -171,7 +171,7 @@ func (f *frame) LoggedCodes(w *requestsView) []choiceItem {
 
 // Mend says how to mend what caused an error.
 func (f *frame) Mend(code string) string {
-	if name := "mend." + code; hasText(name) {
+	if name := "mend." + code; f.Lang.has(name) {
 		return f.T(name)
 	}
 	return ""

@@ -202,7 +202,7 @@ func (f *frame) CostOf(d decimal) string {
 	return f.Number(d)
 }
 
-var _ = addTexts(map[string]panelText{
+var rewardTexts = panelTexts{
 	"nav.rewards":                  {"Recompensas", "Rewards"},
 	"title.rewards":                {"Recompensas", "Rewards"},
 	"title.reward":                 {"Recompensa", "Reward"},
@@ -255,4 +255,4 @@ var _ = addTexts(map[string]panelText{
 	"word.Amount":                  {"Un importe", "An amount"},
 	"word.Percent":                 {"Un porcentaje", "A percentage"},
 	"word.Product":                 {"Un artículo", "An item"},
-})
+}

@@ -307,7 +307,7 @@ func (f *frame) TierRows(tiers []tier) (rows []tierControls) {
 	return rows
 }
 
-var _ = addTexts(map[string]panelText{
+var programTexts = panelTexts{
 	"nav.program":                    {"Programa", "Program"},
 	"title.program":                  {"Programa", "Program"},
 	"title.program-edit":             {"Programa", "Program"},
@@ -413,4 +413,4 @@ var _ = addTexts(map[string]panelText{
 	"rule.pendingDays.hint":          {"En blanco, en el acto", "Blank for at once"},
 	"rule.expiresInDays":             {"Vencen a los días", "Expire after days"},
 	"rule.expiresInDays.hint":        {"En blanco, como los demás del programa", "Blank for as the others of the program"},
-})
+}

@@ -355,7 +355,7 @@ func (f *frame) SaleTypes() []choiceItem {
 	return []choiceItem{{"", f.T("all")}, {typePurchase, f.T("sale." + typePurchase)}, {typeReturn, f.T("sale." + typeReturn)}}
 }
 
-var _ = addTexts(map[string]panelText{
+var saleTexts = panelTexts{
 	"title.sales":            {"Ventas", "Sales"},
 	"title.sale":             {"Venta", "Sale"},
 	"title.return":           {"Devolución", "Return"},
@@ -409,4 +409,4 @@ var _ = addTexts(map[string]panelText{
 	"return.gone.about":      {"Tenlo en cuenta al devolver el dinero.", "Consider it when you give the money back."},
 	"return.vouchers":        {"Devolver también sus vales", "Give its vouchers back, too"},
 	"return.vouchers.hint":   {"Se cancelan si la compra queda devuelta entera: %s", "They are cancelled if the whole purchase is returned: %s"},
-})
+}

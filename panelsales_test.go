@@ -63,7 +63,7 @@ func TestPanelSalesByDate(t *testing.T) {
 		if strings.HasSuffix(path, "?") {
 			same(t, "all sales", got, all)
 		}
-		if page := mainText(s.open(roleOwner, path).Body.String()); !strings.Contains(page, fmt.Sprint(want, " ")) || strings.Contains(page, tr("es", "sales.registered")) {
+		if page := mainText(s.open(roleOwner, path).Body.String()); !strings.Contains(page, fmt.Sprint(want, " ")) || strings.Contains(page, tr(speaking("es"), "sales.registered")) {
 			t.Errorf("%s: %s", path, page)
 		}
 	}
@@ -83,7 +83,7 @@ func TestPanelSalesRegistered(t *testing.T) {
 	}
 	s.comesBack(roleOwner)
 	const page = "/panel/ventas?search=ana"
-	notice := map[string]string{"es": tr("es", "sales.registered"), "en": tr("en", "sales.registered")}
+	notice := map[string]string{"es": tr(speaking("es"), "sales.registered"), "en": tr(speaking("en"), "sales.registered")}
 	if strings.Contains(s.open(roleOwner, page).Body.String(), notice["es"]) {
 		t.Error("the notice stands where the dates are in order")
 	}

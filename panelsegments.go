@@ -241,7 +241,7 @@ func (f *frame) Joins() []choiceItem {
 	return []choiceItem{{"all", f.T("segment.all")}, {"any", f.T("segment.any")}}
 }
 
-var _ = addTexts(map[string]panelText{
+var segmentTexts = panelTexts{
 	"nav.segments":                    {"Segmentos", "Segments"},
 	"title.segments":                  {"Segmentos", "Segments"},
 	"title.segment":                   {"Segmento", "Segment"},
@@ -285,4 +285,4 @@ var _ = addTexts(map[string]panelText{
 	"segment.op.>=":                   {"al menos", "at least"},
 	"segment.remove":                  {"Quitar el segmento", "Remove the segment"},
 	"segment.removing":                {"Ninguna regla ni recompensa lo puede usar ya.", "No rule or reward may use it any more."},
-})
+}

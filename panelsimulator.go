@@ -175,7 +175,7 @@ func (view *simulatorView) Silent() []simulatedRule {
 	return slices.DeleteFunc(slices.Clone(view.Rows), func(r simulatedRule) bool { return len(r.Why) == 0 })
 }
 
-var _ = addTexts(map[string]panelText{
+var simulatorTexts = panelTexts{
 	"nav.simulator":                {"Simulador", "Simulator"},
 	"title.simulator":              {"Simulador", "Simulator"},
 	"simulator.about":              {"Qué ganaría una compra, por qué reglas, y por qué las otras no dan nada. No se guarda nada.", "What a purchase would earn, by which rules, and why the others give nothing. Nothing is stored."},
@@ -199,4 +199,4 @@ var _ = addTexts(map[string]panelText{
 	"error.invalid_field.at":       {"La fecha no es válida", "The date is not valid"},
 	"error.occurred_at_invalid":    {"No se puede simular tan atrás: las ventas solo pueden llegar con esos días de retraso.", "That is too long ago to simulate: sales may not come that late."},
 	"error.invalid_field.document": {"Escribe el documento", "Write the document"},
-})
+}

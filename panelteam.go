@@ -382,7 +382,7 @@ func (f *frame) FullLink(token string) string {
 	return invitationLink(address, token)
 }
 
-var _ = addTexts(map[string]panelText{
+var teamTexts = panelTexts{
 	"nav.team":          {"Equipo", "Team"},
 	"title.team":        {"Equipo", "Team"},
 	"title.team-new":    {"Invitar a una persona", "Invite a person"},
@@ -435,4 +435,4 @@ var _ = addTexts(map[string]panelText{
 	"link.copy":         {"Copiar", "Copy"},
 	"link.copied":       {"Copiado", "Copied"},
 	"link.kept":         {"Listo", "Done"},
-})
+}

@@ -222,11 +222,11 @@ func TestPanelLanguagesApart(t *testing.T) {
 func sayings(lang string) (exact map[string]bool, forms []*regexp.Regexp) {
 	exact = map[string]bool{}
 	other := map[string]bool{}
-	for name := range panelTexts {
-		other[tr(map[string]string{"es": "en", "en": "es"}[lang], name)] = true
+	for name := range allTexts() {
+		other[tr(speaking(map[string]string{"es": "en", "en": "es"}[lang]), name)] = true
 	}
-	for name := range panelTexts {
-		text := tr(lang, name)
+	for name := range allTexts() {
+		text := tr(speaking(lang), name)
 		if letters := len(notLetter.ReplaceAllString(verbs.ReplaceAllString(text, ""), "")); other[text] || letters < 3 {
 			continue
 		}

@@ -412,7 +412,7 @@ func ownRedemption(v *visit, t *txn) error {
 	return newError(codePermissionRequired).with("permission", "redemptions:cancel")
 }
 
-var _ = addTexts(map[string]panelText{
+var tillTexts = panelTexts{
 	"title.till":                     {"Caja", "Till"},
 	"title.enrol":                    {"Cliente nuevo", "New customer"},
 	"title.till-customer":            {"Cliente", "Customer"},
@@ -486,7 +486,7 @@ var _ = addTexts(map[string]panelText{
 	"field.birthDate.hint":           {"AAAA-MM-DD", "YYYY-MM-DD"},
 	"field.externalId":               {"Número en otro sistema", "Number in another system"},
 	"enrol.do":                       {"Dar de alta", "Enrol"},
-})
+}
 
 // What the till's templates ask for.
 

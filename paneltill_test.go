@@ -545,7 +545,7 @@ func TestTillReasons(t *testing.T) {
 	s.shop.apply(bytes.Replace(s.shop.exportedDocument(), []byte(`"status":"Active"`), []byte(`"status":"Inactive"`), 1))
 	for lang, why := range map[string]string{"es": "no está activa", "en": "it is not active"} {
 		s.speaks(roleCashier, lang)
-		for reward, why := range map[string]string{free: why, gold: tr(lang, "reason.TierRequired.any")} {
+		for reward, why := range map[string]string{free: why, gold: tr(speaking(lang), "reason.TierRequired.any")} {
 			w := s.post(roleCashier, "/panel/caja/"+ana.String()+"/canje", url.Values{"productId": {reward}, "expectedPoints": {"10"}})
 			if s.wants(lang, w.Body.String(), ": "+why); w.Code != http.StatusUnprocessableEntity {
 				t.Errorf("%s: %d", lang, w.Code)

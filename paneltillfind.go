@@ -190,7 +190,7 @@ func (t *txn) tillCode(text string) (string, error) {
 	return "/panel/caja/" + owner.String() + "/canje/" + x.ID.String(), err
 }
 
-var _ = addTexts(map[string]panelText{
+var tillFindTexts = panelTexts{
 	"till.find":            {"Cliente", "Customer"},
 	"till.find.hint":       {"Teléfono, email, código de un vale o parte del nombre", "Phone, e-mail, code of a voucher or part of the name"},
 	"till.hits":            {"¿Quién es?", "Who is it?"},
@@ -203,4 +203,4 @@ var _ = addTexts(map[string]panelText{
 	"till.wrong.phone.one": {"No es un teléfono completo y válido (tiene 1 cifra), y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a whole, valid phone number (it has 1 digit), and enrolment takes no other. Check it with the customer."},
 	"till.wrong.email":     {"No es un email válido, y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a valid e-mail address, and enrolment takes no other. Check it with the customer."},
 	"till.enrol":           {"Dar de alta", "Enrol"},
-})
+}

@@ -27,7 +27,7 @@ func (v *visit) doneToday(done *[]doneItem) fillFunc {
 			return err
 		}
 		for _, e := range list.Data {
-			if e.Subject == nil || !hasText("done."+e.Action) {
+			if e.Subject == nil || !v.lang.has("done."+e.Action) {
 				continue
 			}
 			item, err := t.doneItem(e.Action, *e.Subject)
@@ -83,7 +83,7 @@ func (s *sale) tillState() string {
 	return "till.returned.part"
 }
 
-var _ = addTexts(map[string]panelText{
+var tillTodayTexts = panelTexts{
 	"till.mine":                 {"Lo que hiciste hoy", "What you did today"},
 	"till.mine.none":            {"Todavía nada.", "Nothing yet."},
 	"till.returned.whole":       {"Devuelta", "Returned"},
@@ -94,4 +94,4 @@ var _ = addTexts(map[string]panelText{
 	"done.redemption.used":      {"Vale usado", "Voucher used"},
 	"done.redemption.cancelled": {"Canje cancelado", "Redemption cancelled"},
 	"done.customer.created":     {"Cliente nuevo", "New customer"},
-})
+}

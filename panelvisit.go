@@ -23,6 +23,7 @@ type panel struct {
 	mux     *http.ServeMux
 	pages   map[string]*panelPage
 	places  []panelPlace
+	texts   panelTexts
 	links   sync.Map      // template.HTML of each navigation
 	random  func() string // makes tokens of forms
 	hooks   *deliverer    // of the server; nil: there is none, as in tests
@@ -53,11 +54,12 @@ type panelPlace struct {
 	group string // the name of its group; "" of the first one
 }
 
-// A panelMap is what a panel has: its pages, its forms, and the navigation in order.
+// A panelMap is what a panel has: its pages, its forms, the navigation in order, and all texts.
 type panelMap struct {
 	pages  []panelPage
 	forms  []panelForm
 	places []panelPlace
+	texts  panelTexts
 }
 
 // A panelForm is what a POST does.
@@ -125,7 +127,7 @@ type visit struct {
 	page   *panelPage // the page that is opened, or that has the form that was sent
 	member *member    // nil: nobody is logged in
 	cfg    *config    // of the member's organization; nil without one
-	lang   string
+	lang   language
 	shops  []shopItem // the member's organizations, if they are several
 
 	labels   string // of the form that was sent
@@ -396,7 +398,7 @@ func withToken(path, token string) string {
 
 // format is how the page writes and reads numbers and dates.
 func (v *visit) format() *format {
-	f := &format{language: v.lang, zone: time.UTC, now: v.request.now}
+	f := &format{language: v.lang.code, zone: time.UTC, now: v.request.now}
 	if v.cfg != nil {
 		o := &v.cfg.Organization
 		f.country, f.currency, f.zone = o.Profile.Country, o.Settings.Currency, v.cfg.zone

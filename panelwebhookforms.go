@@ -143,7 +143,7 @@ func (f *frame) HookStatus(status string) control {
 	return f.Select("status", "webhook.status", status, []choiceItem{{statusActive, f.T("status." + statusActive)}, {statusInactive, f.T("status." + statusInactive)}})
 }
 
-var _ = addTexts(map[string]panelText{
+var webhookFormTexts = panelTexts{
 	"title.webhook":        {"Webhook", "Webhook"},
 	"title.webhook.new":    {"Nuevo webhook", "New webhook"},
 	"webhook.key":          {"Nombre", "Name"},
@@ -161,4 +161,4 @@ var _ = addTexts(map[string]panelText{
 	"hooks.new":            {"Nuevo webhook", "New webhook"},
 	"hooks.next":           {"%s ya está. Falta su secreto: sin él no se envía nada.", "%s is there. It still needs a secret: without one nothing is sent."},
 	"hook.change":          {"Cambiar", "Change"},
-})
+}

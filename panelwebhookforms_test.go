@@ -82,13 +82,13 @@ func TestWebhookByHand(t *testing.T) {
 	if to != webhooksPath+"?nuevo=nuevo" {
 		t.Errorf("made, it leads to %s", to)
 	}
-	if page := d.get(to).Body.String(); !strings.Contains(page, tr("es", "hooks.next", "nuevo")) || !strings.Contains(page, `action="`+webhooksPath+`/nuevo/secreto"`) {
+	if page := d.get(to).Body.String(); !strings.Contains(page, tr(speaking("es"), "hooks.next", "nuevo")) || !strings.Contains(page, `action="`+webhooksPath+`/nuevo/secreto"`) {
 		t.Errorf("nothing leads to its secret:\n%s", mainOf(page))
 	}
 	if page := d.post(webhooksPath + "/nuevo/secreto").Body.String(); !strings.Contains(page, "whsec_") {
 		t.Errorf("no secret:\n%s", mainOf(page))
 	}
-	if page := d.get(to).Body.String(); strings.Contains(page, tr("es", "hooks.next", "nuevo")) {
+	if page := d.get(to).Body.String(); strings.Contains(page, tr(speaking("es"), "hooks.next", "nuevo")) {
 		t.Error("it has its secret, and the page asks for one")
 	}
 	change, crm := webhooksPath+"/nuevo/cambiar", webhooksPath+"/crm/cambiar"
@@ -102,7 +102,7 @@ func TestWebhookByHand(t *testing.T) {
 		t.Errorf("%d secrets after a change", secrets)
 	}
 	w, _ := d.reviewed(change, webhooksPath+"/nuevo/quitar", forged())
-	if page := mainText(w.Body.String()); !strings.Contains(page, tr("es", "webhook.removing")) || !strings.Contains(page, "Inactivo") || strings.Contains(page, "Archivada") {
+	if page := mainText(w.Body.String()); !strings.Contains(page, tr(speaking("es"), "webhook.removing")) || !strings.Contains(page, "Inactivo") || strings.Contains(page, "Archivada") {
 		t.Error(page)
 	}
 	d.applies(change, webhooksPath+"/nuevo/quitar", forged())
@@ -136,7 +136,7 @@ func TestWebhookFormFaults(t *testing.T) {
 		{"an address without TLS", crm, good("url", "http://crm.example.com/"), "url", "debe ser una URL https", "it must be an https URL"},
 		{"no event", crm, url.Values{"url": {"https://a.example.com/"}}, "events", "hace falta al menos uno", "at least one is needed"},
 		{"an event that there is not", crm, good("events[7]", "points.sold"), "events", `no es ningún tipo de evento: "points.sold"`, `there is no type of event "points.sold"`},
-		{"a status that there is not", crm, good("status", "Paused"), "status", tr("es", "wrong.choice"), tr("en", "wrong.choice")},
+		{"a status that there is not", crm, good("status", "Paused"), "status", tr(speaking("es"), "wrong.choice"), tr(speaking("en"), "wrong.choice")},
 	} {
 		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
 			d.panelShop.speaks(roleDeveloper, lang)
@@ -230,28 +230,28 @@ func TestWebhookDeliveries(t *testing.T) {
 			}
 		}
 	}
-	shows("a server that does not remember", tr("es", "deliveries.unknown"), tr("es", "deliveries.none"))
+	shows("a server that does not remember", tr(speaking("es"), "deliveries.unknown"), tr(speaking("es"), "deliveries.none"))
 	sender := newDeliverer(s.engine, loopback[:], slog.New(slog.DiscardHandler))
 	d.panelShop.panel.hooks = sender
 	must(s, func(t *txn) ([]byte, error) { return t.newWebhookSecret("crm") })
-	shows("before the first", tr("es", "deliveries.none"), "desde que arrancó el servidor")
+	shows("before the first", tr(speaking("es"), "deliveries.none"), "desde que arrancó el servidor")
 	round := func() {
 		t.Helper()
 		_, err := sender.round(t.Context(), hook)
 		s.ok(err)
 	}
 	round()
-	shows("a failure", "customer.created número 2", "HTTP 500", tr("es", "hook.next"), "!HTTP 204")
+	shows("a failure", "customer.created número 2", "HTTP 500", tr(speaking("es"), "hook.next"), "!HTTP 204")
 	status.Store(204)
 	s.pass(6 * time.Second)
 	round()
 	s.buy(ana, "100")
 	round()
 	d.want(d.post(webhooksPath+"/crm/prueba"), http.StatusOK, "a test")
-	shows("after it", "webhook.test HTTP 204", "points.added número", "HTTP 500", "!"+tr("es", "hook.next"))
+	shows("after it", "webhook.test HTTP 204", "points.added número", "HTTP 500", "!"+tr(speaking("es"), "hook.next"))
 	receiver.Close()
 	d.want(d.post(webhooksPath+"/crm/prueba"), http.StatusOK, "a test that fails")
-	shows("no connection", tr("es", "hook.why.no_connection"))
+	shows("no connection", tr(speaking("es"), "hook.why.no_connection"))
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	before := len(sender.last(hook))

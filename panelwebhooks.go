@@ -240,14 +240,14 @@ func (f *frame) Wrong(hook, field string) bool {
 func (f *frame) HookWhy(why string) string { return webhookWhy(f.Lang, why) }
 
 // webhookWhy is a result of whyNot in words.
-func webhookWhy(lang, why string) string {
-	if name := "hook.why." + why; hasText(name) {
+func webhookWhy(lang language, why string) string {
+	if name := "hook.why." + why; lang.has(name) {
 		return tr(lang, name)
 	}
 	return why
 }
 
-var _ = addTexts(map[string]panelText{
+var webhookTexts = panelTexts{
 	"title.deliveries":   {"Entregas", "Deliveries"},
 	"deliveries.last":    {"Últimas entregas", "Last deliveries"},
 	"deliveries.since":   {"Las últimas 20 desde que arrancó el servidor, el %s: están solo en su memoria.", "The last 20 since the server started, on %s: they are in its memory alone."},
@@ -263,4 +263,4 @@ var _ = addTexts(map[string]panelText{
 	"hook.why.tls":           {"TLS: el certificado o el protocolo no son válidos", "TLS: the certificate or the protocol is not valid"},
 	"hook.why.no_answer":     {"lo que contestó no es HTTP", "the answer was not HTTP"},
 	"hook.why.no_connection": {"no hubo conexión", "no connection"},
-})
+}

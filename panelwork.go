@@ -427,10 +427,10 @@ func (f *format) handWords(cfg *config, list []handPoints) string {
 	return strings.Join(words, ", ")
 }
 
-var _ = addTexts(map[string]panelText{
+var workTexts = panelTexts{
 	"work.sales":   {"Ventas", "Sales"},
 	"work.returns": {"Devoluciones", "Returns"},
 	"work.redeems": {"Canjes", "Redemptions"},
 	"work.hand":    {"Puntos a mano", "Points by hand"},
 	"work.out":     {"destaca", "stands out"},
-})
+}

@@ -13,7 +13,7 @@ import (
 // A ruleWording writes them in a language, with an organization's numbers and names.
 type ruleWording struct {
 	*format
-	lang     string
+	lang     language
 	segments map[string]string // names by key
 }
 
@@ -132,7 +132,7 @@ func (w *ruleWording) list(names []string, word string) string {
 	}
 	last := names[len(names)-1]
 	join := w.say("list." + word)
-	if w.lang == "es" { // e before i, u before o
+	if w.lang.code == "es" { // e before i, u before o
 		switch first := strings.TrimPrefix(fold(last), "h"); {
 		case word == "and" && strings.HasPrefix(first, "i") && !strings.HasPrefix(first, "ie"):
 			join = "e"
@@ -246,7 +246,7 @@ func (w *ruleWording) comparison(r *segmentRule) string {
 			value = w.money(d)
 		}
 		name := "who." + r.Field
-		if value == "1" && hasText(name+".one") {
+		if value == "1" && w.lang.has(name+".one") {
 			name += ".one"
 		}
 		return w.say(name, w.say("op."+r.Op, value))
@@ -300,7 +300,7 @@ func (w *ruleWording) program(p *program) (list []string) {
 	return list
 }
 
-var _ = addTexts(map[string]panelText{
+var ruleTexts = panelTexts{
 	"points":                    {"%s puntos", "%s points"},
 	"points.one":                {"1 punto", "1 point"},
 	"span.days":                 {"%s días", "%s days"},
@@ -399,4 +399,4 @@ var _ = addTexts(map[string]panelText{
 	"program.AmountSpent":       {"lo gastado", "the amount spent"},
 	"program.Purchases":         {"las compras", "the number of purchases"},
 	"program.join.all":          {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
-})
+}

@@ -15,7 +15,7 @@ func testWording(lang string) *ruleWording {
 	if err != nil {
 		panic(err)
 	}
-	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, lang, map[string]string{"vip": "VIP"}}
+	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, speaking(lang), map[string]string{"vip": "VIP"}}
 }
 
 // TestRuleSentences: every effect beside every condition, in both languages.

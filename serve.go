@@ -429,7 +429,7 @@ func (s *service) gate(c *invocation) *gate {
 	}
 	g := newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), s.log)
 	if s.api.panel != nil {
-		g.page = fullPage
+		g.page = fullPage(allTexts())
 	}
 	return g
 }

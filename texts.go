@@ -12,32 +12,45 @@ import (
 // A panelText is one text in each language.
 type panelText struct{ es, en string }
 
-// panelTexts are all rows. Each file of the panel adds its own.
-var panelTexts = map[string]panelText{}
+// panelTexts are texts by name. Each file of the panel has those of its pages.
+type panelTexts map[string]panelText
 
-// addTexts adds rows. It returns nothing of use: it is called where a package's variable is
-// set, so that the rows stand beside what they are for.
-func addTexts(rows map[string]panelText) bool {
-	for name, row := range rows {
-		if _, twice := panelTexts[name]; twice {
-			panic("two texts " + name)
+// joinTexts puts texts together. Two of one name panic.
+func joinTexts(parts ...panelTexts) panelTexts {
+	all := panelTexts{}
+	for _, texts := range parts {
+		for name, text := range texts {
+			if _, twice := all[name]; twice {
+				panic("two texts " + name)
+			}
+			all[name] = text
 		}
-		panelTexts[name] = row
 	}
-	return true
+	return all
 }
 
-func hasText(name string) bool { _, ok := panelTexts[name]; return ok }
+// in returns the language that has a code.
+func (t panelTexts) in(code string) language { return language{code, t} }
+
+// A language is what a page is written in.
+type language struct {
+	code  string // "es" or "en"
+	texts panelTexts
+}
+
+func (l language) String() string { return l.code }
+
+func (l language) has(name string) bool { _, ok := l.texts[name]; return ok }
 
 // tr is the text of a name, with its arguments. A name that nothing has panics; tests open
 // every page.
-func tr(lang, name string, args ...any) string {
-	row, ok := panelTexts[name]
+func tr(lang language, name string, args ...any) string {
+	row, ok := lang.texts[name]
 	if !ok {
 		panic("no text " + name)
 	}
 	text := row.es
-	if lang == "en" {
+	if lang.code == "en" {
 		text = row.en
 	}
 	if len(args) == 0 {
@@ -48,14 +61,14 @@ func tr(lang, name string, args ...any) string {
 
 // counted is tr of a text with a number of things, which is its first argument. The text of
 // one thing has a name that ends in ".one", and says the number itself.
-func counted(lang, name, n string, others ...any) string {
+func counted(lang language, name, n string, others ...any) string {
 	if n == "1" {
 		return tr(lang, name+".one", others...)
 	}
 	return tr(lang, name, append([]any{n}, others...)...)
 }
 
-// languageOf is the language of a page: the member's choice, the organization's, or the
+// languageOf is the code of a page's language: the member's choice, the organization's, or the
 // browser's.
 func languageOf(m *member, cfg *config, r *http.Request) string {
 	if m != nil && m.user.Language != "" {
@@ -82,7 +95,7 @@ func acceptedLanguage(r *http.Request) string {
 	return "es"
 }
 
-var _ = addTexts(map[string]panelText{
+var commonTexts = panelTexts{
 	"skip":           {"Ir al contenido", "Skip to content"},
 	"nav":            {"Principal", "Main"},
 	"nav.till":       {"Caja", "Till"},
@@ -111,4 +124,4 @@ var _ = addTexts(map[string]panelText{
 	"all":            {"Todos", "All"},
 	"required":       {"obligatorio", "required"},
 	"none":           {"–", "–"},
-})
+}

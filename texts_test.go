@@ -22,11 +22,16 @@ var madeNames = []string{
 
 var verbs = regexp.MustCompile(`%(?:\[\d\])?[a-z]`)
 
+// speaking returns the language that has a code.
+func speaking(code string) language { return allTexts().in(code) }
+
+func hasText(name string) bool { return speaking("es").has(name) }
+
 // TestTexts: no text is empty, both languages take the same arguments, and each is used.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	said := usedTexts(t)
-	for name, row := range panelTexts {
+	for name, row := range allTexts() {
 		if row.es == "" || row.en == "" {
 			t.Errorf("%s: %q, %q", name, row.es, row.en)
 		}
@@ -82,7 +87,7 @@ var alwaysMany = map[string]string{
 func TestCountedTexts(t *testing.T) {
 	t.Parallel()
 	skipUnderRace(t)
-	for name, row := range panelTexts {
+	for name, row := range allTexts() {
 		for _, text := range []string{row.es, row.en} {
 			for _, found := range plurals.FindAllString(text, -1) {
 				if !notPlural.MatchString(found) && !hasText(name+".one") && alwaysMany[name] == "" {
@@ -92,7 +97,7 @@ func TestCountedTexts(t *testing.T) {
 		}
 	}
 	for name := range alwaysMany {
-		if !plurals.MatchString(panelTexts[name].es + "|" + panelTexts[name].en) {
+		if !plurals.MatchString(allTexts()[name].es + "|" + allTexts()[name].en) {
 			t.Errorf("%s is no exception", name)
 		}
 	}
@@ -134,7 +139,7 @@ func TestCounted(t *testing.T) {
 		{"program.basis.Rolling", "12", []any{"lo gastado"}, "El nivel depende de lo gastado en los últimos 12 meses.", "The tier follows from lo gastado in the last 12 months."},
 	} {
 		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
-			if got := counted(lang, test.name, test.n, test.others...); got != want {
+			if got := counted(speaking(lang), test.name, test.n, test.others...); got != want {
 				t.Errorf("%s of %s: %q, want %q", test.name, test.n, got, want)
 			}
 		}

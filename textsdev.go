@@ -2,7 +2,7 @@ package main
 
 // Texts of the area of who develops.
 
-var _ = addTexts(map[string]panelText{
+var developmentTexts = panelTexts{
 	"nav.development":   {"Desarrollo", "Developers"},
 	"tabs":              {"Desarrollo", "Developers"},
 	"tab.keys":          {"Claves", "Keys"},
@@ -94,9 +94,9 @@ var _ = addTexts(map[string]panelText{
 	"done.webhook.secret":   {"Secreto de webhook", "Webhook's secret"},
 	"done.webhook.resumed":  {"Webhook continuado", "Webhook resumed"},
 	"done.webhook.replayed": {"Webhook repetido", "Webhook replayed"},
-})
+}
 
-var _ = addTexts(map[string]panelText{
+var keyTexts = panelTexts{
 	"title.keys":       {"Claves de API", "API keys"},
 	"title.key":        {"Clave de API", "API key"},
 	"title.key-new":    {"Nueva clave", "New key"},
@@ -241,4 +241,4 @@ var _ = addTexts(map[string]panelText{
 	"error.refused.expiresOn":   {"Escribe la fecha", "Write the date"},
 	"error.refused.ipWhitelist": {"Hay una dirección que no es válida. Va una por línea, como 10.0.0.7 o 10.0.0.0/8", "One of the addresses is not valid. Write one a line, such as 10.0.0.7 or 10.0.0.0/8"},
 	"error.refused.overlap":     {"Elige cuánto sigue valiendo la de ahora", "Choose how long the current one goes on"},
-})
+}

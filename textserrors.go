@@ -1,7 +1,7 @@
 package main
 
 // Texts of errors of the API whose codes a page shows seldom, and of fields.
-var _ = addTexts(map[string]panelText{
+var errorTexts = panelTexts{
 	"wrong.choice": {"elige una opción de la lista", "choose one of the list"},
 
 	"field.again": {"Registrar otra vez", "Register again"}, "field.expectedPoints": {"Precio", "Price"},
@@ -89,9 +89,9 @@ var _ = addTexts(map[string]panelText{
 	"error.headers_too_large":          {"Los encabezados de la solicitud son demasiado grandes", "The headers of the request are too large"},
 	"error.idempotency_key_reused":     {"Ya se envió otra solicitud con la misma clave", "Another request was sent with the same key"},
 	"error.internal":                   {"Falló el servidor", "The server failed"},
-})
+}
 
-var _ = addTexts(map[string]panelText{ // what the member may not do
+var permissionTexts = panelTexts{ // what the member may not do
 	"permission.till":                {"usar la caja", "to use the till"},
 	"permission.customers:find":      {"encontrar a un cliente", "to find a customer"},
 	"permission.customers:read":      {"ver a los clientes", "to see customers"},
@@ -116,4 +116,4 @@ var _ = addTexts(map[string]panelText{ // what the member may not do
 	"permission.webhooks:manage":     {"administrar los webhooks", "to manage webhooks"},
 	"permission.users:manage":        {"administrar el equipo", "to manage the team"},
 	"permission.audit:read":          {"ver la auditoría", "to see the audit log"},
-})
+}

@@ -2,7 +2,7 @@ package main
 
 // How who calls the API mends what an error says, by the error's code. Errors of the panel
 // alone are not here: no key gets them.
-var _ = addTexts(map[string]panelText{
+var mendingTexts = panelTexts{
 	"mend.api_key_required":           {"Envía la clave en el encabezado Authorization: Bearer, o en X-API-Key.", "Send the key in the header Authorization: Bearer, or in X-API-Key."},
 	"mend.api_key_invalid":            {"La clave está mal escrita o se revocó. Revisa que sea la de este sistema, o haz otra.", "The key is misspelt or was revoked. Check that it is this system's, or make another."},
 	"mend.api_key_expired":            {"La clave venció. Haz otra y cámbiala en el sistema que la usa.", "The key has expired. Make another and put it into the system that uses it."},
@@ -76,4 +76,4 @@ var _ = addTexts(map[string]panelText{
 	"mend.internal":                   {"Falló el servidor. Dale el número de la solicitud a quien lo administra.", "The server failed. Give the request's id to whoever runs it."},
 	"mend.unavailable":                {"Repite con la misma Idempotency-Key, tras los segundos de Retry-After.", "Send it again with the same Idempotency-Key, after the seconds of Retry-After."},
 	"mend.clock_unsafe":               {"El reloj del servidor no es de fiar. Quien lo administra puede ver por qué con sello clock.", "The server's clock cannot be trusted. Whoever runs it can see why with sello clock."},
-})
+}
