@@ -353,3 +353,19 @@ func (t *txn) putUint(key []byte, v uint64) error {
 	t.buf.w.b = binary.BigEndian.AppendUint64(t.buf.w.b[:0], v)
 	return t.Put(key, t.buf.w.b)
 }
+
+// countAt adds change to the count at a key. A count of 0 has no entry.
+func (t *txn) countAt(key []byte, change int) error {
+	n, _, err := getUint(t.Tx, key)
+	if err != nil {
+		return err
+	}
+	return t.putCount(key, uint64(max(int64(n)+int64(change), 0)))
+}
+
+func (t *txn) putCount(key []byte, n uint64) error {
+	if n == 0 {
+		return t.Delete(key)
+	}
+	return t.putUint(key, n)
+}

@@ -197,7 +197,7 @@ func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decim
 			return 0, err
 		}
 		left = decimal(sum) + amount
-		return left, t.putSum(k, left)
+		return left, t.putCount(k, uint64(left))
 	}
 	i, found := slices.BinarySearchFunc(a.Sums, expires, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
 	if !found {
@@ -217,19 +217,12 @@ func (t *txn) setSumsApart(a *account) error {
 		return nil
 	}
 	for _, s := range a.Sums {
-		if err := t.putSum(t.key(a, partExpiring).instant(s.ExpiresAt), s.Amount); err != nil {
+		if err := t.putCount(t.key(a, partExpiring).instant(s.ExpiresAt), uint64(s.Amount)); err != nil {
 			return err
 		}
 	}
 	a.Sums, a.SumsApart = nil, true
 	return nil
-}
-
-func (t *txn) putSum(k key, left decimal) error {
-	if left == 0 {
-		return t.Delete(k)
-	}
-	return t.putUint(k, uint64(left))
 }
 
 // changePending is changeLot for a pending lot.

@@ -347,16 +347,7 @@ func (t *txn) reward(rid id) (*reward, error) {
 // the customer.
 func (t *txn) countRedemption(cust, reward id, change int) error {
 	for _, k := range []key{t.rewardCountKey(reward), t.customerRewardKey(cust, reward)} {
-		n, _, err := getUint(t.Tx, k)
-		if err != nil {
-			return err
-		}
-		if n += uint64(change); n == 0 {
-			err = t.Delete(k)
-		} else {
-			err = t.putUint(k, n)
-		}
-		if err != nil {
+		if err := t.countAt(k, change); err != nil {
 			return err
 		}
 	}

@@ -179,22 +179,12 @@ func (t *txn) moveTier(program uint32, from, to string) error {
 	}
 	for _, step := range []struct {
 		tier   string
-		change uint64
-	}{{from, ^uint64(0)}, {to, 1}} {
+		change int
+	}{{from, -1}, {to, +1}} {
 		if step.tier == "" {
 			continue
 		}
-		k := t.tierCountKey(program, step.tier)
-		n, _, err := getUint(t.Tx, k)
-		if err != nil {
-			return err
-		}
-		if n += step.change; n == 0 {
-			err = t.Delete(k)
-		} else {
-			err = t.putUint(k, n)
-		}
-		if err != nil {
+		if err := t.countAt(t.tierCountKey(program, step.tier), step.change); err != nil {
 			return err
 		}
 	}

@@ -48,18 +48,11 @@ func (t *txn) putStatus(letter byte, number uint64, member bool) error {
 	if err != nil || !changed {
 		return err
 	}
-	k := t.statusCountKey(letter, uint32(number/statusGroup))
-	n, _, err := getUint(t.Tx, k)
-	if err != nil {
-		return err
+	change := +1
+	if !member {
+		change = -1
 	}
-	if member {
-		return t.putUint(k, n+1)
-	}
-	if n <= 1 {
-		return t.Delete(k)
-	}
-	return t.putUint(k, n-1)
+	return t.countAt(t.statusCountKey(letter, uint32(number/statusGroup)), change)
 }
 
 // A statusFilter selects customers: those in the sets of its letters or, if others is

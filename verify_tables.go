@@ -123,8 +123,13 @@ func knownSpans(organizations uint32) (known []keySpan) {
 // strays reports entries of tables or organizations that do not exist. It passes over
 // all other entries.
 func (v *verifier) strays(organizations uint32) error {
-	from := key{0}
-	for _, span := range append(knownSpans(organizations), keySpan{}) {
+	return v.straysBetween(key{0}, knownSpans(organizations), nil)
+}
+
+// straysBetween reports the entries with from <= key < to that are in none of the spans. These
+// are in order; to is nil where there is no end.
+func (v *verifier) straysBetween(from key, spans []keySpan, to key) error {
+	for _, span := range append(spans, keySpan{from: to}) {
 		for e, err := range v.txn.Scan(from, span.from, false) {
 			if err != nil {
 				return err
@@ -156,15 +161,8 @@ func (v *verifier) strayParts() error {
 		}
 		all := orgKey(letter, v.txn.org)
 		slices.SortFunc(parts[letter], func(a, b keySpan) int { return bytes.Compare(a.from, b.from) })
-		from := all
-		for _, span := range append(parts[letter], keySpan{all.after(), nil}) {
-			for e, err := range v.txn.Scan(from, span.from, false) {
-				if err != nil {
-					return err
-				}
-				v.stray(e.Key)
-			}
-			from = span.to
+		if err := v.straysBetween(all, parts[letter], all.after()); err != nil {
+			return err
 		}
 	}
 	return nil
