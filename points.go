@@ -11,9 +11,7 @@ import (
 // result beyond the range of numbers is refused with too_large.
 func (t *txn) credit(a *account, m *movement) error {
 	m.CreatedAt = cmp.Or(m.CreatedAt, t.now)
-	if m.Expires == 0 {
-		m.Expires = a.program.Expiry.endOfLife(m.CreatedAt, t.cfg.zone)
-	}
+	m.Expires = t.expires(a, m)
 	if m.AvailFrom <= t.now {
 		m.AvailFrom = 0
 	}
@@ -48,6 +46,11 @@ func (t *txn) credit(a *account, m *movement) error {
 		return t.changePending(a, l, left)
 	}
 	return t.changeLot(a, l, left)
+}
+
+// expires returns when points expire: as their credit says, or else as their program does.
+func (t *txn) expires(a *account, m *movement) instant {
+	return cmp.Or(m.Expires, a.program.Expiry.endOfLife(m.CreatedAt, t.cfg.zone))
 }
 
 // debit takes m.Amount points, a number above zero, from the lots in order. If

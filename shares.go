@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -302,8 +301,7 @@ func (t *txn) giveLots(s *sale, p *party, lots []award, expired bool) error {
 			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
 			AvailFrom: t.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
 		}
-		m.Expires = cmp.Or(m.Expires, p.program.Expiry.endOfLife(m.CreatedAt, t.cfg.zone))
-		if (m.Expires <= t.now) != expired {
+		if (t.expires(p.account, m) <= t.now) != expired {
 			continue
 		}
 		if err := t.credit(p.account, m); err != nil {
