@@ -308,18 +308,18 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		if err := v.proved(f); err != nil {
 			return givenAnswer{}, err
 		}
-		value, body, did, err := v.run(t, req, act)
+		done, err := once(t, req.retries, act) // under the API's own names: it may know the sale
 		if err != nil {
 			return givenAnswer{}, err
 		}
-		made := madeID(body)
-		if did && f.action != "" {
-			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), movedBy(value)); err != nil {
+		made := madeID(done.body)
+		if !done.replayed && f.action != "" {
+			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), movedBy(done.value)); err != nil {
 				return givenAnswer{}, err
 			}
 		}
 		to := f.done(v, made)
-		if !did {
+		if done.replayed {
 			to = withQuery(to, []pair{{knownParam, "1"}})
 		}
 		if next != "" {
@@ -329,7 +329,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 			return givenAnswer{}, err
 		}
 		if f.shown != nil {
-			return givenAnswer{to: to, view: value}, nil
+			return givenAnswer{to: to, view: done.value}, nil
 		}
 		return givenAnswer{to: to}, nil
 	})
@@ -399,25 +399,6 @@ func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAns
 		return givenAnswer{}, err
 	}
 	return givenAnswer{to: string(before.Body)}, nil
-}
-
-// run runs the action as a POST to the API would. A sale that the API knows from before is
-// found by the API's own names for it. did reports whether the action did anything, rather than
-// find it done.
-func (v *visit) run(t *txn, req *request, act action) (value any, body []byte, did bool, err error) {
-	_, first, err := t.firstReplay(req.retries)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if first != nil {
-		return nil, first.Body, false, nil
-	}
-	value, err = act(t)
-	status, body, err := encodeReply(value, http.StatusCreated, err)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	return value, body, !isRepeated(value), t.keepReplay(req.retries, status, body)
 }
 
 // change runs what a form of the member's own does in a transaction of its organization.

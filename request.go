@@ -329,6 +329,7 @@ type answer struct {
 	body     []byte
 	replayed bool
 	etag     string // "" without
+	value    any    // what the action returned; nil if it was not run
 }
 
 // commit runs the action of a POST, or finds the answer that the request got before. An
@@ -344,28 +345,34 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 		if err := t.inTime(); err != nil {
 			return answer{}, err
 		}
-		i, first, err := t.firstReplay(req.retries)
-		if err != nil {
-			return answer{}, err
-		}
-		if first != nil {
-			status := cmp.Or(req.retries[i].status, first.Status)
-			// A retry of this request may carry that key alone.
-			for _, other := range req.retries[:i] {
-				if err := t.keepReplay([]retryKey{other}, status, first.Body); err != nil {
-					return answer{}, err
-				}
-			}
-			return answer{status, first.Body, true, ""}, nil
-		}
-		v, err := act(t)
-		status, body, err := encodeReply(v, http.StatusCreated, err)
-		if err != nil {
-			return answer{}, err
-		}
-		return answer{status, body, isRepeated(v), tagOf(v)}, t.keepReplay(req.retries, status, body)
+		return once(t, req.retries, act)
 	})
 	return x.give(given, err)
+}
+
+// once runs an action and keeps its answer, or finds the answer that is kept under one of the
+// keys.
+func once(t *txn, retries []retryKey, act action) (answer, error) {
+	i, first, err := t.firstReplay(retries)
+	if err != nil {
+		return answer{}, err
+	}
+	if first != nil {
+		status := cmp.Or(retries[i].status, first.Status)
+		// A retry of this request may carry that key alone.
+		for _, other := range retries[:i] {
+			if err := t.keepReplay([]retryKey{other}, status, first.Body); err != nil {
+				return answer{}, err
+			}
+		}
+		return answer{status: status, body: first.Body, replayed: true}, nil
+	}
+	v, err := act(t)
+	status, body, err := encodeReply(v, http.StatusCreated, err)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status, body, isRepeated(v), tagOf(v), v}, t.keepReplay(retries, status, body)
 }
 
 // rehearse returns what a POST would answer, and writes nothing. It ignores the
@@ -381,11 +388,11 @@ func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 			return answer{}, err
 		}
 		if first != nil {
-			return answer{http.StatusOK, first.Body, true, ""}, nil
+			return answer{status: http.StatusOK, body: first.Body, replayed: true}, nil
 		}
 		v, err := act(t)
 		status, body, err := encodeReply(v, http.StatusOK, err)
-		return answer{status, body, isRepeated(v), tagOf(v)}, err
+		return answer{status, body, isRepeated(v), tagOf(v), v}, err
 	})
 	return x.give(given, err)
 }
