@@ -237,7 +237,7 @@ func (r *request) batchRows() []batchRow {
 	}
 	p := splitter{left: len(literal)}
 	if literal != "" {
-		p.cutMembers(literal, 1) // parseObject has found the array valid
+		p.cutMembers(literal, 1) // parseObjectOf has found the array valid
 	}
 	if n := len(p.stack); n == 0 || n > maxBatch {
 		r.fields.invalid("transactions", "debe tener de 1 a %d elementos", maxBatch)

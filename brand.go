@@ -25,9 +25,6 @@ var (
 	darkCard  = color{0x1f, 0x1d, 0x1b}
 )
 
-// defaultBrand is the colour of an organization that has chosen none.
-const defaultBrand = "5b3a29"
-
 const (
 	textContrast    = 4.5 // of text
 	graphicContrast = 3   // of bars, lines and borders of controls

@@ -48,15 +48,9 @@ func (c *config) document() *document {
 //go:embed document.schema.json
 var documentSchema []byte
 
-// readDocument decodes a document, fills in what may be left out, and checks what
-// can be checked without the old configuration. Each problem begins with its path.
-func readDocument(raw []byte) (*document, []string) {
-	doc, ck := checkedDocument(raw)
-	return doc, ck.told()
-}
-
-// checkedDocument is readDocument with the checker, for further checks. The document is
-// nil if it is not JSON.
+// checkedDocument decodes a document, fills in what may be left out, and checks what can be
+// checked without the old configuration. The checker has the problems, and can check more.
+// The document is nil if it is not JSON.
 func checkedDocument(raw []byte) (*document, *checker) {
 	doc, ck := new(document), new(checker)
 	if len(bytes.TrimSpace(raw)) == 0 {

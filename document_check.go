@@ -27,8 +27,6 @@ type problem struct {
 	sentence
 }
 
-func (ck *checker) told() []string { return toldProblems(ck.problems) }
-
 // toldProblems are problems as texts that begin with their paths.
 func toldProblems(problems []problem) []string {
 	var list []string

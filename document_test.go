@@ -387,3 +387,9 @@ func FuzzDocument(f *testing.F) {
 		}
 	})
 }
+
+// readDocument is checkedDocument with the problems as texts.
+func readDocument(raw []byte) (*document, []string) {
+	doc, ck := checkedDocument(raw)
+	return doc, toldProblems(ck.problems)
+}

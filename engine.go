@@ -41,11 +41,6 @@ type engine struct {
 	ends sessionEnds // when sessions of the panel end
 }
 
-// newEngine makes an engine that takes the time from the function now and trusts it.
-func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
-	return newEngineBy(heldClock(now), s, newSeed)
-}
-
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)

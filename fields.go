@@ -180,7 +180,7 @@ func (in fields) members(name string) (o object, ok bool) {
 		return nil, false
 	}
 	p := splitter{stack: object{}, left: len(literal)}
-	p.cutMembers(literal, 1) // parseObject has found the object valid
+	p.cutMembers(literal, 1) // parseObjectOf has found the object valid
 	return p.stack, true
 }
 
@@ -236,7 +236,7 @@ func (in fields) list(name string, max int) []fields {
 		return nil
 	}
 	p := splitter{left: len(literal)}
-	p.cutMembers(literal, 1) // parseObject has found the array valid
+	p.cutMembers(literal, 1) // parseObjectOf has found the array valid
 	if len(p.stack) > max {
 		in.invalid(name, "no puede superar los %d elementos", max)
 		return nil

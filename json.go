@@ -76,17 +76,13 @@ const (
 	reasonNotUTF8   = "not_utf8"
 )
 
-// parseObject reads a request body (contract §1). The fault is nil only if body is
+// parseObjectOf reads a request body (contract §1). The fault is nil only if body is
 // valid UTF-8 and one JSON object (RFC 8259), with only white space around it. It is at
-// most maxDepth deep and has at most maxMembers members; no object in it has two
+// most maxDepth deep and has at most as many members as most says; no object in it has two
 // members of the same name, and no \u escape is half of a surrogate pair. encoding/json
-// takes every body that parseObject accepts; alone, it is loose on all of these.
+// takes every body that parseObjectOf accepts; alone, it is loose on all of these.
 //
 // The time is proportional to the length of body.
-func parseObject(body []byte) (object, *jsonFault) { return parseObjectOf(body, maxMembers) }
-
-// parseObjectOf is parseObject with another bound on members. No text has more of them
-// than bytes.
 func parseObjectOf(body []byte, most int) (object, *jsonFault) {
 	text := string(body)
 	p := splitter{stack: make(object, 0, 16), left: most}

@@ -447,3 +447,6 @@ func BenchmarkItems(b *testing.B) {
 		}
 	}
 }
+
+// parseObject is parseObjectOf with the bound of most requests.
+func parseObject(body []byte) (object, *jsonFault) { return parseObjectOf(body, maxMembers) }

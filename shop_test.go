@@ -509,3 +509,8 @@ type discard struct{ header http.Header }
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
+
+// newEngine makes an engine that takes the time from the function now and trusts it.
+func newEngine(s Store, now func() time.Time, newSeed func() seed) *engine {
+	return newEngineBy(heldClock(now), s, newSeed)
+}

@@ -57,19 +57,7 @@ func verifyEffort(inServer bool) effort {
 	return effort{workers: n, room: room}
 }
 
-// verify also checks that the ledgers continue the earlier ones.
-func verify(tx Tx, now instant, earlier []ledgerState) (*verification, error) {
-	return verifyWith(usualSizes(), tx, now, earlier)
-}
-
-func verifyWith(s sizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
-	return verifyBy(verifyEffort(false), s, tx, now, earlier)
-}
-
-func verifyBy(most effort, s sizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
-	return newVerifyRun(most, s, tx, now, earlier).verify()
-}
-
+// verify checks everything, in as many passes as it takes.
 func (r *verifyRun) verify() (*verification, error) {
 	for {
 		report, err := r.pass()
@@ -84,6 +72,7 @@ func (r *verifyRun) verify() (*verification, error) {
 	}
 }
 
+// newVerifyRun makes a run that also checks that the ledgers continue the earlier ones.
 func newVerifyRun(most effort, s sizes, tx Tx, now instant, earlier []ledgerState) *verifyRun {
 	r := &verifyRun{
 		effort: most, engine: &engine{sizes: s}, now: now, earlier: earlier,

@@ -562,3 +562,15 @@ func TestVerifyFull(t *testing.T) {
 		}
 	}
 }
+
+func verify(tx Tx, now instant, earlier []ledgerState) (*verification, error) {
+	return verifyWith(usualSizes(), tx, now, earlier)
+}
+
+func verifyWith(s sizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
+	return verifyBy(verifyEffort(false), s, tx, now, earlier)
+}
+
+func verifyBy(most effort, s sizes, tx Tx, now instant, earlier []ledgerState) (*verification, error) {
+	return newVerifyRun(most, s, tx, now, earlier).verify()
+}

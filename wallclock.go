@@ -117,18 +117,6 @@ type clockState struct {
 
 func newWallClock(m machine) *wallClock { return &wallClock{machine: m, born: programDate} }
 
-// heldClock returns the clock of a caller that keeps time itself. It is trusted,
-// wherever it goes.
-func heldClock(now func() time.Time) *wallClock {
-	return &wallClock{machine: heldMachine(now), trusted: true}
-}
-
-type heldMachine func() time.Time
-
-func (m heldMachine) read() reading                   { return reading{wall: m()} }
-func (m heldMachine) awake() (time.Duration, bool)    { return 0, false }
-func (m heldMachine) synchronized() (yes, known bool) { return false, false }
-
 var trustedState = &clockState{verdict: clockSafe}
 
 // read reads the clock and returns its current state.

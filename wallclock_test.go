@@ -585,3 +585,15 @@ func TestClockReport(t *testing.T) {
 		}
 	}
 }
+
+// heldClock returns the clock of a caller that keeps time itself. It is trusted,
+// wherever it goes.
+func heldClock(now func() time.Time) *wallClock {
+	return &wallClock{machine: heldMachine(now), trusted: true}
+}
+
+type heldMachine func() time.Time
+
+func (m heldMachine) read() reading                   { return reading{wall: m()} }
+func (m heldMachine) awake() (time.Duration, bool)    { return 0, false }
+func (m heldMachine) synchronized() (yes, known bool) { return false, false }
