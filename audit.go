@@ -253,11 +253,7 @@ func (e *auditEntry) sets(org uint32) iter.Seq[key] {
 }
 
 func (t *txn) auditEntry(seq uint64) (*auditEntry, error) {
-	k := t.auditKey(seq)
-	e, err := get[auditEntry](t.Tx, k)
-	if err == nil && e == nil {
-		err = unreadable(k)
-	}
+	e, err := existing[auditEntry](t.Tx, t.auditKey(seq))
 	if err != nil {
 		return nil, err
 	}

@@ -425,6 +425,15 @@ func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
 	return decodeEntry[T, P](Entry{Key: key, Value: value})
 }
 
+// existing reads the record at a key that must have one.
+func existing[T any, P record[T]](tx Tx, key []byte) (*T, error) {
+	v, err := get[T, P](tx, key)
+	if err == nil && v == nil {
+		err = unreadable(key)
+	}
+	return v, err
+}
+
 // decodeEntry reads the record of an entry.
 func decodeEntry[T any, P record[T]](e Entry) (*T, error) {
 	v, err := decodeRecord[T, P](e.Value)

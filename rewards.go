@@ -384,11 +384,7 @@ func (t *txn) newCode() (string, error) {
 }
 
 func (t *txn) redemptionAt(seq uint64) (*redemption, error) {
-	k := t.redemptionKey(seq)
-	x, err := get[redemption](t.Tx, k)
-	if err == nil && x == nil {
-		err = unreadable(k)
-	}
+	x, err := existing[redemption](t.Tx, t.redemptionKey(seq))
 	if err != nil {
 		return nil, err
 	}

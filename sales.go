@@ -156,11 +156,7 @@ func (s *sale) isLimited() bool {
 func (t *txn) saleKey(seq uint64) key { return orgKey('t', t.org).u64(seq) }
 
 func (t *txn) saleAt(seq uint64) (*sale, error) {
-	k := t.saleKey(seq)
-	s, err := get[sale](t.Tx, k)
-	if err == nil && s == nil {
-		err = unreadable(k)
-	}
+	s, err := existing[sale](t.Tx, t.saleKey(seq))
 	if err != nil {
 		return nil, err
 	}

@@ -81,11 +81,7 @@ func (t *txn) lastStanding(c *customer) (last instant, err error) {
 			if err != nil {
 				return 0, err
 			}
-			k := customerKey(t.org, e.id, partCustomer)
-			stub, err := get[customer](t.Tx, k)
-			if err == nil && stub == nil {
-				err = unreadable(k)
-			}
+			stub, err := existing[customer](t.Tx, customerKey(t.org, e.id, partCustomer))
 			if err != nil {
 				return 0, err
 			}

@@ -157,10 +157,7 @@ func (t *txn) webhook(hook string) (*webhookDoc, *webhookState, error) {
 		}
 		return nil, nil, operatorErrorf("", "no hay ningún webhook %q%s", hook, thereAre(keys))
 	}
-	state, err := get[webhookState](t.Tx, webhookKey(t.org, hook))
-	if err == nil && state == nil {
-		err = unreadable(webhookKey(t.org, hook))
-	}
+	state, err := existing[webhookState](t.Tx, webhookKey(t.org, hook))
 	return doc, state, err
 }
 
