@@ -168,7 +168,7 @@ func configBefore(tx Tx, doc *document) (*config, error) {
 
 // addOrganization stores the slug of a new organization and returns its number.
 func addOrganization(tx Tx, slug string) (uint32, error) {
-	count, _, err := getUint(tx, newKey('o').byte('n'))
+	count, err := organizationCount(tx)
 	if err != nil {
 		return 0, err
 	}

@@ -233,7 +233,7 @@ func (t *txn) identify(kind byte, value string) (*customer, error) {
 // knownPerson finds the person that another organization knows by the e-mail or,
 // failing that, by the phone.
 func (t *txn) knownPerson(e enrolment) (person id, known bool, err error) {
-	organizations, _, err := getUint(t.Tx, newKey('o').byte('n'))
+	organizations, err := organizationCount(t.Tx)
 	if err != nil || organizations == 1 {
 		return id{}, false, err
 	}

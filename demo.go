@@ -32,7 +32,7 @@ const (
 // demo: any other may be real, and must not get a key.
 func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
-		n, _, err := getUint(tx, newKey('o').byte('n'))
+		n, err := organizationCount(tx)
 		return n, err
 	})
 	if err != nil || organizations == 0 {

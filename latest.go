@@ -75,7 +75,7 @@ func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 // window too early, and what is told of points and vouchers that expire is to come again.
 // by is who accepted the clock.
 func setLatest(tx Tx, now instant, by creator) error {
-	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	organizations, err := organizationCount(tx)
 	if err != nil {
 		return err
 	}

@@ -496,6 +496,12 @@ func (n *counters) fields(c *coder) {
 	c.instant(&n.Registered)
 }
 
+// organizationCount returns how many organizations there are; they have the numbers from 1 on.
+func organizationCount(tx Tx) (uint64, error) {
+	n, _, err := getUint(tx, newKey('o').byte('n'))
+	return n, err
+}
+
 // organizationNumber returns the number of the organization with a slug; 0 if there is none.
 func organizationNumber(tx Tx, slug string) (uint32, error) {
 	n, _, err := getUint(tx, newKey('o').byte('s').text(slug))

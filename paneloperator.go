@@ -369,7 +369,7 @@ func organizationsPage(v *visit) (any, fillFunc) {
 	}
 	e := v.api.engine
 	return view, func(t *txn) (err error) {
-		if view.Total, _, err = getUint(t.Tx, newKey('o').byte('n')); err != nil {
+		if view.Total, err = organizationCount(t.Tx); err != nil {
 			return err
 		}
 		for n := p.skip() + 1; n <= min(p.skip()+p.limit, view.Total); n++ {

@@ -179,7 +179,7 @@ func (l soldList) last(till int) (n int) {
 
 func soldIn(ctx context.Context, e *engine) (soldList, error) {
 	orgs, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
-		n, _, err := getUint(tx, newKey('o').byte('n'))
+		n, err := organizationCount(tx)
 		return n, err
 	})
 	if err != nil || orgs == 0 {

@@ -88,7 +88,7 @@ func (e *engine) filterReplays(ctx context.Context) error {
 	return e.store.View(ctx, func(tx Tx) error {
 		tx = &stoppableTx{Tx: tx, ctx: ctx}
 		filters, room := map[uint32]*replayFilter{}, maxFilters
-		n, _, err := getUint(tx, newKey('o').byte('n'))
+		n, err := organizationCount(tx)
 		for org := uint32(1); org <= uint32(n) && err == nil; org++ {
 			var f *replayFilter
 			if f, err = filterOf(tx, e.slices, org, e.replayFilter(org), room); f != nil {

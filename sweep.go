@@ -172,7 +172,7 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 		return err
 	}
 	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
-		n, _, err := getUint(tx, newKey('o').byte('n'))
+		n, err := organizationCount(tx)
 		return n, err
 	})
 	for org := uint32(1); err == nil && org <= uint32(organizations); {
@@ -325,7 +325,7 @@ type orgTxns struct {
 }
 
 func (e *engine) newOrgTxns(tx Tx, now instant, s seed) (*orgTxns, error) {
-	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	organizations, err := organizationCount(tx)
 	return &orgTxns{e, tx, now, s, organizations, map[uint32]*txn{}}, err
 }
 

@@ -87,7 +87,7 @@ func newVerifyRun(most effort, s sizes, tx Tx, now instant, earlier []ledgerStat
 // pass checks everything once.
 func (r *verifyRun) pass() (*verification, error) {
 	report := &verification{Problems: []string{}, Ledgers: []ledgerState{}}
-	n, _, err := getUint(r.txs[0], newKey('o').byte('n'))
+	n, err := organizationCount(r.txs[0])
 	if err != nil {
 		return nil, err
 	}
