@@ -309,7 +309,7 @@
 //	panelperson.go       what one person or API key did, beside the others
 //	operatortexts.go     texts of the operator's pages
 //	paneloperator.go     the operator's pages
-//	panelplaces.go       all pages, forms and places
+//	panelplaces.go       all pages, forms, places and texts
 //
 // # The command line
 //

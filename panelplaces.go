@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The pages and forms of the panel, and its navigation.
+// The pages, forms and texts of the panel, and its navigation.
 
 func panelPages() []panelPage {
 	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
