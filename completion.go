@@ -57,9 +57,7 @@ func completions(table []command) []completed {
 		e := entry(cmd.name)
 		e.files, e.choices = strings.HasPrefix(cmd.args, "ARCHIVO"), c.choices
 		c.set.VisitAll(func(f *flag.Flag) {
-			if c.earlier[f.Name] == "" {
-				e.flags = append(e.flags, f)
-			}
+			e.flags = append(e.flags, f)
 		})
 		for argument := range strings.FieldsSeq(cmd.args) {
 			if choices := strings.Split(argument, "|"); len(choices) > 1 {

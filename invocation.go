@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +36,6 @@ type command struct {
 type invocation struct {
 	environment
 	set     *flag.FlagSet
-	earlier map[string]string   // today's names of flags, by earlier names
 	given   map[string]bool     // the flags on the command line or in the environment
 	written []string            // flags that are taken from the command line alone
 	choices map[string][]string // values of flags, for completion; a list for a flag that takes several
@@ -129,14 +127,14 @@ func (c *invocation) parse(cmd command, args []string) error {
 		c.args, args = append(c.args, args[0]), args[1:]
 	}
 	c.given = map[string]bool{}
-	c.set.Visit(func(f *flag.Flag) { c.given[c.todaysName(f.Name)] = true })
+	c.set.Visit(func(f *flag.Flag) { c.given[f.Name] = true })
 	var err error
-	c.set.VisitAll(func(f *flag.Flag) { // sorted by name: today's names come before earlier ones
-		name, value := c.todaysName(f.Name), c.getenv(variable(f.Name))
-		if c.given[name] || value == "" || err != nil || slices.Contains(c.written, name) {
+	c.set.VisitAll(func(f *flag.Flag) {
+		value := c.getenv(variable(f.Name))
+		if c.given[f.Name] || value == "" || err != nil || slices.Contains(c.written, f.Name) {
 			return
 		}
-		c.given[name] = true
+		c.given[f.Name] = true
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
 			err = &usageError{badValue(variable(f.Name), strconv.Quote(value), f)}
 		}
@@ -160,19 +158,6 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	return nil
 }
-
-// earlierName lets a flag also be given by an earlier name, which help leaves out.
-func (c *invocation) earlierName(earlier, name string) {
-	if c.earlier == nil {
-		c.earlier = map[string]string{}
-	}
-	c.earlier[earlier] = name
-	f := c.set.Lookup(name)
-	c.set.Var(f.Value, earlier, f.Usage)
-}
-
-// todaysName returns today's name of a flag, which may be given by an earlier one.
-func (c *invocation) todaysName(name string) string { return cmp.Or(c.earlier[name], name) }
 
 func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
@@ -223,9 +208,6 @@ func isOther(name string) bool {
 func (c *invocation) help(cmd command) {
 	fmt.Fprintf(c.stdout, "Uso: sello %s\n\n%s.\n\n", strings.TrimSpace(cmd.name+" [opciones] "+cmd.args), strings.ToUpper(cmd.about[:1])+cmd.about[1:])
 	c.set.VisitAll(func(f *flag.Flag) {
-		if c.earlier[f.Name] != "" {
-			return
-		}
 		kind, about := flag.UnquoteUsage(f)
 		fmt.Fprintf(c.stdout, "  %s\n        %s", strings.TrimSpace("-"+f.Name+" "+kind), about)
 		if !slices.Contains([]string{"", "false", "0", "0s"}, f.DefValue) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -327,10 +325,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve -backup-keep 3", 2, "", "-backup-keep va con -backup-every y -backup-dir", "of what?"},
 		{"serve -backup-every 1s -backup-dir " + s.dir, 2, "", "-backup-every debe ser de al menos 1m", "it would do nothing else"},
 		{"serve -backup-every 1d -backup-dir " + s.dir, 2, "", `-backup-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "Go has no days"},
-		{"serve -every 1d -dir " + s.dir, 2, "", `-every: "1d" (tiempo entre copias del archivo, como 90m o 24h, de al menos 1m`, "by the name that it had before"},
 		{"serve -backup-every 1h -backup-keep 0 -backup-dir " + s.dir, 2, "", "-backup-keep debe ser mayor a 0", "none would be left"},
-		{"serve -every 1h -keep 0 -dir " + s.dir, 2, "", "-backup-keep debe ser mayor a 0", "by the names that they had before"},
-		{"serve -keep 3", 2, "", "-backup-keep va con -backup-every y -backup-dir", "given by any name"},
 		{"serve -backup-every 1h -backup-dir " + customers, 1, "", "no es un directorio", ""},
 		{"serve -backup-every 1h -backup-dir " + s.dir + "/none", 1, "", "none: no existe", ""},
 		{"serve -backup-every 1h -db " + strings.Repeat("n", 250) + ".db -backup-dir " + s.dir, 1, "", s.dir + ": no se puede escribir en el directorio", "the names would be too long"},
@@ -449,7 +444,6 @@ func TestUnknownVariable(t *testing.T) {
 		{"SELLO_EMAIL", "ana@example.com", "", "of a flag that is taken from the command line alone"},
 		{"SELLO_BAKUP_EVERY", "", "none", "an empty one counts as unset"},
 		{"SELLO_BACKUP_EVERY", "1h", "none", "of another command's flag"},
-		{"SELLO_EVERY", "1h", "none", "by its earlier name"},
 		{"SELLO_KEY", "sello_x", "none", "as the documentation has it"},
 		{"SELLO_PORT_8080_TCP", "tcp://10.0.0.1:8080", "none", "as containers get it"},
 		{"SELLO_SERVICE_HOST", "10.0.0.1", "none", "as containers get it"},
@@ -858,45 +852,6 @@ func TestVersion(t *testing.T) {
 	}
 	if out := s.ok("version"); out != told.String()+"\n" {
 		t.Errorf("%q, and in JSON %+v", out, told)
-	}
-}
-
-// TestEarlierNames checks that the earlier names of flags still work, on the command line
-// and in the environment, and that help does not list them.
-func TestEarlierNames(t *testing.T) {
-	read := func(line string, env map[string]string) backupPlan {
-		t.Helper()
-		c := &invocation{environment: environment{getenv: func(name string) string { return env[name] }}, set: flag.NewFlagSet("serve", flag.ContinueOnError)}
-		serveFlags(c)
-		if err := c.parse(command{name: "serve"}, strings.Fields(line)); err != nil {
-			t.Fatal(err)
-		}
-		return backupPlan{every: c.backups.every, keep: c.backups.keep, dir: c.backups.dir}
-	}
-	earlier := map[string]string{"SELLO_EVERY": "1h", "SELLO_KEEP": "3", "SELLO_DIR": "a"}
-	both := map[string]string{"SELLO_EVERY": "1h", "SELLO_BACKUP_EVERY": "2h", "SELLO_KEEP": "3", "SELLO_BACKUP_KEEP": "4", "SELLO_BACKUP_DIR": "b", "SELLO_DIR": "a"}
-	for _, test := range []struct {
-		line   string
-		env    map[string]string
-		want   backupPlan
-		reason string
-	}{
-		{"-backup-every 1h -backup-keep 3 -backup-dir a", nil, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "today's"},
-		{"-every 1h -keep 3 -dir a", nil, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "the earlier ones"},
-		{"", earlier, backupPlan{every: time.Hour, keep: 3, dir: "a"}, "the earlier variables"},
-		{"", both, backupPlan{every: 2 * time.Hour, keep: 4, dir: "b"}, "today's variables go before the earlier ones"},
-		{"-backup-every 5h -keep 5", both, backupPlan{every: 5 * time.Hour, keep: 5, dir: "b"}, "a flag goes before a variable, by any name"},
-		{"-every 5h -backup-keep 5", earlier, backupPlan{every: 5 * time.Hour, keep: 5, dir: "a"}, "and the other way round"},
-	} {
-		if got := read(test.line, test.env); !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s: %+v, want %+v", test.reason, got, test.want)
-		}
-	}
-	help := newTill(t).ok("serve -h")
-	for _, name := range []string{"every", "keep", "dir"} {
-		if !strings.Contains(help, "  -backup-"+name+" ") || strings.Contains(help, "  -"+name) || strings.Contains(help, "SELLO_"+strings.ToUpper(name)+"]") {
-			t.Errorf("-backup-%s and -%s:\n%s", name, name, help)
-		}
 	}
 }
 
