@@ -76,8 +76,7 @@ func (c *config) uniqueExternalIDs() bool {
 	return c.Organization.Settings.ExternalIDs == externalIDsUnique
 }
 
-// fillIn sets the default values of settings that a document, or a configuration of
-// schema 5, leaves out.
+// fillIn sets the default values of settings that a document leaves out.
 func (o *organization) fillIn() {
 	s := &o.Settings
 	s.Language = cmp.Or(s.Language, "es")
@@ -287,15 +286,11 @@ func parseConfig(raw []byte) (*config, error) {
 	if c.zone, err = tz.Load(c.Organization.Settings.Timezone); err != nil {
 		return nil, fmt.Errorf("stored configuration: %w", err)
 	}
-	c.Organization.fillIn()
 	for _, p := range c.Programs {
 		p.deriveIDs()
-		if p.Join = cmp.Or(p.Join, joinDefault); p.Join == joinAll { // "" up to schema 5
+		if p.Join == joinAll {
 			c.all = append(c.all, p)
 		}
-	}
-	for _, r := range c.Rewards {
-		r.Fulfilment = cmp.Or(r.Fulfilment, fulfilImmediate) // "" up to schema 4
 	}
 	return c, nil
 }

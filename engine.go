@@ -30,8 +30,11 @@ type engine struct {
 	filters atomic.Pointer[map[uint32]*replayFilter] // by organization
 	slices  *knownSlices                             // the store's
 	sizes   sizes
-	quiet   atomic.Pointer[quietSpan] // until when no birthday is due; nil: not known
-	log     *slog.Logger
+
+	migrations []migration // from older schemas: theMigrations; only tests have others
+
+	quiet atomic.Pointer[quietSpan] // until when no birthday is due; nil: not known
+	log   *slog.Logger
 
 	imports imports // those under way; the sweep waits for them
 
@@ -44,7 +47,7 @@ type engine struct {
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
-	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), ends: usualEnds(), log: slog.New(slog.DiscardHandler)}
+	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), ends: usualEnds(), log: slog.New(slog.DiscardHandler)}
 }
 
 // now returns the moment for reads and the operator's commands, also while the clock

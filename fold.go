@@ -9,7 +9,7 @@ import (
 // apostrophes, quotes and dashes (contract §19). Letters of the Latin, Greek and Cyrillic
 // scripts lose their marks. Combining marks and invisible characters are dropped. Any run
 // of blanks is one blank. The search index holds folded texts: a change here makes it
-// stale (refoldIndex).
+// stale, and is a change of the schema.
 func fold(s string) string {
 	if isFolded(s) {
 		return s

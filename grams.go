@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"iter"
 	"math/bits"
@@ -264,76 +262,6 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		}
 	}
 	return t.addGrams(block, slices.DeleteFunc(has, func(g gramAt) bool { return slices.Contains(had, g) }))
-}
-
-// refoldIndex makes the search index of an organization anew for a migration: fold has
-// changed since it was made. It writes where an entry differs alone, one block in each
-// transaction, so it can go on after a kill. An index on which nothing is left to do is
-// not written to.
-func (e *engine) refoldIndex(ctx context.Context, org uint32) error {
-	type step struct{ more, wrote bool }
-	for block := uint32(0); ; block++ {
-		refold := func(t *txn) (step, error) {
-			more, err := t.refold(block)
-			return step{more, t.wrote}, err
-		}
-		next, err := rehearse(ctx, e, org, 0, refold)
-		if err == nil && next.wrote {
-			_, err = update(ctx, e.store, func(tx Tx) (step, error) { return runTxn(e, tx, org, 0, seed{}, refold) })
-		}
-		if err != nil || !next.more {
-			return err
-		}
-	}
-}
-
-// refold makes the entries of one block what its customers' texts are now, whatever they
-// were. It reports whether the index has a block after it.
-func (t *txn) refold(block uint32) (more bool, err error) {
-	n, err := t.count()
-	if err != nil {
-		return false, err
-	}
-	done, err := t.indexed()
-	if err != nil {
-		return false, err
-	}
-	done = min(done, n.Customers)
-	first, next := uint64(block)*gramBlock, uint64(block+1)*gramBlock
-	var list []gramAt
-	for c, err := range t.customersBetween(first, min(done, next-1)) {
-		if err != nil {
-			return false, err
-		}
-		list = appendGrams(list, c.Number, c.searchTexts())
-	}
-	right := map[string]bool{}
-	for g, at := range byGram(list) {
-		k, value := t.gramKey(block, g.String()), encodeOccurrences(nil, slices.Compact(at))
-		right[string(k)] = true
-		is, _, err := t.Get(k)
-		if err == nil && !bytes.Equal(is, value) {
-			err = t.Put(k, value)
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	var wrong [][]byte
-	for e, err := range scan(t.Tx, t.gramKey(block, ""), false) {
-		if err != nil {
-			return false, err
-		}
-		if !right[string(e.Key)] {
-			wrong = append(wrong, bytes.Clone(e.Key))
-		}
-	}
-	for _, k := range wrong {
-		if err := t.Delete(k); err != nil {
-			return false, err
-		}
-	}
-	return done >= next, nil
 }
 
 // A gramSet is the customers of a block that have a gram at one place: offsets or

@@ -100,30 +100,3 @@ func searchNumber(n uint64, in func(uint64) (bool, error)) (before uint64, err e
 	})
 	return uint64(i), err
 }
-
-// dateOld sets when the sales from first to last came, which were written in schema 5 or
-// older. Their records do not say so. A sale of the API came when it happened. An
-// imported one came after the sale before it. So RegisteredAt becomes the latest
-// CreatedAt up to the sale. before is RegisteredAt of the sale before first. dateOld
-// returns that of last, and writes only what differs.
-func (t *txn) dateOld(first, last uint64, before instant) (instant, error) {
-	for seq := first; seq <= last; seq++ {
-		s, err := t.saleAt(seq)
-		if err != nil {
-			return 0, err
-		}
-		if s.RegisteredAt < before {
-			s.RegisteredAt = before
-			if err := t.saveSale(s); err != nil {
-				return 0, err
-			}
-		}
-		before = s.RegisteredAt
-	}
-	n, err := t.count()
-	if err != nil || n.Registered >= before || last < n.Sales {
-		return before, err
-	}
-	n.Registered = before
-	return before, t.put(t.hotOrgKey('n'), n)
-}

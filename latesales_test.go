@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,66 +218,6 @@ func TestImportUnique(t *testing.T) {
 		}
 	}
 	s.wantStanding(ana, "9 0 9", "A, and B that came back")
-}
-
-// TestOldSalesAreDated: sales of schema 5 came in the order of their numbers, no earlier
-// than those before them.
-func TestOldSalesAreDated(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
-	ana := s.customer("ana")
-	var want []instant
-	for _, days := range []int{-5, -9, 0, -3, 1, 0} {
-		at := s.clock
-		s.pass(time.Duration(days) * oneDay)
-		want = append(want, max(s.buy(ana, "1").CreatedAt, slices.Max(append(want, 0))))
-		s.clock = at
-	}
-	s.pass(2 * oneDay)
-	for _, wrote := range []bool{true, false} { // from what schema 5 had, and again
-		got := must(s, func(t *txn) (bool, error) {
-			n, err := t.count()
-			if err != nil {
-				return false, err
-			}
-			if wrote {
-				err = t.forgetRegistered(n)
-			}
-			if t.wrote = false; err != nil {
-				return false, err
-			}
-			before, err := t.dateOld(1, 2, 0)
-			if err == nil {
-				_, err = t.dateOld(3, n.Sales, before)
-			}
-			return t.wrote, err
-		})
-		if got != wrote {
-			t.Errorf("wrote is %t", got)
-		}
-		for i, at := range want {
-			sold := ask(s, func(t *txn) (*sale, error) { return t.saleAt(uint64(i) + 1) })
-			if sold.RegisteredAt != at {
-				t.Errorf("sale %d came at %s, want %s", i, sold.RegisteredAt, at)
-			}
-		}
-	}
-}
-
-// forgetRegistered makes all sales as schema 5 had them.
-func (t *txn) forgetRegistered(n *counters) error {
-	for seq := uint64(1); seq <= n.Sales; seq++ {
-		s, err := t.saleAt(seq)
-		if err != nil {
-			return err
-		}
-		s.RegisteredAt = s.CreatedAt
-		if err := t.saveSale(s); err != nil {
-			return err
-		}
-	}
-	n.Registered = 0
-	return nil
 }
 
 // TestLateSaleAndDebt: points of a late sale that had expired when it came pay no debt, and

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
 )
 
 // Latest is the latest moment that any committed write carries. By it a wrong clock is
@@ -46,15 +45,6 @@ func (t *txn) inTime() error {
 	return nil
 }
 
-// noteLatest raises an organization's latest moment for a write without a txn. With
-// a txn, commit does.
-func noteLatest(tx Tx, org uint32, now instant) error {
-	return changeCounters(tx, org, func(n *counters) error {
-		n.Latest = max(n.Latest, now)
-		return nil
-	})
-}
-
 func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 	k := orgKey('n', org)
 	n, err := get[counters](tx, k)
@@ -90,7 +80,7 @@ func setLatest(tx Tx, now instant, by creator) error {
 		}
 		before := n.Latest
 		n.Latest = now
-		if _, err := t.fileVouchers(tableVoucherExpiries.in(org), math.MaxInt, before); err != nil {
+		if err := t.fileVouchers(before); err != nil {
 			return err
 		}
 		if err := t.audited(auditClockAccepted, "", []change{{"latest", before, now}}); err != nil {

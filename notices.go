@@ -51,25 +51,3 @@ func (t *txn) tellExpiring(a *account) error {
 		from = e.ExpiresAt + 1
 	}
 }
-
-// announceOld makes an account of an older store due at its first notice after the latest
-// write of its organization.
-func (t *txn) announceOld(d dueAccount) error {
-	n, err := t.count()
-	if err != nil {
-		return err
-	}
-	p := t.cfg.programNumber(d.program)
-	c, err := t.customerByID(d.customer)
-	if err != nil || c == nil || p == nil {
-		return err
-	}
-	a, err := t.storedAccount(c, p)
-	if err != nil || a.Due <= n.Latest { // the sweep is to come by
-		return err
-	}
-	if a.nextDue, err = t.firstDue(a, n.Latest); err != nil || a.nextDue == a.Due {
-		return err
-	}
-	return t.saveAccount(a)
-}

@@ -132,10 +132,7 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	if c.made != "" {
 		log.Info("file made", "file", c.made)
 	}
-	if done, err = c.takeUp(ctx, e, store); done != nil {
-		log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
-	}
-	if err == nil {
+	if done, err = c.takeUp(ctx, e, store); err == nil {
 		err = e.sign(ctx, thisBuild().Version)
 	}
 	if err != nil {
@@ -178,6 +175,7 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*
 	if err != nil {
 		return nil, err
 	}
+	e.log.Info("migrated", "from", done.From, "to", done.To, "copy", done.Copy)
 	return done, e.open(ctx)
 }
 

@@ -80,53 +80,6 @@ func (t *txn) fileRedemption(x *redemption) error {
 	return t.Put(k, s.with(x.CreatedAt).value())
 }
 
-// Redemptions up to schema 4 are filed block by block when a store is migrated.
-
-// unfiledRedemptions returns the first block whose redemptions are not filed. ok is false
-// if all are.
-func (t *txn) unfiledRedemptions() (block uint64, ok bool, err error) {
-	n, err := t.count()
-	if err != nil || n.Redemptions == 0 {
-		return 0, false, err
-	}
-	for e, err := range scan(t.Tx, tableRedemptionTimes.in(t.org), true) {
-		if err != nil {
-			return 0, false, err
-		}
-		block = tableRedemptionTimes.block(e.Key) + 1
-		break
-	}
-	return block, block <= n.Redemptions/setBlock, nil
-}
-
-// fileNextRedemptions files the redemptions of the next so many blocks.
-func (t *txn) fileNextRedemptions(blocks int) error {
-	for range blocks {
-		block, ok, err := t.unfiledRedemptions()
-		if err != nil || !ok {
-			return err
-		}
-		from, filed := orgKey('r', t.org), false
-		for e, err := range t.Scan(slices.Clone(from).u64(block*setBlock), slices.Clone(from).u64((block+1)*setBlock), false) {
-			if err != nil {
-				return err
-			}
-			x, err := decodeEntry[redemption](e)
-			if err != nil {
-				return err
-			}
-			x.Seq, filed = uintIn(e.Key[len(from):]), true
-			if err := t.fileRedemption(x); err != nil {
-				return err
-			}
-		}
-		if !filed {
-			return unreadable(from.u64(block * setBlock))
-		}
-	}
-	return nil
-}
-
 // changeRedemption applies a change to a redemption, except of createdAt, and writes its
 // record and its sets. After it a voucher is no longer Issued.
 func (t *txn) changeRedemption(x *redemption, change func()) error {

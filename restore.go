@@ -81,7 +81,12 @@ func (r *restored) check(ctx context.Context, path string) error {
 	}
 	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 	e.log = slog.New(slog.DiscardHandler)
-	err = e.open(ctx)
+	return r.checkStore(ctx, path, e, store)
+}
+
+// checkStore is check for an engine on the file's store, which it closes.
+func (r *restored) checkStore(ctx context.Context, path string, e *engine, store *boltStore) error {
+	err := e.open(ctx)
 	old, isOld := errors.AsType[*schemaError](err)
 	switch {
 	case isOld && old.cause == "":

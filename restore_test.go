@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"sello/internal/disk"
-	"sello/internal/disk/disktest"
 )
 
 // customers returns how many customers verify counts.
@@ -110,24 +109,6 @@ func TestRestoreRefusals(t *testing.T) {
 	r.stop()
 }
 
-// TestRestoreOldSchema: a file of an earlier schema is restored as it is, with its journals,
-// and migrated afterwards as usual.
-func TestRestoreOldSchema(t *testing.T) {
-	t.Parallel()
-	long(t)
-	for _, name := range []string{"schema3", "schema4-killed", "schema5", "schema8-killed"} {
-		s := newTill(t)
-		s.ok("apply -", string(demoDocument))
-		old := filepath.Join(disktest.Unpack(t, filepath.Join("testdata", "files", name)), "sello.db")
-		out := s.ok("restore " + old)
-		if !strings.Contains(out, ", que es del esquema "+name[6:7]+": cada página está bien; sello serve lo convierte al ") {
-			t.Error(out)
-		}
-		s.ok("migrate")
-		s.ok("verify")
-	}
-}
-
 // TestRestoreKilled kills restores at any moment. Each time the file is what it was, or
 // what was restored; and nothing that was kept is lost.
 func TestRestoreKilled(t *testing.T) {
@@ -182,19 +163,8 @@ func TestRestoreKilled(t *testing.T) {
 func TestVerifyWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
-	dir := disktest.Unpack(t, filepath.Join("testdata", "files", "schema5-killed"))
-	path := filepath.Join(dir, "sello.db")
-	s.ok("migrate -no-copy -db " + path)
-	store, err := openBolt(path, disk.Options{Dense: denseTables})
-	if err == nil {
-		err = store.Update(t.Context(), func(tx Tx) error { return putUint(tx, newKey('v'), schemaVersion) })
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.leave(); err != nil {
-		t.Fatal(err)
-	}
+	path := unpackFile(t, thisSchema)
+	dir := filepath.Dir(path)
 	before := map[string]string{}
 	files, _ := os.ReadDir(dir)
 	for _, f := range files {

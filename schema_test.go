@@ -2,15 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,28 +20,27 @@ import (
 	"sello/internal/disk/disktest"
 )
 
-// The files of testdata/files, each as sello left it at a commit:
+// The directory testdata/files has a file of each released version, and one that was
+// killed, with its journals: schema11, schema11-killed. In both are two organizations, and
+// people of the panel with an open session, a locked one and an open invitation.
+// balances.txt has the balance and the pending points of each customer.
 //
-//	schema3           8e579cf, closed
-//	schema3-killed    8e579cf, killed, with its journals
-//	schema3-651d5f6   651d5f6, closed: version 3 too, but with another layout of movements
-//	schema4           closed
-//	schema4-killed    killed, with its journals
-//	schema5           6f72221, closed
-//	schema5-killed    6f72221, killed, with its journals
-//	schema6           a51d9d1, closed
-//	schema6-killed    a51d9d1, killed, with its journals
-//	schema7           c370383, closed
-//	schema7-killed    c370383, killed, with its journals
-//	schema8           b10fe81, closed
-//	schema8-killed    b10fe81, killed, with its journals
-//	schema9           2d4a86a, closed
-//	schema9-killed    2d4a86a, killed, with its journals
-//	schema10          closed
-//	schema10-killed   killed, with its journals
+// Those of this version are made by
 //
-// The files from 8 on have people of the panel with an open session, from 10 on also one that is locked, an open invitation, the customers of
-// peopleOf8, and 60 more. balances.txt has each customer's balance and pending points in the file.
+//	rm -r testdata/files/schema11*; go test -run TestSchemaFiles -update .
+//
+// but never again once it is released: they are then what people have.
+
+// schemaFiles lists the files.
+func schemaFiles() (names []string) {
+	for version := schemaVersion - len(theMigrations()); version <= schemaVersion; version++ {
+		names = append(names, fmt.Sprint("schema", version), fmt.Sprint("schema", version, "-killed"))
+	}
+	return names
+}
+
+// thisSchema is a killed file of this version.
+var thisSchema = fmt.Sprint("schema", schemaVersion, "-killed")
 
 // fileMoment is shortly after the last write to the files, before anything becomes due.
 var fileMoment = time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
@@ -49,6 +49,52 @@ var fileMoment = time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
 func unpackFile(t *testing.T, name string) (path string) {
 	t.Helper()
 	return filepath.Join(disktest.Unpack(t, filepath.Join("testdata", "files", name)), "sello.db")
+}
+
+// makeSchemaFile makes a file of this version in testdata/files.
+func makeSchemaFile(t *testing.T, name string) {
+	path := filepath.Join(t.TempDir(), "sello.db")
+	open := func(at time.Time) (*shop, *boltStore) {
+		store, err := openBolt(path, disk.Options{Dense: denseTables})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newShopOn(t, store, at.Format(time.RFC3339)), store
+	}
+	s, store := open(fileMoment.Add(-3 * time.Hour))
+	s.sample(40, 120)
+	s.ok(store.Close())
+	s, store = open(fileMoment.Add(-time.Hour)) // a killed one has the rest in its journals
+	s.ids.Store(1 << 32)
+	s.merged(s.customer("eva"), s.customer("lía"))
+	gone := s.customer("noé")
+	must(s, func(t *txn) (any, error) { return t.erase(gone) })
+	s.enters("ana@ejemplo.mx")
+	locked, _ := s.enters("ana@ejemplo.mx")
+	h, err := newPIN("135790", seed{})
+	s.ok(err)
+	must(s, func(t *txn) (any, error) { return nil, t.choosePIN(locked, s.engine.ends, h, true) })
+	s.invited("luz@ejemplo.mx", roleViewer)
+	s.apply(bytes.Replace(setup{program: `"rules":[` + onePer1 + `]`}.document(), []byte("cafe-luna"), []byte("te-sol"), 1))
+	s.org = 2
+	s.buy(s.customer("sol"), "12.50")
+	end := store.Close
+	if strings.HasSuffix(name, "-killed") {
+		end = store.leave
+	}
+	text := balances(t, s.engine)
+	s.ok(end())
+	to := filepath.Join("testdata", "files", name)
+	s.ok(os.MkdirAll(to, 0o755))
+	writeFile(t, filepath.Join(to, "balances.txt"), []byte(text))
+	for file, content := range filesBeside(t, path) {
+		var packed bytes.Buffer
+		z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		s.ok(err)
+		_, err = z.Write([]byte(content))
+		s.ok(errors.Join(err, z.Close()))
+		writeFile(t, filepath.Join(to, file+".gz"), packed.Bytes())
+	}
 }
 
 // filesBeside returns the contents of all files in path's directory, by name.
@@ -75,7 +121,42 @@ func heldEngine(t *testing.T, path string) (*engine, *boltStore) {
 	return newEngine(s, func() time.Time { return fileMoment }, cryptoSeed), s
 }
 
-// checkFileHolds verifies a file and compares its balances with balances.txt.
+// balances returns what balances.txt has, a line for each customer.
+func balances(t *testing.T, e *engine) (text string) {
+	t.Helper()
+	organizations, err := view(t.Context(), e.store, func(tx Tx) (uint64, error) {
+		n, _, err := getUint(tx, newKey('o').byte('n'))
+		return n, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for org := range uint32(organizations) {
+		_, err := read(t.Context(), e, org+1, instantOf(fileMoment), func(t *txn) (any, error) {
+			n, err := t.count()
+			if err != nil {
+				return nil, err
+			}
+			for c, err := range t.customersBetween(1, n.Customers) {
+				if err != nil {
+					return nil, err
+				}
+				a, err := t.account(c, t.cfg.programNumber(c.Program))
+				if err != nil {
+					return nil, err
+				}
+				text += fmt.Sprintln(t.org, c.ID, a.Balance, a.Pending)
+			}
+			return nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text
+}
+
+// checkFileHolds verifies a file, and looks for what it had when it was made.
 func checkFileHolds(t *testing.T, path, name string) {
 	t.Helper()
 	e, s := heldEngine(t, path)
@@ -88,24 +169,29 @@ func checkFileHolds(t *testing.T, path, name string) {
 	if err != nil || len(v.Problems) > 0 {
 		t.Fatalf("verify: %v, %v", v, err)
 	}
-	for line := range strings.Lines(string(readFile(t, filepath.Join("testdata", "files", name, "balances.txt")))) {
-		f := strings.Fields(line)
-		cust, _ := parseID(f[0])
-		got, err := read(t.Context(), e, 1, instantOf(fileMoment), func(t *txn) (string, error) {
-			c, err := t.customer(cust)
+	same(t, "balances", balances(t, e), string(readFile(t, filepath.Join("testdata", "files", name, "balances.txt"))))
+	open, locked, invited := 0, 0, 0
+	_, err = read(t.Context(), e, 1, instantOf(fileMoment), func(tx *txn) (any, error) {
+		for entry, err := range scan(tx.Tx, newKey('S'), false) {
 			if err != nil {
-				return "", err
+				return nil, err
 			}
-			a, err := t.account(c, t.cfg.programNumber(c.Program))
-			return fmt.Sprint(f[0], " ", a.Balance, " ", a.Pending), err
-		})
-		if err != nil || got != strings.TrimSpace(line) {
-			t.Errorf("%s, %v, want %s", got, err, line)
+			m, err := memberByHash(tx.Tx, [32]byte(entry.Key[1:]), instantOf(fileMoment.Add(-time.Hour)), e.ends)
+			switch {
+			case err != nil:
+				return nil, err
+			case m != nil && m.locked:
+				locked++
+			case m != nil:
+				open++
+			}
 		}
-	}
-	if version := schemaOf(t, name); version >= 8 {
-		checkPeopleOf8(t, e)
-		checkSessionsOf8(t, e, version)
+		list, err := tx.invitations()
+		invited = len(list)
+		return nil, err
+	})
+	if err != nil || open != 1 || locked != 1 || invited != 1 {
+		t.Errorf("%d open sessions, %d locked, %d open invitations, %v", open, locked, invited, err)
 	}
 	// The latest moment is that of the last write, which came before fileMoment.
 	n, err := view(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
@@ -114,113 +200,24 @@ func checkFileHolds(t *testing.T, path, name string) {
 	}
 }
 
-// schemaOf is the schema of a file of testdata/files.
-func schemaOf(t *testing.T, name string) int {
-	t.Helper()
-	number, _, _ := strings.Cut(strings.TrimPrefix(name, "schema"), "-")
-	version, err := strconv.Atoi(number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return version
-}
-
-// checkSessionsOf8 checks that sessions are as good as they were: one without a PIN, and in the
-// files from 10 on one that is locked.
-func checkSessionsOf8(t *testing.T, e *engine, version int) {
-	t.Helper()
-	open, locked := 0, 0
-	err := e.store.View(t.Context(), func(tx Tx) error {
-		for entry, err := range scan(tx, newKey('S'), false) {
-			if err != nil {
-				return err
-			}
-			s, err := decodeEntry[session](entry)
-			if err != nil {
-				return err
-			}
-			m, err := memberByHash(tx, [32]byte(entry.Key[1:]), s.SeenAt.add(time.Hour), e.ends)
-			switch {
-			case err != nil:
-				return err
-			case m != nil && m.locked:
-				locked++
-			case m != nil:
-				open++
-			}
-		}
-		return nil
-	})
-	want := 0
-	if version >= 10 {
-		want = 1
-	}
-	if err != nil || open != 1 || locked != want {
-		t.Errorf("%d open sessions, %d locked, %v", open, locked, err)
-	}
-}
-
-// peopleOf8 are customers in the files from 8 on, by what each is found, and when the last
-// purchase of each happened that stands.
-var peopleOf8 = []struct{ reason, search, last string }{
-	{"the second of two came back", "o'brien", "2026-11-20T15:00:00.000Z"},
-	{"the same one, as the name was written", "O’BRIEN", "2026-11-20T15:00:00.000Z"},
-	{"the last came back in part", "федор", "2026-11-21T16:00:00.000Z"},
-	{"the first of two came back, and the name has two blanks", "ana maria", "2026-11-20T17:00:00.000Z"},
-	{"both came back", "todo devuelto", ""},
-	{"the last of the other came back before a merge", "gemela", "2026-11-18T18:00:00.000Z"},
-	{"the last of the other came back after a merge", "par uno", "2026-11-16T18:00:00.000Z"},
-}
-
-// checkPeopleOf8 looks for peopleOf8 in an engine's file, and for who uses the panel.
-func checkPeopleOf8(t *testing.T, e *engine) {
-	t.Helper()
-	_, err := read(t.Context(), e, 1, instantOf(fileMoment), func(tx *txn) (any, error) {
-		for _, test := range peopleOf8 {
-			numbers, total, err := tx.search(test.search, notHidden, page{1, 100})
-			if err != nil || total != 1 {
-				t.Errorf("%s: %q finds %d, %v", test.reason, test.search, total, err)
-				continue
-			}
-			c, err := tx.customerAt(numbers[0])
-			if err != nil {
-				return nil, err
-			}
-			if last := string(c.LastSaleAt.appendJSON(nil)); last != `"`+test.last+`"` && (test.last != "" || c.LastSaleAt != 0) {
-				t.Errorf("%s: the last purchase was at %s, want %s", test.reason, last, test.last)
-			}
-		}
-		if indexed, err := tx.indexed(); err != nil || indexed != 64 {
-			t.Errorf("%d customers are in the search index, %v", indexed, err)
-		}
-		users, err := usersAfter(tx.Tx, "", 10)
-		if err != nil || len(users) != 1 {
-			t.Errorf("%d users, %v", len(users), err)
-		}
-		open, err := tx.invitations()
-		if err != nil || len(open) != 1 {
-			t.Errorf("%d open invitations, %v", len(open), err)
-		}
-		return nil, nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// TestSchemaFiles opens a file of each schema.
+// TestSchemaFiles opens a file of each released version, which is migrated if it is of an
+// earlier one. With -update it makes those of this version that are missing.
 func TestSchemaFiles(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name string
-		from int
-	}{{"schema3", 3}, {"schema3-killed", 3}, {"schema4", 4}, {"schema4-killed", 4}, {"schema5", 5}, {"schema5-killed", 5}, {"schema6", 6}, {"schema6-killed", 6}, {"schema7", 7}, {"schema7-killed", 7}, {"schema8", 8}, {"schema8-killed", 8}, {"schema9", 9}, {"schema9-killed", 9}, {"schema10", 10}, {"schema10-killed", 10}} {
-		t.Run(test.name, func(t *testing.T) {
-			path := unpackFile(t, test.name)
+	for _, name := range schemaFiles() {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join("testdata", "files", name)); err != nil && *updateGolden {
+				makeSchemaFile(t, name)
+			}
+			path := unpackFile(t, name)
 			before := filesBeside(t, path)
 			e, s := heldEngine(t, path)
-			err := e.open(t.Context())
-			if old, ok := errors.AsType[*schemaError](err); ok != (test.from < schemaVersion) || ok && old.cause != "" || !ok && err != nil {
+			state, err := view(t.Context(), s, readSchema)
+			if err != nil || !strings.HasPrefix(name+"-", fmt.Sprint("schema", state.version, "-")) {
+				t.Fatal(state, err)
+			}
+			err = e.open(t.Context())
+			if old, ok := errors.AsType[*schemaError](err); ok != (state.version < schemaVersion) || ok && old.cause != "" || !ok && err != nil {
 				t.Fatal(err)
 			}
 			if err := s.leave(); err != nil {
@@ -231,97 +228,55 @@ func TestSchemaFiles(t *testing.T) {
 			}
 			shop := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
 			shop.ok("migrate")
-			checkFileHolds(t, path, test.name)
-			copied := fmt.Sprintf("%s.schema%d", path, test.from)
-			if _, err := os.Stat(copied); (err == nil) != (test.from < schemaVersion) {
-				t.Fatalf("copy: %v", err)
-			}
-			if test.from == schemaVersion {
-				return
-			}
-			// The copy is of the old schema: it migrates as well.
-			second := filepath.Join(t.TempDir(), "sello.db")
-			writeFile(t, second, readFile(t, copied))
-			again := &till{t, filepath.Dir(second), map[string]string{"SELLO_DB": second}}
-			again.ok("migrate -no-copy")
-			checkFileHolds(t, second, test.name)
-			if left := listDir(t, second); left != "sello.db" {
-				t.Errorf("without a copy there is %s", left)
+			checkFileHolds(t, path, name)
+			if _, err := os.Stat(fmt.Sprint(path, ".schema", state.version)); (err == nil) != (state.version < schemaVersion) {
+				t.Errorf("copy: %v", err)
 			}
 		})
 	}
 }
 
-// TestSchemaServe lets a server migrate a file. The server logs the migration and does not
-// overwrite an earlier copy.
-func TestSchemaServe(t *testing.T) {
-	t.Parallel()
-	path := unpackFile(t, "schema3-killed")
-	writeFile(t, path+".schema3", []byte("of another time"))
-	s := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
-	r, _ := s.start("serve")
-	if code := r.stop(); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, r.log)
-	}
-	if !strings.Contains(r.log.String(), `"msg":"migrated","from":3,"to":10,"copy":"`+path+`.schema3-2`) {
-		t.Errorf("log:\n%s", r.log)
-	}
-	if got := string(readFile(t, path+".schema3")); got != "of another time" {
-		t.Errorf("the copy of another time is now %d bytes", len(got))
-	}
-	checkFileHolds(t, path, "schema3-killed")
-}
-
-// TestSchemaRefused runs every command on files of unknown versions, and on files with a
-// known version's number but another layout. Each refuses in one line and changes nothing.
+// TestSchemaRefused runs every command on files of versions that this sello does not open.
+// Each refuses in one line and changes nothing.
 func TestSchemaRefused(t *testing.T) {
 	t.Parallel()
-	numbered := func(version uint64) func(Tx) error {
-		return func(tx Tx) error { return putUint(tx, newKey('v'), version) }
-	}
+	const newer, older = "lo escribió un sello más nuevo", "es anterior a la primera publicación y no se convierte; CHANGELOG.md dice qué sello lo abre aún"
+	first := newEngine(newMemStore(), time.Now, cryptoSeed).oldest()
 	for _, test := range []struct {
-		name, file string
-		change     func(Tx) error
-		want       string
+		name  string
+		state schemaState
+		want  string
 	}{
-		{"movements of 651d5f6", "schema3-651d5f6", nil, "con otra disposición de los datos"},
-		{"sets of ee6a259, many", "schema3", oldSet(make([]byte, 512)), "con otra disposición de los datos"},
-		{"sets of ee6a259, few", "schema3", oldSet([]byte{0, 3, 0x0f, 0xff}), "con otra disposición de los datos"},
-		{"sets of ee6a259, that look like today's", "schema3", oldSet([]byte{0, 200}), "con otra disposición de los datos"},
-		{"newer", "schema4", numbered(schemaVersion + 1), "lo escribió un sello más nuevo"},
-		{"older", "schema3", numbered(2), "es anterior a la primera publicación"},
+		{"newer", schemaState{version: schemaVersion + 1}, newer},
+		{"on the way to a newer one", schemaState{version: schemaVersion + 1, from: schemaVersion}, newer},
+		{"older", schemaState{version: first - 1}, older},
+		{"much older", schemaState{version: 3}, older},
+		{"older, on the way to this one", schemaState{version: schemaVersion, from: first - 1, done: 1}, older},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			path := unpackFile(t, test.file)
-			if test.change != nil {
-				s, err := openBolt(path, disk.Options{})
-				if err == nil {
-					err = errors.Join(s.Update(t.Context(), test.change), s.Close())
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+			path := unpackFile(t, thisSchema)
+			s, err := openBolt(path, disk.Options{})
+			if err == nil {
+				err = errors.Join(s.Update(t.Context(), test.state.put), s.leave())
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 			before := filesBeside(t, path)
-			s := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
+			shop := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
 			document := filepath.Join(t.TempDir(), "luna.json")
 			writeFile(t, document, demoDocument)
 			for _, line := range []string{
 				"serve -addr 127.0.0.1:0", "demo -addr 127.0.0.1:0 -db " + path, "migrate", "verify", "export -org cafe-luna",
-				"apply " + document, "key list -org cafe-luna", "backup " + filepath.Join(t.TempDir(), "copy.db"),
+				"apply " + document, "key list -org cafe-luna", "compact", "backup " + filepath.Join(t.TempDir(), "copy.db"),
 			} {
-				want := test.want
-				if before := strings.Fields(line)[0]; test.file != "schema4" && test.want[:3] == "con" &&
-					!slices.Contains([]string{"serve", "demo", "migrate"}, before) {
-					want = "conviértelo con sello migrate" // and sello migrate gives the cause
-				}
 				ctx, cancel := context.WithTimeout(t.Context(), forever) // stops a server that starts after all
 				var stdout, stderr bytes.Buffer
-				code := run(ctx, strings.Fields(line), environment{s.getenv, s.names, strings.NewReader(""), &stdout, &stderr})
+				code := run(ctx, strings.Fields(line), environment{shop.getenv, shop.names, strings.NewReader(""), &stdout, &stderr})
 				cancel()
 				out, errs := stdout.String(), stderr.String()
-				if code != 1 || out != "" || !strings.Contains(errs, want) || faultIn(code, errs) != "" {
-					t.Errorf("sello %s: exit %d, %q, %q, want %s", line, code, out, errs, want)
+				if code != 1 || out != "" || !strings.Contains(errs, test.want) || faultIn(code, errs) != "" {
+					t.Errorf("sello %s: exit %d, %q, %q, want %s", line, code, out, errs, test.want)
 				}
 			}
 			if !maps.Equal(filesBeside(t, path), before) {
@@ -331,226 +286,220 @@ func TestSchemaRefused(t *testing.T) {
 	}
 }
 
-// oldSet puts a block of the first customers who bought on a day, as larger blocks
-// looked.
-func oldSet(value []byte) func(Tx) error {
-	if len(value) == 512 {
-		value[1] = 0xff
-	}
-	return func(tx Tx) error {
-		for e, err := range scan(tx, orgKey('z', 1), false) {
-			if err != nil {
-				return err
-			}
-			return tx.Put(slices.Clone(e.Key), value)
-		}
-		return errRecord
-	}
+// What follows migrates from made-up versions. In each version before this one the records
+// of customers are one byte longer. shorten is the migration to the next. It is to come
+// once to each organization: what it cuts off a second time is missing.
+
+func shorten(tx Tx, org uint32) error {
+	return eachOfCustomers(tx, org, func(value []byte) []byte { return value[:len(value)-1] })
 }
 
-// TestSchemaTells: after a migration the feed tells of vouchers and points that were there
-// before, when they expire and before.
-func TestSchemaTells(t *testing.T) {
-	t.Parallel()
-	path := unpackFile(t, "schema6")
-	e, s := heldEngine(t, path)
-	defer s.Close()
-	if _, err := e.migrate(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	now := fileMoment
-	e.clock = heldClock(func() time.Time { return now })
-	got := map[string]int{}
-	for range 70 { // until 28 December
-		if err := e.sweep(t.Context()); err != nil {
-			t.Fatal(err)
+func eachOfCustomers(tx Tx, org uint32, change func(value []byte) []byte) error {
+	var all []Entry
+	for e, err := range scan(tx, orgKey('c', org), false) {
+		if err != nil {
+			return err
 		}
-		now = now.Add(oneDay / 2)
+		all = append(all, Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
 	}
-	_, err := read(t.Context(), e, 1, instantOf(now), func(t *txn) (any, error) {
-		for e, err := range t.eventsFrom(1) {
-			if err != nil {
-				return nil, err
-			}
-			got[eventKinds[e.Kind].name]++
+	for _, e := range all {
+		if err := tx.Put(e.Key, change(e.Value)); err != nil {
+			return err
 		}
-		return nil, nil
-	})
+	}
+	return nil
+}
+
+// makeOlder makes a file of this version one of an earlier one, as state says: the customers
+// of the organizations that are not done are of state.from, or else state.version.
+func makeOlder(t *testing.T, path string, state schemaState) {
+	t.Helper()
+	s, err := openBolt(path, disk.Options{Dense: denseTables})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A credit of each of 12 customers expires in December, also of the erased and the merged one.
-	want := map[string]int{"points.expiring": 12, "points.expired": 12, "redemption.expired": 7, "points.available": 15}
-	same(t, "events", got, want)
-	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
-	if v, err := a.verify(t.Context(), verifyRequest{}); err != nil || len(v.Problems) > 0 {
-		t.Errorf("verify: %v, %v", v, err)
+	err = s.Update(t.Context(), func(tx Tx) error {
+		for org := uint32(1); org <= 2; org++ {
+			version := state.version
+			if state.from != 0 && org > state.done {
+				version = state.from
+			}
+			longer := func(value []byte) []byte { return append(value, make([]byte, schemaVersion-version)...) }
+			if err := eachOfCustomers(tx, org, longer); err != nil {
+				return err
+			}
+		}
+		return state.put(tx)
+	})
+	if err := errors.Join(err, s.leave()); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// TestSchemaSteps stops after each transaction of a migration. From 3 these are its begin, a
-// step of redemptions, one of sales, one of accounts, and each organization; from 8 its
-// begin, a block of the search index, each of four customers, and its end; from 9 its begin
-// and its end. The next attempt
-// goes on from there and makes no other copy. The file is migrated once.
+// olderEngine is heldEngine with the migrations from two versions before.
+func olderEngine(t *testing.T, path string) (*engine, *boltStore) {
+	t.Helper()
+	e, s := heldEngine(t, path)
+	e.migrations = []migration{shorten, shorten}
+	return e, s
+}
+
+// TestSchemaSteps kills a migration after each of its transactions. The next attempt goes on
+// from there, and makes a copy only if none was begun. The result has what the file had.
 func TestSchemaSteps(t *testing.T) {
 	t.Parallel()
+	const last, before = schemaVersion - 1, schemaVersion - 2
+	ended := schemaState{version: schemaVersion}
 	for _, test := range []struct {
-		name  string
-		from  uint64
-		stops int
-	}{{"schema3-killed", 3, 5}, {"schema8-killed", 8, 6}, {"schema9-killed", 9, 1}} {
+		name   string
+		state  schemaState
+		states []schemaState // after each transaction
+	}{
+		{"the version before", schemaState{version: last},
+			[]schemaState{{schemaVersion, last, 1}, {schemaVersion, last, 2}, ended}},
+		{"two versions before", schemaState{version: before},
+			[]schemaState{{schemaVersion, before, 1}, {schemaVersion, before, 2}, ended}},
+		{"begun by the sello before", schemaState{last, before, 1},
+			[]schemaState{{last, before, 2}, {version: last}, {schemaVersion, last, 1}, {schemaVersion, last, 2}, ended}},
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			path := unpackFile(t, test.name)
-			e, s := heldEngine(t, path)
-			stopped := errors.New("stopped")
-			for stops := 0; ; stops++ {
-				copies := 0
-				steps := 0
+			path := unpackFile(t, thisSchema)
+			_, s := heldEngine(t, path)
+			want, err := view(t.Context(), s, allEntries)
+			if err := errors.Join(err, s.leave()); err != nil {
+				t.Fatal(err)
+			}
+			makeOlder(t, path, test.state)
+			state, stopped := test.state, errors.New("stopped")
+			for _, next := range test.states {
+				e, s := olderEngine(t, path)
+				if old, ok := errors.AsType[*schemaError](e.open(t.Context())); !ok || old.cause != "" || old.version != cmp.Or(state.from, state.version) {
+					t.Errorf("%v: %v", state, old)
+				}
+				steps, copies := 0, 0
 				e.store.Store = guardedStore{s, func() error {
 					if steps++; steps > 1 {
 						return stopped
 					}
 					return nil
 				}}
-				done, err := e.migrateBy(t.Context(), 1, func(uint64) (string, error) { copies++; return "copy", nil })
-				if copies != 1 && stops == 0 || copies != 0 && stops > 0 {
-					t.Errorf("stop %d: %d copies", stops, copies)
-				}
-				if err == nil {
-					if stops != test.stops || done.From != test.from || done.To != schemaVersion {
-						t.Errorf("done after %d stops: %+v", stops, done)
+				done, err := e.migrate(t.Context(), func(from uint64) (string, error) {
+					if copies++; from != state.version {
+						t.Errorf("%v: the copy is called %d", state, from)
 					}
-					break
+					return "copy", nil
+				})
+				if isLast := next == ended; isLast != (err == nil) || !isLast && !errors.Is(err, stopped) {
+					t.Fatalf("%v: %+v, %v", state, done, err)
 				}
-				if !errors.Is(err, stopped) {
+				if (copies == 1) != (state.from == 0) {
+					t.Errorf("%v: %d copies", state, copies)
+				}
+				if state, err = view(t.Context(), s, readSchema); err != nil || state != next {
+					t.Errorf("%v, want %v, %v", state, next, err)
+				}
+				if err := s.leave(); err != nil {
 					t.Fatal(err)
 				}
-				if open, ok := errors.AsType[*schemaError](e.open(t.Context())); !ok || open.version != test.from || open.cause != "" {
-					t.Errorf("half way: %v", open)
-				}
 			}
-			if err := s.Close(); err != nil {
+			_, s = heldEngine(t, path)
+			got, err := view(t.Context(), s, allEntries)
+			if err := errors.Join(err, s.Close()); err != nil {
 				t.Fatal(err)
 			}
-			checkFileHolds(t, path, test.name)
+			same(t, "what is kept", got, want)
+			checkFileHolds(t, path, thisSchema)
 		})
 	}
 }
 
-// TestSchemaBegunEarlier goes on with a migration that an earlier sello began. From then on
-// that sello refuses the file.
-func TestSchemaBegunEarlier(t *testing.T) {
-	t.Parallel()
-	path := unpackFile(t, "schema7")
-	e, s := heldEngine(t, path)
-	err := s.Update(t.Context(), func(tx Tx) error { return tx.Put(newKey('v'), key(nil).u64(8).u64(7).u32(0)) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := errors.New("stopped")
-	var state schemaState
-	e.store.Store = guardedStore{s, func() error {
-		var err error
-		if state, err = view(t.Context(), e.store, readSchema); err != nil || state.version == schemaVersion {
-			return errors.Join(stopped, err)
+// allEntries returns all that a store holds.
+func allEntries(tx Tx) (all []Entry, err error) {
+	for e, err := range tx.Scan([]byte{0}, nil, false) {
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	}}
-	copied := false
-	_, err = e.migrate(t.Context(), func(uint64) (string, error) { copied = true; return "copy", nil })
-	if !errors.Is(err, stopped) || copied || state.from != 7 {
-		t.Errorf("%v, copied %t, %+v", err, copied, state)
+		all = append(all, Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
 	}
-	e.store.Store = s
-	if _, err = e.migrate(t.Context(), nil); err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkFileHolds(t, path, "schema7")
+	return all, nil
 }
 
-// TestSchemaUnreadable: a migration does not begin where it could not read what it needs.
+// TestSchemaUnreadable: what a migration cannot read it tells, and leaves as it was, with the
+// state of a migration that is to go on.
 func TestSchemaUnreadable(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		reason string
-		prefix key // of an entry that is spoiled
-	}{
-		{"a sale", orgKey('t', 1)},
-		{"a customer", orgKey('c', 1)},
-		{"an entry of the list of customers", orgKey('l', 1).byte('c')},
-		{"a merge", orgKey('J', 1)},
-	} {
-		t.Run(test.reason, func(t *testing.T) {
-			path := unpackFile(t, "schema8")
-			e, s := heldEngine(t, path)
-			err := s.Update(t.Context(), func(tx Tx) error {
-				for entry, err := range scan(tx, test.prefix, false) {
-					if err != nil {
-						return err
-					}
-					return tx.Put(slices.Clone(entry.Key), []byte{0xff})
-				}
-				return errRecord
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			copied := false
-			_, err = e.migrate(t.Context(), func(uint64) (string, error) { copied = true; return "copy", nil })
-			state, stateErr := view(t.Context(), e.store, readSchema)
-			if !errors.Is(err, errRecord) || copied || stateErr != nil || state != (schemaState{version: 8}) {
-				t.Errorf("%v, copied %t, %+v, %v", err, copied, state, stateErr)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			before := filesBeside(t, path)
-			shop := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
-			if code, out, told := shop.run("migrate"); code != 1 || out != "" || !strings.Contains(told, "archivo dañado: un registro no se puede leer, tabla ") {
-				t.Errorf("sello migrate: exit %d, %q, %q", code, out, told)
-			}
-			if !maps.Equal(filesBeside(t, path), before) {
-				t.Errorf("changed: there is %s", listDir(t, path))
-			}
-		})
+	path := unpackFile(t, thisSchema)
+	makeOlder(t, path, schemaState{version: schemaVersion - 1})
+	e, s := olderEngine(t, path)
+	defer s.Close()
+	e.migrations[1] = func(tx Tx, org uint32) error {
+		if err := shorten(tx, org); err != nil || org == 1 {
+			return err
+		}
+		return unreadable(orgKey('c', org))
 	}
+	_, err := e.migrate(t.Context(), nil)
+	state, stateErr := view(t.Context(), s, readSchema)
+	if !errors.Is(err, errRecord) || stateErr != nil || state != (schemaState{schemaVersion, schemaVersion - 1, 1}) {
+		t.Errorf("%v, %v, %v", err, state, stateErr)
+	}
+	e.migrations[1] = shorten
+	if _, err := e.migrate(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkFileHolds(t, path, thisSchema)
 }
 
-// TestSchemaKilled kills sello at random moments of a migration, until one ends.
-func TestSchemaKilled(t *testing.T) {
+// TestSchemaTakenUp: what serve, demo and migrate do with an older file. They log the migration
+// and keep a copy of before, which does not replace an earlier one, unless none is asked for.
+// The copy is restored as it is, and migrates as well.
+func TestSchemaTakenUp(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	killed := 0
-	for i := range 4 * *moreHistories {
-		from := []string{"3", "8"}[i%2]
-		name := "schema" + from + "-killed"
-		path := unpackFile(t, name)
-		for wait := 1; ; wait++ {
-			cmd := selloCommand(t, "migrate", "-db", path)
-			var said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &said, &said
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Duration(rng.Int64N(int64(wait) * int64(4*time.Millisecond))))
-			cmd.Process.Kill()
-			err := cmd.Wait()
-			if err == nil {
-				break
-			}
-			if cmd.ProcessState.Exited() {
-				t.Fatalf("after %d kills: %v: %s", killed, err, &said)
-			}
-			killed++
+	path := unpackFile(t, thisSchema)
+	makeOlder(t, path, schemaState{version: schemaVersion - 2})
+	kept := fmt.Sprint(path, ".schema", schemaVersion-2)
+	writeFile(t, kept, []byte("of another time"))
+	takeUp := func(path string, noCopy bool) (log string, done *migrated) {
+		t.Helper()
+		e, s := olderEngine(t, path)
+		var lines bytes.Buffer
+		e.log = slog.New(slog.NewJSONHandler(&lines, nil))
+		done, err := (&invocation{db: path, noCopy: noCopy}).takeUp(t.Context(), e, s)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
 		}
-		checkFileHolds(t, path, name)
-		if copies, _ := filepath.Glob(path + ".schema" + from + "*"); len(copies) == 0 {
-			t.Error("there is no copy")
-		}
+		checkFileHolds(t, path, thisSchema)
+		return lines.String(), done
 	}
-	t.Logf("killed %d times", killed)
+	log, done := takeUp(path, false)
+	if !strings.Contains(log, fmt.Sprintf(`"msg":"migrated","from":%d,"to":%d,"copy":"%s-2`, schemaVersion-2, schemaVersion, kept)) {
+		t.Errorf("log:\n%s", log)
+	}
+	if got := string(readFile(t, kept)); got != "of another time" {
+		t.Errorf("the copy of another time is now %d bytes", len(got))
+	}
+	restoring := filepath.Join(t.TempDir(), "sello.db")
+	writeFile(t, restoring, readFile(t, done.Copy))
+	e, s := olderEngine(t, restoring)
+	r := restored{File: "sello.db", From: done.Copy}
+	if err := r.checkStore(t.Context(), restoring, e, s); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if r.show(&out); !strings.Contains(out.String(), fmt.Sprintf(", que es del esquema %d: cada página está bien; sello serve lo convierte al %d\n", schemaVersion-2, schemaVersion)) {
+		t.Error(out.String())
+	}
+	names := listDir(t, path)
+	if _, again := takeUp(done.Copy, true); again.Copy != "" || again.From != schemaVersion-2 || listDir(t, path) != names {
+		t.Errorf("%+v, and there is %s, where %s was", again, listDir(t, path), names)
+	}
+	if log, again := takeUp(path, false); again != nil || strings.Contains(log, "migrated") {
+		t.Errorf("a second time: %+v, %s", again, log)
+	}
+	if !slices.Contains(strings.Fields(names), "sello.db") {
+		t.Error(names)
+	}
 }

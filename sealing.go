@@ -13,8 +13,7 @@ import (
 // customer that it shows. Erasing a customer forgets the secret. So all answers that show
 // it become unreadable at once, and none has to be looked for.
 //
-// A customer gets its secret when it is enrolled; one who was enrolled before schema 6 gets
-// it with the first answer that shows the customer. The key is of AES-128 in counter mode,
+// A customer gets its secret when it is enrolled. The key is of AES-128 in counter mode,
 // and of one answer alone: it is made of the secrets in the order of Customers, and of the
 // replay's number, moment and request. The store's checksum notices damage.
 

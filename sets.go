@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"iter"
 	"math/bits"
 	"slices"
 	"sort"
@@ -112,20 +111,6 @@ func (s blockSet) count() (n uint64) {
 		}
 	}
 	return n
-}
-
-// numbers yields the numbers in the set: blocks in no order, numbers of a block in
-// order.
-func (s blockSet) numbers() iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for block, set := range s {
-			for i := range uint64(setBlock) {
-				if set[i/8]&(1<<(i%8)) != 0 && !yield(uint64(block)*setBlock+i) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // isBlock reports whether a value has the form of a block.

@@ -129,7 +129,7 @@ func (v *createdBy) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// createdBy is nil for a record that does not say.
+// createdBy is nil for a zero creator.
 func (t *txn) createdBy(c creator) (*createdBy, error) {
 	if c == (creator{}) {
 		return nil, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -84,73 +83,5 @@ func TestStatusGroups(t *testing.T) {
 	for e, err := range scan(tx, orgKey('K', 1), false) {
 		ok(err)
 		t.Fatalf("all are active, and there is %x", e.Key)
-	}
-}
-
-// TestIndexStatuses makes the sets of a file of schema 4, in steps that may be repeated.
-func TestIndexStatuses(t *testing.T) {
-	t.Parallel()
-	path := unpackFile(t, "schema4")
-	e, store := heldEngine(t, path)
-	defer store.Close()
-	_, err := e.migrate(t.Context(), nil)
-	if err == nil {
-		err = e.open(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	do := func(fn func(*txn) error) {
-		t.Helper()
-		if _, err := write(t.Context(), e, 1, instantOf(fileMoment), func(tx *txn) (any, error) { return nil, fn(tx) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var customers, inactive uint64
-	do(func(tx *txn) error {
-		n, err := tx.count()
-		if err != nil {
-			return err
-		}
-		customers, inactive = n.Customers, 0
-		for number := uint64(1); number <= customers; number += 3 { // as a later sello would have left them
-			c, err := tx.customerAt(number)
-			if err != nil {
-				return err
-			}
-			c.Status = statusInactive
-			if err := tx.saveCustomer(c); err != nil {
-				return err
-			}
-			inactive++
-		}
-		return nil
-	})
-	problems := func() string {
-		a := &admin{engine: e, flush: flushOf(newAPI(e, nil, e.log))}
-		v, err := a.verify(t.Context(), verifyRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprint(v.Problems)
-	}
-	if problems() == "[]" {
-		t.Error("verify does not miss the sets")
-	}
-	for range 2 { // a kill may repeat a step
-		if err := e.indexOldStatuses(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if told := problems(); told != "[]" {
-		t.Error(told)
-	}
-	var total uint64
-	_, err = read(t.Context(), e, 1, instantOf(fileMoment), func(tx *txn) (list []id, err error) {
-		list, total, err = tx.listCustomers(onlyInactive, page{1, 1})
-		return list, err
-	})
-	if err != nil || total != inactive {
-		t.Errorf("%d inactive customers, %v; want %d", total, err, inactive)
 	}
 }

@@ -106,43 +106,6 @@ func (t *txn) lastStanding(c *customer) (last instant, err error) {
 	return last, nil
 }
 
-// mendLastSales sets when the last purchase happened of the customers in their list from a
-// key on, most of them at most, where something else is noted. It returns the key of the
-// last of these; nil if there are none.
-func (t *txn) mendLastSales(from key, most int) (last key, err error) {
-	var list []id
-	for e, err := range t.Scan(from, orgKey('l', t.org).byte('c').after(), false) {
-		if err == nil && len(e.Value) != 16 {
-			err = unreadable(e.Key)
-		}
-		if err != nil {
-			return nil, err
-		}
-		last = slices.Clone(e.Key)
-		if list = append(list, id(e.Value)); len(list) == most {
-			break
-		}
-	}
-	for _, cust := range list {
-		c, err := t.listedCustomer(cust)
-		if err != nil {
-			return nil, err
-		}
-		if c.MergedInto != (id{}) {
-			continue
-		}
-		stands, err := t.lastStanding(c)
-		if err == nil && stands != c.LastSaleAt {
-			c.LastSaleAt = stands
-			err = t.saveCustomer(c)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return last, nil
-}
-
 // errUndone refuses a purchase that is sent again after it was wholly returned.
 func errUndone(purchase id) *apiError {
 	return newError(codeExternalIDUndone).on("externalId").with("transactionId", purchase)

@@ -1,7 +1,5 @@
 package main
 
-import "slices"
-
 // Vouchers expire by themselves: their status follows from the time. The sweep tells
 // redemption.expired once for each, and drops its entry among the due ones:
 //
@@ -19,30 +17,24 @@ func (t *txn) expireVoucher(k key) (bool, error) {
 	return true, t.tell(eventRedemptionExpired, seq)
 }
 
-// fileVouchers makes the entries of vouchers that lack one and have not expired at their
-// organization's latest write, but do until a moment: those of an older store, and those that
-// expired before time stepped back. It looks at the sets from a key on, most of them at most, and
-// returns the last key; nil if there are none.
-func (t *txn) fileVouchers(from key, most int, until instant) (last key, err error) {
+// fileVouchers makes the entries of vouchers that lack one, because they expired before time
+// stepped back: those that have not expired at their organization's latest write, but do until
+// a moment.
+func (t *txn) fileVouchers(until instant) error {
 	n, err := t.count()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var due []redemption
-	sets := 0
-	for e, err := range t.Scan(from, tableVoucherExpiries.in(t.org).after(), false) {
+	for e, err := range scan(t.Tx, tableVoucherExpiries.in(t.org), false) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		last = slices.Clone(e.Key)
 		expires := instantIn(e.Key[len(e.Key)-8:])
 		if n.Latest < expires && expires <= until {
 			for seq := range newestIn(tableVoucherExpiries.block(e.Key), toBitmap(e.Value)) {
 				due = append(due, redemption{Seq: seq, Expires: expires})
 			}
-		}
-		if sets++; sets == most {
-			break
 		}
 	}
 	for i := range due {
@@ -52,8 +44,8 @@ func (t *txn) fileVouchers(from key, most int, until instant) (last key, err err
 			err = t.Put(k, nil)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return last, nil
+	return nil
 }
