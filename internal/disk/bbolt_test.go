@@ -111,7 +111,6 @@ var bboltShapes = []bboltShape{
 	}},
 	{"list of free pages with a long count", (*bboltFile).manyFree},
 	{"journal's bucket on a page", func(f *bboltFile) { f.form = formPaged; filled(10, 10, 10)(f) }},
-	{"no journal's bucket", func(f *bboltFile) { f.form = formBare; filled(100, 10, 10)(f) }},
 }
 
 // TestBboltShapes: our reader accepts each shape of a file that bbolt makes and accepts,

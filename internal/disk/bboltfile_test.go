@@ -48,8 +48,6 @@ type bboltForm int
 const (
 	formToday bboltForm = iota
 	formPaged           // as today, and much more, so that the bucket has a page of its own
-	formEmpty           // nothing, as an earlier release left it
-	formBare            // there is no such bucket
 	formCount
 )
 
@@ -121,13 +119,7 @@ func (f *bboltFile) update(change func(b *bolt.Bucket)) {
 
 // say has the file say of itself what its form is, as each transaction must.
 func (f *bboltFile) say(tx *bolt.Tx) error {
-	switch f.form {
-	case formBare:
-		return nil
-	case formEmpty:
-		_, err := tx.CreateBucketIfNotExists([]byte(journalBucket))
-		return err
-	case formPaged:
+	if f.form == formPaged {
 		if err := keep(tx, "x", make([]byte, 3000)); err != nil {
 			return err
 		}
@@ -563,7 +555,6 @@ func (f *bboltFile) shapesOf(t *pageTree) {
 	note("no entry", t.root.n == 0)
 	note("one entry", t.root.n == 1 && !t.root.branch)
 	note("in its parent's page", inline && t.root.n > 1)
-	note("no journal's bucket", f.form == formBare)
 	note("journal's bucket on a page", f.form == formPaged && len(t.shell) == 3)
 	note("list of free pages on several pages", t.shell[0].n > 1)
 	note("list of free pages with a long count", len(t.free)/8 >= manyFree)

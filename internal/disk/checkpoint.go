@@ -103,11 +103,8 @@ func (s *File) markJournal() {
 // active memtable if that is old.
 func (s *File) nextFrozen() (*memtable, error) {
 	s.mu.Lock()
-	frozen, old := s.frozen, s.kept.old
+	frozen := s.frozen
 	s.mu.Unlock()
-	if old {
-		return nil, nil // adopt comes first
-	}
 	// The holder of the lock is writing, and may wait for this checkpoint.
 	if frozen != nil || !s.writing.TryLock() {
 		return frozen, nil
@@ -204,9 +201,7 @@ func (s *File) awaitSpace(cause error) bool {
 func (s *File) step(at checkpointPlace, limit int) (n int, next checkpointPlace, err error) {
 	alone := s.files.Load() <= 1 // only the shared fileTx is in use
 	found, kept := s.inventory.clone(), s.kept
-	if !kept.old {
-		kept.records, kept.least = s.journal.before, s.records.Load()
-	}
+	kept.records, kept.least = s.journal.before, s.records.Load()
 	err = s.writeFile(func(tx *bolt.Tx) error {
 		if alone {
 			forgetTaken(s.db)
@@ -250,7 +245,7 @@ func (s *File) step(at checkpointPlace, limit int) (n int, next checkpointPlace,
 }
 
 // bringIn sets key to value in the bucket, nil for a deletion, and updates the bucket's
-// inventory, if it has one. before is the bucket as it was. bbolt trusts the pages that
+// inventory. before is the bucket as it was. bbolt trusts the pages that
 // lead it to key, so they are validated first.
 func bringIn(bucket *bolt.Bucket, before *pageTree, at *pageFinger, v *inventory, key, value []byte) error {
 	old, ok, err := before.get(key, at)
@@ -262,9 +257,6 @@ func bringIn(bucket *bolt.Bucket, before *pageTree, at *pageFinger, v *inventory
 	}
 	if ok && len(old) < checksumSize {
 		return ErrDamaged
-	}
-	if v == nil {
-		v = new(inventory)
 	}
 	if ok {
 		v.remove(old)
@@ -312,8 +304,8 @@ const (
 
 func (p *checkpointPlace) end() bool { return p.pass == passEnd }
 
-// bring puts up to limit entries of one pass into the file, updates its inventory, if
-// it has one, and returns how many entries they were. before is the bucket as it was.
+// bring puts up to limit entries of one pass into the file, updates its inventory, and
+// returns how many entries they were. before is the bucket as it was.
 func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inventory) (n int, err error) {
 	bucket := tx.Bucket([]byte(dataBucket))
 	bucket.FillPercent = fillSparse
@@ -330,7 +322,7 @@ func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inv
 		}
 		p.advance()
 	}
-	if err != nil || v == nil {
+	if err != nil {
 		return n, err
 	}
 	v.setEnds(ends(bucket))

@@ -45,14 +45,10 @@ type Compacted struct {
 // file's path.
 func (s *File) Compact(ctx context.Context) (done *Compacted, err error) {
 	debug.SetPanicOnFault(true)
-	if err = s.adoptOld(); err == nil {
-		err = s.closeAfter(s.finish, func() (err error) {
-			done, err = s.rebuild(ctx)
-			return err
-		})
-	} else {
-		err = errors.Join(err, s.Leave())
-	}
+	err = s.closeAfter(s.finish, func() (err error) {
+		done, err = s.rebuild(ctx)
+		return err
+	})
 	if err == nil && done == nil { // not all of the journal could be brought in
 		err = cmp.Or(s.full, ErrUnavailable)
 	}
@@ -60,19 +56,6 @@ func (s *File) Compact(ctx context.Context) (done *Compacted, err error) {
 		return nil, fmt.Errorf("%s: %w", s.path, inFile(s.path, openError(err)))
 	}
 	return done, nil
-}
-
-// adoptOld converts a file of an earlier release to today's form.
-func (s *File) adoptOld() error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.mu.Lock()
-	old := s.kept.old
-	s.mu.Unlock()
-	if !old {
-		return nil
-	}
-	return s.adopt()
 }
 
 // rebuild replaces the file, which is whole alone, by a new one with the same entries.
@@ -172,7 +155,7 @@ func (s *File) rebuildIn(ctx context.Context, f *os.File) (entries int, err erro
 		return 0, err
 	}
 	found, err := fill(ctx, db, f, telling(PartOf(ctx, 0, 0.6), from.scan([]byte{0}, nil, false), s.inventory), s.opts.Dense)
-	if err == nil && s.inventory != nil && found != *s.inventory {
+	if err == nil && found != *s.inventory {
 		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", ErrDamaged, found.entries, s.inventory.entries)
 	}
 	if err == nil {
@@ -249,10 +232,10 @@ func fill(ctx context.Context, db *bolt.DB, f *os.File, entries iter.Seq2[ordere
 	if err := db.Update(func(tx *bolt.Tx) error { return setInventory(tx, &found) }); err != nil {
 		return found, err
 	}
-	return found, putWhole(db, false)
+	return found, putWhole(db)
 }
 
-// checkPages checks every page of db, and its inventory unless want is nil.
+// checkPages checks every page of db, and its inventory.
 func checkPages(ctx context.Context, db *bolt.DB, want *inventory) error {
 	tx, err := db.Begin(false)
 	if err != nil {

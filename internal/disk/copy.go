@@ -200,13 +200,13 @@ func (s *File) bringAll(ctx context.Context, state *fileState, db *bolt.DB) erro
 			}
 		}
 	}
-	return putWhole(db, state.file.state.old)
+	return putWhole(db)
 }
 
 // putWhole makes db a file that is whole alone. Both of its headers say so, and lead to
 // the same entries.
-func putWhole(db *bolt.DB, old bool) error {
-	whole := journalState{journalID: journalID{file: newFileID()}, old: old}
+func putWhole(db *bolt.DB) error {
+	whole := journalState{journalID: journalID{file: newFileID()}}
 	for range 2 {
 		if err := db.Update(func(tx *bolt.Tx) error { return whole.put(tx) }); err != nil {
 			return err

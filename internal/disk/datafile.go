@@ -20,22 +20,16 @@ import (
 //	's' → | file, 16 | life, 16 | generation, 8 | records, 8 | least, 8 | transaction, 8 |
 //	'j' → | 0 |, while it is not whole without its journal
 //
-// Every transaction writes 's'. A file of an earlier release has no 's'; while it is
-// not whole it has 'j' → | life, 16 | generation, 8 |. An earlier release does not open
-// a file with our 'j'. Without a 'j' it says which schema it knows.
+// Every transaction writes 's'.
 type journalState struct {
 	journalID        // life is zero before the first journal
 	first     uint64 // oldest generation that the file lacks; 0: it is whole alone
 	records   uint64 // of that generation, once the file has a part of it; else 0
 	least     uint64 // records the newest generation had (first, or the next if records is not 0)
 	tx        uint64 // transaction that wrote this
-	old       bool   // written by an earlier release
 }
 
-const (
-	journalStateSize    = 64
-	oldJournalStateSize = 24
-)
+const journalStateSize = 64
 
 func decodeJournalState(value []byte) (s journalState, err error) {
 	if len(value) != journalStateSize {
@@ -47,25 +41,8 @@ func decodeJournalState(value []byte) (s journalState, err error) {
 	}, nil
 }
 
-// decodeOldState reads the 'j' of an earlier release; value is nil if there is none.
-func decodeOldState(value []byte) (s journalState, err error) {
-	switch len(value) {
-	case 0:
-		return journalState{old: true}, nil
-	case oldJournalStateSize:
-		return journalState{journalID: journalID{life: [16]byte(value)}, first: binary.BigEndian.Uint64(value[16:]), old: true}, nil
-	}
-	return s, ErrDamaged
-}
-
 // put writes the state in a transaction.
 func (s journalState) put(tx *bolt.Tx) error {
-	if s.old && s.first == 0 {
-		return keep(tx, "j", nil)
-	}
-	if s.old {
-		return keep(tx, "j", binary.BigEndian.AppendUint64(s.life[:], s.first))
-	}
 	b := append(s.file[:], s.life[:]...)
 	for _, n := range []uint64{s.first, s.records, s.least, uint64(tx.ID())} {
 		b = binary.BigEndian.AppendUint64(b, n)
@@ -83,10 +60,10 @@ func newFileID() (file [16]byte) {
 	return file
 }
 
-// inventory reads the inventory; nil if there is none.
+// inventory reads the inventory.
 func (t *pageTree) inventory() (*inventory, error) {
 	value, err := t.kept("n")
-	if err != nil || value == nil {
+	if err != nil {
 		return nil, err
 	}
 	if len(value) != 24 {
@@ -108,11 +85,8 @@ func (t *pageTree) kept(key string) (value []byte, err error) {
 	return unseal([]byte(key), stored)
 }
 
-// setInventory writes the inventory, unless it is nil.
+// setInventory writes the inventory.
 func setInventory(tx *bolt.Tx, v *inventory) error {
-	if v == nil {
-		return nil
-	}
 	b := binary.BigEndian.AppendUint64(nil, v.entries)
 	b = binary.BigEndian.AppendUint64(b, v.sum)
 	b = binary.BigEndian.AppendUint32(b, v.ends[0])

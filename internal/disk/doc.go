@@ -23,7 +23,7 @@
 //   - the data file's headers at checkHeader (datafile.go), its pages at pageTree (pages.go),
 //   - its buckets and the stored form of a value at File (file.go), its inventory in inventory.go,
 //   - what it says of itself and its journal at journalState (datafile.go),
-//   - the journal at journal (journal.go), and that of earlier releases in journal_old.go.
+//   - the journal at journal (journal.go).
 //
 // A data file is made under a temporary name, flushed and then linked into place. A
 // backup is compared with its original entry by entry before it is put in place, and so

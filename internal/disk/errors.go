@@ -50,10 +50,6 @@ var (
 	ErrForeign    = errors.New("not a file of this kind")
 	ErrNoHeader   = errors.New("file damaged: neither of its two headers is whole")
 
-	// One header is damaged, and it may be the one that says that the file needs
-	// the journal beside it.
-	ErrHeaderOrJournal = errors.New("file damaged: one of its headers is not whole, and there is a journal")
-
 	// Added to an error of the journal: the damaged header may have asked for none.
 	ErrOneHeader = errors.New("one of its two headers is damaged")
 )

@@ -56,7 +56,7 @@ type File struct {
 	broken atomic.Bool
 	failed chan error // one error, when it breaks
 
-	inventory *inventory // of the file; nil if it has none; only the checkpoint changes it
+	inventory *inventory // of the file; only the checkpoint changes it
 
 	// Beginning a journal or a memtable takes both locks, writing first. Appending to
 	// the journal and writing to the active memtable takes writing alone. Changing
@@ -247,7 +247,7 @@ func (s *File) takeUpJournal() error {
 	file.inventory = s.inventory
 	s.kept = file.state
 	if s.kept.first == 0 {
-		return s.checkBeside(file)
+		return checkLeft(s.path, s.kept)
 	}
 	if err := s.replay(); err != nil {
 		if !file.headersWhole() { // the damaged one may have asked for no journal
@@ -265,20 +265,6 @@ func (s *File) takeUpJournal() error {
 	return nil
 }
 
-// checkBeside returns an error if a whole file may need the journal beside it after
-// all.
-func (s *File) checkBeside(file *fileTx) error {
-	if !s.kept.old {
-		return checkLeft(s.path, s.kept)
-	}
-	if !file.headersWhole() && anyJournal(s.path) {
-		// The header that says whether the journal belongs to the file may be
-		// the damaged one.
-		return ErrHeaderOrJournal
-	}
-	return nil
-}
-
 // replay reads the journal that the file needs into memtables. Its older generation
 // becomes the frozen memtable if there is a newer one, even one without records.
 func (s *File) replay() (err error) {
@@ -291,12 +277,6 @@ func (s *File) replay() (err error) {
 		s.active.put(key, value, 1)
 	}
 	var j *journal
-	if s.kept.old {
-		if j, err = openOldJournal(s.path, s.kept.life); err == nil {
-			err = errors.Join(j.replayOld(first, do), j.close())
-		}
-		return err
-	}
 	flags := os.O_RDWR
 	if s.opts.ReadOnly {
 		flags = os.O_RDONLY
@@ -528,11 +508,6 @@ func (s *File) startJournal() error {
 	if s.journal != nil {
 		return nil
 	}
-	if s.kept.old {
-		if err := s.adopt(); err != nil {
-			return err
-		}
-	}
 	next := journalState{journalID: journalID{file: s.kept.file}, first: 1}
 	rand.Read(next.life[:])
 	j, err := beginJournal(s.path, next.journalID, s.tx.Load()+1, !s.opts.NoSync)
@@ -547,49 +522,6 @@ func (s *File) startJournal() error {
 	defer s.mu.Unlock()
 	s.journal, s.kept = j, next
 	s.records.Store(0)
-	return nil
-}
-
-// adopt converts a file of an earlier release to today's form. It first brings the
-// file's journal into it. A kill at any time leaves one form or the other. The caller
-// holds writing.
-func (s *File) adopt() error {
-	full := ErrClosed
-	for last := (*memtable)(nil); ; {
-		s.mu.Lock()
-		if s.frozen == nil && s.active.count > 0 {
-			s.frozen, s.active, s.fill = s.active, newMemtable(), 0
-			s.publish(s.state.Load().file)
-		}
-		frozen := s.frozen
-		s.mu.Unlock()
-		if frozen == nil {
-			break
-		}
-		if frozen == last {
-			return full
-		}
-		// On a full disk the next write goes on with the memtables that are left.
-		err := s.checkpoint(frozen, inHaste, func(cause error) bool { full = cause; return false })
-		if err != nil {
-			return err
-		}
-		last = frozen
-	}
-	hadJournal := s.kept.first != 0
-	next := journalState{journalID: journalID{file: newFileID()}}
-	// Two transactions: in today's form the headers are of neighbouring ones.
-	for _, state := range []journalState{s.kept, next} {
-		if err := s.writeWaiting(func(tx *bolt.Tx) error { return state.put(tx) }); err != nil {
-			return err
-		}
-	}
-	s.mu.Lock()
-	s.kept = next
-	s.mu.Unlock()
-	if hadJournal {
-		return removeJournal(s.path, s.opts.remove)
-	}
 	return nil
 }
 

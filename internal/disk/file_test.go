@@ -450,75 +450,49 @@ func TestFileCommitError(t *testing.T) {
 	}
 }
 
-// TestFileBare opens a file of before there were journals: it has no bucket for one.
-func TestFileBare(t *testing.T) {
+// TestFileOthers refuses files of bbolt that are not this package's, and one that does not
+// say what each transaction writes.
+func TestFileOthers(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "store")
-	db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: pageSize})
-	if err != nil {
-		t.Fatal(err)
+	bucket := func(names ...string) func(*bolt.Tx) error {
+		return func(tx *bolt.Tx) (err error) {
+			for _, name := range names {
+				b, createErr := tx.CreateBucket([]byte(name))
+				err = errors.Join(err, createErr, b.Put([]byte("a"), seal([]byte("a"), []byte("1"))))
+			}
+			return err
+		}
 	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		b, err := tx.CreateBucket([]byte(dataBucket))
-		return errors.Join(err, b.Put([]byte("a"), seal([]byte("a"), []byte("1"))))
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	s, err := openStore(path, Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	checkContents(t, s, map[string]string{"a": "1"})
-	mustPut(t, s, "b", "2")
-	if err := s.Close(); err != nil || s.kept.old {
-		t.Errorf("after a write it is still an old file: %t, %v", s.kept.old, err)
-	}
-	if s, err = openStore(path, Options{NoSync: true}); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	checkContents(t, s, map[string]string{"a": "1", "b": "2"})
-}
-
-// TestOldJournalFull: on a full disk the first write to a file of an earlier release is
-// refused, and the store can be closed. With space the write succeeds, also with
-// memtables smaller than the old journal.
-func TestOldJournalFull(t *testing.T) {
-	t.Parallel()
-	path := unpackFile(t, "schema3-killed")
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(tx Tx) error { return tx.Put([]byte("new"), []byte("1")) }
-	s := testStore(t, path, Options{NoSync: true, mapRule: mapRule{first: 1 << 20, most: info.Size()}})
-	if err := s.Update(t.Context(), put); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("on a full disk: %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	s = testStore(t, path, Options{NoSync: true, MemSize: 1000})
-	if err := s.Update(t.Context(), put); err != nil || s.kept.old {
-		t.Errorf("with space: %v", err)
-	}
-}
-
-// TestOldJournalOfTwo has an old journal of two generations. The newer one fills a
-// memtable.
-func TestOldJournalOfTwo(t *testing.T) {
-	t.Parallel()
-	s := testStore(t, unpackFile(t, "schema3-killed"), Options{NoSync: true})
-	s.mu.Lock()
-	s.frozen, s.active = s.active, newMemtable()
-	s.active.newest = 1
-	s.active.put("zz", []byte("1"), 1)
-	s.fill, s.opts.MemSize = s.active.size(), 1
-	s.publish(s.state.Load().file)
-	s.mu.Unlock()
-	if err := s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte("new"), []byte("1")) }); err != nil || s.kept.old {
-		t.Error(err)
+	for _, test := range []struct {
+		reason string
+		fill   func(*bolt.Tx) error
+		want   error
+	}{
+		{"another program's", bucket("users"), ErrForeign},
+		{"no journal's bucket", bucket(dataBucket), ErrForeign},
+		{"no bucket of entries", bucket(journalBucket), ErrForeign},
+		{"nothing of itself", bucket(journalBucket, dataBucket), ErrDamaged},
+		{"no inventory", func(tx *bolt.Tx) error {
+			return errors.Join(bucket(dataBucket)(tx), journalState{journalID: journalID{file: newFileID()}}.put(tx))
+		}, ErrDamaged},
+	} {
+		path := filepath.Join(t.TempDir(), "store")
+		db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: pageSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(db.Update(test.fill), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		before := readFile(t, path)
+		if s, err := openStore(path, Options{NoSync: true}); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", test.reason, err)
+			if err == nil {
+				s.Close()
+			}
+		}
+		if !bytes.Equal(readFile(t, path), before) {
+			t.Errorf("%s: the file has changed", test.reason)
+		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // An inventory sums up what the bucket holds. It is kept beside the journal's state
 // (see datafile.go). So a page that is exchanged for its earlier content, or for a part
-// of its content, is noticed. A file that an earlier release made has none.
+// of its content, is noticed.
 type inventory struct {
 	entries uint64
 	sum     uint64    // of their checksums
@@ -23,9 +23,6 @@ func (v *inventory) remove(stored []byte) {
 }
 
 func (v *inventory) clone() *inventory {
-	if v == nil {
-		return nil
-	}
 	c := *v
 	return &c
 }
@@ -33,9 +30,6 @@ func (v *inventory) clone() *inventory {
 // holds returns an error unless the first and the last key are those of the inventory.
 func (v *inventory) holds(t *pageTree) (err error) {
 	defer catch(&err)
-	if v == nil {
-		return nil
-	}
 	found, err := v.withEnds(t)
 	if err == nil && found != *v {
 		err = fmt.Errorf("%w: it does not begin or end as it should", ErrDamaged)

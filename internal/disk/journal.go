@@ -566,3 +566,21 @@ func removeJournal(path string, remove func(name string) error) error {
 	}
 	return syncDir(filepath.Dir(path))
 }
+
+// anyJournal reports whether a journal, of any store and not empty, lies beside the file
+// at path.
+func anyJournal(path string) bool {
+	for _, name := range JournalNames(path) {
+		b := make([]byte, len(journalMagic))
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		n, _ := f.Read(b)
+		f.Close()
+		if string(b[:n]) == journalMagic {
+			return true
+		}
+	}
+	return false
+}

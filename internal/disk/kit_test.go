@@ -7,7 +7,6 @@ import (
 	"flag"
 	"iter"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -218,9 +217,3 @@ func smaller(n, few int) int {
 
 // sameBytes reports whether a and b are equal. It tells nil from empty.
 func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
-
-// unpackFile puts a file that a release has left, with its journals, into a new directory.
-func unpackFile(t *testing.T, name string) (path string) {
-	t.Helper()
-	return filepath.Join(disktest.Unpack(t, filepath.Join("..", "..", "testdata", "files", name)), "sello.db")
-}

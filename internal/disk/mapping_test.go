@@ -188,51 +188,6 @@ func TestMapFull(t *testing.T) {
 	}
 }
 
-// TestMapGrowsForOldFile: bringing in an earlier release's journal needs more map than
-// there is, while a View lasts. The write waits for the View, and then all is in the
-// file.
-func TestMapGrowsForOldFile(t *testing.T) {
-	t.Parallel()
-	path := unpackFile(t, "schema3-killed")
-	s := testStore(t, path, Options{NoSync: true, mapRule: smallMap})
-	began, end, read := make(chan bool), make(chan bool), make(chan error)
-	before := 0
-	go func() {
-		read <- s.View(t.Context(), func(tx Tx) error {
-			before = len(contents(t, tx))
-			began <- true
-			<-end
-			return nil
-		})
-	}()
-	<-began
-	// As much map as the file has.
-	s.fileMap.size = int(s.state.Load().file.tx.Size())
-	s.fileMap.db.MaxSize = s.fileMap.size
-	written := make(chan error, 1)
-	go func() {
-		written <- s.Update(t.Context(), func(tx Tx) error { return tx.Put([]byte("new"), []byte("1")) })
-	}()
-	await(func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.draining || s.full != nil
-	})
-	close(end)
-	if err := errors.Join(<-written, <-read); err != nil {
-		t.Fatal(err)
-	}
-	err := s.View(t.Context(), func(tx Tx) error {
-		if n := len(contents(t, tx)); n != before+1 {
-			t.Errorf("%d entries, want %d", n, before+1)
-		}
-		return nil
-	})
-	if err != nil || s.kept.old {
-		t.Errorf("of the form of an earlier release: %t, %v", s.kept.old, err)
-	}
-}
-
 // TestMapGrowsForSlowUpdates: slow updates without other readers are not refused for
 // lack of map.
 func TestMapGrowsForSlowUpdates(t *testing.T) {

@@ -105,9 +105,6 @@ func newTree(data []byte, tx uint64, name string, checked pageSet) (*pageTree, e
 // two in turn, so whole ones are of neighbouring transactions. The pages that the
 // newest leads to also say which transaction they are of.
 func (t *pageTree) checkHeaders(tx uint64) error {
-	if t.state.old { // a backup by an earlier release has other headers
-		return nil
-	}
 	if t.state.tx != tx {
 		return damagedPage(0, "leads to what another transaction wrote")
 	}
@@ -189,13 +186,12 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 	for i := range p.n {
 		names = append(names, string(p.key(i)))
 	}
-	if !slices.Equal(names, []string{journalBucket, dataBucket}) && !slices.Equal(names, []string{dataBucket}) {
-		if slices.Contains(names, dataBucket) {
+	if !slices.Equal(names, []string{journalBucket, dataBucket}) {
+		if slices.Contains(names, journalBucket) && slices.Contains(names, dataBucket) {
 			return damagedPage(id, "has other buckets")
 		}
 		return ErrForeign
 	}
-	t.state.old = true // unless the journal's bucket says otherwise
 	for i, each := range names {
 		value := p.value(i)
 		if len(value) < bucketHeader {
@@ -234,20 +230,16 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 
 // stateOn reads the journalState from page, which holds journalBucket.
 func stateOn(page *rawPage) (s journalState, err error) {
-	for _, form := range []struct {
-		key    string
-		decode func([]byte) (journalState, error)
-	}{{"s", decodeJournalState}, {"j", decodeOldState}} {
-		key := []byte(form.key)
-		if i, found := page.search(key); found {
-			value, err := unseal(key, page.value(i))
-			if err != nil {
-				return s, err
-			}
-			return form.decode(value)
-		}
+	key := []byte("s")
+	i, found := page.search(key)
+	if !found {
+		return s, damagedPage(page.id, "does not say of which journal the file is")
 	}
-	return decodeOldState(nil)
+	value, err := unseal(key, page.value(i))
+	if err != nil {
+		return s, err
+	}
+	return decodeJournalState(value)
 }
 
 // raw returns a page without validating it.

@@ -9,9 +9,9 @@ import (
 	"sello/internal/parallel"
 )
 
-// checkAll validates every page anew, and compares what is there with the inventory, if
-// there is one. It returns a tree of the same pages that does not verify their values
-// again.
+// checkAll validates every page anew, and compares what is there with the inventory,
+// unless want is nil. It returns a tree of the same pages that does not verify their
+// values again.
 func (t *pageTree) checkAll(ctx context.Context, want *inventory, workers int) (*pageTree, error) {
 	afresh := *t
 	afresh.checked = pageSet(nil).with(t.pages()) // none is validated yet
@@ -231,5 +231,5 @@ func (t *pageTree) rootOn(id uint64) (s journalState, ok bool) {
 		return s, false
 	}
 	s, err = stateOn(&inline)
-	return s, err == nil && !s.old
+	return s, err == nil
 }

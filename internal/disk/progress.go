@@ -52,7 +52,7 @@ func Tell(ctx context.Context, done, all float64) {
 // telling passes on entries, and says in ctx's Progress how many of all have come.
 func telling(ctx context.Context, entries iter.Seq2[ordered.Entry, error], all *inventory) iter.Seq2[ordered.Entry, error] {
 	part := partIn(ctx)
-	if part.of == nil || all == nil {
+	if part.of == nil {
 		return entries
 	}
 	return func(yield func(ordered.Entry, error) bool) {

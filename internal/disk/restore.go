@@ -304,7 +304,7 @@ func (s *Staged) finish() (err error) {
 		err = ErrInUse
 	}
 	if err == nil {
-		err = putWhole(db, state.old)
+		err = putWhole(db)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err

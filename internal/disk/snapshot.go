@@ -60,8 +60,7 @@ func (t *Snapshot) Check(ctx context.Context, workers int) (*Snapshot, error) {
 
 // acquireInFile is acquire for a state that is held long. The state is all in the file,
 // so it holds no memtable in memory. For that, acquireInFile waits for checkpoints. If
-// there can be none, because the disk is full, an earlier release wrote the file, or
-// the File is ReadOnly, it is acquire.
+// there can be none, because the disk is full or the File is ReadOnly, it is acquire.
 func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -90,7 +89,7 @@ func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 			return state, nil
 		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
 			return &fileState{file: state.file}, nil
-		case s.full != nil || s.kept.old || s.opts.ReadOnly || s.broken.Load() || s.closing.Load():
+		case s.full != nil || s.opts.ReadOnly || s.broken.Load() || s.closing.Load():
 			s.mu.Unlock()
 			state, err := s.acquire()
 			s.mu.Lock()
@@ -202,7 +201,7 @@ func (s *File) openTree(tx *bolt.Tx, name string) (*pageTree, error) {
 // it closes the transaction.
 type fileTx struct {
 	*pageTree
-	inventory *inventory // nil if there is none
+	inventory *inventory
 	tx        *bolt.Tx
 	whole     bool // the file alone is a state, not something between two steps; guarded by File.mu
 	holders   atomic.Int64
