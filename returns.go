@@ -239,9 +239,8 @@ func exceeds(field string, purchased, returned decimal) error {
 }
 
 // countItems returns the lines of a purchase with returned items counted on those with the
-// same sku, lines that spell it alike first, and of these lines with the same price first.
-// The spelling decides so that verify counts a return of an earlier sello, which knew no
-// other spelling, on the same lines. It changes nothing.
+// same sku, lines that spell it alike first, and of these lines with the same price first. It
+// changes nothing.
 func (s *sale) countItems(items []item) ([]line, error) {
 	lines := slices.Clone(s.Lines)
 	for n, it := range items {

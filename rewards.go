@@ -27,8 +27,7 @@ type redemption struct {
 	Expires instant // of a voucher, never if it does not; 0: it is none
 	UsedAt  instant // of a voucher; 0 unless used
 	UsedBy  creator
-	Sale    id   // in which it was used; zero: not known
-	Noted   bool // in the record of Sale; not so of a sello that did not note it
+	Sale    id // in which it was used; zero: not known
 	Effect  effect
 }
 
@@ -45,7 +44,6 @@ const (
 	redemptionVoucher = 1
 	redemptionUse     = 2
 	redemptionEffect  = 3
-	redemptionNoted   = 4
 )
 
 func (x *redemption) fields(c *coder) {
@@ -72,9 +70,6 @@ func (x *redemption) fields(c *coder) {
 	}
 	if c.optional(redemptionEffect, x.Effect != (effect{})) {
 		x.Effect.fields(c)
-	}
-	if c.optional(redemptionNoted, x.Noted) {
-		x.Noted = true
 	}
 }
 

@@ -48,7 +48,7 @@ func (t *txn) useVoucher(x *redemption, purchase *sale) error {
 		}
 		in = purchase.ID
 	}
-	return t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale, x.Noted = t.now, t.by, in, purchase != nil })
+	return t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = t.now, t.by, in })
 }
 
 // cancellable reports whether a redemption can be cancelled now: before it is used, or

@@ -266,41 +266,6 @@ func TestMostVouchers(t *testing.T) {
 	s.wantStanding(ana, "99 0 100", "all but one came back")
 }
 
-// forget makes the purchase one of an earlier sello, which did not note its voucher.
-func (v *voucherSale) forget() {
-	must(v.shop.shop, func(t *txn) (bool, error) {
-		x, err := t.redemption(v.voucher.ID)
-		if err != nil {
-			return false, err
-		}
-		purchase, err := t.sale(v.purchase.ID)
-		if err != nil {
-			return false, err
-		}
-		x.Noted, purchase.Vouchers = false, nil
-		if err := t.put(t.redemptionKey(x.Seq), x); err != nil {
-			return false, err
-		}
-		return true, t.saveSale(purchase)
-	})
-}
-
-// TestVoucherNotNoted: a voucher that an earlier sello used in a purchase comes back by
-// itself: the purchase does not know it.
-func TestVoucherNotNoted(t *testing.T) {
-	t.Parallel()
-	v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
-	s := v.shop.shop
-	v.forget()
-	s.verified()
-	_, err := s.cancel(v.voucher)
-	s.want(err, "redemption_not_cancellable")
-	same(t, "shown", v.shown(v.send(v.returnOf("100", `,"restoreRedemptions":true`), "alone", false).Transaction), "")
-	_, err = s.cancel(v.voucher)
-	s.ok(err)
-	s.wantStanding(v.ana, "60 0 60", "it came back")
-}
-
 // TestVerifySeesSaleRedemptions: verify compares what sales and redemptions say of each other.
 func TestVerifySeesSaleRedemptions(t *testing.T) {
 	t.Parallel()
@@ -338,7 +303,6 @@ func TestVerifySeesSaleRedemptions(t *testing.T) {
 	for reason, change := range map[string]func(*redemption){
 		"of another sale": func(x *redemption) { x.Sale = other.ID },
 		"of no sale":      func(x *redemption) { x.Sale = id{} },
-		"not noted":       func(x *redemption) { x.Noted = false },
 	} {
 		wrong := *x
 		change(&wrong)
@@ -353,30 +317,27 @@ func TestVerifySeesSaleRedemptions(t *testing.T) {
 }
 
 // TestVerifySeesCancelledUse: a voucher that was used in a purchase that stands cannot have
-// been cancelled, whether the purchase has noted it or not.
+// been cancelled.
 func TestVerifySeesCancelledUse(t *testing.T) {
 	t.Parallel()
-	for reason, before := range map[string]func(*voucherSale){"noted": func(*voucherSale) {}, "not noted": (*voucherSale).forget} {
-		v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
-		s := v.shop.shop
-		before(v)
-		must(s, func(t *txn) (bool, error) {
-			x, err := t.redemption(v.voucher.ID)
-			if err != nil {
-				return false, err
-			}
-			c, err := t.customer(v.ana)
-			if err != nil {
-				return false, err
-			}
-			return true, t.undoRedemption(c, x)
-		})
-		report, err := s.verify()
-		s.ok(err)
-		if !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, "no se devolvió completa") }) {
-			t.Errorf("%s: %q", reason, report.Problems)
+	v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
+	s := v.shop.shop
+	must(s, func(t *txn) (bool, error) {
+		x, err := t.redemption(v.voucher.ID)
+		if err != nil {
+			return false, err
 		}
-		s.bring(v.purchase, "100")
-		s.verified()
+		c, err := t.customer(v.ana)
+		if err != nil {
+			return false, err
+		}
+		return true, t.undoRedemption(c, x)
+	})
+	report, err := s.verify()
+	s.ok(err)
+	if !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, "no se devolvió completa") }) {
+		t.Errorf("%q", report.Problems)
 	}
+	s.bring(v.purchase, "100")
+	s.verified()
 }

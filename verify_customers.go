@@ -311,7 +311,7 @@ func (v *verifier) vouchersOf(h *saleHistory, s *soldSale) error {
 		switch {
 		case err != nil:
 			return err
-		case x == nil || !x.Noted || x.Sale != s.ID || slices.Contains(s.Vouchers[:i], seq):
+		case x == nil || x.Sale != s.ID || slices.Contains(s.Vouchers[:i], seq):
 			v.problem("%v: un canje no se usó en ella", what)
 		}
 		v.want[tableNoted].add(v.hashNumber(nil, seq))

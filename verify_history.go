@@ -75,7 +75,7 @@ type limitedDay struct {
 }
 
 // A usesRange is how often it may have: least are the purchases that say so. The rest may be
-// of before the rule had a limit, or of a sello that did not note it.
+// of before the rule had a limit.
 type usesRange struct{ least, most uint64 }
 
 // find returns a sale by its id; nil if the customer has no such sale.
