@@ -65,7 +65,7 @@ func TestBackupAfter(t *testing.T) {
 // TestBackupAfterFails: a command that fails, writes a lot or goes on is told in one line.
 func TestBackupAfterFails(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	for text, want := range map[string][]string{
 		"echo sent; echo no such host >&2; exit 3": {`cause="exit status 3"`, `output="sent\nno such host"`},
 		"yes tell | head -c 9000000; exit 1":       {`cause="exit status 1"`, `output="… `},
@@ -88,7 +88,7 @@ func TestBackupAfterFails(t *testing.T) {
 // and keeps no later backup from being made. Of those that wait it gets the newest.
 func TestBackupAfterStops(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	begun := filepath.Join(t.TempDir(), "begun")
 	p, log := passerOf(t, script(t, `echo "$1" >> `+begun+`; trap '' TERM; sleep 100 & sleep 100; sleep 100`))
 	ctx, stop := context.WithCancel(t.Context())

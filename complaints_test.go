@@ -337,8 +337,8 @@ func TestLateSaleDoesNotGetTodaysRules(t *testing.T) {
 // that spells JSON in another way. Nothing is added.
 func TestOfflineQueueDoesNotDouble(t *testing.T) {
 	t.Parallel()
-	long(t)
-	const queued = 10_000
+	skipShort(t)
+	queued := rounds(10_000, 1_000, 0)
 	store := newMemStore()
 	t.Cleanup(func() { store.Close() })
 	shop := newShopOn(t, store, "2026-03-02T10:00:00Z")

@@ -22,7 +22,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sello/internal/disk"
-	"sello/internal/processtest"
 )
 
 // Many clients at once must not get out more than there is. Each rush of
@@ -31,10 +30,7 @@ import (
 const rushConnections = 64
 
 func rushSize() int {
-	if processtest.RaceDetector || testing.Short() {
-		return 200
-	}
-	return 1000
+	return rounds(1000, 200, 200)
 }
 
 // A rush is an API on a store, and many clients of it.
@@ -431,7 +427,7 @@ const (
 // TestRushControl: every rush succeeds without its flaw and fails with it.
 func TestRushControl(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	const size = 20
 	for _, rushed := range rushes {
 		if err := rushed.run(newRush(t, newMemStore(), size, 1)); err != nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -48,15 +50,21 @@ func (s *till) doctor(line string) map[string]diagnosis {
 }
 
 // contents returns the content of each file in the till's directory.
-func (s *till) contents() map[string]string {
+func (s *till) contents() map[string][sha256.Size]byte {
 	s.Helper()
-	all := map[string]string{}
+	all := map[string][sha256.Size]byte{}
 	err := filepath.WalkDir(s.dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		raw, err := os.ReadFile(path)
-		all[path] = string(raw)
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		all[path] = [sha256.Size]byte(sum.Sum(nil))
 		return err
 	})
 	if err != nil {

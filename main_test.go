@@ -1013,7 +1013,7 @@ func giveUnearned(t *testing.T, path string) {
 // keeps a file from being opened.
 func TestVerifyUnreadable(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	path := s.env["SELLO_DB"]

@@ -175,7 +175,7 @@ func TestMergeOtherProgram(t *testing.T) {
 // may be can, into one with more.
 func TestMergeLimit(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newShop(t, setup{program: `"expiry":{"days":300}`})
 	many, twin, ana := s.customer("many"), s.customer("twin"), s.customer("ana")
 	give := func(cust id, n int) {

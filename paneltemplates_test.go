@@ -92,7 +92,7 @@ func pageFault(page string) string {
 // Panel check 40.
 func TestPanelHostile(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	w := newHostileShop(t)
 	shown := 0
 	w.panelShop.api.log = slog.New(slog.NewTextHandler(t.Output(), nil))

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"sello/internal/processtest"
 )
 
 // voucherRewards are rewards of each fulfilment.
@@ -193,10 +191,7 @@ func TestUseRefused(t *testing.T) {
 // refused and the points are back, or one till got the reward and they are not.
 func TestRewardCodeUsedAtTwoTills(t *testing.T) {
 	t.Parallel()
-	tills := 1000
-	if testing.Short() || processtest.RaceDetector {
-		tills = 100
-	}
+	tills := rounds(1000, 200, 100)
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")
 	s.add(ana, "10", 0)
@@ -278,11 +273,8 @@ func TestSpelledCode(t *testing.T) {
 // two customers are merged, one after the other.
 func TestRedemptionFilters(t *testing.T) {
 	t.Parallel()
-	long(t)
-	size := 2500 // more than two blocks
-	if testing.Short() {
-		size = 1300
-	}
+	skipShort(t)
+	size := rounds(2500, 1300, 0) // more than two blocks, or one
 	s := newShop(t, setup{also: strings.Replace(voucherRewards, `"stock":3,"limitPerCustomer":2,`, "", 1)})
 	rnd := rand.New(rand.NewPCG(18, 4))
 	customers := []id{s.customer("ana"), s.customer("eva"), s.customer("noe")} // Noe redeems nothing
@@ -308,10 +300,7 @@ func TestRedemptionFilters(t *testing.T) {
 			return all, nil
 		})
 	}
-	filters := 300
-	if testing.Short() {
-		filters = 100
-	}
+	filters := rounds(300, 100, 0)
 	for i := range filters {
 		switch i {
 		case filters / 2:

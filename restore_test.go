@@ -113,7 +113,7 @@ func TestRestoreRefusals(t *testing.T) {
 // what was restored; and nothing that was kept is lost.
 func TestRestoreKilled(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	copied := filepath.Join(s.dir, "copia.db")

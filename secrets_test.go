@@ -247,7 +247,7 @@ func holding(t *testing.T, files []string, text string) (names []string) {
 
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	old, _ := s.key("-name antes -rate-limit 1000000") // this one is written to the file
@@ -314,7 +314,7 @@ func TestSecretsStaySecret(t *testing.T) {
 
 // TestSecretsControl checks that faultsInLog catches logs with secrets or forged lines.
 func TestSecretsControl(t *testing.T) {
-	long(t)
+	skipShort(t)
 	for name, logIt := range map[string]func(w io.Writer, r *http.Request){
 		"path": func(w io.Writer, r *http.Request) {
 			slog.New(slog.NewJSONHandler(w, nil)).Info("x", "path", r.URL.Path)

@@ -31,6 +31,7 @@ import (
 var (
 	histories     = orderedtest.Histories
 	moreHistories = orderedtest.MoreHistories
+	rounds        = orderedtest.Rounds
 	mustPut       = orderedtest.MustPut[Tx]
 	contents      = orderedtest.Contents
 	stored        = orderedtest.Stored[Tx]
@@ -415,7 +416,8 @@ func answerTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 }
 
 // skipShort skips a test that takes long if -short is set.
-func skipShort(t *testing.T) {
+func skipShort(t testing.TB) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("-short")
 	}
@@ -493,14 +495,6 @@ func wantOneApplied(t *testing.T, n, again int, send func() *httptest.ResponseRe
 
 func replayed(w *httptest.ResponseRecorder) bool {
 	return w.Header().Get("Idempotency-Replayed") == "true"
-}
-
-// long skips a test with -short: what it asks for takes seconds of a processor.
-func long(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("long")
-	}
 }
 
 // discard is a ResponseWriter that drops the body.

@@ -10,7 +10,7 @@ import (
 // of either, and compares with looking at every number.
 func TestStatusGroups(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	const customers = 2*statusGroup + 700
 	rnd := rand.New(rand.NewPCG(1, 1))
 	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, held: held{counters: &counters{Customers: customers}}}

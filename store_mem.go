@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -110,14 +111,24 @@ type memBatch struct {
 
 func (b memBatch) commit(changes []ordered.Change) error {
 	state := *b.store.state.Load()
-	after := newOverlay(state)
-	for _, c := range changes {
-		after.write([]byte(c.Key), c.Value)
-	}
+	changes = slices.Clone(changes)
+	slices.SortStableFunc(changes, func(a, b ordered.Change) int { return cmp.Compare(a.Key, b.Key) })
 	next := make(memTx, 0, len(state)+len(changes))
-	for e := range after.Scan(nil, nil, false) {
-		next = append(next, e)
+	for i, c := range changes {
+		if i+1 < len(changes) && changes[i+1].Key == c.Key {
+			continue // the last one counts
+		}
+		at, there := state.find([]byte(c.Key))
+		next = append(next, state[:at]...)
+		if c.Value != nil {
+			next = append(next, Entry{Key: []byte(c.Key), Value: c.Value})
+		}
+		if there {
+			at++
+		}
+		state = state[at:]
 	}
+	next = append(next, state...)
 	b.store.state.Store(&next)
 	return nil
 }

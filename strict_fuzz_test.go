@@ -288,7 +288,7 @@ func TestStrictFuzzFindsFaults(t *testing.T) {
 // some misspelt, and of values that often fit.
 func TestStrictRandom(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	im, doc := newImage(t), readAPIDoc(t)
 	_, a := im.open(t)
 	var routes []route
@@ -344,7 +344,7 @@ func TestStrictRandom(t *testing.T) {
 		slices.Sort(all)
 		return "{" + strings.Join(all, ",") + "}"
 	}
-	const n = 800
+	n := rounds(800, 300, 0)
 	statuses := map[int]int{}
 	for range n {
 		i := rnd.IntN(len(routes))

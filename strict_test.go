@@ -154,7 +154,7 @@ func misspellings(name string) iter.Seq[string] {
 // what was meant.
 func TestStrictMisspellings(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s, told, both := strictShop(t), 0, []string{}
 	// check sends misspelt names at once and compares what is told.
 	check := func(rt route, query, body, place string, sent []string, name string, known []string) {

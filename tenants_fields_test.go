@@ -114,7 +114,7 @@ func (o object) without(name string) object {
 // names that are not theirs. Answers and all that is stored stay the same.
 func TestMassAssignment(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newStreet(t)
 	s.wantAllFields()
 	s.massAssignment(true, true).report()

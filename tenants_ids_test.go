@@ -21,7 +21,7 @@ import (
 // organization's, unknown or malformed. It fills one place at a time, and all at once.
 func TestForeignIDs(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newStreet(t)
 	s.wire = true
 	s.foreignIDs(true, everyRow).report()

@@ -147,7 +147,7 @@ func (s *street) otherTexts(keyID string) (list []*testKey) {
 // reason that comes first in contract §3.
 func TestTenantKeys(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newStreet(t)
 	keys := s.testKeys()
 	list := map[string]int{} // the row of each route that has the most places

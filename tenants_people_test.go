@@ -65,7 +65,7 @@ var afterwards = []string{
 // somebody whom nobody knows. All answers from then on are the same.
 func TestKnownElsewhere(t *testing.T) {
 	t.Parallel()
-	long(t)
+	skipShort(t)
 	s := newStreet(t)
 	s.knownElsewhere().report()
 	s.world.verify()

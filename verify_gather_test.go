@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/ordered/orderedtest"
 )
 
 // efforts are ways to verify that must find the same problems: with one goroutine or
@@ -30,9 +32,12 @@ func TestVerifyEfforts(t *testing.T) {
 		}
 		return fmt.Sprintf("%+v", *report)
 	}
-	step, others := max(1, 12 / *moreHistories), efforts[1:]
+	step, others := 48, efforts[1:]
+	if orderedtest.Long() {
+		step = max(1, 12 / *moreHistories)
+	}
 	if testing.Short() {
-		step, others = 60, efforts[4:]
+		step, others = 120, efforts[4:]
 	}
 	compare := func(name string, state memTx) {
 		t.Helper()

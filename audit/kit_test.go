@@ -72,7 +72,7 @@ func alteredBinary(t testing.TB, changes ...alteration) string {
 		if err := writeOverlay(overlay, changes); err != nil {
 			return err
 		}
-		return build(path, "-tags=clocktest", "-overlay", overlay)
+		return build(path, "-tags=clocktest", "-overlay", overlay, "-gcflags=-N -l") // it compiles in half the time
 	})
 }
 

@@ -6,17 +6,34 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sello/internal/processtest"
 )
 
 // What the flags -history and -histories say.
 var (
 	ReplayHistory = flag.Uint64("history", 0, "run only the random history with this number")
-	MoreHistories = flag.Int("histories", 1, "run so many times the usual number of random histories")
+	MoreHistories = flag.Int("histories", 1, "run so many `times` the histories of the long form; 1: of the quick form, if SELLO_TEST_LONG is not set")
 )
 
+// Long reports whether random tests run in their long forms.
+func Long() bool { return processtest.Long || *MoreHistories > 1 }
+
+// Rounds returns how often a random test tries something: in its long form, usually, and with
+// -short.
+func Rounds(long, usual, short int) int {
+	switch {
+	case testing.Short():
+		return short
+	case Long():
+		return long * *MoreHistories
+	}
+	return usual
+}
+
 // Histories runs fn with n sources of randomness, in parallel blocks. Each history has
-// a number. A failure reports it, and -history runs that history again. With -short there are a
-// fifth of n.
+// a number. A failure reports it, and -history runs that history again. The quick form has a
+// quarter of n, and with -short there is a tenth.
 func Histories(t *testing.T, n int, fn func(t *testing.T, rnd *rand.Rand)) {
 	const block = 10
 	run := func(t *testing.T, number uint64) {
@@ -31,10 +48,7 @@ func Histories(t *testing.T, n int, fn func(t *testing.T, rnd *rand.Rand)) {
 		run(t, *ReplayHistory)
 		return
 	}
-	if testing.Short() {
-		n = (n + 4) / 5
-	}
-	last := uint64(n * *MoreHistories)
+	last := uint64(Rounds(n, (n+3)/4, (n+9)/10))
 	for first := uint64(1); first <= last; first += block {
 		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
 			t.Parallel()
