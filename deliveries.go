@@ -33,7 +33,8 @@ type deliverer struct {
 
 	delivered, refused atomic.Uint64 // attempts
 
-	since instant // when it was made
+	since           instant       // when it was made
+	poll, hooksPoll time.Duration // deliveryPoll and hooksPoll, but in tests of days
 
 	mu    sync.Mutex
 	late  map[hookOf]hookLate   // webhooks that have not got all
@@ -115,7 +116,7 @@ const (
 )
 
 func newDeliverer(e *engine, allow []netip.Prefix, log *slog.Logger) *deliverer {
-	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), again: make(chan struct{}, manyDeliveries), since: instantOf(e.now()), late: map[hookOf]hookLate{}, tried: map[hookOf][]delivery{}}
+	return &deliverer{engine: e, client: webhook.NewClient(allow), log: log, turn: make(chan struct{}, manyDeliveries), again: make(chan struct{}, manyDeliveries), since: instantOf(e.now()), poll: deliveryPoll, hooksPoll: hooksPoll, late: map[hookOf]hookLate{}, tried: map[hookOf][]delivery{}}
 }
 
 // note remembers how late a webhook is; a zero hookLate: not at all.
@@ -155,7 +156,7 @@ func (d *deliverer) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	running := map[hookOf]context.CancelFunc{}
-	tick := time.NewTicker(hooksPoll)
+	tick := time.NewTicker(d.hooksPoll)
 	defer tick.Stop()
 	for {
 		kept := d.kept()
@@ -217,13 +218,13 @@ func (d *deliverer) serve(ctx context.Context, h hookOf) {
 		wait, err := d.round(ctx, h)
 		if err != nil && ctx.Err() == nil {
 			d.log.Error("background", "task", "webhook", "webhook", h.hook, "cause", err.Error())
-			wait, news = deliveryPoll, nil
+			wait, news = d.poll, nil
 		}
 		if wait == 0 {
 			continue
 		}
-		if wait > deliveryPoll { // the operator may resume it before
-			wait, news = deliveryPoll, nil
+		if wait > d.poll { // the operator may resume it before
+			wait, news = d.poll, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -332,7 +333,7 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 // wait for the next round; 0 if there is more to do. While the clock is unsafe it waits.
 func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) {
 	if !d.engine.clock.isSafe() {
-		return deliveryPoll, nil
+		return d.poll, nil
 	}
 	r, err := d.look(ctx, h)
 	if err != nil {
@@ -340,7 +341,7 @@ func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) 
 	}
 	d.note(h, hookLate{r.oldest, r.paused})
 	if r.silent || r.upto == r.state.Sent {
-		return cmp.Or(r.wait, deliveryPoll), nil
+		return cmp.Or(r.wait, d.poll), nil
 	}
 	if r.lost > 0 {
 		d.log.Warn("webhook lost events", "organization", r.slug, "webhook", h.hook, "events", r.lost)

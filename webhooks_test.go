@@ -226,6 +226,7 @@ func TestWebhookPaused(t *testing.T) {
 			}
 			return status, time.Millisecond
 		})
+		d.poll, d.hooksPoll = 30*time.Second, 30*time.Second
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { d.run(ctx); close(ended) }()
