@@ -30,14 +30,13 @@ func TestGolden(t *testing.T) {
 		open func(*testing.T) Store
 	}{
 		{"mem", func(*testing.T) Store { return newMemStore() }},
-		{"bolt", func(t *testing.T) Store {
+		{"bolt twice", func(t *testing.T) Store {
 			s, err := openBolt(filepath.Join(t.TempDir(), "sello.db"), disk.Options{NoSync: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return s
+			return runTwice(s)
 		}},
-		{"twice", func(*testing.T) Store { return runTwice(newMemStore()) }},
 	}
 	if testing.Short() {
 		backends = backends[:1]

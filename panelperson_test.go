@@ -130,7 +130,7 @@ func mainText(page string) string {
 // friend stands out, and the others do not.
 func TestThievingManager(t *testing.T) {
 	t.Parallel()
-	s := newPanelShopOn(madeUpShop(t, 1))
+	s := newPanelShopOn(madeUpShop(t, 1, demoCustomers, demoDays))
 	team := ask(s.shop, (*txn).team)
 	for _, m := range team {
 		if m.Role == roleOwner || !slices.Contains([]string{"Rosa Méndez", "Lucía Vega", "Diego Salas"}, m.Name) {

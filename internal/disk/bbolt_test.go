@@ -16,6 +16,7 @@ import (
 
 	"sello/internal/disk/disktest"
 	"sello/internal/ordered"
+	"sello/internal/ordered/orderedtest"
 )
 
 // bboltRelease is the release of bbolt that this package was written for, where it
@@ -142,7 +143,7 @@ func TestBboltHistories(t *testing.T) {
 		t.Log(seen)
 		for _, shape := range []string{"no entry", "in its parent's page", "4 levels", "leaf of several pages", "branch of several pages",
 			"list of free pages on several pages", "an older transaction", "copied", "compacted", "opened again"} {
-			if seen[shape] == 0 && !testing.Short() && *replayHistory == 0 {
+			if seen[shape] == 0 && orderedtest.Long() && *replayHistory == 0 {
 				t.Errorf("no file had the shape %q", shape)
 			}
 		}

@@ -35,7 +35,6 @@ type Tx = orderedtest.Tx
 var (
 	histories     = orderedtest.Histories
 	replayHistory = orderedtest.ReplayHistory
-	moreHistories = orderedtest.MoreHistories
 	mustPut       = orderedtest.MustPut[Tx]
 	contents      = orderedtest.Contents
 	checkContents = orderedtest.CheckContents[Tx]
@@ -207,13 +206,8 @@ func settle(s *store) {
 	})
 }
 
-// smaller returns n, or with -short a few.
-func smaller(n, few int) int {
-	if testing.Short() {
-		return few
-	}
-	return n
-}
+// smaller returns n in the long form, else few.
+func smaller(n, few int) int { return orderedtest.Rounds(n, few, few) }
 
 // sameBytes reports whether a and b are equal. It tells nil from empty.
 func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }

@@ -23,7 +23,7 @@ func TestLongView(t *testing.T) {
 			stop := make(chan struct{})
 			for w := range 4 {
 				readers.Go(func() {
-					for n := range smaller(3, 1) * *moreHistories {
+					for n := range smaller(3, 1) {
 						key := strconv.Itoa(w)
 						mustPut(t, s, key, strconv.Itoa(n))
 						lookInFile(t, s, key, strconv.Itoa(n))
