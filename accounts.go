@@ -201,8 +201,8 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 	a := account{customer: c, program: p, accountHead: accountHead{Due: never}}
 	if ok {
 		r := readingRecord(record)
-		if a.accountHead.fields(&r); r.r.err != nil {
-			return nil, atKey(k, r.r.err)
+		if a.accountHead.fields(&r); r.err() != nil {
+			return nil, atKey(k, r.err())
 		}
 	}
 	if t.cfg.Recount || a.Due <= t.now {

@@ -200,9 +200,9 @@ func (t *txn) addToAudit(e *auditEntry) error {
 	e.Seq = n.Audit
 	c := t.scratch()
 	e.hashedFields(c)
-	e.Hash = hashMovement(before, t.org, e.Seq, c.w.b)
+	e.Hash = hashMovement(before, t.org, e.Seq, c.b)
 	c.hash(&e.Hash)
-	if err := t.Put(t.auditKey(e.Seq), c.w.b); err != nil {
+	if err := t.Put(t.auditKey(e.Seq), c.b); err != nil {
 		return err
 	}
 	for set := range e.sets(t.org) {

@@ -110,7 +110,7 @@ func (c *customer) etag() string {
 	var to coder
 	to.id(&c.ID)
 	c.profile(&to)
-	sum := sha256.Sum256(to.w.b)
+	sum := sha256.Sum256(to.b)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
@@ -120,7 +120,7 @@ func (t *txn) changeCustomer(before, after *customer) error {
 	var was, is coder
 	before.profile(&was)
 	after.profile(&is)
-	if bytes.Equal(was.w.b, is.w.b) {
+	if bytes.Equal(was.b, is.b) {
 		return nil
 	}
 	if err := t.moveProfile(before, after); err != nil {

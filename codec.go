@@ -12,59 +12,16 @@ import (
 // elements. A record begins with a byte for its version, so that a later sello
 // can read what an earlier one wrote.
 
-// A writer appends fields to a record.
-type writer struct{ b []byte }
-
-func (w *writer) byte(v byte) { w.b = append(w.b, v) }
-func (w *writer) bool(v bool) {
-	if v {
-		w.byte(1)
-	} else {
-		w.byte(0)
-	}
-}
-func (w *writer) uint(v uint64)     { w.b = binary.AppendUvarint(w.b, v) }
-func (w *writer) int(v int64)       { w.b = binary.AppendVarint(w.b, v) }
-func (w *writer) decimal(v decimal) { w.int(int64(v)) }
-func (w *writer) instant(v instant) { w.int(int64(v)) }
-func (w *writer) id(v id)           { w.b = append(w.b, v[:]...) }
-func (w *writer) idOrNone(v id) {
-	if v == (id{}) {
-		w.byte(0)
-		return
-	}
-	w.byte(1)
-	w.id(v)
-}
-func (w *writer) text(v string) { w.uint(uint64(len(v))); w.b = append(w.b, v...) }
-
-// word writes one of the words of a list, or none, as a byte. The file depends on the
-// list's order.
-func (w *writer) word(list []string, v string) {
-	n := slices.Index(list, v)
-	if n < 0 && v != "" {
-		panic("no word to store: " + v)
-	}
-	w.byte(byte(n + 1))
-}
-
-func (w *writer) uints(v []uint64) {
-	w.uint(uint64(len(v)))
-	for _, x := range v {
-		w.uint(x)
-	}
-}
-
 var errRecord error = damagedError("a stored record cannot be read")
 
 // A reader takes fields off a record in the order they were written. After
-// a fault every field is zero and err is set; the caller checks it once, at the
+// a fault every field is zero; the caller asks for it once, at the
 // end. Texts outlive the transaction: the first text copies the rest of the
 // record, and each text is a part of that copy.
 type reader struct {
-	b     []byte
-	err   error
-	texts string // the record from its first text on
+	b      []byte
+	texts  string // the record from its first text on
+	failed bool
 }
 
 func (r *reader) take(n uint64) []byte {
@@ -77,7 +34,15 @@ func (r *reader) take(n uint64) []byte {
 	return v
 }
 
-func (r *reader) fail() { r.b, r.err = nil, errRecord }
+func (r *reader) fail() { r.b, r.failed = nil, true }
+
+// err is errRecord after a fault.
+func (r *reader) err() error {
+	if r.failed {
+		return errRecord
+	}
+	return nil
+}
 
 func (r *reader) byte() byte {
 	if v := r.take(1); v != nil {
@@ -89,6 +54,11 @@ func (r *reader) byte() byte {
 func (r *reader) bool() bool { return r.byte() == 1 }
 
 func (r *reader) uint() uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 { // most are small
+		v := r.b[0]
+		r.b = r.b[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
 		r.fail()
@@ -99,17 +69,9 @@ func (r *reader) uint() uint64 {
 }
 
 func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
+	v := r.uint()
+	return int64(v>>1) ^ -int64(v&1)
 }
-
-func (r *reader) decimal() decimal { return decimal(r.int()) }
-func (r *reader) instant() instant { return instant(r.int()) }
 
 func (r *reader) text() string {
 	n := r.uint()
@@ -131,26 +93,8 @@ func (r *reader) textOf(n uint64) string {
 	return r.texts[start : start+int(n)]
 }
 
-func (r *reader) word(list []string) string {
-	switch n := int(r.byte()); {
-	case n == 0:
-		return ""
-	case n <= len(list):
-		return list[n-1]
-	}
-	r.fail()
-	return ""
-}
-
 func (r *reader) id() (v id) {
 	copy(v[:], r.take(16))
-	return v
-}
-
-func (r *reader) idOrNone() (v id) {
-	if r.byte() != 0 {
-		v = r.id()
-	}
 	return v
 }
 
@@ -180,111 +124,125 @@ func (r *reader) uintsInto(room []uint64) []uint64 {
 
 // done checks that the record was read whole.
 func (r *reader) done() error {
-	if r.err == nil && len(r.b) > 0 {
+	if len(r.b) > 0 {
 		r.fail()
 	}
-	return r.err
+	return r.err()
 }
 
 // A coder writes a record's fields or reads them: each record has a method fields that goes
 // through all of them, in the order that the file depends on. A field that is read is zero
 // before.
 type coder struct {
+	reader  // if it writes, b is what was written
 	reading bool
-	w       writer
-	r       reader
 }
+
+func (c *coder) putUint(v uint64) {
+	if v < 0x80 {
+		c.b = append(c.b, byte(v))
+		return
+	}
+	c.b = binary.AppendUvarint(c.b, v)
+}
+
+func (c *coder) putInt(v int64) { c.putUint(uint64(v)<<1 ^ uint64(v>>63)) }
+
+func (c *coder) putText(v string) { c.putUint(uint64(len(v))); c.b = append(c.b, v...) }
 
 func (c *coder) bool(v *bool) {
 	if c.reading {
-		*v = c.r.bool()
+		*v = c.reader.bool()
+	} else if *v {
+		c.b = append(c.b, 1)
 	} else {
-		c.w.bool(*v)
+		c.b = append(c.b, 0)
 	}
 }
 
 func (c *coder) uint(v *uint64) {
 	if c.reading {
-		*v = c.r.uint()
+		*v = c.reader.uint()
 	} else {
-		c.w.uint(*v)
+		c.putUint(*v)
 	}
 }
 
 func (c *coder) decimal(v *decimal) {
 	if c.reading {
-		*v = c.r.decimal()
+		*v = decimal(c.reader.int())
 	} else {
-		c.w.decimal(*v)
+		c.putInt(int64(*v))
 	}
 }
 
-func (c *coder) instant(v *instant) {
-	if c.reading {
-		*v = c.r.instant()
-	} else {
-		c.w.instant(*v)
-	}
-}
+func (c *coder) instant(v *instant) { c.instantAfter(0, v) }
 
 // instantAfter keeps how much later a moment is than another one, which is often zero. The
 // difference may overflow: reading overflows back.
 func (c *coder) instantAfter(before instant, v *instant) {
 	if c.reading {
-		*v = before + c.r.instant()
+		*v = before + instant(c.reader.int())
 	} else {
-		c.w.instant(*v - before)
+		c.putInt(int64(*v - before))
 	}
 }
 
 func (c *coder) id(v *id) {
 	if c.reading {
-		*v = c.r.id()
+		copy(v[:], c.take(uint64(len(v))))
 	} else {
-		c.w.id(*v)
+		c.b = append(c.b, v[:]...)
 	}
 }
 
+// idOrNone is an id after a byte that says whether there is one.
 func (c *coder) idOrNone(v *id) {
-	if c.reading {
-		*v = c.r.idOrNone()
-	} else {
-		c.w.idOrNone(*v)
+	there := *v != (id{})
+	if c.bool(&there); there {
+		c.id(v)
 	}
 }
 
-func (c *coder) text(v *string) {
-	if c.reading {
-		*v = c.r.text()
-	} else {
-		c.w.text(*v)
-	}
-}
+func (c *coder) text(v *string) { textField(c, v) }
 
 // word is one of the words of a list, or none, in a byte. The file depends on the list's
 // order.
 func (c *coder) word(list []string, v *string) {
-	if c.reading {
-		*v = c.r.word(list)
-	} else {
-		c.w.word(list, *v)
+	if !c.reading {
+		n := slices.Index(list, *v)
+		if n < 0 && *v != "" {
+			panic("no word to store: " + *v)
+		}
+		c.b = append(c.b, byte(n+1))
+		return
+	}
+	switch n := int(c.byte()); {
+	case n > len(list):
+		c.fail()
+	case n > 0:
+		*v = list[n-1]
 	}
 }
 
 func (c *coder) bytes(v *[]byte) {
 	if c.reading {
-		*v = []byte(c.r.text())
+		*v = []byte(c.reader.text())
 	} else {
-		c.w.text(string(*v))
+		c.putUint(uint64(len(*v)))
+		c.b = append(c.b, *v...)
 	}
 }
 
 // uints reads into the list's memory if that is large enough.
 func (c *coder) uints(v *[]uint64) {
 	if c.reading {
-		*v = c.r.uintsInto(*v)
-	} else {
-		c.w.uints(*v)
+		*v = c.uintsInto(*v)
+		return
+	}
+	c.putUint(uint64(len(*v)))
+	for _, n := range *v {
+		c.putUint(n)
 	}
 }
 
@@ -296,41 +254,41 @@ func (c *coder) decimals(v *[]decimal) {
 
 func byteField[T ~uint8](c *coder, v *T) {
 	if c.reading {
-		*v = T(c.r.byte())
+		*v = T(c.byte())
 	} else {
-		c.w.byte(byte(*v))
+		c.b = append(c.b, byte(*v))
 	}
 }
 
 func uintField[T ~uint32 | ~int](c *coder, v *T) {
 	if c.reading {
-		*v = T(c.r.uint())
+		*v = T(c.reader.uint())
 	} else {
-		c.w.uint(uint64(*v))
+		c.putUint(uint64(*v))
 	}
 }
 
 func intField[T ~int32 | ~int64](c *coder, v *T) {
 	if c.reading {
-		*v = T(c.r.int())
+		*v = T(c.reader.int())
 	} else {
-		c.w.int(int64(*v))
+		c.putInt(int64(*v))
 	}
 }
 
 func textField[T ~string](c *coder, v *T) {
 	if c.reading {
-		*v = T(c.r.text())
+		*v = T(c.reader.text())
 	} else {
-		c.w.text(string(*v))
+		c.putText(string(*v))
 	}
 }
 
 // listField is a list, whose elements have the fields that each goes through.
 func listField[T any](c *coder, list *[]T, each func(*T, *coder)) {
 	if !c.reading {
-		c.w.uint(uint64(len(*list)))
-	} else if n := c.r.len(); n > 0 {
+		c.putUint(uint64(len(*list)))
+	} else if n := c.len(); n > 0 {
 		*list = make([]T, n)
 	}
 	for i := range *list {
@@ -344,23 +302,23 @@ func listField[T any](c *coder, list *[]T, each func(*T, *coder)) {
 func (c *coder) optional(tag byte, present bool) bool {
 	if !c.reading {
 		if present {
-			c.w.byte(tag)
+			c.b = append(c.b, tag)
 		}
 		return present
 	}
-	if len(c.r.b) == 0 || c.r.b[0] != tag {
+	if len(c.b) == 0 || c.b[0] != tag {
 		return false
 	}
-	c.r.b = c.r.b[1:]
+	c.b = c.b[1:]
 	return true
 }
 
 // end is where optional fields end that something follows.
 func (c *coder) end() {
 	if !c.reading {
-		c.w.byte(0)
-	} else if c.r.byte() != 0 {
-		c.r.fail()
+		c.b = append(c.b, 0)
+	} else if c.byte() != 0 {
+		c.fail()
 	}
 }
 
@@ -374,17 +332,17 @@ type fielded interface{ fields(*coder) }
 
 // appendRecord appends a record to b, which is empty.
 func appendRecord(b []byte, v fielded) []byte {
-	c := coder{w: writer{append(b, recordVersion)}}
+	c := coder{reader: reader{b: append(b, recordVersion)}}
 	v.fields(&c)
-	return c.w.b
+	return c.b
 }
 
 // readingRecord checks a record's version and returns a coder that reads the rest. Its
 // reader says what is wrong.
 func readingRecord(value []byte) coder {
-	c := coder{reading: true, r: reader{b: value}}
-	if c.r.byte() != recordVersion {
-		c.r.fail()
+	c := coder{reader{b: value}, true}
+	if c.byte() != recordVersion {
+		c.fail()
 	}
 	return c
 }
@@ -397,14 +355,14 @@ func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
 	})
 	both.c = readingRecord(value)
 	P(&both.v).fields(&both.c)
-	return &both.v, both.c.r.done()
+	return &both.v, both.c.done()
 }
 
 // decodeInto reads a record into v, which is zero.
 func decodeInto(value []byte, v fielded) error {
 	c := readingRecord(value)
 	v.fields(&c)
-	return c.r.done()
+	return c.done()
 }
 
 const recordVersion = 1

@@ -28,12 +28,12 @@ func (m *movement) commentHash() ledgerHash {
 
 // commentField is the comment in a movement's record: all that is left before the Hash.
 func (m *movement) commentField(c *coder) {
-	if c.reading && len(c.r.b) > len(m.Hash) {
-		copy(m.CommentSalt[:], c.r.take(saltSize))
-		m.Comment = c.r.textOf(uint64(max(len(c.r.b)-len(m.Hash), 0)))
+	if c.reading && len(c.b) > len(m.Hash) {
+		copy(m.CommentSalt[:], c.take(saltSize))
+		m.Comment = c.textOf(uint64(max(len(c.b)-len(m.Hash), 0)))
 	}
 	if !c.reading && m.Comment != "" {
-		c.w.b = append(append(c.w.b, m.CommentSalt[:]...), m.Comment...)
+		c.b = append(append(c.b, m.CommentSalt[:]...), m.Comment...)
 	}
 }
 

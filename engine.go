@@ -334,22 +334,22 @@ func (t *txn) Delete(key []byte) error     { t.wrote = true; return t.Tx.Delete(
 func (t *txn) put(key []byte, v fielded) error {
 	c := t.scratch()
 	v.fields(c)
-	return t.Put(key, c.w.b)
+	return t.Put(key, c.b)
 }
 
 // scratch returns what the next record is written with: its version is there.
 func (t *txn) scratch() *coder {
-	if t.buf.w.b == nil {
-		t.buf.w.b = make([]byte, 0, 512)
+	if t.buf.b == nil {
+		t.buf.b = make([]byte, 0, 512)
 	}
-	t.buf.w.b = append(t.buf.w.b[:0], recordVersion)
+	t.buf.b = append(t.buf.b[:0], recordVersion)
 	return &t.buf
 }
 
 // putUint stores a number as the function putUint does, with the same buffer.
 func (t *txn) putUint(key []byte, v uint64) error {
-	t.buf.w.b = binary.BigEndian.AppendUint64(t.buf.w.b[:0], v)
-	return t.Put(key, t.buf.w.b)
+	t.buf.b = binary.BigEndian.AppendUint64(t.buf.b[:0], v)
+	return t.Put(key, t.buf.b)
 }
 
 // countAt adds change to the count at a key. A count of 0 has no entry.

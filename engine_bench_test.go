@@ -158,7 +158,7 @@ func answered(t *txn, k *retryKey, act func() (any, error)) (any, error) {
 
 func (s *busyShop) addOn(t *txn, cust id, k *retryKey) (any, error) {
 	return answered(t, k, func() (any, error) {
-		return t.movePoints(cust, nil, &movement{Amount: 100_0000, Category: categoryBonus}, t.credit)
+		return t.movePoints(cust, nil, &movement{Amount: 100_0000, Category: categoryBonus, Comment: "mostrador"}, t.credit)
 	})
 }
 
@@ -296,7 +296,7 @@ func BenchmarkPost(b *testing.B) {
 	})
 	handler := newAPIOf(s.engine)
 	for _, test := range []struct{ name, path, body string }{
-		{"add", "/api/v1/points/customers/CUSTOMER/add", `{"amount":100}`},
+		{"add", "/api/v1/points/customers/CUSTOMER/add", `{"amount":100,"category":"Bonus","comment":"mostrador"}`},
 		{"sale", "/api/v1/transactions", `{"customerId":"CUSTOMER","totalAmount":385.5,"items":[{"sku":"CAFE-250","price":92.5,"quantity":1},
 			{"sku":"GRANO-500","price":160,"quantity":2},{"sku":"TAZA","price":95,"quantity":1}]}`},
 	} {

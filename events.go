@@ -141,10 +141,10 @@ func (t *txn) tellTier(a *account, from, to string) error {
 	if err := t.tell(eventTierChanged, a.customer.Number, uint64(a.program.Number)); err != nil {
 		return err
 	}
-	w := writer{b: t.told.text}
-	w.text(from)
-	w.text(to)
-	t.told.text = w.b
+	c := coder{reader: reader{b: t.told.text}}
+	c.text(&from)
+	c.text(&to)
+	t.told.text = c.b
 	return nil
 }
 
@@ -173,14 +173,14 @@ func (t *txn) saveTold() error {
 	if err != nil {
 		return err
 	}
-	w := &t.scratch().w
-	w.instant(t.began)
-	w.uint(t.told.many)
-	w.b = append(w.b, t.told.text...)
+	c := t.scratch()
+	c.instant(&t.began)
+	c.uint(&t.told.many)
+	c.b = append(c.b, t.told.text...)
 	first := n.Events + 1
 	n.Events += t.told.many
 	t.told.many, t.told.text = 0, t.told.text[:0]
-	return t.Put(t.hotOrgKey('F').u64(first), w.b)
+	return t.Put(t.hotOrgKey('F').u64(first), c.b)
 }
 
 // An eventRecord is the events of one transaction, or some of them.
@@ -198,7 +198,7 @@ func (e *event) fields(c *coder) {
 	byteField(c, &e.Kind)
 	if e.Kind == 0 || e.Kind >= manyEventKinds {
 		e.Kind = 0 // it has no references
-		c.r.fail()
+		c.fail()
 	}
 	for i := range eventKinds[e.Kind].refs {
 		c.uint(&e.Refs[i])

@@ -46,21 +46,21 @@ func (r *replay) fields(c *coder) {
 	uintField(c, &r.Status)
 	c.uints(&r.Customers)
 	if sealed := len(r.Customers) > 0; c.reading {
-		r.readBody(&c.r, sealed)
+		r.readBody(&c.reader, sealed)
 	} else {
-		r.writeBody(&c.w, sealed)
+		c.b = r.appendBody(c.b, sealed)
 	}
 }
 
-func (r *replay) writeBody(w *writer, sealed bool) {
+func (r *replay) appendBody(b []byte, sealed bool) []byte {
 	if sealed && r.stream == nil {
-		w.b = append(w.b, r.sealed...)
-		return
+		return append(b, r.sealed...)
 	}
-	start := len(w.b)
-	if w.b = pack(w.b, r.Body); r.stream != nil {
-		r.stream.XORKeyStream(w.b[start:], w.b[start:])
+	start := len(b)
+	if b = pack(b, r.Body); r.stream != nil {
+		r.stream.XORKeyStream(b[start:], b[start:])
 	}
+	return b
 }
 
 func (r *replay) readBody(from *reader, sealed bool) {
@@ -305,8 +305,8 @@ func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
 		if filling != nil {
 			filling.add(k.name[:])
 		}
-		t.buf.w.b = binary.AppendUvarint(t.buf.w.b[:0], n.Replays-s.First)
-		if err := t.Put(t.nameKey(s, k.name), t.buf.w.b); err != nil {
+		t.buf.b = binary.AppendUvarint(t.buf.b[:0], n.Replays-s.First)
+		if err := t.Put(t.nameKey(s, k.name), t.buf.b); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,8 @@ type ledgerState struct {
 
 func (c *coder) hash(v *ledgerHash) {
 	if c.reading {
-		copy(v[:], c.r.take(uint64(len(v))))
+		copy(v[:], c.take(uint64(len(v))))
 	} else {
-		c.w.b = append(c.w.b, v[:]...)
+		c.b = append(c.b, v[:]...)
 	}
 }

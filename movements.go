@@ -155,11 +155,11 @@ func (t *txn) record(a *account, m *movement) error {
 	t.hashComment(m)
 	c := t.scratch()
 	m.hashedFields(c)
-	m.Hash = hashMovement(a.Hash, t.org, m.Seq, c.w.b)
+	m.Hash = hashMovement(a.Hash, t.org, m.Seq, c.b)
 	a.Hash = m.Hash
 	m.commentField(c)
 	c.hash(&m.Hash)
-	if err := t.Put(t.movementKey(m.Seq), c.w.b); err != nil {
+	if err := t.Put(t.movementKey(m.Seq), c.b); err != nil {
 		return err
 	}
 	return t.tellMovement(m)

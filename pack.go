@@ -120,7 +120,7 @@ func unpack(packed []byte) ([]byte, error) {
 			r.fail()
 		}
 		if len(r.b) == 0 {
-			return text, r.err
+			return text, r.err()
 		}
 	}
 }

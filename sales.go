@@ -108,7 +108,7 @@ func (s *sale) fields(c *coder) {
 		c.uints(&s.Vouchers)
 	}
 	if c.reading && !s.linesMatch() {
-		c.r.fail()
+		c.fail()
 	}
 }
 

@@ -40,7 +40,7 @@ func linkIn(record []byte) (uint64, error) {
 	)
 	c.id(&cust)
 	l.fields(&c)
-	return l.Prev, c.r.err
+	return l.Prev, c.err()
 }
 
 // account replays an account's movements and compares the result with what is stored.

@@ -57,7 +57,7 @@ func customerIn(value []byte) (id, error) {
 	c := readingRecord(value)
 	var cust id // the first field of each kind
 	c.id(&cust)
-	return cust, c.r.err
+	return cust, c.err()
 }
 
 func (p *gatherPart) add(kind int, cust id, seq uint64, value []byte) {

@@ -26,8 +26,8 @@ func (v *verifier) allSales() error {
 		}
 		var s sale
 		c := readingRecord(e.Value)
-		if s.head(&c); c.r.err != nil {
-			return atKey(e.Key, c.r.err)
+		if s.head(&c); c.err() != nil {
+			return atKey(e.Key, c.err())
 		}
 		if s.Seq = uintIn(e.Key[5:]); s.Seq == 0 {
 			v.stray(e.Key)

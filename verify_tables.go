@@ -49,7 +49,7 @@ func (v *verifier) addSlot(e Entry) bool {
 		return false
 	}
 	c := v.txn.scratch()
-	if n.fields(c); *n == (typeCount{}) || !bytes.Equal(c.w.b, e.Value) {
+	if n.fields(c); *n == (typeCount{}) || !bytes.Equal(c.b, e.Value) {
 		return false
 	}
 	v.have[tableSlots].sum += n.purchases*v.hashNumber(e.Key, kindPurchase) + n.returns*v.hashNumber(e.Key, kindReturn)
