@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// sizes says how many entries of the log and of an account lie together, and how many
+// sizes says how many entries of an account lie together, and how many
 // records a merge takes.
 type sizes struct {
-	log    logSizes
 	few    fewSizes
 	merged uint64
 }
 
 // usualSizes returns the sizes of every file. Only tests use others.
-func usualSizes() sizes { return sizes{usualLog(), usualFew(), mostMerged} }
+func usualSizes() sizes { return sizes{usualFew(), mostMerged} }
 
 // An engine runs the domain on a store.
 type engine struct {
@@ -96,7 +95,7 @@ type held struct {
 	tallies  []dayTally                // those asked for so far
 	told     toldEvents                // events (events.go)
 	slots    [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
-	pack     heldPack                  // the last one used (salelog.go)
+	logged   heldBlock                 // the last one used (salelog.go)
 }
 
 // copyFrom makes h a copy of o.

@@ -79,7 +79,6 @@ const (
 	tableSalesByTime
 	tableSlots
 	tableSaleLog
-	tableTotals
 	tableTallies
 	tableActive
 	tableTiers
@@ -169,8 +168,7 @@ var tables = [manyTables]struct {
 	tableSearch:                {"g org block gram", "search index", 0},                     // where in the texts of the block's customers the gram occurs (grams.go)
 	tableSalesByTime:           {"h org time seq", "sale by time", dense},                   // its kind, 'p' or 'r', and its customer's number (4)
 	tableSlots:                 {"e org level slot", "slot of time", 0},                     // how many purchases and returns were in it (salelog.go)
-	tableSaleLog:               {"j org part block", "log of sales", dense},                 // their customers and moments, in blocks (salelog.go)
-	tableTotals:                {"f org part end [block]", "totals of sales", 0},            // each customer's number of sales up to end, at the end of a chapter (salelog.go)
+	tableSaleLog:               {"j org block", "log of sales", dense},                      // their customers and moments, in blocks (salelog.go)
 	tableTallies:               {"y org prog day", "tally of a day", 0},                     // stats.go
 	tableActive:                {"z org prog span day block", "active customers", 0},        // customers who bought on the day or in the month (stats.go)
 	tableTiers:                 {"b org prog tier", "customers in a tier", 0},               // how many (stats.go)

@@ -175,12 +175,16 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	for i, member := range family {
 		f.of[i], last = member.ID, max(last, member.Number)
 	}
+	all, err := t.count()
+	if err != nil {
+		return nil, 0, err
+	}
 	switch {
 	case f.externalID != "":
 		return t.salesCalled(f, p)
 	case len(family) == 1 && f.saleType == "" && !f.dated():
 		return t.chainSpan(c, f.after, p)
-	case !f.followed(family, p):
+	case !f.followed(family, all.Sales, p):
 		set := make(customerSet, last/64+1)
 		for _, member := range family {
 			set.add(member.Number)

@@ -48,8 +48,7 @@ var comparisons = [manySums]struct {
 	tableKeyList:               {scanned: true, compare: byCount},
 	tableSalesByTime:           {scanned: true},
 	tableSlots:                 {scanned: true, compare: byContent},
-	tableSaleLog:               {scanned: true, compare: byEntry},
-	tableTotals:                {scanned: true, compare: byEntry},
+	tableSaleLog:               {scanned: true},
 	tableTallies:               {scanned: true, compare: byEntry},
 	tableActive:                {scanned: true, compare: byContent},
 	tableTiers:                 {scanned: true, compare: byEntry},
@@ -91,7 +90,7 @@ var (
 		tableMovements, tableSales, tableRedemptions, tableCustomers, tablePurchases, tableReturns, tableSalesByID,
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
-		tableSlots, tableSaleLog, tableTotals, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
+		tableSlots, tableSaleLog, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
 		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed, tableNoted,
 	}

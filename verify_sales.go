@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -86,18 +85,13 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 
 // A logCheck builds the tables of salelog.go anew.
 type logCheck struct {
-	v     *verifier
-	sales uint64 // all there are
-
+	v         *verifier
+	sales     uint64                // all there are
 	customers uint64                // all there are
-	told      logPart               // the block of the log that numberOf read last
 	slots     map[string]*typeCount // filled only if slots are looked up entry by entry
-	open      [][]byte              // packs, each as it was written last
-	part      logPart               // the block that is not full yet
-	zones     []byte                // of the group that is not full yet
-	chapter   chapter               // the last one that has ended
-	highest   uint64                // number of a customer so far
-	counts    totals                // so far
+	block     []byte                // that is not full yet
+	told      []byte                // the block as it is stored
+	toldFor   uint64                // the number of told, from 1
 }
 
 func (v *verifier) newLogCheck() (*logCheck, error) {
@@ -105,7 +99,7 @@ func (v *verifier) newLogCheck() (*logCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logCheck{v: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}, open: make([][]byte, v.txn.log.block/logPack)}, nil
+	return &logCheck{v: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}}, nil
 }
 
 // take counts a sale. Sales come in order.
@@ -116,32 +110,17 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 	}
 	purchase := s.Type == typePurchase
 	l.expectSlots(s, purchase)
-	entry := appendLogged(nil, loggedSale{number, s.CreatedAt, purchase})
-	pack := &l.open[l.part.sales()/logPack]
-	if l.part.sales()%logPack == 0 {
-		*pack = (*pack)[:0]
+	l.block = appendLogged(l.block, loggedSale{number, s.CreatedAt, purchase})
+	if seq%logBlock > 0 {
+		return nil
 	}
-	*pack = append(*pack, entry...)
-	l.part.words, l.part.moments = append(l.part.words, entry[:logWord]...), append(l.part.moments, entry[logWord:]...)
-	if l.part.sales() == l.v.txn.log.block {
-		if err := l.endBlock(); err != nil {
-			return err
-		}
-	}
-	if l.highest < number {
-		l.highest = number
-		most := (number/l.v.txn.log.customers + 1) * l.v.txn.log.customers
-		l.counts = append(l.counts, make(totals, 2*most-uint64(len(l.counts)))...)
-	}
-	at := 2 * number
-	if !purchase {
-		at++
-	}
-	if l.counts[at]++; seq == l.chapter.next(&l.v.txn.log) {
-		l.chapter = chapter{seq, l.highest}
-		return l.endChapter()
-	}
-	return nil
+	return l.endBlock((seq - 1) / logBlock)
+}
+
+func (l *logCheck) endBlock(number uint64) error {
+	err := l.v.has(tableSaleLog, l.v.txn.logKey(number), l.block, subject{kind: "ventas"})
+	l.block = l.block[:0]
+	return err
 }
 
 // numberOf returns the number of a sale's customer, as the log has it: the log is in
@@ -155,19 +134,18 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 		}
 		return c.Number, nil
 	}
-	if after := (seq - 1) / l.v.txn.log.block * l.v.txn.log.block; len(l.told.words) == 0 || l.told.after != after {
+	block, place := (seq-1)/logBlock, (seq-1)%logBlock
+	if l.toldFor != block+1 {
 		var err error
-		if l.told, err = l.v.txn.logPart(after/l.v.txn.log.block, false); errors.Is(err, errRecord) {
-			return 0, nil // take then doubts it
-		} else if err != nil {
+		if l.told, _, err = l.v.txn.Get(l.v.txn.logKey(block)); err != nil {
 			return 0, err
 		}
+		l.told, l.toldFor = slices.Clone(l.told), block+1
 	}
-	place := seq - 1 - l.told.after
-	if place >= l.told.sales() {
-		return 0, nil
+	if uint64(len(l.told)) < (place+1)*logEntry {
+		return 0, nil // take then doubts it
 	}
-	number := uint64(binary.LittleEndian.Uint32(l.told.words[place*logWord:]) >> 1)
+	number := readLogged(l.told[place*logEntry:]).number
 	l.v.have[tableSellers].add(l.v.seller(seq, number))
 	return number, nil
 }
@@ -200,57 +178,9 @@ func (l *logCheck) expectSlots(s *sale, purchase bool) {
 	}
 }
 
-func (l *logCheck) endBlock() error {
-	block := l.part.after / l.v.txn.log.block
-	if err := l.v.has(tableSaleLog, l.v.txn.logKey(logWords, block), l.part.words, subject{kind: "ventas"}); err != nil {
-		return err
-	}
-	if err := l.v.has(tableSaleLog, l.v.txn.logKey(logMoments, block), l.part.moments, subject{kind: "ventas"}); err != nil {
-		return err
-	}
-	l.zones = appendZone(l.zones, l.part.moments)
-	l.part = logPart{l.part.after + l.v.txn.log.block, l.part.words[:0], l.part.moments[:0]}
-	if block%zoneGroup == zoneGroup-1 {
-		return l.endGroup(block)
-	}
-	return nil
-}
-
-// endGroup checks the group of zones whose last block is given.
-func (l *logCheck) endGroup(block uint64) error {
-	err := l.v.has(tableSaleLog, l.v.txn.logKey(logZones, block/zoneGroup), l.zones, subject{kind: "ventas"})
-	l.zones = l.zones[:0]
-	return err
-}
-
-func (l *logCheck) endChapter() error {
-	if err := l.v.has(tableTotals, l.v.txn.chapterKey(l.chapter.end), numberValue(l.highest), subject{kind: "ventas"}); err != nil {
-		return err
-	}
-	for block := range l.chapter.blocks(&l.v.txn.log) {
-		counts := l.counts[2*block*l.v.txn.log.customers:][:2*l.v.txn.log.customers]
-		value := counts.encode()
-		if len(value) == 0 || l.chapter.counted(&l.v.txn.log, block) > l.sales {
-			continue
-		}
-		if err := l.v.has(tableTotals, l.v.txn.totalsKey(l.chapter.end, block), value, subject{kind: "ventas"}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (l *logCheck) end() error {
-	for i, pack := range l.open {
-		if len(pack) == 0 {
-			continue
-		}
-		if err := l.v.has(tableSaleLog, l.v.txn.logKey(logOpen, uint64(i)), pack, subject{kind: "ventas"}); err != nil {
-			return err
-		}
-	}
-	if len(l.zones) > 0 {
-		if err := l.endGroup(l.part.after/l.v.txn.log.block - 1); err != nil {
+	if len(l.block) > 0 {
+		if err := l.endBlock((l.sales - 1) / logBlock); err != nil {
 			return err
 		}
 	}

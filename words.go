@@ -312,7 +312,6 @@ var tableWords = [manyTables]string{
 	tableSalesByTime:           "ventas por fecha",
 	tableSlots:                 "tramos de tiempo",
 	tableSaleLog:               "registro de ventas",
-	tableTotals:                "totales de clientes",
 	tableTallies:               "estadísticas",
 	tableActive:                "clientes activos",
 	tableTiers:                 "niveles",
