@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The schema is how everything is kept: the keys of model.go, the records and the
 // sizes of blocks. Its version is in the file:
 //
-//	v → schema version (8); during a migration also the version it began from (8)
-//	    and the number of organizations done (4)
+//	v → schema version (8); during a migration to it also the version before (8), the part
+//	    of the store that is under way (4) and the key that it has come to
 //
 // Version 11 is the first that is released. A change of a key, a record or a size comes
 // with the next version:
@@ -22,11 +23,16 @@ import (
 //     is written, and migrate the files of the versions before, which stay.
 const schemaVersion = 11
 
-// A migration brings one organization from the version before to the next, in a part of
-// one transaction, which may run more than once. It works on keys and values as that
-// version had them: the decoders of model.go are today's. What it cannot read it returns
-// as an error, and the store stays as it is before that organization.
-type migration func(tx Tx, org uint32) error
+// firstReleased is the first version that was released.
+const firstReleased = 11
+
+// A migration brings a part of the store from the version before to the next: part 0 is what
+// belongs to no organization, such as users; part n is organization n. In one transaction,
+// which may run more than once, it does a bounded piece, from a key on (nil: the beginning),
+// and returns the key from which it is to go on, nil after the last piece. It works on keys
+// and values as the version before had them: the decoders of model.go are today's. What it
+// cannot read it returns as an error.
+type migration func(tx Tx, part uint32, from key) (next key, err error)
 
 // theMigrations lists the migrations from each released version to the next, the last one
 // to schemaVersion. So there are as many as versions before this one that can be opened.
@@ -49,8 +55,9 @@ func (e *schemaError) Error() string {
 // A schemaState is what a store records about its schema.
 type schemaState struct {
 	version uint64 // 0: the store is new
-	from    uint64 // version that the current migration began from; 0: there is none
-	done    uint32 // organizations already migrated
+	from    uint64 // the version that is migrated from; 0: no migration is under way
+	part    uint32 // of the migration, that is under way
+	at      key    // where it goes on in the part; nil: at its beginning
 }
 
 // readSchema looks up only v, which every store has unless it is new. A damaged page
@@ -60,11 +67,13 @@ func readSchema(tx Tx) (s schemaState, err error) {
 	if err != nil || !ok {
 		return s, err
 	}
-	switch len(value) {
-	case 20:
-		s.from, s.done = uintIn(value[8:]), uint32In(value[16:])
-	case 8:
-	default:
+	switch {
+	case len(value) >= 20:
+		s.from, s.part = uintIn(value[8:]), uint32In(value[16:])
+		if len(value) > 20 {
+			s.at = slices.Clone(value[20:])
+		}
+	case len(value) != 8:
 		return s, unreadable(newKey('v'))
 	}
 	if s.version = uintIn(value); s.from >= s.version {
@@ -78,7 +87,7 @@ func (s schemaState) put(tx Tx) error {
 	if s.from == 0 {
 		return putUint(tx, newKey('v'), s.version)
 	}
-	return tx.Put(newKey('v'), key(nil).u64(s.version).u64(s.from).u32(s.done))
+	return tx.Put(newKey('v'), key(nil).u64(s.version).u64(s.from).u32(s.part).text(string(s.at)))
 }
 
 // oldest is the oldest version that the engine migrates.
@@ -91,10 +100,12 @@ func (e *engine) check(s schemaState) error {
 		return nil
 	case s.version > schemaVersion:
 		return &schemaError{s.version, "lo escribió un sello más nuevo"}
-	case was < e.oldest():
+	case was >= e.oldest():
+		return &schemaError{version: was}
+	case was < firstReleased:
 		return &schemaError{was, "es anterior a la primera publicación y no se convierte; CHANGELOG.md dice qué sello lo abre aún"}
 	default:
-		return &schemaError{version: was}
+		return &schemaError{was, "ya no se convierte; CHANGELOG.md dice qué sello lo abre aún"}
 	}
 }
 
@@ -130,10 +141,10 @@ type migrated struct {
 	Copy string `json:"copy,omitempty"` // name of a copy of the file as it was; "" if there is none
 }
 
-// migrate brings a store that check calls older to this schema, or goes on where a kill
-// interrupted it: each organization in one transaction, which also counts it as done. From
-// the first one on an earlier sello refuses the store. keep, unless it is nil, copies the
-// file before the first change and returns the copy's name.
+// migrate brings a store that check calls older to this schema, version by version, or goes
+// on where a kill interrupted it: each transaction also says how far it has come. From the
+// first one on an earlier sello refuses the store. keep, unless it is nil, copies the file
+// before the first change and returns the copy's name.
 func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, error)) (*migrated, error) {
 	s, err := view(ctx, e.store, readSchema)
 	if err != nil {
@@ -146,8 +157,8 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 		}
 	}
 	for s.from != 0 || s.version != schemaVersion {
-		if s.from == 0 { // else it goes on; an earlier sello may have begun it, to a version between
-			s = schemaState{version: schemaVersion, from: s.version}
+		if s.from == 0 {
+			s = schemaState{version: s.version + 1, from: s.version}
 		}
 		if s, err = update(ctx, e.store, func(tx Tx) (schemaState, error) { return e.migrateNext(tx, s) }); err != nil {
 			return nil, err
@@ -156,22 +167,21 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 	return result, nil
 }
 
-// migrateNext brings the next organization to the version that s goes to. After the last
-// one it ends the migration.
+// migrateNext does the next piece of a migration, and ends it after the last part.
 func (e *engine) migrateNext(tx Tx, s schemaState) (schemaState, error) {
-	organizations, _, err := getUint(tx, newKey('o').byte('n'))
+	organizations, err := organizationCount(tx)
 	if err != nil {
 		return s, err
 	}
-	if uint64(s.done) == organizations {
+	if uint64(s.part) > organizations {
 		s = schemaState{version: s.version}
 		return s, s.put(tx)
 	}
-	s.done++
-	for _, step := range e.migrations[s.from-e.oldest() : s.version-e.oldest()] {
-		if err := step(tx, s.done); err != nil {
-			return s, err
-		}
+	if s.at, err = e.migrations[s.from-e.oldest()](tx, s.part, s.at); err != nil {
+		return s, err
+	}
+	if s.at == nil {
+		s.part++
 	}
 	return s, s.put(tx)
 }
