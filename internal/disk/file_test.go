@@ -450,8 +450,8 @@ func TestFileCommitError(t *testing.T) {
 	}
 }
 
-// TestFileOthers refuses files of bbolt that are not this package's, and one that does not
-// say what each transaction writes.
+// TestFileOthers refuses files of bbolt that are not this package's, and those that do not
+// say what they are.
 func TestFileOthers(t *testing.T) {
 	t.Parallel()
 	bucket := func(names ...string) func(*bolt.Tx) error {
@@ -469,7 +469,7 @@ func TestFileOthers(t *testing.T) {
 		want   error
 	}{
 		{"another program's", bucket("users"), ErrForeign},
-		{"no journal's bucket", bucket(dataBucket), ErrForeign},
+		{"no journal's bucket", bucket(dataBucket), ErrDamaged},
 		{"no bucket of entries", bucket(journalBucket), ErrForeign},
 		{"nothing of itself", bucket(journalBucket, dataBucket), ErrDamaged},
 		{"no inventory", func(tx *bolt.Tx) error {

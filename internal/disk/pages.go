@@ -187,7 +187,7 @@ func (t *pageTree) openRoot(id uint64, name string) error {
 		names = append(names, string(p.key(i)))
 	}
 	if !slices.Equal(names, []string{journalBucket, dataBucket}) {
-		if slices.Contains(names, journalBucket) && slices.Contains(names, dataBucket) {
+		if slices.Contains(names, dataBucket) {
 			return damagedPage(id, "has other buckets")
 		}
 		return ErrForeign
