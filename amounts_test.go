@@ -101,7 +101,7 @@ func TestReadAmountFaults(t *testing.T) {
 func TestReadWritten(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(20, 5))
-	for range rounds(20_000, 2_000, 1_000) {
+	for range repeats(20_000, 2_000, 1_000) {
 		d := decimal(random.Int64N(int64(maxDecimal) >> random.IntN(48)))
 		if random.IntN(4) == 0 {
 			d = -d

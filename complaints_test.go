@@ -338,7 +338,7 @@ func TestLateSaleDoesNotGetTodaysRules(t *testing.T) {
 func TestOfflineQueueDoesNotDouble(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	queued := rounds(10_000, 1_000, 0)
+	queued := sized(10_000, 1_000)
 	store := newMemStore()
 	t.Cleanup(func() { store.Close() })
 	shop := newShopOn(t, store, "2026-03-02T10:00:00Z")

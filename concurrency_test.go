@@ -30,7 +30,7 @@ import (
 const rushConnections = 64
 
 func rushSize() int {
-	return rounds(1000, 200, 200)
+	return sized(1000, 200)
 }
 
 // A rush is an API on a store, and many clients of it.

@@ -36,7 +36,7 @@ func TestAppendJSON(t *testing.T) {
 			}
 		}
 		check(empty)
-		for range rounds(500, 200, 100) {
+		for range repeats(500, 200, 100) {
 			v, ok := quick.Value(reflect.TypeOf(empty), rnd)
 			if !ok {
 				t.Fatalf("no value of %T", empty)

@@ -125,7 +125,7 @@ func (s *shop) feed(after uint64, types ...string) (list []eventShape) {
 // once, 7 days before, with what is left of it then.
 func TestNotices(t *testing.T) {
 	t.Parallel()
-	for i := range rounds(60, 20, 10) {
+	for i := range repeats(60, 20, 10) {
 		rnd := rand.New(rand.NewPCG(uint64(i), 19))
 		s := newShop(t, setup{})
 		s.engine.sizes.few = pick(rnd, fewSizes{2, 2, 2}, fewSizes{4, 1, 1}, usualFew())

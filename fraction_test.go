@@ -41,7 +41,7 @@ func TestFraction(t *testing.T) {
 			t.Fatalf("%s of %v is %d/%d, not in lowest terms", what, of, f.num, f.den)
 		}
 	}
-	for range rounds(10_000, 5_000, 2_000) {
+	for range repeats(10_000, 5_000, 2_000) {
 		a, b := random(), random()
 		f, g := fractionOf(a), fractionOf(b)
 		equal("the same", f, a, a)
@@ -62,7 +62,7 @@ func TestFraction(t *testing.T) {
 			t.Fatalf("%v to %d places, %s: %v, %t, want %v, %t", a, places, mode, got, ok1, want, ok2)
 		}
 	}
-	for range rounds(5_000, 2_500, 1_000) { // halves and their neighbours
+	for range repeats(5_000, 2_500, 1_000) { // halves and their neighbours
 		f := fraction{}.plus(reduced(rnd.Int64N(4001)-2000, 1+rnd.Int64N(400)))
 		for _, mode := range []rounding{roundFloor, roundCeil, roundHalfUp, roundHalfEven} {
 			got, _ := f.round(0, mode)

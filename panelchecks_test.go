@@ -45,7 +45,7 @@ func TestPanelBalance(t *testing.T) {
 	}
 	done := map[bool]int{}
 	w.panelShop.panel.asked = buckets[[32]byte]{burst: 1 << 20, every: 1}
-	many := rounds(200, 60, 0)
+	many := repeats(200, 60, 0)
 	for n := range many {
 		amount := fmt.Sprintf("%d.%d", 1+rnd.IntN(300), rnd.IntN(10))
 		step, byForm := rnd.IntN(5), rnd.IntN(2) == 0

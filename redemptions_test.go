@@ -191,7 +191,7 @@ func TestUseRefused(t *testing.T) {
 // refused and the points are back, or one till got the reward and they are not.
 func TestRewardCodeUsedAtTwoTills(t *testing.T) {
 	t.Parallel()
-	tills := rounds(1000, 200, 100)
+	tills := sized(1000, 200)
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")
 	s.add(ana, "10", 0)
@@ -274,7 +274,7 @@ func TestSpelledCode(t *testing.T) {
 func TestRedemptionFilters(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	size := rounds(2500, 1300, 0) // more than two blocks, or one
+	size := sized(2500, 1300) // more than two blocks, or one
 	s := newShop(t, setup{also: strings.Replace(voucherRewards, `"stock":3,"limitPerCustomer":2,`, "", 1)})
 	rnd := rand.New(rand.NewPCG(18, 4))
 	customers := []id{s.customer("ana"), s.customer("eva"), s.customer("noe")} // Noe redeems nothing
@@ -300,7 +300,7 @@ func TestRedemptionFilters(t *testing.T) {
 			return all, nil
 		})
 	}
-	filters := rounds(300, 100, 0)
+	filters := repeats(300, 100, 0)
 	for i := range filters {
 		switch i {
 		case filters / 2:
@@ -436,9 +436,9 @@ func TestRedemptionFiltersNotFound(t *testing.T) {
 	}
 }
 
-// TestFileRedemptions: redemptions of a store that lacks their sets are filed, a part at
-// a time, as if they had been from the first.
-func TestFileRedemptions(t *testing.T) {
+// TestWholeBlocks: a list of redemptions by date takes a block inside the dates whole, and
+// leaves out one that lies outside.
+func TestWholeBlocks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{also: voucherRewards})
 	ana := s.customer("ana")

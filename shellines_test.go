@@ -120,7 +120,7 @@ func TestReadmePasted(t *testing.T) {
 		t.Skip("there is no curl")
 	}
 	text := readText(t, "README.md")
-	for _, shell := range []string{"bash --norc -i", "zsh -f -i"}[:rounds(2, 1, 0)] {
+	for _, shell := range []string{"bash --norc -i", "zsh -f -i"}[:sized(2, 1)] {
 		words := strings.Fields(shell)
 		if _, err := exec.LookPath(words[0]); err != nil {
 			t.Logf("there is no %s: left out", words[0])

@@ -31,7 +31,8 @@ import (
 var (
 	histories     = orderedtest.Histories
 	moreHistories = orderedtest.MoreHistories
-	rounds        = orderedtest.Rounds
+	repeats       = orderedtest.Rounds
+	sized         = orderedtest.Sized
 	mustPut       = orderedtest.MustPut[Tx]
 	contents      = orderedtest.Contents
 	stored        = orderedtest.Stored[Tx]

@@ -344,7 +344,7 @@ func TestStrictRandom(t *testing.T) {
 		slices.Sort(all)
 		return "{" + strings.Join(all, ",") + "}"
 	}
-	n := rounds(800, 300, 0)
+	n := repeats(800, 300, 0)
 	statuses := map[int]int{}
 	for range n {
 		i := rnd.IntN(len(routes))

@@ -423,7 +423,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation],
 	}
 	caught, tried := map[string]bool{}, map[string]int{} // by field: was any change of it seen, of how many?
-	most := rounds(1<<20, 12, 0)
+	most := sized(1<<20, 12)
 	for i, e := range all {
 		table := tableName(e.Key)
 		fields := mutable{"value": append(bytes.Clone(e.Value[:max(len(e.Value)-1, 0)]), 77)}

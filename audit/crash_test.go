@@ -44,7 +44,7 @@ func TestCrash(t *testing.T) {
 	ordinary, often := builtBinary(t), oftenBinary(t)
 	left, enough := *crashCycles, *crashCycles
 	switch {
-	case left == 0 && processtest.Long:
+	case left == 0 && processtest.Long():
 		left, enough = fewCrashes, enoughCrashes
 	case left == 0:
 		left, enough = fewCrashes/2, enoughCrashes

@@ -13,11 +13,11 @@ import (
 // What the flags -history and -histories say.
 var (
 	ReplayHistory = flag.Uint64("history", 0, "run only the random history with this number")
-	MoreHistories = flag.Int("histories", 1, "run so many `times` the histories of the long form; 1: of the quick form, if SELLO_TEST_LONG is not set")
+	MoreHistories = flag.Int("histories", 1, "run so many `times` the histories of the long form; 1: of the quick form, if SELLO_TEST_LONG is not set; not with -short")
 )
 
 // Long reports whether random tests run in their long forms.
-func Long() bool { return processtest.Long || *MoreHistories > 1 }
+func Long() bool { return processtest.Long() || *MoreHistories > 1 }
 
 // Rounds returns how often a random test tries something: in its long form, usually, and with
 // -short.
@@ -27,6 +27,15 @@ func Rounds(long, usual, short int) int {
 		return short
 	case Long():
 		return long * *MoreHistories
+	}
+	return usual
+}
+
+// Sized returns a size, a step or a choice that the long form has larger; -histories does not
+// multiply it.
+func Sized(long, usual int) int {
+	if Long() {
+		return long
 	}
 	return usual
 }
