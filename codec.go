@@ -15,7 +15,7 @@ import (
 var errRecord error = damagedError("a stored record cannot be read")
 
 // A reader takes fields off a record in the order they were written. After
-// a fault every field is zero; the caller asks for it once, at the
+// a fault it reads zeros, and err says so; the caller asks once, at the
 // end. Texts outlive the transaction: the first text copies the rest of the
 // record, and each text is a part of that copy.
 type reader struct {
@@ -131,8 +131,8 @@ func (r *reader) done() error {
 }
 
 // A coder writes a record's fields or reads them: each record has a method fields that goes
-// through all of them, in the order that the file depends on. A field that is read is zero
-// before.
+// through all of them, in the order that the file depends on. It reads into a zero record,
+// where word, listField and optional leave what is not there as it is.
 type coder struct {
 	reader  // if it writes, b is what was written
 	reading bool
@@ -188,11 +188,14 @@ func (c *coder) instantAfter(before instant, v *instant) {
 	}
 }
 
-func (c *coder) id(v *id) {
+func (c *coder) id(v *id) { c.fixed(v[:]) }
+
+// fixed is bytes whose number is known.
+func (c *coder) fixed(v []byte) {
 	if c.reading {
-		copy(v[:], c.take(uint64(len(v))))
+		copy(v, c.take(uint64(len(v))))
 	} else {
-		c.b = append(c.b, v[:]...)
+		c.b = append(c.b, v...)
 	}
 }
 

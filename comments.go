@@ -30,7 +30,9 @@ func (m *movement) commentHash() ledgerHash {
 func (m *movement) commentField(c *coder) {
 	if c.reading && len(c.b) > len(m.Hash) {
 		copy(m.CommentSalt[:], c.take(saltSize))
-		m.Comment = c.textOf(uint64(max(len(c.b)-len(m.Hash), 0)))
+		if m.Comment = c.textOf(uint64(max(len(c.b)-len(m.Hash), 0))); m.Comment == "" {
+			c.fail()
+		}
 	}
 	if !c.reading && m.Comment != "" {
 		c.b = append(append(c.b, m.CommentSalt[:]...), m.Comment...)

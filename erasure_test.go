@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -307,6 +308,25 @@ func TestEraseMisuse(t *testing.T) {
 	s.want(err, "customer_not_found")
 	if other := s.customer("ana"); other == ana {
 		t.Error("she is back")
+	}
+}
+
+// TestCommentChanged: a comment that is not the one that was written is not shown.
+func TestCommentChanged(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	_, err := s.move(ana, &movement{Amount: dec("5"), Category: categoryBonus, Comment: "un regalo"})
+	s.ok(err)
+	changed := slices.Clone(s.entries())
+	at, _ := changed.find(orgKey('m', s.org).u64(1))
+	changed[at].Value = bytes.Replace(changed[at].Value, []byte("regalo"), []byte("REGALO"), 1)
+	_, err = runTxn(s.engine, changed, s.org, s.clock, seed{}, func(t *txn) (*movement, error) { return t.movement(1) })
+	if !errors.Is(err, errRecord) {
+		t.Errorf("%v", err)
+	}
+	if !s.seen(changed) {
+		t.Error("verify does not see it")
 	}
 }
 

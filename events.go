@@ -196,7 +196,7 @@ func (r *eventRecord) fields(c *coder) {
 
 func (e *event) fields(c *coder) {
 	byteField(c, &e.Kind)
-	if e.Kind == 0 || e.Kind >= manyEventKinds {
+	if c.reading && (e.Kind == 0 || e.Kind >= manyEventKinds) {
 		e.Kind = 0 // it has no references
 		c.fail()
 	}

@@ -327,7 +327,7 @@ type staleSlice struct {
 // findStaleSlice returns the first stale slice of all organizations, or nil. An organization
 // that is damaged is told only if the others have none.
 func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error) {
-	n, _, err := getUint(tx, newKey('o').byte('n'))
+	n, err := organizationCount(tx)
 	if err != nil {
 		return nil, err
 	}

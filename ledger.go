@@ -54,10 +54,4 @@ type ledgerState struct {
 	AuditDigest  ledgerHash `json:"auditDigest"` // the hash of the last entry
 }
 
-func (c *coder) hash(v *ledgerHash) {
-	if c.reading {
-		copy(v[:], c.take(uint64(len(v))))
-	} else {
-		c.b = append(c.b, v[:]...)
-	}
-}
+func (c *coder) hash(v *ledgerHash) { c.fixed(v[:]) }

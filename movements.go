@@ -32,7 +32,7 @@ type movement struct {
 	Uses        []use // lots that a debit took from, that a refund gave back to, or that a Merge moved
 	By          creator
 	CommentHash ledgerHash // of a comment that it has or had; else zero
-	Hash        ledgerHash // of the fields before it in the record, and of the movement before (ledger.go)
+	Hash        ledgerHash // of the fields above, and of the movement before (ledger.go)
 
 	CommentSalt commentSalt // of Comment; zero without
 }
@@ -41,7 +41,7 @@ type movement struct {
 //
 //	| fields | optional fields, each after its tag | 0 | salt (16) and comment, if it has one | Hash |
 //
-// Hash covers what comes up to the 0, so a comment can be erased and the chain stays. One of
+// Hash covers all through the 0, so a comment can be erased and the chain stays. One of
 // the fields is the comment's hash, so a comment cannot be changed (comments.go).
 
 // Tags of a movement's optional fields.
@@ -54,7 +54,7 @@ func (m *movement) fields(c *coder) {
 }
 
 func (m *movement) hashedFields(c *coder) {
-	c.id(&m.Customer)
+	c.id(&m.Customer) // first, and then the link: customerIn and linkIn read no further
 	m.Link.fields(c)
 	uintField(c, &m.Program)
 	c.word(allCategories, &m.Category)
@@ -181,6 +181,9 @@ func (t *txn) movement(seq uint64) (*movement, error) {
 		return nil, err
 	}
 	m.Seq = seq
+	if m.Comment != "" && m.CommentHash != m.commentHash() {
+		return nil, unreadable(k)
+	}
 	return m, nil
 }
 

@@ -308,7 +308,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		if err := v.proved(f); err != nil {
 			return givenAnswer{}, err
 		}
-		done, err := once(t, req.retries, act) // under the API's own names: it may know the sale
+		done, err := once(t, req.retries, act) // looked up by the API's keys: the sale may have come that way before
 		if err != nil {
 			return givenAnswer{}, err
 		}

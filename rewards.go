@@ -47,7 +47,7 @@ const (
 )
 
 func (x *redemption) fields(c *coder) {
-	c.id(&x.Customer)
+	c.id(&x.Customer) // first: customerIn reads no further
 	c.id(&x.ID)
 	c.text(&x.Code)
 	c.id(&x.Reward)

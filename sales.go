@@ -114,7 +114,7 @@ func (s *sale) fields(c *coder) {
 
 // head is the first fields of a sale's record: who, what and when.
 func (s *sale) head(c *coder) {
-	c.id(&s.Customer)
+	c.id(&s.Customer) // first: customerIn reads no further
 	c.id(&s.ID)
 	uintField(c, &s.Program)
 	c.word(saleTypes, &s.Type)

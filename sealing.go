@@ -71,7 +71,10 @@ func (t *txn) sealing(cust id) (shownCustomer, error) {
 	if t.last.id == cust {
 		return t.last, nil
 	}
-	_, err := t.customer(cust) // which calls met
+	c, err := t.customer(cust) // which calls met
+	if err == nil && c.Status != statusErased && c.Secret == (sealSecret{}) {
+		err = unreadable(customerKey(t.org, cust, partCustomer))
+	}
 	return t.last, err
 }
 

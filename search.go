@@ -311,12 +311,6 @@ func (s customerSet) backward() iter.Seq[uint64] {
 
 func (s customerSet) add(number uint64) { s[number/64] |= 1 << (number % 64) }
 
-// from returns the set without the numbers below number, a multiple of 64. The
-// others count from it.
-func (s customerSet) from(number uint64) customerSet {
-	return s[min(number/64, uint64(len(s))):]
-}
-
 // numbers lists the set in order.
 func (s customerSet) numbers() (list []uint64) {
 	for i, word := range s {
