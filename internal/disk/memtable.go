@@ -34,6 +34,10 @@ type memtable struct {
 	count  int    // entries
 	random uint64 // state of the generator of heights
 
+	// The writer's own: the path to the entry that was made last. On each level it is that
+	// entry, or the last one before it.
+	path [memLevels]uint32
+
 	// Guarded by File.mu.
 	since  time.Time // of its first entry
 	logged int64     // bytes that the journal has of it
@@ -141,16 +145,23 @@ func newMemKey(key []byte) memKey {
 
 // before reports whether entry e, which may be none, lies before the key.
 func (m *memtable) before(e uint32, k *memKey) bool {
-	if e == 0 || e == m.head {
-		return e != 0
+	return e != 0 && m.compare(m.words.from(e), k) < 0
+}
+
+// compare compares the key of the entry that has the words w with k.
+func (m *memtable) compare(w []uint32, k *memKey) int {
+	w = w[:entryNext]
+	own, start := uint64(w[entryStart])<<32|uint64(w[entryStart+1]), k.start[0]
+	if own == start {
+		own, start = uint64(w[entryStart+2])<<32|uint64(w[entryStart+3]), k.start[1]
 	}
-	w := m.words.from(e)
-	for i, start := range k.start {
-		if own := uint64(w[entryStart+2*i])<<32 | uint64(w[entryStart+2*i+1]); own != start {
-			return own < start
-		}
+	switch {
+	case own < start:
+		return -1
+	case own > start:
+		return 1
 	}
-	return bytes.Compare(m.key(e), k.key) < 0
+	return bytes.Compare(m.bytes.slice(w[entryKey], w[entryKeyLen]), k.key)
 }
 
 // lastBefore returns the last entry before key, or before the end if key is
@@ -197,15 +208,27 @@ func (m *memtable) prev(e uint32) uint32 {
 // put sets key to value, nil for a deletion, in the version.
 func (m *memtable) put(key string, value []byte, version uint32) {
 	var buf [64]byte
-	k := append(buf[:0], key...)
-	hash := m.hash(k)
-	e := m.find(hash, k)
+	k := newMemKey(append(buf[:0], key...))
+	hash, e := m.hash(k.key), uint32(0)
+	if !m.isNext(&k) {
+		e = m.find(hash, k.key)
+	}
 	if e == 0 {
-		m.insert(hash, k, m.newVersion(value, version, 0))
+		m.insert(hash, &k, m.newVersion(value, version, 0))
 		return
 	}
 	newest := &m.words.from(e)[entryNewest]
 	atomic.StoreUint32(newest, m.newVersion(value, version, *newest))
+}
+
+// isNext reports whether key lies between the entry that was made last and the one after
+// it, as it does at the end of a table. Then it has no entry.
+func (m *memtable) isNext(key *memKey) bool {
+	if !m.before(m.path[0], key) {
+		return false
+	}
+	next := m.next(m.path[0], 0)
+	return next == 0 || m.compare(m.words.from(next), key) > 0
 }
 
 func (m *memtable) newVersion(value []byte, version, older uint32) uint32 {
@@ -227,21 +250,20 @@ func (m *memtable) copy(b []byte) (pos uint32) {
 }
 
 // insert makes the entry of a key that has none.
-func (m *memtable) insert(hash uint32, key []byte, version uint32) {
+func (m *memtable) insert(hash uint32, key *memKey, version uint32) {
 	height := m.newHeight()
-	k := newMemKey(key)
-	prev := m.seek(&k)
+	m.seek(key)
 	e := m.words.take(entryNext + height)
 	w := m.words.from(e)
 	bucket := &m.buckets[hash%memBuckets]
 	w[entryHash], w[entryChain], w[entryNewest] = hash, *bucket, version
-	w[entryKey], w[entryKeyLen] = m.copy(key), uint32(len(key))
-	for i, start := range k.start {
+	w[entryKey], w[entryKeyLen] = m.copy(key.key), uint32(len(key.key))
+	for i, start := range key.start {
 		w[entryStart+2*i], w[entryStart+2*i+1] = uint32(start>>32), uint32(start)
 	}
-	w[entryPrev] = prev[0]
+	w[entryPrev] = m.path[0]
 	for level := range height {
-		w[entryNext+level] = m.next(prev[level], level)
+		w[entryNext+level] = m.next(m.path[level], level)
 	}
 	// The entry is complete. From here on readers can find it.
 	atomic.StoreUint32(bucket, e)
@@ -249,7 +271,8 @@ func (m *memtable) insert(hash uint32, key []byte, version uint32) {
 		atomic.StoreUint32(&m.words.from(next)[entryPrev], e)
 	}
 	for level := range height {
-		atomic.StoreUint32(&m.words.from(prev[level])[entryNext+level], e)
+		atomic.StoreUint32(&m.words.from(m.path[level])[entryNext+level], e)
+		m.path[level] = e
 	}
 	m.count++
 }
@@ -266,21 +289,41 @@ func (m *memtable) newHeight() int {
 	return height
 }
 
-// seek returns, for each level, the last entry before key.
-func (m *memtable) seek(key *memKey) (before [memLevels]uint32) {
-	e := m.head
-	for level := memLevels - 1; level >= 0; level-- {
-		e = m.advance(e, level, key)
-		before[level] = e
+// seek moves the path to key: on each level, to the last entry before it. Batches come in
+// order, and many of their keys lie next to one another. So it goes on from where it is,
+// unless that is beyond key, and climbs to the first level that has no entry on the way.
+// Then no level above has one.
+func (m *memtable) seek(key *memKey) {
+	level := 0
+	if !m.before(m.path[0], key) {
+		level = memLevels
+		m.path[level-1] = m.head
 	}
-	return before
+	for level < memLevels && m.before(m.next(m.path[level], level), key) {
+		level++
+	}
+	if level == 0 {
+		return
+	}
+	e := m.path[level-1]
+	for level--; level >= 0; level-- {
+		e = m.advance(e, level, key)
+		m.path[level] = e
+	}
 }
 
+// advance returns the last entry on a level that lies before key, from e on.
 func (m *memtable) advance(e uint32, level int, key *memKey) uint32 {
-	for n := m.next(e, level); m.before(n, key); n = m.next(e, level) {
+	for w := m.words.from(e); ; {
+		n := atomic.LoadUint32(&w[entryNext+level])
+		if n == 0 {
+			return e
+		}
+		if w = m.words.from(n); m.compare(w, key) >= 0 {
+			return e
+		}
 		e = n
 	}
-	return e
 }
 
 // blocks is a growing array whose elements never move. A position is the number of a

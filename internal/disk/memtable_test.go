@@ -76,11 +76,22 @@ func randomMemtable(rng *rand.Rand) (m *memtable, versions []map[string][]byte) 
 	return m, versions
 }
 
-// checkOrder compares the order of a table's keys, from any place and in both directions.
+// checkOrder compares the order of a table's keys, from any place, in both directions and
+// on every level.
 func checkOrder(t *testing.T, rng *rand.Rand, m *memtable, keys []string) {
 	t.Helper()
 	if m.count != len(keys) {
 		t.Errorf("count %d, want %d", m.count, len(keys))
+	}
+	for level := range memLevels {
+		last := ""
+		for e := m.next(m.head, level); e != 0; e = m.next(e, level) {
+			if key := string(m.key(e)); key <= last {
+				t.Fatalf("level %d: %q comes after %q", level, key, last)
+			} else {
+				last = key
+			}
+		}
 	}
 	at := func(i int) string {
 		if i < 0 || i >= len(keys) {
@@ -168,19 +179,71 @@ func TestMemtableReaders(t *testing.T) {
 
 func BenchmarkMemtablePut(b *testing.B) {
 	value := []byte(strings.Repeat("v", 100))
-	for _, order := range []string{"random", "ascending"} {
+	for _, order := range []string{"random", "ascending", "batches"} {
 		b.Run(order, func(b *testing.B) {
-			m := newMemtable()
-			for i := range b.N {
-				if i%200_000 == 0 {
-					m = newMemtable()
-				}
-				n := uint64(i)
+			keys := make([]string, 0, 200_000)
+			for n := range uint64(cap(keys)) {
 				if order == "random" {
 					n = rand.Uint64()
 				}
-				m.put(string(binary.BigEndian.AppendUint64([]byte("c1234"), n)), value, 1)
+				keys = append(keys, string(binary.BigEndian.AppendUint64([]byte("c1234"), n)))
+			}
+			if order == "batches" {
+				keys = batchKeys(1000)
+			}
+			var m *memtable
+			b.ResetTimer()
+			for i := range b.N {
+				if i%len(keys) == 0 {
+					m = newMemtable()
+				}
+				m.put(keys[i%len(keys)], value, 1)
 			}
 		})
 	}
+}
+
+func BenchmarkMemtableGet(b *testing.B) {
+	keys := batchKeys(1000)
+	m := newMemtable()
+	for _, key := range keys {
+		m.put(key, []byte("value"), 1)
+	}
+	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	b.Run("get", func(b *testing.B) {
+		for i := range b.N {
+			m.get([]byte(keys[i%len(keys)]), 1)
+		}
+	})
+	b.Run("first", func(b *testing.B) {
+		for i := range b.N {
+			m.first([]byte(keys[i%len(keys)]))
+		}
+	})
+}
+
+// batchKeys returns the keys of batches, each of them sorted. A batch is 30 small writes:
+// each puts three keys at the ends of tables, three of one of 20,000 accounts, and one
+// anywhere.
+func batchKeys(batches int) (keys []string) {
+	rng := rand.New(rand.NewPCG(3, 0))
+	accounts := make([]uint64, 20_000)
+	for i := range accounts {
+		accounts[i] = rng.Uint64()
+	}
+	for batch := range batches {
+		begin := len(keys)
+		for i := range 30 {
+			seq, account := batch*30+i, accounts[rng.IntN(len(accounts))]
+			for _, table := range "Fim" {
+				keys = append(keys, fmt.Sprintf("%c\x00\x00\x00\x01\x00\x00\x00\x00%s", table, binary.BigEndian.AppendUint32(nil, uint32(seq))))
+			}
+			for _, table := range "cdG" {
+				keys = append(keys, fmt.Sprintf("%c\x00\x00\x00\x01the id%s\x01\x00\x00\x00\x01", table, binary.BigEndian.AppendUint64(nil, account)))
+			}
+			keys = append(keys, fmt.Sprintf("I\x00\x00\x00\x01%s", binary.BigEndian.AppendUint64(nil, rng.Uint64())))
+		}
+		slices.Sort(keys[begin:])
+	}
+	return keys
 }
