@@ -93,11 +93,6 @@ func (r *reader) textOf(n uint64) string {
 	return r.texts[start : start+int(n)]
 }
 
-func (r *reader) id() (v id) {
-	copy(v[:], r.take(16))
-	return v
-}
-
 // len reads the length of a list. No element is shorter than one byte, so a
 // length beyond the rest of the record is a fault and allocates nothing.
 func (r *reader) len() int {
@@ -237,7 +232,7 @@ func (c *coder) bytes(v *[]byte) {
 	}
 }
 
-// uints reads into the list's memory if that is large enough.
+// uints reads into the memory of *v if that is large enough.
 func (c *coder) uints(v *[]uint64) {
 	if c.reading {
 		*v = c.uintsInto(*v)
@@ -340,8 +335,8 @@ func appendRecord(b []byte, v fielded) []byte {
 	return c.b
 }
 
-// readingRecord checks a record's version and returns a coder that reads the rest. Its
-// reader says what is wrong.
+// readingRecord returns a coder that reads a record behind its version. Its err tells also of
+// a wrong version.
 func readingRecord(value []byte) coder {
 	c := coder{reader{b: value}, true}
 	if c.byte() != recordVersion {

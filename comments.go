@@ -28,14 +28,13 @@ func (m *movement) commentHash() ledgerHash {
 
 // commentField is the comment in a movement's record: all that is left before the Hash.
 func (m *movement) commentField(c *coder) {
-	if c.reading && len(c.b) > len(m.Hash) {
-		copy(m.CommentSalt[:], c.take(saltSize))
-		if m.Comment = c.textOf(uint64(max(len(c.b)-len(m.Hash), 0))); m.Comment == "" {
-			c.fail()
-		}
+	if c.reading && len(c.b) <= len(m.Hash) || !c.reading && m.Comment == "" {
+		return
 	}
-	if !c.reading && m.Comment != "" {
-		c.b = append(append(c.b, m.CommentSalt[:]...), m.Comment...)
+	if c.fixed(m.CommentSalt[:]); !c.reading {
+		c.b = append(c.b, m.Comment...)
+	} else if m.Comment = c.textOf(uint64(max(len(c.b)-len(m.Hash), 0))); m.Comment == "" {
+		c.fail()
 	}
 }
 

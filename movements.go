@@ -173,10 +173,7 @@ func (t *txn) movementKey(seq uint64) key { return t.hotOrgKey('m').u64(seq) }
 
 func (t *txn) movement(seq uint64) (*movement, error) {
 	k := t.movementKey(seq)
-	m, err := get[movement](t.Tx, k)
-	if err == nil && m == nil {
-		err = unreadable(k)
-	}
+	m, err := existing[movement](t.Tx, k)
 	if err != nil {
 		return nil, err
 	}

@@ -108,8 +108,9 @@ func unpack(packed []byte) ([]byte, error) {
 		case kind == packedText:
 			text = append(text, r.take(r.uint())...)
 		case kind == packedID:
-			u := r.id()
-			text = append(text, u.String()...)
+			if u := r.take(16); u != nil {
+				text = append(text, id(u).String()...)
+			}
 		case kind == packedMoment:
 			if v := r.take(8); v != nil {
 				text = appendMoment(text, binary.BigEndian.Uint64(v))

@@ -71,8 +71,10 @@ func (t *txn) slot(level int, at instant) (*heldSlot, error) {
 	if err := t.saveSlot(slot); err != nil {
 		return nil, err
 	}
-	n, err := t.slotCount(k)
-	*slot = heldSlot{k, n}
+	kept, err := get[typeCount](t.Tx, k)
+	if *slot = (heldSlot{key: k}); kept != nil {
+		slot.count = *kept
+	}
 	return slot, err
 }
 
@@ -153,14 +155,6 @@ func (n typeCount) of(saleType string) uint64 {
 	return n.purchases + n.returns
 }
 
-func (t *txn) slotCount(k key) (n typeCount, err error) {
-	kept, err := get[typeCount](t.Tx, k)
-	if kept != nil {
-		n = *kept
-	}
-	return n, err
-}
-
 // A loggedSale is what the log keeps about a sale.
 type loggedSale struct {
 	number   uint64 // of the customer
@@ -203,7 +197,7 @@ func (t *txn) scanLog(after, until uint64, take func(before uint64, block []byte
 		if err != nil {
 			return err
 		}
-		number := uint64(uint32In(e.Key[len(e.Key)-4:]))
+		number := tableSaleLog.block(e.Key)
 		if sales := min(until-number*logBlock, logBlock); number != next || uint64(len(e.Value)) != sales*logEntry {
 			return unreadable(t.logKey(next))
 		}

@@ -143,7 +143,7 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 	}
 	var (
 		total uint64
-		page  []uint64
+		found []uint64 // the page's sales
 	)
 	err = t.scanLog(f.after, n.Sales, func(before uint64, block []byte) {
 		for i := len(block)/logEntry - 1; i >= 0; i-- {
@@ -151,14 +151,14 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 			if !set.has(s.number) || !s.is(f.saleType) || s.at < f.from || s.at > f.to || seq <= f.after {
 				continue
 			}
-			if total++; total > p.skip() && uint64(len(page)) < p.limit {
-				page = append(page, seq)
+			if total++; total > p.skip() && uint64(len(found)) < p.limit {
+				found = append(found, seq)
 			}
 		}
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := t.salesAt(page)
+	list, err := t.salesAt(found)
 	return list, total, err
 }

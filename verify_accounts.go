@@ -334,9 +334,11 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 // checkComment checks the comment of a movement, or that its erasure left none.
 func (v *verifier) checkComment(m *movement, erased bool) {
 	switch {
-	case erased && m.Comment != "":
-		v.problem("movimiento %s: tiene comentario, y su cliente está eliminado", m.id())
-	case m.CommentHash == (ledgerHash{}) && m.Comment == "", erased:
+	case erased:
+		if m.Comment != "" {
+			v.problem("movimiento %s: tiene comentario, y su cliente está eliminado", m.id())
+		}
+	case m.Comment == "" && m.CommentHash == (ledgerHash{}): // it never had one
 	case m.Comment == "" || m.CommentHash != m.commentHash():
 		v.problem("movimiento %s: su comentario falta o no es el que se escribió", m.id())
 	}

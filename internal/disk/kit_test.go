@@ -207,7 +207,7 @@ func settle(s *store) {
 }
 
 // smaller returns n in the long form, else few.
-func smaller(n, few int) int { return orderedtest.Sized(n, few) }
+var smaller = orderedtest.Sized
 
 // sameBytes reports whether a and b are equal. It tells nil from empty.
 func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
