@@ -227,7 +227,7 @@ func (t *txn) saveAccount(a *account) error {
 	if err := t.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
-	if err := t.tellTier(a, a.Tier, counted); err != nil {
+	if err := t.feed.tellTier(a, a.Tier, counted); err != nil {
 		return err
 	}
 	a.Tier = counted

@@ -420,7 +420,7 @@ func listEvents(r *request) action {
 	}
 	r.wait = uint8(min(wait, maxWait))
 	return func(t *txn) (any, error) {
-		list, next, err := t.events(q)
+		list, next, err := t.feed.events(q)
 		if err != nil {
 			return nil, err
 		}

@@ -146,7 +146,7 @@ func (t *txn) noteApplied(cfg *config, changes []change) error {
 	if err != nil {
 		return err
 	}
-	if err := t.tell(eventConfigurationApplied, n.Audit+1); err != nil {
+	if err := t.feed.tell(eventConfigurationApplied, n.Audit+1); err != nil {
 		return err
 	}
 	return t.audited(auditConfigurationApplied, cfg.ID.String(), changes)

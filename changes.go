@@ -129,7 +129,7 @@ func (t *txn) changeCustomer(before, after *customer) error {
 	if err := t.audited(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
 		return err
 	}
-	if err := t.tell(eventCustomerUpdated, after.Number); err != nil {
+	if err := t.feed.tell(eventCustomerUpdated, after.Number); err != nil {
 		return err
 	}
 	return t.saveCustomer(after)

@@ -450,7 +450,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		return nil, err
 	}
 	s.NewCustomers++
-	if err := t.tell(eventCustomerCreated, c.Number); err != nil {
+	if err := t.feed.tell(eventCustomerCreated, c.Number); err != nil {
 		return nil, err
 	}
 	return c, t.openAccounts(c)

@@ -255,7 +255,7 @@ type webhookEvent struct {
 // up to which it asks for no others.
 func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendingEvent, upto uint64, err error) {
 	upto = after
-	for e, err := range t.eventsFrom(after + 1) {
+	for e, err := range t.feed.eventsFrom(after + 1) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -489,7 +489,7 @@ func (t *txn) listWebhooks() ([]listedWebhook, error) {
 			webhookDoc: *w, HasSecret: len(s.secretsAt(t.now)) > 0, Sent: s.Sent, Pending: n.Events - max(s.Sent, n.Dropped),
 			Failing: s.Failing, Failed: s.Failed, Next: s.Next, Paused: s.Paused, Why: s.Why,
 		}
-		for e, err := range t.eventsFrom(s.Sent + 1) {
+		for e, err := range t.feed.eventsFrom(s.Sent + 1) {
 			if err != nil {
 				return nil, err
 			}

@@ -65,7 +65,7 @@ type txn struct {
 	byKey     *apiKey         // that by names; nil if by is no key
 	keyNames  map[id]string   // of other keys and of users, looked up so far
 	requestID string          // of the request that writes, as auditID marks it; "" without
-	held                      // written back by commit
+	held                      // written back by commit, like what feed holds
 	recounted map[string]bool // accounts recounted in this transaction, by key
 	replays   *replaySlices   // nil until asked for
 	merges    *bool           // what hasMerges found; nil until it was asked
@@ -82,6 +82,7 @@ type txn struct {
 	hot       [64]byte      // the last key of hotOrgKey or hotKey
 	began     instant       // goes into counters.Latest; now is a sale's own date during import
 	steppedOn time.Duration // how far stepOn moved now past the caller's moment
+	feed      feedTxn       // the rooms; see bind
 	wrote     bool          // something was written
 	readOnly  bool          // in a View; see makeWritable
 	importing bool          // enrol leaves the search index to indexImported
@@ -93,19 +94,32 @@ type txn struct {
 type held struct {
 	counters *counters                 // nil until asked for
 	tallies  []dayTally                // those asked for so far
-	told     toldEvents                // events (events.go)
+	told     toldEvents
 	slots    [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
 	logged   heldBlock                 // the last one used (salelog.go)
 }
 
-// copyFrom makes h a copy of o.
-func (h *held) copyFrom(o *held) {
-	tallies, events := append(h.tallies[:0], o.tallies...), append(h.told.text[:0], o.told.text...)
-	*h = *o
-	h.tallies, h.told.text = tallies, events
-	if o.counters != nil {
-		h.counters = new(*o.counters)
+// copyFrom makes h a copy of what t holds.
+func (h *held) copyFrom(t *txn) {
+	tallies, told := append(h.tallies[:0], t.tallies...), h.told
+	*h = t.held
+	h.tallies, h.told = tallies, told
+	h.told.copyFrom(&t.feed.told)
+	if t.counters != nil {
+		h.counters = new(*t.counters)
 	}
+}
+
+// moveTo makes t hold what h has.
+func (h *held) moveTo(t *txn) {
+	t.held, t.feed.told = *h, h.told
+	*h = held{}
+}
+
+// bind tells each room of t which transaction it belongs to. A room has the methods of
+// one feature, and what a transaction keeps for them.
+func (t *txn) bind() {
+	t.feed.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -127,6 +141,7 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 func bareTxn(tx Tx, org uint32, m *mint, by creator) *txn {
 	t := &txn{Tx: tx, ids: *m, org: org, by: by, began: m.now}
 	t.mint = &t.ids
+	t.bind()
 	return t
 }
 
@@ -138,6 +153,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	}
 	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
+	t.bind()
 	t.filter, t.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
@@ -232,9 +248,9 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 			if err := t.commit(); err != nil {
 				return err
 			}
-			t.held = held{}
+			new(held).moveTo(t)
 		}
-		before.copyFrom(&t.held)
+		before.copyFrom(t)
 		attempt := newOverlay(batch)
 		t.Tx, t.now, t.by, t.recounted = attempt, now, by, nil
 		keep, err := one(i)
@@ -243,7 +259,8 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 			return err
 		}
 		if !keep {
-			t.held, before, t.wrote = before, held{}, wrote
+			before.moveTo(t)
+			t.wrote = wrote
 			continue
 		}
 		if err := attempt.flush(batch); err != nil {
@@ -302,7 +319,7 @@ func (t *txn) commit() error {
 	if err := t.saveLogged(); err != nil {
 		return err
 	}
-	if err := t.saveTold(); err != nil {
+	if err := t.feed.save(); err != nil {
 		return err
 	}
 	if !t.wrote {

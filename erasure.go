@@ -41,7 +41,7 @@ func (t *txn) erase(cust id) (*customer, error) {
 			after = left
 		}
 	}
-	if err := t.tell(eventCustomerErased, c.Number); err != nil {
+	if err := t.feed.tell(eventCustomerErased, c.Number); err != nil {
 		return nil, err
 	}
 	return after, t.audited(auditCustomerErased, c.ID.String(), c.auditChanges(after))

@@ -105,51 +105,62 @@ func isEventPattern(pattern string) bool {
 		(!isGroup || group == "" || strings.HasSuffix(group, "."))
 }
 
+// A feedTxn is the feed in a transaction.
+type feedTxn struct {
+	t    *txn
+	told toldEvents
+}
+
 // toldEvents are the events of a transaction that are not written yet.
 type toldEvents struct {
 	many uint64
 	text []byte // of each, as eventRecord has it
 }
 
+// copyFrom makes e a copy of o, in its own memory.
+func (e *toldEvents) copyFrom(o *toldEvents) {
+	e.many, e.text = o.many, append(e.text[:0], o.text...)
+}
+
 // tell adds an event to the feed.
-func (t *txn) tell(kind eventKind, refs ...uint64) error {
-	if t.told.many == manyEvents {
-		if err := t.saveTold(); err != nil {
+func (f *feedTxn) tell(kind eventKind, refs ...uint64) error {
+	if f.told.many == manyEvents {
+		if err := f.save(); err != nil {
 			return err
 		}
 	}
-	if t.told.text == nil {
-		t.told.text = make([]byte, 0, 32)
+	if f.told.text == nil {
+		f.told.text = make([]byte, 0, 32)
 	}
-	t.told.many++
-	t.told.text = append(t.told.text, byte(kind))
+	f.told.many++
+	f.told.text = append(f.told.text, byte(kind))
 	for _, ref := range refs {
-		t.told.text = binary.AppendUvarint(t.told.text, ref)
+		f.told.text = binary.AppendUvarint(f.told.text, ref)
 	}
 	return nil
 }
 
 // tellTier adds tier.changed if the account has another tier than before, "" for none. A
 // new customer begins in the lowest tier, which is no change.
-func (t *txn) tellTier(a *account, from, to string) error {
+func (f *feedTxn) tellTier(a *account, from, to string) error {
 	if from == "" && len(a.program.Tiers) > 0 {
 		from = a.program.Tiers[0].name()
 	}
 	if from == to || from == "" || to == "" {
 		return nil
 	}
-	if err := t.tell(eventTierChanged, a.customer.Number, uint64(a.program.Number)); err != nil {
+	if err := f.tell(eventTierChanged, a.customer.Number, uint64(a.program.Number)); err != nil {
 		return err
 	}
-	c := coder{reader: reader{b: t.told.text}}
+	c := coder{reader: reader{b: f.told.text}}
 	c.text(&from)
 	c.text(&to)
-	t.told.text = c.b
+	f.told.text = c.b
 	return nil
 }
 
 // tellMovement adds the event of a movement. A Merge has none: nobody's points changed.
-func (t *txn) tellMovement(m *movement) error {
+func (f *feedTxn) tellMovement(m *movement) error {
 	kind := eventPointsAdded
 	switch {
 	case m.Category == categoryMerge:
@@ -161,26 +172,26 @@ func (t *txn) tellMovement(m *movement) error {
 	case m.Amount < 0:
 		kind = eventPointsDeducted
 	}
-	return t.tell(kind, m.Seq)
+	return f.tell(kind, m.Seq)
 }
 
-// saveTold writes the events that the transaction holds.
-func (t *txn) saveTold() error {
-	if t.told.many == 0 {
+// save writes the events that the transaction holds.
+func (f *feedTxn) save() error {
+	if f.told.many == 0 {
 		return nil
 	}
-	n, err := t.count()
+	n, err := f.t.count()
 	if err != nil {
 		return err
 	}
-	c := t.scratch()
-	c.instant(&t.began)
-	c.uint(&t.told.many)
-	c.b = append(c.b, t.told.text...)
+	c := f.t.scratch()
+	c.instant(&f.t.began)
+	c.uint(&f.told.many)
+	c.b = append(c.b, f.told.text...)
 	first := n.Events + 1
-	n.Events += t.told.many
-	t.told.many, t.told.text = 0, t.told.text[:0]
-	return t.Put(t.hotOrgKey('F').u64(first), c.b)
+	n.Events += f.told.many
+	f.told.many, f.told.text = 0, f.told.text[:0]
+	return f.t.Put(f.t.hotOrgKey('F').u64(first), c.b)
 }
 
 // An eventRecord is the events of one transaction, or some of them.
@@ -244,8 +255,8 @@ const eventsToCome = "after es posterior al último evento: los siguientes todav
 
 // events returns events, oldest first, and the sequence to go on after. If some after
 // q.after are no longer kept, or that is beyond the last one, the error is events_gone.
-func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
-	n, err := t.count()
+func (f *feedTxn) events(q eventsAfter) (list []event, next uint64, err error) {
+	n, err := f.t.count()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -261,7 +272,7 @@ func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
 		return nil, 0, gone
 	}
 	looked := next + mostSkipped
-	for e, err := range t.eventsFrom(next + 1) {
+	for e, err := range f.eventsFrom(next + 1) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -279,10 +290,10 @@ func (t *txn) events(q eventsAfter) (list []event, next uint64, err error) {
 }
 
 // eventsFrom yields the events from a sequence on.
-func (t *txn) eventsFrom(seq uint64) func(yield func(event, error) bool) {
+func (f *feedTxn) eventsFrom(seq uint64) func(yield func(event, error) bool) {
 	return func(yield func(event, error) bool) {
-		from := eventKey(t.org, seq)
-		for e, err := range t.Scan(orgKey('F', t.org), eventKey(t.org, seq+1), true) { // the record that has seq may begin before it
+		from := eventKey(f.t.org, seq)
+		for e, err := range f.t.Scan(orgKey('F', f.t.org), eventKey(f.t.org, seq+1), true) { // the record that has seq may begin before it
 			if err != nil {
 				yield(event{}, err)
 				return
@@ -290,7 +301,7 @@ func (t *txn) eventsFrom(seq uint64) func(yield func(event, error) bool) {
 			from = slices.Clone(e.Key)
 			break
 		}
-		for e, err := range t.Scan(from, orgKey('F', t.org).after(), false) {
+		for e, err := range f.t.Scan(from, orgKey('F', f.t.org).after(), false) {
 			var list []event
 			if err == nil {
 				list, err = eventsIn(e)

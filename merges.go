@@ -88,7 +88,7 @@ func (t *txn) mergeFamily(c, gone *customer, family []*customer) (*customer, con
 			return nil, left, err
 		}
 	}
-	if err := t.tell(eventCustomerMerged, stub.Number, after.Number); err != nil {
+	if err := t.feed.tell(eventCustomerMerged, stub.Number, after.Number); err != nil {
 		return nil, left, err
 	}
 	left = after.lacks(gone)

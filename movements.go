@@ -162,7 +162,7 @@ func (t *txn) record(a *account, m *movement) error {
 	if err := t.Put(t.movementKey(m.Seq), c.b); err != nil {
 		return err
 	}
-	return t.tellMovement(m)
+	return t.feed.tellMovement(m)
 }
 
 // isGiveBack reports whether a movement is a refund that returned points to their

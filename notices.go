@@ -44,7 +44,7 @@ func (t *txn) tellExpiring(a *account) error {
 		}
 		e := list[0]
 		if e.ExpiresAt > t.began { // not long ago, as of an old sale that is imported
-			if err := t.tell(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount)); err != nil {
+			if err := t.feed.tell(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount)); err != nil {
 				return err
 			}
 		}

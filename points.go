@@ -183,7 +183,7 @@ func (t *txn) mature(a *account, l *lot) error {
 	debt := min(max(-a.Balance, 0), left)
 	a.Pending -= left
 	a.Balance += left
-	if err := t.tell(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
+	if err := t.feed.tell(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
 		return err
 	}
 	return t.changeLot(a, l, left-debt)

@@ -149,7 +149,7 @@ func (t *txn) useCode(code string, saleID *id) (*redemption, error) {
 	if err := t.useVoucher(x, purchase); err != nil {
 		return nil, err
 	}
-	return x, t.tell(eventRedemptionUsed, x.Seq)
+	return x, t.feed.tell(eventRedemptionUsed, x.Seq)
 }
 
 // redemptionCalled finds a redemption by its code as people write it; nil if there

@@ -323,7 +323,7 @@ func (t *txn) numberRedemption(x *redemption) error {
 			return err
 		}
 	}
-	if err := t.tell(eventRedemptionCreated, x.Seq); err != nil {
+	if err := t.feed.tell(eventRedemptionCreated, x.Seq); err != nil {
 		return err
 	}
 	return t.countRedemption(x.Customer, x.Reward, +1)
@@ -442,7 +442,7 @@ func (t *txn) undoRedemption(c *customer, x *redemption) error {
 	if err := t.changeRedemption(x, func() { x.CancelledAt, x.Balance = t.now, a.Balance }); err != nil {
 		return err
 	}
-	if err := t.tell(eventRedemptionCancelled, x.Seq); err != nil {
+	if err := t.feed.tell(eventRedemptionCancelled, x.Seq); err != nil {
 		return err
 	}
 	return t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})

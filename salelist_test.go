@@ -223,7 +223,7 @@ func TestLogDamaged(t *testing.T) {
 	}
 	all := s.entries()
 	for block := range uint64(3) {
-		at, there := all.find((&txn{org: s.org}).logKey(block))
+		at, there := all.find(bareTestTxn(nil, s.org).logKey(block))
 		if !there {
 			t.Fatalf("no block %d", block)
 		}

@@ -317,7 +317,7 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 			return err
 		}
 	}
-	if err := t.tell(eventTransactionCreated, s.Seq); err != nil {
+	if err := t.feed.tell(eventTransactionCreated, s.Seq); err != nil {
 		return err
 	}
 	return t.saveCustomer(c)

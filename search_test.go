@@ -229,7 +229,8 @@ func TestSearchBlocks(t *testing.T) {
 	t.Parallel()
 	skipUnderRace(t)
 	rnd := rand.New(rand.NewPCG(1, 1))
-	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, cfg: new(config), held: held{counters: new(counters)}}
+	tx := bareTestTxn(newOverlay(memTx{}), 1)
+	tx.cfg, tx.counters = new(config), new(counters)
 	tx.cfg.Organization.Profile.Country = "MX"
 	ok := func(err error) {
 		t.Helper()
@@ -388,7 +389,7 @@ func TestReindexLeavesNothing(t *testing.T) {
 		}
 	}
 	texts := []string{"Ana Núñez", "ana5@b.mx", "+525512345678"}
-	one := &txn{Tx: newOverlay(memTx{}), org: 1}
+	one := bareTestTxn(newOverlay(memTx{}), 1)
 	ok(one.addGrams(0, appendGrams(nil, 5, texts)))
 	ok(one.putUint(orgKey('g', 1), 5))
 	ok(one.reindex(5, texts, []string{"", "", ""}))
@@ -413,7 +414,7 @@ func (c *putCounter) Put(key, value []byte) error {
 func TestReindexWritesChanges(t *testing.T) {
 	t.Parallel()
 	counted := &putCounter{Tx: newOverlay(memTx{})}
-	one := &txn{Tx: counted, org: 1}
+	one := bareTestTxn(counted, 1)
 	texts := []string{"ana núñez", "ana5@b.mx", "+525512345678"}
 	if err := errors.Join(one.addGrams(0, appendGrams(nil, 5, texts)), one.putUint(orgKey('g', 1), 5)); err != nil {
 		t.Fatal(err)

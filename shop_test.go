@@ -52,6 +52,9 @@ type shop struct {
 	ids    atomic.Uint64 // counts seeds, so that no two are equal
 }
 
+// bareTestTxn returns a transaction of an organization outside any shop.
+func bareTestTxn(tx Tx, org uint32) *txn { return bareTxn(tx, org, newMint(0, seed{}), creator{}) }
+
 // A setup describes the organization of a shop.
 type setup struct {
 	zone    string // America/Mexico_City if it is empty

@@ -13,7 +13,8 @@ func TestStatusGroups(t *testing.T) {
 	skipShort(t)
 	const customers = 2*statusGroup + 700
 	rnd := rand.New(rand.NewPCG(1, 1))
-	tx := &txn{Tx: newOverlay(memTx{}), mint: newMint(0, seed{}), org: 1, held: held{counters: &counters{Customers: customers}}}
+	tx := bareTestTxn(newOverlay(memTx{}), 1)
+	tx.counters = &counters{Customers: customers}
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -162,8 +162,8 @@ type verifier struct {
 
 // txn returns a transaction of no organization.
 func (r *verifyRun) txn(tx Tx, now instant) *txn {
-	t := &txn{Tx: tx, ids: mint{now: now}, sizes: &r.engine.sizes}
-	t.mint = &t.ids
+	t := bareTxn(tx, 0, newMint(now, seed{}), creator{})
+	t.sizes = &r.engine.sizes
 	return t
 }
 

@@ -14,7 +14,7 @@ func (t *txn) expireVoucher(k key) (bool, error) {
 		return false, err
 	}
 	t.wrote = true
-	return true, t.tell(eventRedemptionExpired, seq)
+	return true, t.feed.tell(eventRedemptionExpired, seq)
 }
 
 // fileVouchers makes the entries of vouchers that lack one, because they expired before time
