@@ -224,7 +224,7 @@ func (t *txn) saveAccount(a *account) error {
 		current, _ := a.tier()
 		counted = current.name()
 	}
-	if err := t.moveTier(a.program.Number, a.Tier, counted); err != nil {
+	if err := t.stats.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
 	if err := t.feed.tellTier(a, a.Tier, counted); err != nil {

@@ -446,7 +446,7 @@ func getStatistics(r *request) action {
 		q.program = &u
 	}
 	return func(t *txn) (any, error) {
-		found, err := t.statistics(q)
+		found, err := t.stats.statistics(q)
 		if err != nil {
 			return nil, err
 		}

@@ -268,7 +268,7 @@ func TestImportStatistics(t *testing.T) {
 	for day, want := range map[string]uint64{"2019-03-15": 1, "2026-03-02": 1, "2026-03-03": 0} {
 		at, _ := parseMoment(day, ask(s, func(t *txn) (*config, error) { return t.cfg, nil }).zone, false)
 		got := ask(s, func(t *txn) (uint64, error) {
-			x, err := t.tally(t.cfg.defaultProgram().Number, at)
+			x, err := t.stats.tally(t.cfg.defaultProgram().Number, at)
 			return x.NewCustomers, err
 		})
 		if got != want {

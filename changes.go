@@ -196,7 +196,7 @@ func (t *txn) countGone(before, after *customer) error {
 		return nil
 	}
 	after.GoneAt = t.now
-	s, err := t.tally(after.Program, t.now)
+	s, err := t.stats.tally(after.Program, t.now)
 	if err != nil {
 		return err
 	}

@@ -445,7 +445,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 			return nil, err
 		}
 	}
-	s, err := t.tally(p.Number, c.CreatedAt)
+	s, err := t.stats.tally(p.Number, c.CreatedAt)
 	if err != nil {
 		return nil, err
 	}

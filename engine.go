@@ -61,17 +61,19 @@ type txn struct {
 	ids       mint
 	org       uint32
 	cfg       *config
-	by        creator         // of what it writes
-	byKey     *apiKey         // that by names; nil if by is no key
-	keyNames  map[id]string   // of other keys and of users, looked up so far
-	requestID string          // of the request that writes, as auditID marks it; "" without
-	held                      // written back by commit, like what feed holds
-	recounted map[string]bool // accounts recounted in this transaction, by key
-	replays   *replaySlices   // nil until asked for
-	merges    *bool           // what hasMerges found; nil until it was asked
-	asked     askedMerged     // the last answer of wasMerged
-	freed     map[string]id   // stubs by the contact that they had; nil until stubOf was asked
-	filter    *replayFilter   // nil: none
+	by        creator                   // of what it writes
+	byKey     *apiKey                   // that by names; nil if by is no key
+	keyNames  map[id]string             // of other keys and of users, looked up so far
+	requestID string                    // of the request that writes, as auditID marks it; "" without
+	counters  *counters                 // nil until asked for; written back by commit
+	slots     [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
+	logged    heldBlock                 // the last one used (salelog.go)
+	recounted map[string]bool           // accounts recounted in this transaction, by key
+	replays   *replaySlices             // nil until asked for
+	merges    *bool                     // what hasMerges found; nil until it was asked
+	asked     askedMerged               // the last answer of wasMerged
+	freed     map[string]id             // stubs by the contact that they had; nil until stubOf was asked
+	filter    *replayFilter             // nil: none
 	slices    *knownSlices
 	*sizes
 	shown     []id          // customers that the answer shows (sealing.go)
@@ -83,43 +85,45 @@ type txn struct {
 	began     instant       // goes into counters.Latest; now is a sale's own date during import
 	steppedOn time.Duration // how far stepOn moved now past the caller's moment
 	feed      feedTxn       // the rooms; see bind
-	wrote     bool          // something was written
-	readOnly  bool          // in a View; see makeWritable
-	importing bool          // enrol leaves the search index to indexImported
-	noWelcome bool          // enrolment runs no sign-up rules
+	stats     statsTxn
+	wrote     bool // something was written
+	readOnly  bool // in a View; see makeWritable
+	importing bool // enrol leaves the search index to indexImported
+	noWelcome bool // enrolment runs no sign-up rules
 }
 
-// A held is what a transaction writes only at its end, since more of its changes
-// may add to it.
+// A held is a copy of what a transaction writes only at its end, since more of its
+// changes may add to it.
 type held struct {
-	counters *counters                 // nil until asked for
-	tallies  []dayTally                // those asked for so far
+	counters *counters
 	told     toldEvents
+	tallies  []dayTally
 	slots    [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
 	logged   heldBlock                 // the last one used (salelog.go)
 }
 
 // copyFrom makes h a copy of what t holds.
 func (h *held) copyFrom(t *txn) {
-	tallies, told := append(h.tallies[:0], t.tallies...), h.told
-	*h = t.held
-	h.tallies, h.told = tallies, told
-	h.told.copyFrom(&t.feed.told)
+	h.counters = nil
 	if t.counters != nil {
 		h.counters = new(*t.counters)
 	}
+	h.told.copyFrom(&t.feed.told)
+	h.tallies = append(h.tallies[:0], t.stats.tallies...)
+	h.slots, h.logged = t.slots, t.logged
 }
 
 // moveTo makes t hold what h has.
 func (h *held) moveTo(t *txn) {
-	t.held, t.feed.told = *h, h.told
+	t.counters, t.feed.told, t.stats.tallies = h.counters, h.told, h.tallies
+	t.slots, t.logged = h.slots, h.logged
 	*h = held{}
 }
 
 // bind tells each room of t which transaction it belongs to. A room has the methods of
 // one feature, and what a transaction keeps for them.
 func (t *txn) bind() {
-	t.feed.t = t
+	t.feed.t, t.stats.t = t, t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -244,7 +248,7 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 	batch, now, by, wrote := t.Tx, t.now, t.by, t.wrote
 	var before held
 	for i := range n {
-		if len(t.tallies) > manyHeld {
+		if len(t.stats.tallies) > manyHeld {
 			if err := t.commit(); err != nil {
 				return err
 			}
@@ -310,11 +314,8 @@ func (t *txn) makeWritable() {
 
 // commit writes what the transaction has held back (see held).
 func (t *txn) commit() error {
-	for i := range t.tallies {
-		d := &t.tallies[i]
-		if err := t.put(t.tallyKey(d.programDay), &d.tally); err != nil {
-			return err
-		}
+	if err := t.stats.save(); err != nil {
+		return err
 	}
 	if err := t.saveLogged(); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (s *shop) periods(from instant) []period {
 	s.Helper()
 	return ask(s, func(t *txn) ([]period, error) {
 		first := t.dayOf(from)
-		found, err := t.statistics(statsQuery{from: first, to: first + 100, groupBy: groupDay})
+		found, err := t.stats.statistics(statsQuery{from: first, to: first + 100, groupBy: groupDay})
 		if err != nil {
 			return nil, err
 		}

@@ -144,7 +144,7 @@ func (t *txn) record(a *account, m *movement) error {
 	m.Seq = n.Movements
 	m.Customer, m.Program, m.Balance, m.Pending = a.customer.ID, a.program.Number, a.Balance, a.Pending
 	m.Link = a.Movements.append(m.Seq)
-	s, err := t.tally(m.Program, m.CreatedAt)
+	s, err := t.stats.tally(m.Program, m.CreatedAt)
 	if err != nil {
 		return err
 	}

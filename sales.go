@@ -299,13 +299,13 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 	if err := t.logSale(c, s); err != nil {
 		return err
 	}
-	counted, err := t.tally(s.Program, s.CreatedAt)
+	counted, err := t.stats.tally(s.Program, s.CreatedAt)
 	if err != nil {
 		return err
 	}
 	counted.countSale(s)
 	if s.Type == typePurchase {
-		if err := t.countActive(c, s.CreatedAt); err != nil {
+		if err := t.stats.countActive(c, s.CreatedAt); err != nil {
 			return err
 		}
 	}

@@ -104,26 +104,43 @@ type dayTally struct {
 	tally tally
 }
 
-func (t *txn) tallyKey(d programDay) key { return t.hotOrgKey('y').u32(d.program).day(d.day) }
+// A statsTxn is the statistics in a transaction.
+type statsTxn struct {
+	t       *txn
+	tallies []dayTally // those asked for so far
+}
+
+func (st *statsTxn) tallyKey(d programDay) key { return st.t.hotOrgKey('y').u32(d.program).day(d.day) }
 
 // tally returns the tally of a day, for reading and changing until another one is
-// asked for. commit writes it.
-func (t *txn) tally(program uint32, at instant) (*tally, error) {
-	d := programDay{program, t.dayOf(at)}
-	for i := range t.tallies {
-		if t.tallies[i].programDay == d {
-			return &t.tallies[i].tally, nil
+// asked for. save writes it.
+func (st *statsTxn) tally(program uint32, at instant) (*tally, error) {
+	d := programDay{program, st.t.dayOf(at)}
+	for i := range st.tallies {
+		if st.tallies[i].programDay == d {
+			return &st.tallies[i].tally, nil
 		}
 	}
-	s, err := get[tally](t.Tx, t.tallyKey(d))
+	s, err := get[tally](st.t.Tx, st.tallyKey(d))
 	if err != nil {
 		return nil, err
 	}
 	if s == nil {
 		s = new(tally)
 	}
-	t.tallies = append(t.tallies, dayTally{d, *s})
-	return &t.tallies[len(t.tallies)-1].tally, nil
+	st.tallies = append(st.tallies, dayTally{d, *s})
+	return &st.tallies[len(st.tallies)-1].tally, nil
+}
+
+// save writes the tallies that the transaction holds.
+func (st *statsTxn) save() error {
+	for i := range st.tallies {
+		d := &st.tallies[i]
+		if err := st.t.put(st.tallyKey(d.programDay), &d.tally); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sets of customers who bought, by day and by month.
@@ -132,8 +149,8 @@ const (
 	activeMonth = 'm'
 )
 
-func (t *txn) activeKey(program uint32, span byte, d day) key {
-	return orgKey('z', t.org).u32(program).byte(span).day(d)
+func (st *statsTxn) activeKey(program uint32, span byte, d day) key {
+	return orgKey('z', st.t.org).u32(program).byte(span).day(d)
 }
 
 // month is the first day of the day's month.
@@ -149,31 +166,31 @@ func (d day) monthEnd() day {
 }
 
 // countActive marks a customer as having bought at a moment.
-func (t *txn) countActive(c *customer, at instant) error {
-	d := t.dayOf(at)
-	first, err := putInSet(t.Tx, t.activeKey(c.Program, activeDay, d), c.Number, true)
+func (st *statsTxn) countActive(c *customer, at instant) error {
+	d := st.t.dayOf(at)
+	first, err := putInSet(st.t.Tx, st.activeKey(c.Program, activeDay, d), c.Number, true)
 	if err != nil || !first {
 		return err
 	}
-	s, err := t.tally(c.Program, at)
+	s, err := st.tally(c.Program, at)
 	if err != nil {
 		return err
 	}
 	s.Active++
-	_, err = putInSet(t.Tx, t.activeKey(c.Program, activeMonth, d.month()), c.Number, true)
+	_, err = putInSet(st.t.Tx, st.activeKey(c.Program, activeMonth, d.month()), c.Number, true)
 	return err
 }
 
 // Tiers.
 
-func (t *txn) tierCountKey(program uint32, tier string) key {
-	return orgKey('b', t.org).u32(program).text(tier)
+func (st *statsTxn) tierCountKey(program uint32, tier string) key {
+	return orgKey('b', st.t.org).u32(program).text(tier)
 }
 
 // moveTier moves a customer from one tier's count to another's; "" is no tier.
 // Counts are kept by the tier's name, so that a program whose tiers changed can be
 // counted anew customer by customer.
-func (t *txn) moveTier(program uint32, from, to string) error {
+func (st *statsTxn) moveTier(program uint32, from, to string) error {
 	if from == to {
 		return nil
 	}
@@ -184,7 +201,7 @@ func (t *txn) moveTier(program uint32, from, to string) error {
 		if step.tier == "" {
 			continue
 		}
-		if err := t.countAt(t.tierCountKey(program, step.tier), step.change); err != nil {
+		if err := st.t.countAt(st.tierCountKey(program, step.tier), step.change); err != nil {
 			return err
 		}
 	}
@@ -227,10 +244,10 @@ type statistics struct {
 // statistics answers a query from the tallies. Points are of one program. So are
 // customers and sales if the query names a program, unless every customer earns in it:
 // then, as without a program, they are all the organization's.
-func (t *txn) statistics(q statsQuery) (*statistics, error) {
-	points, people, tiers := t.cfg.defaultProgram(), t.cfg.Programs, t.cfg.Programs
+func (st *statsTxn) statistics(q statsQuery) (*statistics, error) {
+	points, people, tiers := st.t.cfg.defaultProgram(), st.t.cfg.Programs, st.t.cfg.Programs
 	if q.program != nil {
-		if points = t.cfg.program(*q.program); points == nil {
+		if points = st.t.cfg.program(*q.program); points == nil {
 			return nil, newError(codeProgramNotFound)
 		}
 		if tiers = []*program{points}; points.Join != joinAll {
@@ -238,16 +255,16 @@ func (t *txn) statistics(q statsQuery) (*statistics, error) {
 		}
 	}
 	s := &statistics{total: period{from: q.from, to: q.to}, periods: splitDays(q)}
-	for _, p := range t.cfg.Programs {
+	for _, p := range st.t.cfg.Programs {
 		if p != points && !slices.Contains(people, p) {
 			continue
 		}
-		if err := t.addProgram(s, p, p == points, slices.Contains(people, p)); err != nil {
+		if err := st.addProgram(s, p, p == points, slices.Contains(people, p)); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if s.tiers, err = t.tierCounts(tiers); err != nil {
+	if s.tiers, err = st.tierCounts(tiers); err != nil {
 		return nil, err
 	}
 	s.total.customers += s.total.tally.added()
@@ -280,10 +297,10 @@ func (s *tally) only(points, people bool) *tally {
 // addProgram adds one program's days: its points, its customers and sales, or both.
 // Until statistics has finished, the total's customers and outstanding are those before
 // its first day.
-func (t *txn) addProgram(s *statistics, p *program, points, people bool) error {
-	days := orgKey('y', t.org).u32(p.Number)
+func (st *statsTxn) addProgram(s *statistics, p *program, points, people bool) error {
+	days := orgKey('y', st.t.org).u32(p.Number)
 	place := 0
-	for e, err := range t.Scan(days, slices.Clone(days).day(s.total.to+1), false) {
+	for e, err := range st.t.Scan(days, slices.Clone(days).day(s.total.to+1), false) {
 		if err != nil {
 			return err
 		}
@@ -310,12 +327,12 @@ func (t *txn) addProgram(s *statistics, p *program, points, people bool) error {
 	if !people {
 		return nil
 	}
-	return t.addActive(s, p)
+	return st.addActive(s, p)
 }
 
 // addActive adds the customers of a program who bought.
-func (t *txn) addActive(s *statistics, p *program) error {
-	total, err := t.activeIn(p, s.total.from, s.total.to)
+func (st *statsTxn) addActive(s *statistics, p *program) error {
+	total, err := st.activeIn(p, s.total.from, s.total.to)
 	if err != nil {
 		return err
 	}
@@ -324,7 +341,7 @@ func (t *txn) addActive(s *statistics, p *program) error {
 		if s.periods[i].from == s.periods[i].to {
 			continue // counted with the tally of its day
 		}
-		active, err := t.activeIn(p, s.periods[i].from, s.periods[i].to)
+		active, err := st.activeIn(p, s.periods[i].from, s.periods[i].to)
 		if err != nil {
 			return err
 		}
@@ -335,14 +352,14 @@ func (t *txn) addActive(s *statistics, p *program) error {
 
 // activeIn is how many customers of a program bought on the days of a span:
 // the union of the sets of its whole months and of its other days.
-func (t *txn) activeIn(p *program, from, to day) (uint64, error) {
+func (st *statsTxn) activeIn(p *program, from, to day) (uint64, error) {
 	set := blockSet{}
 	for d := from; d <= to; {
-		lo, hi := t.activeKey(p.Number, activeDay, d), t.activeKey(p.Number, activeDay, min(d.monthEnd(), to)+1)
+		lo, hi := st.activeKey(p.Number, activeDay, d), st.activeKey(p.Number, activeDay, min(d.monthEnd(), to)+1)
 		if d == d.month() && d.monthEnd() <= to {
-			lo, hi = t.activeKey(p.Number, activeMonth, d), t.activeKey(p.Number, activeMonth, d+1)
+			lo, hi = st.activeKey(p.Number, activeMonth, d), st.activeKey(p.Number, activeMonth, d+1)
 		}
-		for e, err := range t.Scan(lo, hi, false) {
+		for e, err := range st.t.Scan(lo, hi, false) {
 			if err != nil {
 				return 0, err
 			}
@@ -375,10 +392,10 @@ func splitDays(q statsQuery) []period {
 
 // tierCounts lists the tiers of programs, lowest first, with how many customers
 // each has now, even if none.
-func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
+func (st *statsTxn) tierCounts(programs []*program) ([]tierCount, error) {
 	list := []tierCount{}
 	for _, p := range programs {
-		counted, err := t.countedTiers(p)
+		counted, err := st.countedTiers(p)
 		if err != nil {
 			return nil, err
 		}
@@ -395,11 +412,11 @@ func (t *txn) tierCounts(programs []*program) ([]tierCount, error) {
 
 // countedTiers is how many customers each tier of a program has. Where every customer
 // earns, those without a record there are in the lowest tier.
-func (t *txn) countedTiers(p *program) (map[string]uint64, error) {
+func (st *statsTxn) countedTiers(p *program) (map[string]uint64, error) {
 	counted := map[string]uint64{}
 	var sum uint64
-	prefix := orgKey('b', t.org).u32(p.Number)
-	for e, err := range scan(t.Tx, prefix, false) {
+	prefix := orgKey('b', st.t.org).u32(p.Number)
+	for e, err := range scan(st.t.Tx, prefix, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -409,7 +426,7 @@ func (t *txn) countedTiers(p *program) (map[string]uint64, error) {
 	if p.Join != joinAll || len(p.Tiers) == 0 {
 		return counted, nil
 	}
-	all, err := t.shownCustomers()
+	all, err := st.t.shownCustomers()
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestStatistics(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(span), func(t *testing.T) {
 			_, err := read(ctx, s.engine, s.org, s.clock, func(x *txn) (any, error) {
-				got, err := x.statistics(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
+				got, err := x.stats.statistics(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
 				if err != nil {
 					return nil, err
 				}
@@ -148,16 +148,16 @@ func BenchmarkStatisticsYear(b *testing.B) {
 				bought.add(n)
 				month.add(n)
 			}
-			of, err := t.tally(1, d.start(t.cfg.zone))
+			of, err := t.stats.tally(1, d.start(t.cfg.zone))
 			if err != nil {
 				return nil, err
 			}
 			of.Active, of.Purchases, of.SalesAmount = bought.count(), daily, decimalOf(daily)
-			if err := t.putSet(t.activeKey(1, activeDay, d), bought); err != nil || d != d.monthEnd() {
+			if err := t.putSet(t.stats.activeKey(1, activeDay, d), bought); err != nil || d != d.monthEnd() {
 				return nil, err
 			}
 			defer func() { month = blockSet{} }()
-			return nil, t.putSet(t.activeKey(1, activeMonth, d.month()), month)
+			return nil, t.putSet(t.stats.activeKey(1, activeMonth, d.month()), month)
 		})
 	}
 	one := timeOf(b, 2000, func() {
@@ -173,7 +173,7 @@ func BenchmarkStatisticsYear(b *testing.B) {
 		b.Run(groupBy, func(b *testing.B) {
 			for b.Loop() {
 				found := ask(s, func(t *txn) (*statistics, error) {
-					return t.statistics(statsQuery{from: first, to: first + 364, groupBy: groupBy})
+					return t.stats.statistics(statsQuery{from: first, to: first + 364, groupBy: groupBy})
 				})
 				if found.total.tally.Purchases != 365*daily {
 					b.Fatal(found.total.tally)

@@ -102,7 +102,7 @@ func TestTierWindow(t *testing.T) {
 	counts := func(s *shop) string {
 		n := ask(s, func(t *txn) (list []uint64, err error) {
 			for _, tier := range t.cfg.Programs[0].Tiers {
-				n, _, err := getUint(t.Tx, t.tierCountKey(t.cfg.Programs[0].Number, tier.Name))
+				n, _, err := getUint(t.Tx, t.stats.tierCountKey(t.cfg.Programs[0].Number, tier.Name))
 				if err != nil {
 					return nil, err
 				}

@@ -326,7 +326,7 @@ func (v *verifier) statistics() error {
 		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.day, b.day))
 	})
 	for _, d := range days {
-		if err := v.has(tableTallies, v.txn.tallyKey(d), appendRecord(nil, v.tallies[d]), subject{kind: "día " + d.day.String()}); err != nil {
+		if err := v.has(tableTallies, v.txn.stats.tallyKey(d), appendRecord(nil, v.tallies[d]), subject{kind: "día " + d.day.String()}); err != nil {
 			return err
 		}
 	}
@@ -337,7 +337,7 @@ func (v *verifier) statistics() error {
 		if t.tier == "" {
 			continue
 		}
-		if err := v.has(tableTiers, v.txn.tierCountKey(t.program, t.tier), numberValue(v.tiers[t]), subject{kind: "nivel " + t.tier}); err != nil {
+		if err := v.has(tableTiers, v.txn.stats.tierCountKey(t.program, t.tier), numberValue(v.tiers[t]), subject{kind: "nivel " + t.tier}); err != nil {
 			return err
 		}
 	}

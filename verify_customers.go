@@ -395,10 +395,10 @@ func (v *verifier) countActive(c *customer, sales []soldSale) {
 	var last programDay // the month counted last
 	for _, d := range slices.Compact(days) {
 		v.day(d).Active++
-		v.inSet(tableActive, v.txn.activeKey(d.program, activeDay, d.day), c.Number)
+		v.inSet(tableActive, v.txn.stats.activeKey(d.program, activeDay, d.day), c.Number)
 		if month := (programDay{d.program, d.day.month()}); month != last {
 			last = month
-			v.inSet(tableActive, v.txn.activeKey(d.program, activeMonth, month.day), c.Number)
+			v.inSet(tableActive, v.txn.stats.activeKey(d.program, activeMonth, month.day), c.Number)
 		}
 	}
 }
