@@ -18,7 +18,7 @@ func (r *request) listSales(byDate bool) action {
 	p, f := r.page(), r.saleFilter()
 	f.byDate = byDate
 	return func(t *txn) (any, error) {
-		found, total, err := t.findSales(f, p)
+		found, total, err := t.saleLists.findSales(f, p)
 		if err != nil {
 			return nil, err
 		}

@@ -61,19 +61,17 @@ type txn struct {
 	ids       mint
 	org       uint32
 	cfg       *config
-	by        creator                   // of what it writes
-	byKey     *apiKey                   // that by names; nil if by is no key
-	keyNames  map[id]string             // of other keys and of users, looked up so far
-	requestID string                    // of the request that writes, as auditID marks it; "" without
-	counters  *counters                 // nil until asked for; written back by commit
-	slots     [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
-	logged    heldBlock                 // the last one used (salelog.go)
-	recounted map[string]bool           // accounts recounted in this transaction, by key
-	replays   *replaySlices             // nil until asked for
-	merges    *bool                     // what hasMerges found; nil until it was asked
-	asked     askedMerged               // the last answer of wasMerged
-	freed     map[string]id             // stubs by the contact that they had; nil until stubOf was asked
-	filter    *replayFilter             // nil: none
+	by        creator         // of what it writes
+	byKey     *apiKey         // that by names; nil if by is no key
+	keyNames  map[id]string   // of other keys and of users, looked up so far
+	requestID string          // of the request that writes, as auditID marks it; "" without
+	counters  *counters       // nil until asked for; written back by commit
+	recounted map[string]bool // accounts recounted in this transaction, by key
+	replays   *replaySlices   // nil until asked for
+	merges    *bool           // what hasMerges found; nil until it was asked
+	asked     askedMerged     // the last answer of wasMerged
+	freed     map[string]id   // stubs by the contact that they had; nil until stubOf was asked
+	filter    *replayFilter   // nil: none
 	slices    *knownSlices
 	*sizes
 	shown     []id          // customers that the answer shows (sealing.go)
@@ -86,6 +84,8 @@ type txn struct {
 	steppedOn time.Duration // how far stepOn moved now past the caller's moment
 	feed      feedTxn       // the rooms; see bind
 	stats     statsTxn
+	saleLog   saleLogTxn
+	saleLists saleListsTxn
 	wrote     bool // something was written
 	readOnly  bool // in a View; see makeWritable
 	importing bool // enrol leaves the search index to indexImported
@@ -98,8 +98,7 @@ type held struct {
 	counters *counters
 	told     toldEvents
 	tallies  []dayTally
-	slots    [len(slotLevels)]heldSlot // the last one used of each level (salelog.go)
-	logged   heldBlock                 // the last one used (salelog.go)
+	logged   logged
 }
 
 // copyFrom makes h a copy of what t holds.
@@ -110,13 +109,12 @@ func (h *held) copyFrom(t *txn) {
 	}
 	h.told.copyFrom(&t.feed.told)
 	h.tallies = append(h.tallies[:0], t.stats.tallies...)
-	h.slots, h.logged = t.slots, t.logged
+	h.logged = t.saleLog.logged
 }
 
 // moveTo makes t hold what h has.
 func (h *held) moveTo(t *txn) {
-	t.counters, t.feed.told, t.stats.tallies = h.counters, h.told, h.tallies
-	t.slots, t.logged = h.slots, h.logged
+	t.counters, t.feed.told, t.stats.tallies, t.saleLog.logged = h.counters, h.told, h.tallies, h.logged
 	*h = held{}
 }
 
@@ -124,6 +122,7 @@ func (h *held) moveTo(t *txn) {
 // one feature, and what a transaction keeps for them.
 func (t *txn) bind() {
 	t.feed.t, t.stats.t = t, t
+	t.saleLog.t, t.saleLists.t = t, t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -317,7 +316,7 @@ func (t *txn) commit() error {
 	if err := t.stats.save(); err != nil {
 		return err
 	}
-	if err := t.saveLogged(); err != nil {
+	if err := t.saleLog.save(); err != nil {
 		return err
 	}
 	if err := t.feed.save(); err != nil {

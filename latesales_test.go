@@ -185,7 +185,7 @@ func TestImportRegisters(t *testing.T) {
 	s.pass(oneDay)
 	s.importText(t, "C,2025-12-05T18:00:00Z,ana@example.com,,Purchase,1,,,,")
 	found := ask(s, func(t *txn) ([]*sale, error) {
-		list, total, err := t.findSales(saleFilter{to: never, registeredFrom: s.clock}, page{1, 10})
+		list, total, err := t.saleLists.findSales(saleFilter{to: never, registeredFrom: s.clock}, page{1, 10})
 		if total != 1 {
 			err = fmt.Errorf("%d sales, %w", total, err)
 		}

@@ -173,7 +173,7 @@ func (t *txn) returnsOf(purchase *sale) (list []*sale, more bool, err error) {
 		return nil, false, err
 	}
 	since := saleFilter{customer: &owner, saleType: typeReturn, from: purchase.CreatedAt, to: never}
-	found, _, err := t.findSales(since, page{1, mostReturns})
+	found, _, err := t.saleLists.findSales(since, page{1, mostReturns})
 	left := purchase.Returned
 	for _, s := range found {
 		if s.Previous == purchase.ID {

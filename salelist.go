@@ -32,6 +32,9 @@ func (f *saleFilter) keeps(s *sale) bool {
 		f.from <= s.CreatedAt && s.CreatedAt <= f.to
 }
 
+// A saleListsTxn is the lists of sales in a transaction.
+type saleListsTxn struct{ t *txn }
+
 // findSales returns a page of the sales that a filter chooses, newest first,
 // and how many there are. The newest is the one registered last; within a span of time, and
 // by date, the one that happened last. The sales of a customer, or of more than a search finds
@@ -39,41 +42,41 @@ func (f *saleFilter) keeps(s *sale) bool {
 // customer's sales, those of one externalId, those of the customers a search
 // finds, those of a span of time, or the whole list, in which any page is one
 // seek.
-func (t *txn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
+func (lists *saleListsTxn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	var err error
-	if f.after, err = t.registeredBefore(f.registeredFrom); err != nil {
+	if f.after, err = lists.t.registeredBefore(f.registeredFrom); err != nil {
 		return nil, 0, err
 	}
 	switch {
 	case f.customer != nil:
-		return t.salesOf(f, p)
+		return lists.salesOf(f, p)
 	case f.externalID != "":
-		return t.salesCalled(f, p)
+		return lists.salesCalled(f, p)
 	case f.search != "":
-		return t.searchSales(f, p)
+		return lists.searchSales(f, p)
 	case f.dated() && f.after > 0:
-		return t.salesOfAll(f, p)
+		return lists.salesOfAll(f, p)
 	case f.dated() || f.byDate && f.after == 0:
-		return t.salesBetween(f, p)
+		return lists.salesBetween(f, p)
 	}
-	n, err := t.count()
+	n, err := lists.t.count()
 	if err != nil {
 		return nil, 0, err
 	}
 	switch f.saleType {
 	case typePurchase:
-		return t.saleSpan(f, p, n.Purchases, t.saleList(kindPurchase))
+		return lists.saleSpan(f, p, n.Purchases, lists.saleList(kindPurchase))
 	case typeReturn:
-		return t.saleSpan(f, p, n.Returns, t.saleList(kindReturn))
+		return lists.saleSpan(f, p, n.Returns, lists.saleList(kindReturn))
 	}
-	return t.saleSpan(f, p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
+	return lists.saleSpan(f, p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
 }
 
 // saleList returns a function that finds the n-th sale of one type.
-func (t *txn) saleList(kind byte) func(uint64) (uint64, error) {
+func (lists *saleListsTxn) saleList(kind byte) func(uint64) (uint64, error) {
 	return func(number uint64) (uint64, error) {
-		k := orgKey('l', t.org).byte(kind).u64(number)
-		seq, ok, err := getUint(t.Tx, k)
+		k := orgKey('l', lists.t.org).byte(kind).u64(number)
+		seq, ok, err := getUint(lists.t.Tx, k)
 		if err == nil && !ok {
 			err = unreadable(k)
 		}
@@ -83,7 +86,7 @@ func (t *txn) saleList(kind byte) func(uint64) (uint64, error) {
 
 // saleSpan lists a page of a list of all sales, or of those of one type, without the
 // ones up to f.after.
-func (t *txn) saleSpan(f saleFilter, p page, all uint64, seqOf func(uint64) (uint64, error)) ([]*sale, uint64, error) {
+func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, seqOf func(uint64) (uint64, error)) ([]*sale, uint64, error) {
 	before := uint64(0)
 	if f.after > 0 {
 		var err error
@@ -106,7 +109,7 @@ func (t *txn) saleSpan(f saleFilter, p page, all uint64, seqOf func(uint64) (uin
 		if err != nil {
 			return nil, 0, err
 		}
-		s, err := t.saleAt(seq)
+		s, err := lists.t.saleAt(seq)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -150,23 +153,23 @@ func (c *saleCutter) cut(t *txn) ([]*sale, uint64, error) {
 	for i := c.skip(); i < min(c.skip()+c.limit, c.total); i++ {
 		seqs = append(seqs, c.dated[i].seq)
 	}
-	list, err := t.salesAt(seqs)
+	list, err := t.saleLists.salesAt(seqs)
 	return list, c.total, err
 }
 
 // salesOf lists one customer's sales.
-func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
-	c, err := t.customer(*f.customer)
+func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
+	c, err := lists.t.customer(*f.customer)
 	if err != nil {
 		return nil, 0, err
 	}
-	if f.search != "" && !t.needle(f.search).in(c.searchTexts()) {
+	if f.search != "" && !lists.t.needle(f.search).in(c.searchTexts()) {
 		return nil, 0, nil
 	}
 	if c.MergedInto != (id{}) { // they are another customer's
 		return nil, 0, nil
 	}
-	family, err := t.family(c)
+	family, err := lists.t.family(c)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -175,35 +178,35 @@ func (t *txn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	for i, member := range family {
 		f.of[i], last = member.ID, max(last, member.Number)
 	}
-	all, err := t.count()
+	all, err := lists.t.count()
 	if err != nil {
 		return nil, 0, err
 	}
 	switch {
 	case f.externalID != "":
-		return t.salesCalled(f, p)
+		return lists.salesCalled(f, p)
 	case len(family) == 1 && f.saleType == "" && !f.dated():
-		return t.chainSpan(c, f.after, p)
+		return lists.chainSpan(c, f.after, p)
 	case !f.followed(family, all.Sales, p):
 		set := make(customerSet, last/64+1)
 		for _, member := range family {
 			set.add(member.Number)
 		}
-		return t.salesOfMany(set, f, p)
+		return lists.salesOfMany(set, f, p)
 	}
-	return t.salesOfFew(family, f, p)
+	return lists.salesOfFew(family, f, p)
 }
 
 // chainSpan lists a page of a customer's sales after one of the organization.
-func (t *txn) chainSpan(c *customer, after uint64, p page) ([]*sale, uint64, error) {
+func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale, uint64, error) {
 	total := c.Sales.N
 	if after > 0 {
-		seq, err := c.Sales.lastUntil(after, t.linkAt)
+		seq, err := c.Sales.lastUntil(after, lists.linkAt)
 		if err != nil {
 			return nil, 0, err
 		}
 		if seq > 0 {
-			l, err := t.linkAt(seq)
+			l, err := lists.linkAt(seq)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -214,13 +217,13 @@ func (t *txn) chainSpan(c *customer, after uint64, p page) ([]*sale, uint64, err
 	if !ok {
 		return nil, total, nil
 	}
-	seq, err := c.Sales.seek(c.Sales.N-total+first, t.linkAt)
+	seq, err := c.Sales.seek(c.Sales.N-total+first, lists.linkAt)
 	if err != nil {
 		return nil, 0, err
 	}
 	var list []*sale
 	for range first - last + 1 {
-		s, err := t.saleAt(seq)
+		s, err := lists.t.saleAt(seq)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -231,8 +234,8 @@ func (t *txn) chainSpan(c *customer, after uint64, p page) ([]*sale, uint64, err
 }
 
 // linkAt returns the link of a sale in its customer's chain.
-func (t *txn) linkAt(seq uint64) (link, error) {
-	s, err := t.saleAt(seq)
+func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
+	s, err := lists.t.saleAt(seq)
 	if err != nil {
 		return link{}, err
 	}
@@ -240,14 +243,14 @@ func (t *txn) linkAt(seq uint64) (link, error) {
 }
 
 // salesCalled lists the sales with one externalId.
-func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
-	cut, n := saleCutter{page: p, byDate: f.byDate}, t.needle(f.search)
-	prefix := t.externalKey(f.externalID)
-	for e, err := range t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
+func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
+	cut, n := saleCutter{page: p, byDate: f.byDate}, lists.t.needle(f.search)
+	prefix := lists.t.externalKey(f.externalID)
+	for e, err := range lists.t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {
 			return nil, 0, err
 		}
-		s, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		s, err := lists.t.saleAt(uintIn(e.Key[len(prefix):]))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -255,7 +258,7 @@ func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 			continue
 		}
 		if f.search != "" {
-			c, err := t.owner(s.Customer)
+			c, err := lists.t.owner(s.Customer)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -265,14 +268,14 @@ func (t *txn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 		}
 		cut.take(s)
 	}
-	return cut.cut(t)
+	return cut.cut(lists.t)
 }
 
-func (t *txn) salesAt(seqs []uint64) ([]*sale, error) {
+func (lists *saleListsTxn) salesAt(seqs []uint64) ([]*sale, error) {
 	list := make([]*sale, len(seqs))
 	for i, seq := range seqs {
 		var err error
-		if list[i], err = t.saleAt(seq); err != nil {
+		if list[i], err = lists.t.saleAt(seq); err != nil {
 			return nil, err
 		}
 	}
@@ -282,12 +285,12 @@ func (t *txn) salesAt(seqs []uint64) ([]*sale, error) {
 // salesBetween lists the sales of a span of time, latest first. It counts whole
 // slots of time where it can, and goes sale by sale only through the shortest slots
 // that hold the page or an end of the span.
-func (t *txn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
-	s := slotCutter{txn: t, saleType: f.saleType, page: p}
+func (lists *saleListsTxn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
+	s := slotCutter{txn: lists.t, saleType: f.saleType, page: p}
 	if err := s.take(len(slotLevels)-1, f.from, f.to); err != nil {
 		return nil, 0, err
 	}
-	list, err := t.salesAt(s.found)
+	list, err := lists.salesAt(s.found)
 	return list, s.total, err
 }
 
@@ -307,7 +310,7 @@ func (c *slotCutter) take(level int, from, to instant) error {
 		return c.takeSales(from, to)
 	}
 	shift := slotLevels[level]
-	for e, err := range c.txn.Scan(c.txn.slotKey(level, from), c.txn.slotKey(level, to).after(), true) {
+	for e, err := range c.txn.Scan(c.txn.saleLog.slotKey(level, from), c.txn.saleLog.slotKey(level, to).after(), true) {
 		if err != nil {
 			return err
 		}
@@ -332,7 +335,7 @@ func (c *slotCutter) take(level int, from, to instant) error {
 }
 
 func (c *slotCutter) takeSales(from, to instant) error {
-	return c.txn.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
+	return c.txn.saleLog.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
 		if !s.is(c.saleType) {
 			return true
 		}

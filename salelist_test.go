@@ -119,14 +119,14 @@ func (h *soldShop) find(f saleFilter, p page) {
 	type way func(*txn, customerSet) ([]*sale, uint64, error)
 	ways := map[string]way{
 		"few": func(t *txn, set customerSet) ([]*sale, uint64, error) {
-			list, err := t.customersIn(set)
+			list, err := t.saleLists.customersIn(set)
 			if err != nil {
 				return nil, 0, err
 			}
-			return t.salesOfFew(list, f, p)
+			return t.saleLists.salesOfFew(list, f, p)
 		},
-		"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.salesOfMany(set, f, p) },
-		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.findSales(f, p) },
+		"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.saleLists.salesOfMany(set, f, p) },
+		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.saleLists.findSales(f, p) },
 	}
 	if h.rnd.IntN(5) == 0 { // of all customers
 		f.search, ways = "", map[string]way{"chosen": ways["chosen"]}
@@ -178,7 +178,7 @@ func (h *soldShop) byDate(way string, f saleFilter, p page) bool {
 		if set, err = t.withStubs(set); err != nil {
 			return false, err
 		}
-		list, err := t.customersIn(set)
+		list, err := t.saleLists.customersIn(set)
 		return f.followed(list, uint64(len(h.all)), p), err
 	})
 }
@@ -223,7 +223,7 @@ func TestLogDamaged(t *testing.T) {
 	}
 	all := s.entries()
 	for block := range uint64(3) {
-		at, there := all.find(bareTestTxn(nil, s.org).logKey(block))
+		at, there := all.find(bareTestTxn(nil, s.org).saleLog.logKey(block))
 		if !there {
 			t.Fatalf("no block %d", block)
 		}
@@ -231,7 +231,7 @@ func TestLogDamaged(t *testing.T) {
 		short[at].Value = short[at].Value[:len(short[at].Value)-logEntry]
 		for reason, with := range map[string]memTx{"no": slices.Delete(slices.Clone(all), at, at+1), "a short": short} {
 			_, err := runTxn(s.engine, with, s.org, s.clock, seed{}, func(t *txn) (uint64, error) {
-				_, n, err := t.salesOfAll(saleFilter{to: never}, page{1, 10})
+				_, n, err := t.saleLists.salesOfAll(saleFilter{to: never}, page{1, 10})
 				return n, err
 			})
 			if !errors.Is(err, errRecord) {
@@ -285,7 +285,7 @@ func TestFindSales(t *testing.T) {
 			}
 			var gotTotal uint64
 			got := ask(s, func(t *txn) ([]id, error) {
-				list, n, err := t.findSales(f, p)
+				list, n, err := t.saleLists.findSales(f, p)
 				gotTotal = n
 				ids := []id{}
 				for _, sold := range list {

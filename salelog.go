@@ -26,11 +26,23 @@ const (
 	logEntry  = logWord + logMoment
 )
 
-func (t *txn) slotKey(level int, at instant) key {
-	return orgKey('e', t.org).byte(byte(level)).instant(at >> slotLevels[level])
+func (l *saleLogTxn) slotKey(level int, at instant) key {
+	return orgKey('e', l.t.org).byte(byte(level)).instant(at >> slotLevels[level])
 }
 
-func (t *txn) logKey(block uint64) key { return orgKey('j', t.org).u32(uint32(block)) }
+func (l *saleLogTxn) logKey(block uint64) key { return orgKey('j', l.t.org).u32(uint32(block)) }
+
+// A saleLogTxn is the slots and the log in a transaction.
+type saleLogTxn struct {
+	t *txn
+	logged
+}
+
+// logged is what a transaction has yet to write of them.
+type logged struct {
+	slots [len(slotLevels)]heldSlot // the last one used of each level
+	last  heldBlock                 // the last one used
+}
 
 // A heldSlot is a slot of time that a transaction counts in and has yet to write.
 type heldSlot struct {
@@ -44,16 +56,16 @@ type heldBlock struct {
 	value []byte
 }
 
-// logSale counts a new sale in its slots of time and adds it to the log.
-func (t *txn) logSale(c *customer, s *sale) error {
+// add counts a new sale in its slots of time and adds it to the log.
+func (l *saleLogTxn) add(c *customer, s *sale) error {
 	for level := range slotLevels {
-		slot, err := t.slot(level, s.CreatedAt)
+		slot, err := l.slot(level, s.CreatedAt)
 		if err != nil {
 			return err
 		}
 		slot.count.count(s.Type == typePurchase)
 	}
-	block, err := t.logBlock(s.Seq)
+	block, err := l.block(s.Seq)
 	if err != nil {
 		return err
 	}
@@ -61,74 +73,74 @@ func (t *txn) logSale(c *customer, s *sale) error {
 	return nil
 }
 
-// slot returns the slot of a moment for changing. It is written by saveLogged, or
+// slot returns the slot of a moment for changing. It is written by save, or
 // when another slot of the level is asked for.
-func (t *txn) slot(level int, at instant) (*heldSlot, error) {
-	k, slot := t.slotKey(level, at), &t.slots[level]
+func (l *saleLogTxn) slot(level int, at instant) (*heldSlot, error) {
+	k, slot := l.slotKey(level, at), &l.slots[level]
 	if bytes.Equal(slot.key, k) {
 		return slot, nil
 	}
-	if err := t.saveSlot(slot); err != nil {
+	if err := l.saveSlot(slot); err != nil {
 		return nil, err
 	}
-	kept, err := get[typeCount](t.Tx, k)
+	kept, err := get[typeCount](l.t.Tx, k)
 	if *slot = (heldSlot{key: k}); kept != nil {
 		slot.count = *kept
 	}
 	return slot, err
 }
 
-// logBlock returns, as slot does, the block of the log that a new sale belongs to.
-func (t *txn) logBlock(seq uint64) (*heldBlock, error) {
-	number, place, block := (seq-1)/logBlock, (seq-1)%logBlock, &t.logged
-	k := t.logKey(number)
+// block returns, as slot does, the block of the log that a new sale belongs to.
+func (l *saleLogTxn) block(seq uint64) (*heldBlock, error) {
+	number, place, block := (seq-1)/logBlock, (seq-1)%logBlock, &l.last
+	k := l.logKey(number)
 	if place > 0 && bytes.Equal(block.key, k) {
 		return block, nil
 	}
-	if err := t.saveBlock(block); err != nil {
+	if err := l.saveBlock(block); err != nil {
 		return nil, err
 	}
 	var value []byte
 	var err error
 	if place > 0 {
-		value, err = t.loggedSales(number, place)
+		value, err = l.loggedSales(number, place)
 	}
 	*block = heldBlock{k, append(make([]byte, 0, logBlock*logEntry), value...)}
 	return block, err
 }
 
 // loggedSales reads a block of the log, which has so many sales.
-func (t *txn) loggedSales(block, sales uint64) ([]byte, error) {
-	k := t.logKey(block)
-	value, _, err := t.Get(k)
+func (l *saleLogTxn) loggedSales(block, sales uint64) ([]byte, error) {
+	k := l.logKey(block)
+	value, _, err := l.t.Get(k)
 	if err == nil && uint64(len(value)) != sales*logEntry {
 		err = unreadable(k)
 	}
 	return value, err
 }
 
-// saveLogged writes the slots and the block that the transaction holds.
-func (t *txn) saveLogged() error {
-	for level := range t.slots {
-		if err := t.saveSlot(&t.slots[level]); err != nil {
+// save writes the slots and the block that the transaction holds.
+func (l *saleLogTxn) save() error {
+	for level := range l.slots {
+		if err := l.saveSlot(&l.slots[level]); err != nil {
 			return err
 		}
 	}
-	return t.saveBlock(&t.logged)
+	return l.saveBlock(&l.last)
 }
 
-func (t *txn) saveSlot(s *heldSlot) error {
+func (l *saleLogTxn) saveSlot(s *heldSlot) error {
 	if s.key == nil {
 		return nil
 	}
-	return t.put(s.key, &s.count)
+	return l.t.put(s.key, &s.count)
 }
 
-func (t *txn) saveBlock(b *heldBlock) error {
+func (l *saleLogTxn) saveBlock(b *heldBlock) error {
 	if b.key == nil {
 		return nil
 	}
-	return t.Put(b.key, b.value)
+	return l.t.Put(b.key, b.value)
 }
 
 // A typeCount is how many purchases and returns there are.
@@ -187,34 +199,34 @@ func readLogged(b []byte) loggedSale {
 
 // scanLog calls take with the blocks of the log that hold the sales in (after, until], newest
 // first; before is how many sales the log has before a block.
-func (t *txn) scanLog(after, until uint64, take func(before uint64, block []byte)) error {
+func (l *saleLogTxn) scanLog(after, until uint64, take func(before uint64, block []byte)) error {
 	if until <= after {
 		return nil
 	}
 	first, last := after/logBlock, (until-1)/logBlock
 	next := last
-	for e, err := range t.Scan(t.logKey(first), t.logKey(last+1), true) {
+	for e, err := range l.t.Scan(l.logKey(first), l.logKey(last+1), true) {
 		if err != nil {
 			return err
 		}
 		number := tableSaleLog.block(e.Key)
 		if sales := min(until-number*logBlock, logBlock); number != next || uint64(len(e.Value)) != sales*logEntry {
-			return unreadable(t.logKey(next))
+			return unreadable(l.logKey(next))
 		}
 		take(number*logBlock, e.Value)
 		next--
 	}
 	if next+1 != first {
-		return unreadable(t.logKey(next))
+		return unreadable(l.logKey(next))
 	}
 	return nil
 }
 
 // scanSpan calls take with the sales from one moment to another, both included,
 // latest first, as long as take returns true.
-func (t *txn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) bool) error {
-	prefix := orgKey('h', t.org)
-	for e, err := range t.Scan(append(key(nil), prefix...).instant(from), append(key(nil), prefix...).instant(to).after(), true) {
+func (l *saleLogTxn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) bool) error {
+	prefix := orgKey('h', l.t.org)
+	for e, err := range l.t.Scan(append(key(nil), prefix...).instant(from), append(key(nil), prefix...).instant(to).after(), true) {
 		if err != nil {
 			return err
 		}

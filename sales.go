@@ -296,7 +296,7 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 	if err := t.Put(orgKey('h', t.org).instant(s.CreatedAt).u64(s.Seq), key{kind}.u32(uint32(c.Number))); err != nil {
 		return err
 	}
-	if err := t.logSale(c, s); err != nil {
+	if err := t.saleLog.add(c, s); err != nil {
 		return err
 	}
 	counted, err := t.stats.tally(s.Program, s.CreatedAt)

@@ -16,34 +16,34 @@ const (
 )
 
 // searchSales lists the sales of all customers that a search finds.
-func (t *txn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
-	set, n, err := t.searchAll(f.search)
+func (lists *saleListsTxn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
+	set, n, err := lists.t.searchAll(f.search)
 	if err != nil || n == 0 {
 		return nil, 0, err
 	}
-	if set, err = t.withStubs(set); err != nil {
+	if set, err = lists.t.withStubs(set); err != nil {
 		return nil, 0, err
 	}
 	if n <= fewCustomers {
-		list, err := t.customersIn(set)
+		list, err := lists.customersIn(set)
 		if err != nil {
 			return nil, 0, err
 		}
-		all, err := t.count()
+		all, err := lists.t.count()
 		if err != nil {
 			return nil, 0, err
 		}
 		if f.followed(list, all.Sales, p) {
-			return t.salesOfFew(list, f, p)
+			return lists.salesOfFew(list, f, p)
 		}
 	}
-	return t.salesOfMany(set, f, p)
+	return lists.salesOfMany(set, f, p)
 }
 
 // customersIn reads the customers of a set.
-func (t *txn) customersIn(set customerSet) (list []*customer, err error) {
+func (lists *saleListsTxn) customersIn(set customerSet) (list []*customer, err error) {
 	for _, number := range set.numbers() {
-		c, err := t.customerAt(number)
+		c, err := lists.t.customerAt(number)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (f *saleFilter) followed(list []*customer, all uint64, p page) bool {
 // salesOfFew follows the chains of all customers together, newest sale first.
 // Without dates, and not by date, the total comes from the customers' own counts, and it reads no
 // further than the page. It reads no sale up to f.after.
-func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
+func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
 	var (
 		total uint64
 		heads newestFirst
@@ -82,7 +82,7 @@ func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint6
 	heap.Init(&heads)
 	cut := saleCutter{page: p, byDate: f.byDate}
 	for len(heads) > 0 && (f.readsAll() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
-		s, err := t.saleAt(heads[0])
+		s, err := lists.t.saleAt(heads[0])
 		if err != nil {
 			return nil, 0, err
 		}
@@ -91,7 +91,7 @@ func (t *txn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint6
 			cut.take(s)
 		}
 	}
-	found, taken, err := cut.cut(t)
+	found, taken, err := cut.cut(lists.t)
 	if f.readsAll() {
 		total = taken
 	}
@@ -123,8 +123,8 @@ func (h *newestFirst) replace(previous, after uint64) {
 }
 
 // salesOfAll lists the sales of all customers by the log.
-func (t *txn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, error) {
-	n, err := t.count()
+func (lists *saleListsTxn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, error) {
+	n, err := lists.t.count()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -132,12 +132,12 @@ func (t *txn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, error) {
 	for i := range set {
 		set[i] = ^uint64(0)
 	}
-	return t.salesOfMany(set, f, p)
+	return lists.salesOfMany(set, f, p)
 }
 
 // salesOfMany lists the sales of a set of customers by the log.
-func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint64, error) {
-	n, err := t.count()
+func (lists *saleListsTxn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint64, error) {
+	n, err := lists.t.count()
 	if err != nil || f.to < f.from {
 		return nil, 0, err
 	}
@@ -145,7 +145,7 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 		total uint64
 		found []uint64 // the page's sales
 	)
-	err = t.scanLog(f.after, n.Sales, func(before uint64, block []byte) {
+	err = lists.t.saleLog.scanLog(f.after, n.Sales, func(before uint64, block []byte) {
 		for i := len(block)/logEntry - 1; i >= 0; i-- {
 			s, seq := readLogged(block[i*logEntry:]), before+uint64(i)+1
 			if !set.has(s.number) || !s.is(f.saleType) || s.at < f.from || s.at > f.to || seq <= f.after {
@@ -159,6 +159,6 @@ func (t *txn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint6
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := t.salesAt(found)
+	list, err := lists.salesAt(found)
 	return list, total, err
 }

@@ -125,7 +125,7 @@ func TestVerifySellers(t *testing.T) {
 		seq, number := uintIn(e.Key[13:]), uint32In(e.Value[1:])%3+1
 		all[i].Value = key{e.Value[0]}.u32(number)
 		block, place := (seq-1)/logBlock, (seq-1)%logBlock
-		at, ok := all.find(bareTestTxn(nil, 1).logKey(block))
+		at, ok := all.find(bareTestTxn(nil, 1).saleLog.logKey(block))
 		if !ok {
 			t.Fatalf("no block %d", block)
 		}

@@ -118,7 +118,7 @@ func (l *logCheck) take(seq, number uint64, s *sale) error {
 }
 
 func (l *logCheck) endBlock(number uint64) error {
-	err := l.v.has(tableSaleLog, l.v.txn.logKey(number), l.block, subject{kind: "ventas"})
+	err := l.v.has(tableSaleLog, l.v.txn.saleLog.logKey(number), l.block, subject{kind: "ventas"})
 	l.block = l.block[:0]
 	return err
 }
@@ -137,7 +137,7 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	block, place := (seq-1)/logBlock, (seq-1)%logBlock
 	if l.toldFor != block+1 {
 		var err error
-		if l.told, _, err = l.v.txn.Get(l.v.txn.logKey(block)); err != nil {
+		if l.told, _, err = l.v.txn.Get(l.v.txn.saleLog.logKey(block)); err != nil {
 			return 0, err
 		}
 		l.told, l.toldFor = slices.Clone(l.told), block+1
