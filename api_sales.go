@@ -318,7 +318,7 @@ func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]rehearsedSale) (batch
 
 // sellRow registers one sale of a batch as registerTransaction does.
 func (t *txn) sellRow(row *batchRow, dryRun bool) (batchResult, error) {
-	_, first, err := t.firstReplay(row.retry)
+	_, first, err := t.replays.first(row.retry)
 	if err != nil {
 		return batchResult{}, err
 	}
@@ -343,5 +343,5 @@ func (t *txn) sellRow(row *batchRow, dryRun bool) (batchResult, error) {
 	if err != nil {
 		return result, err
 	}
-	return result, t.keepReplay(row.retry, http.StatusCreated, body)
+	return result, t.replays.keep(row.retry, http.StatusCreated, body)
 }

@@ -307,7 +307,7 @@ func TestBirthdaysBesideDamage(t *testing.T) {
 		if err != nil {
 			return id{}, err
 		}
-		return c.ID, t.keepReplay([]retryKey{{name: [16]byte{1}}}, 201, []byte("{}\n"))
+		return c.ID, t.replays.keep([]retryKey{{name: [16]byte{1}}}, 201, []byte("{}\n"))
 	})
 	set := func(k key, value []byte) (before []byte) {
 		return must(s, func(t *txn) ([]byte, error) {

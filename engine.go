@@ -67,12 +67,9 @@ type txn struct {
 	requestID string          // of the request that writes, as auditID marks it; "" without
 	counters  *counters       // nil until asked for; written back by commit
 	recounted map[string]bool // accounts recounted in this transaction, by key
-	replays   *replaySlices   // nil until asked for
 	merges    *bool           // what hasMerges found; nil until it was asked
 	asked     askedMerged     // the last answer of wasMerged
 	freed     map[string]id   // stubs by the contact that they had; nil until stubOf was asked
-	filter    *replayFilter   // nil: none
-	slices    *knownSlices
 	*sizes
 	shown     []id          // customers that the answer shows (sealing.go)
 	shownRoom [1]id         // backs shown while it is short
@@ -86,6 +83,7 @@ type txn struct {
 	stats     statsTxn
 	saleLog   saleLogTxn
 	saleLists saleListsTxn
+	replays   replaysTxn
 	wrote     bool // something was written
 	readOnly  bool // in a View; see makeWritable
 	importing bool // enrol leaves the search index to indexImported
@@ -123,6 +121,7 @@ func (h *held) moveTo(t *txn) {
 func (t *txn) bind() {
 	t.feed.t, t.stats.t = t, t
 	t.saleLog.t, t.saleLists.t = t, t
+	t.replays.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -157,7 +156,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
 	t.bind()
-	t.filter, t.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
+	t.replays.filter, t.replays.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
 

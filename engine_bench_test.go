@@ -145,7 +145,7 @@ func answered(t *txn, k *retryKey, act func() (any, error)) (any, error) {
 	if k == nil {
 		return act()
 	}
-	if _, first, err := t.firstReplay([]retryKey{*k}); first != nil || err != nil {
+	if _, first, err := t.replays.first([]retryKey{*k}); first != nil || err != nil {
 		return nil, err
 	}
 	v, err := act()
@@ -153,7 +153,7 @@ func answered(t *txn, k *retryKey, act func() (any, error)) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, t.keepReplay([]retryKey{*k}, status, body)
+	return nil, t.replays.keep([]retryKey{*k}, status, body)
 }
 
 func (s *busyShop) addOn(t *txn, cust id, k *retryKey) (any, error) {

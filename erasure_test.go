@@ -218,7 +218,7 @@ func TestEraseOneOfTwo(t *testing.T) {
 			t.shows(both[0])
 			t.shows(both[1])
 			t.shows(both[0])
-			return nil, t.keepReplay([]retryKey{k}, http.StatusCreated, []byte(answer))
+			return nil, t.replays.keep([]retryKey{k}, http.StatusCreated, []byte(answer))
 		})
 		for _, e := range s.entries() {
 			if bytes.Contains(e.Value, []byte("both")) {
@@ -230,7 +230,7 @@ func TestEraseOneOfTwo(t *testing.T) {
 			must(s, func(t *txn) (*customer, error) { return t.erase(both[gone]) })
 			want = "customer_erased"
 		}
-		r, err := do(s, func(t *txn) (*replay, error) { return t.replay(k) })
+		r, err := do(s, func(t *txn) (*replay, error) { return t.replays.find(k) })
 		s.want(err, want)
 		if err == nil && string(r.Body) != answer {
 			t.Errorf("the answer became %q", r.Body)

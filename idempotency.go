@@ -105,11 +105,19 @@ func (s replaySlice) isStale(now instant) bool {
 	return s.Began+sliceTime+replayTime <= now || now+sliceTime+replayTime <= s.Began
 }
 
-func (t *txn) nameKey(s replaySlice, name [16]byte) key {
-	return t.hotOrgKey('I').u64(s.First).id(id(name))
+// A replaysTxn is the replays in a transaction.
+type replaysTxn struct {
+	t      *txn
+	filter *replayFilter // nil: none
+	slices *knownSlices
+	read   *replaySlices // nil until asked for
 }
 
-func (t *txn) replayKey(number uint64) key { return t.hotOrgKey('i').u64(number) }
+func (rep *replaysTxn) nameKey(s replaySlice, name [16]byte) key {
+	return rep.t.hotOrgKey('I').u64(s.First).id(id(name))
+}
+
+func (rep *replaysTxn) replayKey(number uint64) key { return rep.t.hotOrgKey('i').u64(number) }
 
 // replaySlices are the slices of one organization, oldest first.
 type replaySlices struct{ List []replaySlice }
@@ -118,12 +126,12 @@ func (l *replaySlices) fields(c *coder) { listField(c, &l.List, (*replaySlice).f
 
 func (s *replaySlice) fields(c *coder) { c.uint(&s.First); c.instant(&s.Began) }
 
-// replaySlices returns the organization's slices. open may add to them.
-func (t *txn) replaySlices() (l *replaySlices, err error) {
-	if t.replays == nil {
-		t.replays, err = t.slices.of(t.Tx, t.org)
+// list returns the organization's slices. open may add to them.
+func (rep *replaysTxn) list() (l *replaySlices, err error) {
+	if rep.read == nil {
+		rep.read, err = rep.slices.of(rep.t.Tx, rep.t.org)
 	}
-	return t.replays, err
+	return rep.read, err
 }
 
 // A knownSlices caches the slices of organizations, which every POST needs and few
@@ -213,22 +221,22 @@ func digest(parts ...[]byte) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-// replay returns the answer of the last 24 hours kept under the key, nil if there is
+// find returns the answer of the last 24 hours kept under the key, nil if there is
 // none. It fails with idempotency_key_reused if that answer was to another request, and
 // with customer_erased if it named a customer who was erased since.
-func (t *txn) replay(k retryKey) (*replay, error) {
-	l, err := t.replaySlices()
+func (rep *replaysTxn) find(k retryKey) (*replay, error) {
+	l, err := rep.list()
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range slices.Backward(l.List) {
-		if f := t.filter; f != nil && s.First < f.until && f.words.lacks(k.name) {
+		if f := rep.filter; f != nil && s.First < f.until && f.words.lacks(k.name) {
 			break
 		}
-		if names := t.slices.fillingNames(t.org, s.First); names != nil && names.lacks(k.name) {
+		if names := rep.slices.fillingNames(rep.t.org, s.First); names != nil && names.lacks(k.name) {
 			continue
 		}
-		value, ok, err := t.Get(t.nameKey(s, k.name))
+		value, ok, err := rep.t.Get(rep.nameKey(s, k.name))
 		if err != nil {
 			return nil, err
 		}
@@ -237,26 +245,26 @@ func (t *txn) replay(k retryKey) (*replay, error) {
 		}
 		rest := reader{b: value}
 		place := rest.uint()
-		r, err := get[replay](t.Tx, t.replayKey(s.First+place))
-		if err := cmp.Or(err, atKey(t.nameKey(s, k.name), rest.done())); err != nil {
+		r, err := get[replay](rep.t.Tx, rep.replayKey(s.First+place))
+		if err := cmp.Or(err, atKey(rep.nameKey(s, k.name), rest.done())); err != nil {
 			return nil, err
 		}
-		if r == nil || !isFresh(r.CreatedAt, t.now) {
+		if r == nil || !isFresh(r.CreatedAt, rep.t.now) {
 			continue
 		}
 		if k.request != k.name && k.request != r.Request {
 			return nil, newError(codeIdempotencyKeyReused)
 		}
-		return r, t.unseal(r, s.First+place)
+		return r, rep.t.unseal(r, s.First+place)
 	}
 	return nil, nil
 }
 
-// firstReplay returns the index of the first key that has a replay, and the replay or nil.
+// first returns the index of the first key that has a replay, and the replay or nil.
 // A purchase that was wholly returned since is external_id_undone.
-func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
+func (rep *replaysTxn) first(keys []retryKey) (int, *replay, error) {
 	for i, k := range keys {
-		r, err := t.replay(k)
+		r, err := rep.find(k)
 		if err != nil {
 			return i, nil, err
 		}
@@ -264,7 +272,7 @@ func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 			continue
 		}
 		if k.status != 0 { // it is found by its externalId
-			if may, err := t.mayReplay(r, k.again); err != nil {
+			if may, err := rep.t.mayReplay(r, k.again); err != nil {
 				return i, nil, err
 			} else if !may {
 				continue
@@ -275,46 +283,46 @@ func (t *txn) firstReplay(keys []retryKey) (int, *replay, error) {
 	return 0, nil, nil
 }
 
-// keepReplay keeps an answer under all keys. It stores the request of the first alone,
+// keep keeps an answer under all keys. It stores the request of the first alone,
 // since no other key has a request to compare. The answer names the customers that the
 // transaction has shown.
-func (t *txn) keepReplay(keys []retryKey, status int, body []byte) error {
+func (rep *replaysTxn) keep(keys []retryKey, status int, body []byte) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	n, err := t.count()
+	n, err := rep.t.count()
 	if err != nil {
 		return err
 	}
-	l, err := t.replaySlices()
+	l, err := rep.list()
 	if err != nil {
 		return err
 	}
 	n.Replays++
-	s, isNew := l.open(n.Replays, t.now)
+	s, isNew := l.open(n.Replays, rep.t.now)
 	if isNew {
-		if err := t.put(orgKey('I', t.org), l); err != nil {
+		if err := rep.t.put(orgKey('I', rep.t.org), l); err != nil {
 			return err
 		}
-		if last := len(l.List) - 1; last > 0 && l.List[last-1].isOpen(t.now) { // that one is full
-			t.slices.beginFilling(t.org, s.First, l.full(n.Replays))
+		if last := len(l.List) - 1; last > 0 && l.List[last-1].isOpen(rep.t.now) { // that one is full
+			rep.slices.beginFilling(rep.t.org, s.First, l.full(n.Replays))
 		}
 	}
-	filling := t.slices.fillingNames(t.org, s.First)
+	filling := rep.slices.fillingNames(rep.t.org, s.First)
 	for _, k := range keys {
 		if filling != nil {
 			filling.add(k.name[:])
 		}
-		t.buf.b = binary.AppendUvarint(t.buf.b[:0], n.Replays-s.First)
-		if err := t.Put(t.nameKey(s, k.name), t.buf.b); err != nil {
+		rep.t.buf.b = binary.AppendUvarint(rep.t.buf.b[:0], n.Replays-s.First)
+		if err := rep.t.Put(rep.nameKey(s, k.name), rep.t.buf.b); err != nil {
 			return err
 		}
 	}
-	r := &replay{CreatedAt: t.now, Request: keys[0].request, Status: status, Body: body}
-	if err := t.seal(r, n.Replays); err != nil {
+	r := &replay{CreatedAt: rep.t.now, Request: keys[0].request, Status: status, Body: body}
+	if err := rep.t.seal(r, n.Replays); err != nil {
 		return err
 	}
-	return t.put(t.replayKey(n.Replays), r)
+	return rep.t.put(rep.replayKey(n.Replays), r)
 }
 
 // A staleSlice is one that no retry can use any more.

@@ -38,11 +38,11 @@ func TestReplays(t *testing.T) {
 			k := retryKey{name: [16]byte{byte(rnd.IntN(4))}, request: [16]byte{9, byte(rnd.IntN(2))}}
 			who := [17]byte(append([]byte{byte(s.org)}, k.name[:]...))
 			got, err := do(s, func(t *txn) (*replay, error) {
-				r, err := t.replay(k)
+				r, err := t.replays.find(k)
 				if r != nil || err != nil {
 					return r, err
 				}
-				return nil, t.keepReplay([]retryKey{k}, 201, fmt.Appendf(nil, "answer %d", n))
+				return nil, t.replays.keep([]retryKey{k}, 201, fmt.Appendf(nil, "answer %d", n))
 			})
 			switch first := answers[who]; {
 			case first.body == "" || s.clock >= first.at+24*3600*1000:
@@ -101,7 +101,7 @@ func TestDropReplays(t *testing.T) {
 	s := newShop(t, setup{})
 	keep := func(n byte) {
 		must(s, func(t *txn) (any, error) {
-			return nil, t.keepReplay([]retryKey{{name: [16]byte{n}, request: [16]byte{1}}, {name: [16]byte{n, 1}}}, 201, []byte("{}"))
+			return nil, t.replays.keep([]retryKey{{name: [16]byte{n}, request: [16]byte{1}}, {name: [16]byte{n, 1}}}, 201, []byte("{}"))
 		})
 	}
 	for n := range byte(25) {
@@ -112,7 +112,7 @@ func TestDropReplays(t *testing.T) {
 	for rounds := 0; ; rounds++ {
 		now := s.clock
 		left := must(s, func(t *txn) (bool, error) {
-			stale, err := findStaleSlice(t.Tx, t.slices, now)
+			stale, err := findStaleSlice(t.Tx, t.replays.slices, now)
 			if err != nil || stale == nil {
 				return false, err
 			}
@@ -133,7 +133,7 @@ func TestDropReplays(t *testing.T) {
 		t.Errorf("%d replays and %d names are left, want 1 and 2", have["i"], have["I1"])
 	}
 	for _, name := range [][16]byte{{99}, {99, 1}} {
-		if ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: [16]byte{1}}) }) == nil {
+		if ask(s, func(t *txn) (*replay, error) { return t.replays.find(retryKey{name: name, request: [16]byte{1}}) }) == nil {
 			t.Errorf("%x is gone", name)
 		}
 	}

@@ -197,7 +197,7 @@ func (s *shop) sample(customers, days int) {
 		if _, _, err := t.createKey(keyRequest{Name: "prueba", DailyLimit: 5}); err != nil {
 			return nil, err
 		}
-		return nil, t.keepReplay([]retryKey{{}}, 201, []byte(`{"id":"x"}`))
+		return nil, t.replays.keep([]retryKey{{}}, 201, []byte(`{"id":"x"}`))
 	})
 	s.ok(err)
 	s.person("ana@ejemplo.mx", roleOwner)

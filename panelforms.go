@@ -299,7 +299,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		if err := t.inTime(); err != nil {
 			return givenAnswer{}, err
 		}
-		if before, err := t.replay(own); err != nil || before != nil {
+		if before, err := t.replays.find(own); err != nil || before != nil {
 			return v.ledTo(t, own, before, err)
 		}
 		if err := v.guarded(t, f.need, f.guard); err != nil {
@@ -325,7 +325,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		if next != "" {
 			to = withToken(to, next)
 		}
-		if err := t.keepReplay([]retryKey{own}, http.StatusSeeOther, []byte(to)); err != nil {
+		if err := t.replays.keep([]retryKey{own}, http.StatusSeeOther, []byte(to)); err != nil {
 			return givenAnswer{}, err
 		}
 		if f.shown != nil {
@@ -391,7 +391,7 @@ func (v *visit) proved(f *panelForm) error {
 func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAnswer, error) {
 	if errors.Is(err, newError(codeIdempotencyKeyReused)) {
 		own.request = own.name // whatever the fields were
-		if before, err = t.replay(own); err == nil && before != nil {
+		if before, err = t.replays.find(own); err == nil && before != nil {
 			err = newError(codeFormUsed).with("to", string(before.Body))
 		}
 	}

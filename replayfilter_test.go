@@ -92,13 +92,13 @@ func TestReplayFilterFull(t *testing.T) {
 		}
 		must(s, func(t *txn) (any, error) {
 			for _, name := range names[slice*each:] {
-				if err := t.Put(t.nameKey(list[len(list)-1], name), []byte{0}); err != nil {
+				if err := t.Put(t.replays.nameKey(list[len(list)-1], name), []byte{0}); err != nil {
 					return nil, err
 				}
 			}
 			return nil, t.put(orgKey('I', t.org), &replaySlices{list})
 		})
-		f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, had, leastFilter) })
+		f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.replays.slices, t.org, had, leastFilter) })
 		if slice == 0 {
 			continue
 		}
@@ -122,7 +122,9 @@ func TestReplayFilterFull(t *testing.T) {
 		}
 		had = f
 	}
-	if f := ask(s, func(t *txn) (*replayFilter, error) { return filterOf(t.Tx, t.slices, t.org, nil, leastFilter-1) }); f != nil {
+	if f := ask(s, func(t *txn) (*replayFilter, error) {
+		return filterOf(t.Tx, t.replays.slices, t.org, nil, leastFilter-1)
+	}); f != nil {
 		t.Error("a filter where there is no room for the least")
 	}
 }
@@ -194,7 +196,7 @@ func TestFillingSlice(t *testing.T) {
 func (s *shop) keepNames(result error, names ...[16]byte) error {
 	_, err := do(s, func(t *txn) (any, error) {
 		for _, name := range names {
-			if err := t.keepReplay([]retryKey{{name: name, request: name}}, 201, []byte("{}")); err != nil {
+			if err := t.replays.keep([]retryKey{{name: name, request: name}}, 201, []byte("{}")); err != nil {
 				return nil, err
 			}
 		}
@@ -206,7 +208,7 @@ func (s *shop) keepNames(result error, names ...[16]byte) error {
 // hasName reports whether a retry with that name gets an answer.
 func (s *shop) hasName(name [16]byte) bool {
 	s.Helper()
-	return ask(s, func(t *txn) (*replay, error) { return t.replay(retryKey{name: name, request: name}) }) != nil
+	return ask(s, func(t *txn) (*replay, error) { return t.replays.find(retryKey{name: name, request: name}) }) != nil
 }
 
 func randomName(rnd *rand.Rand) (name [16]byte) {
@@ -217,6 +219,6 @@ func randomName(rnd *rand.Rand) (name [16]byte) {
 
 // lastSlice returns the first number of the last slice.
 func lastSlice(s *shop) uint64 {
-	l := ask(s, func(t *txn) (*replaySlices, error) { return t.replaySlices() })
+	l := ask(s, func(t *txn) (*replaySlices, error) { return t.replays.list() })
 	return l.List[len(l.List)-1].First
 }

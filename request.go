@@ -353,7 +353,7 @@ func (x *exchange) commit(req *request, act action) (int, []byte, error) {
 // once runs an action and keeps its answer, or finds the answer that is kept under one of the
 // keys.
 func once(t *txn, retries []retryKey, act action) (answer, error) {
-	i, first, err := t.firstReplay(retries)
+	i, first, err := t.replays.first(retries)
 	if err != nil {
 		return answer{}, err
 	}
@@ -361,7 +361,7 @@ func once(t *txn, retries []retryKey, act action) (answer, error) {
 		status := cmp.Or(retries[i].status, first.Status)
 		// A retry of this request may carry that key alone.
 		for _, other := range retries[:i] {
-			if err := t.keepReplay([]retryKey{other}, status, first.Body); err != nil {
+			if err := t.replays.keep([]retryKey{other}, status, first.Body); err != nil {
 				return answer{}, err
 			}
 		}
@@ -372,7 +372,7 @@ func once(t *txn, retries []retryKey, act action) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status, body, isRepeated(v), tagOf(v), v}, t.keepReplay(retries, status, body)
+	return answer{status, body, isRepeated(v), tagOf(v), v}, t.replays.keep(retries, status, body)
 }
 
 // rehearse returns what a POST would answer, and writes nothing. It ignores the
@@ -383,7 +383,7 @@ func (x *exchange) rehearse(req *request, act action) (int, []byte, error) {
 		if err := x.writesAs(t); err != nil {
 			return answer{}, err
 		}
-		_, first, err := t.firstReplay(retries)
+		_, first, err := t.replays.first(retries)
 		if err != nil {
 			return answer{}, err
 		}

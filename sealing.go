@@ -130,7 +130,7 @@ func (t *txn) unseal(r *replay, number uint64) error {
 	}
 	stream.XORKeyStream(r.sealed, r.sealed)
 	r.Body, err = unpack(r.sealed)
-	return atKey(t.replayKey(number), err)
+	return atKey(t.replays.replayKey(number), err)
 }
 
 // streamOf returns what seals the replay with a number, and opens it.

@@ -136,7 +136,7 @@ func (s *shop) usePanel() {
 func (s *shop) useKey() {
 	s.Helper()
 	k := must(s, func(t *txn) (*apiKey, error) {
-		if err := t.keepReplay([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
+		if err := t.replays.keep([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
 			return nil, err
 		}
 		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10, MaxPointsPerDay: dec("5")})
