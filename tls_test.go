@@ -261,7 +261,7 @@ func TestTLSHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := newServer(a, slog.New(slog.DiscardHandler))
-	server.ReadHeaderTimeout = 200 * time.Millisecond
+	server.ReadHeaderTimeout = time.Second
 	go server.Serve(a.connections(pair.encrypted(l, a)))
 	defer server.Close()
 	hello := []byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}
