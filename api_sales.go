@@ -206,7 +206,7 @@ func registerBatch(r *request) action {
 			if row.actor != "" {
 				t.by.Actor = row.actor
 			}
-			err = t.apart(func() (err error) {
+			err = t.seals.separately(func() (err error) {
 				if r.dryRun {
 					results[i], err = t.rehearseRow(row, rehearsed)
 				} else {

@@ -193,13 +193,13 @@ func (t *txn) customerByID(cust id) (*customer, error) {
 	c, err := get[customer](t.Tx, t.hotKey(cust, partCustomer))
 	if c != nil {
 		c.ID = cust
-		t.met(c)
+		t.seals.remember(c)
 	}
 	return c, err
 }
 
 func (t *txn) saveCustomer(c *customer) error {
-	t.met(c)
+	t.seals.remember(c)
 	return t.put(customerKey(t.org, c.ID, partCustomer), c)
 }
 
@@ -421,7 +421,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		Status: statusActive, CreatedAt: cmp.Or(e.Since, t.now), UpdatedAt: t.now,
 		ExternalID: e.ExternalID, Attributes: e.Attributes,
 	}
-	c.Secret = t.newSealSecret(c.Number)
+	c.Secret = t.seals.newSecret(c.Number)
 	c.setBirthDate(e.BirthDate, t.dayOf(t.now))
 	person, known, err := t.knownPerson(e)
 	if err != nil {

@@ -71,9 +71,6 @@ type txn struct {
 	asked     askedMerged     // the last answer of wasMerged
 	freed     map[string]id   // stubs by the contact that they had; nil until stubOf was asked
 	*sizes
-	shown     []id          // customers that the answer shows (sealing.go)
-	shownRoom [1]id         // backs shown while it is short
-	last      shownCustomer // the last customer that was read or written
 	dated     dated         // the last answer of dayOf
 	buf       coder         // the last record written
 	hot       [64]byte      // the last key of hotOrgKey or hotKey
@@ -84,6 +81,7 @@ type txn struct {
 	saleLog   saleLogTxn
 	saleLists saleListsTxn
 	replays   replaysTxn
+	seals     sealsTxn
 	wrote     bool // something was written
 	readOnly  bool // in a View; see makeWritable
 	importing bool // enrol leaves the search index to indexImported
@@ -121,7 +119,7 @@ func (h *held) moveTo(t *txn) {
 func (t *txn) bind() {
 	t.feed.t, t.stats.t = t, t
 	t.saleLog.t, t.saleLists.t = t, t
-	t.replays.t = t
+	t.replays.t, t.seals.t = t, t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -215,9 +215,9 @@ func TestEraseOneOfTwo(t *testing.T) {
 		k := retryKey{name: [16]byte{1}, request: [16]byte{1}}
 		const answer = `{"of":"both"}`
 		must(s, func(t *txn) (any, error) {
-			t.shows(both[0])
-			t.shows(both[1])
-			t.shows(both[0])
+			t.seals.reveal(both[0])
+			t.seals.reveal(both[1])
+			t.seals.reveal(both[0])
 			return nil, t.replays.keep([]retryKey{k}, http.StatusCreated, []byte(answer))
 		})
 		for _, e := range s.entries() {

@@ -255,7 +255,7 @@ func (rep *replaysTxn) find(k retryKey) (*replay, error) {
 		if k.request != k.name && k.request != r.Request {
 			return nil, newError(codeIdempotencyKeyReused)
 		}
-		return r, rep.t.unseal(r, s.First+place)
+		return r, rep.t.seals.unseal(r, s.First+place)
 	}
 	return nil, nil
 }
@@ -319,7 +319,7 @@ func (rep *replaysTxn) keep(keys []retryKey, status int, body []byte) error {
 		}
 	}
 	r := &replay{CreatedAt: rep.t.now, Request: keys[0].request, Status: status, Body: body}
-	if err := rep.t.seal(r, n.Replays); err != nil {
+	if err := rep.t.seals.seal(r, n.Replays); err != nil {
 		return err
 	}
 	return rep.t.put(rep.replayKey(n.Replays), r)

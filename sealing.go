@@ -20,9 +20,17 @@ import (
 // A sealSecret is what a customer's answers are sealed with. It is zero after an erasure.
 type sealSecret [16]byte
 
-// newSealSecret makes the secret of the customer with a number.
-func (t *txn) newSealSecret(number uint64) sealSecret {
-	secret := t.secret("answers", number)
+// A sealsTxn is what a transaction knows of the customers that its answer shows.
+type sealsTxn struct {
+	t     *txn
+	shown []id          // customers that the answer shows
+	room  [1]id         // backs shown while it is short
+	last  shownCustomer // the last customer that was read or written
+}
+
+// newSecret makes the secret of the customer with a number.
+func (sl *sealsTxn) newSecret(number uint64) sealSecret {
+	secret := sl.t.secret("answers", number)
 	return sealSecret(secret[:])
 }
 
@@ -34,57 +42,57 @@ type shownCustomer struct {
 	secret sealSecret
 }
 
-// shows notes that the answer shows something of a customer. Whatever makes an answer's
+// reveal notes that the answer shows something of a customer. Whatever makes an answer's
 // shape calls it.
-func (t *txn) shows(cust id) {
-	if t.readOnly || slices.Contains(t.shown, cust) {
+func (sl *sealsTxn) reveal(cust id) {
+	if sl.t.readOnly || slices.Contains(sl.shown, cust) {
 		return
 	}
-	if t.shown == nil {
-		t.shown = t.shownRoom[:0]
+	if sl.shown == nil {
+		sl.shown = sl.room[:0]
 	}
-	t.shown = append(t.shown, cust)
+	sl.shown = append(sl.shown, cust)
 }
 
-// apart makes one part of an answer. What it keeps is sealed for what it shows itself,
+// separately makes one part of an answer. What it keeps is sealed for what it shows itself,
 // not for what the parts before show.
-func (t *txn) apart(part func() error) error {
-	all := slices.Clone(t.shown)
-	t.shown = nil
+func (sl *sealsTxn) separately(part func() error) error {
+	all := slices.Clone(sl.shown)
+	sl.shown = nil
 	err := part()
-	for _, cust := range t.shown {
+	for _, cust := range sl.shown {
 		if !slices.Contains(all, cust) {
 			all = append(all, cust)
 		}
 	}
-	t.shown = all
+	sl.shown = all
 	return err
 }
 
-// met keeps what seal wants to know of a customer, so that it need not read it again.
-func (t *txn) met(c *customer) {
-	t.last = shownCustomer{c.ID, c.Number, c.Status == statusErased, c.Secret}
+// remember keeps what seal wants to know of a customer, so that it need not read it again.
+func (sl *sealsTxn) remember(c *customer) {
+	sl.last = shownCustomer{c.ID, c.Number, c.Status == statusErased, c.Secret}
 }
 
 // sealing returns what answers that show a customer are sealed with.
-func (t *txn) sealing(cust id) (shownCustomer, error) {
-	if t.last.id == cust {
-		return t.last, nil
+func (sl *sealsTxn) sealing(cust id) (shownCustomer, error) {
+	if sl.last.id == cust {
+		return sl.last, nil
 	}
-	c, err := t.customer(cust) // which calls met
+	c, err := sl.t.customer(cust) // which calls remember
 	if err == nil && c.Status != statusErased && c.Secret == (sealSecret{}) {
-		err = unreadable(customerKey(t.org, cust, partCustomer))
+		err = unreadable(customerKey(sl.t.org, cust, partCustomer))
 	}
-	return t.last, err
+	return sl.last, err
 }
 
 // seal makes a replay that is about to be written tell the customers that the transaction
 // has shown. Nothing is left of an erased one that its answers could tell.
-func (t *txn) seal(r *replay, number uint64) error {
+func (sl *sealsTxn) seal(r *replay, number uint64) error {
 	var room [64]byte
 	secrets := room[:0]
-	for _, cust := range t.shown {
-		s, err := t.sealing(cust)
+	for _, cust := range sl.shown {
+		s, err := sl.sealing(cust)
 		if err != nil {
 			return err
 		}
@@ -104,24 +112,24 @@ func (t *txn) seal(r *replay, number uint64) error {
 
 // unseal makes a sealed replay's body readable. The error is customer_erased if the answer
 // showed a customer who was erased since.
-func (t *txn) unseal(r *replay, number uint64) error {
+func (sl *sealsTxn) unseal(r *replay, number uint64) error {
 	if len(r.Customers) == 0 {
 		return nil
 	}
 	var secrets []byte
 	for _, n := range r.Customers {
-		cust, err := t.customerIDAt(n)
+		cust, err := sl.t.customerIDAt(n)
 		if err != nil {
 			return err
 		}
-		c, err := t.customer(cust)
+		c, err := sl.t.customer(cust)
 		if err != nil {
 			return err
 		}
 		if c.Secret == (sealSecret{}) {
 			return newError(codeCustomerErased)
 		}
-		t.shows(cust)
+		sl.reveal(cust)
 		secrets = append(secrets, c.Secret[:]...)
 	}
 	stream, err := r.streamOf(secrets, number)
@@ -130,7 +138,7 @@ func (t *txn) unseal(r *replay, number uint64) error {
 	}
 	stream.XORKeyStream(r.sealed, r.sealed)
 	r.Body, err = unpack(r.sealed)
-	return atKey(t.replays.replayKey(number), err)
+	return atKey(sl.t.replays.replayKey(number), err)
 }
 
 // streamOf returns what seals the replay with a number, and opens it.

@@ -213,7 +213,7 @@ func (v usedLot) appendJSON(b []byte) []byte {
 
 func (t *txn) movementShape(m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
-	t.shows(m.Customer)
+	t.seals.reveal(m.Customer)
 	by, err := t.createdBy(m.By)
 	if err != nil {
 		return movementShape{}, err
@@ -328,7 +328,7 @@ type redemptionShape struct {
 
 // redemptionShape shows a redemption as it is now.
 func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
-	t.shows(x.Customer)
+	t.seals.reveal(x.Customer)
 	by, err := t.createdBy(x.By)
 	if err != nil {
 		return redemptionShape{}, err

@@ -51,7 +51,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 }
 
 func (t *txn) customerItem(c *customer) (customerItem, error) {
-	t.shows(c.ID)
+	t.seals.reveal(c.ID)
 	current, err := t.ownTier(c)
 	if err != nil {
 		return customerItem{}, err
@@ -118,7 +118,7 @@ func (v attributesShape) MarshalJSON() ([]byte, error) {
 }
 
 func (t *txn) customerDetail(c *customer) (customerDetail, error) {
-	t.shows(c.ID)
+	t.seals.reveal(c.ID)
 	p := t.cfg.programNumber(c.Program)
 	a, err := t.account(c, p)
 	if err != nil {

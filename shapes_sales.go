@@ -143,7 +143,7 @@ func (t *txn) redemptionsIn(s *sale) ([]saleRedemption, error) {
 
 // newSaleShape shows a sale of a customer as it was registered.
 func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
-	t.shows(c.ID)
+	t.seals.reveal(c.ID)
 	by, err := t.createdBy(s.By)
 	if err != nil {
 		return saleShape{}, err
