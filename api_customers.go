@@ -154,7 +154,7 @@ func mergeCustomers(r *request) action {
 	}
 	r.dryRun = r.flag("dryRun")
 	return func(t *txn) (any, error) {
-		c, left, err := t.merge(into, from)
+		c, left, err := t.merges.merge(into, from)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func eraseCustomer(r *request) action {
 		r.fields.invalid("confirm", "debe ser ERASE")
 	}
 	return func(t *txn) (any, error) {
-		c, err := t.erase(r.pathID("customerId"))
+		c, err := t.merges.erase(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}

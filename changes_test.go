@@ -256,7 +256,7 @@ func TestHiddenCustomers(t *testing.T) {
 				return nil, err
 			}
 			if status == statusErased {
-				return t.erase(c.ID)
+				return t.merges.erase(c.ID)
 			}
 			hidden := *c
 			hidden.Status = status

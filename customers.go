@@ -157,7 +157,7 @@ func (t *txn) customer(cust id) (*customer, error) {
 
 // activeOwner finds a customer as owner does, and refuses an inactive one.
 func (t *txn) activeOwner(cust id) (*customer, error) {
-	c, err := t.owner(cust)
+	c, err := t.merges.owner(cust)
 	if err == nil {
 		err = c.mustBeActive()
 	}
@@ -378,7 +378,7 @@ func (t *txn) doubt(c *customer, e enrolment) (doubt, error) {
 	if least == noDoubt {
 		return noDoubt, nil
 	}
-	all, err := t.family(c)
+	all, err := t.merges.family(c)
 	for _, part := range all {
 		least = min(least, part.doubtOf(e))
 	}

@@ -67,9 +67,6 @@ type txn struct {
 	requestID string          // of the request that writes, as auditID marks it; "" without
 	counters  *counters       // nil until asked for; written back by commit
 	recounted map[string]bool // accounts recounted in this transaction, by key
-	merges    *bool           // what hasMerges found; nil until it was asked
-	asked     askedMerged     // the last answer of wasMerged
-	freed     map[string]id   // stubs by the contact that they had; nil until stubOf was asked
 	*sizes
 	dated     dated         // the last answer of dayOf
 	buf       coder         // the last record written
@@ -82,6 +79,7 @@ type txn struct {
 	saleLists saleListsTxn
 	replays   replaysTxn
 	seals     sealsTxn
+	merges    mergesTxn
 	wrote     bool // something was written
 	readOnly  bool // in a View; see makeWritable
 	importing bool // enrol leaves the search index to indexImported
@@ -119,7 +117,7 @@ func (h *held) moveTo(t *txn) {
 func (t *txn) bind() {
 	t.feed.t, t.stats.t = t, t
 	t.saleLog.t, t.saleLists.t = t, t
-	t.replays.t, t.seals.t = t, t
+	t.replays.t, t.seals.t, t.merges.t = t, t, t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -19,21 +19,21 @@ import (
 // (sealing.go).
 
 // erase erases a customer and its stubs. Erasing again changes nothing.
-func (t *txn) erase(cust id) (*customer, error) {
-	c, err := t.customer(cust)
+func (ms *mergesTxn) erase(cust id) (*customer, error) {
+	c, err := ms.t.customer(cust)
 	if err != nil || c.Status == statusErased {
 		return c, err
 	}
 	if err := c.mustBeShown(); err != nil {
 		return nil, err
 	}
-	family, err := t.family(c)
+	family, err := ms.family(c)
 	if err != nil {
 		return nil, err
 	}
 	var after *customer
 	for i, member := range family {
-		left, err := t.eraseOne(member)
+		left, err := ms.eraseOne(member)
 		if err != nil {
 			return nil, err
 		}
@@ -41,48 +41,48 @@ func (t *txn) erase(cust id) (*customer, error) {
 			after = left
 		}
 	}
-	if err := t.feed.tell(eventCustomerErased, c.Number); err != nil {
+	if err := ms.t.feed.tell(eventCustomerErased, c.Number); err != nil {
 		return nil, err
 	}
-	return after, t.audited(auditCustomerErased, c.ID.String(), c.auditChanges(after))
+	return after, ms.t.audited(auditCustomerErased, c.ID.String(), c.auditChanges(after))
 }
 
 // eraseOne is erase for one customer, and returns it.
-func (t *txn) eraseOne(c *customer) (*customer, error) {
+func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 	after := c.erased()
-	if err := t.moveProfile(c, after); err != nil {
+	if err := ms.t.moveProfile(c, after); err != nil {
 		return nil, err
 	}
-	for s, err := range t.salesFrom(c.Sales.last()) {
+	for s, err := range ms.salesFrom(c.Sales.last()) {
 		if err == nil && s.Comment != "" {
 			s.Comment = ""
-			err = t.saveSale(s)
+			err = ms.t.saveSale(s)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	for x, err := range t.redemptionsUntil(c.ID, math.MaxUint64) {
+	for x, err := range ms.redemptionsUntil(c.ID, math.MaxUint64) {
 		if err == nil && x.Comment != "" {
 			x.Comment = ""
-			err = t.put(t.redemptionKey(x.Seq), x)
+			err = ms.t.put(ms.t.redemptionKey(x.Seq), x)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range t.cfg.Programs {
-		a, err := t.storedAccount(after, p)
+	for _, p := range ms.t.cfg.Programs {
+		a, err := ms.t.storedAccount(after, p)
 		if err == nil && a.kept {
-			if err = t.eraseComments(a); err == nil {
-				err = t.saveAccount(a) // no tier counts the customer any more
+			if err = ms.eraseComments(a); err == nil {
+				err = ms.t.saveAccount(a) // no tier counts the customer any more
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return after, t.saveCustomer(after)
+	return after, ms.t.saveCustomer(after)
 }
 
 // erased returns what is left of a customer. Nothing links it to the person's
@@ -102,14 +102,14 @@ func (c *customer) isErased() bool {
 }
 
 // eraseComments erases the comments of an account's movements.
-func (t *txn) eraseComments(a *account) error {
-	for m, err := range t.movementsFrom(a.Movements.last()) {
+func (ms *mergesTxn) eraseComments(a *account) error {
+	for m, err := range ms.movementsFrom(a.Movements.last()) {
 		if err != nil {
 			return err
 		}
 		if m.Comment != "" {
 			m.eraseComment()
-			err = t.put(t.movementKey(m.Seq), m)
+			err = ms.t.put(ms.t.movementKey(m.Seq), m)
 		}
 		if err != nil {
 			return err
@@ -121,10 +121,10 @@ func (t *txn) eraseComments(a *account) error {
 // What belongs to one customer, newest first. A loop may change what it is given.
 
 // salesFrom yields the sale at seq and those before it in its chain. No sale is at 0.
-func (t *txn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
+func (ms *mergesTxn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
 	return func(yield func(*sale, error) bool) {
 		for seq != 0 {
-			s, err := t.saleAt(seq)
+			s, err := ms.t.saleAt(seq)
 			if err == nil {
 				seq = s.Link.Prev
 			}
@@ -137,10 +137,10 @@ func (t *txn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
 
 // movementsFrom yields the movement at seq and those before it in its chain. No movement
 // is at 0.
-func (t *txn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
+func (ms *mergesTxn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
 	return func(yield func(*movement, error) bool) {
 		for seq != 0 {
-			m, err := t.movement(seq)
+			m, err := ms.t.movement(seq)
 			if err == nil {
 				seq = m.Link.Prev
 			}
@@ -152,11 +152,11 @@ func (t *txn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
 }
 
 // redemptionsUntil yields the customer's redemptions up to seq last.
-func (t *txn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemption, error] {
+func (ms *mergesTxn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemption, error] {
 	return func(yield func(*redemption, error) bool) {
-		sets := t.redemptionsOfKey(cust)
+		sets := ms.t.redemptionsOfKey(cust)
 		end := slices.Clone(sets).u32(uint32(min(last/setBlock, math.MaxUint32))).after()
-		for e, err := range t.Scan(sets, end, true) {
+		for e, err := range ms.t.Scan(sets, end, true) {
 			if err == nil && !isBlock(e.Value) {
 				err = unreadable(e.Key)
 			}
@@ -168,7 +168,7 @@ func (t *txn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemption, erro
 				if seq > last {
 					continue
 				}
-				x, err := t.redemptionAt(seq)
+				x, err := ms.t.redemptionAt(seq)
 				if !yield(x, err) || err != nil {
 					return
 				}

@@ -227,7 +227,7 @@ func TestEraseOneOfTwo(t *testing.T) {
 		}
 		want := ""
 		if gone < 2 {
-			must(s, func(t *txn) (*customer, error) { return t.erase(both[gone]) })
+			must(s, func(t *txn) (*customer, error) { return t.merges.erase(both[gone]) })
 			want = "customer_erased"
 		}
 		r, err := do(s, func(t *txn) (*replay, error) { return t.replays.find(k) })
@@ -295,16 +295,16 @@ func TestEraseMisuse(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
-	first := must(s, func(t *txn) (*customer, error) { return t.erase(ana) })
+	first := must(s, func(t *txn) (*customer, error) { return t.merges.erase(ana) })
 	s.pass(oneDay)
-	again := must(s, func(t *txn) (*customer, error) { return t.erase(ana) })
+	again := must(s, func(t *txn) (*customer, error) { return t.merges.erase(ana) })
 	if !first.isErased() || again.UpdatedAt != first.UpdatedAt {
 		t.Errorf("erasing again changed something: %+v, before %+v", again, first)
 	}
 	if n := ask(s, func(t *txn) (*counters, error) { return t.count() }); n.Audit != 2 { // and the configuration
 		t.Errorf("the audit log has %d entries", n.Audit)
 	}
-	_, err := do(s, func(t *txn) (*customer, error) { return t.erase(id{1}) })
+	_, err := do(s, func(t *txn) (*customer, error) { return t.merges.erase(id{1}) })
 	s.want(err, "customer_not_found")
 	if other := s.customer("ana"); other == ana {
 		t.Error("she is back")
@@ -340,7 +340,7 @@ func TestEraseVerified(t *testing.T) {
 	_, err = s.move(ana, &movement{Amount: dec("5"), Category: categoryBonus, Comment: "un regalo"})
 	s.ok(err)
 	before := s.entries()
-	must(s, func(t *txn) (*customer, error) { return t.erase(ana) })
+	must(s, func(t *txn) (*customer, error) { return t.merges.erase(ana) })
 	after := s.entries()
 	if s.seen(after) {
 		t.Fatal("verify finds a fault in a shop with an erased customer")

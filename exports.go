@@ -131,7 +131,7 @@ func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.owner(s.Customer)
+	c, err := t.merges.owner(s.Customer)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.owner(m.Customer)
+	c, err := t.merges.owner(m.Customer)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (t *txn) redemptionRow(number uint64, _ bool) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.owner(x.Customer)
+	c, err := t.merges.owner(x.Customer)
 	if err != nil {
 		return nil, err
 	}

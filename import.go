@@ -343,7 +343,7 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 	if err != nil || p.Type != typePurchase {
 		return nil, err
 	}
-	if theirs, err := t.owns(c, p.Customer); err != nil || !theirs {
+	if theirs, err := t.merges.owns(c, p.Customer); err != nil || !theirs {
 		return nil, err
 	}
 	return &own, nil
@@ -367,7 +367,7 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 	for _, other := range namesakes {
 		sameDay := dayOf(other.CreatedAt, t.cfg.zone) == dayOf(t.now, t.cfg.zone)
 		same := other.CreatedAt == t.now && other.Total == s.Total && slices.Equal(other.Items, s.Items)
-		owner, err := t.ownerID(other.Customer)
+		owner, err := t.merges.ownerID(other.Customer)
 		if err != nil {
 			return false, err
 		}

@@ -289,11 +289,11 @@ func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, e
 // notMerged refuses to make a customer of somebody who was merged: the survivor has the points
 // of the first import.
 func (t *txn) notMerged(e enrolment) error {
-	stub, err := t.stubOf(e)
+	stub, err := t.merges.stubOf(e)
 	if err != nil || stub == nil {
 		return err
 	}
-	survivor, err := t.owner(stub.ID)
+	survivor, err := t.merges.owner(stub.ID)
 	if err != nil {
 		return err
 	}

@@ -26,17 +26,25 @@ import (
 // mostMerged is how many records a customer who is merged may have.
 const mostMerged = 10_000
 
+// A mergesTxn is merges and erasures in a transaction.
+type mergesTxn struct {
+	t         *txn
+	some      *bool         // what any found; nil until it was asked
+	answer    mergeAnswer   // the last one of wasMerged
+	byContact map[string]id // stubs by the contact that they had; nil until stubOf was asked
+}
+
 // merge makes one customer part of another, and returns the survivor and what contact of
 // the other one it does not have. If that was done before, it changes nothing.
-func (t *txn) merge(into, from id) (*customer, contactLeft, error) {
+func (ms *mergesTxn) merge(into, from id) (*customer, contactLeft, error) {
 	if into == from && into != (id{}) {
 		return nil, contactLeft{}, invalidField("from", "debe ser otro cliente")
 	}
-	c, err := t.customer(into)
+	c, err := ms.t.customer(into)
 	if err != nil {
 		return nil, contactLeft{}, err
 	}
-	gone, err := t.customer(from)
+	gone, err := ms.t.customer(from)
 	if err != nil {
 		return nil, contactLeft{}, err
 	}
@@ -49,52 +57,52 @@ func (t *txn) merge(into, from id) (*customer, contactLeft, error) {
 	if err := gone.mustBeShown(); err != nil {
 		return nil, contactLeft{}, err
 	}
-	family, err := t.family(gone)
+	family, err := ms.family(gone)
 	if err != nil {
 		return nil, contactLeft{}, err
 	}
-	if err := t.fewEnough(family); err != nil {
+	if err := ms.fewEnough(family); err != nil {
 		return nil, contactLeft{}, err
 	}
-	return t.mergeFamily(c, gone, family)
+	return ms.mergeFamily(c, gone, family)
 }
 
 // mergeFamily merges a customer, with its stubs.
-func (t *txn) mergeFamily(c, gone *customer, family []*customer) (*customer, contactLeft, error) {
+func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*customer, contactLeft, error) {
 	var left contactLeft
-	after, stub, err := c.mergedWith(gone, t.dayOf(t.now))
+	after, stub, err := c.mergedWith(gone, ms.t.dayOf(ms.t.now))
 	if err != nil {
 		return nil, left, err
 	}
-	if err := t.moveProfile(gone, stub); err != nil { // first, so that what it had is free
+	if err := ms.t.moveProfile(gone, stub); err != nil { // first, so that what it had is free
 		return nil, left, err
 	}
-	if err := t.moveProfile(c, after); err != nil {
+	if err := ms.t.moveProfile(c, after); err != nil {
 		return nil, left, err
 	}
-	for _, p := range t.cfg.Programs {
-		if err := t.mergeAccount(p, stub, after, family); err != nil {
+	for _, p := range ms.t.cfg.Programs {
+		if err := ms.mergeAccount(p, stub, after, family); err != nil {
 			return nil, left, err
 		}
 	}
-	if err := t.moveStubs(after, stub, family[1:]); err != nil {
+	if err := ms.moveStubs(after, stub, family[1:]); err != nil {
 		return nil, left, err
 	}
-	if err := t.moveCounts(stub.ID, after.ID); err != nil {
+	if err := ms.moveCounts(stub.ID, after.ID); err != nil {
 		return nil, left, err
 	}
 	for _, changed := range []*customer{stub, after} {
-		if err := t.saveCustomer(changed); err != nil {
+		if err := ms.t.saveCustomer(changed); err != nil {
 			return nil, left, err
 		}
 	}
-	if err := t.feed.tell(eventCustomerMerged, stub.Number, after.Number); err != nil {
+	if err := ms.t.feed.tell(eventCustomerMerged, stub.Number, after.Number); err != nil {
 		return nil, left, err
 	}
 	left = after.lacks(gone)
 	// The first change is the merged one's id (auditEntry.merged).
 	changes := append([]change{{"from", nil, gone.ID}}, c.auditChanges(after)...)
-	return after, left, t.audited(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
+	return after, left, ms.t.audited(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
 }
 
 // mergedWith returns the customer with what it gets of another one, and that one as a stub.
@@ -147,18 +155,18 @@ func (l contactLeft) fields() (names []string) {
 
 // fewEnough returns merge_too_large if a customer and its stubs have too many records for
 // one transaction: sales, redemptions, movements and the stubs themselves.
-func (t *txn) fewEnough(family []*customer) error {
+func (ms *mergesTxn) fewEnough(family []*customer) error {
 	n := uint64(len(family) - 1)
 	for _, c := range family {
 		n += c.Sales.N
-		for _, p := range t.cfg.Programs {
-			a, err := t.storedAccount(c, p)
+		for _, p := range ms.t.cfg.Programs {
+			a, err := ms.t.storedAccount(c, p)
 			if err != nil {
 				return err
 			}
 			n += a.Movements.N
 		}
-		for e, err := range scan(t.Tx, t.redemptionsOfKey(c.ID), false) {
+		for e, err := range scan(ms.t.Tx, ms.t.redemptionsOfKey(c.ID), false) {
 			if err != nil {
 				return err
 			}
@@ -166,7 +174,7 @@ func (t *txn) fewEnough(family []*customer) error {
 				n += uint64(bits.OnesCount8(b))
 			}
 		}
-		if n > t.merged {
+		if n > ms.t.merged {
 			return newError(codeMergeTooLarge)
 		}
 	}
@@ -175,37 +183,37 @@ func (t *txn) fewEnough(family []*customer) error {
 
 // mergeAccount moves what a merged customer has in a program to its survivor. family is
 // the merged customer and its stubs.
-func (t *txn) mergeAccount(p *program, stub, into *customer, family []*customer) error {
-	from, err := t.account(stub, p)
+func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*customer) error {
+	from, err := ms.t.account(stub, p)
 	if err != nil || !from.kept && p.Number != into.Program {
 		return err
 	}
-	to, err := t.account(into, p)
+	to, err := ms.t.account(into, p)
 	if err != nil {
 		return err
 	}
-	if err := t.moveFigures(from, to, family); err != nil {
+	if err := ms.moveFigures(from, to, family); err != nil {
 		return err
 	}
-	if err := t.moveLots(from, to); err != nil {
+	if err := ms.moveLots(from, to); err != nil {
 		return err
 	}
 	if from.kept {
-		if err := t.saveAccount(from); err != nil {
+		if err := ms.t.saveAccount(from); err != nil {
 			return err
 		}
 	}
-	return t.saveAccount(to)
+	return ms.t.saveAccount(to)
 }
 
 // moveFigures moves what an account has besides lots: what it has earned, what tiers are
 // measured by, and what came from another system.
-func (t *txn) moveFigures(from, to *account, family []*customer) error {
+func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
 	rolling := to.program.TierBasis.Window == windowRolling
 	var days dayBases
 	if rolling || !to.isOwn() {
 		var err error
-		if days, err = t.daysOf(family, to.program); err != nil {
+		if days, err = ms.t.daysOf(family, to.program); err != nil {
 			return err
 		}
 	}
@@ -223,14 +231,14 @@ func (t *txn) moveFigures(from, to *account, family []*customer) error {
 		return newError(codeTooLarge).on("lifetimePoints")
 	}
 	days.addHistoric(from)
-	if err := t.clearWindow(from); err != nil {
+	if err := ms.t.clearWindow(from); err != nil {
 		return err
 	}
 	for _, d := range days {
 		if !rolling {
 			break
 		}
-		if err := t.addBasisOn(to, d.Day, d.Basis); err != nil {
+		if err := ms.t.addBasisOn(to, d.Day, d.Basis); err != nil {
 			return err
 		}
 	}
@@ -240,112 +248,112 @@ func (t *txn) moveFigures(from, to *account, family []*customer) error {
 }
 
 // moveLots moves an account's lots, or its debt, to another account.
-func (t *txn) moveLots(from, to *account) error {
+func (ms *mergesTxn) moveLots(from, to *account) error {
 	for _, part := range []byte{partLot, partPending} {
 		var list []*lot
-		for l, err := range t.lots(from, part) {
+		for l, err := range ms.t.lots(from, part) {
 			if err != nil {
 				return err
 			}
 			list = append(list, l)
 		}
 		for _, l := range list {
-			if err := t.moveLot(from, to, part, l); err != nil {
+			if err := ms.moveLot(from, to, part, l); err != nil {
 				return err
 			}
 		}
 	}
 	if from.Balance < 0 {
-		return t.moveDebt(from, to)
+		return ms.moveDebt(from, to)
 	}
 	return nil
 }
 
 // moveLot moves a lot. One that is available pays a debt of its new account first.
-func (t *txn) moveLot(from, to *account, part byte, l *lot) error {
+func (ms *mergesTxn) moveLot(from, to *account, part byte, l *lot) error {
 	if _, ok := (to.Balance + to.Pending).add(l.Left); !ok {
 		return newError(codeTooLarge).on("balance")
 	}
 	moved, left := *l, l.Left
 	moved.Left = 0
-	debit := &movement{Category: categoryMerge, Amount: -left, CreatedAt: t.now, Uses: []use{{l.Seq, left, l.Expires}}}
-	credit := &movement{Category: categoryMerge, Amount: left, CreatedAt: t.now, Expires: l.Expires, Uses: debit.Uses}
+	debit := &movement{Category: categoryMerge, Amount: -left, CreatedAt: ms.t.now, Uses: []use{{l.Seq, left, l.Expires}}}
+	credit := &movement{Category: categoryMerge, Amount: left, CreatedAt: ms.t.now, Expires: l.Expires, Uses: debit.Uses}
 	if part == partPending {
 		credit.AvailFrom = l.AvailFrom
 		from.Pending -= left
 		to.Pending += left
-		return t.recordMerge(from, debit, to, credit, func() error { return t.changePending(from, l, -left) },
-			func() error { return t.changePending(to, &moved, left) })
+		return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.changePending(from, l, -left) },
+			func() error { return ms.t.changePending(to, &moved, left) })
 	}
 	paid := min(max(-to.Balance, 0), left)
 	from.Balance -= left
 	to.Balance += left
-	return t.recordMerge(from, debit, to, credit, func() error { return t.changeLot(from, l, -left) },
-		func() error { return t.changeLot(to, &moved, left-paid) })
+	return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.changeLot(from, l, -left) },
+		func() error { return ms.t.changeLot(to, &moved, left-paid) })
 }
 
 // moveDebt moves a debt, which lots of its new account pay as far as they reach.
-func (t *txn) moveDebt(from, to *account) error {
+func (ms *mergesTxn) moveDebt(from, to *account) error {
 	debt := -from.Balance
 	if _, ok := to.Balance.sub(debt); !ok {
 		return newError(codeTooLarge).on("balance")
 	}
-	uses, err := t.consume(to, min(debt, max(to.Balance, 0)))
+	uses, err := ms.t.consume(to, min(debt, max(to.Balance, 0)))
 	if err != nil {
 		return err
 	}
 	from.Balance, to.Balance = 0, to.Balance-debt
-	debit := &movement{Category: categoryMerge, Amount: -debt, CreatedAt: t.now, Uses: uses}
-	credit := &movement{Category: categoryMerge, Amount: debt, CreatedAt: t.now, Expires: never}
-	return t.recordMerge(to, debit, from, credit)
+	debit := &movement{Category: categoryMerge, Amount: -debt, CreatedAt: ms.t.now, Uses: uses}
+	credit := &movement{Category: categoryMerge, Amount: debt, CreatedAt: ms.t.now, Expires: never}
+	return ms.recordMerge(to, debit, from, credit)
 }
 
 // recordMerge records a debit and the credit that belongs to it, after changes of lots.
-func (t *txn) recordMerge(debited *account, debit *movement, credited *account, credit *movement, changes ...func() error) error {
+func (ms *mergesTxn) recordMerge(debited *account, debit *movement, credited *account, credit *movement, changes ...func() error) error {
 	for _, change := range changes {
 		if err := change(); err != nil {
 			return err
 		}
 	}
-	if err := t.record(debited, debit); err != nil {
+	if err := ms.t.record(debited, debit); err != nil {
 		return err
 	}
-	return t.record(credited, credit)
+	return ms.t.record(credited, credit)
 }
 
 // moveStubs makes a customer who is now a stub, and the stubs that it had, those of its
 // survivor.
-func (t *txn) moveStubs(into, stub *customer, had []*customer) error {
+func (ms *mergesTxn) moveStubs(into, stub *customer, had []*customer) error {
 	for _, s := range had {
-		if err := t.rekey(t.stubKey(stub.Number, s.Number), t.stubKey(into.Number, s.Number), s.ID[:]); err != nil {
+		if err := ms.t.rekey(ms.stubKey(stub.Number, s.Number), ms.stubKey(into.Number, s.Number), s.ID[:]); err != nil {
 			return err
 		}
 		s.MergedInto = into.ID
-		if err := t.saveCustomer(s); err != nil {
+		if err := ms.t.saveCustomer(s); err != nil {
 			return err
 		}
 	}
-	t.merges, t.asked = new(true), askedMerged{}
-	return t.Put(t.stubKey(into.Number, stub.Number), stub.ID[:])
+	ms.some, ms.answer = new(true), mergeAnswer{}
+	return ms.t.Put(ms.stubKey(into.Number, stub.Number), stub.ID[:])
 }
 
 // moveCounts adds a customer's uses of rules and of rewards to those of another one.
-func (t *txn) moveCounts(from, to id) error {
+func (ms *mergesTxn) moveCounts(from, to id) error {
 	for _, part := range []byte{partRuleUse, partRewardUse} {
-		prefix := customerKey(t.org, from, part)
+		prefix := customerKey(ms.t.org, from, part)
 		var list []Entry
-		for e, err := range scan(t.Tx, prefix, false) {
+		for e, err := range scan(ms.t.Tx, prefix, false) {
 			if err != nil {
 				return err
 			}
 			list = append(list, Entry{Key: slices.Clone(e.Key), Value: slices.Clone(e.Value)})
 		}
 		for _, e := range list {
-			own := append(customerKey(t.org, to, part), e.Key[len(prefix):]...)
-			if err := t.addCount(part, e, own); err != nil {
+			own := append(customerKey(ms.t.org, to, part), e.Key[len(prefix):]...)
+			if err := ms.addCount(part, e, own); err != nil {
 				return err
 			}
-			if err := t.Delete(e.Key); err != nil {
+			if err := ms.t.Delete(e.Key); err != nil {
 				return err
 			}
 		}
@@ -354,49 +362,49 @@ func (t *txn) moveCounts(from, to id) error {
 }
 
 // addCount adds the count of an entry to the one at k.
-func (t *txn) addCount(part byte, e Entry, k key) error {
+func (ms *mergesTxn) addCount(part byte, e Entry, k key) error {
 	if part == partRewardUse {
 		if len(e.Value) != 8 {
 			return unreadable(e.Key)
 		}
-		n, _, err := getUint(t.Tx, k)
+		n, _, err := getUint(ms.t.Tx, k)
 		if err != nil {
 			return err
 		}
-		return t.putUint(k, n+uintIn(e.Value))
+		return ms.t.putUint(k, n+uintIn(e.Value))
 	}
 	more, err := decodeEntry[ruleUse](e)
 	if err != nil {
 		return err
 	}
-	n, err := get[ruleUse](t.Tx, k)
+	n, err := get[ruleUse](ms.t.Tx, k)
 	if err != nil {
 		return err
 	}
 	if n != nil {
 		more.Times += n.Times
 	}
-	return t.put(k, more)
+	return ms.t.put(k, more)
 }
 
 // Whose records are.
 
 // owner finds the customer whose records under an id are: that customer itself, or the one
 // that it became part of. Any other id gives customer_not_found.
-func (t *txn) owner(cust id) (*customer, error) {
-	c, err := t.customer(cust)
+func (ms *mergesTxn) owner(cust id) (*customer, error) {
+	c, err := ms.t.customer(cust)
 	if err != nil || c.MergedInto == (id{}) {
 		return c, err
 	}
-	return t.customer(c.MergedInto)
+	return ms.t.customer(c.MergedInto)
 }
 
 // ownerID is the id of the owner. It reads nothing if it is the same anyway.
-func (t *txn) ownerID(cust id) (id, error) {
-	if some, err := t.hasMerges(); err != nil || !some {
+func (ms *mergesTxn) ownerID(cust id) (id, error) {
+	if some, err := ms.any(); err != nil || !some {
 		return cust, err
 	}
-	c, err := t.owner(cust)
+	c, err := ms.owner(cust)
 	if err != nil {
 		return id{}, err
 	}
@@ -404,31 +412,33 @@ func (t *txn) ownerID(cust id) (id, error) {
 }
 
 // owns reports whether the records under an id are a customer's.
-func (t *txn) owns(c *customer, cust id) (bool, error) {
+func (ms *mergesTxn) owns(c *customer, cust id) (bool, error) {
 	if cust == c.ID {
 		return true, nil
 	}
-	owner, err := t.ownerID(cust)
+	owner, err := ms.ownerID(cust)
 	return owner == c.ID, err
 }
 
-// hasMerges reports whether any customer of the organization was merged.
-func (t *txn) hasMerges() (bool, error) {
-	if t.merges == nil {
+// any reports whether any customer of the organization was merged.
+func (ms *mergesTxn) any() (bool, error) {
+	if ms.some == nil {
 		found := false
-		for _, err := range scan(t.Tx, orgKey('J', t.org), false) {
+		for _, err := range scan(ms.t.Tx, orgKey('J', ms.t.org), false) {
 			if err != nil {
 				return false, err
 			}
 			found = true
 			break
 		}
-		t.merges = &found
+		ms.some = &found
 	}
-	return *t.merges, nil
+	return *ms.some, nil
 }
 
-func (t *txn) stubKey(survivor, stub uint64) key { return orgKey('J', t.org).u64(survivor).u64(stub) }
+func (ms *mergesTxn) stubKey(survivor, stub uint64) key {
+	return orgKey('J', ms.t.org).u64(survivor).u64(stub)
+}
 
 // A stubEntry is an entry of the table of merges.
 type stubEntry struct {
@@ -456,47 +466,47 @@ func stubEntries(tx Tx, prefix key) iter.Seq2[stubEntry, error] {
 
 // stubOf finds the stub that had the e-mail, phone or externalId of an enrolment when it was
 // merged; nil if there is none. It reads all stubs once in a transaction: only imports ask.
-func (t *txn) stubOf(e enrolment) (*customer, error) {
-	if some, err := t.hasMerges(); err != nil || !some {
+func (ms *mergesTxn) stubOf(e enrolment) (*customer, error) {
+	if some, err := ms.any(); err != nil || !some {
 		return nil, err
 	}
 	names := func(email, phone, externalID string) []string {
 		return []string{"e" + email, "p" + phone, "x" + externalID}
 	}
-	if t.freed == nil {
-		t.freed = map[string]id{}
-		for entry, err := range stubEntries(t.Tx, orgKey('J', t.org)) {
+	if ms.byContact == nil {
+		ms.byContact = map[string]id{}
+		for entry, err := range stubEntries(ms.t.Tx, orgKey('J', ms.t.org)) {
 			if err != nil {
 				return nil, err
 			}
-			stub, err := t.listedCustomer(entry.id)
+			stub, err := ms.t.listedCustomer(entry.id)
 			if err != nil {
 				return nil, err
 			}
 			for _, name := range names(stub.Email, stub.Phone, stub.ExternalID) {
-				t.freed[name] = stub.ID
+				ms.byContact[name] = stub.ID
 			}
 		}
 	}
 	for _, name := range names(e.Email, e.Phone, e.ExternalID) {
-		if cust, ok := t.freed[name]; ok && len(name) > 1 {
-			return t.customer(cust)
+		if cust, ok := ms.byContact[name]; ok && len(name) > 1 {
+			return ms.t.customer(cust)
 		}
 	}
 	return nil, nil
 }
 
 // family returns a customer and then its stubs. They are read, as the customer was.
-func (t *txn) family(c *customer) ([]*customer, error) {
+func (ms *mergesTxn) family(c *customer) ([]*customer, error) {
 	list := []*customer{c}
-	if some, err := t.hasMerges(); err != nil || !some {
+	if some, err := ms.any(); err != nil || !some {
 		return list, err
 	}
-	for s, err := range stubEntries(t.Tx, orgKey('J', t.org).u64(c.Number)) {
+	for s, err := range stubEntries(ms.t.Tx, orgKey('J', ms.t.org).u64(c.Number)) {
 		if err != nil {
 			return nil, err
 		}
-		stub, err := t.listedCustomer(s.id)
+		stub, err := ms.t.listedCustomer(s.id)
 		if err != nil {
 			return nil, err
 		}
@@ -506,12 +516,12 @@ func (t *txn) family(c *customer) ([]*customer, error) {
 }
 
 // idsOf returns the ids under which the records of a customer are; none for a stub.
-func (t *txn) idsOf(cust id) ([]id, error) {
-	c, err := t.customer(cust)
+func (ms *mergesTxn) idsOf(cust id) ([]id, error) {
+	c, err := ms.t.customer(cust)
 	if err != nil || c.MergedInto != (id{}) {
 		return nil, err
 	}
-	family, err := t.family(c)
+	family, err := ms.family(c)
 	if err != nil {
 		return nil, err
 	}
@@ -523,11 +533,11 @@ func (t *txn) idsOf(cust id) ([]id, error) {
 }
 
 // withStubs adds to a set of customers their stubs.
-func (t *txn) withStubs(set customerSet) (customerSet, error) {
-	if some, err := t.hasMerges(); err != nil || !some {
+func (ms *mergesTxn) withStubs(set customerSet) (customerSet, error) {
+	if some, err := ms.any(); err != nil || !some {
 		return set, err
 	}
-	for s, err := range stubEntries(t.Tx, orgKey('J', t.org)) {
+	for s, err := range stubEntries(ms.t.Tx, orgKey('J', ms.t.org)) {
 		if err != nil {
 			return nil, err
 		}
@@ -544,37 +554,37 @@ func (t *txn) withStubs(set customerSet) (customerSet, error) {
 
 // creditID is the id of the credit at seq, whose lot a movement names. It was made by the
 // movement's customer or by one that was merged into it.
-func (t *txn) creditID(m *movement, seq uint64) (id, error) {
-	if merged, err := t.wasMerged(m.Customer); err != nil || !merged {
+func (ms *mergesTxn) creditID(m *movement, seq uint64) (id, error) {
+	if merged, err := ms.wasMerged(m.Customer); err != nil || !merged {
 		return movementID(m.Customer, seq), err
 	}
-	credit, err := t.movement(seq)
+	credit, err := ms.t.movement(seq)
 	if err != nil {
 		return id{}, err
 	}
 	return credit.id(), nil
 }
 
-// An askedMerged is an answer of wasMerged; cust is zero before the first.
-type askedMerged struct {
+// A mergeAnswer is an answer of wasMerged; cust is zero before the first.
+type mergeAnswer struct {
 	cust   id
 	merged bool
 }
 
 // wasMerged reports whether a customer is a stub or has one. It keeps the last answer, since
 // a list of movements is of one customer.
-func (t *txn) wasMerged(cust id) (bool, error) {
-	if some, err := t.hasMerges(); err != nil || !some || t.asked.cust == cust {
-		return t.asked.merged && some, err
+func (ms *mergesTxn) wasMerged(cust id) (bool, error) {
+	if some, err := ms.any(); err != nil || !some || ms.answer.cust == cust {
+		return ms.answer.merged && some, err
 	}
-	c, err := t.customer(cust)
+	c, err := ms.t.customer(cust)
 	if err != nil {
 		return false, err
 	}
-	family, err := t.family(c)
+	family, err := ms.family(c)
 	if err != nil {
 		return false, err
 	}
-	t.asked.cust, t.asked.merged = cust, c.MergedInto != (id{}) || len(family) > 1
-	return t.asked.merged, nil
+	ms.answer.cust, ms.answer.merged = cust, c.MergedInto != (id{}) || len(family) > 1
+	return ms.answer.merged, nil
 }

@@ -19,7 +19,7 @@ func (s *shop) merged(into, from id) contactLeft {
 
 func (s *shop) tryMerge(into, from id) (contactLeft, error) {
 	return do(s, func(t *txn) (contactLeft, error) {
-		_, left, err := t.merge(into, from)
+		_, left, err := t.merges.merge(into, from)
 		return left, err
 	})
 }
@@ -75,7 +75,7 @@ func (h *history) merge() {
 		d.kind, d.other = "merge", pick(h.rnd, others...)
 		into, from := h.cust, h.people[d.other]
 		shown := func(t *txn) (customerDetail, error) {
-			c, _, err := t.merge(into, from)
+			c, _, err := t.merges.merge(into, from)
 			if err != nil {
 				return customerDetail{}, err
 			}
@@ -227,7 +227,7 @@ func TestMergeFamilies(t *testing.T) {
 	s.want(err, "merge_too_large")
 	_, err = s.tryMerge(all[3], all[5])
 	s.want(err, "customer_merged")
-	if len(ask(s, func(t *txn) ([]id, error) { return t.idsOf(all[4]) })) != 5 {
+	if len(ask(s, func(t *txn) ([]id, error) { return t.merges.idsOf(all[4]) })) != 5 {
 		t.Error("the last one has not all stubs")
 	}
 }

@@ -299,7 +299,7 @@ func (v *visit) creatorName(names *actorNames, by creator) (name, log string, er
 
 // customerItem names a customer: the one that its records are of now.
 func (v *visit) customerItem(t *txn, cust id) (a aboutItem, err error) {
-	c, err := t.owner(cust)
+	c, err := t.merges.owner(cust)
 	if err != nil {
 		return a, err
 	}

@@ -61,7 +61,7 @@ func redemptionsPage(v *visit) (any, fillFunc) {
 
 // nameOf is the name of a customer, or of the one that it became part of.
 func (t *txn) nameOf(cust id) (string, error) {
-	c, err := t.owner(cust)
+	c, err := t.merges.owner(cust)
 	if err != nil {
 		return "", err
 	}

@@ -64,7 +64,7 @@ func ofPath(handle func(*request) action) func(*request) action {
 				return nil, err
 			}
 			if r.PathValue("customerId") != "" {
-				owner, err := t.owner(x.Customer)
+				owner, err := t.merges.owner(x.Customer)
 				if err != nil {
 					return nil, err
 				}

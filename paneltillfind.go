@@ -186,7 +186,7 @@ func (t *txn) tillCode(text string) (string, error) {
 	if err != nil || x == nil {
 		return "", err
 	}
-	owner, err := t.ownerID(x.Customer)
+	owner, err := t.merges.ownerID(x.Customer)
 	return "/panel/caja/" + owner.String() + "/canje/" + x.ID.String(), err
 }
 

@@ -64,7 +64,7 @@ func (t *txn) doneItem(action, subject string) (item doneItem, err error) {
 			item.State = "redemption." + x.status(t.now)
 		}
 	}
-	c, err := t.owner(cust)
+	c, err := t.merges.owner(cust)
 	if err != nil {
 		return item, err
 	}

@@ -214,7 +214,7 @@ func (t *txn) basisDays(a *account) (dayBases, error) {
 	if a.customer.MergedInto != (id{}) {
 		return nil, nil
 	}
-	family, err := t.family(a.customer)
+	family, err := t.merges.family(a.customer)
 	if err != nil {
 		return nil, err
 	}

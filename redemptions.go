@@ -198,7 +198,7 @@ func (f *redemptionFilter) keeps(x *redemption, now instant) bool {
 func (t *txn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64, error) {
 	if f.customer != nil {
 		var err error
-		if f.of, err = t.idsOf(*f.customer); err != nil {
+		if f.of, err = t.merges.idsOf(*f.customer); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -377,7 +377,7 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 			if err != nil {
 				return nil, err
 			}
-			owner, err := t.owner(x.Customer)
+			owner, err := t.merges.owner(x.Customer)
 			if err != nil {
 				return nil, err
 			}

@@ -117,7 +117,7 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, err := t.owns(c, purchase.Customer)
+		own, err := t.merges.owns(c, purchase.Customer)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		if p.Type != typePurchase || p.ExternalID != s.ExternalID {
 			continue
 		}
-		own, err := t.owns(c, p.Customer)
+		own, err := t.merges.owns(c, p.Customer)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func (t *txn) returnsOf(purchase *sale) (list []*sale, more bool, err error) {
 	if purchase.Returned == 0 {
 		return nil, false, nil
 	}
-	owner, err := t.ownerID(purchase.Customer)
+	owner, err := t.merges.ownerID(purchase.Customer)
 	if err != nil {
 		return nil, false, err
 	}

@@ -169,7 +169,7 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 	if c.MergedInto != (id{}) { // they are another customer's
 		return nil, 0, nil
 	}
-	family, err := lists.t.family(c)
+	family, err := lists.t.merges.family(c)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -258,7 +258,7 @@ func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, e
 			continue
 		}
 		if f.search != "" {
-			c, err := lists.t.owner(s.Customer)
+			c, err := lists.t.merges.owner(s.Customer)
 			if err != nil {
 				return nil, 0, err
 			}

@@ -141,7 +141,7 @@ func (h *soldShop) find(f saleFilter, p page) {
 		got := ask(h.shop, func(t *txn) ([]uint64, error) {
 			set, _, err := t.searchAll(f.search)
 			if err == nil {
-				set, err = t.withStubs(set)
+				set, err = t.merges.withStubs(set)
 			}
 			if err != nil {
 				return nil, err
@@ -175,7 +175,7 @@ func (h *soldShop) byDate(way string, f saleFilter, p page) bool {
 		if err != nil || n == 0 || n > fewCustomers {
 			return false, err
 		}
-		if set, err = t.withStubs(set); err != nil {
+		if set, err = t.merges.withStubs(set); err != nil {
 			return false, err
 		}
 		list, err := t.saleLists.customersIn(set)
@@ -274,7 +274,7 @@ func TestFindSales(t *testing.T) {
 			want := []id{}
 			total := uint64(0)
 			for _, sold := range all {
-				c := ask(s, func(t *txn) (*customer, error) { return t.owner(sold.Customer) })
+				c := ask(s, func(t *txn) (*customer, error) { return t.merges.owner(sold.Customer) })
 				if !f.keeps(sold) || f.customer != nil && *f.customer != c.ID || sold.RegisteredAt < f.registeredFrom || f.search != "" && !newNeedle(f.search, "MX").in(c.searchTexts()) {
 					continue
 				}

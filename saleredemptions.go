@@ -20,11 +20,11 @@ func (t *txn) purchaseFor(x *redemption, saleID id) (*sale, error) {
 	if s.Customer == x.Customer {
 		return s, nil
 	}
-	buyer, err := t.ownerID(s.Customer)
+	buyer, err := t.merges.ownerID(s.Customer)
 	if err != nil {
 		return nil, err
 	}
-	owner, err := t.ownerID(x.Customer)
+	owner, err := t.merges.ownerID(x.Customer)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func TestRestoreMerged(t *testing.T) {
 		s.ok(err)
 		v.purchase = s.buy(v.ana, "100")
 		s.want(s.useIn(v.voucher, v.purchase), "transaction_not_found")
-		must(s, func(t *txn) (bool, error) { _, _, err := t.merge(v.ana, eva); return true, err })
+		must(s, func(t *txn) (bool, error) { _, _, err := t.merges.merge(v.ana, eva); return true, err })
 		s.ok(s.useIn(v.voucher, v.purchase))
 		s.verified()
 		v.send(v.returnOf("100", more), "alone", false)

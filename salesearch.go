@@ -21,7 +21,7 @@ func (lists *saleListsTxn) searchSales(f saleFilter, p page) ([]*sale, uint64, e
 	if err != nil || n == 0 {
 		return nil, 0, err
 	}
-	if set, err = lists.t.withStubs(set); err != nil {
+	if set, err = lists.t.merges.withStubs(set); err != nil {
 		return nil, 0, err
 	}
 	if n <= fewCustomers {

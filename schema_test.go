@@ -68,7 +68,7 @@ func makeSchemaFile(t *testing.T, name string) {
 	s.ids.Store(1 << 32)
 	s.merged(s.customer("eva"), s.customer("lía"))
 	gone := s.customer("noé")
-	must(s, func(t *txn) (any, error) { return t.erase(gone) })
+	must(s, func(t *txn) (any, error) { return t.merges.erase(gone) })
 	s.enters("ana@ejemplo.mx")
 	locked, _ := s.enters("ana@ejemplo.mx")
 	h, err := newPIN("135790", seed{})

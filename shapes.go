@@ -228,7 +228,7 @@ func (t *txn) movementShape(m *movement) (movementShape, error) {
 		s.Lots = []usedLot{}
 	}
 	for _, u := range m.Uses {
-		credit, err := t.creditID(m, u.Seq)
+		credit, err := t.merges.creditID(m, u.Seq)
 		if err != nil {
 			return s, err
 		}
@@ -337,7 +337,7 @@ func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
 	if err != nil {
 		return redemptionShape{}, err
 	}
-	owner, err := t.ownerID(x.Customer)
+	owner, err := t.merges.ownerID(x.Customer)
 	return redemptionShape{
 		ID: x.ID, Code: x.Code, CustomerID: owner, ProductID: x.Reward, RewardName: x.RewardName, PointsSpent: x.Points, Balance: x.Balance,
 		Status: x.status(t.now), Effect: effectOrNull(x.Effect), Comment: orNull(x.Comment), MovementID: movementID(x.Customer, x.Movement),

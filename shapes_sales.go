@@ -187,7 +187,7 @@ func (t *txn) saleProgram(v *saleShare) saleProgram {
 // saleShape is newSaleShape for a stored sale. It reads the customer, and how many of
 // the points are still pending.
 func (t *txn) saleShape(s *sale) (saleShape, error) {
-	c, err := t.owner(s.Customer)
+	c, err := t.merges.owner(s.Customer)
 	if err != nil {
 		return saleShape{}, err
 	}

@@ -479,7 +479,7 @@ func TestTiersTogether(t *testing.T) {
 	same(t, "two stamps", counts(), "[1 1]")
 	for i, cust := range []id{eva, ana} {
 		must(s, func(t *txn) (any, error) {
-			return t.erase(cust)
+			return t.merges.erase(cust)
 		})
 		same(t, "hidden", counts(), []string{"[0 1]", "[0 0]"}[i])
 	}

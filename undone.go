@@ -72,7 +72,7 @@ func (v *saleShare) usedUp(ruleID id) bool {
 // newest on until all others came no later than the one found.
 func (t *txn) lastStanding(c *customer) (last instant, err error) {
 	chains := []chain{c.Sales}
-	some, err := t.hasMerges()
+	some, err := t.merges.any()
 	if err != nil {
 		return 0, err
 	}

@@ -168,10 +168,10 @@ func (t *txn) isSame(s *sale, in newSale) (bool, error) {
 	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) {
 		return false, nil
 	}
-	had, err := t.ownerID(s.Customer)
+	had, err := t.merges.ownerID(s.Customer)
 	if err != nil {
 		return false, err
 	}
-	has, err := t.ownerID(in.Customer)
+	has, err := t.merges.ownerID(in.Customer)
 	return had == has, err
 }

@@ -49,7 +49,7 @@ func (v *verifier) stub(c *customer) error {
 	equal(v, what, ": total gastado", c.TotalSpent, 0)
 	equal(v, what, ": compras", c.Purchases, 0)
 	equal(v, what, ": última compra", c.LastSaleAt, 0)
-	return v.has(tableMerges, v.txn.stubKey(survivor.Number, c.Number), c.ID[:], what)
+	return v.has(tableMerges, v.txn.merges.stubKey(survivor.Number, c.Number), c.ID[:], what)
 }
 
 // family returns a customer and then its stubs.
