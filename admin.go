@@ -136,7 +136,7 @@ func (a *admin) export(ctx context.Context, in orgRequest) (*document, error) {
 func (a *admin) noteTaken(ctx context.Context, org uint32, action, what string) {
 	_, err := write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (any, error) {
 		t.by = byOperator(ctx)
-		return nil, t.audited(action, what, nil)
+		return nil, t.audit.note(action, what, nil)
 	})
 	if err != nil {
 		a.engine.log.Warn("not in the audit log", "action", action, "subject", what, "cause", err.Error())
@@ -321,7 +321,7 @@ func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
 		if f.from > f.to {
 			return auditPage{}, operatorErrorf("from", "-from no puede ser posterior a -to")
 		}
-		found, total, err := t.auditEntries(f, page{1, uint64(min(max(in.Limit, 1), maxLimit))})
+		found, total, err := t.audit.entries(f, page{1, uint64(min(max(in.Limit, 1), maxLimit))})
 		if err != nil {
 			return auditPage{}, err
 		}

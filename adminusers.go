@@ -346,7 +346,7 @@ func (a *admin) dropAllLinks(ctx context.Context) (n int, err error) {
 			if err != nil || dropped == 0 {
 				return 0, err
 			}
-			return dropped, t.audited(auditUserUninvited, "", []change{{"links", dropped, nil}})
+			return dropped, t.audit.note(auditUserUninvited, "", []change{{"links", dropped, nil}})
 		})
 		if err != nil {
 			return n, err

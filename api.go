@@ -387,7 +387,7 @@ func listAudit(r *request) action {
 	f.kind = choice(r.query.input, kind, present, "kind", codeInvalidField, auditKinds)
 	f.within = r.user.auditShare()
 	return func(t *txn) (any, error) {
-		found, total, err := t.auditEntries(f, p)
+		found, total, err := t.audit.entries(f, p)
 		if err != nil {
 			return nil, err
 		}

@@ -149,7 +149,7 @@ func (t *txn) noteApplied(cfg *config, changes []change) error {
 	if err := t.feed.tell(eventConfigurationApplied, n.Audit+1); err != nil {
 		return err
 	}
-	return t.audited(auditConfigurationApplied, cfg.ID.String(), changes)
+	return t.audit.note(auditConfigurationApplied, cfg.ID.String(), changes)
 }
 
 // configBefore returns the configuration of a document's organization, or an empty one if

@@ -143,10 +143,13 @@ func (a *auditChange) fields(c *coder) {
 	textField(c, &a.After)
 }
 
-// audited writes to the audit log that the transaction's creator did something to a
+// An auditTxn is the audit log in a transaction.
+type auditTxn struct{ t *txn }
+
+// note writes to the audit log that the transaction's creator did something to a
 // subject. A change that names its field only is of customers' data; see unsaid.
-func (t *txn) audited(action, subject string, changes []change) error {
-	e := &auditEntry{At: t.began, By: t.by, Action: action, Subject: subject, RequestID: t.requestID}
+func (a *auditTxn) note(action, subject string, changes []change) error {
+	e := &auditEntry{At: a.t.began, By: a.t.by, Action: action, Subject: subject, RequestID: a.t.requestID}
 	size := 0
 	for _, c := range changes {
 		var said auditChange
@@ -161,14 +164,14 @@ func (t *txn) audited(action, subject string, changes []change) error {
 		}
 		length := len(said.Field) + len(said.Before) + len(said.After)
 		if n := len(e.Changes); n == maxAuditChanges || n > 0 && size+length > maxAuditBytes {
-			if err := t.addToAudit(e); err != nil {
+			if err := a.append(e); err != nil {
 				return err
 			}
 			e.Changes, size = nil, 0
 		}
 		e.Changes, size = append(e.Changes, said), size+length
 	}
-	return t.addToAudit(e)
+	return a.append(e)
 }
 
 // unsaid are changes of customers' data, of which the audit log has the fields' names.
@@ -179,16 +182,16 @@ func unsaid(fields ...string) (changes []change) {
 	return changes
 }
 
-// addToAudit appends an entry to the chain. An entry is not before the last one; only
+// append appends an entry to the chain. An entry is not before the last one; only
 // whoever accepts a clock sets time back.
-func (t *txn) addToAudit(e *auditEntry) error {
-	n, err := t.count()
+func (a *auditTxn) append(e *auditEntry) error {
+	n, err := a.t.count()
 	if err != nil {
 		return err
 	}
 	var before ledgerHash
 	if n.Audit > 0 {
-		last, err := t.auditEntry(n.Audit)
+		last, err := a.entry(n.Audit)
 		if err != nil {
 			return err
 		}
@@ -198,22 +201,22 @@ func (t *txn) addToAudit(e *auditEntry) error {
 	}
 	n.Audit++
 	e.Seq = n.Audit
-	c := t.scratch()
+	c := a.t.scratch()
 	e.hashedFields(c)
-	e.Hash = hashMovement(before, t.org, e.Seq, c.b)
+	e.Hash = hashMovement(before, a.t.org, e.Seq, c.b)
 	c.hash(&e.Hash)
-	if err := t.Put(t.auditKey(e.Seq), c.b); err != nil {
+	if err := a.t.Put(a.key(e.Seq), c.b); err != nil {
 		return err
 	}
-	for set := range e.sets(t.org) {
-		if _, err := putInSet(t, set, e.Seq, true); err != nil {
+	for set := range e.sets(a.t.org) {
+		if _, err := putInSet(a.t, set, e.Seq, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *txn) auditKey(seq uint64) key { return orgKey('A', t.org).u64(seq) }
+func (a *auditTxn) key(seq uint64) key { return orgKey('A', a.t.org).u64(seq) }
 
 // auditSet is the prefix of the set of entries with a value in a field.
 func auditSet(org uint32, field byte, value string) key {
@@ -252,8 +255,8 @@ func (e *auditEntry) sets(org uint32) iter.Seq[key] {
 	}
 }
 
-func (t *txn) auditEntry(seq uint64) (*auditEntry, error) {
-	e, err := existing[auditEntry](t.Tx, t.auditKey(seq))
+func (a *auditTxn) entry(seq uint64) (*auditEntry, error) {
+	e, err := existing[auditEntry](a.t.Tx, a.key(seq))
 	if err != nil {
 		return nil, err
 	}

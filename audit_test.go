@@ -18,7 +18,7 @@ func (s *shop) audited(f auditFilter) (lines []string) {
 		f.to = never
 	}
 	entries := ask(s, func(t *txn) ([]*auditEntry, error) {
-		list, _, err := t.auditEntries(f, page{1, 1 << 20})
+		list, _, err := t.audit.entries(f, page{1, 1 << 20})
 		return list, err
 	})
 	for _, e := range slices.Backward(entries) {
@@ -191,7 +191,7 @@ func TestAuditEntries(t *testing.T) {
 			must(s, func(t *txn) (any, error) {
 				for _, e := range plan {
 					t.by = e.By
-					if err := t.audited(e.Action, e.Subject, nil); err != nil {
+					if err := t.audit.note(e.Action, e.Subject, nil); err != nil {
 						return nil, err
 					}
 				}
@@ -203,7 +203,7 @@ func TestAuditEntries(t *testing.T) {
 			list := make([]*auditEntry, n.Audit)
 			for i := range list {
 				if err == nil {
-					list[i], err = t.auditEntry(n.Audit - uint64(i))
+					list[i], err = t.audit.entry(n.Audit - uint64(i))
 				}
 			}
 			return list, err
@@ -236,7 +236,7 @@ func TestAuditEntries(t *testing.T) {
 				total uint64
 			}
 			got := ask(s, func(t *txn) (found, error) {
-				list, total, err := t.auditEntries(f, p)
+				list, total, err := t.audit.entries(f, p)
 				got := found{total: total}
 				for _, e := range list {
 					got.seqs = append(got.seqs, e.Seq)
@@ -258,16 +258,16 @@ func TestAuditOfLogIns(t *testing.T) {
 	const logIns = 20_000
 	must(s, func(t *txn) (any, error) {
 		for i := range logIns {
-			if err := t.audited(auditSessionStarted, (id{7}).String(), nil); err != nil {
+			if err := t.audit.note(auditSessionStarted, (id{7}).String(), nil); err != nil {
 				return nil, err
 			}
 			if i == 5 {
-				if err := t.audited(auditKeyCreated, "first", nil); err != nil {
+				if err := t.audit.note(auditKeyCreated, "first", nil); err != nil {
 					return nil, err
 				}
 			}
 		}
-		return nil, t.audited(auditKeyChanged, "last", nil)
+		return nil, t.audit.note(auditKeyChanged, "last", nil)
 	})
 	for _, test := range []struct {
 		kind  string
@@ -278,7 +278,7 @@ func TestAuditOfLogIns(t *testing.T) {
 		list := ask(s, func(x *txn) ([]*auditEntry, error) {
 			counted = &countedTx{Tx: x.Tx}
 			x.Tx = counted
-			list, total, err := x.auditEntries(auditFilter{to: never, kind: test.kind}, page{1, 20})
+			list, total, err := x.audit.entries(auditFilter{to: never, kind: test.kind}, page{1, 20})
 			if total != test.total {
 				t.Errorf("%s: %d, want %d", test.kind, total, test.total)
 			}
@@ -308,9 +308,9 @@ func TestAuditParts(t *testing.T) {
 		for i := range test.changes {
 			changes = append(changes, change{fmt.Sprint(i), nil, strings.Repeat("x", test.length)})
 		}
-		must(s, func(t *txn) (any, error) { return nil, t.audited("configuration.applied", "x", changes) })
+		must(s, func(t *txn) (any, error) { return nil, t.audit.note("configuration.applied", "x", changes) })
 		entries := ask(s, func(t *txn) ([]*auditEntry, error) {
-			list, _, err := t.auditEntries(auditFilter{to: never, subject: "x"}, page{1, 100})
+			list, _, err := t.audit.entries(auditFilter{to: never, subject: "x"}, page{1, 100})
 			return list, err
 		})
 		var parts []int

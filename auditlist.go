@@ -61,21 +61,21 @@ func (m *member) auditShare() []auditValue {
 	return share
 }
 
-// auditEntries returns a page of the entries that a filter chooses, newest first, and
+// entries returns a page of the entries that a filter chooses, newest first, and
 // how many there are.
-func (t *txn) auditEntries(f auditFilter, p page) (list []*auditEntry, total uint64, err error) {
-	spans, err := t.auditSpans(&f)
+func (a *auditTxn) entries(f auditFilter, p page) (list []*auditEntry, total uint64, err error) {
+	spans, err := a.spans(&f)
 	if err != nil {
 		return nil, 0, err
 	}
 	cut := seqCutter{page: p}
 	for _, s := range spans {
-		if err := t.cutAudit(&cut, s, f.sets(t.org)...); err != nil {
+		if err := a.cut(&cut, s, f.sets(a.t.org)...); err != nil {
 			return nil, 0, err
 		}
 	}
 	for _, seq := range cut.found {
-		e, err := t.auditEntry(seq)
+		e, err := a.entry(seq)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -121,10 +121,10 @@ func (f *auditFilter) sets(org uint32) (groups []auditGroup) {
 // A seqSpan is a row of entries, both ends included.
 type seqSpan struct{ first, last uint64 }
 
-// auditSpans returns the entries of the filter's span of time, newest first. Between
+// spans returns the entries of the filter's span of time, newest first. Between
 // two acceptances of a clock time only goes on, so that each such row has one span.
-func (t *txn) auditSpans(f *auditFilter) (spans []seqSpan, err error) {
-	n, err := t.count()
+func (a *auditTxn) spans(f *auditFilter) (spans []seqSpan, err error) {
+	n, err := a.t.count()
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (t *txn) auditSpans(f *auditFilter) (spans []seqSpan, err error) {
 	if f.from != 0 || f.to != never {
 		var accepted seqCutter
 		accepted.page = page{1, last}
-		if err := t.cutAudit(&accepted, seqSpan{1, last}, auditGroup{sets: []key{auditSet(t.org, auditAction, auditClockAccepted)}}); err != nil {
+		if err := a.cut(&accepted, seqSpan{1, last}, auditGroup{sets: []key{auditSet(a.t.org, auditAction, auditClockAccepted)}}); err != nil {
 			return nil, err
 		}
 		slices.Reverse(accepted.found)
@@ -145,10 +145,10 @@ func (t *txn) auditSpans(f *auditFilter) (spans []seqSpan, err error) {
 	for _, first := range slices.Backward(begins) {
 		s := seqSpan{first, last}
 		if f.from != 0 {
-			s.first, err = t.auditSince(s, f.from)
+			s.first, err = a.since(s, f.from)
 		}
 		if f.to != never && err == nil {
-			s.last, err = t.auditSince(s, f.to+1)
+			s.last, err = a.since(s, f.to+1)
 			s.last--
 		}
 		if err != nil {
@@ -162,16 +162,16 @@ func (t *txn) auditSpans(f *auditFilter) (spans []seqSpan, err error) {
 	return spans, nil
 }
 
-// auditSince returns the first entry of a row that is not before a moment; the one
+// since returns the first entry of a row that is not before a moment; the one
 // behind it if there is none. The row's entries are in the order of time.
-func (t *txn) auditSince(s seqSpan, at instant) (seq uint64, err error) {
+func (a *auditTxn) since(s seqSpan, at instant) (seq uint64, err error) {
 	length := int(s.last + 1 - s.first)
 	n := sort.Search(length, func(i int) bool {
 		if err != nil {
 			return true
 		}
 		var e *auditEntry
-		e, err = t.auditEntry(s.first + uint64(i))
+		e, err = a.entry(s.first + uint64(i))
 		return err != nil || e.At >= at
 	})
 	return s.first + uint64(n), err
@@ -184,8 +184,8 @@ type seqCutter struct {
 	total uint64
 }
 
-// cutAudit takes those entries of a row that each group holds; without groups, all.
-func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
+// cut takes those entries of a row that each group holds; without groups, all.
+func (a *auditTxn) cut(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
 	if len(groups) == 0 {
 		cut.row(s)
 		return nil
@@ -195,18 +195,18 @@ func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
 	}
 	if len(groups[0].sets) != 1 || groups[0].none { // their blocks are not in one row
 		for block := s.last / setBlock; ; block-- {
-			if err := t.cutBlock(cut, s, uint32(block), wholeBlock(), groups); err != nil || block == s.first/setBlock {
+			if err := a.cutBlock(cut, s, uint32(block), wholeBlock(), groups); err != nil || block == s.first/setBlock {
 				return err
 			}
 		}
 	}
 	prefix := groups[0].sets[0]
 	from, to := slices.Clone(prefix).u32(uint32(s.first/setBlock)), slices.Clone(prefix).u32(uint32(s.last/setBlock)).after()
-	for e, err := range t.Scan(from, to, true) {
+	for e, err := range a.t.Scan(from, to, true) {
 		if err != nil {
 			return err
 		}
-		if err := t.cutBlock(cut, s, uint32In(e.Key[len(prefix):]), toBitmap(e.Value), groups[1:]); err != nil {
+		if err := a.cutBlock(cut, s, uint32In(e.Key[len(prefix):]), toBitmap(e.Value), groups[1:]); err != nil {
 			return err
 		}
 	}
@@ -214,11 +214,11 @@ func (t *txn) cutAudit(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
 }
 
 // cutBlock takes those entries of a block that each group holds.
-func (t *txn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmapSize]byte, groups []auditGroup) error {
+func (a *auditTxn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmapSize]byte, groups []auditGroup) error {
 	for _, group := range groups {
 		var any [bitmapSize]byte
 		for _, set := range group.sets {
-			value, _, err := t.Get(slices.Clone(set).u32(block))
+			value, _, err := a.t.Get(slices.Clone(set).u32(block))
 			if err != nil {
 				return err
 			}

@@ -126,7 +126,7 @@ func (t *txn) changeCustomer(before, after *customer) error {
 	if err := t.moveProfile(before, after); err != nil {
 		return err
 	}
-	if err := t.audited(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
+	if err := t.audit.note(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
 		return err
 	}
 	if err := t.feed.tell(eventCustomerUpdated, after.Number); err != nil {

@@ -438,7 +438,7 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 		}
 		body, err := encode(webhookEvent{Type: testEvent, Timestamp: now, Data: struct{}{}})
 		if err == nil {
-			err = t.audited(auditWebhookTested, hook, nil)
+			err = t.audit.note(auditWebhookTested, hook, nil)
 		}
 		return testMessage{webhook.Message{URL: doc.URL, ID: t.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
 	})

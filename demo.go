@@ -49,7 +49,7 @@ func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
 			if err != nil || n.Audit == 0 {
 				return false, err
 			}
-			made, err := t.auditEntry(1)
+			made, err := t.audit.entry(1)
 			return err == nil && made.By == creator{Type: byCommand, Actor: demoOperator}, err
 		})
 	}
@@ -197,7 +197,7 @@ func (t *txn) addDemoStaff(owner passwordHash) (atTill []id, err error) {
 		if err := t.addMember(u.ID, &membership{Role: s.role, Since: t.now, By: t.by}); err != nil {
 			return nil, err
 		}
-		if err := t.audited(auditUserJoined, u.ID.String(), []change{{"role", nil, s.role}}); err != nil {
+		if err := t.audit.note(auditUserJoined, u.ID.String(), []change{{"role", nil, s.role}}); err != nil {
 			return nil, err
 		}
 		if s.role != roleOwner {

@@ -140,7 +140,7 @@ func TestMadeUp(t *testing.T) {
 	}
 	logged := func(action string) uint64 {
 		return ask(s, func(t *txn) (uint64, error) {
-			_, total, err := t.auditEntries(auditFilter{to: never, action: action}, page{1, 1})
+			_, total, err := t.audit.entries(auditFilter{to: never, action: action}, page{1, 1})
 			return total, err
 		})
 	}

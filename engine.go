@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	audit     auditTxn
 	wrote     bool // something was written
 	readOnly  bool // in a View; see makeWritable
 	importing bool // enrol leaves the search index to indexImported
@@ -118,6 +119,7 @@ func (t *txn) bind() {
 	t.feed.t, t.stats.t = t, t
 	t.saleLog.t, t.saleLists.t = t, t
 	t.replays.t, t.seals.t, t.merges.t = t, t, t
+	t.audit.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

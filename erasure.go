@@ -44,7 +44,7 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 	if err := ms.t.feed.tell(eventCustomerErased, c.Number); err != nil {
 		return nil, err
 	}
-	return after, ms.t.audited(auditCustomerErased, c.ID.String(), c.auditChanges(after))
+	return after, ms.t.audit.note(auditCustomerErased, c.ID.String(), c.auditChanges(after))
 }
 
 // eraseOne is erase for one customer, and returns it.

@@ -131,7 +131,7 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 	if token, err = t.addInvitation(i); err != nil {
 		return nil, "", err
 	}
-	return i, token, t.audited(auditUserInvited, i.ID.String(), []change{{"role", nil, r}})
+	return i, token, t.audit.note(auditUserInvited, i.ID.String(), []change{{"role", nil, r}})
 }
 
 // addInvitation stores a new invitation and returns its token.
@@ -265,7 +265,7 @@ func (t *txn) uninvite(by *member, invitation id) error {
 	if err := dropInvitation(t, i.invitation, i.hash); err != nil {
 		return err
 	}
-	return t.audited(auditUserUninvited, subject.String(), []change{what})
+	return t.audit.note(auditUserUninvited, subject.String(), []change{what})
 }
 
 // mayReset returns an error unless by may make a link for the password of a member of an
@@ -377,5 +377,5 @@ func (t *txn) joinBy(hash [32]byte, i *invitation, u *user) error {
 	if err := t.spendInvitation(hash, i); err != nil {
 		return err
 	}
-	return t.audited(auditUserJoined, u.ID.String(), []change{{"role", nil, i.Role}, {"invitation", nil, i.ID}})
+	return t.audit.note(auditUserJoined, u.ID.String(), []change{{"role", nil, i.Role}, {"invitation", nil, i.ID}})
 }

@@ -55,7 +55,7 @@ func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return k, text, t.audited(auditKeyCreated, k.ID.String(), keyChanges(new(apiKey), k))
+	return k, text, t.audit.note(auditKeyCreated, k.ID.String(), keyChanges(new(apiKey), k))
 }
 
 // planHasKeys refuses a new key where the organization's plan has none.
@@ -230,7 +230,7 @@ func (t *txn) changeKey(in keyChange) (*apiKey, error) {
 	if err := t.saveKey(hash, k); err != nil {
 		return nil, err
 	}
-	return k, t.audited(auditKeyChanged, k.ID.String(), changes)
+	return k, t.audit.note(auditKeyChanged, k.ID.String(), changes)
 }
 
 // rotateKey makes a key like another one, which expires after overlap, if it does not
@@ -262,11 +262,11 @@ func (t *txn) rotateKey(given string, overlap time.Duration) (k *apiKey, text st
 		return nil, "", nil, err
 	}
 	ended := append(keyChanges(&before, old), change{"rotatedTo", nil, next.ID})
-	if err := t.audited(auditKeyRotated, old.ID.String(), ended); err != nil {
+	if err := t.audit.note(auditKeyRotated, old.ID.String(), ended); err != nil {
 		return nil, "", nil, err
 	}
 	made := append(keyChanges(new(apiKey), &next), change{"rotatedFrom", nil, old.ID})
-	return &next, text, old, t.audited(auditKeyCreated, next.ID.String(), made)
+	return &next, text, old, t.audit.note(auditKeyCreated, next.ID.String(), made)
 }
 
 // revokeKey ends a key for good. Revoking one again changes nothing.
@@ -280,7 +280,7 @@ func (t *txn) revokeKey(given string) (*apiKey, error) {
 	if err := t.saveKey(hash, k); err != nil {
 		return nil, err
 	}
-	return k, t.audited(auditKeyRevoked, k.ID.String(), keyChanges(&before, k))
+	return k, t.audit.note(auditKeyRevoked, k.ID.String(), keyChanges(&before, k))
 }
 
 // keyChanges lists what differs between two states of a key, without what is secret.

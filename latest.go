@@ -83,7 +83,7 @@ func setLatest(tx Tx, now instant, by creator) error {
 		if err := t.fileVouchers(before); err != nil {
 			return err
 		}
-		if err := t.audited(auditClockAccepted, "", []change{{"latest", before, now}}); err != nil {
+		if err := t.audit.note(auditClockAccepted, "", []change{{"latest", before, now}}); err != nil {
 			return err
 		}
 		if err := t.commit(); err != nil {

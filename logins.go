@@ -252,7 +252,7 @@ func (t *txn) welcome(u *user, from *arrival) (*loggedIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return done, t.audited(auditSessionStarted, u.ID.String(), nil)
+	return done, t.audit.note(auditSessionStarted, u.ID.String(), nil)
 }
 
 // comeIn makes a full session of a user in the organization.
@@ -409,7 +409,7 @@ func (l *logins) reprove(ctx context.Context, m *member, password, requestID str
 		if err := t.put(sessionKey(m.hash), again.session); err != nil {
 			return nil, err
 		}
-		return nil, t.audited(auditSessionProved, m.user.ID.String(), nil)
+		return nil, t.audit.note(auditSessionProved, m.user.ID.String(), nil)
 	})
 	return err
 }

@@ -223,7 +223,7 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 			return err
 		}
 		who.member = c.ID
-		if err := t.audited("customer.created", c.ID.String(), nil); err != nil {
+		if err := t.audit.note("customer.created", c.ID.String(), nil); err != nil {
 			return err
 		}
 	}
@@ -304,7 +304,7 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 		_, err = t.useCode(x.Code, &s.ID)
 	}
 	if err == nil {
-		err = t.audited("redemption.used", x.ID.String(), nil)
+		err = t.audit.note("redemption.used", x.ID.String(), nil)
 	}
 	return s, err
 }
@@ -315,7 +315,7 @@ func (t *txn) register(in newSale, action string) (*sale, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, t.audited(action, s.ID.String(), nil)
+	return s, t.audit.note(action, s.ID.String(), nil)
 }
 
 // bringBack returns a piece of what a shopper bought last.
@@ -348,7 +348,7 @@ func (h *madeUp) redeem(t *txn, who *shopper) error {
 			continue
 		}
 		if err == nil {
-			err = t.audited("redemption.created", x.ID.String(), nil)
+			err = t.audit.note("redemption.created", x.ID.String(), nil)
 		}
 		if err != nil {
 			return err
@@ -370,7 +370,7 @@ func (h *madeUp) favour(t *txn) error {
 	if err != nil {
 		return err
 	}
-	return t.audited("points.added", friend.member.String(), movedBy(given))
+	return t.audit.note("points.added", friend.member.String(), movedBy(given))
 }
 
 // setNow goes on with a later moment: what is written then was written then.

@@ -102,7 +102,7 @@ func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*custom
 	left = after.lacks(gone)
 	// The first change is the merged one's id (auditEntry.merged).
 	changes := append([]change{{"from", nil, gone.ID}}, c.auditChanges(after)...)
-	return after, left, ms.t.audited(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
+	return after, left, ms.t.audit.note(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
 }
 
 // mergedWith returns the customer with what it gets of another one, and that one as a stub.

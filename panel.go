@@ -201,7 +201,7 @@ func (v *visit) open() error {
 			if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
 				return err
 			}
-			if err := v.change(func(t *txn) error { return t.audited(auditDataExported, view.data, nil) }); err != nil {
+			if err := v.change(func(t *txn) error { return t.audit.note(auditDataExported, view.data, nil) }); err != nil {
 				return err
 			}
 		}

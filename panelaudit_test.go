@@ -54,11 +54,11 @@ func auditedShop(t *testing.T) *panelShop {
 			}
 			switch i % 3 {
 			case 0:
-				return nil, t.audited(auditKeyChanged, k.ID.String(), []change{{"rateLimit", i, i + 1}})
+				return nil, t.audit.note(auditKeyChanged, k.ID.String(), []change{{"rateLimit", i, i + 1}})
 			case 1:
-				return nil, t.audited(auditCustomerUpdated, ana.String(), unsaid("email"))
+				return nil, t.audit.note(auditCustomerUpdated, ana.String(), unsaid("email"))
 			}
-			return nil, t.audited("points.added", ana.String(), nil)
+			return nil, t.audit.note("points.added", ana.String(), nil)
 		})
 	}
 	for _, r := range roles { // the first ones have ended
@@ -81,7 +81,7 @@ func TestAuditShare(t *testing.T) {
 			share := f
 			share.within = m.auditShare()
 			all := ask(s.shop, func(t *txn) ([]*auditEntry, error) {
-				list, _, err := t.auditEntries(f, page{1, 1000})
+				list, _, err := t.audit.entries(f, page{1, 1000})
 				return list, err
 			})
 			for _, e := range all {
@@ -92,7 +92,7 @@ func TestAuditShare(t *testing.T) {
 			total := uint64(1)
 			for n := uint64(1); uint64(len(got)) < total; n++ {
 				part := ask(s.shop, func(t *txn) ([]*auditEntry, error) {
-					list, all, err := t.auditEntries(share, page{n, 3})
+					list, all, err := t.audit.entries(share, page{n, 3})
 					total = all
 					return list, err
 				})
@@ -151,7 +151,7 @@ func TestAuditKinds(t *testing.T) {
 	for range 45 {
 		must(s.shop, func(t *txn) (any, error) {
 			t.by = creator{Type: byUser, ID: s.users[roleOwner]}
-			return nil, t.audited(auditSessionStarted, s.users[roleOwner].String(), nil)
+			return nil, t.audit.note(auditSessionStarted, s.users[roleOwner].String(), nil)
 		})
 	}
 	count := func(kind string) string {
@@ -196,7 +196,7 @@ func TestAuditKinds(t *testing.T) {
 func askAudit(s *shop, f auditFilter) (list []*auditEntry, total uint64) {
 	ask(s, func(t *txn) (any, error) {
 		var err error
-		list, total, err = t.auditEntries(f, page{1, 1000})
+		list, total, err = t.audit.entries(f, page{1, 1000})
 		return nil, err
 	})
 	return list, total
@@ -208,7 +208,7 @@ func TestAuditExport(t *testing.T) {
 	s := auditedShop(t)
 	must(s.shop, func(t *txn) (any, error) {
 		t.by = creator{Type: byCommand, Actor: "=1+2"}
-		return nil, t.audited(auditConfigurationApplied, "", []change{{"name", "-5", "+7"}, {"other", nil, "@x"}})
+		return nil, t.audit.note(auditConfigurationApplied, "", []change{{"name", "-5", "+7"}, {"other", nil, "@x"}})
 	})
 	w := s.get(roleOwner, auditPath+"/exportar?kind=All")
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
@@ -267,7 +267,7 @@ func TestAuditValues(t *testing.T) {
 		{"a theme", change{"theme", nil, "dark"}, "Tema|ahora: Oscuro", "Theme|now: Dark"},
 		{"a number", change{"rateLimit", 1000, 20000}, "Solicitudes por minuto|1,000 → pasa a 20,000", "Requests a minute|1,000 → becomes 20,000"},
 	} {
-		must(s.shop, func(t *txn) (any, error) { return nil, t.audited(auditConfigurationApplied, "", []change{test.c}) })
+		must(s.shop, func(t *txn) (any, error) { return nil, t.audit.note(auditConfigurationApplied, "", []change{test.c}) })
 		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
 			s.speaks(roleOwner, lang)
 			body := mainOf(s.open(roleOwner, auditPath).Body.String())

@@ -294,7 +294,7 @@ func TestDevelopmentAudit(t *testing.T) {
 		before := must(s, func(t *txn) (uint64, error) { n, err := t.count(); return n.Audit, err })
 		d.want(d.post(test.path, test.fields...), test.status, f.path)
 		entries := ask(s, func(t *txn) (list []*auditEntry, err error) {
-			list, _, err = t.auditEntries(auditFilter{to: never}, page{1, 10})
+			list, _, err = t.audit.entries(auditFilter{to: never}, page{1, 10})
 			return list, err
 		})
 		entries = slices.DeleteFunc(entries, func(e *auditEntry) bool { return e.Seq <= before })

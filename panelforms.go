@@ -314,7 +314,7 @@ func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, err
 		}
 		made := madeID(done.body)
 		if !done.replayed && f.action != "" {
-			if err := t.audited(f.action, cmp.Or(v.r.PathValue(f.about), made), movedBy(done.value)); err != nil {
+			if err := t.audit.note(f.action, cmp.Or(v.r.PathValue(f.about), made), movedBy(done.value)); err != nil {
 				return givenAnswer{}, err
 			}
 		}

@@ -75,7 +75,7 @@ func (t *txn) keyRow(k *apiKey) (row keyRow, err error) {
 	if row.Used, err = t.used(k.ID); err != nil {
 		return row, err
 	}
-	made, _, err := t.auditEntries(auditFilter{to: never, action: auditKeyCreated, subject: k.ID.String()}, page{1, 1})
+	made, _, err := t.audit.entries(auditFilter{to: never, action: auditKeyCreated, subject: k.ID.String()}, page{1, 1})
 	if err != nil || len(made) == 0 {
 		return row, err
 	}
@@ -175,7 +175,7 @@ func keyPage(v *visit) (any, fillFunc) {
 		if err := v.oneKey(t, view); err != nil {
 			return err
 		}
-		entries, _, err := t.auditEntries(auditFilter{to: never, subject: view.ID.String()}, page{1, manyKeyEvents})
+		entries, _, err := t.audit.entries(auditFilter{to: never, subject: view.ID.String()}, page{1, manyKeyEvents})
 		for _, e := range entries {
 			by, err := t.createdBy(e.By)
 			if err != nil {

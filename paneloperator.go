@@ -311,7 +311,7 @@ func startTask[P, R any](v *visit, k *panelTask[P, R], action string, work func(
 		if err := v.writesAs(t); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, t.audited(action, "", nil)
+		return struct{}{}, t.audit.note(action, "", nil)
 	})
 	if err != nil {
 		k.drop()

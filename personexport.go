@@ -197,7 +197,7 @@ func (x *personExport) redemption(t *txn, b []byte) ([]byte, error) {
 // auditEntry appends the next entry of the audit log whose subject is the customer.
 func (x *personExport) auditEntry(t *txn, b []byte) ([]byte, error) {
 	if len(x.entries) == 0 {
-		list, _, err := t.auditEntries(x.audit, page{1, 100})
+		list, _, err := t.audit.entries(x.audit, page{1, 100})
 		if err != nil {
 			return nil, err
 		}

@@ -174,7 +174,7 @@ func (t *txn) limitPoints(by *member, user id, perDay decimal) error {
 	if err := t.saveMembership(user, m.membership); err != nil {
 		return err
 	}
-	return t.audited(auditUserChanged, user.String(), []change{{"maxPointsPerDay", stated(before), stated(perDay)}})
+	return t.audit.note(auditUserChanged, user.String(), []change{{"maxPointsPerDay", stated(before), stated(perDay)}})
 }
 
 var errOwnLimit = newPeopleError("own_limit", "maxPointsPerDay", "Nadie cambia su propio límite de puntos: lo hace otra persona que administre el equipo")

@@ -445,7 +445,7 @@ func (t *txn) undoRedemption(c *customer, x *redemption) error {
 	if err := t.feed.tell(eventRedemptionCancelled, x.Seq); err != nil {
 		return err
 	}
-	return t.audited(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})
+	return t.audit.note(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})
 }
 
 // byCost lists the rewards, cheapest first, then by name.

@@ -368,7 +368,7 @@ func (t *txn) logOut(m *member) error {
 	if err := dropSession(t, m.user.ID, m.hash); err != nil {
 		return err
 	}
-	return t.audited(auditSessionEnded, m.user.ID.String(), nil)
+	return t.audit.note(auditSessionEnded, m.user.ID.String(), nil)
 }
 
 // endOthers ends a member's other sessions: the one with a handle, or all where that is "".
@@ -404,7 +404,7 @@ func (t *txn) endSessionsOf(by *member, user id) (n int, err error) {
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	return n, t.audited(auditSessionEnded, user.String(), []change{{"sessions", nil, n}})
+	return n, t.audit.note(auditSessionEnded, user.String(), []change{{"sessions", nil, n}})
 }
 
 // enter puts a member's session into the organization, which the member is one of.
@@ -427,7 +427,7 @@ func (t *txn) enter(m *member, ends sessionEnds) error {
 	if err := t.saveUser(in.user); err != nil {
 		return err
 	}
-	return t.audited(auditSessionStarted, m.user.ID.String(), nil)
+	return t.audit.note(auditSessionStarted, m.user.ID.String(), nil)
 }
 
 // A device is a browser that a user has logged in with.

@@ -305,7 +305,7 @@ func (t *txn) changeRole(by *member, user id, to role) error {
 	if err := t.saveMembership(user, m.membership); err != nil {
 		return err
 	}
-	return t.audited(auditUserChanged, user.String(), []change{{"role", from, to}})
+	return t.audit.note(auditUserChanged, user.String(), []change{{"role", from, to}})
 }
 
 // suspend shuts a member out of the organization, or lets it in again.
@@ -335,7 +335,7 @@ func (t *txn) suspend(by *member, user id, out bool) error {
 	if err := t.saveMembership(user, m.membership); err != nil {
 		return err
 	}
-	return t.audited(auditUserChanged, user.String(), []change{{"disabledAt", before, m.membership.Disabled}})
+	return t.audit.note(auditUserChanged, user.String(), []change{{"disabledAt", before, m.membership.Disabled}})
 }
 
 // removeMember ends a membership. The user stays, and what it did keeps its id.
@@ -364,7 +364,7 @@ func (t *txn) removeMember(by *member, user id) error {
 			return err
 		}
 	}
-	return t.audited(auditUserRemoved, user.String(), []change{{"role", m.Role, nil}})
+	return t.audit.note(auditUserRemoved, user.String(), []change{{"role", m.Role, nil}})
 }
 
 // disableUser shuts a user out of all organizations, or lets it in again. It is the
@@ -532,7 +532,7 @@ func (t *txn) eachIn(orgs []uint32, fn func(*txn) error) error {
 // auditedOf writes to the audit log of each organization of a user that something was done
 // to the user.
 func (t *txn) auditedOf(user id, action string, changes []change) error {
-	return t.each(user, func(in *txn) error { return in.audited(action, user.String(), changes) })
+	return t.each(user, func(in *txn) error { return in.audit.note(action, user.String(), changes) })
 }
 
 // usersAfter returns users in the order of their e-mails, from the one behind an e-mail on, at

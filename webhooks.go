@@ -220,7 +220,7 @@ func (t *txn) operate(hook string, s *webhookState, action string, changes []cha
 	if err := t.put(webhookKey(t.org, hook), s); err != nil {
 		return err
 	}
-	return t.audited(action, hook, changes)
+	return t.audit.note(action, hook, changes)
 }
 
 // givesUp is for how long a webhook is tried before it is paused, in milliseconds.
