@@ -141,7 +141,7 @@ func (t *txn) moveProfile(before, after *customer) error {
 	if err := t.moveIndexes(before, after); err != nil {
 		return err
 	}
-	return t.reindex(after.Number, before.searchTexts(), after.searchTexts())
+	return t.search.reindex(after.Number, before.searchTexts(), after.searchTexts())
 }
 
 // auditChanges returns what the audit log says of a change. It names the changed fields, as

@@ -180,7 +180,7 @@ func TestCustomerChanges(t *testing.T) {
 				patch()
 			}
 			if len(all) > 3 && rnd.IntN(8) == 0 {
-				must(s, func(t *txn) (any, error) { return nil, t.indexUntil(uint64(len(all) - 2)) })
+				must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(uint64(len(all) - 2)) })
 			}
 		}
 		for _, m := range all {
@@ -245,7 +245,7 @@ func TestHiddenCustomers(t *testing.T) {
 		ana := must(s, func(t *txn) (*customer, error) {
 			c, _, err := t.enrol(first)
 			if err == nil {
-				err = t.indexUntil(1)
+				err = t.search.indexUntil(1)
 			}
 			return c, err
 		})

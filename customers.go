@@ -441,7 +441,7 @@ func (t *txn) newCustomer(e enrolment) (*customer, error) {
 		return nil, err
 	}
 	if c.Number%gramGroup == 0 && !t.importing {
-		if err := t.indexUntil(c.Number); err != nil {
+		if err := t.search.indexUntil(c.Number); err != nil {
 			return nil, err
 		}
 	}

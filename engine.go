@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	search    searchTxn
 	audit     auditTxn
 	wrote     bool // something was written
 	readOnly  bool // in a View; see makeWritable
@@ -120,6 +121,7 @@ func (t *txn) bind() {
 	t.saleLog.t, t.saleLists.t = t, t
 	t.replays.t, t.seals.t, t.merges.t = t, t, t
 	t.audit.t = t
+	t.search.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -58,7 +58,9 @@ func (g gram) appendTo(b []byte) []byte {
 	return b
 }
 
-func (t *txn) gramKey(block uint32, gram string) key { return orgKey('g', t.org).u32(block).text(gram) }
+func (se *searchTxn) gramKey(block uint32, gram string) key {
+	return orgKey('g', se.t.org).u32(block).text(gram)
+}
 
 // An occurrence is a place and, in the low 16 bits, the customer's offset in the
 // block.
@@ -99,15 +101,15 @@ func appendGrams(list []gramAt, number uint64, texts []string) []gramAt {
 }
 
 // indexed is the number of the last customer in the index. All before it are in it.
-func (t *txn) indexed() (uint64, error) {
-	n, _, err := getUint(t.Tx, orgKey('g', t.org))
+func (se *searchTxn) indexed() (uint64, error) {
+	n, _, err := getUint(se.t.Tx, orgKey('g', se.t.org))
 	return n, err
 }
 
 // indexUntil puts the customers with numbers up to last into the index, as far as
 // they are not in it yet.
-func (t *txn) indexUntil(last uint64) error {
-	done, err := t.indexed()
+func (se *searchTxn) indexUntil(last uint64) error {
+	done, err := se.indexed()
 	if err != nil || done >= last {
 		return err
 	}
@@ -116,28 +118,28 @@ func (t *txn) indexUntil(last uint64) error {
 	for from := done + 1; from <= last; {
 		to := min(last, (from/gramBlock+1)*gramBlock-1)
 		list = list[:0]
-		for c, err := range t.customersBetween(from, to) {
+		for c, err := range se.t.customersBetween(from, to) {
 			if err != nil {
 				return err
 			}
 			list = appendGrams(list, c.Number, c.searchTexts())
 		}
-		if err := t.addGrams(uint32(from/gramBlock), list); err != nil {
+		if err := se.addGrams(uint32(from/gramBlock), list); err != nil {
 			return err
 		}
 		from = to + 1
 	}
-	return putUint(t.Tx, orgKey('g', t.org), last)
+	return putUint(se.t.Tx, orgKey('g', se.t.org), last)
 }
 
 // addGrams merges grams of customers of one block into the index.
-func (t *txn) addGrams(block uint32, list []gramAt) error {
+func (se *searchTxn) addGrams(block uint32, list []gramAt) error {
 	var kept, merged []occurrence
 	var encoded []byte
-	blockKey := t.gramKey(block, "")
+	blockKey := se.gramKey(block, "")
 	for g, added := range byGram(list) {
 		k := g.appendTo(blockKey)
-		value, _, err := t.Get(k)
+		value, _, err := se.t.Get(k)
 		if err != nil {
 			return err
 		}
@@ -155,7 +157,7 @@ func (t *txn) addGrams(block uint32, list []gramAt) error {
 		}
 		merged = append(append(merged, added...), rest...)
 		encoded = encodeOccurrences(encoded[:0], slices.Compact(merged))
-		if err := t.Put(k, encoded); err != nil {
+		if err := se.t.Put(k, encoded); err != nil {
 			return err
 		}
 	}
@@ -228,11 +230,11 @@ func byPlace(list []gramAt) []gramAt {
 
 // reindex updates the index for a customer whose texts changed, if it is indexed. It
 // writes only the grams that the customer gains or loses.
-func (t *txn) reindex(number uint64, before, after []string) error {
+func (se *searchTxn) reindex(number uint64, before, after []string) error {
 	if slices.Equal(before, after) {
 		return nil
 	}
-	done, err := t.indexed()
+	done, err := se.indexed()
 	if err != nil || number > done {
 		return err
 	}
@@ -242,8 +244,8 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		if slices.Contains(has, gone) {
 			continue
 		}
-		k := t.gramKey(block, gone.gram.String())
-		value, _, err := t.Get(k)
+		k := se.gramKey(block, gone.gram.String())
+		value, _, err := se.t.Get(k)
 		if err != nil {
 			return err
 		}
@@ -253,15 +255,15 @@ func (t *txn) reindex(number uint64, before, after []string) error {
 		}
 		kept = slices.DeleteFunc(kept, func(at occurrence) bool { return at == gone.at })
 		if len(kept) == 0 {
-			err = t.Delete(k)
+			err = se.t.Delete(k)
 		} else {
-			err = t.Put(k, encodeOccurrences(nil, kept))
+			err = se.t.Put(k, encodeOccurrences(nil, kept))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return t.addGrams(block, slices.DeleteFunc(has, func(g gramAt) bool { return slices.Contains(had, g) }))
+	return se.addGrams(block, slices.DeleteFunc(has, func(g gramAt) bool { return slices.Contains(had, g) }))
 }
 
 // A gramSet is the customers of a block that have a gram at one place: offsets or

@@ -213,11 +213,11 @@ func (t *txn) indexImported(wait uint64) error {
 	if err != nil {
 		return err
 	}
-	done, err := t.indexed()
+	done, err := t.search.indexed()
 	if err != nil || n.Customers-done < wait {
 		return err
 	}
-	return t.indexUntil(n.Customers - n.Customers%gramGroup)
+	return t.search.indexUntil(n.Customers - n.Customers%gramGroup)
 }
 
 // importDone ends an import: it adds the last customers to the search index and

@@ -85,7 +85,7 @@ func TestImportIndexes(t *testing.T) {
 	t.Parallel()
 	s := newRetailShop(t)
 	indexed := func() uint64 {
-		return ask(s, func(t *txn) (uint64, error) { return t.indexed() })
+		return ask(s, func(t *txn) (uint64, error) { return t.search.indexed() })
 	}
 	row := 0
 	for _, step := range []struct{ rows, indexed uint64 }{{importIndexed - 1, 0}, {1, importIndexed}, {100, importIndexed}} {
@@ -101,7 +101,7 @@ func TestImportIndexes(t *testing.T) {
 		}
 		s.verified()
 		total := ask(s, func(t *txn) (uint64, error) {
-			_, total, err := t.search("ana", notHidden, page{1, 1})
+			_, total, err := t.search.find("ana", notHidden, page{1, 1})
 			return total, err
 		})
 		if total != uint64(row) {

@@ -288,7 +288,7 @@ func TestMergeContact(t *testing.T) {
 		Attributes: []attribute{{"size", `"M"`}, {"vip", "true"}},
 	}
 	gone := enrol(twin)
-	must(s, func(t *txn) (any, error) { return nil, t.indexUntil(2) })
+	must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(2) })
 	if left := s.merged(ana, gone); left != (contactLeft{Email: "luz@example.com"}) {
 		t.Errorf("left: %+v", left)
 	}

@@ -163,7 +163,7 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 	if err != nil {
 		return nil, 0, err
 	}
-	if f.search != "" && !lists.t.needle(f.search).in(c.searchTexts()) {
+	if f.search != "" && !lists.t.search.needle(f.search).in(c.searchTexts()) {
 		return nil, 0, nil
 	}
 	if c.MergedInto != (id{}) { // they are another customer's
@@ -244,7 +244,7 @@ func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
 
 // salesCalled lists the sales with one externalId.
 func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
-	cut, n := saleCutter{page: p, byDate: f.byDate}, lists.t.needle(f.search)
+	cut, n := saleCutter{page: p, byDate: f.byDate}, lists.t.search.needle(f.search)
 	prefix := lists.t.externalKey(f.externalID)
 	for e, err := range lists.t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {

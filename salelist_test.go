@@ -139,7 +139,7 @@ func (h *soldShop) find(f saleFilter, p page) {
 		byDate := h.byDate(name, f, p)
 		want, total := h.kept(f, p, byDate)
 		got := ask(h.shop, func(t *txn) ([]uint64, error) {
-			set, _, err := t.searchAll(f.search)
+			set, _, err := t.search.searchAll(f.search)
 			if err == nil {
 				set, err = t.merges.withStubs(set)
 			}
@@ -171,7 +171,7 @@ func (h *soldShop) byDate(way string, f saleFilter, p page) bool {
 		return f.after == 0 && (f.dated() || f.byDate)
 	}
 	return f.byDate && ask(h.shop, func(t *txn) (bool, error) {
-		set, n, err := t.searchAll(f.search)
+		set, n, err := t.search.searchAll(f.search)
 		if err != nil || n == 0 || n > fewCustomers {
 			return false, err
 		}

@@ -17,7 +17,7 @@ const (
 
 // searchSales lists the sales of all customers that a search finds.
 func (lists *saleListsTxn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
-	set, n, err := lists.t.searchAll(f.search)
+	set, n, err := lists.t.search.searchAll(f.search)
 	if err != nil || n == 0 {
 		return nil, 0, err
 	}

@@ -200,11 +200,14 @@ func (f *foundSet) count() (n uint64) {
 // backward yields the offsets, highest first.
 func (f *foundSet) backward() iter.Seq[uint64] { return customerSet(f[:]).backward() }
 
-// search returns a page of the numbers of the customers that match the needle and pass
+// A searchTxn is the search for customers in a transaction.
+type searchTxn struct{ t *txn }
+
+// find returns a page of the numbers of the customers that match the needle and pass
 // a filter, highest first, and how many there are.
-func (t *txn) search(needle string, f statusFilter, p page) (numbers []uint64, total uint64, err error) {
-	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
-		if err := t.keep(f, block, found); err != nil {
+func (se *searchTxn) find(needle string, f statusFilter, p page) (numbers []uint64, total uint64, err error) {
+	err = se.searchBlocks(needle, func(block uint64, found *foundSet) error {
+		if err := se.t.keep(f, block, found); err != nil {
 			return err
 		}
 		before := total
@@ -226,35 +229,35 @@ func (t *txn) search(needle string, f statusFilter, p page) (numbers []uint64, t
 }
 
 // needle prepares a search in this organization.
-func (t *txn) needle(search string) *needle {
-	return newNeedle(search, t.cfg.Organization.Profile.Country)
+func (se *searchTxn) needle(search string) *needle {
+	return newNeedle(search, se.t.cfg.Organization.Profile.Country)
 }
 
 // searchBlocks calls take for each block with customers that match s, highest
 // block first. All calls are given the same set, filled anew.
-func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) error) error {
-	n := t.needle(s)
+func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *foundSet) error) error {
+	n := se.needle(s)
 	if len(n.any)+len(n.all) == 0 { // no words, or only marks
 		return nil
 	}
-	counts, err := t.count()
+	counts, err := se.t.count()
 	if err != nil {
 		return err
 	}
-	done, err := t.indexed()
+	done, err := se.indexed()
 	if err != nil {
 		return err
 	}
-	if err := t.rarestFirst(n, uint32(max(done/gramBlock, 1)-1)); err != nil {
+	if err := se.rarestFirst(n, uint32(max(done/gramBlock, 1)-1)); err != nil {
 		return err
 	}
-	j := joiner{txn: t}
+	j := joiner{txn: se.t}
 	for block := counts.Customers / gramBlock; ; block-- {
 		if err := j.find(n, uint32(block)); err != nil {
 			return err
 		}
 		if from, to := max(done+1, block*gramBlock), min(counts.Customers, (block+1)*gramBlock-1); from <= to {
-			for c, err := range t.customersBetween(from, to) {
+			for c, err := range se.t.customersBetween(from, to) {
 				if err != nil {
 					return err
 				}
@@ -278,8 +281,8 @@ func (t *txn) searchBlocks(s string, take func(block uint64, found *foundSet) er
 type customerSet []uint64
 
 // searchAll returns all customers that match the needle, and how many there are.
-func (t *txn) searchAll(needle string) (set customerSet, n uint64, err error) {
-	err = t.searchBlocks(needle, func(block uint64, found *foundSet) error {
+func (se *searchTxn) searchAll(needle string) (set customerSet, n uint64, err error) {
+	err = se.searchBlocks(needle, func(block uint64, found *foundSet) error {
 		if set == nil { // the highest block comes first
 			set = make(customerSet, (block+1)*uint64(len(found)))
 		}
@@ -323,9 +326,9 @@ func (s customerSet) numbers() (list []uint64) {
 
 // rarestFirst orders parts and grams by the size of their postings in one block, so that
 // one or two grams are enough for most blocks, and one part for blocks without a match.
-func (t *txn) rarestFirst(n *needle, block uint32) error {
+func (se *searchTxn) rarestFirst(n *needle, block uint32) error {
 	for _, w := range n.any {
-		if err := t.rarestGramFirst(w, block); err != nil {
+		if err := se.rarestGramFirst(w, block); err != nil {
 			return err
 		}
 	}
@@ -334,11 +337,11 @@ func (t *txn) rarestFirst(n *needle, block uint32) error {
 	}
 	sizes := map[*needle]int{}
 	for _, part := range n.all {
-		if err := t.rarestFirst(part, block); err != nil {
+		if err := se.rarestFirst(part, block); err != nil {
 			return err
 		}
 		var err error
-		if sizes[part], err = t.postings(part, block); err != nil {
+		if sizes[part], err = se.postings(part, block); err != nil {
 			return err
 		}
 	}
@@ -347,13 +350,13 @@ func (t *txn) rarestFirst(n *needle, block uint32) error {
 }
 
 // postings estimates how many bytes of postings prove a part.
-func (t *txn) postings(n *needle, block uint32) (size int, err error) {
+func (se *searchTxn) postings(n *needle, block uint32) (size int, err error) {
 	for _, w := range n.any {
 		if len(w.grams) == 0 { // one or two characters, which are in many grams
 			size += gramBlock
 			continue
 		}
-		value, _, err := t.Get(t.gramKey(block, w.grams[0].gram))
+		value, _, err := se.t.Get(se.gramKey(block, w.grams[0].gram))
 		if err != nil {
 			return 0, err
 		}
@@ -363,13 +366,13 @@ func (t *txn) postings(n *needle, block uint32) (size int, err error) {
 }
 
 // rarestGramFirst orders the grams of one text.
-func (t *txn) rarestGramFirst(w *wanted, block uint32) error {
+func (se *searchTxn) rarestGramFirst(w *wanted, block uint32) error {
 	if len(w.grams) < 2 {
 		return nil
 	}
 	sizes := map[int]int{}
 	for _, g := range w.grams {
-		value, _, err := t.Get(t.gramKey(block, g.gram))
+		value, _, err := se.t.Get(se.gramKey(block, g.gram))
 		if err != nil {
 			return err
 		}
@@ -417,14 +420,14 @@ func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
 	case len(w.grams) > 0:
 		return j.joinGrams(found, w, block)
 	case len([]rune(w.text)) == 1:
-		k := j.txn.gramKey(block, w.text)
+		k := j.txn.search.gramKey(block, w.text)
 		value, _, err := j.txn.Get(k)
 		if err != nil {
 			return err
 		}
 		return atKey(k, j.joinValue(found, w, value))
 	}
-	for e, err := range scan(j.txn.Tx, j.txn.gramKey(block, w.text), false) {
+	for e, err := range scan(j.txn.Tx, j.txn.search.gramKey(block, w.text), false) {
 		if err != nil {
 			return err
 		}
@@ -453,7 +456,7 @@ func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
 func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 	j.room = j.room[:0]
 	for i, g := range w.grams {
-		k := j.txn.gramKey(block, g.gram)
+		k := j.txn.search.gramKey(block, g.gram)
 		value, _, err := j.txn.Get(k)
 		if err != nil || len(value) == 0 {
 			return err

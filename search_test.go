@@ -123,7 +123,7 @@ func (h *searchHistory) enrol() {
 	must(h.shop, func(t *txn) (any, error) {
 		c, _, err := t.enrol(e)
 		if err == nil && c.Number > waiting {
-			err = t.indexUntil(c.Number - waiting)
+			err = t.search.indexUntil(c.Number - waiting)
 		}
 		return nil, err
 	})
@@ -252,14 +252,14 @@ func TestSearchBlocks(t *testing.T) {
 		ok(tx.saveCustomer(c))
 		all = append(all, c)
 		if number == 5000 || number == gramBlock+1 || number == customers-30 {
-			ok(tx.indexUntil(number))
+			ok(tx.search.indexUntil(number))
 		}
 	}
 	tx.counters.Customers = customers
 	// A customer of a fully indexed block gets another name.
 	before := all[76].searchTexts()
 	all[76].FirstName, all[76].LastName, all[76].Phone = "Somebody", "Else", ""
-	ok(tx.reindex(77, before, all[76].searchTexts()))
+	ok(tx.search.reindex(77, before, all[76].searchTexts()))
 	var texts [][]string
 	for _, c := range all {
 		texts = append(texts, naiveTexts(c))
@@ -279,7 +279,7 @@ func TestSearchBlocks(t *testing.T) {
 			}
 		}
 		for _, p := range []page{{1, 20}, {3, 7}, {2, 20_000}, {1, 1 << 20}} {
-			got, total, err := tx.search(needle, notHidden, p)
+			got, total, err := tx.search.find(needle, notHidden, p)
 			ok(err)
 			from := min(p.skip(), uint64(len(want)))
 			if part := want[from:min(from+p.limit, uint64(len(want)))]; !slices.Equal(got, part) || total != uint64(len(want)) {
@@ -311,7 +311,7 @@ func TestSearchRows(t *testing.T) {
 		}
 		numbers[made.ID] = fmt.Sprint(i + 1)
 	}
-	must(s, func(t *txn) (any, error) { return nil, t.indexUntil(2) }) // the others are read
+	must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(2) }) // the others are read
 	for _, place := range []string{"read", "in the index"} {
 		for _, test := range []struct{ search, found, why string }{
 			{"Martinez", "2", "without the accent"},
@@ -375,7 +375,7 @@ func TestSearchRows(t *testing.T) {
 				t.Errorf("%s, %q (%s): found %q of %d, want %q", place, test.search, test.why, got, answer.Meta.Total, test.found)
 			}
 		}
-		must(s, func(t *txn) (any, error) { return nil, t.indexUntil(9) })
+		must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(9) })
 	}
 }
 
@@ -390,9 +390,9 @@ func TestReindexLeavesNothing(t *testing.T) {
 	}
 	texts := []string{"Ana Núñez", "ana5@b.mx", "+525512345678"}
 	one := bareTestTxn(newOverlay(memTx{}), 1)
-	ok(one.addGrams(0, appendGrams(nil, 5, texts)))
+	ok(one.search.addGrams(0, appendGrams(nil, 5, texts)))
 	ok(one.putUint(orgKey('g', 1), 5))
-	ok(one.reindex(5, texts, []string{"", "", ""}))
+	ok(one.search.reindex(5, texts, []string{"", "", ""}))
 	for e, err := range scan(one, append(orgKey('g', 1), 0), false) {
 		ok(err)
 		t.Fatalf("%q is still in the index", e.Key[9:])
@@ -416,12 +416,12 @@ func TestReindexWritesChanges(t *testing.T) {
 	counted := &putCounter{Tx: newOverlay(memTx{})}
 	one := bareTestTxn(counted, 1)
 	texts := []string{"ana núñez", "ana5@b.mx", "+525512345678"}
-	if err := errors.Join(one.addGrams(0, appendGrams(nil, 5, texts)), one.putUint(orgKey('g', 1), 5)); err != nil {
+	if err := errors.Join(one.search.addGrams(0, appendGrams(nil, 5, texts)), one.putUint(orgKey('g', 1), 5)); err != nil {
 		t.Fatal(err)
 	}
 	all := len(counted.puts)
 	counted.puts = nil
-	if err := one.reindex(5, texts, []string{texts[0], texts[1], "+525512345679"}); err != nil {
+	if err := one.search.reindex(5, texts, []string{texts[0], texts[1], "+525512345679"}); err != nil {
 		t.Fatal(err)
 	}
 	// 9, 679 and 79; that 8 has left the phone is a deletion
@@ -436,10 +436,10 @@ func TestSearchDamaged(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
-	must(s, func(t *txn) (any, error) { return nil, t.indexUntil(1) })
+	must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(1) })
 	set := func(gram string, value []byte) (before []byte) {
 		return must(s, func(t *txn) ([]byte, error) {
-			before, ok, err := t.Get(t.gramKey(0, gram))
+			before, ok, err := t.Get(t.search.gramKey(0, gram))
 			if !ok {
 				err = errors.Join(err, errors.New("no such entry"))
 			}
@@ -447,7 +447,7 @@ func TestSearchDamaged(t *testing.T) {
 			if value == nil {
 				value = before[:len(before)-1]
 			}
-			return before, errors.Join(err, t.Put(t.gramKey(0, gram), value))
+			return before, errors.Join(err, t.Put(t.search.gramKey(0, gram), value))
 		})
 	}
 	for _, gram := range []string{"a", "ana", "na\x01"} { // the new name removes the last one
@@ -460,11 +460,11 @@ func TestSearchDamaged(t *testing.T) {
 			},
 			"more customers": func(t *txn) error {
 				n, err := t.count()
-				return errors.Join(err, t.indexUntil(n.Customers))
+				return errors.Join(err, t.search.indexUntil(n.Customers))
 			},
 			"another name": func(t *txn) error {
 				c, err := t.customer(ana)
-				return errors.Join(err, t.reindex(c.Number, c.searchTexts(), []string{"bel", c.Email, c.Phone}))
+				return errors.Join(err, t.search.reindex(c.Number, c.searchTexts(), []string{"bel", c.Email, c.Phone}))
 			},
 		} {
 			if what == "more customers" && gram == "na\x01" {

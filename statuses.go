@@ -233,7 +233,7 @@ func (t *txn) listAllCustomers(n uint64, p page) ([]id, uint64, error) {
 // searchCustomers returns a page of the customers that a search finds and that pass a
 // filter, newest first, and how many there are.
 func (t *txn) searchCustomers(needle string, f statusFilter, p page) ([]id, uint64, error) {
-	found, total, err := t.search(needle, f, p)
+	found, total, err := t.search.find(needle, f, p)
 	if err != nil {
 		return nil, 0, err
 	}

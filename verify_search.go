@@ -15,7 +15,7 @@ func (v *verifier) toIndex() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	done, err := v.txn.indexed()
+	done, err := v.txn.search.indexed()
 	if err != nil || n.Customers < importIndexed && done == 0 {
 		return 0, err
 	}
@@ -55,7 +55,7 @@ func (v *verifier) searchIndex() error {
 				at = append(at, list[0].at)
 			}
 			what := subject{kind: fmt.Sprintf("búsqueda %q", g)}
-			if err := v.has(tableSearch, v.txn.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), what); err != nil {
+			if err := v.has(tableSearch, v.txn.search.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), what); err != nil {
 				return err
 			}
 		}

@@ -44,7 +44,7 @@ func newRichShop(t *testing.T) *shop {
 		_, _, err := t.enrol(enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525512345678"})
 		return nil, err
 	})
-	must(s, func(t *txn) (any, error) { return nil, t.indexUntil(1) })
+	must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(1) })
 	must(s, func(t *txn) (any, error) {
 		iris, _, err := t.enrol(enrolment{
 			Email: "iris@example.com", ExternalID: "C-1", BirthDate: 19920229, Attributes: []attribute{{"size", `"M"`}, {"vip", "true"}},
