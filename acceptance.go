@@ -108,7 +108,7 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 		if (again.user == nil) != (a.user == nil) || a.user != nil && !again.user.Password.equal(&a.user.Password) { // changed meanwhile
 			return nil, errInvitationSpent
 		}
-		return t.accept(again, in, h)
+		return t.people.accept(again, in, h)
 	})
 	if err == nil && a.Kind == invitationReset {
 		l.forgive(a.user)
@@ -127,7 +127,7 @@ func (l *logins) enter(ctx context.Context, a *accepted, in *acceptance, now ins
 		if err != nil {
 			return nil, err
 		}
-		return t.admit(u, &in.arrival)
+		return t.people.admit(u, &in.arrival)
 	})
 }
 
@@ -150,23 +150,23 @@ func (l *logins) newPassword(ctx context.Context, a *accepted, in *acceptance) (
 }
 
 // accept does what an invitation leads to. h is the hash of a new password.
-func (t *txn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, error) {
+func (p *peopleTxn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, error) {
 	if a.Kind == invitationReset {
-		t.by = creator{Type: byUser, ID: a.user.ID}
+		p.t.by = creator{Type: byUser, ID: a.user.ID}
 		var more []change
 		if a.NoFactor {
 			var err error
-			if more, err = t.forgetFactor(a.user.ID); err != nil {
+			if more, err = p.forgetFactor(a.user.ID); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.checkNew(a.user.ID, in.Password, a.user.Email, a.user.Name); err != nil { // the second factor may have gone meanwhile
+		if err := p.checkNew(a.user.ID, in.Password, a.user.Email, a.user.Name); err != nil { // the second factor may have gone meanwhile
 			return nil, err
 		}
-		if err := t.spendInvitation(a.hash, a.invitation); err != nil {
+		if err := p.spendInvitation(a.hash, a.invitation); err != nil {
 			return nil, err
 		}
-		return &loggedIn{User: a.user.ID, Org: t.org}, t.setPassword(a.user, h, nil, more...)
+		return &loggedIn{User: a.user.ID, Org: p.t.org}, p.setPassword(a.user, h, nil, more...)
 	}
 	u, isNew := a.user, a.user == nil
 	if isNew {
@@ -174,18 +174,18 @@ func (t *txn) accept(a *accepted, in *acceptance, h passwordHash) (*loggedIn, er
 		if err != nil {
 			return nil, err
 		}
-		h.At = t.now
+		h.At = p.t.now
 		u = &user{Email: a.Email, Name: name, Password: h}
-		if err := t.addUser(u); err != nil {
+		if err := p.addUser(u); err != nil {
 			return nil, err
 		}
 	}
-	t.by = creator{Type: byUser, ID: u.ID}
-	if err := t.joinBy(a.hash, a.invitation, u); err != nil {
+	p.t.by = creator{Type: byUser, ID: u.ID}
+	if err := p.joinBy(a.hash, a.invitation, u); err != nil {
 		return nil, err
 	}
 	if !isNew {
-		return &loggedIn{User: u.ID, Org: t.org}, nil
+		return &loggedIn{User: u.ID, Org: p.t.org}, nil
 	}
-	return t.comeIn(u, &in.arrival) // that somebody joined says it
+	return p.comeIn(u, &in.arrival) // that somebody joined says it
 }

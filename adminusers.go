@@ -29,7 +29,7 @@ func (a *admin) inviteUser(ctx context.Context, in inviteRequest) (made invited,
 		return made, err
 	}
 	return operate(ctx, a, in.Org, func(t *txn) (invited, error) {
-		i, token, err := t.invite(nil, in.Email, in.Role)
+		i, token, err := t.people.invite(nil, in.Email, in.Role)
 		if err != nil {
 			return invited{}, err
 		}
@@ -44,13 +44,13 @@ func (a *admin) withdrawInvitation(ctx context.Context, in inviteRequest) (liste
 		if err != nil {
 			return listedInvite{}, err
 		}
-		open, err := t.invitations()
+		open, err := t.people.invitations()
 		if err != nil {
 			return listedInvite{}, err
 		}
 		for _, i := range open {
 			if i.Kind == invitationJoin && i.Email == email {
-				return newListedInvite(i, in.Org), t.uninvite(nil, i.ID)
+				return newListedInvite(i, in.Org), t.people.uninvite(nil, i.ID)
 			}
 		}
 		return listedInvite{}, adminErrorf("no hay ninguna invitación abierta de %s a %s: sello user list muestra las que hay", email, in.Org)
@@ -244,15 +244,15 @@ func operateOn[T any](ctx context.Context, a *admin, email string, fn func(*txn,
 }
 
 func (a *admin) disableUser(ctx context.Context, in userRequest) (struct{}, error) {
-	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.disableUser(u, true) })
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.people.disableUser(u, true) })
 }
 
 func (a *admin) enableUser(ctx context.Context, in userRequest) (struct{}, error) {
-	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.disableUser(u, false) })
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.people.disableUser(u, false) })
 }
 
 func (a *admin) makeOperator(ctx context.Context, in userRequest) (struct{}, error) {
-	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.setOperator(u, in.On) })
+	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (struct{}, error) { return struct{}{}, t.people.setOperator(u, in.On) })
 }
 
 func (a *admin) resetUser(ctx context.Context, in userRequest) (made invited, err error) {
@@ -261,7 +261,7 @@ func (a *admin) resetUser(ctx context.Context, in userRequest) (made invited, er
 		return made, err
 	}
 	return operateOn(ctx, a, in.Email, func(t *txn, u *user) (invited, error) {
-		i, token, err := t.resetUser(u, in.NoFactor)
+		i, token, err := t.people.resetUser(u, in.NoFactor)
 		if err != nil {
 			return invited{}, err
 		}
@@ -302,15 +302,15 @@ func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut,
 
 // logOutUser ends all sessions of a user, for the operator.
 func (t *txn) logOutUser(u *user) (done loggedOut, err error) {
-	if done.Sessions, err = t.endSessions(u.ID, 0, nil); err != nil {
+	if done.Sessions, err = t.people.endSessions(u.ID, 0, nil); err != nil {
 		return done, err
 	}
 	homes, err := homesOf(t.Tx, u.ID)
 	if err != nil {
 		return done, err
 	}
-	err = t.eachIn(homes, func(in *txn) error {
-		n, err := in.dropLinksOf(u.ID)
+	err = t.people.eachIn(homes, func(in *txn) error {
+		n, err := in.people.dropLinksOf(u.ID)
 		done.Links += n
 		return err
 	})
@@ -321,7 +321,7 @@ func (t *txn) logOutUser(u *user) (done loggedOut, err error) {
 	if done.Links > 0 {
 		changes = append(changes, change{"links", nil, done.Links})
 	}
-	return done, t.auditedOf(u.ID, auditSessionEnded, changes)
+	return done, t.people.auditedOf(u.ID, auditSessionEnded, changes)
 }
 
 // dropAllLinks takes back the open links of all organizations, each in a transaction of its
@@ -342,7 +342,7 @@ func (a *admin) dropAllLinks(ctx context.Context) (n int, err error) {
 	for _, org := range orgs {
 		dropped, err := write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (int, error) {
 			t.by = byOperator(ctx)
-			dropped, err := t.dropLinks(func(*invitation) bool { return true })
+			dropped, err := t.people.dropLinks(func(*invitation) bool { return true })
 			if err != nil || dropped == 0 {
 				return 0, err
 			}

@@ -191,10 +191,10 @@ func (t *txn) addDemoStaff(owner passwordHash) (atTill []id, err error) {
 			secret := t.secret("password of nobody", 0)
 			u.Password.Sum = secret[:]
 		}
-		if err := t.addUser(u); err != nil {
+		if err := t.people.addUser(u); err != nil {
 			return nil, err
 		}
-		if err := t.addMember(u.ID, &membership{Role: s.role, Since: t.now, By: t.by}); err != nil {
+		if err := t.people.addMember(u.ID, &membership{Role: s.role, Since: t.now, By: t.by}); err != nil {
 			return nil, err
 		}
 		if err := t.audit.note(auditUserJoined, u.ID.String(), []change{{"role", nil, s.role}}); err != nil {
@@ -243,7 +243,7 @@ func (d *demo) start(ctx context.Context, l *logins, panel string) (*demoStarted
 		if err != nil || u == nil {
 			return nil, err
 		}
-		m, err := t.teammate(u.ID)
+		m, err := t.people.teammate(u.ID)
 		if errors.Is(err, errNotMember) || err == nil && !m.active() {
 			return nil, nil
 		}

@@ -59,7 +59,7 @@ func TestMadeUp(t *testing.T) {
 	undone, tiers, vouchers, birthdays := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	_, err := read(t.Context(), s.engine, 1, s.clock, func(in *txn) (any, error) {
 		mayAll := func(what permission, by creator) {
-			if m, err := in.teammate(by.ID); err != nil || m.Role.may(what) != grantAll {
+			if m, err := in.people.teammate(by.ID); err != nil || m.Role.may(what) != grantAll {
 				t.Errorf("%s by one who may not: %v", what, err)
 			}
 		}

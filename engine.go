@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	people    peopleTxn
 	search    searchTxn
 	audit     auditTxn
 	wrote     bool // something was written
@@ -122,6 +123,7 @@ func (t *txn) bind() {
 	t.replays.t, t.seals.t, t.merges.t = t, t, t
 	t.audit.t = t
 	t.search.t = t
+	t.people.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -18,7 +18,7 @@ func withCode[T any](ctx context.Context, l *logins, m *member, code, requestID 
 	}
 	result, err = write(ctx, l.engine, m.org, now, func(t *txn) (result T, err error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		again, err := t.stillIn(m, l.engine.ends)
+		again, err := t.people.stillIn(m, l.engine.ends)
 		if err != nil {
 			return result, err
 		}
@@ -47,11 +47,11 @@ func withCode[T any](ctx context.Context, l *logins, m *member, code, requestID 
 // renewRecovery gives a member other recovery codes.
 func (l *logins) renewRecovery(ctx context.Context, m *member, code, requestID string, from *arrival, now instant) (codes []string, err error) {
 	return withCode(ctx, l, m, code, requestID, from, now, func(t *txn, again *member, f *secondFactor) ([]string, error) {
-		codes, err := t.newRecovery(again.user.ID, f)
+		codes, err := t.people.newRecovery(again.user.ID, f)
 		if err != nil {
 			return nil, err
 		}
-		return codes, t.auditedOf(again.user.ID, auditUserChanged, unsaid("recoveryCodes"))
+		return codes, t.people.auditedOf(again.user.ID, auditUserChanged, unsaid("recoveryCodes"))
 	})
 }
 
@@ -95,17 +95,17 @@ func (l *logins) dropFactor(ctx context.Context, m *member, in *factorDropped, n
 		if !u.Password.equal(&m.user.Password) { // changed meanwhile
 			return "", errLogInFailed
 		}
-		changes, err := t.forgetFactor(u.ID)
+		changes, err := t.people.forgetFactor(u.ID)
 		if err != nil {
 			return "", err
 		}
 		if in.Password == "" {
-			return "", t.auditedOf(u.ID, auditUserChanged, changes)
+			return "", t.people.auditedOf(u.ID, auditUserChanged, changes)
 		}
-		if err := t.setPassword(u, h, &m.hash, changes...); err != nil {
+		if err := t.people.setPassword(u, h, &m.hash, changes...); err != nil {
 			return "", err
 		}
-		return t.renewSession(again)
+		return t.people.renewSession(again)
 	})
 	if err == nil {
 		l.forgive(m.user)

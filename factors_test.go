@@ -28,7 +28,7 @@ func newFactored(t *testing.T) *factored {
 	var err error
 	f.raw, err = codeBase32.DecodeString(secret)
 	f.shop.ok(err)
-	f.recovery, err = by(f.shop, f.ana, func(t *txn) ([]string, error) { return t.addFactor(f.ana, secret, f.code()) })
+	f.recovery, err = by(f.shop, f.ana, func(t *txn) ([]string, error) { return t.people.addFactor(f.ana, secret, f.code()) })
 	f.shop.ok(err)
 	f.shop.pass(totpStep * time.Millisecond)
 	return f
@@ -82,7 +82,7 @@ func TestCodeTries(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		_, token, err := t.resetUser(u, false)
+		_, token, err := t.people.resetUser(u, false)
 		return token, err
 	})
 	_, err = f.l.accept(f.shop.Context(), &acceptance{Token: token, Password: testPassword}, f.shop.clock)
@@ -104,7 +104,10 @@ func TestPasswordForgiven(t *testing.T) {
 	}
 	s.ok(l.flush(s.Context(), s.clock, true))
 	wantPeople(t, s.tries(l, anaEmail, testPassword, ""), errLocked, "after 100")
-	token := must(s, func(t *txn) (string, error) { _, token, err := t.resetUser(&user{ID: ana}, false); return token, err })
+	token := must(s, func(t *txn) (string, error) {
+		_, token, err := t.people.resetUser(&user{ID: ana}, false)
+		return token, err
+	})
 	_, err := l.accept(s.Context(), &acceptance{Token: token, Password: "otro tren azul 9"}, s.clock)
 	s.ok(err)
 	s.ok(s.tries(l, anaEmail, "otro tren azul 9", ""))
@@ -121,7 +124,7 @@ func TestFactorEndsSessions(t *testing.T) {
 	raw, err := codeBase32.DecodeString(secret)
 	s.ok(err)
 	s.ok(tryBy(s, m, func(t *txn) error {
-		_, err := t.addFactor(m, secret, hotp(raw, uint64(s.clock/totpStep), totpDigits))
+		_, err := t.people.addFactor(m, secret, hotp(raw, uint64(s.clock/totpStep), totpDigits))
 		return err
 	}))
 	if s.member(other) != nil || s.member(mine) == nil {
@@ -195,28 +198,30 @@ func TestDropFactorKeepsPassword(t *testing.T) {
 func TestEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for reason, end := range map[string]func(s *shop, ana, owner *member) error{
-		"logged out": func(s *shop, ana, _ *member) error { return tryBy(s, ana, func(t *txn) error { return t.logOut(ana) }) },
+		"logged out": func(s *shop, ana, _ *member) error {
+			return tryBy(s, ana, func(t *txn) error { return t.people.logOut(ana) })
+		},
 		"suspended": func(s *shop, ana, owner *member) error {
-			return tryBy(s, owner, func(t *txn) error { return t.suspend(owner, ana.user.ID, true) })
+			return tryBy(s, owner, func(t *txn) error { return t.people.suspend(owner, ana.user.ID, true) })
 		},
 		"removed": func(s *shop, ana, owner *member) error {
-			return tryBy(s, owner, func(t *txn) error { return t.removeMember(owner, ana.user.ID) })
+			return tryBy(s, owner, func(t *txn) error { return t.people.removeMember(owner, ana.user.ID) })
 		},
 		"sessions ended": func(s *shop, ana, owner *member) error {
-			return tryBy(s, owner, func(t *txn) error { _, err := t.endSessionsOf(owner, ana.user.ID); return err })
+			return tryBy(s, owner, func(t *txn) error { _, err := t.people.endSessionsOf(owner, ana.user.ID); return err })
 		},
 		"disabled": func(s *shop, ana, owner *member) error {
 			return tryBy(s, owner, func(t *txn) error {
-				u, err := t.sameUser(ana)
+				u, err := t.people.sameUser(ana)
 				if err == nil {
-					err = t.disableUser(u, true)
+					err = t.people.disableUser(u, true)
 				}
 				return err
 			})
 		},
 		"ended from abroad": func(s *shop, ana, _ *member) error {
 			other, _ := s.enters(anaEmail)
-			return tryBy(s, other, func(t *txn) error { _, err := t.endOthers(other, ""); return err })
+			return tryBy(s, other, func(t *txn) error { _, err := t.people.endOthers(other, ""); return err })
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -269,7 +274,7 @@ func TestMaxSessions(t *testing.T) {
 	}
 	ana := s.member(tokens[maxSessions]).user.ID
 	for range maxSessions + 2 {
-		must(s, func(t *txn) (string, error) { return t.startSession(ana, sessionHalf, &arrival{}) })
+		must(s, func(t *txn) (string, error) { return t.people.startSession(ana, sessionHalf, &arrival{}) })
 	}
 	if all := ask(s, func(t *txn) ([][32]byte, error) { return sessionHashes(t.Tx, ana) }); len(all) != 2*maxSessions {
 		t.Errorf("%d sessions", len(all))
@@ -328,7 +333,10 @@ func TestKnownDeviceBound(t *testing.T) {
 		s.pass(longestTry)
 	}
 	wantPeople(t, s.tries(l, anaEmail, testPassword, known.Device), errLocked, "after 100")
-	token := must(s, func(t *txn) (string, error) { _, token, err := t.resetUser(&user{ID: ana}, false); return token, err })
+	token := must(s, func(t *txn) (string, error) {
+		_, token, err := t.people.resetUser(&user{ID: ana}, false)
+		return token, err
+	})
 	_, err = l.accept(s.Context(), &acceptance{Token: token, Password: "otro tren azul 9"}, s.clock)
 	s.ok(err)
 	s.ok(s.tries(l, anaEmail, "otro tren azul 9", known.Device))
@@ -346,7 +354,10 @@ func TestNoLockAfterReset(t *testing.T) {
 		s.tries(l, anaEmail, "mal", "")
 		s.pass(longestTry)
 	}
-	token := must(s, func(t *txn) (string, error) { _, token, err := t.resetUser(&user{ID: ana}, false); return token, err })
+	token := must(s, func(t *txn) (string, error) {
+		_, token, err := t.people.resetUser(&user{ID: ana}, false)
+		return token, err
+	})
 	_, err := l.accept(s.Context(), &acceptance{Token: token, Password: "otro tren azul 9"}, s.clock)
 	s.ok(err)
 	s.ok(l.flush(s.Context(), s.clock, true))
@@ -358,12 +369,15 @@ func TestNoLockAfterReset(t *testing.T) {
 func TestShortPasswordStays(t *testing.T) {
 	t.Parallel()
 	f := newFactored(t)
-	token := must(f.shop, func(t *txn) (string, error) { _, token, err := t.resetUser(f.ana.user, false); return token, err })
+	token := must(f.shop, func(t *txn) (string, error) {
+		_, token, err := t.people.resetUser(f.ana.user, false)
+		return token, err
+	})
 	made, gone := f.shop.engine.seed, false
 	f.shop.engine.seed = func() seed { // the salt of the new password
 		if !gone {
 			gone = true
-			f.shop.ok(tryBy(f.shop, f.ana, func(t *txn) error { _, err := t.forgetFactor(f.ana.user.ID); return err }))
+			f.shop.ok(tryBy(f.shop, f.ana, func(t *txn) error { _, err := t.people.forgetFactor(f.ana.user.ID); return err }))
 		}
 		return made()
 	}

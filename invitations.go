@@ -94,7 +94,7 @@ func (i *invitation) usable(now instant) error {
 // invite makes a link that leads an e-mail's owner into the organization, in the place of
 // earlier ones for the same e-mail. by is nil for the operator. The token is not stored and
 // cannot be shown again.
-func (t *txn) invite(by *member, email string, r role) (i *invitation, token string, err error) {
+func (p *peopleTxn) invite(by *member, email string, r role) (i *invitation, token string, err error) {
 	if email, err = usersEmail(email); err != nil {
 		return nil, "", err
 	}
@@ -104,12 +104,12 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 	if err := by.authority().mayManage("", r, false); err != nil {
 		return nil, "", err
 	}
-	u, err := userByEmail(t.Tx, email)
+	u, err := userByEmail(p.t.Tx, email)
 	if err != nil {
 		return nil, "", err
 	}
 	if u != nil {
-		if m, err := membershipIn(t.Tx, t.org, u.ID); err != nil || m != nil {
+		if m, err := membershipIn(p.t.Tx, p.t.org, u.ID); err != nil || m != nil {
 			if err == nil {
 				err = errMemberAlready
 			}
@@ -117,7 +117,7 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 		}
 	}
 	var refused error
-	_, err = t.dropLinks(func(old *invitation) bool {
+	_, err = p.dropLinks(func(old *invitation) bool {
 		if old.Email != email {
 			return false
 		}
@@ -128,28 +128,28 @@ func (t *txn) invite(by *member, email string, r role) (i *invitation, token str
 		return nil, "", err
 	}
 	i = &invitation{Kind: invitationJoin, Role: r, Email: email}
-	if token, err = t.addInvitation(i); err != nil {
+	if token, err = p.addInvitation(i); err != nil {
 		return nil, "", err
 	}
-	return i, token, t.audit.note(auditUserInvited, i.ID.String(), []change{{"role", nil, r}})
+	return i, token, p.t.audit.note(auditUserInvited, i.ID.String(), []change{{"role", nil, r}})
 }
 
 // addInvitation stores a new invitation and returns its token.
-func (t *txn) addInvitation(i *invitation) (token string, err error) {
-	open, err := t.invitations()
+func (p *peopleTxn) addInvitation(i *invitation) (token string, err error) {
+	open, err := p.invitations()
 	if err != nil {
 		return "", err
 	}
 	if len(open) >= maxInvitations {
 		return "", errInvitationsMany
 	}
-	token = t.newToken()
-	i.ID, i.Org, i.By, i.CreatedAt, i.Expires = t.id(), t.org, t.by, t.now, t.now.add(invitationLife)
+	token = p.newToken()
+	i.ID, i.Org, i.By, i.CreatedAt, i.Expires = p.t.id(), p.t.org, p.t.by, p.t.now, p.t.now.add(invitationLife)
 	hash := tokenHash(token)
-	if err := t.Put(invitationListKey(i.Org, i.ID), hash[:]); err != nil {
+	if err := p.t.Put(invitationListKey(i.Org, i.ID), hash[:]); err != nil {
 		return "", err
 	}
-	return token, t.put(invitationKey(hash), i)
+	return token, p.t.put(invitationKey(hash), i)
 }
 
 // A listedInvitation is one of the organization that can be used.
@@ -159,8 +159,8 @@ type listedInvitation struct {
 }
 
 // invitations returns those of the organization that can be used, oldest first.
-func (t *txn) invitations() ([]*listedInvitation, error) {
-	return usableInvitations(t.Tx, orgKey('L', t.org), t.now)
+func (p *peopleTxn) invitations() ([]*listedInvitation, error) {
+	return usableInvitations(p.t.Tx, orgKey('L', p.t.org), p.t.now)
 }
 
 // usableInvitations returns the invitations that can be used, of one organization or, with a
@@ -197,8 +197,8 @@ func dropInvitation(tx Tx, i *invitation, hash [32]byte) error {
 
 // dropLinks takes back the organization's open links for which match returns true, and
 // returns how many there were.
-func (t *txn) dropLinks(match func(*invitation) bool) (n int, err error) {
-	open, err := t.invitations()
+func (p *peopleTxn) dropLinks(match func(*invitation) bool) (n int, err error) {
+	open, err := p.invitations()
 	if err != nil {
 		return 0, err
 	}
@@ -206,7 +206,7 @@ func (t *txn) dropLinks(match func(*invitation) bool) (n int, err error) {
 		if !match(i.invitation) {
 			continue
 		}
-		if err := dropInvitation(t, i.invitation, i.hash); err != nil {
+		if err := dropInvitation(p.t, i.invitation, i.hash); err != nil {
 			return 0, err
 		}
 		n++
@@ -216,19 +216,19 @@ func (t *txn) dropLinks(match func(*invitation) bool) (n int, err error) {
 
 // dropLinksOf takes back the organization's open links that a user made, and those for the
 // user's password. It returns how many there were.
-func (t *txn) dropLinksOf(user id) (n int, err error) {
-	return t.dropLinks(func(i *invitation) bool { return i.madeBy(user) || i.resets(user) })
+func (p *peopleTxn) dropLinksOf(user id) (n int, err error) {
+	return p.dropLinks(func(i *invitation) bool { return i.madeBy(user) || i.resets(user) })
 }
 
 // dropResets takes back the open links for a user's password, in all organizations, and
 // returns how many there were.
-func (t *txn) dropResets(user id) (n int, err error) {
-	homes, err := homesOf(t.Tx, user)
+func (p *peopleTxn) dropResets(user id) (n int, err error) {
+	homes, err := homesOf(p.t.Tx, user)
 	if err != nil {
 		return 0, err
 	}
-	err = t.eachIn(homes, func(in *txn) error {
-		dropped, err := in.dropLinks(func(i *invitation) bool { return i.resets(user) })
+	err = p.eachIn(homes, func(in *txn) error {
+		dropped, err := in.people.dropLinks(func(i *invitation) bool { return i.resets(user) })
 		n += dropped
 		return err
 	})
@@ -240,8 +240,8 @@ func (i *invitation) madeBy(user id) bool { return i.By.Type == byUser && i.By.I
 func (i *invitation) resets(user id) bool { return i.Kind == invitationReset && i.User == user }
 
 // uninvite takes back an open link of the organization.
-func (t *txn) uninvite(by *member, invitation id) error {
-	open, err := t.invitations()
+func (p *peopleTxn) uninvite(by *member, invitation id) error {
+	open, err := p.invitations()
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (t *txn) uninvite(by *member, invitation id) error {
 	i := open[at]
 	from, subject, what := role(""), i.ID, change{"role", i.Role, nil}
 	if i.Kind == invitationReset {
-		m, err := t.teammate(i.User) // who is in no organization is the operator's alone
+		m, err := p.teammate(i.User) // who is in no organization is the operator's alone
 		if err != nil {
 			return err
 		}
@@ -262,10 +262,10 @@ func (t *txn) uninvite(by *member, invitation id) error {
 	if err := by.authority().mayManage(from, cmp.Or(i.Role, from), false); err != nil {
 		return err
 	}
-	if err := dropInvitation(t, i.invitation, i.hash); err != nil {
+	if err := dropInvitation(p.t, i.invitation, i.hash); err != nil {
 		return err
 	}
-	return t.audit.note(auditUserUninvited, subject.String(), []change{what})
+	return p.t.audit.note(auditUserUninvited, subject.String(), []change{what})
 }
 
 // mayReset returns an error unless by may make a link for the password of a member of an
@@ -326,56 +326,56 @@ func (i *invitation) stands(tx Tx) error {
 }
 
 // resetLink makes a link with which a member sets another password.
-func (t *txn) resetLink(by *member, user id) (i *invitation, token string, err error) {
-	m, err := t.teammate(user)
+func (p *peopleTxn) resetLink(by *member, user id) (i *invitation, token string, err error) {
+	m, err := p.teammate(user)
 	if err == nil {
-		err = mayReset(t.Tx, t.org, by, user)
+		err = mayReset(p.t.Tx, p.t.org, by, user)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	return t.resetUser(m.user, false)
+	return p.resetUser(m.user, false)
 }
 
 // resetUser makes a link with which a user sets another password, in the place of an earlier
 // one. With noFactor it also takes away the second factor.
-func (t *txn) resetUser(u *user, noFactor bool) (i *invitation, token string, err error) {
-	if _, err := t.dropResets(u.ID); err != nil {
+func (p *peopleTxn) resetUser(u *user, noFactor bool) (i *invitation, token string, err error) {
+	if _, err := p.dropResets(u.ID); err != nil {
 		return nil, "", err
 	}
 	i = &invitation{Kind: invitationReset, User: u.ID, NoFactor: noFactor}
-	if token, err = t.addInvitation(i); err != nil {
+	if token, err = p.addInvitation(i); err != nil {
 		return nil, "", err
 	}
 	var changes []change
 	if noFactor {
 		changes = []change{{"secondFactor", true, nil}}
 	}
-	return i, token, t.auditedOf(u.ID, auditUserReset, changes)
+	return i, token, p.auditedOf(u.ID, auditUserReset, changes)
 }
 
 // spendInvitation marks an invitation as used.
-func (t *txn) spendInvitation(hash [32]byte, i *invitation) error {
-	i.Spent = t.now
-	return t.put(invitationKey(hash), i)
+func (p *peopleTxn) spendInvitation(hash [32]byte, i *invitation) error {
+	i.Spent = p.t.now
+	return p.t.put(invitationKey(hash), i)
 }
 
 // joinBy makes a user a member by an invitation.
-func (t *txn) joinBy(hash [32]byte, i *invitation, u *user) error {
-	if m, err := membershipIn(t.Tx, t.org, u.ID); err != nil || m != nil {
+func (p *peopleTxn) joinBy(hash [32]byte, i *invitation, u *user) error {
+	if m, err := membershipIn(p.t.Tx, p.t.org, u.ID); err != nil || m != nil {
 		if err == nil {
 			err = errMemberAlready
 		}
 		return err
 	}
-	if _, err := t.dropResets(u.ID); err != nil { // the password opens more from now on
+	if _, err := p.dropResets(u.ID); err != nil { // the password opens more from now on
 		return err
 	}
-	if err := t.addMember(u.ID, &membership{Role: i.Role, Since: t.now, By: i.By}); err != nil {
+	if err := p.addMember(u.ID, &membership{Role: i.Role, Since: p.t.now, By: i.By}); err != nil {
 		return err
 	}
-	if err := t.spendInvitation(hash, i); err != nil {
+	if err := p.spendInvitation(hash, i); err != nil {
 		return err
 	}
-	return t.audit.note(auditUserJoined, u.ID.String(), []change{{"role", nil, i.Role}, {"invitation", nil, i.ID}})
+	return p.t.audit.note(auditUserJoined, u.ID.String(), []change{{"role", nil, i.Role}, {"invitation", nil, i.ID}})
 }

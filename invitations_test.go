@@ -29,7 +29,7 @@ func newLinkShop(t *testing.T) *linkShop {
 	s.token = s.link(s.admin, s.luz)
 	var err error
 	s.joining, err = by(s.shop, s.admin, func(t *txn) (string, error) {
-		_, token, err := t.invite(s.admin, "sol@ejemplo.mx", roleManager)
+		_, token, err := t.people.invite(s.admin, "sol@ejemplo.mx", roleManager)
 		return token, err
 	})
 	s.shop.ok(err)
@@ -40,7 +40,7 @@ func newLinkShop(t *testing.T) *linkShop {
 func (s *linkShop) link(m *member, person id) string {
 	s.shop.Helper()
 	token, err := by(s.shop, m, func(t *txn) (string, error) {
-		_, token, err := t.resetLink(m, person)
+		_, token, err := t.people.resetLink(m, person)
 		return token, err
 	})
 	s.shop.ok(err)
@@ -82,7 +82,7 @@ func (s *linkShop) operates(of id, fn func(*txn, *user) error) {
 
 // open lists the open links of the first organization.
 func (s *linkShop) open() []*listedInvitation {
-	return ask(s.shop, func(t *txn) ([]*listedInvitation, error) { return t.invitations() })
+	return ask(s.shop, func(t *txn) ([]*listedInvitation, error) { return t.people.invitations() })
 }
 
 // resetOf is the open link for a person's password.
@@ -110,47 +110,47 @@ func TestLinkOutlivesNothing(t *testing.T) {
 			s.joins(2, "luz@ejemplo.mx", testPassword, roleOwner)
 		}},
 		{"the target left", true, false, func(s *linkShop) {
-			s.as(s.owner, func(t *txn) error { return t.removeMember(s.owner, s.luz) })
+			s.as(s.owner, func(t *txn) error { return t.people.removeMember(s.owner, s.luz) })
 		}},
 		{"the target moved to another organization", true, false, func(s *linkShop) {
 			s.joins(2, "luz@ejemplo.mx", testPassword, roleCashier)
-			s.as(s.owner, func(t *txn) error { return t.removeMember(s.owner, s.luz) })
+			s.as(s.owner, func(t *txn) error { return t.people.removeMember(s.owner, s.luz) })
 		}},
 		{"the target was made owner", true, false, func(s *linkShop) {
-			s.as(s.owner, func(t *txn) error { return t.changeRole(s.owner, s.luz, roleOwner) })
+			s.as(s.owner, func(t *txn) error { return t.people.changeRole(s.owner, s.luz, roleOwner) })
 		}},
 		{"the target was made operator", true, false, func(s *linkShop) {
-			s.operates(s.luz, func(t *txn, u *user) error { return t.setOperator(u, true) })
+			s.operates(s.luz, func(t *txn, u *user) error { return t.people.setOperator(u, true) })
 		}},
 		{"the target was disabled", true, false, func(s *linkShop) {
-			s.operates(s.luz, func(t *txn, u *user) error { return t.disableUser(u, true) })
+			s.operates(s.luz, func(t *txn, u *user) error { return t.people.disableUser(u, true) })
 		}},
 		{"the target was logged out by command", true, false, func(s *linkShop) {
 			s.operates(s.luz, func(t *txn, u *user) error { _, err := t.logOutUser(u); return err })
 		}},
 		{"the target has another password", true, false, func(s *linkShop) {
-			s.operates(s.luz, func(t *txn, u *user) error { return t.setPassword(u, u.Password, nil) })
+			s.operates(s.luz, func(t *txn, u *user) error { return t.people.setPassword(u, u.Password, nil) })
 		}},
 		{"the maker was logged out by command", true, true, func(s *linkShop) {
 			s.operates(s.eva, func(t *txn, u *user) error { _, err := t.logOutUser(u); return err })
 		}},
 		{"the maker was removed", true, true, func(s *linkShop) {
-			s.as(s.owner, func(t *txn) error { return t.removeMember(s.owner, s.eva) })
+			s.as(s.owner, func(t *txn) error { return t.people.removeMember(s.owner, s.eva) })
 		}},
 		{"the maker was demoted", true, true, func(s *linkShop) {
-			s.as(s.owner, func(t *txn) error { return t.changeRole(s.owner, s.eva, roleManager) })
+			s.as(s.owner, func(t *txn) error { return t.people.changeRole(s.owner, s.eva, roleManager) })
 		}},
 		{"the maker was shut out", true, true, func(s *linkShop) {
-			s.as(s.owner, func(t *txn) error { return t.suspend(s.owner, s.eva, true) })
+			s.as(s.owner, func(t *txn) error { return t.people.suspend(s.owner, s.eva, true) })
 		}},
 		{"the maker was disabled", true, true, func(s *linkShop) {
-			s.operates(s.eva, func(t *txn, u *user) error { return t.disableUser(u, true) })
+			s.operates(s.eva, func(t *txn, u *user) error { return t.people.disableUser(u, true) })
 		}},
 		{"nothing happened", false, false, func(*linkShop) {}},
 		{"others came and went", false, false, func(s *linkShop) {
 			s.joins(2, "ana@ejemplo.mx", testPassword, roleViewer)
 			s.shop.person("leo@ejemplo.mx", roleViewer)
-			s.operates(s.solo, func(t *txn, u *user) error { return t.setOperator(u, true) })
+			s.operates(s.solo, func(t *txn, u *user) error { return t.people.setOperator(u, true) })
 		}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -204,28 +204,28 @@ func TestLinksOfTeam(t *testing.T) {
 		t.Errorf("%d open links, the one for the password by %s", n, l.By.ID)
 	}
 	wantPeople(t, s.use(s.token), errInvitationUnknown, "another one came in its place")
-	wantPeople(t, tryBy(s.shop, s.owner, func(t *txn) error { _, _, err := t.resetLink(s.owner, s.ana); return err }), errOwnReset, "the own password")
+	wantPeople(t, tryBy(s.shop, s.owner, func(t *txn) error { _, _, err := t.people.resetLink(s.owner, s.ana); return err }), errOwnReset, "the own password")
 
-	s.operates(s.ana, func(t *txn, u *user) error { _, _, err := t.resetUser(u, false); return err })
+	s.operates(s.ana, func(t *txn, u *user) error { _, _, err := t.people.resetUser(u, false); return err })
 	mine := s.resetOf(s.ana)
-	wantPeople(t, tryBy(s.shop, s.admin, func(t *txn) error { return t.uninvite(s.admin, mine.ID) }), errOwnersAlone, "an administrator takes back an owner's")
-	s.as(s.owner, func(t *txn) error { return t.uninvite(s.owner, mine.ID) })
-	s.as(s.admin, func(t *txn) error { return t.uninvite(s.admin, s.resetOf(s.luz).ID) })
+	wantPeople(t, tryBy(s.shop, s.admin, func(t *txn) error { return t.people.uninvite(s.admin, mine.ID) }), errOwnersAlone, "an administrator takes back an owner's")
+	s.as(s.owner, func(t *txn) error { return t.people.uninvite(s.owner, mine.ID) })
+	s.as(s.admin, func(t *txn) error { return t.people.uninvite(s.admin, s.resetOf(s.luz).ID) })
 	wantPeople(t, s.use(again), errInvitationUnknown, "taken back")
 	if got := s.shop.audited(auditFilter{action: auditUserUninvited}); len(got) != 2 {
 		t.Errorf("entries: %s", got)
 	}
 
-	s.as(s.owner, func(t *txn) error { _, _, err := t.invite(s.owner, "mar@ejemplo.mx", roleOwner); return err })
-	wantPeople(t, tryBy(s.shop, s.admin, func(t *txn) error { _, _, err := t.invite(s.admin, "mar@ejemplo.mx", roleViewer); return err }), errOwnersAlone, "in the place of an owner's link")
+	s.as(s.owner, func(t *txn) error { _, _, err := t.people.invite(s.owner, "mar@ejemplo.mx", roleOwner); return err })
+	wantPeople(t, tryBy(s.shop, s.admin, func(t *txn) error { _, _, err := t.people.invite(s.admin, "mar@ejemplo.mx", roleViewer); return err }), errOwnersAlone, "in the place of an owner's link")
 
 	for n := len(s.open()); n < maxInvitations; n++ {
 		s.as(s.owner, func(t *txn) error {
-			_, _, err := t.invite(s.owner, fmt.Sprintf("p%d@ejemplo.mx", n), roleViewer)
+			_, _, err := t.people.invite(s.owner, fmt.Sprintf("p%d@ejemplo.mx", n), roleViewer)
 			return err
 		})
 	}
-	wantPeople(t, tryBy(s.shop, s.owner, func(t *txn) error { _, _, err := t.resetLink(s.owner, s.luz); return err }), errInvitationsMany, "one too many")
+	wantPeople(t, tryBy(s.shop, s.owner, func(t *txn) error { _, _, err := t.people.resetLink(s.owner, s.luz); return err }), errInvitationsMany, "one too many")
 }
 
 // TestLogOutAll: the command takes back every link of every organization.

@@ -204,25 +204,25 @@ func (l *logins) logIn(ctx context.Context, in *logIn, now instant) (*loggedIn, 
 		if better != nil {
 			u.Password.Iterations, u.Password.Salt, u.Password.Sum = better.Iterations, better.Salt, better.Sum
 		}
-		done, err := t.admit(u, &in.arrival)
+		done, err := t.people.admit(u, &in.arrival)
 		if err == nil && better != nil {
-			err = t.saveUser(u)
+			err = t.people.saveUser(u)
 		}
 		return done, err
 	})
 }
 
 // admit makes a session of a user in the organization: a half one, if there is a second factor.
-func (t *txn) admit(u *user, from *arrival) (*loggedIn, error) {
-	f, err := factorOf(t.Tx, u.ID)
+func (p *peopleTxn) admit(u *user, from *arrival) (*loggedIn, error) {
+	f, err := factorOf(p.t.Tx, u.ID)
 	if err != nil {
 		return nil, err
 	}
 	if f == nil {
-		return t.welcome(u, from)
+		return p.welcome(u, from)
 	}
-	token, err := t.startSession(u.ID, sessionHalf, from)
-	return &loggedIn{u.ID, t.org, token, true, ""}, err
+	token, err := p.startSession(u.ID, sessionHalf, from)
+	return &loggedIn{u.ID, p.t.org, token, true, ""}, err
 }
 
 // whereTo returns the organization that a user's session begins in: the one that it was in
@@ -247,32 +247,32 @@ func (l *logins) whereTo(ctx context.Context, u *user) (uint32, error) {
 }
 
 // welcome makes a full session of a user in the organization, with its entry in the audit log.
-func (t *txn) welcome(u *user, from *arrival) (*loggedIn, error) {
-	done, err := t.comeIn(u, from)
+func (p *peopleTxn) welcome(u *user, from *arrival) (*loggedIn, error) {
+	done, err := p.comeIn(u, from)
 	if err != nil {
 		return nil, err
 	}
-	return done, t.audit.note(auditSessionStarted, u.ID.String(), nil)
+	return done, p.t.audit.note(auditSessionStarted, u.ID.String(), nil)
 }
 
 // comeIn makes a full session of a user in the organization.
-func (t *txn) comeIn(u *user, from *arrival) (*loggedIn, error) {
-	m, err := membershipIn(t.Tx, t.org, u.ID)
+func (p *peopleTxn) comeIn(u *user, from *arrival) (*loggedIn, error) {
+	m, err := membershipIn(p.t.Tx, p.t.org, u.ID)
 	if err == nil && (m == nil || m.Disabled != 0) {
 		err = errNowhere
 	}
 	if err != nil {
 		return nil, err
 	}
-	done := &loggedIn{User: u.ID, Org: t.org}
-	if done.Token, err = t.startSession(u.ID, sessionFull, from); err != nil {
+	done := &loggedIn{User: u.ID, Org: p.t.org}
+	if done.Token, err = p.startSession(u.ID, sessionFull, from); err != nil {
 		return nil, err
 	}
-	if done.Device, err = t.addDevice(u.ID, from.Device); err != nil {
+	if done.Device, err = p.addDevice(u.ID, from.Device); err != nil {
 		return nil, err
 	}
-	u.LoggedInAt, u.Org = t.now, t.org
-	return done, t.saveUser(u)
+	u.LoggedInAt, u.Org = p.t.now, p.t.org
+	return done, p.saveUser(u)
 }
 
 // A codeGiven is what a user gives to make a half session whole.
@@ -343,7 +343,7 @@ func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*lo
 	}
 	done, err := write(ctx, l.engine, half.Org, now, func(t *txn) (*loggedIn, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: half.User}, in.RequestID
-		return t.completeSession(hash, in)
+		return t.people.completeSession(hash, in)
 	})
 	switch {
 	case err != nil:
@@ -359,38 +359,38 @@ func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*lo
 
 // completeSession makes a full session of a half one. The result is nil if the code is wrong,
 // which is written too.
-func (t *txn) completeSession(hash [32]byte, in *codeGiven) (*loggedIn, error) {
-	s, err := get[session](t.Tx, sessionKey(hash))
+func (p *peopleTxn) completeSession(hash [32]byte, in *codeGiven) (*loggedIn, error) {
+	s, err := get[session](p.t.Tx, sessionKey(hash))
 	if err != nil {
 		return nil, err
 	}
 	if s == nil || s.Tries >= codeTries {
 		return nil, errLoggedOut
 	}
-	u, err := userByID(t.Tx, s.User)
+	u, err := userByID(p.t.Tx, s.User)
 	if err != nil {
 		return nil, err
 	}
-	f, err := factorOf(t.Tx, s.User)
+	f, err := factorOf(p.t.Tx, s.User)
 	if err != nil {
 		return nil, err
 	}
 	if u == nil || u.Disabled != 0 || f == nil {
 		return nil, errLoggedOut
 	}
-	if !f.accept(in.Code, t.now) {
+	if !f.accept(in.Code, p.t.now) {
 		if s.Tries++; s.Tries >= codeTries {
-			return nil, dropSession(t, s.User, hash)
+			return nil, dropSession(p.t, s.User, hash)
 		}
-		return nil, t.put(sessionKey(hash), s)
+		return nil, p.t.put(sessionKey(hash), s)
 	}
-	if err := t.saveFactor(u.ID, f); err != nil {
+	if err := p.saveFactor(u.ID, f); err != nil {
 		return nil, err
 	}
-	if err := dropSession(t, s.User, hash); err != nil {
+	if err := dropSession(p.t, s.User, hash); err != nil {
 		return nil, err
 	}
-	return t.welcome(u, &in.arrival)
+	return p.welcome(u, &in.arrival)
 }
 
 // reprove notes that a member gave the password again. It is asked for before what only the
@@ -401,7 +401,7 @@ func (l *logins) reprove(ctx context.Context, m *member, password, requestID str
 	}
 	_, err := write(ctx, l.engine, m.org, now, func(t *txn) (any, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		again, err := t.stillIn(m, l.engine.ends)
+		again, err := t.people.stillIn(m, l.engine.ends)
 		if err != nil {
 			return nil, err
 		}
@@ -452,20 +452,20 @@ func (l *logins) changePassword(ctx context.Context, m *member, old, next, reque
 	}
 	token, err = write(ctx, l.engine, m.org, now, func(t *txn) (string, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		again, err := t.stillIn(m, l.engine.ends)
+		again, err := t.people.stillIn(m, l.engine.ends)
 		if err != nil {
 			return "", err
 		}
 		if !again.user.Password.equal(&m.user.Password) { // changed meanwhile
 			return "", errLogInFailed
 		}
-		if err := t.checkNew(m.user.ID, next, m.user.Email, m.user.Name); err != nil { // so may have the second factor
+		if err := t.people.checkNew(m.user.ID, next, m.user.Email, m.user.Name); err != nil { // so may have the second factor
 			return "", err
 		}
-		if err := t.setPassword(again.user, h, &m.hash); err != nil {
+		if err := t.people.setPassword(again.user, h, &m.hash); err != nil {
 			return "", err
 		}
-		return t.renewSession(again)
+		return t.people.renewSession(again)
 	})
 	if err == nil {
 		l.forgive(m.user)
@@ -476,16 +476,16 @@ func (l *logins) changePassword(ctx context.Context, m *member, old, next, reque
 // checkNew returns why a new password of a user is refused. The user is none yet if its id is
 // zero.
 func (l *logins) checkNew(ctx context.Context, org uint32, of id, password, email, name string) error {
-	_, err := read(ctx, l.engine, org, 0, func(t *txn) (any, error) { return nil, t.checkNew(of, password, email, name) })
+	_, err := read(ctx, l.engine, org, 0, func(t *txn) (any, error) { return nil, t.people.checkNew(of, password, email, name) })
 	return err
 }
 
-func (t *txn) checkNew(of id, password, email, name string) error {
-	f, err := factorOf(t.Tx, of)
+func (p *peopleTxn) checkNew(of id, password, email, name string) error {
+	f, err := factorOf(p.t.Tx, of)
 	if err != nil {
 		return err
 	}
-	return checkPassword(password, f != nil, ownTexts(t.cfg, email, name)...)
+	return checkPassword(password, f != nil, ownTexts(p.t.cfg, email, name)...)
 }
 
 // noteRefused counts a failed log-in of a user, for the audit log.
@@ -547,12 +547,12 @@ func (l *logins) tellRefused(ctx context.Context, of id, r refusedLogins, now in
 			if u.Locked == 0 {
 				u.Locked = t.now
 				changes = append(changes, change{"lockedAt", nil, u.Locked})
-				if err := t.saveUser(u); err != nil {
+				if err := t.people.saveUser(u); err != nil {
 					return nil, err
 				}
 			}
 		}
-		return nil, t.auditedOf(of, auditSessionRefused, changes)
+		return nil, t.people.auditedOf(of, auditSessionRefused, changes)
 	})
 	return err
 }

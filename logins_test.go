@@ -45,7 +45,7 @@ func TestLogIn(t *testing.T) {
 			t.Errorf("%q is a session", token)
 		}
 	}
-	must(s, func(t *txn) (any, error) { return nil, t.logOut(m) })
+	must(s, func(t *txn) (any, error) { return nil, t.people.logOut(m) })
 	if s.member(in.Token) != nil {
 		t.Error("logged out and in")
 	}
@@ -55,7 +55,7 @@ func TestLogIn(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return t.disableUser(u, true)
+		return t.people.disableUser(u, true)
 	}))
 	wantPeople(t, s.tries(l, "ana@ejemplo.mx", testPassword, ""), errLogInFailed, "disabled")
 }
@@ -126,7 +126,7 @@ func TestLogInThrottled(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		_, token, err := t.resetUser(u, false)
+		_, token, err := t.people.resetUser(u, false)
 		return token, err
 	})
 	again := s.logins()
@@ -177,10 +177,10 @@ func TestLogInCode(t *testing.T) {
 	raw, err := codeBase32.DecodeString(secret)
 	s.ok(err)
 	code := func() string { return hotp(raw, uint64(s.clock/totpStep), totpDigits) }
-	wantPeople(t, tryBy(s, m, func(t *txn) error { _, err := t.addFactor(m, secret, "000000"); return err }), errCodeWrong, "enrolled with a wrong code")
-	recovery, err := by(s, m, func(t *txn) ([]string, error) { return t.addFactor(m, secret, code()) })
+	wantPeople(t, tryBy(s, m, func(t *txn) error { _, err := t.people.addFactor(m, secret, "000000"); return err }), errCodeWrong, "enrolled with a wrong code")
+	recovery, err := by(s, m, func(t *txn) ([]string, error) { return t.people.addFactor(m, secret, code()) })
 	s.ok(err)
-	wantPeople(t, tryBy(s, m, func(t *txn) error { _, err := t.addFactor(m, secret, code()); return err }), errFactorThere, "twice")
+	wantPeople(t, tryBy(s, m, func(t *txn) error { _, err := t.people.addFactor(m, secret, code()); return err }), errFactorThere, "twice")
 
 	l := s.logins()
 	l.sources = newLoginLimits(1<<20, 1)
@@ -245,7 +245,7 @@ func TestLogInCode(t *testing.T) {
 	if wait.Wait(); in != 1 {
 		t.Errorf("%d browsers got in with one code", in)
 	}
-	s.ok(tryBy(s, m, func(t *txn) error { _, err := t.forgetFactor(ana); return err }))
+	s.ok(tryBy(s, m, func(t *txn) error { _, err := t.people.forgetFactor(ana); return err }))
 	s.ok(s.tries(l, "ana@ejemplo.mx", testPassword, ""))
 }
 

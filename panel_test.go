@@ -55,14 +55,14 @@ func newPanelShopOn(of *shop) *panelShop {
 func (s *panelShop) member(r role) string {
 	return must(s.shop, func(t *txn) (string, error) {
 		u := &user{Password: passwordHash{1, make([]byte, 16), make([]byte, 32), t.now}, Email: string(r) + "@example.com", Name: strings.ToUpper(string(r[:1])) + string(r[1:])}
-		if err := t.addUser(u); err != nil {
+		if err := t.people.addUser(u); err != nil {
 			return "", err
 		}
 		s.users[r] = u.ID
-		if err := t.addMember(u.ID, &membership{Role: r, Since: t.now, By: creator{Type: byCommand}}); err != nil {
+		if err := t.people.addMember(u.ID, &membership{Role: r, Since: t.now, By: creator{Type: byCommand}}); err != nil {
 			return "", err
 		}
-		return t.startSession(u.ID, sessionFull, &arrival{Source: netip.MustParseAddr("127.0.0.1")})
+		return t.people.startSession(u.ID, sessionFull, &arrival{Source: netip.MustParseAddr("127.0.0.1")})
 	})
 }
 
@@ -74,7 +74,7 @@ func (s *panelShop) speaks(as role, lang string) {
 			return nil, err
 		}
 		u.Language = lang
-		return nil, t.saveUser(u)
+		return nil, t.people.saveUser(u)
 	})
 }
 

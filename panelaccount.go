@@ -48,7 +48,7 @@ func changeAccount(r *request) action {
 	name, _ := r.fields.text("name", maxUserName+1)
 	language, _ := r.fields.text("language", 10)
 	theme, _ := r.fields.text("theme", 10)
-	return doing(func(t *txn) error { return t.changeAccount(r.user, accountChange{&name, &language, &theme}) })
+	return doing(func(t *txn) error { return t.people.changeAccount(r.user, accountChange{&name, &language, &theme}) })
 }
 
 // An accountView is the member's account.
@@ -141,7 +141,7 @@ func addFactor(r *request) action {
 	secret, _ := r.fields.text("secret", 100)
 	code, _ := r.fields.text("factorCode", 100)
 	return func(t *txn) (any, error) {
-		codes, err := t.addFactor(r.user, secret, code)
+		codes, err := t.people.addFactor(r.user, secret, code)
 		return recoveryView{codes}, panelFault(err)
 	}
 }
@@ -196,7 +196,7 @@ func sessionsPage(v *visit) (any, fillFunc) {
 
 func endSessions(r *request) action {
 	handle, _ := r.fields.text("session", handleLength)
-	return doing(func(t *txn) error { _, err := t.endOthers(r.user, handle); return err })
+	return doing(func(t *txn) error { _, err := t.people.endOthers(r.user, handle); return err })
 }
 
 // Autofilled is the control of what browsers fill in for people, by what it is to them.

@@ -163,7 +163,7 @@ func (r *activityRecords) selfServed() []selfServed {
 // staffCustomers are the customers who have the e-mail of a member of the team, by user.
 func (t *txn) staffCustomers() (map[id]id, error) {
 	own := map[id]id{}
-	team, err := t.team()
+	team, err := t.people.team()
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func auditedShop(t *testing.T) *panelShop {
 	}
 	for _, r := range roles { // the first ones have ended
 		s.tokens[r] = must(s.shop, func(t *txn) (string, error) {
-			return t.startSession(s.users[r], sessionFull, &arrival{})
+			return t.people.startSession(s.users[r], sessionFull, &arrival{})
 		})
 	}
 	return s

@@ -218,7 +218,7 @@ func (w *formWorld) elsewhere() map[string]string {
 		k, _ := w.panelShop.shop.newKey(keyRequest{})
 		w.panelShop.shop.invited("mia@example.com", roleCashier)
 		user := w.panelShop.shop.person("leo@example.com", roleCashier)
-		open := ask(w.panelShop.shop, (*txn).invitations)
+		open := ask(w.panelShop.shop, func(t *txn) ([]*listedInvitation, error) { return t.people.invitations() })
 		names["code"] = x.Code
 		ask(w.panelShop.shop, func(t *txn) (any, error) {
 			p := t.cfg.Programs[0]

@@ -256,7 +256,9 @@ func TestKeyScopes(t *testing.T) {
 		d.want(d.call(key, "GET", "/api/v1/customers", ""), map[bool]int{true: 200, false: 403}[scope == "customers:read"], "not revoked")
 		d.want(d.post(keysPath+"/"+keyID+"/revocar", "name", "Caja"), http.StatusSeeOther, "revoked")
 		s.pass(time.Minute) // a source may be refused so often
-		d.panelShop.tokens[d.as] = must(s, func(t *txn) (string, error) { return t.startSession(d.panelShop.users[d.as], sessionFull, &arrival{}) })
+		d.panelShop.tokens[d.as] = must(s, func(t *txn) (string, error) {
+			return t.people.startSession(d.panelShop.users[d.as], sessionFull, &arrival{})
+		})
 		d.want(d.call(key, "GET", "/api/v1/customers", ""), http.StatusUnauthorized, "after it was revoked")
 	}
 }

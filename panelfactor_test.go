@@ -104,7 +104,7 @@ func TestPanelFactorRequired(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, t.setOperator(u, true)
+		return nil, t.people.setOperator(u, true)
 	})
 	for email, own := range map[string]string{"sol@ejemplo.mx": "/panel/caja", "ana@ejemplo.mx": operatorPath} {
 		b := s.browser()

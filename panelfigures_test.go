@@ -43,7 +43,7 @@ func newFigureShop(t testing.TB) *panelShop {
 		s.shop.pass(24 * time.Hour)
 	}
 	for _, r := range roles { // their sessions have ended
-		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[r], sessionFull, &arrival{}) })
+		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.people.startSession(s.users[r], sessionFull, &arrival{}) })
 	}
 	s.shop.newKey(keyRequest{Expires: "2026-03-30"})
 	s.shop.newKey(keyRequest{Expires: "2026-09-30", DailyLimit: 500, MonthlyLimit: 10_000})

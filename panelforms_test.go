@@ -50,7 +50,7 @@ func newFormWorldOn(s *panelShop) *formWorld {
 	s.shop.ok(err)
 	w.owned(func(t *txn, u *user) error {
 		u.Password, u.Password.At = h, t.now
-		return t.saveUser(u)
+		return t.people.saveUser(u)
 	})
 	ana := must(s.shop, func(t *txn) (id, error) {
 		c, _, err := t.enrol(enrolment{FirstName: "Ana", LastName: "García", Email: "ana@example.com", Phone: "+525587654321"})
@@ -70,7 +70,7 @@ func newFormWorldOn(s *panelShop) *formWorld {
 	k, text := s.shop.newKey(keyRequest{RateLimit: 10_000})
 	must(s.shop, func(t *txn) ([]byte, error) { return t.newWebhookSecret("crm") })
 	w.names["token"] = s.shop.invited("sol@example.com", roleCashier)
-	open := ask(s.shop, (*txn).invitations)
+	open := ask(s.shop, func(t *txn) ([]*listedInvitation, error) { return t.people.invitations() })
 	cfg := s.shop.config()
 	p := cfg.Programs[0]
 	for name, value := range map[string]string{
@@ -258,7 +258,7 @@ var goodForms = map[string]goodForm{
 	"/panel/equipo/{userId}/inhabilitar":                {alone: peopleAlone},
 	"/panel/equipo/{userId}/habilitar": {alone: peopleAlone, prepare: func(w *formWorld) {
 		w.panelShop.shop.ok(tryBy(w.panelShop.shop, w.panelShop.shop.member(w.panelShop.tokens[roleOwner]), func(t *txn) error {
-			return t.suspend(w.panelShop.shop.member(w.panelShop.tokens[roleOwner]), w.panelShop.users[roleCashier], true)
+			return t.people.suspend(w.panelShop.shop.member(w.panelShop.tokens[roleOwner]), w.panelShop.users[roleCashier], true)
 		}))
 	}},
 	"/panel/equipo/{userId}/sesiones": {alone: peopleAlone},
@@ -272,7 +272,7 @@ var goodForms = map[string]goodForm{
 	"/panel/cuenta/segundo-factor/quitar":  {post: of("old", testPassword, "dropCode", "{recovery}"), prepare: (*formWorld).haveFactor, alone: accountAlone},
 	"/panel/cuenta/sesiones/terminar": {alone: accountAlone, prepare: func(w *formWorld) {
 		must(w.panelShop.shop, func(t *txn) (string, error) {
-			return t.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
+			return t.people.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
 		})
 	}},
 
@@ -280,7 +280,7 @@ var goodForms = map[string]goodForm{
 	"/panel/entrar/codigo": {as: "half", post: of("factorCode", "{recovery}"), alone: accountAlone, prepare: func(w *formWorld) {
 		w.haveFactor()
 		w.panelShop.tokens["half"] = must(w.panelShop.shop, func(t *txn) (string, error) {
-			return t.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
+			return t.people.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
 		})
 	}},
 	"/panel/invitacion/{token}": {as: "nobody", post: of("name", "Sol", "password", testPassword), alone: accountAlone},
@@ -289,7 +289,7 @@ var goodForms = map[string]goodForm{
 		w.panelShop.shop.secondShop()
 		w.panelShop.shop.in(2, func() {
 			must(w.panelShop.shop, func(t *txn) (any, error) {
-				return nil, t.addMember(w.panelShop.users[roleOwner], &membership{Role: roleOwner})
+				return nil, t.people.addMember(w.panelShop.users[roleOwner], &membership{Role: roleOwner})
 			})
 		})
 	}},
@@ -325,7 +325,7 @@ func (w *formWorld) knowCode() {
 func (w *formWorld) haveFactor() {
 	w.knowCode()
 	m := w.panelShop.shop.member(w.panelShop.tokens[roleOwner])
-	codes, err := by(w.panelShop.shop, m, func(t *txn) ([]string, error) { return t.addFactor(m, factorSecret, w.names["totp"]) })
+	codes, err := by(w.panelShop.shop, m, func(t *txn) ([]string, error) { return t.people.addFactor(m, factorSecret, w.names["totp"]) })
 	w.panelShop.shop.ok(err)
 	w.names["recovery"] = codes[0]
 }
@@ -333,7 +333,7 @@ func (w *formWorld) haveFactor() {
 // runServer makes the owner an operator, who has to have a second factor.
 func (w *formWorld) runServer() {
 	w.haveFactor()
-	w.owned(func(t *txn, u *user) error { return t.setOperator(u, true) })
+	w.owned(func(t *txn, u *user) error { return t.people.setOperator(u, true) })
 }
 
 // TestPanelForms: the table has a row for each route that takes a form, and no other.
@@ -501,7 +501,7 @@ func TestResetAudited(t *testing.T) {
 	w.haveFactor()
 	var token string
 	w.owned(func(t *txn, u *user) (err error) {
-		_, token, err = t.resetUser(u, true)
+		_, token, err = t.people.resetUser(u, true)
 		return err
 	})
 	before := w.panelShop.shop.entries()

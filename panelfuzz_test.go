@@ -30,7 +30,7 @@ func newFormImage(t testing.TB) *formImage {
 	w := newFormWorld(t)
 	w.haveFactor()
 	w.panelShop.tokens["half"] = must(w.panelShop.shop, func(t *txn) (string, error) {
-		return t.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
+		return t.people.startSession(w.panelShop.users[roleOwner], sessionHalf, &arrival{})
 	})
 	return &formImage{w, w.panelShop.shop.entries(), panelForms()}
 }

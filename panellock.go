@@ -36,7 +36,7 @@ func runLock(v *visit) error {
 	if !v.member.session.hasPIN() {
 		return v.redirect(withQuery(pinPath, []pair{{lockField, "1"}}))
 	}
-	if err := v.change(func(t *txn) error { return t.lock(v.member, v.panel.ends) }); err != nil {
+	if err := v.change(func(t *txn) error { return t.people.lock(v.member, v.panel.ends) }); err != nil {
 		return err
 	}
 	return v.redirect("/panel/caja")
@@ -46,7 +46,7 @@ func runUnlock(v *visit) error {
 	if !v.member.locked { // another tab did
 		return v.goOn()
 	}
-	got, err := v.tryPIN("pin", (*txn).unlock)
+	got, err := v.tryPIN("pin", func(t *txn, s *session) error { return t.people.unlock(s) })
 	if err != nil || got != pinRight {
 		return err
 	}
@@ -62,7 +62,7 @@ func (v *visit) tryPIN(field string, then func(*txn, *session) error) (got pinTr
 		return got, err
 	}
 	err = v.change(func(t *txn) (err error) {
-		got, err = t.tryPIN(m, v.panel.ends, right, func(s *session) error { return then(t, s) })
+		got, err = t.people.tryPIN(m, v.panel.ends, right, func(s *session) error { return then(t, s) })
 		return err
 	})
 	if err != nil || got == pinRight {
@@ -122,11 +122,11 @@ func runPIN(v *visit) error {
 		return err
 	}
 	if v.member.session.hasPIN() {
-		got, err := v.tryPIN("oldPin", func(t *txn, s *session) error { return t.setPIN(s, h, lock) })
+		got, err := v.tryPIN("oldPin", func(t *txn, s *session) error { return t.people.setPIN(s, h, lock) })
 		if err != nil || got != pinRight {
 			return err
 		}
-	} else if err := v.change(func(t *txn) error { return t.choosePIN(v.member, v.panel.ends, h, lock) }); err != nil {
+	} else if err := v.change(func(t *txn) error { return t.people.choosePIN(v.member, v.panel.ends, h, lock) }); err != nil {
 		return v.told(err)
 	}
 	if lock {
@@ -139,7 +139,7 @@ func runDropPIN(v *visit) error {
 	if !v.member.session.hasPIN() {
 		return v.redirect("/panel/cuenta")
 	}
-	got, err := v.tryPIN("dropPin", func(t *txn, s *session) error { return t.setPIN(s, passwordHash{}, false) })
+	got, err := v.tryPIN("dropPin", func(t *txn, s *session) error { return t.people.setPIN(s, passwordHash{}, false) })
 	if err != nil || got != pinRight {
 		return err
 	}

@@ -67,14 +67,14 @@ func (w *formWorld) havePIN() {
 	h, err := newPIN(testPIN, w.panelShop.shop.engine.seed())
 	w.panelShop.shop.ok(err)
 	m := w.panelShop.shop.member(w.panelShop.tokens[roleOwner])
-	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.choosePIN(m, w.panelShop.panel.ends, h, false) }))
+	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.people.choosePIN(m, w.panelShop.panel.ends, h, false) }))
 }
 
 // beLocked locks the owner's session.
 func (w *formWorld) beLocked() {
 	w.panelShop.shop.Helper()
 	m := w.panelShop.shop.member(w.panelShop.tokens[roleOwner])
-	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.lock(m, w.panelShop.panel.ends) }))
+	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.people.lock(m, w.panelShop.panel.ends) }))
 }
 
 // want checks an answer's status and where it leads, and returns its page.

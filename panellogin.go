@@ -209,7 +209,7 @@ func runLogInCode(v *visit) error {
 }
 
 func runLogOut(v *visit) error {
-	err := v.change(func(t *txn) error { return t.logOut(v.member) })
+	err := v.change(func(t *txn) error { return t.people.logOut(v.member) })
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func runEnter(v *visit) error {
 func (v *visit) enter(org uint32) error {
 	_, err := write(v.context(), v.api.engine, org, v.request.now, func(t *txn) (any, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.auditID()
-		return nil, t.enter(v.member, v.panel.ends)
+		return nil, t.people.enter(v.member, v.panel.ends)
 	})
 	return err
 }

@@ -391,7 +391,7 @@ func organizationsPage(v *visit) (any, fillFunc) {
 func (t *txn) organizationRow() (row organizationRow, err error) {
 	o := &t.cfg.Organization
 	row = organizationRow{Name: o.Name, Slug: o.Slug, Plan: o.Plan.Name, API: o.Plan.APIAccess}
-	team, err := t.team()
+	team, err := t.people.team()
 	if err != nil {
 		return row, err
 	}

@@ -67,10 +67,10 @@ func (s *panelShop) operates(as role) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.saveFactor(u.ID, &secondFactor{Secret: make([]byte, totpSecret), Since: t.now}); err != nil {
+		if err := t.people.saveFactor(u.ID, &secondFactor{Secret: make([]byte, totpSecret), Since: t.now}); err != nil {
 			return nil, err
 		}
-		return nil, t.setOperator(u, true)
+		return nil, t.people.setOperator(u, true)
 	})
 }
 

@@ -428,7 +428,7 @@ func TestPanelRoleTaken(t *testing.T) {
 		}
 		if step.path == "/habilitar" { // whose sessions ended
 			s.tokens[roleManager] = must(s.shop, func(t *txn) (string, error) {
-				return t.startSession(s.users[roleManager], sessionFull, &arrival{})
+				return t.people.startSession(s.users[roleManager], sessionFull, &arrival{})
 			})
 		}
 		before := ask(s.shop, (*txn).count).Movements
@@ -456,7 +456,7 @@ func TestPanelOwnersTogether(t *testing.T) {
 			}
 			wait.Wait()
 			owners := 0
-			for _, m := range ask(s.shop, (*txn).team) {
+			for _, m := range ask(s.shop, func(t *txn) ([]*teammate, error) { return t.people.team() }) {
 				if m.active() && m.Role == roleOwner {
 					owners++
 				}

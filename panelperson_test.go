@@ -131,7 +131,7 @@ func mainText(page string) string {
 func TestThievingManager(t *testing.T) {
 	t.Parallel()
 	s := newPanelShopOn(madeUpShop(t, 1, demoCustomers, demoDays))
-	team := ask(s.shop, (*txn).team)
+	team := ask(s.shop, func(t *txn) ([]*teammate, error) { return t.people.team() })
 	for _, m := range team {
 		if m.Role == roleOwner || !slices.Contains([]string{"Rosa Méndez", "Lucía Vega", "Diego Salas"}, m.Name) {
 			continue
@@ -183,7 +183,7 @@ func TestPersonPage(t *testing.T) {
 	sell(thief, friend, true) // long ago
 	s.shop.pass(31 * oneDay)
 	for _, r := range roles {
-		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[r], sessionFull, &arrival{}) })
+		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.people.startSession(s.users[r], sessionFull, &arrival{}) })
 	}
 	for n := range 10 {
 		sell(thief, friend, n < 4)
@@ -217,7 +217,7 @@ func TestPersonPage(t *testing.T) {
 		t.Error(idle)
 	}
 	owner := must(s.shop, func(t *txn) (*member, error) { return t.acting(&member{user: &user{ID: s.users[roleOwner]}}) })
-	must(s.shop, func(t *txn) (any, error) { return nil, t.removeMember(owner, thief) })
+	must(s.shop, func(t *txn) (any, error) { return nil, t.people.removeMember(owner, thief) })
 	if w := s.open(roleOwner, path); w.Code != 200 || !strings.Contains(w.Body.String(), "Alguien que ya no es del equipo") {
 		t.Errorf("who has left: %d", w.Code)
 	}
@@ -263,7 +263,7 @@ func TestHomeToday(t *testing.T) {
 	s.shop.buy(c, "999") // yesterday
 	s.shop.pass(oneDay)
 	for _, r := range roles {
-		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[r], sessionFull, &arrival{}) })
+		s.tokens[r] = must(s.shop, func(t *txn) (string, error) { return t.people.startSession(s.users[r], sessionFull, &arrival{}) })
 	}
 	k, _ := s.shop.newKey(keyRequest{})
 	for n, by := range []creator{{Type: byUser, ID: s.users[roleCashier]}, {Type: byUser, ID: s.users[roleCashier]}, {Type: byKey, ID: k.ID}, {Type: byImport}} {

@@ -13,7 +13,7 @@ var saleDate = regexp.MustCompile(`<tr><td><a href="/panel/ventas/[^"]*"><time d
 
 // comesBack starts a session of a member whose last one has ended.
 func (s *panelShop) comesBack(as role) {
-	s.tokens[as] = must(s.shop, func(t *txn) (string, error) { return t.startSession(s.users[as], sessionFull, &arrival{}) })
+	s.tokens[as] = must(s.shop, func(t *txn) (string, error) { return t.people.startSession(s.users[as], sessionFull, &arrival{}) })
 }
 
 // TestPanelSalesByDate: the list of sales is in the order of the dates that it shows, also if

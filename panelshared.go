@@ -149,7 +149,7 @@ const mostMakers = 200
 
 // makers lists who makes records: the team, and then the keys. The first one is anybody.
 func (t *txn) makers() (items []choiceItem, err error) {
-	team, err := t.team()
+	team, err := t.people.team()
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func invitePerson(r *request) action {
 	email, _ := r.fields.rawText("email") // invite checks it
 	to, _ := r.fields.text("role", 20)
 	return linking(r, func(t *txn, by *member) (string, string, *invitation, error) {
-		i, token, err := t.invite(by, email, role(to))
+		i, token, err := t.people.invite(by, email, role(to))
 		if err != nil {
 			return "", "", nil, err
 		}
@@ -106,11 +106,11 @@ func invitePerson(r *request) action {
 
 func resetPerson(r *request) action {
 	return linking(r, func(t *txn, by *member) (string, string, *invitation, error) {
-		i, token, err := t.resetLink(by, r.pathID("userId"))
+		i, token, err := t.people.resetLink(by, r.pathID("userId"))
 		if err != nil {
 			return "", "", nil, err
 		}
-		m, err := t.teammate(r.pathID("userId"))
+		m, err := t.people.teammate(r.pathID("userId"))
 		if err != nil {
 			return "", "", nil, err
 		}
@@ -119,12 +119,12 @@ func resetPerson(r *request) action {
 }
 
 func uninvitePerson(r *request) action {
-	return managing(r, func(t *txn, by *member, _ id) error { return t.uninvite(by, r.pathID("invitationId")) })
+	return managing(r, func(t *txn, by *member, _ id) error { return t.people.uninvite(by, r.pathID("invitationId")) })
 }
 
 func changePersonRole(r *request) action {
 	to, _ := r.fields.text("role", 20)
-	return managing(r, func(t *txn, by *member, person id) error { return t.changeRole(by, person, role(to)) })
+	return managing(r, func(t *txn, by *member, person id) error { return t.people.changeRole(by, person, role(to)) })
 }
 
 func limitPersonPoints(r *request) action {
@@ -134,16 +134,16 @@ func limitPersonPoints(r *request) action {
 
 func suspendPerson(out bool) func(*request) action {
 	return func(r *request) action {
-		return managing(r, func(t *txn, by *member, person id) error { return t.suspend(by, person, out) })
+		return managing(r, func(t *txn, by *member, person id) error { return t.people.suspend(by, person, out) })
 	}
 }
 
 func endPersonSessions(r *request) action {
-	return managing(r, func(t *txn, by *member, person id) error { _, err := t.endSessionsOf(by, person); return err })
+	return managing(r, func(t *txn, by *member, person id) error { _, err := t.people.endSessionsOf(by, person); return err })
 }
 
 func removePerson(r *request) action {
-	return managing(r, func(t *txn, by *member, person id) error { return t.removeMember(by, person) })
+	return managing(r, func(t *txn, by *member, person id) error { return t.people.removeMember(by, person) })
 }
 
 // editSecondFactor lays the roles that need a second factor over a document.
@@ -265,7 +265,7 @@ func teamPage(v *visit) (any, fillFunc) {
 		if view.Stamp, err = stampOf(t.cfg); err != nil {
 			return err
 		}
-		team, err := t.team()
+		team, err := t.people.team()
 		if err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func teamPage(v *visit) (any, fillFunc) {
 			}
 			view.People = append(view.People, row)
 		}
-		open, err := t.invitations()
+		open, err := t.people.invitations()
 		if err != nil {
 			return err
 		}
@@ -335,7 +335,7 @@ func teammatePage(v *visit) (any, fillFunc) {
 	person, _ := parseID(v.r.PathValue("userId"))
 	view := &teammateView{}
 	return view, func(t *txn) error {
-		m, err := t.teammate(person)
+		m, err := t.people.teammate(person)
 		if err != nil {
 			return panelFault(err)
 		}

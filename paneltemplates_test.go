@@ -43,7 +43,7 @@ func newHostileShop(t *testing.T) *formWorld {
 			u, err := userByID(t.Tx, w.panelShop.users[r])
 			if err == nil {
 				u.Name = hostile + string(r)
-				err = t.saveUser(u)
+				err = t.people.saveUser(u)
 			}
 			return nil, err
 		})
@@ -133,7 +133,7 @@ func TestPanelHostile(t *testing.T) {
 			answer := w.panelShop.post(roleOwner, w.filled(f.path), fields)
 			if check(fmt.Sprintf("POST %s in %s", f.path, lang), answer); f.path == "/panel/salir" {
 				w.panelShop.tokens[roleOwner] = must(w.panelShop.shop, func(t *txn) (string, error) {
-					return t.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
+					return t.people.startSession(w.panelShop.users[roleOwner], sessionFull, &arrival{})
 				})
 			}
 		}

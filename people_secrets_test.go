@@ -25,7 +25,7 @@ func TestPeopleSecrets(t *testing.T) {
 	raw, err := codeBase32.DecodeString(secret)
 	s.ok(err)
 	recovery, err := by(s, m, func(t *txn) ([]string, error) {
-		return t.addFactor(m, secret, hotp(raw, uint64(s.clock/totpStep), totpDigits))
+		return t.people.addFactor(m, secret, hotp(raw, uint64(s.clock/totpStep), totpDigits))
 	})
 	s.ok(err)
 	half, err := l.logIn(s.Context(), &logIn{Email: "ana@ejemplo.mx", Password: testPassword}, s.clock)
@@ -35,7 +35,7 @@ func TestPeopleSecrets(t *testing.T) {
 	wantPeople(t, s.tries(l, "ana@ejemplo.mx", "una contraseña mala", ""), errLogInFailed, "a wrong password")
 	s.ok(l.flush(s.Context(), s.clock, true))
 	reset := must(s, func(t *txn) (string, error) {
-		_, token, err := t.resetUser(m.user, true)
+		_, token, err := t.people.resetUser(m.user, true)
 		return token, err
 	})
 	_, err = l.accept(s.Context(), &acceptance{Token: reset, Password: "otro tren azul 9"}, s.clock)
@@ -95,10 +95,10 @@ func TestUserNames(t *testing.T) {
 	if name := shown(2); name != nil {
 		t.Errorf("another organization sees %s", *name)
 	}
-	s.ok(tryBy(s, owner, func(t *txn) error { return t.removeMember(owner, luz) }))
+	s.ok(tryBy(s, owner, func(t *txn) error { return t.people.removeMember(owner, luz) }))
 	if name := shown(1); name != nil {
 		t.Errorf("who left is called %s", *name)
 	}
 	s.person("sol@ejemplo.mx", roleOwner)
-	s.ok(tryBy(s, owner, func(t *txn) error { return t.removeMember(owner, ana) }))
+	s.ok(tryBy(s, owner, func(t *txn) error { return t.people.removeMember(owner, ana) }))
 }

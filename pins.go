@@ -63,45 +63,45 @@ func (e sessionEnds) locked(s *session, hash [32]byte, now instant) bool {
 }
 
 // lock locks a member's session, which has a PIN.
-func (t *txn) lock(m *member, ends sessionEnds) error {
-	again, err := t.stillIn(m, ends)
+func (p *peopleTxn) lock(m *member, ends sessionEnds) error {
+	again, err := p.stillIn(m, ends)
 	if err != nil {
 		return err
 	}
-	again.session.LockedAt = t.now
-	return t.put(sessionKey(m.hash), again.session)
+	again.session.LockedAt = p.t.now
+	return p.t.put(sessionKey(m.hash), again.session)
 }
 
 // unlock lets a session go on.
-func (t *txn) unlock(s *session) error {
-	s.LockedAt, s.SeenAt = 0, t.now
+func (p *peopleTxn) unlock(s *session) error {
+	s.LockedAt, s.SeenAt = 0, p.t.now
 	return nil
 }
 
 // choosePIN gives a member's session its first PIN.
-func (t *txn) choosePIN(m *member, ends sessionEnds, h passwordHash, lock bool) error {
-	again, err := t.stillIn(m, ends)
+func (p *peopleTxn) choosePIN(m *member, ends sessionEnds, h passwordHash, lock bool) error {
+	again, err := p.stillIn(m, ends)
 	if err == nil && again.session.hasPIN() {
 		err = errPINThere
 	}
 	if err == nil {
-		err = t.setPIN(again.session, h, lock)
+		err = p.setPIN(again.session, h, lock)
 	}
 	if err != nil {
 		return err
 	}
-	return t.put(sessionKey(m.hash), again.session)
+	return p.t.put(sessionKey(m.hash), again.session)
 }
 
 // setPIN puts a PIN into a session; the zero one takes it away.
-func (t *txn) setPIN(s *session, h passwordHash, lock bool) error {
+func (p *peopleTxn) setPIN(s *session, h passwordHash, lock bool) error {
 	if s.PIN, s.Tries = h, 0; h.Iterations != 0 {
-		s.PIN.At = t.now
+		s.PIN.At = p.t.now
 	}
 	if s.LockedAt = 0; lock {
-		s.LockedAt = t.now
+		s.LockedAt = p.t.now
 	}
-	return t.auditedOf(s.User, auditUserChanged, unsaid("pin"))
+	return p.auditedOf(s.User, auditUserChanged, unsaid("pin"))
 }
 
 // A pinTry is what came of a try of a PIN.
@@ -115,8 +115,8 @@ const (
 
 // tryPIN counts a try of the PIN that m has. right says whether it was the right one: it is compared
 // before the transaction, as that takes time. If so, then is called to change the session.
-func (t *txn) tryPIN(m *member, ends sessionEnds, right bool, then func(*session) error) (pinTry, error) {
-	again, err := t.stillIn(m, ends)
+func (p *peopleTxn) tryPIN(m *member, ends sessionEnds, right bool, then func(*session) error) (pinTry, error) {
+	again, err := p.stillIn(m, ends)
 	if err != nil {
 		return pinWrong, err
 	}
@@ -129,10 +129,10 @@ func (t *txn) tryPIN(m *member, ends sessionEnds, right bool, then func(*session
 		if err := then(s); err != nil {
 			return pinWrong, err
 		}
-		return pinRight, t.put(sessionKey(m.hash), s)
+		return pinRight, p.t.put(sessionKey(m.hash), s)
 	}
 	if s.Tries++; s.Tries < pinTries {
-		return pinWrong, t.put(sessionKey(m.hash), s)
+		return pinWrong, p.t.put(sessionKey(m.hash), s)
 	}
-	return pinEnded, t.logOut(m)
+	return pinEnded, p.logOut(m)
 }

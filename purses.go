@@ -156,7 +156,7 @@ func (t *txn) leftToday(user id) (left decimal, ok bool, err error) {
 // limitPoints sets how many points a member may give by hand on a UTC day; 0: any number. It
 // holds from the member's next add on. What was given earlier on the day counts.
 func (t *txn) limitPoints(by *member, user id, perDay decimal) error {
-	m, err := t.teammate(user)
+	m, err := t.people.teammate(user)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (t *txn) limitPoints(by *member, user id, perDay decimal) error {
 		return nil
 	}
 	m.MaxPointsPerDay = perDay
-	if err := t.saveMembership(user, m.membership); err != nil {
+	if err := t.people.saveMembership(user, m.membership); err != nil {
 		return err
 	}
 	return t.audit.note(auditUserChanged, user.String(), []change{{"maxPointsPerDay", stated(before), stated(perDay)}})

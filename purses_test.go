@@ -316,10 +316,10 @@ func TestMemberPurse(t *testing.T) {
 	}
 	s.shop.pass(24 * time.Hour)
 	s.tokens[roleManager] = must(s.shop, func(t *txn) (string, error) {
-		return t.startSession(s.users[roleManager], sessionFull, &arrival{})
+		return t.people.startSession(s.users[roleManager], sessionFull, &arrival{})
 	})
 	gives(roleManager, "100", http.StatusSeeOther)
-	must(s.shop, func(t *txn) (any, error) { return nil, t.removeMember(nil, s.users[roleManager]) })
+	must(s.shop, func(t *txn) (any, error) { return nil, t.people.removeMember(nil, s.users[roleManager]) })
 	for _, e := range s.shop.entries() {
 		if e.Key[0] == 'P' && id(e.Key[5:21]) == s.users[roleManager] {
 			t.Errorf("%x is left of a member that is gone", e.Key)

@@ -73,7 +73,7 @@ func makeSchemaFile(t *testing.T, name string) {
 	locked, _ := s.enters("ana@ejemplo.mx")
 	h, err := newPIN("135790", seed{})
 	s.ok(err)
-	must(s, func(t *txn) (any, error) { return nil, t.choosePIN(locked, s.engine.ends, h, true) })
+	must(s, func(t *txn) (any, error) { return nil, t.people.choosePIN(locked, s.engine.ends, h, true) })
 	s.invited("luz@ejemplo.mx", roleViewer)
 	s.apply(bytes.Replace(setup{program: `"rules":[` + onePer1 + `]`}.document(), []byte("cafe-luna"), []byte("te-sol"), 1))
 	s.org = 2
@@ -186,7 +186,7 @@ func checkFileHolds(t *testing.T, path, name string) {
 				open++
 			}
 		}
-		list, err := tx.invitations()
+		list, err := tx.people.invitations()
 		invited = len(list)
 		return nil, err
 	})

@@ -107,9 +107,9 @@ func sessionKey(hash [32]byte) key { return append(newKey('S'), hash[:]...) }
 func sessionOfKey(user id, hash [32]byte) key { return append(userKey(user, partSession), hash[:]...) }
 
 // newToken returns a token of 256 random bits.
-func (t *txn) newToken() string {
+func (p *peopleTxn) newToken() string {
 	var random [32]byte
-	t.bytes(random[:])
+	p.t.bytes(random[:])
 	return base62(new(big.Int).SetBytes(random[:]), tokenDigits)
 }
 
@@ -165,8 +165,8 @@ var errLoggedOut = newPeopleError("logged_out", "", "La sesión terminó: vuelve
 // stillIn returns a member as the transaction sees it, or logged_out. A request that takes
 // long, as one that hashes a password, must not undo that the session was ended meanwhile, or
 // that the user was shut out.
-func (t *txn) stillIn(m *member, ends sessionEnds) (*member, error) {
-	again, err := memberByHash(t.Tx, m.hash, t.now, ends)
+func (p *peopleTxn) stillIn(m *member, ends sessionEnds) (*member, error) {
+	again, err := memberByHash(p.t.Tx, m.hash, p.t.now, ends)
 	if err == nil && (again == nil || again.org != m.org) {
 		err = errLoggedOut
 	}
@@ -210,41 +210,41 @@ func (v *arrival) source() string {
 
 // startSession makes a session of a user in the organization and returns its token. It ends the
 // session that the browser was in.
-func (t *txn) startSession(user id, kind sessionKind, from *arrival) (token string, err error) {
-	if err := t.endEarlier(from.Session, user); err != nil {
+func (p *peopleTxn) startSession(user id, kind sessionKind, from *arrival) (token string, err error) {
+	if err := p.endEarlier(from.Session, user); err != nil {
 		return "", err
 	}
-	if err := t.dropOldest(user, kind); err != nil {
+	if err := p.dropOldest(user, kind); err != nil {
 		return "", err
 	}
-	token = t.newToken()
+	token = p.newToken()
 	s := &session{
-		User: user, Org: t.org, CreatedAt: t.now, SeenAt: t.now, ProvedAt: t.now, Kind: kind, Agent: from.agent(), Source: from.source(),
+		User: user, Org: p.t.org, CreatedAt: p.t.now, SeenAt: p.t.now, ProvedAt: p.t.now, Kind: kind, Agent: from.agent(), Source: from.source(),
 	}
-	return token, t.addSession(tokenHash(token), s)
+	return token, p.addSession(tokenHash(token), s)
 }
 
 // endEarlier ends the session of a token, if there is one, for a log-in of user in its browser.
 // Only the end of somebody else's has an entry in the audit log: the log-in has its own.
-func (t *txn) endEarlier(token string, user id) error {
+func (p *peopleTxn) endEarlier(token string, user id) error {
 	if token == "" {
 		return nil
 	}
 	hash := tokenHash(token)
-	s, err := get[session](t.Tx, sessionKey(hash))
+	s, err := get[session](p.t.Tx, sessionKey(hash))
 	if err != nil || s == nil {
 		return err
 	}
-	if err := dropSession(t, s.User, hash); err != nil || s.User == user {
+	if err := dropSession(p.t, s.User, hash); err != nil || s.User == user {
 		return err
 	}
-	return t.auditedOf(s.User, auditSessionEnded, nil)
+	return p.auditedOf(s.User, auditSessionEnded, nil)
 }
 
 // dropOldest ends the oldest sessions of a user so that there is room for one more of a kind.
 // Half ones have a bound of their own: who knows the password alone must not end the others.
-func (t *txn) dropOldest(user id, kind sessionKind) error {
-	hashes, err := sessionHashes(t.Tx, user)
+func (p *peopleTxn) dropOldest(user id, kind sessionKind) error {
+	hashes, err := sessionHashes(p.t.Tx, user)
 	if err != nil || len(hashes) < maxSessions {
 		return err
 	}
@@ -254,7 +254,7 @@ func (t *txn) dropOldest(user id, kind sessionKind) error {
 	}
 	var list []aged
 	for _, hash := range hashes {
-		s, err := get[session](t.Tx, sessionKey(hash))
+		s, err := get[session](p.t.Tx, sessionKey(hash))
 		if err != nil {
 			return err
 		}
@@ -264,18 +264,18 @@ func (t *txn) dropOldest(user id, kind sessionKind) error {
 	}
 	slices.SortStableFunc(list, func(a, b aged) int { return cmp.Compare(b.began, a.began) })
 	for i := maxSessions - 1; i < len(list); i++ {
-		if err := dropSession(t, user, list[i].hash); err != nil {
+		if err := dropSession(p.t, user, list[i].hash); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *txn) addSession(hash [32]byte, s *session) error {
-	if err := t.Put(sessionOfKey(s.User, hash), nil); err != nil {
+func (p *peopleTxn) addSession(hash [32]byte, s *session) error {
+	if err := p.t.Put(sessionOfKey(s.User, hash), nil); err != nil {
 		return err
 	}
-	return t.put(sessionKey(hash), s)
+	return p.t.put(sessionKey(hash), s)
 }
 
 // dropSession removes a session of a user.
@@ -287,14 +287,14 @@ func dropSession(tx Tx, user id, hash [32]byte) error {
 }
 
 // renewSession gives a member's session another token. The password was given now.
-func (t *txn) renewSession(m *member) (token string, err error) {
-	if err := dropSession(t, m.user.ID, m.hash); err != nil {
+func (p *peopleTxn) renewSession(m *member) (token string, err error) {
+	if err := dropSession(p.t, m.user.ID, m.hash); err != nil {
 		return "", err
 	}
 	s := *m.session
-	s.SeenAt, s.ProvedAt = t.now, t.now
-	token = t.newToken()
-	return token, t.addSession(tokenHash(token), &s)
+	s.SeenAt, s.ProvedAt = p.t.now, p.t.now
+	token = p.newToken()
+	return token, p.addSession(tokenHash(token), &s)
 }
 
 // An openSession is one of a user's sessions.
@@ -342,20 +342,20 @@ func sessionHashes(tx Tx, user id) (list [][32]byte, err error) {
 
 // endSessions ends the sessions of a user in an organization; in all if org is 0. keep is the
 // hash of a session that goes on; nil ends all. It returns how many ended.
-func (t *txn) endSessions(user id, org uint32, keep *[32]byte) (n int, err error) {
-	hashes, err := sessionHashes(t.Tx, user)
+func (p *peopleTxn) endSessions(user id, org uint32, keep *[32]byte) (n int, err error) {
+	hashes, err := sessionHashes(p.t.Tx, user)
 	if err != nil {
 		return 0, err
 	}
 	for _, hash := range hashes {
-		s, err := get[session](t.Tx, sessionKey(hash))
+		s, err := get[session](p.t.Tx, sessionKey(hash))
 		if err != nil {
 			return 0, err
 		}
 		if keep != nil && hash == *keep || s != nil && org != 0 && s.Org != org {
 			continue
 		}
-		if err := dropSession(t, user, hash); err != nil {
+		if err := dropSession(p.t, user, hash); err != nil {
 			return 0, err
 		}
 		n++
@@ -364,16 +364,16 @@ func (t *txn) endSessions(user id, org uint32, keep *[32]byte) (n int, err error
 }
 
 // logOut ends a member's own session.
-func (t *txn) logOut(m *member) error {
-	if err := dropSession(t, m.user.ID, m.hash); err != nil {
+func (p *peopleTxn) logOut(m *member) error {
+	if err := dropSession(p.t, m.user.ID, m.hash); err != nil {
 		return err
 	}
-	return t.audit.note(auditSessionEnded, m.user.ID.String(), nil)
+	return p.t.audit.note(auditSessionEnded, m.user.ID.String(), nil)
 }
 
 // endOthers ends a member's other sessions: the one with a handle, or all where that is "".
-func (t *txn) endOthers(m *member, handle string) (n int, err error) {
-	hashes, err := sessionHashes(t.Tx, m.user.ID)
+func (p *peopleTxn) endOthers(m *member, handle string) (n int, err error) {
+	hashes, err := sessionHashes(p.t.Tx, m.user.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -381,7 +381,7 @@ func (t *txn) endOthers(m *member, handle string) (n int, err error) {
 		if hash == m.hash || handle != "" && handle != handleOf(hash) {
 			continue
 		}
-		if err := dropSession(t, m.user.ID, hash); err != nil {
+		if err := dropSession(p.t, m.user.ID, hash); err != nil {
 			return 0, err
 		}
 		n++
@@ -389,45 +389,45 @@ func (t *txn) endOthers(m *member, handle string) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	return n, t.auditedOf(m.user.ID, auditSessionEnded, []change{{"sessions", nil, n}})
+	return n, p.auditedOf(m.user.ID, auditSessionEnded, []change{{"sessions", nil, n}})
 }
 
 // endSessionsOf ends a member's sessions in the organization, for who manages the team.
-func (t *txn) endSessionsOf(by *member, user id) (n int, err error) {
-	m, err := t.teammate(user)
+func (p *peopleTxn) endSessionsOf(by *member, user id) (n int, err error) {
+	m, err := p.teammate(user)
 	if err == nil {
 		err = by.mayManage(user, m.Role, m.Role)
 	}
 	if err == nil {
-		n, err = t.endSessions(user, t.org, nil)
+		n, err = p.endSessions(user, p.t.org, nil)
 	}
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	return n, t.audit.note(auditSessionEnded, user.String(), []change{{"sessions", nil, n}})
+	return n, p.t.audit.note(auditSessionEnded, user.String(), []change{{"sessions", nil, n}})
 }
 
 // enter puts a member's session into the organization, which the member is one of.
-func (t *txn) enter(m *member, ends sessionEnds) error {
-	again, err := t.stillIn(m, ends)
+func (p *peopleTxn) enter(m *member, ends sessionEnds) error {
+	again, err := p.stillIn(m, ends)
 	if err != nil {
 		return err
 	}
-	in, err := t.teammate(m.user.ID)
+	in, err := p.teammate(m.user.ID)
 	if err == nil && !in.active() {
 		err = errNotMember
 	}
 	if err != nil {
 		return err
 	}
-	again.session.Org, in.user.Org = t.org, t.org
-	if err := t.put(sessionKey(m.hash), again.session); err != nil {
+	again.session.Org, in.user.Org = p.t.org, p.t.org
+	if err := p.t.put(sessionKey(m.hash), again.session); err != nil {
 		return err
 	}
-	if err := t.saveUser(in.user); err != nil {
+	if err := p.saveUser(in.user); err != nil {
 		return err
 	}
-	return t.audit.note(auditSessionStarted, m.user.ID.String(), nil)
+	return p.t.audit.note(auditSessionStarted, m.user.ID.String(), nil)
 }
 
 // A device is a browser that a user has logged in with.
@@ -448,20 +448,20 @@ func isDevice(tx Tx, user id, token string, now instant) (bool, error) {
 
 // addDevice returns the token of the device that a user logs in from: the one it has, or a new
 // one. It drops devices that are too old or too many.
-func (t *txn) addDevice(user id, token string) (string, error) {
-	known, err := isDevice(t.Tx, user, token, t.now)
+func (p *peopleTxn) addDevice(user id, token string) (string, error) {
+	known, err := isDevice(p.t.Tx, user, token, p.t.now)
 	if err != nil {
 		return "", err
 	}
 	if !known {
-		token = t.newToken()
+		token = p.newToken()
 	}
 	type kept struct {
 		key key
 		*device
 	}
 	var list []kept
-	for e, err := range scan(t.Tx, userKey(user, partDevice), false) {
+	for e, err := range scan(p.t.Tx, userKey(user, partDevice), false) {
 		if err != nil {
 			return "", err
 		}
@@ -473,13 +473,13 @@ func (t *txn) addDevice(user id, token string) (string, error) {
 	}
 	slices.SortStableFunc(list, func(a, b kept) int { return cmp.Compare(b.Until, a.Until) })
 	for i, d := range list {
-		if i >= maxDevices-1 && !known || d.Until <= t.now {
-			if err := t.Delete(d.key); err != nil {
+		if i >= maxDevices-1 && !known || d.Until <= p.t.now {
+			if err := p.t.Delete(d.key); err != nil {
 				return "", err
 			}
 		}
 	}
-	return token, t.put(deviceKey(user, tokenHash(token)), &device{t.now, t.now.add(deviceLife)})
+	return token, p.t.put(deviceKey(user, tokenHash(token)), &device{p.t.now, p.t.now.add(deviceLife)})
 }
 
 // seenSessions are the moments when sessions were last seen. A session's is written once in

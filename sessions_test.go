@@ -90,7 +90,7 @@ func TestSessionsOf(t *testing.T) {
 	}
 	me := members[3]
 	ended := func(handle string) (n int) {
-		n, err := by(s, me, func(t *txn) (int, error) { return t.endOthers(me, handle) })
+		n, err := by(s, me, func(t *txn) (int, error) { return t.people.endOthers(me, handle) })
 		s.ok(err)
 		return n
 	}

@@ -147,53 +147,53 @@ func factorLink(secret, email string) string {
 // addFactor gives a member a second factor whose secret it was shown, if the code is the
 // secret's. The code counts as used. All other sessions of the user end, since they came in
 // without. It returns the recovery codes, which cannot be shown again.
-func (t *txn) addFactor(m *member, secret, code string) (recovery []string, err error) {
+func (p *peopleTxn) addFactor(m *member, secret, code string) (recovery []string, err error) {
 	raw, err := codeBase32.DecodeString(secret)
 	if err != nil {
 		return nil, err
 	}
-	if old, err := factorOf(t.Tx, m.user.ID); err != nil || old != nil {
+	if old, err := factorOf(p.t.Tx, m.user.ID); err != nil || old != nil {
 		if err == nil {
 			err = errFactorThere
 		}
 		return nil, err
 	}
-	f := &secondFactor{Secret: raw, Since: t.now}
-	if len(plainCode(code)) != totpDigits || !f.accept(code, t.now) {
+	f := &secondFactor{Secret: raw, Since: p.t.now}
+	if len(plainCode(code)) != totpDigits || !f.accept(code, p.t.now) {
 		return nil, errCodeWrong
 	}
-	if recovery, err = t.newRecovery(m.user.ID, f); err != nil {
+	if recovery, err = p.newRecovery(m.user.ID, f); err != nil {
 		return nil, err
 	}
-	if _, err := t.endSessions(m.user.ID, 0, &m.hash); err != nil {
+	if _, err := p.endSessions(m.user.ID, 0, &m.hash); err != nil {
 		return nil, err
 	}
-	return recovery, t.auditedOf(m.user.ID, auditUserChanged, []change{{"secondFactor", nil, true}})
+	return recovery, p.auditedOf(m.user.ID, auditUserChanged, []change{{"secondFactor", nil, true}})
 }
 
 // newRecovery stores a factor with new recovery codes.
-func (t *txn) newRecovery(user id, f *secondFactor) (codes []string, err error) {
+func (p *peopleTxn) newRecovery(user id, f *secondFactor) (codes []string, err error) {
 	f.Recovery = nil
 	for range recoveryCodes {
 		var random [recoveryBytes]byte
-		t.bytes(random[:])
+		p.t.bytes(random[:])
 		code := codeBase32.EncodeToString(random[:])
 		hash := sha256.Sum256([]byte(code))
 		codes, f.Recovery = append(codes, inFours(code)), append(f.Recovery, hash[:])
 	}
-	return codes, t.saveFactor(user, f)
+	return codes, p.saveFactor(user, f)
 }
 
-func (t *txn) saveFactor(user id, f *secondFactor) error {
-	return t.put(userKey(user, partFactor), f)
+func (p *peopleTxn) saveFactor(user id, f *secondFactor) error {
+	return p.t.put(userKey(user, partFactor), f)
 }
 
 // forgetFactor takes away a user's second factor, if there is one, and returns what changed
 // for the audit log.
-func (t *txn) forgetFactor(user id) ([]change, error) {
-	f, err := factorOf(t.Tx, user)
+func (p *peopleTxn) forgetFactor(user id) ([]change, error) {
+	f, err := factorOf(p.t.Tx, user)
 	if err != nil || f == nil {
 		return nil, err
 	}
-	return []change{{"secondFactor", true, nil}}, t.Delete(userKey(user, partFactor))
+	return []change{{"secondFactor", true, nil}}, p.t.Delete(userKey(user, partFactor))
 }

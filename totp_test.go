@@ -51,7 +51,9 @@ func TestSecondFactor(t *testing.T) {
 	}
 	s := newShop(t, setup{})
 	u := s.person("ana@ejemplo.mx", roleOwner)
-	codes := must(s, func(t *txn) ([]string, error) { return t.newRecovery(u, &secondFactor{Secret: secret, LastStep: 1}) })
+	codes := must(s, func(t *txn) ([]string, error) {
+		return t.people.newRecovery(u, &secondFactor{Secret: secret, LastStep: 1})
+	})
 	if len(codes) != recoveryCodes || len(codes[0]) != len("ABCD-EFGH-IJKL-MNOP") {
 		t.Fatal(codes)
 	}

@@ -148,7 +148,7 @@ func TestUserOperations(t *testing.T) {
 	}
 	// An owner may not reset the password of who runs the server.
 	owner, _ := s.enters("ana@ejemplo.mx")
-	wantPeople(t, tryBy(s, owner, func(t *txn) error { _, _, err := t.resetLink(owner, eva); return err }), errElsewhere, "an operator's password")
+	wantPeople(t, tryBy(s, owner, func(t *txn) error { _, _, err := t.people.resetLink(owner, eva); return err }), errElsewhere, "an operator's password")
 
 	s.enters("eva@ejemplo.mx")
 	s.enters("eva@ejemplo.mx")

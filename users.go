@@ -161,11 +161,14 @@ type teammate struct {
 // active reports whether the member may use the panel in the organization.
 func (m *teammate) active() bool { return m.user.Disabled == 0 && m.membership.Disabled == 0 }
 
+// A peopleTxn is the panel's users and their sessions in a transaction.
+type peopleTxn struct{ t *txn }
+
 // team returns the members of the organization, in the order of their ids: who came first
 // stands first.
-func (t *txn) team() (list []*teammate, err error) {
-	prefix := orgKey('M', t.org)
-	for e, err := range scan(t.Tx, prefix, false) {
+func (p *peopleTxn) team() (list []*teammate, err error) {
+	prefix := orgKey('M', p.t.org)
+	for e, err := range scan(p.t.Tx, prefix, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +176,7 @@ func (t *txn) team() (list []*teammate, err error) {
 		if err != nil {
 			return nil, err
 		}
-		u, err := userByID(t.Tx, id(e.Key[len(prefix):]))
+		u, err := userByID(p.t.Tx, id(e.Key[len(prefix):]))
 		if err == nil && u == nil {
 			err = unreadable(e.Key)
 		}
@@ -186,7 +189,7 @@ func (t *txn) team() (list []*teammate, err error) {
 }
 
 // teammate returns a member of the organization, or not_member.
-func (t *txn) teammate(user id) (*teammate, error) { return teammateIn(t.Tx, t.org, user) }
+func (p *peopleTxn) teammate(user id) (*teammate, error) { return teammateIn(p.t.Tx, p.t.org, user) }
 
 func teammateIn(tx Tx, org uint32, user id) (*teammate, error) {
 	m, err := membershipIn(tx, org, user)
@@ -203,27 +206,27 @@ func teammateIn(tx Tx, org uint32, user id) (*teammate, error) {
 	return &teammate{u, m}, err
 }
 
-func (t *txn) saveUser(u *user) error { return t.put(userKey(u.ID, partUser), u) }
+func (p *peopleTxn) saveUser(u *user) error { return p.t.put(userKey(u.ID, partUser), u) }
 
-func (t *txn) saveMembership(user id, m *membership) error {
-	return t.put(membershipKey(t.org, user), m)
+func (p *peopleTxn) saveMembership(user id, m *membership) error {
+	return p.t.put(membershipKey(p.t.org, user), m)
 }
 
 // addUser stores a new user.
-func (t *txn) addUser(u *user) error {
-	u.ID, u.CreatedAt = t.id(), t.now
-	if err := t.Put(emailKey(u.Email), u.ID[:]); err != nil {
+func (p *peopleTxn) addUser(u *user) error {
+	u.ID, u.CreatedAt = p.t.id(), p.t.now
+	if err := p.t.Put(emailKey(u.Email), u.ID[:]); err != nil {
 		return err
 	}
-	return t.saveUser(u)
+	return p.saveUser(u)
 }
 
 // addMember makes a user a member of the organization.
-func (t *txn) addMember(user id, m *membership) error {
-	if err := t.Put(membershipOfKey(user, t.org), nil); err != nil {
+func (p *peopleTxn) addMember(user id, m *membership) error {
+	if err := p.t.Put(membershipOfKey(user, p.t.org), nil); err != nil {
 		return err
 	}
-	return t.saveMembership(user, m)
+	return p.saveMembership(user, m)
 }
 
 // usersEmail returns an e-mail as users have it.
@@ -263,8 +266,8 @@ func (m *member) mayManage(user id, from, to role) error {
 }
 
 // keepsOwner returns last_owner if the organization has no active owner beside a user.
-func (t *txn) keepsOwner(but id) error {
-	team, err := t.team()
+func (p *peopleTxn) keepsOwner(but id) error {
+	team, err := p.team()
 	if err != nil {
 		return err
 	}
@@ -275,16 +278,16 @@ func (t *txn) keepsOwner(but id) error {
 }
 
 // losesOwner returns last_owner if a member is the last active owner.
-func (t *txn) losesOwner(m *teammate) error {
+func (p *peopleTxn) losesOwner(m *teammate) error {
 	if m.Role != roleOwner || !m.active() {
 		return nil
 	}
-	return t.keepsOwner(m.ID)
+	return p.keepsOwner(m.ID)
 }
 
 // changeRole gives a member another role. It holds from the member's next request on.
-func (t *txn) changeRole(by *member, user id, to role) error {
-	m, err := t.teammate(user)
+func (p *peopleTxn) changeRole(by *member, user id, to role) error {
+	m, err := p.teammate(user)
 	if err != nil {
 		return err
 	}
@@ -294,23 +297,23 @@ func (t *txn) changeRole(by *member, user id, to role) error {
 	if err := by.mayManage(user, m.Role, to); err != nil || m.Role == to {
 		return err
 	}
-	if err := t.losesOwner(m); err != nil {
+	if err := p.losesOwner(m); err != nil {
 		return err
 	}
 	from := m.Role
 	m.Role = to
-	if _, err := t.dropLinksOf(user); err != nil {
+	if _, err := p.dropLinksOf(user); err != nil {
 		return err
 	}
-	if err := t.saveMembership(user, m.membership); err != nil {
+	if err := p.saveMembership(user, m.membership); err != nil {
 		return err
 	}
-	return t.audit.note(auditUserChanged, user.String(), []change{{"role", from, to}})
+	return p.t.audit.note(auditUserChanged, user.String(), []change{{"role", from, to}})
 }
 
 // suspend shuts a member out of the organization, or lets it in again.
-func (t *txn) suspend(by *member, user id, out bool) error {
-	m, err := t.teammate(user)
+func (p *peopleTxn) suspend(by *member, user id, out bool) error {
+	m, err := p.teammate(user)
 	if err != nil {
 		return err
 	}
@@ -319,108 +322,108 @@ func (t *txn) suspend(by *member, user id, out bool) error {
 	}
 	before := m.membership.Disabled
 	if out {
-		if err := t.losesOwner(m); err != nil {
+		if err := p.losesOwner(m); err != nil {
 			return err
 		}
-		m.membership.Disabled = t.now
-		if _, err := t.dropLinksOf(user); err != nil {
+		m.membership.Disabled = p.t.now
+		if _, err := p.dropLinksOf(user); err != nil {
 			return err
 		}
-		if _, err := t.endSessions(user, t.org, nil); err != nil {
+		if _, err := p.endSessions(user, p.t.org, nil); err != nil {
 			return err
 		}
 	} else {
 		m.membership.Disabled = 0
 	}
-	if err := t.saveMembership(user, m.membership); err != nil {
+	if err := p.saveMembership(user, m.membership); err != nil {
 		return err
 	}
-	return t.audit.note(auditUserChanged, user.String(), []change{{"disabledAt", before, m.membership.Disabled}})
+	return p.t.audit.note(auditUserChanged, user.String(), []change{{"disabledAt", before, m.membership.Disabled}})
 }
 
 // removeMember ends a membership. The user stays, and what it did keeps its id.
-func (t *txn) removeMember(by *member, user id) error {
-	m, err := t.teammate(user)
+func (p *peopleTxn) removeMember(by *member, user id) error {
+	m, err := p.teammate(user)
 	if err != nil {
 		return err
 	}
 	if err := by.mayManage(user, m.Role, ""); err != nil {
 		return err
 	}
-	if err := t.losesOwner(m); err != nil {
+	if err := p.losesOwner(m); err != nil {
 		return err
 	}
-	if _, err := t.endSessions(user, t.org, nil); err != nil {
+	if _, err := p.endSessions(user, p.t.org, nil); err != nil {
 		return err
 	}
-	if _, err := t.dropLinksOf(user); err != nil {
+	if _, err := p.dropLinksOf(user); err != nil {
 		return err
 	}
-	if err := t.dropPurse(user); err != nil {
+	if err := p.t.dropPurse(user); err != nil {
 		return err
 	}
-	for _, k := range []key{membershipKey(t.org, user), membershipOfKey(user, t.org)} {
-		if err := t.Delete(k); err != nil {
+	for _, k := range []key{membershipKey(p.t.org, user), membershipOfKey(user, p.t.org)} {
+		if err := p.t.Delete(k); err != nil {
 			return err
 		}
 	}
-	return t.audit.note(auditUserRemoved, user.String(), []change{{"role", m.Role, nil}})
+	return p.t.audit.note(auditUserRemoved, user.String(), []change{{"role", m.Role, nil}})
 }
 
 // disableUser shuts a user out of all organizations, or lets it in again. It is the
 // operator's.
-func (t *txn) disableUser(u *user, out bool) error {
+func (p *peopleTxn) disableUser(u *user, out bool) error {
 	if out == (u.Disabled != 0) {
 		return nil
 	}
 	before := u.Disabled
 	if u.Disabled = 0; out {
-		if err := t.each(u.ID, func(in *txn) error {
-			m, err := in.teammate(u.ID)
+		if err := p.each(u.ID, func(in *txn) error {
+			m, err := in.people.teammate(u.ID)
 			if err != nil {
 				return err
 			}
-			if err := in.losesOwner(m); err != nil {
+			if err := in.people.losesOwner(m); err != nil {
 				return err
 			}
-			_, err = in.dropLinksOf(u.ID)
+			_, err = in.people.dropLinksOf(u.ID)
 			return err
 		}); err != nil {
 			return err
 		}
-		if _, err := t.dropResets(u.ID); err != nil { // of who is in no organization, too
+		if _, err := p.dropResets(u.ID); err != nil { // of who is in no organization, too
 			return err
 		}
-		u.Disabled = t.now
-		if _, err := t.endSessions(u.ID, 0, nil); err != nil {
+		u.Disabled = p.t.now
+		if _, err := p.endSessions(u.ID, 0, nil); err != nil {
 			return err
 		}
 	}
-	if err := t.saveUser(u); err != nil {
+	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return t.auditedOf(u.ID, auditUserChanged, []change{{"disabledAt", before, u.Disabled}})
+	return p.auditedOf(u.ID, auditUserChanged, []change{{"disabledAt", before, u.Disabled}})
 }
 
 // setOperator makes a user an operator, or no longer. It is the operator's.
-func (t *txn) setOperator(u *user, operator bool) error {
+func (p *peopleTxn) setOperator(u *user, operator bool) error {
 	if u.Operator == operator {
 		return nil
 	}
 	if u.Operator = operator; operator {
-		if _, err := t.dropResets(u.ID); err != nil { // the password opens more from now on
+		if _, err := p.dropResets(u.ID); err != nil { // the password opens more from now on
 			return err
 		}
 	}
-	if err := t.saveUser(u); err != nil {
+	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return t.auditedOf(u.ID, auditUserChanged, []change{{"operator", !operator, operator}})
+	return p.auditedOf(u.ID, auditUserChanged, []change{{"operator", !operator, operator}})
 }
 
 // sameUser reads a member's user again, which may have changed since the request began.
-func (t *txn) sameUser(m *member) (*user, error) {
-	u, err := userByID(t.Tx, m.user.ID)
+func (p *peopleTxn) sameUser(m *member) (*user, error) {
+	u, err := userByID(p.t.Tx, m.user.ID)
 	if err == nil && u == nil {
 		err = errUserUnknown
 	}
@@ -431,8 +434,8 @@ func (t *txn) sameUser(m *member) (*user, error) {
 type accountChange struct{ Name, Language, Theme *string }
 
 // changeAccount changes what users change of themselves.
-func (t *txn) changeAccount(m *member, in accountChange) error {
-	u, err := t.sameUser(m)
+func (p *peopleTxn) changeAccount(m *member, in accountChange) error {
+	u, err := p.sameUser(m)
 	if err != nil {
 		return err
 	}
@@ -467,27 +470,27 @@ func (t *txn) changeAccount(m *member, in accountChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if err := t.saveUser(u); err != nil {
+	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return t.auditedOf(u.ID, auditUserChanged, changes)
+	return p.auditedOf(u.ID, auditUserChanged, changes)
 }
 
 // setPassword gives a user another password, and ends all its sessions but one. keep is that
 // session's hash; nil ends all. more is what changed of the user beside.
-func (t *txn) setPassword(u *user, h passwordHash, keep *[32]byte, more ...change) error {
-	h.At = t.now
+func (p *peopleTxn) setPassword(u *user, h passwordHash, keep *[32]byte, more ...change) error {
+	h.At = p.t.now
 	u.Password, u.Locked = h, 0
-	if _, err := t.dropResets(u.ID); err != nil {
+	if _, err := p.dropResets(u.ID); err != nil {
 		return err
 	}
-	if _, err := t.endSessions(u.ID, 0, keep); err != nil {
+	if _, err := p.endSessions(u.ID, 0, keep); err != nil {
 		return err
 	}
-	if err := t.saveUser(u); err != nil {
+	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return t.auditedOf(u.ID, auditUserChanged, append(unsaid("password"), more...))
+	return p.auditedOf(u.ID, auditUserChanged, append(unsaid("password"), more...))
 }
 
 // homesOf returns the organizations whose lists have the links for a user's password: the
@@ -501,26 +504,26 @@ func homesOf(tx Tx, user id) ([]uint32, error) {
 }
 
 // each runs fn in each organization of a user.
-func (t *txn) each(user id, fn func(*txn) error) error {
-	orgs, err := organizationsOf(t.Tx, user)
+func (p *peopleTxn) each(user id, fn func(*txn) error) error {
+	orgs, err := organizationsOf(p.t.Tx, user)
 	if err != nil {
 		return err
 	}
-	return t.eachIn(orgs, fn)
+	return p.eachIn(orgs, fn)
 }
 
 // eachIn runs fn in each of some organizations.
-func (t *txn) eachIn(orgs []uint32, fn func(*txn) error) error {
+func (p *peopleTxn) eachIn(orgs []uint32, fn func(*txn) error) error {
 	for _, org := range orgs {
-		in := t
-		if org != t.org {
-			in = bareTxn(t.Tx, org, t.mint, t.by)
-			in.requestID = t.requestID
+		in := p.t
+		if org != p.t.org {
+			in = bareTxn(p.t.Tx, org, p.t.mint, p.t.by)
+			in.requestID = p.t.requestID
 		}
 		if err := fn(in); err != nil {
 			return err
 		}
-		if in != t {
+		if in != p.t {
 			if err := in.commit(); err != nil {
 				return err
 			}
@@ -531,8 +534,8 @@ func (t *txn) eachIn(orgs []uint32, fn func(*txn) error) error {
 
 // auditedOf writes to the audit log of each organization of a user that something was done
 // to the user.
-func (t *txn) auditedOf(user id, action string, changes []change) error {
-	return t.each(user, func(in *txn) error { return in.audit.note(action, user.String(), changes) })
+func (p *peopleTxn) auditedOf(user id, action string, changes []change) error {
+	return p.each(user, func(in *txn) error { return in.audit.note(action, user.String(), changes) })
 }
 
 // usersAfter returns users in the order of their e-mails, from the one behind an e-mail on, at

@@ -28,7 +28,7 @@ func (s *shop) invited(email string, r role) string {
 	s.Helper()
 	return must(s, func(t *txn) (string, error) {
 		t.by = creator{Type: byCommand, Actor: "luis"}
-		_, token, err := t.invite(nil, email, r)
+		_, token, err := t.people.invite(nil, email, r)
 		return token, err
 	})
 }
@@ -146,11 +146,14 @@ func TestInvitation(t *testing.T) {
 	}); left != 0 {
 		t.Errorf("%d invitations are left", left)
 	}
-	_, err = do(s, func(t *txn) (any, error) { _, _, err := t.invite(nil, "ana@ejemplo.mx", roleViewer); return nil, err })
+	_, err = do(s, func(t *txn) (any, error) {
+		_, _, err := t.people.invite(nil, "ana@ejemplo.mx", roleViewer)
+		return nil, err
+	})
 	wantPeople(t, err, errMemberAlready, "who is there")
-	_, err = do(s, func(t *txn) (any, error) { _, _, err := t.invite(nil, "ana", roleViewer); return nil, err })
+	_, err = do(s, func(t *txn) (any, error) { _, _, err := t.people.invite(nil, "ana", roleViewer); return nil, err })
 	wantPeople(t, err, errEmailInvalid, "no e-mail")
-	_, err = do(s, func(t *txn) (any, error) { _, _, err := t.invite(nil, "io@ejemplo.mx", "boss"); return nil, err })
+	_, err = do(s, func(t *txn) (any, error) { _, _, err := t.people.invite(nil, "io@ejemplo.mx", "boss"); return nil, err })
 	wantPeople(t, err, errRoleUnknown, "no role")
 }
 
@@ -179,7 +182,7 @@ func TestInvitedElsewhere(t *testing.T) {
 	if m.org != 1 || m.role != roleOwner {
 		t.Errorf("the session begins in %d as %s", m.org, m.role)
 	}
-	_, err := write(s.Context(), s.engine, 2, s.clock, func(t *txn) (any, error) { return nil, t.enter(m, s.engine.ends) })
+	_, err := write(s.Context(), s.engine, 2, s.clock, func(t *txn) (any, error) { return nil, t.people.enter(m, s.engine.ends) })
 	s.ok(err)
 	if m = s.member(token); m.org != 2 || m.role != roleCashier {
 		t.Errorf("after entering it is in %d as %s", m.org, m.role)
@@ -189,11 +192,11 @@ func TestInvitedElsewhere(t *testing.T) {
 	}
 	// What an owner of one organization may not do to a user of two.
 	_, err = do(s, func(t *txn) (any, error) {
-		_, _, err := t.resetLink(&member{user: &user{ID: id{9}}, role: roleOwner, org: 1}, ana)
+		_, _, err := t.people.resetLink(&member{user: &user{ID: id{9}}, role: roleOwner, org: 1}, ana)
 		return nil, err
 	})
 	wantPeople(t, err, errElsewhere, "a new password opens the other organization")
-	s.ok(tryBy(s, &member{user: &user{}, org: 2}, func(t *txn) error { return t.removeMember(nil, ana) }))
+	s.ok(tryBy(s, &member{user: &user{}, org: 2}, func(t *txn) error { return t.people.removeMember(nil, ana) }))
 	if s.member(token) != nil {
 		t.Error("the session goes on in an organization that the user left")
 	}
@@ -217,29 +220,29 @@ func TestTeam(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d; the last is %s, want %s", what, len(all), entries, all[len(all)-1], want)
 		}
 	}
-	step("a role", owner, `User  user.changed [{"field":"role","before":"cashier","after":"manager"}]`, func(t *txn) error { return t.changeRole(owner, luz, roleManager) })
+	step("a role", owner, `User  user.changed [{"field":"role","before":"cashier","after":"manager"}]`, func(t *txn) error { return t.people.changeRole(owner, luz, roleManager) })
 	if m := s.member(luzToken); m.role != roleManager {
 		t.Errorf("the role of the next request is %s", m.role)
 	}
-	step("shut out", admin, `User  user.changed [{"field":"disabledAt","before":null,"after":"2026-03-02T10:00:00.000Z"}]`, func(t *txn) error { return t.suspend(admin, luz, true) })
+	step("shut out", admin, `User  user.changed [{"field":"disabledAt","before":null,"after":"2026-03-02T10:00:00.000Z"}]`, func(t *txn) error { return t.people.suspend(admin, luz, true) })
 	if s.member(luzToken) != nil {
 		t.Error("who is shut out is still in")
 	}
 	_, err := s.logins().logIn(s.Context(), &logIn{Email: "luz@ejemplo.mx", Password: testPassword}, s.clock)
 	wantPeople(t, err, errNowhere, "who is shut out logs in")
-	step("let in", admin, `User  user.changed [{"field":"disabledAt","before":"2026-03-02T10:00:00.000Z","after":null}]`, func(t *txn) error { return t.suspend(admin, luz, false) })
+	step("let in", admin, `User  user.changed [{"field":"disabledAt","before":"2026-03-02T10:00:00.000Z","after":null}]`, func(t *txn) error { return t.people.suspend(admin, luz, false) })
 	step("an account", owner, `User  user.changed [{"field":"name","before":null,"after":null},{"field":"language","before":null,"after":"en"},{"field":"theme","before":null,"after":"dark"}]`,
 		func(t *txn) error {
-			return t.changeAccount(owner, accountChange{new("Ana G."), new("en"), new("dark")})
+			return t.people.changeAccount(owner, accountChange{new("Ana G."), new("en"), new("dark")})
 		})
-	step("a link", owner, `User  user.reset []`, func(t *txn) error { _, _, err := t.resetLink(owner, luz); return err })
+	step("a link", owner, `User  user.reset []`, func(t *txn) error { _, _, err := t.people.resetLink(owner, luz); return err })
 	step("an invitation", admin, `User  user.invited [{"field":"role","before":null,"after":"viewer"}]`, func(t *txn) error {
-		_, _, err := t.invite(admin, "sol@ejemplo.mx", roleViewer)
+		_, _, err := t.people.invite(admin, "sol@ejemplo.mx", roleViewer)
 		return err
 	})
-	open := ask(s, func(t *txn) ([]*listedInvitation, error) { return t.invitations() })
-	step("taken back", owner, `User  user.uninvited [{"field":"role","before":"viewer","after":null}]`, func(t *txn) error { return t.uninvite(owner, open[0].ID) })
-	step("removed", admin, `User  user.removed [{"field":"role","before":"manager","after":null}]`, func(t *txn) error { return t.removeMember(admin, luz) })
+	open := ask(s, func(t *txn) ([]*listedInvitation, error) { return t.people.invitations() })
+	step("taken back", owner, `User  user.uninvited [{"field":"role","before":"viewer","after":null}]`, func(t *txn) error { return t.people.uninvite(owner, open[0].ID) })
+	step("removed", admin, `User  user.removed [{"field":"role","before":"manager","after":null}]`, func(t *txn) error { return t.people.removeMember(admin, luz) })
 	if left := ask(s, func(t *txn) (*user, error) { return userByID(t.Tx, luz) }); left == nil {
 		t.Error("who was removed is gone")
 	}
@@ -252,22 +255,22 @@ func TestTeam(t *testing.T) {
 		want error
 		fn   func(*txn) error
 	}{
-		{"an administrator changes an owner", admin, errOwnersAlone, func(t *txn) error { return t.changeRole(admin, ana, roleAdmin) }},
-		{"an administrator makes an owner", admin, errOwnersAlone, func(t *txn) error { return t.changeRole(admin, eva, roleOwner) }},
-		{"an administrator invites an owner", admin, errOwnersAlone, func(t *txn) error { _, _, err := t.invite(admin, "x@ejemplo.mx", roleOwner); return err }},
-		{"an administrator removes an owner", admin, errOwnersAlone, func(t *txn) error { return t.removeMember(admin, ana) }},
-		{"an administrator shuts out an owner", admin, errOwnersAlone, func(t *txn) error { return t.suspend(admin, ana, true) }},
-		{"an administrator renews an owner", admin, errOwnersAlone, func(t *txn) error { _, _, err := t.resetLink(admin, ana); return err }},
-		{"an administrator ends an owner's sessions", admin, errOwnersAlone, func(t *txn) error { _, err := t.endSessionsOf(admin, ana); return err }},
-		{"the last owner steps down", owner, errLastOwner, func(t *txn) error { return t.changeRole(owner, ana, roleAdmin) }},
-		{"the last owner leaves", owner, errLastOwner, func(t *txn) error { return t.removeMember(owner, ana) }},
-		{"the last owner shuts itself out", owner, errLastOwner, func(t *txn) error { return t.suspend(owner, ana, true) }},
-		{"the operator disables the last owner", owner, errLastOwner, func(t *txn) error { return t.disableUser(owner.user, true) }},
-		{"somebody else's", owner, errNotMember, func(t *txn) error { return t.changeRole(owner, luz, roleAdmin) }},
-		{"no role", owner, errRoleUnknown, func(t *txn) error { return t.changeRole(owner, eva, "boss") }},
-		{"no language", owner, errLanguage, func(t *txn) error { return t.changeAccount(owner, accountChange{Language: new("fr")}) }},
-		{"no theme", owner, errTheme, func(t *txn) error { return t.changeAccount(owner, accountChange{Theme: new("red")}) }},
-		{"no name", owner, errNameInvalid, func(t *txn) error { return t.changeAccount(owner, accountChange{Name: new("a\nb")}) }},
+		{"an administrator changes an owner", admin, errOwnersAlone, func(t *txn) error { return t.people.changeRole(admin, ana, roleAdmin) }},
+		{"an administrator makes an owner", admin, errOwnersAlone, func(t *txn) error { return t.people.changeRole(admin, eva, roleOwner) }},
+		{"an administrator invites an owner", admin, errOwnersAlone, func(t *txn) error { _, _, err := t.people.invite(admin, "x@ejemplo.mx", roleOwner); return err }},
+		{"an administrator removes an owner", admin, errOwnersAlone, func(t *txn) error { return t.people.removeMember(admin, ana) }},
+		{"an administrator shuts out an owner", admin, errOwnersAlone, func(t *txn) error { return t.people.suspend(admin, ana, true) }},
+		{"an administrator renews an owner", admin, errOwnersAlone, func(t *txn) error { _, _, err := t.people.resetLink(admin, ana); return err }},
+		{"an administrator ends an owner's sessions", admin, errOwnersAlone, func(t *txn) error { _, err := t.people.endSessionsOf(admin, ana); return err }},
+		{"the last owner steps down", owner, errLastOwner, func(t *txn) error { return t.people.changeRole(owner, ana, roleAdmin) }},
+		{"the last owner leaves", owner, errLastOwner, func(t *txn) error { return t.people.removeMember(owner, ana) }},
+		{"the last owner shuts itself out", owner, errLastOwner, func(t *txn) error { return t.people.suspend(owner, ana, true) }},
+		{"the operator disables the last owner", owner, errLastOwner, func(t *txn) error { return t.people.disableUser(owner.user, true) }},
+		{"somebody else's", owner, errNotMember, func(t *txn) error { return t.people.changeRole(owner, luz, roleAdmin) }},
+		{"no role", owner, errRoleUnknown, func(t *txn) error { return t.people.changeRole(owner, eva, "boss") }},
+		{"no language", owner, errLanguage, func(t *txn) error { return t.people.changeAccount(owner, accountChange{Language: new("fr")}) }},
+		{"no theme", owner, errTheme, func(t *txn) error { return t.people.changeAccount(owner, accountChange{Theme: new("red")}) }},
+		{"no name", owner, errNameInvalid, func(t *txn) error { return t.people.changeAccount(owner, accountChange{Name: new("a\nb")}) }},
 	} {
 		wantPeople(t, tryBy(s, refused.m, refused.fn), refused.want, refused.what)
 	}
@@ -305,11 +308,11 @@ func TestLastOwner(t *testing.T) {
 		err := tryBy(s, m, func(t *txn) error {
 			switch what {
 			case 0:
-				return t.removeMember(m, target)
+				return t.people.removeMember(m, target)
 			case 1, 2:
-				return t.suspend(m, target, out)
+				return t.people.suspend(m, target, out)
 			}
-			return t.changeRole(m, target, to)
+			return t.people.changeRole(m, target, to)
 		})
 		if err == nil {
 			done++
@@ -322,7 +325,7 @@ func TestLastOwner(t *testing.T) {
 			t.Fatalf("%s changed an owner", mine.Role)
 		}
 		owners := ask(s, func(t *txn) (n int, err error) {
-			team, err := t.team()
+			team, err := t.people.team()
 			for _, m := range team {
 				if m.active() && m.Role == roleOwner {
 					n++
@@ -357,11 +360,11 @@ func TestInviterGone(t *testing.T) {
 	owner, _ := s.enters("ana@ejemplo.mx")
 	admin, _ := s.enters("eva@ejemplo.mx")
 	token, err := by(s, admin, func(t *txn) (string, error) {
-		_, token, err := t.invite(admin, "sol@ejemplo.mx", roleAdmin)
+		_, token, err := t.people.invite(admin, "sol@ejemplo.mx", roleAdmin)
 		return token, err
 	})
 	s.ok(err)
-	s.ok(tryBy(s, owner, func(t *txn) error { return t.changeRole(owner, eva, roleCashier) }))
+	s.ok(tryBy(s, owner, func(t *txn) error { return t.people.changeRole(owner, eva, roleCashier) }))
 	_, err = s.logins().accept(s.Context(), &acceptance{Token: token, Name: "Sol", Password: testPassword}, s.clock)
 	wantPeople(t, err, errInvitationUnknown, "the inviter was demoted")
 }

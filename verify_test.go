@@ -124,10 +124,10 @@ func (s *shop) usePanel() {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := t.newRecovery(ana, &secondFactor{Secret: bytes.Repeat([]byte{7}, totpSecret), Since: t.now, LastStep: 1}); err != nil {
+		if _, err := t.people.newRecovery(ana, &secondFactor{Secret: bytes.Repeat([]byte{7}, totpSecret), Since: t.now, LastStep: 1}); err != nil {
 			return nil, err
 		}
-		_, _, err = t.resetUser(u, true)
+		_, _, err = t.people.resetUser(u, true)
 		return nil, err
 	})
 }
