@@ -183,7 +183,7 @@ func newListedKey(k *apiKey, lastUsed instant) listedKey {
 
 func (a *admin) createKey(ctx context.Context, in keyRequest) (createdKey, error) {
 	return operate(ctx, a, in.Org, func(t *txn) (createdKey, error) {
-		k, text, err := t.createKey(in)
+		k, text, err := t.keys.create(in)
 		if err != nil {
 			return createdKey{}, err
 		}
@@ -212,7 +212,7 @@ func (a *admin) listKeys(ctx context.Context, in orgRequest) ([]listedKey, error
 		return nil, err
 	}
 	return read(ctx, a.engine, org, 0, func(t *txn) ([]listedKey, error) {
-		keys, err := t.listKeys()
+		keys, err := t.keys.list()
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ type revokeRequest struct {
 
 func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, error) {
 	return operate(ctx, a, in.Org, func(t *txn) (listedKey, error) {
-		k, err := t.revokeKey(in.ID)
+		k, err := t.keys.revoke(in.ID)
 		if err != nil {
 			return listedKey{}, err
 		}
@@ -245,7 +245,7 @@ func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, err
 
 func (a *admin) changeKey(ctx context.Context, in keyChange) (listedKey, error) {
 	return operate(ctx, a, in.Org, func(t *txn) (listedKey, error) {
-		k, err := t.changeKey(in)
+		k, err := t.keys.change(in)
 		if err != nil {
 			return listedKey{}, err
 		}
@@ -273,7 +273,7 @@ type rotatedKey struct {
 
 func (a *admin) rotateKey(ctx context.Context, in rotateRequest) (rotatedKey, error) {
 	return operate(ctx, a, in.Org, func(t *txn) (rotatedKey, error) {
-		k, text, old, err := t.rotateKey(in.ID, in.Overlap)
+		k, text, old, err := t.keys.rotate(in.ID, in.Overlap)
 		if err != nil {
 			return rotatedKey{}, err
 		}

@@ -200,7 +200,7 @@ func addPoints(r *request) action {
 		}
 		m.Expires = at
 	}
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.give) }
+	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.keys.give) }
 }
 
 func deductPoints(r *request) action {

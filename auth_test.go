@@ -226,7 +226,7 @@ func TestAuthenticate(t *testing.T) {
 			s.pass(time.Hour)
 		}
 		if test.revoked {
-			must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+			must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(k.ID.String()) })
 		}
 		if test.noPlan {
 			s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
@@ -274,7 +274,7 @@ func TestKeysAreNeverStale(t *testing.T) {
 		must(s, func(t *txn) (any, error) {
 			changed := *k
 			changed.RateLimit = 400 + i
-			return nil, t.saveKey(keyHash(text), &changed)
+			return nil, t.keys.save(keyHash(text), &changed)
 		})
 		seen("the key was changed", fmt.Sprint(400+i, " Café Luna"))
 	}
@@ -303,7 +303,7 @@ func TestKeysAreNeverStale(t *testing.T) {
 	s.apply(bytes.Replace(setup{}.document(), []byte("Café Luna"), []byte("Café Mar"), 1))
 	seen("another name after those that were taken back", "402 Café Mar")
 
-	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+	must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(k.ID.String()) })
 	seen("revoked", "api_key_invalid")
 }
 
@@ -331,7 +331,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 	change := func(field string, in keyRequest) func(k *apiKey) {
 		return func(k *apiKey) {
 			must(s, func(t *txn) (*apiKey, error) {
-				return t.changeKey(keyChange{keyRequest: in, ID: k.ID.String(), Given: []string{field}})
+				return t.keys.change(keyChange{keyRequest: in, ID: k.ID.String(), Given: []string{field}})
 			})
 		}
 	}
@@ -343,7 +343,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 		{"nothing", func(*apiKey) {}, "201"},
 		{"another key", func(*apiKey) { s.newKey(keyRequest{}) }, "201"},
 		{"revoked", func(k *apiKey) {
-			must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+			must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(k.ID.String()) })
 		}, "401 api_key_invalid"},
 		{"expired", func(*apiKey) { s.pass(time.Hour) }, "401 api_key_expired"},
 		{"without the scope", change("scopes", keyRequest{Scopes: []string{"points:read"}}), "403 scope_required"},

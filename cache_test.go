@@ -138,7 +138,7 @@ func TestKeysAmongChanges(t *testing.T) {
 		must(s, func(t *txn) (any, error) {
 			changed := *k
 			changed.RateLimit = 2 + i
-			return nil, t.saveKey(keyHash(text), &changed)
+			return nil, t.keys.save(keyHash(text), &changed)
 		})
 		acknowledged.Store(int64(2 + i))
 	}

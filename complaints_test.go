@@ -303,7 +303,7 @@ func TestStaffRaisesOwnPoints(t *testing.T) {
 	}
 	must(s, func(t *txn) (*apiKey, error) {
 		t.by = creator{Type: byCommand, Actor: "root"}
-		return t.changeKey(keyChange{keyRequest{}, k.ID.String(), []string{"maxPointsPerDay"}})
+		return t.keys.change(keyChange{keyRequest{}, k.ID.String(), []string{"maxPointsPerDay"}})
 	})
 	if got := s.audited(auditFilter{subject: k.ID.String(), actor: "root"}); len(got) != 1 || !strings.Contains(got[0], `"maxPointsPerDay","before":150,"after":null`) {
 		t.Errorf("a wider purse leaves a trace: %s", got)

@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	keys      keysTxn
 	people    peopleTxn
 	search    searchTxn
 	audit     auditTxn
@@ -124,6 +125,7 @@ func (t *txn) bind() {
 	t.audit.t = t
 	t.search.t = t
 	t.people.t = t
+	t.keys.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -291,7 +291,7 @@ func BenchmarkPost(b *testing.B) {
 		}
 	}
 	text := must(s, func(t *txn) (string, error) {
-		_, text, err := t.createKey(keyRequest{Name: "bench", RateLimit: 1 << 30})
+		_, text, err := t.keys.create(keyRequest{Name: "bench", RateLimit: 1 << 30})
 		return text, err
 	})
 	handler := newAPIOf(s.engine)

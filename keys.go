@@ -38,36 +38,39 @@ var keyFields = []string{
 	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay",
 }
 
-// createKey makes an API key and returns it with its text. The text is not stored
+// A keysTxn is API keys, and what they and people may give, in a transaction.
+type keysTxn struct{ t *txn }
+
+// create makes an API key and returns it with its text. The text is not stored
 // and cannot be shown again.
-func (t *txn) createKey(in keyRequest) (*apiKey, string, error) {
-	if err := t.planHasKeys(); err != nil {
+func (ks *keysTxn) create(in keyRequest) (*apiKey, string, error) {
+	if err := ks.planHasKeys(); err != nil {
 		return nil, "", err
 	}
-	k := &apiKey{ID: t.id(), Org: t.org, CreatedAt: t.now}
+	k := &apiKey{ID: ks.t.id(), Org: ks.t.org, CreatedAt: ks.t.now}
 	for _, field := range keyFields {
-		if err := t.setKey(k, field, &in); err != nil {
+		if err := ks.set(k, field, &in); err != nil {
 			return nil, "", err
 		}
 	}
 	k.Counted = k.counts()
-	text, err := t.issueKey(k)
+	text, err := ks.issue(k)
 	if err != nil {
 		return nil, "", err
 	}
-	return k, text, t.audit.note(auditKeyCreated, k.ID.String(), keyChanges(new(apiKey), k))
+	return k, text, ks.t.audit.note(auditKeyCreated, k.ID.String(), keyChanges(new(apiKey), k))
 }
 
 // planHasKeys refuses a new key where the organization's plan has none.
-func (t *txn) planHasKeys() error {
-	if !t.cfg.Organization.Plan.APIAccess {
+func (ks *keysTxn) planHasKeys() error {
+	if !ks.t.cfg.Organization.Plan.APIAccess {
 		return operatorErrorf("", "%s", codePlanWithoutAPI.message)
 	}
 	return nil
 }
 
-// setKey sets one field of a key to what a request says, unless the key cannot have it.
-func (t *txn) setKey(k *apiKey, field string, in *keyRequest) (err error) {
+// set sets one field of a key to what a request says, unless the key cannot have it.
+func (ks *keysTxn) set(k *apiKey, field string, in *keyRequest) (err error) {
 	switch field {
 	case "name":
 		k.Name = trimBlanks(in.Name)
@@ -104,7 +107,7 @@ func (t *txn) setKey(k *apiKey, field string, in *keyRequest) (err error) {
 			}
 		}
 	case "expires":
-		k.ExpiresAt, err = t.expiryOf(in.Expires)
+		k.ExpiresAt, err = ks.expiryOf(in.Expires)
 	default:
 		return operatorErrorf(field, "una API key no tiene %q", field)
 	}
@@ -120,49 +123,49 @@ func notNegative[N int | decimal](field string, limit N) error {
 
 // expiryOf returns the moment when a key ends that is to expire on a date; 0 without
 // one.
-func (t *txn) expiryOf(date string) (instant, error) {
+func (ks *keysTxn) expiryOf(date string) (instant, error) {
 	if date == "" {
 		return 0, nil
 	}
-	at, ok := parseMoment(date, t.cfg.zone, true)
+	at, ok := parseMoment(date, ks.t.cfg.zone, true)
 	if !ok {
 		return 0, operatorErrorf("expires", "la expiración no es una fecha como 2027-01-01: %q", date)
 	}
-	if at <= t.now {
+	if at <= ks.t.now {
 		return 0, operatorErrorf("expires", "la fecha de expiración debe ser futura: %q", date)
 	}
 	return at, nil
 }
 
-// issueKey makes the text of a new key and stores the key.
-func (t *txn) issueKey(k *apiKey) (text string, err error) {
+// issue makes the text of a new key and stores the key.
+func (ks *keysTxn) issue(k *apiKey) (text string, err error) {
 	var random [32]byte
-	t.bytes(random[:])
+	ks.t.bytes(random[:])
 	text = newAPIKey(random)
 	k.Last4 = text[len(text)-4:]
 	hash := keyHash(text)
-	if err := t.Put(orgKey('k', t.org).id(k.ID), hash[:]); err != nil {
+	if err := ks.t.Put(orgKey('k', ks.t.org).id(k.ID), hash[:]); err != nil {
 		return "", err
 	}
-	return text, t.saveKey(hash, k)
+	return text, ks.save(hash, k)
 }
 
-func (t *txn) saveKey(hash [32]byte, k *apiKey) error {
+func (ks *keysTxn) save(hash [32]byte, k *apiKey) error {
 	raw, err := json.Marshal(k)
 	if err != nil {
 		return err
 	}
-	return t.Put(keyHashKey(hash), raw)
+	return ks.t.Put(keyHashKey(hash), raw)
 }
 
-// listKeys returns the organization's keys, oldest first.
-func (t *txn) listKeys() ([]*apiKey, error) {
+// list returns the organization's keys, oldest first.
+func (ks *keysTxn) list() ([]*apiKey, error) {
 	keys := []*apiKey{}
-	for e, err := range scan(t.Tx, orgKey('k', t.org), false) {
+	for e, err := range scan(ks.t.Tx, orgKey('k', ks.t.org), false) {
 		if err != nil {
 			return nil, err
 		}
-		k, err := keyByHash(t.Tx, [32]byte(e.Value))
+		k, err := keyByHash(ks.t.Tx, [32]byte(e.Value))
 		if err == nil && k == nil {
 			err = unreadable(keyHashKey([32]byte(e.Value)))
 		}
@@ -174,14 +177,14 @@ func (t *txn) listKeys() ([]*apiKey, error) {
 	return keys, nil
 }
 
-// ownKey finds a key of this organization by the id that an operator gives for what is
+// own finds a key of this organization by the id that an operator gives for what is
 // done to it.
-func (t *txn) ownKey(given, done string) (k *apiKey, hash [32]byte, err error) {
+func (ks *keysTxn) own(given, done string) (k *apiKey, hash [32]byte, err error) {
 	if strings.Contains(given, keyPrefix) { // the key itself, a secret: no error may repeat it
 		return nil, hash, operatorErrorf("", "una API key se %s por su id, que muestra sello key list, no por su texto", done)
 	}
 	keyID, _ := parseID(given)
-	value, ok, err := t.Get(orgKey('k', t.org).id(keyID))
+	value, ok, err := ks.t.Get(orgKey('k', ks.t.org).id(keyID))
 	if err != nil {
 		return nil, hash, err
 	}
@@ -189,32 +192,32 @@ func (t *txn) ownKey(given, done string) (k *apiKey, hash [32]byte, err error) {
 		return nil, hash, operatorErrorf("", "no hay ninguna API key %q", given)
 	}
 	hash = [32]byte(value)
-	k, err = keyByHash(t.Tx, hash)
+	k, err = keyByHash(ks.t.Tx, hash)
 	if err == nil && k == nil {
 		err = unreadable(keyHashKey(hash))
 	}
 	return k, hash, err
 }
 
-// liveKey is ownKey for a key that was not revoked.
-func (t *txn) liveKey(given, done string) (*apiKey, [32]byte, error) {
-	k, hash, err := t.ownKey(given, done)
+// live is ownKey for a key that was not revoked.
+func (ks *keysTxn) live(given, done string) (*apiKey, [32]byte, error) {
+	k, hash, err := ks.own(given, done)
 	if err == nil && k.RevokedAt != 0 {
 		err = operatorErrorf("", "la API key %s está revocada: no se %s", k.ID, done)
 	}
 	return k, hash, err
 }
 
-// changeKey changes what is given of a key. From the next request on the key is as
+// change changes what is given of a key. From the next request on the key is as
 // changed.
-func (t *txn) changeKey(in keyChange) (*apiKey, error) {
-	k, hash, err := t.liveKey(in.ID, "cambia")
+func (ks *keysTxn) change(in keyChange) (*apiKey, error) {
+	k, hash, err := ks.live(in.ID, "cambia")
 	if err != nil {
 		return nil, err
 	}
 	before := *k
 	for _, field := range in.Given {
-		if err := t.setKey(k, field, &in.keyRequest); err != nil {
+		if err := ks.set(k, field, &in.keyRequest); err != nil {
 			return nil, err
 		}
 	}
@@ -223,24 +226,24 @@ func (t *txn) changeKey(in keyChange) (*apiKey, error) {
 		return k, nil
 	}
 	if k.Counted = before.counts() || k.counts(); k.Counted && !before.Counted {
-		if err := t.countWith(k); err != nil {
+		if err := ks.countWith(k); err != nil {
 			return nil, err
 		}
 	}
-	if err := t.saveKey(hash, k); err != nil {
+	if err := ks.save(hash, k); err != nil {
 		return nil, err
 	}
-	return k, t.audit.note(auditKeyChanged, k.ID.String(), changes)
+	return k, ks.t.audit.note(auditKeyChanged, k.ID.String(), changes)
 }
 
-// rotateKey makes a key like another one, which expires after overlap, if it does not
+// rotate makes a key like another one, which expires after overlap, if it does not
 // expire before. The two share a purse.
-func (t *txn) rotateKey(given string, overlap time.Duration) (k *apiKey, text string, old *apiKey, err error) {
-	old, hash, err := t.liveKey(given, "rota")
+func (ks *keysTxn) rotate(given string, overlap time.Duration) (k *apiKey, text string, old *apiKey, err error) {
+	old, hash, err := ks.live(given, "rota")
 	if err == nil {
-		err = t.planHasKeys()
+		err = ks.planHasKeys()
 	}
-	if err == nil && old.ExpiresAt != 0 && old.ExpiresAt <= t.now {
+	if err == nil && old.ExpiresAt != 0 && old.ExpiresAt <= ks.t.now {
 		err = operatorErrorf("", "la API key %s ya expiró: sello key create hace una nueva", old.ID)
 	}
 	if err == nil && overlap < 0 {
@@ -250,37 +253,37 @@ func (t *txn) rotateKey(given string, overlap time.Duration) (k *apiKey, text st
 		return nil, "", nil, err
 	}
 	next := *old
-	next.ID, next.CreatedAt, next.Purse = t.id(), t.now, old.purse()
-	if text, err = t.issueKey(&next); err != nil {
+	next.ID, next.CreatedAt, next.Purse = ks.t.id(), ks.t.now, old.purse()
+	if text, err = ks.issue(&next); err != nil {
 		return nil, "", nil, err
 	}
 	before := *old
-	if end := t.now.add(overlap); old.ExpiresAt == 0 || end < old.ExpiresAt {
+	if end := ks.t.now.add(overlap); old.ExpiresAt == 0 || end < old.ExpiresAt {
 		old.ExpiresAt = end
 	}
-	if err := t.saveKey(hash, old); err != nil {
+	if err := ks.save(hash, old); err != nil {
 		return nil, "", nil, err
 	}
 	ended := append(keyChanges(&before, old), change{"rotatedTo", nil, next.ID})
-	if err := t.audit.note(auditKeyRotated, old.ID.String(), ended); err != nil {
+	if err := ks.t.audit.note(auditKeyRotated, old.ID.String(), ended); err != nil {
 		return nil, "", nil, err
 	}
 	made := append(keyChanges(new(apiKey), &next), change{"rotatedFrom", nil, old.ID})
-	return &next, text, old, t.audit.note(auditKeyCreated, next.ID.String(), made)
+	return &next, text, old, ks.t.audit.note(auditKeyCreated, next.ID.String(), made)
 }
 
-// revokeKey ends a key for good. Revoking one again changes nothing.
-func (t *txn) revokeKey(given string) (*apiKey, error) {
-	k, hash, err := t.ownKey(given, "revoca")
+// revoke ends a key for good. Revoking one again changes nothing.
+func (ks *keysTxn) revoke(given string) (*apiKey, error) {
+	k, hash, err := ks.own(given, "revoca")
 	if err != nil || k.RevokedAt != 0 {
 		return k, err
 	}
 	before := *k
-	k.RevokedAt = t.now
-	if err := t.saveKey(hash, k); err != nil {
+	k.RevokedAt = ks.t.now
+	if err := ks.save(hash, k); err != nil {
 		return nil, err
 	}
-	return k, t.audit.note(auditKeyRevoked, k.ID.String(), keyChanges(&before, k))
+	return k, ks.t.audit.note(auditKeyRevoked, k.ID.String(), keyChanges(&before, k))
 }
 
 // keyChanges lists what differs between two states of a key, without what is secret.

@@ -40,7 +40,7 @@ func TestCreateKey(t *testing.T) {
 		{"an operation below zero", keyRequest{Name: "POS", MaxPointsPerOperation: -1}, "maxPointsPerOperation"},
 	} {
 		_, err := do(s, func(t *txn) (any, error) {
-			_, _, err := t.createKey(test.in)
+			_, _, err := t.keys.create(test.in)
 			return nil, err
 		})
 		fault, refused := errors.AsType[*operatorError](err)
@@ -48,7 +48,7 @@ func TestCreateKey(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 	}
-	keys := ask(s, func(t *txn) ([]*apiKey, error) { return t.listKeys() })
+	keys := ask(s, func(t *txn) ([]*apiKey, error) { return t.keys.list() })
 	if len(keys) != 5 || !slices.IsSortedFunc(keys, func(a, b *apiKey) int { return strings.Compare(a.ID.String(), b.ID.String()) }) {
 		t.Errorf("%d keys are listed, want 5, oldest first", len(keys))
 	}
@@ -62,13 +62,13 @@ func TestCreateKey(t *testing.T) {
 			t.Errorf("the key's text is kept at %x", e.Key)
 		}
 	}
-	first := must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+	first := must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(k.ID.String()) })
 	s.pass(time.Hour)
-	if again := must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) }); again.RevokedAt != first.RevokedAt {
+	if again := must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(k.ID.String()) }); again.RevokedAt != first.RevokedAt {
 		t.Errorf("revoked at %s, and again at %s", first.RevokedAt, again.RevokedAt)
 	}
 	for _, none := range []string{"", "x", (id{1}).String(), strings.ToUpper(k.ID.String())} {
-		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.revokeKey(none) }); err == nil {
+		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(none) }); err == nil {
 			t.Errorf("revoked %q", none)
 		}
 	}
@@ -82,7 +82,7 @@ func TestChangeKey(t *testing.T) {
 	k, text := s.newKey(keyRequest{Scopes: []string{"points:read"}, DailyLimit: 5, IPWhitelist: []string{"10.0.0.0/8"}, MaxPointsPerDay: dec("7.5")})
 	change := func(in keyRequest, given ...string) (*apiKey, error) {
 		return do(s, func(t *txn) (*apiKey, error) {
-			return t.changeKey(keyChange{keyRequest: in, ID: k.ID.String(), Given: given})
+			return t.keys.change(keyChange{keyRequest: in, ID: k.ID.String(), Given: given})
 		})
 	}
 	seen := func() *apiKey {
@@ -129,12 +129,12 @@ func TestChangeKey(t *testing.T) {
 		"a limit below 0":  {keyRequest: keyRequest{RateLimit: -1}, ID: k.ID.String(), Given: []string{"rateLimit"}},
 		"a source that is": {keyRequest: keyRequest{IPWhitelist: []string{"casa"}}, ID: k.ID.String(), Given: []string{"ipWhitelist"}},
 	} {
-		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.changeKey(in) }); err == nil || strings.Contains(err.Error(), text) {
+		if _, err := do(s, func(t *txn) (*apiKey, error) { return t.keys.change(in) }); err == nil || strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
 	same(t, "refused changes", s.entries(), before)
-	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(k.ID.String()) })
+	must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(k.ID.String()) })
 	if _, err := change(keyRequest{DailyLimit: 1}, "dailyLimit"); err == nil {
 		t.Error("a revoked key was changed")
 	}
@@ -155,7 +155,7 @@ func TestRotateKey(t *testing.T) {
 	}
 	rotate := func(given id, overlap time.Duration) (rotated, error) {
 		return do(s, func(t *txn) (r rotated, err error) {
-			r.k, r.text, r.old, err = t.rotateKey(given.String(), overlap)
+			r.k, r.text, r.old, err = t.keys.rotate(given.String(), overlap)
 			return r, err
 		})
 	}
@@ -198,7 +198,7 @@ func TestRotateKey(t *testing.T) {
 	if works(second.text) || !works(third.text) {
 		t.Error("without an overlap the old key ends at once")
 	}
-	must(s, func(t *txn) (*apiKey, error) { return t.revokeKey(third.k.ID.String()) })
+	must(s, func(t *txn) (*apiKey, error) { return t.keys.revoke(third.k.ID.String()) })
 	if _, err := rotate(third.k.ID, time.Hour); err == nil {
 		t.Error("a revoked key was rotated")
 	}

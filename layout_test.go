@@ -194,7 +194,7 @@ func (s *shop) sample(customers, days int) {
 		if err := makeUp(1, customers, days, t.now, t.cfg.zone, []id{{1}}).write(t, func(float64) {}); err != nil {
 			return nil, err
 		}
-		if _, _, err := t.createKey(keyRequest{Name: "prueba", DailyLimit: 5}); err != nil {
+		if _, _, err := t.keys.create(keyRequest{Name: "prueba", DailyLimit: 5}); err != nil {
 			return nil, err
 		}
 		return nil, t.replays.keep([]retryKey{{}}, 201, []byte(`{"id":"x"}`))

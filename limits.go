@@ -376,16 +376,16 @@ func (m *slidingMinute) freeAgain(limit uint64, now instant) instant {
 
 // used returns what a key has used, as of the last flush: in the day and month of now. Only
 // what has a limit is counted.
-func (t *txn) used(keyID id) (u savedUsage, err error) {
-	saved, err := get[savedUsage](t.Tx, usageKey(keyID))
+func (ks *keysTxn) used(keyID id) (u savedUsage, err error) {
+	saved, err := get[savedUsage](ks.t.Tx, usageKey(keyID))
 	if err != nil || saved == nil {
 		return u, err
 	}
 	u = *saved
-	if u.Day != utcDay(t.now) {
+	if u.Day != utcDay(ks.t.now) {
 		u.InDay = 0
 	}
-	if u.Month != utcMonth(t.now) {
+	if u.Month != utcMonth(ks.t.now) {
 		u.InMonth = 0
 	}
 	return u, nil

@@ -366,7 +366,7 @@ func (h *madeUp) favour(t *txn) error {
 	if friend.member == (id{}) || h.rand.IntN(20) > 0 {
 		return nil
 	}
-	given, err := t.movePoints(friend.member, &t.cfg.defaultProgram().ID, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}, t.give)
+	given, err := t.movePoints(friend.member, &t.cfg.defaultProgram().ID, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}, t.keys.give)
 	if err != nil {
 		return err
 	}

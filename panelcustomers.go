@@ -326,7 +326,7 @@ func pointsPage(v *visit) (any, fillFunc) {
 	view := &pointsView{}
 	head := v.head(&view.TillHead)
 	return view, func(t *txn) (err error) {
-		if view.Left, view.Limited, err = t.leftToday(v.member.user.ID); err != nil {
+		if view.Left, view.Limited, err = t.keys.leftToday(v.member.user.ID); err != nil {
 			return err
 		}
 		if len(t.cfg.Programs) > 1 {

@@ -596,7 +596,7 @@ func TestKeyFormsTooLate(t *testing.T) {
 	_, revoked := d.makeKey()
 	d.want(d.post(keysPath+"/"+revoked+"/revocar", "name", "Caja"), http.StatusSeeOther, "revoking")
 	_, expired := d.makeKey()
-	must(s, func(t *txn) (any, error) { _, _, _, err := t.rotateKey(expired, 0); return nil, err })
+	must(s, func(t *txn) (any, error) { _, _, _, err := t.keys.rotate(expired, 0); return nil, err })
 	change := []string{"name", "C", accessField, accessAll, expiresField, expiresNever}
 	for _, test := range []struct {
 		path, error string

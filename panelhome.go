@@ -193,10 +193,10 @@ func statisticsPage(v *visit) (any, fillFunc) {
 // charts are those that the member may see.
 func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
 	list := []*chart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
-	if !v.may("keys:manage") || t.planHasKeys() != nil {
+	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
 		return list, nil
 	}
-	keys, err := t.listKeys()
+	keys, err := t.keys.list()
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
 		if !k.state(t.now).live() {
 			continue
 		}
-		u, err := t.used(k.ID)
+		u, err := t.keys.used(k.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -313,10 +313,10 @@ func (v *visit) lookouts(t *txn) (all []lookout, err error) {
 			break
 		}
 	}
-	if !v.may("keys:manage") || t.planHasKeys() != nil {
+	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
 		return all, nil
 	}
-	keys, err := t.listKeys()
+	keys, err := t.keys.list()
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func createKeyByForm(r *request) action {
 		r.fields.fail(newError(codeRefused).on(expiresField))
 	}
 	return func(t *txn) (any, error) {
-		k, text, err := t.createKey(in)
+		k, text, err := t.keys.create(in)
 		if err != nil {
 			return nil, inForm(err)
 		}
@@ -177,7 +177,7 @@ func createKeyByForm(r *request) action {
 
 // keyInUse finds a key that a form is about, unless somebody has revoked it meanwhile.
 func (t *txn) keyInUse(keyID string) (*apiKey, error) {
-	k, _, err := t.ownKey(keyID, "")
+	k, _, err := t.keys.own(keyID, "")
 	if err != nil {
 		return nil, notKey(err)
 	}
@@ -197,7 +197,7 @@ func changeKeyByForm(r *request) action {
 		if _, err := t.keyInUse(change.ID); err != nil {
 			return nil, err
 		}
-		k, err := t.changeKey(change)
+		k, err := t.keys.change(change)
 		if err != nil {
 			return nil, inForm(err)
 		}
@@ -215,7 +215,7 @@ func rotateKeyByForm(r *request) action {
 		} else if k.state(t.now) == keyExpired {
 			return nil, newError(codeKeyExpired)
 		}
-		k, text, old, err := t.rotateKey(keyID, overlap)
+		k, text, old, err := t.keys.rotate(keyID, overlap)
 		if err != nil {
 			return nil, inForm(err)
 		}
@@ -228,14 +228,14 @@ func revokeKeyByForm(r *request) action {
 	name, _ := r.fields.text("name", anyLength)
 	keyID := r.pathID(keyIDParam).String()
 	return func(t *txn) (any, error) {
-		k, _, err := t.ownKey(keyID, "")
+		k, _, err := t.keys.own(keyID, "")
 		if err != nil {
 			return nil, notKey(err)
 		}
 		if name != k.Name {
 			return nil, newError(codeOtherName).on("name")
 		}
-		if k, err = t.revokeKey(keyID); err != nil {
+		if k, err = t.keys.revoke(keyID); err != nil {
 			return nil, inForm(err)
 		}
 		return t.listedKey(k)

@@ -72,7 +72,7 @@ func (t *txn) keyRow(k *apiKey) (row keyRow, err error) {
 		return row, err
 	}
 	row.State = k.state(t.now)
-	if row.Used, err = t.used(k.ID); err != nil {
+	if row.Used, err = t.keys.used(k.ID); err != nil {
 		return row, err
 	}
 	made, _, err := t.audit.entries(auditFilter{to: never, action: auditKeyCreated, subject: k.ID.String()}, page{1, 1})
@@ -119,7 +119,7 @@ func keysPage(v *visit) (any, fillFunc) {
 		}
 	}
 	return view, func(t *txn) error {
-		keys, err := t.listKeys()
+		keys, err := t.keys.list()
 		view.Any = len(keys) > 0
 		for _, k := range slices.Backward(keys) {
 			row, err := t.keyRow(k)
@@ -212,7 +212,7 @@ func oneKeyPage(v *visit) (any, fillFunc) {
 
 // oneKey finds the key that the path names.
 func (v *visit) oneKey(t *txn, view *keyView) error {
-	k, _, err := t.ownKey(pathIDOf(v.r, keyIDParam).String(), "")
+	k, _, err := t.keys.own(pathIDOf(v.r, keyIDParam).String(), "")
 	if err != nil {
 		return notKey(err)
 	}

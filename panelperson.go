@@ -104,7 +104,7 @@ func (v *visit) whose(t *txn, view *personView, by creator, did bool) (err error
 		return err
 	}
 	if by.Type == byKey {
-		k, _, err := t.ownKey(by.ID.String(), "")
+		k, _, err := t.keys.own(by.ID.String(), "")
 		if err != nil {
 			return notKey(err)
 		}

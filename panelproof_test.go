@@ -90,7 +90,7 @@ func TestPanelProvesForms(t *testing.T) {
 	if w.Code != http.StatusSeeOther {
 		t.Errorf("sent again: %d", w.Code)
 	}
-	if n := len(ask(p.panelShop.shop, (*txn).listKeys)); n != 1 {
+	if n := len(ask(p.panelShop.shop, func(t *txn) ([]*apiKey, error) { return t.keys.list() })); n != 1 {
 		t.Errorf("%d keys", n)
 	}
 
@@ -127,7 +127,7 @@ func TestPanelProvesPages(t *testing.T) {
 	p := newProvingShop(t)
 	confirm := func(path string) string { return withQuery(provePath, []pair{{"ir", path}}) }
 	key := must(p.panelShop.shop, func(t *txn) (string, error) {
-		k, _, err := t.createKey(keyRequest{Name: "Caja"})
+		k, _, err := t.keys.create(keyRequest{Name: "Caja"})
 		return k.ID.String(), err
 	})
 	for _, path := range []string{

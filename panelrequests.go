@@ -62,7 +62,7 @@ func requestsPage(v *visit) (any, fillFunc) {
 	all := v.api.requests.of(v.member.org)
 	view.Logged = len(all)
 	return view, func(t *txn) error {
-		keys, err := t.listKeys()
+		keys, err := t.keys.list()
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,7 @@ func (t *txn) makers() (items []choiceItem, err error) {
 	for _, m := range team {
 		items = append(items, choiceItem{m.user.ID.String(), m.Name})
 	}
-	keys, err := t.listKeys()
+	keys, err := t.keys.list()
 	for _, k := range keys {
 		items = append(items, choiceItem{k.ID.String(), k.Name + " …" + k.Last4})
 	}

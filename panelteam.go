@@ -129,7 +129,7 @@ func changePersonRole(r *request) action {
 
 func limitPersonPoints(r *request) action {
 	perDay := r.pointsLimit("maxPointsPerDay")
-	return managing(r, func(t *txn, by *member, person id) error { return t.limitPoints(by, person, perDay) })
+	return managing(r, func(t *txn, by *member, person id) error { return t.keys.limitPoints(by, person, perDay) })
 }
 
 func suspendPerson(out bool) func(*request) action {
@@ -170,7 +170,7 @@ type teamView struct {
 
 // keysLeft are the active API keys that were made in the panel by who is no member any more.
 func (t *txn) keysLeft() (left []keyRow, err error) {
-	all, err := t.listKeys()
+	all, err := t.keys.list()
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +346,7 @@ func teammatePage(v *visit) (any, fillFunc) {
 		if view.Gives = m.Role.may("points:write") != grantNone; m.MaxPointsPerDay != 0 {
 			view.MaxPointsPerDay = &m.MaxPointsPerDay
 		}
-		if view.GivenToday, err = t.givenToday(person); err != nil {
+		if view.GivenToday, err = t.keys.givenToday(person); err != nil {
 			return err
 		}
 		view.By, err = t.createdBy(m.By)

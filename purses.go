@@ -33,19 +33,19 @@ type budget struct {
 }
 
 // budget is that of who writes in the transaction. Commands and imports have none.
-func (t *txn) budget() (budget, error) {
+func (ks *keysTxn) budget() (budget, error) {
 	switch {
-	case t.byKey != nil:
-		return t.byKey.budget(), nil
-	case t.by.Type == byUser:
-		m, err := membershipIn(t.Tx, t.org, t.by.ID)
+	case ks.t.byKey != nil:
+		return ks.t.byKey.budget(), nil
+	case ks.t.by.Type == byUser:
+		m, err := membershipIn(ks.t.Tx, ks.t.org, ks.t.by.ID)
 		if err == nil && m == nil {
 			err = errNotMember
 		}
 		if err != nil {
 			return budget{}, err
 		}
-		return budget{purse: t.by.ID, perDay: m.MaxPointsPerDay, counted: true}, nil
+		return budget{purse: ks.t.by.ID, perDay: m.MaxPointsPerDay, counted: true}, nil
 	}
 	return budget{}, nil
 }
@@ -56,15 +56,15 @@ func (k *apiKey) budget() budget {
 }
 
 // give credits points by hand, within the budget of who gives them.
-func (t *txn) give(a *account, m *movement) error {
-	b, err := t.budget()
+func (ks *keysTxn) give(a *account, m *movement) error {
+	b, err := ks.budget()
 	if err == nil {
-		err = t.spend(b, m.Amount)
+		err = ks.spend(b, m.Amount)
 	}
 	if err != nil {
 		return err
 	}
-	return t.credit(a, m)
+	return ks.t.credit(a, m)
 }
 
 // purse is the id of the key's purse.
@@ -75,13 +75,13 @@ func (k *apiKey) purse() id { return cmp.Or(k.Purse, k.ID) }
 func (k *apiKey) counts() bool { return k.Counted || k.MaxPointsPerDay != 0 }
 
 // countWith lets all other keys of a key's purse count, too.
-func (t *txn) countWith(k *apiKey) error {
-	for e, err := range scan(t.Tx, orgKey('k', t.org), false) {
+func (ks *keysTxn) countWith(k *apiKey) error {
+	for e, err := range scan(ks.t.Tx, orgKey('k', ks.t.org), false) {
 		if err != nil {
 			return err
 		}
 		hash := [32]byte(e.Value)
-		other, err := keyByHash(t.Tx, hash)
+		other, err := keyByHash(ks.t.Tx, hash)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (t *txn) countWith(k *apiKey) error {
 			continue
 		}
 		other.Counted = true
-		if err := t.saveKey(hash, other); err != nil {
+		if err := ks.save(hash, other); err != nil {
 			return err
 		}
 	}
@@ -98,44 +98,44 @@ func (t *txn) countWith(k *apiKey) error {
 
 // spend counts points that an add is about to give. It refuses them with
 // points_budget_exceeded if they pass a limit of the budget.
-func (t *txn) spend(b budget, points decimal) error {
+func (ks *keysTxn) spend(b budget, points decimal) error {
 	if most := b.perOperation; most != 0 && points > most {
 		return overBudget(most, 0, 0) // no time will help
 	}
 	if !b.counted {
 		return nil
 	}
-	p, err := t.purseToday(b.purse)
+	p, err := ks.purseToday(b.purse)
 	if err == nil && p == nil {
 		p = new(purse)
-		days := pursesKey(t.org, b.purse)
-		err = deleteRange(t, days, slices.Clone(days).day(t.utcDay()-keptPurseDays), droppedAtOnce)
+		days := pursesKey(ks.t.org, b.purse)
+		err = deleteRange(ks.t, days, slices.Clone(days).day(ks.utcDay()-keptPurseDays), droppedAtOnce)
 	}
 	if err != nil {
 		return err
 	}
 	if most := b.perDay; most != 0 && points > most-p.Given {
-		return overBudget(most, p.Given, (t.utcDay() + 1).start(time.UTC))
+		return overBudget(most, p.Given, (ks.utcDay() + 1).start(time.UTC))
 	}
 	var ok bool
 	if p.Given, ok = p.Given.add(points); !ok {
 		p.Given = maxDecimal // above every limit
 	}
-	return t.put(pursesKey(t.org, b.purse).day(t.utcDay()), p)
+	return ks.t.put(pursesKey(ks.t.org, b.purse).day(ks.utcDay()), p)
 }
 
 func pursesKey(org uint32, purse id) key { return orgKey('P', org).id(purse) }
 
-func (t *txn) utcDay() day { return dayOf(t.now, time.UTC) }
+func (ks *keysTxn) utcDay() day { return dayOf(ks.t.now, time.UTC) }
 
 // purseToday is what a purse gave today; nil: nothing that was counted.
-func (t *txn) purseToday(of id) (*purse, error) {
-	return get[purse](t.Tx, pursesKey(t.org, of).day(t.utcDay()))
+func (ks *keysTxn) purseToday(of id) (*purse, error) {
+	return get[purse](ks.t.Tx, pursesKey(ks.t.org, of).day(ks.utcDay()))
 }
 
 // givenToday is how many points a member gave by hand today.
-func (t *txn) givenToday(user id) (decimal, error) {
-	p, err := t.purseToday(user)
+func (ks *keysTxn) givenToday(user id) (decimal, error) {
+	p, err := ks.purseToday(user)
 	if err != nil || p == nil {
 		return 0, err
 	}
@@ -144,19 +144,19 @@ func (t *txn) givenToday(user id) (decimal, error) {
 
 // leftToday is how many points a member may still give by hand today; ok is false without a
 // limit.
-func (t *txn) leftToday(user id) (left decimal, ok bool, err error) {
-	m, err := membershipIn(t.Tx, t.org, user)
+func (ks *keysTxn) leftToday(user id) (left decimal, ok bool, err error) {
+	m, err := membershipIn(ks.t.Tx, ks.t.org, user)
 	if err != nil || m == nil || m.MaxPointsPerDay == 0 {
 		return 0, false, err
 	}
-	given, err := t.givenToday(user)
+	given, err := ks.givenToday(user)
 	return max(m.MaxPointsPerDay-given, 0), true, err
 }
 
 // limitPoints sets how many points a member may give by hand on a UTC day; 0: any number. It
 // holds from the member's next add on. What was given earlier on the day counts.
-func (t *txn) limitPoints(by *member, user id, perDay decimal) error {
-	m, err := t.people.teammate(user)
+func (ks *keysTxn) limitPoints(by *member, user id, perDay decimal) error {
+	m, err := ks.t.people.teammate(user)
 	if err != nil {
 		return err
 	}
@@ -171,18 +171,18 @@ func (t *txn) limitPoints(by *member, user id, perDay decimal) error {
 		return nil
 	}
 	m.MaxPointsPerDay = perDay
-	if err := t.people.saveMembership(user, m.membership); err != nil {
+	if err := ks.t.people.saveMembership(user, m.membership); err != nil {
 		return err
 	}
-	return t.audit.note(auditUserChanged, user.String(), []change{{"maxPointsPerDay", stated(before), stated(perDay)}})
+	return ks.t.audit.note(auditUserChanged, user.String(), []change{{"maxPointsPerDay", stated(before), stated(perDay)}})
 }
 
 var errOwnLimit = newPeopleError("own_limit", "maxPointsPerDay", "Nadie cambia su propio límite de puntos: lo hace otra persona que administre el equipo")
 
 // dropPurse forgets what a member gave.
-func (t *txn) dropPurse(of id) error {
-	days := pursesKey(t.org, of)
-	return deleteRange(t, days, days.after(), 2*keptPurseDays)
+func (ks *keysTxn) dropPurse(of id) error {
+	days := pursesKey(ks.t.org, of)
+	return deleteRange(ks.t, days, days.after(), 2*keptPurseDays)
 }
 
 func overBudget(limit, used decimal, resetAt instant) error {

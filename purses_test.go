@@ -81,7 +81,7 @@ func TestPurse(t *testing.T) {
 		{"a rotated key has the same purse", func() string {
 			old := k.ID.String()
 			k = must(s, func(t *txn) (k *apiKey, err error) {
-				k, text, _, err = t.rotateKey(old, time.Hour)
+				k, text, _, err = t.keys.rotate(old, time.Hour)
 				return k, err
 			})
 			return give(text, 0, "1")
@@ -94,7 +94,7 @@ func TestPurse(t *testing.T) {
 		{"another day", func() string { s.pass(time.Millisecond); return give(text, 0, "60") }, "given"},
 		{"a lower limit than was given", func() string {
 			must(s, func(t *txn) (*apiKey, error) {
-				return t.changeKey(keyChange{keyRequest: keyRequest{MaxPointsPerDay: dec("50")}, ID: k.ID.String(), Given: []string{"maxPointsPerDay"}})
+				return t.keys.change(keyChange{keyRequest: keyRequest{MaxPointsPerDay: dec("50")}, ID: k.ID.String(), Given: []string{"maxPointsPerDay"}})
 			})
 			return give(text, 0, "1")
 		}, over + "50 60 2026-03-04T00:00:00.000Z"},
@@ -135,7 +135,7 @@ func TestPurseHistories(t *testing.T) {
 				old := pick(rnd, keys...)
 				next := *old
 				next.id = must(s, func(t *txn) (id, error) {
-					k, text, _, err := t.rotateKey(old.id.String(), 1000*time.Hour)
+					k, text, _, err := t.keys.rotate(old.id.String(), 1000*time.Hour)
 					next.text = text
 					return k.ID, err
 				})
@@ -145,7 +145,7 @@ func TestPurseHistories(t *testing.T) {
 				m.each, m.day = limit(), limit()
 				counted[m.purse] = counted[m.purse] || m.day != 0
 				must(s, func(t *txn) (*apiKey, error) {
-					return t.changeKey(keyChange{
+					return t.keys.change(keyChange{
 						keyRequest{MaxPointsPerOperation: decimal(m.each), MaxPointsPerDay: decimal(m.day)}, m.id.String(),
 						[]string{"maxPointsPerOperation", "maxPointsPerDay"},
 					})
@@ -221,13 +221,13 @@ func TestPurseCounts(t *testing.T) {
 	old, oldText := s.newKey(keyRequest{})
 	var newer *apiKey
 	newerText := must(s, func(t *txn) (text string, err error) {
-		newer, text, _, err = t.rotateKey(old.ID.String(), time.Hour)
+		newer, text, _, err = t.keys.rotate(old.ID.String(), time.Hour)
 		return text, err
 	})
 	limit := func(k *apiKey, points string) {
 		t.Helper()
 		must(s, func(t *txn) (*apiKey, error) {
-			return t.changeKey(keyChange{keyRequest: keyRequest{MaxPointsPerDay: dec(points)}, ID: k.ID.String(), Given: []string{"maxPointsPerDay"}})
+			return t.keys.change(keyChange{keyRequest: keyRequest{MaxPointsPerDay: dec(points)}, ID: k.ID.String(), Given: []string{"maxPointsPerDay"}})
 		})
 	}
 	give := func(text, amount string, want int) {

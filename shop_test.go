@@ -463,7 +463,7 @@ func (s *shop) newKey(in keyRequest) (*apiKey, string) {
 		text string
 	}
 	c := must(s, func(t *txn) (created, error) {
-		k, text, err := t.createKey(in)
+		k, text, err := t.keys.create(in)
 		return created{k, text}, err
 	})
 	return c.key, c.text

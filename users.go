@@ -359,7 +359,7 @@ func (p *peopleTxn) removeMember(by *member, user id) error {
 	if _, err := p.dropLinksOf(user); err != nil {
 		return err
 	}
-	if err := p.t.dropPurse(user); err != nil {
+	if err := p.t.keys.dropPurse(user); err != nil {
 		return err
 	}
 	for _, k := range []key{membershipKey(p.t.org, user), membershipOfKey(user, p.t.org)} {

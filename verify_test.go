@@ -139,9 +139,9 @@ func (s *shop) useKey() {
 		if err := t.replays.keep([]retryKey{{name: [16]byte{1}, request: [16]byte{2}}}, 201, []byte("{}")); err != nil {
 			return nil, err
 		}
-		k, _, err := t.createKey(keyRequest{Name: "test", DailyLimit: 10, MaxPointsPerDay: dec("5")})
+		k, _, err := t.keys.create(keyRequest{Name: "test", DailyLimit: 10, MaxPointsPerDay: dec("5")})
 		if err == nil {
-			err = t.spend(k.budget(), dec("2"))
+			err = t.keys.spend(k.budget(), dec("2"))
 		}
 		return k, err
 	})

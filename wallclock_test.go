@@ -406,7 +406,7 @@ func BenchmarkClock(b *testing.B) {
 				s.apply(setup{}.document())
 				cust := s.customer("ana")
 				key := must(s, func(t *txn) (string, error) {
-					_, text, err := t.createKey(keyRequest{Name: "bench", RateLimit: 1 << 30})
+					_, text, err := t.keys.create(keyRequest{Name: "bench", RateLimit: 1 << 30})
 					return text, err
 				})
 				handler := newAPIOf(s.engine)
