@@ -81,7 +81,7 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 func getBalance(r *request) action {
 	program, given := r.query.id("loyaltyProgramId")
 	return func(t *txn) (any, error) {
-		c, err := t.customer(r.pathID("customerId"))
+		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func listMovements(r *request) action {
 	}
 	program, given := r.query.id("loyaltyProgramId")
 	return func(t *txn) (any, error) {
-		c, err := t.customer(r.pathID("customerId"))
+		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 	if program == nil && len(t.cfg.Programs) > 1 {
 		return nil, newError(codeProgramRequired).on("loyaltyProgramId")
 	}
-	c, err := t.customer(cust)
+	c, err := t.customers.get(cust)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func listRewards(r *request) action {
 	return func(t *txn) (any, error) {
 		shape := t.rewardShape
 		if forCustomer {
-			c, err := t.customer(cust)
+			c, err := t.customers.get(cust)
 			if err != nil {
 				return nil, err
 			}

@@ -16,9 +16,9 @@ func listCustomers(r *request) action {
 			err   error
 		)
 		if searching {
-			found, total, err = t.searchCustomers(search, filter, p)
+			found, total, err = t.customers.search(search, filter, p)
 		} else {
-			found, total, err = t.listCustomers(filter, p)
+			found, total, err = t.customers.list(filter, p)
 		}
 		if err != nil {
 			return nil, err
@@ -42,11 +42,11 @@ func lookupCustomer(r *request) action {
 		var err error
 		switch {
 		case address != "":
-			c, err = t.identify(kindEmail, address)
+			c, err = t.customers.identify(kindEmail, address)
 		case number != "":
-			c, err = t.identify(kindPhone, number)
+			c, err = t.customers.identify(kindPhone, number)
 		default:
-			c, err = t.identifyExternal(externalID)
+			c, err = t.customers.identifyExternal(externalID)
 		}
 		if err != nil || c == nil {
 			return nil, err
@@ -57,7 +57,7 @@ func lookupCustomer(r *request) action {
 
 func getCustomer(r *request) action {
 	return func(t *txn) (any, error) {
-		c, err := t.customer(r.pathID("customerId"))
+		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func createCustomer(r *request) action {
 
 // enrolledReply enrols somebody, and shows the customer.
 func (t *txn) enrolledReply(e enrolment) (any, error) {
-	c, created, err := t.enrol(e)
+	c, created, err := t.customers.enrol(e)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func patchCustomer(r *request) action {
 	r.fields.fail(checkAttributes(mergeAttributes(nil, p.Attributes)))
 	holds := ifMatch(r.Header)
 	return func(t *txn) (any, error) {
-		c, err := t.patchCustomer(r.pathID("customerId"), p, holds)
+		c, err := t.customers.patch(r.pathID("customerId"), p, holds)
 		if err != nil {
 			return nil, err
 		}

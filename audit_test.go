@@ -95,7 +95,7 @@ func TestAudited(t *testing.T) {
 	none("a new customer", func() { ana = s.customer("ana") })
 	fill := func() {
 		must(s, func(t *txn) (any, error) {
-			_, _, err := t.enrol(enrolment{FirstName: "Otra", LastName: "Luna", Email: "ana@example.com", Phone: "+525512345678"})
+			_, _, err := t.customers.enrol(enrolment{FirstName: "Otra", LastName: "Luna", Email: "ana@example.com", Phone: "+525512345678"})
 			return nil, err
 		})
 	}
@@ -385,7 +385,7 @@ func TestAuditOfPatch(t *testing.T) {
 	ana := s.customer("ana")
 	for range 2 { // the second changes nothing
 		must(s, func(t *txn) (*customer, error) {
-			return t.patchCustomer(ana, customerPatch{
+			return t.customers.patch(ana, customerPatch{
 				Phone: new("+525512345678"), LastName: new("Luna"), Status: new(statusInactive), ExternalID: new("A-1"),
 				BirthDate: new(birthDate(19900314)), Attributes: []attribute{{"size", `"M"`}},
 			}, nil)

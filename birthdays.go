@@ -283,7 +283,7 @@ func (t *txn) bornOn(turn *birthdayTurn, most int) (list []id, last uint32, err 
 // day, in every program in which the customer earns. A rule that would take the account
 // beyond the range of points gives nothing.
 func (t *txn) giveBirthday(cust id, on day) error {
-	c, err := t.customerByID(cust)
+	c, err := t.customers.byID(cust)
 	if err != nil || c == nil || c.Status != statusActive {
 		return err
 	}
@@ -309,7 +309,7 @@ func (t *txn) giveBirthday(cust id, on day) error {
 	if c.BirthdayYear < year {
 		return nil
 	}
-	return t.saveCustomer(c)
+	return t.customers.save(c)
 }
 
 // giveBirthdayIn is giveBirthday in one program. It reports whether it gave anything.

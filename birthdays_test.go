@@ -60,7 +60,7 @@ func TestBirthdayPoints(t *testing.T) {
 			case 0, 1:
 				m := &modelBirthday{birth: pick(rnd, dates...), active: true, since: today(), given: map[int]bool{}}
 				m.cust = must(s, func(t *txn) (id, error) {
-					c, _, err := t.enrol(enrolment{Email: fmt.Sprintf("c%d@example.com", len(all)), BirthDate: m.birth})
+					c, _, err := t.customers.enrol(enrolment{Email: fmt.Sprintf("c%d@example.com", len(all)), BirthDate: m.birth})
 					if err != nil {
 						return id{}, err
 					}
@@ -72,7 +72,7 @@ func TestBirthdayPoints(t *testing.T) {
 					continue
 				}
 				m, to := pick(rnd, all...), pick(rnd, dates...)
-				must(s, func(t *txn) (*customer, error) { return t.patchCustomer(m.cust, customerPatch{BirthDate: &to}, nil) })
+				must(s, func(t *txn) (*customer, error) { return t.customers.patch(m.cust, customerPatch{BirthDate: &to}, nil) })
 				if m.birth != to {
 					m.birth, m.since = to, today()
 				}
@@ -83,7 +83,7 @@ func TestBirthdayPoints(t *testing.T) {
 				m := pick(rnd, all...)
 				m.active = !m.active
 				status := map[bool]string{true: statusActive, false: statusInactive}[m.active]
-				must(s, func(t *txn) (*customer, error) { return t.patchCustomer(m.cust, customerPatch{Status: &status}, nil) })
+				must(s, func(t *txn) (*customer, error) { return t.customers.patch(m.cust, customerPatch{Status: &status}, nil) })
 			case 5:
 				if rnd.IntN(3) > 0 {
 					continue
@@ -129,7 +129,7 @@ func TestBirthdayMovement(t *testing.T) {
 		{"key":"early","name":"Aún no","on":"Birthday","points":500,"from":"2026-03-05"},
 		{"key":"noon","name":"Hasta mediodía","on":"Birthday","points":1,"until":"2026-03-04T12:00"}]`})
 	ana := must(s, func(t *txn) (*customer, error) {
-		c, _, err := t.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900304})
+		c, _, err := t.customers.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900304})
 		return c, err
 	})
 	s.setClock("2026-03-05T20:00:00Z") // a day late
@@ -141,7 +141,7 @@ func TestBirthdayMovement(t *testing.T) {
 			t.Errorf("movement %+v", m)
 		}
 	}
-	after := ask(s, func(t *txn) (*customer, error) { return t.customer(ana.ID) })
+	after := ask(s, func(t *txn) (*customer, error) { return t.customers.get(ana.ID) })
 	if after.UpdatedAt != ana.UpdatedAt || after.etag() != ana.etag() {
 		t.Error("points change the customer's profile")
 	}
@@ -157,7 +157,7 @@ func TestBirthdaysElsewhere(t *testing.T) {
 	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[` + onePer1 + `]`})
 	enrol := func() id {
 		return must(s, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900615})
+			c, _, err := t.customers.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900615})
 			if err != nil {
 				return id{}, err
 			}
@@ -199,7 +199,7 @@ func TestBirthdaysAfterWrongClock(t *testing.T) {
 	var early, late id
 	for cust, birth := range map[*id]birthDate{&early: 19900615, &late: 19901224} {
 		*cust = must(s, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{Email: birth.String() + "@example.com", BirthDate: birth})
+			c, _, err := t.customers.enrol(enrolment{Email: birth.String() + "@example.com", BirthDate: birth})
 			if err != nil {
 				return id{}, err
 			}
@@ -225,7 +225,7 @@ func TestBirthdaysOfMany(t *testing.T) {
 	const many = 3*birthdayBatch + 5
 	for i := range many {
 		must(s, func(t *txn) (any, error) {
-			c, _, err := t.enrol(enrolment{Email: fmt.Sprintf("c%d@example.com", i), BirthDate: 19900615})
+			c, _, err := t.customers.enrol(enrolment{Email: fmt.Sprintf("c%d@example.com", i), BirthDate: 19900615})
 			if err != nil || i != 7 {
 				return nil, err
 			}
@@ -268,7 +268,7 @@ func TestBirthdayRuleWhileClockUnsafe(t *testing.T) {
 	s := newShop(t, setup{at: "2026-06-14T12:00:00Z"})
 	born := func(b birthDate) id {
 		return must(s, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{Email: b.String() + "@example.com", BirthDate: b})
+			c, _, err := t.customers.enrol(enrolment{Email: b.String() + "@example.com", BirthDate: b})
 			if err != nil {
 				return id{}, err
 			}
@@ -303,7 +303,7 @@ func TestBirthdaysBesideDamage(t *testing.T) {
 	s.apply([]byte(strings.Replace(document, "cafe-luna", "other", 1)))
 	s.org = 2
 	ana := must(s, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900615})
+		c, _, err := t.customers.enrol(enrolment{Email: "ana@example.com", BirthDate: 19900615})
 		if err != nil {
 			return id{}, err
 		}

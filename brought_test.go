@@ -46,7 +46,7 @@ func toldIn(t *testing.T, name string, separator rune) (told string) {
 // byEmail is the customer with an e-mail at example.com.
 func (s *shop) byEmail(name string) *customer {
 	s.Helper()
-	c := ask(s, func(t *txn) (*customer, error) { return t.identify(kindEmail, name+"@example.com") })
+	c := ask(s, func(t *txn) (*customer, error) { return t.customers.identify(kindEmail, name+"@example.com") })
 	if c == nil {
 		s.Fatalf("no customer %s", name)
 	}
@@ -207,7 +207,7 @@ func TestHistoricElsewhere(t *testing.T) {
 		s.importCSV(t, "correo,puntos históricos\nana@example.com,20\n", func(r *importRequest) { r.Program = "sellos" })
 		tier := func() string {
 			return ask(s, func(t *txn) (string, error) {
-				c, err := t.identify(kindEmail, "ana@example.com")
+				c, err := t.customers.identify(kindEmail, "ana@example.com")
 				if err != nil {
 					return "", err
 				}
@@ -250,7 +250,7 @@ func TestImportInactive(t *testing.T) {
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
 	must(s, func(t *txn) (*customer, error) {
-		return t.patchCustomer(ana, customerPatch{Status: new(statusInactive)}, nil)
+		return t.customers.patch(ana, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	if got := s.importCSV(t, "correo,puntos\nana@example.com,10\n"); got != "0 new, 0 known, 1 wrong; 2 El cliente no está activo" {
 		t.Error(got)

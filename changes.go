@@ -20,10 +20,10 @@ type customerPatch struct {
 	ClearAttributes bool
 }
 
-// patchCustomer changes a customer and returns it. If holds is not nil and false for the
+// patch changes a customer and returns it. If holds is not nil and false for the
 // customer's ETag, the error is precondition_failed.
-func (t *txn) patchCustomer(cust id, p customerPatch, holds func(etag string) bool) (*customer, error) {
-	c, err := t.customer(cust)
+func (cu *customersTxn) patch(cust id, p customerPatch, holds func(etag string) bool) (*customer, error) {
+	c, err := cu.get(cust)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +33,11 @@ func (t *txn) patchCustomer(cust id, p customerPatch, holds func(etag string) bo
 	if holds != nil && !holds(c.etag()) {
 		return nil, newError(codePreconditionFailed)
 	}
-	after := p.of(c, t.dayOf(t.now))
-	if err := t.checkChange(c, after); err != nil {
+	after := p.of(c, cu.t.dayOf(cu.t.now))
+	if err := cu.checkChange(c, after); err != nil {
 		return nil, err
 	}
-	return after, t.changeCustomer(c, after)
+	return after, cu.change(c, after)
 }
 
 // of returns the customer as the patch makes it.
@@ -73,7 +73,7 @@ func (c *customer) setBirthDate(b birthDate, today day) {
 }
 
 // checkChange returns an error if the customer may not become what after is.
-func (t *txn) checkChange(before, after *customer) error {
+func (cu *customersTxn) checkChange(before, after *customer) error {
 	if after.Email == "" && after.Phone == "" {
 		return newError(codeEmailOrPhoneRequired)
 	}
@@ -81,7 +81,7 @@ func (t *txn) checkChange(before, after *customer) error {
 		if value == before.identity(kind) {
 			continue
 		}
-		other, err := t.identify(kind, value)
+		other, err := cu.identify(kind, value)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (t *txn) checkChange(before, after *customer) error {
 			return newError(codeIdentityConflict).on(field).with("customerId", other.ID)
 		}
 	}
-	if err := t.externalIDFree(after.ExternalID, after.ID); err != nil {
+	if err := cu.externalIDFree(after.ExternalID, after.ID); err != nil {
 		return err
 	}
 	return checkAttributes(after.Attributes)
@@ -114,34 +114,34 @@ func (c *customer) etag() string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// changeCustomer writes a changed customer and its index entries. It writes nothing if the
+// change writes a changed customer and its index entries. It writes nothing if the
 // fields that a PATCH can change are the same.
-func (t *txn) changeCustomer(before, after *customer) error {
+func (cu *customersTxn) change(before, after *customer) error {
 	var was, is coder
 	before.profile(&was)
 	after.profile(&is)
 	if bytes.Equal(was.b, is.b) {
 		return nil
 	}
-	if err := t.moveProfile(before, after); err != nil {
+	if err := cu.moveProfile(before, after); err != nil {
 		return err
 	}
-	if err := t.audit.note(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
+	if err := cu.t.audit.note(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
 		return err
 	}
-	if err := t.feed.tell(eventCustomerUpdated, after.Number); err != nil {
+	if err := cu.t.feed.tell(eventCustomerUpdated, after.Number); err != nil {
 		return err
 	}
-	return t.saveCustomer(after)
+	return cu.save(after)
 }
 
 // moveProfile replaces all index entries of a changed customer.
-func (t *txn) moveProfile(before, after *customer) error {
-	after.UpdatedAt = t.now
-	if err := t.moveIndexes(before, after); err != nil {
+func (cu *customersTxn) moveProfile(before, after *customer) error {
+	after.UpdatedAt = cu.t.now
+	if err := cu.moveIndexes(before, after); err != nil {
 		return err
 	}
-	return t.search.reindex(after.Number, before.searchTexts(), after.searchTexts())
+	return cu.t.search.reindex(after.Number, before.searchTexts(), after.searchTexts())
 }
 
 // auditChanges returns what the audit log says of a change. It names the changed fields, as
@@ -171,32 +171,32 @@ func (c *customer) auditChanges(after *customer) []change {
 // moveIndexes replaces the index entries of a customer, except those of the search index,
 // and counts one that becomes hidden.
 // Before is empty for a new customer.
-func (t *txn) moveIndexes(before, after *customer) error {
+func (cu *customersTxn) moveIndexes(before, after *customer) error {
 	value := appendRecord(nil, &identity{after.ID, after.Person})
 	for _, kind := range []byte{kindEmail, kindPhone} {
-		if err := t.rekey(t.identityKey(before, kind), t.identityKey(after, kind), value); err != nil {
+		if err := cu.rekey(cu.identityKey(before, kind), cu.identityKey(after, kind), value); err != nil {
 			return err
 		}
 	}
-	if err := t.rekey(t.customerExternalKey(before), t.customerExternalKey(after), after.ID[:]); err != nil {
+	if err := cu.rekey(cu.customerExternalKey(before), cu.customerExternalKey(after), after.ID[:]); err != nil {
 		return err
 	}
-	if err := t.rekey(t.birthdayKey(before), t.birthdayKey(after), nil); err != nil {
+	if err := cu.rekey(cu.t.birthdayKey(before), cu.t.birthdayKey(after), nil); err != nil {
 		return err
 	}
-	if err := t.countGone(before, after); err != nil {
+	if err := cu.countGone(before, after); err != nil {
 		return err
 	}
-	return t.moveStatus(after.Number, before.Status, after.Status)
+	return cu.moveStatus(after.Number, before.Status, after.Status)
 }
 
 // countGone counts a customer who is hidden from now on.
-func (t *txn) countGone(before, after *customer) error {
+func (cu *customersTxn) countGone(before, after *customer) error {
 	if before.hidden() || !after.hidden() {
 		return nil
 	}
-	after.GoneAt = t.now
-	s, err := t.stats.tally(after.Program, t.now)
+	after.GoneAt = cu.t.now
+	s, err := cu.t.stats.tally(after.Program, cu.t.now)
 	if err != nil {
 		return err
 	}
@@ -205,27 +205,27 @@ func (t *txn) countGone(before, after *customer) error {
 }
 
 // rekey moves an index entry from one key to another. A nil key stands for no entry.
-func (t *txn) rekey(from, to key, value []byte) error {
+func (cu *customersTxn) rekey(from, to key, value []byte) error {
 	if bytes.Equal(from, to) {
 		return nil
 	}
 	if from != nil {
-		if err := t.Delete(from); err != nil {
+		if err := cu.t.Delete(from); err != nil {
 			return err
 		}
 	}
 	if to == nil {
 		return nil
 	}
-	return t.Put(to, value)
+	return cu.t.Put(to, value)
 }
 
-func (t *txn) identityKey(c *customer, kind byte) key {
+func (cu *customersTxn) identityKey(c *customer, kind byte) key {
 	value := c.identity(kind)
 	if value == "" {
 		return nil
 	}
-	return identityKey(kind, value).u32(t.org)
+	return identityKey(kind, value).u32(cu.t.org)
 }
 
 // Customers by externalId. The key holds a hash, since an externalId may be longer than a
@@ -234,33 +234,33 @@ func (t *txn) identityKey(c *customer, kind byte) key {
 //	E org hash(16) → cust
 
 // customerExternalKey is nil for a customer without an entry.
-func (t *txn) customerExternalKey(c *customer) key {
+func (cu *customersTxn) customerExternalKey(c *customer) key {
 	if c.ExternalID == "" || c.hidden() {
 		return nil
 	}
-	return t.externalIDKey(c.ExternalID)
+	return cu.externalIDKey(c.ExternalID)
 }
 
-func (t *txn) externalIDKey(externalID string) key {
+func (cu *customersTxn) externalIDKey(externalID string) key {
 	sum := sha256.Sum256([]byte(externalID))
-	return append(orgKey('E', t.org), sum[:16]...)
+	return append(orgKey('E', cu.t.org), sum[:16]...)
 }
 
 // identifyExternal finds this organization's customer by its externalId; nil if that
 // is empty or unknown.
-func (t *txn) identifyExternal(externalID string) (*customer, error) {
+func (cu *customersTxn) identifyExternal(externalID string) (*customer, error) {
 	if externalID == "" {
 		return nil, nil
 	}
-	k := t.externalIDKey(externalID)
-	value, ok, err := t.Get(k)
+	k := cu.externalIDKey(externalID)
+	value, ok, err := cu.t.Get(k)
 	if err != nil || !ok {
 		return nil, err
 	}
 	if len(value) != 16 {
 		return nil, unreadable(k)
 	}
-	c, err := t.customerByID(id(value))
+	c, err := cu.byID(id(value))
 	if err != nil || c == nil || c.ExternalID != externalID {
 		return nil, err
 	}
@@ -269,8 +269,8 @@ func (t *txn) identifyExternal(externalID string) (*customer, error) {
 
 // externalIDFree returns external_id_taken if a customer other than cust has the
 // externalId.
-func (t *txn) externalIDFree(externalID string, cust id) error {
-	other, err := t.identifyExternal(externalID)
+func (cu *customersTxn) externalIDFree(externalID string, cust id) error {
+	other, err := cu.identifyExternal(externalID)
 	if err == nil && other != nil && other.ID != cust {
 		err = newError(codeExternalIDTaken).on("externalId").with("customerId", other.ID)
 	}

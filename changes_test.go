@@ -21,7 +21,7 @@ func TestPhoneTypoMakesNoSecondMember(t *testing.T) {
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `]`})
 	enrol := func(phone string) id {
 		return must(s, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{FirstName: "Rosa", Phone: phone})
+			c, _, err := t.customers.enrol(enrolment{FirstName: "Rosa", Phone: phone})
 			if err != nil {
 				return id{}, err
 			}
@@ -31,7 +31,7 @@ func TestPhoneTypoMakesNoSecondMember(t *testing.T) {
 	rosa := enrol("+525580000001")
 	s.buy(rosa, "80")
 	must(s, func(t *txn) (*customer, error) {
-		return t.patchCustomer(rosa, customerPatch{Phone: new("+525580000002")}, nil)
+		return t.customers.patch(rosa, customerPatch{Phone: new("+525580000002")}, nil)
 	})
 	if again := enrol("+525580000002"); again != rosa {
 		t.Error("the corrected phone makes a second member")
@@ -42,7 +42,7 @@ func TestPhoneTypoMakesNoSecondMember(t *testing.T) {
 		t.Error("the freed phone still leads to her")
 	}
 	_, err := do(s, func(t *txn) (*customer, error) {
-		return t.patchCustomer(owner, customerPatch{Phone: new("+525580000002")}, nil)
+		return t.customers.patch(owner, customerPatch{Phone: new("+525580000002")}, nil)
 	})
 	s.want(err, "identity_conflict")
 }
@@ -110,7 +110,7 @@ func TestCustomerChanges(t *testing.T) {
 				want = "external_id_taken"
 			}
 			c, err := do(s, func(t *txn) (*customer, error) {
-				c, _, err := t.enrol(e)
+				c, _, err := t.customers.enrol(e)
 				return c, err
 			})
 			if s.want(err, want); want != "" {
@@ -168,7 +168,7 @@ func TestCustomerChanges(t *testing.T) {
 			case owner(externalOf, after.external) != m && owner(externalOf, after.external) != nil:
 				want = "external_id_taken"
 			}
-			_, err := do(s, func(t *txn) (*customer, error) { return t.patchCustomer(m.id, p, nil) })
+			_, err := do(s, func(t *txn) (*customer, error) { return t.customers.patch(m.id, p, nil) })
 			if s.want(err, want); want == "" {
 				*m = after
 			}
@@ -184,7 +184,7 @@ func TestCustomerChanges(t *testing.T) {
 			}
 		}
 		for _, m := range all {
-			c := ask(s, func(t *txn) (*customer, error) { return t.customer(m.id) })
+			c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(m.id) })
 			got := modelCustomer{c.ID, c.Email, c.Phone, c.FirstName, c.ExternalID, c.Status, c.BirthDate, map[string]string{}}
 			for _, a := range c.Attributes {
 				got.attributes[a.Name] = a.Value
@@ -193,7 +193,7 @@ func TestCustomerChanges(t *testing.T) {
 		}
 		for _, kind := range []byte{kindEmail, kindPhone} {
 			for _, value := range []string{"ana@example.com", "eva@example.com", "+525580000001", "+525580000003"} {
-				c := ask(s, func(t *txn) (*customer, error) { return t.identify(kind, value) })
+				c := ask(s, func(t *txn) (*customer, error) { return t.customers.identify(kind, value) })
 				of := map[byte]func(*modelCustomer) string{kindEmail: emailOf, kindPhone: phoneOf}[kind]
 				if m := owner(of, value); (c == nil) != (m == nil) || c != nil && c.ID != m.id {
 					t.Errorf("%s leads to %v, want %v", value, c, m)
@@ -201,7 +201,7 @@ func TestCustomerChanges(t *testing.T) {
 			}
 		}
 		for _, value := range []string{"C-1", "C-2", "C-3", strings.Repeat("ñ", maxExternalID)} {
-			c := ask(s, func(t *txn) (*customer, error) { return t.identifyExternal(value) })
+			c := ask(s, func(t *txn) (*customer, error) { return t.customers.identifyExternal(value) })
 			if m := owner(externalOf, value); (c == nil) != (m == nil) || c != nil && c.ID != m.id {
 				t.Errorf("%s leads to %v, want %v", value, c, m)
 			}
@@ -220,9 +220,9 @@ func TestCustomerChanges(t *testing.T) {
 				var total uint64
 				got := ask(s, func(t *txn) (list []id, err error) {
 					if needle == "" {
-						list, total, err = t.listCustomers(statusFilterOf(status), p)
+						list, total, err = t.customers.list(statusFilterOf(status), p)
 					} else {
-						list, total, err = t.searchCustomers(needle, statusFilterOf(status), p)
+						list, total, err = t.customers.search(needle, statusFilterOf(status), p)
 					}
 					return list, err
 				})
@@ -243,7 +243,7 @@ func TestHiddenCustomers(t *testing.T) {
 		s := newShop(t, setup{})
 		first := enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525580000001", ExternalID: "C-1", BirthDate: 19900503}
 		ana := must(s, func(t *txn) (*customer, error) {
-			c, _, err := t.enrol(first)
+			c, _, err := t.customers.enrol(first)
 			if err == nil {
 				err = t.search.indexUntil(1)
 			}
@@ -251,7 +251,7 @@ func TestHiddenCustomers(t *testing.T) {
 		})
 		eva := s.customer("eva")
 		must(s, func(t *txn) (any, error) {
-			c, err := t.customer(ana.ID)
+			c, err := t.customers.get(ana.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -260,7 +260,7 @@ func TestHiddenCustomers(t *testing.T) {
 			}
 			hidden := *c
 			hidden.Status = status
-			if err := t.changeCustomer(c, &hidden); err != nil {
+			if err := t.customers.change(c, &hidden); err != nil {
 				return nil, err
 			}
 			a, err := t.account(&hidden, t.cfg.Programs[0])
@@ -273,7 +273,7 @@ func TestHiddenCustomers(t *testing.T) {
 		for _, f := range []statusFilter{notHidden, onlyActive, onlyInactive} {
 			var total uint64
 			list := ask(s, func(t *txn) (list []id, err error) {
-				list, total, err = t.listCustomers(f, page{1, 10})
+				list, total, err = t.customers.list(f, page{1, 10})
 				return list, err
 			})
 			want := []id{eva}
@@ -286,7 +286,7 @@ func TestHiddenCustomers(t *testing.T) {
 		}
 		for _, needle := range []string{"ana@", "An", "5580000001"} {
 			if found := ask(s, func(t *txn) ([]id, error) {
-				list, _, err := t.searchCustomers(needle, notHidden, page{1, 10})
+				list, _, err := t.customers.search(needle, notHidden, page{1, 10})
 				return list, err
 			}); len(found) > 0 {
 				t.Errorf("%s: %s finds %v", status, needle, found)
@@ -295,17 +295,17 @@ func TestHiddenCustomers(t *testing.T) {
 		if rows := ask(s, func(t *txn) (*exportPage, error) { return t.exportRows(exportRequest{Kind: importCustomers}) }).Rows; len(rows) != 1 {
 			t.Errorf("%s: the export has %v", status, rows)
 		}
-		if c := ask(s, func(t *txn) (*customer, error) { return t.identifyExternal("C-1") }); c != nil {
+		if c := ask(s, func(t *txn) (*customer, error) { return t.customers.identifyExternal("C-1") }); c != nil {
 			t.Errorf("%s: its externalId leads to it", status)
 		}
 		again := must(s, func(t *txn) (*customer, error) {
-			c, created, err := t.enrol(first)
+			c, created, err := t.customers.enrol(first)
 			if err == nil && !created {
 				err = fmt.Errorf("%s is enrolled", c.ID)
 			}
 			return c, err
 		})
-		if c := ask(s, func(t *txn) (*customer, error) { return t.customer(ana.ID) }); c.Status != status || again.ID == ana.ID {
+		if c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(ana.ID) }); c.Status != status || again.ID == ana.ID {
 			t.Errorf("%s: %v", status, c)
 		}
 	}

@@ -172,7 +172,7 @@ func TestNoFloatNoiseInTotals(t *testing.T) {
 	s.buy(ana, "0.2")
 	detail := func() string {
 		d := ask(s, func(t *txn) (customerDetail, error) {
-			c, err := t.customer(ana)
+			c, err := t.customers.get(ana)
 			if err != nil {
 				return customerDetail{}, err
 			}
@@ -408,7 +408,7 @@ func TestMergeLosesHistory(t *testing.T) {
 		t.Errorf("both together earned enough for Plata, and the tier is %s", tier)
 	}
 	d := ask(s, func(t *txn) (customerDetail, error) {
-		c, err := t.customer(ana)
+		c, err := t.customers.get(ana)
 		if err != nil {
 			return customerDetail{}, err
 		}

@@ -89,7 +89,7 @@ func TestExportStatus(t *testing.T) {
 	ana, luz := s.customer("ana"), s.customer("luz")
 	s.customer("eva")
 	must(s, func(t *txn) (*customer, error) {
-		return t.patchCustomer(luz, customerPatch{Status: new(statusInactive)}, nil)
+		return t.customers.patch(luz, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	s.merged(s.customer("two"), ana)
 	page := ask(s, func(t *txn) (*exportPage, error) {

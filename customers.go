@@ -145,10 +145,13 @@ func (c *customer) shortName() string {
 	return strings.Join(words, " ")
 }
 
-// customer finds a customer of this organization. Any other id gives
+// A customersTxn is customers, their indexes and lists in a transaction.
+type customersTxn struct{ t *txn }
+
+// get finds a customer of this organization. Any other id gives
 // customer_not_found: another organization's, or a malformed one (the zero id).
-func (t *txn) customer(cust id) (*customer, error) {
-	c, err := t.customerByID(cust)
+func (cu *customersTxn) get(cust id) (*customer, error) {
+	c, err := cu.byID(cust)
 	if err == nil && c == nil {
 		err = newError(codeCustomerNotFound)
 	}
@@ -156,8 +159,8 @@ func (t *txn) customer(cust id) (*customer, error) {
 }
 
 // activeOwner finds a customer as owner does, and refuses an inactive one.
-func (t *txn) activeOwner(cust id) (*customer, error) {
-	c, err := t.merges.owner(cust)
+func (cu *customersTxn) activeOwner(cust id) (*customer, error) {
+	c, err := cu.t.merges.owner(cust)
 	if err == nil {
 		err = c.mustBeActive()
 	}
@@ -188,19 +191,19 @@ func (c *customer) mustBeShown() error {
 	return nil
 }
 
-// customerByID finds a customer of this organization; nil if there is none.
-func (t *txn) customerByID(cust id) (*customer, error) {
-	c, err := get[customer](t.Tx, t.hotKey(cust, partCustomer))
+// byID finds a customer of this organization; nil if there is none.
+func (cu *customersTxn) byID(cust id) (*customer, error) {
+	c, err := get[customer](cu.t.Tx, cu.t.hotKey(cust, partCustomer))
 	if c != nil {
 		c.ID = cust
-		t.seals.remember(c)
+		cu.t.seals.remember(c)
 	}
 	return c, err
 }
 
-func (t *txn) saveCustomer(c *customer) error {
-	t.seals.remember(c)
-	return t.put(customerKey(t.org, c.ID, partCustomer), c)
+func (cu *customersTxn) save(c *customer) error {
+	cu.t.seals.remember(c)
+	return cu.t.put(customerKey(cu.t.org, c.ID, partCustomer), c)
 }
 
 // An identity is what an e-mail or a phone leads to in one organization.
@@ -219,37 +222,37 @@ func identityKey(kind byte, value string) key {
 
 // identify finds this organization's customer by e-mail or phone; nil if value
 // is empty or unknown.
-func (t *txn) identify(kind byte, value string) (*customer, error) {
+func (cu *customersTxn) identify(kind byte, value string) (*customer, error) {
 	if value == "" {
 		return nil, nil
 	}
-	i, err := get[identity](t.Tx, identityKey(kind, value).u32(t.org))
+	i, err := get[identity](cu.t.Tx, identityKey(kind, value).u32(cu.t.org))
 	if err != nil || i == nil {
 		return nil, err
 	}
-	return t.customerByID(i.customer)
+	return cu.byID(i.customer)
 }
 
 // knownPerson finds the person that another organization knows by the e-mail or,
 // failing that, by the phone.
-func (t *txn) knownPerson(e enrolment) (person id, known bool, err error) {
-	organizations, err := organizationCount(t.Tx)
+func (cu *customersTxn) knownPerson(e enrolment) (person id, known bool, err error) {
+	organizations, err := organizationCount(cu.t.Tx)
 	if err != nil || organizations == 1 {
 		return id{}, false, err
 	}
-	person, known, err = t.personOf(kindEmail, e.Email)
+	person, known, err = cu.personOf(kindEmail, e.Email)
 	if err == nil && !known {
-		person, known, err = t.personOf(kindPhone, e.Phone)
+		person, known, err = cu.personOf(kindPhone, e.Phone)
 	}
 	return person, known, err
 }
 
 // personOf finds the person that any organization knows by an e-mail or phone.
-func (t *txn) personOf(kind byte, value string) (id, bool, error) {
+func (cu *customersTxn) personOf(kind byte, value string) (id, bool, error) {
 	if value == "" {
 		return id{}, false, nil
 	}
-	for e, err := range scan(t.Tx, identityKey(kind, value), false) {
+	for e, err := range scan(cu.t.Tx, identityKey(kind, value), false) {
 		if err != nil {
 			return id{}, false, err
 		}
@@ -301,23 +304,23 @@ type enrolment struct {
 // customer gets the same Person, which is never shown (spec: POST /customers;
 // contract §7). Person does not follow a PATCH: a corrected phone makes nobody another
 // person, and links nobody to one whom another organization knows by it.
-func (t *txn) enrol(e enrolment) (c *customer, created bool, err error) {
-	known, err := t.enrolled(e)
+func (cu *customersTxn) enrol(e enrolment) (c *customer, created bool, err error) {
+	known, err := cu.enrolled(e)
 	if err != nil {
 		return nil, false, err
 	}
-	c, err = t.enrolAs(known, e)
+	c, err = cu.enrolAs(known, e)
 	return c, known == nil, err
 }
 
 // enrolled finds the customer that has the e-mail or the phone of an enrolment; nil if
 // there is none. Two customers are identity_conflict.
-func (t *txn) enrolled(e enrolment) (*customer, error) {
-	byEmail, err := t.identify(kindEmail, e.Email)
+func (cu *customersTxn) enrolled(e enrolment) (*customer, error) {
+	byEmail, err := cu.identify(kindEmail, e.Email)
 	if err != nil {
 		return nil, err
 	}
-	byPhone, err := t.identify(kindPhone, e.Phone)
+	byPhone, err := cu.identify(kindPhone, e.Phone)
 	if err != nil {
 		return nil, err
 	}
@@ -331,18 +334,18 @@ func (t *txn) enrolled(e enrolment) (*customer, error) {
 }
 
 // enrolAs is enrol for the customer that enrolled has found, or nil.
-func (t *txn) enrolAs(known *customer, e enrolment) (*customer, error) {
+func (cu *customersTxn) enrolAs(known *customer, e enrolment) (*customer, error) {
 	var own id
 	if known != nil {
 		own = known.ID
 	}
-	if err := t.externalIDFree(e.ExternalID, own); err != nil {
+	if err := cu.externalIDFree(e.ExternalID, own); err != nil {
 		return nil, err
 	}
 	if known != nil {
-		return known, t.fillIn(known, e)
+		return known, cu.fillIn(known, e)
 	}
-	return t.newCustomer(e)
+	return cu.newCustomer(e)
 }
 
 // A doubt is a reason why an enrolment may be of somebody else than the customer that its
@@ -373,12 +376,12 @@ func (c *customer) doubtOf(e enrolment) doubt {
 
 // doubt is doubtOf for a customer and those who became part of it: an enrolment may be of
 // any of them.
-func (t *txn) doubt(c *customer, e enrolment) (doubt, error) {
+func (cu *customersTxn) doubt(c *customer, e enrolment) (doubt, error) {
 	least := c.doubtOf(e)
 	if least == noDoubt {
 		return noDoubt, nil
 	}
-	all, err := t.merges.family(c)
+	all, err := cu.t.merges.family(c)
 	for _, part := range all {
 		least = min(least, part.doubtOf(e))
 	}
@@ -386,9 +389,9 @@ func (t *txn) doubt(c *customer, e enrolment) (doubt, error) {
 }
 
 // fillIn adds what the customer lacks. It overwrites nothing.
-func (t *txn) fillIn(c *customer, e enrolment) error {
-	after := c.filledBy(e, t.dayOf(t.now))
-	err := t.changeCustomer(c, &after)
+func (cu *customersTxn) fillIn(c *customer, e enrolment) error {
+	after := c.filledBy(e, cu.t.dayOf(cu.t.now))
+	err := cu.change(c, &after)
 	*c = after
 	return err
 }
@@ -408,66 +411,66 @@ func (c *customer) filledBy(e enrolment, today day) customer {
 	return after
 }
 
-func (t *txn) newCustomer(e enrolment) (*customer, error) {
-	n, err := t.count()
+func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
+	n, err := cu.t.count()
 	if err != nil {
 		return nil, err
 	}
 	n.Customers++
-	p := t.cfg.defaultProgram()
+	p := cu.t.cfg.defaultProgram()
 	c := &customer{
-		ID: t.id(), Number: n.Customers, Program: p.Number,
+		ID: cu.t.id(), Number: n.Customers, Program: p.Number,
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
-		Status: statusActive, CreatedAt: cmp.Or(e.Since, t.now), UpdatedAt: t.now,
+		Status: statusActive, CreatedAt: cmp.Or(e.Since, cu.t.now), UpdatedAt: cu.t.now,
 		ExternalID: e.ExternalID, Attributes: e.Attributes,
 	}
-	c.Secret = t.seals.newSecret(c.Number)
-	c.setBirthDate(e.BirthDate, t.dayOf(t.now))
-	person, known, err := t.knownPerson(e)
+	c.Secret = cu.t.seals.newSecret(c.Number)
+	c.setBirthDate(e.BirthDate, cu.t.dayOf(cu.t.now))
+	person, known, err := cu.knownPerson(e)
 	if err != nil {
 		return nil, err
 	}
-	c.Person = t.id() // always made, so that later ids do not reveal whether the person is known
+	c.Person = cu.t.id() // always made, so that later ids do not reveal whether the person is known
 	if known {
 		c.Person = person
 	}
-	if err := t.moveIndexes(new(customer), c); err != nil {
+	if err := cu.moveIndexes(new(customer), c); err != nil {
 		return nil, err
 	}
-	if err := t.Put(orgKey('l', t.org).byte('c').u64(c.Number), c.ID[:]); err != nil {
+	if err := cu.t.Put(orgKey('l', cu.t.org).byte('c').u64(c.Number), c.ID[:]); err != nil {
 		return nil, err
 	}
-	if err := t.saveCustomer(c); err != nil {
+	if err := cu.save(c); err != nil {
 		return nil, err
 	}
-	if c.Number%gramGroup == 0 && !t.importing {
-		if err := t.search.indexUntil(c.Number); err != nil {
+	if c.Number%gramGroup == 0 && !cu.t.importing {
+		if err := cu.t.search.indexUntil(c.Number); err != nil {
 			return nil, err
 		}
 	}
-	s, err := t.stats.tally(p.Number, c.CreatedAt)
+	s, err := cu.t.stats.tally(p.Number, c.CreatedAt)
 	if err != nil {
 		return nil, err
 	}
 	s.NewCustomers++
-	if err := t.feed.tell(eventCustomerCreated, c.Number); err != nil {
+	if err := cu.t.feed.tell(eventCustomerCreated, c.Number); err != nil {
 		return nil, err
 	}
-	return c, t.openAccounts(c)
+	return c, cu.t.openAccounts(c)
 }
 
-// customerAt returns the customer with a number in the organization's list.
-func (t *txn) customerAt(number uint64) (*customer, error) {
-	cust, err := t.customerIDAt(number)
+// at returns the customer with a number in the organization's list.
+func (cu *customersTxn) at(number uint64) (*customer, error) {
+	cust, err := cu.idAt(number)
 	if err != nil {
 		return nil, err
 	}
-	return t.listedCustomer(cust)
+	return cu.listed(cust)
 }
 
-func (t *txn) customerIDAt(number uint64) (id, error) {
-	k := orgKey('l', t.org).byte('c').u64(number)
-	value, ok, err := t.Get(k)
+func (cu *customersTxn) idAt(number uint64) (id, error) {
+	k := orgKey('l', cu.t.org).byte('c').u64(number)
+	value, ok, err := cu.t.Get(k)
 	if err == nil && (!ok || len(value) != 16) {
 		err = unreadable(k)
 	}
@@ -477,18 +480,18 @@ func (t *txn) customerIDAt(number uint64) (id, error) {
 	return id(value), nil
 }
 
-// listedCustomer is customerByID for an id from the list. A missing record is an
+// listed is byID for an id from the list. A missing record is an
 // error.
-func (t *txn) listedCustomer(cust id) (*customer, error) {
+func (cu *customersTxn) listed(cust id) (*customer, error) {
 	c := new(customer)
-	return c, t.readCustomer(cust, c)
+	return c, cu.read(cust, c)
 }
 
-// readCustomer is listedCustomer for many in turn: it reads into c, which may
+// read is listed for many in turn: it reads into c, which may
 // hold the one before. Of that one only the texts may still be in use.
-func (t *txn) readCustomer(cust id, c *customer) error {
-	k := t.hotKey(cust, partCustomer)
-	record, ok, err := t.Get(k)
+func (cu *customersTxn) read(cust id, c *customer) error {
+	k := cu.t.hotKey(cust, partCustomer)
+	record, ok, err := cu.t.Get(k)
 	if err == nil && !ok {
 		err = unreadable(k)
 	}
@@ -499,13 +502,13 @@ func (t *txn) readCustomer(cust id, c *customer) error {
 	return atKey(k, decodeInto(record, c))
 }
 
-// customersBetween yields the customers with the numbers from first to last.
-func (t *txn) customersBetween(first, last uint64) iter.Seq2[*customer, error] {
+// between yields the customers with the numbers from first to last.
+func (cu *customersTxn) between(first, last uint64) iter.Seq2[*customer, error] {
 	return func(yield func(*customer, error) bool) {
-		for cust, err := range t.customerIDs(first, last, false) {
+		for cust, err := range cu.ids(first, last, false) {
 			var c *customer
 			if err == nil {
-				c, err = t.listedCustomer(cust)
+				c, err = cu.listed(cust)
 			}
 			if !yield(c, err) || err != nil {
 				return
@@ -514,10 +517,10 @@ func (t *txn) customersBetween(first, last uint64) iter.Seq2[*customer, error] {
 	}
 }
 
-func (t *txn) customerIDs(first, last uint64, reverse bool) iter.Seq2[id, error] {
+func (cu *customersTxn) ids(first, last uint64, reverse bool) iter.Seq2[id, error] {
 	return func(yield func(id, error) bool) {
-		list := orgKey('l', t.org).byte('c')
-		for e, err := range t.Scan(slices.Clone(list).u64(first), slices.Clone(list).u64(last+1), reverse) {
+		list := orgKey('l', cu.t.org).byte('c')
+		for e, err := range cu.t.Scan(slices.Clone(list).u64(first), slices.Clone(list).u64(last+1), reverse) {
 			if err == nil && len(e.Value) != 16 {
 				err = unreadable(e.Key)
 			}

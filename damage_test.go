@@ -201,7 +201,7 @@ func TestDamageControl(t *testing.T) {
 		}
 		_, err = write(t.Context(), newEngine(store, time.Now, cryptoSeed), 1, instantOf(time.Now()), func(t *txn) (any, error) {
 			cust, _ := parseID([]byte(v.Customers[3]))
-			c, err := t.customer(cust)
+			c, err := t.customers.get(cust)
 			if err != nil {
 				return nil, err
 			}

@@ -234,7 +234,7 @@ func (d *demo) start(ctx context.Context, l *logins, panel string) (*demoStarted
 	}
 	started := &demoStarted{Key: k.Key, ExpiresAt: k.ExpiresAt}
 	owner, err := read(ctx, d.engine, org, instantOf(now), func(t *txn) (*user, error) {
-		c, err := t.customerAt(1)
+		c, err := t.customers.at(1)
 		if err != nil {
 			return nil, err
 		}

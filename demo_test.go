@@ -100,7 +100,7 @@ func TestMadeUp(t *testing.T) {
 			}
 		}
 		for n := uint64(1); n <= first.Customers; n++ {
-			c, err := in.customerAt(n)
+			c, err := in.customers.at(n)
 			if err != nil {
 				return nil, err
 			}

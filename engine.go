@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	customers customersTxn
 	keys      keysTxn
 	people    peopleTxn
 	search    searchTxn
@@ -126,6 +127,7 @@ func (t *txn) bind() {
 	t.search.t = t
 	t.people.t = t
 	t.keys.t = t
+	t.customers.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -99,7 +99,7 @@ func newBusyShop(b *testing.B) *busyShop {
 		var all []id
 		for n := range customers {
 			name := string(rune('a'+n%26)) + string(rune('a'+n/26%26)) + string(rune('a'+n/676))
-			c, _, err := t.enrol(enrolment{FirstName: name, LastName: "Pérez", Email: name + "@example.com", Phone: ""})
+			c, _, err := t.customers.enrol(enrolment{FirstName: name, LastName: "Pérez", Email: name + "@example.com", Phone: ""})
 			if err != nil {
 				return nil, err
 			}
@@ -280,7 +280,7 @@ func BenchmarkPost(b *testing.B) {
 			customers = append(customers, must(s, func(t *txn) ([]string, error) {
 				var some []string
 				for i := range 1000 {
-					c, _, err := t.enrol(enrolment{FirstName: "Ana", Email: fmt.Sprintf("c%d@example.com", n+i)})
+					c, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Email: fmt.Sprintf("c%d@example.com", n+i)})
 					if err != nil {
 						return nil, err
 					}

@@ -20,7 +20,7 @@ import (
 
 // erase erases a customer and its stubs. Erasing again changes nothing.
 func (ms *mergesTxn) erase(cust id) (*customer, error) {
-	c, err := ms.t.customer(cust)
+	c, err := ms.t.customers.get(cust)
 	if err != nil || c.Status == statusErased {
 		return c, err
 	}
@@ -50,7 +50,7 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 // eraseOne is erase for one customer, and returns it.
 func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 	after := c.erased()
-	if err := ms.t.moveProfile(c, after); err != nil {
+	if err := ms.t.customers.moveProfile(c, after); err != nil {
 		return nil, err
 	}
 	for s, err := range ms.salesFrom(c.Sales.last()) {
@@ -82,7 +82,7 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 			return nil, err
 		}
 	}
-	return after, ms.t.saveCustomer(after)
+	return after, ms.t.customers.save(after)
 }
 
 // erased returns what is left of a customer. Nothing links it to the person's

@@ -77,7 +77,7 @@ func (b *bared) request(method, path, body string) int {
 func (b *bared) live() {
 	b.said("/customers", `{"email": "Quetzaltepec.Zeliquantha@Ejemplo-Raro.example", "phoneNumber": "55 1357 9246", "firstName": "Žéliquañtha", "lastName": "Xóchiputzín",
 		"externalId": "Clave-Rarísima-7", "birthDate": "1987-03-02", "attributes": {"mascótica": "Perroflautín", "edad": 38.4417}}`)
-	c := must(b.servedShop.shop, func(t *txn) (*customer, error) { return t.identify(kindPhone, "+525513579246") })
+	c := must(b.servedShop.shop, func(t *txn) (*customer, error) { return t.customers.identify(kindPhone, "+525513579246") })
 	b.cust = c.ID
 	at := c.ID.String()
 	b.said("/points/customers/"+at+"/add", `{"amount": 50, "comment": "Comentoso-Puntos Ñandutí"}`)
@@ -345,7 +345,7 @@ func TestEraseVerified(t *testing.T) {
 	if s.seen(after) {
 		t.Fatal("verify finds a fault in a shop with an erased customer")
 	}
-	c := must(s, func(t *txn) (*customer, error) { return t.customer(ana) })
+	c := must(s, func(t *txn) (*customer, error) { return t.customers.get(ana) })
 	replaced := func(k, value []byte) memTx {
 		with := slices.Clone(after)
 		place, _ := with.find(k)

@@ -138,7 +138,7 @@ func TestNotices(t *testing.T) {
 				return n.Latest, err
 			})
 			had := ask(s, func(t *txn) ([]expiring, error) {
-				c, err := t.customer(c)
+				c, err := t.customers.get(c)
 				if err != nil {
 					return nil, err
 				}

@@ -100,7 +100,7 @@ func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
 // customerRow returns the row of a customer. In a full export it has the points in the
 // customer's own program.
 func (t *txn) customerRow(number uint64, full bool) ([][]string, error) {
-	c, err := t.customerAt(number)
+	c, err := t.customers.at(number)
 	if err != nil || c.hidden() {
 		return nil, err
 	}

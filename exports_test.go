@@ -35,7 +35,7 @@ func TestExportGolden(t *testing.T) {
 	key, _ := s.newKey(keyRequest{})
 	must(s, func(t *txn) (any, error) {
 		t.by = creator{Type: byKey, ID: key.ID, Actor: "caja-2/Luis"}
-		c, err := t.customer(ana)
+		c, err := t.customers.get(ana)
 		if err != nil {
 			return nil, err
 		}

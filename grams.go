@@ -118,7 +118,7 @@ func (se *searchTxn) indexUntil(last uint64) error {
 	for from := done + 1; from <= last; {
 		to := min(last, (from/gramBlock+1)*gramBlock-1)
 		list = list[:0]
-		for c, err := range se.t.customersBetween(from, to) {
+		for c, err := range se.t.customers.between(from, to) {
 			if err != nil {
 				return err
 			}

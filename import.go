@@ -258,7 +258,7 @@ func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err er
 		}
 	}
 	if !samePerson {
-		if _, err := t.enrolled(e); err != nil {
+		if _, err := t.customers.enrolled(e); err != nil {
 			return o, err
 		}
 		if o, err = t.doubted(c, e, true); err != nil || len(o.Faults) > 0 {
@@ -297,9 +297,9 @@ func (t *txn) saleOf(r *rowReader) (s newSale, at instant) {
 
 // buyer returns the customer with an e-mail or else a phone.
 func (t *txn) buyer(e enrolment) (*customer, error) {
-	c, err := t.identify(kindEmail, e.Email)
+	c, err := t.customers.identify(kindEmail, e.Email)
 	if err == nil && c == nil {
-		c, err = t.identify(kindPhone, e.Phone)
+		c, err = t.customers.identify(kindPhone, e.Phone)
 	}
 	if err == nil && c == nil {
 		err = newError(codeCustomerNotFound)

@@ -194,7 +194,7 @@ func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o im
 	if !identified {
 		return o, nil
 	}
-	known, err := t.enrolled(e)
+	known, err := t.customers.enrolled(e)
 	if err != nil {
 		return o, err
 	}
@@ -204,11 +204,11 @@ func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o im
 			return o, err
 		}
 	}
-	c, err := t.enrolAs(known, e)
+	c, err := t.customers.enrolAs(known, e)
 	if errors.Is(err, newError(codeExternalIDTaken)) {
 		r.fail(err)
 		e.ExternalID = "" // nothing is written yet, and the points may be wrong, too
-		c, err = t.enrolAs(known, e)
+		c, err = t.customers.enrolAs(known, e)
 	}
 	if err == nil && known == nil {
 		err = t.notMerged(e)
@@ -262,7 +262,7 @@ func (t *txn) birthDateOf(r *rowReader) birthDate {
 // e-mail or phone leads to (contract §19). points says that the row brings some: they would
 // be gone, or be another's.
 func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, err error) {
-	d, err := t.doubt(c, e)
+	d, err := t.customers.doubt(c, e)
 	if err != nil {
 		return o, err
 	}

@@ -108,13 +108,13 @@ func (s *shop) wantRetailStatistics(customers map[string]retailCustomer) {
 func (s *shop) customerDetails() []customerDetail {
 	s.Helper()
 	return ask(s, func(t *txn) ([]customerDetail, error) {
-		found, _, err := t.listCustomers(notHidden, page{1, 1000})
+		found, _, err := t.customers.list(notHidden, page{1, 1000})
 		if err != nil {
 			return nil, err
 		}
 		var all []customerDetail
 		for _, cust := range found {
-			c, err := t.customer(cust)
+			c, err := t.customers.get(cust)
 			if err != nil {
 				return nil, err
 			}

@@ -228,7 +228,7 @@ func TestImportSettles(t *testing.T) {
 	ana := s.customer("ana")
 	s.importText(t, "A,2025-01-05T10:00:00Z,ana@example.com,,Purchase,100,X,1,100,", "B,2025-01-06T10:00:00Z,ana@example.com,,Purchase,100,X,1,100,")
 	a := ask(s, func(t *txn) (*account, error) {
-		c, err := t.customer(ana)
+		c, err := t.customers.get(ana)
 		if err != nil {
 			return nil, err
 		}
@@ -446,7 +446,7 @@ func TestImportAfterPhoneMoved(t *testing.T) {
 	}
 	enrol := func(e enrolment) *customer {
 		return must(s, func(t *txn) (*customer, error) {
-			c, _, err := t.enrol(e)
+			c, _, err := t.customers.enrol(e)
 			return c, err
 		})
 	}
@@ -455,13 +455,13 @@ func TestImportAfterPhoneMoved(t *testing.T) {
 		t.Fatalf("%+v %s", report, rejected)
 	}
 	must(s, func(t *txn) (*customer, error) {
-		c, err := t.customer(ana.ID)
+		c, err := t.customers.get(ana.ID)
 		if err != nil {
 			return nil, err
 		}
 		after := *c
 		after.Phone = "+525587654321"
-		return &after, t.changeCustomer(c, &after)
+		return &after, t.customers.change(c, &after)
 	})
 	enrol(enrolment{Phone: "+525512345678"})
 	if report, rejected := s.importFile(t, importSales, file); report.Added != 0 || !strings.Contains(rejected, `externalId: ""POS-1"": ya se registró con otros datos`) {

@@ -218,7 +218,7 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 	t.by = creator{Type: byUser, ID: h.atTill(v.at)}
 	t.setNow(v.at)
 	if who.member == (id{}) {
-		c, _, err := t.enrol(who.enrolment)
+		c, _, err := t.customers.enrol(who.enrolment)
 		if err != nil {
 			return err
 		}

@@ -40,11 +40,11 @@ func (ms *mergesTxn) merge(into, from id) (*customer, contactLeft, error) {
 	if into == from && into != (id{}) {
 		return nil, contactLeft{}, invalidField("from", "debe ser otro cliente")
 	}
-	c, err := ms.t.customer(into)
+	c, err := ms.t.customers.get(into)
 	if err != nil {
 		return nil, contactLeft{}, err
 	}
-	gone, err := ms.t.customer(from)
+	gone, err := ms.t.customers.get(from)
 	if err != nil {
 		return nil, contactLeft{}, err
 	}
@@ -74,10 +74,10 @@ func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*custom
 	if err != nil {
 		return nil, left, err
 	}
-	if err := ms.t.moveProfile(gone, stub); err != nil { // first, so that what it had is free
+	if err := ms.t.customers.moveProfile(gone, stub); err != nil { // first, so that what it had is free
 		return nil, left, err
 	}
-	if err := ms.t.moveProfile(c, after); err != nil {
+	if err := ms.t.customers.moveProfile(c, after); err != nil {
 		return nil, left, err
 	}
 	for _, p := range ms.t.cfg.Programs {
@@ -92,7 +92,7 @@ func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*custom
 		return nil, left, err
 	}
 	for _, changed := range []*customer{stub, after} {
-		if err := ms.t.saveCustomer(changed); err != nil {
+		if err := ms.t.customers.save(changed); err != nil {
 			return nil, left, err
 		}
 	}
@@ -325,11 +325,11 @@ func (ms *mergesTxn) recordMerge(debited *account, debit *movement, credited *ac
 // survivor.
 func (ms *mergesTxn) moveStubs(into, stub *customer, had []*customer) error {
 	for _, s := range had {
-		if err := ms.t.rekey(ms.stubKey(stub.Number, s.Number), ms.stubKey(into.Number, s.Number), s.ID[:]); err != nil {
+		if err := ms.t.customers.rekey(ms.stubKey(stub.Number, s.Number), ms.stubKey(into.Number, s.Number), s.ID[:]); err != nil {
 			return err
 		}
 		s.MergedInto = into.ID
-		if err := ms.t.saveCustomer(s); err != nil {
+		if err := ms.t.customers.save(s); err != nil {
 			return err
 		}
 	}
@@ -392,11 +392,11 @@ func (ms *mergesTxn) addCount(part byte, e Entry, k key) error {
 // owner finds the customer whose records under an id are: that customer itself, or the one
 // that it became part of. Any other id gives customer_not_found.
 func (ms *mergesTxn) owner(cust id) (*customer, error) {
-	c, err := ms.t.customer(cust)
+	c, err := ms.t.customers.get(cust)
 	if err != nil || c.MergedInto == (id{}) {
 		return c, err
 	}
-	return ms.t.customer(c.MergedInto)
+	return ms.t.customers.get(c.MergedInto)
 }
 
 // ownerID is the id of the owner. It reads nothing if it is the same anyway.
@@ -479,7 +479,7 @@ func (ms *mergesTxn) stubOf(e enrolment) (*customer, error) {
 			if err != nil {
 				return nil, err
 			}
-			stub, err := ms.t.listedCustomer(entry.id)
+			stub, err := ms.t.customers.listed(entry.id)
 			if err != nil {
 				return nil, err
 			}
@@ -490,7 +490,7 @@ func (ms *mergesTxn) stubOf(e enrolment) (*customer, error) {
 	}
 	for _, name := range names(e.Email, e.Phone, e.ExternalID) {
 		if cust, ok := ms.byContact[name]; ok && len(name) > 1 {
-			return ms.t.customer(cust)
+			return ms.t.customers.get(cust)
 		}
 	}
 	return nil, nil
@@ -506,7 +506,7 @@ func (ms *mergesTxn) family(c *customer) ([]*customer, error) {
 		if err != nil {
 			return nil, err
 		}
-		stub, err := ms.t.listedCustomer(s.id)
+		stub, err := ms.t.customers.listed(s.id)
 		if err != nil {
 			return nil, err
 		}
@@ -517,7 +517,7 @@ func (ms *mergesTxn) family(c *customer) ([]*customer, error) {
 
 // idsOf returns the ids under which the records of a customer are; none for a stub.
 func (ms *mergesTxn) idsOf(cust id) ([]id, error) {
-	c, err := ms.t.customer(cust)
+	c, err := ms.t.customers.get(cust)
 	if err != nil || c.MergedInto != (id{}) {
 		return nil, err
 	}
@@ -577,7 +577,7 @@ func (ms *mergesTxn) wasMerged(cust id) (bool, error) {
 	if some, err := ms.any(); err != nil || !some || ms.answer.cust == cust {
 		return ms.answer.merged && some, err
 	}
-	c, err := ms.t.customer(cust)
+	c, err := ms.t.customers.get(cust)
 	if err != nil {
 		return false, err
 	}

@@ -218,7 +218,7 @@ func TestMergeFamilies(t *testing.T) {
 	s.merged(all[3], all[1])
 	s.merged(all[3], all[1]) // again
 	for _, cust := range all[:3] {
-		if c := ask(s, func(t *txn) (*customer, error) { return t.customer(cust) }); c.MergedInto != all[3] || c.Status != statusMerged {
+		if c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(cust) }); c.MergedInto != all[3] || c.Status != statusMerged {
 			t.Errorf("%s is %s, merged into %s", cust, c.Status, c.MergedInto)
 		}
 	}
@@ -239,7 +239,7 @@ func TestMergeCounts(t *testing.T) {
 		{"key":"day","name":"Day","on":"Birthday","points":10}]`})
 	born := func(name string, date birthDate) id {
 		return must(s, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{Email: name + "@example.com", BirthDate: date})
+			c, _, err := t.customers.enrol(enrolment{Email: name + "@example.com", BirthDate: date})
 			if err != nil {
 				return id{}, err
 			}
@@ -272,7 +272,7 @@ func TestMergeContact(t *testing.T) {
 	s := newShop(t, setup{program: `"rules":[{"key":"day","name":"Day","on":"Birthday","points":10}]`})
 	enrol := func(e enrolment) id {
 		return must(s, func(t *txn) (id, error) {
-			c, created, err := t.enrol(e)
+			c, created, err := t.customers.enrol(e)
 			if err == nil && !created {
 				err = fmt.Errorf("%s is there", c.ID)
 			}
@@ -292,14 +292,14 @@ func TestMergeContact(t *testing.T) {
 	if left := s.merged(ana, gone); left != (contactLeft{Email: "luz@example.com"}) {
 		t.Errorf("left: %+v", left)
 	}
-	c := ask(s, func(t *txn) (*customer, error) { return t.customer(ana) })
+	c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(ana) })
 	if c.FirstName != "Ana" || c.LastName != "Luz" || c.Email != "ana@example.com" || c.Phone != twin.Phone || c.ExternalID != "C-1" ||
 		c.BirthDate != twin.BirthDate || c.BirthdayFrom != 2026 || !slices.Equal(c.Attributes, []attribute{{"size", `"S"`}, {"vip", "true"}}) {
 		t.Errorf("%+v", c)
 	}
 	find := func(needle string) []id {
 		return ask(s, func(t *txn) ([]id, error) {
-			list, _, err := t.searchCustomers(needle, notHidden, page{1, 10})
+			list, _, err := t.customers.search(needle, notHidden, page{1, 10})
 			return list, err
 		})
 	}
@@ -391,7 +391,7 @@ func TestMergeBrought(t *testing.T) {
 		ana, twin, eva := s.customer("ana"), s.customer("twin"), s.customer("eva")
 		bring := func(cust id, points, historic string) {
 			must(s, func(t *txn) (any, error) {
-				c, err := t.customer(cust)
+				c, err := t.customers.get(cust)
 				if err != nil {
 					return nil, err
 				}
@@ -410,7 +410,7 @@ func TestMergeBrought(t *testing.T) {
 		}
 		stamps := func(cust id) *account {
 			return ask(s, func(t *txn) (*account, error) {
-				c, err := t.customer(cust)
+				c, err := t.customers.get(cust)
 				if err != nil {
 					return nil, err
 				}

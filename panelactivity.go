@@ -168,7 +168,7 @@ func (t *txn) staffCustomers() (map[id]id, error) {
 		return nil, err
 	}
 	for _, m := range team {
-		c, err := t.identify(kindEmail, m.Email)
+		c, err := t.customers.identify(kindEmail, m.Email)
 		if err != nil {
 			return nil, err
 		}

@@ -120,7 +120,7 @@ func TestActivityPage(t *testing.T) {
 		t.Error(calm)
 	}
 	me := must(s.shop, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{FirstName: "Yo", LastName: "Misma", Email: "manager@example.com"})
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Yo", LastName: "Misma", Email: "manager@example.com"})
 		return c.ID, err
 	})
 	other := s.shop.customer("ana")

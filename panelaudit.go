@@ -333,7 +333,7 @@ func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, e
 	case !ok:
 		a.Path, name = "", subject
 	case (word == "customer" || word == "points") && v.mayAll("customers:read") == nil:
-		c, err := names.txn.customerByID(u)
+		c, err := names.txn.customers.byID(u)
 		if err != nil || c == nil {
 			a.Path = ""
 			return a, err

@@ -99,7 +99,7 @@ func TestPanelMerge(t *testing.T) {
 	if answer := s.post(roleOwner, path, asShown(page)); answer.Code != http.StatusSeeOther {
 		t.Errorf("%d\n%s", answer.Code, mainOf(answer.Body.String()))
 	}
-	if luz := must(s.shop, func(t *txn) (*customer, error) { u, _ := parseID(w.names["luz"]); return t.customer(u) }); luz.Status != statusMerged {
+	if luz := must(s.shop, func(t *txn) (*customer, error) { u, _ := parseID(w.names["luz"]); return t.customers.get(u) }); luz.Status != statusMerged {
 		t.Error("not merged:", luz.Status)
 	}
 }

@@ -98,7 +98,7 @@ func customersPage(v *visit) (any, fillFunc) {
 			return err
 		}
 		for _, item := range found.Data {
-			c, err := t.customer(item.ID)
+			c, err := t.customers.get(item.ID)
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ const lotsShown = 12
 // lotRows lists the points of a customer in a program that expire, soonest first, and those
 // that are pending.
 func (t *txn) lotRows(customer id, p *program) (list []lotRow, err error) {
-	c, err := t.customer(customer)
+	c, err := t.customers.get(customer)
 	if err != nil {
 		return nil, err
 	}
@@ -386,7 +386,7 @@ func mergePage(v *visit) (any, fillFunc) {
 // compare fills in what a merge comes to, as its rehearsal found it.
 func (v *visit) compare(t *txn, view *mergeView, after *mergedShape) error {
 	other, _ := parseID(v.typedText("from"))
-	c, err := t.customer(other)
+	c, err := t.customers.get(other)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func newFormWorldOn(s *panelShop) *formWorld {
 		return t.people.saveUser(u)
 	})
 	ana := must(s.shop, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{FirstName: "Ana", LastName: "García", Email: "ana@example.com", Phone: "+525587654321"})
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Ana", LastName: "García", Email: "ana@example.com", Phone: "+525587654321"})
 		return c.ID, err
 	})
 	luz := s.shop.customer("luz")

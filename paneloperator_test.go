@@ -257,7 +257,7 @@ func TestOperatorSeesNoCustomers(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
 	c := must(s.panelShop.shop, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{FirstName: "Xochitlquetzal", LastName: "Zempoaltecatl", Email: "xochi@zempo.example", Phone: "+525598761234"})
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Xochitlquetzal", LastName: "Zempoaltecatl", Email: "xochi@zempo.example", Phone: "+525598761234"})
 		return c.ID, err
 	})
 	s.panelShop.shop.buy(c, "100")

@@ -235,7 +235,7 @@ func TestWelcomeIsNotByHand(t *testing.T) {
 	by := creator{Type: byUser, ID: s.users[roleManager]}
 	must(s.shop, func(t *txn) (any, error) {
 		t.by = by
-		enrolled, _, err := t.enrol(enrolment{FirstName: "Luz", Email: "luz@example.com"})
+		enrolled, _, err := t.customers.enrol(enrolment{FirstName: "Luz", Email: "luz@example.com"})
 		c = enrolled.ID
 		return nil, err
 	})

@@ -22,7 +22,7 @@ func enrolNew(r *request) action {
 			kind         byte
 			value, field string
 		}{{kindPhone, e.Phone, "phoneNumber"}, {kindEmail, e.Email, "email"}} {
-			c, err := t.identify(of.kind, of.value)
+			c, err := t.customers.identify(of.kind, of.value)
 			if err != nil {
 				return nil, err
 			}

@@ -116,7 +116,7 @@ func (v *visit) simulate(t *txn, view *simulatorView, asked bool) error {
 			asked = false
 		}
 	}
-	c, err := t.customer(u)
+	c, err := t.customers.get(u)
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (v *visit) head(h *TillHead) fillFunc {
 		if h.Customer, err = resultOf[customerDetail](t, detail); err != nil {
 			return err
 		}
-		c, err := t.customer(h.Customer.ID)
+		c, err := t.customers.get(h.Customer.ID)
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ const manyMovements = 3
 
 // moved fills in the latest movements of all programs.
 func (view *tillCustomerView) moved(t *txn) error {
-	c, err := t.customer(view.Customer.ID)
+	c, err := t.customers.get(view.Customer.ID)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestTillField(t *testing.T) {
 	people := map[string]string{}
 	enrol := func(name string, e enrolment) id {
 		return must(s.shop, func(t *txn) (id, error) {
-			c, _, err := t.enrol(e)
+			c, _, err := t.customers.enrol(e)
 			if err == nil {
 				people["/panel/caja/"+c.ID.String()] = name
 			}
@@ -109,7 +109,7 @@ func TestTillManyHits(t *testing.T) {
 	s := newPanelShop(t, panelSetup)
 	for i := range 12 {
 		must(s.shop, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{FirstName: fmt.Sprint("Ana ", i), LastName: "García", Email: fmt.Sprintf("a%d@x.mx", i)})
+			c, _, err := t.customers.enrol(enrolment{FirstName: fmt.Sprint("Ana ", i), LastName: "García", Email: fmt.Sprintf("a%d@x.mx", i)})
 			return c.ID, err
 		})
 	}
@@ -270,7 +270,7 @@ func TestTillTrips(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, panelSetup)
 	must(s.shop, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{FirstName: "Ana", Phone: "+525512345678"})
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Phone: "+525512345678"})
 		return c.ID, err
 	})
 	trips := 0
@@ -361,7 +361,7 @@ func TestTillContacts(t *testing.T) {
 	s := newPanelShop(t, panelSetup)
 	for i := range 2 {
 		must(s.shop, func(t *txn) (bool, error) {
-			_, _, err := t.enrol(enrolment{FirstName: "Ana", LastName: "García", Phone: fmt.Sprintf("+52554433221%d", i)})
+			_, _, err := t.customers.enrol(enrolment{FirstName: "Ana", LastName: "García", Phone: fmt.Sprintf("+52554433221%d", i)})
 			return true, err
 		})
 	}

@@ -118,9 +118,9 @@ const enrolPath = "/panel/caja/alta"
 // spell a phone, but more likely a number in another system.
 func (t *txn) exactly(text string, typed *typedContact) (*customer, error) {
 	tries := []func() (*customer, error){
-		func() (*customer, error) { return t.identify(kindEmail, typed.email) },
-		func() (*customer, error) { return t.identify(kindPhone, typed.phone) },
-		func() (*customer, error) { return t.identifyExternal(text) },
+		func() (*customer, error) { return t.customers.identify(kindEmail, typed.email) },
+		func() (*customer, error) { return t.customers.identify(kindPhone, typed.phone) },
+		func() (*customer, error) { return t.customers.identifyExternal(text) },
 	}
 	if typed.kind == "" {
 		tries[1], tries[2] = tries[2], tries[1]
@@ -171,7 +171,7 @@ func lettersIn(text string) (n int) {
 // tillHits are customers that a search found.
 func (v *visit) tillHits(t *txn, found []customerItem) (hits []tillHit, err error) {
 	for _, c := range found {
-		d, err := t.customer(c.ID)
+		d, err := t.customers.get(c.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -245,7 +245,7 @@ func (t *txn) isWelcome(m *movement) (bool, error) {
 	if m.Category != categoryBonus || m.Link.N > rules {
 		return false, nil
 	}
-	c, err := t.customerByID(m.Customer)
+	c, err := t.customers.byID(m.Customer)
 	return c != nil && c.CreatedAt == m.CreatedAt, err
 }
 

@@ -44,7 +44,7 @@ const (
 
 func exportCustomer(r *request) action {
 	return func(t *txn) (any, error) {
-		c, err := t.customer(r.pathID("customerId"))
+		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}

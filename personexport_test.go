@@ -22,7 +22,7 @@ func TestExportParts(t *testing.T) {
 		s.shop.buy(ana, "5", item{SKU: fmt.Sprint("S-", i), Price: dec("5"), Quantity: dec("1")})
 		must(s.shop, func(t *txn) (*redemption, error) { return t.redeem(ana, reward, "", nil) })
 		name := fmt.Sprint("Ana ", i)
-		must(s.shop, func(t *txn) (*customer, error) { return t.patchCustomer(ana, customerPatch{FirstName: &name}, nil) })
+		must(s.shop, func(t *txn) (*customer, error) { return t.customers.patch(ana, customerPatch{FirstName: &name}, nil) })
 	}
 	w := s.get("/api/v1/customers/" + ana.String() + "/export")
 	type shown struct{ ID id }

@@ -264,7 +264,7 @@ var lotOperations = []struct {
 	{"deduct from one lot", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.debit, 3) }},
 	{"add", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.credit, 3) }},
 	{"page of movements", 5 + 20 + 14*14, func(t *txn, cust id) error {
-		c, err := t.customer(cust)
+		c, err := t.customers.get(cust)
 		if err != nil {
 			return err
 		}

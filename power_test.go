@@ -131,7 +131,7 @@ func (l powerLoad) run(ctx context.Context, acks io.Writer) error {
 func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) error {
 	name := fmt.Sprintf("%d-%d", till, n)
 	seq, err := write(ctx, e, 1, instantOf(e.now()), func(t *txn) (uint64, error) {
-		c, _, err := t.enrol(enrolment{FirstName: "Till", Email: fmt.Sprintf("till%d@example.com", till)})
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Till", Email: fmt.Sprintf("till%d@example.com", till)})
 		if err != nil {
 			return 0, err
 		}
@@ -150,7 +150,7 @@ func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) erro
 		}
 		for i := range 15 {
 			if n%20 == 0 {
-				if _, _, err := t.enrol(enrolment{FirstName: "More", Email: fmt.Sprintf("more%d-%s@example.com", i, name)}); err != nil {
+				if _, _, err := t.customers.enrol(enrolment{FirstName: "More", Email: fmt.Sprintf("more%d-%s@example.com", i, name)}); err != nil {
 					return 0, err
 				}
 			}

@@ -105,7 +105,7 @@ func (t *txn) recountSome() error {
 		return err
 	}
 	for end := number + recountBatch; number < end && number <= n.Customers; number++ {
-		c, err := t.customerAt(number)
+		c, err := t.customers.at(number)
 		if err != nil {
 			return err
 		}

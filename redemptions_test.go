@@ -239,7 +239,7 @@ func TestUseOfInactive(t *testing.T) {
 	x, err := s.redeem(ana, "ever")
 	s.ok(err)
 	must(s, func(t *txn) (*customer, error) {
-		return t.patchCustomer(ana, customerPatch{Status: new(statusInactive)}, nil)
+		return t.customers.patch(ana, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	_, err = s.use(x.Code)
 	s.ok(err)

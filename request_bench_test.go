@@ -81,7 +81,7 @@ func newHotServer(b *testing.B) *hotServer {
 	public.lines = &lineWriter{out: log}
 	s := &hotServer{engine: e, handler: public, key: k.Key}
 	s.customer, err = write(b.Context(), e, 1, instantOf(time.Now()), func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"})
+		c, _, err := t.customers.enrol(enrolment{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"})
 		if err != nil {
 			return id{}, err
 		}
@@ -336,7 +336,7 @@ func BenchmarkPanelList(b *testing.B) {
 	s := newPanelShop(b, setup{})
 	must(s.shop, func(t *txn) (any, error) {
 		for i := range 1000 {
-			if _, _, err := t.enrol(enrolment{FirstName: "María", LastName: "García", Email: fmt.Sprintf("maria%d@example.com", i), Phone: fmt.Sprintf("+5255%08d", 12340000+i)}); err != nil {
+			if _, _, err := t.customers.enrol(enrolment{FirstName: "María", LastName: "García", Email: fmt.Sprintf("maria%d@example.com", i), Phone: fmt.Sprintf("+5255%08d", 12340000+i)}); err != nil {
 				return nil, err
 			}
 		}

@@ -416,7 +416,7 @@ func TestReturnTotals(t *testing.T) {
 	ana := s.customer("ana")
 	wantTotals := func(want, reason string) {
 		t.Helper()
-		c := ask(s, func(t *txn) (*customer, error) { return t.customer(ana) })
+		c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(ana) })
 		if got := fmt.Sprint(c.TotalSpent, " ", c.Purchases, " ", c.PurchasesTotal, " ", c.Sales.N); got != want {
 			t.Errorf("spent, purchases not wholly returned, purchases, sales are %s, want %s: %s", got, want, reason)
 		}

@@ -197,7 +197,7 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 // one transaction, if nothing prevents it (spec: POST /rewards/redeem). A cost other than
 // expected fails with price_changed; a nil expected is any cost (contract §19).
 func (t *txn) redeem(customerID, productID id, comment string, expected *decimal) (*redemption, error) {
-	c, err := t.customer(customerID)
+	c, err := t.customers.get(customerID)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +411,7 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 	} else if !ok {
 		return nil, newError(codeRedemptionNotCancellable)
 	}
-	c, err := t.activeOwner(x.Customer)
+	c, err := t.customers.activeOwner(x.Customer)
 	if err != nil {
 		return nil, err
 	}

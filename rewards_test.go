@@ -282,7 +282,7 @@ func TestInactiveCustomer(t *testing.T) {
 	redeemed, err := s.redeem(ana, "r")
 	s.ok(err)
 	must(s, func(t *txn) (*customer, error) {
-		return t.patchCustomer(ana, customerPatch{Status: new(statusInactive)}, nil)
+		return t.customers.patch(ana, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	for name, try := range map[string]func() error{
 		"add":      func() error { _, err := s.move(ana, &movement{Amount: dec("1"), Category: categoryBonus}); return err },

@@ -159,7 +159,7 @@ func (c *saleCutter) cut(t *txn) ([]*sale, uint64, error) {
 
 // salesOf lists one customer's sales.
 func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
-	c, err := lists.t.customer(*f.customer)
+	c, err := lists.t.customers.get(*f.customer)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -327,7 +327,7 @@ func TestVerifySeesCancelledUse(t *testing.T) {
 		if err != nil {
 			return false, err
 		}
-		c, err := t.customer(v.ana)
+		c, err := t.customers.get(v.ana)
 		if err != nil {
 			return false, err
 		}

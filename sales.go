@@ -207,7 +207,7 @@ func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
 	if err := t.checkOccurred(in.OccurredAt); err != nil {
 		return nil, nil, err
 	}
-	c, err := t.customer(in.Customer)
+	c, err := t.customers.get(in.Customer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -320,7 +320,7 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 	if err := t.feed.tell(eventTransactionCreated, s.Seq); err != nil {
 		return err
 	}
-	return t.saveCustomer(c)
+	return t.customers.save(c)
 }
 
 // takePurchase gives what the rules of each program say and adds to the customer's

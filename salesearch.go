@@ -43,7 +43,7 @@ func (lists *saleListsTxn) searchSales(f saleFilter, p page) ([]*sale, uint64, e
 // customersIn reads the customers of a set.
 func (lists *saleListsTxn) customersIn(set customerSet) (list []*customer, err error) {
 	for _, number := range set.numbers() {
-		c, err := lists.t.customerAt(number)
+		c, err := lists.t.customers.at(number)
 		if err != nil {
 			return nil, err
 		}

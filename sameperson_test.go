@@ -61,7 +61,7 @@ func TestImportSomebodyElse(t *testing.T) {
 			for i, e := range []enrolment{{FirstName: "Rosa", LastName: "Mora", ExternalID: "R-1"}, {FirstName: "Juan", LastName: "Cruz"}, {}} {
 				e.Email, e.Phone = fmt.Sprintf("old%d@example.com", i), fmt.Sprintf("+52550000000%d", i+1)
 				must(s, func(t *txn) (*customer, error) {
-					c, _, err := t.enrol(e)
+					c, _, err := t.customers.enrol(e)
 					return c, err
 				})
 			}
@@ -140,7 +140,7 @@ func TestImportSaleOfSomebodyElse(t *testing.T) {
 				s.importText(t, file(test.contacts))
 				lia := s.byEmail("old").ID
 				must(s, func(t *txn) (*customer, error) {
-					return t.patchCustomer(lia, customerPatch{Email: new("lia@example.com")}, nil)
+					return t.customers.patch(lia, customerPatch{Email: new("lia@example.com")}, nil)
 				})
 			}
 			im := s.importer(t, importSales)

@@ -137,7 +137,7 @@ func balances(t *testing.T, e *engine) (text string) {
 			if err != nil {
 				return nil, err
 			}
-			for c, err := range t.customersBetween(1, n.Customers) {
+			for c, err := range t.customers.between(1, n.Customers) {
 				if err != nil {
 					return nil, err
 				}

@@ -79,7 +79,7 @@ func (sl *sealsTxn) sealing(cust id) (shownCustomer, error) {
 	if sl.last.id == cust {
 		return sl.last, nil
 	}
-	c, err := sl.t.customer(cust) // which calls remember
+	c, err := sl.t.customers.get(cust) // which calls remember
 	if err == nil && c.Status != statusErased && c.Secret == (sealSecret{}) {
 		err = unreadable(customerKey(sl.t.org, cust, partCustomer))
 	}
@@ -118,11 +118,11 @@ func (sl *sealsTxn) unseal(r *replay, number uint64) error {
 	}
 	var secrets []byte
 	for _, n := range r.Customers {
-		cust, err := sl.t.customerIDAt(n)
+		cust, err := sl.t.customers.idAt(n)
 		if err != nil {
 			return err
 		}
-		c, err := sl.t.customer(cust)
+		c, err := sl.t.customers.get(cust)
 		if err != nil {
 			return err
 		}

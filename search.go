@@ -207,7 +207,7 @@ type searchTxn struct{ t *txn }
 // a filter, highest first, and how many there are.
 func (se *searchTxn) find(needle string, f statusFilter, p page) (numbers []uint64, total uint64, err error) {
 	err = se.searchBlocks(needle, func(block uint64, found *foundSet) error {
-		if err := se.t.keep(f, block, found); err != nil {
+		if err := se.t.customers.keep(f, block, found); err != nil {
 			return err
 		}
 		before := total
@@ -257,7 +257,7 @@ func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *found
 			return err
 		}
 		if from, to := max(done+1, block*gramBlock), min(counts.Customers, (block+1)*gramBlock-1); from <= to {
-			for c, err := range se.t.customersBetween(from, to) {
+			for c, err := range se.t.customers.between(from, to) {
 				if err != nil {
 					return err
 				}

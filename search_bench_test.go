@@ -125,10 +125,10 @@ func (s *shop) measured(b *testing.B, fn func(*txn) error) {
 	read := func(fn func(*txn) error) {
 		ask(s, func(t *txn) (any, error) { return nil, fn(t) })
 	}
-	cust := ask(s, func(t *txn) (*customer, error) { return t.customerAt(uint64(*benchCustomers / 2)) })
+	cust := ask(s, func(t *txn) (*customer, error) { return t.customers.at(uint64(*benchCustomers / 2)) })
 	one := timeOf(b, 2000, func() {
 		read(func(t *txn) error {
-			c, err := t.customer(cust.ID)
+			c, err := t.customers.get(cust.ID)
 			if err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			var total uint64
 			s.measured(b, func(t *txn) (err error) {
-				_, total, err = t.searchCustomers(test.needle, notHidden, page{1, 20})
+				_, total, err = t.customers.search(test.needle, notHidden, page{1, 20})
 				return err
 			})
 			b.ReportMetric(float64(total), "found")
@@ -178,7 +178,7 @@ func BenchmarkSearch(b *testing.B) {
 				one := timeOf(b, 300, func() {
 					for _, word := range words {
 						ask(s, func(t *txn) (id []id, err error) {
-							id, _, err = t.searchCustomers(word, notHidden, page{1, 20})
+							id, _, err = t.customers.search(word, notHidden, page{1, 20})
 							return id, err
 						})
 					}
@@ -192,7 +192,7 @@ func BenchmarkSearch(b *testing.B) {
 func BenchmarkTransactionsSearch(b *testing.B) {
 	s := newCrowdedShop(b)
 	cust := ask(s, func(t *txn) (id, error) {
-		c, err := t.customerAt(uint64(*benchCustomers / 3))
+		c, err := t.customers.at(uint64(*benchCustomers / 3))
 		return c.ID, err
 	})
 	day := func(month time.Month, d int) instant {
@@ -258,7 +258,7 @@ func BenchmarkCustomersPage(b *testing.B) {
 		b.Run(fmt.Sprint(number), func(b *testing.B) {
 			var items []customerItem
 			s.measured(b, func(t *txn) error {
-				list, _, err := t.listCustomers(notHidden, page{number, 20})
+				list, _, err := t.customers.list(notHidden, page{number, 20})
 				if err == nil {
 					items, err = t.customerItems(list)
 				}

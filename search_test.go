@@ -121,7 +121,7 @@ func (h *searchHistory) enrol() {
 	}
 	waiting := rnd.Uint64N(20)
 	must(h.shop, func(t *txn) (any, error) {
-		c, _, err := t.enrol(e)
+		c, _, err := t.customers.enrol(e)
 		if err == nil && c.Number > waiting {
 			err = t.search.indexUntil(c.Number - waiting)
 		}
@@ -136,7 +136,7 @@ func (h *searchHistory) change(c *customer) {
 		e.Phone = h.phone()
 	}
 	must(h.shop, func(t *txn) (any, error) {
-		_, created, err := t.enrol(e)
+		_, created, err := t.customers.enrol(e)
 		if created {
 			return nil, fmt.Errorf("%+v was enrolled anew", e)
 		}
@@ -152,7 +152,7 @@ func (h *searchHistory) customers() []*customer {
 			return nil, err
 		}
 		for number := range n.Customers {
-			c, err := t.customerAt(number + 1)
+			c, err := t.customers.at(number + 1)
 			if err != nil {
 				return nil, err
 			}
@@ -205,9 +205,9 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 	}
 	var total uint64
 	got := ask(h.shop, func(t *txn) (numbers []uint64, err error) {
-		list, n, err := t.searchCustomers(needle, notHidden, p)
+		list, n, err := t.customers.search(needle, notHidden, p)
 		for _, cust := range list {
-			c, err := t.customer(cust)
+			c, err := t.customers.get(cust)
 			if err != nil {
 				return nil, err
 			}
@@ -249,7 +249,7 @@ func TestSearchBlocks(t *testing.T) {
 			c.FirstName = "Rare Bird"
 		}
 		ok(tx.Put(orgKey('l', 1).byte('c').u64(number), c.ID[:]))
-		ok(tx.saveCustomer(c))
+		ok(tx.customers.save(c))
 		all = append(all, c)
 		if number == 5000 || number == gramBlock+1 || number == customers-30 {
 			ok(tx.search.indexUntil(number))
@@ -455,7 +455,7 @@ func TestSearchDamaged(t *testing.T) {
 		s.customer("ana" + fmt.Sprint(len(gram)) + gram[:1])
 		for what, fn := range map[string]func(*txn) error{
 			"a search": func(t *txn) error {
-				_, _, err := t.searchCustomers(gram[:min(len(gram), 2)], notHidden, page{1, 20})
+				_, _, err := t.customers.search(gram[:min(len(gram), 2)], notHidden, page{1, 20})
 				return err
 			},
 			"more customers": func(t *txn) error {
@@ -463,7 +463,7 @@ func TestSearchDamaged(t *testing.T) {
 				return errors.Join(err, t.search.indexUntil(n.Customers))
 			},
 			"another name": func(t *txn) error {
-				c, err := t.customer(ana)
+				c, err := t.customers.get(ana)
 				return errors.Join(err, t.search.reindex(c.Number, c.searchTexts(), []string{"bel", c.Email, c.Phone}))
 			},
 		} {

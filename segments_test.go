@@ -67,7 +67,7 @@ func TestSegmentRules(t *testing.T) {
 	s.ok(err)
 	s.pass(5*oneDay + 12*time.Hour)
 	stranger := must(s, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{Phone: "+525512345678"})
+		c, _, err := t.customers.enrol(enrolment{Phone: "+525512345678"})
 		if err != nil {
 			return id{}, err
 		}

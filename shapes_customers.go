@@ -38,7 +38,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 		turn pacer
 	)
 	for _, i := range inOrder {
-		err := t.readCustomer(ids[i], &c)
+		err := t.customers.read(ids[i], &c)
 		if err == nil {
 			items[i], err = t.customerItem(&c)
 		}

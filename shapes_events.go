@@ -37,7 +37,7 @@ func (t *txn) eventList(events []event, next uint64) (eventList, error) {
 func (t *txn) eventData(e *event) (any, error) {
 	switch e.Kind {
 	case eventCustomerCreated, eventCustomerUpdated:
-		c, err := t.customerAt(e.Refs[0])
+		c, err := t.customers.at(e.Refs[0])
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (t *txn) eventData(e *event) (any, error) {
 	case eventCustomerMerged:
 		return t.mergeEvent(e)
 	case eventCustomerErased:
-		cust, err := t.customerIDAt(e.Refs[0])
+		cust, err := t.customers.idAt(e.Refs[0])
 		return erasedEvent{cust}, err
 	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed:
 		m, err := t.movement(e.Refs[0])
@@ -56,7 +56,7 @@ func (t *txn) eventData(e *event) (any, error) {
 	case eventPointsAvailable:
 		return t.availableEvent(e)
 	case eventPointsExpiring:
-		cust, err := t.customerIDAt(e.Refs[0])
+		cust, err := t.customers.idAt(e.Refs[0])
 		return expiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, decimal(e.Refs[3]), instant(e.Refs[2])}, err
 	case eventTransactionCreated:
 		s, err := t.saleAt(e.Refs[0])
@@ -71,7 +71,7 @@ func (t *txn) eventData(e *event) (any, error) {
 		}
 		return t.redemptionShape(x)
 	case eventTierChanged:
-		cust, err := t.customerIDAt(e.Refs[0])
+		cust, err := t.customers.idAt(e.Refs[0])
 		return tierEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To}, err
 	case eventConfigurationApplied:
 		return appliedEvent{e.Refs[0]}, nil
@@ -85,8 +85,8 @@ type mergeEvent struct {
 }
 
 func (t *txn) mergeEvent(e *event) (v mergeEvent, err error) {
-	if v.CustomerID, err = t.customerIDAt(e.Refs[0]); err == nil {
-		v.MergedInto, err = t.customerIDAt(e.Refs[1])
+	if v.CustomerID, err = t.customers.idAt(e.Refs[0]); err == nil {
+		v.MergedInto, err = t.customers.idAt(e.Refs[1])
 	}
 	return v, err
 }
@@ -106,7 +106,7 @@ func (t *txn) availableEvent(e *event) (v availableEvent, err error) {
 	m, err := t.movement(e.Refs[0])
 	if err == nil {
 		v = availableEvent{MovementID: m.id(), LoyaltyProgramID: t.cfg.programNumber(m.Program).ID, Amount: decimal(e.Refs[2])}
-		v.CustomerID, err = t.customerIDAt(e.Refs[1])
+		v.CustomerID, err = t.customers.idAt(e.Refs[1])
 	}
 	return v, err
 }

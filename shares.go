@@ -242,7 +242,7 @@ type ruleVerdict struct {
 
 // verdicts are those of every rule of the programs that a purchase would count in.
 func (t *txn) verdicts(in newSale) (list []ruleVerdict, err error) {
-	c, err := t.customer(in.Customer)
+	c, err := t.customers.get(in.Customer)
 	if err != nil {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (h *together) compare(when string) {
 func (s *shop) standingIn(cust id, program uint32) standing {
 	s.Helper()
 	return ask(s, func(t *txn) (standing, error) {
-		c, err := t.customer(cust)
+		c, err := t.customers.get(cust)
 		if err != nil {
 			return standing{}, err
 		}
@@ -343,7 +343,7 @@ func TestProgramForAllCosts(t *testing.T) {
 		same(t, "what is written for customers", ofCustomers(s.entries()), ofCustomers(kept))
 		same(t, "stamps", s.stamps(all[0]), "0 0 0")
 		detail := ask(s, func(t *txn) (customerDetail, error) {
-			c, err := t.customer(all[0])
+			c, err := t.customers.get(all[0])
 			if err != nil {
 				return customerDetail{}, err
 			}
@@ -411,7 +411,7 @@ func TestSignupTogether(t *testing.T) {
 	s := newShop(t, setup{at: "2026-03-02T10:00:00Z", program: program(joinDefault)})
 	enrol := func(name string) id {
 		return must(s, func(t *txn) (id, error) {
-			c, _, err := t.enrol(enrolment{Email: name + "@example.com", BirthDate: 19900304})
+			c, _, err := t.customers.enrol(enrolment{Email: name + "@example.com", BirthDate: 19900304})
 			if err != nil {
 				return id{}, err
 			}

@@ -223,7 +223,7 @@ func TestSheetFlags(t *testing.T) {
 // found returns the customer with an e-mail, or nil.
 func (s *shop) found(address string) *customer {
 	s.Helper()
-	return ask(s, func(t *txn) (*customer, error) { return t.identify(kindEmail, address) })
+	return ask(s, func(t *txn) (*customer, error) { return t.customers.identify(kindEmail, address) })
 }
 
 // BenchmarkSheet reads a file with dates, without importing it: with the encoding, the

@@ -212,7 +212,7 @@ func (s *shop) verify() (*verification, error) {
 func (s *shop) customer(name string) id {
 	s.Helper()
 	return must(s, func(t *txn) (id, error) {
-		c, _, err := t.enrol(enrolment{FirstName: name, Email: name + "@example.com"})
+		c, _, err := t.customers.enrol(enrolment{FirstName: name, Email: name + "@example.com"})
 		if err != nil {
 			return id{}, err
 		}
@@ -254,7 +254,7 @@ func (s *shop) standing(cust id) standing {
 
 // accountOf returns a customer with its account in its own program.
 func (t *txn) accountOf(cust id) (*customer, *account, error) {
-	c, err := t.customer(cust)
+	c, err := t.customers.get(cust)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -298,7 +298,7 @@ func (s *shop) move(cust id, m *movement) (movementShape, error) {
 		if m.Amount < 0 {
 			given.Amount, move = -m.Amount, t.debit
 		}
-		c, err := t.customer(cust)
+		c, err := t.customers.get(cust)
 		if err != nil {
 			return movementShape{}, err
 		}
@@ -344,7 +344,7 @@ func (s *shop) tryBring(purchase *sale, total string, items ...item) (*sale, err
 func (s *shop) ledger(cust id) []*movement {
 	s.Helper()
 	list := ask(s, func(t *txn) ([]*movement, error) {
-		c, err := t.customer(cust)
+		c, err := t.customers.get(cust)
 		if err != nil {
 			return nil, err
 		}

@@ -426,7 +426,7 @@ func (st *statsTxn) countedTiers(p *program) (map[string]uint64, error) {
 	if p.Join != joinAll || len(p.Tiers) == 0 {
 		return counted, nil
 	}
-	all, err := st.t.shownCustomers()
+	all, err := st.t.customers.shown()
 	if err != nil {
 		return nil, err
 	}

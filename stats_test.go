@@ -69,7 +69,7 @@ func (t *txn) naive(from, to day) (period, error) {
 	in := func(at instant) bool { d := dayOf(at, t.cfg.zone); return from <= d && d <= to }
 	upTo := func(at instant) bool { return dayOf(at, t.cfg.zone) <= to }
 	for i := range n.Customers {
-		c, err := t.customerAt(i + 1)
+		c, err := t.customers.at(i + 1)
 		if err != nil {
 			return p, err
 		}
@@ -162,7 +162,7 @@ func BenchmarkStatisticsYear(b *testing.B) {
 	}
 	one := timeOf(b, 2000, func() {
 		ask(s, func(t *txn) (any, error) {
-			c, err := t.customer(cust)
+			c, err := t.customers.get(cust)
 			if err != nil {
 				return nil, err
 			}

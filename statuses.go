@@ -23,28 +23,28 @@ func statusLetter(status string) byte {
 	return 0
 }
 
-func (t *txn) statusKey(letter byte) key { return orgKey('K', t.org).byte(0).byte(letter) }
+func (cu *customersTxn) statusKey(letter byte) key { return orgKey('K', cu.t.org).byte(0).byte(letter) }
 
-func (t *txn) statusCountKey(letter byte, group uint32) key {
-	return orgKey('K', t.org).byte(1).byte(letter).u32(group)
+func (cu *customersTxn) statusCountKey(letter byte, group uint32) key {
+	return orgKey('K', cu.t.org).byte(1).byte(letter).u32(group)
 }
 
 // moveStatus moves a customer from one status's set to another's.
-func (t *txn) moveStatus(number uint64, from, to string) error {
+func (cu *customersTxn) moveStatus(number uint64, from, to string) error {
 	if from == to {
 		return nil
 	}
-	if err := t.putStatus(statusLetter(from), number, false); err != nil {
+	if err := cu.putStatus(statusLetter(from), number, false); err != nil {
 		return err
 	}
-	return t.putStatus(statusLetter(to), number, true)
+	return cu.putStatus(statusLetter(to), number, true)
 }
 
-func (t *txn) putStatus(letter byte, number uint64, member bool) error {
+func (cu *customersTxn) putStatus(letter byte, number uint64, member bool) error {
 	if letter == 0 {
 		return nil
 	}
-	changed, err := putInSet(t, t.statusKey(letter), number, member)
+	changed, err := putInSet(cu.t, cu.statusKey(letter), number, member)
 	if err != nil || !changed {
 		return err
 	}
@@ -52,7 +52,7 @@ func (t *txn) putStatus(letter byte, number uint64, member bool) error {
 	if !member {
 		change = -1
 	}
-	return t.countAt(t.statusCountKey(letter, uint32(number/statusGroup)), change)
+	return cu.t.countAt(cu.statusCountKey(letter, uint32(number/statusGroup)), change)
 }
 
 // A statusFilter selects customers: those in the sets of its letters or, if others is
@@ -82,7 +82,7 @@ func statusFilterOf(status string) statusFilter {
 
 // groupSizes returns how many of the first n customers pass a filter, by group. It is nil
 // if all do.
-func (t *txn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
+func (cu *customersTxn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
 	var sizes []uint64
 	begin := func() {
 		sizes = make([]uint64, n/statusGroup+1)
@@ -95,8 +95,8 @@ func (t *txn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
 	if !f.others {
 		begin()
 	}
-	prefix := orgKey('K', t.org).byte(1)
-	for e, err := range scan(t.Tx, prefix, false) {
+	prefix := orgKey('K', cu.t.org).byte(1)
+	for e, err := range scan(cu.t.Tx, prefix, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -119,13 +119,13 @@ func (t *txn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
 	return sizes, nil
 }
 
-// shownCustomers is how many customers are not hidden.
-func (t *txn) shownCustomers() (total uint64, err error) {
-	n, err := t.count()
+// shown is how many customers are not hidden.
+func (cu *customersTxn) shown() (total uint64, err error) {
+	n, err := cu.t.count()
 	if err != nil {
 		return 0, err
 	}
-	sizes, err := t.groupSizes(notHidden, n.Customers)
+	sizes, err := cu.groupSizes(notHidden, n.Customers)
 	if sizes == nil {
 		return n.Customers, err
 	}
@@ -137,12 +137,12 @@ func (t *txn) shownCustomers() (total uint64, err error) {
 
 // filtered returns which of the n customers from first on pass a filter. In the set they
 // count from 0. Both first and n are multiples of setBlock.
-func (t *txn) filtered(f statusFilter, first, n uint64) (customerSet, error) {
+func (cu *customersTxn) filtered(f statusFilter, first, n uint64) (customerSet, error) {
 	set := make(customerSet, n/64)
 	for _, letter := range []byte(f.letters) {
-		sets := t.statusKey(letter)
+		sets := cu.statusKey(letter)
 		lo, hi := slices.Clone(sets).u32(uint32(first/setBlock)), slices.Clone(sets).u32(uint32((first+n)/setBlock))
-		for e, err := range t.Scan(lo, hi, false) {
+		for e, err := range cu.t.Scan(lo, hi, false) {
 			if err != nil {
 				return nil, err
 			}
@@ -164,19 +164,19 @@ func (t *txn) filtered(f statusFilter, first, n uint64) (customerSet, error) {
 	return set, nil
 }
 
-// listCustomers returns a page of the customers that pass a filter, newest first, and
+// list returns a page of the customers that pass a filter, newest first, and
 // how many there are.
-func (t *txn) listCustomers(f statusFilter, p page) ([]id, uint64, error) {
-	n, err := t.count()
+func (cu *customersTxn) list(f statusFilter, p page) ([]id, uint64, error) {
+	n, err := cu.t.count()
 	if err != nil {
 		return nil, 0, err
 	}
-	sizes, err := t.groupSizes(f, n.Customers)
+	sizes, err := cu.groupSizes(f, n.Customers)
 	if err != nil {
 		return nil, 0, err
 	}
 	if sizes == nil {
-		return t.listAllCustomers(n.Customers, p)
+		return cu.listAll(n.Customers, p)
 	}
 	var total uint64
 	for _, size := range sizes {
@@ -189,7 +189,7 @@ func (t *txn) listCustomers(f statusFilter, p page) ([]id, uint64, error) {
 			skip -= size
 			continue
 		}
-		found, err := t.filtered(f, uint64(group)*statusGroup, statusGroup)
+		found, err := cu.filtered(f, uint64(group)*statusGroup, statusGroup)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -202,7 +202,7 @@ func (t *txn) listCustomers(f statusFilter, p page) ([]id, uint64, error) {
 				skip--
 				continue
 			}
-			cust, err := t.customerIDAt(number)
+			cust, err := cu.idAt(number)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -214,14 +214,14 @@ func (t *txn) listCustomers(f statusFilter, p page) ([]id, uint64, error) {
 	return page, total, nil
 }
 
-// listAllCustomers is listCustomers if all n customers pass.
-func (t *txn) listAllCustomers(n uint64, p page) ([]id, uint64, error) {
+// listAll is list if all n customers pass.
+func (cu *customersTxn) listAll(n uint64, p page) ([]id, uint64, error) {
 	first, last, ok := p.span(n)
 	if !ok {
 		return nil, n, nil
 	}
 	page := make([]id, 0, first-last+1)
-	for cust, err := range t.customerIDs(last, first, true) {
+	for cust, err := range cu.ids(last, first, true) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -230,16 +230,16 @@ func (t *txn) listAllCustomers(n uint64, p page) ([]id, uint64, error) {
 	return page, n, nil
 }
 
-// searchCustomers returns a page of the customers that a search finds and that pass a
+// search returns a page of the customers that a search finds and that pass a
 // filter, newest first, and how many there are.
-func (t *txn) searchCustomers(needle string, f statusFilter, p page) ([]id, uint64, error) {
-	found, total, err := t.search.find(needle, f, p)
+func (cu *customersTxn) search(needle string, f statusFilter, p page) ([]id, uint64, error) {
+	found, total, err := cu.t.search.find(needle, f, p)
 	if err != nil {
 		return nil, 0, err
 	}
 	page := make([]id, len(found))
 	for i, number := range found {
-		if page[i], err = t.customerIDAt(number); err != nil {
+		if page[i], err = cu.idAt(number); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -247,11 +247,11 @@ func (t *txn) searchCustomers(needle string, f statusFilter, p page) ([]id, uint
 }
 
 // keep removes the customers that do not pass a filter from a block of a search.
-func (t *txn) keep(f statusFilter, block uint64, found *foundSet) error {
+func (cu *customersTxn) keep(f statusFilter, block uint64, found *foundSet) error {
 	if f == notHidden {
 		return nil // a search finds no hidden ones
 	}
-	set, err := t.filtered(f, block*gramBlock, gramBlock)
+	set, err := cu.filtered(f, block*gramBlock, gramBlock)
 	if err != nil {
 		return err
 	}

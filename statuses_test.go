@@ -31,7 +31,7 @@ func TestStatusGroups(t *testing.T) {
 		statuses[number] = statusActive
 	}
 	change := func(number int, to string) {
-		ok(tx.moveStatus(uint64(number), statuses[number], to))
+		ok(tx.customers.moveStatus(uint64(number), statuses[number], to))
 		statuses[number] = to
 	}
 	check := func(when string) {
@@ -49,7 +49,7 @@ func TestStatusGroups(t *testing.T) {
 			}
 			total := uint64(len(want))
 			for _, p := range []page{{1, 20}, {2, 100}, {total/20 + 1, 20}, {max(total/20, 1), 20}, {total/40 + 1, 20}, {1 << 40, 100}, {statusGroup/100 + 1, 100}} {
-				got, n, err := tx.listCustomers(f.filter, p)
+				got, n, err := tx.customers.list(f.filter, p)
 				ok(err)
 				from := min(p.skip(), total)
 				if part := want[from:min(from+p.limit, total)]; !slices.Equal(got, part) || n != total {

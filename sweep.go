@@ -370,7 +370,7 @@ func (o *orgTxns) commit() error {
 func (t *txn) settleDue(k key) (known bool, err error) {
 	d := newDueAccount(k)
 	p := t.cfg.programNumber(d.program)
-	c, err := t.customerByID(d.customer)
+	c, err := t.customers.byID(d.customer)
 	if err != nil || c == nil || p == nil {
 		return false, err
 	}

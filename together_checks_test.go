@@ -66,7 +66,7 @@ func (m *mixture) check() {
 // checkLots compares a customer's balances with the lots.
 func (m *mixture) checkLots(cust id) {
 	ask(m.servedShop.shop, func(t *txn) (any, error) {
-		c, err := t.customer(cust)
+		c, err := t.customers.get(cust)
 		if err != nil {
 			return nil, err
 		}

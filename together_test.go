@@ -469,7 +469,7 @@ func (m *mixture) importCustomers() {
 	}
 	m.imported(in)
 	for _, row := range in.Rows {
-		if c := ask(m.servedShop.shop, func(t *txn) (*customer, error) { return t.identify(kindEmail, row.Email) }); c != nil && !slices.Contains(m.people, c.ID) {
+		if c := ask(m.servedShop.shop, func(t *txn) (*customer, error) { return t.customers.identify(kindEmail, row.Email) }); c != nil && !slices.Contains(m.people, c.ID) {
 			m.people = append(m.people, c.ID)
 		}
 	}

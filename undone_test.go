@@ -234,7 +234,7 @@ func TestVerifySeesUndone(t *testing.T) {
 		changed(fmt.Sprint("a count of ", n), at(partRuleUse), appendRecord(nil, &ruleUse{n}))
 	}
 	changed("a count that is gone", at(partRuleUse), nil)
-	c := ask(s, func(t *txn) (*customer, error) { return t.customer(ana) })
+	c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(ana) })
 	for _, last := range []instant{0, bought.CreatedAt, c.LastSaleAt.add(time.Second)} {
 		wrong := *c
 		wrong.LastSaleAt = last

@@ -73,7 +73,7 @@ func (t *txn) knownPurchase(in newSale) (*sale, error) {
 	if err := t.checkOccurred(in.OccurredAt); err != nil {
 		return nil, err
 	}
-	if _, err := t.customer(in.Customer); err != nil {
+	if _, err := t.customers.get(in.Customer); err != nil {
 		return nil, err
 	}
 	return nil, newError(codeExternalIDConflict).on("externalId").with("transactionId", standing.ID)

@@ -350,13 +350,13 @@ func (v *verifier) statuses() error {
 	for _, letter := range slices.Sorted(maps.Keys(v.status)) {
 		set, counts := v.status[letter], map[uint32]uint64{}
 		for _, block := range slices.Sorted(maps.Keys(set)) {
-			if err := v.has(tableStatuses, v.txn.statusKey(letter).u32(block), fromBitmap(set[block]), what); err != nil {
+			if err := v.has(tableStatuses, v.txn.customers.statusKey(letter).u32(block), fromBitmap(set[block]), what); err != nil {
 				return err
 			}
 			counts[block*setBlock/statusGroup] += blockSet{block: set[block]}.count()
 		}
 		for _, group := range slices.Sorted(maps.Keys(counts)) {
-			if err := v.has(tableStatusCounts, v.txn.statusCountKey(letter, group), numberValue(counts[group]), what); err != nil {
+			if err := v.has(tableStatusCounts, v.txn.customers.statusCountKey(letter, group), numberValue(counts[group]), what); err != nil {
 				return err
 			}
 		}

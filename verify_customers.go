@@ -76,7 +76,7 @@ func (v *verifier) oneCustomer(c *customer) error {
 			return err
 		}
 	}
-	if k := v.txn.customerExternalKey(c); k != nil {
+	if k := v.txn.customers.customerExternalKey(c); k != nil {
 		if err := v.has(tableCustomersByExternalID, k, c.ID[:], what); err != nil {
 			return err
 		}

@@ -192,7 +192,7 @@ func crowdedShop(t *testing.T, customers int) *shop {
 	made := must(s, func(x *txn) ([]id, error) {
 		var made []id
 		for i := range customers {
-			c, _, err := x.enrol(enrolment{FirstName: fmt.Sprint("c", i), Email: fmt.Sprintf("c%d@example.com", i)})
+			c, _, err := x.customers.enrol(enrolment{FirstName: fmt.Sprint("c", i), Email: fmt.Sprintf("c%d@example.com", i)})
 			if err != nil {
 				return nil, err
 			}

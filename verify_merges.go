@@ -12,7 +12,7 @@ func (v *verifier) readMerges() (*merges, error) {
 		if err != nil {
 			return nil, err
 		}
-		stub, err := v.txn.customerByID(s.id)
+		stub, err := v.txn.customers.byID(s.id)
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (v *verifier) readMerges() (*merges, error) {
 // survivor.
 func (v *verifier) stub(c *customer) error {
 	what := subject{kind: "cliente", id: c.ID}
-	survivor, err := v.txn.customerByID(c.MergedInto)
+	survivor, err := v.txn.customers.byID(c.MergedInto)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (v *verifier) stub(c *customer) error {
 func (v *verifier) family(c *customer) ([]*customer, error) {
 	list := []*customer{c}
 	for _, cust := range v.merges.stubs[c.ID] {
-		stub, err := v.txn.customerByID(cust)
+		stub, err := v.txn.customers.byID(cust)
 		if err != nil {
 			return nil, err
 		}

@@ -128,7 +128,7 @@ func (l *logCheck) endBlock(number uint64) error {
 // customers finds out whether the number is right.
 func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	if l.v.run.careful[tableSellers] {
-		c, err := l.v.txn.customer(s.Customer)
+		c, err := l.v.txn.customers.get(s.Customer)
 		if err != nil {
 			return 0, err
 		}

@@ -40,7 +40,7 @@ func (v *verifier) searchIndex() error {
 		block := from / gramBlock
 		var list []gramAt
 		for ; from <= v.inIndex && from/gramBlock == block; from++ {
-			c, err := v.txn.customerAt(from)
+			c, err := v.txn.customers.at(from)
 			if err != nil {
 				return err
 			}

@@ -41,18 +41,18 @@ func newRichShop(t *testing.T) *shop {
 	bag := item{"BAG", dec("40"), dec("2")}
 	ana, eva := s.customer("ana"), s.customer("eva")
 	must(s, func(t *txn) (any, error) {
-		_, _, err := t.enrol(enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525512345678"})
+		_, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Email: "ana@example.com", Phone: "+525512345678"})
 		return nil, err
 	})
 	must(s, func(t *txn) (any, error) { return nil, t.search.indexUntil(1) })
 	must(s, func(t *txn) (any, error) {
-		iris, _, err := t.enrol(enrolment{
+		iris, _, err := t.customers.enrol(enrolment{
 			Email: "iris@example.com", ExternalID: "C-1", BirthDate: 19920229, Attributes: []attribute{{"size", `"M"`}, {"vip", "true"}},
 		})
 		if err != nil {
 			return nil, err
 		}
-		return t.patchCustomer(iris.ID, customerPatch{Status: new(statusInactive)}, nil)
+		return t.customers.patch(iris.ID, customerPatch{Status: new(statusInactive)}, nil)
 	})
 	first := s.buy(ana, "100", bag)
 	_, err := s.sell(newSale{Customer: ana, Total: dec("50"), ExternalID: "T-1"})

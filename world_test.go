@@ -352,13 +352,13 @@ func (w *world) setStatus(slug, customer, status string) {
 	w.must(err)
 	_, err = write(w.Context(), w.engine, org, instantOf(w.clock), func(t *txn) (any, error) {
 		cust, _ := parseID(customer)
-		c, err := t.customer(cust)
+		c, err := t.customers.get(cust)
 		if err != nil {
 			return nil, err
 		}
 		after := *c
 		after.Status = status
-		return nil, t.changeCustomer(c, &after)
+		return nil, t.customers.change(c, &after)
 	})
 	w.must(err)
 }
