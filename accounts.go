@@ -146,34 +146,37 @@ func (d *dayBasis) fields(c *coder) { intField(c, &d.Day); d.Basis.fields(c) }
 // it from enrolment on, before anything is written for it.
 func (a *account) id() id { return a.customer.ID.derive("balance", a.program.text) }
 
-func (t *txn) key(a *account, part byte) key {
-	return customerKey(t.org, a.customer.ID, part).u32(a.program.Number)
+// A pointsTxn is points in a transaction: accounts, lots, movements and tiers.
+type pointsTxn struct{ t *txn }
+
+func (pt *pointsTxn) key(a *account, part byte) key {
+	return customerKey(pt.t.org, a.customer.ID, part).u32(a.program.Number)
 }
 
 // accountKey is the key of an account's own record. Like hotKey's it is good
 // only until the next call of hotKey or hotOrgKey.
-func (t *txn) accountKey(c *customer, p *program) key {
-	return t.hotKey(c.ID, partAccount).u32(p.Number)
+func (pt *pointsTxn) accountKey(c *customer, p *program) key {
+	return pt.t.hotKey(c.ID, partAccount).u32(p.Number)
 }
 
 // account returns a customer's account in a program as it is at t.now. It writes
 // down what became due since the last write; in a View such writes are thrown
 // away.
-func (t *txn) account(c *customer, p *program) (*account, error) {
-	a, err := t.storedAccount(c, p)
-	if err == nil && t.cfg.Recount {
-		err = t.recountNow(a)
+func (pt *pointsTxn) account(c *customer, p *program) (*account, error) {
+	a, err := pt.storedAccount(c, p)
+	if err == nil && pt.t.cfg.Recount {
+		err = pt.t.recountNow(a)
 	}
-	if err != nil || a.Due > t.now {
+	if err != nil || a.Due > pt.t.now {
 		return a, err
 	}
-	return a, t.settle(a)
+	return a, pt.settle(a)
 }
 
 // storedAccount returns the account as it was last written, empty if it never
 // was.
-func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
-	a, err := get[account](t.Tx, t.accountKey(c, p))
+func (pt *pointsTxn) storedAccount(c *customer, p *program) (*account, error) {
+	a, err := get[account](pt.t.Tx, pt.accountKey(c, p))
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +186,7 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 	}
 	a.customer, a.program, a.nextDue, a.kept = c, p, a.Due, kept
 	if a.Told == 0 {
-		a.Told = min(a.Due-1, t.began)
+		a.Told = min(a.Due-1, pt.t.began)
 	}
 	return a, nil
 }
@@ -191,10 +194,10 @@ func (t *txn) storedAccount(c *customer, p *program) (*account, error) {
 // ownTier is the tier of a customer in its own program, nil if there is none. It
 // reads only the head of the account's record, unless something is due or a
 // recount is under way.
-func (t *txn) ownTier(c *customer) (*tier, error) {
-	p := t.cfg.programNumber(c.Program)
-	k := t.accountKey(c, p)
-	record, ok, err := t.Get(k)
+func (pt *pointsTxn) ownTier(c *customer) (*tier, error) {
+	p := pt.t.cfg.programNumber(c.Program)
+	k := pt.accountKey(c, p)
+	record, ok, err := pt.t.Get(k)
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +208,8 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 			return nil, atKey(k, r.err())
 		}
 	}
-	if t.cfg.Recount || a.Due <= t.now {
-		whole, err := t.account(c, p)
+	if pt.t.cfg.Recount || a.Due <= pt.t.now {
+		whole, err := pt.account(c, p)
 		if err != nil {
 			return nil, err
 		}
@@ -218,43 +221,43 @@ func (t *txn) ownTier(c *customer) (*tier, error) {
 
 // saveAccount writes the account. It also moves the account's due entry and the
 // customer's place in the counts of tiers, where these changed.
-func (t *txn) saveAccount(a *account) error {
+func (pt *pointsTxn) saveAccount(a *account) error {
 	counted := ""
 	if a.isCounted() {
 		current, _ := a.tier()
 		counted = current.name()
 	}
-	if err := t.stats.moveTier(a.program.Number, a.Tier, counted); err != nil {
+	if err := pt.t.stats.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
-	if err := t.feed.tellTier(a, a.Tier, counted); err != nil {
+	if err := pt.t.feed.tellTier(a, a.Tier, counted); err != nil {
 		return err
 	}
 	a.Tier = counted
-	if err := t.saveDays(a); err != nil {
+	if err := pt.saveDays(a); err != nil {
 		return err
 	}
 	if a.lookDue {
 		var err error
-		if a.nextDue, err = t.firstDue(a, a.Told); err != nil {
+		if a.nextDue, err = pt.firstDue(a, a.Told); err != nil {
 			return err
 		}
 		a.lookDue = false
 	}
 	if a.nextDue != a.Due {
 		if a.Due != never {
-			if err := t.Delete(t.dueKey(a, a.Due)); err != nil {
+			if err := pt.t.Delete(pt.dueKey(a, a.Due)); err != nil {
 				return err
 			}
 		}
 		if a.nextDue != never {
-			if err := t.Put(t.dueKey(a, a.nextDue), nil); err != nil {
+			if err := pt.t.Put(pt.dueKey(a, a.nextDue), nil); err != nil {
 				return err
 			}
 		}
 		a.Due = a.nextDue
 	}
-	return t.put(t.accountKey(a.customer, a.program), a)
+	return pt.t.put(pt.accountKey(a.customer, a.program), a)
 }
 
 // isCounted reports whether the account's tier is counted: in the customer's own program,
@@ -275,19 +278,19 @@ func (a *account) notDueAt(at instant) {
 	}
 }
 
-func (t *txn) dueKey(a *account, due instant) key {
-	return newKey('d').instant(due).u32(t.org).id(a.customer.ID).u32(a.program.Number)
+func (pt *pointsTxn) dueKey(a *account, due instant) key {
+	return newKey('d').instant(due).u32(pt.t.org).id(a.customer.ID).u32(a.program.Number)
 }
 
 // firstDue finds the first moment at which a lot expires, a pending lot becomes
 // available or a day leaves the tier window, or a notice after a given one (notices.go).
-func (t *txn) firstDue(a *account, after instant) (instant, error) {
-	due, err := t.firstNotice(a, after)
+func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
+	due, err := pt.firstNotice(a, after)
 	if err != nil {
 		return 0, err
 	}
 	for _, part := range []byte{partLot, partPending} {
-		for l, err := range t.lots(a, part) {
+		for l, err := range pt.lots(a, part) {
 			if err != nil {
 				return 0, err
 			}
@@ -295,7 +298,7 @@ func (t *txn) firstDue(a *account, after instant) (instant, error) {
 			break
 		}
 	}
-	leaves, err := t.windowLeaves(a)
+	leaves, err := pt.windowLeaves(a)
 	return min(due, leaves), err
 }
 

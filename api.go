@@ -89,11 +89,11 @@ func getBalance(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		a, err := t.account(c, p)
+		a, err := t.points.account(c, p)
 		if err != nil {
 			return nil, err
 		}
-		expiring, err := t.expiring(a)
+		expiring, err := t.points.expiring(a)
 		return balance{a.id(), a.Balance, c.ID, p.currencyID(), a.Pending, a.Lifetime, expiring, t.now}, err
 	}
 }
@@ -122,7 +122,7 @@ func listMovements(r *request) action {
 				return (kind == "" || kind == m.movementType()) && (category == "" || category == m.Category)
 			}
 		}
-		found, total, err := t.listMovements(c, prog, p, keep)
+		found, total, err := t.points.listMovements(c, prog, p, keep)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 	if err := c.mustBeActive(); err != nil {
 		return nil, err
 	}
-	a, err := t.account(c, p)
+	a, err := t.points.account(c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 	if err := move(a, &done); err != nil {
 		return nil, err
 	}
-	if err := t.saveAccount(a); err != nil {
+	if err := t.points.saveAccount(a); err != nil {
 		return nil, err
 	}
 	return t.movementShape(&done)
@@ -205,7 +205,7 @@ func addPoints(r *request) action {
 
 func deductPoints(r *request) action {
 	m, program := r.movementFields(deductCategories, categoryAdjustment)
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.debit) }
+	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.points.debit) }
 }
 
 // Rewards and redemptions.

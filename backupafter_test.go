@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -129,7 +130,7 @@ func TestBackupAfterFlag(t *testing.T) {
 		}
 	}
 	out := filepath.Join(s.dir, "sent")
-	s.env["SELLO_BACKUP_AFTER"] = script(t, `cp "$1" `+out)
+	s.env["SELLO_BACKUP_AFTER"] = script(t, fmt.Sprintf(`cp "$1" %[1]s.part && mv %[1]s.part %[1]s`, out)) // never there in part
 	s.env["SELLO_BACKUP_DIR"], s.env["SELLO_BACKUP_EVERY"] = s.dir, "1h"
 	r, _ := s.start("serve")
 	for {

@@ -324,7 +324,7 @@ func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err e
 			continue
 		}
 		if a == nil {
-			if a, err = t.account(c, p); err != nil {
+			if a, err = t.points.account(c, p); err != nil {
 				return false, err
 			}
 		}
@@ -332,7 +332,7 @@ func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err e
 			continue
 		}
 		given = true
-		err := t.credit(a, &movement{
+		err := t.points.credit(a, &movement{
 			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
 			AvailFrom: t.inDays(t.now, r.PendingDays), Expires: t.inDays(t.now, r.ExpiresInDays),
 		})
@@ -343,7 +343,7 @@ func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err e
 	if !given {
 		return false, nil
 	}
-	return true, t.saveAccount(a)
+	return true, t.points.saveAccount(a)
 }
 
 // takes reports whether so many points more are within the range of points.

@@ -229,14 +229,14 @@ func TestBirthdaysOfMany(t *testing.T) {
 			if err != nil || i != 7 {
 				return nil, err
 			}
-			a, err := t.account(c, t.cfg.Programs[0])
+			a, err := t.points.account(c, t.cfg.Programs[0])
 			if err != nil {
 				return nil, err
 			}
-			if err := t.credit(a, &movement{Category: categoryAdjustment, Amount: dec("99999999999.9999")}); err != nil {
+			if err := t.points.credit(a, &movement{Category: categoryAdjustment, Amount: dec("99999999999.9999")}); err != nil {
 				return nil, err
 			}
-			return nil, t.saveAccount(a)
+			return nil, t.points.saveAccount(a)
 		})
 	}
 	s.pass(12 * time.Hour)

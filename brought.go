@@ -53,11 +53,11 @@ func (m *movement) isOpening() bool {
 
 // bring gives an account what a customer brings along, unless it has it. Other figures
 // than those that it has are an error. It returns the opening balance that was given.
-func (t *txn) bring(c *customer, b brought) (given decimal, err error) {
+func (pt *pointsTxn) bring(c *customer, b brought) (given decimal, err error) {
 	if b.points == nil && b.historic == nil {
 		return 0, nil
 	}
-	a, err := t.account(c, b.program)
+	a, err := pt.account(c, b.program)
 	if err != nil {
 		return 0, err
 	}
@@ -80,29 +80,29 @@ func (t *txn) bring(c *customer, b brought) (given decimal, err error) {
 	if err := c.mustBeActive(); err != nil {
 		return 0, err
 	}
-	if err := t.open(a, points, b.expires); err != nil {
+	if err := pt.open(a, points, b.expires); err != nil {
 		return 0, err
 	}
-	if err := t.addHistoric(a, historic); err != nil {
+	if err := pt.addHistoric(a, historic); err != nil {
 		return 0, err
 	}
-	return points, t.saveAccount(a)
+	return points, pt.saveAccount(a)
 }
 
 // open credits an opening balance, if it is not 0.
-func (t *txn) open(a *account, points decimal, expires instant) error {
+func (pt *pointsTxn) open(a *account, points decimal, expires instant) error {
 	if points == 0 {
 		return nil
 	}
-	if expires != 0 && expires <= t.now {
+	if expires != 0 && expires <= pt.t.now {
 		return invalidField("expiresAt", "debe ser una fecha futura")
 	}
 	a.Opening = points
-	return t.credit(a, &movement{Category: categoryAdjustment, Amount: points, Comment: commentOpening, Expires: expires})
+	return pt.credit(a, &movement{Category: categoryAdjustment, Amount: points, Comment: commentOpening, Expires: expires})
 }
 
 // addHistoric counts historic points for the lifetime and the tier.
-func (t *txn) addHistoric(a *account, points decimal) error {
+func (pt *pointsTxn) addHistoric(a *account, points decimal) error {
 	if points == 0 {
 		return nil
 	}
@@ -110,6 +110,6 @@ func (t *txn) addHistoric(a *account, points decimal) error {
 	if a.Lifetime, ok = a.Lifetime.add(points); !ok {
 		return newError(codeTooLarge).on("historicPoints")
 	}
-	a.Historic = append(a.Historic, historicPoints{t.dayOf(t.now), points})
-	return t.addBasis(a, t.now, basis{Points: points})
+	a.Historic = append(a.Historic, historicPoints{pt.t.dayOf(pt.t.now), points})
+	return pt.addBasis(a, pt.t.now, basis{Points: points})
 }

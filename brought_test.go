@@ -135,7 +135,7 @@ func TestOpeningMovement(t *testing.T) {
 	list := ask(s, func(t *txn) ([]*movement, error) {
 		var list []*movement
 		for seq := range uint64(2) {
-			m, err := t.movement(seq + 1)
+			m, err := t.points.movement(seq + 1)
 			if err != nil {
 				return nil, err
 			}
@@ -211,7 +211,7 @@ func TestHistoricElsewhere(t *testing.T) {
 				if err != nil {
 					return "", err
 				}
-				a, err := t.account(c, t.cfg.programKey("sellos"))
+				a, err := t.points.account(c, t.cfg.programKey("sellos"))
 				if err != nil {
 					return "", err
 				}

@@ -263,11 +263,11 @@ func TestHiddenCustomers(t *testing.T) {
 			if err := t.customers.change(c, &hidden); err != nil {
 				return nil, err
 			}
-			a, err := t.account(&hidden, t.cfg.Programs[0])
+			a, err := t.points.account(&hidden, t.cfg.Programs[0])
 			if err != nil {
 				return nil, err
 			}
-			return nil, t.saveAccount(a) // which no tier counts
+			return nil, t.points.saveAccount(a) // which no tier counts
 		})
 		s.verified()
 		for _, f := range []statusFilter{notHidden, onlyActive, onlyInactive} {

@@ -11,11 +11,11 @@ const saltSize = 16
 type commentSalt [saltSize]byte
 
 // hashComment salts and hashes the comment of a movement that is about to be recorded.
-func (t *txn) hashComment(m *movement) {
+func (pt *pointsTxn) hashComment(m *movement) {
 	if m.Comment == "" {
 		return
 	}
-	secret := t.secret("comment", m.Seq)
+	secret := pt.t.secret("comment", m.Seq)
 	m.CommentSalt = commentSalt(secret[:saltSize])
 	m.CommentHash = m.commentHash()
 }

@@ -399,7 +399,7 @@ func TestMergeLosesHistory(t *testing.T) {
 	last := s.buy(twin, "5").CreatedAt
 	must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
 	must(s, func(t *txn) (any, error) {
-		return t.movePoints(twin, &t.cfg.Programs[1].ID, &movement{Amount: dec("3"), Category: categoryBonus}, t.credit)
+		return t.movePoints(twin, &t.cfg.Programs[1].ID, &movement{Amount: dec("3"), Category: categoryBonus}, t.points.credit)
 	})
 	s.pass(oneDay)
 	s.merged(ana, twin)

@@ -79,7 +79,7 @@ func TestMadeUp(t *testing.T) {
 		}
 		before := instant(0)
 		for n := uint64(1); n <= first.Movements; n++ {
-			m, err := in.movement(n)
+			m, err := in.points.movement(n)
 			if err != nil {
 				return nil, err
 			}
@@ -104,7 +104,7 @@ func TestMadeUp(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			level, err := in.ownTier(c)
+			level, err := in.points.ownTier(c)
 			if err != nil {
 				return nil, err
 			}

@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	points    pointsTxn
 	customers customersTxn
 	keys      keysTxn
 	people    peopleTxn
@@ -128,6 +129,7 @@ func (t *txn) bind() {
 	t.people.t = t
 	t.keys.t = t
 	t.customers.t = t
+	t.points.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

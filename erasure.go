@@ -72,10 +72,10 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 		}
 	}
 	for _, p := range ms.t.cfg.Programs {
-		a, err := ms.t.storedAccount(after, p)
+		a, err := ms.t.points.storedAccount(after, p)
 		if err == nil && a.kept {
 			if err = ms.eraseComments(a); err == nil {
-				err = ms.t.saveAccount(a) // no tier counts the customer any more
+				err = ms.t.points.saveAccount(a) // no tier counts the customer any more
 			}
 		}
 		if err != nil {
@@ -109,7 +109,7 @@ func (ms *mergesTxn) eraseComments(a *account) error {
 		}
 		if m.Comment != "" {
 			m.eraseComment()
-			err = ms.t.put(ms.t.movementKey(m.Seq), m)
+			err = ms.t.put(ms.t.points.movementKey(m.Seq), m)
 		}
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (ms *mergesTxn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
 func (ms *mergesTxn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
 	return func(yield func(*movement, error) bool) {
 		for seq != 0 {
-			m, err := ms.t.movement(seq)
+			m, err := ms.t.points.movement(seq)
 			if err == nil {
 				seq = m.Link.Prev
 			}

@@ -321,7 +321,7 @@ func TestCommentChanged(t *testing.T) {
 	changed := slices.Clone(s.entries())
 	at, _ := changed.find(orgKey('m', s.org).u64(1))
 	changed[at].Value = bytes.Replace(changed[at].Value, []byte("regalo"), []byte("REGALO"), 1)
-	_, err = runTxn(s.engine, changed, s.org, s.clock, seed{}, func(t *txn) (*movement, error) { return t.movement(1) })
+	_, err = runTxn(s.engine, changed, s.org, s.clock, seed{}, func(t *txn) (*movement, error) { return t.points.movement(1) })
 	if !errors.Is(err, errRecord) {
 		t.Errorf("%v", err)
 	}

@@ -52,7 +52,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 		want[about{eventCustomerCreated, seq}]++
 	}
 	for seq := uint64(1); seq <= n.Movements; seq++ {
-		m, err := t.movement(seq)
+		m, err := t.points.movement(seq)
 		if err != nil {
 			return nil, err
 		}
@@ -142,11 +142,11 @@ func TestNotices(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				a, err := t.storedAccount(c, t.cfg.Programs[0])
+				a, err := t.points.storedAccount(c, t.cfg.Programs[0])
 				if err != nil {
 					return nil, err
 				}
-				return t.expiring(a)
+				return t.points.expiring(a)
 			})
 			var want []string
 			for _, e := range had {
@@ -205,7 +205,7 @@ func TestEventsInParts(t *testing.T) {
 	grow := func() {
 		must(s, func(t *txn) (any, error) { // many events of one transaction take several records
 			for i := range 3 * manyEvents / 2 {
-				if _, err := t.movePoints(all[i%len(all)], nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.credit); err != nil {
+				if _, err := t.movePoints(all[i%len(all)], nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.points.credit); err != nil {
 					return nil, err
 				}
 			}
@@ -276,7 +276,7 @@ func TestEventsWait(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	must(s, func(t *txn) (any, error) {
-		return t.movePoints(c, nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.credit)
+		return t.movePoints(c, nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.points.credit)
 	})
 	types, next := events(<-first)
 	same(t, "types", types, []string{"points.added"})

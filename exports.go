@@ -108,11 +108,11 @@ func (t *txn) customerRow(number uint64, full bool) ([][]string, error) {
 	if !full {
 		return [][]string{row}, nil
 	}
-	a, err := t.account(c, t.cfg.programNumber(c.Program))
+	a, err := t.points.account(c, t.cfg.programNumber(c.Program))
 	if err != nil {
 		return nil, err
 	}
-	expiring, err := t.expiring(a)
+	expiring, err := t.points.expiring(a)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (t *txn) exportName(s *sale) (string, error) {
 }
 
 func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
-	m, err := t.movement(number)
+	m, err := t.points.movement(number)
 	if err != nil {
 		return nil, err
 	}

@@ -39,14 +39,14 @@ func TestExportGolden(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		a, err := t.account(c, t.cfg.defaultProgram())
+		a, err := t.points.account(c, t.cfg.defaultProgram())
 		if err == nil {
-			err = t.credit(a, &movement{Category: categoryBonus, Amount: dec("12.5"), Comment: "a mano"})
+			err = t.points.credit(a, &movement{Category: categoryBonus, Amount: dec("12.5"), Comment: "a mano"})
 		}
 		if err != nil {
 			return nil, err
 		}
-		return nil, t.saveAccount(a)
+		return nil, t.points.saveAccount(a)
 	})
 	codes := []string{}
 	redeemed := func(reward string) *redemption {

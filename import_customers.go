@@ -226,14 +226,14 @@ func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o im
 // bringRow is bring for a row: if it fails, what is wrong with the points and with the
 // historic points is found out one by one.
 func (t *txn) bringRow(r *rowReader, c *customer, b brought) (given decimal, err error) {
-	given, err = t.bring(c, b)
+	given, err = t.points.bring(c, b)
 	if fault, ok := errors.AsType[*apiError](err); !ok || fault.field == "" {
 		return given, err
 	}
 	points, historic := b, b
 	points.historic, historic.points = nil, nil
 	for _, half := range []brought{points, historic} {
-		if _, err := t.bring(c, half); r.take(err) != nil {
+		if _, err := t.points.bring(c, half); r.take(err) != nil {
 			return 0, err
 		}
 	}

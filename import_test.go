@@ -232,7 +232,7 @@ func TestImportSettles(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return t.storedAccount(c, t.cfg.Programs[0])
+		return t.points.storedAccount(c, t.cfg.Programs[0])
 	})
 	if a.Tier != "Bronce" || a.Balance != 0 || a.Due != never || a.Lifetime != dec("300") {
 		t.Errorf("the account is left as %+v", a)

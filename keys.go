@@ -199,7 +199,7 @@ func (ks *keysTxn) own(given, done string) (k *apiKey, hash [32]byte, err error)
 	return k, hash, err
 }
 
-// live is ownKey for a key that was not revoked.
+// live is own for a key that was not revoked.
 func (ks *keysTxn) live(given, done string) (*apiKey, [32]byte, error) {
 	k, hash, err := ks.own(given, done)
 	if err == nil && k.RevokedAt != 0 {

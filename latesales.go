@@ -57,7 +57,7 @@ func (t *txn) expireLate(list []party, s *sale) (*sale, error) {
 		if p.Due > t.now {
 			continue
 		}
-		if err := t.settle(p.account); err != nil {
+		if err := t.points.settle(p.account); err != nil {
 			return nil, err
 		}
 	}

@@ -59,13 +59,13 @@ func (a *account) findLot(part byte, l *lot) (i int, found bool) {
 	})
 }
 
-func (t *txn) lotKey(a *account, part byte, l *lot) key {
-	return t.key(a, part).instant(l.moment(part)).u64(l.Seq)
+func (pt *pointsTxn) lotKey(a *account, part byte, l *lot) key {
+	return pt.key(a, part).instant(l.moment(part)).u64(l.Seq)
 }
 
 // lots yields the account's lots of a part in order. The loop body must not change
 // any: they may come from a Scan.
-func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
+func (pt *pointsTxn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 	return func(yield func(*lot, error) bool) {
 		if !a.LotsApart {
 			for _, l := range slices.Clone(*a.lotsOf(part)) {
@@ -75,7 +75,7 @@ func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 			}
 			return
 		}
-		for e, err := range scan(t.Tx, t.key(a, part), false) {
+		for e, err := range scan(pt.t.Tx, pt.key(a, part), false) {
 			var l *lot
 			if err == nil {
 				l, err = decodeEntry[lot](e)
@@ -89,9 +89,9 @@ func (t *txn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 
 // lot returns the lot of a part that has place's moment and Seq; nil if nothing is
 // left of it.
-func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
+func (pt *pointsTxn) lot(a *account, part byte, place *lot) (*lot, error) {
 	if a.LotsApart {
-		return get[lot](t.Tx, t.lotKey(a, part, place))
+		return get[lot](pt.t.Tx, pt.lotKey(a, part, place))
 	}
 	i, found := a.findLot(part, place)
 	if !found {
@@ -102,13 +102,13 @@ func (t *txn) lot(a *account, part byte, place *lot) (*lot, error) {
 }
 
 // keepLot writes a lot, or deletes it if nothing is left of it.
-func (t *txn) keepLot(a *account, part byte, l *lot) error {
+func (pt *pointsTxn) keepLot(a *account, part byte, l *lot) error {
 	if a.LotsApart {
-		k := t.lotKey(a, part, l)
+		k := pt.lotKey(a, part, l)
 		if l.Left == 0 {
-			return t.Delete(k)
+			return pt.t.Delete(k)
 		}
-		return t.put(k, l)
+		return pt.t.put(k, l)
 	}
 	list := a.lotsOf(part)
 	i, found := a.findLot(part, l)
@@ -121,24 +121,24 @@ func (t *txn) keepLot(a *account, part byte, l *lot) error {
 	default:
 		*list = slices.Insert(*list, i, *l)
 	}
-	if len(a.Lots)+len(a.Waiting) <= t.few.lots {
+	if len(a.Lots)+len(a.Waiting) <= pt.t.few.lots {
 		return nil
 	}
-	return t.setLotsApart(a)
+	return pt.setLotsApart(a)
 }
 
 // setLotsApart gives each lot an entry of its own.
-func (t *txn) setLotsApart(a *account) error {
+func (pt *pointsTxn) setLotsApart(a *account) error {
 	for _, part := range []byte{partLot, partPending} {
 		for _, l := range *a.lotsOf(part) {
-			if err := t.put(t.lotKey(a, part, &l), &l); err != nil {
+			if err := pt.t.put(pt.lotKey(a, part, &l), &l); err != nil {
 				return err
 			}
 		}
 	}
 	a.Sums = sumsOf(a.Lots)
 	a.Lots, a.Waiting, a.LotsApart = nil, nil, true
-	return t.setSumsApart(a)
+	return pt.setSumsApart(a)
 }
 
 // sumsOf adds up by expiry what is left in those lots that expire.
@@ -159,13 +159,13 @@ func sumsOf(lots []lot) []expiring {
 
 // changeLot adds amount, which is negative to take, to an available lot and to
 // the sum of its expiry.
-func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
+func (pt *pointsTxn) changeLot(a *account, l *lot, amount decimal) error {
 	left := amount // in all lots with the same expiry, after the change
 	switch {
 	case l.Expires == never:
 	case a.LotsApart:
 		var err error
-		if left, err = t.changeSum(a, l.Expires, amount); err != nil {
+		if left, err = pt.changeSum(a, l.Expires, amount); err != nil {
 			return err
 		}
 	default:
@@ -176,7 +176,7 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 		}
 	}
 	l.Left += amount
-	if err := t.keepLot(a, partLot, l); err != nil || l.Expires == never {
+	if err := pt.keepLot(a, partLot, l); err != nil || l.Expires == never {
 		return err
 	}
 	if left == 0 {
@@ -189,15 +189,15 @@ func (t *txn) changeLot(a *account, l *lot, amount decimal) error {
 
 // changeSum adds to the sum of the lots apart that expire at a moment, and
 // returns the new sum.
-func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
+func (pt *pointsTxn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
 	if a.SumsApart {
-		k := t.key(a, partExpiring).instant(expires)
-		sum, _, err := getUint(t.Tx, k)
+		k := pt.key(a, partExpiring).instant(expires)
+		sum, _, err := getUint(pt.t.Tx, k)
 		if err != nil {
 			return 0, err
 		}
 		left = decimal(sum) + amount
-		return left, t.putCount(k, uint64(left))
+		return left, pt.t.putCount(k, uint64(left))
 	}
 	i, found := slices.BinarySearchFunc(a.Sums, expires, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
 	if !found {
@@ -208,16 +208,16 @@ func (t *txn) changeSum(a *account, expires instant, amount decimal) (left decim
 	if left == 0 {
 		a.Sums = slices.Delete(a.Sums, i, i+1)
 	}
-	return left, t.setSumsApart(a)
+	return left, pt.setSumsApart(a)
 }
 
 // setSumsApart gives each sum an entry of its own if there are many.
-func (t *txn) setSumsApart(a *account) error {
-	if len(a.Sums) <= t.few.sums {
+func (pt *pointsTxn) setSumsApart(a *account) error {
+	if len(a.Sums) <= pt.t.few.sums {
 		return nil
 	}
 	for _, s := range a.Sums {
-		if err := t.putCount(t.key(a, partExpiring).instant(s.ExpiresAt), uint64(s.Amount)); err != nil {
+		if err := pt.t.putCount(pt.key(a, partExpiring).instant(s.ExpiresAt), uint64(s.Amount)); err != nil {
 			return err
 		}
 	}
@@ -226,13 +226,13 @@ func (t *txn) setSumsApart(a *account) error {
 }
 
 // changePending is changeLot for a pending lot.
-func (t *txn) changePending(a *account, l *lot, amount decimal) error {
+func (pt *pointsTxn) changePending(a *account, l *lot, amount decimal) error {
 	if l.Left += amount; l.Left == 0 {
 		a.notDueAt(l.AvailFrom)
 	} else {
 		a.dueAt(l.AvailFrom)
 	}
-	return t.keepLot(a, partPending, l)
+	return pt.keepLot(a, partPending, l)
 }
 
 // An expiring is how many points expire at one moment.
@@ -251,12 +251,12 @@ func (v expiring) appendJSON(b []byte) []byte {
 const maxExpiring = 100
 
 // expiring lists the points that will expire, added up by moment, soonest first.
-func (t *txn) expiring(a *account) ([]expiring, error) {
+func (pt *pointsTxn) expiring(a *account) ([]expiring, error) {
 	switch {
 	case !a.LotsApart:
 		return sumsOf(a.Lots), nil
 	case a.SumsApart:
-		return t.sumsApart(a, math.MinInt64, maxExpiring)
+		return pt.sumsApart(a, math.MinInt64, maxExpiring)
 	case len(a.Sums) > 0:
 		return a.Sums, nil
 	}
@@ -264,10 +264,10 @@ func (t *txn) expiring(a *account) ([]expiring, error) {
 }
 
 // sumsApart is expiringFrom for sums that have entries of their own.
-func (t *txn) sumsApart(a *account, from instant, limit int) ([]expiring, error) {
+func (pt *pointsTxn) sumsApart(a *account, from instant, limit int) ([]expiring, error) {
 	list := []expiring{}
-	prefix := t.key(a, partExpiring)
-	for e, err := range t.Scan(slices.Clone(prefix).instant(from), prefix.after(), false) {
+	prefix := pt.key(a, partExpiring)
+	for e, err := range pt.t.Scan(slices.Clone(prefix).instant(from), prefix.after(), false) {
 		if err != nil {
 			return nil, err
 		}
@@ -283,7 +283,7 @@ func (t *txn) sumsApart(a *account, from instant, limit int) ([]expiring, error)
 }
 
 // expiringFrom lists the first points, up to limit moments, that expire at a moment or later.
-func (t *txn) expiringFrom(a *account, from instant, limit int) (list []expiring, err error) {
+func (pt *pointsTxn) expiringFrom(a *account, from instant, limit int) (list []expiring, err error) {
 	if !a.SumsApart {
 		sums := a.Sums
 		if !a.LotsApart {
@@ -292,5 +292,5 @@ func (t *txn) expiringFrom(a *account, from instant, limit int) (list []expiring
 		i, _ := slices.BinarySearchFunc(sums, from, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
 		return sums[i:min(i+limit, len(sums))], nil
 	}
-	return t.sumsApart(a, from, limit)
+	return pt.sumsApart(a, from, limit)
 }

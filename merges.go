@@ -160,7 +160,7 @@ func (ms *mergesTxn) fewEnough(family []*customer) error {
 	for _, c := range family {
 		n += c.Sales.N
 		for _, p := range ms.t.cfg.Programs {
-			a, err := ms.t.storedAccount(c, p)
+			a, err := ms.t.points.storedAccount(c, p)
 			if err != nil {
 				return err
 			}
@@ -184,11 +184,11 @@ func (ms *mergesTxn) fewEnough(family []*customer) error {
 // mergeAccount moves what a merged customer has in a program to its survivor. family is
 // the merged customer and its stubs.
 func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*customer) error {
-	from, err := ms.t.account(stub, p)
+	from, err := ms.t.points.account(stub, p)
 	if err != nil || !from.kept && p.Number != into.Program {
 		return err
 	}
-	to, err := ms.t.account(into, p)
+	to, err := ms.t.points.account(into, p)
 	if err != nil {
 		return err
 	}
@@ -199,11 +199,11 @@ func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*cu
 		return err
 	}
 	if from.kept {
-		if err := ms.t.saveAccount(from); err != nil {
+		if err := ms.t.points.saveAccount(from); err != nil {
 			return err
 		}
 	}
-	return ms.t.saveAccount(to)
+	return ms.t.points.saveAccount(to)
 }
 
 // moveFigures moves what an account has besides lots: what it has earned, what tiers are
@@ -231,14 +231,14 @@ func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
 		return newError(codeTooLarge).on("lifetimePoints")
 	}
 	days.addHistoric(from)
-	if err := ms.t.clearWindow(from); err != nil {
+	if err := ms.t.points.clearWindow(from); err != nil {
 		return err
 	}
 	for _, d := range days {
 		if !rolling {
 			break
 		}
-		if err := ms.t.addBasisOn(to, d.Day, d.Basis); err != nil {
+		if err := ms.t.points.addBasisOn(to, d.Day, d.Basis); err != nil {
 			return err
 		}
 	}
@@ -251,7 +251,7 @@ func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
 func (ms *mergesTxn) moveLots(from, to *account) error {
 	for _, part := range []byte{partLot, partPending} {
 		var list []*lot
-		for l, err := range ms.t.lots(from, part) {
+		for l, err := range ms.t.points.lots(from, part) {
 			if err != nil {
 				return err
 			}
@@ -282,14 +282,14 @@ func (ms *mergesTxn) moveLot(from, to *account, part byte, l *lot) error {
 		credit.AvailFrom = l.AvailFrom
 		from.Pending -= left
 		to.Pending += left
-		return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.changePending(from, l, -left) },
-			func() error { return ms.t.changePending(to, &moved, left) })
+		return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.points.changePending(from, l, -left) },
+			func() error { return ms.t.points.changePending(to, &moved, left) })
 	}
 	paid := min(max(-to.Balance, 0), left)
 	from.Balance -= left
 	to.Balance += left
-	return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.changeLot(from, l, -left) },
-		func() error { return ms.t.changeLot(to, &moved, left-paid) })
+	return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.points.changeLot(from, l, -left) },
+		func() error { return ms.t.points.changeLot(to, &moved, left-paid) })
 }
 
 // moveDebt moves a debt, which lots of its new account pay as far as they reach.
@@ -298,7 +298,7 @@ func (ms *mergesTxn) moveDebt(from, to *account) error {
 	if _, ok := to.Balance.sub(debt); !ok {
 		return newError(codeTooLarge).on("balance")
 	}
-	uses, err := ms.t.consume(to, min(debt, max(to.Balance, 0)))
+	uses, err := ms.t.points.consume(to, min(debt, max(to.Balance, 0)))
 	if err != nil {
 		return err
 	}
@@ -315,10 +315,10 @@ func (ms *mergesTxn) recordMerge(debited *account, debit *movement, credited *ac
 			return err
 		}
 	}
-	if err := ms.t.record(debited, debit); err != nil {
+	if err := ms.t.points.record(debited, debit); err != nil {
 		return err
 	}
-	return ms.t.record(credited, credit)
+	return ms.t.points.record(credited, credit)
 }
 
 // moveStubs makes a customer who is now a stub, and the stubs that it had, those of its
@@ -558,7 +558,7 @@ func (ms *mergesTxn) creditID(m *movement, seq uint64) (id, error) {
 	if merged, err := ms.wasMerged(m.Customer); err != nil || !merged {
 		return movementID(m.Customer, seq), err
 	}
-	credit, err := ms.t.movement(seq)
+	credit, err := ms.t.points.movement(seq)
 	if err != nil {
 		return id{}, err
 	}

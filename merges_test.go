@@ -185,11 +185,11 @@ func TestMergeLimit(t *testing.T) {
 				return nil, err
 			}
 			for i := range n {
-				if err := t.credit(a, &movement{Category: categoryBonus, Amount: decimalOf(1), Expires: t.now.add(oneDay + time.Duration(i%700)*time.Hour)}); err != nil {
+				if err := t.points.credit(a, &movement{Category: categoryBonus, Amount: decimalOf(1), Expires: t.now.add(oneDay + time.Duration(i%700)*time.Hour)}); err != nil {
 					return nil, err
 				}
 			}
-			return nil, t.saveAccount(a)
+			return nil, t.points.saveAccount(a)
 		})
 	}
 	give(many, mostMerged+1)
@@ -396,7 +396,7 @@ func TestMergeBrought(t *testing.T) {
 					return nil, err
 				}
 				t.by = creator{Type: byImport}
-				return t.bring(c, brought{program: t.cfg.Programs[0], points: ptr(dec(points)), historic: ptr(dec(historic))})
+				return t.points.bring(c, brought{program: t.cfg.Programs[0], points: ptr(dec(points)), historic: ptr(dec(historic))})
 			})
 		}
 		bring(ana, "5", "60")
@@ -414,7 +414,7 @@ func TestMergeBrought(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				return t.account(c, t.cfg.Programs[1])
+				return t.points.account(c, t.cfg.Programs[1])
 			})
 		}
 		if a := stamps(ana); a.Balance != dec("50") || a.figure() != dec("50") || a.Tier != "Two" {

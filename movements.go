@@ -135,8 +135,8 @@ func isEarning(category string) bool {
 
 // record appends a movement to the ledger and to its account's chain. The
 // caller has already changed the account's balance.
-func (t *txn) record(a *account, m *movement) error {
-	n, err := t.count()
+func (pt *pointsTxn) record(a *account, m *movement) error {
+	n, err := pt.t.count()
 	if err != nil {
 		return err
 	}
@@ -144,36 +144,36 @@ func (t *txn) record(a *account, m *movement) error {
 	m.Seq = n.Movements
 	m.Customer, m.Program, m.Balance, m.Pending = a.customer.ID, a.program.Number, a.Balance, a.Pending
 	m.Link = a.Movements.append(m.Seq)
-	s, err := t.stats.tally(m.Program, m.CreatedAt)
+	s, err := pt.t.stats.tally(m.Program, m.CreatedAt)
 	if err != nil {
 		return err
 	}
 	s.countMovement(m)
-	if m.By = t.by; m.Category == categoryExpiration {
+	if m.By = pt.t.by; m.Category == categoryExpiration {
 		m.By = creator{Type: bySystem} // whoever came upon it
 	}
-	t.hashComment(m)
-	c := t.scratch()
+	pt.hashComment(m)
+	c := pt.t.scratch()
 	m.hashedFields(c)
-	m.Hash = hashMovement(a.Hash, t.org, m.Seq, c.b)
+	m.Hash = hashMovement(a.Hash, pt.t.org, m.Seq, c.b)
 	a.Hash = m.Hash
 	m.commentField(c)
 	c.hash(&m.Hash)
-	if err := t.Put(t.movementKey(m.Seq), c.b); err != nil {
+	if err := pt.t.Put(pt.movementKey(m.Seq), c.b); err != nil {
 		return err
 	}
-	return t.feed.tellMovement(m)
+	return pt.t.feed.tellMovement(m)
 }
 
 // isGiveBack reports whether a movement is a refund that returned points to their
 // lots. Other refunds make a new lot.
 func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && len(m.Uses) > 0 }
 
-func (t *txn) movementKey(seq uint64) key { return t.hotOrgKey('m').u64(seq) }
+func (pt *pointsTxn) movementKey(seq uint64) key { return pt.t.hotOrgKey('m').u64(seq) }
 
-func (t *txn) movement(seq uint64) (*movement, error) {
-	k := t.movementKey(seq)
-	m, err := existing[movement](t.Tx, k)
+func (pt *pointsTxn) movement(seq uint64) (*movement, error) {
+	k := pt.movementKey(seq)
+	m, err := existing[movement](pt.t.Tx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +187,13 @@ func (t *txn) movement(seq uint64) (*movement, error) {
 // listMovements returns a page of an account's ledger, newest first, and how many
 // movements there are. If keep is not nil, it chooses among them. Only what is
 // written is listed: an expiry that is due appears at the latest with the sweep.
-func (t *txn) listMovements(c *customer, prog *program, p page, keep func(*movement) bool) ([]*movement, uint64, error) {
-	a, err := t.storedAccount(c, prog)
+func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func(*movement) bool) ([]*movement, uint64, error) {
+	a, err := pt.storedAccount(c, prog)
 	if err != nil {
 		return nil, 0, err
 	}
 	linkAt := func(seq uint64) (link, error) {
-		m, err := t.movement(seq)
+		m, err := pt.movement(seq)
 		if err != nil {
 			return link{}, err
 		}
@@ -210,7 +210,7 @@ func (t *txn) listMovements(c *customer, prog *program, p page, keep func(*movem
 		}
 		var list []*movement
 		for n := first; n >= last; n-- {
-			m, err := t.movement(seq)
+			m, err := pt.movement(seq)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -224,7 +224,7 @@ func (t *txn) listMovements(c *customer, prog *program, p page, keep func(*movem
 		total uint64
 	)
 	for seq := a.Movements.last(); seq != 0; {
-		m, err := t.movement(seq)
+		m, err := pt.movement(seq)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -22,8 +22,8 @@ func noticeOf(expires, told instant) instant {
 }
 
 // firstNotice returns the first moment after a given one at which points are announced.
-func (t *txn) firstNotice(a *account, after instant) (instant, error) {
-	list, err := t.expiringFrom(a, after+noticeTime+1, 1)
+func (pt *pointsTxn) firstNotice(a *account, after instant) (instant, error) {
+	list, err := pt.expiringFrom(a, after+noticeTime+1, 1)
 	if err != nil || len(list) == 0 {
 		return never, err
 	}
@@ -32,19 +32,19 @@ func (t *txn) firstNotice(a *account, after instant) (instant, error) {
 
 // tellExpiring announces the points whose notice was after a.Told, by now. What has expired
 // meanwhile is not announced.
-func (t *txn) tellExpiring(a *account) error {
+func (pt *pointsTxn) tellExpiring(a *account) error {
 	for from := a.Told + noticeTime + 1; ; {
-		list, err := t.expiringFrom(a, from, 1)
+		list, err := pt.expiringFrom(a, from, 1)
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 || list[0].ExpiresAt > t.now+noticeTime {
-			a.Told = max(a.Told, t.now)
+		if len(list) == 0 || list[0].ExpiresAt > pt.t.now+noticeTime {
+			a.Told = max(a.Told, pt.t.now)
 			return nil
 		}
 		e := list[0]
-		if e.ExpiresAt > t.began { // not long ago, as of an old sale that is imported
-			if err := t.feed.tell(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount)); err != nil {
+		if e.ExpiresAt > pt.t.began { // not long ago, as of an old sale that is imported
+			if err := pt.t.feed.tell(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount)); err != nil {
 				return err
 			}
 		}

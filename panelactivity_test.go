@@ -132,7 +132,7 @@ func TestActivityPage(t *testing.T) {
 			}
 		}
 		p := t.cfg.Programs[0]
-		if _, err := t.movePoints(me, &p.ID, &movement{Amount: dec("70"), Category: categoryBonus}, t.credit); err != nil {
+		if _, err := t.movePoints(me, &p.ID, &movement{Amount: dec("70"), Category: categoryBonus}, t.points.credit); err != nil {
 			return nil, err
 		}
 		_, _, err := t.registerSale(newSale{Customer: other, Total: dec("5"), Type: typeReturn})

@@ -102,7 +102,7 @@ func customersPage(v *visit) (any, fillFunc) {
 			if err != nil {
 				return err
 			}
-			a, err := t.account(c, t.cfg.programNumber(c.Program))
+			a, err := t.points.account(c, t.cfg.programNumber(c.Program))
 			if err != nil {
 				return err
 			}
@@ -166,11 +166,11 @@ func (t *txn) lotRows(customer id, p *program) (list []lotRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.account(c, p)
+	a, err := t.points.account(c, p)
 	if err != nil {
 		return nil, err
 	}
-	expiring, err := t.expiringFrom(a, t.now, lotsShown)
+	expiring, err := t.points.expiringFrom(a, t.now, lotsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (t *txn) lotRows(customer id, p *program) (list []lotRow, err error) {
 		list = append(list, lotRow{e.Amount, e.ExpiresAt, false})
 	}
 	most := len(list) + lotsShown
-	for l, err := range t.lots(a, partPending) {
+	for l, err := range t.points.lots(a, partPending) {
 		if err != nil {
 			return nil, err
 		}

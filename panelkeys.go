@@ -220,7 +220,7 @@ func (v *visit) oneKey(t *txn, view *keyView) error {
 	return err
 }
 
-// notKey is the error for a key that ownKey did not find.
+// notKey is the error for a key that keysTxn.own did not find.
 func notKey(err error) error {
 	if e := inForm(err); e != err {
 		return newError(codeKeyNotFound)

@@ -176,7 +176,7 @@ func TestPersonPage(t *testing.T) {
 	give := func(user, cust id, points string) {
 		as(user, func(t *txn) error {
 			p := t.cfg.Programs[0]
-			_, err := t.movePoints(cust, &p.ID, &movement{Amount: dec(points), Category: categoryBonus, Comment: "Cortesía"}, t.credit)
+			_, err := t.movePoints(cust, &p.ID, &movement{Amount: dec(points), Category: categoryBonus, Comment: "Cortesía"}, t.points.credit)
 			return err
 		})
 	}
@@ -242,7 +242,7 @@ func TestWelcomeIsNotByHand(t *testing.T) {
 	s.shop.pass(time.Second)
 	must(s.shop, func(t *txn) (any, error) {
 		t.by = by
-		_, err := t.movePoints(c, &t.cfg.Programs[0].ID, &movement{Amount: dec("7"), Category: categoryBonus}, t.credit)
+		_, err := t.movePoints(c, &t.cfg.Programs[0].ID, &movement{Amount: dec("7"), Category: categoryBonus}, t.points.credit)
 		return nil, err
 	})
 	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(0, 100) })

@@ -206,7 +206,7 @@ func (view *tillCustomerView) moved(t *txn) error {
 		if err != nil {
 			return err
 		}
-		some, _, err := t.listMovements(c, p, page{1, manyMovements}, nil)
+		some, _, err := t.points.listMovements(c, p, page{1, manyMovements}, nil)
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
 		view.Scanned = view.Scanned && view.Redemption.Status == redemptionIssued
 		if x.CancelledAt != 0 {
-			debit, err := t.movement(x.Movement)
+			debit, err := t.points.movement(x.Movement)
 			if err != nil {
 				return err
 			}

@@ -213,7 +213,7 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 	if !allSales && most > 0 {
 		r.from = max(r.from, r.sales[most-1].RegisteredAt)
 	}
-	if r.movements, allMovements, err = newest(n.Movements, most, t.movement, func(m *movement) (bool, error) { return t.writtenSince(m, since) }); err != nil {
+	if r.movements, allMovements, err = newest(n.Movements, most, t.points.movement, func(m *movement) (bool, error) { return t.writtenSince(m, since) }); err != nil {
 		return nil, err
 	}
 	if !allMovements && most > 0 {

@@ -134,15 +134,15 @@ func (x *personExport) account(t *txn, b []byte) ([]byte, error) {
 	}
 	c, p := x.family[x.person], t.cfg.Programs[x.program]
 	x.program++
-	_, written, err := t.Get(t.accountKey(c, p))
+	_, written, err := t.Get(t.points.accountKey(c, p))
 	if err != nil || !written {
 		return b, err
 	}
-	a, err := t.account(c, p)
+	a, err := t.points.account(c, p)
 	if err != nil {
 		return nil, err
 	}
-	expiring, err := t.expiring(a)
+	expiring, err := t.points.expiring(a)
 	if err != nil {
 		return nil, err
 	}

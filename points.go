@@ -9,10 +9,10 @@ import (
 // They are pending if m.AvailFrom is after now; otherwise a debt is paid first, but not
 // with points of a late sale that have expired: the caller expires these (expireLate). A
 // result beyond the range of numbers is refused with too_large.
-func (t *txn) credit(a *account, m *movement) error {
-	m.CreatedAt = cmp.Or(m.CreatedAt, t.now)
-	m.Expires = t.expires(a, m)
-	if m.AvailFrom <= t.now {
+func (pt *pointsTxn) credit(a *account, m *movement) error {
+	m.CreatedAt = cmp.Or(m.CreatedAt, pt.t.now)
+	m.Expires = pt.expires(a, m)
+	if m.AvailFrom <= pt.t.now {
 		m.AvailFrom = 0
 	}
 	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires}
@@ -24,7 +24,7 @@ func (t *txn) credit(a *account, m *movement) error {
 	if m.AvailFrom > 0 {
 		a.Pending += m.Amount
 	} else {
-		if m.Expires > t.now {
+		if m.Expires > pt.t.now {
 			left -= min(max(-a.Balance, 0), m.Amount) // a debt is paid first
 		}
 		a.Balance += m.Amount
@@ -34,53 +34,53 @@ func (t *txn) credit(a *account, m *movement) error {
 		if a.Lifetime, ok = a.Lifetime.add(m.Amount); !ok {
 			return newError(codeTooLarge).on("amount")
 		}
-		if err := t.addBasis(a, m.CreatedAt, basis{Points: m.Amount}); err != nil {
+		if err := pt.addBasis(a, m.CreatedAt, basis{Points: m.Amount}); err != nil {
 			return err
 		}
 	}
-	if err := t.record(a, m); err != nil {
+	if err := pt.record(a, m); err != nil {
 		return err
 	}
 	l.Seq = m.Seq
 	if m.AvailFrom > 0 {
-		return t.changePending(a, l, left)
+		return pt.changePending(a, l, left)
 	}
-	return t.changeLot(a, l, left)
+	return pt.changeLot(a, l, left)
 }
 
 // expires returns when points expire: as their credit says, or else as their program does.
-func (t *txn) expires(a *account, m *movement) instant {
-	return cmp.Or(m.Expires, a.program.Expiry.endOfLife(m.CreatedAt, t.cfg.zone))
+func (pt *pointsTxn) expires(a *account, m *movement) instant {
+	return cmp.Or(m.Expires, a.program.Expiry.endOfLife(m.CreatedAt, pt.t.cfg.zone))
 }
 
 // debit takes m.Amount points, a number above zero, from the lots in order. If
 // there are too few it fails with insufficient_balance and takes nothing. Then available is
 // the balance, which is negative in debt, and missing is required less available.
-func (t *txn) debit(a *account, m *movement) error {
+func (pt *pointsTxn) debit(a *account, m *movement) error {
 	if m.Amount > a.Balance {
 		return newError(codeInsufficientBalance).
 			with("required", m.Amount).with("available", a.Balance).with("missing", m.Amount-a.Balance)
 	}
-	uses, err := t.consume(a, m.Amount)
+	uses, err := pt.consume(a, m.Amount)
 	if err != nil {
 		return err
 	}
 	m.Uses = uses
 	a.Balance -= m.Amount
 	m.Amount = -m.Amount
-	m.CreatedAt = t.now
-	return t.record(a, m)
+	m.CreatedAt = pt.t.now
+	return pt.record(a, m)
 }
 
 var errLots error = damagedError("an account's lots do not add up to its balance")
 
 // consume takes amount from the available lots, which hold at least that much.
-func (t *txn) consume(a *account, amount decimal) ([]use, error) {
+func (pt *pointsTxn) consume(a *account, amount decimal) ([]use, error) {
 	var (
 		uses    []use
 		emptied []*lot
 	)
-	for l, err := range t.lots(a, partLot) {
+	for l, err := range pt.lots(a, partLot) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 		return nil, errLots
 	}
 	for i, l := range emptied {
-		if err := t.changeLot(a, l, -uses[i].Amount); err != nil {
+		if err := pt.changeLot(a, l, -uses[i].Amount); err != nil {
 			return nil, err
 		}
 	}
@@ -106,14 +106,14 @@ func (t *txn) consume(a *account, amount decimal) ([]use, error) {
 // settle writes down what became due by t.now, in the order in which it happened:
 // pending lots become available, and expired lots become Expiration movements
 // dated at the expiry itself. Then it drops days that left the tier window.
-func (t *txn) settle(a *account) error {
-	t.makeWritable()
+func (pt *pointsTxn) settle(a *account) error {
+	pt.t.makeWritable()
 	a.lookDue = true
-	maturing, err := t.dueLots(a, partPending)
+	maturing, err := pt.dueLots(a, partPending)
 	if err != nil {
 		return err
 	}
-	expiring, err := t.dueLots(a, partLot)
+	expiring, err := pt.dueLots(a, partLot)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func (t *txn) settle(a *account) error {
 		for len(maturing) > 0 && maturing[0].AvailFrom <= moment {
 			l := maturing[0]
 			maturing = maturing[1:]
-			if err := t.mature(a, l); err != nil {
+			if err := pt.mature(a, l); err != nil {
 				return err
 			}
-			if l.Left > 0 && l.Expires <= t.now {
+			if l.Left > 0 && l.Expires <= pt.t.now {
 				place, _ := slices.BinarySearchFunc(expiring, l, byExpiry)
 				expiring = slices.Insert(expiring, place, l)
 			}
@@ -140,29 +140,29 @@ func (t *txn) settle(a *account) error {
 		for n < len(expiring) && n < maxUses && expiring[n].Expires <= moment {
 			n++
 		}
-		if err := t.expire(a, moment, expiring[:n]); err != nil {
+		if err := pt.expire(a, moment, expiring[:n]); err != nil {
 			return err
 		}
 		expiring = expiring[n:]
 	}
-	if err := t.shrinkWindow(a, t.now); err != nil {
+	if err := pt.shrinkWindow(a, pt.t.now); err != nil {
 		return err
 	}
-	if err := t.tellExpiring(a); err != nil {
+	if err := pt.tellExpiring(a); err != nil {
 		return err
 	}
-	return t.saveAccount(a)
+	return pt.saveAccount(a)
 }
 
 // dueLots reads the lots of a part that are due by t.now, in order: pending ones
 // to become available, or available ones to expire.
-func (t *txn) dueLots(a *account, part byte) ([]*lot, error) {
+func (pt *pointsTxn) dueLots(a *account, part byte) ([]*lot, error) {
 	var lots []*lot
-	for l, err := range t.lots(a, part) {
+	for l, err := range pt.lots(a, part) {
 		if err != nil {
 			return nil, err
 		}
-		if l.moment(part) > t.now {
+		if l.moment(part) > pt.t.now {
 			break
 		}
 		lots = append(lots, l)
@@ -175,18 +175,18 @@ func byExpiry(a, b *lot) int {
 }
 
 // mature makes a pending lot available. A debt is paid first.
-func (t *txn) mature(a *account, l *lot) error {
+func (pt *pointsTxn) mature(a *account, l *lot) error {
 	left := l.Left
-	if err := t.changePending(a, l, -left); err != nil {
+	if err := pt.changePending(a, l, -left); err != nil {
 		return err
 	}
 	debt := min(max(-a.Balance, 0), left)
 	a.Pending -= left
 	a.Balance += left
-	if err := t.feed.tell(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
+	if err := pt.t.feed.tell(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
 		return err
 	}
-	return t.changeLot(a, l, left-debt)
+	return pt.changeLot(a, l, left-debt)
 }
 
 // maxUses bounds the lots that one Expiration movement names.
@@ -194,25 +194,25 @@ const maxUses = 500
 
 // noteExpired adds expired points of a credit to the sale it belongs to, if any:
 // a return cannot take them back.
-func (t *txn) noteExpired(seq uint64, amount decimal) error {
-	credit, err := t.movement(seq)
+func (pt *pointsTxn) noteExpired(seq uint64, amount decimal) error {
+	credit, err := pt.movement(seq)
 	if err != nil || credit.Category != categoryPurchase || credit.Transaction == (id{}) {
 		return err
 	}
-	s, err := t.sale(credit.Transaction)
+	s, err := pt.t.sale(credit.Transaction)
 	if err != nil {
 		return err
 	}
 	v := s.shareIn(credit.Program)
 	if v == nil {
-		return unreadable(t.saleKey(s.Seq))
+		return unreadable(pt.t.saleKey(s.Seq))
 	}
 	v.Expired += amount
-	return t.saveSale(s)
+	return pt.t.saveSale(s)
 }
 
 // expire records that lots expired, in one movement dated at moment.
-func (t *txn) expire(a *account, moment instant, lots []*lot) error {
+func (pt *pointsTxn) expire(a *account, moment instant, lots []*lot) error {
 	if len(lots) == 0 {
 		return nil
 	}
@@ -220,15 +220,15 @@ func (t *txn) expire(a *account, moment instant, lots []*lot) error {
 	for _, l := range lots {
 		m.Uses = append(m.Uses, use{l.Seq, l.Left, l.Expires})
 		m.Amount -= l.Left
-		if err := t.noteExpired(l.Seq, l.Left); err != nil {
+		if err := pt.noteExpired(l.Seq, l.Left); err != nil {
 			return err
 		}
-		if err := t.changeLot(a, l, -l.Left); err != nil {
+		if err := pt.changeLot(a, l, -l.Left); err != nil {
 			return err
 		}
 	}
 	a.Balance += m.Amount
-	return t.record(a, m)
+	return pt.record(a, m)
 }
 
 // comesBack reports whether points that were used come back if what took them is cancelled at a
@@ -248,16 +248,16 @@ func (m *movement) givenBack(at instant) (sum decimal) {
 // giveBack returns to their lots the points that a debit took. Points that have
 // expired meanwhile stay expired. It records the rest as a Refund, or nothing if
 // all have expired.
-func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
-	m.Category, m.CreatedAt, m.Expires = categoryRefund, t.now, never
+func (pt *pointsTxn) giveBack(a *account, debit *movement, m *movement) error {
+	m.Category, m.CreatedAt, m.Expires = categoryRefund, pt.t.now, never
 	for _, u := range debit.Uses {
-		if !u.comesBack(t.now) {
-			if err := t.noteExpired(u.Seq, u.Amount); err != nil {
+		if !u.comesBack(pt.t.now) {
+			if err := pt.noteExpired(u.Seq, u.Amount); err != nil {
 				return err
 			}
 			continue
 		}
-		l, err := t.lot(a, partLot, &lot{Seq: u.Seq, Expires: u.Expires})
+		l, err := pt.lot(a, partLot, &lot{Seq: u.Seq, Expires: u.Expires})
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 			return newError(codeTooLarge).on("amount")
 		}
 		a.Balance += u.Amount
-		if err := t.changeLot(a, l, u.Amount-debt); err != nil {
+		if err := pt.changeLot(a, l, u.Amount-debt); err != nil {
 			return err
 		}
 		m.Amount += u.Amount
@@ -278,5 +278,5 @@ func (t *txn) giveBack(a *account, debit *movement, m *movement) error {
 	if m.Amount == 0 {
 		return nil
 	}
-	return t.record(a, m)
+	return pt.record(a, m)
 }

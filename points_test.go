@@ -258,17 +258,17 @@ var lotOperations = []struct {
 		if err != nil {
 			return err
 		}
-		_, err = t.expiring(a)
+		_, err = t.points.expiring(a)
 		return err
 	}},
-	{"deduct from one lot", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.debit, 3) }},
-	{"add", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.credit, 3) }},
+	{"deduct from one lot", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.points.debit, 3) }},
+	{"add", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.points.credit, 3) }},
 	{"page of movements", 5 + 20 + 14*14, func(t *txn, cust id) error {
 		c, err := t.customers.get(cust)
 		if err != nil {
 			return err
 		}
-		_, _, err = t.listMovements(c, t.cfg.Programs[0], page{250, 20}, nil)
+		_, _, err = t.points.listMovements(c, t.cfg.Programs[0], page{250, 20}, nil)
 		return err
 	}},
 	{"purchase", 30, func(t *txn, cust id) error {
@@ -295,11 +295,11 @@ func TestManyLots(t *testing.T) {
 			}
 			for i := range c.lots {
 				expires := t.now.add(oneDay).add(time.Duration(i%500) * time.Hour)
-				if err := t.credit(a, &movement{Category: categoryBonus, Amount: decimalOf(10), Expires: expires}); err != nil {
+				if err := t.points.credit(a, &movement{Category: categoryBonus, Amount: decimalOf(10), Expires: expires}); err != nil {
 					return nil, err
 				}
 			}
-			return nil, t.saveAccount(a)
+			return nil, t.points.saveAccount(a)
 		})
 	}
 	s.wantStanding(many, "100000 0 100000", "what was added")

@@ -64,7 +64,7 @@ func (ks *keysTxn) give(a *account, m *movement) error {
 	if err != nil {
 		return err
 	}
-	return ks.t.credit(a, m)
+	return ks.t.points.credit(a, m)
 }
 
 // purse is the id of the key's purse.

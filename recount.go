@@ -110,7 +110,7 @@ func (t *txn) recountSome() error {
 			return err
 		}
 		for _, p := range t.cfg.Programs {
-			a, err := t.storedAccount(c, p)
+			a, err := t.points.storedAccount(c, p)
 			if err != nil {
 				return err
 			}
@@ -132,7 +132,7 @@ func (t *txn) recountSome() error {
 
 // recountNow recounts an account whose customer's turn is still to come.
 func (t *txn) recountNow(a *account) error {
-	name := string(t.accountKey(a.customer, a.program))
+	name := string(t.points.accountKey(a.customer, a.program))
 	if t.recounted[name] {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (t *txn) recountAccount(a *account) error {
 	if !a.kept {
 		return nil
 	}
-	if err := t.clearWindow(a); err != nil {
+	if err := t.points.clearWindow(a); err != nil {
 		return err
 	}
 	if p.TierBasis.Window == windowRolling {
@@ -164,16 +164,16 @@ func (t *txn) recountAccount(a *account) error {
 			return err
 		}
 		for _, d := range days {
-			if d.Basis == (basis{}) || t.leaves(a, d.Day) <= t.now {
+			if d.Basis == (basis{}) || t.points.leaves(a, d.Day) <= t.now {
 				continue
 			}
 			a.Days = append(a.Days, d)
 			a.Window = a.Window.plus(d.Basis)
 		}
-		t.setDaysApart(a)
+		t.points.setDaysApart(a)
 	}
 	a.lookDue = true // time may have stepped back to before a notice
-	return t.saveAccount(a)
+	return t.points.saveAccount(a)
 }
 
 // A dayBases is what days count toward an account's tier, in order.
@@ -227,12 +227,12 @@ func (t *txn) basisDays(a *account) (dayBases, error) {
 // sales of customers.
 func (t *txn) daysOf(family []*customer, p *program) (days dayBases, err error) {
 	for _, c := range family {
-		a, err := t.storedAccount(c, p)
+		a, err := t.points.storedAccount(c, p)
 		if err != nil {
 			return nil, err
 		}
 		for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
-			m, err := t.movement(seq)
+			m, err := t.points.movement(seq)
 			if err != nil {
 				return nil, err
 			}

@@ -62,11 +62,11 @@ func TestManyLotsExpire(t *testing.T) {
 			}
 			for i := range lots {
 				m := &movement{Category: categoryBonus, Amount: dec("1"), Expires: x.now.add(oneDay) + instant(i)}
-				if err := x.credit(a, m); err != nil {
+				if err := x.points.credit(a, m); err != nil {
 					return nil, err
 				}
 			}
-			return nil, x.saveAccount(a)
+			return nil, x.points.saveAccount(a)
 		})
 		s.pass(2 * oneDay)
 		var n int

@@ -326,7 +326,7 @@ func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
 	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: s.CreatedAt}
 	rest := p.target
 	for _, ref := range pending {
-		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+		l, err := t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 		if err != nil {
 			return err
 		}
@@ -340,12 +340,12 @@ func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
 		rest -= taken
 		a.Pending -= taken
 		m.Uses = append(m.Uses, use{l.Seq, taken, l.Expires})
-		if err := t.changePending(a, l, -taken); err != nil {
+		if err := t.points.changePending(a, l, -taken); err != nil {
 			return err
 		}
 	}
 	fromLots := min(rest, max(a.Balance, 0))
-	uses, err := t.consume(a, fromLots)
+	uses, err := t.points.consume(a, fromLots)
 	if err != nil {
 		return err
 	}
@@ -365,5 +365,5 @@ func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
 		return nil
 	}
 	m.Amount = -p.share.Reversed
-	return t.record(a, m)
+	return t.points.record(a, m)
 }

@@ -162,7 +162,7 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 		reasons = append(reasons, reasonTier)
 	}
 	if len(r.Segments) > 0 {
-		own, err := t.account(c, t.cfg.programNumber(c.Program))
+		own, err := t.points.account(c, t.cfg.programNumber(c.Program))
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +211,7 @@ func (t *txn) redeem(customerID, productID id, comment string, expected *decimal
 	if expected != nil && *expected != r.PointsCost {
 		return nil, newError(codePriceChanged).on("expectedPoints").with("pointsCost", r.PointsCost)
 	}
-	a, err := t.account(c, t.cfg.programKey(r.Program))
+	a, err := t.points.account(c, t.cfg.programKey(r.Program))
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (t *txn) redeem(customerID, productID id, comment string, expected *decimal
 		Expires: r.voucherExpiry(t.now, t.cfg.zone), Effect: r.Effect.effect(),
 	}
 	m := &movement{Category: categoryRedemption, Amount: r.PointsCost, Comment: comment, Redemption: x.ID}
-	if err := t.debit(a, m); err != nil {
+	if err := t.points.debit(a, m); err != nil {
 		return nil, err
 	}
 	x.Movement, x.Balance = m.Seq, a.Balance
@@ -238,7 +238,7 @@ func (t *txn) redeem(customerID, productID id, comment string, expected *decimal
 	if err := t.numberRedemption(x); err != nil {
 		return nil, err
 	}
-	if err := t.saveAccount(a); err != nil {
+	if err := t.points.saveAccount(a); err != nil {
 		return nil, err
 	}
 	return x, t.put(t.redemptionKey(x.Seq), x)
@@ -421,21 +421,21 @@ func (t *txn) cancel(xid id) (*redemption, error) {
 // undoRedemption cancels a redemption of a customer: the points go back to the lots they
 // came from, and the redemption no longer counts against stock and limit (contract §7).
 func (t *txn) undoRedemption(c *customer, x *redemption) error {
-	a, err := t.account(c, t.cfg.programNumber(x.Program))
+	a, err := t.points.account(c, t.cfg.programNumber(x.Program))
 	if err != nil {
 		return err
 	}
-	debit, err := t.movement(x.Movement)
+	debit, err := t.points.movement(x.Movement)
 	if err != nil {
 		return err
 	}
-	if err := t.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
+	if err := t.points.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
 		return err
 	}
 	if err := t.countRedemption(c.ID, x.Reward, -1); err != nil {
 		return err
 	}
-	if err := t.saveAccount(a); err != nil {
+	if err := t.points.saveAccount(a); err != nil {
 		return err
 	}
 	before := x.status(t.now)

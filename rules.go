@@ -393,7 +393,7 @@ func (t *txn) givesAtSignup(r rule) bool {
 // openAccount makes an account of a new customer, with what the sign-up rules of the
 // program give.
 func (t *txn) openAccount(c *customer, p *program) error {
-	a, err := t.account(c, p)
+	a, err := t.points.account(c, p)
 	if err != nil {
 		return err
 	}
@@ -402,7 +402,7 @@ func (t *txn) openAccount(c *customer, p *program) error {
 		if !t.givesAtSignup(*r) {
 			continue
 		}
-		err := t.credit(a, &movement{
+		err := t.points.credit(a, &movement{
 			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
 			AvailFrom: t.inDays(t.now, r.PendingDays), Expires: t.inDays(t.now, r.ExpiresInDays),
 		})
@@ -410,7 +410,7 @@ func (t *txn) openAccount(c *customer, p *program) error {
 			return err
 		}
 	}
-	return t.saveAccount(a)
+	return t.points.saveAccount(a)
 }
 
 // inDays is the same time of day, so many days after a moment by the organization's

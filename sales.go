@@ -313,7 +313,7 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 		return err
 	}
 	for i := range in {
-		if err := t.saveAccount(in[i].account); err != nil {
+		if err := t.points.saveAccount(in[i].account); err != nil {
 			return err
 		}
 	}
@@ -377,7 +377,9 @@ func (u *ruleUse) fields(c *coder) { c.uint(&u.Times) }
 
 func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
 
-func (u *ruleUses) key(rule string) key { return u.t.key(u.a, partRuleUse).day(u.day()).text(rule) }
+func (u *ruleUses) key(rule string) key {
+	return u.t.points.key(u.a, partRuleUse).day(u.day()).text(rule)
+}
 
 func (u *ruleUses) load(rule string) *ruleUse {
 	use, err := get[ruleUse](u.t.Tx, u.key(rule))
@@ -406,6 +408,6 @@ func (u *ruleUses) add(r *rule) error {
 
 // drop deletes old counts, at most droppedAtOnce at a time.
 func (u *ruleUses) drop() error {
-	days := u.t.key(u.a, partRuleUse)
+	days := u.t.points.key(u.a, partRuleUse)
 	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
 }

@@ -141,7 +141,7 @@ func balances(t *testing.T, e *engine) (text string) {
 				if err != nil {
 					return nil, err
 				}
-				a, err := t.account(c, t.cfg.programNumber(c.Program))
+				a, err := t.points.account(c, t.cfg.programNumber(c.Program))
 				if err != nil {
 					return nil, err
 				}

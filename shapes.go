@@ -282,7 +282,7 @@ func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
 	if err != nil {
 		return s, err
 	}
-	a, err := t.account(c, t.cfg.programKey(r.Program))
+	a, err := t.points.account(c, t.cfg.programKey(r.Program))
 	if err != nil {
 		return s, err
 	}

@@ -52,7 +52,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 
 func (t *txn) customerItem(c *customer) (customerItem, error) {
 	t.seals.reveal(c.ID)
-	current, err := t.ownTier(c)
+	current, err := t.points.ownTier(c)
 	if err != nil {
 		return customerItem{}, err
 	}
@@ -120,11 +120,11 @@ func (v attributesShape) MarshalJSON() ([]byte, error) {
 func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 	t.seals.reveal(c.ID)
 	p := t.cfg.programNumber(c.Program)
-	a, err := t.account(c, p)
+	a, err := t.points.account(c, p)
 	if err != nil {
 		return customerDetail{}, err
 	}
-	expiring, err := t.expiring(a)
+	expiring, err := t.points.expiring(a)
 	if err != nil {
 		return customerDetail{}, err
 	}
@@ -149,14 +149,14 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 		if other == p {
 			continue
 		}
-		_, written, err := t.Get(t.accountKey(c, other))
+		_, written, err := t.Get(t.points.accountKey(c, other))
 		if err != nil {
 			return d, err
 		}
 		if !written && other.Join != joinAll {
 			continue
 		}
-		a, err := t.account(c, other)
+		a, err := t.points.account(c, other)
 		if err != nil {
 			return d, err
 		}

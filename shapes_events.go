@@ -48,7 +48,7 @@ func (t *txn) eventData(e *event) (any, error) {
 		cust, err := t.customers.idAt(e.Refs[0])
 		return erasedEvent{cust}, err
 	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed:
-		m, err := t.movement(e.Refs[0])
+		m, err := t.points.movement(e.Refs[0])
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ type availableEvent struct {
 }
 
 func (t *txn) availableEvent(e *event) (v availableEvent, err error) {
-	m, err := t.movement(e.Refs[0])
+	m, err := t.points.movement(e.Refs[0])
 	if err == nil {
 		v = availableEvent{MovementID: m.id(), LoyaltyProgramID: t.cfg.programNumber(m.Program).ID, Amount: decimal(e.Refs[2])}
 		v.CustomerID, err = t.customers.idAt(e.Refs[1])

@@ -144,7 +144,7 @@ type party struct {
 }
 
 func (t *txn) party(c *customer, p *program, v *saleShare) (party, error) {
-	a, err := t.account(c, p)
+	a, err := t.points.account(c, p)
 	if err != nil {
 		return party{}, err
 	}
@@ -201,7 +201,7 @@ func (t *txn) countSold(a *account, at instant, b basis) error {
 		}
 		a.Purchases += uint64(b.Purchases)
 	}
-	return t.addBasis(a, at, b)
+	return t.points.addBasis(a, at, b)
 }
 
 // earnings works out what a purchase earns in each program. It changes nothing: the
@@ -301,10 +301,10 @@ func (t *txn) giveLots(s *sale, p *party, lots []award, expired bool) error {
 			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
 			AvailFrom: t.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
 		}
-		if (t.expires(p.account, m) <= t.now) != expired {
+		if (t.points.expires(p.account, m) <= t.now) != expired {
 			continue
 		}
-		if err := t.credit(p.account, m); err != nil {
+		if err := t.points.credit(p.account, m); err != nil {
 			return err
 		}
 		if m.AvailFrom > 0 {
@@ -341,11 +341,11 @@ func (t *txn) stillPending(v *saleShare, owner *customer) (sum decimal, err erro
 			continue
 		}
 		if a == nil {
-			if a, err = t.storedAccount(owner, t.cfg.programNumber(v.Program)); err != nil {
+			if a, err = t.points.storedAccount(owner, t.cfg.programNumber(v.Program)); err != nil {
 				return 0, err
 			}
 		}
-		l, err := t.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+		l, err := t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 		if err != nil {
 			return 0, err
 		}

@@ -144,9 +144,9 @@ func (h *together) move(kind string, i int) {
 	p := h.programs[i]
 	d := deed{kind: kind, at: h.shop.clock, amount: p.points(60), earning: true, expires: p.program.Expiry.endOfLife(h.shop.clock, p.zone)}
 	_, err := do(h.shop, func(t *txn) (any, error) {
-		m, change := &movement{Category: categoryBonus, Amount: d.amount}, t.credit
+		m, change := &movement{Category: categoryBonus, Amount: d.amount}, t.points.credit
 		if kind == "deduct" {
-			m.Category, change = categoryAdjustment, t.debit
+			m.Category, change = categoryAdjustment, t.points.debit
 		}
 		return t.movePoints(p.cust, &p.program.ID, m, change)
 	})
@@ -231,11 +231,11 @@ func (s *shop) standingIn(cust id, program uint32) standing {
 		if err != nil {
 			return standing{}, err
 		}
-		a, err := t.account(c, t.cfg.programNumber(program))
+		a, err := t.points.account(c, t.cfg.programNumber(program))
 		if err != nil {
 			return standing{}, err
 		}
-		list, err := t.expiring(a)
+		list, err := t.points.expiring(a)
 		current, _ := a.tier()
 		return standing{a.Balance, a.Pending, a.Lifetime, list, a.figure(), current.name()}, err
 	})
@@ -293,7 +293,7 @@ func TestStampsAndPointsMixedUp(t *testing.T) {
 	s.want(tenth(), "insufficient_balance") // 90 points are no stamps
 	s.want(func() error {
 		_, err := do(s, func(t *txn) (any, error) {
-			return t.movePoints(ana, nil, &movement{Amount: dec("1"), Category: categoryBonus}, t.credit)
+			return t.movePoints(ana, nil, &movement{Amount: dec("1"), Category: categoryBonus}, t.points.credit)
 		})
 		return err
 	}(), "program_required")

@@ -242,7 +242,7 @@ func (s *shop) standing(cust id) standing {
 		if err != nil {
 			return standing{}, err
 		}
-		list, err := t.expiring(a)
+		list, err := t.points.expiring(a)
 		current, _ := a.tier()
 		return standing{a.Balance, a.Pending, a.Lifetime, list, a.figure(), current.name()}, err
 	})
@@ -258,7 +258,7 @@ func (t *txn) accountOf(cust id) (*customer, *account, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := t.account(c, t.cfg.programNumber(c.Program))
+	a, err := t.points.account(c, t.cfg.programNumber(c.Program))
 	return c, a, err
 }
 
@@ -294,9 +294,9 @@ func (s *shop) deduct(cust id, amount string) (movementShape, error) {
 // own program.
 func (s *shop) move(cust id, m *movement) (movementShape, error) {
 	return do(s, func(t *txn) (movementShape, error) {
-		given, move := *m, t.credit
+		given, move := *m, t.points.credit
 		if m.Amount < 0 {
-			given.Amount, move = -m.Amount, t.debit
+			given.Amount, move = -m.Amount, t.points.debit
 		}
 		c, err := t.customers.get(cust)
 		if err != nil {
@@ -348,7 +348,7 @@ func (s *shop) ledger(cust id) []*movement {
 		if err != nil {
 			return nil, err
 		}
-		list, _, err := t.listMovements(c, t.cfg.programNumber(c.Program), page{1, 1 << 20}, nil)
+		list, _, err := t.points.listMovements(c, t.cfg.programNumber(c.Program), page{1, 1 << 20}, nil)
 		return list, err
 	})
 	slices.Reverse(list)

@@ -99,7 +99,7 @@ func (t *txn) naive(from, to day) (period, error) {
 	}
 	p.active = uint64(len(active))
 	for i := range n.Movements {
-		m, err := t.movement(i + 1)
+		m, err := t.points.movement(i + 1)
 		if err != nil {
 			return p, err
 		}

@@ -374,7 +374,7 @@ func (t *txn) settleDue(k key) (known bool, err error) {
 	if err != nil || c == nil || p == nil {
 		return false, err
 	}
-	_, err = t.account(c, p)
+	_, err = t.points.account(c, p)
 	return true, err
 }
 

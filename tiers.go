@@ -99,65 +99,65 @@ type dayBasis struct {
 // addBasis adds what happened at a moment to the rolling window, if the program
 // has one and the moment's day is still in it. What is taken back is negative.
 // saveAccount writes the change.
-func (t *txn) addBasis(a *account, at instant, b basis) error {
+func (pt *pointsTxn) addBasis(a *account, at instant, b basis) error {
 	if a.program.TierBasis.Window != windowRolling {
 		return nil
 	}
-	return t.addBasisOn(a, t.dayOf(at), b)
+	return pt.addBasisOn(a, pt.t.dayOf(at), b)
 }
 
 // addBasisOn is addBasis for a day, in a program that has a rolling window.
-func (t *txn) addBasisOn(a *account, d day, b basis) error {
-	if d < t.dayOf(t.now) && t.leaves(a, d) <= t.now {
+func (pt *pointsTxn) addBasisOn(a *account, d day, b basis) error {
+	if d < pt.t.dayOf(pt.t.now) && pt.leaves(a, d) <= pt.t.now {
 		return nil
 	}
 	a.Window = a.Window.plus(b)
 	if a.DaysApart {
-		return t.addBasisApart(a, d, b)
+		return pt.addBasisApart(a, d, b)
 	}
 	i, found := slices.BinarySearchFunc(a.Days, d, func(other dayBasis, d day) int { return cmp.Compare(other.Day, d) })
 	if !found {
 		a.Days = slices.Insert(a.Days, i, dayBasis{Day: d})
-		a.dueAt(t.leaves(a, d))
+		a.dueAt(pt.leaves(a, d))
 	}
 	a.Days[i].Basis = a.Days[i].Basis.plus(b)
 	if a.Days[i].Basis == (basis{}) {
 		a.Days = slices.Delete(a.Days, i, i+1)
-		a.notDueAt(t.leaves(a, d))
+		a.notDueAt(pt.leaves(a, d))
 	}
-	t.setDaysApart(a)
+	pt.setDaysApart(a)
 	return nil
 }
 
 // setDaysApart gives each day an entry of its own if there are many. saveDays
 // writes the entries.
-func (t *txn) setDaysApart(a *account) {
-	if len(a.Days) > t.few.days {
+func (pt *pointsTxn) setDaysApart(a *account) {
+	if len(a.Days) > pt.t.few.days {
 		a.Days, a.days, a.DaysApart = nil, a.Days, true
 	}
 }
 
-func (t *txn) addBasisApart(a *account, d day, b basis) error {
+func (pt *pointsTxn) addBasisApart(a *account, d day, b basis) error {
 	for i := range a.days {
 		if a.days[i].Day == d {
 			a.days[i].Basis = a.days[i].Basis.plus(b)
 			return nil
 		}
 	}
-	sum, err := get[basis](t.Tx, t.key(a, partBasis).day(d))
+	sum, err := get[basis](pt.t.Tx, pt.key(a, partBasis).day(d))
 	if err != nil {
 		return err
 	}
 	if sum == nil {
 		sum = new(basis)
-		a.dueAt(t.leaves(a, d))
+		a.dueAt(pt.leaves(a, d))
 	}
 	a.days = append(a.days, dayBasis{d, sum.plus(b)})
 	return nil
 }
 
 // days yields the days that count something in the account's window, in order.
-func (t *txn) days(a *account) iter.Seq2[dayBasis, error] {
+func (pt *pointsTxn) days(a *account) iter.Seq2[dayBasis, error] {
 	return func(yield func(dayBasis, error) bool) {
 		if !a.DaysApart {
 			for _, d := range a.Days {
@@ -167,8 +167,8 @@ func (t *txn) days(a *account) iter.Seq2[dayBasis, error] {
 			}
 			return
 		}
-		prefix := t.key(a, partBasis)
-		for e, err := range scan(t.Tx, prefix, false) {
+		prefix := pt.key(a, partBasis)
+		for e, err := range scan(pt.t.Tx, prefix, false) {
 			var d dayBasis
 			if err == nil {
 				var b *basis
@@ -184,15 +184,15 @@ func (t *txn) days(a *account) iter.Seq2[dayBasis, error] {
 }
 
 // saveDays writes the days apart that have changed.
-func (t *txn) saveDays(a *account) error {
+func (pt *pointsTxn) saveDays(a *account) error {
 	for _, changed := range a.days {
-		k := t.key(a, partBasis).day(changed.Day)
+		k := pt.key(a, partBasis).day(changed.Day)
 		var err error
 		if changed.Basis == (basis{}) {
-			a.notDueAt(t.leaves(a, changed.Day))
-			err = t.Delete(k)
+			a.notDueAt(pt.leaves(a, changed.Day))
+			err = pt.t.Delete(k)
 		} else {
-			err = t.put(k, &changed.Basis)
+			err = pt.t.put(k, &changed.Basis)
 		}
 		if err != nil {
 			return err
@@ -204,21 +204,21 @@ func (t *txn) saveDays(a *account) error {
 
 // leaves is the moment at which a day leaves the rolling window: the end of the
 // same date TierBasis.Months later.
-func (t *txn) leaves(a *account, d day) instant {
+func (pt *pointsTxn) leaves(a *account, d day) instant {
 	later := addMonths(d.date(), a.program.TierBasis.Months)
-	return (dayOn(later.Date()) + 1).start(t.cfg.zone)
+	return (dayOn(later.Date()) + 1).start(pt.t.cfg.zone)
 }
 
 // windowLeaves is when the oldest day leaves the window; never if it is empty.
-func (t *txn) windowLeaves(a *account) (instant, error) {
+func (pt *pointsTxn) windowLeaves(a *account) (instant, error) {
 	if a.program.TierBasis.Window != windowRolling {
 		return never, nil
 	}
-	for d, err := range t.days(a) {
+	for d, err := range pt.days(a) {
 		if err != nil {
 			return 0, err
 		}
-		return t.leaves(a, d.Day), nil
+		return pt.leaves(a, d.Day), nil
 	}
 	return never, nil
 }
@@ -226,34 +226,34 @@ func (t *txn) windowLeaves(a *account) (instant, error) {
 func dayIn(k []byte) day { return day(binary.BigEndian.Uint32(k) ^ 1<<31) }
 
 // shrinkWindow drops the days that have left the window at a moment.
-func (t *txn) shrinkWindow(a *account, at instant) error {
+func (pt *pointsTxn) shrinkWindow(a *account, at instant) error {
 	if a.program.TierBasis.Window != windowRolling {
 		return nil
 	}
 	var gone []day
-	for d, err := range t.days(a) {
+	for d, err := range pt.days(a) {
 		if err != nil {
 			return err
 		}
-		if t.leaves(a, d.Day) > at {
+		if pt.leaves(a, d.Day) > at {
 			break
 		}
 		a.Window = a.Window.minus(d.Basis)
 		gone = append(gone, d.Day)
 	}
-	return t.dropDays(a, gone)
+	return pt.dropDays(a, gone)
 }
 
 // clearWindow drops all days.
-func (t *txn) clearWindow(a *account) error {
+func (pt *pointsTxn) clearWindow(a *account) error {
 	var all []day
-	for d, err := range t.days(a) {
+	for d, err := range pt.days(a) {
 		if err != nil {
 			return err
 		}
 		all = append(all, d.Day)
 	}
-	if err := t.dropDays(a, all); err != nil {
+	if err := pt.dropDays(a, all); err != nil {
 		return err
 	}
 	a.Window, a.DaysApart, a.lookDue = basis{}, false, true
@@ -261,13 +261,13 @@ func (t *txn) clearWindow(a *account) error {
 }
 
 // dropDays removes the window's first days.
-func (t *txn) dropDays(a *account, gone []day) error {
+func (pt *pointsTxn) dropDays(a *account, gone []day) error {
 	if !a.DaysApart {
 		a.Days = a.Days[len(gone):]
 		return nil
 	}
 	for _, d := range gone {
-		if err := t.Delete(t.key(a, partBasis).day(d)); err != nil {
+		if err := pt.t.Delete(pt.key(a, partBasis).day(d)); err != nil {
 			return err
 		}
 	}

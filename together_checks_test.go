@@ -71,13 +71,13 @@ func (m *mixture) checkLots(cust id) {
 			return nil, err
 		}
 		for _, p := range t.cfg.Programs {
-			a, err := t.account(c, p)
+			a, err := t.points.account(c, p)
 			if err != nil {
 				return nil, err
 			}
 			sum := map[byte]decimal{}
 			for _, part := range []byte{partLot, partPending} {
-				for l, err := range t.lots(a, part) {
+				for l, err := range t.points.lots(a, part) {
 					if err != nil {
 						return nil, err
 					}

@@ -32,7 +32,7 @@ func (t *txn) giveBackUses(purchase *sale, p *party) error {
 	if v == nil || len(v.Limited) == 0 {
 		return nil
 	}
-	prefix := t.key(p.account, partRuleUse).day(t.dayOf(purchase.CreatedAt))
+	prefix := t.points.key(p.account, partRuleUse).day(t.dayOf(purchase.CreatedAt))
 	var used []key
 	for e, err := range scan(t.Tx, prefix, false) {
 		if err != nil {

@@ -18,7 +18,7 @@ func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMo
 		var prev uint64
 		if err == nil {
 			prev, err = linkIn(record)
-			err = atKey(v.txn.movementKey(seq), err)
+			err = atKey(v.txn.points.movementKey(seq), err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%v: movimiento %d: %w", what, seq, err)
@@ -46,7 +46,7 @@ func linkIn(record []byte) (uint64, error) {
 // account replays an account's movements and compares the result with what is stored.
 // family is nil for a customer without stubs.
 func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail, family *familyReplay) error {
-	stored, kept, err := v.txn.Get(v.txn.accountKey(c, p))
+	stored, kept, err := v.txn.Get(v.txn.points.accountKey(c, p))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 	if kept {
 		v.want[tableRecords].entries++
 		if a, err = decodeRecord[account](stored); err != nil {
-			return atKey(v.txn.accountKey(c, p), err)
+			return atKey(v.txn.points.accountKey(c, p), err)
 		}
 	}
 	a.customer, a.program, a.nextDue = c, p, a.Due
@@ -68,7 +68,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 	for _, stored := range r.stored {
 		m, err := decodeRecord[movement](stored.record)
 		if err != nil {
-			return atKey(v.txn.movementKey(stored.seq), err)
+			return atKey(v.txn.points.movementKey(stored.seq), err)
 		}
 		m.Seq = stored.seq
 		if err := r.take(m, stored.record, h); err != nil {
@@ -219,7 +219,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 	var sum basis
 	last := day(math.MinInt32)
 	told := 0 // how many of days were compared
-	for kept, err := range v.txn.days(a) {
+	for kept, err := range v.txn.points.days(a) {
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 			should = days[told].Basis
 			told++
 		}
-		if kept.Basis != should && v.txn.leaves(a, d) > v.txn.now { // a day that has left may still wait for the sweep
+		if kept.Basis != should && v.txn.points.leaves(a, d) > v.txn.now { // a day that has left may still wait for the sweep
 			v.differs(what, fmt.Sprintf(": base del día %d", d), kept.Basis, should)
 		}
 		sum = sum.plus(kept.Basis)
@@ -260,7 +260,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 
 // missingDay reports a day that should be kept and is not.
 func (v *verifier) missingDay(a *account, what subject, d dayBasis) {
-	if d.Basis != (basis{}) && v.txn.leaves(a, d.Day) > v.txn.now {
+	if d.Basis != (basis{}) && v.txn.points.leaves(a, d.Day) > v.txn.now {
 		v.problem("%v: falta la base del día %d", what, d.Day)
 	}
 }
@@ -461,7 +461,7 @@ func (r *replayer) compare(a *account) error {
 	// A lot that became available since the last movement is no longer stored as
 	// pending. When it did is not checked: the clock may have been wrong.
 	var pending map[uint64]bool
-	for l, err := range v.txn.lots(a, partPending) {
+	for l, err := range v.txn.points.lots(a, partPending) {
 		if err != nil {
 			return err
 		}
@@ -500,7 +500,7 @@ func (r *replayer) compareLots(a *account) error {
 		if a.LotsApart {
 			v.want[tableRecords].entries++
 		}
-		stored, err := v.txn.lot(a, part, l)
+		stored, err := v.txn.points.lot(a, part, l)
 		if err != nil {
 			return err
 		}
@@ -546,7 +546,7 @@ func (r *replayer) compareSums(a *account) error {
 	}
 	equal(v, r.what, ": vencimientos en su registro", len(a.Sums), 0)
 	for _, expires := range slices.Sorted(maps.Keys(sums)) {
-		if err := v.has(tableRecords, v.txn.key(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
+		if err := v.has(tableRecords, v.txn.points.key(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
 			return err
 		}
 	}

@@ -137,7 +137,7 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, error) {
 	f := &familyReplay{lots: map[uint64]creditLot{}}
 	for _, c := range family {
-		a, err := v.txn.storedAccount(c, p)
+		a, err := v.txn.points.storedAccount(c, p)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, 
 		for _, stored := range list {
 			m, err := decodeRecord[movement](stored.record)
 			if err != nil {
-				return nil, atKey(v.txn.movementKey(stored.seq), err)
+				return nil, atKey(v.txn.points.movementKey(stored.seq), err)
 			}
 			if m.Amount > 0 && m.Category != categoryMerge && !m.isGiveBack() {
 				f.lots[stored.seq] = creditLot{lot{Seq: stored.seq, AvailFrom: m.AvailFrom, Expires: m.Expires}, m.Transaction}

@@ -6,13 +6,13 @@ func (v *verifier) dueOf(a *account, what subject) error {
 	if err != nil {
 		return err
 	}
-	due, err := v.txn.firstDue(a, n.Latest)
+	due, err := v.txn.points.firstDue(a, n.Latest)
 	if err != nil {
 		return err
 	}
 	if !v.recounting && a.Due != due {
 		// A notice that was before the organization's latest write may be to come since the account's.
-		notice, err := v.txn.expiringFrom(a, a.Due+noticeTime, 1)
+		notice, err := v.txn.points.expiringFrom(a, a.Due+noticeTime, 1)
 		if err != nil {
 			return err
 		}
@@ -21,7 +21,7 @@ func (v *verifier) dueOf(a *account, what subject) error {
 		}
 	}
 	if a.Due != never {
-		return v.has(tableDue, v.txn.dueKey(a, a.Due), nil, what)
+		return v.has(tableDue, v.txn.points.dueKey(a, a.Due), nil, what)
 	}
 	return nil
 }

@@ -270,7 +270,7 @@ func (v *verifier) oneRedemption(x *redemption) error {
 		v.have[tableRedeemed].add(v.hashNumber(nil, x.Seq))
 		return nil
 	}
-	debit, err := v.txn.movement(x.Movement)
+	debit, err := v.txn.points.movement(x.Movement)
 	if err != nil {
 		return err
 	}
