@@ -55,16 +55,16 @@ func (b *birthdayTurn) begin(today day) {
 	}
 }
 
-func (t *txn) birthdaysOn(date uint32) key {
-	return orgKey('D', t.org).byte(byte(date / 100)).byte(byte(date % 100))
+func (ru *rulesTxn) birthdaysOn(date uint32) key {
+	return orgKey('D', ru.t.org).byte(byte(date / 100)).byte(byte(date % 100))
 }
 
 // birthdayKey is nil for a customer who has no birthday.
-func (t *txn) birthdayKey(c *customer) key {
+func (ru *rulesTxn) birthdayKey(c *customer) key {
 	if c.BirthDate == 0 || c.hidden() {
 		return nil
 	}
-	return t.birthdaysOn(uint32(c.BirthDate % 10000)).id(c.ID)
+	return ru.birthdaysOn(uint32(c.BirthDate % 10000)).id(c.ID)
 }
 
 // hasBirthdays reports whether any program has a Birthday rule.
@@ -169,7 +169,7 @@ func (e *engine) giveNextBirthdays(ctx context.Context, org uint32, now instant)
 		if err != nil {
 			return false, err
 		}
-		more, err := t.giveBirthdays(birthdayBatch)
+		more, err := t.rules.giveBirthdays(birthdayBatch)
 		if err != nil {
 			return false, err
 		}
@@ -223,24 +223,24 @@ func (e *engine) nextBirthdays(v version, tx Tx, from birthdaysAt, now instant) 
 
 // giveBirthdays gives the points of the next birthdays, up to today's, to so many
 // customers at most. It reports whether there may be more.
-func (t *txn) giveBirthdays(most int) (more bool, err error) {
-	k := orgKey('D', t.org)
-	turn, err := get[birthdayTurn](t.Tx, k)
+func (ru *rulesTxn) giveBirthdays(most int) (more bool, err error) {
+	k := orgKey('D', ru.t.org)
+	turn, err := get[birthdayTurn](ru.t.Tx, k)
 	if err != nil || turn == nil {
 		return false, err
 	}
-	today := t.dayOf(t.now)
+	today := ru.t.dayOf(ru.t.now)
 	if !turn.due(today) {
 		return false, nil
 	}
 	turn.begin(today)
 	for most > 0 && turn.Day <= today {
-		list, last, err := t.bornOn(turn, most)
+		list, last, err := ru.bornOn(turn, most)
 		if err != nil {
 			return false, err
 		}
 		for _, cust := range list {
-			if err := t.giveBirthday(cust, turn.Day); err != nil {
+			if err := ru.giveBirthday(cust, turn.Day); err != nil {
 				return false, err
 			}
 		}
@@ -250,21 +250,21 @@ func (t *txn) giveBirthdays(most int) (more bool, err error) {
 			turn.Date, turn.After = last, list[len(list)-1]
 		}
 	}
-	return turn.Day <= today, t.put(k, turn)
+	return turn.Day <= today, ru.t.put(k, turn)
 }
 
 // bornOn lists the next customers of a turn, and the date of birth of the last one.
-func (t *txn) bornOn(turn *birthdayTurn, most int) (list []id, last uint32, err error) {
+func (ru *rulesTxn) bornOn(turn *birthdayTurn, most int) (list []id, last uint32, err error) {
 	date := turn.Day.date()
 	first := uint32(date.Month())*100 + uint32(date.Day())
-	lo, hi := t.birthdaysOn(first), t.birthdaysOn(first+1)
+	lo, hi := ru.birthdaysOn(first), ru.birthdaysOn(first+1)
 	if first == 228 && dayOn(date.Year(), time.February, 29) == dayOn(date.Year(), time.March, 1) {
-		hi = t.birthdaysOn(230)
+		hi = ru.birthdaysOn(230)
 	}
 	if turn.Date != 0 {
-		lo = t.birthdaysOn(turn.Date).id(turn.After).byte(0)
+		lo = ru.birthdaysOn(turn.Date).id(turn.After).byte(0)
 	}
-	for e, err := range t.Scan(lo, hi, false) {
+	for e, err := range ru.t.Scan(lo, hi, false) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -282,12 +282,12 @@ func (t *txn) bornOn(turn *birthdayTurn, most int) (list []id, last uint32, err 
 // giveBirthday gives a customer the points of the Birthday rules that are in force on the
 // day, in every program in which the customer earns. A rule that would take the account
 // beyond the range of points gives nothing.
-func (t *txn) giveBirthday(cust id, on day) error {
-	c, err := t.customers.byID(cust)
+func (ru *rulesTxn) giveBirthday(cust id, on day) error {
+	c, err := ru.t.customers.byID(cust)
 	if err != nil || c == nil || c.Status != statusActive {
 		return err
 	}
-	year, now := uint32(on.date().Year()), uint32(t.dayOf(t.now).date().Year())
+	year, now := uint32(on.date().Year()), uint32(ru.t.dayOf(ru.t.now).date().Year())
 	if c.BirthdayFrom > now+1 { // a clock that was ahead set it, as below
 		c.BirthdayFrom = 0
 	}
@@ -297,8 +297,8 @@ func (t *txn) giveBirthday(cust id, on day) error {
 	if year < c.BirthdayFrom || year <= c.BirthdayYear {
 		return nil
 	}
-	for _, p := range t.cfg.earnsIn(c) {
-		given, err := t.giveBirthdayIn(c, p, on)
+	for _, p := range ru.t.cfg.earnsIn(c) {
+		given, err := ru.giveBirthdayIn(c, p, on)
 		if err != nil {
 			return err
 		}
@@ -309,22 +309,22 @@ func (t *txn) giveBirthday(cust id, on day) error {
 	if c.BirthdayYear < year {
 		return nil
 	}
-	return t.customers.save(c)
+	return ru.t.customers.save(c)
 }
 
 // giveBirthdayIn is giveBirthday in one program. It reports whether it gave anything.
-func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err error) {
+func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err error) {
 	if p == nil { // in a damaged file
 		return false, nil
 	}
 	var a *account
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if r.On != onBirthday || r.Points == nil || !r.inForceOn(on, t.cfg.zone) {
+		if r.On != onBirthday || r.Points == nil || !r.inForceOn(on, ru.t.cfg.zone) {
 			continue
 		}
 		if a == nil {
-			if a, err = t.points.account(c, p); err != nil {
+			if a, err = ru.t.points.account(c, p); err != nil {
 				return false, err
 			}
 		}
@@ -332,9 +332,9 @@ func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err e
 			continue
 		}
 		given = true
-		err := t.points.credit(a, &movement{
+		err := ru.t.points.credit(a, &movement{
 			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
-			AvailFrom: t.inDays(t.now, r.PendingDays), Expires: t.inDays(t.now, r.ExpiresInDays),
+			AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
 		})
 		if err != nil {
 			return false, err
@@ -343,7 +343,7 @@ func (t *txn) giveBirthdayIn(c *customer, p *program, on day) (given bool, err e
 	if !given {
 		return false, nil
 	}
-	return true, t.points.saveAccount(a)
+	return true, ru.t.points.saveAccount(a)
 }
 
 // takes reports whether so many points more are within the range of points.

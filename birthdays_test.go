@@ -96,7 +96,7 @@ func TestBirthdayPoints(t *testing.T) {
 				}
 			case 6: // a transaction of the sweep and no more
 				most := 1 + rnd.IntN(2)
-				must(s, func(t *txn) (bool, error) { return t.giveBirthdays(most) })
+				must(s, func(t *txn) (bool, error) { return t.rules.giveBirthdays(most) })
 				settle()
 			case 7:
 				s.pass(time.Duration(rnd.IntN(24)) * time.Hour)
@@ -249,7 +249,7 @@ func TestBirthdaysOfMany(t *testing.T) {
 	before := movements()
 	for range 4 {
 		was := movements()
-		must(s, func(t *txn) (bool, error) { return t.giveBirthdays(birthdayBatch) })
+		must(s, func(t *txn) (bool, error) { return t.rules.giveBirthdays(birthdayBatch) })
 		if n := movements() - was; n > birthdayBatch {
 			t.Errorf("one transaction gives %d customers points", n)
 		}

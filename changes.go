@@ -181,7 +181,7 @@ func (cu *customersTxn) moveIndexes(before, after *customer) error {
 	if err := cu.rekey(cu.customerExternalKey(before), cu.customerExternalKey(after), after.ID[:]); err != nil {
 		return err
 	}
-	if err := cu.rekey(cu.t.birthdayKey(before), cu.t.birthdayKey(after), nil); err != nil {
+	if err := cu.rekey(cu.t.rules.birthdayKey(before), cu.t.rules.birthdayKey(after), nil); err != nil {
 		return err
 	}
 	if err := cu.countGone(before, after); err != nil {

@@ -456,7 +456,7 @@ func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
 	if err := cu.t.feed.tell(eventCustomerCreated, c.Number); err != nil {
 		return nil, err
 	}
-	return c, cu.t.openAccounts(c)
+	return c, cu.t.rules.openAccounts(c)
 }
 
 // at returns the customer with a number in the organization's list.

@@ -80,6 +80,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	rules     rulesTxn
 	points    pointsTxn
 	customers customersTxn
 	keys      keysTxn
@@ -130,6 +131,7 @@ func (t *txn) bind() {
 	t.keys.t = t
 	t.customers.t = t
 	t.points.t = t
+	t.rules.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -208,7 +208,7 @@ func (t *txn) sweepAt(at instant) error {
 			}
 		}
 	}
-	_, err := t.giveBirthdays(math.MaxInt)
+	_, err := t.rules.giveBirthdays(math.MaxInt)
 	return err
 }
 

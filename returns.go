@@ -306,7 +306,7 @@ func (t *txn) unlinkedTargets(s *sale, list []party) error {
 		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
 		earned, ok := p.earn(facts{
 			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: list[i].before,
-			segments: func() []string { return keysOf(t.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
+			segments: func() []string { return keysOf(t.rules.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
 		})
 		if !ok {
 			return newError(codeTooLarge).on("totalAmount")

@@ -166,7 +166,7 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		in := keysOf(t.segmentsOf(own))
+		in := keysOf(t.rules.segmentsOf(own))
 		if !slices.ContainsFunc(r.Segments, func(s string) bool { return slices.Contains(in, s) }) {
 			reasons = append(reasons, reasonSegment)
 		}

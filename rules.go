@@ -368,17 +368,20 @@ func caseless(r rune) rune {
 	return least
 }
 
+// A rulesTxn is what rules give in a transaction, apart from sales.
+type rulesTxn struct{ t *txn }
+
 // openAccounts makes the account of a new customer in its own program, and in others
 // that give points to everybody where sign-up rules give some.
-func (t *txn) openAccounts(c *customer) error {
-	if err := t.openAccount(c, t.cfg.programNumber(c.Program)); err != nil {
+func (ru *rulesTxn) openAccounts(c *customer) error {
+	if err := ru.openAccount(c, ru.t.cfg.programNumber(c.Program)); err != nil {
 		return err
 	}
-	for _, p := range t.cfg.all {
-		if p.Number == c.Program || !slices.ContainsFunc(p.Rules, t.givesAtSignup) {
+	for _, p := range ru.t.cfg.all {
+		if p.Number == c.Program || !slices.ContainsFunc(p.Rules, ru.givesAtSignup) {
 			continue
 		}
-		if err := t.openAccount(c, p); err != nil {
+		if err := ru.openAccount(c, p); err != nil {
 			return err
 		}
 	}
@@ -386,39 +389,39 @@ func (t *txn) openAccounts(c *customer) error {
 }
 
 // givesAtSignup reports whether a rule gives points to those who enrol now.
-func (t *txn) givesAtSignup(r rule) bool {
-	return r.On == onSignup && !t.noWelcome && r.Points != nil && r.inForce(t.now.time().In(t.cfg.zone))
+func (ru *rulesTxn) givesAtSignup(r rule) bool {
+	return r.On == onSignup && !ru.t.noWelcome && r.Points != nil && r.inForce(ru.t.now.time().In(ru.t.cfg.zone))
 }
 
 // openAccount makes an account of a new customer, with what the sign-up rules of the
 // program give.
-func (t *txn) openAccount(c *customer, p *program) error {
-	a, err := t.points.account(c, p)
+func (ru *rulesTxn) openAccount(c *customer, p *program) error {
+	a, err := ru.t.points.account(c, p)
 	if err != nil {
 		return err
 	}
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if !t.givesAtSignup(*r) {
+		if !ru.givesAtSignup(*r) {
 			continue
 		}
-		err := t.points.credit(a, &movement{
+		err := ru.t.points.credit(a, &movement{
 			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
-			AvailFrom: t.inDays(t.now, r.PendingDays), Expires: t.inDays(t.now, r.ExpiresInDays),
+			AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return t.points.saveAccount(a)
+	return ru.t.points.saveAccount(a)
 }
 
 // inDays is the same time of day, so many days after a moment by the organization's
 // calendar. For no days it is 0, which stands for "at once" or "by the program's
 // expiry".
-func (t *txn) inDays(from instant, days int) instant {
+func (ru *rulesTxn) inDays(from instant, days int) instant {
 	if days == 0 {
 		return 0
 	}
-	return instantOf(from.time().In(t.cfg.zone).AddDate(0, 0, days))
+	return instantOf(from.time().In(ru.t.cfg.zone).AddDate(0, 0, days))
 }

@@ -92,10 +92,10 @@ func (r *segmentRule) compare(p profile) (int, error) {
 
 // segmentsOf are the active segments a customer is in, highest priority
 // first; the account is that of its own program.
-func (t *txn) segmentsOf(a *account) []*segment {
-	p := profile{a, t.now}
+func (ru *rulesTxn) segmentsOf(a *account) []*segment {
+	p := profile{a, ru.t.now}
 	var in []*segment
-	for _, s := range t.cfg.bySegmentPriority() {
+	for _, s := range ru.t.cfg.bySegmentPriority() {
 		if s.IsActive && s.Rule.holds(p) {
 			in = append(in, s)
 		}

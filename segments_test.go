@@ -109,7 +109,7 @@ func TestSegmentOrder(t *testing.T) {
 	ana := s.customer("ana")
 	keys := ask(s, func(t *txn) ([]string, error) {
 		_, a, err := t.accountOf(ana)
-		return keysOf(t.segmentsOf(a)), err
+		return keysOf(t.rules.segmentsOf(a)), err
 	})
 	if !slices.Equal(keys, []string{"high", "a", "b", "low"}) {
 		t.Errorf("got %s, want high a b low", strings.Join(keys, " "))

@@ -142,7 +142,7 @@ func (t *txn) customerDetail(c *customer) (customerDetail, error) {
 		missing := next.Threshold - a.figure()
 		d.PointsToNextTier = &missing
 	}
-	for _, s := range t.segmentsOf(a) {
+	for _, s := range t.rules.segmentsOf(a) {
 		d.SegmentIDs = append(d.SegmentIDs, s.ID)
 	}
 	for _, other := range t.cfg.Programs {

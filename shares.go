@@ -228,7 +228,7 @@ func (t *txn) factsOf(c *customer, s *sale, own *account, p *party) facts {
 	p.uses = ruleUses{t: t, a: p.account, at: s.CreatedAt}
 	return facts{
 		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
-		segments: func() []string { return keysOf(t.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
+		segments: func() []string { return keysOf(t.rules.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
 	}
 }
 
@@ -299,7 +299,7 @@ func (t *txn) giveLots(s *sale, p *party, lots []award, expired bool) error {
 	for _, lot := range lots {
 		m := &movement{
 			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
-			AvailFrom: t.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
+			AvailFrom: t.rules.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.rules.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
 		}
 		if (t.points.expires(p.account, m) <= t.now) != expired {
 			continue

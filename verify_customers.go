@@ -81,7 +81,7 @@ func (v *verifier) oneCustomer(c *customer) error {
 			return err
 		}
 	}
-	if k := v.txn.birthdayKey(c); k != nil {
+	if k := v.txn.rules.birthdayKey(c); k != nil {
 		if err := v.has(tableBirthdays, k, nil, what); err != nil {
 			return err
 		}
