@@ -165,7 +165,7 @@ func (pt *pointsTxn) accountKey(c *customer, p *program) key {
 func (pt *pointsTxn) account(c *customer, p *program) (*account, error) {
 	a, err := pt.storedAccount(c, p)
 	if err == nil && pt.t.cfg.Recount {
-		err = pt.t.recountNow(a)
+		err = pt.t.recount.now(a)
 	}
 	if err != nil || a.Due > pt.t.now {
 		return a, err

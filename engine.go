@@ -61,12 +61,11 @@ type txn struct {
 	ids       mint
 	org       uint32
 	cfg       *config
-	by        creator         // of what it writes
-	byKey     *apiKey         // that by names; nil if by is no key
-	keyNames  map[id]string   // of other keys and of users, looked up so far
-	requestID string          // of the request that writes, as auditID marks it; "" without
-	counters  *counters       // nil until asked for; written back by commit
-	recounted map[string]bool // accounts recounted in this transaction, by key
+	by        creator       // of what it writes
+	byKey     *apiKey       // that by names; nil if by is no key
+	keyNames  map[id]string // of other keys and of users, looked up so far
+	requestID string        // of the request that writes, as auditID marks it; "" without
+	counters  *counters     // nil until asked for; written back by commit
 	*sizes
 	dated     dated         // the last answer of dayOf
 	buf       coder         // the last record written
@@ -80,6 +79,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	recount   recountTxn
 	rules     rulesTxn
 	points    pointsTxn
 	customers customersTxn
@@ -132,6 +132,7 @@ func (t *txn) bind() {
 	t.customers.t = t
 	t.points.t = t
 	t.rules.t = t
+	t.recount.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -264,7 +265,7 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 		}
 		before.copyFrom(t)
 		attempt := newOverlay(batch)
-		t.Tx, t.now, t.by, t.recounted = attempt, now, by, nil
+		t.Tx, t.now, t.by, t.recount.done = attempt, now, by, nil
 		keep, err := one(i)
 		t.Tx, t.now, t.by = batch, now, by
 		if err != nil {

@@ -213,7 +213,7 @@ func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
 	var days dayBases
 	if rolling || !to.isOwn() {
 		var err error
-		if days, err = ms.t.daysOf(family, to.program); err != nil {
+		if days, err = ms.t.recount.daysOf(family, to.program); err != nil {
 			return err
 		}
 	}

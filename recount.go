@@ -81,7 +81,7 @@ func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) 
 			if err != nil {
 				return err
 			}
-			if err := t.recountSome(); err != nil {
+			if err := t.recount.some(); err != nil {
 				return err
 			}
 			return t.commit()
@@ -93,87 +93,93 @@ func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) 
 	}
 }
 
-// recountSome recounts the next customers, and ends the recount after the last one.
-func (t *txn) recountSome() error {
-	place := orgKey('q', t.org)
-	number, ok, err := getUint(t.Tx, place)
+// A recountTxn recounts customers in a transaction.
+type recountTxn struct {
+	t    *txn
+	done map[string]bool // accounts recounted in it, by key
+}
+
+// some recounts the next customers, and ends the recount after the last one.
+func (r *recountTxn) some() error {
+	place := orgKey('q', r.t.org)
+	number, ok, err := getUint(r.t.Tx, place)
 	if err != nil || !ok {
 		return err
 	}
-	n, err := t.count()
+	n, err := r.t.count()
 	if err != nil {
 		return err
 	}
 	for end := number + recountBatch; number < end && number <= n.Customers; number++ {
-		c, err := t.customers.at(number)
+		c, err := r.t.customers.at(number)
 		if err != nil {
 			return err
 		}
-		for _, p := range t.cfg.Programs {
-			a, err := t.points.storedAccount(c, p)
+		for _, p := range r.t.cfg.Programs {
+			a, err := r.t.points.storedAccount(c, p)
 			if err != nil {
 				return err
 			}
-			if err := t.recountAccount(a); err != nil {
+			if err := r.account(a); err != nil {
 				return err
 			}
 		}
 	}
 	if number <= n.Customers {
-		return t.putUint(place, number)
+		return r.t.putUint(place, number)
 	}
-	done := *t.cfg
+	done := *r.t.cfg
 	done.Recount = false
-	if err := saveConfig(t.Tx, &done); err != nil {
+	if err := saveConfig(r.t.Tx, &done); err != nil {
 		return err
 	}
-	return t.Delete(place)
+	return r.t.Delete(place)
 }
 
-// recountNow recounts an account whose customer's turn is still to come.
-func (t *txn) recountNow(a *account) error {
-	name := string(t.points.accountKey(a.customer, a.program))
-	if t.recounted[name] {
+// now recounts an account whose customer's turn is still to come.
+func (r *recountTxn) now(a *account) error {
+	name := string(r.t.points.accountKey(a.customer, a.program))
+	if r.done[name] {
 		return nil
 	}
-	place, _, err := getUint(t.Tx, orgKey('q', t.org))
+	place, _, err := getUint(r.t.Tx, orgKey('q', r.t.org))
 	if err != nil || a.customer.Number < place {
 		return err
 	}
-	if t.recounted == nil {
-		t.recounted = map[string]bool{}
+	if r.done == nil {
+		r.done = map[string]bool{}
 	}
-	t.recounted[name] = true
-	t.makeWritable()
-	return t.recountAccount(a)
+	r.done[name] = true
+	r.t.makeWritable()
+	return r.account(a)
 }
 
-// recountAccount builds an account's rolling window again and puts it in its
+// account builds an account's rolling window again and puts it in its
 // tier.
-func (t *txn) recountAccount(a *account) error {
+func (r *recountTxn) account(a *account) error {
 	p := a.program
 	if !a.kept {
 		return nil
 	}
-	if err := t.points.clearWindow(a); err != nil {
+	if err := r.t.points.clearWindow(a); err != nil {
 		return err
 	}
 	if p.TierBasis.Window == windowRolling {
-		days, err := t.basisDays(a)
+		days, err := r.basisDays(a)
 		if err != nil {
 			return err
 		}
 		for _, d := range days {
-			if d.Basis == (basis{}) || t.points.leaves(a, d.Day) <= t.now {
+			if d.Basis == (basis{}) || r.t.points.leaves(a, d.Day) <= r.t.now {
 				continue
 			}
 			a.Days = append(a.Days, d)
 			a.Window = a.Window.plus(d.Basis)
 		}
-		t.points.setDaysApart(a)
+		r.t.points.setDaysApart(a)
 	}
 	a.lookDue = true // time may have stepped back to before a notice
-	return t.points.saveAccount(a)
+	return r.t.points.saveAccount(a)
 }
 
 // A dayBases is what days count toward an account's tier, in order.
@@ -210,41 +216,41 @@ func (list *dayBases) addSale(t *txn, s *sale, program uint32) {
 
 // basisDays returns what each day counts toward the account's tier: movements, historic
 // points and sales of its customer and of the stubs.
-func (t *txn) basisDays(a *account) (dayBases, error) {
+func (r *recountTxn) basisDays(a *account) (dayBases, error) {
 	if a.customer.MergedInto != (id{}) {
 		return nil, nil
 	}
-	family, err := t.merges.family(a.customer)
+	family, err := r.t.merges.family(a.customer)
 	if err != nil {
 		return nil, err
 	}
-	days, err := t.daysOf(family, a.program)
+	days, err := r.daysOf(family, a.program)
 	days.addHistoric(a)
 	return days, err
 }
 
 // daysOf returns what each day counts toward a tier in a program by the movements and the
 // sales of customers.
-func (t *txn) daysOf(family []*customer, p *program) (days dayBases, err error) {
+func (r *recountTxn) daysOf(family []*customer, p *program) (days dayBases, err error) {
 	for _, c := range family {
-		a, err := t.points.storedAccount(c, p)
+		a, err := r.t.points.storedAccount(c, p)
 		if err != nil {
 			return nil, err
 		}
 		for seq, left := a.Movements.last(), a.Movements.N; seq != 0 && left > 0; left-- {
-			m, err := t.points.movement(seq)
+			m, err := r.t.points.movement(seq)
 			if err != nil {
 				return nil, err
 			}
-			days.addMovement(t, m)
+			days.addMovement(r.t, m)
 			seq = m.Link.Prev
 		}
 		for seq, left := c.Sales.last(), c.Sales.N; seq != 0 && left > 0; left-- {
-			s, err := t.saleAt(seq)
+			s, err := r.t.saleAt(seq)
 			if err != nil {
 				return nil, err
 			}
-			days.addSale(t, s, p.Number)
+			days.addSale(r.t, s, p.Number)
 			seq = s.Link.Prev
 		}
 	}
