@@ -42,7 +42,7 @@ func (r *request) saleFilter() (f saleFilter) {
 
 func getTransaction(r *request) action {
 	return func(t *txn) (any, error) {
-		s, err := t.sale(r.pathID("transactionId"))
+		s, err := t.sales.get(r.pathID("transactionId"))
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
 
 // sell registers a sale, or returns the known one that is sent again.
 func (t *txn) sell(in newSale, dryRun bool) (shape saleShape, known bool, err error) {
-	s, err := t.knownSale(in)
+	s, err := t.sales.knownSale(in)
 	if err != nil {
 		return shape, false, err
 	}
@@ -140,7 +140,7 @@ func (t *txn) sell(in newSale, dryRun bool) (shape saleShape, known bool, err er
 		shape, err = t.saleShape(s)
 		return shape, true, err
 	}
-	s, c, err := t.registerSale(in)
+	s, c, err := t.sales.register(in)
 	if err != nil {
 		return shape, false, err
 	}
@@ -293,7 +293,7 @@ func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]rehearsedSale) (batch
 	}
 	name := row.retry[0].name
 	if first := sold[name]; first.shape != nil {
-		s, err := t.saleAt(first.seq)
+		s, err := t.sales.at(first.seq)
 		if err != nil {
 			return batchResult{}, err
 		}

@@ -53,13 +53,13 @@ func (s *shop) links(sales uint64) string {
 	return ask(s, func(t *txn) (string, error) {
 		told := ""
 		for seq := range sales {
-			x, err := t.saleAt(seq + 1)
+			x, err := t.sales.at(seq + 1)
 			if err != nil {
 				return "", err
 			}
 			told += fmt.Sprintln(x.Type, x.Total, x.Earned, x.Reversed, x.Unearned, x.Returned, x.Lines)
 			if x.Previous != (id{}) {
-				p, err := t.sale(x.Previous)
+				p, err := t.sales.get(x.Previous)
 				if err != nil {
 					return "", err
 				}

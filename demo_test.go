@@ -64,7 +64,7 @@ func TestMadeUp(t *testing.T) {
 			}
 		}
 		for n := uint64(1); n <= first.Sales; n++ {
-			sold, err := in.saleAt(n)
+			sold, err := in.sales.at(n)
 			if err != nil {
 				return nil, err
 			}

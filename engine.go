@@ -79,6 +79,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	sales     salesTxn
 	recount   recountTxn
 	rules     rulesTxn
 	points    pointsTxn
@@ -133,6 +134,7 @@ func (t *txn) bind() {
 	t.points.t = t
 	t.rules.t = t
 	t.recount.t = t
+	t.sales.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -170,7 +170,7 @@ func (s *busyShop) deductOn(t *txn, cust id, k *retryKey) (any, error) {
 
 func (s *busyShop) sellOn(t *txn, cust id, k *retryKey) (any, error) {
 	return answered(t, k, func() (any, error) {
-		x, c, err := t.registerSale(newSale{Customer: cust, Total: 920_0000, Type: typePurchase, Items: threeItems, Source: sourceAPI})
+		x, c, err := t.sales.register(newSale{Customer: cust, Total: 920_0000, Type: typePurchase, Items: threeItems, Source: sourceAPI})
 		if err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 	for s, err := range ms.salesFrom(c.Sales.last()) {
 		if err == nil && s.Comment != "" {
 			s.Comment = ""
-			err = ms.t.saveSale(s)
+			err = ms.t.sales.save(s)
 		}
 		if err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (ms *mergesTxn) eraseComments(a *account) error {
 func (ms *mergesTxn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
 	return func(yield func(*sale, error) bool) {
 		for seq != 0 {
-			s, err := ms.t.saleAt(seq)
+			s, err := ms.t.sales.at(seq)
 			if err == nil {
 				seq = s.Link.Prev
 			}

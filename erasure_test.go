@@ -362,7 +362,7 @@ func TestEraseVerified(t *testing.T) {
 	named.FirstName, linked.Person, secret.Secret, marked.Status = "Ana", id{1}, sealSecret{1}, statusActive
 	k := customerKey(s.org, ana, partCustomer)
 	seq := sold.Seq
-	commented := must(s, func(t *txn) (*sale, error) { return t.saleAt(seq) })
+	commented := must(s, func(t *txn) (*sale, error) { return t.sales.at(seq) })
 	commented.Comment = "para llevar"
 	for what, with := range map[string]memTx{
 		"a name":                           put(k, &named),

@@ -127,7 +127,7 @@ func (t *txn) customerRow(number uint64, full bool) ([][]string, error) {
 
 // saleRows returns a row for each item of a sale, or one row if it has no items.
 func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
-	s, err := t.saleAt(number)
+	s, err := t.sales.at(number)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
 // one sale. A return has the name of its purchase, so that an import links it again.
 func (t *txn) exportName(s *sale) (string, error) {
 	if s.Previous != (id{}) {
-		purchase, err := t.sale(s.Previous)
+		purchase, err := t.sales.get(s.Previous)
 		if err != nil {
 			return "", err
 		}
@@ -176,12 +176,12 @@ func (t *txn) exportName(s *sale) (string, error) {
 	if s.ExternalID == "" {
 		return s.ID.String(), nil
 	}
-	prefix := t.externalKey(s.ExternalID)
+	prefix := t.sales.externalKey(s.ExternalID)
 	for e, err := range scan(t.Tx, prefix, false) {
 		if err != nil {
 			return "", err
 		}
-		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		other, err := t.sales.at(uintIn(e.Key[len(prefix):]))
 		if err != nil {
 			return "", err
 		}
@@ -246,7 +246,7 @@ func (t *txn) rulesOf(m *movement) (string, error) {
 	if m.Category != categoryPurchase || m.Transaction == (id{}) {
 		return "", nil
 	}
-	s, err := t.sale(m.Transaction)
+	s, err := t.sales.get(m.Transaction)
 	if err != nil {
 		return "", err
 	}

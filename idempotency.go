@@ -272,7 +272,7 @@ func (rep *replaysTxn) first(keys []retryKey) (int, *replay, error) {
 			continue
 		}
 		if k.status != 0 { // it is found by its externalId
-			if may, err := rep.t.mayReplay(r, k.again); err != nil {
+			if may, err := rep.t.sales.mayReplay(r, k.again); err != nil {
 				return i, nil, err
 			} else if !may {
 				continue

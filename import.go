@@ -273,7 +273,7 @@ func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err er
 			return o, err
 		}
 	}
-	_, _, err = t.registerSaleOf(c, s)
+	_, _, err = t.sales.registerOf(c, s)
 	o.Added = err == nil
 	return o, err
 }
@@ -339,7 +339,7 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	p, err := t.saleAt(seq)
+	p, err := t.sales.at(seq)
 	if err != nil || p.Type != typePurchase {
 		return nil, err
 	}
@@ -395,7 +395,7 @@ func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error)
 		if other.Type != typePurchase {
 			continue
 		}
-		if same, err := t.isSame(other, s); same || err != nil {
+		if same, err := t.sales.isSame(other, s); same || err != nil {
 			return same, err
 		}
 		// The very sale that was imported, undone, is perhaps found by a phone that is another's now.
@@ -411,7 +411,7 @@ func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error)
 // id it is, and the returns of the same moment that an export gives it.
 func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 	take := func(seq uint64) error {
-		other, err := t.saleAt(seq)
+		other, err := t.sales.at(seq)
 		if err == nil {
 			list = append(list, other)
 		}
@@ -426,7 +426,7 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 			return nil, err
 		}
 	}
-	prefix := t.externalKey(s.ExternalID)
+	prefix := t.sales.externalKey(s.ExternalID)
 	for e, err := range scan(t.Tx, prefix, true) {
 		if err == nil {
 			err = take(uintIn(e.Key[len(prefix):]))
@@ -447,7 +447,7 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 		if e.Value[0] != kindReturn {
 			continue
 		}
-		other, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		other, err := t.sales.at(uintIn(e.Key[len(prefix):]))
 		if err != nil {
 			return nil, err
 		}

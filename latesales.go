@@ -21,13 +21,13 @@ import (
 const aheadSlack = 5 * 60 * 1000 // milliseconds
 
 // checkOccurred refuses a sale that happened too long ago or is yet to happen; 0 is now.
-func (t *txn) checkOccurred(at instant) error {
+func (sa *salesTxn) checkOccurred(at instant) error {
 	if at == 0 {
 		return nil
 	}
-	oldest := instantOf(t.now.time().In(t.cfg.zone).AddDate(0, 0, -t.cfg.maxLateDays()))
-	if at < oldest || at > t.now+aheadSlack {
-		return errOccurredAt(t.cfg)
+	oldest := instantOf(sa.t.now.time().In(sa.t.cfg.zone).AddDate(0, 0, -sa.t.cfg.maxLateDays()))
+	if at < oldest || at > sa.t.now+aheadSlack {
+		return errOccurredAt(sa.t.cfg)
 	}
 	return nil
 }
@@ -52,16 +52,16 @@ func errBeforePurchase() *apiError {
 
 // expireLate expires those points of a late sale that have expired by now, each at its
 // own moment. It returns the sale as it is then.
-func (t *txn) expireLate(list []party, s *sale) (*sale, error) {
+func (sa *salesTxn) expireLate(list []party, s *sale) (*sale, error) {
 	for _, p := range list {
-		if p.Due > t.now {
+		if p.Due > sa.t.now {
 			continue
 		}
-		if err := t.points.settle(p.account); err != nil {
+		if err := sa.t.points.settle(p.account); err != nil {
 			return nil, err
 		}
 	}
-	s, err := t.saleAt(s.Seq)
+	s, err := sa.at(s.Seq)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func (t *txn) expireLate(list []party, s *sale) (*sale, error) {
 		v := s.shareIn(p.program.Number)
 		v.ExpiredLate, v.Balance = v.Balance-p.Balance, p.Balance
 	}
-	return s, t.saveSale(s)
+	return s, sa.save(s)
 }
 
 // registeredBefore returns how many sales were registered before a moment.
-func (t *txn) registeredBefore(at instant) (uint64, error) {
+func (sa *salesTxn) registeredBefore(at instant) (uint64, error) {
 	if at <= 0 {
 		return 0, nil
 	}
-	n, err := t.count()
+	n, err := sa.t.count()
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (t *txn) registeredBefore(at instant) (uint64, error) {
 		return n.Sales, nil
 	}
 	return searchNumber(n.Sales, func(seq uint64) (bool, error) {
-		s, err := t.saleAt(seq)
+		s, err := sa.at(seq)
 		return err == nil && s.RegisteredAt >= at, err
 	})
 }

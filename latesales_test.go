@@ -255,7 +255,7 @@ func TestUniqueReturnsApart(t *testing.T) {
 	at := s.clock.add(-1000)
 	back := func(original *id) *sale {
 		in := newSale{Type: typeReturn, Customer: ana, Total: dec("2"), Original: original, OccurredAt: at}
-		known := ask(s, func(t *txn) (*sale, error) { return t.knownSale(in) })
+		known := ask(s, func(t *txn) (*sale, error) { return t.sales.knownSale(in) })
 		if known != nil {
 			return known
 		}

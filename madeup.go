@@ -311,7 +311,7 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 
 // register is registerSale with the entry in the audit log.
 func (t *txn) register(in newSale, action string) (*sale, error) {
-	s, _, err := t.registerSale(in)
+	s, _, err := t.sales.register(in)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func TestActivityPage(t *testing.T) {
 	must(s.shop, func(t *txn) (any, error) {
 		t.by = creator{Type: byUser, ID: s.users[roleManager]}
 		for range manyADay {
-			if _, _, err := t.registerSale(newSale{Customer: other, Total: dec("100"), Type: typePurchase}); err != nil {
+			if _, _, err := t.sales.register(newSale{Customer: other, Total: dec("100"), Type: typePurchase}); err != nil {
 				return nil, err
 			}
 		}
@@ -135,7 +135,7 @@ func TestActivityPage(t *testing.T) {
 		if _, err := t.movePoints(me, &p.ID, &movement{Amount: dec("70"), Category: categoryBonus}, t.points.credit); err != nil {
 			return nil, err
 		}
-		_, _, err := t.registerSale(newSale{Customer: other, Total: dec("5"), Type: typeReturn})
+		_, _, err := t.sales.register(newSale{Customer: other, Total: dec("5"), Type: typeReturn})
 		return nil, err
 	})
 	body := mainOf(s.open(roleAdmin, activityPath).Body.String())

@@ -156,7 +156,7 @@ func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
 		return pointsMoved(t, f, e), nil
 	}
 	u, _ := parseID(*e.Subject)
-	s, err := t.sale(u)
+	s, err := t.sales.get(u)
 	if errors.Is(err, newError(codeTransactionNotFound)) {
 		return "", nil
 	}

@@ -297,7 +297,7 @@ func TestPanelSimulatesSales(t *testing.T) {
 				if err != nil {
 					return saleShape{}, err
 				}
-				sold, err := t.saleAt(n.Sales)
+				sold, err := t.sales.at(n.Sales)
 				if err != nil {
 					return saleShape{}, err
 				}

@@ -214,7 +214,7 @@ func TestPanelReturnOfSecondItem(t *testing.T) {
 	}
 	c.comesBack("back", fields)
 	back, _ := parseID(c.names["back"])
-	ret := must(c.panelShop.shop, func(t *txn) (*sale, error) { return t.sale(back) })
+	ret := must(c.panelShop.shop, func(t *txn) (*sale, error) { return t.sales.get(back) })
 	if got := fmt.Sprint(ret.Total, ret.Items); got != "20 [{B 20 1}]" {
 		t.Errorf("%s came back\n%s", got, mainOf(w.Body.String()))
 	}
@@ -422,7 +422,7 @@ func TestPanelReadings(t *testing.T) {
 	w = c.panelShop.post(roleOwner, till, url.Values{"totalAmount": {"1.500"}, readingField: {"totalAmount=1500"}})
 	to := w.Header().Get("Location")
 	sold, _ := parseID(madeAt(to))
-	if s := must(c.panelShop.shop, func(t *txn) (*sale, error) { return t.sale(sold) }); s.Total != dec("1500") {
+	if s := must(c.panelShop.shop, func(t *txn) (*sale, error) { return t.sales.get(sold) }); s.Total != dec("1500") {
 		t.Errorf("sold %s", s.Total)
 	}
 	for _, chosen := range []string{"totalAmount=7", "externalId=1500", "totalAmount"} { // none of the two

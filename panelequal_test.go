@@ -114,7 +114,7 @@ func TestPanelSaleSource(t *testing.T) {
 	if w := s.post(roleOwner, "/panel/caja/"+c.String()+"/venta", url.Values{"totalAmount": {"100"}, "source": {"Api"}}); w.Code != http.StatusSeeOther {
 		t.Fatal(w.Code, w.Body)
 	}
-	sold := ask(s.shop, func(t *txn) (*sale, error) { return t.saleAt(1) })
+	sold := ask(s.shop, func(t *txn) (*sale, error) { return t.sales.at(1) })
 	if sold.Source != "Dashboard" || sold.By.Type != byUser || sold.By.ID != s.users[roleOwner] {
 		t.Errorf("source %s, by %+v", sold.Source, sold.By)
 	}

@@ -166,9 +166,9 @@ func TestPersonPage(t *testing.T) {
 	}
 	sell := func(user, cust id, undo bool) {
 		as(user, func(t *txn) error {
-			sold, _, err := t.registerSale(newSale{Customer: cust, Total: dec("200"), Type: typePurchase})
+			sold, _, err := t.sales.register(newSale{Customer: cust, Total: dec("200"), Type: typePurchase})
 			if err == nil && undo {
-				_, _, err = t.registerSale(newSale{Customer: cust, Total: dec("200"), Type: typeReturn, Original: &sold.ID})
+				_, _, err = t.sales.register(newSale{Customer: cust, Total: dec("200"), Type: typeReturn, Original: &sold.ID})
 			}
 			return err
 		})
@@ -269,9 +269,9 @@ func TestHomeToday(t *testing.T) {
 	for n, by := range []creator{{Type: byUser, ID: s.users[roleCashier]}, {Type: byUser, ID: s.users[roleCashier]}, {Type: byKey, ID: k.ID}, {Type: byImport}} {
 		must(s.shop, func(t *txn) (any, error) {
 			t.by = by
-			sold, _, err := t.registerSale(newSale{Customer: c, Total: decimalOf(1000 * (n + 1)), Type: typePurchase})
+			sold, _, err := t.sales.register(newSale{Customer: c, Total: decimalOf(1000 * (n + 1)), Type: typePurchase})
 			if err == nil && n == 1 {
-				_, _, err = t.registerSale(newSale{Customer: c, Total: dec("50"), Type: typeReturn, Original: &sold.ID})
+				_, _, err = t.sales.register(newSale{Customer: c, Total: dec("50"), Type: typeReturn, Original: &sold.ID})
 			}
 			if err == nil && n == 0 {
 				_, err = t.redeem(c, t.cfg.Rewards[0].ID, "", nil)
@@ -323,7 +323,7 @@ func TestScanSales(t *testing.T) {
 			if n%2 == 0 {
 				who = luz
 			}
-			_, _, err := t.registerSale(newSale{Customer: who, Total: decimalOf(n + 1), Type: typePurchase})
+			_, _, err := t.sales.register(newSale{Customer: who, Total: decimalOf(n + 1), Type: typePurchase})
 			return nil, err
 		})
 	}

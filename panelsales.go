@@ -126,14 +126,14 @@ func salePage(v *visit) (any, fillFunc) {
 
 // linked fills in what belongs to a sale: the purchase of a return, the returns of a purchase.
 func (v *visit) linked(t *txn, view *saleView) error {
-	s, err := t.sale(*view.Sale.ID)
+	s, err := t.sales.get(*view.Sale.ID)
 	if err != nil {
 		return err
 	}
 	view.Sale.Back = s.back()
 	view.Return = s.Type == typePurchase && !s.whollyReturned() && v.may("transactions:return")
 	if s.Previous != (id{}) {
-		purchase, err := t.sale(s.Previous)
+		purchase, err := t.sales.get(s.Previous)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (v *visit) linked(t *txn, view *saleView) error {
 		view.Purchase = &shape
 		return err
 	}
-	returns, more, err := t.returnsOf(s)
+	returns, more, err := t.sales.returnsOf(s)
 	view.More = more
 	for _, each := range returns {
 		shape, err := t.saleShape(each)
@@ -175,7 +175,7 @@ func returnPage(v *visit) (any, fillFunc) {
 		if err := v.guarded(t, "transactions:return", ownSale); err != nil {
 			return err
 		}
-		s, err := t.sale(*view.Sale.ID)
+		s, err := t.sales.get(*view.Sale.ID)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestPanelSalesByDate(t *testing.T) {
 		}
 		sold := must(s.shop, func(t *txn) (*sale, error) {
 			t.by = till
-			sold, _, err := t.registerSale(in)
+			sold, _, err := t.sales.register(in)
 			return sold, err
 		})
 		all = append(all, sold.CreatedAt.String())

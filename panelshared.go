@@ -93,7 +93,7 @@ func (v *visit) saleRows(t *txn, list []saleShape) (rows []saleRow, err error) {
 	for _, shape := range list {
 		row := saleRow{saleShape: shape}
 		if shape.Type == typePurchase {
-			s, err := t.sale(*shape.ID)
+			s, err := t.sales.get(*shape.ID)
 			if err != nil {
 				return nil, err
 			}

@@ -26,7 +26,7 @@ type simulation struct {
 func simulateSale(r *request) action {
 	in, sell := r.saleFields(), registerTransaction(r)
 	return func(t *txn) (any, error) {
-		verdicts, err := t.verdicts(in)
+		verdicts, err := t.sales.verdicts(in)
 		if err != nil {
 			return nil, err
 		}

@@ -285,12 +285,12 @@ func (v *visit) saleLink(s *sale) saleLink {
 
 // cameBack fills in what came back of a purchase, or the purchase of a return.
 func (view *tillSaleView) cameBack(v *visit, t *txn) error {
-	s, err := t.sale(*view.Sale.ID)
+	s, err := t.sales.get(*view.Sale.ID)
 	if err != nil {
 		return err
 	}
 	if s.Previous != (id{}) {
-		purchase, err := t.sale(s.Previous)
+		purchase, err := t.sales.get(s.Previous)
 		if err != nil {
 			return err
 		}
@@ -300,7 +300,7 @@ func (view *tillSaleView) cameBack(v *visit, t *txn) error {
 	if view.State == "" {
 		return nil
 	}
-	found, more, err := t.returnsOf(s)
+	found, more, err := t.sales.returnsOf(s)
 	view.More = more
 	for _, r := range found {
 		view.Returns = append(view.Returns, v.saleLink(r))
@@ -389,7 +389,7 @@ const undoTime = 10 * 60 * 1000
 // ownSale is what a role with transactions:return in part may undo: the member's own sales of
 // today, if the organization allows that.
 func ownSale(v *visit, t *txn) error {
-	s, err := t.sale(pathIDOf(v.r, "transactionId"))
+	s, err := t.sales.get(pathIDOf(v.r, "transactionId"))
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (t *txn) doneItem(action, subject string) (item doneItem, err error) {
 	cust, rest := u, ""
 	switch of {
 	case "transaction":
-		s, err := t.sale(u)
+		s, err := t.sales.get(u)
 		if err != nil {
 			return item, err
 		}

@@ -207,7 +207,7 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 	}
 	r.from = since
 	var allSales, allMovements bool
-	if r.sales, allSales, err = newest(n.Sales, most, t.saleAt, func(s *sale) (bool, error) { return s.RegisteredAt >= since, nil }); err != nil {
+	if r.sales, allSales, err = newest(n.Sales, most, t.sales.at, func(s *sale) (bool, error) { return s.RegisteredAt >= since, nil }); err != nil {
 		return nil, err
 	}
 	if !allSales && most > 0 {
@@ -258,7 +258,7 @@ func (t *txn) writtenSince(m *movement, since instant) (bool, error) {
 	case m.Transaction == (id{}):
 		return false, nil
 	}
-	s, err := t.sale(m.Transaction)
+	s, err := t.sales.get(m.Transaction)
 	return err == nil && s.RegisteredAt >= since, err
 }
 

@@ -199,16 +199,16 @@ func (pt *pointsTxn) noteExpired(seq uint64, amount decimal) error {
 	if err != nil || credit.Category != categoryPurchase || credit.Transaction == (id{}) {
 		return err
 	}
-	s, err := pt.t.sale(credit.Transaction)
+	s, err := pt.t.sales.get(credit.Transaction)
 	if err != nil {
 		return err
 	}
 	v := s.shareIn(credit.Program)
 	if v == nil {
-		return unreadable(pt.t.saleKey(s.Seq))
+		return unreadable(pt.t.sales.key(s.Seq))
 	}
 	v.Expired += amount
-	return pt.t.saveSale(s)
+	return pt.t.sales.save(s)
 }
 
 // expire records that lots expired, in one movement dated at moment.

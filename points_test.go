@@ -272,7 +272,7 @@ var lotOperations = []struct {
 		return err
 	}},
 	{"purchase", 30, func(t *txn, cust id) error {
-		_, _, err := t.registerSale(newSale{Customer: cust, Type: typePurchase, Total: decimalOf(10)})
+		_, _, err := t.sales.register(newSale{Customer: cust, Type: typePurchase, Total: decimalOf(10)})
 		return err
 	}},
 }

@@ -135,7 +135,7 @@ func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) erro
 		if err != nil {
 			return 0, err
 		}
-		s, _, err := t.registerSale(newSale{
+		s, _, err := t.sales.register(newSale{
 			Customer: c.ID, Total: decimalOf(10 + n), Type: typePurchase, Source: sourceAPI,
 			ExternalID: name, Comment: strings.Repeat("c", n*37%500),
 		})
@@ -191,7 +191,7 @@ func soldIn(ctx context.Context, e *engine) (soldList, error) {
 			return nil, err
 		}
 		for seq := range n.Sales {
-			s, err := t.saleAt(seq + 1)
+			s, err := t.sales.at(seq + 1)
 			if err != nil {
 				return nil, err
 			}

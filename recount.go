@@ -246,7 +246,7 @@ func (r *recountTxn) daysOf(family []*customer, p *program) (days dayBases, err 
 			seq = m.Link.Prev
 		}
 		for seq, left := c.Sales.last(), c.Sales.N; seq != 0 && left > 0; left-- {
-			s, err := r.t.saleAt(seq)
+			s, err := r.t.sales.at(seq)
 			if err != nil {
 				return nil, err
 			}

@@ -26,12 +26,12 @@ const (
 //
 // It takes back in every program where the purchase counted, and for an unlinked return
 // in every program where the customer earns. It adds these accounts to the list.
-func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]party, error) {
-	list, purchase, err := t.returning(c, s, original, list)
+func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []party) ([]party, error) {
+	list, purchase, err := sa.returning(c, s, original, list)
 	if err != nil {
 		return nil, err
 	}
-	if purchase != nil && s.CreatedAt < purchase.CreatedAt && s.CreatedAt < t.now {
+	if purchase != nil && s.CreatedAt < purchase.CreatedAt && s.CreatedAt < sa.t.now {
 		return nil, errBeforePurchase()
 	}
 	b := basis{Spent: -s.Total}
@@ -50,7 +50,7 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 			c.Purchases--
 			b.Purchases = -1
 		}
-	} else if err := t.unlinkedTargets(s, list); err != nil {
+	} else if err := sa.unlinkedTargets(s, list); err != nil {
 		return nil, err
 	}
 	var ok bool
@@ -58,36 +58,36 @@ func (t *txn) takeReturn(c *customer, s *sale, original *id, list []party) ([]pa
 		return nil, newError(codeTooLarge).on("totalAmount")
 	}
 	for i := range list {
-		if err := t.takeShare(s, purchase, &list[i], at, b); err != nil {
+		if err := sa.takeShare(s, purchase, &list[i], at, b); err != nil {
 			return nil, err
 		}
 	}
 	if purchase == nil {
 		return list, nil
 	}
-	if err := t.saveSale(purchase); err != nil || !undone {
+	if err := sa.save(purchase); err != nil || !undone {
 		return list, err
 	}
-	return list, t.undo(c, purchase, list)
+	return list, sa.undo(c, purchase, list)
 }
 
 // returning finds the purchase that a return belongs to and the other accounts that the
 // return changes.
-func (t *txn) returning(c *customer, s *sale, original *id, list []party) ([]party, *sale, error) {
-	purchase, err := t.purchaseOf(c, s, original)
+func (sa *salesTxn) returning(c *customer, s *sale, original *id, list []party) ([]party, *sale, error) {
+	purchase, err := sa.purchaseOf(c, s, original)
 	if err != nil {
 		return nil, nil, err
 	}
-	if list, err = t.parties(list, c, s, purchase); err != nil || purchase == nil || len(list) == 1 {
+	if list, err = sa.parties(list, c, s, purchase); err != nil || purchase == nil || len(list) == 1 {
 		return list, purchase, err
 	}
-	purchase, err = t.saleAt(purchase.Seq) // reading the accounts may have noted expired points in it
+	purchase, err = sa.at(purchase.Seq) // reading the accounts may have noted expired points in it
 	return list, purchase, err
 }
 
 // takeShare takes back in one program what a return should. b is what it counts toward
 // tiers, at the moment at.
-func (t *txn) takeShare(s, purchase *sale, p *party, at instant, b basis) error {
+func (sa *salesTxn) takeShare(s, purchase *sale, p *party, at instant, b basis) error {
 	from := new(saleShare)
 	if purchase != nil {
 		if from = purchase.shareIn(p.program.Number); from == nil {
@@ -95,7 +95,7 @@ func (t *txn) takeShare(s, purchase *sale, p *party, at instant, b basis) error 
 		}
 		p.target = purchase.owes(from, p.share, p.program)
 	}
-	if err := t.takeBack(p, s, from.PendingLot); err != nil {
+	if err := sa.takeBack(p, s, from.PendingLot); err != nil {
 		return err
 	}
 	from.Reversed += p.share.Reversed
@@ -104,20 +104,20 @@ func (t *txn) takeShare(s, purchase *sale, p *party, at instant, b basis) error 
 		return newError(codeTooLarge).on("totalAmount")
 	}
 	b.Points = -p.share.Unearned
-	return t.countSold(p.account, at, b)
+	return sa.countSold(p.account, at, b)
 }
 
 // purchaseOf finds the purchase a return belongs to: the one that the caller
 // names, or else the customer's newest with the same externalId, one that is wholly
 // returned or was sold after a late return only if there are no others; nil if there
 // is none.
-func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
+func (sa *salesTxn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 	if original != nil {
-		purchase, err := t.sale(*original)
+		purchase, err := sa.get(*original)
 		if err != nil {
 			return nil, err
 		}
-		own, err := t.merges.owns(c, purchase.Customer)
+		own, err := sa.t.merges.owns(c, purchase.Customer)
 		if err != nil {
 			return nil, err
 		}
@@ -130,26 +130,26 @@ func (t *txn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 		return nil, nil
 	}
 	var newest *sale
-	prefix := t.externalKey(s.ExternalID)
-	for e, err := range scan(t.Tx, prefix, true) {
+	prefix := sa.externalKey(s.ExternalID)
+	for e, err := range scan(sa.t.Tx, prefix, true) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := t.saleAt(uintIn(e.Key[len(prefix):]))
+		p, err := sa.at(uintIn(e.Key[len(prefix):]))
 		if err != nil {
 			return nil, err
 		}
 		if p.Type != typePurchase || p.ExternalID != s.ExternalID {
 			continue
 		}
-		own, err := t.merges.owns(c, p.Customer)
+		own, err := sa.t.merges.owns(c, p.Customer)
 		if err != nil {
 			return nil, err
 		}
 		if !own {
 			continue
 		}
-		if !p.whollyReturned() && (p.CreatedAt <= s.CreatedAt || s.CreatedAt == t.now) {
+		if !p.whollyReturned() && (p.CreatedAt <= s.CreatedAt || s.CreatedAt == sa.t.now) {
 			return p, nil
 		}
 		if newest == nil {
@@ -164,16 +164,16 @@ const mostReturns = 1000
 
 // returnsOf lists the returns of a purchase, newest first: those among the last mostReturns
 // of its customer since. more reports whether there are others.
-func (t *txn) returnsOf(purchase *sale) (list []*sale, more bool, err error) {
+func (sa *salesTxn) returnsOf(purchase *sale) (list []*sale, more bool, err error) {
 	if purchase.Returned == 0 {
 		return nil, false, nil
 	}
-	owner, err := t.merges.ownerID(purchase.Customer)
+	owner, err := sa.t.merges.ownerID(purchase.Customer)
 	if err != nil {
 		return nil, false, err
 	}
 	since := saleFilter{customer: &owner, saleType: typeReturn, from: purchase.CreatedAt, to: never}
-	found, _, err := t.saleLists.findSales(since, page{1, mostReturns})
+	found, _, err := sa.t.saleLists.findSales(since, page{1, mostReturns})
 	left := purchase.Returned
 	for _, s := range found {
 		if s.Previous == purchase.ID {
@@ -296,7 +296,7 @@ func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 
 // unlinkedTargets sets what an unlinked return should take back in each program: what
 // the `per` rules would give for what is returned.
-func (t *txn) unlinkedTargets(s *sale, list []party) error {
+func (sa *salesTxn) unlinkedTargets(s *sale, list []party) error {
 	own := list[0].account
 	for i := range list {
 		if list[i].program.Returns == returnsKeep {
@@ -305,8 +305,8 @@ func (t *txn) unlinkedTargets(s *sale, list []party) error {
 		p := *list[i].program
 		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
 		earned, ok := p.earn(facts{
-			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: list[i].before,
-			segments: func() []string { return keysOf(t.rules.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
+			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: list[i].before,
+			segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
 		})
 		if !ok {
 			return newError(codeTooLarge).on("totalAmount")
@@ -321,12 +321,12 @@ func (t *txn) unlinkedTargets(s *sale, list []party) error {
 // first, then available ones in the order of every debit. Points that are not
 // there are the Shortfall, which the purchase's next return asks for again (Clamp),
 // or become a debt (Debt).
-func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
+func (sa *salesTxn) takeBack(p *party, s *sale, pending []pendingRef) error {
 	a := p.account
 	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: s.CreatedAt}
 	rest := p.target
 	for _, ref := range pending {
-		l, err := t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+		l, err := sa.t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 		if err != nil {
 			return err
 		}
@@ -340,12 +340,12 @@ func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
 		rest -= taken
 		a.Pending -= taken
 		m.Uses = append(m.Uses, use{l.Seq, taken, l.Expires})
-		if err := t.points.changePending(a, l, -taken); err != nil {
+		if err := sa.t.points.changePending(a, l, -taken); err != nil {
 			return err
 		}
 	}
 	fromLots := min(rest, max(a.Balance, 0))
-	uses, err := t.points.consume(a, fromLots)
+	uses, err := sa.t.points.consume(a, fromLots)
 	if err != nil {
 		return err
 	}
@@ -365,5 +365,5 @@ func (t *txn) takeBack(p *party, s *sale, pending []pendingRef) error {
 		return nil
 	}
 	m.Amount = -p.share.Reversed
-	return t.points.record(a, m)
+	return sa.t.points.record(a, m)
 }

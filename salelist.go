@@ -44,7 +44,7 @@ type saleListsTxn struct{ t *txn }
 // seek.
 func (lists *saleListsTxn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	var err error
-	if f.after, err = lists.t.registeredBefore(f.registeredFrom); err != nil {
+	if f.after, err = lists.t.sales.registeredBefore(f.registeredFrom); err != nil {
 		return nil, 0, err
 	}
 	switch {
@@ -109,7 +109,7 @@ func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, seqOf func
 		if err != nil {
 			return nil, 0, err
 		}
-		s, err := lists.t.saleAt(seq)
+		s, err := lists.t.sales.at(seq)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -223,7 +223,7 @@ func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale
 	}
 	var list []*sale
 	for range first - last + 1 {
-		s, err := lists.t.saleAt(seq)
+		s, err := lists.t.sales.at(seq)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -235,7 +235,7 @@ func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale
 
 // linkAt returns the link of a sale in its customer's chain.
 func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
-	s, err := lists.t.saleAt(seq)
+	s, err := lists.t.sales.at(seq)
 	if err != nil {
 		return link{}, err
 	}
@@ -245,12 +245,12 @@ func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
 // salesCalled lists the sales with one externalId.
 func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 	cut, n := saleCutter{page: p, byDate: f.byDate}, lists.t.search.needle(f.search)
-	prefix := lists.t.externalKey(f.externalID)
+	prefix := lists.t.sales.externalKey(f.externalID)
 	for e, err := range lists.t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {
 			return nil, 0, err
 		}
-		s, err := lists.t.saleAt(uintIn(e.Key[len(prefix):]))
+		s, err := lists.t.sales.at(uintIn(e.Key[len(prefix):]))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -275,7 +275,7 @@ func (lists *saleListsTxn) salesAt(seqs []uint64) ([]*sale, error) {
 	list := make([]*sale, len(seqs))
 	for i, seq := range seqs {
 		var err error
-		if list[i], err = lists.t.saleAt(seq); err != nil {
+		if list[i], err = lists.t.sales.at(seq); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ const mostVouchers = 20
 // purchaseFor finds the purchase that a voucher is used in: one of its customer, or of
 // whoever became the same customer since. Any other id gives transaction_not_found.
 func (t *txn) purchaseFor(x *redemption, saleID id) (*sale, error) {
-	s, err := t.sale(saleID)
+	s, err := t.sales.get(saleID)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (t *txn) useVoucher(x *redemption, purchase *sale) error {
 			return newError(codeTooManyRedemptions)
 		}
 		purchase.Vouchers = append(purchase.Vouchers, x.Seq)
-		if err := t.saveSale(purchase); err != nil {
+		if err := t.sales.save(purchase); err != nil {
 			return err
 		}
 		in = purchase.ID
@@ -61,7 +61,7 @@ func (t *txn) cancellable(x *redemption) (bool, error) {
 		if x.Sale == (id{}) {
 			return false, nil
 		}
-		s, err := t.sale(x.Sale)
+		s, err := t.sales.get(x.Sale)
 		return err == nil && s.whollyReturned(), err
 	}
 	return false, nil
@@ -71,7 +71,7 @@ func (t *txn) cancellable(x *redemption) (bool, error) {
 // return leaves nothing of it. The return comes after it and finds their points to take
 // back. What is wrong with the return is for it to say.
 func (t *txn) restoreVouchers(c *customer, s *sale, original *id) error {
-	purchase, err := t.purchaseOf(c, s, original)
+	purchase, err := t.sales.purchaseOf(c, s, original)
 	if err != nil || purchase == nil || purchase.countReturn(s) != nil || !purchase.whollyReturned() {
 		return err
 	}

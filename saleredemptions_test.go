@@ -283,9 +283,9 @@ func TestVerifySeesSaleRedemptions(t *testing.T) {
 			t.Errorf("%s: seen is %v", reason, !want)
 		}
 	}
-	keyOf := func(seq uint64) key { return ask(s, func(t *txn) (key, error) { return t.saleKey(seq), nil }) }
+	keyOf := func(seq uint64) key { return ask(s, func(t *txn) (key, error) { return t.sales.key(seq), nil }) }
 	sold := func(seq uint64, vouchers ...uint64) *sale {
-		one := ask(s, func(t *txn) (*sale, error) { return t.saleAt(seq) })
+		one := ask(s, func(t *txn) (*sale, error) { return t.sales.at(seq) })
 		one.Vouchers = vouchers
 		return one
 	}

@@ -153,10 +153,13 @@ func (s *sale) isLimited() bool {
 	return false
 }
 
-func (t *txn) saleKey(seq uint64) key { return orgKey('t', t.org).u64(seq) }
+// A salesTxn is purchases and returns in a transaction.
+type salesTxn struct{ t *txn }
 
-func (t *txn) saleAt(seq uint64) (*sale, error) {
-	s, err := existing[sale](t.Tx, t.saleKey(seq))
+func (sa *salesTxn) key(seq uint64) key { return orgKey('t', sa.t.org).u64(seq) }
+
+func (sa *salesTxn) at(seq uint64) (*sale, error) {
+	s, err := existing[sale](sa.t.Tx, sa.key(seq))
 	if err != nil {
 		return nil, err
 	}
@@ -164,26 +167,26 @@ func (t *txn) saleAt(seq uint64) (*sale, error) {
 	return s, nil
 }
 
-// sale finds a sale of this organization. Any other id gives
+// get finds a sale of this organization. Any other id gives
 // transaction_not_found.
-func (t *txn) sale(saleID id) (*sale, error) {
-	seq, ok, err := getUint(t.Tx, orgKey('T', t.org).id(saleID))
+func (sa *salesTxn) get(saleID id) (*sale, error) {
+	seq, ok, err := getUint(sa.t.Tx, orgKey('T', sa.t.org).id(saleID))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, newError(codeTransactionNotFound)
 	}
-	return t.saleAt(seq)
+	return sa.at(seq)
 }
 
-func (t *txn) saveSale(s *sale) error { return t.put(t.saleKey(s.Seq), s) }
+func (sa *salesTxn) save(s *sale) error { return sa.t.put(sa.key(s.Seq), s) }
 
 // externalKey is the prefix of the entries of sales with an externalId. It holds a
 // hash, to stay short; the caller compares the externalId of each sale it finds.
-func (t *txn) externalKey(externalID string) key {
+func (sa *salesTxn) externalKey(externalID string) key {
 	h := sha256.Sum256([]byte(externalID))
-	return append(orgKey('x', t.org), h[:16]...)
+	return append(orgKey('x', sa.t.org), h[:16]...)
 }
 
 // A newSale is what a caller says about a sale.
@@ -201,49 +204,49 @@ type newSale struct {
 	Restore    bool    // a return that leaves nothing of its purchase cancels the vouchers used in it
 }
 
-// registerSale records a purchase and what it earns, or a return and what it
+// register records a purchase and what it earns, or a return and what it
 // takes back, in one transaction (contract §9).
-func (t *txn) registerSale(in newSale) (*sale, *customer, error) {
-	if err := t.checkOccurred(in.OccurredAt); err != nil {
+func (sa *salesTxn) register(in newSale) (*sale, *customer, error) {
+	if err := sa.checkOccurred(in.OccurredAt); err != nil {
 		return nil, nil, err
 	}
-	c, err := t.customers.get(in.Customer)
+	c, err := sa.t.customers.get(in.Customer)
 	if err != nil {
 		return nil, nil, err
 	}
-	return t.registerSaleOf(c, in)
+	return sa.registerOf(c, in)
 }
 
-// registerSaleOf is registerSale for a customer that is already read.
-func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) {
+// registerOf is registerSale for a customer that is already read.
+func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error) {
 	if err := c.mustBeActive(); err != nil {
 		return nil, nil, err
 	}
 	s := &sale{
-		ID: t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
-		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: t.now, Items: in.Items, By: t.by,
+		ID: sa.t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
+		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: sa.t.now, Items: in.Items, By: sa.t.by,
 	}
 	if in.OccurredAt != 0 {
-		s.CreatedAt = min(in.OccurredAt, t.now)
-		if in.OccurredAt > t.now && s.Type == typeReturn {
+		s.CreatedAt = min(in.OccurredAt, sa.t.now)
+		if in.OccurredAt > sa.t.now && s.Type == typeReturn {
 			s.OccurredAt = in.OccurredAt
 		}
 	}
 	if in.Restore && s.Type == typeReturn {
-		if err := t.restoreVouchers(c, s, in.Original); err != nil {
+		if err := sa.t.restoreVouchers(c, s, in.Original); err != nil {
 			return nil, nil, err
 		}
 	}
-	own, err := t.party(c, t.cfg.programNumber(c.Program), &s.saleShare)
+	own, err := sa.party(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
 	if err != nil {
 		return nil, nil, err
 	}
 	var few [1]party
 	list := append(few[:0], own)
 	if in.Type == typeReturn {
-		list, err = t.takeReturn(c, s, in.Original, list)
+		list, err = sa.takeReturn(c, s, in.Original, list)
 	} else {
-		list, err = t.takePurchase(c, s, list)
+		list, err = sa.takePurchase(c, s, list)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -255,24 +258,24 @@ func (t *txn) registerSaleOf(c *customer, in newSale) (*sale, *customer, error) 
 		}
 		p.share.Balance = p.Balance
 	}
-	if err := t.appendSale(c, list, s); err != nil {
+	if err := sa.append(c, list, s); err != nil {
 		return nil, nil, err
 	}
-	if slices.ContainsFunc(list, func(p party) bool { return p.Due <= t.now }) {
-		s, err = t.expireLate(list, s)
+	if slices.ContainsFunc(list, func(p party) bool { return p.Due <= sa.t.now }) {
+		s, err = sa.expireLate(list, s)
 	}
 	return s, c, err
 }
 
-// appendSale writes a sale, its entries in lists, indexes and statistics, its
+// append writes a sale, its entries in lists, indexes and statistics, its
 // customer and its accounts.
-func (t *txn) appendSale(c *customer, in []party, s *sale) error {
-	n, err := t.count()
+func (sa *salesTxn) append(c *customer, in []party, s *sale) error {
+	n, err := sa.t.count()
 	if err != nil {
 		return err
 	}
 	n.Sales++
-	n.Registered = max(n.Registered, t.began)
+	n.Registered = max(n.Registered, sa.t.began)
 	s.Seq, s.RegisteredAt = n.Sales, n.Registered
 	s.Link = c.Sales.append(s.Seq)
 	kind, number := byte(kindPurchase), &n.Purchases
@@ -282,55 +285,55 @@ func (t *txn) appendSale(c *customer, in []party, s *sale) error {
 		kind, number = kindReturn, &n.Returns
 	}
 	*number++
-	if err := t.putUint(orgKey('l', t.org).byte(kind).u64(*number), s.Seq); err != nil {
+	if err := sa.t.putUint(orgKey('l', sa.t.org).byte(kind).u64(*number), s.Seq); err != nil {
 		return err
 	}
-	if err := t.putUint(orgKey('T', t.org).id(s.ID), s.Seq); err != nil {
+	if err := sa.t.putUint(orgKey('T', sa.t.org).id(s.ID), s.Seq); err != nil {
 		return err
 	}
 	if s.ExternalID != "" {
-		if err := t.Put(t.externalKey(s.ExternalID).u64(s.Seq), nil); err != nil {
+		if err := sa.t.Put(sa.externalKey(s.ExternalID).u64(s.Seq), nil); err != nil {
 			return err
 		}
 	}
-	if err := t.Put(orgKey('h', t.org).instant(s.CreatedAt).u64(s.Seq), key{kind}.u32(uint32(c.Number))); err != nil {
+	if err := sa.t.Put(orgKey('h', sa.t.org).instant(s.CreatedAt).u64(s.Seq), key{kind}.u32(uint32(c.Number))); err != nil {
 		return err
 	}
-	if err := t.saleLog.add(c, s); err != nil {
+	if err := sa.t.saleLog.add(c, s); err != nil {
 		return err
 	}
-	counted, err := t.stats.tally(s.Program, s.CreatedAt)
+	counted, err := sa.t.stats.tally(s.Program, s.CreatedAt)
 	if err != nil {
 		return err
 	}
 	counted.countSale(s)
 	if s.Type == typePurchase {
-		if err := t.stats.countActive(c, s.CreatedAt); err != nil {
+		if err := sa.t.stats.countActive(c, s.CreatedAt); err != nil {
 			return err
 		}
 	}
-	if err := t.saveSale(s); err != nil {
+	if err := sa.save(s); err != nil {
 		return err
 	}
 	for i := range in {
-		if err := t.points.saveAccount(in[i].account); err != nil {
+		if err := sa.t.points.saveAccount(in[i].account); err != nil {
 			return err
 		}
 	}
-	if err := t.feed.tell(eventTransactionCreated, s.Seq); err != nil {
+	if err := sa.t.feed.tell(eventTransactionCreated, s.Seq); err != nil {
 		return err
 	}
-	return t.customers.save(c)
+	return sa.t.customers.save(c)
 }
 
 // takePurchase gives what the rules of each program say and adds to the customer's
 // totals. It adds the accounts in other programs to the list.
-func (t *txn) takePurchase(c *customer, s *sale, list []party) ([]party, error) {
-	list, err := t.parties(list, c, s, nil)
+func (sa *salesTxn) takePurchase(c *customer, s *sale, list []party) ([]party, error) {
+	list, err := sa.parties(list, c, s, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.earnings(c, s, list); err != nil {
+	if err := sa.earnings(c, s, list); err != nil {
 		return nil, err
 	}
 	var ok bool
@@ -340,7 +343,7 @@ func (t *txn) takePurchase(c *customer, s *sale, list []party) ([]party, error) 
 	c.Purchases++
 	c.LastSaleAt = max(c.LastSaleAt, s.CreatedAt)
 	for i := range list {
-		if err := t.giveEarned(s, &list[i]); err != nil {
+		if err := sa.giveEarned(s, &list[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -59,7 +59,7 @@ func (t *txn) eventData(e *event) (any, error) {
 		cust, err := t.customers.idAt(e.Refs[0])
 		return expiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, decimal(e.Refs[3]), instant(e.Refs[2])}, err
 	case eventTransactionCreated:
-		s, err := t.saleAt(e.Refs[0])
+		s, err := t.sales.at(e.Refs[0])
 		if err != nil {
 			return nil, err
 		}

@@ -195,12 +195,12 @@ func (t *txn) saleShape(s *sale) (saleShape, error) {
 	if err != nil {
 		return saleShape{}, err
 	}
-	if shape.PointsPending, err = t.stillPending(&s.saleShare, c); err != nil {
+	if shape.PointsPending, err = t.sales.stillPending(&s.saleShare, c); err != nil {
 		return saleShape{}, err
 	}
 	shape.Programs.Own.PointsPending = shape.PointsPending
 	for i := range s.Others {
-		if shape.Programs.Others[i].PointsPending, err = t.stillPending(&s.Others[i].saleShare, c); err != nil {
+		if shape.Programs.Others[i].PointsPending, err = t.sales.stillPending(&s.Others[i].saleShare, c); err != nil {
 			return saleShape{}, err
 		}
 	}

@@ -143,8 +143,8 @@ type party struct {
 	target decimal  // of a return: what it should take back
 }
 
-func (t *txn) party(c *customer, p *program, v *saleShare) (party, error) {
-	a, err := t.points.account(c, p)
+func (sa *salesTxn) party(c *customer, p *program, v *saleShare) (party, error) {
+	a, err := sa.t.points.account(c, p)
 	if err != nil {
 		return party{}, err
 	}
@@ -155,23 +155,23 @@ func (t *txn) party(c *customer, p *program, v *saleShare) (party, error) {
 
 // parties appends the accounts that a sale changes besides that in the customer's own
 // program. For a linked return, purchase is what it returns.
-func (t *txn) parties(list []party, c *customer, s, purchase *sale) ([]party, error) {
+func (sa *salesTxn) parties(list []party, c *customer, s, purchase *sale) ([]party, error) {
 	var programs []*program
 	if purchase != nil {
 		for v := range purchase.shares {
 			if v.Program != c.Program {
-				programs = append(programs, t.cfg.programNumber(v.Program))
+				programs = append(programs, sa.t.cfg.programNumber(v.Program))
 			}
 		}
-	} else if len(t.cfg.all) > 0 {
-		programs = t.cfg.earnsIn(c)[1:]
+	} else if len(sa.t.cfg.all) > 0 {
+		programs = sa.t.cfg.earnsIn(c)[1:]
 	}
 	if len(programs) == 0 {
 		return list, nil
 	}
 	s.Others = make([]otherShare, len(programs))
 	for i, p := range programs {
-		added, err := t.party(c, p, &s.Others[i].saleShare)
+		added, err := sa.party(c, p, &s.Others[i].saleShare)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +193,7 @@ func (a *account) sold() (spent decimal, purchases uint64) {
 }
 
 // countSold adds a sale to what tiers are measured by.
-func (t *txn) countSold(a *account, at instant, b basis) error {
+func (sa *salesTxn) countSold(a *account, at instant, b basis) error {
 	if !a.isOwn() {
 		var ok bool
 		if a.Spent, ok = a.Spent.add(b.Spent); !ok {
@@ -201,17 +201,17 @@ func (t *txn) countSold(a *account, at instant, b basis) error {
 		}
 		a.Purchases += uint64(b.Purchases)
 	}
-	return t.points.addBasis(a, at, b)
+	return sa.t.points.addBasis(a, at, b)
 }
 
 // earnings works out what a purchase earns in each program. It changes nothing: the
 // rules of every program look at the customer as it was before the sale.
-func (t *txn) earnings(c *customer, s *sale, in []party) error {
+func (sa *salesTxn) earnings(c *customer, s *sale, in []party) error {
 	own := in[0].account
 	for i := range in {
 		p := &in[i]
 		var ok bool
-		p.earned, ok = p.program.earn(t.factsOf(c, s, own, p))
+		p.earned, ok = p.program.earn(sa.factsOf(c, s, own, p))
 		if p.uses.err != nil {
 			return p.uses.err
 		}
@@ -224,11 +224,11 @@ func (t *txn) earnings(c *customer, s *sale, in []party) error {
 
 // factsOf is what the rules of a party's program look at. own is the customer's account in
 // its own program.
-func (t *txn) factsOf(c *customer, s *sale, own *account, p *party) facts {
-	p.uses = ruleUses{t: t, a: p.account, at: s.CreatedAt}
+func (sa *salesTxn) factsOf(c *customer, s *sale, own *account, p *party) facts {
+	p.uses = ruleUses{t: sa.t, a: p.account, at: s.CreatedAt}
 	return facts{
-		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(t.cfg.zone), tier: p.before,
-		segments: func() []string { return keysOf(t.rules.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
+		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
+		segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
 	}
 }
 
@@ -241,23 +241,23 @@ type ruleVerdict struct {
 }
 
 // verdicts are those of every rule of the programs that a purchase would count in.
-func (t *txn) verdicts(in newSale) (list []ruleVerdict, err error) {
-	c, err := t.customers.get(in.Customer)
+func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
+	c, err := sa.t.customers.get(in.Customer)
 	if err != nil {
 		return nil, err
 	}
-	s := &sale{Customer: c.ID, Type: typePurchase, Total: in.Total, Items: in.Items, CreatedAt: t.now}
+	s := &sale{Customer: c.ID, Type: typePurchase, Total: in.Total, Items: in.Items, CreatedAt: sa.t.now}
 	if in.OccurredAt != 0 {
-		s.CreatedAt = min(in.OccurredAt, t.now)
+		s.CreatedAt = min(in.OccurredAt, sa.t.now)
 	}
-	own, err := t.party(c, t.cfg.programNumber(c.Program), &s.saleShare)
+	own, err := sa.party(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
 	if err != nil {
 		return nil, err
 	}
-	all, err := t.parties([]party{own}, c, s, nil)
+	all, err := sa.parties([]party{own}, c, s, nil)
 	for i := range all {
 		p := &all[i]
-		f := t.factsOf(c, s, own.account, p)
+		f := sa.factsOf(c, s, own.account, p)
 		for j := range p.program.Rules {
 			r := &p.program.Rules[j]
 			list = append(list, ruleVerdict{p.program, r, r.unmet(&f)})
@@ -270,8 +270,8 @@ func (t *txn) verdicts(in newSale) (list []ruleVerdict, err error) {
 }
 
 // giveEarned gives what a purchase earned in one program.
-func (t *txn) giveEarned(s *sale, p *party) error {
-	if err := t.countSold(p.account, s.CreatedAt, basis{Spent: s.Total, Purchases: 1}); err != nil {
+func (sa *salesTxn) giveEarned(s *sale, p *party) error {
+	if err := sa.countSold(p.account, s.CreatedAt, basis{Spent: s.Total, Purchases: 1}); err != nil {
 		return err
 	}
 	v := p.share
@@ -287,24 +287,24 @@ func (t *txn) giveEarned(s *sale, p *party) error {
 		}
 	}
 	lots := lotsOf(p.earned.awards)
-	if err := t.giveLots(s, p, lots, false); err != nil || s.CreatedAt == t.now {
+	if err := sa.giveLots(s, p, lots, false); err != nil || s.CreatedAt == sa.t.now {
 		return err
 	}
-	return t.giveLots(s, p, lots, true) // last: while they are in the balance, they hide a debt
+	return sa.giveLots(s, p, lots, true) // last: while they are in the balance, they hide a debt
 }
 
 // giveLots gives those lots of a purchase that have expired by now, or those that have not.
-func (t *txn) giveLots(s *sale, p *party, lots []award, expired bool) error {
+func (sa *salesTxn) giveLots(s *sale, p *party, lots []award, expired bool) error {
 	v := p.share
 	for _, lot := range lots {
 		m := &movement{
 			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
-			AvailFrom: t.rules.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: t.rules.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
+			AvailFrom: sa.t.rules.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: sa.t.rules.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
 		}
-		if (t.points.expires(p.account, m) <= t.now) != expired {
+		if (sa.t.points.expires(p.account, m) <= sa.t.now) != expired {
 			continue
 		}
-		if err := t.points.credit(p.account, m); err != nil {
+		if err := sa.t.points.credit(p.account, m); err != nil {
 			return err
 		}
 		if m.AvailFrom > 0 {
@@ -334,18 +334,18 @@ func lotsOf(awards []award) []award {
 
 // stillPending is how many of the points of a purchase's share are neither available
 // yet nor taken back. owner is the customer whose sale it is.
-func (t *txn) stillPending(v *saleShare, owner *customer) (sum decimal, err error) {
+func (sa *salesTxn) stillPending(v *saleShare, owner *customer) (sum decimal, err error) {
 	var a *account
 	for _, ref := range v.PendingLot {
-		if ref.AvailFrom <= t.now {
+		if ref.AvailFrom <= sa.t.now {
 			continue
 		}
 		if a == nil {
-			if a, err = t.points.storedAccount(owner, t.cfg.programNumber(v.Program)); err != nil {
+			if a, err = sa.t.points.storedAccount(owner, sa.t.cfg.programNumber(v.Program)); err != nil {
 				return 0, err
 			}
 		}
-		l, err := t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
+		l, err := sa.t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 		if err != nil {
 			return 0, err
 		}

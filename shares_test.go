@@ -377,7 +377,7 @@ func TestSaleWithoutShares(t *testing.T) {
 		_, err := view(t.Context(), s.engine.store, func(tx Tx) (any, error) {
 			sell := func(tx Tx) {
 				_, err := runTxn(s.engine, tx, s.org, s.clock, seed{}, func(t *txn) (any, error) {
-					_, _, err := t.registerSale(newSale{Customer: ana, Type: typePurchase, Total: decimalOf(10)})
+					_, _, err := t.sales.register(newSale{Customer: ana, Type: typePurchase, Total: decimalOf(10)})
 					return nil, err
 				})
 				s.ok(err)

@@ -316,7 +316,7 @@ func (s *shop) sell(in newSale) (*sale, error) {
 		in.Type = typePurchase
 	}
 	return do(s, func(t *txn) (*sale, error) {
-		sold, _, err := t.registerSale(in)
+		sold, _, err := t.sales.register(in)
 		return sold, err
 	})
 }

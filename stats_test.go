@@ -82,7 +82,7 @@ func (t *txn) naive(from, to day) (period, error) {
 	}
 	active := map[id]bool{}
 	for i := range n.Sales {
-		s, err := t.saleAt(i + 1)
+		s, err := t.sales.at(i + 1)
 		if err != nil {
 			return p, err
 		}

@@ -11,30 +11,30 @@ import (
 
 // undo takes back what a purchase that has just become wholly returned used up. The
 // store has it as it is now; list has the customer's accounts that it counted in.
-func (t *txn) undo(c *customer, purchase *sale, list []party) (err error) {
+func (sa *salesTxn) undo(c *customer, purchase *sale, list []party) (err error) {
 	for i := range list {
-		if err := t.giveBackUses(purchase, &list[i]); err != nil {
+		if err := sa.giveBackUses(purchase, &list[i]); err != nil {
 			return err
 		}
 	}
 	if c.Purchases == 0 {
 		c.LastSaleAt = 0
 	} else if purchase.CreatedAt >= c.LastSaleAt {
-		c.LastSaleAt, err = t.lastStanding(c)
+		c.LastSaleAt, err = sa.lastStanding(c)
 	}
 	return err
 }
 
 // giveBackUses takes what a purchase used of daily limits in a program off their counts.
 // An old count may have been dropped.
-func (t *txn) giveBackUses(purchase *sale, p *party) error {
+func (sa *salesTxn) giveBackUses(purchase *sale, p *party) error {
 	v := purchase.shareIn(p.program.Number)
 	if v == nil || len(v.Limited) == 0 {
 		return nil
 	}
-	prefix := t.points.key(p.account, partRuleUse).day(t.dayOf(purchase.CreatedAt))
+	prefix := sa.t.points.key(p.account, partRuleUse).day(sa.t.dayOf(purchase.CreatedAt))
 	var used []key
-	for e, err := range scan(t.Tx, prefix, false) {
+	for e, err := range scan(sa.t.Tx, prefix, false) {
 		if err != nil {
 			return err
 		}
@@ -43,15 +43,15 @@ func (t *txn) giveBackUses(purchase *sale, p *party) error {
 		}
 	}
 	for _, k := range used {
-		use, err := get[ruleUse](t.Tx, k)
+		use, err := get[ruleUse](sa.t.Tx, k)
 		switch {
 		case err != nil:
 			return err
 		case use == nil || use.Times <= 1:
-			err = t.Delete(k)
+			err = sa.t.Delete(k)
 		default:
 			use.Times--
-			err = t.put(k, use)
+			err = sa.t.put(k, use)
 		}
 		if err != nil {
 			return err
@@ -70,18 +70,18 @@ func (v *saleShare) usedUp(ruleID id) bool {
 // lastStanding returns when the last purchase of a customer, or of those that became part
 // of it, happened that is not wholly returned; 0 if there is none. It reads sales from the
 // newest on until all others came no later than the one found.
-func (t *txn) lastStanding(c *customer) (last instant, err error) {
+func (sa *salesTxn) lastStanding(c *customer) (last instant, err error) {
 	chains := []chain{c.Sales}
-	some, err := t.merges.any()
+	some, err := sa.t.merges.any()
 	if err != nil {
 		return 0, err
 	}
 	if some {
-		for e, err := range stubEntries(t.Tx, orgKey('J', t.org).u64(c.Number)) {
+		for e, err := range stubEntries(sa.t.Tx, orgKey('J', sa.t.org).u64(c.Number)) {
 			if err != nil {
 				return 0, err
 			}
-			stub, err := existing[customer](t.Tx, customerKey(t.org, e.id, partCustomer))
+			stub, err := existing[customer](sa.t.Tx, customerKey(sa.t.org, e.id, partCustomer))
 			if err != nil {
 				return 0, err
 			}
@@ -90,7 +90,7 @@ func (t *txn) lastStanding(c *customer) (last instant, err error) {
 	}
 	for i := range chains {
 		for seq := chains[i].last(); seq != 0; {
-			s, err := t.saleAt(seq)
+			s, err := sa.at(seq)
 			if err != nil {
 				return 0, err
 			}
@@ -114,8 +114,8 @@ func errUndone(purchase id) *apiError {
 // mayReplay reports whether a kept answer to a purchase with an externalId may be given
 // again: that purchase stands. If it was wholly returned since, that is
 // external_id_undone, or the purchase is a new one if it says so.
-func (t *txn) mayReplay(r *replay, again bool) (bool, error) {
-	n, err := t.count()
+func (sa *salesTxn) mayReplay(r *replay, again bool) (bool, error) {
+	n, err := sa.t.count()
 	if err != nil || n.Returns == 0 {
 		return err == nil, err
 	}
@@ -127,7 +127,7 @@ func (t *txn) mayReplay(r *replay, again bool) (bool, error) {
 	if !ok {
 		return true, nil
 	}
-	s, err := t.sale(made)
+	s, err := sa.get(made)
 	if err != nil || !s.whollyReturned() {
 		return err == nil, err
 	}

@@ -241,9 +241,9 @@ func TestVerifySeesUndone(t *testing.T) {
 		changed(fmt.Sprint("a last sale at ", last), at(partCustomer), appendRecord(nil, &wrong))
 	}
 	i := slices.IndexFunc(all, func(e Entry) bool {
-		return bytes.Equal(e.Key, ask(s, func(t *txn) (key, error) { return t.saleKey(bought.Seq), nil }))
+		return bytes.Equal(e.Key, ask(s, func(t *txn) (key, error) { return t.sales.key(bought.Seq), nil }))
 	})
-	sold := ask(s, func(t *txn) (*sale, error) { return t.saleAt(bought.Seq) })
+	sold := ask(s, func(t *txn) (*sale, error) { return t.sales.at(bought.Seq) })
 	sold.Limited = []uint64{1}
 	changed("a limit of no rule", i, appendRecord(nil, sold))
 }

@@ -18,15 +18,15 @@ const mostNamesakes = 1000
 // knownSale returns the sale that is sent again; nil if it is new. A purchase whose
 // externalId is known with other values is external_id_conflict, and one with the values
 // of a purchase that was wholly returned is external_id_undone.
-func (t *txn) knownSale(in newSale) (*sale, error) {
-	switch unique := t.cfg.uniqueExternalIDs(); {
+func (sa *salesTxn) knownSale(in newSale) (*sale, error) {
+	switch unique := sa.t.cfg.uniqueExternalIDs(); {
 	case in.Type == typePurchase && in.ExternalID != "":
 		if unique {
-			return t.knownPurchase(in)
+			return sa.knownPurchase(in)
 		}
-		return nil, t.checkUndone(in)
+		return nil, sa.checkUndone(in)
 	case unique && in.Type == typeReturn && in.OccurredAt != 0:
-		return t.knownReturn(in)
+		return sa.knownReturn(in)
 	}
 	return nil, nil
 }
@@ -37,14 +37,14 @@ func (t *txn) knownSale(in newSale) (*sale, error) {
 // A purchase with Again is new, unless it was registered so before and undone, too, and an
 // offline queue sends it a second time. It is known by its moment: an undone purchase of the
 // same moment that is not the first undone one was itself registered with Again.
-func (t *txn) knownPurchase(in newSale) (*sale, error) {
+func (sa *salesTxn) knownPurchase(in newSale) (*sale, error) {
 	var standing, undone *sale // the newest that stands, and the newest undone one with the same values
 	var then, again *sale      // the undone one of the same moment; the same one, once an older undone one is seen
-	for known, err := range t.purchasesCalled(in.ExternalID) {
+	for known, err := range sa.purchasesCalled(in.ExternalID) {
 		if err != nil {
 			return nil, err
 		}
-		same, err := t.isSame(known, in)
+		same, err := sa.isSame(known, in)
 		switch {
 		case err != nil:
 			return nil, err
@@ -70,10 +70,10 @@ func (t *txn) knownPurchase(in newSale) (*sale, error) {
 		}
 		return nil, nil
 	}
-	if err := t.checkOccurred(in.OccurredAt); err != nil {
+	if err := sa.checkOccurred(in.OccurredAt); err != nil {
 		return nil, err
 	}
-	if _, err := t.customers.get(in.Customer); err != nil {
+	if _, err := sa.t.customers.get(in.Customer); err != nil {
 		return nil, err
 	}
 	return nil, newError(codeExternalIDConflict).on("externalId").with("transactionId", standing.ID)
@@ -82,16 +82,16 @@ func (t *txn) knownPurchase(in newSale) (*sale, error) {
 // checkUndone refuses a purchase with the externalId and the values of one that was wholly
 // returned, unless one that stands has taken the externalId since. Without returns it
 // reads nothing.
-func (t *txn) checkUndone(in newSale) error {
-	n, err := t.count()
+func (sa *salesTxn) checkUndone(in newSale) error {
+	n, err := sa.t.count()
 	if err != nil || n.Returns == 0 || in.Again {
 		return err
 	}
-	for known, err := range t.purchasesCalled(in.ExternalID) {
+	for known, err := range sa.purchasesCalled(in.ExternalID) {
 		if err != nil || !known.whollyReturned() {
 			return err
 		}
-		if same, err := t.isSame(known, in); err != nil {
+		if same, err := sa.isSame(known, in); err != nil {
 			return err
 		} else if same {
 			return errUndone(known.ID)
@@ -101,16 +101,16 @@ func (t *txn) checkUndone(in newSale) error {
 }
 
 // purchasesCalled yields the purchases with an externalId, newest first.
-func (t *txn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
-	prefix, looked := t.externalKey(externalID), 0
+func (sa *salesTxn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
+	prefix, looked := sa.externalKey(externalID), 0
 	return func(yield func(*sale, error) bool) {
-		for e, err := range scan(t.Tx, prefix, true) {
+		for e, err := range scan(sa.t.Tx, prefix, true) {
 			if looked++; err == nil && looked > mostNamesakes {
 				return
 			}
 			var s *sale
 			if err == nil {
-				s, err = t.saleAt(uintIn(e.Key[len(prefix):]))
+				s, err = sa.at(uintIn(e.Key[len(prefix):]))
 			}
 			if err != nil {
 				yield(nil, err)
@@ -125,10 +125,10 @@ func (t *txn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
 
 // knownReturn returns the return that is sent again; nil if it is new. One that was sent
 // as of later than it came has an earlier CreatedAt.
-func (t *txn) knownReturn(in newSale) (*sale, error) {
-	prefix := orgKey('h', t.org)
+func (sa *salesTxn) knownReturn(in newSale) (*sale, error) {
+	prefix := orgKey('h', sa.t.org)
 	first := slices.Clone(prefix).instant(in.OccurredAt - aheadSlack)
-	for e, err := range t.Scan(first, slices.Clone(prefix).instant(in.OccurredAt).after(), true) {
+	for e, err := range sa.t.Scan(first, slices.Clone(prefix).instant(in.OccurredAt).after(), true) {
 		if err != nil {
 			return nil, err
 		}
@@ -138,14 +138,14 @@ func (t *txn) knownReturn(in newSale) (*sale, error) {
 		if e.Value[0] != kindReturn {
 			continue
 		}
-		s, err := t.saleAt(uintIn(e.Key[len(prefix)+8:]))
+		s, err := sa.at(uintIn(e.Key[len(prefix)+8:]))
 		if err != nil {
 			return nil, err
 		}
 		if cmp.Or(s.OccurredAt, s.CreatedAt) != in.OccurredAt || !s.isOfPurchase(in) {
 			continue
 		}
-		if same, err := t.isSame(s, in); same || err != nil {
+		if same, err := sa.isSame(s, in); same || err != nil {
 			return s, err
 		}
 	}
@@ -164,14 +164,14 @@ func (s *sale) isOfPurchase(in newSale) bool {
 }
 
 // isSame reports whether a sale has the customer, amount and items of in.
-func (t *txn) isSame(s *sale, in newSale) (bool, error) {
+func (sa *salesTxn) isSame(s *sale, in newSale) (bool, error) {
 	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) {
 		return false, nil
 	}
-	had, err := t.merges.ownerID(s.Customer)
+	had, err := sa.t.merges.ownerID(s.Customer)
 	if err != nil {
 		return false, err
 	}
-	has, err := t.merges.ownerID(in.Customer)
+	has, err := sa.t.merges.ownerID(in.Customer)
 	return had == has, err
 }

@@ -220,7 +220,7 @@ func (v *verifier) readChain(c *customer) error {
 		}
 		s, err := decodeRecord[sale](record)
 		if err != nil {
-			return atKey(v.txn.saleKey(seq), err)
+			return atKey(v.txn.sales.key(seq), err)
 		}
 		s.Seq = seq
 		sold := soldSale{sale: s}

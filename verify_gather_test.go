@@ -205,7 +205,7 @@ func crowdedShop(t *testing.T, customers int) *shop {
 			for i := range made {
 				cust := made[(i*7+step*11)%len(made)]
 				if step == 1 {
-					if _, _, err := x.registerSale(newSale{Customer: cust, Type: typePurchase, Total: dec("20"), ExternalID: fmt.Sprint(i), Source: sourceAPI}); err != nil {
+					if _, _, err := x.sales.register(newSale{Customer: cust, Type: typePurchase, Total: dec("20"), ExternalID: fmt.Sprint(i), Source: sourceAPI}); err != nil {
 						return nil, err
 					}
 					continue

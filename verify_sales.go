@@ -80,7 +80,7 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	if s.ExternalID == "" {
 		return nil
 	}
-	return v.has(tableExternalIDs, v.txn.externalKey(s.ExternalID).u64(s.Seq), nil, what)
+	return v.has(tableExternalIDs, v.txn.sales.externalKey(s.ExternalID).u64(s.Seq), nil, what)
 }
 
 // A logCheck builds the tables of salelog.go anew.
@@ -295,7 +295,7 @@ func (v *verifier) notedUse(x *redemption, what subject) error {
 		v.have[tableNoted].add(v.hashNumber(nil, x.Seq))
 		return nil
 	}
-	s, err := v.txn.sale(x.Sale)
+	s, err := v.txn.sales.get(x.Sale)
 	if _, unknown := errors.AsType[*apiError](err); err != nil && !unknown {
 		return err
 	}
