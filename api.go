@@ -236,7 +236,7 @@ func listRewards(r *request) action {
 
 func getReward(r *request) action {
 	return func(t *txn) (any, error) {
-		found, err := t.reward(r.pathID("rewardId"))
+		found, err := t.rewards.get(r.pathID("rewardId"))
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +253,7 @@ func redeemReward(r *request) action {
 		expected = &points
 	}
 	return func(t *txn) (any, error) {
-		x, err := t.redeem(cust, product, comment, expected)
+		x, err := t.rewards.redeem(cust, product, comment, expected)
 		if err != nil {
 			return nil, err
 		}
@@ -277,7 +277,7 @@ func listRedemptions(r *request) action {
 	f.status = choice(r.query.input, text, present, "status", codeInvalidField, append([]string{""}, redemptionStatuses...))
 	f.from, f.to = r.span()
 	return func(t *txn) (any, error) {
-		found, total, err := t.findRedemptions(f, p)
+		found, total, err := t.rewards.findRedemptions(f, p)
 		if err != nil {
 			return nil, err
 		}
@@ -287,7 +287,7 @@ func listRedemptions(r *request) action {
 
 func getRedemption(r *request) action {
 	return func(t *txn) (any, error) {
-		x, err := t.redemption(r.pathID("redemptionId"))
+		x, err := t.rewards.redemption(r.pathID("redemptionId"))
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +305,7 @@ func useRedemption(r *request) action {
 		sale = &u
 	}
 	return func(t *txn) (any, error) {
-		x, err := t.useCode(code, sale)
+		x, err := t.rewards.useCode(code, sale)
 		if err != nil {
 			return nil, err
 		}
@@ -316,7 +316,7 @@ func useRedemption(r *request) action {
 
 func cancelRedemption(r *request) action {
 	return func(t *txn) (any, error) {
-		x, err := t.cancel(r.pathID("redemptionId"))
+		x, err := t.rewards.cancel(r.pathID("redemptionId"))
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,7 @@ func TestMadeUp(t *testing.T) {
 			tiers[level.Name]++
 		}
 		for n := uint64(1); n <= first.Redemptions; n++ {
-			x, err := in.redemptionAt(n)
+			x, err := in.rewards.redemptionAt(n)
 			if err != nil {
 				return nil, err
 			}

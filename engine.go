@@ -79,6 +79,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	rewards   rewardsTxn
 	sales     salesTxn
 	recount   recountTxn
 	rules     rulesTxn
@@ -135,6 +136,7 @@ func (t *txn) bind() {
 	t.rules.t = t
 	t.recount.t = t
 	t.sales.t = t
+	t.rewards.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -65,7 +65,7 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 	for x, err := range ms.redemptionsUntil(c.ID, math.MaxUint64) {
 		if err == nil && x.Comment != "" {
 			x.Comment = ""
-			err = ms.t.put(ms.t.redemptionKey(x.Seq), x)
+			err = ms.t.put(ms.t.rewards.redemptionKey(x.Seq), x)
 		}
 		if err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func (ms *mergesTxn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
 // redemptionsUntil yields the customer's redemptions up to seq last.
 func (ms *mergesTxn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemption, error] {
 	return func(yield func(*redemption, error) bool) {
-		sets := ms.t.redemptionsOfKey(cust)
+		sets := ms.t.rewards.redemptionsOfKey(cust)
 		end := slices.Clone(sets).u32(uint32(min(last/setBlock, math.MaxUint32))).after()
 		for e, err := range ms.t.Scan(sets, end, true) {
 			if err == nil && !isBlock(e.Value) {
@@ -168,7 +168,7 @@ func (ms *mergesTxn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemptio
 				if seq > last {
 					continue
 				}
-				x, err := ms.t.redemptionAt(seq)
+				x, err := ms.t.rewards.redemptionAt(seq)
 				if !yield(x, err) || err != nil {
 					return
 				}

@@ -72,7 +72,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 		want[about{eventTransactionCreated, seq}]++
 	}
 	for seq := uint64(1); seq <= n.Redemptions; seq++ {
-		x, err := t.redemptionAt(seq)
+		x, err := t.rewards.redemptionAt(seq)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 		if x.CancelledAt != 0 {
 			want[about{eventRedemptionCancelled, seq}]++
 		}
-		_, due, err := t.Get(t.dueVoucherKey(x))
+		_, due, err := t.Get(t.rewards.dueVoucherKey(x))
 		if err != nil {
 			return nil, err
 		}

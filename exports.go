@@ -218,7 +218,7 @@ func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
 
 // redemptionRow returns the row of a redemption, as it is now.
 func (t *txn) redemptionRow(number uint64, _ bool) ([][]string, error) {
-	x, err := t.redemptionAt(number)
+	x, err := t.rewards.redemptionAt(number)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func TestExportGolden(t *testing.T) {
 	redeemed("coffee")
 	redeemed("card")
 	s.pass(time.Minute)
-	must(s, func(t *txn) (*redemption, error) { return t.useCode(used.Code, &purchase.ID) })
+	must(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(used.Code, &purchase.ID) })
 	_, err = s.cancel(cancelled)
 	s.ok(err)
 	s.pass(4 * oneDay)

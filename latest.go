@@ -80,7 +80,7 @@ func setLatest(tx Tx, now instant, by creator) error {
 		}
 		before := n.Latest
 		n.Latest = now
-		if err := t.fileVouchers(before); err != nil {
+		if err := t.rewards.fileVouchers(before); err != nil {
 			return err
 		}
 		if err := t.audit.note(auditClockAccepted, "", []change{{"latest", before, now}}); err != nil {

@@ -301,7 +301,7 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 	}
 	s, err := t.register(in, "transaction.created")
 	if err == nil {
-		_, err = t.useCode(x.Code, &s.ID)
+		_, err = t.rewards.useCode(x.Code, &s.ID)
 	}
 	if err == nil {
 		err = t.audit.note("redemption.used", x.ID.String(), nil)
@@ -343,7 +343,7 @@ func (h *madeUp) redeem(t *txn, who *shopper) error {
 		if p.Default && (h.rand.IntN(4) > 0 || who.voucher != nil) {
 			continue
 		}
-		x, err := t.redeem(who.member, reward.ID, "", nil)
+		x, err := t.rewards.redeem(who.member, reward.ID, "", nil)
 		if _, refused := errors.AsType[*apiError](err); refused {
 			continue
 		}

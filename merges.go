@@ -166,7 +166,7 @@ func (ms *mergesTxn) fewEnough(family []*customer) error {
 			}
 			n += a.Movements.N
 		}
-		for e, err := range scan(ms.t.Tx, ms.t.redemptionsOfKey(c.ID), false) {
+		for e, err := range scan(ms.t.Tx, ms.t.rewards.redemptionsOfKey(c.ID), false) {
 			if err != nil {
 				return err
 			}

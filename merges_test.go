@@ -348,7 +348,7 @@ func TestMergeDebts(t *testing.T) {
 		})
 		ana, twin := s.customer("ana"), s.customer("twin")
 		s.add(twin, "20", 0)
-		redeemed := must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
+		redeemed := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
 		for cust, has := range map[id]string{ana: test.survivor, twin: test.gone} {
 			amount := dec(has)
 			if amount > 0 {
@@ -373,7 +373,7 @@ func TestMergeDebts(t *testing.T) {
 			s.ok(err)
 		}
 		s.wantStanding(ana, test.spent, test.reason+", spent")
-		must(s, func(t *txn) (*redemption, error) { return t.cancel(redeemed.ID) })
+		must(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(redeemed.ID) })
 		s.wantStanding(ana, test.cancel, test.reason+", cancelled")
 	}
 }

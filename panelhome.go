@@ -67,7 +67,7 @@ func (v *visit) today(t *txn, view *todayView) error {
 	if err != nil {
 		return err
 	}
-	_, redeemed, err := t.findRedemptions(redemptionFilter{from: now.start(v.cfg.zone), to: v.request.now}, page{1, 1})
+	_, redeemed, err := t.rewards.findRedemptions(redemptionFilter{from: now.start(v.cfg.zone), to: v.request.now}, page{1, 1})
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func redemptionPage(v *visit) (any, fillFunc) {
 		if view.Redemption, err = resultOf[redemptionShape](t, one); err != nil {
 			return err
 		}
-		x, err := t.redemption(view.Redemption.ID)
+		x, err := t.rewards.redemption(view.Redemption.ID)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func redemptionPage(v *visit) (any, fillFunc) {
 			return err
 		}
 		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
-		cancellable, err := t.cancellable(x)
+		cancellable, err := t.rewards.cancellable(x)
 		if err != nil {
 			return err
 		}

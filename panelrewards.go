@@ -38,7 +38,7 @@ func editReward(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 		name, _ := fields["name"].(string)
 		list = append(list, docTree{"key": keyFor(name, list), "program": t.cfg.defaultProgram().Key})
 	} else {
-		found, err := t.reward(r.pathID("rewardId"))
+		found, err := t.rewards.get(r.pathID("rewardId"))
 		if err != nil {
 			return docPlace{}, err
 		}
@@ -83,7 +83,7 @@ func rewardsPage(v *visit) (any, fillFunc) {
 				return err
 			}
 			row := rewardRow{rewardShape: r, Currency: p.Currency, Program: p.Name, Low: r.Stock != nil && *r.Stock < fewLeft}
-			if row.Redeemed, _, err = getUint(t.Tx, t.rewardCountKey(r.ID)); err != nil {
+			if row.Redeemed, _, err = getUint(t.Tx, t.rewards.countKey(r.ID)); err != nil {
 				return err
 			}
 			if view.Rows = append(view.Rows, row); r.Status != statusActive {
@@ -123,15 +123,15 @@ func rewardPage(v *visit) (any, fillFunc) {
 	return view, func(t *txn) (err error) {
 		view.Reward = rewardDoc{Status: statusActive, Fulfilment: fulfilImmediate, Program: t.cfg.defaultProgram().Key}
 		if view.ID != "" {
-			r, err := t.reward(pathIDOf(v.r, "rewardId"))
+			r, err := t.rewards.get(pathIDOf(v.r, "rewardId"))
 			if err != nil {
 				return err
 			}
 			view.Reward = r.rewardDoc
-			if view.Left, err = t.stock(r); err != nil {
+			if view.Left, err = t.rewards.stock(r); err != nil {
 				return err
 			}
-			if view.Redeemed, _, err = getUint(t.Tx, t.rewardCountKey(r.ID)); err != nil {
+			if view.Redeemed, _, err = getUint(t.Tx, t.rewards.countKey(r.ID)); err != nil {
 				return err
 			}
 		}

@@ -59,7 +59,7 @@ func ofPath(handle func(*request) action) func(*request) action {
 	return func(r *request) action {
 		act, of := handle(r), r.pathID("redemptionId")
 		return func(t *txn) (any, error) {
-			x, err := t.redemption(of)
+			x, err := t.rewards.redemption(of)
 			if err != nil {
 				return nil, err
 			}
@@ -360,7 +360,7 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 		if view.Redemption.CustomerID != view.Customer.ID {
 			return newError(codeRedemptionNotFound)
 		}
-		x, err := t.redemption(view.Redemption.ID)
+		x, err := t.rewards.redemption(view.Redemption.ID)
 		if err != nil {
 			return err
 		}
@@ -374,7 +374,7 @@ func tillRedemptionPage(v *visit) (any, fillFunc) {
 			}
 			view.Given = debit.givenBack(x.CancelledAt)
 		}
-		cancellable, err := t.cancellable(x)
+		cancellable, err := t.rewards.cancellable(x)
 		if err != nil {
 			return err
 		}
@@ -402,7 +402,7 @@ func ownSale(v *visit, t *txn) error {
 // ownRedemption is what a role with redemptions:cancel in part may cancel: the member's own
 // of the last undoTime.
 func ownRedemption(v *visit, t *txn) error {
-	x, err := t.redemption(pathIDOf(v.r, "redemptionId"))
+	x, err := t.rewards.redemption(pathIDOf(v.r, "redemptionId"))
 	if err != nil {
 		return err
 	}

@@ -432,7 +432,7 @@ func TestTillUsedVoucher(t *testing.T) {
 	}
 	path, _, _ := strings.Cut(s.led(roleCashier, "/panel/caja/"+ana.String()+"/canje", "productId", vale.String()), "?")
 	made, _ := parseID(madeAt(path))
-	x := ask(s.shop, func(t *txn) (*redemption, error) { return t.redemption(made) })
+	x := ask(s.shop, func(t *txn) (*redemption, error) { return t.rewards.redemption(made) })
 	s.shop.ok(s.shop.useIn(x, sold))
 	want := func(reason string, as role, may bool) {
 		t.Helper()

@@ -182,7 +182,7 @@ func (v *visit) tillHits(t *txn, found []customerItem) (hits []tillHit, err erro
 
 // tillCode is the page of the redemption that a text is the code of; "" if there is none.
 func (t *txn) tillCode(text string) (string, error) {
-	x, err := t.redemptionCalled(text)
+	x, err := t.rewards.redemptionCalled(text)
 	if err != nil || x == nil {
 		return "", err
 	}

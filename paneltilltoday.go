@@ -55,7 +55,7 @@ func (t *txn) doneItem(action, subject string) (item doneItem, err error) {
 		cust, rest = s.Customer, "/venta/"+subject
 		item.Amount, item.State = s.Total, s.tillState()
 	case "redemption":
-		x, err := t.redemption(u)
+		x, err := t.rewards.redemption(u)
 		if err != nil {
 			return item, err
 		}

@@ -141,7 +141,7 @@ func (h *history) deduct(d *deed) error {
 func (h *history) redeem(d *deed) error {
 	d.kind = "deduct"
 	reward := h.rnd.IntN(2)
-	x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(h.cust, t.cfg.Rewards[reward].ID, "", nil) })
+	x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(h.cust, t.cfg.Rewards[reward].ID, "", nil) })
 	if err != nil {
 		d.amount = maxDecimal // more than any balance: the model must refuse it too
 		return err
@@ -158,7 +158,7 @@ func (h *history) cancel(d *deed) error {
 	}
 	d.of = pick(h.rnd, slices.Sorted(maps.Keys(h.redemptions))...)
 	h.turn(h.done[d.of].who)
-	_, err := do(h.shop, func(t *txn) (*redemption, error) { return t.cancel(h.redemptions[d.of]) })
+	_, err := do(h.shop, func(t *txn) (*redemption, error) { return t.rewards.cancel(h.redemptions[d.of]) })
 	delete(h.redemptions, d.of)
 	return err
 }

@@ -31,43 +31,49 @@ import (
 // redemptionStatuses lists every status of a redemption. The file depends on their order.
 var redemptionStatuses = []string{redemptionIssued, redemptionUsed, redemptionCancelled, redemptionExpired, redemptionCompleted}
 
-func (t *txn) redemptionsOfKey(cust id) key    { return customerKey(t.org, cust, partRedemptions) }
-func (t *txn) redeemedRewardKey(reward id) key { return orgKey('G', t.org).byte('p').id(reward) }
-func (t *txn) redemptionTimesKey(block uint64) key {
-	return orgKey('G', t.org).byte('t').u32(uint32(block))
+func (rw *rewardsTxn) redemptionsOfKey(cust id) key {
+	return customerKey(rw.t.org, cust, partRedemptions)
 }
-func (t *txn) dueVoucherKey(x *redemption) key {
-	return newKey('W').instant(x.Expires).u32(t.org).u64(x.Seq)
+func (rw *rewardsTxn) redeemedRewardKey(reward id) key {
+	return orgKey('G', rw.t.org).byte('p').id(reward)
 }
-func (t *txn) expiriesKey(block uint64) key { return orgKey('G', t.org).byte('x').u32(uint32(block)) }
+func (rw *rewardsTxn) redemptionTimesKey(block uint64) key {
+	return orgKey('G', rw.t.org).byte('t').u32(uint32(block))
+}
+func (rw *rewardsTxn) dueVoucherKey(x *redemption) key {
+	return newKey('W').instant(x.Expires).u32(rw.t.org).u64(x.Seq)
+}
+func (rw *rewardsTxn) expiriesKey(block uint64) key {
+	return orgKey('G', rw.t.org).byte('x').u32(uint32(block))
+}
 
-func (t *txn) redemptionStateKey(status string) key {
-	return orgKey('G', t.org).byte('s').byte(byte(slices.Index(redemptionStatuses, status)))
+func (rw *rewardsTxn) redemptionStateKey(status string) key {
+	return orgKey('G', rw.t.org).byte('s').byte(byte(slices.Index(redemptionStatuses, status)))
 }
 
 // setsOf yields the key of the redemption's block in each set that it is in, with the
 // set's table.
-func (t *txn) setsOf(x *redemption) iter.Seq2[table, key] {
+func (rw *rewardsTxn) setsOf(x *redemption) iter.Seq2[table, key] {
 	return func(yield func(table, key) bool) {
 		block := x.Seq / setBlock
 		status := x.recorded()
-		_ = yield(tableRedemptionsOf, t.redemptionsOfKey(x.Customer).u32(uint32(block))) &&
-			yield(tableRedeemedRewards, t.redeemedRewardKey(x.Reward).u32(uint32(block))) &&
-			yield(tableRedemptionState, t.redemptionStateKey(status).u32(uint32(block))) &&
-			(!x.lapses() || yield(tableVoucherExpiries, t.expiriesKey(block).instant(x.Expires)))
+		_ = yield(tableRedemptionsOf, rw.redemptionsOfKey(x.Customer).u32(uint32(block))) &&
+			yield(tableRedeemedRewards, rw.redeemedRewardKey(x.Reward).u32(uint32(block))) &&
+			yield(tableRedemptionState, rw.redemptionStateKey(status).u32(uint32(block))) &&
+			(!x.lapses() || yield(tableVoucherExpiries, rw.expiriesKey(block).instant(x.Expires)))
 	}
 }
 
 // fileRedemption puts a redemption into its sets and its time into its block's. A second
 // call changes nothing.
-func (t *txn) fileRedemption(x *redemption) error {
-	for _, k := range t.setsOf(x) {
-		if _, err := putInBlock(t, k, x.Seq, true); err != nil {
+func (rw *rewardsTxn) fileRedemption(x *redemption) error {
+	for _, k := range rw.setsOf(x) {
+		if _, err := putInBlock(rw.t, k, x.Seq, true); err != nil {
 			return err
 		}
 	}
-	k := t.redemptionTimesKey(x.Seq / setBlock)
-	value, ok, err := t.Get(k)
+	k := rw.redemptionTimesKey(x.Seq / setBlock)
+	value, ok, err := rw.t.Get(k)
 	if err != nil {
 		return err
 	}
@@ -77,29 +83,29 @@ func (t *txn) fileRedemption(x *redemption) error {
 			return unreadable(k)
 		}
 	}
-	return t.Put(k, s.with(x.CreatedAt).value())
+	return rw.t.Put(k, s.with(x.CreatedAt).value())
 }
 
 // changeRedemption applies a change to a redemption, except of createdAt, and writes its
 // record and its sets. After it a voucher is no longer Issued.
-func (t *txn) changeRedemption(x *redemption, change func()) error {
-	for _, k := range t.setsOf(x) {
-		if _, err := putInBlock(t, k, x.Seq, false); err != nil {
+func (rw *rewardsTxn) changeRedemption(x *redemption, change func()) error {
+	for _, k := range rw.setsOf(x) {
+		if _, err := putInBlock(rw.t, k, x.Seq, false); err != nil {
 			return err
 		}
 	}
 	if x.lapses() {
-		if err := t.Delete(t.dueVoucherKey(x)); err != nil {
+		if err := rw.t.Delete(rw.dueVoucherKey(x)); err != nil {
 			return err
 		}
 	}
 	change()
-	for _, k := range t.setsOf(x) {
-		if _, err := putInBlock(t, k, x.Seq, true); err != nil {
+	for _, k := range rw.setsOf(x) {
+		if _, err := putInBlock(rw.t, k, x.Seq, true); err != nil {
 			return err
 		}
 	}
-	return t.put(t.redemptionKey(x.Seq), x)
+	return rw.t.put(rw.redemptionKey(x.Seq), x)
 }
 
 // A span is from one moment to another, both included.
@@ -122,8 +128,8 @@ func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 
 // useCode marks a voucher as used (contract §15). saleID, if there is one, is the purchase
 // that it was used in, of the voucher's customer.
-func (t *txn) useCode(code string, saleID *id) (*redemption, error) {
-	x, err := t.redemptionCalled(code)
+func (rw *rewardsTxn) useCode(code string, saleID *id) (*redemption, error) {
+	x, err := rw.redemptionCalled(code)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +138,11 @@ func (t *txn) useCode(code string, saleID *id) (*redemption, error) {
 	}
 	var purchase *sale
 	if saleID != nil {
-		if purchase, err = t.purchaseFor(x, *saleID); err != nil {
+		if purchase, err = rw.purchaseFor(x, *saleID); err != nil {
 			return nil, err
 		}
 	}
-	switch x.status(t.now) {
+	switch x.status(rw.t.now) {
 	case redemptionUsed:
 		return nil, newError(codeRedemptionAlreadyUsed).with("usedAt", x.UsedAt)
 	case redemptionCompleted: // it was given when it was redeemed
@@ -146,20 +152,20 @@ func (t *txn) useCode(code string, saleID *id) (*redemption, error) {
 	case redemptionExpired:
 		return nil, newError(codeRedemptionExpired).with("expiresAt", x.Expires)
 	}
-	if err := t.useVoucher(x, purchase); err != nil {
+	if err := rw.useVoucher(x, purchase); err != nil {
 		return nil, err
 	}
-	return x, t.feed.tell(eventRedemptionUsed, x.Seq)
+	return x, rw.t.feed.tell(eventRedemptionUsed, x.Seq)
 }
 
 // redemptionCalled finds a redemption by its code as people write it; nil if there
 // is none.
-func (t *txn) redemptionCalled(code string) (*redemption, error) {
-	seq, ok, err := getUint(t.Tx, orgKey('w', t.org).text(spelledCode(code)))
+func (rw *rewardsTxn) redemptionCalled(code string) (*redemption, error) {
+	seq, ok, err := getUint(rw.t.Tx, orgKey('w', rw.t.org).text(spelledCode(code)))
 	if err != nil || !ok {
 		return nil, err
 	}
-	return t.redemptionAt(seq)
+	return rw.redemptionAt(seq)
 }
 
 // spelledCode returns a code as newCode spells it. text may have any letter case, dashes
@@ -195,30 +201,30 @@ func (f *redemptionFilter) keeps(x *redemption, now instant) bool {
 
 // findRedemptions returns a page of the redemptions that a filter chooses, newest
 // first, and how many there are.
-func (t *txn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64, error) {
+func (rw *rewardsTxn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64, error) {
 	if f.customer != nil {
 		var err error
-		if f.of, err = t.merges.idsOf(*f.customer); err != nil {
+		if f.of, err = rw.t.merges.idsOf(*f.customer); err != nil {
 			return nil, 0, err
 		}
 	}
 	if f.reward != nil {
-		if err := t.knownReward(*f.reward); err != nil {
+		if err := rw.knownReward(*f.reward); err != nil {
 			return nil, 0, err
 		}
 	}
-	n, err := t.count()
+	n, err := rw.t.count()
 	if err != nil {
 		return nil, 0, err
 	}
-	c := redemptionCutter{txn: t, filter: f, page: p, last: n.Redemptions}
+	c := redemptionCutter{txn: rw.t, filter: f, page: p, last: n.Redemptions}
 	switch {
 	case f.code != nil:
-		x, err := t.redemptionCalled(*f.code)
+		x, err := rw.redemptionCalled(*f.code)
 		if err != nil {
 			return nil, 0, err
 		}
-		if x != nil && f.keeps(x, t.now) {
+		if x != nil && f.keeps(x, rw.t.now) {
 			c.take(x.Seq)
 		}
 	case f.customer == nil && f.reward == nil && f.status == "" && !f.dated():
@@ -235,7 +241,7 @@ func (t *txn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64
 	}
 	list := make([]*redemption, len(c.found))
 	for i, seq := range c.found {
-		if list[i], err = t.redemptionAt(seq); err != nil {
+		if list[i], err = rw.redemptionAt(seq); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -244,11 +250,11 @@ func (t *txn) findRedemptions(f redemptionFilter, p page) ([]*redemption, uint64
 
 // knownReward returns reward_not_found unless this organization has the reward, or
 // had it and it was redeemed.
-func (t *txn) knownReward(rid id) error {
-	if t.cfg.reward(rid) != nil {
+func (rw *rewardsTxn) knownReward(rid id) error {
+	if rw.t.cfg.reward(rid) != nil {
 		return nil
 	}
-	for _, err := range scan(t.Tx, t.redeemedRewardKey(rid), false) {
+	for _, err := range scan(rw.t.Tx, rw.redeemedRewardKey(rid), false) {
 		return err
 	}
 	return newError(codeRewardNotFound)
@@ -275,17 +281,17 @@ func (c *redemptionCutter) take(seq uint64) {
 // customer are left out if they are several.
 func (c *redemptionCutter) sets() (list []key) {
 	if len(c.filter.of) == 1 {
-		list = append(list, c.txn.redemptionsOfKey(c.filter.of[0]))
+		list = append(list, c.txn.rewards.redemptionsOfKey(c.filter.of[0]))
 	}
 	if c.filter.reward != nil {
-		list = append(list, c.txn.redeemedRewardKey(*c.filter.reward))
+		list = append(list, c.txn.rewards.redeemedRewardKey(*c.filter.reward))
 	}
 	switch c.filter.status {
 	case "":
 	case redemptionExpired:
-		list = append(list, c.txn.redemptionStateKey(redemptionIssued))
+		list = append(list, c.txn.rewards.redemptionStateKey(redemptionIssued))
 	default:
-		list = append(list, c.txn.redemptionStateKey(c.filter.status))
+		list = append(list, c.txn.rewards.redemptionStateKey(c.filter.status))
 	}
 	return list
 }
@@ -302,7 +308,7 @@ func (c *redemptionCutter) blocks(sets []key) iter.Seq2[redemptionBlock, error] 
 	if len(c.filter.of) > 1 {
 		return c.familyBlocks()
 	}
-	prefix := c.txn.redemptionTimesKey(0)
+	prefix := c.txn.rewards.redemptionTimesKey(0)
 	prefix = prefix[:len(prefix)-4]
 	if len(sets) > 0 {
 		prefix = sets[0]
@@ -329,7 +335,7 @@ func (c *redemptionCutter) familyBlocks() iter.Seq2[redemptionBlock, error] {
 	return func(yield func(redemptionBlock, error) bool) {
 		all := blockSet{}
 		for _, cust := range c.filter.of {
-			prefix := c.txn.redemptionsOfKey(cust)
+			prefix := c.txn.rewards.redemptionsOfKey(cust)
 			for e, err := range scan(c.txn.Tx, prefix, false) {
 				if err != nil {
 					yield(redemptionBlock{}, err)
@@ -381,7 +387,7 @@ func (c *redemptionCutter) pass() error {
 // dates.
 func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
 	members := new([bitmapSize]byte)
-	value, _, _ := c.txn.Get(c.txn.redemptionTimesKey(block)) // an error comes again in keepTimes
+	value, _, _ := c.txn.Get(c.txn.rewards.redemptionTimesKey(block)) // an error comes again in keepTimes
 	if times, ok := spanIn(value); ok && !times.overlaps(span{c.filter.from, c.filter.to}) {
 		return members
 	}
@@ -414,7 +420,7 @@ func (c *redemptionCutter) keepStatus(block uint64, members *[bitmapSize]byte) e
 		return nil
 	}
 	expired := new([bitmapSize]byte)
-	from := c.txn.expiriesKey(block)
+	from := c.txn.rewards.expiriesKey(block)
 	for e, err := range c.txn.Scan(from, slices.Clone(from).instant(c.txn.now+1), false) {
 		if err != nil {
 			return err
@@ -438,7 +444,7 @@ func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) er
 	if !c.filter.dated() || *members == ([bitmapSize]byte{}) {
 		return nil
 	}
-	k := c.txn.redemptionTimesKey(block)
+	k := c.txn.rewards.redemptionTimesKey(block)
 	value, _, err := c.txn.Get(k)
 	if err != nil {
 		return err
@@ -455,7 +461,7 @@ func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) er
 		return nil
 	}
 	for seq := range newestIn(block, members) {
-		x, err := c.txn.redemptionAt(seq)
+		x, err := c.txn.rewards.redemptionAt(seq)
 		if err != nil {
 			return err
 		}

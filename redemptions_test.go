@@ -18,13 +18,13 @@ const voucherRewards = `"rewards":[
 		"effect":{"type":"Product","sku":"ESPRESSO"}}]`
 
 func (s *shop) use(code string) (*redemption, error) {
-	return do(s, func(t *txn) (*redemption, error) { return t.useCode(code, nil) })
+	return do(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(code, nil) })
 }
 
 // statusOf is what a redemption is now.
 func (s *shop) statusOf(x *redemption) string {
 	return ask(s, func(t *txn) (string, error) {
-		x, err := t.redemption(x.ID)
+		x, err := t.rewards.redemption(x.ID)
 		if err != nil {
 			return "", err
 		}
@@ -37,7 +37,7 @@ func (s *shop) countByStatus() map[string]uint64 {
 	counts := map[string]uint64{}
 	for _, status := range redemptionStatuses {
 		total := ask(s, func(t *txn) (uint64, error) {
-			_, total, err := t.findRedemptions(redemptionFilter{status: status, to: never}, page{1, 1})
+			_, total, err := t.rewards.findRedemptions(redemptionFilter{status: status, to: never}, page{1, 1})
 			return total, err
 		})
 		if total > 0 {
@@ -172,14 +172,14 @@ func TestUseRefused(t *testing.T) {
 		{"no sale", open.Code, &id{}, "transaction_not_found", nil},
 		{"no sale, and used", used.Code, &id{}, "transaction_not_found", nil},
 	} {
-		_, err := do(s, func(t *txn) (*redemption, error) { return t.useCode(test.code, test.sale) })
+		_, err := do(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(test.code, test.sale) })
 		if s.want(err, test.want); test.figure != nil {
 			same(t, test.reason, err.(*apiError).context["usedAt"], test.figure)
 		}
 	}
 	same(t, "entries after refusals", s.entries(), before)
 
-	x, err := do(s, func(t *txn) (*redemption, error) { return t.useCode(open.Code, &purchase.ID) })
+	x, err := do(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(open.Code, &purchase.ID) })
 	s.ok(err)
 	if x.Sale != purchase.ID || x.UsedAt != s.clock {
 		t.Errorf("used: %+v", x)
@@ -320,9 +320,9 @@ func (t *txn) randomRedemption(rnd *rand.Rand, customers []id, all []*redemption
 		x := all[n-1-rnd.IntN(min(n, 200))]
 		var err error
 		if rnd.IntN(2) == 0 {
-			_, err = t.useCode(x.Code, nil)
+			_, err = t.rewards.useCode(x.Code, nil)
 		} else {
-			_, err = t.cancel(x.ID)
+			_, err = t.rewards.cancel(x.ID)
 		}
 		if _, refused := err.(*apiError); refused {
 			err = nil
@@ -334,7 +334,7 @@ func (t *txn) randomRedemption(rnd *rand.Rand, customers []id, all []*redemption
 	if rnd.IntN(50) == 0 {
 		t.now -= instant(rnd.Int64N(3 * oneDay.Milliseconds()))
 	}
-	return t.redeem(pick(rnd, customers...), pick(rnd, t.cfg.Rewards...).ID, "", nil)
+	return t.rewards.redeem(pick(rnd, customers...), pick(rnd, t.cfg.Rewards...).ID, "", nil)
 }
 
 func randomRedemptionFilter(rnd *rand.Rand, opened, now instant, customers []id, all []*redemption) redemptionFilter {
@@ -373,7 +373,7 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 	var want, got []string
 	ask(s, func(t *txn) (any, error) {
 		for seq := uint64(n); seq > 0; seq-- {
-			x, err := t.redemptionAt(seq)
+			x, err := t.rewards.redemptionAt(seq)
 			if err != nil {
 				return nil, err
 			}
@@ -390,7 +390,7 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 		return nil, nil
 	})
 	total := ask(s, func(t *txn) (int, error) {
-		list, total, err := t.findRedemptions(f, p)
+		list, total, err := t.rewards.findRedemptions(f, p)
 		for _, x := range list {
 			got = append(got, x.Code)
 		}
@@ -414,7 +414,7 @@ func TestRedemptionFiltersNotFound(t *testing.T) {
 	find := func(f redemptionFilter) (uint64, error) {
 		f.to = never
 		return do(s, func(t *txn) (uint64, error) {
-			_, total, err := t.findRedemptions(f, page{1, 10})
+			_, total, err := t.rewards.findRedemptions(f, page{1, 10})
 			return total, err
 		})
 	}
@@ -446,12 +446,12 @@ func TestWholeBlocks(t *testing.T) {
 	for range 3 {
 		must(s, func(t *txn) (any, error) {
 			for i := range 400 {
-				x, err := t.redeem(ana, t.cfg.Rewards[i%3].ID, "", nil)
+				x, err := t.rewards.redeem(ana, t.cfg.Rewards[i%3].ID, "", nil)
 				if err != nil {
 					return nil, err
 				}
 				if i%10 == 0 {
-					_, err = t.cancel(x.ID)
+					_, err = t.rewards.cancel(x.ID)
 				}
 				if err != nil {
 					return nil, err

@@ -113,19 +113,22 @@ func (x *redemption) recorded() string {
 // lapses reports whether the redemption is a voucher that expires if nobody uses it.
 func (x *redemption) lapses() bool { return x.recorded() == redemptionIssued && x.Expires != never }
 
-func (t *txn) redemptionKey(seq uint64) key { return orgKey('r', t.org).u64(seq) }
-func (t *txn) rewardCountKey(reward id) key { return orgKey('s', t.org).id(reward) }
+// A rewardsTxn is rewards and redemptions in a transaction.
+type rewardsTxn struct{ t *txn }
 
-func (t *txn) customerRewardKey(cust, reward id) key {
-	return customerKey(t.org, cust, partRewardUse).id(reward)
+func (rw *rewardsTxn) redemptionKey(seq uint64) key { return orgKey('r', rw.t.org).u64(seq) }
+func (rw *rewardsTxn) countKey(reward id) key       { return orgKey('s', rw.t.org).id(reward) }
+
+func (rw *rewardsTxn) customerRewardKey(cust, reward id) key {
+	return customerKey(rw.t.org, cust, partRewardUse).id(reward)
 }
 
 // stock is how many of the reward are left to give; nil if there is no limit.
-func (t *txn) stock(r *reward) (*int, error) {
+func (rw *rewardsTxn) stock(r *reward) (*int, error) {
 	if r.Stock == nil {
 		return nil, nil
 	}
-	given, _, err := getUint(t.Tx, t.rewardCountKey(r.ID))
+	given, _, err := getUint(rw.t.Tx, rw.countKey(r.ID))
 	left := max(*r.Stock-int(given), 0)
 	return &left, err
 }
@@ -146,15 +149,15 @@ const (
 
 // unavailable lists why the customer cannot redeem the reward now; it is empty if
 // nothing prevents it. a is the customer's account in the reward's program.
-func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) {
+func (rw *rewardsTxn) unavailable(r *reward, c *customer, a *account) ([]string, error) {
 	reasons := []string{}
 	if r.Status != statusActive {
 		reasons = append(reasons, reasonInactive)
 	}
 	switch {
-	case !within(t.now, r.ValidFrom, "", t.cfg.zone):
+	case !within(rw.t.now, r.ValidFrom, "", rw.t.cfg.zone):
 		reasons = append(reasons, reasonNotYet)
-	case !within(t.now, "", r.ValidTo, t.cfg.zone):
+	case !within(rw.t.now, "", r.ValidTo, rw.t.cfg.zone):
 		reasons = append(reasons, reasonOver)
 	}
 	current, _ := a.tier()
@@ -162,16 +165,16 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 		reasons = append(reasons, reasonTier)
 	}
 	if len(r.Segments) > 0 {
-		own, err := t.points.account(c, t.cfg.programNumber(c.Program))
+		own, err := rw.t.points.account(c, rw.t.cfg.programNumber(c.Program))
 		if err != nil {
 			return nil, err
 		}
-		in := keysOf(t.rules.segmentsOf(own))
+		in := keysOf(rw.t.rules.segmentsOf(own))
 		if !slices.ContainsFunc(r.Segments, func(s string) bool { return slices.Contains(in, s) }) {
 			reasons = append(reasons, reasonSegment)
 		}
 	}
-	stock, err := t.stock(r)
+	stock, err := rw.stock(r)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +182,7 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 		reasons = append(reasons, reasonNoStock)
 	}
 	if r.LimitPerCustomer != nil {
-		had, _, err := getUint(t.Tx, t.customerRewardKey(c.ID, r.ID))
+		had, _, err := getUint(rw.t.Tx, rw.customerRewardKey(c.ID, r.ID))
 		if err != nil {
 			return nil, err
 		}
@@ -196,12 +199,12 @@ func (t *txn) unavailable(r *reward, c *customer, a *account) ([]string, error) 
 // redeem takes the reward's points from the customer and records the redemption in
 // one transaction, if nothing prevents it (spec: POST /rewards/redeem). A cost other than
 // expected fails with price_changed; a nil expected is any cost (contract §19).
-func (t *txn) redeem(customerID, productID id, comment string, expected *decimal) (*redemption, error) {
-	c, err := t.customers.get(customerID)
+func (rw *rewardsTxn) redeem(customerID, productID id, comment string, expected *decimal) (*redemption, error) {
+	c, err := rw.t.customers.get(customerID)
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.reward(productID)
+	r, err := rw.get(productID)
 	if err != nil {
 		return nil, err
 	}
@@ -211,11 +214,11 @@ func (t *txn) redeem(customerID, productID id, comment string, expected *decimal
 	if expected != nil && *expected != r.PointsCost {
 		return nil, newError(codePriceChanged).on("expectedPoints").with("pointsCost", r.PointsCost)
 	}
-	a, err := t.points.account(c, t.cfg.programKey(r.Program))
+	a, err := rw.t.points.account(c, rw.t.cfg.programKey(r.Program))
 	if err != nil {
 		return nil, err
 	}
-	reasons, err := t.unavailable(r, c, a)
+	reasons, err := rw.unavailable(r, c, a)
 	if err != nil {
 		return nil, err
 	}
@@ -223,25 +226,25 @@ func (t *txn) redeem(customerID, productID id, comment string, expected *decimal
 		return nil, refusedRedemption(reasons)
 	}
 	x := &redemption{
-		ID: t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
-		Points: r.PointsCost, Comment: comment, CreatedAt: t.now, By: t.by,
-		Expires: r.voucherExpiry(t.now, t.cfg.zone), Effect: r.Effect.effect(),
+		ID: rw.t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
+		Points: r.PointsCost, Comment: comment, CreatedAt: rw.t.now, By: rw.t.by,
+		Expires: r.voucherExpiry(rw.t.now, rw.t.cfg.zone), Effect: r.Effect.effect(),
 	}
 	m := &movement{Category: categoryRedemption, Amount: r.PointsCost, Comment: comment, Redemption: x.ID}
-	if err := t.points.debit(a, m); err != nil {
+	if err := rw.t.points.debit(a, m); err != nil {
 		return nil, err
 	}
 	x.Movement, x.Balance = m.Seq, a.Balance
-	if x.Code, err = t.newCode(); err != nil {
+	if x.Code, err = rw.newCode(); err != nil {
 		return nil, err
 	}
-	if err := t.numberRedemption(x); err != nil {
+	if err := rw.numberRedemption(x); err != nil {
 		return nil, err
 	}
-	if err := t.points.saveAccount(a); err != nil {
+	if err := rw.t.points.saveAccount(a); err != nil {
 		return nil, err
 	}
-	return x, t.put(t.redemptionKey(x.Seq), x)
+	return x, rw.t.put(rw.redemptionKey(x.Seq), x)
 }
 
 // refusedRedemption is the error for a reward that a customer cannot have.
@@ -302,37 +305,37 @@ func (e effect) valid() bool {
 
 // numberRedemption gives a new redemption its number, writes its entries by id, by
 // code and in the sets of redemptions.go, and counts it.
-func (t *txn) numberRedemption(x *redemption) error {
-	n, err := t.count()
+func (rw *rewardsTxn) numberRedemption(x *redemption) error {
+	n, err := rw.t.count()
 	if err != nil {
 		return err
 	}
 	n.Redemptions++
 	x.Seq = n.Redemptions
-	if err := t.putUint(orgKey('R', t.org).id(x.ID), x.Seq); err != nil {
+	if err := rw.t.putUint(orgKey('R', rw.t.org).id(x.ID), x.Seq); err != nil {
 		return err
 	}
-	if err := t.putUint(orgKey('w', t.org).text(x.Code), x.Seq); err != nil {
+	if err := rw.t.putUint(orgKey('w', rw.t.org).text(x.Code), x.Seq); err != nil {
 		return err
 	}
-	if err := t.fileRedemption(x); err != nil {
+	if err := rw.fileRedemption(x); err != nil {
 		return err
 	}
 	if x.lapses() {
-		if err := t.Put(t.dueVoucherKey(x), nil); err != nil {
+		if err := rw.t.Put(rw.dueVoucherKey(x), nil); err != nil {
 			return err
 		}
 	}
-	if err := t.feed.tell(eventRedemptionCreated, x.Seq); err != nil {
+	if err := rw.t.feed.tell(eventRedemptionCreated, x.Seq); err != nil {
 		return err
 	}
-	return t.countRedemption(x.Customer, x.Reward, +1)
+	return rw.countRedemption(x.Customer, x.Reward, +1)
 }
 
-// reward finds a reward of this organization. Any other id gives
+// get finds a reward of this organization. Any other id gives
 // reward_not_found.
-func (t *txn) reward(rid id) (*reward, error) {
-	if r := t.cfg.reward(rid); r != nil {
+func (rw *rewardsTxn) get(rid id) (*reward, error) {
+	if r := rw.t.cfg.reward(rid); r != nil {
 		return r, nil
 	}
 	return nil, newError(codeRewardNotFound)
@@ -340,9 +343,9 @@ func (t *txn) reward(rid id) (*reward, error) {
 
 // countRedemption adds change to how often the reward was redeemed, in all and by
 // the customer.
-func (t *txn) countRedemption(cust, reward id, change int) error {
-	for _, k := range []key{t.rewardCountKey(reward), t.customerRewardKey(cust, reward)} {
-		if err := t.countAt(k, change); err != nil {
+func (rw *rewardsTxn) countRedemption(cust, reward id, change int) error {
+	for _, k := range []key{rw.countKey(reward), rw.customerRewardKey(cust, reward)} {
+		if err := rw.t.countAt(k, change); err != nil {
 			return err
 		}
 	}
@@ -354,7 +357,7 @@ func (t *txn) countRedemption(cust, reward id, change int) error {
 const codeLetters = "ACDEFGHJKMNPQRTUWXY34679"
 
 // newCode makes a code like KM7A-4XQP that no redemption has.
-func (t *txn) newCode() (string, error) {
+func (rw *rewardsTxn) newCode() (string, error) {
 	for {
 		code := make([]byte, 0, 9)
 		var random [1]byte
@@ -363,12 +366,12 @@ func (t *txn) newCode() (string, error) {
 				code = append(code, '-')
 				continue
 			}
-			t.bytes(random[:])
+			rw.t.bytes(random[:])
 			if int(random[0]) < 256-256%len(codeLetters) {
 				code = append(code, codeLetters[int(random[0])%len(codeLetters)])
 			}
 		}
-		_, taken, err := t.Get(orgKey('w', t.org).text(string(code)))
+		_, taken, err := rw.t.Get(orgKey('w', rw.t.org).text(string(code)))
 		if err != nil {
 			return "", err
 		}
@@ -378,8 +381,8 @@ func (t *txn) newCode() (string, error) {
 	}
 }
 
-func (t *txn) redemptionAt(seq uint64) (*redemption, error) {
-	x, err := existing[redemption](t.Tx, t.redemptionKey(seq))
+func (rw *rewardsTxn) redemptionAt(seq uint64) (*redemption, error) {
+	x, err := existing[redemption](rw.t.Tx, rw.redemptionKey(seq))
 	if err != nil {
 		return nil, err
 	}
@@ -389,63 +392,63 @@ func (t *txn) redemptionAt(seq uint64) (*redemption, error) {
 
 // redemption finds a redemption of this organization. Any other id gives
 // redemption_not_found.
-func (t *txn) redemption(xid id) (*redemption, error) {
-	seq, ok, err := getUint(t.Tx, orgKey('R', t.org).id(xid))
+func (rw *rewardsTxn) redemption(xid id) (*redemption, error) {
+	seq, ok, err := getUint(rw.t.Tx, orgKey('R', rw.t.org).id(xid))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, newError(codeRedemptionNotFound)
 	}
-	return t.redemptionAt(seq)
+	return rw.redemptionAt(seq)
 }
 
 // cancel undoes a redemption, if it is one that can be cancelled.
-func (t *txn) cancel(xid id) (*redemption, error) {
-	x, err := t.redemption(xid)
+func (rw *rewardsTxn) cancel(xid id) (*redemption, error) {
+	x, err := rw.redemption(xid)
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := t.cancellable(x); err != nil {
+	if ok, err := rw.cancellable(x); err != nil {
 		return nil, err
 	} else if !ok {
 		return nil, newError(codeRedemptionNotCancellable)
 	}
-	c, err := t.customers.activeOwner(x.Customer)
+	c, err := rw.t.customers.activeOwner(x.Customer)
 	if err != nil {
 		return nil, err
 	}
-	return x, t.undoRedemption(c, x)
+	return x, rw.undoRedemption(c, x)
 }
 
 // undoRedemption cancels a redemption of a customer: the points go back to the lots they
 // came from, and the redemption no longer counts against stock and limit (contract §7).
-func (t *txn) undoRedemption(c *customer, x *redemption) error {
-	a, err := t.points.account(c, t.cfg.programNumber(x.Program))
+func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
+	a, err := rw.t.points.account(c, rw.t.cfg.programNumber(x.Program))
 	if err != nil {
 		return err
 	}
-	debit, err := t.points.movement(x.Movement)
+	debit, err := rw.t.points.movement(x.Movement)
 	if err != nil {
 		return err
 	}
-	if err := t.points.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
+	if err := rw.t.points.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
 		return err
 	}
-	if err := t.countRedemption(c.ID, x.Reward, -1); err != nil {
+	if err := rw.countRedemption(c.ID, x.Reward, -1); err != nil {
 		return err
 	}
-	if err := t.points.saveAccount(a); err != nil {
+	if err := rw.t.points.saveAccount(a); err != nil {
 		return err
 	}
-	before := x.status(t.now)
-	if err := t.changeRedemption(x, func() { x.CancelledAt, x.Balance = t.now, a.Balance }); err != nil {
+	before := x.status(rw.t.now)
+	if err := rw.changeRedemption(x, func() { x.CancelledAt, x.Balance = rw.t.now, a.Balance }); err != nil {
 		return err
 	}
-	if err := t.feed.tell(eventRedemptionCancelled, x.Seq); err != nil {
+	if err := rw.t.feed.tell(eventRedemptionCancelled, x.Seq); err != nil {
 		return err
 	}
-	return t.audit.note(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(t.now)}})
+	return rw.t.audit.note(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(rw.t.now)}})
 }
 
 // byCost lists the rewards, cheapest first, then by name.

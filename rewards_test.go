@@ -13,7 +13,7 @@ func (s *shop) redeem(cust id, reward string) (*redemption, error) {
 	return do(s, func(t *txn) (*redemption, error) {
 		for _, r := range t.cfg.Rewards {
 			if r.Key == reward {
-				return t.redeem(cust, r.ID, "", nil)
+				return t.rewards.redeem(cust, r.ID, "", nil)
 			}
 		}
 		return nil, newError(codeRewardNotFound)
@@ -21,7 +21,7 @@ func (s *shop) redeem(cust id, reward string) (*redemption, error) {
 }
 
 func (s *shop) cancel(x *redemption) (*redemption, error) {
-	return do(s, func(t *txn) (*redemption, error) { return t.cancel(x.ID) })
+	return do(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(x.ID) })
 }
 
 // atOnce runs fn on n goroutines at once and counts the outcomes by code.
@@ -132,7 +132,7 @@ func TestUnavailable(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				return t.unavailable(t.cfg.Rewards[0], c, a)
+				return t.rewards.unavailable(t.cfg.Rewards[0], c, a)
 			})
 			if got := strings.Join(got, " "); got != test.reasons {
 				t.Errorf("reasons are %q, want %q", got, test.reasons)
@@ -175,11 +175,11 @@ func TestRedeemLimits(t *testing.T) {
 	s.want(err, "redemption_not_cancellable")
 	s.wantStanding(ana, "80 0 100", "two redemptions stand")
 
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.cancel(id{1}) })
+	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(id{1}) })
 	s.want(err, "redemption_not_found")
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(ana, id{1}, "", nil) })
+	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, id{1}, "", nil) })
 	s.want(err, "reward_not_found")
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.redeem(id{1}, t.cfg.Rewards[0].ID, "", nil) })
+	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(id{1}, t.cfg.Rewards[0].ID, "", nil) })
 	s.want(err, "customer_not_found")
 }
 
@@ -309,7 +309,7 @@ func TestCodes(t *testing.T) {
 	for i := range 200 {
 		code := ask(s, func(t *txn) (string, error) {
 			t.mint = newMint(t.now, seed{byte(i), 1})
-			return t.newCode()
+			return t.rewards.newCode()
 		})
 		if !form.MatchString(code) {
 			t.Fatalf("code %q", code)
@@ -324,7 +324,7 @@ func TestCodes(t *testing.T) {
 
 	same := func(t *txn) (string, error) {
 		t.mint = newMint(t.now, seed{7})
-		return t.newCode()
+		return t.rewards.newCode()
 	}
 	first := ask(s, same)
 	second, err := do(s, func(t *txn) (string, error) {
@@ -359,7 +359,7 @@ func TestRedemptionList(t *testing.T) {
 	for number, part := range map[uint64][]string{1: want[:3], 2: want[3:6], 3: want[6:], 4: nil} {
 		var codes []string
 		total := ask(s, func(t *txn) (uint64, error) {
-			list, total, err := t.findRedemptions(redemptionFilter{to: never}, page{number, 3})
+			list, total, err := t.rewards.findRedemptions(redemptionFilter{to: never}, page{number, 3})
 			for _, x := range list {
 				codes = append(codes, x.Code)
 			}

@@ -9,8 +9,8 @@ const mostVouchers = 20
 
 // purchaseFor finds the purchase that a voucher is used in: one of its customer, or of
 // whoever became the same customer since. Any other id gives transaction_not_found.
-func (t *txn) purchaseFor(x *redemption, saleID id) (*sale, error) {
-	s, err := t.sales.get(saleID)
+func (rw *rewardsTxn) purchaseFor(x *redemption, saleID id) (*sale, error) {
+	s, err := rw.t.sales.get(saleID)
 	if err != nil {
 		return nil, err
 	}
@@ -20,11 +20,11 @@ func (t *txn) purchaseFor(x *redemption, saleID id) (*sale, error) {
 	if s.Customer == x.Customer {
 		return s, nil
 	}
-	buyer, err := t.merges.ownerID(s.Customer)
+	buyer, err := rw.t.merges.ownerID(s.Customer)
 	if err != nil {
 		return nil, err
 	}
-	owner, err := t.merges.ownerID(x.Customer)
+	owner, err := rw.t.merges.ownerID(x.Customer)
 	if err != nil {
 		return nil, err
 	}
@@ -36,32 +36,32 @@ func (t *txn) purchaseFor(x *redemption, saleID id) (*sale, error) {
 
 // useVoucher marks an Issued voucher as used, and notes it in the purchase that it was used
 // in; nil: none was named.
-func (t *txn) useVoucher(x *redemption, purchase *sale) error {
+func (rw *rewardsTxn) useVoucher(x *redemption, purchase *sale) error {
 	var in id
 	if purchase != nil {
 		if len(purchase.Vouchers) >= mostVouchers {
 			return newError(codeTooManyRedemptions)
 		}
 		purchase.Vouchers = append(purchase.Vouchers, x.Seq)
-		if err := t.sales.save(purchase); err != nil {
+		if err := rw.t.sales.save(purchase); err != nil {
 			return err
 		}
 		in = purchase.ID
 	}
-	return t.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = t.now, t.by, in })
+	return rw.changeRedemption(x, func() { x.UsedAt, x.UsedBy, x.Sale = rw.t.now, rw.t.by, in })
 }
 
 // cancellable reports whether a redemption can be cancelled now: before it is used, or
 // once the purchase that it was used in is returned whole.
-func (t *txn) cancellable(x *redemption) (bool, error) {
-	switch x.status(t.now) {
+func (rw *rewardsTxn) cancellable(x *redemption) (bool, error) {
+	switch x.status(rw.t.now) {
 	case redemptionIssued, redemptionCompleted:
 		return true, nil
 	case redemptionUsed:
 		if x.Sale == (id{}) {
 			return false, nil
 		}
-		s, err := t.sales.get(x.Sale)
+		s, err := rw.t.sales.get(x.Sale)
 		return err == nil && s.whollyReturned(), err
 	}
 	return false, nil
@@ -70,20 +70,20 @@ func (t *txn) cancellable(x *redemption) (bool, error) {
 // restoreVouchers cancels the vouchers that were used in the purchase of a return, if the
 // return leaves nothing of it. The return comes after it and finds their points to take
 // back. What is wrong with the return is for it to say.
-func (t *txn) restoreVouchers(c *customer, s *sale, original *id) error {
-	purchase, err := t.sales.purchaseOf(c, s, original)
+func (rw *rewardsTxn) restoreVouchers(c *customer, s *sale, original *id) error {
+	purchase, err := rw.t.sales.purchaseOf(c, s, original)
 	if err != nil || purchase == nil || purchase.countReturn(s) != nil || !purchase.whollyReturned() {
 		return err
 	}
 	for _, seq := range purchase.Vouchers {
-		x, err := t.redemptionAt(seq)
+		x, err := rw.redemptionAt(seq)
 		if err != nil {
 			return err
 		}
-		if x.status(t.now) != redemptionUsed {
+		if x.status(rw.t.now) != redemptionUsed {
 			continue
 		}
-		if err := t.undoRedemption(c, x); err != nil {
+		if err := rw.undoRedemption(c, x); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func newVoucherSale(t *testing.T, with setup) *voucherSale {
 }
 
 func (s *shop) useIn(x *redemption, sold *sale) error {
-	_, err := do(s, func(t *txn) (*redemption, error) { return t.useCode(x.Code, &sold.ID) })
+	_, err := do(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(x.Code, &sold.ID) })
 	return err
 }
 
@@ -298,8 +298,8 @@ func TestVerifySeesSaleRedemptions(t *testing.T) {
 	seen("the return has another", true, keyOf(back.Seq), sold(back.Seq, seq+1))
 	seen("the return has more", true, keyOf(back.Seq), sold(back.Seq, seq, seq))
 
-	x := ask(s, func(t *txn) (*redemption, error) { return t.redemptionAt(seq) })
-	k := ask(s, func(t *txn) (key, error) { return t.redemptionKey(seq), nil })
+	x := ask(s, func(t *txn) (*redemption, error) { return t.rewards.redemptionAt(seq) })
+	k := ask(s, func(t *txn) (key, error) { return t.rewards.redemptionKey(seq), nil })
 	for reason, change := range map[string]func(*redemption){
 		"of another sale": func(x *redemption) { x.Sale = other.ID },
 		"of no sale":      func(x *redemption) { x.Sale = id{} },
@@ -323,7 +323,7 @@ func TestVerifySeesCancelledUse(t *testing.T) {
 	v := newVoucherSale(t, setup{program: `"rules":[` + onePer1 + `]`})
 	s := v.shop.shop
 	must(s, func(t *txn) (bool, error) {
-		x, err := t.redemption(v.voucher.ID)
+		x, err := t.rewards.redemption(v.voucher.ID)
 		if err != nil {
 			return false, err
 		}
@@ -331,7 +331,7 @@ func TestVerifySeesCancelledUse(t *testing.T) {
 		if err != nil {
 			return false, err
 		}
-		return true, t.undoRedemption(c, x)
+		return true, t.rewards.undoRedemption(c, x)
 	})
 	report, err := s.verify()
 	s.ok(err)

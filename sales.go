@@ -233,7 +233,7 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 		}
 	}
 	if in.Restore && s.Type == typeReturn {
-		if err := sa.t.restoreVouchers(c, s, in.Original); err != nil {
+		if err := sa.t.rewards.restoreVouchers(c, s, in.Original); err != nil {
 			return nil, nil, err
 		}
 	}

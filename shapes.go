@@ -272,7 +272,7 @@ func (t *txn) rewardShape(r *reward) (rewardShape, error) {
 	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
 	s.ValidTo, _ = parseMoment(r.ValidTo, t.cfg.zone, true)
 	var err error
-	s.Stock, err = t.stock(r)
+	s.Stock, err = t.rewards.stock(r)
 	return s, err
 }
 
@@ -286,7 +286,7 @@ func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
 	if err != nil {
 		return s, err
 	}
-	reasons, err := t.unavailable(r, c, a)
+	reasons, err := t.rewards.unavailable(r, c, a)
 	if err != nil {
 		return s, err
 	}

@@ -65,7 +65,7 @@ func (t *txn) eventData(e *event) (any, error) {
 		}
 		return t.saleShape(s)
 	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
-		x, err := t.redemptionAt(e.Refs[0])
+		x, err := t.rewards.redemptionAt(e.Refs[0])
 		if err != nil {
 			return nil, err
 		}

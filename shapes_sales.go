@@ -132,7 +132,7 @@ func (v saleShape) appendJSON(b []byte) []byte {
 func (t *txn) redemptionsIn(s *sale) ([]saleRedemption, error) {
 	list := make([]saleRedemption, len(s.Vouchers))
 	for i, seq := range s.Vouchers {
-		x, err := t.redemptionAt(seq)
+		x, err := t.rewards.redemptionAt(seq)
 		if err != nil {
 			return nil, err
 		}

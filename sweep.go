@@ -54,7 +54,7 @@ type dueTable struct {
 
 // dueTables are all of them, in the order in which they are swept.
 func dueTables() []dueTable {
-	return []dueTable{{tableDue, "entries", (*txn).settleDue}, {tableDueVouchers, "vouchers", (*txn).expireVoucher}}
+	return []dueTable{{tableDue, "entries", (*txn).settleDue}, {tableDueVouchers, "vouchers", func(t *txn, k key) (bool, error) { return t.rewards.expireVoucher(k) }}}
 }
 
 // sweepDue changes what is due by a table, and drops its entries.

@@ -310,11 +310,11 @@ func (v *verifier) rewards() error {
 		what := subject{kind: "recompensa", id: rid}
 		customers := v.givenTo[rid]
 		for _, cust := range sortedIDs(customers) {
-			if err := v.has(tableRecords, v.txn.customerRewardKey(cust, rid), numberValue(customers[cust]), what); err != nil {
+			if err := v.has(tableRecords, v.txn.rewards.customerRewardKey(cust, rid), numberValue(customers[cust]), what); err != nil {
 				return err
 			}
 		}
-		if err := v.has(tableRewardCounts, v.txn.rewardCountKey(rid), numberValue(v.given[rid]), what); err != nil {
+		if err := v.has(tableRewardCounts, v.txn.rewards.countKey(rid), numberValue(v.given[rid]), what); err != nil {
 			return err
 		}
 	}

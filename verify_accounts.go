@@ -605,7 +605,7 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 		for r := own.known.record(); r != nil; r = own.known.record() {
 			x, err := decodeRecord[redemption](own.known.take(r))
 			if err != nil {
-				return nil, atKey(v.txn.redemptionKey(r.seq), err)
+				return nil, atKey(v.txn.rewards.redemptionKey(r.seq), err)
 			}
 			if own.all == nil {
 				own.all = map[id]*redemption{}
@@ -620,7 +620,7 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 	if x := v.redemptionBy(debit); x != nil {
 		return x, nil
 	}
-	return v.txn.redemption(debit.Redemption)
+	return v.txn.rewards.redemption(debit.Redemption)
 }
 
 // redemptionBy finds the redemption of a debit, like the gather without an index:
@@ -631,7 +631,7 @@ func (v *verifier) redemptionBy(debit *movement) *redemption {
 		return nil
 	}
 	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
-		x, err := v.txn.redemptionAt(uint64(i) + 1)
+		x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
 		if err != nil {
 			return 1
 		}
@@ -640,7 +640,7 @@ func (v *verifier) redemptionBy(debit *movement) *redemption {
 	if !found {
 		return nil
 	}
-	x, err := v.txn.redemptionAt(uint64(i) + 1)
+	x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
 	if err != nil || x.ID != debit.Redemption {
 		return nil
 	}

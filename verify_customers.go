@@ -307,7 +307,7 @@ func (v *verifier) vouchersOf(h *saleHistory, s *soldSale) error {
 		return nil
 	}
 	for i, seq := range s.Vouchers {
-		x, err := get[redemption](v.txn.Tx, v.txn.redemptionKey(seq))
+		x, err := get[redemption](v.txn.Tx, v.txn.rewards.redemptionKey(seq))
 		switch {
 		case err != nil:
 			return err

@@ -32,7 +32,7 @@ func (v *verifier) dueVoucher(x *redemption, what subject) error {
 	if !x.lapses() {
 		return nil
 	}
-	k := v.txn.dueVoucherKey(x)
+	k := v.txn.rewards.dueVoucherKey(x)
 	n, err := v.txn.count()
 	if err != nil {
 		return err

@@ -232,7 +232,7 @@ func (v *verifier) redeemedWithin(last uint64, times span) error {
 	if last == 0 {
 		return nil
 	}
-	return v.has(tableRedemptionTimes, v.txn.redemptionTimesKey(last/setBlock), times.value(), subject{kind: "canjes"})
+	return v.has(tableRedemptionTimes, v.txn.rewards.redemptionTimesKey(last/setBlock), times.value(), subject{kind: "canjes"})
 }
 
 func (v *verifier) oneRedemption(x *redemption) error {
@@ -244,7 +244,7 @@ func (v *verifier) oneRedemption(x *redemption) error {
 	if err := v.has(tableCodes, v.txn.hotOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
 		return err
 	}
-	for t, k := range v.txn.setsOf(x) {
+	for t, k := range v.txn.rewards.setsOf(x) {
 		v.inBlock(t, k, x.Seq)
 	}
 	if x.UsedAt != 0 && (x.UsedAt >= x.Expires || x.CancelledAt != 0 && x.Sale == (id{})) {

@@ -62,20 +62,20 @@ func newRichShop(t *testing.T) *shop {
 	s.bring(first, "10")
 	_, err = s.sell(newSale{Type: typeReturn, Customer: eva, Total: dec("5")})
 	s.ok(err)
-	redeemed := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
-	cancelled := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[0].ID, "uno", nil) })
+	redeemed := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
+	cancelled := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "uno", nil) })
 	must(s, func(t *txn) (any, error) {
 		two := t.cfg.Programs[1].ID
-		if _, err := t.cancel(cancelled.ID); err != nil {
+		if _, err := t.rewards.cancel(cancelled.ID); err != nil {
 			return nil, err
 		}
 		_, err := t.movePoints(redeemed.Customer, &two, &movement{Amount: dec("25"), Category: categoryBonus}, t.points.credit)
 		return nil, err
 	})
 	for i := range 3 { // one used, one used in a sale, one still open
-		x := must(s, func(t *txn) (*redemption, error) { return t.redeem(ana, t.cfg.Rewards[1].ID, "", nil) })
+		x := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[1].ID, "", nil) })
 		if i < 2 {
-			must(s, func(t *txn) (*redemption, error) { return t.useCode(x.Code, []*id{nil, &first.ID}[i]) })
+			must(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(x.Code, []*id{nil, &first.ID}[i]) })
 		}
 	}
 	s.pass(61 * oneDay)
@@ -88,12 +88,12 @@ func newRichShop(t *testing.T) *shop {
 	twin, sol := s.customer("twin"), s.customer("sol")
 	s.buy(sol, "3")
 	brought := s.buy(twin, "40", bag)
-	gone := must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
-	must(s, func(t *txn) (*redemption, error) { return t.redeem(twin, t.cfg.Rewards[1].ID, "", nil) })
+	gone := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
+	must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[1].ID, "", nil) })
 	s.merged(sol, twin)
 	_, err = s.sell(newSale{Type: typeReturn, Customer: sol, Total: dec("40"), Original: &brought.ID, Items: []item{{"BAG", dec("40"), dec("1")}}})
 	s.ok(err)
-	must(s, func(t *txn) (*redemption, error) { return t.cancel(gone.ID) })
+	must(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(gone.ID) })
 
 	rosa := s.customer("rosa")
 	for range usualFew().sums + 1 { // more sums than an account's own record holds

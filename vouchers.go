@@ -7,26 +7,26 @@ package main
 
 // expireVoucher tells that the voucher of a due entry has expired, and reports whether there is
 // one.
-func (t *txn) expireVoucher(k key) (bool, error) {
+func (rw *rewardsTxn) expireVoucher(k key) (bool, error) {
 	seq := uintIn(k[dueOrg+4:])
-	x, err := get[redemption](t.Tx, t.redemptionKey(seq))
+	x, err := get[redemption](rw.t.Tx, rw.redemptionKey(seq))
 	if err != nil || x == nil || !x.lapses() {
 		return false, err
 	}
-	t.wrote = true
-	return true, t.feed.tell(eventRedemptionExpired, seq)
+	rw.t.wrote = true
+	return true, rw.t.feed.tell(eventRedemptionExpired, seq)
 }
 
 // fileVouchers makes the entries of vouchers that lack one, because they expired before time
 // stepped back: those that have not expired at their organization's latest write, but do until
 // a moment.
-func (t *txn) fileVouchers(until instant) error {
-	n, err := t.count()
+func (rw *rewardsTxn) fileVouchers(until instant) error {
+	n, err := rw.t.count()
 	if err != nil {
 		return err
 	}
 	var due []redemption
-	for e, err := range scan(t.Tx, tableVoucherExpiries.in(t.org), false) {
+	for e, err := range scan(rw.t.Tx, tableVoucherExpiries.in(rw.t.org), false) {
 		if err != nil {
 			return err
 		}
@@ -38,10 +38,10 @@ func (t *txn) fileVouchers(until instant) error {
 		}
 	}
 	for i := range due {
-		k := t.dueVoucherKey(&due[i])
-		_, filed, err := t.Get(k)
+		k := rw.dueVoucherKey(&due[i])
+		_, filed, err := rw.t.Get(k)
 		if err == nil && !filed {
-			err = t.Put(k, nil)
+			err = rw.t.Put(k, nil)
 		}
 		if err != nil {
 			return err

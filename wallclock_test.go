@@ -552,14 +552,14 @@ func (h *clockHistory) do(kind string) {
 			h.shop.tryBring(pick(rnd, h.sales...), points.String())
 		}
 	case "redeem":
-		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.redeem(cust, t.cfg.Rewards[0].ID, "", nil) })
+		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(cust, t.cfg.Rewards[0].ID, "", nil) })
 		if err == nil {
 			h.redemptions = append(h.redemptions, x.ID)
 		}
 	case "cancel":
 		if len(h.redemptions) > 0 {
 			x := pick(rnd, h.redemptions...)
-			do(h.shop, func(t *txn) (*redemption, error) { return t.cancel(x) })
+			do(h.shop, func(t *txn) (*redemption, error) { return t.rewards.cancel(x) })
 		}
 	case "sweep":
 		h.shop.swept()
