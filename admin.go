@@ -347,7 +347,7 @@ func (a *admin) listWebhooks(ctx context.Context, in orgRequest) ([]listedWebhoo
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), (*txn).listWebhooks)
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) ([]listedWebhook, error) { return t.webhooks.list() })
 }
 
 // A shownSecret is the only answer that contains a webhook's secret.
@@ -357,7 +357,7 @@ type shownSecret struct {
 
 func (a *admin) newWebhookSecret(ctx context.Context, in webhookRequest) (shownSecret, error) {
 	return operate(ctx, a, in.Org, func(t *txn) (shownSecret, error) {
-		secret, err := t.newWebhookSecret(in.Hook)
+		secret, err := t.webhooks.newSecret(in.Hook)
 		return shownSecret{webhook.SecretText(secret)}, err
 	})
 }
@@ -375,11 +375,11 @@ func (a *admin) testWebhook(ctx context.Context, in webhookRequest) (result webh
 }
 
 func (a *admin) resumeWebhook(ctx context.Context, in webhookRequest) (struct{}, error) {
-	return operate(ctx, a, in.Org, func(t *txn) (struct{}, error) { return struct{}{}, t.resumeWebhook(in.Hook) })
+	return operate(ctx, a, in.Org, func(t *txn) (struct{}, error) { return struct{}{}, t.webhooks.resume(in.Hook) })
 }
 
 func (a *admin) replayWebhook(ctx context.Context, in webhookRequest) (struct{}, error) {
-	return operate(ctx, a, in.Org, func(t *txn) (struct{}, error) { return struct{}{}, t.replayWebhook(in.Hook, in.From) })
+	return operate(ctx, a, in.Org, func(t *txn) (struct{}, error) { return struct{}{}, t.webhooks.replay(in.Hook, in.From) })
 }
 
 type verifyRequest struct {

@@ -139,7 +139,7 @@ func (t *txn) replaceConfig(old, next *config, changes []change) (err error) {
 
 // noteApplied writes to the audit log and to the feed that a configuration was applied.
 func (t *txn) noteApplied(cfg *config, changes []change) error {
-	if err := t.followWebhooks(cfg); err != nil {
+	if err := t.webhooks.follow(cfg); err != nil {
 		return err
 	}
 	n, err := t.count()

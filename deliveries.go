@@ -253,9 +253,9 @@ type webhookEvent struct {
 
 // pendingEvents returns the next events of a webhook, most of them at most, and the sequence
 // up to which it asks for no others.
-func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendingEvent, upto uint64, err error) {
+func (wh *webhooksTxn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendingEvent, upto uint64, err error) {
 	upto = after
-	for e, err := range t.feed.eventsFrom(after + 1) {
+	for e, err := range wh.t.feed.eventsFrom(after + 1) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -265,7 +265,7 @@ func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendi
 		if upto = e.Seq; !w.wants(e.Kind) {
 			continue
 		}
-		data, err := t.eventData(&e)
+		data, err := wh.t.eventData(&e)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -273,7 +273,7 @@ func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendi
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, pendingEvent{e.Seq, e.At, t.messageID(fmt.Sprint("event ", e.Seq, " ", int64(e.At))), e.Kind, body})
+		list = append(list, pendingEvent{e.Seq, e.At, wh.messageID(fmt.Sprint("event ", e.Seq, " ", int64(e.At))), e.Kind, body})
 		if len(list) == most {
 			break
 		}
@@ -283,8 +283,8 @@ func (t *txn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendi
 
 // messageID is the webhook-id of what has a name in the organization. That of an event contains
 // its moment: after a restore other events get the sequences of those that are lost.
-func (t *txn) messageID(name string) string {
-	return "evt_" + t.cfg.ID.derive("webhook", name).String()
+func (wh *webhooksTxn) messageID(name string) string {
+	return "evt_" + wh.t.cfg.ID.derive("webhook", name).String()
 }
 
 // A hookRound is what one webhook has to send now.
@@ -322,7 +322,7 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 		if state.Next > now && state.Next.sub(now) <= longestWait { // else a wrong clock said so
 			r.silent, r.wait, most = true, state.Next.sub(now), 1
 		}
-		if r.list, r.upto, err = t.pendingEvents(doc, r.state.Sent, most); len(r.list) > 0 {
+		if r.list, r.upto, err = t.webhooks.pendingEvents(doc, r.state.Sent, most); len(r.list) > 0 {
 			r.oldest = r.list[0].at
 		}
 		return r, err
@@ -428,7 +428,7 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 		if err := sign(t); err != nil {
 			return testMessage{}, err
 		}
-		doc, state, err := t.webhook(hook)
+		doc, state, err := t.webhooks.get(hook)
 		if err != nil {
 			return testMessage{}, err
 		}
@@ -440,7 +440,7 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 		if err == nil {
 			err = t.audit.note(auditWebhookTested, hook, nil)
 		}
-		return testMessage{webhook.Message{URL: doc.URL, ID: t.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
+		return testMessage{webhook.Message{URL: doc.URL, ID: t.webhooks.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
 	})
 	if err != nil {
 		return result, err
@@ -474,27 +474,27 @@ type listedWebhook struct {
 	lag       time.Duration // since Oldest
 }
 
-func (t *txn) listWebhooks() ([]listedWebhook, error) {
-	n, err := t.count()
+func (wh *webhooksTxn) list() ([]listedWebhook, error) {
+	n, err := wh.t.count()
 	if err != nil {
 		return nil, err
 	}
 	list := []listedWebhook{}
-	for _, w := range t.cfg.Webhooks {
-		_, s, err := t.webhook(w.Key)
+	for _, w := range wh.t.cfg.Webhooks {
+		_, s, err := wh.get(w.Key)
 		if err != nil {
 			return nil, err
 		}
 		l := listedWebhook{
-			webhookDoc: *w, HasSecret: len(s.secretsAt(t.now)) > 0, Sent: s.Sent, Pending: n.Events - max(s.Sent, n.Dropped),
+			webhookDoc: *w, HasSecret: len(s.secretsAt(wh.t.now)) > 0, Sent: s.Sent, Pending: n.Events - max(s.Sent, n.Dropped),
 			Failing: s.Failing, Failed: s.Failed, Next: s.Next, Paused: s.Paused, Why: s.Why,
 		}
-		for e, err := range t.feed.eventsFrom(s.Sent + 1) {
+		for e, err := range wh.t.feed.eventsFrom(s.Sent + 1) {
 			if err != nil {
 				return nil, err
 			}
 			l.Oldest = e.At
-			l.lag = t.now.sub(e.At)
+			l.lag = wh.t.now.sub(e.At)
 			break
 		}
 		list = append(list, l)

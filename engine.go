@@ -79,6 +79,7 @@ type txn struct {
 	replays   replaysTxn
 	seals     sealsTxn
 	merges    mergesTxn
+	webhooks  webhooksTxn
 	rewards   rewardsTxn
 	sales     salesTxn
 	recount   recountTxn
@@ -137,6 +138,7 @@ func (t *txn) bind() {
 	t.recount.t = t
 	t.sales.t = t
 	t.rewards.t = t
+	t.webhooks.t = t
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes

@@ -582,7 +582,7 @@ func TestWebhooksPage(t *testing.T) {
 	d.want(d.post(webhooksPath+"/crm/repetir", "from", "99"), 422, "an event that there is not")
 	d.want(d.post(webhooksPath+"/crm/repetir", "from", "x"), 422, "no event")
 	d.want(d.post(webhooksPath+"/crm/repetir", "from", "1"), 303, "all events again")
-	if sent := ask(s, func(t *txn) (uint64, error) { _, state, err := t.webhook("crm"); return state.Sent, err }); sent != 0 {
+	if sent := ask(s, func(t *txn) (uint64, error) { _, state, err := t.webhooks.get("crm"); return state.Sent, err }); sent != 0 {
 		t.Errorf("sent up to %d, want 0", sent)
 	}
 }

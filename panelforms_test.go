@@ -68,7 +68,7 @@ func newFormWorldOn(s *panelShop) *formWorld {
 	x, err := s.shop.redeem(ana, "vale")
 	s.shop.ok(err)
 	k, text := s.shop.newKey(keyRequest{RateLimit: 10_000})
-	must(s.shop, func(t *txn) ([]byte, error) { return t.newWebhookSecret("crm") })
+	must(s.shop, func(t *txn) ([]byte, error) { return t.webhooks.newSecret("crm") })
 	w.names["token"] = s.shop.invited("sol@example.com", roleCashier)
 	open := ask(s.shop, func(t *txn) ([]*listedInvitation, error) { return t.people.invitations() })
 	cfg := s.shop.config()

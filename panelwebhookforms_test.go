@@ -98,7 +98,7 @@ func TestWebhookByHand(t *testing.T) {
 		{"crm", "https://crm.example.com/b", []string{"points.*", "customer.created", "tier.*"}, statusActive},
 		{"nuevo", "https://erp.example.com/2", []string{"*"}, statusInactive},
 	})
-	if secrets := ask(d.panelShop.shop, func(t *txn) (int, error) { _, s, err := t.webhook("nuevo"); return len(s.Secrets), err }); secrets != 1 {
+	if secrets := ask(d.panelShop.shop, func(t *txn) (int, error) { _, s, err := t.webhooks.get("nuevo"); return len(s.Secrets), err }); secrets != 1 {
 		t.Errorf("%d secrets after a change", secrets)
 	}
 	w, _ := d.reviewed(change, webhooksPath+"/nuevo/quitar", forged())
@@ -233,7 +233,7 @@ func TestWebhookDeliveries(t *testing.T) {
 	shows("a server that does not remember", tr(speaking("es"), "deliveries.unknown"), tr(speaking("es"), "deliveries.none"))
 	sender := newDeliverer(s.engine, loopback[:], slog.New(slog.DiscardHandler))
 	d.panelShop.panel.hooks = sender
-	must(s, func(t *txn) ([]byte, error) { return t.newWebhookSecret("crm") })
+	must(s, func(t *txn) ([]byte, error) { return t.webhooks.newSecret("crm") })
 	shows("before the first", tr(speaking("es"), "deliveries.none"), "desde que arrancó el servidor")
 	round := func() {
 		t.Helper()

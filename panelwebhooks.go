@@ -61,7 +61,7 @@ func webhooksPage(v *visit) (any, fillFunc) {
 	}
 	view := &webhooksView{Made: v.param(madeParam) != "", Done: v.param("hecho") != "", About: v.r.PathValue("hook")}
 	return view, func(t *txn) (err error) {
-		if view.Hooks, err = t.listWebhooks(); err != nil {
+		if view.Hooks, err = t.webhooks.list(); err != nil {
 			return err
 		}
 		for _, h := range view.Hooks {
@@ -99,7 +99,7 @@ func deliveriesPage(v *visit) (any, fillFunc) {
 	}
 	view, hook := &deliveriesView{}, v.r.PathValue("hook")
 	return view, func(t *txn) error {
-		hooks, err := t.listWebhooks()
+		hooks, err := t.webhooks.list()
 		if err != nil {
 			return err
 		}
@@ -153,20 +153,20 @@ func ofWebhook(hook string, do func(*txn) (any, error)) action {
 func newSecretByForm(r *request) action {
 	hook := r.PathValue("hook")
 	return ofWebhook(hook, func(t *txn) (any, error) {
-		secret, err := t.newWebhookSecret(hook)
+		secret, err := t.webhooks.newSecret(hook)
 		return &madeSecretView{shownSecret{webhook.SecretText(secret)}, hook}, err
 	})
 }
 
 func resumeByForm(r *request) action {
 	hook := r.PathValue("hook")
-	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.resumeWebhook(hook) })
+	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.webhooks.resume(hook) })
 }
 
 func replayByForm(r *request) action {
 	hook := r.PathValue("hook")
 	from := r.wholeNumber("from")
-	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.replayWebhook(hook, uint64(from)) })
+	return ofWebhook(hook, func(t *txn) (any, error) { return struct{}{}, t.webhooks.replay(hook, uint64(from)) })
 }
 
 // testByForm sends a test message and shows the page with what became of it. Sending the form

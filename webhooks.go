@@ -118,15 +118,18 @@ func (c *config) webhook(hook string) *webhookDoc {
 	return find(c.Webhooks, func(w *webhookDoc) bool { return w.Key == hook })
 }
 
-// followWebhooks gives each webhook of a new configuration a state, and drops those of others.
+// A webhooksTxn is webhooks in a transaction.
+type webhooksTxn struct{ t *txn }
+
+// follow gives each webhook of a new configuration a state, and drops those of others.
 // Turn begins with the audit log, so that it is above that of a webhook that had the key before.
-func (t *txn) followWebhooks(cfg *config) error {
-	n, err := t.count()
+func (wh *webhooksTxn) follow(cfg *config) error {
+	n, err := wh.t.count()
 	if err != nil {
 		return err
 	}
 	gone := map[string]bool{}
-	for e, err := range scan(t.Tx, orgKey('H', t.org), false) {
+	for e, err := range scan(wh.t.Tx, orgKey('H', wh.t.org), false) {
 		if err != nil {
 			return err
 		}
@@ -135,29 +138,29 @@ func (t *txn) followWebhooks(cfg *config) error {
 	for _, w := range cfg.Webhooks {
 		if gone[w.Key] {
 			delete(gone, w.Key)
-		} else if err := t.put(webhookKey(t.org, w.Key), &webhookState{Sent: n.Events, Turn: n.Audit}); err != nil {
+		} else if err := wh.t.put(webhookKey(wh.t.org, w.Key), &webhookState{Sent: n.Events, Turn: n.Audit}); err != nil {
 			return err
 		}
 	}
 	for _, hook := range slices.Sorted(maps.Keys(gone)) {
-		if err := t.Delete(webhookKey(t.org, hook)); err != nil {
+		if err := wh.t.Delete(webhookKey(wh.t.org, hook)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// webhook returns a webhook and its state, for the operator.
-func (t *txn) webhook(hook string) (*webhookDoc, *webhookState, error) {
-	doc := t.cfg.webhook(hook)
+// get returns a webhook and its state, for the operator.
+func (wh *webhooksTxn) get(hook string) (*webhookDoc, *webhookState, error) {
+	doc := wh.t.cfg.webhook(hook)
 	if doc == nil {
 		var keys []string
-		for _, w := range t.cfg.Webhooks {
+		for _, w := range wh.t.cfg.Webhooks {
 			keys = append(keys, w.Key)
 		}
 		return nil, nil, operatorErrorf("", "no hay ningún webhook %q%s", hook, thereAre(keys))
 	}
-	state, err := existing[webhookState](t.Tx, webhookKey(t.org, hook))
+	state, err := existing[webhookState](wh.t.Tx, webhookKey(wh.t.org, hook))
 	return doc, state, err
 }
 
@@ -165,40 +168,40 @@ func (t *txn) webhook(hook string) (*webhookDoc, *webhookState, error) {
 // milliseconds.
 const secretOverlap = 24 * 60 * 60 * 1000
 
-// newWebhookSecret gives a webhook a new secret and returns it. The one before stays valid
+// newSecret gives a webhook a new secret and returns it. The one before stays valid
 // for secretOverlap; older ones end.
-func (t *txn) newWebhookSecret(hook string) ([]byte, error) {
-	_, s, err := t.webhook(hook)
+func (wh *webhooksTxn) newSecret(hook string) ([]byte, error) {
+	_, s, err := wh.get(hook)
 	if err != nil {
 		return nil, err
 	}
 	secret := make([]byte, webhook.SecretSize)
-	t.bytes(secret)
+	wh.t.bytes(secret)
 	before := s.Secrets[:min(len(s.Secrets), 1)]
 	s.Secrets = []webhookSecret{{secret, never}}
 	for _, old := range before {
-		s.Secrets = append(s.Secrets, webhookSecret{old.Secret, t.now + secretOverlap})
+		s.Secrets = append(s.Secrets, webhookSecret{old.Secret, wh.t.now + secretOverlap})
 	}
-	return secret, t.operate(hook, s, auditWebhookSecret, nil)
+	return secret, wh.operate(hook, s, auditWebhookSecret, nil)
 }
 
-// resumeWebhook lets a paused webhook go on, with the event that its receiver did not take.
-func (t *txn) resumeWebhook(hook string) error {
-	_, s, err := t.webhook(hook)
+// resume lets a paused webhook go on, with the event that its receiver did not take.
+func (wh *webhooksTxn) resume(hook string) error {
+	_, s, err := wh.get(hook)
 	if err != nil {
 		return err
 	}
 	s.goOn()
-	return t.operate(hook, s, auditWebhookResumed, nil)
+	return wh.operate(hook, s, auditWebhookResumed, nil)
 }
 
-// replayWebhook makes a webhook go on from an event that it has got before, or further on.
-func (t *txn) replayWebhook(hook string, from uint64) error {
-	_, s, err := t.webhook(hook)
+// replay makes a webhook go on from an event that it has got before, or further on.
+func (wh *webhooksTxn) replay(hook string, from uint64) error {
+	_, s, err := wh.get(hook)
 	if err != nil {
 		return err
 	}
-	n, err := t.count()
+	n, err := wh.t.count()
 	if err != nil {
 		return err
 	}
@@ -208,19 +211,19 @@ func (t *txn) replayWebhook(hook string, from uint64) error {
 	before := s.Sent + 1
 	s.Sent = from - 1
 	s.goOn()
-	return t.operate(hook, s, auditWebhookReplayed, []change{{"from", before, from}})
+	return wh.operate(hook, s, auditWebhookReplayed, []change{{"from", before, from}})
 }
 
 // goOn forgets failures.
 func (s *webhookState) goOn() { s.Failing, s.Failed, s.Next, s.Paused, s.Why = 0, 0, 0, 0, "" }
 
 // operate writes a state that the operator has changed.
-func (t *txn) operate(hook string, s *webhookState, action string, changes []change) error {
+func (wh *webhooksTxn) operate(hook string, s *webhookState, action string, changes []change) error {
 	s.Turn++
-	if err := t.put(webhookKey(t.org, hook), s); err != nil {
+	if err := wh.t.put(webhookKey(wh.t.org, hook), s); err != nil {
 		return err
 	}
-	return t.audit.note(action, hook, changes)
+	return wh.t.audit.note(action, hook, changes)
 }
 
 // givesUp is for how long a webhook is tried before it is paused, in milliseconds.

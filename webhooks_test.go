@@ -428,7 +428,7 @@ func TestWebhookTakenOut(t *testing.T) {
 	}
 	state := func() *webhookState {
 		return ask(s, func(t *txn) (*webhookState, error) {
-			_, state, err := t.webhook(h.hook)
+			_, state, err := t.webhooks.get(h.hook)
 			return state, err
 		})
 	}
@@ -457,7 +457,7 @@ func TestWebhookID(t *testing.T) {
 	last := uint64(len(s.feed(0)))
 	idOf := func() string {
 		return ask(s, func(t *txn) (string, error) {
-			list, _, err := t.pendingEvents(t.cfg.webhook("slow"), last-1, 1)
+			list, _, err := t.webhooks.pendingEvents(t.cfg.webhook("slow"), last-1, 1)
 			if err != nil {
 				return "", err
 			}
