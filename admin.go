@@ -218,7 +218,7 @@ func (a *admin) listKeys(ctx context.Context, in orgRequest) ([]listedKey, error
 		}
 		list := []listedKey{}
 		for _, k := range keys {
-			listed, err := t.listedKey(k)
+			listed, err := listKey(t, k)
 			if err != nil {
 				return nil, err
 			}
@@ -239,7 +239,7 @@ func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, err
 		if err != nil {
 			return listedKey{}, err
 		}
-		return t.listedKey(k)
+		return listKey(t, k)
 	})
 }
 
@@ -249,12 +249,12 @@ func (a *admin) changeKey(ctx context.Context, in keyChange) (listedKey, error) 
 		if err != nil {
 			return listedKey{}, err
 		}
-		return t.listedKey(k)
+		return listKey(t, k)
 	})
 }
 
-// listedKey shows a key with its last use.
-func (t *txn) listedKey(k *apiKey) (listedKey, error) {
+// listKey shows a key with its last use.
+func listKey(t *txn, k *apiKey) (listedKey, error) {
 	used, err := lastUsed(t.Tx, k.ID)
 	return newListedKey(k, used), err
 }
@@ -277,7 +277,7 @@ func (a *admin) rotateKey(ctx context.Context, in rotateRequest) (rotatedKey, er
 		if err != nil {
 			return rotatedKey{}, err
 		}
-		previous, err := t.listedKey(old)
+		previous, err := listKey(t, old)
 		return rotatedKey{createdKey{newListedKey(k, 0), text}, previous}, err
 	})
 }
@@ -327,7 +327,7 @@ func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
 		}
 		list := auditPage{make([]auditShape, len(found)), total}
 		for i, e := range found {
-			if list.Data[i], err = t.auditShape(e); err != nil {
+			if list.Data[i], err = newAuditShape(t, e); err != nil {
 				return auditPage{}, err
 			}
 		}

@@ -279,7 +279,7 @@ type loggedOut struct {
 // those for the user's password. Where no e-mail is given, it does so for all.
 func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut, err error) {
 	if in.Email != "" {
-		return operateOn(ctx, a, in.Email, (*txn).logOutUser)
+		return operateOn(ctx, a, in.Email, logOutUser)
 	}
 	all, err := a.listUsers(ctx, struct{}{})
 	if err != nil {
@@ -289,7 +289,7 @@ func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut,
 		if u.ID == nil {
 			continue
 		}
-		one, err := operateOn(ctx, a, u.Email, (*txn).logOutUser)
+		one, err := operateOn(ctx, a, u.Email, logOutUser)
 		if err != nil {
 			return done, err
 		}
@@ -301,7 +301,7 @@ func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut,
 }
 
 // logOutUser ends all sessions of a user, for the operator.
-func (t *txn) logOutUser(u *user) (done loggedOut, err error) {
+func logOutUser(t *txn, u *user) (done loggedOut, err error) {
 	if done.Sessions, err = t.people.endSessions(u.ID, 0, nil); err != nil {
 		return done, err
 	}

@@ -126,7 +126,7 @@ func listMovements(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return newAppendedList(found, total, p, t.movementShape)
+		return newAppendedList(t, found, total, p, newMovementShape)
 	}
 }
 
@@ -158,7 +158,7 @@ func checkCategory(category string, allowed []string) error {
 
 // movePoints changes a customer's points with move. The request must name the program
 // if the organization has more than one.
-func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, *movement) error) (any, error) {
+func movePoints(t *txn, cust id, program *id, m *movement, move func(*account, *movement) error) (any, error) {
 	if program == nil && len(t.cfg.Programs) > 1 {
 		return nil, newError(codeProgramRequired).on("loyaltyProgramId")
 	}
@@ -186,7 +186,7 @@ func (t *txn) movePoints(cust id, program *id, m *movement, move func(*account, 
 	if err := t.points.saveAccount(a); err != nil {
 		return nil, err
 	}
-	return t.movementShape(&done)
+	return newMovementShape(t, &done)
 }
 
 func addPoints(r *request) action {
@@ -200,12 +200,12 @@ func addPoints(r *request) action {
 		}
 		m.Expires = at
 	}
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.keys.give) }
+	return func(t *txn) (any, error) { return movePoints(t, r.pathID("customerId"), program, m, t.keys.give) }
 }
 
 func deductPoints(r *request) action {
 	m, program := r.movementFields(deductCategories, categoryAdjustment)
-	return func(t *txn) (any, error) { return t.movePoints(r.pathID("customerId"), program, m, t.points.debit) }
+	return func(t *txn) (any, error) { return movePoints(t, r.pathID("customerId"), program, m, t.points.debit) }
 }
 
 // Rewards and redemptions.
@@ -217,20 +217,20 @@ func listRewards(r *request) action {
 	search, _ := r.query.text("search", maxSearch)
 	cust, forCustomer := r.query.id("customerId")
 	return func(t *txn) (any, error) {
-		shape := t.rewardShape
+		shape := newRewardShape
 		if forCustomer {
 			c, err := t.customers.get(cust)
 			if err != nil {
 				return nil, err
 			}
-			shape = func(r *reward) (rewardShape, error) { return t.rewardShapeFor(r, c) }
+			shape = func(t *txn, r *reward) (rewardShape, error) { return newRewardShapeFor(t, r, c) }
 		}
 		all := slices.DeleteFunc(t.cfg.byCost(), func(r *reward) bool {
 			return status != "" && r.Status != status || !strings.Contains(fold(r.Name), fold(search))
 		})
 		total := uint64(len(all))
 		from := min(p.skip(), total)
-		return newList(all[from:min(from+p.limit, total)], total, p, shape)
+		return newList(t, all[from:min(from+p.limit, total)], total, p, shape)
 	}
 }
 
@@ -240,7 +240,7 @@ func getReward(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.rewardShape(found)
+		return newRewardShape(t, found)
 	}
 }
 
@@ -257,7 +257,7 @@ func redeemReward(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.redemptionShape(x)
+		return newRedemptionShape(t, x)
 	}
 }
 
@@ -281,7 +281,7 @@ func listRedemptions(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return newList(found, total, p, t.redemptionShape)
+		return newList(t, found, total, p, newRedemptionShape)
 	}
 }
 
@@ -291,7 +291,7 @@ func getRedemption(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.redemptionShape(x)
+		return newRedemptionShape(t, x)
 	}
 }
 
@@ -309,7 +309,7 @@ func useRedemption(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := t.redemptionShape(x)
+		shape, err := newRedemptionShape(t, x)
 		return reply{http.StatusOK, shape}, err
 	}
 }
@@ -320,7 +320,7 @@ func cancelRedemption(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := t.redemptionShape(x)
+		shape, err := newRedemptionShape(t, x)
 		return reply{http.StatusOK, shape}, err
 	}
 }
@@ -352,7 +352,7 @@ func listPrograms(r *request) action {
 	return func(t *txn) (any, error) {
 		total := uint64(len(t.cfg.Programs))
 		from := min(p.skip(), total)
-		return newList(t.cfg.Programs[from:min(from+p.limit, total)], total, p, t.programShape)
+		return newList(t, t.cfg.Programs[from:min(from+p.limit, total)], total, p, newProgramShape)
 	}
 }
 
@@ -362,7 +362,7 @@ func getProgram(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.programShape(p)
+		return newProgramShape(t, p)
 	}
 }
 
@@ -391,7 +391,7 @@ func listAudit(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return newList(found, total, p, t.auditShape)
+		return newList(t, found, total, p, newAuditShape)
 	}
 }
 
@@ -424,7 +424,7 @@ func listEvents(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.eventList(list, next)
+		return newEventList(t, list, next)
 	}
 }
 

@@ -23,7 +23,7 @@ func listCustomers(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		items, err := t.customerItems(found)
+		items, err := newCustomerItems(t, found)
 		return appendedList[customerItem]{items, newListMeta(total, p)}, err
 	}
 }
@@ -51,7 +51,7 @@ func lookupCustomer(r *request) action {
 		if err != nil || c == nil {
 			return nil, err
 		}
-		return t.customerDetail(c)
+		return newCustomerDetail(t, c)
 	}
 }
 
@@ -61,23 +61,23 @@ func getCustomer(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.taggedDetail(c)
+		return taggedDetail(t, c)
 	}
 }
 
 // taggedDetail is a customer's detail with its ETag.
-func (t *txn) taggedDetail(c *customer) (tagged, error) {
-	d, err := t.customerDetail(c)
+func taggedDetail(t *txn, c *customer) (tagged, error) {
+	d, err := newCustomerDetail(t, c)
 	return tagged{d, c.etag()}, err
 }
 
 func createCustomer(r *request) action {
 	e := r.enrolment()
-	return func(t *txn) (any, error) { return t.enrolledReply(e) }
+	return func(t *txn) (any, error) { return enrolledReply(t, e) }
 }
 
 // enrolledReply enrols somebody, and shows the customer.
-func (t *txn) enrolledReply(e enrolment) (any, error) {
+func enrolledReply(t *txn, e enrolment) (any, error) {
 	c, created, err := t.customers.enrol(e)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (t *txn) enrolledReply(e enrolment) (any, error) {
 	if created {
 		status = http.StatusCreated
 	}
-	d, err := t.customerDetail(c)
+	d, err := newCustomerDetail(t, c)
 	return reply{status, d}, err
 }
 
@@ -139,7 +139,7 @@ func patchCustomer(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.taggedDetail(c)
+		return taggedDetail(t, c)
 	}
 }
 
@@ -158,7 +158,7 @@ func mergeCustomers(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		d, err := t.customerDetail(c)
+		d, err := newCustomerDetail(t, c)
 		return reply{http.StatusOK, mergedShape{d, droppedShape{orNull(left.Email), orNull(left.Phone), orNull(left.ExternalID)}}}, err
 	}
 }
@@ -172,7 +172,7 @@ func eraseCustomer(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		d, err := t.customerDetail(c)
+		d, err := newCustomerDetail(t, c)
 		return reply{http.StatusOK, d}, err
 	}
 }

@@ -22,7 +22,7 @@ func (r *request) listSales(byDate bool) action {
 		if err != nil {
 			return nil, err
 		}
-		return newAppendedList(found, total, p, t.saleShape)
+		return newAppendedList(t, found, total, p, newSaleShape)
 	}
 }
 
@@ -46,7 +46,7 @@ func getTransaction(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		return t.saleShape(s)
+		return newSaleShape(t, s)
 	}
 }
 
@@ -57,7 +57,7 @@ func registerTransaction(r *request) action {
 		r.retries = append(r.retries, k)
 	}
 	return func(t *txn) (any, error) {
-		shape, known, err := t.sell(in, r.dryRun)
+		shape, known, err := sell(t, in, r.dryRun)
 		if known {
 			return repeated{shape}, err
 		}
@@ -131,20 +131,20 @@ func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
 }
 
 // sell registers a sale, or returns the known one that is sent again.
-func (t *txn) sell(in newSale, dryRun bool) (shape saleShape, known bool, err error) {
+func sell(t *txn, in newSale, dryRun bool) (shape saleShape, known bool, err error) {
 	s, err := t.sales.knownSale(in)
 	if err != nil {
 		return shape, false, err
 	}
 	if s != nil {
-		shape, err = t.saleShape(s)
+		shape, err = newSaleShape(t, s)
 		return shape, true, err
 	}
 	s, c, err := t.sales.register(in)
 	if err != nil {
 		return shape, false, err
 	}
-	shape, err = t.newSaleShape(s, c)
+	shape, err = newSaleShapeFor(t, s, c)
 	if dryRun {
 		shape.ID = nil
 	}
@@ -208,9 +208,9 @@ func registerBatch(r *request) action {
 			}
 			err = t.seals.separately(func() (err error) {
 				if r.dryRun {
-					results[i], err = t.rehearseRow(row, rehearsed)
+					results[i], err = rehearseRow(t, row, rehearsed)
 				} else {
-					results[i], err = t.sellRow(row, false)
+					results[i], err = sellRow(t, row, false)
 				}
 				return err
 			})
@@ -287,9 +287,9 @@ type rehearsedSale struct {
 
 // rehearseRow is sellRow in a dry run, which keeps no answers: sold has the sales of the
 // rows before by the names under which they would be recognized.
-func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]rehearsedSale) (batchResult, error) {
+func rehearseRow(t *txn, row *batchRow, sold map[[16]byte]rehearsedSale) (batchResult, error) {
 	if row.retry == nil {
-		return t.sellRow(row, true)
+		return sellRow(t, row, true)
 	}
 	name := row.retry[0].name
 	if first := sold[name]; first.shape != nil {
@@ -304,7 +304,7 @@ func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]rehearsedSale) (batch
 			return batchResult{}, errUndone(s.ID)
 		}
 	}
-	result, err := t.sellRow(row, true)
+	result, err := sellRow(t, row, true)
 	if err != nil {
 		return result, err
 	}
@@ -317,7 +317,7 @@ func (t *txn) rehearseRow(row *batchRow, sold map[[16]byte]rehearsedSale) (batch
 }
 
 // sellRow registers one sale of a batch as registerTransaction does.
-func (t *txn) sellRow(row *batchRow, dryRun bool) (batchResult, error) {
+func sellRow(t *txn, row *batchRow, dryRun bool) (batchResult, error) {
 	_, first, err := t.replays.first(row.retry)
 	if err != nil {
 		return batchResult{}, err
@@ -328,7 +328,7 @@ func (t *txn) sellRow(row *batchRow, dryRun bool) (batchResult, error) {
 	if row.fault != nil {
 		return batchResult{}, row.fault
 	}
-	shape, known, err := t.sell(row.in, dryRun)
+	shape, known, err := sell(t, row.in, dryRun)
 	if err != nil {
 		return batchResult{}, err
 	}

@@ -23,17 +23,17 @@ type applied struct {
 // transaction that does nothing else. by is who applies it.
 func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applied, error) {
 	t := bareTxn(tx, 0, m, by)
-	result, err := t.apply(raw, dryRun)
+	result, err := applyIn(t, raw, dryRun)
 	if err != nil || dryRun {
 		return result, err
 	}
 	return result, t.commit()
 }
 
-// apply makes the organization's configuration what the document says. A wrong document
+// applyIn makes the organization's configuration what the document says. A wrong document
 // changes nothing; the error is a documentError. Applying the same document again changes
 // nothing. A transaction of no organization takes the document's.
-func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
+func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	doc, ck := checkedDocument(raw)
 	if doc == nil {
 		return nil, &documentError{ck.problems}
@@ -49,10 +49,10 @@ func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 	if err := ck.against(t.Tx, doc, old, next); err != nil {
 		return nil, err
 	}
-	if err := t.ownersChoice(ck, old, next); err != nil {
+	if err := ownersChoice(t, ck, old, next); err != nil {
 		return nil, err
 	}
-	if err := t.operatorsChoice(old, next); err != nil {
+	if err := operatorsChoice(t, old, next); err != nil {
 		return nil, err
 	}
 	if len(ck.problems) > 0 {
@@ -70,7 +70,7 @@ func (t *txn) apply(raw []byte, dryRun bool) (*applied, error) {
 	if err != nil || dryRun || same {
 		return result, err
 	}
-	return result, t.replaceConfig(old, next, result.Changes)
+	return result, replaceConfig(t, old, next, result.Changes)
 }
 
 // against checks what depends on the configuration before the document.
@@ -89,7 +89,7 @@ func (ck *checker) against(tx Tx, doc *document, old, next *config) error {
 
 // ownersChoice adds a problem if somebody of the team, who is no owner, changes which roles
 // need a second factor.
-func (t *txn) ownersChoice(ck *checker, old, next *config) error {
+func ownersChoice(t *txn, ck *checker, old, next *config) error {
 	if t.by.Type != byUser || slices.Equal(old.Organization.Settings.SecondFactor, next.Organization.Settings.SecondFactor) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (t *txn) ownersChoice(ck *checker, old, next *config) error {
 var errPlanAlone = newPeopleError("plan_alone", "", "El plan solo lo cambia quien opera el servidor")
 
 // operatorsChoice returns errPlanAlone if a user who does not run the server changes the plan.
-func (t *txn) operatorsChoice(old, next *config) error {
+func operatorsChoice(t *txn, old, next *config) error {
 	if t.by.Type != byUser || old.Organization.Plan == next.Organization.Plan {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (t *txn) operatorsChoice(old, next *config) error {
 
 // replaceConfig writes a configuration in the place of the one before, and what follows
 // from it. The transaction itself goes on with the one that it began with.
-func (t *txn) replaceConfig(old, next *config, changes []change) (err error) {
+func replaceConfig(t *txn, old, next *config, changes []change) (err error) {
 	if old.Number == 0 {
 		if next.Number, err = addOrganization(t, next.Organization.Slug); err != nil {
 			return err
@@ -134,11 +134,11 @@ func (t *txn) replaceConfig(old, next *config, changes []change) (err error) {
 	if err := followBirthdays(t, next, t.mint); err != nil {
 		return err
 	}
-	return t.noteApplied(next, changes)
+	return noteApplied(t, next, changes)
 }
 
 // noteApplied writes to the audit log and to the feed that a configuration was applied.
-func (t *txn) noteApplied(cfg *config, changes []change) error {
+func noteApplied(t *txn, cfg *config, changes []change) error {
 	if err := t.webhooks.follow(cfg); err != nil {
 		return err
 	}

@@ -292,7 +292,7 @@ func TestHiddenCustomers(t *testing.T) {
 				t.Errorf("%s: %s finds %v", status, needle, found)
 			}
 		}
-		if rows := ask(s, func(t *txn) (*exportPage, error) { return t.exportRows(exportRequest{Kind: importCustomers}) }).Rows; len(rows) != 1 {
+		if rows := ask(s, func(t *txn) (*exportPage, error) { return exportRows(t, exportRequest{Kind: importCustomers}) }).Rows; len(rows) != 1 {
 			t.Errorf("%s: the export has %v", status, rows)
 		}
 		if c := ask(s, func(t *txn) (*customer, error) { return t.customers.identifyExternal("C-1") }); c != nil {

@@ -176,7 +176,7 @@ func TestNoFloatNoiseInTotals(t *testing.T) {
 			if err != nil {
 				return customerDetail{}, err
 			}
-			return t.customerDetail(c)
+			return newCustomerDetail(t, c)
 		})
 		text, err := json.Marshal(map[string]decimal{"balance": d.Balance, "spent": d.TotalSpent})
 		s.ok(err)
@@ -399,7 +399,7 @@ func TestMergeLosesHistory(t *testing.T) {
 	last := s.buy(twin, "5").CreatedAt
 	must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
 	must(s, func(t *txn) (any, error) {
-		return t.movePoints(twin, &t.cfg.Programs[1].ID, &movement{Amount: dec("3"), Category: categoryBonus}, t.points.credit)
+		return movePoints(t, twin, &t.cfg.Programs[1].ID, &movement{Amount: dec("3"), Category: categoryBonus}, t.points.credit)
 	})
 	s.pass(oneDay)
 	s.merged(ana, twin)
@@ -412,7 +412,7 @@ func TestMergeLosesHistory(t *testing.T) {
 		if err != nil {
 			return customerDetail{}, err
 		}
-		return t.customerDetail(c)
+		return newCustomerDetail(t, c)
 	})
 	if d.TotalSpent != dec("105") || d.TransactionsCount != 3 || d.LastTransactionAt != last || len(d.Programs) != 2 || d.Programs[1].Balance != dec("3") {
 		t.Errorf("the detail has %+v", d)

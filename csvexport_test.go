@@ -93,7 +93,7 @@ func TestExportStatus(t *testing.T) {
 	})
 	s.merged(s.customer("two"), ana)
 	page := ask(s, func(t *txn) (*exportPage, error) {
-		return t.exportRows(exportRequest{Kind: importCustomers, Full: true})
+		return exportRows(t, exportRequest{Kind: importCustomers, Full: true})
 	})
 	status := slices.Index(columnsOf(exportRequest{Kind: importCustomers, Full: true}), "status")
 	var got []string

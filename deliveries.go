@@ -265,7 +265,7 @@ func (wh *webhooksTxn) pendingEvents(w *webhookDoc, after uint64, most int) (lis
 		if upto = e.Seq; !w.wants(e.Kind) {
 			continue
 		}
-		data, err := wh.t.eventData(&e)
+		data, err := newEventData(wh.t, &e)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -174,7 +174,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	}
 	_, err = write(ctx, d.engine, org, began, func(t *txn) (any, error) {
 		t.by = byOperator(ctx)
-		staff, err := t.addDemoStaff(owner)
+		staff, err := addDemoStaff(t, owner)
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +184,7 @@ func (d *demo) prepare(ctx context.Context) error {
 }
 
 // addDemoStaff makes the people of the sample, and returns those at the till.
-func (t *txn) addDemoStaff(owner passwordHash) (atTill []id, err error) {
+func addDemoStaff(t *txn, owner passwordHash) (atTill []id, err error) {
 	for _, s := range demoStaff {
 		u := &user{Email: s.email, Name: s.name, Password: owner, Org: t.org}
 		if s.role != roleOwner {

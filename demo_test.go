@@ -20,7 +20,7 @@ func madeUpShop(t *testing.T, seed uint64, customers, days int) *shop {
 	began := s.clock
 	s.setClock("2026-11-24T18:00:00Z")
 	_, err := write(t.Context(), s.engine, 1, began, func(in *txn) (any, error) {
-		staff, err := in.addDemoStaff(passwordHash{Iterations: 1, Salt: make([]byte, passwordSalt), Sum: make([]byte, passwordSum)})
+		staff, err := addDemoStaff(in, passwordHash{Iterations: 1, Salt: make([]byte, passwordSalt), Sum: make([]byte, passwordSum)})
 		if err == nil {
 			err = makeUp(seed, customers, days, s.clock, in.cfg.zone, staff).write(in, func(float64) {})
 		}

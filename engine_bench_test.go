@@ -158,13 +158,13 @@ func answered(t *txn, k *retryKey, act func() (any, error)) (any, error) {
 
 func (s *busyShop) addOn(t *txn, cust id, k *retryKey) (any, error) {
 	return answered(t, k, func() (any, error) {
-		return t.movePoints(cust, nil, &movement{Amount: 100_0000, Category: categoryBonus, Comment: "mostrador"}, t.points.credit)
+		return movePoints(t, cust, nil, &movement{Amount: 100_0000, Category: categoryBonus, Comment: "mostrador"}, t.points.credit)
 	})
 }
 
 func (s *busyShop) deductOn(t *txn, cust id, k *retryKey) (any, error) {
 	return answered(t, k, func() (any, error) {
-		return t.movePoints(cust, nil, &movement{Amount: 40_0000, Category: categoryAdjustment}, t.points.debit)
+		return movePoints(t, cust, nil, &movement{Amount: 40_0000, Category: categoryAdjustment}, t.points.debit)
 	})
 }
 
@@ -174,7 +174,7 @@ func (s *busyShop) sellOn(t *txn, cust id, k *retryKey) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.newSaleShape(x, c)
+		return newSaleShapeFor(t, x, c)
 	})
 }
 

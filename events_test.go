@@ -111,7 +111,7 @@ func (s *shop) feed(after uint64, types ...string) (list []eventShape) {
 		if err != nil {
 			return nil, err
 		}
-		shown, err := t.eventList(found, next)
+		shown, err := newEventList(t, found, next)
 		for _, e := range shown.Data {
 			if got, want := reflect.TypeOf(e.Data), eventDataTypes[e.Type]; got != want {
 				s.Errorf("%s: data is %v, and openapi.json describes %v", e.Type, got, want)
@@ -205,7 +205,7 @@ func TestEventsInParts(t *testing.T) {
 	grow := func() {
 		must(s, func(t *txn) (any, error) { // many events of one transaction take several records
 			for i := range 3 * manyEvents / 2 {
-				if _, err := t.movePoints(all[i%len(all)], nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.points.credit); err != nil {
+				if _, err := movePoints(t, all[i%len(all)], nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.points.credit); err != nil {
 					return nil, err
 				}
 			}
@@ -276,7 +276,7 @@ func TestEventsWait(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	must(s, func(t *txn) (any, error) {
-		return t.movePoints(c, nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.points.credit)
+		return movePoints(t, c, nil, &movement{Category: categoryBonus, Amount: decimalOf(1)}, t.points.credit)
 	})
 	types, next := events(<-first)
 	same(t, "types", types, []string{"points.added"})

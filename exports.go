@@ -56,36 +56,36 @@ func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, 
 	if err != nil {
 		return nil, err
 	}
-	page, err := read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return t.exportRows(in) })
+	page, err := read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return exportRows(t, in) })
 	if err == nil && in.After == 0 { // the first of the file
 		a.noteTaken(ctx, org, auditDataExported, in.Kind)
 	}
 	return page, err
 }
 
-func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
+func exportRows(t *txn, in exportRequest) (*exportPage, error) {
 	n, err := t.count()
 	if err != nil {
 		return nil, err
 	}
 	var total uint64
-	var rows func(number uint64, full bool) ([][]string, error)
+	var rows func(t *txn, number uint64, full bool) ([][]string, error)
 	switch in.Kind {
 	case importCustomers:
-		total, rows = n.Customers, t.customerRow
+		total, rows = n.Customers, exportCustomerRow
 	case importSales:
-		total, rows = n.Sales, t.saleRows
+		total, rows = n.Sales, exportSaleRows
 	case exportMovements:
-		total, rows = n.Movements, t.movementRow
+		total, rows = n.Movements, exportMovementRow
 	case redemptionsFile:
-		total, rows = n.Redemptions, t.redemptionRow
+		total, rows = n.Redemptions, exportRedemptionRow
 	default:
 		return nil, adminErrorf("no hay exportación de %q", in.Kind)
 	}
 	page := new(exportPage)
 	last := min(in.After+exportBatch, total)
 	for number := in.After + 1; number <= last; number++ {
-		more, err := rows(number, in.Full)
+		more, err := rows(t, number, in.Full)
 		if err != nil {
 			return nil, err
 		}
@@ -97,9 +97,9 @@ func (t *txn) exportRows(in exportRequest) (*exportPage, error) {
 	return page, nil
 }
 
-// customerRow returns the row of a customer. In a full export it has the points in the
+// exportCustomerRow returns the row of a customer. In a full export it has the points in the
 // customer's own program.
-func (t *txn) customerRow(number uint64, full bool) ([][]string, error) {
+func exportCustomerRow(t *txn, number uint64, full bool) ([][]string, error) {
 	c, err := t.customers.at(number)
 	if err != nil || c.hidden() {
 		return nil, err
@@ -125,8 +125,8 @@ func (t *txn) customerRow(number uint64, full bool) ([][]string, error) {
 		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
 }
 
-// saleRows returns a row for each item of a sale, or one row if it has no items.
-func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
+// exportSaleRows returns a row for each item of a sale, or one row if it has no items.
+func exportSaleRows(t *txn, number uint64, full bool) ([][]string, error) {
 	s, err := t.sales.at(number)
 	if err != nil {
 		return nil, err
@@ -135,13 +135,13 @@ func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := t.exportName(s)
+	name, err := exportName(t, s)
 	if err != nil {
 		return nil, err
 	}
 	var more []string
 	if full {
-		by, err := t.creatorText(s.By)
+		by, err := exportCreator(t, s.By)
 		if err != nil {
 			return nil, err
 		}
@@ -165,13 +165,13 @@ func (t *txn) saleRows(number uint64, full bool) ([][]string, error) {
 // exportName returns the externalId of a sale. It returns the id where there is no
 // externalId or another sale of the type has the same, since rows that share one are
 // one sale. A return has the name of its purchase, so that an import links it again.
-func (t *txn) exportName(s *sale) (string, error) {
+func exportName(t *txn, s *sale) (string, error) {
 	if s.Previous != (id{}) {
 		purchase, err := t.sales.get(s.Previous)
 		if err != nil {
 			return "", err
 		}
-		return t.exportName(purchase)
+		return exportName(t, purchase)
 	}
 	if s.ExternalID == "" {
 		return s.ID.String(), nil
@@ -192,7 +192,7 @@ func (t *txn) exportName(s *sale) (string, error) {
 	return s.ExternalID, nil
 }
 
-func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
+func exportMovementRow(t *txn, number uint64, full bool) ([][]string, error) {
 	m, err := t.points.movement(number)
 	if err != nil {
 		return nil, err
@@ -208,16 +208,16 @@ func (t *txn) movementRow(number uint64, full bool) ([][]string, error) {
 	if !full {
 		return [][]string{row}, nil
 	}
-	rules, err := t.rulesOf(m)
+	rules, err := exportRules(t, m)
 	if err != nil {
 		return nil, err
 	}
-	by, err := t.creatorText(m.By)
+	by, err := exportCreator(t, m.By)
 	return [][]string{append(row, rules, by)}, err
 }
 
-// redemptionRow returns the row of a redemption, as it is now.
-func (t *txn) redemptionRow(number uint64, _ bool) ([][]string, error) {
+// exportRedemptionRow returns the row of a redemption, as it is now.
+func exportRedemptionRow(t *txn, number uint64, _ bool) ([][]string, error) {
 	x, err := t.rewards.redemptionAt(number)
 	if err != nil {
 		return nil, err
@@ -240,9 +240,9 @@ func (s *sale) points() decimal {
 	return s.Earned
 }
 
-// rulesOf lists the rules that gave the points of a purchase, by name; "" for other
+// exportRules lists the rules that gave the points of a purchase, by name; "" for other
 // movements. Points of sign-up and birthday rules have the rule's name as their comment.
-func (t *txn) rulesOf(m *movement) (string, error) {
+func exportRules(t *txn, m *movement) (string, error) {
 	if m.Category != categoryPurchase || m.Transaction == (id{}) {
 		return "", nil
 	}
@@ -261,10 +261,10 @@ func (t *txn) rulesOf(m *movement) (string, error) {
 	return strings.Join(names, "; "), nil
 }
 
-// creatorText is who made a record: the type and, as far as they are known, the name or
+// exportCreator is who made a record: the type and, as far as they are known, the name or
 // else the id, and the actor: "Key: Caja 1 (Luis)".
-func (t *txn) creatorText(c creator) (string, error) {
-	by, err := t.createdBy(c)
+func exportCreator(t *txn, c creator) (string, error) {
+	by, err := newCreatedBy(t, c)
 	if err != nil || by == nil {
 		return "", err
 	}

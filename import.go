@@ -150,7 +150,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 			if before != nil && !before.isIn(n) {
 				return nil, errPartBefore
 			}
-			outcomes, err := t.importRows(in)
+			outcomes, err := importRows(t, in)
 			if err != nil {
 				return nil, err
 			}
@@ -169,16 +169,16 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 }
 
 // importRows imports rows. What one that fails has written is dropped.
-func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
+func importRows(t *txn, in importRequest) ([]importOutcome, error) {
 	t.importing, t.noWelcome = true, in.NoWelcome
-	into, err := t.programFor(in.Program)
+	into, err := programFor(t, in.Program)
 	if err != nil {
 		return nil, err
 	}
 	outcomes := make([]importOutcome, len(in.Rows))
 	err = t.eachRow(len(in.Rows), func(i int) (bool, error) {
 		r := newRowReader(in.Rows[i])
-		o, err := t.importRow(&in, into, r)
+		o, err := importOne(t, &in, into, r)
 		if err = r.take(err); err != nil {
 			return false, err
 		}
@@ -195,20 +195,20 @@ func (t *txn) importRows(in importRequest) ([]importOutcome, error) {
 	if err := t.commit(); err != nil {
 		return nil, err
 	}
-	return outcomes, t.indexImported(importIndexed)
+	return outcomes, indexImported(t, importIndexed)
 }
 
-// importRow imports a row, or returns some of its faults: r has the others.
-func (t *txn) importRow(in *importRequest, into *program, r *rowReader) (importOutcome, error) {
+// importOne imports a row, or returns some of its faults: r has the others.
+func importOne(t *txn, in *importRequest, into *program, r *rowReader) (importOutcome, error) {
 	if in.Kind == importCustomers {
-		return t.importCustomer(r, into, in.SamePerson)
+		return importCustomer(t, r, into, in.SamePerson)
 	}
-	return t.importSale(r, in.SamePerson)
+	return importSale(t, r, in.SamePerson)
 }
 
 // indexImported adds customers that are not in the search index yet, if there are
 // at least wait of them.
-func (t *txn) indexImported(wait uint64) error {
+func indexImported(t *txn, wait uint64) error {
 	n, err := t.count()
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 		return struct{}{}, err
 	}
 	_, err = write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (struct{}, error) {
-		return struct{}{}, t.indexImported(gramGroup)
+		return struct{}{}, indexImported(t, gramGroup)
 	})
 	if err != nil {
 		return struct{}{}, err
@@ -239,20 +239,20 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 
 // importSale registers a sale at the date that its row gives. Unless samePerson is true, a
 // row whose other contact is another than the customer's is wrong.
-func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err error) {
-	s, at := t.saleOf(r)
-	e, identified := t.identityOf(r)
+func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err error) {
+	s, at := saleOf(t, r)
+	e, identified := identityOf(t, r)
 	if !identified {
 		return o, nil
 	}
-	c, err := t.buyer(e)
+	c, err := buyer(t, e)
 	if err != nil {
 		return o, err
 	}
 	s.Customer = c.ID
 	if r.err == nil {
 		t.now = at // the sale happens at its own date
-		known, err := t.alreadyImported(s)
+		known, err := alreadyImported(t, s)
 		if err != nil || known {
 			return o, err
 		}
@@ -261,7 +261,7 @@ func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err er
 		if _, err := t.customers.enrolled(e); err != nil {
 			return o, err
 		}
-		if o, err = t.doubted(c, e, true); err != nil || len(o.Faults) > 0 {
+		if o, err = doubted(t, c, e, true); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
 	}
@@ -269,7 +269,7 @@ func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err er
 		return o, nil
 	}
 	if s.Type == typeReturn {
-		if s.Original, err = t.purchaseByID(c, s.ExternalID); err != nil {
+		if s.Original, err = purchaseByID(t, c, s.ExternalID); err != nil {
 			return o, err
 		}
 	}
@@ -279,13 +279,13 @@ func (t *txn) importSale(r *rowReader, samePerson bool) (o importOutcome, err er
 }
 
 // saleOf reads what a row says of a sale, but for its customer, and when it was.
-func (t *txn) saleOf(r *rowReader) (s newSale, at instant) {
+func saleOf(t *txn, r *rowReader) (s newSale, at instant) {
 	s.Source = sourceImport
 	s.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
 	if s.ExternalID == "" {
 		r.invalid("externalId", "es requerido")
 	}
-	at = t.pastMoment(r.input, "createdAt", r.row.CreatedAt)
+	at = pastMoment(t, r.input, "createdAt", r.row.CreatedAt)
 	s.Type = choice(r.input, r.row.Type, r.row.Type != "", "type", codeTypeInvalid, []string{typePurchase, typeReturn})
 	if s.Total = spelled(r.input, "totalAmount", r.row.Total); s.Total <= 0 {
 		r.fail(newError(codeTotalAmountInvalid).on("totalAmount"))
@@ -296,7 +296,7 @@ func (t *txn) saleOf(r *rowReader) (s newSale, at instant) {
 }
 
 // buyer returns the customer with an e-mail or else a phone.
-func (t *txn) buyer(e enrolment) (*customer, error) {
+func buyer(t *txn, e enrolment) (*customer, error) {
 	c, err := t.customers.identify(kindEmail, e.Email)
 	if err == nil && c == nil {
 		c, err = t.customers.identify(kindPhone, e.Phone)
@@ -333,7 +333,7 @@ func importedItems(in input, rows []importItem) (items []item) {
 
 // purchaseByID returns the id of the customer's purchase whose id is given as an
 // externalId, or nil. Exports name a purchase without an externalId that way.
-func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
+func purchaseByID(t *txn, c *customer, externalID string) (*id, error) {
 	own, _ := parseID(externalID)
 	seq, found, err := getUint(t.Tx, orgKey('T', t.org).id(own))
 	if err != nil || !found {
@@ -355,13 +355,13 @@ func (t *txn) purchaseByID(c *customer, externalID string) (*id, error) {
 // The same moment with other content is an error, unless that purchase was wholly returned,
 // and so is the same sale imported for another customer. A purchase that was wholly returned
 // is there too: a file that is imported again does not register it again.
-func (t *txn) alreadyImported(s newSale) (bool, error) {
-	namesakes, err := t.namesakes(s)
+func alreadyImported(t *txn, s newSale) (bool, error) {
+	namesakes, err := namesakes(t, s)
 	if err != nil {
 		return false, err
 	}
 	if s.Type == typePurchase && t.cfg.uniqueExternalIDs() {
-		return t.alreadyKnown(namesakes, s)
+		return alreadyKnown(t, namesakes, s)
 	}
 	differs := false
 	for _, other := range namesakes {
@@ -390,7 +390,7 @@ func (t *txn) alreadyImported(s newSale) (bool, error) {
 }
 
 // alreadyKnown is alreadyImported for a purchase whose externalId is Unique.
-func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error) {
+func alreadyKnown(t *txn, namesakes []*sale, s newSale) (known bool, err error) {
 	for _, other := range namesakes {
 		if other.Type != typePurchase {
 			continue
@@ -409,7 +409,7 @@ func (t *txn) alreadyKnown(namesakes []*sale, s newSale) (known bool, err error)
 
 // namesakes lists the sales under an externalId: those that have it, the one whose
 // id it is, and the returns of the same moment that an export gives it.
-func (t *txn) namesakes(s newSale) (list []*sale, err error) {
+func namesakes(t *txn, s newSale) (list []*sale, err error) {
 	take := func(seq uint64) error {
 		other, err := t.sales.at(seq)
 		if err == nil {
@@ -451,7 +451,7 @@ func (t *txn) namesakes(s newSale) (list []*sale, err error) {
 		if err != nil {
 			return nil, err
 		}
-		exported, err := t.exportName(other)
+		exported, err := exportName(t, other)
 		if err != nil {
 			return nil, err
 		}

@@ -149,7 +149,7 @@ const (
 
 // programFor returns the program that points come into: the one with a key, or the
 // default one.
-func (t *txn) programFor(key string) (*program, error) {
+func programFor(t *txn, key string) (*program, error) {
 	if key == "" {
 		return t.cfg.defaultProgram(), nil
 	}
@@ -165,7 +165,7 @@ func (t *txn) programFor(key string) (*program, error) {
 
 // identityOf normalizes a row's e-mail and phone. ok is false if one is at fault or both are
 // absent: then nobody knows whose row it is.
-func (t *txn) identityOf(r *rowReader) (e enrolment, ok bool) {
+func identityOf(t *txn, r *rowReader) (e enrolment, ok bool) {
 	e.Email = email(r.input, r.row.Email, "email")
 	text, present := r.clean("phoneNumber", r.row.Phone, anyLength, codeInvalidField)
 	e.Phone = phone(r.input, t.cfg, text, present, "phoneNumber")
@@ -181,16 +181,16 @@ func (t *txn) identityOf(r *rowReader) (e enrolment, ok bool) {
 
 // importCustomer imports a row. Unless samePerson is true, a row that may be of somebody
 // else than the customer that has its contact is wrong, or gets a warning.
-func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o importOutcome, err error) {
-	e, identified := t.identityOf(r)
+func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o importOutcome, err error) {
+	e, identified := identityOf(t, r)
 	e.FirstName, _ = r.clean("firstName", r.row.FirstName, maxName, codeInvalidField)
 	e.LastName, _ = r.clean("lastName", r.row.LastName, maxName, codeInvalidField)
 	e.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
-	e.BirthDate = t.birthDateOf(r)
+	e.BirthDate = birthDateOf(t, r)
 	if text := trimBlanks(r.row.CreatedAt); text != "" {
-		e.Since = t.pastMoment(r.input, "createdAt", text)
+		e.Since = pastMoment(t, r.input, "createdAt", text)
 	}
-	b := t.broughtIn(r, into)
+	b := broughtIn(t, r, into)
 	if !identified {
 		return o, nil
 	}
@@ -200,7 +200,7 @@ func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o im
 	}
 	if known != nil && !samePerson {
 		points := b.any() || r.isWrong("points", "historicPoints")
-		if o, err = t.doubted(known, e, points); err != nil || len(o.Faults) > 0 {
+		if o, err = doubted(t, known, e, points); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
 	}
@@ -211,7 +211,7 @@ func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o im
 		c, err = t.customers.enrolAs(known, e)
 	}
 	if err == nil && known == nil {
-		err = t.notMerged(e)
+		err = notMerged(t, e)
 	}
 	if err != nil {
 		return o, err
@@ -219,13 +219,13 @@ func (t *txn) importCustomer(r *rowReader, into *program, samePerson bool) (o im
 	if known == nil {
 		o.Added, o.Number = true, c.Number
 	}
-	o.Opening, err = t.bringRow(r, c, b)
+	o.Opening, err = bringRow(t, r, c, b)
 	return o, err
 }
 
 // bringRow is bring for a row: if it fails, what is wrong with the points and with the
 // historic points is found out one by one.
-func (t *txn) bringRow(r *rowReader, c *customer, b brought) (given decimal, err error) {
+func bringRow(t *txn, r *rowReader, c *customer, b brought) (given decimal, err error) {
 	given, err = t.points.bring(c, b)
 	if fault, ok := errors.AsType[*apiError](err); !ok || fault.field == "" {
 		return given, err
@@ -241,7 +241,7 @@ func (t *txn) bringRow(r *rowReader, c *customer, b brought) (given decimal, err
 }
 
 // birthDateOf reads the date of birth of a row.
-func (t *txn) birthDateOf(r *rowReader) birthDate {
+func birthDateOf(t *txn, r *rowReader) birthDate {
 	text, present := r.clean("birthDate", r.row.BirthDate, anyLength, codeInvalidField)
 	if !present {
 		return 0
@@ -261,7 +261,7 @@ func (t *txn) birthDateOf(r *rowReader) birthDate {
 // doubted returns a fault or a warning if a row is not certainly of the customer that its
 // e-mail or phone leads to (contract §19). points says that the row brings some: they would
 // be gone, or be another's.
-func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, err error) {
+func doubted(t *txn, c *customer, e enrolment, points bool) (o importOutcome, err error) {
 	d, err := t.customers.doubt(c, e)
 	if err != nil {
 		return o, err
@@ -288,7 +288,7 @@ func (t *txn) doubted(c *customer, e enrolment, points bool) (o importOutcome, e
 
 // notMerged refuses to make a customer of somebody who was merged: the survivor has the points
 // of the first import.
-func (t *txn) notMerged(e enrolment) error {
+func notMerged(t *txn, e enrolment) error {
 	stub, err := t.merges.stubOf(e)
 	if err != nil || stub == nil {
 		return err
@@ -303,7 +303,7 @@ func (t *txn) notMerged(e enrolment) error {
 }
 
 // broughtIn reads what a row says that the customer brings along. An amount at fault is nil.
-func (t *txn) broughtIn(r *rowReader, into *program) brought {
+func broughtIn(t *txn, r *rowReader, into *program) brought {
 	b := brought{program: into}
 	amount := func(name, text string) *decimal {
 		if trimBlanks(text) == "" {
@@ -333,7 +333,7 @@ func (t *txn) broughtIn(r *rowReader, into *program) brought {
 }
 
 // pastMoment reads a moment of a file that cannot be in the future.
-func (t *txn) pastMoment(in input, name, text string) instant {
+func pastMoment(t *txn, in input, name, text string) instant {
 	at, ok := parseMoment(trimBlanks(text), t.cfg.zone, false)
 	switch {
 	case !ok:

@@ -118,7 +118,7 @@ func (s *shop) customerDetails() []customerDetail {
 			if err != nil {
 				return nil, err
 			}
-			d, err := t.customerDetail(c)
+			d, err := newCustomerDetail(t, c)
 			if err != nil {
 				return nil, err
 			}

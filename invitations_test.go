@@ -126,13 +126,13 @@ func TestLinkOutlivesNothing(t *testing.T) {
 			s.operates(s.luz, func(t *txn, u *user) error { return t.people.disableUser(u, true) })
 		}},
 		{"the target was logged out by command", true, false, func(s *linkShop) {
-			s.operates(s.luz, func(t *txn, u *user) error { _, err := t.logOutUser(u); return err })
+			s.operates(s.luz, func(t *txn, u *user) error { _, err := logOutUser(t, u); return err })
 		}},
 		{"the target has another password", true, false, func(s *linkShop) {
 			s.operates(s.luz, func(t *txn, u *user) error { return t.people.setPassword(u, u.Password, nil) })
 		}},
 		{"the maker was logged out by command", true, true, func(s *linkShop) {
-			s.operates(s.eva, func(t *txn, u *user) error { _, err := t.logOutUser(u); return err })
+			s.operates(s.eva, func(t *txn, u *user) error { _, err := logOutUser(t, u); return err })
 		}},
 		{"the maker was removed", true, true, func(s *linkShop) {
 			s.as(s.owner, func(t *txn) error { return t.people.removeMember(s.owner, s.eva) })

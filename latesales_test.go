@@ -229,7 +229,7 @@ func TestLateSaleAndDebt(t *testing.T) {
 	ana := s.customer("ana")
 	bought := s.buy(ana, "60")
 	must(s, func(t *txn) (any, error) {
-		return t.movePoints(ana, nil, &movement{Amount: dec("60"), Category: "Fee"}, t.points.debit)
+		return movePoints(t, ana, nil, &movement{Amount: dec("60"), Category: "Fee"}, t.points.debit)
 	})
 	_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("60"), Original: &bought.ID})
 	s.ok(err)

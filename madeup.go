@@ -175,7 +175,7 @@ func (h *madeUp) write(t *txn, tell func(done float64)) error {
 	next := dayOf(t.now, h.zone) + 1
 	for i, v := range h.visits {
 		for ; next.start(h.zone) <= v.at; next++ {
-			if err := t.sweepAt(next.start(h.zone)); err != nil {
+			if err := sweepAt(t, next.start(h.zone)); err != nil {
 				return err
 			}
 		}
@@ -184,11 +184,11 @@ func (h *madeUp) write(t *txn, tell func(done float64)) error {
 		}
 		tell(float64(i+1) / float64(len(h.visits)))
 	}
-	return t.sweepAt(h.now)
+	return sweepAt(t, h.now)
 }
 
 // sweepAt does what the server's sweep would at a moment.
-func (t *txn) sweepAt(at instant) error {
+func sweepAt(t *txn, at instant) error {
 	t.setNow(at)
 	t.by = creator{Type: bySystem}
 	for _, d := range dueTables() {
@@ -294,12 +294,12 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 	}
 	x := who.voucher
 	if who.voucher = nil; x == nil {
-		return t.register(in, "transaction.created")
+		return registerAt(t, in, "transaction.created")
 	}
 	if off := x.Effect.Amount; in.Total > off {
 		in.Total -= off
 	}
-	s, err := t.register(in, "transaction.created")
+	s, err := registerAt(t, in, "transaction.created")
 	if err == nil {
 		_, err = t.rewards.useCode(x.Code, &s.ID)
 	}
@@ -309,8 +309,8 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 	return s, err
 }
 
-// register is registerSale with the entry in the audit log.
-func (t *txn) register(in newSale, action string) (*sale, error) {
+// registerAt is sales.register with the entry in the audit log.
+func registerAt(t *txn, in newSale, action string) (*sale, error) {
 	s, _, err := t.sales.register(in)
 	if err != nil {
 		return nil, err
@@ -329,7 +329,7 @@ func (h *madeUp) bringBack(t *txn, who *shopper) error {
 func (who *shopper) giveBack(t *txn, total decimal, items []item) error {
 	s := who.bought
 	who.bought = nil
-	_, err := t.register(newSale{Customer: who.member, Type: typeReturn, Total: total, Items: items, Original: &s.ID, Source: sourcePanel}, "transaction.returned")
+	_, err := registerAt(t, newSale{Customer: who.member, Type: typeReturn, Total: total, Items: items, Original: &s.ID, Source: sourcePanel}, "transaction.returned")
 	return err
 }
 
@@ -366,7 +366,7 @@ func (h *madeUp) favour(t *txn) error {
 	if friend.member == (id{}) || h.rand.IntN(20) > 0 {
 		return nil
 	}
-	given, err := t.movePoints(friend.member, &t.cfg.defaultProgram().ID, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}, t.keys.give)
+	given, err := movePoints(t, friend.member, &t.cfg.defaultProgram().ID, &movement{Category: categoryBonus, Amount: decimalOf(60), Comment: "Cortesía"}, t.keys.give)
 	if err != nil {
 		return err
 	}

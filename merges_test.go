@@ -79,7 +79,7 @@ func (h *history) merge() {
 			if err != nil {
 				return customerDetail{}, err
 			}
-			return t.customerDetail(c)
+			return newCustomerDetail(t, c)
 		}
 		dry, err := rehearse(h.t.Context(), h.shop.engine, h.shop.org, h.shop.clock, shown)
 		h.shop.ok(err)
@@ -309,7 +309,7 @@ func TestMergeContact(t *testing.T) {
 	if got := find("80000001"); !slices.Equal(got, []id{ana}) {
 		t.Errorf("by its new phone the survivor is found as %v", got)
 	}
-	if rows := ask(s, func(t *txn) (*exportPage, error) { return t.exportRows(exportRequest{Kind: importCustomers}) }).Rows; len(rows) != 1 {
+	if rows := ask(s, func(t *txn) (*exportPage, error) { return exportRows(t, exportRequest{Kind: importCustomers}) }).Rows; len(rows) != 1 {
 		t.Errorf("the export has %v", rows)
 	}
 	again := enrol(enrolment{Email: "luz@example.com"})

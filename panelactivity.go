@@ -161,7 +161,7 @@ func (r *activityRecords) selfServed() []selfServed {
 }
 
 // staffCustomers are the customers who have the e-mail of a member of the team, by user.
-func (t *txn) staffCustomers() (map[id]id, error) {
+func staffCustomers(t *txn) (map[id]id, error) {
 	own := map[id]id{}
 	team, err := t.people.team()
 	if err != nil {
@@ -212,11 +212,11 @@ type selfRow struct {
 func activityPage(v *visit) (any, fillFunc) {
 	view := &activityView{Since: (dayOf(v.request.now, v.cfg.zone) - activityDays + 1).start(v.cfg.zone)}
 	return view, func(t *txn) error {
-		records, err := t.recentActivity(view.Since, mostRecords)
+		records, err := recentActivity(t, view.Since, mostRecords)
 		if err != nil {
 			return err
 		}
-		if records.own, err = t.staffCustomers(); err != nil {
+		if records.own, err = staffCustomers(t); err != nil {
 			return err
 		}
 		view.Complete = records.complete
@@ -262,7 +262,7 @@ func (v *visit) showActivity(view *activityView, names *actorNames, a activity) 
 		return err
 	}
 	view.Returns, err = shown(a.Returns, func(s *sale) (saleRow, error) {
-		shape, err := names.txn.saleShape(s)
+		shape, err := newSaleShape(names.txn, s)
 		return saleRow{saleShape: shape}, err
 	})
 	return err
@@ -283,7 +283,7 @@ func shown[T, R any](f found[T], row func(T) (R, error)) (rows found[R], err err
 
 // creatorName is who made a record, in words, and where the audit log has all of theirs.
 func (v *visit) creatorName(names *actorNames, by creator) (name, log string, err error) {
-	shape, err := names.txn.createdBy(by)
+	shape, err := newCreatedBy(names.txn, by)
 	if err != nil {
 		return "", "", err
 	}

@@ -93,7 +93,7 @@ func TestActivityBound(t *testing.T) {
 		sales    int
 		complete bool
 	}{{begin, 100, 6, true}, {begin, 6, 6, true}, {begin, 5, 5, false}, {s.shop.clock - 2*86_400_000, 100, 3, true}, {s.shop.clock - 2*86_400_000, 2, 2, false}, {s.shop.clock + 1, 0, 0, true}} {
-		r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(test.since, test.most) })
+		r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, test.since, test.most) })
 		if len(r.sales) != test.sales || r.complete != test.complete || len(r.movements) != test.sales {
 			t.Errorf("%+v: %d sales, %d movements, complete %v", test, len(r.sales), len(r.movements), r.complete)
 		}
@@ -102,7 +102,7 @@ func TestActivityBound(t *testing.T) {
 	if _, err := s.shop.sell(newSale{Customer: c, Total: dec("100"), OccurredAt: begin}); err != nil {
 		t.Fatal(err)
 	}
-	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(since, 100) })
+	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, since, 100) })
 	if len(r.sales) != 4 || len(r.movements) != 4 || !r.complete {
 		t.Errorf("with a sale that came late: %d sales, %d movements, complete %v", len(r.sales), len(r.movements), r.complete)
 	}
@@ -132,7 +132,7 @@ func TestActivityPage(t *testing.T) {
 			}
 		}
 		p := t.cfg.Programs[0]
-		if _, err := t.movePoints(me, &p.ID, &movement{Amount: dec("70"), Category: categoryBonus}, t.points.credit); err != nil {
+		if _, err := movePoints(t, me, &p.ID, &movement{Amount: dec("70"), Category: categoryBonus}, t.points.credit); err != nil {
 			return nil, err
 		}
 		_, _, err := t.sales.register(newSale{Customer: other, Total: dec("5"), Type: typeReturn})

@@ -114,7 +114,7 @@ func auditPageOf(v *visit) (any, fillFunc) {
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
 		view.Keys = v.may("keys:manage")
 		if v.member.role.may("audit:read") == grantAll {
-			if view.Actors, err = t.makers(); err != nil {
+			if view.Actors, err = makers(t); err != nil {
 				return err
 			}
 			view.Actors = withChoice(view.Actors, view.Actor)
@@ -163,7 +163,7 @@ func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	shape, err := t.saleShape(s)
+	shape, err := newSaleShape(t, s)
 	if err != nil {
 		return "", err
 	}

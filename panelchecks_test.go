@@ -301,7 +301,7 @@ func TestPanelSimulatesSales(t *testing.T) {
 				if err != nil {
 					return saleShape{}, err
 				}
-				return t.saleShape(sold)
+				return newSaleShape(t, sold)
 			})
 			f := newFormat(t, "MX", "es", "MXN")
 			if want := `<div class="big">` + f.Number(sold.PointsEarned); !strings.Contains(page, want) {

@@ -161,7 +161,7 @@ const lotsShown = 12
 
 // lotRows lists the points of a customer in a program that expire, soonest first, and those
 // that are pending.
-func (t *txn) lotRows(customer id, p *program) (list []lotRow, err error) {
+func lotRows(t *txn, customer id, p *program) (list []lotRow, err error) {
 	c, err := t.customers.get(customer)
 	if err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func customerPage(v *visit) (any, fillFunc) {
 		}
 		view.showPrograms(t.cfg, shown)
 		if p := t.cfg.program(shown); p != nil && view.Customer.Status != statusErased {
-			if view.Lots, err = t.lotRows(view.Customer.ID, p); err != nil {
+			if view.Lots, err = lotRows(t, view.Customer.ID, p); err != nil {
 				return err
 			}
 		}
@@ -390,7 +390,7 @@ func (v *visit) compare(t *txn, view *mergeView, after *mergedShape) error {
 	if err != nil {
 		return err
 	}
-	theirs, err := t.customerDetail(c)
+	theirs, err := newCustomerDetail(t, c)
 	if err != nil {
 		return err
 	}

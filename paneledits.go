@@ -170,12 +170,12 @@ func documentAction(make func(t *txn, r *request, fields docTree) ([]byte, docPl
 			}
 			if holds == nil || !holds(stamp) {
 				changed := newError(codeConfigChanged)
-				if would, err := t.apply(raw, true); err == nil {
+				if would, err := applyIn(t, raw, true); err == nil {
 					changed = changed.with("would", would)
 				}
 				return nil, changed
 			}
-			done, err := t.apply(raw, false)
+			done, err := applyIn(t, raw, false)
 			if errors.Is(err, errPlanAlone) {
 				err = newError(codePlanAlone)
 			}

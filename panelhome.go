@@ -99,7 +99,7 @@ func (v *visit) today(t *txn, view *todayView) error {
 	if v.mayAll("transactions:read") != nil {
 		return nil
 	}
-	records, err := t.recentActivity(now.start(v.cfg.zone), mostRead)
+	records, err := recentActivity(t, now.start(v.cfg.zone), mostRead)
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func createKeyByForm(r *request) action {
 }
 
 // keyInUse finds a key that a form is about, unless somebody has revoked it meanwhile.
-func (t *txn) keyInUse(keyID string) (*apiKey, error) {
+func keyInUse(t *txn, keyID string) (*apiKey, error) {
 	k, _, err := t.keys.own(keyID, "")
 	if err != nil {
 		return nil, notKey(err)
@@ -194,14 +194,14 @@ func changeKeyByForm(r *request) action {
 		change.Given = slices.DeleteFunc(change.Given, func(field string) bool { return field == "expires" })
 	}
 	return func(t *txn) (any, error) {
-		if _, err := t.keyInUse(change.ID); err != nil {
+		if _, err := keyInUse(t, change.ID); err != nil {
 			return nil, err
 		}
 		k, err := t.keys.change(change)
 		if err != nil {
 			return nil, inForm(err)
 		}
-		return t.listedKey(k)
+		return listKey(t, k)
 	}
 }
 
@@ -210,7 +210,7 @@ func rotateKeyByForm(r *request) action {
 	overlap, _ := time.ParseDuration(choice(r.fields.input, given, present, "overlap", codeRefused, overlaps))
 	keyID := r.pathID(keyIDParam).String()
 	return func(t *txn) (any, error) {
-		if k, err := t.keyInUse(keyID); err != nil {
+		if k, err := keyInUse(t, keyID); err != nil {
 			return nil, err
 		} else if k.state(t.now) == keyExpired {
 			return nil, newError(codeKeyExpired)
@@ -219,7 +219,7 @@ func rotateKeyByForm(r *request) action {
 		if err != nil {
 			return nil, inForm(err)
 		}
-		previous, err := t.listedKey(old)
+		previous, err := listKey(t, old)
 		return &madeKeyView{createdKey{newListedKey(k, 0), text}, &previous}, err
 	}
 }
@@ -238,7 +238,7 @@ func revokeKeyByForm(r *request) action {
 		if k, err = t.keys.revoke(keyID); err != nil {
 			return nil, inForm(err)
 		}
-		return t.listedKey(k)
+		return listKey(t, k)
 	}
 }
 

@@ -66,9 +66,9 @@ type keyRow struct {
 // Ended reports whether the key is refused for good.
 func (k *keyRow) Ended() bool { return !k.State.live() }
 
-// keyRow completes a key.
-func (t *txn) keyRow(k *apiKey) (row keyRow, err error) {
-	if row.listedKey, err = t.listedKey(k); err != nil {
+// newKeyRow completes a key.
+func newKeyRow(t *txn, k *apiKey) (row keyRow, err error) {
+	if row.listedKey, err = listKey(t, k); err != nil {
 		return row, err
 	}
 	row.State = k.state(t.now)
@@ -79,7 +79,7 @@ func (t *txn) keyRow(k *apiKey) (row keyRow, err error) {
 	if err != nil || len(made) == 0 {
 		return row, err
 	}
-	row.By, err = t.createdBy(made[0].By)
+	row.By, err = newCreatedBy(t, made[0].By)
 	return row, err
 }
 
@@ -122,7 +122,7 @@ func keysPage(v *visit) (any, fillFunc) {
 		keys, err := t.keys.list()
 		view.Any = len(keys) > 0
 		for _, k := range slices.Backward(keys) {
-			row, err := t.keyRow(k)
+			row, err := newKeyRow(t, k)
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func keyPage(v *visit) (any, fillFunc) {
 		}
 		entries, _, err := t.audit.entries(auditFilter{to: never, subject: view.ID.String()}, page{1, manyKeyEvents})
 		for _, e := range entries {
-			by, err := t.createdBy(e.By)
+			by, err := newCreatedBy(t, e.By)
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func (v *visit) oneKey(t *txn, view *keyView) error {
 	if err != nil {
 		return notKey(err)
 	}
-	view.keyRow, err = t.keyRow(k)
+	view.keyRow, err = newKeyRow(t, k)
 	return err
 }
 

@@ -377,7 +377,7 @@ func organizationsPage(v *visit) (any, fillFunc) {
 			if err != nil {
 				return err
 			}
-			row, err := of.organizationRow()
+			row, err := newOrganizationRow(of)
 			if err != nil {
 				return err
 			}
@@ -388,7 +388,7 @@ func organizationsPage(v *visit) (any, fillFunc) {
 	}
 }
 
-func (t *txn) organizationRow() (row organizationRow, err error) {
+func newOrganizationRow(t *txn) (row organizationRow, err error) {
 	o := &t.cfg.Organization
 	row = organizationRow{Name: o.Name, Slug: o.Slug, Plan: o.Plan.Name, API: o.Plan.APIAccess}
 	team, err := t.people.team()

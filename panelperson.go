@@ -74,7 +74,7 @@ func personPage(v *visit) (any, fillFunc) {
 	days, _ := strconv.Atoi(span)
 	since := (dayOf(v.request.now, v.cfg.zone) - day(days) + 1).start(v.cfg.zone)
 	return view, func(t *txn) error {
-		records, err := t.recentActivity(since, mostRead)
+		records, err := recentActivity(t, since, mostRead)
 		if err != nil {
 			return err
 		}
@@ -219,14 +219,14 @@ func (v *visit) showWork(t *txn, view *personView, own *work) (err error) {
 		view.Favoured = append(view.Favoured, row)
 	}
 	if view.Returns, err = shown(firstOf(own.returns), func(s *sale) (saleRow, error) {
-		shape, err := t.saleShape(s)
+		shape, err := newSaleShape(t, s)
 		return saleRow{saleShape: shape}, err
 	}); err != nil {
 		return err
 	}
 	view.Hand, err = shown(firstOf(own.byHand), func(m *movement) (row handRow, err error) {
 		row.Currency = t.cfg.programNumber(m.Program).Currency
-		if row.movementShape, err = t.movementShape(m); err == nil {
+		if row.movementShape, err = newMovementShape(t, m); err == nil {
 			row.Customer, err = v.customerItem(t, m.Customer)
 		}
 		return row, err

@@ -176,7 +176,7 @@ func TestPersonPage(t *testing.T) {
 	give := func(user, cust id, points string) {
 		as(user, func(t *txn) error {
 			p := t.cfg.Programs[0]
-			_, err := t.movePoints(cust, &p.ID, &movement{Amount: dec(points), Category: categoryBonus, Comment: "Cortesía"}, t.points.credit)
+			_, err := movePoints(t, cust, &p.ID, &movement{Amount: dec(points), Category: categoryBonus, Comment: "Cortesía"}, t.points.credit)
 			return err
 		})
 	}
@@ -216,7 +216,7 @@ func TestPersonPage(t *testing.T) {
 	if idle := mainText(s.open(roleOwner, "/panel/equipo/"+s.users[roleViewer].String()+"/actividad").Body.String()); !strings.Contains(idle, "No registró ventas.") || strings.Contains(idle, "Destaca") {
 		t.Error(idle)
 	}
-	owner := must(s.shop, func(t *txn) (*member, error) { return t.acting(&member{user: &user{ID: s.users[roleOwner]}}) })
+	owner := must(s.shop, func(t *txn) (*member, error) { return acting(t, &member{user: &user{ID: s.users[roleOwner]}}) })
 	must(s.shop, func(t *txn) (any, error) { return nil, t.people.removeMember(owner, thief) })
 	if w := s.open(roleOwner, path); w.Code != 200 || !strings.Contains(w.Body.String(), "Alguien que ya no es del equipo") {
 		t.Errorf("who has left: %d", w.Code)
@@ -242,10 +242,10 @@ func TestWelcomeIsNotByHand(t *testing.T) {
 	s.shop.pass(time.Second)
 	must(s.shop, func(t *txn) (any, error) {
 		t.by = by
-		_, err := t.movePoints(c, &t.cfg.Programs[0].ID, &movement{Amount: dec("7"), Category: categoryBonus}, t.points.credit)
+		_, err := movePoints(t, c, &t.cfg.Programs[0].ID, &movement{Amount: dec("7"), Category: categoryBonus}, t.points.credit)
 		return nil, err
 	})
-	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return t.recentActivity(0, 100) })
+	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, 0, 100) })
 	if w := r.works(0); len(w) != 1 || len(w[0].byHand) != 1 || w[0].Hand[0].Given != dec("7") {
 		t.Errorf("%+v", w)
 	}
@@ -343,7 +343,7 @@ func TestScanSales(t *testing.T) {
 			for _, most := range []uint64{1, 7, 100} {
 				var got []string
 				for older, pages := uint64(maxPage), 0; older > 0; pages++ {
-					found := ask(s.shop, func(t *txn) (*saleScan, error) { return t.scanSales(test.filter, made, older, limit, most) })
+					found := ask(s.shop, func(t *txn) (*saleScan, error) { return scanSales(t, test.filter, made, older, limit, most) })
 					for _, each := range found.sales {
 						got = append(got, each.Total.String())
 					}

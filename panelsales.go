@@ -70,7 +70,7 @@ func salesPage(v *visit) (any, fillFunc) {
 		if err := v.mayAll("transactions:read"); err != nil {
 			return err
 		}
-		if view.Who, err = t.makers(); err != nil {
+		if view.Who, err = makers(t); err != nil {
 			return err
 		}
 		view.Who = withChoice(append(view.Who, choiceItem{importMaker, tr(v.lang, "by.Import")}), view.By)
@@ -137,14 +137,14 @@ func (v *visit) linked(t *txn, view *saleView) error {
 		if err != nil {
 			return err
 		}
-		shape, err := t.saleShape(purchase)
+		shape, err := newSaleShape(t, purchase)
 		view.Purchase = &shape
 		return err
 	}
 	returns, more, err := t.sales.returnsOf(s)
 	view.More = more
 	for _, each := range returns {
-		shape, err := t.saleShape(each)
+		shape, err := newSaleShape(t, each)
 		if err != nil {
 			return err
 		}

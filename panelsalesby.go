@@ -34,7 +34,7 @@ func (s *saleScan) whole() bool { return !s.begun && s.older == 0 }
 
 // scanSales looks through the sales that a filter chooses, latest first, for those of a maker. It
 // begins where older of them are left, and ends when it has found limit or looked at most.
-func (t *txn) scanSales(f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
+func scanSales(t *txn, f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
 	_, total, err := t.saleLists.findSales(f, page{1, 1})
 	if err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func listSalesBy(r *request) action {
 		made = func(c creator) bool { return c.ID == who && who != (id{}) }
 	}
 	return func(t *txn) (any, error) {
-		s, err := t.scanSales(f, made, older, defaultLimit, mostScanned)
+		s, err := scanSales(t, f, made, older, defaultLimit, mostScanned)
 		if err != nil {
 			return nil, err
 		}
 		for _, each := range s.sales {
-			shape, err := t.saleShape(each)
+			shape, err := newSaleShape(t, each)
 			if err != nil {
 				return nil, err
 			}

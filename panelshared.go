@@ -36,7 +36,7 @@ func enrolNew(r *request) action {
 			first.all = all
 			return nil, &first
 		}
-		return t.enrolledReply(e)
+		return enrolledReply(t, e)
 	}
 }
 
@@ -148,7 +148,7 @@ func sharesOf(cfg *config, s *saleShape) (list []saleShareView) {
 const mostMakers = 200
 
 // makers lists who makes records: the team, and then the keys. The first one is anybody.
-func (t *txn) makers() (items []choiceItem, err error) {
+func makers(t *txn) (items []choiceItem, err error) {
 	team, err := t.people.team()
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func teamForms() []panelForm {
 
 // acting is the member as the transaction sees it: the role may have changed since the request
 // began.
-func (t *txn) acting(m *member) (*member, error) {
+func acting(t *txn, m *member) (*member, error) {
 	now, err := membershipIn(t.Tx, t.org, m.user.ID)
 	if err == nil && (now == nil || now.Disabled != 0) {
 		err = errMayNotManage
@@ -58,7 +58,7 @@ func (t *txn) acting(m *member) (*member, error) {
 // managing is an action on the person of the path.
 func managing(r *request, fn func(t *txn, by *member, person id) error) action {
 	return doing(func(t *txn) error {
-		by, err := t.acting(r.user)
+		by, err := acting(t, r.user)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (linkView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 // linking is an action that shows a link. The page adds the panel's address.
 func linking(r *request, fn func(t *txn, by *member) (email, token string, i *invitation, err error)) action {
 	return func(t *txn) (any, error) {
-		by, err := t.acting(r.user)
+		by, err := acting(t, r.user)
 		if err != nil {
 			return nil, panelFault(err)
 		}
@@ -169,7 +169,7 @@ type teamView struct {
 }
 
 // keysLeft are the active API keys that were made in the panel by who is no member any more.
-func (t *txn) keysLeft() (left []keyRow, err error) {
+func keysLeft(t *txn) (left []keyRow, err error) {
 	all, err := t.keys.list()
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (t *txn) keysLeft() (left []keyRow, err error) {
 		if !k.state(t.now).live() {
 			continue
 		}
-		row, err := t.keyRow(k)
+		row, err := newKeyRow(t, k)
 		if err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func (v *visit) linkRow(t *txn, i *invitation) (row linkRow, err error) {
 		row.Email, row.Role, from = u.Email, m.Role, m.Role
 	}
 	row.Touch = v.member.mayManage(id{}, from, row.Role) == nil
-	row.By, err = t.createdBy(i.By)
+	row.By, err = newCreatedBy(t, i.By)
 	return row, err
 }
 
@@ -290,7 +290,7 @@ func teamPage(v *visit) (any, fillFunc) {
 			}
 		}
 		if v.may("keys:manage") {
-			view.Keys, err = t.keysLeft()
+			view.Keys, err = keysLeft(t)
 		}
 		return err
 	}
@@ -349,7 +349,7 @@ func teammatePage(v *visit) (any, fillFunc) {
 		if view.GivenToday, err = t.keys.givenToday(person); err != nil {
 			return err
 		}
-		view.By, err = t.createdBy(m.By)
+		view.By, err = newCreatedBy(t, m.By)
 		return err
 	}
 }

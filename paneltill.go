@@ -92,7 +92,7 @@ func tillPage(v *visit) (any, fillFunc) {
 	view.Asked = view.Query != ""
 	mine, find := v.doneToday(&view.Mine), v.find(view)
 	return view, func(t *txn) error {
-		voucher, err := t.tillCode(view.Query)
+		voucher, err := tillCode(t, view.Query)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (view *tillCustomerView) moved(t *txn) error {
 	}
 	slices.SortFunc(all, func(a, b *movement) int { return cmp.Compare(b.Seq, a.Seq) })
 	for _, m := range all[:min(len(all), manyMovements)] {
-		shape, err := t.movementShape(m)
+		shape, err := newMovementShape(t, m)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func tillCustomerPage(v *visit) (any, fillFunc) {
 		}
 		for _, e := range v.faults {
 			if u, is := e.context["transactionId"].(id); is && e.code == codeExternalIDUndone {
-				item, err := t.doneItem("transaction.created", u.String())
+				item, err := newDoneItem(t, "transaction.created", u.String())
 				if err != nil {
 					return err
 				}

@@ -88,7 +88,7 @@ func (v *visit) find(view *tillView) fillFunc {
 		some = v.ask(listCustomers, append(v.params("page"), pair{"search", view.Query}, pair{"status", statusActive}, pair{"limit", manyHits})...)
 	}
 	return func(t *txn) error {
-		one, err := t.exactly(view.Query, &typed)
+		one, err := exactly(t, view.Query, &typed)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ const enrolPath = "/panel/caja/alta"
 
 // exactly finds the customer with a contact or an externalId; nil: there is none. Letters may
 // spell a phone, but more likely a number in another system.
-func (t *txn) exactly(text string, typed *typedContact) (*customer, error) {
+func exactly(t *txn, text string, typed *typedContact) (*customer, error) {
 	tries := []func() (*customer, error){
 		func() (*customer, error) { return t.customers.identify(kindEmail, typed.email) },
 		func() (*customer, error) { return t.customers.identify(kindPhone, typed.phone) },
@@ -181,7 +181,7 @@ func (v *visit) tillHits(t *txn, found []customerItem) (hits []tillHit, err erro
 }
 
 // tillCode is the page of the redemption that a text is the code of; "" if there is none.
-func (t *txn) tillCode(text string) (string, error) {
+func tillCode(t *txn, text string) (string, error) {
 	x, err := t.rewards.redemptionCalled(text)
 	if err != nil || x == nil {
 		return "", err

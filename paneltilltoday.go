@@ -30,7 +30,7 @@ func (v *visit) doneToday(done *[]doneItem) fillFunc {
 			if e.Subject == nil || !v.lang.has("done."+e.Action) {
 				continue
 			}
-			item, err := t.doneItem(e.Action, *e.Subject)
+			item, err := newDoneItem(t, e.Action, *e.Subject)
 			if err != nil {
 				return err
 			}
@@ -41,8 +41,8 @@ func (v *visit) doneToday(done *[]doneItem) fillFunc {
 	}
 }
 
-// doneItem is what was done to a subject at the till, and what became of it since.
-func (t *txn) doneItem(action, subject string) (item doneItem, err error) {
+// newDoneItem is what was done to a subject at the till, and what became of it since.
+func newDoneItem(t *txn, action, subject string) (item doneItem, err error) {
 	u, _ := parseID(subject)
 	of, _, _ := strings.Cut(action, ".")
 	cust, rest := u, ""

@@ -199,7 +199,7 @@ func valuesOf[T any](list []*T) (values []T) {
 }
 
 // recentActivity reads the records since a moment, at most so many of each kind.
-func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) {
+func recentActivity(t *txn, since instant, most int) (*activityRecords, error) {
 	r := &activityRecords{zone: t.dayOf}
 	n, err := t.count()
 	if err != nil {
@@ -213,7 +213,7 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 	if !allSales && most > 0 {
 		r.from = max(r.from, r.sales[most-1].RegisteredAt)
 	}
-	if r.movements, allMovements, err = newest(n.Movements, most, t.points.movement, func(m *movement) (bool, error) { return t.writtenSince(m, since) }); err != nil {
+	if r.movements, allMovements, err = newest(n.Movements, most, t.points.movement, func(m *movement) (bool, error) { return writtenSince(t, m, since) }); err != nil {
 		return nil, err
 	}
 	if !allMovements && most > 0 {
@@ -222,7 +222,7 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 	r.complete = allSales && allMovements
 	r.welcomes = map[uint64]bool{}
 	for _, m := range r.movements {
-		is, err := t.isWelcome(m)
+		is, err := isWelcome(t, m)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func (t *txn) recentActivity(since instant, most int) (*activityRecords, error) 
 
 // isWelcome reports whether sign-up rules gave the points of a movement: it is one of the first of
 // its account, and of the moment of the enrolment.
-func (t *txn) isWelcome(m *movement) (bool, error) {
+func isWelcome(t *txn, m *movement) (bool, error) {
 	var rules uint64
 	for _, r := range t.cfg.programNumber(m.Program).Rules {
 		if r.On == onSignup {
@@ -251,7 +251,7 @@ func (t *txn) isWelcome(m *movement) (bool, error) {
 
 // writtenSince reports whether a movement may have been written since a moment. Those of a sale
 // that came late, of points that expired and of an import have an earlier CreatedAt.
-func (t *txn) writtenSince(m *movement, since instant) (bool, error) {
+func writtenSince(t *txn, m *movement, since instant) (bool, error) {
 	switch {
 	case m.CreatedAt >= since, m.Category == categoryExpiration, m.By.Type == byImport:
 		return true, nil
@@ -364,7 +364,7 @@ func (v *visit) workRows(t *txn, list []work) (rows []workRow, err error) {
 		row := workRow{work: w, Path: v.workPath(w.By), Gave: f.handWords(t.cfg, w.Hand)}
 		rest, others := othersOf(list, w.By)
 		row.Out = w.standsOut(&rest, others)
-		if row.By, err = t.createdBy(w.By); err != nil {
+		if row.By, err = newCreatedBy(t, w.By); err != nil {
 			return nil, err
 		}
 		rows = append(rows, row)

@@ -84,7 +84,7 @@ func TestUserNames(t *testing.T) {
 	owner, _ := s.enters("ana@ejemplo.mx")
 	shown := func(org uint32) (name *string) {
 		s.in(org, func() {
-			name = ask(s, func(t *txn) (*createdBy, error) { return t.createdBy(creator{Type: byUser, ID: luz}) }).Name
+			name = ask(s, func(t *txn) (*createdBy, error) { return newCreatedBy(t, creator{Type: byUser, ID: luz}) }).Name
 		})
 		return name
 	}

@@ -107,7 +107,7 @@ func (x *personExport) comma(b []byte) []byte {
 
 func (x *personExport) head(t *txn, b []byte) ([]byte, error) {
 	c := x.family[x.person]
-	d, err := t.customerDetail(c)
+	d, err := newCustomerDetail(t, c)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (x *personExport) movement(t *txn, b []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := t.movementShape(m)
+		shape, err := newMovementShape(t, m)
 		x.movements = m.Link.Prev
 		return shape.appendJSON(x.comma(b)), err
 	}
@@ -172,7 +172,7 @@ func (x *personExport) sale(t *txn, b []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := t.saleShape(s)
+		shape, err := newSaleShape(t, s)
 		x.sales = s.Link.Prev
 		return shape.appendJSON(x.comma(b)), err
 	}
@@ -184,7 +184,7 @@ func (x *personExport) redemption(t *txn, b []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := t.redemptionShape(r)
+		shape, err := newRedemptionShape(t, r)
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func (x *personExport) auditEntry(t *txn, b []byte) ([]byte, error) {
 			return nil, err
 		}
 		for _, e := range list {
-			shape, err := t.auditShape(e)
+			shape, err := newAuditShape(t, e)
 			if err != nil {
 				return nil, err
 			}

@@ -325,6 +325,6 @@ func TestManyLots(t *testing.T) {
 
 // moveOnce moves a few points.
 func (t *txn) moveOnce(cust id, move func(*account, *movement) error, points int) error {
-	_, err := t.movePoints(cust, nil, &movement{Category: categoryAdjustment, Amount: decimalOf(points)}, move)
+	_, err := movePoints(t, cust, nil, &movement{Category: categoryAdjustment, Amount: decimalOf(points)}, move)
 	return err
 }

@@ -144,7 +144,7 @@ func powerSale(ctx context.Context, e *engine, acks io.Writer, till, n int) erro
 		}
 		if n%3 == 0 {
 			m := &movement{Amount: decimalOf(1), Category: categoryAdjustment}
-			if _, err := t.movePoints(c.ID, nil, m, t.points.debit); err != nil {
+			if _, err := movePoints(t, c.ID, nil, m, t.points.debit); err != nil {
 				return 0, err
 			}
 		}

@@ -132,7 +132,7 @@ func (s *shop) measured(b *testing.B, fn func(*txn) error) {
 			if err != nil {
 				return err
 			}
-			d, err := t.customerDetail(c)
+			d, err := newCustomerDetail(t, c)
 			if err == nil {
 				_, err = json.Marshal(d)
 			}
@@ -240,7 +240,7 @@ func BenchmarkTransactionsSearch(b *testing.B) {
 				}
 				total = n
 				for _, sold := range list {
-					if _, err := t.saleShape(sold); err != nil {
+					if _, err := newSaleShape(t, sold); err != nil {
 						return err
 					}
 				}
@@ -260,7 +260,7 @@ func BenchmarkCustomersPage(b *testing.B) {
 			s.measured(b, func(t *txn) error {
 				list, _, err := t.customers.list(notHidden, page{number, 20})
 				if err == nil {
-					items, err = t.customerItems(list)
+					items, err = newCustomerItems(t, list)
 				}
 				return err
 			})

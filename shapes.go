@@ -26,11 +26,11 @@ func newListMeta(total uint64, p page) listMeta {
 	return listMeta{p.number, total, p.skip()+p.limit < total, p.number > 1 && total > 0}
 }
 
-func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, error)) (list[T], error) {
+func newList[R, T any](t *txn, records []R, total uint64, p page, shape func(*txn, R) (T, error)) (list[T], error) {
 	l := list[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
 	var turn pacer
 	for _, r := range records {
-		v, err := shape(r)
+		v, err := shape(t, r)
 		if err != nil {
 			return l, err
 		}
@@ -43,8 +43,8 @@ func newList[R, T any](records []R, total uint64, p page, shape func(R) (T, erro
 // An appendedList is a list encoded by appendJSON, without reflection.
 type appendedList[T jsonAppender] list[T]
 
-func newAppendedList[R any, T jsonAppender](records []R, total uint64, p page, shape func(R) (T, error)) (appendedList[T], error) {
-	l, err := newList(records, total, p, shape)
+func newAppendedList[R any, T jsonAppender](t *txn, records []R, total uint64, p page, shape func(*txn, R) (T, error)) (appendedList[T], error) {
+	l, err := newList(t, records, total, p, shape)
 	return appendedList[T](l), err
 }
 
@@ -129,8 +129,8 @@ func (v *createdBy) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// createdBy is nil for a zero creator.
-func (t *txn) createdBy(c creator) (*createdBy, error) {
+// newCreatedBy is nil for a zero creator.
+func newCreatedBy(t *txn, c creator) (*createdBy, error) {
 	if c == (creator{}) {
 		return nil, nil
 	}
@@ -211,10 +211,10 @@ func (v usedLot) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-func (t *txn) movementShape(m *movement) (movementShape, error) {
+func newMovementShape(t *txn, m *movement) (movementShape, error) {
 	p := t.cfg.programNumber(m.Program)
 	t.seals.reveal(m.Customer)
-	by, err := t.createdBy(m.By)
+	by, err := newCreatedBy(t, m.By)
 	if err != nil {
 		return movementShape{}, err
 	}
@@ -262,11 +262,11 @@ type rewardShape struct {
 	Reasons   *[]string `json:"unavailabilityReasons,omitempty"`
 }
 
-func (t *txn) rewardShape(r *reward) (rewardShape, error) {
+func newRewardShape(t *txn, r *reward) (rewardShape, error) {
 	s := rewardShape{
 		ID: r.ID, Name: r.Name, Description: r.Description, ImageURL: r.ImageURL, Status: r.Status, PointsCost: r.PointsCost,
 		LoyaltyProgramID: t.cfg.programKey(r.Program).ID, LimitPerCustomer: r.LimitPerCustomer,
-		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments),
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: segmentIDs(t, r.Segments),
 		Fulfilment: r.Fulfilment, ValidDays: r.ValidDays, Effect: effectOrNull(r.Effect.effect()), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
@@ -276,9 +276,9 @@ func (t *txn) rewardShape(r *reward) (rewardShape, error) {
 	return s, err
 }
 
-// rewardShapeFor adds whether the customer can redeem the reward now, and why not.
-func (t *txn) rewardShapeFor(r *reward, c *customer) (rewardShape, error) {
-	s, err := t.rewardShape(r)
+// newRewardShapeFor adds whether the customer can redeem the reward now, and why not.
+func newRewardShapeFor(t *txn, r *reward, c *customer) (rewardShape, error) {
+	s, err := newRewardShape(t, r)
 	if err != nil {
 		return s, err
 	}
@@ -326,14 +326,14 @@ type redemptionShape struct {
 	CancelledAt   instant    `json:"cancelledAt"`
 }
 
-// redemptionShape shows a redemption as it is now.
-func (t *txn) redemptionShape(x *redemption) (redemptionShape, error) {
+// newRedemptionShape shows a redemption as it is now.
+func newRedemptionShape(t *txn, x *redemption) (redemptionShape, error) {
 	t.seals.reveal(x.Customer)
-	by, err := t.createdBy(x.By)
+	by, err := newCreatedBy(t, x.By)
 	if err != nil {
 		return redemptionShape{}, err
 	}
-	usedBy, err := t.createdBy(x.UsedBy)
+	usedBy, err := newCreatedBy(t, x.UsedBy)
 	if err != nil {
 		return redemptionShape{}, err
 	}
@@ -416,7 +416,7 @@ type ruleShape struct {
 	ExpiresInDays        *int       `json:"expiresInDays"`
 }
 
-func (t *txn) programShape(p *program) (programShape, error) {
+func newProgramShape(t *txn, p *program) (programShape, error) {
 	s := programShape{
 		ID: p.ID, Name: p.Name, CurrencyID: p.currencyID(), CurrencyName: p.Currency, IsDefault: p.Default, Join: p.Join,
 		PointsDecimals: p.PointsDecimals,
@@ -431,15 +431,15 @@ func (t *txn) programShape(p *program) (programShape, error) {
 		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf)}
 	}
 	for i := range p.Rules {
-		s.Rules = append(s.Rules, t.ruleShape(p, &p.Rules[i]))
+		s.Rules = append(s.Rules, newRuleShape(t, p, &p.Rules[i]))
 	}
 	return s, nil
 }
 
-func (t *txn) ruleShape(p *program, r *rule) ruleShape {
+func newRuleShape(t *txn, p *program, r *rule) ruleShape {
 	s := ruleShape{
 		ID: p.ruleID(r), Name: r.Name, On: r.On, MinAmount: r.MinAmount, SKUs: append([]string{}, r.SKUs...),
-		TierNames: append([]string{}, r.Tiers...), SegmentIDs: t.segmentIDs(r.Segments), Days: append([]string{}, r.Days...),
+		TierNames: append([]string{}, r.Tiers...), SegmentIDs: segmentIDs(t, r.Segments), Days: append([]string{}, r.Days...),
 		Hours: r.Hours, FirstPurchase: r.FirstPurchase, MaxPerCustomerPerDay: wholeOrNull(r.MaxPerCustomerPerDay),
 		Per: r.Per, PerItem: r.PerItem, Points: r.Points, Multiplier: r.Multiplier,
 		PendingDays: wholeOrNull(r.PendingDays), ExpiresInDays: wholeOrNull(r.ExpiresInDays),
@@ -450,7 +450,7 @@ func (t *txn) ruleShape(p *program, r *rule) ruleShape {
 }
 
 // segmentIDs are the ids of segments that the configuration names by key.
-func (t *txn) segmentIDs(keys []string) []id {
+func segmentIDs(t *txn, keys []string) []id {
 	ids := []id{}
 	for _, k := range keys {
 		ids = append(ids, t.cfg.segmentKey(k).ID)
@@ -483,8 +483,8 @@ type auditShape struct {
 	RequestID *string       `json:"requestId"`
 }
 
-func (t *txn) auditShape(e *auditEntry) (auditShape, error) {
-	by, err := t.createdBy(e.By)
+func newAuditShape(t *txn, e *auditEntry) (auditShape, error) {
+	by, err := newCreatedBy(t, e.By)
 	return auditShape{
 		e.Seq, e.At, by, auditSources[e.By.Type], e.Action, orNull(e.Subject), append([]auditChange{}, e.Changes...), orNull(e.RequestID),
 	}, err

@@ -24,9 +24,9 @@ func (v customerItem) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// customerItems reads the customers and their accounts in key order, because
+// newCustomerItems reads the customers and their accounts in key order, because
 // neighbouring keys lie close together in the store. The items keep the order of ids.
-func (t *txn) customerItems(ids []id) ([]customerItem, error) {
+func newCustomerItems(t *txn, ids []id) ([]customerItem, error) {
 	inOrder := make([]int, len(ids))
 	for i := range inOrder {
 		inOrder[i] = i
@@ -40,7 +40,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 	for _, i := range inOrder {
 		err := t.customers.read(ids[i], &c)
 		if err == nil {
-			items[i], err = t.customerItem(&c)
+			items[i], err = newCustomerItem(t, &c)
 		}
 		if err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func (t *txn) customerItems(ids []id) ([]customerItem, error) {
 	return items, nil
 }
 
-func (t *txn) customerItem(c *customer) (customerItem, error) {
+func newCustomerItem(t *txn, c *customer) (customerItem, error) {
 	t.seals.reveal(c.ID)
 	current, err := t.points.ownTier(c)
 	if err != nil {
@@ -117,7 +117,7 @@ func (v attributesShape) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-func (t *txn) customerDetail(c *customer) (customerDetail, error) {
+func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	t.seals.reveal(c.ID)
 	p := t.cfg.programNumber(c.Program)
 	a, err := t.points.account(c, p)

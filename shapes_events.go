@@ -17,12 +17,12 @@ type eventShape struct {
 	Data      any     `json:"data"`
 }
 
-func (t *txn) eventList(events []event, next uint64) (eventList, error) {
+func newEventList(t *txn, events []event, next uint64) (eventList, error) {
 	l := eventList{make([]eventShape, 0, len(events)), next}
 	var turn pacer
 	for i := range events {
 		e := &events[i]
-		data, err := t.eventData(e)
+		data, err := newEventData(t, e)
 		if err != nil {
 			return l, err
 		}
@@ -32,18 +32,18 @@ func (t *txn) eventList(events []event, next uint64) (eventList, error) {
 	return l, nil
 }
 
-// eventData shows what an event refers to: a customer, a movement, a sale or a redemption as
+// newEventData shows what an event refers to: a customer, a movement, a sale or a redemption as
 // the routes of each do, or less where that says all.
-func (t *txn) eventData(e *event) (any, error) {
+func newEventData(t *txn, e *event) (any, error) {
 	switch e.Kind {
 	case eventCustomerCreated, eventCustomerUpdated:
 		c, err := t.customers.at(e.Refs[0])
 		if err != nil {
 			return nil, err
 		}
-		return t.customerDetail(c)
+		return newCustomerDetail(t, c)
 	case eventCustomerMerged:
-		return t.mergeEvent(e)
+		return newMergeEvent(t, e)
 	case eventCustomerErased:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return erasedEvent{cust}, err
@@ -52,9 +52,9 @@ func (t *txn) eventData(e *event) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.movementShape(m)
+		return newMovementShape(t, m)
 	case eventPointsAvailable:
-		return t.availableEvent(e)
+		return newAvailableEvent(t, e)
 	case eventPointsExpiring:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return expiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, decimal(e.Refs[3]), instant(e.Refs[2])}, err
@@ -63,13 +63,13 @@ func (t *txn) eventData(e *event) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.saleShape(s)
+		return newSaleShape(t, s)
 	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
 		x, err := t.rewards.redemptionAt(e.Refs[0])
 		if err != nil {
 			return nil, err
 		}
-		return t.redemptionShape(x)
+		return newRedemptionShape(t, x)
 	case eventTierChanged:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return tierEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To}, err
@@ -84,7 +84,7 @@ type mergeEvent struct {
 	MergedInto id `json:"mergedInto"`
 }
 
-func (t *txn) mergeEvent(e *event) (v mergeEvent, err error) {
+func newMergeEvent(t *txn, e *event) (v mergeEvent, err error) {
 	if v.CustomerID, err = t.customers.idAt(e.Refs[0]); err == nil {
 		v.MergedInto, err = t.customers.idAt(e.Refs[1])
 	}
@@ -102,7 +102,7 @@ type availableEvent struct {
 	Amount           decimal `json:"amount"`
 }
 
-func (t *txn) availableEvent(e *event) (v availableEvent, err error) {
+func newAvailableEvent(t *txn, e *event) (v availableEvent, err error) {
 	m, err := t.points.movement(e.Refs[0])
 	if err == nil {
 		v = availableEvent{MovementID: m.id(), LoyaltyProgramID: t.cfg.programNumber(m.Program).ID, Amount: decimal(e.Refs[2])}

@@ -129,7 +129,7 @@ func (v saleShape) appendJSON(b []byte) []byte {
 }
 
 // redemptionsIn shows the redemptions of a sale as they are now.
-func (t *txn) redemptionsIn(s *sale) ([]saleRedemption, error) {
+func redemptionsIn(t *txn, s *sale) ([]saleRedemption, error) {
 	list := make([]saleRedemption, len(s.Vouchers))
 	for i, seq := range s.Vouchers {
 		x, err := t.rewards.redemptionAt(seq)
@@ -141,18 +141,18 @@ func (t *txn) redemptionsIn(s *sale) ([]saleRedemption, error) {
 	return list, nil
 }
 
-// newSaleShape shows a sale of a customer as it was registered.
-func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
+// newSaleShapeFor shows a sale of a customer as it was registered.
+func newSaleShapeFor(t *txn, s *sale, c *customer) (saleShape, error) {
 	t.seals.reveal(c.ID)
-	by, err := t.createdBy(s.By)
+	by, err := newCreatedBy(t, s.By)
 	if err != nil {
 		return saleShape{}, err
 	}
-	redemptions, err := t.redemptionsIn(s)
+	redemptions, err := redemptionsIn(t, s)
 	if err != nil {
 		return saleShape{}, err
 	}
-	own := t.saleProgram(&s.saleShare)
+	own := newSaleProgram(t, &s.saleShare)
 	shape := saleShape{
 		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
 		CreatedAt: s.CreatedAt, RegisteredAt: s.RegisteredAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
@@ -164,13 +164,13 @@ func (t *txn) newSaleShape(s *sale, c *customer) (saleShape, error) {
 		shape.Items = []item{}
 	}
 	for i := range s.Others {
-		shape.Programs.Others = append(shape.Programs.Others, t.saleProgram(&s.Others[i].saleShare))
+		shape.Programs.Others = append(shape.Programs.Others, newSaleProgram(t, &s.Others[i].saleShare))
 	}
 	return shape, nil
 }
 
-// saleProgram shows a sale's share as it was registered.
-func (t *txn) saleProgram(v *saleShare) saleProgram {
+// newSaleProgram shows a sale's share as it was registered.
+func newSaleProgram(t *txn, v *saleShare) saleProgram {
 	shape := saleProgram{
 		LoyaltyProgramID: t.cfg.programNumber(v.Program).ID, PointsEarned: v.Earned, PointsReversed: v.Reversed, PointsPending: v.Pending,
 		PointsShortfall: v.Shortfall, Balance: v.Balance, AppliedRules: v.Rules,
@@ -184,14 +184,14 @@ func (t *txn) saleProgram(v *saleShare) saleProgram {
 	return shape
 }
 
-// saleShape is newSaleShape for a stored sale. It reads the customer, and how many of
+// newSaleShape is newSaleShapeFor for a stored sale. It reads the customer, and how many of
 // the points are still pending.
-func (t *txn) saleShape(s *sale) (saleShape, error) {
+func newSaleShape(t *txn, s *sale) (saleShape, error) {
 	c, err := t.merges.owner(s.Customer)
 	if err != nil {
 		return saleShape{}, err
 	}
-	shape, err := t.newSaleShape(s, c)
+	shape, err := newSaleShapeFor(t, s, c)
 	if err != nil {
 		return saleShape{}, err
 	}

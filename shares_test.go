@@ -148,7 +148,7 @@ func (h *together) move(kind string, i int) {
 		if kind == "deduct" {
 			m.Category, change = categoryAdjustment, t.points.debit
 		}
-		return t.movePoints(p.cust, &p.program.ID, m, change)
+		return movePoints(t, p.cust, &p.program.ID, m, change)
 	})
 	p.done = append(p.done, d)
 	h.shop.want(err, p.play(h.shop.clock).err)
@@ -293,7 +293,7 @@ func TestStampsAndPointsMixedUp(t *testing.T) {
 	s.want(tenth(), "insufficient_balance") // 90 points are no stamps
 	s.want(func() error {
 		_, err := do(s, func(t *txn) (any, error) {
-			return t.movePoints(ana, nil, &movement{Amount: dec("1"), Category: categoryBonus}, t.points.credit)
+			return movePoints(t, ana, nil, &movement{Amount: dec("1"), Category: categoryBonus}, t.points.credit)
 		})
 		return err
 	}(), "program_required")
@@ -347,7 +347,7 @@ func TestProgramForAllCosts(t *testing.T) {
 			if err != nil {
 				return customerDetail{}, err
 			}
-			return t.customerDetail(c)
+			return newCustomerDetail(t, c)
 		})
 		if len(detail.Programs) != 2 || detail.Programs[1].Balance != 0 {
 			t.Errorf("programs %+v", detail.Programs)

@@ -231,7 +231,7 @@ type standing struct {
 func (s *shop) standing(cust id) standing {
 	s.Helper()
 	listed := ask(s, func(t *txn) (customerItem, error) {
-		items, err := t.customerItems([]id{cust, cust})
+		items, err := newCustomerItems(t, []id{cust, cust})
 		if err != nil {
 			return customerItem{}, err
 		}
@@ -302,7 +302,7 @@ func (s *shop) move(cust id, m *movement) (movementShape, error) {
 		if err != nil {
 			return movementShape{}, err
 		}
-		shape, err := t.movePoints(cust, &t.cfg.programNumber(c.Program).ID, &given, move)
+		shape, err := movePoints(t, cust, &t.cfg.programNumber(c.Program).ID, &given, move)
 		if err != nil {
 			return movementShape{}, err
 		}

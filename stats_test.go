@@ -166,7 +166,7 @@ func BenchmarkStatisticsYear(b *testing.B) {
 			if err != nil {
 				return nil, err
 			}
-			return t.customerDetail(c)
+			return newCustomerDetail(t, c)
 		})
 	})
 	for _, groupBy := range []string{groupDay, groupMonth, groupWeek} {

@@ -210,7 +210,7 @@ func crowdedShop(t *testing.T, customers int) *shop {
 					}
 					continue
 				}
-				if _, err := x.movePoints(cust, nil, &movement{Amount: dec("5"), Category: categoryBonus}, x.points.credit); err != nil {
+				if _, err := movePoints(x, cust, nil, &movement{Amount: dec("5"), Category: categoryBonus}, x.points.credit); err != nil {
 					return nil, err
 				}
 			}

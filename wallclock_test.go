@@ -311,7 +311,7 @@ func TestTwoServers(t *testing.T) {
 			if err := t.inTime(); err != nil {
 				return movementShape{}, err
 			}
-			given, err := t.movePoints(ana, nil, &movement{Amount: decimalOf(1), Category: categoryBonus}, t.points.credit)
+			given, err := movePoints(t, ana, nil, &movement{Amount: decimalOf(1), Category: categoryBonus}, t.points.credit)
 			if err != nil {
 				return movementShape{}, err
 			}
