@@ -183,6 +183,7 @@
 //	saleredemptions.go   vouchers that come back with the sale that they were used in
 //	stats.go             statistics
 //	birthdays.go         points on birthdays
+//	rooms.go             the parts of a transaction
 //	sweep.go             changes that become due with time
 //	recount.go           recounting customers after a change of configuration
 //

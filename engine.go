@@ -67,78 +67,16 @@ type txn struct {
 	requestID string        // of the request that writes, as auditID marks it; "" without
 	counters  *counters     // nil until asked for; written back by commit
 	*sizes
+	rooms
 	dated     dated         // the last answer of dayOf
 	buf       coder         // the last record written
 	hot       [64]byte      // the last key of hotOrgKey or hotKey
 	began     instant       // goes into counters.Latest; now is a sale's own date during import
 	steppedOn time.Duration // how far stepOn moved now past the caller's moment
-	feed      feedTxn       // the rooms; see bind
-	stats     statsTxn
-	saleLog   saleLogTxn
-	saleLists saleListsTxn
-	replays   replaysTxn
-	seals     sealsTxn
-	merges    mergesTxn
-	webhooks  webhooksTxn
-	rewards   rewardsTxn
-	sales     salesTxn
-	recount   recountTxn
-	rules     rulesTxn
-	points    pointsTxn
-	customers customersTxn
-	keys      keysTxn
-	people    peopleTxn
-	search    searchTxn
-	audit     auditTxn
-	wrote     bool // something was written
-	readOnly  bool // in a View; see makeWritable
-	importing bool // enrol leaves the search index to indexImported
-	noWelcome bool // enrolment runs no sign-up rules
-}
-
-// A held is a copy of what a transaction writes only at its end, since more of its
-// changes may add to it.
-type held struct {
-	counters *counters
-	told     toldEvents
-	tallies  []dayTally
-	logged   logged
-}
-
-// copyFrom makes h a copy of what t holds.
-func (h *held) copyFrom(t *txn) {
-	h.counters = nil
-	if t.counters != nil {
-		h.counters = new(*t.counters)
-	}
-	h.told.copyFrom(&t.feed.told)
-	h.tallies = append(h.tallies[:0], t.stats.tallies...)
-	h.logged = t.saleLog.logged
-}
-
-// moveTo makes t hold what h has.
-func (h *held) moveTo(t *txn) {
-	t.counters, t.feed.told, t.stats.tallies, t.saleLog.logged = h.counters, h.told, h.tallies, h.logged
-	*h = held{}
-}
-
-// bind tells each room of t which transaction it belongs to. A room has the methods of
-// one feature, and what a transaction keeps for them.
-func (t *txn) bind() {
-	t.feed.t, t.stats.t = t, t
-	t.saleLog.t, t.saleLists.t = t, t
-	t.replays.t, t.seals.t, t.merges.t = t, t, t
-	t.audit.t = t
-	t.search.t = t
-	t.people.t = t
-	t.keys.t = t
-	t.customers.t = t
-	t.points.t = t
-	t.rules.t = t
-	t.recount.t = t
-	t.sales.t = t
-	t.rewards.t = t
-	t.webhooks.t = t
+	wrote     bool          // something was written
+	readOnly  bool          // in a View; see makeWritable
+	importing bool          // enrol leaves the search index to indexImported
+	noWelcome bool          // enrolment runs no sign-up rules
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -160,7 +98,7 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 func bareTxn(tx Tx, org uint32, m *mint, by creator) *txn {
 	t := &txn{Tx: tx, ids: *m, org: org, by: by, began: m.now}
 	t.mint = &t.ids
-	t.bind()
+	t.bind(t)
 	return t
 }
 
@@ -172,7 +110,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	}
 	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
-	t.bind()
+	t.bind(t)
 	t.replays.filter, t.replays.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
@@ -320,7 +258,7 @@ type dated struct {
 }
 
 // makeWritable lets a transaction of a View write, on an overlay that is discarded:
-// settle and recountNow write, also where their result is only read.
+// settle and a recount write, also where their result is only read.
 func (t *txn) makeWritable() {
 	if t.readOnly {
 		t.Tx, t.readOnly = newOverlay(t.Tx), false
@@ -329,13 +267,7 @@ func (t *txn) makeWritable() {
 
 // commit writes what the transaction has held back (see held).
 func (t *txn) commit() error {
-	if err := t.stats.save(); err != nil {
-		return err
-	}
-	if err := t.saleLog.save(); err != nil {
-		return err
-	}
-	if err := t.feed.save(); err != nil {
+	if err := t.rooms.save(); err != nil {
 		return err
 	}
 	if !t.wrote {

@@ -189,7 +189,7 @@ func (h *madeUp) write(t *txn, tell func(done float64)) error {
 
 // sweepAt does what the server's sweep would at a moment.
 func sweepAt(t *txn, at instant) error {
-	t.setNow(at)
+	setNow(t, at)
 	t.by = creator{Type: bySystem}
 	for _, d := range dueTables() {
 		list, err := dueKeys(t, d.of, at, math.MaxInt)
@@ -216,7 +216,7 @@ func sweepAt(t *txn, at instant) error {
 func (h *madeUp) visit(t *txn, v shopVisit) error {
 	r, who := h.rand, &h.shoppers[v.who]
 	t.by = creator{Type: byUser, ID: h.atTill(v.at)}
-	t.setNow(v.at)
+	setNow(t, v.at)
 	if who.member == (id{}) {
 		c, _, err := t.customers.enrol(who.enrolment)
 		if err != nil {
@@ -227,19 +227,19 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 			return err
 		}
 	}
-	t.setNow(t.now.add(stepGap))
+	setNow(t, t.now.add(stepGap))
 	returns := t.by.ID == h.staff[0] || t.by.ID == h.thief() // a cashier may not
 	if returns && who.bought != nil && r.IntN(80) == 0 {
 		if err := h.bringBack(t, who); err != nil {
 			return err
 		}
 	}
-	t.setNow(t.now.add(stepGap))
+	setNow(t, t.now.add(stepGap))
 	s, err := h.sell(t, who)
 	if err != nil {
 		return err
 	}
-	t.setNow(t.now.add(stepGap))
+	setNow(t, t.now.add(stepGap))
 	if err := h.redeem(t, who); err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 	if !returns || r.IntN(mistakes) > 0 {
 		return nil
 	}
-	t.setNow(t.now.add(stepGap))
+	setNow(t, t.now.add(stepGap))
 	return who.giveBack(t, s.Total, s.Items)
 }
 
@@ -374,4 +374,4 @@ func (h *madeUp) favour(t *txn) error {
 }
 
 // setNow goes on with a later moment: what is written then was written then.
-func (t *txn) setNow(at instant) { t.now, t.began = at, at }
+func setNow(t *txn, at instant) { t.now, t.began = at, at }

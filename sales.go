@@ -217,7 +217,7 @@ func (sa *salesTxn) register(in newSale) (*sale, *customer, error) {
 	return sa.registerOf(c, in)
 }
 
-// registerOf is registerSale for a customer that is already read.
+// registerOf is register for a customer that is already read.
 func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error) {
 	if err := c.mustBeActive(); err != nil {
 		return nil, nil, err

@@ -54,7 +54,7 @@ type dueTable struct {
 
 // dueTables are all of them, in the order in which they are swept.
 func dueTables() []dueTable {
-	return []dueTable{{tableDue, "entries", (*txn).settleDue}, {tableDueVouchers, "vouchers", func(t *txn, k key) (bool, error) { return t.rewards.expireVoucher(k) }}}
+	return []dueTable{{tableDue, "entries", settleDue}, {tableDueVouchers, "vouchers", func(t *txn, k key) (bool, error) { return t.rewards.expireVoucher(k) }}}
 }
 
 // sweepDue changes what is due by a table, and drops its entries.
@@ -367,7 +367,7 @@ func (o *orgTxns) commit() error {
 
 // settleDue brings the account of a due entry up to now, and reports whether its customer and
 // its program exist.
-func (t *txn) settleDue(k key) (known bool, err error) {
+func settleDue(t *txn, k key) (known bool, err error) {
 	d := newDueAccount(k)
 	p := t.cfg.programNumber(d.program)
 	c, err := t.customers.byID(d.customer)
