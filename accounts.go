@@ -78,12 +78,6 @@ const (
 	accountTold      = 5
 )
 
-// fewSizes are how many lots, sums by expiry and days of the tier window an
-// account's own record holds.
-type fewSizes struct{ lots, sums, days int }
-
-func usualFew() fewSizes { return fewSizes{lots: 32, sums: 12, days: 12} }
-
 // An accountHead holds an account's figures. The account's record begins with
 // it, so that a list need not read the rest.
 type accountHead struct {
@@ -230,7 +224,7 @@ func (pt *pointsTxn) saveAccount(a *account) error {
 	if err := pt.t.stats.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
-	if err := pt.t.feed.tellTier(a, a.Tier, counted); err != nil {
+	if err := pt.tellTier(a, a.Tier, counted); err != nil {
 		return err
 	}
 	a.Tier = counted
@@ -282,6 +276,9 @@ func (pt *pointsTxn) dueKey(a *account, due instant) key {
 	return newKey('d').instant(due).u32(pt.t.org).id(a.customer.ID).u32(a.program.Number)
 }
 
+// dueOrg is where the organization stands in a key of what is due: after letter and moment.
+const dueOrg = 1 + 8
+
 // firstDue finds the first moment at which a lot expires, a pending lot becomes
 // available or a day leaves the tier window, or a notice after a given one (notices.go).
 func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
@@ -303,3 +300,15 @@ func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 }
 
 func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }
+
+// isOwn reports whether the account is that in the customer's own program.
+func (a *account) isOwn() bool { return a.customer.Program == a.program.Number }
+
+// sold is what the sales that count in the account's program add up to. For the
+// customer's own program the customer has it.
+func (a *account) sold() (spent decimal, purchases uint64) {
+	if a.isOwn() {
+		return a.customer.TotalSpent, a.customer.Purchases
+	}
+	return a.Spent, a.Purchases
+}

@@ -263,3 +263,25 @@ func (a *auditTxn) entry(seq uint64) (*auditEntry, error) {
 	e.Seq = seq
 	return e, nil
 }
+
+// A change is one difference that applying a document makes.
+type change struct {
+	Path string `json:"path"`
+	From any    `json:"from"` // nil: added
+	To   any    `json:"to"`   // nil: removed
+}
+
+// stated is nil for the zero value, which stands for none.
+func stated[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
+}
+
+func statedList(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

@@ -46,21 +46,6 @@ type auditValue struct {
 	value string
 }
 
-// auditShare is what a member may see of the audit log: its own entries, and those of keys if
-// it manages them. nil is all of it, as for an API key with the scope.
-func (m *member) auditShare() []auditValue {
-	if m == nil || m.role.may("audit:read") == grantAll {
-		return nil
-	}
-	share := []auditValue{{auditActor, m.user.ID.String()}}
-	for _, action := range auditActions {
-		if strings.HasPrefix(action, "key.") && m.role.may("keys:manage") != grantNone {
-			share = append(share, auditValue{auditAction, action})
-		}
-	}
-	return share
-}
-
 // entries returns a page of the entries that a filter chooses, newest first, and
 // how many there are.
 func (a *auditTxn) entries(f auditFilter, p page) (list []*auditEntry, total uint64, err error) {

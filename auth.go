@@ -95,12 +95,6 @@ func keySum(digits string) string {
 	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(digits)))), keyChecksum)
 }
 
-// base62 returns n in width digits. The digits are 0–9, then a–z, then A–Z.
-func base62(n *big.Int, width int) string {
-	s := n.Text(62)
-	return strings.Repeat("0", width-len(s)) + s
-}
-
 // wellFormedKey reports whether a text has the form and checksum of a key.
 func wellFormedKey(s string) bool {
 	digits, ok := strings.CutPrefix(s, keyPrefix)

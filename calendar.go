@@ -107,3 +107,9 @@ func parseTime(s string, zone *time.Location) (instant, bool) {
 	}
 	return instantOf(t), err == nil && t.Year() > 0
 }
+
+// maxDays and maxMonths bound spans of days and of months: a century.
+const (
+	maxDays   = 36_525
+	maxMonths = 1_200
+)

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"math/big"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -234,4 +236,10 @@ func (m *mint) bytes(b []byte) {
 func (m *mint) secret(purpose string, number uint64) [sha256.Size]byte {
 	text := append(append(make([]byte, 0, 64), m.seed[:]...), purpose...)
 	return sha256.Sum256(binary.BigEndian.AppendUint64(text, number))
+}
+
+// base62 returns n in width digits. The digits are 0–9, then a–z, then A–Z.
+func base62(n *big.Int, width int) string {
+	s := n.Text(62)
+	return strings.Repeat("0", width-len(s)) + s
 }

@@ -370,5 +370,7 @@ const recordVersion = 1
 func uintIn(k []byte) uint64   { return binary.BigEndian.Uint64(k) }
 func uint32In(k []byte) uint32 { return binary.BigEndian.Uint32(k) }
 
+func dayIn(k []byte) day { return day(binary.BigEndian.Uint32(k) ^ 1<<31) }
+
 // numberValue is the value of a number or reference that is kept alone.
 func numberValue(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

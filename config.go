@@ -96,6 +96,14 @@ type program struct {
 	text string        // ID as text
 }
 
+// A webhookDoc describes a webhook.
+type webhookDoc struct {
+	Key    string   `json:"key"`
+	URL    string   `json:"url"`
+	Events []string `json:"events"` // patterns, as matchesEvent takes them
+	Status string   `json:"status"` // Active or Inactive
+}
+
 // The ids of a program's currency and rules are derived from the program's id and are
 // not stored. parseConfig derives them once for all later calls.
 

@@ -118,21 +118,48 @@
 //
 // # The domain
 //
+// Its files stand in rooms: the files of one room may use each other's names. What a room
+// keeps in a transaction, and its methods, are a field of txn (rooms.go).
+//
+// Transactions of one organization, and its configuration:
+//
 //	engine.go            transactions of one organization at one moment
 //	news.go              who waits for events
 //	cache.go             settings kept between requests
-//	schema.go            the schema's version and migrations
-//	writer.go            which sello wrote a file last
-//	latest.go            the moment of the last write
 //	config.go            an organization's configuration
-//	document.go          the document that describes it
-//	document_check.go    errors in a document
-//	document_changes.go  how two documents differ
-//	warnings.go          rules that can never fire, and other surprises in a document
-//	apply.go             how a document becomes the configuration
-//	auth.go              API keys
-//	keys.go              how API keys are made, changed, rotated and revoked
-//	purses.go            how many points a key or a person may give
+//	creator.go           who made a record
+//
+// Statistics:
+//
+//	stats.go             statistics
+//
+// The audit log:
+//
+//	audit.go             who changed what
+//	auditlist.go         lists of that
+//
+// The search for customers:
+//
+//	fold.go              texts that a search takes for equal
+//	search.go            the search for customers
+//	grams.go             its n-gram index
+//
+// The feed of events:
+//
+//	events.go            the feed of what happened, for integrators
+//	webhooks.go          receivers of the feed, and how far each has come
+//
+// Customers:
+//
+//	customers.go         customers, and how they are identified
+//	families.go          whose records are
+//	sealing.go           how stored answers become unreadable then
+//	attributes.go        their attributes and dates of birth
+//	changes.go           changes of them, and the indexes that follow
+//	statuses.go          lists of them, by status
+//
+// The panel's people:
+//
 //	roles.go             what people may do in the panel
 //	users.go             the people who use it
 //	invitations.go       links that lead them in
@@ -141,23 +168,14 @@
 //	sessions.go          the browsers that they have logged in with
 //	pins.go              PINs that lock sessions at the till
 //	totp.go              their second factors
-//	creator.go           who made a record
-//	audit.go             who changed what
-//	auditlist.go         lists of that
-//	events.go            the feed of what happened, for integrators
-//	webhooks.go          receivers of the feed, and how far each has come
+//
+// Retries:
+//
 //	idempotency.go       answers to retries
 //	replayfilter.go      a filter that recognizes most new requests as new
-//	customers.go         customers, and how they are identified
-//	attributes.go        their attributes and dates of birth
-//	changes.go           changes of them, and the indexes that follow
-//	statuses.go          lists of them, by status
-//	merges.go            two customers become one
-//	erasure.go           what erasing a customer leaves
-//	sealing.go           how stored answers become unreadable then
-//	fold.go              texts that a search takes for equal
-//	search.go            the search for customers
-//	grams.go             its n-gram index
+//
+// Points:
+//
 //	accounts.go          a customer's points in one program, and when time changes them
 //	lots.go              what is left of each credit
 //	movements.go         the lines of the ledger
@@ -166,26 +184,65 @@
 //	points.go            credits, debits and expiry: the heart
 //	brought.go           opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
+//
+// Rules:
+//
 //	segments.go          the groups that they belong to
 //	rules.go             what a purchase earns
+//
+// Sales:
+//
+//	salelog.go           the log that counts the sales in both
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
 //	latesales.go         sales that come later than they happened
 //	uniquesales.go       sales that a till sends again
 //	returns.go           what a return takes back
 //	undone.go            purchases that are returned whole
-//	salelist.go          lists of sales
-//	salesearch.go        sales of the customers that a search finds
-//	salelog.go           the log that counts the sales in both
+//
+// Rewards:
+//
 //	rewards.go           rewards and redemptions
 //	redemptions.go       vouchers, and redemptions by customer, reward, status and time
 //	vouchers.go          vouchers that expire
 //	saleredemptions.go   vouchers that come back with the sale that they were used in
-//	stats.go             statistics
-//	birthdays.go         points on birthdays
-//	rooms.go             the parts of a transaction
+//
+// What changes with time, and files of other versions:
+//
+//	latest.go            the moment of the last write
 //	sweep.go             changes that become due with time
 //	recount.go           recounting customers after a change of configuration
+//	birthdays.go         points on birthdays
+//	schema.go            the schema's version and migrations
+//	writer.go            which sello wrote a file last
+//
+// Merges and erasures:
+//
+//	merges.go            two customers become one
+//	erasure.go           what erasing a customer leaves
+//
+// Lists of sales:
+//
+//	salelist.go          lists of sales
+//	salesearch.go        sales of the customers that a search finds
+//
+// The document that an organization is configured with:
+//
+//	document.go          the document that describes it
+//	document_check.go    errors in a document
+//	document_changes.go  how two documents differ
+//	warnings.go          rules that can never fire, and other surprises in a document
+//	apply.go             how a document becomes the configuration
+//
+// API keys:
+//
+//	auth.go              API keys
+//	keys.go              how API keys are made, changed, rotated and revoked
+//	purses.go            how many points a key or a person may give
+//
+// All rooms together:
+//
+//	rooms.go             the parts of a transaction
 //
 // # The way of a request
 //

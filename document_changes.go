@@ -10,13 +10,6 @@ import (
 	"strings"
 )
 
-// A change is one difference that applying a document makes.
-type change struct {
-	Path string `json:"path"`
-	From any    `json:"from"` // nil: added
-	To   any    `json:"to"`   // nil: removed
-}
-
 // sameDocument reports whether two configurations give the same document, byte
 // for byte. It is false for a new organization.
 func sameDocument(old, next *config) (bool, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"sello/internal/tz"
+	"sello/internal/webhook"
 )
 
 // A checker collects the problems of a document. What follows from a value that could not
@@ -239,12 +241,6 @@ func (ck *checker) dates(path, fromName, from, toName, to string, zone *time.Loc
 	ck.require(!ok1 || !ok2 || start <= end, path+"."+toName, "debe ser posterior a %s", fromName)
 }
 
-// maxDays and maxMonths bound spans of days and of months: a century.
-const (
-	maxDays   = 36_525
-	maxMonths = 1_200
-)
-
 func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	ck.name(path+".name", p.Name)
 	ck.oneOf(path+".join", p.Join, joinDefault, joinAll)
@@ -412,4 +408,35 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 	} else if err := json.Unmarshal(r.Value, want); err != nil || string(r.Value) == "null" {
 		ck.fail(path+".value", mustBe(reflect.ValueOf(want).Elem(), r.Value, err))
 	}
+}
+
+// webhooks checks the webhooks of a document.
+func (ck *checker) webhooks(list []webhookDoc) {
+	ck.keys("webhooks", len(list), func(i int) string { return list[i].Key })
+	ck.require(len(list) <= maxWebhooks, "webhooks", "no puede haber más de %d", maxWebhooks)
+	for i := range list {
+		w, path := &list[i], fmt.Sprintf("webhooks[%d]", i)
+		if ck.present(path+".url", w.URL) {
+			ck.require(len(w.URL) <= 2000, path+".url", "no puede pasar de 2000 bytes")
+			ck.require(isReceiver(w.URL), path+".url", "debe ser una URL https, sin usuario ni fragmento; http solo hacia localhost o una dirección privada")
+		}
+		ck.require(len(w.Events) > 0, path+".events", `hace falta al menos uno, como "points.*"`)
+		ck.require(len(w.Events) <= len(eventTypes), path+".events", "no puede haber más de %d", len(eventTypes))
+		for j, p := range w.Events {
+			ck.require(isEventPattern(p), fmt.Sprintf("%s.events[%d]", path, j), "no es ningún tipo de evento: %q", p)
+		}
+		ck.oneOf(path+".status", w.Status, statusActive, statusInactive)
+	}
+}
+
+// isReceiver reports whether a webhook may have a URL. Without TLS only this machine and
+// private networks may, which `serve -webhook-allow` has to allow.
+func isReceiver(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	near := u.Hostname() == "localhost" || err == nil && !webhook.IsPublic(addr)
+	return u.Scheme == "https" || u.Scheme == "http" && near
 }

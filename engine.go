@@ -12,12 +12,21 @@ import (
 // sizes says how many entries of an account lie together, and how many
 // records a merge takes.
 type sizes struct {
-	few    fewSizes
+	inline inlineLimits
 	merged uint64
 }
 
+// inlineLimits say how many lots, sums by expiry and days of the tier window an
+// account's own record holds.
+type inlineLimits struct{ lots, sums, days int }
+
+func usualInline() inlineLimits { return inlineLimits{lots: 32, sums: 12, days: 12} }
+
 // usualSizes returns the sizes of every file. Only tests use others.
-func usualSizes() sizes { return sizes{usualFew(), mostMerged} }
+func usualSizes() sizes { return sizes{usualInline(), mostMerged} }
+
+// mostMerged is how many records a customer who is merged may have.
+const mostMerged = 10_000
 
 // An engine runs the domain on a store.
 type engine struct {
@@ -330,4 +339,19 @@ func (t *txn) putCount(key []byte, n uint64) error {
 		return t.Delete(key)
 	}
 	return t.putUint(key, n)
+}
+
+func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
+	k := orgKey('n', org)
+	n, err := get[counters](tx, k)
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		n = new(counters)
+	}
+	if err := change(n); err != nil {
+		return err
+	}
+	return put(tx, k, n)
 }

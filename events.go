@@ -140,16 +140,9 @@ func (f *feedTxn) tell(kind eventKind, refs ...uint64) error {
 	return nil
 }
 
-// tellTier adds tier.changed if the account has another tier than before, "" for none. A
-// new customer begins in the lowest tier, which is no change.
-func (f *feedTxn) tellTier(a *account, from, to string) error {
-	if from == "" && len(a.program.Tiers) > 0 {
-		from = a.program.Tiers[0].name()
-	}
-	if from == to || from == "" || to == "" {
-		return nil
-	}
-	if err := f.tell(eventTierChanged, a.customer.Number, uint64(a.program.Number)); err != nil {
+// tellTier adds tier.changed, of the customer and the program with these numbers.
+func (f *feedTxn) tellTier(customer, program uint64, from, to string) error {
+	if err := f.tell(eventTierChanged, customer, program); err != nil {
 		return err
 	}
 	c := coder{reader: reader{b: f.told.text}}
@@ -157,22 +150,6 @@ func (f *feedTxn) tellTier(a *account, from, to string) error {
 	c.text(&to)
 	f.told.text = c.b
 	return nil
-}
-
-// tellMovement adds the event of a movement. A Merge has none: nobody's points changed.
-func (f *feedTxn) tellMovement(m *movement) error {
-	kind := eventPointsAdded
-	switch {
-	case m.Category == categoryMerge:
-		return nil
-	case m.Category == categoryExpiration:
-		kind = eventPointsExpired
-	case m.Category == categoryReturn:
-		kind = eventPointsReversed
-	case m.Amount < 0:
-		kind = eventPointsDeducted
-	}
-	return f.tell(kind, m.Seq)
 }
 
 // save writes the events that the transaction holds.

@@ -128,7 +128,7 @@ func TestNotices(t *testing.T) {
 	for i := range repeats(60, 20, 10) {
 		rnd := rand.New(rand.NewPCG(uint64(i), 19))
 		s := newShop(t, setup{})
-		s.engine.sizes.few = pick(rnd, fewSizes{2, 2, 2}, fewSizes{4, 1, 1}, usualFew())
+		s.engine.sizes.inline = pick(rnd, inlineLimits{2, 2, 2}, inlineLimits{4, 1, 1}, usualInline())
 		c := s.customer("ana")
 		for range 25 {
 			s.pass(time.Duration(rnd.IntN(200)) * time.Hour)

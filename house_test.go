@@ -28,10 +28,10 @@ import (
 // fails, and so does a line that no longer holds.
 
 // TestHouseOrder fails where a file uses a name that a later file of doc.go's list
-// defines. The files of the domain may use each other's names.
+// defines. The files of one room of the domain may use each other's names.
 func TestHouseOrder(t *testing.T) {
 	t.Parallel()
-	order, domain := houseFiles(t)
+	order, rooms := houseFiles(t)
 	place := map[string]int{}
 	for i, unit := range order {
 		if _, twice := place[unit]; twice {
@@ -53,7 +53,7 @@ func TestHouseOrder(t *testing.T) {
 	var found []string
 	for from, to := range arrows {
 		for unit, names := range to {
-			if place[unit] > place[from] && !(domain[from] && domain[unit]) {
+			if place[unit] > place[from] && (rooms[unit] == "" || rooms[unit] != rooms[from]) {
 				for name := range names {
 					found = append(found, fmt.Sprintf("%s -> %s: %s", from, unit, name))
 				}
@@ -226,6 +226,37 @@ func promotedFrom(f *types.Var) int {
 	return types.NewMethodSet(t).Len()
 }
 
+// txnFiles hold the methods of txn: what the rules of every room need.
+var txnFiles = []string{"config.go", "creator.go", "engine.go", "latest.go"}
+
+// TestHouseTxn fails where another file gives txn a method: it belongs to a room (rooms.go),
+// or is a function that takes a txn.
+func TestHouseTxn(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	found := map[string]bool{}
+	for _, path := range files {
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && types.ExprString(f.Recv.List[0].Type) == "*txn" {
+				if found[path] = true; !slices.Contains(txnFiles, path) {
+					t.Errorf("%s: %s is a method of txn: give it to a room", fset.Position(f.Pos()), f.Name.Name)
+				}
+			}
+		}
+	}
+	if len(found) != len(txnFiles) {
+		t.Errorf("methods of txn in %v, want all of %v", slices.Sorted(maps.Keys(found)), txnFiles)
+	}
+}
+
 const bboltPath = "go.etcd.io/bbolt"
 
 var productWords = regexp.MustCompile(`(?i)loyalty|customer|reward|redemption`)
@@ -265,29 +296,33 @@ func compareHouse(t *testing.T, found []string, kind func(line string) bool) {
 	}
 }
 
-// houseFiles returns the files that doc.go lists, from the bottom to the top,
-// and which of them are the domain's.
-func houseFiles(t *testing.T) (order []string, domain map[string]bool) {
+// houseFiles returns the files that doc.go lists, from the bottom to the top, and the rooms
+// of those of the domain: the lines that stand over them, like "Points:".
+func houseFiles(t *testing.T) (order []string, rooms map[string]string) {
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	domain = map[string]bool{}
-	heading := ""
+	rooms = map[string]string{}
+	heading, room := "", ""
 	for line := range strings.Lines(file.Doc.Text()) {
 		if text, ok := strings.CutPrefix(line, "# "); ok {
-			heading = strings.TrimSpace(text)
+			heading, room = strings.TrimSpace(text), ""
+		} else if heading == "The domain" && strings.HasSuffix(line, ":\n") {
+			room = line
 		}
 		if m := houseLine.FindStringSubmatch(line); m != nil {
 			unit := houseUnit(m[1])
 			order = append(order, unit)
-			domain[unit] = heading == "The domain"
+			if rooms[unit] = room; room == "" && heading == "The domain" {
+				t.Errorf("doc.go: %s is in no room", unit)
+			}
 		}
 	}
-	if len(order) == 0 || !slices.Contains(slices.Collect(maps.Values(domain)), true) {
-		t.Fatal("doc.go lists no files, or none of the domain")
+	if rooms["points.go"] == "" {
+		t.Fatal("doc.go lists no rooms")
 	}
-	return order, domain
+	return order, rooms
 }
 
 var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)

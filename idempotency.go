@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/binary"
@@ -255,7 +256,7 @@ func (rep *replaysTxn) find(k retryKey) (*replay, error) {
 		if k.request != k.name && k.request != r.Request {
 			return nil, newError(codeIdempotencyKeyReused)
 		}
-		return r, rep.t.seals.unseal(r, s.First+place)
+		return r, rep.unseal(r, s.First+place)
 	}
 	return nil, nil
 }
@@ -319,7 +320,7 @@ func (rep *replaysTxn) keep(keys []retryKey, status int, body []byte) error {
 		}
 	}
 	r := &replay{CreatedAt: rep.t.now, Request: keys[0].request, Status: status, Body: body}
-	if err := rep.t.seals.seal(r, n.Replays); err != nil {
+	if err := rep.seal(r, n.Replays); err != nil {
 		return err
 	}
 	return rep.t.put(rep.replayKey(n.Replays), r)
@@ -386,4 +387,71 @@ func (s *staleSlice) drop(tx Tx, limit int) error {
 	}
 	s.all.List = slices.Delete(slices.Clone(s.all.List), s.place, s.place+1)
 	return put(tx, orgKey('I', s.org), s.all)
+}
+
+// seal makes a replay that is about to be written tell the customers that the transaction
+// has shown. Nothing is left of an erased one that its answers could tell.
+func (rep *replaysTxn) seal(r *replay, number uint64) error {
+	var room [64]byte
+	secrets := room[:0]
+	for _, cust := range rep.t.seals.shown {
+		s, err := rep.t.seals.sealing(cust)
+		if err != nil {
+			return err
+		}
+		if s.erased {
+			continue
+		}
+		r.Customers = append(r.Customers, s.number)
+		secrets = append(secrets, s.secret[:]...)
+	}
+	if len(r.Customers) == 0 {
+		return nil
+	}
+	var err error
+	r.stream, err = r.streamOf(secrets, number)
+	return err
+}
+
+// unseal makes a sealed replay's body readable. The error is customer_erased if the answer
+// showed a customer who was erased since.
+func (rep *replaysTxn) unseal(r *replay, number uint64) error {
+	if len(r.Customers) == 0 {
+		return nil
+	}
+	var secrets []byte
+	for _, n := range r.Customers {
+		cust, err := rep.t.customers.idAt(n)
+		if err != nil {
+			return err
+		}
+		c, err := rep.t.customers.get(cust)
+		if err != nil {
+			return err
+		}
+		if c.Secret == (sealSecret{}) {
+			return newError(codeCustomerErased)
+		}
+		rep.t.seals.reveal(cust)
+		secrets = append(secrets, c.Secret[:]...)
+	}
+	stream, err := r.streamOf(secrets, number)
+	if err != nil {
+		return err
+	}
+	stream.XORKeyStream(r.sealed, r.sealed)
+	r.Body, err = unpack(r.sealed)
+	return atKey(rep.replayKey(number), err)
+}
+
+// streamOf returns what seals the replay with a number, and opens it.
+func (r *replay) streamOf(secrets []byte, number uint64) (cipher.Stream, error) {
+	b := binary.BigEndian.AppendUint64(secrets, number)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.CreatedAt))
+	sum := sha256.Sum256(append(b, r.Request[:]...))
+	block, err := aes.NewCipher(sum[:16])
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewCTR(block, sum[16:]), nil
 }

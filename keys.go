@@ -312,18 +312,3 @@ func (k *apiKey) settings() []change {
 		{"revokedAt", nil, stated(k.RevokedAt)},
 	}
 }
-
-// stated is nil for the zero value, which stands for none.
-func stated[T comparable](v T) any {
-	if v == *new(T) {
-		return nil
-	}
-	return v
-}
-
-func statedList(list []string) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}

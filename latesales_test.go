@@ -78,7 +78,7 @@ func (s *shop) account(cust id) (*customer, *account) {
 		a *account
 	}
 	v := ask(s, func(t *txn) (both, error) {
-		c, a, err := t.accountOf(cust)
+		c, a, err := accountOf(t, cust)
 		return both{c, a}, err
 	})
 	return v.c, v.a

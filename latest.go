@@ -45,21 +45,6 @@ func (t *txn) inTime() error {
 	return nil
 }
 
-func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
-	k := orgKey('n', org)
-	n, err := get[counters](tx, k)
-	if err != nil {
-		return err
-	}
-	if n == nil {
-		n = new(counters)
-	}
-	if err := change(n); err != nil {
-		return err
-	}
-	return put(tx, k, n)
-}
-
 // setLatest sets the latest moment of every organization. Where that lowers it, time
 // has stepped back, and customers are counted anew: days may have left a rolling tier
 // window too early, and what is told of points and vouchers that expire is to come again.

@@ -90,7 +90,7 @@ func layoutText(t *testing.T) string {
 		}
 	}
 	s := usualSizes()
-	fmt.Fprintf(&b, "sizes %+v, set %d, gram %d %d, log %d %d\n", s, setBlock, gramBlock, gramGroup, logBlock, logEntry)
+	fmt.Fprintf(&b, "sizes {few:%+v merged:%d}, set %d, gram %d %d, log %d %d\n", s.inline, s.merged, setBlock, gramBlock, gramGroup, logBlock, logEntry)
 	for e, err := range sampleShop(t).Scan(nil, nil, false) {
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func (pt *pointsTxn) keepLot(a *account, part byte, l *lot) error {
 	default:
 		*list = slices.Insert(*list, i, *l)
 	}
-	if len(a.Lots)+len(a.Waiting) <= pt.t.few.lots {
+	if len(a.Lots)+len(a.Waiting) <= pt.t.inline.lots {
 		return nil
 	}
 	return pt.setLotsApart(a)
@@ -213,7 +213,7 @@ func (pt *pointsTxn) changeSum(a *account, expires instant, amount decimal) (lef
 
 // setSumsApart gives each sum an entry of its own if there are many.
 func (pt *pointsTxn) setSumsApart(a *account) error {
-	if len(a.Sums) <= pt.t.few.sums {
+	if len(a.Sums) <= pt.t.inline.sums {
 		return nil
 	}
 	for _, s := range a.Sums {

@@ -180,7 +180,7 @@ func TestMergeLimit(t *testing.T) {
 	many, twin, ana := s.customer("many"), s.customer("twin"), s.customer("ana")
 	give := func(cust id, n int) {
 		must(s, func(t *txn) (any, error) {
-			_, a, err := t.accountOf(cust)
+			_, a, err := accountOf(t, cust)
 			if err != nil {
 				return nil, err
 			}
@@ -422,7 +422,7 @@ func TestMergeBrought(t *testing.T) {
 		}
 		s.merged(eva, ana) // who brought nothing
 		if got := ask(s, func(t *txn) (decimal, error) {
-			_, a, err := t.accountOf(eva)
+			_, a, err := accountOf(t, eva)
 			return a.Opening, err
 		}); got != dec("5") {
 			t.Errorf("%s: the opening balance is %s", window, got)

@@ -162,7 +162,7 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 	if err := pt.t.Put(pt.movementKey(m.Seq), c.b); err != nil {
 		return err
 	}
-	return pt.t.feed.tellMovement(m)
+	return pt.tell(m)
 }
 
 // isGiveBack reports whether a movement is a refund that returned points to their
@@ -237,4 +237,48 @@ func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func
 		seq = m.Link.Prev
 	}
 	return list, total, nil
+}
+
+// creditID is the id of the credit at seq, whose lot a movement names. It was made by the
+// movement's customer or by one that was merged into it.
+func (ms *mergesTxn) creditID(m *movement, seq uint64) (id, error) {
+	if merged, err := ms.wasMerged(m.Customer); err != nil || !merged {
+		return movementID(m.Customer, seq), err
+	}
+	credit, err := ms.t.points.movement(seq)
+	if err != nil {
+		return id{}, err
+	}
+	return credit.id(), nil
+}
+
+// tell adds the event of a movement to the feed. A Merge has none: nobody's points changed.
+func (pt *pointsTxn) tell(m *movement) error {
+	kind := eventPointsAdded
+	switch {
+	case m.Category == categoryMerge:
+		return nil
+	case m.Category == categoryExpiration:
+		kind = eventPointsExpired
+	case m.Category == categoryReturn:
+		kind = eventPointsReversed
+	case m.Amount < 0:
+		kind = eventPointsDeducted
+	}
+	return pt.t.feed.tell(kind, m.Seq)
+}
+
+// countMovement adds one movement to what happened.
+func (s *tally) countMovement(m *movement) {
+	switch {
+	case m.Category == categoryMerge: // what one customer loses another one gets
+	case m.Category == categoryExpiration:
+		s.PointsExpired -= m.Amount
+	case m.Category == categoryReturn:
+		s.PointsReversed -= m.Amount
+	case m.Amount < 0 || m.isGiveBack():
+		s.PointsRedeemed -= m.Amount
+	default:
+		s.PointsIssued += m.Amount
+	}
 }

@@ -58,7 +58,7 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 			{"key":"large","program":"club","name":"Large","pointsCost":60}]`,
 	})
 	if rnd.IntN(2) == 0 { // with the usual sizes no account has enough lots to store them apart
-		s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+		s.engine.sizes.inline = inlineLimits{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
 	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), into: map[int]int{}, sales: map[int]*sale{}, redemptions: map[int]id{}}
 	h.people = []id{h.cust}
@@ -250,19 +250,19 @@ var lotOperations = []struct {
 	run  func(t *txn, cust id) error
 }{
 	{"balance", 5, func(t *txn, cust id) error {
-		_, _, err := t.accountOf(cust)
+		_, _, err := accountOf(t, cust)
 		return err
 	}},
 	{"expiring points", 5 + maxExpiring, func(t *txn, cust id) error {
-		_, a, err := t.accountOf(cust)
+		_, a, err := accountOf(t, cust)
 		if err != nil {
 			return err
 		}
 		_, err = t.points.expiring(a)
 		return err
 	}},
-	{"deduct from one lot", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.points.debit, 3) }},
-	{"add", 25, func(t *txn, cust id) error { return t.moveOnce(cust, t.points.credit, 3) }},
+	{"deduct from one lot", 25, func(t *txn, cust id) error { return moveOnce(t, cust, t.points.debit, 3) }},
+	{"add", 25, func(t *txn, cust id) error { return moveOnce(t, cust, t.points.credit, 3) }},
 	{"page of movements", 5 + 20 + 14*14, func(t *txn, cust id) error {
 		c, err := t.customers.get(cust)
 		if err != nil {
@@ -289,7 +289,7 @@ func TestManyLots(t *testing.T) {
 		lots int
 	}{{few, 1}, {many, lots}} {
 		must(s, func(t *txn) (any, error) {
-			_, a, err := t.accountOf(c.cust)
+			_, a, err := accountOf(t, c.cust)
 			if err != nil {
 				return nil, err
 			}
@@ -324,7 +324,7 @@ func TestManyLots(t *testing.T) {
 }
 
 // moveOnce moves a few points.
-func (t *txn) moveOnce(cust id, move func(*account, *movement) error, points int) error {
+func moveOnce(t *txn, cust id, move func(*account, *movement) error, points int) error {
 	_, err := movePoints(t, cust, nil, &movement{Category: categoryAdjustment, Amount: decimalOf(points)}, move)
 	return err
 }

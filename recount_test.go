@@ -56,7 +56,7 @@ func TestManyLotsExpire(t *testing.T) {
 		s := newShop(t, setup{})
 		c := s.customer("ana")
 		must(s, func(x *txn) (any, error) {
-			_, a, err := x.accountOf(c)
+			_, a, err := accountOf(x, c)
 			if err != nil {
 				return nil, err
 			}
@@ -73,7 +73,7 @@ func TestManyLotsExpire(t *testing.T) {
 		ask(s, func(x *txn) (any, error) {
 			counted := &countedTx{Tx: newOverlay(x.Tx)}
 			x.Tx, x.readOnly = counted, false
-			_, a, err := x.accountOf(c)
+			_, a, err := accountOf(x, c)
 			n = counted.keys()
 			if err == nil && a.Balance != 0 {
 				t.Errorf("balance %s after all has expired", a.Balance)

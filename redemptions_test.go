@@ -289,7 +289,7 @@ func TestRedemptionFilters(t *testing.T) {
 		all = must(s, func(t *txn) ([]*redemption, error) { // several in one transaction: it is faster
 			rnd, all := rand.New(rand.NewPCG(number, 0)), slices.Clip(all)
 			for range 10 {
-				x, err := t.randomRedemption(rnd, customers[:2], all)
+				x, err := randomRedemption(t, rnd, customers[:2], all)
 				if err != nil {
 					return nil, err
 				}
@@ -315,7 +315,7 @@ func TestRedemptionFilters(t *testing.T) {
 
 // randomRedemption redeems something, or uses or cancels one of those that there are:
 // then it returns nil.
-func (t *txn) randomRedemption(rnd *rand.Rand, customers []id, all []*redemption) (*redemption, error) {
+func randomRedemption(t *txn, rnd *rand.Rand, customers []id, all []*redemption) (*redemption, error) {
 	if n := len(all); n > 0 && rnd.IntN(3) == 0 {
 		x := all[n-1-rnd.IntN(min(n, 200))]
 		var err error

@@ -128,7 +128,7 @@ func TestUnavailable(t *testing.T) {
 			ana := s.customer("ana")
 			s.add(ana, "50", 0)
 			got := ask(s, func(t *txn) ([]string, error) {
-				c, a, err := t.accountOf(ana)
+				c, a, err := accountOf(t, ana)
 				if err != nil {
 					return nil, err
 				}

@@ -143,9 +143,6 @@ func (l *saleLogTxn) saveBlock(b *heldBlock) error {
 	return l.t.Put(b.key, b.value)
 }
 
-// A typeCount is how many purchases and returns there are.
-type typeCount struct{ purchases, returns uint64 }
-
 func (n *typeCount) fields(c *coder) { c.uint(&n.purchases); c.uint(&n.returns) }
 
 func (n *typeCount) count(purchase bool) {

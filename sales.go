@@ -414,3 +414,14 @@ func (u *ruleUses) drop() error {
 	days := u.t.points.key(u.a, partRuleUse)
 	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
 }
+
+// countSale adds one sale to what happened.
+func (s *tally) countSale(x *sale) {
+	if x.Type == typePurchase {
+		s.Purchases++
+		s.SalesAmount += x.Total
+	} else {
+		s.Returns++
+		s.ReturnsAmount += x.Total
+	}
+}

@@ -1,12 +1,6 @@
 package main
 
-import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/sha256"
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // The answers that are kept for retries show customers: their names, contact and comments.
 // Such an answer is sealed: encrypted with a key that follows from a secret of each
@@ -84,71 +78,4 @@ func (sl *sealsTxn) sealing(cust id) (shownCustomer, error) {
 		err = unreadable(customerKey(sl.t.org, cust, partCustomer))
 	}
 	return sl.last, err
-}
-
-// seal makes a replay that is about to be written tell the customers that the transaction
-// has shown. Nothing is left of an erased one that its answers could tell.
-func (sl *sealsTxn) seal(r *replay, number uint64) error {
-	var room [64]byte
-	secrets := room[:0]
-	for _, cust := range sl.shown {
-		s, err := sl.sealing(cust)
-		if err != nil {
-			return err
-		}
-		if s.erased {
-			continue
-		}
-		r.Customers = append(r.Customers, s.number)
-		secrets = append(secrets, s.secret[:]...)
-	}
-	if len(r.Customers) == 0 {
-		return nil
-	}
-	var err error
-	r.stream, err = r.streamOf(secrets, number)
-	return err
-}
-
-// unseal makes a sealed replay's body readable. The error is customer_erased if the answer
-// showed a customer who was erased since.
-func (sl *sealsTxn) unseal(r *replay, number uint64) error {
-	if len(r.Customers) == 0 {
-		return nil
-	}
-	var secrets []byte
-	for _, n := range r.Customers {
-		cust, err := sl.t.customers.idAt(n)
-		if err != nil {
-			return err
-		}
-		c, err := sl.t.customers.get(cust)
-		if err != nil {
-			return err
-		}
-		if c.Secret == (sealSecret{}) {
-			return newError(codeCustomerErased)
-		}
-		sl.reveal(cust)
-		secrets = append(secrets, c.Secret[:]...)
-	}
-	stream, err := r.streamOf(secrets, number)
-	if err != nil {
-		return err
-	}
-	stream.XORKeyStream(r.sealed, r.sealed)
-	r.Body, err = unpack(r.sealed)
-	return atKey(sl.t.replays.replayKey(number), err)
-}
-
-// streamOf returns what seals the replay with a number, and opens it.
-func (r *replay) streamOf(secrets []byte, number uint64) (cipher.Stream, error) {
-	b := binary.BigEndian.AppendUint64(secrets, number)
-	b = binary.BigEndian.AppendUint64(b, uint64(r.CreatedAt))
-	sum := sha256.Sum256(append(b, r.Request[:]...))
-	block, err := aes.NewCipher(sum[:16])
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewCTR(block, sum[16:]), nil
 }

@@ -84,7 +84,7 @@ func TestSegmentRules(t *testing.T) {
 		}
 		for cust, want := range map[id]bool{ana: test.ana, stranger: test.stranger} {
 			got := ask(s, func(t *txn) (bool, error) {
-				_, a, err := t.accountOf(cust)
+				_, a, err := accountOf(t, cust)
 				return err == nil && rule.holds(profile{account: a, now: t.now}), err
 			})
 			if got != want {
@@ -108,7 +108,7 @@ func TestSegmentOrder(t *testing.T) {
 		{"key":"other","name":"Other","priority":20,"isActive":true,"rule":{"field":"email","op":"=","value":false}}]`})
 	ana := s.customer("ana")
 	keys := ask(s, func(t *txn) ([]string, error) {
-		_, a, err := t.accountOf(ana)
+		_, a, err := accountOf(t, ana)
 		return keysOf(t.rules.segmentsOf(a)), err
 	})
 	if !slices.Equal(keys, []string{"high", "a", "b", "low"}) {

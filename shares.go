@@ -180,18 +180,6 @@ func (sa *salesTxn) parties(list []party, c *customer, s, purchase *sale) ([]par
 	return list, nil
 }
 
-// isOwn reports whether the account is that in the customer's own program.
-func (a *account) isOwn() bool { return a.customer.Program == a.program.Number }
-
-// sold is what the sales that count in the account's program add up to. For the
-// customer's own program the customer has it.
-func (a *account) sold() (spent decimal, purchases uint64) {
-	if a.isOwn() {
-		return a.customer.TotalSpent, a.customer.Purchases
-	}
-	return a.Spent, a.Purchases
-}
-
 // countSold adds a sale to what tiers are measured by.
 func (sa *salesTxn) countSold(a *account, at instant, b basis) error {
 	if !a.isOwn() {

@@ -56,7 +56,7 @@ func newTogether(t *testing.T, rnd *rand.Rand) *together {
 	s := newEmptyShop(t, begin.Format(time.RFC3339))
 	t.Cleanup(s.verified)
 	if rnd.IntN(2) == 0 {
-		s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+		s.engine.sizes.inline = inlineLimits{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
 	h := &together{t: t, rnd: rnd, shop: s}
 	for range 1 + rnd.IntN(2) {

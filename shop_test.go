@@ -238,7 +238,7 @@ func (s *shop) standing(cust id) standing {
 		return items[1], nil
 	})
 	now := ask(s, func(t *txn) (standing, error) {
-		_, a, err := t.accountOf(cust)
+		_, a, err := accountOf(t, cust)
 		if err != nil {
 			return standing{}, err
 		}
@@ -253,7 +253,7 @@ func (s *shop) standing(cust id) standing {
 }
 
 // accountOf returns a customer with its account in its own program.
-func (t *txn) accountOf(cust id) (*customer, *account, error) {
+func accountOf(t *txn, cust id) (*customer, *account, error) {
 	c, err := t.customers.get(cust)
 	if err != nil {
 		return nil, nil, err

@@ -58,32 +58,6 @@ func (s *tally) add(o *tally) {
 	s.PointsReversed += o.PointsReversed
 }
 
-// countMovement and countSale count one record.
-
-func (s *tally) countMovement(m *movement) {
-	switch {
-	case m.Category == categoryMerge: // what one customer loses another one gets
-	case m.Category == categoryExpiration:
-		s.PointsExpired -= m.Amount
-	case m.Category == categoryReturn:
-		s.PointsReversed -= m.Amount
-	case m.Amount < 0 || m.isGiveBack():
-		s.PointsRedeemed -= m.Amount
-	default:
-		s.PointsIssued += m.Amount
-	}
-}
-
-func (s *tally) countSale(x *sale) {
-	if x.Type == typePurchase {
-		s.Purchases++
-		s.SalesAmount += x.Total
-	} else {
-		s.Returns++
-		s.ReturnsAmount += x.Total
-	}
-}
-
 // added is by how many customers, without hidden ones, there are more after the counted
 // days. It wraps around below zero.
 func (s *tally) added() uint64 { return s.NewCustomers - s.GoneCustomers }
@@ -439,3 +413,6 @@ type tierCount struct {
 	TierName         string `json:"tierName"`
 	Customers        uint64 `json:"customers"`
 }
+
+// A typeCount is how many purchases and returns there are.
+type typeCount struct{ purchases, returns uint64 }

@@ -134,9 +134,6 @@ func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (
 	return strays, each.commit()
 }
 
-// dueOrg is where the organization stands in a key of what is due: after letter and moment.
-const dueOrg = 1 + 8
-
 // dropReplays drops the replays that are too old to be asked for.
 func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)) error {
 	for {

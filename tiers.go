@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/binary"
 	"iter"
 	"slices"
 )
@@ -132,7 +131,7 @@ func (pt *pointsTxn) addBasisOn(a *account, d day, b basis) error {
 // setDaysApart gives each day an entry of its own if there are many. saveDays
 // writes the entries.
 func (pt *pointsTxn) setDaysApart(a *account) {
-	if len(a.Days) > pt.t.few.days {
+	if len(a.Days) > pt.t.inline.days {
 		a.Days, a.days, a.DaysApart = nil, a.Days, true
 	}
 }
@@ -223,8 +222,6 @@ func (pt *pointsTxn) windowLeaves(a *account) (instant, error) {
 	return never, nil
 }
 
-func dayIn(k []byte) day { return day(binary.BigEndian.Uint32(k) ^ 1<<31) }
-
 // shrinkWindow drops the days that have left the window at a moment.
 func (pt *pointsTxn) shrinkWindow(a *account, at instant) error {
 	if a.program.TierBasis.Window != windowRolling {
@@ -272,4 +269,16 @@ func (pt *pointsTxn) dropDays(a *account, gone []day) error {
 		}
 	}
 	return nil
+}
+
+// tellTier adds tier.changed if the account has another tier than before, "" for none. A
+// new customer begins in the lowest tier, which is no change.
+func (pt *pointsTxn) tellTier(a *account, from, to string) error {
+	if from == "" && len(a.program.Tiers) > 0 {
+		from = a.program.Tiers[0].name()
+	}
+	if from == to || from == "" || to == "" {
+		return nil
+	}
+	return pt.t.feed.tellTier(a.customer.Number, uint64(a.program.Number), from, to)
 }

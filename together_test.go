@@ -99,7 +99,7 @@ func newMixture(t *testing.T, rnd *rand.Rand) *mixture {
 	m.apply()
 	m.servedShop = s.served()
 	if rnd.IntN(2) == 0 {
-		m.servedShop.shop.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+		m.servedShop.shop.engine.sizes.inline = inlineLimits{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
 	for range 2 {
 		m.enrol()

@@ -565,3 +565,18 @@ func usersAfter(tx Tx, email string, most int) (list []*user, err error) {
 	}
 	return list, nil
 }
+
+// auditShare is what a member may see of the audit log: its own entries, and those of keys if
+// it manages them. nil is all of it, as for an API key with the scope.
+func (m *member) auditShare() []auditValue {
+	if m == nil || m.role.may("audit:read") == grantAll {
+		return nil
+	}
+	share := []auditValue{{auditActor, m.user.ID.String()}}
+	for _, action := range auditActions {
+		if strings.HasPrefix(action, "key.") && m.role.may("keys:manage") != grantNone {
+			share = append(share, auditValue{auditAction, action})
+		}
+	}
+	return share
+}

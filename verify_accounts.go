@@ -250,7 +250,7 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 	if v.recounting {
 		return nil
 	}
-	v.atMost(what, "días del nivel", len(a.Days), v.txn.few.days)
+	v.atMost(what, "días del nivel", len(a.Days), v.txn.inline.days)
 	equal(v, what, ": base del nivel", a.Window, sum)
 	for _, d := range days[told:] {
 		v.missingDay(a, what, d)
@@ -518,7 +518,7 @@ func (r *replayer) compareLots(a *account) error {
 	if !a.LotsApart {
 		equal(v, r.what, ": lotes en su registro", len(a.Lots), there[partLot])
 		equal(v, r.what, ": lotes pendientes en su registro", len(a.Waiting), there[partPending])
-		v.atMost(r.what, "lotes", len(a.Lots)+len(a.Waiting), v.txn.few.lots)
+		v.atMost(r.what, "lotes", len(a.Lots)+len(a.Waiting), v.txn.inline.lots)
 	}
 	return nil
 }
@@ -532,7 +532,7 @@ func (r *replayer) compareSums(a *account) error {
 		}
 	}
 	if !a.SumsApart {
-		v.atMost(r.what, "vencimientos", len(a.Sums), v.txn.few.sums)
+		v.atMost(r.what, "vencimientos", len(a.Sums), v.txn.inline.sums)
 		equal(v, r.what, ": vencimientos", len(a.Sums), len(sums))
 		last := instant(math.MinInt64)
 		for _, s := range a.Sums {

@@ -96,7 +96,7 @@ func newRichShop(t *testing.T) *shop {
 	must(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(gone.ID) })
 
 	rosa := s.customer("rosa")
-	for range usualFew().sums + 1 { // more sums than an account's own record holds
+	for range usualInline().sums + 1 { // more sums than an account's own record holds
 		s.buy(rosa, "2")
 		s.pass(oneDay)
 	}

@@ -454,18 +454,18 @@ func TestClockHistories(t *testing.T) {
 		restart := func() {
 			s.engine = newEngineBy(newWallClock(m), store, newSeed)
 			if rnd.IntN(2) == 0 {
-				s.engine.sizes.few = fewSizes{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
+				s.engine.sizes.inline = inlineLimits{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 			}
 			s.ok(s.engine.open(s.Context()))
 		}
 		restart()
-		few := s.engine.sizes.few
+		inline := s.engine.sizes.inline
 		h := &clockHistory{shop: s, machine: m, rnd: rnd, cust: []id{}}
 		for range 60 {
 			h.act()
 			if rnd.IntN(15) == 0 {
 				restart()
-				s.engine.sizes.few = few
+				s.engine.sizes.inline = inline
 			}
 		}
 		for range 5 {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -24,50 +22,11 @@ import (
 // A webhook begins with the event of its first apply. Nothing is sent before it has a
 // secret, which `sello webhook secret` makes and shows once.
 
-// A webhookDoc describes a webhook.
-type webhookDoc struct {
-	Key    string   `json:"key"`
-	URL    string   `json:"url"`
-	Events []string `json:"events"` // patterns, as matchesEvent takes them
-	Status string   `json:"status"` // Active or Inactive
-}
-
 // maxWebhooks bounds the webhooks of an organization.
 const maxWebhooks = 10
 
 func (w *webhookDoc) wants(k eventKind) bool {
 	return slices.ContainsFunc(w.Events, func(p string) bool { return matchesEvent(p, eventKinds[k].name) })
-}
-
-// webhooks checks the webhooks of a document.
-func (ck *checker) webhooks(list []webhookDoc) {
-	ck.keys("webhooks", len(list), func(i int) string { return list[i].Key })
-	ck.require(len(list) <= maxWebhooks, "webhooks", "no puede haber más de %d", maxWebhooks)
-	for i := range list {
-		w, path := &list[i], fmt.Sprintf("webhooks[%d]", i)
-		if ck.present(path+".url", w.URL) {
-			ck.require(len(w.URL) <= 2000, path+".url", "no puede pasar de 2000 bytes")
-			ck.require(isReceiver(w.URL), path+".url", "debe ser una URL https, sin usuario ni fragmento; http solo hacia localhost o una dirección privada")
-		}
-		ck.require(len(w.Events) > 0, path+".events", `hace falta al menos uno, como "points.*"`)
-		ck.require(len(w.Events) <= len(eventTypes), path+".events", "no puede haber más de %d", len(eventTypes))
-		for j, p := range w.Events {
-			ck.require(isEventPattern(p), fmt.Sprintf("%s.events[%d]", path, j), "no es ningún tipo de evento: %q", p)
-		}
-		ck.oneOf(path+".status", w.Status, statusActive, statusInactive)
-	}
-}
-
-// isReceiver reports whether a webhook may have a URL. Without TLS only this machine and
-// private networks may, which `serve -webhook-allow` has to allow.
-func isReceiver(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	near := u.Hostname() == "localhost" || err == nil && !webhook.IsPublic(addr)
-	return u.Scheme == "https" || u.Scheme == "http" && near
 }
 
 // A webhookState is how far a webhook has come.
