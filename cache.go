@@ -22,8 +22,8 @@ type watchedStore struct {
 	begun, ended atomic.Uint64 // how many such updates, whatever their outcome
 	refusing     atomic.Bool   // whether the store took no write when it was last asked to
 	keys         keyIndex
-	slices       knownSlices // of replays
-	news         news        // of events
+	slices       knownSlices  // of replays
+	eventWaiters eventWaiters // of events
 }
 
 func watch(s Store) *watchedStore {
@@ -60,7 +60,7 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	switch {
 	case err == nil && u.wrote:
 		s.refusing.Store(false)
-		s.news.tell(u.told)
+		s.eventWaiters.wake(u.told)
 	case errors.Is(err, errUnavailable) && !errors.Is(err, errBusy):
 		s.refusing.Store(true)
 	}

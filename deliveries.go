@@ -214,21 +214,21 @@ func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
 // serve sends one webhook's events, round by round.
 func (d *deliverer) serve(ctx context.Context, h hookOf) {
 	for ctx.Err() == nil {
-		news := d.engine.store.news.of(h.org)
+		woken := d.engine.store.eventWaiters.wait(h.org)
 		wait, err := d.round(ctx, h)
 		if err != nil && ctx.Err() == nil {
 			d.log.Error("background", "task", "webhook", "webhook", h.hook, "cause", err.Error())
-			wait, news = d.poll, nil
+			wait, woken = d.poll, nil
 		}
 		if wait == 0 {
 			continue
 		}
 		if wait > d.poll { // the operator may resume it before
-			wait, news = d.poll, nil
+			wait, woken = d.poll, nil
 		}
 		select {
 		case <-ctx.Done():
-		case <-news:
+		case <-woken:
 		case <-time.After(wait):
 		}
 	}

@@ -35,7 +35,7 @@
 //     are written to the store once a second;
 //   - the last requests of each organization, for the panel (requestlog.go);
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
-//   - room for large requests (room.go);
+//   - room for large requests (semaphore.go);
 //   - the tries of passwords and of codes (throttle.go), the requests of each session of the
 //     panel in the last minute (panel.go), and when sessions of the panel were last seen
 //     (sessions.go), which is written every 5 minutes;
@@ -124,7 +124,7 @@
 // Transactions of one organization, and its configuration:
 //
 //	engine.go            transactions of one organization at one moment
-//	news.go              who waits for events
+//	eventwaiters.go      requests that wait for events
 //	cache.go             settings kept between requests
 //	config.go            an organization's configuration
 //	creator.go           who made a record
@@ -214,7 +214,7 @@
 //	recount.go           recounting customers after a change of configuration
 //	birthdays.go         points on birthdays
 //	schema.go            the schema's version and migrations
-//	writer.go            which sello wrote a file last
+//	lastsello.go         which sello wrote a file last
 //
 // Merges and erasures:
 //
@@ -252,7 +252,7 @@
 //	shapes_customers.go  those of customers
 //	shapes_events.go     those of events
 //	replies.go           what actions return; ETag and If-Match
-//	room.go              room for large requests
+//	semaphore.go         semaphores for large requests
 //	log.go               lines of the log
 //	sources.go           how often a source may be refused
 //	throttle.go          how often a password may be tried

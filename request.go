@@ -244,7 +244,7 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 		return encodeReply(v, http.StatusOK, err)
 	}
 	if req.wait > 0 {
-		return x.readWhenNews(req, act)
+		return x.readWhenEvents(req, act)
 	}
 	if req.large {
 		return x.readLarge(req, act)
@@ -252,19 +252,19 @@ func (x *exchange) read(req *request, act action) (int, []byte, error) {
 	return x.readSmall(req, act)
 }
 
-// newsDelay is for how long events that come are gathered before a request that waits for
-// them is answered; newsPoll is how often it looks for those of another process.
+// After the first new event, a request that waits gathers events for eventsDelay before it
+// answers. Every eventsPoll it looks for events that another process wrote.
 const (
-	newsDelay = 50 * time.Millisecond
-	newsPoll  = time.Second
+	eventsDelay = 50 * time.Millisecond
+	eventsPoll  = time.Second
 )
 
-// readWhenNews runs the action until it finds events or has passed over as many as it may, or
-// the request has waited long enough.
-func (x *exchange) readWhenNews(req *request, act action) (status int, body []byte, err error) {
+// readWhenEvents runs the action until it finds events, has skipped as many as it may, or the
+// request has waited long enough.
+func (x *exchange) readWhenEvents(req *request, act action) (status int, body []byte, err error) {
 	waited := time.After(time.Duration(req.wait) * time.Second)
 	for {
-		news := x.api.engine.store.news.of(req.cfg.Number)
+		woken := x.api.engine.store.eventWaiters.wait(req.cfg.Number)
 		found, last := false, false
 		look := func(t *txn) (any, error) {
 			v, err := act(t)
@@ -282,9 +282,9 @@ func (x *exchange) readWhenNews(req *request, act action) (status int, body []by
 		}
 		x.giveAnswer()
 		select {
-		case <-news:
-			time.Sleep(newsDelay)
-		case <-time.After(newsPoll):
+		case <-woken:
+			time.Sleep(eventsDelay)
+		case <-time.After(eventsPoll):
 		case <-waited:
 			last = true
 		case <-x.api.stopping:
