@@ -62,7 +62,7 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 	a := &api{
 		refused: newSourceLimits(maxRefusals, refusalEvery), probes: newSourceLimits(maxRefusals, refusalEvery),
 		engine: e, limiter: newLimiter(), logins: newLogins(e), trusted: trusted, log: log, mux: http.NewServeMux(), stopping: make(chan struct{}),
-		reading: newRoom(processors()), parsing: newRoom(processors()), bodies: newRoom(unitsOf(largeBodies)), answers: newRoom(unitsOf(largeAnswers)),
+		reading: newSemaphore(processors()), parsing: newSemaphore(processors()), bodies: newSemaphore(unitsOf(largeBodies)), answers: newSemaphore(unitsOf(largeAnswers)),
 		idPrefix: rand.Text()[:16],
 	}
 	for i, r := range a.routes() {

@@ -73,8 +73,8 @@ func (x *exchange) readBody(req *request) error {
 	return x.readRetryKey(req)
 }
 
-// takeBody reads a whole body. It takes room for a large one only after the first
-// smallBody bytes have come, so that a client that sends nothing holds no room.
+// takeBody reads a whole body. It takes units for a large one only after the first
+// smallBody bytes have come, so that a client that sends nothing holds no units.
 func (x *exchange) takeBody(req *request) ([]byte, error) {
 	from := http.MaxBytesReader(x.ResponseWriter, req.Body, maxBody)
 	if req.ContentLength >= 0 && req.ContentLength <= smallBody {
@@ -88,7 +88,7 @@ func (x *exchange) takeBody(req *request) ([]byte, error) {
 	if req.ContentLength > 0 {
 		length = int(req.ContentLength)
 	}
-	if x.share.body, err = x.api.bodies.take(x.context(), unitsOf(length), patience); err != nil {
+	if x.held.body, err = x.api.bodies.take(x.context(), unitsOf(length), semaphoreWait); err != nil {
 		return nil, err
 	}
 	b := bytes.NewBuffer(body)

@@ -24,7 +24,7 @@ type api struct {
 	unready atomic.Bool    // whether the last probe failed
 	trusted []netip.Prefix // proxies whose X-Forwarded-For is believed
 
-	reading, parsing, bodies, answers *room // for large requests
+	reading, parsing, bodies, answers *semaphore // for large requests
 
 	log        *slog.Logger
 	lines      *lineWriter    // one log line for each request; nil: none is written
@@ -99,7 +99,7 @@ type exchange struct {
 	requestID [1]string // as a header value
 	idGiven   bool      // the client sent it
 	allowance allowance
-	share     share
+	held      heldUnits
 	rest      *partedBody              // nil: the body is one part
 	visit     interface{ fail(error) } // what the panel knows of its request; nil: it is the API's
 	status    int
@@ -164,7 +164,7 @@ func (x *exchange) context() context.Context { return context.Background() }
 // source is the address that the request comes from.
 func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }
 
-// finish gives back room, answers a request that panicked, counts the request, keeps it for
+// finish gives back units, answers a request that panicked, counts the request, keeps it for
 // the panel and writes the log line.
 func (x *exchange) finish(r *http.Request) {
 	x.giveBack()
@@ -219,38 +219,38 @@ func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []b
 	return append(b, '}', '\n')
 }
 
-// A share is what one request holds of each room.
-type share struct {
-	work         *room // where it holds one unit; nil: nowhere
-	body, answer int   // units
+// heldUnits are the units that one request holds of each semaphore.
+type heldUnits struct {
+	work         *semaphore // of processors, of which it holds one unit; nil: none
+	body, answer int        // units
 }
 
-// beginWork waits for a processor. endWork gives it back; calling it again does
+// beginWork waits for a processor's unit. endWork gives it back; calling it again does
 // nothing.
-func (x *exchange) beginWork(r *room) error {
-	_, err := r.take(x.context(), 1, patience)
+func (x *exchange) beginWork(s *semaphore) error {
+	_, err := s.take(x.context(), 1, semaphoreWait)
 	if err == nil {
-		x.share.work = r
+		x.held.work = s
 	}
 	return err
 }
 
 func (x *exchange) endWork() {
-	if x.share.work != nil {
-		x.share.work.give(1)
-		x.share.work = nil
+	if x.held.work != nil {
+		x.held.work.give(1)
+		x.held.work = nil
 	}
 }
 
 func (x *exchange) giveBack() {
 	x.endWork()
-	x.api.bodies.give(x.share.body)
+	x.api.bodies.give(x.held.body)
 	x.giveAnswer()
 }
 
 func (x *exchange) giveAnswer() {
-	x.api.answers.give(x.share.answer)
-	x.share.answer = 0
+	x.api.answers.give(x.held.answer)
+	x.held.answer = 0
 }
 
 func (x *exchange) setTag(etag string) {

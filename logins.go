@@ -12,14 +12,14 @@ import (
 	"sello/internal/contact"
 )
 
-// How users log in. Passwords are hashed outside of transactions, one at a time: whoever
-// floods the log-in takes one processor, and the next waits for patience and gets 503. An
-// e-mail that nobody has costs the same work, and all failures have one text.
+// How users log in. Passwords are hashed outside of transactions, one at a time: a flood of
+// log-ins takes one processor. A log-in that waits longer than semaphoreWait gets 503. An unknown
+// e-mail costs the same work, and all failures have one text.
 
 // logins are the log-ins of a server.
 type logins struct {
 	engine     *engine
-	hashing    *room
+	hashing    *semaphore
 	iterations int           // of new hashes
 	sources    loginLimits   // tries of each source
 	accounts   accountLimits // tries of passwords
@@ -43,7 +43,7 @@ const refusalsToldEvery = time.Hour
 
 func newLogins(e *engine) *logins {
 	return &logins{
-		engine: e, hashing: newRoom(1), iterations: passwordIterations,
+		engine: e, hashing: newSemaphore(1), iterations: passwordIterations,
 		sources: newLoginLimits(loginBurst, loginEvery), codes: accountLimits{endless: true}, refused: map[id]refusedLogins{},
 	}
 }
@@ -75,7 +75,7 @@ func (l *logins) hash(ctx context.Context, password string) (passwordHash, error
 	salt := l.engine.seed() // as good as any randomness
 	sum := sha256.Sum256(salt[:])
 	h.Iterations, h.Salt = l.iterations, sum[:passwordSalt]
-	if _, err := l.hashing.take(ctx, 1, patience); err != nil {
+	if _, err := l.hashing.take(ctx, 1, semaphoreWait); err != nil {
 		return h, err
 	}
 	defer l.hashing.give(1)
@@ -91,7 +91,7 @@ func (l *logins) proves(ctx context.Context, u *user, password string) (bool, er
 	if u != nil && u.Password.Iterations > 0 {
 		h = u.Password
 	}
-	if _, err := l.hashing.take(ctx, 1, patience); err != nil {
+	if _, err := l.hashing.take(ctx, 1, semaphoreWait); err != nil {
 		return false, err
 	}
 	defer l.hashing.give(1)

@@ -19,19 +19,19 @@ const partTime = 30 * time.Second
 // A partedBody is a body in parts that is being sent.
 type partedBody struct {
 	parts
-	engine *engine
-	org    uint32
-	now    instant
-	room   *room // of processors
-	ended  bool  // there are no more parts
+	engine     *engine
+	org        uint32
+	now        instant
+	processors *semaphore
+	ended      bool // there are no more parts
 }
 
 // read returns the next part.
 func (p *partedBody) read(ctx context.Context) ([]byte, error) {
-	if _, err := p.room.take(ctx, 1, patience); err != nil {
+	if _, err := p.processors.take(ctx, 1, semaphoreWait); err != nil {
 		return nil, err
 	}
-	defer p.room.give(1)
+	defer p.processors.give(1)
 	return read(ctx, p.engine, p.org, p.now, func(t *txn) (part []byte, err error) {
 		var more bool
 		part, more, err = p.next(t, nil)

@@ -303,7 +303,7 @@ func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 		x.setTag(tagOf(v))
 	}
 	if all, ok := v.(parts); ok && err == nil {
-		x.rest = &partedBody{parts: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, room: x.api.reading}
+		x.rest = &partedBody{parts: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, processors: x.api.reading}
 		first, err := x.rest.read(x.context())
 		return http.StatusOK, first, err
 	}
@@ -318,7 +318,7 @@ func (x *exchange) readLarge(req *request, act action) (status int, body []byte,
 	defer x.endWork()
 	status, body, err = x.readSmall(req, act)
 	if len(body) > smallAnswer {
-		x.share.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)), answerPatience)
+		x.held.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)), answerWait)
 	}
 	return status, body, err
 }

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// TestRoom posts bodies that get stuck half-way. As many are held as there is room for;
-// the others are refused in time. A small body, and one of which little has come, needs
-// no room.
-func TestRoom(t *testing.T) {
+// TestSemaphore posts bodies that get stuck half-way. As many are held as there are units for;
+// the others are refused in time. A small body needs no units, and neither does a large one of
+// which fewer than smallBody bytes have come.
+func TestSemaphore(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		reason    string
@@ -30,24 +30,24 @@ func TestRoom(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newRoomShop(t)
-				s.servedShop.api.bodies = newRoom(test.units)
-				s.servedShop.api.parsing = newRoom(100)
+				s := newSemaphoreShop(t)
+				s.servedShop.api.bodies = newSemaphore(test.units)
+				s.servedShop.api.parsing = newSemaphore(100)
 				release := make(chan struct{})
 				var held atomic.Int64
 				codes := make(chan int, 6)
 				for range cap(codes) {
 					body := &stuckBody{
-						body:      strings.NewReader(fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", 2*roomUnit-100))),
+						body:      strings.NewReader(fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", 2*semaphoreUnit-100))),
 						sendsOnly: test.sendsOnly, held: &held, release: release,
 					}
 					go func() { codes <- s.addPoints(body.body.Len(), body).Code }()
 				}
-				time.Sleep(patience / 2)
+				time.Sleep(semaphoreWait / 2)
 				if w := s.addPoints(12, strings.NewReader(`{"amount":1}`)); w.Code != http.StatusCreated {
 					t.Errorf("a small body meanwhile: %d", w.Code)
 				}
-				time.Sleep(patience)
+				time.Sleep(semaphoreWait)
 				synctest.Wait()
 				if busy := len(codes); busy != test.wantBusy || held.Load() != test.wantHeld {
 					t.Errorf("%d are held and %d refused, want %d and %d", held.Load(), busy, test.wantHeld, test.wantBusy)
@@ -74,7 +74,7 @@ type stuckBody struct {
 	body            *strings.Reader
 	sendsOnly, sent int
 	stuck           bool
-	held            *atomic.Int64 // how many bodies have got room and are stuck
+	held            *atomic.Int64 // how many bodies have got units and are stuck
 	release         <-chan struct{}
 }
 
@@ -94,12 +94,12 @@ func (b *stuckBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestRoomForReads leaves no room for large answers, then none for lists. Those are
+// TestSemaphoreForReads leaves no units for large answers, then none for lists. Those are
 // refused in time. Small requests are answered.
-func TestRoomForReads(t *testing.T) {
+func TestSemaphoreForReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRoomShop(t)
+		s := newSemaphoreShop(t)
 		for range 100 {
 			s.servedShop.shop.add(s.ana, "1", 0)
 		}
@@ -116,10 +116,10 @@ func TestRoomForReads(t *testing.T) {
 		if w := s.servedShop.get(ledger + "100"); w.Code != http.StatusOK || w.Body.Len() <= smallAnswer {
 			t.Fatalf("%d, %d bytes", w.Code, w.Body.Len())
 		}
-		s.servedShop.api.answers = newRoom(0)
+		s.servedShop.api.answers = newSemaphore(0)
 		want(ledger+"100", http.StatusServiceUnavailable, "no room for the answer")
 		want(ledger+"10", http.StatusOK, "a short answer")
-		s.servedShop.api.reading = newRoom(0)
+		s.servedShop.api.reading = newSemaphore(0)
 		for _, large := range []string{ledger + "1", "/api/v1/customers", "/api/v1/statistics"} {
 			want(large, http.StatusServiceUnavailable, "no processor for lists")
 		}
@@ -129,29 +129,29 @@ func TestRoomForReads(t *testing.T) {
 	})
 }
 
-// A roomShop is a shop with an API and a customer.
-type roomShop struct {
+// A semaphoreShop is a shop with an API and a customer.
+type semaphoreShop struct {
 	servedShop *servedShop
 	ana        id
 }
 
-func newRoomShop(t *testing.T) *roomShop {
-	s := &roomShop{servedShop: newShop(t, setup{}).served()}
+func newSemaphoreShop(t *testing.T) *semaphoreShop {
+	s := &semaphoreShop{servedShop: newShop(t, setup{}).served()}
 	s.ana = s.servedShop.shop.customer("ana")
 	return s
 }
 
 // addPoints posts a body of size bytes that adds points.
-func (s *roomShop) addPoints(size int, body io.Reader) *httptest.ResponseRecorder {
+func (s *semaphoreShop) addPoints(size int, body io.Reader) *httptest.ResponseRecorder {
 	r := newRequest("POST", "/api/v1/points/customers/"+s.ana.String()+"/add", s.servedShop.key, "{}")
 	r.Body, r.ContentLength = io.NopCloser(body), int64(size)
 	return answerTo(s.servedShop.api, r)
 }
 
-// empty checks that all room was given back.
-func (s *roomShop) empty() {
+// empty checks that all units were given back.
+func (s *semaphoreShop) empty() {
 	s.servedShop.shop.Helper()
-	for _, r := range []*room{s.servedShop.api.reading, s.servedShop.api.parsing, s.servedShop.api.bodies, s.servedShop.api.answers} {
+	for _, r := range []*semaphore{s.servedShop.api.reading, s.servedShop.api.parsing, s.servedShop.api.bodies, s.servedShop.api.answers} {
 		if len(r.taken)+len(r.turn) > 0 {
 			s.servedShop.shop.Errorf("%d units and %d turns are still taken", len(r.taken), len(r.turn))
 		}
