@@ -57,7 +57,7 @@ type account struct {
 	Days      []dayBasis
 	DaysApart bool
 
-	// What came from another system, each given once (brought.go).
+	// What came from another system, each given once (carriedover.go).
 	Opening  decimal
 	Historic []historicPoints
 	// In another program than the customer's own: purchases that count in it, less their
@@ -147,10 +147,10 @@ func (pt *pointsTxn) key(a *account, part byte) key {
 	return customerKey(pt.t.org, a.customer.ID, part).u32(a.program.Number)
 }
 
-// accountKey is the key of an account's own record. Like hotKey's it is good
-// only until the next call of hotKey or hotOrgKey.
+// accountKey is the key of an account's own record. It is a scratchKey: the next call of
+// scratchKey or scratchOrgKey overwrites it.
 func (pt *pointsTxn) accountKey(c *customer, p *program) key {
-	return pt.t.hotKey(c.ID, partAccount).u32(p.Number)
+	return pt.t.scratchKey(c.ID, partAccount).u32(p.Number)
 }
 
 // account returns a customer's account in a program as it is at t.now. It writes

@@ -53,7 +53,7 @@ func (a *auditTxn) entries(f auditFilter, p page) (list []*auditEntry, total uin
 	if err != nil {
 		return nil, 0, err
 	}
-	cut := seqCutter{page: p}
+	cut := seqPager{page: p}
 	for _, s := range spans {
 		if err := a.cut(&cut, s, f.sets(a.t.org)...); err != nil {
 			return nil, 0, err
@@ -119,7 +119,7 @@ func (a *auditTxn) spans(f *auditFilter) (spans []seqSpan, err error) {
 	}
 	begins := []uint64{1}
 	if f.from != 0 || f.to != never {
-		var accepted seqCutter
+		var accepted seqPager
 		accepted.page = page{1, last}
 		if err := a.cut(&accepted, seqSpan{1, last}, auditGroup{sets: []key{auditSet(a.t.org, auditAction, auditClockAccepted)}}); err != nil {
 			return nil, err
@@ -162,15 +162,15 @@ func (a *auditTxn) since(s seqSpan, at instant) (seq uint64, err error) {
 	return s.first + uint64(n), err
 }
 
-// A seqCutter cuts a page out of entries that it is told of from the last to the first.
-type seqCutter struct {
+// A seqPager collects a page of entries. It takes them from the last to the first.
+type seqPager struct {
 	page
 	found []uint64
 	total uint64
 }
 
 // cut takes those entries of a row that each group holds; without groups, all.
-func (a *auditTxn) cut(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
+func (a *auditTxn) cut(cut *seqPager, s seqSpan, groups ...auditGroup) error {
 	if len(groups) == 0 {
 		cut.row(s)
 		return nil
@@ -199,7 +199,7 @@ func (a *auditTxn) cut(cut *seqCutter, s seqSpan, groups ...auditGroup) error {
 }
 
 // cutBlock takes those entries of a block that each group holds.
-func (a *auditTxn) cutBlock(cut *seqCutter, s seqSpan, block uint32, members *[bitmapSize]byte, groups []auditGroup) error {
+func (a *auditTxn) cutBlock(cut *seqPager, s seqSpan, block uint32, members *[bitmapSize]byte, groups []auditGroup) error {
 	for _, group := range groups {
 		var any [bitmapSize]byte
 		for _, set := range group.sets {
@@ -228,7 +228,7 @@ func wholeBlock() *[bitmapSize]byte {
 }
 
 // row takes all entries of a row.
-func (c *seqCutter) row(s seqSpan) {
+func (c *seqPager) row(s seqSpan) {
 	if s.first > s.last {
 		return
 	}
@@ -240,7 +240,7 @@ func (c *seqCutter) row(s seqSpan) {
 }
 
 // block takes the entries of a block that are in a row.
-func (c *seqCutter) block(begin uint64, members *[bitmapSize]byte, s seqSpan) {
+func (c *seqPager) block(begin uint64, members *[bitmapSize]byte, s seqSpan) {
 	for i := range members {
 		for bit := range uint64(8) {
 			if seq := begin + uint64(8*i) + bit; seq < s.first || seq > s.last {

@@ -36,8 +36,8 @@ type backupPlan struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	state  *backupState
-	passer *passer // runs after
+	state       *backupState
+	afterBackup *afterBackup // runs after
 }
 
 const (
@@ -80,7 +80,7 @@ func (p *backupPlan) check() error {
 	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil || p.after == "" {
 		return err
 	}
-	p.passer, err = newPasser(p.after)
+	p.afterBackup, err = newAfterBackup(p.after)
 	return err
 }
 
@@ -122,7 +122,7 @@ func (p *backupPlan) makeOne(ctx context.Context) (*backedUp, error) {
 		p.state.made(started, err)
 	}
 	if err == nil {
-		p.passer.passOn(done.File)
+		p.afterBackup.passOn(done.File)
 		p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
 		if p.every > 0 {
 			err = p.prune()

@@ -68,8 +68,8 @@ func (s *backupState) passedOn(at time.Time, err error) {
 	}
 }
 
-// A passer passes backups on to a command. A nil passer does nothing.
-type passer struct {
+// An afterBackup runs a command for each backup. A nil afterBackup does nothing.
+type afterBackup struct {
 	args  []string    // of the command, the program first
 	fresh chan string // the newest backup that the command has not got yet
 	now   func() time.Time
@@ -79,9 +79,9 @@ type passer struct {
 
 const passedFile = "{}" // stands for the backup's path among the words of a command
 
-// newPasser parses a command: the path of a program, or words that spaces separate. Where
+// newAfterBackup parses a command: the path of a program, or words that spaces separate. Where
 // no word is {}, the backup's path is the last argument.
-func newPasser(text string) (*passer, error) {
+func newAfterBackup(text string) (*afterBackup, error) {
 	words := strings.Fields(text)
 	if _, err := exec.LookPath(text); err == nil {
 		words = []string{text}
@@ -105,54 +105,54 @@ func newPasser(text string) (*passer, error) {
 	if !slices.Contains(words, passedFile) {
 		words = append(words, passedFile)
 	}
-	return &passer{args: words, fresh: make(chan string, 1)}, nil
+	return &afterBackup{args: words, fresh: make(chan string, 1)}, nil
 }
 
 // passOn leaves a backup to run, in place of one that waits. Only one goroutine may call it.
-func (p *passer) passOn(file string) {
-	if p == nil {
+func (a *afterBackup) passOn(file string) {
+	if a == nil {
 		return
 	}
 	select {
-	case <-p.fresh:
+	case <-a.fresh:
 	default:
 	}
-	p.fresh <- file
+	a.fresh <- file
 }
 
 // run runs the command for each backup until ctx ends.
-func (p *passer) run(ctx context.Context) {
+func (a *afterBackup) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case file := <-p.fresh:
-			p.pass(ctx, file)
+		case file := <-a.fresh:
+			a.pass(ctx, file)
 		}
 	}
 }
 
 // pass runs the command for a backup, and logs and counts the outcome.
-func (p *passer) pass(ctx context.Context, file string) {
-	args := slices.Clone(p.args)
+func (a *afterBackup) pass(ctx context.Context, file string) {
+	args := slices.Clone(a.args)
 	for i, word := range args {
 		if word == passedFile {
 			args[i] = file
 		}
 	}
-	started, output := p.now(), new(tail)
+	started, output := a.now(), new(tail)
 	err := runCommand(ctx, output, args)
-	took := p.now().Sub(started).Milliseconds()
+	took := a.now().Sub(started).Milliseconds()
 	if err != nil && ctx.Err() != nil {
-		p.log.Warn("backup command interrupted", "file", file, "ms", took)
+		a.log.Warn("backup command interrupted", "file", file, "ms", took)
 		return
 	}
-	p.state.passedOn(p.now(), err)
+	a.state.passedOn(a.now(), err)
 	if err != nil {
-		p.log.Error("backup command failed", "file", file, "cause", err.Error(), "output", output.String(), "ms", took)
+		a.log.Error("backup command failed", "file", file, "cause", err.Error(), "output", output.String(), "ms", took)
 		return
 	}
-	p.log.Info("backup command", "file", file, "ms", took)
+	a.log.Info("backup command", "file", file, "ms", took)
 }
 
 // runCommand runs a command with the environment of this process, without what a

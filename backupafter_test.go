@@ -26,10 +26,10 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// passerOf returns a passer with a log that the test reads.
-func passerOf(t *testing.T, text string) (*passer, *bytes.Buffer) {
+// afterBackupOf returns an afterBackup with a log that the test reads.
+func afterBackupOf(t *testing.T, text string) (*afterBackup, *bytes.Buffer) {
 	t.Helper()
-	p, err := newPasser(text)
+	p, err := newAfterBackup(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestBackupAfter(t *testing.T) {
 		link + ` -v  "x  $HOME`:      `-v|"x|$HOME|/b/copia 1.db|none|`,
 		link + " copy {} remote:x/*": "copy|/b/copia 1.db|remote:x/*|none|",
 	} {
-		p, log := passerOf(t, text)
+		p, log := afterBackupOf(t, text)
 		p.pass(t.Context(), "/b/copia 1.db")
 		if got := readText(t, out); got != want || !strings.Contains(log.String(), `msg="backup command" file="/b/copia 1.db"`) {
 			t.Errorf("%s: %s, want %s\n%s", text, got, want, log)
@@ -72,7 +72,7 @@ func TestBackupAfterFails(t *testing.T) {
 		"yes tell | head -c 9000000; exit 1":       {`cause="exit status 1"`, `output="… `},
 		"sleep 100 &":                              {`cause="it ended, and something that it started goes on"`},
 	} {
-		p, log := passerOf(t, script(t, text))
+		p, log := afterBackupOf(t, script(t, text))
 		p.pass(t.Context(), "x")
 		for _, part := range want {
 			if !strings.Contains(log.String(), part) || strings.Count(log.String(), "\n") != 1 || log.Len() > 2*afterTail {
@@ -91,7 +91,7 @@ func TestBackupAfterStops(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	begun := filepath.Join(t.TempDir(), "begun")
-	p, log := passerOf(t, script(t, `echo "$1" >> `+begun+`; trap '' TERM; sleep 100 & sleep 100; sleep 100`))
+	p, log := afterBackupOf(t, script(t, `echo "$1" >> `+begun+`; trap '' TERM; sleep 100 & sleep 100; sleep 100`))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { p.run(ctx); close(ended) }()

@@ -102,15 +102,15 @@ func followBirthdays(tx Tx, cfg *config, m *mint) error {
 	return put(tx, k, turn)
 }
 
-// A quietSpan says that no birthday is due between two moments, as long as settings are
-// those of a version.
-type quietSpan struct {
+// A noBirthdaySpan says that no birthday is due from one moment until another, as long as the
+// settings keep a version.
+type noBirthdaySpan struct {
 	version     version
 	from, until instant
 }
 
-func (q *quietSpan) has(v version, at instant) bool {
-	return q != nil && v != unsettled && v == q.version && q.from <= at && at < q.until
+func (s *noBirthdaySpan) has(v version, at instant) bool {
+	return s != nil && v != unsettled && v == s.version && s.from <= at && at < s.until
 }
 
 // sweepBirthdays gives the points of all birthdays up to today. An organization that is
@@ -121,8 +121,8 @@ func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, err
 	if err != nil {
 		return err
 	}
-	quiet := quietSpan{e.store.version(), now, never}
-	if e.quiet.Load().has(quiet.version, now) {
+	none := noBirthdaySpan{e.store.version(), now, never}
+	if e.noBirthdayUntil.Load().has(none.version, now) {
 		return nil
 	}
 	var damaged error
@@ -133,8 +133,8 @@ func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, err
 		v := e.store.version()
 		next, err = view(ctx, e.store, func(tx Tx) (birthdaysAt, error) { return e.nextBirthdays(v, tx, next, now), nil })
 		if err == nil && next.err == nil && next.org == 0 {
-			if quiet.until = next.until; damaged == nil {
-				e.quiet.Store(&quiet)
+			if none.until = next.until; damaged == nil {
+				e.noBirthdayUntil.Store(&none)
 			}
 			return damaged
 		}
@@ -151,7 +151,7 @@ func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, err
 			return errors.Join(damaged, err)
 		}
 		if err == nil { // done for today, or the transaction's own moment was another day than now
-			quiet.version = unsettled // look again
+			none.version = unsettled // look again
 		}
 		next.org++
 	}

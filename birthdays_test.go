@@ -346,8 +346,8 @@ func TestBirthdaysAreQuiet(t *testing.T) {
 	s := newShop(t, setup{at: "2026-06-14T12:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
 	quiet := func(want bool, reason string) {
 		t.Helper()
-		if got := s.engine.quiet.Load().has(s.engine.store.version(), s.clock); got != want {
-			t.Errorf("%s: quiet is %v", reason, got)
+		if got := s.engine.noBirthdayUntil.Load().has(s.engine.store.version(), s.clock); got != want {
+			t.Errorf("%s: no birthday until is %v", reason, got)
 		}
 	}
 	quiet(false, "no sweep yet")

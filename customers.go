@@ -193,7 +193,7 @@ func (c *customer) mustBeShown() error {
 
 // byID finds a customer of this organization; nil if there is none.
 func (cu *customersTxn) byID(cust id) (*customer, error) {
-	c, err := get[customer](cu.t.Tx, cu.t.hotKey(cust, partCustomer))
+	c, err := get[customer](cu.t.Tx, cu.t.scratchKey(cust, partCustomer))
 	if c != nil {
 		c.ID = cust
 		cu.t.seals.remember(c)
@@ -490,7 +490,7 @@ func (cu *customersTxn) listed(cust id) (*customer, error) {
 // read is listed for many in turn: it reads into c, which may
 // hold the one before. Of that one only the texts may still be in use.
 func (cu *customersTxn) read(cust id, c *customer) error {
-	k := cu.t.hotKey(cust, partCustomer)
+	k := cu.t.scratchKey(cust, partCustomer)
 	record, ok, err := cu.t.Get(k)
 	if err == nil && !ok {
 		err = unreadable(k)

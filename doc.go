@@ -182,7 +182,7 @@
 //	comments.go          the comments of movements, which can be erased
 //	notices.go           points that will expire soon
 //	points.go            credits, debits and expiry: the heart
-//	brought.go           opening balances and historic points from another system
+//	carriedover.go       opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
 //
 // Rules:

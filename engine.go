@@ -41,8 +41,8 @@ type engine struct {
 
 	migrations []migration // from older schemas: theMigrations; only tests have others
 
-	quiet atomic.Pointer[quietSpan] // until when no birthday is due; nil: not known
-	log   *slog.Logger
+	noBirthdayUntil atomic.Pointer[noBirthdaySpan] // until when no birthday is due; nil: not known
+	log             *slog.Logger
 
 	imports imports // those under way; the sweep waits for them
 
@@ -77,15 +77,15 @@ type txn struct {
 	counters  *counters     // nil until asked for; written back by commit
 	*sizes
 	rooms
-	dated     dated         // the last answer of dayOf
-	buf       coder         // the last record written
-	hot       [64]byte      // the last key of hotOrgKey or hotKey
-	began     instant       // goes into counters.Latest; now is a sale's own date during import
-	steppedOn time.Duration // how far stepOn moved now past the caller's moment
-	wrote     bool          // something was written
-	readOnly  bool          // in a View; see makeWritable
-	importing bool          // enrol leaves the search index to indexImported
-	noWelcome bool          // enrolment runs no sign-up rules
+	dated      dated         // the last answer of dayOf
+	buf        coder         // the last record written
+	keyScratch [64]byte      // the last key of scratchOrgKey or scratchKey
+	began      instant       // goes into counters.Latest; now is a sale's own date during import
+	steppedOn  time.Duration // how far stepOn moved now past the caller's moment
+	wrote      bool          // something was written
+	readOnly   bool          // in a View; see makeWritable
+	importing  bool          // enrol leaves the search index to indexImported
+	noWelcome  bool          // enrolment runs no sign-up rules
 }
 
 // inTxn makes a txn of one organization on a Tx of an Update. The caller makes
@@ -240,7 +240,7 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 // count returns the organization's counters, for reading and changing.
 func (t *txn) count() (*counters, error) {
 	if t.counters == nil {
-		c, err := get[counters](t.Tx, t.hotOrgKey('n'))
+		c, err := get[counters](t.Tx, t.scratchOrgKey('n'))
 		if err != nil {
 			return nil, err
 		}
@@ -287,15 +287,16 @@ func (t *txn) commit() error {
 		return err
 	}
 	n.Latest = max(n.Latest, t.began)
-	return t.put(t.hotOrgKey('n'), n)
+	return t.put(t.scratchOrgKey('n'), n)
 }
 
-// hotOrgKey is orgKey without an allocation, for keys that every request uses. The
-// key is valid until the next call of hotOrgKey or hotKey.
-func (t *txn) hotOrgKey(table byte) key { return append(key(t.hot[:0]), table).u32(t.org) }
+// scratchOrgKey is orgKey without an allocation, for keys that every request uses. The next
+// call of scratchOrgKey or scratchKey overwrites the key.
+func (t *txn) scratchOrgKey(table byte) key { return append(key(t.keyScratch[:0]), table).u32(t.org) }
 
-// hotKey is customerKey without an allocation, as hotOrgKey is.
-func (t *txn) hotKey(cust id, part byte) key { return t.hotOrgKey('c').id(cust).byte(part) }
+// scratchKey is customerKey without an allocation. The next call of scratchKey or
+// scratchOrgKey overwrites the key.
+func (t *txn) scratchKey(cust id, part byte) key { return t.scratchOrgKey('c').id(cust).byte(part) }
 
 // Put and Delete set wrote, so that commit also updates counters.Latest.
 
@@ -310,7 +311,8 @@ func (t *txn) put(key []byte, v fielded) error {
 	return t.Put(key, c.b)
 }
 
-// scratch returns what the next record is written with: its version is there.
+// scratch returns the transaction's coder, with the record version written. The next call of
+// scratch, put, putUint or putCount overwrites its bytes.
 func (t *txn) scratch() *coder {
 	if t.buf.b == nil {
 		t.buf.b = make([]byte, 0, 512)

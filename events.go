@@ -168,7 +168,7 @@ func (f *feedTxn) save() error {
 	first := n.Events + 1
 	n.Events += f.told.many
 	f.told.many, f.told.text = 0, f.told.text[:0]
-	return f.t.Put(f.t.hotOrgKey('F').u64(first), c.b)
+	return f.t.Put(f.t.scratchOrgKey('F').u64(first), c.b)
 }
 
 // An eventRecord is the events of one transaction, or some of them.

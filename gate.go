@@ -20,7 +20,7 @@ const (
 
 // reservedFiles are file descriptors kept for everything but bounded connections: the
 // store, which does not survive failing to open a file, the socket, and refusals.
-const reservedFiles = maxUshers + 64
+const reservedFiles = maxAnswering + 64
 
 // loopback are this machine's own addresses: those of a proxy that carries everybody,
 // or of the operator.
@@ -34,7 +34,7 @@ type gate struct {
 	most, mostPerSource int
 	carriers            []netip.Prefix // peers that bring others' requests; only most bounds them
 	log                 *slog.Logger
-	ushers              chan struct{}            // one element for each refusal being explained
+	answering           chan struct{}            // one element for each refusal being answered
 	page                func(http.Header) []byte // makes the answer to a refused request for the panel, and sets its headers; nil: it gets JSON
 
 	mu       sync.Mutex
@@ -45,18 +45,18 @@ type gate struct {
 	logged   time.Time
 }
 
-// How many refusals are explained at a time, how long each may take, and how often the
+// How many refusals are answered at a time, how long each answer may take, and how often the
 // log says how many there were.
 const (
-	maxUshers       = 64
-	usherTime       = time.Second
+	maxAnswering    = 64
+	refusalTime     = time.Second
 	refusalsLogTime = 10 * time.Second
 )
 
 func newGate(l *net.TCPListener, most, mostPerSource int, carriers []netip.Prefix, log *slog.Logger) *gate {
 	return &gate{
 		TCPListener: l, most: most, mostPerSource: mostPerSource, carriers: carriers, log: log,
-		ushers: make(chan struct{}, maxUshers), bySource: map[netip.Addr]int{},
+		answering: make(chan struct{}, maxAnswering), bySource: map[netip.Addr]int{},
 	}
 }
 
@@ -100,15 +100,15 @@ func (g *gate) leave(source netip.Addr) {
 	}
 }
 
-// refuse ends a connection. It explains up to maxUshers refusals at a time. Beyond that
-// they are too many to be clients, and are only closed.
+// refuse ends a connection. It answers up to maxAnswering refusals at a time. More than that
+// are hardly all clients: their connections are closed without an answer.
 func (g *gate) refuse(c *net.TCPConn) {
 	g.count()
 	select {
-	case g.ushers <- struct{}{}:
+	case g.answering <- struct{}{}:
 		go func() {
-			defer func() { <-g.ushers }()
-			g.usher(c)
+			defer func() { <-g.answering }()
+			g.answerRefusal(c)
 		}()
 	default:
 		c.SetLinger(0)
@@ -136,15 +136,15 @@ func (g *gate) counts() (open int, refused uint64) {
 	return g.open, g.turned
 }
 
-// usher answers the first request of a connection with 503, like any other error, and
+// answerRefusal answers the first request of a connection with 503, like any other error, and
 // closes the connection. It waits for the request, since many clients take an earlier
 // answer for a fault. It then waits for the client to close, since closing with unread
 // bytes could make the client lose the answer. A request for a page of the panel gets a page.
 // With -tls-cert the gate is below TLS: it cannot read the request, nor the client its answer.
-func (g *gate) usher(c *net.TCPConn) {
+func (g *gate) answerRefusal(c *net.TCPConn) {
 	defer c.Close()
 	now := time.Now()
-	end := now.Add(usherTime)
+	end := now.Add(refusalTime)
 	c.SetDeadline(end)
 	asked := make([]byte, 512)
 	n, err := c.Read(asked)

@@ -142,7 +142,7 @@ func TestGateFlood(t *testing.T) {
 	g := serveGate(t, 100, 1, nil)
 	good, _ := askNew(t, g.Addr().String())
 	var silent []net.Conn
-	for range maxUshers + 20 {
+	for range maxAnswering + 20 {
 		conn, err := net.Dial("tcp", g.Addr().String())
 		if err != nil {
 			continue // it was closed before Dial returned
@@ -163,7 +163,7 @@ func TestGateFlood(t *testing.T) {
 			t.Error("a client that asked nothing got an answer")
 		}
 	}
-	if len(silent) < maxUshers {
+	if len(silent) < maxAnswering {
 		t.Errorf("%d connections were made", len(silent))
 	}
 	fmt.Fprint(good, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")

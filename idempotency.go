@@ -114,11 +114,13 @@ type replaysTxn struct {
 	read   *replaySlices // nil until asked for
 }
 
+// The next call of scratchKey or scratchOrgKey overwrites the keys of nameKey and replayKey.
+
 func (rep *replaysTxn) nameKey(s replaySlice, name [16]byte) key {
-	return rep.t.hotOrgKey('I').u64(s.First).id(id(name))
+	return rep.t.scratchOrgKey('I').u64(s.First).id(id(name))
 }
 
-func (rep *replaysTxn) replayKey(number uint64) key { return rep.t.hotOrgKey('i').u64(number) }
+func (rep *replaysTxn) replayKey(number uint64) key { return rep.t.scratchOrgKey('i').u64(number) }
 
 // replaySlices are the slices of one organization, oldest first.
 type replaySlices struct{ List []replaySlice }

@@ -190,7 +190,7 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	if text := trimBlanks(r.row.CreatedAt); text != "" {
 		e.Since = pastMoment(t, r.input, "createdAt", text)
 	}
-	b := broughtIn(t, r, into)
+	b := carriedOverIn(t, r, into)
 	if !identified {
 		return o, nil
 	}
@@ -219,21 +219,21 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	if known == nil {
 		o.Added, o.Number = true, c.Number
 	}
-	o.Opening, err = bringRow(t, r, c, b)
+	o.Opening, err = carryOverRow(t, r, c, b)
 	return o, err
 }
 
-// bringRow is bring for a row: if it fails, what is wrong with the points and with the
-// historic points is found out one by one.
-func bringRow(t *txn, r *rowReader, c *customer, b brought) (given decimal, err error) {
-	given, err = t.points.bring(c, b)
+// carryOverRow is carryOver for a row. If it fails, carryOverRow tries the points and the
+// historic points separately, so that the row gets the faults of both.
+func carryOverRow(t *txn, r *rowReader, c *customer, b carriedOver) (given decimal, err error) {
+	given, err = t.points.carryOver(c, b)
 	if fault, ok := errors.AsType[*apiError](err); !ok || fault.field == "" {
 		return given, err
 	}
 	points, historic := b, b
 	points.historic, historic.points = nil, nil
-	for _, half := range []brought{points, historic} {
-		if _, err := t.points.bring(c, half); r.take(err) != nil {
+	for _, half := range []carriedOver{points, historic} {
+		if _, err := t.points.carryOver(c, half); r.take(err) != nil {
 			return 0, err
 		}
 	}
@@ -302,9 +302,9 @@ func notMerged(t *txn, e enrolment) error {
 	return fault
 }
 
-// broughtIn reads what a row says that the customer brings along. An amount at fault is nil.
-func broughtIn(t *txn, r *rowReader, into *program) brought {
-	b := brought{program: into}
+// carriedOverIn reads from a row what the customer carries over. An amount at fault is nil.
+func carriedOverIn(t *txn, r *rowReader, into *program) carriedOver {
+	b := carriedOver{program: into}
 	amount := func(name, text string) *decimal {
 		if trimBlanks(text) == "" {
 			return nil

@@ -378,9 +378,9 @@ func TestMergeDebts(t *testing.T) {
 	}
 }
 
-// TestMergeBrought: what both brought along from another system is added up, and the
+// TestMergeCarriedOver: what both carried over from another system is added up, and the
 // survivor's opening balance stays, or else it has that of the other one.
-func TestMergeBrought(t *testing.T) {
+func TestMergeCarriedOver(t *testing.T) {
 	t.Parallel()
 	for _, window := range []string{`"window":"Lifetime"`, `"window":"Rolling","months":3`} {
 		s := newShop(t, setup{
@@ -396,7 +396,7 @@ func TestMergeBrought(t *testing.T) {
 					return nil, err
 				}
 				t.by = creator{Type: byImport}
-				return t.points.bring(c, brought{program: t.cfg.Programs[0], points: ptr(dec(points)), historic: ptr(dec(historic))})
+				return t.points.carryOver(c, carriedOver{program: t.cfg.Programs[0], points: ptr(dec(points)), historic: ptr(dec(historic))})
 			})
 		}
 		bring(ana, "5", "60")

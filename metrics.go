@@ -155,7 +155,7 @@ func (m *meter) ofBackups(p *backupPlan, state *backupState) {
 		seconds(&now.Last))
 	m.CounterFunc("sello_backup_failures_total", "Backups that failed.", func() float64 { return float64(now.Failures) })
 	m.Gauge("sello_backup_interval_seconds", "Time between backups: -backup-every.", func() float64 { return p.every.Seconds() })
-	if p.passer == nil {
+	if p.afterBackup == nil {
 		return
 	}
 	m.Gauge("sello_backup_command_last_success_timestamp_seconds", "When the command of -backup-after last succeeded, in seconds since 1970; 0 if it has not yet.",

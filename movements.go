@@ -169,7 +169,9 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 // lots. Other refunds make a new lot.
 func (m *movement) isGiveBack() bool { return m.Category == categoryRefund && len(m.Uses) > 0 }
 
-func (pt *pointsTxn) movementKey(seq uint64) key { return pt.t.hotOrgKey('m').u64(seq) }
+// movementKey is the key of a movement. The next call of scratchKey or scratchOrgKey
+// overwrites it.
+func (pt *pointsTxn) movementKey(seq uint64) key { return pt.t.scratchOrgKey('m').u64(seq) }
 
 func (pt *pointsTxn) movement(seq uint64) (*movement, error) {
 	k := pt.movementKey(seq)

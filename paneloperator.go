@@ -198,7 +198,7 @@ func backupsPage(v *visit) (any, fillFunc) {
 	p, state := s.plan, s.plan.state.figures()
 	view := &backupsView{
 		Dir: p.dir, Planned: p.every > 0, Every: p.every.Seconds(), Keep: p.keep, Failures: state.Failures,
-		After: p.passer != nil, Unsent: state.Unsent,
+		After: p.afterBackup != nil, Unsent: state.Unsent,
 	}
 	if !state.Sent.IsZero() {
 		view.Sent = instantOf(state.Sent)

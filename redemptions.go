@@ -217,7 +217,7 @@ func (rw *rewardsTxn) findRedemptions(f redemptionFilter, p page) ([]*redemption
 	if err != nil {
 		return nil, 0, err
 	}
-	c := redemptionCutter{txn: rw.t, filter: f, page: p, last: n.Redemptions}
+	c := redemptionPager{txn: rw.t, filter: f, page: p, last: n.Redemptions}
 	switch {
 	case f.code != nil:
 		x, err := rw.redemptionCalled(*f.code)
@@ -260,8 +260,8 @@ func (rw *rewardsTxn) knownReward(rid id) error {
 	return newError(codeRewardNotFound)
 }
 
-// A redemptionCutter counts the redemptions that a filter chooses and collects a page.
-type redemptionCutter struct {
+// A redemptionPager counts the redemptions that a filter accepts and collects a page of them.
+type redemptionPager struct {
 	txn    *txn
 	filter redemptionFilter
 	page
@@ -270,7 +270,7 @@ type redemptionCutter struct {
 	total uint64
 }
 
-func (c *redemptionCutter) take(seq uint64) {
+func (c *redemptionPager) take(seq uint64) {
 	if c.total >= c.skip() && uint64(len(c.found)) < c.limit {
 		c.found = append(c.found, seq)
 	}
@@ -279,7 +279,7 @@ func (c *redemptionCutter) take(seq uint64) {
 
 // sets returns the sets that the filter asks for, usually the smallest first. Those of a
 // customer are left out if they are several.
-func (c *redemptionCutter) sets() (list []key) {
+func (c *redemptionPager) sets() (list []key) {
 	if len(c.filter.of) == 1 {
 		list = append(list, c.txn.rewards.redemptionsOfKey(c.filter.of[0]))
 	}
@@ -304,7 +304,7 @@ type redemptionBlock struct {
 
 // blocks yields the redemptions of the first set, newest block first. If the customer's
 // are in several sets, it yields those; if there are only dates, all redemptions.
-func (c *redemptionCutter) blocks(sets []key) iter.Seq2[redemptionBlock, error] {
+func (c *redemptionPager) blocks(sets []key) iter.Seq2[redemptionBlock, error] {
 	if len(c.filter.of) > 1 {
 		return c.familyBlocks()
 	}
@@ -331,7 +331,7 @@ func (c *redemptionCutter) blocks(sets []key) iter.Seq2[redemptionBlock, error] 
 }
 
 // familyBlocks is blocks for a customer with stubs: each has a set of its own.
-func (c *redemptionCutter) familyBlocks() iter.Seq2[redemptionBlock, error] {
+func (c *redemptionPager) familyBlocks() iter.Seq2[redemptionBlock, error] {
 	return func(yield func(redemptionBlock, error) bool) {
 		all := blockSet{}
 		for _, cust := range c.filter.of {
@@ -353,7 +353,7 @@ func (c *redemptionCutter) familyBlocks() iter.Seq2[redemptionBlock, error] {
 }
 
 // pass goes through the blocks, newest first.
-func (c *redemptionCutter) pass() error {
+func (c *redemptionPager) pass() error {
 	if c.filter.customer != nil && len(c.filter.of) == 0 {
 		return nil
 	}
@@ -385,7 +385,7 @@ func (c *redemptionCutter) pass() error {
 
 // wholeBlock returns all redemptions of a block, or none of a block that lies outside the
 // dates.
-func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
+func (c *redemptionPager) wholeBlock(block uint64) *[bitmapSize]byte {
 	members := new([bitmapSize]byte)
 	value, _, _ := c.txn.Get(c.txn.rewards.redemptionTimesKey(block)) // an error comes again in keepTimes
 	if times, ok := spanIn(value); ok && !times.overlaps(span{c.filter.from, c.filter.to}) {
@@ -398,7 +398,7 @@ func (c *redemptionCutter) wholeBlock(block uint64) *[bitmapSize]byte {
 }
 
 // keepSets drops the members that are not in all of the sets.
-func (c *redemptionCutter) keepSets(block uint64, members *[bitmapSize]byte, sets []key) error {
+func (c *redemptionPager) keepSets(block uint64, members *[bitmapSize]byte, sets []key) error {
 	for _, set := range sets {
 		value, _, err := c.txn.Get(set.u32(uint32(block)))
 		if err != nil {
@@ -414,7 +414,7 @@ func (c *redemptionCutter) keepSets(block uint64, members *[bitmapSize]byte, set
 
 // keepStatus drops the vouchers that have expired if the filter asks for Issued, and all
 // others if it asks for Expired.
-func (c *redemptionCutter) keepStatus(block uint64, members *[bitmapSize]byte) error {
+func (c *redemptionPager) keepStatus(block uint64, members *[bitmapSize]byte) error {
 	status := c.filter.status
 	if status != redemptionIssued && status != redemptionExpired || *members == ([bitmapSize]byte{}) {
 		return nil
@@ -440,7 +440,7 @@ func (c *redemptionCutter) keepStatus(block uint64, members *[bitmapSize]byte) e
 }
 
 // keepTimes drops the members whose createdAt is not within the dates.
-func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) error {
+func (c *redemptionPager) keepTimes(block uint64, members *[bitmapSize]byte) error {
 	if !c.filter.dated() || *members == ([bitmapSize]byte{}) {
 		return nil
 	}
@@ -473,7 +473,7 @@ func (c *redemptionCutter) keepTimes(block uint64, members *[bitmapSize]byte) er
 }
 
 // takeBlock takes the members of a block, newest first.
-func (c *redemptionCutter) takeBlock(block uint64, members *[bitmapSize]byte) {
+func (c *redemptionPager) takeBlock(block uint64, members *[bitmapSize]byte) {
 	var n uint64
 	for _, b := range members {
 		n += uint64(bits.OnesCount8(b))

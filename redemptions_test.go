@@ -462,7 +462,7 @@ func TestWholeBlocks(t *testing.T) {
 		s.pass(time.Hour)
 	}
 	ask(s, func(tx *txn) (any, error) {
-		c := redemptionCutter{txn: tx, filter: redemptionFilter{from: s.clock.add(-90 * time.Minute), to: never}, last: 1200}
+		c := redemptionPager{txn: tx, filter: redemptionFilter{from: s.clock.add(-90 * time.Minute), to: never}, last: 1200}
 		if *c.wholeBlock(0) == ([bitmapSize]byte{}) || *c.wholeBlock(1) == ([bitmapSize]byte{}) {
 			t.Error("a block is left out")
 		}

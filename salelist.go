@@ -118,8 +118,8 @@ func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, seqOf func
 	return list, total, nil
 }
 
-// A saleCutter cuts a page out of sales that it takes one by one, those registered last first.
-type saleCutter struct {
+// A salePager collects a page of sales. It takes them one by one, the last registered first.
+type salePager struct {
 	page
 	byDate bool
 	list   []*sale
@@ -133,7 +133,7 @@ type datedSale struct {
 	at  instant
 }
 
-func (c *saleCutter) take(s *sale) {
+func (c *salePager) take(s *sale) {
 	switch {
 	case c.byDate:
 		c.dated = append(c.dated, datedSale{s.Seq, s.CreatedAt})
@@ -144,7 +144,7 @@ func (c *saleCutter) take(s *sale) {
 }
 
 // cut returns the page, and how many sales were taken.
-func (c *saleCutter) cut(t *txn) ([]*sale, uint64, error) {
+func (c *salePager) cut(t *txn) ([]*sale, uint64, error) {
 	if !c.byDate {
 		return c.list, c.total, nil
 	}
@@ -244,7 +244,7 @@ func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
 
 // salesCalled lists the sales with one externalId.
 func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
-	cut, n := saleCutter{page: p, byDate: f.byDate}, lists.t.search.needle(f.search)
+	cut, n := salePager{page: p, byDate: f.byDate}, lists.t.search.needle(f.search)
 	prefix := lists.t.sales.externalKey(f.externalID)
 	for e, err := range lists.t.Scan(slices.Clone(prefix).u64(f.after+1), prefix.after(), true) {
 		if err != nil {
@@ -286,7 +286,7 @@ func (lists *saleListsTxn) salesAt(seqs []uint64) ([]*sale, error) {
 // slots of time where it can, and goes sale by sale only through the shortest slots
 // that hold the page or an end of the span.
 func (lists *saleListsTxn) salesBetween(f saleFilter, p page) ([]*sale, uint64, error) {
-	s := slotCutter{txn: lists.t, saleType: f.saleType, page: p}
+	s := slotPager{txn: lists.t, saleType: f.saleType, page: p}
 	if err := s.take(len(slotLevels)-1, f.from, f.to); err != nil {
 		return nil, 0, err
 	}
@@ -294,8 +294,8 @@ func (lists *saleListsTxn) salesBetween(f saleFilter, p page) ([]*sale, uint64, 
 	return list, s.total, err
 }
 
-// A slotCutter cuts a page out of the sales of a span of time.
-type slotCutter struct {
+// A slotPager collects a page of the sales of a span of time.
+type slotPager struct {
 	txn *txn
 	page
 	saleType string
@@ -305,7 +305,7 @@ type slotCutter struct {
 
 // take goes through the sales from one moment to another, both included, latest
 // first. It counts slots of a level whole, or goes through the level below.
-func (c *slotCutter) take(level int, from, to instant) error {
+func (c *slotPager) take(level int, from, to instant) error {
 	if level < 0 {
 		return c.takeSales(from, to)
 	}
@@ -334,7 +334,7 @@ func (c *slotCutter) take(level int, from, to instant) error {
 	return nil
 }
 
-func (c *slotCutter) takeSales(from, to instant) error {
+func (c *slotPager) takeSales(from, to instant) error {
 	return c.txn.saleLog.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
 		if !s.is(c.saleType) {
 			return true

@@ -80,7 +80,7 @@ func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([
 		}
 	}
 	heap.Init(&heads)
-	cut := saleCutter{page: p, byDate: f.byDate}
+	cut := salePager{page: p, byDate: f.byDate}
 	for len(heads) > 0 && (f.readsAll() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
 		s, err := lists.t.sales.at(heads[0])
 		if err != nil {

@@ -389,7 +389,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	if plan := &c.backups; plan.every > 0 {
 		s.background.Go(func() { plan.run(background) })
 		s.background.Go(func() { new(diskSpace).watch(background, plan.dir, s.log) })
-		if after := plan.passer; after != nil {
+		if after := plan.afterBackup; after != nil {
 			after.now, after.log, after.state = e.now, s.log, &s.backups
 			s.background.Go(func() { after.run(background) })
 		}

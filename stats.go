@@ -84,7 +84,10 @@ type statsTxn struct {
 	tallies []dayTally // those asked for so far
 }
 
-func (st *statsTxn) tallyKey(d programDay) key { return st.t.hotOrgKey('y').u32(d.program).day(d.day) }
+// tallyKey is the key of a tally. The next call of scratchKey or scratchOrgKey overwrites it.
+func (st *statsTxn) tallyKey(d programDay) key {
+	return st.t.scratchOrgKey('y').u32(d.program).day(d.day)
+}
 
 // tally returns the tally of a day, for reading and changing until another one is
 // asked for. save writes it.

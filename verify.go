@@ -468,7 +468,7 @@ func (v *verifier) rounds() ([]round, error) {
 	spans := (min(bytes, 1<<36)/uint64(max(v.run.room, 1)) + 1) * inRound
 	begins := []id{{}}
 	for i := uint64(1); i < min(spans, n.Customers); i++ {
-		value, _, err := v.txn.Get(v.txn.hotOrgKey('l').byte('c').u64(n.Customers * i / spans))
+		value, _, err := v.txn.Get(v.txn.scratchOrgKey('l').byte('c').u64(n.Customers * i / spans))
 		if err != nil {
 			return nil, err
 		}

@@ -66,7 +66,7 @@ func (v *verifier) customerRecord(e Entry) error {
 func (v *verifier) oneCustomer(c *customer) error {
 	what := subject{kind: "cliente", id: c.ID}
 	v.want[tableRecords].entries++
-	if err := v.has(tableCustomers, v.txn.hotOrgKey('l').byte('c').u64(c.Number), c.ID[:], what); err != nil {
+	if err := v.has(tableCustomers, v.txn.scratchOrgKey('l').byte('c').u64(c.Number), c.ID[:], what); err != nil {
 		return err
 	}
 	var space [64]byte

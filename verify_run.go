@@ -317,7 +317,7 @@ func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 	if value := t.find(seq); value != nil {
 		return value, nil
 	}
-	k := v.txn.hotOrgKey(letter).u64(seq)
+	k := v.txn.scratchOrgKey(letter).u64(seq)
 	value, ok, err := v.txn.Get(k)
 	if err == nil && !ok {
 		err = unreadable(k)

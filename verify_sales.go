@@ -56,7 +56,7 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	what := subject{kind: "venta", id: s.ID}
 	var space [16]byte
 	seq := key(space[:0]).u64(s.Seq)
-	if err := v.has(tableSalesByID, v.txn.hotOrgKey('T').id(s.ID), seq, what); err != nil {
+	if err := v.has(tableSalesByID, v.txn.scratchOrgKey('T').id(s.ID), seq, what); err != nil {
 		return err
 	}
 	number, err := logged.numberOf(s.Seq, s)
@@ -71,10 +71,10 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 		list, kind = tableReturns, kindReturn
 	}
 	var value [8]byte
-	if err := v.has(tableSalesByTime, v.txn.hotOrgKey('h').instant(s.CreatedAt).u64(s.Seq), key(value[:0]).byte(kind).u32(uint32(number)), what); err != nil {
+	if err := v.has(tableSalesByTime, v.txn.scratchOrgKey('h').instant(s.CreatedAt).u64(s.Seq), key(value[:0]).byte(kind).u32(uint32(number)), what); err != nil {
 		return err
 	}
-	if err := v.has(list, v.txn.hotOrgKey('l').byte(kind).u64(v.want[list].entries+1), seq, what); err != nil {
+	if err := v.has(list, v.txn.scratchOrgKey('l').byte(kind).u64(v.want[list].entries+1), seq, what); err != nil {
 		return err
 	}
 	if s.ExternalID == "" {
@@ -162,7 +162,7 @@ func (l *logCheck) noCustomer(number uint64, s *sale) {
 // expectSlots counts a sale in its slots of time.
 func (l *logCheck) expectSlots(s *sale, purchase bool) {
 	for level := range slotLevels {
-		k := l.v.txn.hotOrgKey('e').byte(byte(level)).instant(s.CreatedAt >> slotLevels[level])
+		k := l.v.txn.scratchOrgKey('e').byte(byte(level)).instant(s.CreatedAt >> slotLevels[level])
 		if !l.v.run.careful[tableSlots] {
 			kind := uint64(kindReturn)
 			if purchase {
@@ -238,10 +238,10 @@ func (v *verifier) redeemedWithin(last uint64, times span) error {
 func (v *verifier) oneRedemption(x *redemption) error {
 	what := subject{kind: "canje", id: x.ID}
 	v.want[tableRedemptions].entries++
-	if err := v.has(tableRedemptionsByID, v.txn.hotOrgKey('R').id(x.ID), numberValue(x.Seq), what); err != nil {
+	if err := v.has(tableRedemptionsByID, v.txn.scratchOrgKey('R').id(x.ID), numberValue(x.Seq), what); err != nil {
 		return err
 	}
-	if err := v.has(tableCodes, v.txn.hotOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
+	if err := v.has(tableCodes, v.txn.scratchOrgKey('w').text(x.Code), numberValue(x.Seq), what); err != nil {
 		return err
 	}
 	for t, k := range v.txn.rewards.setsOf(x) {
@@ -317,7 +317,7 @@ func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 // expectRewardUse counts, for its customer, a redemption that is not cancelled.
 func (v *verifier) expectRewardUse(x *redemption) {
 	if !v.run.careful[tableRewardUses] {
-		v.want[tableRewardUses].sum += v.hash(v.txn.hotKey(v.merges.owner(x.Customer), partRewardUse).id(x.Reward), nil)
+		v.want[tableRewardUses].sum += v.hash(v.txn.scratchKey(v.merges.owner(x.Customer), partRewardUse).id(x.Reward), nil)
 		return
 	}
 	if v.givenTo[x.Reward] == nil {

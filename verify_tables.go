@@ -172,5 +172,5 @@ func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", 
 
 // seller returns the hash of a sale and its customer's number.
 func (v *verifier) seller(seq, number uint64) uint64 {
-	return v.hashNumber(v.txn.hotOrgKey('t').u64(seq), number)
+	return v.hashNumber(v.txn.scratchOrgKey('t').u64(seq), number)
 }

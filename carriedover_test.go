@@ -277,8 +277,8 @@ func TestImportStatistics(t *testing.T) {
 	}
 }
 
-// TestBroughtModel imports files of random rows and compares with a model of one map.
-func TestBroughtModel(t *testing.T) {
+// TestCarriedOverModel imports files of random rows and compares with a model of one map.
+func TestCarriedOverModel(t *testing.T) {
 	t.Parallel()
 	histories(t, 60, func(t *testing.T, rnd *rand.Rand) {
 		s := newShop(t, setup{program: `"tierBasis":{"window":"Rolling","months":1},` + twoTiers})

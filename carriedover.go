@@ -2,12 +2,12 @@ package main
 
 import "slices"
 
-// What customers bring along from another system: an opening balance and historic
+// What customers carry over from another system: an opening balance and historic
 // points (contract §10). An account takes each once, ever, so that a file can be
 // imported again.
 
-// A brought is what one customer brings along into one program.
-type brought struct {
+// A carriedOver is what one customer carries over into one program.
+type carriedOver struct {
 	program  *program
 	points   *decimal // the opening balance; nil if none is told
 	expires  instant  // of the opening balance; 0: by the program's policy
@@ -15,7 +15,7 @@ type brought struct {
 }
 
 // any reports whether there are points.
-func (b *brought) any() bool {
+func (b *carriedOver) any() bool {
 	return b.points != nil && *b.points != 0 || b.historic != nil && *b.historic != 0
 }
 
@@ -51,9 +51,10 @@ func (m *movement) isOpening() bool {
 	return m.Category == categoryAdjustment && m.By.Type == byImport
 }
 
-// bring gives an account what a customer brings along, unless it has it. Other figures
-// than those that it has are an error. It returns the opening balance that was given.
-func (pt *pointsTxn) bring(c *customer, b brought) (given decimal, err error) {
+// carryOver gives an account the points that a customer carries over. It gives nothing that
+// the account already has; figures that differ from what it has are an error. It returns the
+// opening balance that it gave.
+func (pt *pointsTxn) carryOver(c *customer, b carriedOver) (given decimal, err error) {
 	if b.points == nil && b.historic == nil {
 		return 0, nil
 	}
